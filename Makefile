@@ -1,0 +1,58 @@
+# Needs Go 1.26 or newer, Python 3 and make. Everything else is fetched, pinned, into .tools/.
+
+GO     ?= go
+PYTHON ?= python3
+FUZZTIME  ?= 1m
+# More arguments for go test, e.g. make test TESTFLAGS='-run TestRing -v'
+TESTFLAGS ?=
+
+BIN   = bin/perfagent
+READY = .tools/ready
+PLATFORMS = linux/arm64 darwin/arm64 darwin/amd64 windows/amd64
+
+export GO PYTHON FUZZTIME
+export PERFAGENT_TEST_PYTHON = $(CURDIR)/.tools/venv/bin/python
+
+.DEFAULT_GOAL = help
+.PHONY: help build demo test bench fuzz lint cross clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+# A checkout that git cannot read (another owner, no commit yet, no git) must still build.
+build: ## build the static binary bin/perfagent
+	@vcs=false; if git rev-parse -q --verify HEAD >/dev/null 2>&1; then vcs=auto; fi; \
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$$vcs -ldflags '-s -w' -o $(BIN) ./cmd/perfagent
+	@wc -c <$(BIN) | awk '{ printf "$(BIN): %.1f MiB (%d bytes)\n", $$1/1048576, $$1 }'
+
+demo: build ## wrap a real job of about ten seconds, then show its report
+	$(BIN) run --summary never --out perfagent-out -- $(PYTHON) testdata/demo/job.py
+	$(BIN) show
+
+test: $(READY) ## install what the tests need, then run them all
+	@sh scripts/test.sh $(TESTFLAGS)
+
+bench: build $(READY) ## run the benchmarks
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (1m)
+	@sh scripts/fuzz.sh
+
+lint: ## gofmt, vet, staticcheck and the house rules
+	@sh scripts/lint.sh
+
+# Nothing of these builds is kept, so there is no version to stamp.
+cross: ## build and vet for the other platforms
+	@set -e; for p in $(PLATFORMS); do \
+		echo "cross $$p"; \
+		export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		$(GO) build -trimpath -buildvcs=false ./...; \
+		$(GO) vet ./...; \
+	done
+
+clean: ## remove the binary, the tools and the demo's reports
+	rm -rf bin .tools perfagent-out
+
+# The script leaves this stamp only when nothing was missing; until then it asks again each time.
+$(READY): scripts/requirements.txt scripts/test-tools.sh
+	@sh scripts/test-tools.sh $(READY)

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func newMetrics(s streams) *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "metrics",
+		Short: "list every metric: name, unit, meaning, how it is computed",
+		Example: `  perfagent metrics
+  perfagent metrics --json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return printMetricsJSON(s.out)
+			}
+			return printMetrics(s.out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+	return cmd
+}
+
+func printMetricsJSON(w io.Writer) error {
+	data, err := json.MarshalIndent(reporter.Metrics(), "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", data)
+	return err
+}
+
+func printMetrics(w io.Writer) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "NAME\tUNIT\tMEANING\tHOW")
+	for _, m := range reporter.Metrics() {
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Meaning, m.How)
+	}
+	return tab.Flush()
+}

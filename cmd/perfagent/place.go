@@ -1,0 +1,177 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// patience is how long a disk or a kernel file that hangs may keep the job from
+// starting, or its exit code from being returned.
+const patience = 5 * time.Second
+
+// place is where a recording's files go. Its journal is nil when no directory
+// could be written.
+type place struct {
+	journal *reporter.Journal
+	missing []reporter.Missing
+	log     *zap.Logger
+	// refreshed tells that the report's name is ours already.
+	refreshed bool
+}
+
+// openPlace claims a name in OUT/RUN-ID, or, where that cannot be written, in a
+// new temporary directory, and says so in one line.
+func openPlace(out string, head reporter.JournalHead, log *zap.Logger) *place {
+	p := &place{log: log}
+	dir := filepath.Join(out, head.Run.ID)
+	journal, err := createJournal(dir, head)
+	if err == nil {
+		p.journal = journal
+		return p
+	}
+	tmp, tmpErr := os.MkdirTemp("", "perfagent-")
+	if tmpErr == nil {
+		if journal, tmpErr = createJournal(tmp, head); tmpErr == nil {
+			p.journal = journal
+			p.degrade("report", fmt.Errorf("%w; the report goes to %s", err, journal.ReportPath()))
+			return p
+		}
+		os.Remove(tmp)
+	}
+	p.degrade("report", fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, tmpErr))
+	return p
+}
+
+// createJournal makes the directory and the journal, within patience.
+func createJournal(dir string, head reporter.JournalHead) (*reporter.Journal, error) {
+	type result struct {
+		journal *reporter.Journal
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			done <- result{nil, fmt.Errorf("create directory: %w", err)}
+			return
+		}
+		j, err := reporter.CreateJournal(dir, head)
+		if err != nil {
+			os.Remove(dir) // only if it is empty
+		}
+		done <- result{j, err}
+	}()
+	select {
+	case r := <-done:
+		return r.journal, r.err
+	case <-time.After(patience):
+		return nil, fmt.Errorf("create journal in %s: no answer within %v", dir, patience)
+	}
+}
+
+// degrade notes something that does not work, in the report and in one line.
+func (p *place) degrade(what string, err error) {
+	p.missing = append(p.missing, reporter.Missing{What: what, Why: err.Error()})
+	p.log.Warn(reporter.Printable(err.Error()))
+}
+
+// observe is the sampler's observer.
+func (p *place) observe() func(*collector.Sample, *collector.Recording) {
+	if p.journal == nil {
+		return nil
+	}
+	return p.journal.Observe
+}
+
+// abandon removes what was claimed for a job that never started.
+func (p *place) abandon() {
+	if p.journal == nil {
+		return
+	}
+	_ = p.journal.Stop(patience)
+	_ = p.journal.Remove()
+	dir := filepath.Dir(p.journal.Path())
+	if os.Remove(dir) == nil { // only when nothing else is in it
+		os.Remove(filepath.Dir(dir))
+	}
+}
+
+// stop ends the journal, so that what went wrong with it can stand in the report.
+func (p *place) stop() {
+	if p.journal == nil {
+		return
+	}
+	if err := p.journal.Stop(patience); err != nil {
+		p.missing = append(p.missing, reporter.Missing{What: "journal", Why: err.Error()})
+	}
+}
+
+// save writes the report and removes the journal. It returns where the report
+// is; "" when it is nowhere. A file system that hangs is given up.
+func (p *place) save(data []byte) string {
+	if p.journal == nil {
+		return ""
+	}
+	done := make(chan string, 1)
+	go func() { done <- p.write(data) }()
+	select {
+	case path := <-done:
+		return path
+	case <-time.After(patience):
+		p.log.Warn(reporter.Printable(fmt.Sprintf("write report %s: no answer within %v; what is known is in %s",
+			p.journal.ReportPath(), patience, p.journal.Path())))
+		return ""
+	}
+}
+
+// refresh replaces the report of a recording that goes on; the first time it
+// takes the name that the journal claimed.
+func (p *place) refresh(data []byte) error {
+	if p.refreshed {
+		return reporter.Write(p.journal.ReportPath(), data)
+	}
+	err := reporter.WriteNew(p.journal.ReportPath(), data)
+	p.refreshed = err == nil
+	return err
+}
+
+func (p *place) write(data []byte) string {
+	path := p.journal.ReportPath()
+	err := p.refresh(data)
+	for k := 2; errors.Is(err, fs.ErrExist); k++ { // somebody ignored our claim
+		path = fmt.Sprintf("%s.%d.json", trimJSON(p.journal.ReportPath()), k)
+		err = reporter.WriteNew(path, data)
+	}
+	if err == nil {
+		p.removeJournal()
+		return path
+	}
+	if tmp, tmpErr := os.MkdirTemp("", "perfagent-"); tmpErr == nil {
+		path = filepath.Join(tmp, filepath.Base(p.journal.ReportPath()))
+		if tmpErr = reporter.WriteNew(path, data); tmpErr == nil {
+			p.log.Warn(reporter.Printable(fmt.Sprintf("%v; the report is %s", err, path)))
+			p.removeJournal()
+			return path
+		}
+		os.Remove(tmp)
+	}
+	_ = p.journal.Keep()
+	p.log.Warn(reporter.Printable(fmt.Sprintf("%v; what is known is in %s", err, p.journal.Path())))
+	return ""
+}
+
+func (p *place) removeJournal() {
+	if err := p.journal.Remove(); err != nil {
+		p.log.Warn(reporter.Printable(fmt.Sprintf("remove journal: %v", err)))
+	}
+}
+
+func trimJSON(path string) string { return path[:len(path)-len(filepath.Ext(path))] }

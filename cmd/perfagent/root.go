@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The exit codes of our own failures; everything else is the job's code.
+const (
+	exitFailure       = 1   // any command but run
+	exitOwnFailure    = 125 // run: we failed before the job started
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// streams are where a command writes; stdin is always the job's.
+type streams struct{ out, err io.Writer }
+
+// exitError carries an exit code to main. A nil err prints nothing.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// execute runs the command line and returns the exit code.
+func execute(args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	var exit exitError
+	if !errors.As(err, &exit) {
+		exit = exitError{exitFailure, err}
+		if cmd.Name() == "run" {
+			exit.code = exitOwnFailure
+		}
+	}
+	if exit.err != nil {
+		fmt.Fprintf(s.err, "perfagent: %s\n", reporter.Printable(exit.err.Error()))
+	}
+	return exit.code
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "perfagent",
+		Short: "what a job really used on this node",
+		Long: `perfagent runs a command untouched and then says, truthfully, what it used on
+this node and what it wasted: in the terminal and in a JSON report.
+
+  perfagent run -- python train.py       wrap a job
+  perfagent show                         the summary of the newest report`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newMerge(s), newMetrics(s), newVersion(s))
+	return root
+}

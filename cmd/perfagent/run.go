@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/term"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+type runOptions struct {
+	sampleOptions
+	streams streams
+}
+
+func newRun(s streams) *cobra.Command {
+	o := &runOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- CMD [ARG...]",
+		Short: "run a command untouched and report what it used",
+		Long: `Run a command and report what this node did meanwhile. The command's exit code,
+streams, signals and terminal are as without perfagent. The report is written
+to OUT/RUN-ID/node-N.json when the command ends.
+
+Exit code: the command's; 128+n when signal n killed it; 125 when perfagent
+failed before the command was started; 126 when it cannot be executed; 127 when
+it was not found.`,
+		Example: `  perfagent run -- make -j8
+  perfagent run --interval 100ms --tag branch=main -- ./bench.sh
+  perfagent run --summary always --out /scratch/reports -- python train.py`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	cmd.Flags().SetInterspersed(false)
+	addSampleFlags(cmd.Flags(), &o.sampleOptions)
+	return cmd
+}
+
+func (o *runOptions) run(cmd *cobra.Command, args []string) error {
+	log, err := o.prepare(cmd, o.streams.err)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return errNoCommand
+	}
+	command := job.Command{Args: args, Env: []string{
+		"PERFAGENT_RUN_ID=" + o.runID, "PERFAGENT_NODE=" + strconv.Itoa(o.node)}}
+	if _, err := job.Resolve(args[0]); err != nil {
+		return startError(err)
+	}
+	if err := job.Headroom(); err != nil {
+		log.Warn(reporter.Printable(fmt.Sprintf("%v: the command runs without being measured", err)))
+		return startError(job.Exec(command, nil))
+	}
+	w := &wrap{options: o, command: command, log: log}
+	return w.run()
+}
+
+// prepare settles the options and makes the log: what run and sidecar do first.
+func (o *sampleOptions) prepare(cmd *cobra.Command, stderr io.Writer) (*zap.Logger, error) {
+	// Two threads do for one sampling goroutine; a host of many CPUs would give
+	// the runtime as many.
+	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+	if err := o.settle(cmd); err != nil {
+		return nil, err
+	}
+	return newLogger(stderr, o.logLevel, o.logFormat)
+}
+
+// startError gives the exit code of a command that could not be started.
+func startError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, job.ErrNotFound):
+		return exitError{exitNotFound, err}
+	case errors.Is(err, job.ErrNotExecutable):
+		return exitError{exitNotExecutable, err}
+	}
+	return exitError{exitOwnFailure, err}
+}
+
+// wrap is one wrapped command, from the baseline to the report.
+type wrap struct {
+	options *runOptions
+	command job.Command
+	log     *zap.Logger
+	place   *place
+}
+
+func (w *wrap) run() error {
+	// Never stopped: a TERM that comes while the report is written must not
+	// replace the job's exit code.
+	signals := job.Catch()
+	o := w.options
+	tags, _ := o.tagMap() // checked before
+	about := reporter.Run{ID: o.runID, Command: w.command.Args, Tags: tags}
+	w.place = openPlace(o.out, o.head(about), w.log)
+	reader := o.reader()
+	defer reader.Close()
+	sampler := collector.NewSampler(reader, o.sampling(w.place))
+	j, err := job.Start(w.command, signals)
+	if err != nil {
+		return w.cannotStart(err, signals)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	recorded := make(chan *collector.Recording, 1)
+	go func() { recorded <- sampler.Run(ctx) }()
+	status := j.Wait()
+	stop()
+	select {
+	case rec := <-recorded:
+		w.finish(about, status, rec)
+	case <-time.After(patience):
+		w.log.Warn("the host did not answer the closing reading: what is known is in the journal")
+	}
+	return w.exit(status)
+}
+
+// head is what the journal tells of the run.
+func (o *sampleOptions) head(about reporter.Run) reporter.JournalHead {
+	about.Start, about.End = reporter.Time{Time: time.Now()}, reporter.Time{Time: time.Now()}
+	return reporter.JournalHead{Run: about, Node: o.node, Interval: o.interval, MaxLength: o.maxLength,
+		Agent: reporter.Agent{Version: version()}}
+}
+
+// sampling is the sampler's options.
+func (o *sampleOptions) sampling(p *place) collector.Options {
+	return collector.Options{Interval: o.interval, MaxLength: o.maxLength, PerfPy: o.compat == "perf.py", Observe: p.observe()}
+}
+
+// cannotStart gives up what was claimed. Where no child can be made we still can
+// become the job.
+func (w *wrap) cannotStart(err error, signals *job.Signals) error {
+	w.place.abandon()
+	if errors.Is(err, job.ErrNoProcess) {
+		w.log.Warn(reporter.Printable(fmt.Sprintf("%v: the command runs without being measured", err)))
+		return startError(job.Exec(w.command, signals))
+	}
+	return startError(err)
+}
+
+// finish makes, saves and shows the report.
+func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Recording) {
+	o := w.options
+	w.place.stop()
+	code := status.ExitCode
+	about.Start, about.End = reporter.Time{Time: status.Start}, reporter.Time{Time: status.End}
+	about.WallSeconds = status.End.Sub(status.Start).Seconds()
+	about.ExitCode, about.Signal = &code, status.Signal
+	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: newJob(status), Agent: agent(), Missing: w.place.missing}
+	o.deliver(in, w.place, o.streams.err, w.log)
+}
+
+// deliver saves the report in the layout asked for and shows its summary.
+func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *zap.Logger) string {
+	report, data, err := o.encode(in)
+	if err != nil {
+		log.Warn(reporter.Printable(err.Error()))
+		return ""
+	}
+	path := p.save(data)
+	if !o.wantsSummary(stderr) {
+		return path
+	}
+	if err := reporter.WriteSummary(stderr, report, reporter.SummaryOptions{Color: colorful(stderr), Width: width(stderr), Path: path}); err != nil {
+		log.Debug(reporter.Printable(fmt.Sprintf("write summary: %v", err)))
+	}
+	return path
+}
+
+// encode makes the report and its file's bytes, ours or perf.py's.
+func (o *sampleOptions) encode(in reporter.Input) (*reporter.Report, []byte, error) {
+	if in.Recording.PerfPy != nil {
+		samples := in.Recording.PerfPy.Items()
+		report := reporter.NewPerfPyReport(samples, in.Node, in.Recording.Host.CPUs, in.Run)
+		data, err := reporter.EncodePerfPy(map[string][]collector.Sample{strconv.Itoa(in.Node): samples})
+		return report, data, err
+	}
+	report := reporter.New(in)
+	data, err := reporter.Encode(report)
+	return report, data, err
+}
+
+func (o *sampleOptions) wantsSummary(stderr io.Writer) bool {
+	return o.summary == "always" || o.summary == "auto" && isTerminal(stderr)
+}
+
+// exit ends perfagent as the job ended. A job that died of the terminal's Ctrl-C
+// under a shell takes us along by the same signal: the shell shows the same 128+n
+// and stops its loop or script as it would without us.
+func (w *wrap) exit(status job.Status) error {
+	if status.Err != nil {
+		w.log.Warn(reporter.Printable(status.Err.Error()))
+	}
+	if status.FromTerminal && parentInSession() {
+		job.Reraise(status.Signo)
+	}
+	if status.ExitCode == 0 {
+		return nil
+	}
+	return exitError{code: status.ExitCode}
+}
+
+// newJob turns the job's status into the report's words.
+func newJob(s job.Status) *reporter.Job {
+	const blockUnit = 512 // of ru_inblock and ru_oublock, whatever the disk's
+	u := s.Usage
+	return &reporter.Job{
+		PID: s.Pid, Start: reporter.Time{Time: s.Start}, End: reporter.Time{Time: s.End},
+		ExitCode: s.ExitCode, Signal: s.Signal,
+		UserSeconds: u.UserSeconds, SystemSeconds: u.SystemSeconds,
+		MaxRSSMB: float64(u.MaxRSS) / collector.MiB, MaxRSSAtMost: u.MaxRSS <= u.MaxRSSFloor,
+		BlockReadMB:  float64(u.BlockInput) * blockUnit / collector.MiB,
+		BlockWriteMB: float64(u.BlockOutput) * blockUnit / collector.MiB,
+		MinorFaults:  u.MinorFaults, MajorFaults: u.MajorFaults,
+		VoluntarySwitches: u.VoluntarySwitches, InvoluntarySwitches: u.InvoluntarySwitches,
+		Orphans: s.Orphans,
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// colorful follows the conventions of NO_COLOR and TERM.
+func colorful(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// width is the terminal's, or 80.
+func width(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 80
+	}
+	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+type showOptions struct {
+	json    bool
+	cpus    int
+	out     string
+	streams streams
+}
+
+func newShow(s streams) *cobra.Command {
+	o := &showOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "show [flags] [REPORT]",
+		Short: "show the summary of a report",
+		Long: `Show the summary of a report: one of ours, perf.py's JSON, or the journal
+(node-N.jsonl) that a crash left behind. Without a name it is the newest one
+under --out. With --json the metrics go to stdout as {"<node>": {"<metric>":
+number}} and what is absent, and why, to stderr.`,
+		Example: `  perfagent show
+  perfagent show perfagent-out/20260131-120000-a1b2c3/node-0.json
+  perfagent show --json perf.json --cpus 8`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print the metrics as JSON")
+	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
+	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` where the newest report is looked for [$PERFAGENT_OUT]")
+	return cmd
+}
+
+func (o *showOptions) show(cmd *cobra.Command, args []string) error {
+	if o.cpus < 0 {
+		return fmt.Errorf("--cpus: %d is negative", o.cpus)
+	}
+	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
+		o.out = v
+	}
+	path := ""
+	if len(args) == 1 {
+		path = args[0]
+	} else {
+		var err error
+		if path, err = newest(o.out); err != nil {
+			return err
+		}
+	}
+	report, err := reporter.Read(path, o.cpus)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return o.printJSON(report)
+	}
+	return reporter.WriteSummary(o.streams.out, report, reporter.SummaryOptions{
+		Color: colorful(o.streams.out), Width: width(o.streams.out), Path: path})
+}
+
+// printJSON prints the metrics of every node, and says on stderr what is absent.
+func (o *showOptions) printJSON(report *reporter.Report) error {
+	nodes := make(map[string]reporter.Values, len(report.Nodes))
+	if report.Run.Incomplete != "" {
+		o.remark("", report.Run.Incomplete)
+	}
+	for _, name := range report.NodeNames() {
+		n := report.Nodes[name]
+		nodes[name] = n.Metrics
+		for _, m := range n.Missing {
+			o.remark(name, m.What+": "+m.Why)
+		}
+		for _, remark := range n.Remarks() {
+			o.remark(name, remark)
+		}
+	}
+	data, err := json.MarshalIndent(nodes, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(o.streams.out, "%s\n", data)
+	return err
+}
+
+func (o *showOptions) remark(node, text string) {
+	if node != "" {
+		text = "node " + node + ": " + text
+	}
+	fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(text))
+}
+
+var recordingName = regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl?$`)
+
+// newest finds the report or journal under out that was changed last.
+func newest(out string) (string, error) {
+	best, at := "", time.Time{}
+	err := filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if path == out {
+				return err
+			}
+			return nil // a run that was just removed, or is not ours to read
+		}
+		if d.IsDir() || !recordingName.MatchString(d.Name()) {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && (best == "" || info.ModTime().After(at)) {
+			best, at = path, info.ModTime()
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && best == "":
+		return "", fmt.Errorf("show: no report under %s: run something with perfagent run, or name a report", out)
+	case err != nil:
+		return "", fmt.Errorf("show: look for the newest report: %w", err)
+	}
+	return best, nil
+}

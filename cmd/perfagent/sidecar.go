@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// refreshEvery is how old a sidecar's report may be while it runs, plus one
+// interval.
+const refreshEvery = 30 * time.Second
+
+type sidecarOptions struct {
+	sampleOptions
+	streams streams
+}
+
+func newSidecar(s streams) *cobra.Command {
+	o := &sidecarOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "sidecar [flags]",
+		Short: "sample the host until TERM or INT, then report",
+		Long: `Sample the host beside jobs that perfagent did not start, until TERM, INT or HUP
+arrives. The report is written then, and refreshed at least each minute until
+then. In a container, mount the host's /proc and /sys and name them with
+HOST_PROC and HOST_SYS; a file system of the host is named with --disk-path.
+
+Exit code: 0 once the signal was answered with a report.`,
+		Example: `  perfagent sidecar --out /reports --run-id nightly
+  HOST_PROC=/host/proc HOST_SYS=/host/sys perfagent sidecar --disk-path /host`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	addSampleFlags(cmd.Flags(), &o.sampleOptions)
+	return cmd
+}
+
+func (o *sidecarOptions) run(cmd *cobra.Command) error {
+	log, err := o.prepare(cmd, o.streams.err)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	tags, _ := o.tagMap() // checked before
+	about := reporter.Run{ID: o.runID, Tags: tags}
+	p := openPlace(o.out, o.head(about), log)
+	if p.journal == nil {
+		return errors.New("a sidecar without a place for its report would be useless")
+	}
+	reader := o.reader()
+	defer reader.Close()
+	r := newRefresher(&o.sampleOptions, about, p, log)
+	opts := o.sampling(p)
+	opts.Observe = r.observe
+	rec := collector.NewSampler(reader, opts).Run(ctx)
+	r.stop()
+	p.stop()
+	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing}
+	if o.deliver(in, p, o.streams.err, log) == "" {
+		return errors.New("the report could not be written")
+	}
+	return nil
+}
+
+// refresher rewrites a sidecar's report from copies of the Recording, in a
+// goroutine of its own, so that a slow disk does not stop the sampling.
+type refresher struct {
+	options *sampleOptions
+	about   reporter.Run
+	place   *place
+	log     *zap.Logger
+	copies  chan *collector.Recording
+	done    chan struct{}
+	last    time.Duration // monotonic time of the last copy; 0 = none yet
+}
+
+func newRefresher(o *sampleOptions, about reporter.Run, p *place, log *zap.Logger) *refresher {
+	about.Incomplete = "the sidecar is still running"
+	r := &refresher{options: o, about: about, place: p, log: log,
+		copies: make(chan *collector.Recording, 1), done: make(chan struct{})}
+	go r.run()
+	return r
+}
+
+// observe journals every sample, and from time to time asks for a new report.
+func (r *refresher) observe(s *collector.Sample, rec *collector.Recording) {
+	r.place.journal.Observe(s, rec)
+	if r.last != 0 && rec.End.Mono-r.last < refreshEvery {
+		return
+	}
+	select {
+	case r.copies <- rec.Clone():
+		r.last = rec.End.Mono
+	default: // the disk is behind
+	}
+}
+
+func (r *refresher) run() {
+	defer close(r.done)
+	for rec := range r.copies {
+		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing}
+		report := reporter.New(in)
+		data, err := reporter.Encode(report)
+		if err == nil {
+			err = r.place.refresh(data)
+		}
+		if err != nil {
+			r.log.Warn(reporter.Printable(err.Error()))
+		}
+	}
+}
+
+// stop waits for the report being written.
+func (r *refresher) stop() {
+	close(r.copies)
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+	}
+}

@@ -1,0 +1,99 @@
+package collector
+
+import (
+	"path/filepath"
+	"strconv"
+
+	"github.com/shirou/gopsutil/v3/cpu"
+)
+
+// CPUTimes is one line cpuN of /proc/stat in seconds since boot (proc(5)). The
+// kernel counts guest in user and guest_nice in nice as well.
+type CPUTimes struct {
+	Name                                                  string
+	User, Nice, System, Idle, Iowait, IRQ, SoftIRQ, Steal float64
+	Guest, GuestNice                                      float64
+}
+
+// readCPU reads /proc/stat. gopsutil answers a file that it cannot read or
+// parse with an empty list and no error.
+func (r *Reader) readCPU() ([]CPUTimes, error) {
+	stats, err := cpu.TimesWithContext(r.ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	if len(stats) == 0 {
+		return nil, readErr(filepath.Join(r.proc, "stat"), "no cpuN line")
+	}
+	out := make([]CPUTimes, len(stats))
+	for i, s := range stats {
+		out[i] = CPUTimes{Name: s.CPU, User: s.User, Nice: s.Nice, System: s.System, Idle: s.Idle,
+			Iowait: s.Iowait, IRQ: s.Irq, SoftIRQ: s.Softirq, Steal: s.Steal, Guest: s.Guest, GuestNice: s.GuestNice}
+	}
+	return out, nil
+}
+
+// busyPercent is psutil's percent of one CPU between two readings, rounded to
+// one decimal as psutil does: each field's difference is clamped at 0,
+// total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal
+// and interrupts are busy. ok is false when the kernel's clock did not advance:
+// psutil says 0.0 there, which nobody measured.
+func busyPercent(prev, cur CPUTimes) (percent float64, ok bool) {
+	d := func(a, b float64) float64 { return max(0, b-a) }
+	idle := d(prev.Idle, cur.Idle) + d(prev.Iowait, cur.Iowait)
+	total := d(prev.User, cur.User) + d(prev.Nice, cur.Nice) + d(prev.System, cur.System) + idle +
+		d(prev.IRQ, cur.IRQ) + d(prev.SoftIRQ, cur.SoftIRQ) + d(prev.Steal, cur.Steal)
+	if total <= 0 {
+		return 0, false
+	}
+	return round1(min(100, max(0, total-idle)/total*100)), true
+}
+
+// cpuSpread gives the mean, least and most busy CPU between two readings. CPUs
+// are matched by name, so one that goes or comes (hotplug) is left out of the
+// window instead of shifting the others. ok is false when no CPU was measured.
+func cpuSpread(prev, cur []CPUTimes) (avg, least, most float64, ok bool) {
+	n, sum := 0, 0.0
+	least, most = 100, 0
+	for i := range cur {
+		before, known := cpuNamed(prev, cur[i].Name, i)
+		if !known {
+			continue
+		}
+		v, measured := busyPercent(before, cur[i])
+		if !measured {
+			continue
+		}
+		n++
+		sum += v
+		least, most = min(least, v), max(most, v)
+	}
+	if n == 0 {
+		return 0, 0, 0, false
+	}
+	return sum / float64(n), least, most, true
+}
+
+// cpuNamed finds a CPU by name; hint is where it most likely stands.
+func cpuNamed(cpus []CPUTimes, name string, hint int) (CPUTimes, bool) {
+	if hint < len(cpus) && cpus[hint].Name == name {
+		return cpus[hint], true
+	}
+	for _, c := range cpus {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return CPUTimes{}, false
+}
+
+// round1 rounds to one decimal exactly as Python's round(x, 1): from the
+// shortest decimal of the value, not from a product that is itself rounded.
+func round1(x float64) float64 {
+	var buf [32]byte
+	v, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'f', 1, 64)), 64)
+	if err != nil {
+		return x
+	}
+	return v
+}

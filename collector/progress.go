@@ -1,0 +1,257 @@
+package collector
+
+import (
+	"math"
+	"time"
+)
+
+// Progress is what one Reading leaves for the next. It is a value: Next changes
+// nothing. Percents and rates are measured over a window, which begins at the
+// last Reading that ended one; so a Reading that follows too soon, or a source
+// that failed in between, lengthens the window instead of spoiling it.
+type Progress struct {
+	start, last Instant // of the first and of the newest Reading
+	cpu         []CPUTimes
+	cpuSince    time.Duration
+	io          [2]ioProgress // disk_io, network
+	// total is the bytes of each counter since its first good Reading, base what
+	// it was when the window of its rate began.
+	total, base [len(counterTable)]uint64
+}
+
+// ioProgress is the state of one source of byte counters.
+type ioProgress struct {
+	devices []Device      // of the last good Reading; nil = none yet
+	since   time.Duration // when the window began
+}
+
+// counter ties a byte counter to its columns and to the devices that feed it.
+type counter struct {
+	total, rate Column
+	source      int // index into Progress.io
+	in          bool
+	class       Class // a device counts when its Counted and Loopback bits equal this
+}
+
+// counterTable lists the six byte counters in perf.py's order.
+var counterTable = [...]counter{
+	{DiskRead, DiskReadRate, 0, true, Counted},
+	{DiskWrite, DiskWriteRate, 0, false, Counted},
+	{NetLoSent, NetLoSentRate, 1, false, Counted | Loopback},
+	{NetExtSent, NetExtSentRate, 1, false, Counted},
+	{NetLoRecv, NetLoRecvRate, 1, true, Counted | Loopback},
+	{NetExtRecv, NetExtRecvRate, 1, true, Counted},
+}
+
+// ioUnits are the bytes of one count of each source.
+var ioUnits = [2]uint64{diskUnit, 1}
+
+// Begin starts the account at the baseline Reading.
+func Begin(r *Reading) Progress {
+	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono}
+	for i, devs := range r.io() {
+		p.io[i] = ioProgress{devs, r.At.Mono}
+	}
+	return p
+}
+
+// Next accounts one more Reading and makes its Sample. minWindow is the least
+// time that percents and rates are measured over.
+func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
+	var s Sample
+	elapsed := max(0, (r.At.Mono - p.last.Mono).Seconds())
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.NaN(), elapsed
+	}
+	p.last = r.At
+	s.Values[Timestamp] = p.timestamp(r.At)
+	if r.Memory != nil {
+		s.Values[MemPercent] = r.Memory.Percent()
+	}
+	for i, d := range r.Disk { // the fullest of the file systems
+		if v := d.Percent(); i == 0 || v > s.Values[DiskPercent] {
+			s.Values[DiskPercent] = v
+		}
+	}
+	p.measureCPU(r, minWindow, &s)
+	for source, devs := range r.io() {
+		p.measureIO(source, devs, r.At.Mono, minWindow, &s)
+	}
+	return p, s
+}
+
+// timestamp is the moment of the sample in seconds since 1970, to the
+// millisecond: the wall clock of the start plus the boot clock since then, so
+// that a step of the wall clock bends no time axis.
+func (p *Progress) timestamp(at Instant) float64 {
+	t := p.start.Wall.Add(max(0, at.Boot-p.start.Boot))
+	return float64(t.UnixMilli()) / 1000
+}
+
+// measureCPU turns CPU seconds into percents.
+func (p *Progress) measureCPU(r *Reading, minWindow time.Duration, s *Sample) {
+	if r.CPU == nil {
+		return
+	}
+	window := r.At.Mono - p.cpuSince
+	if p.cpu != nil && window < minWindow {
+		return
+	}
+	if avg, least, most, ok := cpuSpread(p.cpu, r.CPU); ok {
+		s.Values[CPUAvg], s.Values[CPUMin], s.Values[CPUMax] = avg, least, most
+		for _, c := range []Column{CPUAvg, CPUMin, CPUMax} {
+			s.Weights[c] = window.Seconds()
+		}
+	}
+	p.cpu, p.cpuSince = r.CPU, r.At.Mono
+}
+
+// measureIO turns the counts of one source into bytes since the start and into
+// rates: bytes moved in the window / seconds of the window.
+func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Duration, s *Sample) {
+	io := &p.io[source]
+	if devs == nil {
+		return
+	}
+	window := now - io.since
+	fresh := io.devices == nil // the source's first good Reading: nothing to compare with
+	measured := !fresh && window >= minWindow && window > 0
+	for i, c := range counterTable {
+		if c.source != source {
+			continue
+		}
+		p.total[i] += c.delta(io.devices, devs, ioUnits[source])
+		s.Values[c.total] = float64(p.total[i]) / MiB
+		if measured {
+			s.Values[c.rate] = float64(p.total[i]-p.base[i]) / MiB / window.Seconds()
+			s.Weights[c.rate] = window.Seconds()
+		}
+		if measured || fresh {
+			p.base[i] = p.total[i]
+		}
+	}
+	if measured || fresh {
+		io.since = now
+	}
+	io.devices = devs
+}
+
+// delta is the bytes that the counter's devices moved between two Readings. A
+// device that was not there before starts counting now.
+func (c counter) delta(prev, cur []Device, unit uint64) uint64 {
+	var sum uint64
+	for i, d := range cur {
+		if d.Class&(Counted|Loopback) != c.class {
+			continue
+		}
+		before, known := deviceNamed(prev, d.Name, i)
+		if !known {
+			continue
+		}
+		if c.in {
+			sum += grown(before.In, d.In, unit) * unit
+		} else {
+			sum += grown(before.Out, d.Out, unit) * unit
+		}
+	}
+	return sum
+}
+
+// deviceNamed finds a device by name; hint is where it most likely stands.
+func deviceNamed(devs []Device, name string, hint int) (Device, bool) {
+	if hint < len(devs) && devs[hint].Name == name {
+		return devs[hint], true
+	}
+	for _, d := range devs {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Device{}, false
+}
+
+// wrapReach is how near to the end of its range a counter must have been, and
+// how near to 0 it must be, for a fall to be a wrap: 1 GiB. Any other fall is a
+// device that was taken away and came back; what it moved meanwhile is unknown.
+const wrapReach = 1 << 30
+
+// grown is how much a counter grew, never negative and never by more than what
+// it can have counted: wraps at 32 and at 64 bits are undone, other falls are 0.
+func grown(prev, cur, unit uint64) uint64 {
+	reach := uint64(wrapReach) / unit
+	switch {
+	case cur >= prev && (cur-prev)>>63 == 0:
+		return cur - prev
+	case cur >= reach:
+		return 0
+	case prev <= math.MaxUint32 && prev > math.MaxUint32-reach:
+		return cur + (math.MaxUint32 - prev) + 1
+	case prev > math.MaxUint64-reach:
+		return cur - prev // unsigned arithmetic wraps as the counter did
+	}
+	return 0
+}
+
+// bootTotals sums the counters since boot, in MiB: over the devices that we
+// count or, for perf.py, over all that psutil sums. NaN = not read.
+func bootTotals(r *Reading, perfpy bool) [len(counterTable)]float64 {
+	var out [len(counterTable)]float64
+	io := r.io()
+	for i, c := range counterTable {
+		if io[c.source] == nil {
+			out[i] = math.NaN()
+			continue
+		}
+		sum := 0.0
+		for _, d := range io[c.source] {
+			if !d.feeds(c, perfpy) {
+				continue
+			}
+			n := d.Out
+			if c.in {
+				n = d.In
+			}
+			sum += float64(n) * float64(ioUnits[c.source])
+		}
+		out[i] = sum / MiB
+	}
+	return out
+}
+
+func (d Device) feeds(c counter, perfpy bool) bool {
+	if perfpy {
+		return d.Class&PerfPy != 0 && d.Class&Loopback == c.class&Loopback
+	}
+	return d.Class&(Counted|Loopback) == c.class
+}
+
+// perfpySample is the sample that perf.py would have taken: CPU percents over
+// whatever window there was (psutil answers 0.0 where the clock did not move),
+// byte counters since boot over all devices.
+func perfpySample(prevCPU []CPUTimes, r *Reading, timestamp float64) Sample {
+	var s Sample
+	for c := range s.Values {
+		s.Values[c] = math.NaN()
+	}
+	s.Values[Timestamp] = timestamp
+	if r.CPU != nil {
+		avg, least, most, ok := cpuSpread(prevCPU, r.CPU)
+		if !ok {
+			avg, least, most = 0, 0, 0
+		}
+		s.Values[CPUAvg], s.Values[CPUMin], s.Values[CPUMax] = avg, least, most
+	}
+	if r.Memory != nil {
+		s.Values[MemPercent] = r.Memory.Percent()
+	}
+	if len(r.Disk) > 0 {
+		s.Values[DiskPercent] = r.Disk[0].Percent()
+	}
+	for i, v := range bootTotals(r, true) {
+		s.Values[counterTable[i].total] = v
+	}
+	return s
+}
+
+// io lists the parts that hold byte counters, in the order of Progress.io.
+func (r *Reading) io() [2][]Device { return [2][]Device{r.DiskIO, r.Net} }

@@ -1,0 +1,186 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/shirou/gopsutil/v3/common"
+)
+
+// The sources of a Reading, as they are named in errors and reports.
+const (
+	SourceCPU     = "cpu"
+	SourceMemory  = "memory"
+	SourceDisk    = "disk"    // space of file systems
+	SourceDiskIO  = "disk_io" // bytes of block devices
+	SourceNetwork = "network"
+)
+
+// Instant is one moment on the three clocks that matter: the wall clock can be
+// stepped, the monotonic clock stops while the machine is suspended, and the
+// boot clock does neither (clock_gettime(2)).
+type Instant struct {
+	Wall time.Time
+	Mono time.Duration // CLOCK_MONOTONIC
+	Boot time.Duration // CLOCK_BOOTTIME
+}
+
+// Reading is what the kernel said at one instant. A part whose source failed is
+// nil (its error is in Failed); counters are cumulative since boot.
+type Reading struct {
+	At     Instant
+	CPU    []CPUTimes
+	Memory *Memory
+	Disk   []DiskUsage
+	DiskIO []Device // every block device of the kernel's list
+	Net    []Device // every network interface
+	Failed map[string]error
+}
+
+// Device is a block device or a network interface with its counters, in the
+// kernel's own unit: sectors of 512 bytes for a disk, bytes for an interface.
+type Device struct {
+	Name string
+	// In is what was read from a disk or received by an interface; Out is what
+	// was written or sent.
+	In, Out uint64
+	Class   Class
+}
+
+// Class says in which sums a device stands.
+type Class uint8
+
+// The classes, as bits: a device may be in several.
+const (
+	Counted  Class = 1 << iota // in our totals: each byte once
+	Loopback                   // an interface that is lo
+	PerfPy                     // in perf.py's totals (psutil's sum)
+)
+
+// fail notes that a source gave nothing.
+func (r *Reading) fail(source string, err error) {
+	if r.Failed == nil {
+		r.Failed = make(map[string]error)
+	}
+	r.Failed[source] = err
+}
+
+// Reader takes Readings of one host. It is not safe for concurrent use.
+type Reader struct {
+	proc, sys string
+	hostProc  bool // proc is another host's or namespace's tree (HOST_PROC)
+	disks     *diskSpace
+	blocks    topology
+	nics      topology
+	ctx       context.Context // carries proc and sys to gopsutil
+	now       func() Instant
+}
+
+// ReaderOptions say where the host is. The zero value is this host.
+type ReaderOptions struct {
+	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). A
+	// sidecar gives the host's own, mounted elsewhere (HOST_PROC, HOST_SYS).
+	Proc, Sys string
+	// DiskPaths are the file systems whose fill is measured ("" = "/").
+	DiskPaths []string
+	// Now replaces the clocks; nil = the machine's.
+	Now func() Instant
+}
+
+// NewReader returns a Reader. Nothing is read yet. Close it when done.
+func NewReader(o ReaderOptions) *Reader {
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now}
+	if o.Proc != "" {
+		r.proc = filepath.Clean(o.Proc)
+	}
+	if o.Sys != "" {
+		r.sys = filepath.Clean(o.Sys)
+	}
+	r.hostProc = r.proc != "/proc"
+	if r.now == nil {
+		r.now = Now
+	}
+	paths := o.DiskPaths
+	if len(paths) == 0 {
+		paths = []string{"/"}
+	}
+	r.disks = newDiskSpace(paths)
+	r.ctx = context.WithValue(context.Background(), common.EnvKey,
+		common.EnvMap{common.HostProcEnvKey: r.proc, common.HostSysEnvKey: r.sys})
+	return r
+}
+
+// Close ends what the Reader started. A file system that hangs is not waited for.
+func (r *Reader) Close() { r.disks.close() }
+
+// Baseline takes the Reading that a run starts from: the counters alone, without
+// the classes of devices. The job waits for it: a gauge needs no baseline, a file
+// system may hang, and classes are only asked of the later of two Readings.
+func (r *Reader) Baseline() *Reading {
+	out := &Reading{At: r.now()}
+	r.readCounters(out)
+	return out
+}
+
+// classify sets the classes of the devices of a Reading.
+func (r *Reader) classify(out *Reading) {
+	r.blocks.apply(out.DiskIO, out.At.Mono, r.classifyBlocks)
+	r.nics.apply(out.Net, out.At.Mono, r.classifyNICs)
+}
+
+// Read takes one Reading. It never fails as a whole.
+func (r *Reader) Read() *Reading {
+	out := &Reading{At: r.now()}
+	r.readCounters(out)
+	r.classify(out)
+	var err error
+	if err = guard(func() error { out.Memory, err = r.readMemory(); return err }); err != nil {
+		out.Memory = nil
+		out.fail(SourceMemory, err)
+	}
+	if out.Disk, err = r.disks.read(); err != nil {
+		out.fail(SourceDisk, err)
+	}
+	return out
+}
+
+// readCounters reads what grows: CPU time and the bytes of disks and network.
+func (r *Reader) readCounters(out *Reading) {
+	var err error
+	if err = guard(func() error { out.CPU, err = r.readCPU(); return err }); err != nil {
+		out.CPU = nil
+		out.fail(SourceCPU, err)
+	}
+	if err = guard(func() error { out.DiskIO, err = r.readDiskIO(); return err }); err != nil {
+		out.DiskIO = nil
+		out.fail(SourceDiskIO, err)
+	}
+	if err = guard(func() error { out.Net, err = r.readNet(); return err }); err != nil {
+		out.Net = nil
+		out.fail(SourceNetwork, err)
+	}
+}
+
+// guard turns a panic of a reader into its error: gopsutil indexes the fields of
+// a line without counting them, so a damaged /proc file panics.
+func guard(read func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged kernel file: %v", p)
+		}
+	}()
+	return read()
+}
+
+// readErr explains why gopsutil gave nothing from path: it swallows errors.
+func readErr(path, otherwise string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return fmt.Errorf("read %s: %s", path, otherwise)
+}

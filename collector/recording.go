@@ -1,0 +1,107 @@
+package collector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/series"
+)
+
+// Recording is what a run leaves: exact summaries of every sample, the ring, and
+// how well the sampling went. While the run goes on it belongs to the Sampler.
+type Recording struct {
+	Host       Host
+	Start, End Instant // of the baseline and of the newest Reading
+	Interval   time.Duration
+	Ring       *series.Ring
+	Summaries  [NumColumns]*series.Summary
+	Samples    int64
+	// MissedTicks counts the points of the grid that passed without a Reading.
+	MissedTicks int64
+	// LongestGap is the longest time between two Readings, suspends included.
+	LongestGap time.Duration
+	Clock      []ClockEvent
+	Failures   []Failure
+	Disks      []string // the block devices that were counted, ever
+	NICs       []string // the interfaces that were counted, ever, lo included
+	// BootMB are the counters since boot at the last good Reading, in MiB, by the
+	// order of Counters; NaN = never read.
+	BootMB [len(counterTable)]float64
+	// Late says from when on a source's counters run that could not be read at
+	// the baseline.
+	Late map[string]time.Duration
+	// PerfPy is perf.py's own ring of perf.py's own samples; nil unless asked for.
+	PerfPy *series.Decimator[Sample]
+}
+
+// Counters lists the six cumulative columns in perf.py's order.
+func Counters() []Column {
+	out := make([]Column, len(counterTable))
+	for i, c := range counterTable {
+		out[i] = c.total
+	}
+	return out
+}
+
+// ClockEvent is a step of the wall clock or a suspend of the machine.
+type ClockEvent struct {
+	Suspend bool
+	// At is when it was noticed, on the time axis of the samples.
+	At time.Time
+	// By is how far the wall clock was moved, or how long the machine slept.
+	By time.Duration
+}
+
+// Failure is a reason for which a source gave nothing, with how often.
+type Failure struct {
+	Source, Why string
+	Count       int64
+}
+
+// CPUThresholds are the levels of the mean over CPUs whose time is kept. The
+// last is what rounds to 100.0.
+var CPUThresholds = []float64{20, 40, 80, 99.95}
+
+// NewRecording returns an empty Recording; maxLength is the ring's capacity.
+func NewRecording(start Instant, interval time.Duration, maxLength int) *Recording {
+	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns))}
+	for c := range rec.Summaries {
+		switch {
+		case Column(c) == CPUAvg:
+			rec.Summaries[c] = series.NewPercentSummary(CPUThresholds...)
+		case Column(c).Percent():
+			rec.Summaries[c] = series.NewPercentSummary()
+		default:
+			rec.Summaries[c] = series.NewSummary()
+		}
+	}
+	return rec
+}
+
+// Add takes one Sample into the summaries and the ring. It allocates nothing.
+func (rec *Recording) Add(s *Sample) {
+	rec.Samples++
+	for c, sum := range rec.Summaries {
+		sum.Add(s.Values[c], s.Weights[c])
+	}
+	rec.Ring.Add(s.Values[:], s.Weights[:])
+}
+
+// Clone returns a copy that shares nothing which still changes, for another
+// goroutine.
+func (rec *Recording) Clone() *Recording {
+	c := *rec
+	c.Ring = rec.Ring.Clone()
+	for i, s := range rec.Summaries {
+		c.Summaries[i] = s.Clone()
+	}
+	c.Clock = slices.Clone(rec.Clock)
+	c.Failures = slices.Clone(rec.Failures)
+	c.Disks = slices.Clone(rec.Disks)
+	c.NICs = slices.Clone(rec.NICs)
+	c.PerfPy = nil
+	return &c
+}
+
+// CPUs is the number of logical CPUs of the node; 0 = unknown.
+func (rec *Recording) CPUs() int { return rec.Host.CPUs }

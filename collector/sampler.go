@@ -1,0 +1,208 @@
+package collector
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/series"
+)
+
+// clockTick is the resolution of CPU time in /proc/stat: USER_HZ is 100 on every
+// architecture that Linux runs on today (times(2), proc(5)).
+const clockTick = 10 * time.Millisecond
+
+// MinWindow is the least time that percents and rates are measured over: half
+// the interval, so that the closing Reading of a job, which may follow the last
+// tick at once, sets no maximum from two clock ticks; but never more than four
+// ticks, so that a job of 50 ms is measured, and never less than one.
+func MinWindow(interval time.Duration) time.Duration {
+	return min(max(interval/2, clockTick), 4*clockTick)
+}
+
+// clockJump is the least difference between two clocks over one window that is
+// called a step or a suspend. Slewing (adjtime) stays far below it.
+const clockJump = 500 * time.Millisecond
+
+// maxClockEvents bounds what is remembered of a host whose clock is stepped
+// again and again.
+const maxClockEvents = 100
+
+// maxFailures bounds the distinct reasons that are remembered.
+const maxFailures = 50
+
+// Options say how to sample.
+type Options struct {
+	Interval  time.Duration // ≥ 10 ms; 0 = 1 s
+	MaxLength int           // capacity of the ring; 0 = 1000
+	PerfPy    bool          // keep perf.py's ring too
+	// Observe, if any, is called after each sample, in the sampling goroutine. The
+	// Recording is still the Sampler's: look at it, Clone it, don't keep it.
+	Observe func(*Sample, *Recording)
+}
+
+// Sampler takes Readings on a grid of ticks and accounts them.
+type Sampler struct {
+	reader   *Reader
+	opts     Options
+	progress Progress
+	prev     *Reading
+	rec      *Recording
+}
+
+// NewSampler takes the baseline Reading at once, so that nothing of the job's
+// first moments is lost, and returns. The job may start after it.
+func NewSampler(reader *Reader, o Options) *Sampler {
+	if o.Interval == 0 {
+		o.Interval = time.Second
+	}
+	if o.MaxLength == 0 {
+		o.MaxLength = 1000
+	}
+	base := reader.Baseline()
+	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base}
+	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
+	s.rec.Host.CPUs = len(base.CPU)
+	s.noteFailures(base)
+	if o.PerfPy {
+		s.rec.PerfPy = series.NewDecimator[Sample](o.MaxLength)
+	}
+	return s
+}
+
+// Run samples until ctx ends, takes the closing Reading and returns the
+// Recording. It blocks: the caller starts the goroutine and waits for it.
+func (s *Sampler) Run(ctx context.Context) *Recording {
+	s.describe()
+	timer := time.NewTimer(s.untilNextTick())
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.take()
+			return s.rec
+		case <-timer.C:
+			s.take()
+			timer.Reset(s.untilNextTick())
+		}
+	}
+}
+
+// describe finds out what does not change, and what the baseline left out
+// because the job was waiting.
+func (s *Sampler) describe() {
+	cpus := s.rec.Host.CPUs
+	s.rec.Host = s.reader.Host()
+	s.rec.Host.CPUs = cpus
+	s.reader.classify(s.prev)
+	s.rec.BootMB = bootTotals(s.prev, false)
+	s.noteDevices(s.prev)
+}
+
+// untilNextTick is the time to the next point of the grid start + k·interval, so
+// that late ticks do not shift the later ones.
+func (s *Sampler) untilNextTick() time.Duration {
+	since := s.reader.now().Mono - s.rec.Start.Mono
+	return s.opts.Interval - since%s.opts.Interval
+}
+
+// take reads, accounts and hands on one sample.
+func (s *Sampler) take() {
+	r := s.reader.Read()
+	s.noteTime(r)
+	s.noteFailures(r)
+	s.noteDevices(r)
+	s.noteLate(r)
+	var sample Sample
+	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
+	s.rec.Add(&sample)
+	s.rec.End = r.At
+	for i, v := range bootTotals(r, false) {
+		if !math.IsNaN(v) {
+			s.rec.BootMB[i] = v
+		}
+	}
+	if s.rec.PerfPy != nil {
+		s.rec.PerfPy.Add(perfpySample(s.prev.CPU, r, sample.Values[Timestamp]))
+	}
+	if s.rec.Host.CPUs == 0 {
+		s.rec.Host.CPUs = len(r.CPU)
+	}
+	if s.rec.Host.MemoryMB == 0 && r.Memory != nil {
+		s.rec.Host.MemoryMB = float64(r.Memory.Total) / MiB
+	}
+	s.prev = r
+	if s.opts.Observe != nil {
+		s.opts.Observe(&sample, s.rec)
+	}
+}
+
+// noteTime counts missed ticks and looks for gaps, steps and suspends.
+func (s *Sampler) noteTime(r *Reading) {
+	before, start := s.prev.At, s.rec.Start.Mono
+	passed := (r.At.Mono-start)/s.opts.Interval - (before.Mono-start)/s.opts.Interval
+	s.rec.MissedTicks += max(0, int64(passed)-1)
+	mono, boot, wall := r.At.Mono-before.Mono, r.At.Boot-before.Boot, r.At.Wall.Sub(before.Wall)
+	s.rec.LongestGap = max(s.rec.LongestGap, mono, boot)
+	at := s.rec.Start.Wall.Add(r.At.Boot - s.rec.Start.Boot)
+	if slept := boot - mono; slept >= clockJump {
+		s.noteClock(ClockEvent{Suspend: true, At: at, By: slept})
+	}
+	if step := wall - boot; step >= clockJump || step <= -clockJump {
+		s.noteClock(ClockEvent{At: at, By: step})
+	}
+}
+
+func (s *Sampler) noteClock(e ClockEvent) {
+	if len(s.rec.Clock) < maxClockEvents {
+		s.rec.Clock = append(s.rec.Clock, e)
+	}
+}
+
+// noteFailures counts each reason for which a source was absent.
+func (s *Sampler) noteFailures(r *Reading) {
+	for _, source := range []string{SourceCPU, SourceMemory, SourceDisk, SourceDiskIO, SourceNetwork} {
+		err := r.Failed[source]
+		if err == nil {
+			continue
+		}
+		why := err.Error()
+		i := slices.IndexFunc(s.rec.Failures, func(f Failure) bool { return f.Source == source && f.Why == why })
+		switch {
+		case i >= 0:
+			s.rec.Failures[i].Count++
+		case len(s.rec.Failures) < maxFailures:
+			s.rec.Failures = append(s.rec.Failures, Failure{source, why, 1})
+		}
+	}
+}
+
+// noteDevices remembers the names of the devices that were counted.
+func (s *Sampler) noteDevices(r *Reading) {
+	s.rec.Disks = addCounted(s.rec.Disks, r.DiskIO)
+	s.rec.NICs = addCounted(s.rec.NICs, r.Net)
+}
+
+func addCounted(names []string, devs []Device) []string {
+	for _, d := range devs {
+		if d.Class&Counted != 0 && !slices.Contains(names, d.Name) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// noteLate remembers when counters began that the baseline lacked.
+func (s *Sampler) noteLate(r *Reading) {
+	began := [2]bool{s.progress.io[0].devices == nil && r.DiskIO != nil, s.progress.io[1].devices == nil && r.Net != nil}
+	for i, source := range []string{SourceDiskIO, SourceNetwork} {
+		if !began[i] {
+			continue
+		}
+		if s.rec.Late == nil {
+			s.rec.Late = make(map[string]time.Duration)
+		}
+		s.rec.Late[source] = r.At.Mono - s.rec.Start.Mono
+	}
+}

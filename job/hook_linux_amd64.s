@@ -1,0 +1,24 @@
+#include "textflag.h"
+
+// The handler of hooked signals, called by the kernel by the C convention:
+// DI signal number, SI *siginfo, DX *ucontext. It uses no stack, changes only
+// AX, CX and R8, and leaves by a jump to the runtime's handler.
+TEXT onSignal<>(SB), NOSPLIT|NOFRAME, $0-0
+	MOVL DI, CX
+	LEAQ ·fromUser(SB), AX
+	CMPL 8(SI), $0          // si_code
+	JLE  count
+	LEAQ ·fromKernel(SB), AX
+count:
+	MOVL $1, R8
+	LOCK
+	XADDL R8, (AX)(CX*4)
+	LEAQ ·handlers(SB), AX
+	MOVQ (AX)(CX*8), AX
+	JMP  AX
+
+// func hookAddress() uintptr
+TEXT ·hookAddress(SB), NOSPLIT, $0-8
+	LEAQ onSignal<>(SB), AX
+	MOVQ AX, ret+0(FP)
+	RET

@@ -1,0 +1,29 @@
+#include "textflag.h"
+
+// The handler of hooked signals, called by the kernel by the C convention:
+// R0 signal number, R1 *siginfo, R2 *ucontext. It uses no stack, changes only
+// R9 to R13, and leaves by a jump to the runtime's handler.
+TEXT onSignal<>(SB), NOSPLIT|NOFRAME, $0-0
+	MOVWU R0, R9
+	MOVD  $·fromUser(SB), R10
+	MOVW  8(R1), R11        // si_code
+	CMPW  $0, R11
+	BLE   count
+	MOVD  $·fromKernel(SB), R10
+count:
+	ADD   R9<<2, R10, R10
+again:
+	LDAXRW (R10), R12
+	ADDW   $1, R12, R12
+	STLXRW R12, (R10), R13
+	CBNZW  R13, again
+	MOVD  $·handlers(SB), R10
+	ADD   R9<<3, R10, R10
+	MOVD  (R10), R10
+	JMP   (R10)
+
+// func hookAddress() uintptr
+TEXT ·hookAddress(SB), NOSPLIT, $0-8
+	MOVD $onSignal<>(SB), R0
+	MOVD R0, ret+0(FP)
+	RET

@@ -1,0 +1,385 @@
+//go:build linux
+
+package job
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		script, signal string
+		code           int
+	}{
+		{"exit 0", "", 0}, {"exit 1", "", 1}, {"exit 7", "", 7}, {"exit 125", "", 125}, {"exit 126", "", 126},
+		{"exit 127", "", 127}, {"exit 255", "", 255},
+		{"kill -TERM $$", "SIGTERM", 143}, {"kill -KILL $$", "SIGKILL", 137}, {"kill -SEGV $$", "SIGSEGV", 139},
+		{"kill -INT $$", "SIGINT", 130}, {"kill -PIPE $$", "SIGPIPE", 141}, {"kill -40 $$", "SIGRTMIN+6", 168},
+	} {
+		code, st := run(t, c.script)
+		if code != c.code || st.ExitCode != c.code || st.Signal != c.signal || st.FromTerminal {
+			t.Errorf("%s: exit code %d, status %+v", c.script, code, st)
+		}
+		if st.Pid == 0 || !st.End.After(st.Start) || st.Usage.MaxRSS == 0 || st.Usage.MaxRSSFloor == 0 || st.Err != nil {
+			t.Errorf("%s: incomplete status %+v", c.script, st)
+		}
+	}
+}
+
+// The job must find what it would find without us: the same script is run both
+// ways from the same surroundings.
+func TestSurroundings(t *testing.T) {
+	t.Parallel()
+	look := `for fd in 0 1 2 9; do readlink /proc/self/fd/$fd; done; cat <&9
+		ls /proc/self/fd | wc -l; ulimit -S -n; ulimit -H -n; umask; cut -d' ' -f5-8 /proc/self/stat
+		grep -E '^Sig(Blk|Ign|Cgt)|^Shd|^CapEff|^Seccomp' /proc/self/status; cat /proc/self/oom_score_adj; echo $0 $1 "$2"`
+	for _, setup := range []string{"", "trap '' HUP; ", "trap '' INT HUP TSTP; ", "umask 077; ulimit -S -n 50; "} {
+		var got [2]string
+		for i, wrapper := range []string{`exec sh -c "$1" a b 'c d'`, `exec "$0" sh -c "$1" a b 'c d'`} {
+			dir := t.TempDir()
+			nine := filepath.Join(dir, "nine")
+			if err := os.WriteFile(nine, []byte("inherited\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := command(t, "agent", "", "-c", setup+"exec 9<"+nine+"; "+wrapper, os.Args[0], look)
+			cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
+			in, err := os.Open("/dev/zero")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			out, err := os.Create(filepath.Join(dir, "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, out
+			if err := cmd.Run(); err != nil {
+				t.Fatal(err)
+			}
+			text, _ := os.ReadFile(out.Name())
+			got[i] = strings.ReplaceAll(string(text), dir, "DIR")
+		}
+		if diff := cmp.Diff(got[0], got[1]); diff != "" {
+			t.Errorf("%q: without us (-), with us (+):\n%s", setup, diff)
+		}
+		if !strings.Contains(got[1], "inherited\n") {
+			t.Errorf("%q: descriptor 9 was not readable:\n%s", setup, got[1])
+		}
+	}
+}
+
+func TestStdinAndPipe(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "", "cat")
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	cmd.Stdin = bytes.NewReader(data)
+	if out, err := cmd.Output(); err != nil || !bytes.Equal(out, data) {
+		t.Errorf("cat gave %d bytes, %v", len(out), err)
+	}
+	// As without us, yes is killed by SIGPIPE when its reader goes.
+	cmd = command(t, "agent", "", "yes")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGPIPE) {
+		t.Errorf("yes | head: exit code %d, want 141", code)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("JOB_A", "1")
+	t.Setenv("JOB_B", "2")
+	env := Command{Env: []string{"JOB_A=new=x", "JOB_C="}}.environ()
+	var got []string
+	for _, e := range env {
+		if strings.HasPrefix(e, "JOB_") {
+			got = append(got, e)
+		}
+	}
+	if diff := cmp.Diff([]string{"JOB_A=new=x", "JOB_B=2", "JOB_C="}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func write(t *testing.T, file, text string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSearch(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	write(t, one+"/denied", "exit 1", 0o644)
+	write(t, one+"/later", "exit 1", 0o644)
+	write(t, two+"/later", "#!/bin/sh\nexit 5", 0o755)
+	write(t, two+"/plain", "echo \"$0 $1\" >/dev/null; exit 6", 0o755)
+	write(t, two+"/empty", "", 0o755)
+	write(t, two+"/binary", "\x01\x02\x00\x03", 0o755)
+	write(t, two+"/orphan", "#!/no/such/interpreter\n", 0o755)
+	write(t, one+"/both", "#!/no/such/interpreter\n", 0o755)
+	write(t, two+"/both", "#!/bin/sh\nexit 9", 0o755)
+	write(t, one+"/here", "#!/bin/sh\nexit 8", 0o755)
+	if err := os.Mkdir(two+"/dir", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(one)
+	usual := one + ":" + two
+	for _, c := range []struct {
+		name, path string
+		code       int
+		err        error
+		text       string
+	}{
+		{"later", usual, 5, nil, ""}, {"plain", usual, 6, nil, ""}, {"empty", usual, 0, nil, ""},
+		{"both", usual, 9, nil, ""}, {two + "/plain", "", 6, nil, ""}, {"true", "unset", 0, nil, ""},
+		{"here", two + ":", 8, nil, ""}, {"here", ":" + two, 8, nil, ""}, {"./here", "/", 8, nil, ""},
+		{"here", two, 0, ErrNotFound, ""}, {"", usual, 0, ErrNotFound, ""}, {"./no", usual, 0, ErrNotFound, ""},
+		{"denied", usual, 0, ErrNotExecutable, "permission denied"}, {"dir", usual, 0, ErrNotExecutable, "directory"},
+		{two + "/dir", "", 0, ErrNotExecutable, "directory"}, {"binary", usual, 0, ErrNotExecutable, "format"},
+		{"orphan", usual, 0, ErrNotFound, "interpreter"}, {"./denied/x", "", 0, ErrNotExecutable, "not a directory"},
+		{"/dev/null", "", 0, ErrNotExecutable, ""},
+	} {
+		t.Setenv("PATH", c.path)
+		if c.path == "unset" {
+			os.Unsetenv("PATH")
+		}
+		j, err := Start(Command{Args: []string{c.name, "arg"}}, nil)
+		if !errors.Is(err, c.err) || err != nil && (c.err == nil || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%q in %q: error %v, want %v %q", c.name, c.path, err, c.err, c.text)
+		}
+		if err != nil {
+			continue
+		}
+		if st := j.Wait(); st.ExitCode != c.code {
+			t.Errorf("%q in %q: exit code %d, want %d", c.name, c.path, st.ExitCode, c.code)
+		}
+		if file, err := Resolve(c.name); err != nil || filepath.Base(file) != filepath.Base(c.name) {
+			t.Errorf("Resolve(%q) = %q, %v", c.name, file, err)
+		}
+	}
+}
+
+func TestNoArguments(t *testing.T) {
+	if _, err := Start(Command{}, nil); err == nil {
+		t.Error("a command without a name was started")
+	}
+	if err := Exec(Command{}, nil); err == nil {
+		t.Error("a command without a name was executed")
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	// The job loses a child that uses the CPU, and goes on until it is dead
+	// and reaped, so that we must have done it.
+	pid := filepath.Join(t.TempDir(), "pid")
+	_, st := run(t, `sh -c "sh -c 'i=0; while [ \$i -lt 300000 ]; do i=\$((i+1)); done' & echo \$! >`+pid+`"
+		while [ -d /proc/$(cat `+pid+`) ]; do sleep 0.01; done; exit 4`)
+	if st.ExitCode != 4 || st.Orphans != 1 || st.Usage.UserSeconds < 0.05 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestDaemonIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	pid := filepath.Join(t.TempDir(), "pid")
+	code, st := run(t, `sleep 60 >/dev/null 2>&1 & echo $! >`+pid+`; exit 3`)
+	text, err := os.ReadFile(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err := unix.Kill(n, 0); err != nil {
+		t.Errorf("the daemon is gone: %v", err)
+	}
+	_ = unix.Kill(n, unix.SIGKILL)
+	if code != 3 || st.Orphans != 0 || st.End.Sub(st.Start) > patience {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestMemoryPeak(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "agent", "hog", os.Args[0]))
+	line, _ := w.expect("peak ")
+	_, st := w.end()
+	want, _ := strconv.ParseFloat(strings.Fields(line)[1], 64)
+	if got := float64(st.Usage.MaxRSS); got < 0.99*want || got > 1.01*want || want < 300<<20 {
+		t.Errorf("peak %.0f, the job saw %.0f", got, want)
+	}
+	gnu, err := exec.LookPath("/usr/bin/time")
+	if err != nil {
+		t.Log("not compared with GNU time, which is not here: apt-get install time")
+		return
+	}
+	cmd := command(t, "hog", "", "-f", "%M", os.Args[0])
+	cmd.Path, cmd.Args[0] = gnu, gnu
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	kb, _ := strconv.ParseFloat(strings.TrimSpace(said.String()), 64)
+	if got := float64(st.Usage.MaxRSS) / 1024; got < 0.99*kb || got > 1.01*kb {
+		t.Errorf("peak %.0f KiB, GNU time says %.0f", got, kb)
+	}
+}
+
+func TestMemoryFloor(t *testing.T) {
+	t.Parallel()
+	_, st := start(t, command(t, "agent", "", "true")).end()
+	if st.Usage.MaxRSS > st.Usage.MaxRSSFloor {
+		t.Errorf("true used %d KiB, more than the floor of %d", st.Usage.MaxRSS>>10, st.Usage.MaxRSSFloor>>10)
+	}
+}
+
+func TestImagePages(t *testing.T) {
+	for _, c := range []struct {
+		line             string
+		constants, taken bool
+	}{
+		{"00400000-00600000 r-xp 00000000 fe:00 12 /bin/agent", false, true},
+		{"00600000-00700000 r--p 00200000 fe:00 12 /bin/agent", true, true},
+		{"00600000-00700000 r--p 00200000 fe:00 12 /bin/agent", false, false},
+		{"00700000-00710000 rw-p 00300000 fe:00 12 /bin/agent", true, false},
+		{"00400000-00600000 r-xp 00000000 fe:00 13 /lib/libc.so", true, false},
+		{"00710000-00750000 rw-p 00000000 00:00 0", true, false},
+		{"7ffc0000-7ffd0000 r-xp 00000000 00:00 0 [vdso]", true, false},
+		{"", true, false},
+	} {
+		if _, _, ok := imagePages(c.line, "/bin/agent", c.constants); ok != c.taken {
+			t.Errorf("%q: %v", c.line, ok)
+		}
+	}
+}
+
+// A killed agent takes nothing with it.
+func TestJobSurvivesUs(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, cmd)
+	w.pid("pid")
+	w.signal(syscall.SIGKILL)
+	if _, err := cmd.Process.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(in, "survived\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.expect("survived")
+}
+
+func TestNoProcessThenExec(t *testing.T) {
+	t.Parallel()
+	out, err := command(t, "full", "", "sh", "-c", "echo in place $$").CombinedOutput()
+	lines := strings.Fields(string(out))
+	if err != nil || len(lines) != 7 || lines[2] != "true" || lines[3] != lines[6] {
+		t.Errorf("%q %v", out, err)
+	}
+}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	out, err := command(t, "inplace", "", "sh", "-c", "echo pid $$ $A; grep SigIgn /proc/$$/status").CombinedOutput()
+	f := strings.Fields(string(out))
+	if err != nil || len(f) != 7 || f[1] != f[3] || f[4] != "b" {
+		t.Errorf("%q %v", out, err)
+	}
+	out, _ = command(t, "inplace", "", "no-such-command").CombinedOutput()
+	if !strings.Contains(string(out), "not found") {
+		t.Errorf("%q", out)
+	}
+}
+
+func TestHeadroom(t *testing.T) {
+	t.Parallel()
+	out, err := command(t, "headroom", "", "5").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "user: limit RLIMIT_NPROC") {
+		t.Errorf("%q %v", out, err)
+	}
+	if os.Getuid() == 0 && !strings.Contains(string(out), "root: <nil>") {
+		t.Errorf("%q", out)
+	}
+	out, err = command(t, "headroom", "", "4000").CombinedOutput()
+	if os.Getuid() == 0 && (err != nil || !strings.Contains(string(out), "user: <nil>")) {
+		t.Errorf("%q %v", out, err)
+	}
+}
+
+func TestGroupHeadroom(t *testing.T) {
+	t.Parallel()
+	mount := t.TempDir()
+	deep := mount + "/a/b"
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	set := func(dir, limit, used string) {
+		write(t, dir+"/pids.max", limit+"\n", 0o644)
+		write(t, dir+"/pids.current", used+"\n", 0o644)
+	}
+	set(deep, "max", "3")
+	set(mount+"/a", "100", "84")
+	if err := pidsHeadroom(mount, "/a/b"); err != nil {
+		t.Error(err)
+	}
+	set(mount+"/a", "100", "85")
+	if err := pidsHeadroom(mount, "/a/b/gone"); err == nil || !strings.Contains(err.Error(), "/a/pids.max: 85 of 100") {
+		t.Errorf("error %v", err)
+	}
+	if err := pidsHeadroom(mount+"/nowhere", "/../x"); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkHeadroom(b *testing.B) {
+	for b.Loop() {
+		_ = Headroom()
+	}
+}
+
+func BenchmarkLowerFloor(b *testing.B) {
+	for b.Loop() {
+		lowerFloor()
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		j, err := Start(Command{Args: []string{"/bin/true"}}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		j.Wait()
+	}
+}

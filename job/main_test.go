@@ -1,0 +1,303 @@
+//go:build linux
+
+package job
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// role is the variable that makes the test binary play a part: the wrapper or a
+// job. nextRole is what the wrapper tells its job to be.
+const (
+	role     = "PERFAGENT_JOB_ROLE"
+	nextRole = "PERFAGENT_JOB_NEXT_ROLE"
+	result   = "PERFAGENT_JOB_RESULT"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 15 * time.Second
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "":
+		os.Exit(m.Run())
+	case "agent":
+		os.Exit(agent(func(*Signals) {}))
+	case "early":
+		os.Exit(agent(sendEarly))
+	case "counter":
+		counter()
+	case "selfstop":
+		selfStop()
+	case "editor":
+		editor()
+	case "hog":
+		hog()
+	case "full":
+		full()
+	case "headroom":
+		tight()
+	case "inplace":
+		inPlace()
+	}
+}
+
+// agent is perfagent in small.
+func agent(between func(*Signals)) int {
+	s := Catch()
+	c := Command{Args: os.Args[1:], Env: []string{role + "=" + os.Getenv(nextRole)}}
+	between(s)
+	j, err := Start(c, s)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	st := j.Wait()
+	if file := os.Getenv(result); file != "" {
+		text, _ := json.Marshal(st)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			panic(err)
+		}
+	}
+	if st.FromTerminal {
+		Reraise(st.Signo)
+	}
+	s.Stop()
+	return st.ExitCode
+}
+
+// sendEarly signals the agent before there is a job.
+func sendEarly(s *Signals) {
+	s.wait()
+	_ = unix.Kill(os.Getpid(), syscall.SIGTERM)
+	for {
+		release := s.hold()
+		n := len(s.early)
+		release()
+		if n > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// counter says every signal it gets, until a TERM.
+func counter() {
+	ch := make(chan os.Signal, 100)
+	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
+		syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU)
+	out := os.Stdout
+	if f := os.NewFile(3, "signals"); os.Getenv("TO3") != "" {
+		out = f
+	}
+	fmt.Fprintln(out, "ready", os.Getpid())
+	for sig := range ch {
+		fmt.Fprintln(out, unix.SignalName(sig.(syscall.Signal)))
+		if sig == syscall.SIGTERM {
+			return
+		}
+	}
+}
+
+// selfStop stops itself once.
+func selfStop() {
+	fmt.Println("stopping", os.Getpid())
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	fmt.Println("continued")
+}
+
+// editor tidies up on Ctrl-Z before it stops, as less and vi do.
+func editor() {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGTSTP)
+	fmt.Println("ready", os.Getpid())
+	<-ch
+	fmt.Println("tidy")
+	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	fmt.Println("back")
+}
+
+// hog uses 300 MB, and says what it used.
+func hog() {
+	mem, err := unix.Mmap(-1, 0, 300<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(err)
+	}
+	for i := 0; i < len(mem); i += 4096 {
+		mem[i] = 1
+	}
+	fmt.Println("peak", peakRSS())
+}
+
+// full has no descriptor left to make a child with.
+func full() {
+	free, err := os.Open("/dev/null")
+	if err != nil {
+		panic(err)
+	}
+	limit := unix.Rlimit{}
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	s := Catch()
+	limit.Cur = uint64(free.Fd())
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		panic(err)
+	}
+	c := Command{Args: os.Args[1:]}
+	_, err = Start(c, s)
+	fmt.Println("no process:", errors.Is(err, ErrNoProcess), os.Getpid())
+	fmt.Println(Exec(c, s))
+}
+
+// tight says what Headroom says with a small limit, as an ordinary user.
+func tight() {
+	var limit unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
+	n, _ := strconv.ParseUint(os.Args[1], 10, 64)
+	limit.Cur = n
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &limit); err != nil {
+		panic(err)
+	}
+	if os.Getuid() == 0 {
+		fmt.Println("root:", userHeadroom())
+		if err := syscall.Setuid(54321); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println("user:", userHeadroom())
+}
+
+// inPlace becomes the job.
+func inPlace() {
+	fmt.Println("pid", os.Getpid())
+	fmt.Println(Exec(Command{Args: os.Args[1:], Env: []string{role + "=", "A=b"}}, Catch()))
+	os.Exit(125)
+}
+
+// wrapped is a running agent with its output.
+type wrapped struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	lines  chan string
+	result string
+}
+
+// command prepares the test binary in a part, with the job's part and arguments.
+func command(t *testing.T, part, next string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), role+"="+part, nextRole+"="+next)
+	return cmd
+}
+
+// start runs an agent whose standard output is read line by line.
+func start(t *testing.T, cmd *exec.Cmd) *wrapped {
+	t.Helper()
+	w := &wrapped{t: t, cmd: cmd, lines: make(chan string, 1000), result: filepath.Join(t.TempDir(), "status")}
+	cmd.Env = append(cmd.Env, result+"="+w.result)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(w.lines)
+		for sc := bufio.NewScanner(out); sc.Scan(); {
+			w.lines <- sc.Text()
+		}
+	}()
+	return w
+}
+
+// expect reads lines up to one that begins with prefix, and returns that one and
+// how many others there were before it.
+func (w *wrapped) expect(prefix string) (line string, before int) {
+	w.t.Helper()
+	timeout := time.After(patience)
+	for n := 0; ; n++ {
+		select {
+		case line, ok := <-w.lines:
+			if !ok {
+				w.t.Fatalf("the output ended before %q", prefix)
+			}
+			if strings.HasPrefix(line, prefix) {
+				return line, n
+			}
+			w.t.Logf("line %q", line)
+		case <-timeout:
+			w.t.Fatalf("no %q within %v", prefix, patience)
+		}
+	}
+}
+
+// pid reads "word PID".
+func (w *wrapped) pid(word string) int {
+	w.t.Helper()
+	line, _ := w.expect(word + " ")
+	n, err := strconv.Atoi(strings.Fields(line)[1])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+// signal sends to the agent's process id.
+func (w *wrapped) signal(sig syscall.Signal) {
+	w.t.Helper()
+	if err := unix.Kill(w.cmd.Process.Pid, sig); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// end waits for the agent and returns its exit code and the job's status.
+func (w *wrapped) end() (code int, st Status) {
+	w.t.Helper()
+	timer := time.AfterFunc(patience, func() { _ = w.cmd.Process.Kill() })
+	defer timer.Stop()
+	for line := range w.lines {
+		w.t.Logf("line %q", line)
+	}
+	_ = w.cmd.Wait()
+	text, err := os.ReadFile(w.result)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &st); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.cmd.ProcessState.ExitCode(), st
+}
+
+// run wraps a shell script and returns how it went.
+func run(t *testing.T, script string) (int, Status) {
+	t.Helper()
+	return start(t, command(t, "agent", "", "sh", "-c", script)).end()
+}
+
+// until waits for something that no pipe tells.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

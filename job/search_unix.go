@@ -1,0 +1,135 @@
+//go:build unix
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// defaultPath is what execvp(3) of glibc searches when PATH is not set at all.
+const defaultPath = "/bin:/usr/bin"
+
+// Resolve finds the file that Start would execute for name: name itself when it
+// has a slash, else the first executable file in the directories of PATH. As in
+// execvp(3), an empty directory means the current one, an unset PATH means
+// /bin:/usr/bin, and a file without permission does not end the search. The
+// errors are ErrNotFound and ErrNotExecutable.
+func Resolve(name string) (string, error) {
+	var found string
+	err := search(name, func(file string) error {
+		found = file
+		return executable(file)
+	})
+	if err != nil {
+		return "", explain(name, err)
+	}
+	return found, nil
+}
+
+// search calls try with each file that name may mean until one succeeds, and
+// returns what execvp(3) would have failed with. The errors of try are errnos.
+func search(name string, try func(file string) error) error {
+	if name == "" {
+		return syscall.ENOENT
+	}
+	if strings.Contains(name, "/") {
+		return try(name)
+	}
+	path, set := os.LookupEnv("PATH")
+	if !set {
+		path = defaultPath
+	}
+	last := error(syscall.ENOENT)
+	for _, dir := range strings.Split(path, ":") {
+		file := name
+		if dir != "" {
+			file = dir + "/" + name
+		}
+		err := try(file)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EACCES), errors.Is(err, errInterpreter):
+			last = err // worth telling, unless a later directory has it
+		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENODEV),
+			errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.ETIMEDOUT):
+		default:
+			return err
+		}
+	}
+	return last
+}
+
+// errInterpreter is the kernel's ENOENT for a file that is there.
+var errInterpreter = fmt.Errorf("its interpreter (first line or program header) is missing: %w", syscall.ENOENT)
+
+// executable tells cheaply whether executing file can work, as an errno.
+func executable(file string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(file, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return fmt.Errorf("is a directory: %w", syscall.EACCES)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return syscall.EACCES
+	}
+	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
+}
+
+// attempt executes file by way of exec (a fork and exec, or an exec in place).
+// A text file in no executable format is given to /bin/sh, as execvp(3) does.
+func attempt(file string, args []string, exec func(file string, argv []string) error) error {
+	if err := executable(file); err != nil {
+		return err
+	}
+	err := exec(file, args)
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return errInterpreter
+	case errors.Is(err, syscall.ENOEXEC) && isText(file):
+		argv := append([]string{"/bin/sh", file}, args[1:]...)
+		return exec("/bin/sh", argv)
+	}
+	return err
+}
+
+// isText tells whether the shell may read file: it can be opened and its
+// beginning holds no NUL byte. An empty file is an empty script.
+func isText(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return false
+	}
+	return !strings.Contains(string(head[:n]), "\x00")
+}
+
+// explain turns an errno into one of the package's errors.
+func explain(name string, err error) error {
+	kind := ErrNotExecutable
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		kind = ErrNotFound
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM),
+		errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		kind = ErrNoProcess
+	}
+	if err == syscall.ENOENT {
+		return fmt.Errorf("run %q: %w", name, kind)
+	}
+	return fmt.Errorf("run %q: %w: %w", name, kind, err)
+}

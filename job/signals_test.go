@@ -1,0 +1,481 @@
+//go:build linux
+
+package job
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+)
+
+// Each signal sent to the agent's process id is seen by the job, once.
+func TestEachSignalOnce(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "agent", "counter", os.Args[0]))
+	w.pid("ready")
+	for _, sig := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT,
+		syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU,
+	} {
+		w.signal(sig)
+		w.expectOnly(unix.SignalName(sig))
+		w.settle()
+	}
+	// What failing writes of ours earn us is not for the job.
+	w.signal(syscall.SIGPIPE)
+	w.signal(syscall.SIGXFSZ)
+	w.settle()
+	w.signal(syscall.SIGTERM)
+	w.expectOnly("SIGTERM")
+	if code, st := w.end(); code != 0 || st.Signal != "" {
+		t.Errorf("exit code %d, %+v", code, st)
+	}
+}
+
+// expectOnly wants this line next, and none before it.
+func (w *wrapped) expectOnly(line string) {
+	w.t.Helper()
+	if _, before := w.expect(line); before != 0 {
+		w.t.Errorf("%d lines too many before %s", before, line)
+	}
+}
+
+// settle sends two signals of no other use, so that whatever was sent before
+// them has been relayed, and wants nothing but them to be seen.
+func (w *wrapped) settle() {
+	w.t.Helper()
+	for _, sig := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGWINCH} {
+		w.signal(sig)
+		w.expectOnly(unix.SignalName(sig))
+	}
+}
+
+// Signals that were ignored when we started are so in the job; a job that
+// handles them all the same gets them.
+func TestIgnoredSignalStillRelayed(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "counter", "-c", `trap '' HUP INT; exec "$0" "$0"`, os.Args[0])
+	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
+	w := start(t, cmd)
+	w.pid("ready")
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		w.signal(sig)
+		w.expectOnly(unix.SignalName(sig))
+		w.settle()
+	}
+	w.signal(syscall.SIGTERM)
+	w.end()
+}
+
+func TestEarlySignal(t *testing.T) {
+	t.Parallel()
+	code, st := start(t, command(t, "early", "", "sleep", "60")).end()
+	if code != 143 || st.Signal != "SIGTERM" {
+		t.Errorf("exit code %d, %+v", code, st)
+	}
+}
+
+func TestJobDecidesAboutTerm(t *testing.T) {
+	t.Parallel()
+	// It takes its time, and we wait.
+	w := start(t, command(t, "agent", "", "sh", "-c",
+		`trap 'sleep 2; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
+	w.pid("pid")
+	w.signal(syscall.SIGTERM)
+	w.expect("saved")
+	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 2*time.Second {
+		t.Errorf("exit code %d, %+v", code, st)
+	}
+	// It ignores it, and is left alone.
+	cmd := command(t, "agent", "", "sh", "-c", `trap '' TERM; echo pid $$; read x; exit 4`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = start(t, cmd)
+	w.pid("pid")
+	w.signal(syscall.SIGTERM)
+	w.signal(syscall.SIGTERM)
+	in.Close()
+	if code, _ := w.end(); code != 4 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// state is the letter of a process in /proc, "" when it is gone.
+func state(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return after[:1]
+}
+
+// Without a shell that would notice, a job that stops itself does not stop us,
+// and a CONT sent to us continues it.
+func TestSelfStopWithoutJobControl(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "agent", "selfstop", os.Args[0]))
+	pid := w.pid("stopping")
+	until(t, "the job stops", func() bool { return state(pid) == "T" })
+	w.signal(syscall.SIGCONT)
+	w.expect("continued")
+	if state := state(w.cmd.Process.Pid); state == "T" {
+		t.Error("we stopped, too")
+	}
+	if code, _ := w.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestLate(t *testing.T) {
+	s := Catch()
+	defer s.Stop()
+	j, err := Start(Command{Args: []string{"true"}}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Wait()
+	if err := unix.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case sig := <-s.Late():
+		if sig != syscall.SIGINT {
+			t.Errorf("late %v", sig)
+		}
+	case <-time.After(patience):
+		t.Error("a late signal was not told")
+	}
+}
+
+// terminal is a pty with something in the foreground.
+type terminal struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	tty  *os.File
+	more chan string
+	text string // not yet expected
+}
+
+// onTerminal starts cmd as the leader of a session on a new pty.
+func onTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
+	t.Helper()
+	tty, err := pty.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{t: t, cmd: cmd, tty: tty, more: make(chan string, 1000)}
+	go func() {
+		defer close(term.more)
+		for buf := make([]byte, 4096); ; {
+			n, err := tty.Read(buf)
+			if n > 0 {
+				term.more <- string(buf[:n])
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = tty.Close()
+		_ = cmd.Wait()
+	})
+	return term
+}
+
+// expect reads up to and including text, and returns what was before it.
+func (m *terminal) expect(text string) (before string) {
+	m.t.Helper()
+	timeout := time.After(patience)
+	for {
+		if before, after, ok := strings.Cut(m.text, text); ok {
+			m.text = after
+			return before
+		}
+		select {
+		case more, ok := <-m.more:
+			if !ok {
+				m.t.Fatalf("the terminal closed before %q: %q", text, m.text)
+			}
+			m.text += more
+		case <-timeout:
+			m.t.Fatalf("no %q within %v: %q", text, patience, m.text)
+		}
+	}
+}
+
+// pid reads "word PID".
+func (m *terminal) pid(word string) int {
+	m.t.Helper()
+	m.expect(word + " ")
+	n, err := strconv.Atoi(strings.TrimSpace(m.expect("\n")))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return n
+}
+
+// send types text.
+func (m *terminal) send(text string) {
+	m.t.Helper()
+	if _, err := m.tty.WriteString(text); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// once wants a signal to be seen, then two settling ones relayed by the agent,
+// and nothing else.
+func (m *terminal) once(agent int, sig syscall.Signal) {
+	m.t.Helper()
+	seen := m.expect(unix.SignalName(sig))
+	for _, sig := range []syscall.Signal{syscall.SIGXCPU, syscall.SIGABRT} {
+		if err := unix.Kill(agent, sig); err != nil {
+			m.t.Fatal(err)
+		}
+		seen += m.expect(unix.SignalName(sig))
+	}
+	if strings.Contains(seen, "SIG") {
+		m.t.Errorf("%v: more than once: %q", sig, seen)
+	}
+}
+
+func TestTerminalSignalsOnce(t *testing.T) {
+	t.Parallel()
+	m := onTerminal(t, command(t, "agent", "counter", os.Args[0]))
+	m.pid("ready")
+	agent := m.cmd.Process.Pid
+	for range 5 {
+		m.send("\x03")
+		m.once(agent, syscall.SIGINT)
+		m.send("\x1c")
+		m.once(agent, syscall.SIGQUIT)
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTSTP + 2} {
+			if sig > syscall.SIGTSTP {
+				continue
+			}
+			if err := unix.Kill(agent, sig); err != nil {
+				t.Fatal(err)
+			}
+			m.once(agent, sig)
+		}
+	}
+	for rows := range 5 {
+		if err := pty.Setsize(m.tty, &pty.Winsize{Rows: uint16(30 + rows), Cols: 99}); err != nil {
+			t.Fatal(err)
+		}
+		m.once(agent, syscall.SIGWINCH)
+	}
+	if err := unix.Kill(agent, syscall.SIGWINCH); err != nil {
+		t.Fatal(err)
+	}
+	m.once(agent, syscall.SIGWINCH)
+}
+
+// The leader of a session is the only one to be told of a hang-up.
+func TestHangup(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := command(t, "agent", "counter", os.Args[0])
+	cmd.Env = append(cmd.Env, "TO3=1")
+	cmd.ExtraFiles = []*os.File{w}
+	m := onTerminal(t, cmd)
+	w.Close()
+	lines := readLines(r)
+	if line := <-lines; !strings.HasPrefix(line, "ready") {
+		t.Fatalf("line %q", line)
+	}
+	m.tty.Close()
+	var got []string
+	for line := range lines {
+		if got = append(got, line); line == "SIGHUP" {
+			_ = unix.Kill(cmd.Process.Pid, syscall.SIGTERM)
+		}
+	}
+	hups := strings.Count(strings.Join(got, " "), "SIGHUP")
+	if hups != 1 {
+		t.Errorf("the job saw %v", got)
+	}
+}
+
+// readLines closes the channel at the end of the file.
+func readLines(f *os.File) <-chan string {
+	lines := make(chan string, 100)
+	go func() {
+		defer close(lines)
+		var text string
+		for buf := make([]byte, 1000); ; {
+			n, err := f.Read(buf)
+			text += string(buf[:n])
+			for line, rest, ok := strings.Cut(text, "\n"); ok; line, rest, ok = strings.Cut(text, "\n") {
+				lines <- line
+				text = rest
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return lines
+}
+
+// A job that Ctrl-C or Ctrl-\ killed is told apart from one killed by kill(1),
+// and the agent dies by the same signal.
+func TestDeathFromTerminal(t *testing.T) {
+	t.Parallel()
+	for key, sig := range map[string]syscall.Signal{"\x03": syscall.SIGINT, "\x1c": syscall.SIGQUIT} {
+		cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
+		m := onTerminal(t, cmd)
+		pid := m.pid("ready")
+		until(t, "sleep runs", func() bool {
+			name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+			return string(name) == "sleep\n"
+		})
+		m.send(key)
+		_ = cmd.Wait()
+		ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if !ws.Signaled() || ws.Signal() != sig || ws.CoreDump() {
+			t.Errorf("%v: ended with %v", sig, cmd.ProcessState)
+		}
+	}
+	cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
+	m := onTerminal(t, cmd)
+	m.pid("ready")
+	_ = unix.Kill(cmd.Process.Pid, syscall.SIGINT)
+	_ = cmd.Wait()
+	if cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("killed by kill: ended with %v", cmd.ProcessState)
+	}
+}
+
+// shell is an interactive bash on a terminal.
+func shell(t *testing.T, next string) *terminal {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal("job control cannot be tested without bash: apt-get install bash")
+	}
+	cmd := command(t, "agent", next, "--norc", "--noprofile", "-i")
+	cmd.Path, cmd.Args[0] = bash, bash
+	cmd.Env = append(cmd.Env, "PS1=prompt-$ ", "HISTFILE=", "TERM=dumb", "AGENT="+os.Args[0])
+	m := onTerminal(t, cmd)
+	m.expect("prompt-$ ")
+	return m
+}
+
+// parent is the parent of a process.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	n, _ := strconv.Atoi(strings.Fields(after)[1])
+	return n
+}
+
+// Ctrl-Z stops job and agent, the shell has its terminal back; fg continues both,
+// and the job is told of that once.
+func TestCtrlZ(t *testing.T) {
+	t.Parallel()
+	m := shell(t, "counter")
+	m.send("$AGENT $AGENT\n")
+	pid := m.pid("ready")
+	agent := parent(t, pid)
+	for range 3 {
+		m.send("\x1a")
+		m.expect("Stopped")
+		m.expect("prompt-$ ")
+		if a, b := state(agent), state(pid); a != "T" || b != "T" {
+			t.Fatalf("states of agent and job: %s, %s", a, b)
+		}
+		m.send("fg\n")
+		m.once(agent, syscall.SIGCONT)
+	}
+	m.send("\x03")
+	m.once(agent, syscall.SIGINT)
+	m.send("\x1a")
+	m.expect("prompt-$ ")
+	m.send("bg\n")
+	m.once(agent, syscall.SIGCONT)
+	m.send("\n")
+	m.expect("prompt-$ ")
+	_ = unix.Kill(agent, syscall.SIGTERM)
+	m.expect("SIGTERM")
+	until(t, "the agent ends", func() bool { return state(agent) == "" || state(agent) == "Z" })
+}
+
+// A job that stops itself, at once or after it has tidied up, gives the shell its
+// terminal back when it has stopped, and goes on after fg.
+func TestJobThatStopsItself(t *testing.T) {
+	t.Parallel()
+	m := shell(t, "selfstop")
+	m.send("$AGENT $AGENT\n")
+	pid := m.pid("stopping")
+	agent := parent(t, pid)
+	m.expect("Stopped")
+	m.expect("prompt-$ ")
+	if a, b := state(agent), state(pid); a != "T" || b != "T" {
+		t.Fatalf("states of agent and job: %s, %s", a, b)
+	}
+	m.send("fg\n")
+	m.expect("continued")
+	m.expect("prompt-$ ")
+
+	m = shell(t, "editor")
+	m.send("$AGENT $AGENT\n")
+	m.pid("ready")
+	m.send("\x1a")
+	if before := m.expect("tidy"); strings.Contains(before, "prompt") {
+		t.Errorf("the shell took the terminal before the job was done: %q", before)
+	}
+	m.expect("Stopped")
+	m.expect("prompt-$ ")
+	m.send("fg\n")
+	m.expect("back")
+	m.expect("prompt-$ ")
+}
+
+// A job that ignores Ctrl-Z goes on, and keeps the terminal.
+func TestJobIgnoresCtrlZ(t *testing.T) {
+	t.Parallel()
+	m := shell(t, "")
+	m.send("$AGENT sh -c 'trap \"\" TSTP; trap \"echo in\"t INT; echo ready; while :; do sleep 0.05; done'\n")
+	m.expect("ready\r\n")
+	m.send("\x1a")
+	m.expect("^Z")
+	m.send("\x03")
+	if before := m.expect("int\r\n"); strings.Contains(before, "Stopped") {
+		t.Errorf("stopped: %q", before)
+	}
+	m.send("\x1c")
+	m.expect("prompt-$ ")
+}
+
+// A shell's loop ends at Ctrl-C as it would without us.
+func TestCtrlCEndsLoop(t *testing.T) {
+	t.Parallel()
+	m := shell(t, "")
+	m.send("for i in 1 2 3; do $AGENT sh -c 'echo ready; exec sleep 60'; done; echo the-$((40+2))\n")
+	m.expect("ready\r\n")
+	m.send("\x03")
+	before := m.expect("prompt-$ ")
+	if strings.Contains(before, "ready") || strings.Contains(before, "the-42") {
+		t.Errorf("the loop went on: %q", before)
+	}
+}

@@ -1,0 +1,97 @@
+package job
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Job is a command that was started. Its methods are for one goroutine.
+type Job struct {
+	pid     int
+	start   time.Time
+	floor   int64
+	signals *Signals
+}
+
+// Start runs the command and, from the moment it exists, has s (which may be
+// nil) deliver to it what was sent to us. It returns when the program has been
+// executed; what can go wrong before that is ErrNotFound, ErrNotExecutable or
+// ErrNoProcess. From then on orphans of the job are our children.
+func Start(c Command, s *Signals) (*Job, error) {
+	if len(c.Args) == 0 {
+		return nil, errors.New("start job: no command given")
+	}
+	reaper := adoptOrphans()
+	j := &Job{signals: s}
+	env, files := c.environ(), streams()
+	fork := func(file string, argv []string) error {
+		lowerFloor()
+		j.start = time.Now()
+		pid, err := syscall.ForkExec(file, argv, &syscall.ProcAttr{Env: env, Files: files})
+		j.pid = pid
+		return err
+	}
+	s.wait()
+	s.yieldIgnored()
+	err := search(c.Args[0], func(file string) error { return attempt(file, c.Args, fork) })
+	if err != nil {
+		s.resumeIgnored()
+		setSubreaper(reaper)
+		return nil, explain(c.Args[0], err)
+	}
+	j.floor = peakRSS()
+	s.attach(j.pid)
+	return j, nil
+}
+
+// Pid is the process id of the job's main process.
+func (j *Job) Pid() int { return j.pid }
+
+// Exec replaces this process by the command, for when no child can be made: the
+// job runs, unmeasured. It returns only when that fails, with the errors of
+// Start. s may be nil; what it caught and the job cannot get any more ends this
+// process as it would most likely have ended the job.
+func Exec(c Command, s *Signals) error {
+	if len(c.Args) == 0 {
+		return errors.New("execute job: no command given")
+	}
+	for _, sig := range s.stop() {
+		if sig != syscall.SIGCONT && sig != syscall.SIGTSTP {
+			Reraise(sig)
+		}
+	}
+	env := c.environ()
+	err := search(c.Args[0], func(file string) error {
+		return attempt(file, c.Args, func(file string, argv []string) error {
+			return syscall.Exec(file, argv, env)
+		})
+	})
+	return explain(c.Args[0], err)
+}
+
+// streams are our descriptors 0, 1 and 2, for the job to have as they are. One
+// that we don't have, the job has not either.
+func streams() []uintptr {
+	files := []uintptr{0, 1, 2}
+	for fd := range files {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+			files[fd] = ^uintptr(0)
+		}
+	}
+	return files
+}
+
+// adoptOrphans makes us the parent of descendants whose parents died, so that
+// their usage can be counted. Where the kernel refuses, only less is counted.
+// It returns whether we were that already.
+func adoptOrphans() bool {
+	before, err := subreaper()
+	if err != nil || before {
+		return before
+	}
+	setSubreaper(true)
+	return false
+}

@@ -1,0 +1,190 @@
+package reporter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// Input is what a Report of one node is made from.
+type Input struct {
+	Run       Run // ID, Command, Tags, ExitCode, Signal; the times when a job was wrapped
+	Node      int
+	Recording *collector.Recording
+	Job       *Job // nil for a sidecar
+	Agent     Agent
+	// Missing is what the caller knows to be missing (a journal that could not be
+	// written, say).
+	Missing []Missing
+}
+
+// New makes the Report of one node.
+func New(in Input) *Report {
+	rec := in.Recording
+	run := in.Run
+	if run.Start.IsZero() {
+		run.Start = Time{rec.Start.Wall}
+	}
+	if run.End.IsZero() {
+		run.WallSeconds = max(0, (rec.End.Mono - rec.Start.Mono).Seconds())
+		run.End = Time{rec.Start.Wall.Add(max(0, rec.End.Boot-rec.Start.Boot))}
+	}
+	f := newFacts(rec, run.WallSeconds, in.Job)
+	if in.Job == nil && run.Command != nil {
+		f.noJob = errJobGoesOn
+	}
+	metrics, absent := f.compute()
+	node := &Node{
+		Host:      newHost(rec.Host),
+		Sampling:  newSampling(rec),
+		Agent:     &in.Agent,
+		Job:       in.Job,
+		Metrics:   metrics,
+		Summaries: newQuantiles(rec),
+		Missing:   slices.Concat([]Missing{}, in.Missing, sourceMissing(rec), absent),
+		Push:      &Push{MLflow: PushState{State: "off"}},
+	}
+	node.Samples, node.Envelope = newSeries(rec)
+	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{fmt.Sprint(in.Node): node}}
+}
+
+func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
+	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.BootMB, job: job, noJob: errNoJob}
+	f.wall = func() (float64, error) { return wall, nil }
+	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
+	return f
+}
+
+// whyAbsent says why a column was never measured.
+func whyAbsent(rec *collector.Recording, c collector.Column) error {
+	for _, f := range rec.Failures {
+		if f.Source == c.Source() {
+			return errors.New(f.Why)
+		}
+	}
+	length := time.Duration(0)
+	if rec.Samples > 0 {
+		length = rec.End.Mono - rec.Start.Mono
+	}
+	if c.Source() == collector.SourceCPU {
+		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, and less than %v is not measured",
+			length.Round(time.Microsecond), collector.MinWindow(rec.Interval))
+	}
+	return errors.New("no sample was taken")
+}
+
+// sourceMissing lists the sources that failed, with how often, and what the
+// clocks did.
+func sourceMissing(rec *collector.Recording) []Missing {
+	var out []Missing
+	for _, f := range rec.Failures {
+		// The baseline is a reading of its own, of the counters alone.
+		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, rec.Samples+1)})
+	}
+	for _, source := range []string{collector.SourceDiskIO, collector.SourceNetwork} {
+		if late, ok := rec.Late[source]; ok {
+			out = append(out, Missing{source, fmt.Sprintf("counted only from %v after the start: it could not be read before", late.Round(time.Millisecond))})
+		}
+	}
+	for _, e := range rec.Clock {
+		at := e.At.UTC().Format(time.RFC3339)
+		if e.Suspend {
+			out = append(out, Missing{"clock", fmt.Sprintf("the machine was suspended for %v until %s: nothing was measured meanwhile", e.By.Round(time.Millisecond), at)})
+		} else {
+			out = append(out, Missing{"clock", fmt.Sprintf("the wall clock was stepped by %v near %s: all times follow the clock of the start", e.By.Round(time.Millisecond), at)})
+		}
+	}
+	return out
+}
+
+func newHost(h collector.Host) *Host {
+	return &Host{Hostname: h.Hostname, BootID: h.BootID, OS: h.OS, Kernel: h.Kernel, Arch: h.Arch,
+		CPUModel: h.CPUModel, CPUs: h.CPUs, MemoryMB: h.MemoryMB}
+}
+
+func newSampling(rec *collector.Recording) *Sampling {
+	s := &Sampling{
+		IntervalSeconds:   rec.Interval.Seconds(),
+		Samples:           rec.Samples,
+		MissedTicks:       rec.MissedTicks,
+		LongestGapSeconds: rec.LongestGap.Seconds(),
+		Stride:            rec.Ring.Stride(),
+		MaxLength:         rec.Ring.Capacity(),
+		Disks:             append([]string{}, rec.Disks...),
+		NICs:              append([]string{}, rec.NICs...),
+	}
+	for _, e := range rec.Clock {
+		event := ClockEvent{Time{e.At}, e.By.Seconds()}
+		if e.Suspend {
+			s.Suspends = append(s.Suspends, event)
+		} else {
+			s.ClockSteps = append(s.ClockSteps, event)
+		}
+	}
+	return s
+}
+
+func newQuantiles(rec *collector.Recording) map[string]Quantile {
+	out := make(map[string]Quantile)
+	for c, s := range rec.Summaries {
+		column := collector.Column(c)
+		if column == collector.Timestamp || s.Count() == 0 {
+			continue
+		}
+		q := Quantile{}
+		q.Min, _ = s.Min()
+		q.Mean, _ = s.Mean()
+		q.Max, _ = s.Max()
+		for _, p := range []struct {
+			at   float64
+			into **float64
+		}{{0.50, &q.P50}, {0.95, &q.P95}, {0.99, &q.P99}} {
+			if v, ok := s.Quantile(p.at); ok {
+				*p.into = &v
+			}
+		}
+		out[column.Key()] = q
+	}
+	return out
+}
+
+// newSeries copies the ring into the report's columns.
+func newSeries(rec *collector.Recording) (Samples, Envelope) {
+	n := rec.Ring.Len()
+	samples := Samples{}
+	for c := range collector.Column(collector.NumSampleKeys) {
+		samples.Keys = append(samples.Keys, c.Key())
+		samples.Columns = append(samples.Columns, make([]float64, n))
+	}
+	envelope := make(Envelope, collector.NumColumns)
+	for c := range collector.NumColumns {
+		band := Band{make(Numbers, n), make(Numbers, n), make(Numbers, n)}
+		for i := range n {
+			b := rec.Ring.Bucket(i)
+			if int(c) < collector.NumSampleKeys {
+				samples.Columns[c][i] = b.Values[c]
+			}
+			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(c, b.Stats[c].Min, b.Stats[c].Mean(), b.Stats[c].Max)
+		}
+		envelope[c.Key()] = band
+	}
+	return samples, envelope
+}
+
+// envelopePoint rounds what would only fill the file: means to 6 decimals, rates
+// to about a byte per second. Peaks of percents and counters stay exact.
+func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, float64, float64) {
+	switch {
+	case math.IsNaN(mean):
+		return math.NaN(), math.NaN(), math.NaN()
+	case int(c) >= collector.NumSampleKeys:
+		return rounded(least, 6), rounded(mean, 6), rounded(greatest, 6)
+	case c == collector.Timestamp:
+		return least, rounded(mean, 3), greatest
+	}
+	return least, rounded(mean, 6), greatest
+}

@@ -1,0 +1,102 @@
+package reporter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFileSize is the largest report that is read: a merged report of a thousand
+// nodes is kept below it (see Merge).
+const maxFileSize = 256 << 20
+
+// WriteNew writes a report file that must not be there yet: to a temporary file,
+// synced, then given its name, so that the name never shows half a report and
+// never replaces another. It returns fs.ErrExist when the name is taken.
+func WriteNew(path string, data []byte) error {
+	return writeFile(path, data, renameNew)
+}
+
+// Write writes a report file, replacing what has the name.
+func Write(path string, data []byte) error {
+	return writeFile(path, data, os.Rename)
+}
+
+func writeFile(path string, data []byte, place func(from, to string) error) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("write report %s: %w", path, err)
+	}
+	err = writeSynced(tmp, data)
+	if err == nil {
+		err = place(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+		return fmt.Errorf("write report %s: %w", path, err)
+	}
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+func writeSynced(f *os.File, data []byte) error {
+	_, err := f.Write(data)
+	return errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+}
+
+// linkNew is renameNew by a hard link, which refuses a taken name atomically;
+// file systems that have none get a look before the rename.
+func linkNew(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil {
+		return os.Remove(from)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fs.ErrExist
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
+}
+
+// syncDir makes a rename durable. Some file systems cannot; the file is there all
+// the same.
+func syncDir(dir string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	_ = d.Sync()
+	d.Close()
+}
+
+// readFile reads a whole file of at most maxFileSize.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return nil, errors.New("is a directory, not a report")
+	}
+	if st.Size() > maxFileSize {
+		return nil, fmt.Errorf("is %d MiB large; a report has at most %d MiB", st.Size()>>20, maxFileSize>>20)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFileSize {
+		return nil, fmt.Errorf("is larger than the %d MiB that a report may have", maxFileSize>>20)
+	}
+	return data, nil
+}

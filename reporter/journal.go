@@ -1,0 +1,269 @@
+package reporter
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// JournalSchema is the format of the journal file.
+const JournalSchema = "perfagent.journal/1"
+
+const (
+	// journalSync is how long a line may wait for fsync: below the 5 s within
+	// which every sample is promised to be on disk.
+	journalSync = 3 * time.Second
+	// journalGrowth is how many bytes of lines are appended before the journal is
+	// rewritten from the ring and the summaries.
+	journalGrowth = 256 << 10
+	// journalRetry is how long a journal that could not be written rests.
+	journalRetry = 5 * time.Second
+	// journalQueue is how many samples may wait for a slow disk.
+	journalQueue = 64
+)
+
+// JournalHead is the first line of a journal: what is known at the start.
+type JournalHead struct {
+	Journal string `json:"journal"` // JournalSchema
+	Run     Run    `json:"run"`
+	Node    int    `json:"node"`
+	Agent   Agent  `json:"agent"`
+	// Interval and MaxLength are those of the sampling.
+	Interval  time.Duration `json:"interval_ns"`
+	MaxLength int           `json:"max_length"`
+}
+
+// Journal keeps the samples of a run on disk while it goes on, as JSON Lines
+// beside the report to come. It never makes the sampling wait: lines go through
+// a short queue to a goroutine of its own, and what a slow or full disk does not
+// take is made up for by a rewrite later, for which the Recording has everything.
+type Journal struct {
+	path, reportPath string
+	head             []byte
+	queue            chan journalEntry
+	done             chan struct{}
+	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
+	wantSnapshot atomic.Bool
+	written      metaKey // of the sampling goroutine: what the last line told
+	w            journalWriter
+}
+
+// journalEntry is a line to append, or a Recording to rewrite the file from.
+type journalEntry struct {
+	line     []byte
+	snapshot *collector.Recording
+}
+
+// CreateJournal claims the name of a recording in dir, which must exist:
+// node-N, or node-N.2 and so on when a recording of that node is there already.
+// The journal itself is the claim; two agents at once get two names.
+func CreateJournal(dir string, head JournalHead) (*Journal, error) {
+	head.Journal = JournalSchema
+	line, err := marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
+	}
+	f, reportPath, err := claim(dir, head.Node)
+	if err != nil {
+		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
+	}
+	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'),
+		queue: make(chan journalEntry, journalQueue), done: make(chan struct{})}
+	j.w = journalWriter{journal: j, file: f, bound: journalGrowth}
+	if err := j.w.write(j.head); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return nil, fmt.Errorf("create journal %s: %w", j.path, err)
+	}
+	go j.w.run()
+	return j, nil
+}
+
+// claim creates the first free journal of a node and names its report.
+func claim(dir string, node int) (*os.File, string, error) {
+	for k := 1; ; k++ {
+		base := filepath.Join(dir, "node-"+strconv.Itoa(node))
+		if k > 1 {
+			base += "." + strconv.Itoa(k)
+		}
+		if exists(base + ".json") {
+			continue
+		}
+		f, err := os.OpenFile(base+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if exists(base + ".json") { // written, and its journal removed, in between
+			f.Close()
+			os.Remove(f.Name())
+			continue
+		}
+		return f, base + ".json", nil
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// Path is the journal's file; ReportPath is the claimed name of the report.
+func (j *Journal) Path() string       { return j.path }
+func (j *Journal) ReportPath() string { return j.reportPath }
+
+// Observe takes one sample. It is called in the sampling goroutine, by
+// collector.Options.Observe, and never waits for the disk.
+func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
+	var e journalEntry
+	if j.wantSnapshot.CompareAndSwap(true, false) {
+		e.snapshot = rec.Clone()
+	} else {
+		e.line = j.line(s, rec)
+	}
+	select {
+	case j.queue <- e:
+	default: // the disk is behind: start anew from a snapshot when it recovers
+		j.wantSnapshot.Store(true)
+	}
+}
+
+// Stop ends the writing, for at most the given time: a disk that hangs must not
+// keep the job's exit waiting. It returns what was wrong with the journal, if
+// anything was.
+func (j *Journal) Stop(patience time.Duration) error {
+	close(j.queue)
+	select {
+	case <-j.done:
+		return j.w.firstErr
+	case <-time.After(patience):
+		return fmt.Errorf("write journal %s: the disk did not answer within %v", j.path, patience)
+	}
+}
+
+// Keep makes a stopped journal durable, for when no report takes its place.
+func (j *Journal) Keep() error {
+	return j.w.file.Sync()
+}
+
+// Remove deletes a stopped journal: its report is safely in place.
+func (j *Journal) Remove() error {
+	return errors.Join(j.w.file.Close(), os.Remove(j.path))
+}
+
+// journalWriter is the journal's goroutine and what belongs to it alone.
+type journalWriter struct {
+	journal  *Journal
+	file     *os.File
+	size     int64 // of what was written whole
+	bound    int64 // size at which the journal is rewritten
+	failing  bool
+	retry    time.Time
+	firstErr error
+}
+
+// run writes until the queue is closed.
+func (w *journalWriter) run() {
+	defer close(w.journal.done)
+	timer := time.NewTimer(journalSync)
+	timer.Stop()
+	armed := false
+	for {
+		select {
+		case e, open := <-w.journal.queue:
+			if !open {
+				return
+			}
+			w.take(e)
+			if !armed {
+				timer.Reset(journalSync)
+				armed = true
+			}
+		case <-timer.C:
+			armed = false
+			if err := w.file.Sync(); err != nil {
+				w.fail(err)
+			}
+		}
+	}
+}
+
+func (w *journalWriter) take(e journalEntry) {
+	switch {
+	case e.snapshot != nil:
+		if err := w.rewrite(e.snapshot); err != nil {
+			w.fail(err)
+			return
+		}
+		w.failing = false
+	case w.failing:
+		if time.Now().After(w.retry) {
+			w.journal.wantSnapshot.Store(true)
+		}
+	default:
+		if err := w.write(e.line); err != nil {
+			w.fail(err)
+			return
+		}
+		if w.size > w.bound {
+			w.journal.wantSnapshot.Store(true)
+		}
+	}
+}
+
+// write appends whole lines or nothing.
+func (w *journalWriter) write(data []byte) error {
+	if _, err := w.file.Write(data); err != nil {
+		_ = w.file.Truncate(w.size) // a torn line would do no harm either
+		return err
+	}
+	w.size += int64(len(data))
+	return nil
+}
+
+// rewrite replaces the journal by its head and one snapshot of the Recording.
+func (w *journalWriter) rewrite(rec *collector.Recording) error {
+	line, err := snapshotLine(rec)
+	if err != nil {
+		return err
+	}
+	tmp := w.journal.path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, errHead := f.Write(w.journal.head)
+	_, errLine := f.Write(line)
+	if err = errors.Join(errHead, errLine); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(tmp, w.journal.path)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(tmp)
+		return err
+	}
+	w.file.Close()
+	w.file, w.size = f, int64(len(w.journal.head)+len(line))
+	w.bound = w.size + journalGrowth
+	return nil
+}
+
+// fail notes the first error and lets the journal rest.
+func (w *journalWriter) fail(err error) {
+	if w.firstErr == nil {
+		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
+	}
+	w.failing, w.retry = true, time.Now().Add(journalRetry)
+}

@@ -1,0 +1,298 @@
+package reporter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/bits"
+)
+
+// Source is a report and the file that it comes from.
+type Source struct {
+	Path   string
+	Report *Report
+}
+
+// mergedSize is the most bytes that a merged report takes: half of what is read.
+const mergedSize = maxFileSize / 2
+
+// Merge puts the nodes of several reports into one. A node that several reports
+// hold alike, but for where it was pushed, is taken once; two different recordings
+// of a node are an error that names both files and the node.
+//
+// The run spans all: from the earliest start to the latest end, with the first
+// exit code that is not 0 in the order of the nodes, and the tags of all. Where
+// inputs disagree (the run's id, the command, a tag, why it is incomplete) the
+// first of them wins; otherwise neither their order nor merging in several steps
+// makes a difference.
+//
+// A result that would be larger than 128 MiB keeps every number but fewer points:
+// the series of all nodes are halved until it fits. A point then has the sample of
+// the first of the two it stands for, the lesser minimum, the greater maximum, and
+// the plain mean of the two means: the seconds behind each are not in a report.
+func Merge(inputs []Source) (*Report, error) { return merge(inputs, mergedSize) }
+
+func merge(inputs []Source, limit int) (*Report, error) {
+	if len(inputs) == 0 {
+		return nil, errors.New("merge: no report is given")
+	}
+	out := &Report{Schema: Schema, Nodes: make(map[string]*Node)}
+	from := make(map[string]string, len(inputs))
+	for _, in := range inputs {
+		if in.Report == nil {
+			return nil, fmt.Errorf("merge: %s holds no report", in.Path)
+		}
+		for _, name := range in.Report.NodeNames() {
+			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name])
+			if err != nil {
+				return nil, fmt.Errorf("merge: node %s is in %s and in %s: %w", Printable(clip(name, 40)), from[name], in.Path, err)
+			}
+			if _, had := out.Nodes[name]; !had {
+				from[name] = in.Path
+			}
+			out.Nodes[name] = n
+		}
+		out.Run.join(in.Report.Run)
+	}
+	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
+	return out, out.shrink(limit)
+}
+
+var errTwoRecordings = errors.New("two different recordings")
+
+// mergeNode joins what two reports say of a node; have may be nil. The result is a
+// copy.
+func mergeNode(have, add *Node) (*Node, error) {
+	if add == nil {
+		add = &Node{Missing: []Missing{}}
+	}
+	copied := *add
+	if have == nil {
+		return &copied, nil
+	}
+	a, err := withoutPush(have)
+	if err != nil {
+		return nil, err
+	}
+	b, err := withoutPush(add)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(a, b) {
+		return nil, errTwoRecordings
+	}
+	if pushed(add.Push) > pushed(have.Push) {
+		have.Push = add.Push
+	}
+	return have, nil
+}
+
+// withoutPush encodes a recording for comparison.
+func withoutPush(n *Node) ([]byte, error) {
+	bare := *n
+	bare.Push = nil
+	return marshal(&bare)
+}
+
+// pushed ranks how far a push has come, so that merging forgets none.
+func pushed(p *Push) int {
+	switch {
+	case p == nil:
+		return 0
+	case p.MLflow.State == "done":
+		return 3
+	case p.MLflow.State == "pending":
+		return 2
+	}
+	return 1
+}
+
+// join widens a run to another one; what both tell stays. Exit codes are left to
+// mergedExit.
+func (r *Run) join(o Run) {
+	if r.ID == "" {
+		r.ID = o.ID
+	}
+	if len(r.Command) == 0 {
+		r.Command = o.Command
+	}
+	if r.Incomplete == "" {
+		r.Incomplete = o.Incomplete
+	}
+	if !o.Start.IsZero() && (r.Start.IsZero() || o.Start.Before(r.Start.Time)) {
+		r.Start = o.Start
+	}
+	if o.End.After(r.End.Time) {
+		r.End = o.End
+	}
+	r.WallSeconds = max(r.WallSeconds, o.WallSeconds)
+	if !r.Start.IsZero() {
+		r.WallSeconds = max(r.WallSeconds, r.End.Sub(r.Start.Time).Seconds())
+	}
+	if len(o.Tags) > 0 {
+		tags := maps.Clone(o.Tags)
+		maps.Copy(tags, r.Tags)
+		r.Tags = tags
+	}
+}
+
+// mergedExit finds the first exit code that is not 0 in the order of the nodes,
+// with its signal; else 0 when any job's code is known. A run whose code is not
+// that of one of its jobs stands where its first node without a job is.
+func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
+	runs := make(map[string]Run)
+	for _, in := range inputs {
+		if name, run := in.Report.unexplainedExit(); run.ExitCode != nil {
+			if had := runs[name]; had.ExitCode == nil || *had.ExitCode == 0 {
+				runs[name] = run
+			}
+		}
+	}
+	for _, name := range out.NodeNames() {
+		run := runs[name]
+		if n := out.Nodes[name]; n.Job != nil {
+			exit := n.Job.ExitCode
+			run = Run{ExitCode: &exit, Signal: n.Job.Signal}
+		}
+		switch {
+		case run.ExitCode == nil:
+		case *run.ExitCode != 0:
+			return run.ExitCode, run.Signal
+		case code == nil:
+			code = run.ExitCode
+		}
+	}
+	return code, ""
+}
+
+// unexplainedExit gives the run when no job of the report has its exit code, and
+// the node that it is taken to be of.
+func (r *Report) unexplainedExit() (node string, run Run) {
+	if r.Run.ExitCode == nil {
+		return "", Run{}
+	}
+	found := false
+	for _, name := range r.NodeNames() {
+		switch n := r.Nodes[name]; {
+		case n != nil && n.Job != nil:
+			if n.Job.ExitCode == *r.Run.ExitCode {
+				return "", Run{}
+			}
+		case !found:
+			node, found = name, true
+		}
+	}
+	if !found {
+		return "", Run{}
+	}
+	return node, r.Run
+}
+
+// shrink halves the series of all nodes until the encoded report fits into limit
+// bytes. Nodes are measured one by one: the whole may be too large to be held.
+func (r *Report) shrink(limit int) error {
+	for {
+		size, err := r.encodedSize()
+		if err != nil || size <= limit {
+			return err
+		}
+		halvings := max(1, bits.Len(uint(size/limit))-1)
+		before := r.points()
+		for range halvings {
+			for _, n := range r.Nodes {
+				n.halve()
+			}
+		}
+		if r.points() == before {
+			return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
+		}
+	}
+}
+
+// encodedSize is how many bytes Encode gives at most.
+func (r *Report) encodedSize() (int, error) {
+	run, err := Encode(&Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}})
+	if err != nil {
+		return 0, err
+	}
+	size := len(run)
+	for name, n := range r.Nodes {
+		data, err := Encode(&Report{Nodes: map[string]*Node{name: n}})
+		if err != nil {
+			return 0, err
+		}
+		size += len(data)
+	}
+	return size, nil
+}
+
+// points is how many samples the nodes keep.
+func (r *Report) points() int {
+	sum := 0
+	for _, n := range r.Nodes {
+		sum += n.Samples.Len()
+	}
+	return sum
+}
+
+// halve merges neighbouring points of the node's series, as a ring does. The node
+// gets new slices; those of the input stay as they are.
+func (n *Node) halve() {
+	if n.Samples.Len() < 2 {
+		return
+	}
+	if n.Sampling != nil {
+		s := *n.Sampling
+		s.Stride *= 2
+		n.Sampling = &s
+	}
+	envelope := make(Envelope, len(n.Envelope))
+	for key, b := range n.Envelope {
+		envelope[key] = b.halved()
+	}
+	samples := Samples{Keys: n.Samples.Keys}
+	for i, column := range n.Samples.Columns {
+		if _, ok := envelope[n.Samples.Keys[i]]; !ok { // perf.py's samples stand for themselves
+			envelope[n.Samples.Keys[i]] = Band{column, column, column}.halved()
+		}
+		samples.Columns = append(samples.Columns, pairs(column, func(a, _ float64) float64 { return a }))
+	}
+	n.Samples, n.Envelope = samples, envelope
+}
+
+// halved merges neighbouring points; what was not measured changes nothing.
+func (b Band) halved() Band {
+	return Band{
+		Min:  pairs(b.Min, known(math.Min)),
+		Mean: pairs(b.Mean, known(func(a, b float64) float64 { return a + (b-a)/2 })),
+		Max:  pairs(b.Max, known(math.Max)),
+	}
+}
+
+// known applies f where both are measured, else gives the one that is.
+func known(f func(a, b float64) float64) func(a, b float64) float64 {
+	return func(a, b float64) float64 {
+		switch {
+		case math.IsNaN(a):
+			return b
+		case math.IsNaN(b):
+			return a
+		}
+		return f(a, b)
+	}
+}
+
+// pairs joins each two neighbours; the last of an odd number stays alone.
+func pairs(in []float64, join func(a, b float64) float64) []float64 {
+	out := make([]float64, 0, (len(in)+1)/2)
+	for i := 0; i < len(in); i += 2 {
+		if i+1 < len(in) {
+			out = append(out, join(in[i], in[i+1]))
+		} else {
+			out = append(out, in[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,275 @@
+package reporter
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/series"
+)
+
+// perfpyRemark is what a reader of perf.py's numbers must know.
+const perfpyRemark = "totals since boot, shares of the kept samples"
+
+// Remarks says what must be known to read the node's metrics rightly.
+func (n *Node) Remarks() []string {
+	var out []string
+	if n == nil {
+		return nil
+	}
+	if n.Origin == OriginPerfPy {
+		out = append(out, perfpyRemark)
+	}
+	if n.Job != nil && n.Job.MaxRSSAtMost {
+		out = append(out, "job_max_rss_mb is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
+	}
+	return out
+}
+
+// ParsePerfPy reads the JSON that perf.py writes (node → list of samples) and
+// computes its metrics by perf.py's own rules. cpus is the number of logical CPUs
+// of each node, which the file does not tell; 0 = unknown. The run's id is a hash
+// of the content, so that the same file is known again.
+func ParsePerfPy(data []byte, cpus int) (*Report, error) {
+	nodes, err := readPerfPy(data)
+	if err != nil {
+		return nil, perfpySyntax(data, err)
+	}
+	if len(nodes) == 0 {
+		return nil, errors.New("holds no node")
+	}
+	r := &Report{Schema: Schema, Nodes: make(map[string]*Node, len(nodes))}
+	r.Run.ID = fmt.Sprintf("perfpy-%x", sha256.Sum256(data))[:len("perfpy-")+12]
+	for name, samples := range nodes {
+		r.Nodes[name] = newPerfPyNode(samples, cpus)
+		r.Run.span(samples)
+	}
+	return r, nil
+}
+
+// NewPerfPyReport makes the Report of one node from samples that were taken and
+// thinned as perf.py does (--compat perf.py), by the rules of ParsePerfPy, so that
+// the live run and its file give the same numbers. Times that run lacks are those
+// of the samples.
+func NewPerfPyReport(samples []collector.Sample, node, cpus int, run Run) *Report {
+	columns := perfpyColumns(len(samples))
+	for i := range samples {
+		for c := range columns.Columns {
+			columns.Columns[c][i] = samples[i].Values[c]
+		}
+	}
+	if run.Start.IsZero() || run.End.IsZero() {
+		run.Start, run.End, run.WallSeconds = Time{}, Time{}, 0
+		run.span(columns)
+	}
+	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(node): newPerfPyNode(columns, cpus)}}
+}
+
+// perfpyColumns makes columns for perf.py's twelve keys, n rows long.
+func perfpyColumns(n int) Samples {
+	var s Samples
+	for c := range collector.Column(collector.NumSampleKeys) {
+		s.Keys = append(s.Keys, c.Key())
+		s.Columns = append(s.Columns, make([]float64, n))
+	}
+	return s
+}
+
+// readPerfPy reads the samples of each node.
+func readPerfPy(data []byte) (map[string]Samples, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(err, errors.New("is not an object of nodes"))
+	}
+	nodes, cells := make(map[string]Samples), 0
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name := t.(string)
+		if index, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(index, 10) != name {
+			return nil, fmt.Errorf("node %q is not an integer", Printable(clip(name, 40)))
+		}
+		if _, twice := nodes[name]; twice {
+			return nil, fmt.Errorf("node %s stands there twice", name)
+		}
+		samples, err := readPerfPyNode(dec, cells)
+		if err != nil {
+			return nil, fmt.Errorf("node %s: %w", name, err)
+		}
+		nodes[name], cells = samples, cells+samples.cells()
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errors.New("something follows after the object of nodes")
+	}
+	return nodes, nil
+}
+
+// readPerfPyNode reads a list of samples; before is how many values the nodes
+// before it hold. The twelve columns are there even when no sample has the key, so
+// that samples without any key still count.
+func readPerfPyNode(dec *json.Decoder, before int) (Samples, error) {
+	s := perfpyColumns(0)
+	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+		return s, errors.Join(err, errors.New("is not a list of samples"))
+	}
+	for row := 0; dec.More(); row++ {
+		if err := s.readRow(dec, row); err != nil {
+			return s, fmt.Errorf("sample %d: %w", row+1, err)
+		}
+		if ts := s.Columns[collector.Timestamp][row]; ts < 0 || ts > maxTimestamp {
+			return s, fmt.Errorf("sample %d: timestamp %v is no time", row+1, ts)
+		}
+		if int64(before+s.cells()) > dec.InputOffset()+1<<20 {
+			return s, errMostlyEmpty
+		}
+	}
+	_, err := dec.Token()
+	return s, err
+}
+
+// maxTimestamp is the last second that RFC 3339 can write.
+const maxTimestamp = 253402300799
+
+// perfpySyntax says where and why the text is not JSON, if that is the trouble.
+func perfpySyntax(data []byte, err error) error {
+	var skip json.RawMessage
+	var syntax *json.SyntaxError
+	if bad := json.Unmarshal(data, &skip); errors.As(bad, &syntax) {
+		if word := notFinite(data, syntax.Offset); word != "" {
+			line := 1 + bytes.Count(data[:syntax.Offset], []byte{'\n'})
+			return fmt.Errorf("line %d: %s is not JSON: Python wrote a number that could not be computed; write null or leave the key out", line, word)
+		}
+		return located(data, bad)
+	}
+	return errors.New(Printable(err.Error()))
+}
+
+// notFinite gives the word at which JSON broke off when it is one of those that
+// Python writes for numbers which JSON lacks. offset counts the bytes up to and
+// including the offending one.
+func notFinite(data []byte, offset int64) string {
+	at := int(offset) - 1
+	if at < 0 || at >= len(data) {
+		return ""
+	}
+	for _, word := range []string{"NaN", "Infinity"} {
+		if !bytes.HasPrefix(data[at:], []byte(word)) {
+			continue
+		}
+		if at > 0 && data[at-1] == '-' {
+			return "-" + word
+		}
+		return word
+	}
+	return ""
+}
+
+// newPerfPyNode computes a node from perf.py's samples: each weighs the same,
+// 100 % is exactly that, totals are the largest counter value.
+func newPerfPyNode(samples Samples, cpus int) *Node {
+	f := &facts{perfpy: true, at100: 100, cpus: max(cpus, 0)}
+	for i := range f.boot {
+		f.boot[i] = math.NaN()
+	}
+	for i := range f.summary {
+		c := collector.Column(i)
+		f.summary[c] = perfpySummary(c)
+		for _, v := range samples.Column(c.Key()) {
+			f.summary[c].Add(v, 1)
+		}
+	}
+	f.wall = func() (float64, error) { return perfpyLength(samples) }
+	f.why = func(c collector.Column) error {
+		if samples.Len() == 0 {
+			return errNoSamples
+		}
+		return fmt.Errorf("no sample has %s", c.Key())
+	}
+	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}}
+	if cpus > 0 {
+		n.Host = &Host{CPUs: cpus}
+	}
+	metrics, absent := f.compute()
+	n.Metrics, n.Missing = metrics, append(n.Missing, absent...)
+	n.Summaries = newQuantiles(&collector.Recording{Summaries: f.summary})
+	return n
+}
+
+func perfpySummary(c collector.Column) *series.Summary {
+	switch {
+	case c == collector.CPUAvg:
+		return series.NewPercentSummary(20, 40, 80, 100)
+	case c.Percent():
+		return series.NewPercentSummary()
+	}
+	return series.NewSummary()
+}
+
+var (
+	errNoSamples = errors.New("there are no samples")
+	errNoLength  = errors.New("fewer than two samples have a timestamp: the length is unknown")
+	errBackwards = errors.New("no time passes from the first timestamp to the last: the length is unknown")
+)
+
+// perfpyLength is the seconds from the first timestamp to the last.
+func perfpyLength(s Samples) (float64, error) {
+	first, last, count := timestamps(s)
+	switch {
+	case s.Len() == 0:
+		return 0, errNoSamples
+	case count < 2:
+		return 0, errNoLength
+	case last <= first:
+		return 0, errBackwards
+	}
+	return last - first, nil
+}
+
+// timestamps gives the first and the last timestamp, and how many there are.
+func timestamps(s Samples) (first, last float64, count int) {
+	for _, ts := range s.Column(collector.Timestamp.Key()) {
+		if math.IsNaN(ts) {
+			continue
+		}
+		if count == 0 {
+			first = ts
+		}
+		last = ts
+		count++
+	}
+	return first, last, count
+}
+
+// span widens the run to the samples of a node.
+func (r *Run) span(s Samples) {
+	first, last, count := timestamps(s)
+	if count == 0 {
+		return
+	}
+	from, to := unixTime(min(first, last)), unixTime(max(first, last))
+	if r.Start.IsZero() || from.Before(r.Start.Time) {
+		r.Start = Time{from}
+	}
+	if r.End.IsZero() || to.After(r.End.Time) {
+		r.End = Time{to}
+	}
+	r.WallSeconds = r.End.Sub(r.Start.Time).Seconds()
+}
+
+// unixTime is a timestamp as a moment, to the microsecond.
+func unixTime(ts float64) time.Time {
+	whole, part := math.Modf(ts)
+	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()
+}

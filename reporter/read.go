@@ -1,0 +1,194 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// Read reads a report from a file of any kind that we know: our own JSON, a
+// journal that a crash left behind, or perf.py's JSON; cpus is the number of CPUs
+// that the latter does not tell (0 = unknown). Errors name the file and what is
+// wrong with it.
+func Read(path string, cpus int) (*Report, error) {
+	data, err := readFile(path)
+	if err == nil {
+		var r *Report
+		if r, err = parse(path, data, cpus); err == nil {
+			return r, nil
+		}
+	}
+	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
+		return nil, fmt.Errorf("read report: %w", err)
+	}
+	return nil, fmt.Errorf("read report %s: %w", path, err)
+}
+
+// parse tells the formats apart by their first object.
+func parse(path string, data []byte, cpus int) (*Report, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("is empty")
+	}
+	if isJournal(path, data) {
+		return parseJournal(data)
+	}
+	var probe map[string]json.RawMessage
+	if err := json.Unmarshal(data, &probe); err != nil {
+		return nil, located(data, err)
+	}
+	if _, ours := probe["schema"]; ours {
+		return parseReport(data)
+	}
+	if len(probe) == 0 {
+		return nil, errors.New("is an empty object, not a report")
+	}
+	for key := range probe {
+		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
+			return nil, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", Printable(clip(key, 40)))
+		}
+	}
+	return ParsePerfPy(data, cpus)
+}
+
+// isJournal looks at the first line, and at the name where that line is damaged.
+func isJournal(path string, data []byte) bool {
+	first, _, _ := bytes.Cut(data, []byte{'\n'})
+	return bytes.HasPrefix(first, []byte(`{"journal":`)) || filepath.Ext(path) == ".jsonl"
+}
+
+func parseReport(data []byte) (*Report, error) {
+	var version struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return nil, located(data, err)
+	}
+	if err := checkSchema(version.Schema, Schema); err != nil {
+		return nil, err
+	}
+	var r Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, located(data, err)
+	}
+	return &r, r.check()
+}
+
+// checkSchema refuses other formats and newer major versions of ours.
+func checkSchema(got, ours string) error {
+	name, ourMajor, _ := strings.Cut(ours, "/")
+	gotName, gotMajor, _ := strings.Cut(got, "/")
+	if gotName != name {
+		return fmt.Errorf("has the schema %q, not %s", Printable(clip(got, 40)), ours)
+	}
+	major, _, _ := strings.Cut(gotMajor, ".")
+	if major != ourMajor {
+		return fmt.Errorf("has the schema %q; this perfagent reads %s: use a newer perfagent", Printable(clip(got, 40)), ours)
+	}
+	return nil
+}
+
+// check says what a report lacks that its readers rely on.
+func (r *Report) check() error {
+	if len(r.Nodes) == 0 {
+		return errors.New("has no nodes")
+	}
+	for name, n := range r.Nodes {
+		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
+			return fmt.Errorf("has a node %q, which is no node index", Printable(clip(name, 40)))
+		}
+		if n == nil {
+			return fmt.Errorf("has nothing for node %s", name)
+		}
+		if err := n.checkSeries(); err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkSeries makes sure that the envelope is as long as the samples.
+func (n *Node) checkSeries() error {
+	want := n.Samples.Len()
+	for key, band := range n.Envelope {
+		if len(band.Min) != want || len(band.Mean) != want || len(band.Max) != want {
+			return fmt.Errorf("the envelope of %q does not match the %d samples", Printable(clip(key, 40)), want)
+		}
+	}
+	return nil
+}
+
+// located adds the line to an error of encoding/json, and says plainly what is
+// wrong with a file that was cut off.
+func located(data []byte, err error) error {
+	offset := int64(-1)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &kind):
+		offset = kind.Offset
+	}
+	if offset < 0 {
+		return errors.New(Printable(err.Error()))
+	}
+	line := 1 + bytes.Count(data[:min(int(offset), len(data))], []byte{'\n'})
+	if syntax != nil && (errors.Is(err, io.ErrUnexpectedEOF) || offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))) {
+		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)
+	}
+	return fmt.Errorf("line %d: %s", line, Printable(err.Error()))
+}
+
+// lines yields the lines of a file without their ends; empty ones are left out.
+func lines(data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for line := range bytes.Lines(data) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// recording starts the Recording that a journal's lines are added to.
+func (h *JournalHead) recording() *collector.Recording {
+	rec := collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
+	return rec
+}
+
+// addLine adds one line of a journal.
+func addLine(rec *collector.Recording, line []byte) (*collector.Recording, error) {
+	var kind struct {
+		Snapshot *journalSnapshot `json:"snapshot"`
+		journalSample
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return nil, err
+	}
+	if kind.Snapshot != nil {
+		return kind.Snapshot.recording()
+	}
+	return rec, kind.journalSample.into(rec)
+}
+
+// report makes the Report of a run whose end is not known.
+func (h *JournalHead) report(rec *collector.Recording, damaged int) *Report {
+	run := h.Run
+	elapsed := rec.End.Mono - rec.Start.Mono
+	run.Start, run.End, run.WallSeconds = Time{rec.Start.Wall}, Time{rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
+	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
+	in := Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent}
+	if damaged > 0 {
+		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("%d damaged lines were left out", damaged)})
+	}
+	return New(in)
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package reporter
+
+// renameNew gives a file its name unless the name is taken (fs.ErrExist).
+func renameNew(from, to string) error { return linkNew(from, to) }

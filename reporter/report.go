@@ -1,0 +1,237 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Schema is the format of the report file. Readers refuse a higher major number.
+const Schema = "perfagent.report/1"
+
+// Report is what one run used, on one node or on many: the report file's value.
+type Report struct {
+	Schema string           `json:"schema"`
+	Run    Run              `json:"run"`
+	Nodes  map[string]*Node `json:"nodes"` // by node index, as decimal text
+}
+
+// Run is the run as a whole. A merged report spans its nodes.
+type Run struct {
+	ID      string   `json:"id"`
+	Command []string `json:"command,omitempty"` // absent for a sidecar
+	Start   Time     `json:"start"`
+	End     Time     `json:"end"`
+	// WallSeconds is start to end on the monotonic clock.
+	WallSeconds float64 `json:"wall_seconds"`
+	// ExitCode is what perfagent exited with: the job's code, or 128+n.
+	ExitCode *int `json:"exit_code,omitempty"`
+	// Signal that killed the job, as a name: SIGKILL.
+	Signal string            `json:"signal,omitempty"`
+	Tags   map[string]string `json:"tags,omitempty"`
+	// Incomplete says why the end is missing: still running, or a crash.
+	Incomplete string `json:"incomplete,omitempty"`
+}
+
+// Node is what one node used.
+type Node struct {
+	Host      *Host               `json:"host,omitempty"`
+	Sampling  *Sampling           `json:"sampling,omitempty"`
+	Agent     *Agent              `json:"agent,omitempty"`
+	Job       *Job                `json:"job,omitempty"` // absent for a sidecar
+	Metrics   Values              `json:"metrics"`
+	Summaries map[string]Quantile `json:"summaries,omitempty"`
+	Samples   Samples             `json:"samples"`
+	Envelope  Envelope            `json:"envelope,omitempty"`
+	Missing   []Missing           `json:"missing"`
+	Push      *Push               `json:"push,omitempty"`
+	// Origin is "perf.py" for a node that was read from perf.py's JSON: its totals
+	// are since boot and its shares are of the kept samples.
+	Origin string `json:"origin,omitempty"`
+}
+
+// OriginPerfPy marks a Node read from perf.py's JSON.
+const OriginPerfPy = "perf.py"
+
+// Host is the machine. Empty and 0 = unknown.
+type Host struct {
+	Hostname string  `json:"hostname"`
+	BootID   string  `json:"boot_id"`
+	OS       string  `json:"os"`
+	Kernel   string  `json:"kernel"`
+	Arch     string  `json:"arch"`
+	CPUModel string  `json:"cpu_model"`
+	CPUs     int     `json:"cpus"`      // online logical CPUs
+	MemoryMB float64 `json:"memory_mb"` // MiB
+}
+
+// Sampling is how well the node was sampled.
+type Sampling struct {
+	IntervalSeconds   float64      `json:"interval_seconds"`
+	Samples           int64        `json:"samples"`      // taken, not kept
+	MissedTicks       int64        `json:"missed_ticks"` // points of the grid without a sample
+	LongestGapSeconds float64      `json:"longest_gap_seconds"`
+	Stride            int64        `json:"stride"`     // samples that one kept sample stands for
+	MaxLength         int          `json:"max_length"` // capacity of the ring
+	Disks             []string     `json:"disks"`      // block devices that were counted
+	NICs              []string     `json:"nics"`       // interfaces that were counted
+	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
+	Suspends          []ClockEvent `json:"suspends,omitempty"`
+}
+
+// ClockEvent is a step of the wall clock, or a suspend.
+type ClockEvent struct {
+	At      Time    `json:"at"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Agent is perfagent's own cost.
+type Agent struct {
+	Version    string  `json:"version"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	MaxRSSMB   float64 `json:"max_rss_mb"`
+}
+
+// Job is the wrapped command's exact accounting, from wait4(2)'s rusage: the job,
+// the children that it waited for, and the orphans that we reaped.
+type Job struct {
+	PID      int    `json:"pid"`
+	Start    Time   `json:"start"`
+	End      Time   `json:"end"`
+	ExitCode int    `json:"exit_code"`
+	Signal   string `json:"signal,omitempty"`
+	// CPU time, seconds.
+	UserSeconds   float64 `json:"user_seconds"`
+	SystemSeconds float64 `json:"system_seconds"`
+	// MaxRSSMB is the peak memory of the largest single process, MiB.
+	MaxRSSMB float64 `json:"max_rss_mb"`
+	// MaxRSSAtMost tells that MaxRSSMB is only an upper bound: the kernel counts
+	// the memory of perfagent itself, from which the job was forked.
+	MaxRSSAtMost bool `json:"max_rss_at_most,omitempty"`
+	// Storage traffic that the job caused, MiB (ru_inblock, ru_oublock).
+	BlockReadMB  float64 `json:"block_read_mb"`
+	BlockWriteMB float64 `json:"block_write_mb"`
+	MinorFaults  int64   `json:"minor_faults"`
+	MajorFaults  int64   `json:"major_faults"`
+	// Context switches: the job waited, or was preempted.
+	VoluntarySwitches   int64 `json:"voluntary_context_switches"`
+	InvoluntarySwitches int64 `json:"involuntary_context_switches"`
+	// Orphans is how many re-parented descendants were reaped and counted.
+	Orphans int `json:"orphans"`
+}
+
+// Missing is something that could not be measured. What is a metric's name, a
+// sample key or a source.
+type Missing struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// Push is where the report went.
+type Push struct {
+	MLflow PushState `json:"mlflow"`
+}
+
+// PushState is how a push stands: done, pending or off.
+type PushState struct {
+	State string `json:"state"`
+	RunID string `json:"run_id,omitempty"`
+	URI   string `json:"uri,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Quantile is what is known of one sample key beyond its metrics, from every
+// sample. The percentiles are of time and good to 0.1 point.
+type Quantile struct {
+	Min  float64  `json:"min"`
+	Mean float64  `json:"mean"`
+	Max  float64  `json:"max"`
+	P50  *float64 `json:"p50,omitempty"`
+	P95  *float64 `json:"p95,omitempty"`
+	P99  *float64 `json:"p99,omitempty"`
+}
+
+// NodeNames lists the nodes by their index.
+func (r *Report) NodeNames() []string {
+	names := make([]string, 0, len(r.Nodes))
+	for n := range r.Nodes {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, compareNodes)
+	return names
+}
+
+func compareNodes(a, b string) int {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	if errX != nil || errY != nil || x == y {
+		return bytes.Compare([]byte(a), []byte(b))
+	}
+	if x < y {
+		return -1
+	}
+	return 1
+}
+
+// Time is a moment in a report: RFC 3339 in UTC with microseconds.
+type Time struct{ time.Time }
+
+const timeFormat = "2006-01-02T15:04:05.000000Z"
+
+// MarshalJSON implements json.Marshaler.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler; any RFC 3339 time will do.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("time: %w", err)
+	}
+	parsed, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return fmt.Errorf("time %q is not RFC 3339", s)
+	}
+	t.Time = parsed.UTC()
+	return nil
+}
+
+// Values are metrics by name. In JSON they stand in the table's order; names that
+// the table does not know follow, sorted.
+type Values map[string]float64
+
+// MarshalJSON implements json.Marshaler.
+func (v Values) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, name := range v.Names() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendQuote(out, name)
+		out = append(out, ':')
+		out = appendNumber(out, v[name])
+	}
+	return append(out, '}'), nil
+}
+
+// Names lists the names in the order of the table.
+func (v Values) Names() []string {
+	names := make([]string, 0, len(v))
+	for _, m := range Metrics() {
+		if _, ok := v[m.Name]; ok {
+			names = append(names, m.Name)
+		}
+	}
+	known := len(names)
+	for name := range v {
+		if !slices.Contains(names[:known], name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names[known:])
+	return names
+}

@@ -1,0 +1,151 @@
+package reporter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/series"
+)
+
+// maxMissing is how many reasons the summary gives; the report has them all.
+const maxMissing = 5
+
+// missing writes what could not be measured, a line or two per reason.
+func (p *page) missing(r *Report) {
+	list := absences(r)
+	if len(list) == 0 {
+		return
+	}
+	p.line(plain, "")
+	label := "missing"
+	for i, a := range list {
+		if i == maxMissing {
+			p.text(plain, label, fmt.Sprintf("and %d more, see the report", len(list)-i))
+			return
+		}
+		p.text(plain, label, a.text(len(r.Nodes)))
+		label = ""
+	}
+}
+
+// absence is one reason, what is missing for it, and where.
+type absence struct {
+	what    []string
+	why     string
+	nodes   []string
+	sources int // how many of what are sources
+}
+
+// absences groups what is missing by its reason: a source that could not be read
+// takes many metrics with it, each with the source's reason.
+func absences(r *Report) []absence {
+	var out []absence
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil {
+			continue
+		}
+		for _, m := range n.Missing {
+			if m.Why == errNoJob.Error() {
+				continue // a sidecar has none: nothing is amiss
+			}
+			i := slices.IndexFunc(out, func(a absence) bool { return a.covers(m.Why) })
+			if i < 0 {
+				i = len(out)
+				out = append(out, absence{why: m.Why})
+			}
+			out[i].add(m.What, name)
+		}
+	}
+	return out
+}
+
+// covers tells whether a reason is the absence's own, or follows from it.
+func (a *absence) covers(why string) bool {
+	own, why := bareReason(a.why), bareReason(why)
+	return own == why || strings.HasSuffix(why, ": "+own)
+}
+
+// bareReason is a reason without the count that a source's has: (3 of 10 readings).
+func bareReason(why string) string {
+	if at := strings.LastIndex(why, " ("); at > 0 && strings.HasSuffix(why, " readings)") {
+		return why[:at]
+	}
+	return why
+}
+
+func (a *absence) add(what, node string) {
+	if !slices.Contains(a.nodes, node) {
+		a.nodes = append(a.nodes, node)
+	}
+	source, isSource := sourceOf(what)
+	if slices.Contains(a.what, source) {
+		return
+	}
+	if !isSource {
+		a.what = append(a.what, source)
+		return
+	}
+	a.what = slices.Insert(a.what, a.sources, source)
+	a.sources++
+}
+
+// text is the line of the summary, of a report with so many nodes.
+func (a *absence) text(nodes int) string {
+	what := a.what
+	if a.sources > 0 {
+		what = what[:a.sources]
+	}
+	text := Printable(listed(what, 3))
+	if len(a.nodes) < nodes {
+		text += " on node " + Printable(listed(a.nodes, 3))
+	}
+	return text + ": " + Printable(a.why)
+}
+
+// listed joins at most n words and counts the others.
+func listed(words []string, n int) string {
+	if len(words) <= n {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), len(words)-n)
+}
+
+// sourceError stands for a reason and names the source that it is asked of.
+type sourceError string
+
+func (e sourceError) Error() string { return string(e) }
+
+// sourceOf names the source that a sample key or a metric is read from; what has
+// no single source keeps its name. The table knows it: a metric computed from
+// nothing asks for the reason of its source.
+func sourceOf(what string) (name string, isSource bool) {
+	switch what {
+	case collector.SourceCPU, collector.SourceMemory, collector.SourceDisk, collector.SourceDiskIO, collector.SourceNetwork:
+		return what, true
+	}
+	if c, ok := collector.ColumnNamed(what); ok {
+		return c.Source(), true
+	}
+	m, ok := MetricNamed(what)
+	if !ok {
+		return what, false
+	}
+	nothing := &facts{perfpy: true, wall: func() (float64, error) { return 1, nil }}
+	nothing.why = func(c collector.Column) error { return sourceError(c.Source()) }
+	for c := range nothing.summary {
+		nothing.summary[c] = series.NewSummary()
+	}
+	for i := range nothing.boot {
+		nothing.boot[i] = math.NaN()
+	}
+	_, err := m.value(nothing)
+	if source, ok := errors.AsType[sourceError](err); ok {
+		return string(source), true
+	}
+	return what, false
+}

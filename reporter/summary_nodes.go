@@ -1,0 +1,179 @@
+package reporter
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// nodeColumns is the table of nodes: heads and widths in cells, with a space
+// between two: 79.
+var nodeColumns = [...]struct {
+	head  string
+	width int
+}{
+	{"node", 5}, {"host", 10}, {"wall", 7}, {"mean", 5}, {"peak", 5}, {"peak", 5}, {"read", 5}, {"write", 5},
+	{"recv", 5}, {"sent", 5}, {"CPU·h", 7}, {"exit", 4},
+}
+
+// nodeRow is one line of the table; NaN = absent.
+type nodeRow struct {
+	node, host                   string
+	wall, mean, peak, mem        float64
+	read, write, recv, sent      float64
+	unused, hours, jobCPU, agent float64
+	exit                         string
+	failed                       bool
+}
+
+// nodes writes a line for each node, and one for all.
+func (p *page) nodes(r *Report) {
+	p.line(plain, "")
+	p.line(dim, padLeft("", 25)+padLeft("CPU %", 11)+padLeft("mem %", 6)+padLeft("disk", 12)+padLeft("network", 12)+padLeft("unused", 8))
+	heads := make([]string, len(nodeColumns))
+	for i, c := range nodeColumns {
+		heads[i] = c.head
+	}
+	p.cells(dim, heads)
+	all := nodeRow{node: "all", wall: r.Run.WallSeconds, exit: exitText(r.Run.ExitCode)}
+	for i, name := range r.NodeNames() {
+		row := newNodeRow(name, r.Nodes[name])
+		if i == 0 {
+			all.start(row)
+		} else {
+			all.add(row)
+		}
+		s := plain
+		if row.failed {
+			s = alarm
+		}
+		p.cells(s, row.cells())
+	}
+	perfpy := perfpyNodes(r)
+	if len(perfpy) > 0 { // their bytes are since boot, the others' since the start
+		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
+	all.mean = 100 * (1 - all.unused/all.hours)
+	p.cells(bold, all.cells())
+	p.line(plain, "")
+	p.row("wasted", hoursText(all.unused)+" CPU·h", wasteNote(all.unused, all.hours))
+	if !math.IsNaN(all.jobCPU) {
+		p.row("jobs", seconds(all.jobCPU), "of CPU")
+	}
+	if len(perfpy) > 0 {
+		p.text(bold, "note", fmt.Sprintf("node %s: %s", Printable(listed(perfpy, 3)), perfpyRemark))
+	}
+	p.line(dim, padRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+	if !math.IsNaN(all.agent) {
+		p.line(dim, padRight("perfagent", labelWidth)+"own cost "+seconds(all.agent)+" of CPU on all nodes")
+	}
+}
+
+func perfpyNodes(r *Report) []string {
+	var out []string
+	for _, name := range r.NodeNames() {
+		if n := r.Nodes[name]; n != nil && n.Origin == OriginPerfPy {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func newNodeRow(name string, n *Node) nodeRow {
+	row := nodeRow{node: Printable(name), host: none, exit: none, jobCPU: math.NaN(), agent: math.NaN()}
+	row.mean, row.peak, row.mem = n.metric(cpuMeanMetric), n.metric(cpuPeakMetric), n.metric(memPeakMetric)
+	row.read, row.write = n.metric(diskReadMetric), n.metric(diskWriteMetric)
+	row.recv, row.sent = n.metric(extRecvMetric), n.metric(extSentMetric)
+	row.unused, row.hours = n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
+	row.wall = n.metric(wallMetric)
+	if n == nil {
+		return row
+	}
+	if n.Host != nil && n.Host.Hostname != "" {
+		row.host = Printable(n.Host.Hostname)
+	}
+	if math.IsNaN(row.wall) && n.Host != nil && n.Host.CPUs > 0 { // a sidecar
+		row.wall = row.hours / float64(n.Host.CPUs) * 3600
+	}
+	if n.Job != nil {
+		row.exit, row.failed, row.jobCPU = exitText(&n.Job.ExitCode), n.Job.ExitCode != 0, jobCPU(n.Job)
+	}
+	if n.Agent != nil {
+		row.agent = n.Agent.CPUSeconds
+	}
+	return row
+}
+
+func exitText(code *int) string {
+	if code == nil {
+		return none
+	}
+	return strconv.Itoa(*code)
+}
+
+// start takes the first node's numbers as those of all.
+func (a *nodeRow) start(b nodeRow) {
+	b.node, b.host, b.wall, b.exit, b.failed = a.node, "", a.wall, a.exit, a.failed
+	*a = b
+}
+
+// add joins another node: peaks are the greatest, amounts add up. A sum in which a
+// node is missing would be taken for that of all: it is absent.
+func (a *nodeRow) add(b nodeRow) {
+	a.peak, a.mem = greatest(a.peak, b.peak), greatest(a.mem, b.mem)
+	for _, sum := range []struct{ to, from *float64 }{
+		{&a.read, &b.read}, {&a.write, &b.write}, {&a.recv, &b.recv}, {&a.sent, &b.sent},
+		{&a.unused, &b.unused}, {&a.hours, &b.hours}, {&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},
+	} {
+		*sum.to += *sum.from
+	}
+}
+
+// greatest is the larger of what was measured.
+func greatest(a, b float64) float64 {
+	if math.IsNaN(a) || b > a {
+		return b
+	}
+	return a
+}
+
+func (a *nodeRow) cells() []string {
+	short := func(v float64) string {
+		number, unit := size(v)
+		return number + unit[:min(1, len(unit))]
+	}
+	return []string{a.node, a.host, shortSeconds(a.wall), fixed(a.mean, 1), fixed(a.peak, 1), fixed(a.mem, 1),
+		short(a.read), short(a.write), short(a.recv), short(a.sent), shortHours(a.unused), a.exit}
+}
+
+// cells writes one line of the table. The host begins its column, all else ends it.
+func (p *page) cells(s style, cells []string) {
+	var out strings.Builder
+	for i, c := range nodeColumns {
+		text := clip(cells[i], c.width)
+		if c.head == "host" {
+			text = padRight(text, c.width)
+		}
+		out.WriteString(padLeft(text, c.width) + " ")
+	}
+	p.line(s, out.String())
+}
+
+// shortSeconds is seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
+func shortSeconds(s float64) string {
+	return strings.ReplaceAll(strings.ReplaceAll(seconds(s), " ", ""), "min", "m")
+}
+
+// shortHours writes CPU hours in at most seven characters.
+func shortHours(v float64) string {
+	switch {
+	case v > 0 && v < 0.001:
+		return "<0.001"
+	case math.Abs(v) < 100:
+		return fixed(v, 3)
+	case math.Abs(v) < 1e4:
+		return fixed(v, 1)
+	}
+	return fixed(v, 0)
+}

@@ -1,0 +1,45 @@
+package series
+
+// Decimator thins a stream the way perf.py does, to the sample: for --compat perf.py, and for nothing else, as it loses
+// peaks, spaces samples unevenly and forgets the newest ones. [Ring] is what one wants.
+//
+// A sample is accepted when its number (1, 2, 3…) is a multiple of Freq. When the list becomes longer than the maximum,
+// every other sample of it is kept, from the first; the one that overflowed it is discarded; and Freq doubles.
+type Decimator[T any] struct {
+	items     []T
+	maxLength int
+	counter   int64
+	freq      int64
+}
+
+// NewDecimator makes an empty Decimator. An odd maxLength is rounded up to an even one, as perf.py does; with one of 0
+// or less nothing is ever kept.
+func NewDecimator[T any](maxLength int) *Decimator[T] {
+	maxLength = min(max(maxLength, 0), MaxCapacity)
+	return &Decimator[T]{maxLength: maxLength + maxLength%2, freq: 1}
+}
+
+// Add offers the next sample.
+func (d *Decimator[T]) Add(sample T) {
+	d.counter++
+	if d.counter%d.freq != 0 {
+		return
+	}
+	d.items = append(d.items, sample)
+	if len(d.items) <= d.maxLength {
+		return
+	}
+	kept := d.maxLength / 2
+	for i := range kept {
+		d.items[i] = d.items[2*i]
+	}
+	clear(d.items[kept:]) // so that what the dropped samples point to can be freed
+	d.items = d.items[:kept]
+	d.freq *= 2
+}
+
+// Items are the kept samples, oldest first: a view, read-only and valid until the next Add.
+func (d *Decimator[T]) Items() []T { return d.items }
+
+// Freq is the present distance between accepted samples: 1, 2, 4…
+func (d *Decimator[T]) Freq() int64 { return d.freq }

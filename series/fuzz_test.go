@@ -1,0 +1,174 @@
+package series
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+)
+
+// FuzzRing holds a ring against the naive oracle, over capacity, length, width, missing values, and the moment at which
+// it is saved, restored and continued beside the uninterrupted one.
+func FuzzRing(f *testing.F) {
+	f.Add(uint16(2), uint16(5), byte(1), byte(0), uint16(3), uint64(1))
+	f.Add(uint16(1), uint16(17), byte(2), byte(10), uint16(16), uint64(2))
+	f.Add(uint16(10), uint16(100), byte(3), byte(90), uint16(0), uint64(3))
+	f.Add(uint16(1000), uint16(2001), byte(1), byte(5), uint16(1000), uint64(4))
+	f.Add(uint16(7), uint16(0), byte(18), byte(100), uint16(0), uint64(5))
+	f.Fuzz(func(t *testing.T, capacity, n uint16, width, missing byte, at uint16, seed uint64) {
+		rows := samples(seed, int(n%3000), 1+int(width%20), int(missing%101))
+		r := NewRing(int(capacity), 1+int(width%20))
+		restored := r
+		for i, s := range rows {
+			if i == int(at)%len(rows) {
+				restored = reopened(t, r)
+			}
+			r.Add(s.values, s.weights)
+			if restored != r {
+				restored.Add(s.values, s.weights)
+			}
+		}
+		must(t, newOracle(rows).check(r, len(rows)))
+		must(t, identical(r, restored))
+		must(t, identical(r, reopened(t, r)))
+	})
+}
+
+// reopened is the ring as a file gives it back.
+func reopened(t *testing.T, r *Ring) *Ring {
+	t.Helper()
+	data, err := json.Marshal(saved(r))
+	must(t, err)
+	var buckets []Bucket
+	must(t, json.Unmarshal(data, &buckets))
+	back, err := RestoreRing(r.Capacity(), r.Width(), r.Stride(), r.Count(), buckets)
+	must(t, err)
+	return back
+}
+
+// FuzzSummaryJSON reads anything; what is accepted must behave: numbers in range, the same after being written and
+// read again, able to go on and to be merged.
+func FuzzSummaryJSON(f *testing.F) {
+	percent := NewPercentSummary(20, 40, 80, 99.95)
+	for _, s := range []*Summary{NewSummary(), NewSummary(1), percent} {
+		for _, v := range golden {
+			s.Add(v, 1.0001)
+		}
+		data, err := json.Marshal(s)
+		must(f, err)
+		f.Add(data)
+	}
+	f.Add([]byte(`{"count":1,"weight":0,"sum":-0,"min":-0,"max":0,"histogram":[[0,1]]}`))
+	f.Add([]byte(`{"count":9007199254740992,"weight":1e150,"sum":1e250,"min":-1e100,"max":1e100,"thresholds":[-1,0],"above":[1e150,1e-320]}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Summary
+		if err := json.Unmarshal(data, &s); err != nil {
+			return
+		}
+		checkSane(t, &s)
+		checkReopens(t, &s)
+		before := s.Clone()
+		if s.Merge(before) == nil { // else it is past sense, and unchanged
+			checkSane(t, &s)
+			checkReopens(t, &s)
+		} else if !sameSummary(&s, before) {
+			t.Error("a refused merge changed the Summary")
+		}
+		before.Add(50, 1)
+		checkSane(t, before)
+	})
+}
+
+// checkReopens holds a Summary against what its file gives back.
+func checkReopens(t *testing.T, s *Summary) {
+	t.Helper()
+	data, err := json.Marshal(s)
+	must(t, err)
+	var back Summary
+	must(t, json.Unmarshal(data, &back))
+	if !sameSummary(s, &back) {
+		t.Fatalf("%s reads as %+v, not %+v", data, back, s)
+	}
+}
+
+// checkSane holds a Summary to what it promises whatever it was read from.
+func checkSane(t *testing.T, s *Summary) {
+	t.Helper()
+	mean, ok := s.Mean()
+	if ok != (s.Count() > 0) {
+		t.Fatalf("count %d, yet mean %v %v", s.Count(), mean, ok)
+	}
+	if !ok {
+		return
+	}
+	least, _ := s.Min()
+	most, _ := s.Max()
+	if !(least <= mean && mean <= most) {
+		t.Fatalf("mean %v outside %v..%v", mean, least, most)
+	}
+	for _, threshold := range s.thresholds {
+		if p, ok := s.Share(threshold); !ok || !(p >= 0 && p <= 100) {
+			t.Fatalf("share at %v is %v %v", threshold, p, ok)
+		}
+	}
+	last := math.Inf(-1)
+	for _, q := range []float64{0, 0.01, 0.5, 0.95, 0.99} {
+		v, ok := s.Quantile(q)
+		if ok != (s.bins != nil) || ok && !(v >= least && v <= most && v >= last) {
+			t.Fatalf("quantile %v is %v %v, after %v, in %v..%v", q, v, ok, last, least, most)
+		}
+		last = v
+	}
+}
+
+// FuzzBucketJSON reads anything as a ring of one bucket; what is accepted must be the same after being written and read
+// again, and must be able to go on.
+func FuzzBucketJSON(f *testing.F) {
+	f.Add([]byte(`{"values":[7,null,7,9],"stats":[[1],null,[],[2]]}`), int64(1))
+	f.Add([]byte(`{"values":[2,1],"stats":[[2,4,6,2,2],[1,1.5,2.5]]}`), int64(2))
+	f.Add([]byte(`{"values":[-0],"stats":[[-0,0,-0,0,1]]}`), int64(1))
+	f.Add([]byte(`{"values":[],"stats":[]}`), int64(1))
+	f.Add([]byte(`{"values":[1e100],"stats":[[-1e100,1e100,1e250,1e150,9007199254740992]]}`), int64(1<<53))
+	f.Fuzz(func(t *testing.T, data []byte, count int64) {
+		var b, back Bucket
+		if err := json.Unmarshal(data, &b); err != nil {
+			return
+		}
+		again, err := json.Marshal(b)
+		must(t, err)
+		must(t, json.Unmarshal(again, &back))
+		must(t, identicalBuckets(b, back))
+		r, err := RestoreRing(2, len(b.Values), 1, count, []Bucket{b, b})
+		if err != nil {
+			return
+		}
+		for i := range 5 {
+			s := row(len(b.Values), float64(i))
+			r.Add(s.values, s.weights)
+		}
+		must(t, identical(r, reopened(t, r)))
+	})
+}
+
+// FuzzMerge splits a stream in two anywhere: the parts merged, either way round, are the whole.
+func FuzzMerge(f *testing.F) {
+	f.Add(uint64(1), uint16(0), uint16(0), byte(0))
+	f.Add(uint64(2), uint16(100), uint16(50), byte(50))
+	f.Add(uint64(3), uint16(999), uint16(1), byte(99))
+	f.Fuzz(func(t *testing.T, seed uint64, n, at uint16, missing byte) {
+		rows := samples(seed, int(n%5000), 1, int(missing%101))
+		a, b, whole := NewPercentSummary(20, 80), NewPercentSummary(20, 80), NewPercentSummary(20, 80)
+		for i, r := range rows {
+			part := a
+			if i >= int(at)%len(rows) {
+				part = b
+			}
+			part.Add(r.values[0], r.weights[0])
+			whole.Add(r.values[0], r.weights[0])
+		}
+		alike(t, "split", merged(t, a, b), whole)
+		alike(t, "commutative", merged(t, a, b), merged(t, b, a))
+		checkSane(t, merged(t, b, a))
+		checkReopens(t, merged(t, b, a))
+	})
+}

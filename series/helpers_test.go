@@ -1,0 +1,216 @@
+package series
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// sample is one row as a test made it, before any code under test saw it.
+type sample struct{ values, weights []float64 }
+
+// samples makes n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN, long gaps.
+func samples(seed uint64, n, width, missing int) []sample {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	rows := make([]sample, n)
+	for i := range rows {
+		row := sample{make([]float64, width), make([]float64, width)}
+		for c := range width {
+			row.values[c] = math.Round(rng.Float64()*1000) / 10
+			row.weights[c] = 1 + rng.Float64()/1000
+			if rng.IntN(100) < missing {
+				row.values[c] = math.NaN()
+			}
+			switch rng.IntN(40) {
+			case 0:
+				row.weights[c] = 0
+			case 1:
+				row.weights[c] = math.NaN()
+			case 2:
+				row.weights[c] = 3600
+			case 3:
+				row.values[c] = -row.values[c] * 1e9
+			}
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// naive recomputes the Stat of one column over some rows in two passes, the slow and plain way.
+func naive(rows []sample, column int) Stat {
+	want := empty()
+	var plain float64
+	for _, r := range rows {
+		v, w := r.values[column], r.weights[column]
+		if math.IsNaN(v) || math.IsInf(v, 0) || math.IsNaN(w) || math.IsInf(w, 0) || w < 0 {
+			continue
+		}
+		if want.Count == 0 {
+			want.Min, want.Max = v, v
+		}
+		want.Count++
+		want.Min, want.Max = math.Min(want.Min, v), math.Max(want.Max, v)
+		want.Weight += w
+		want.Sum += v * w
+		plain += v
+	}
+	if want.Weight == 0 {
+		want.Sum = plain
+	}
+	return want
+}
+
+// near compares two Stats: count, min and max exactly, sums to 1e-9 of what they are sums of.
+func near(got, want Stat) error {
+	if got.Count == 0 && want.Count == 0 && got.Sum == 0 && got.Weight == 0 {
+		if !math.IsNaN(got.Min) || !math.IsNaN(got.Max) || !math.IsNaN(got.Mean()) {
+			return fmt.Errorf("nothing was measured, yet %+v", got)
+		}
+		return nil
+	}
+	size := math.Max(math.Abs(want.Min), math.Abs(want.Max)) * want.divisor()
+	switch {
+	case got.Count != want.Count || got.Min != want.Min || got.Max != want.Max,
+		math.Abs(got.Weight-want.Weight) > 1e-9*want.Weight,
+		math.Abs(got.Sum-want.Sum) > 1e-9*size:
+		return fmt.Errorf("got %+v, want %+v", got, want)
+	case got.Mean() < got.Min || got.Mean() > got.Max:
+		return fmt.Errorf("mean %v outside %v..%v", got.Mean(), got.Min, got.Max)
+	}
+	return nil
+}
+
+// oracle says what a ring must hold, from all the rows of a stream. It remembers what it computed.
+type oracle struct {
+	rows  []sample
+	known map[[3]int]Stat
+}
+
+func newOracle(rows []sample) *oracle { return &oracle{rows, map[[3]int]Stat{}} }
+
+// stat is the naive Stat of a column over the rows from…to−1.
+func (o *oracle) stat(from, to, column int) Stat {
+	key := [3]int{from, to, column}
+	st, ok := o.known[key]
+	if !ok {
+		st = naive(o.rows[from:to], column)
+		o.known[key] = st
+	}
+	return st
+}
+
+// check compares a ring that has seen the first n rows with the contract.
+func (o *oracle) check(r *Ring, n int) error {
+	stride := 1
+	for (n+stride-1)/stride > r.Capacity() {
+		stride *= 2
+	}
+	length := (n + stride - 1) / stride
+	if r.Count() != int64(n) || r.Stride() != int64(stride) || r.Len() != length {
+		return fmt.Errorf("after %d: count %d stride %d len %d, want stride %d len %d",
+			n, r.Count(), r.Stride(), r.Len(), stride, length)
+	}
+	for i := range length {
+		b, from, to := r.Bucket(i), i*stride, min((i+1)*stride, n)
+		for c := range r.Width() {
+			if want := o.rows[from].values[c]; !sameFloat(b.Values[c], want) {
+				return fmt.Errorf("after %d: bucket %d column %d shows %v, want %v", n, i, c, b.Values[c], want)
+			}
+			if err := near(b.Stats[c], o.stat(from, to, c)); err != nil {
+				return fmt.Errorf("after %d: bucket %d column %d: %w", n, i, c, err)
+			}
+		}
+	}
+	return nil
+}
+
+// identical compares two rings bit for bit.
+func identical(a, b *Ring) error {
+	if a.Capacity() != b.Capacity() || a.Width() != b.Width() || a.Count() != b.Count() ||
+		a.Stride() != b.Stride() || a.Len() != b.Len() {
+		return fmt.Errorf("%d/%d/%d/%d/%d and %d/%d/%d/%d/%d", a.Capacity(), a.Width(), a.Count(), a.Stride(), a.Len(),
+			b.Capacity(), b.Width(), b.Count(), b.Stride(), b.Len())
+	}
+	for i := range a.Len() {
+		if err := identicalBuckets(a.Bucket(i), b.Bucket(i)); err != nil {
+			return fmt.Errorf("bucket %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func identicalBuckets(a, b Bucket) error {
+	if len(a.Values) != len(b.Values) || len(a.Stats) != len(b.Stats) {
+		return fmt.Errorf("%d, %d and %d, %d columns", len(a.Values), len(a.Stats), len(b.Values), len(b.Stats))
+	}
+	for c := range a.Values {
+		if !sameFloat(a.Values[c], b.Values[c]) || !sameStat(a.Stats[c], b.Stats[c]) {
+			return fmt.Errorf("column %d: %v %+v and %v %+v", c, a.Values[c], a.Stats[c], b.Values[c], b.Stats[c])
+		}
+	}
+	return nil
+}
+
+// sameFloat is equality of bits, except that all NaNs are the same.
+func sameFloat(a, b float64) bool {
+	return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
+}
+
+func sameStat(a, b Stat) bool {
+	return a.Count == b.Count && sameFloat(a.Min, b.Min) && sameFloat(a.Max, b.Max) &&
+		sameFloat(a.Sum, b.Sum) && sameFloat(a.Weight, b.Weight)
+}
+
+// sameSummary compares two Summaries bit for bit.
+func sameSummary(a, b *Summary) bool {
+	same := sameStat(a.all, b.all) && len(a.thresholds) == len(b.thresholds) && len(a.above) == len(b.above) &&
+		(a.bins == nil) == (b.bins == nil)
+	if !same {
+		return false
+	}
+	for i := range a.thresholds {
+		same = same && sameFloat(a.thresholds[i], b.thresholds[i]) && sameFloat(a.above[i], b.above[i])
+	}
+	if a.bins != nil {
+		for i := range a.bins {
+			same = same && sameFloat(a.bins[i], b.bins[i])
+		}
+	}
+	return same
+}
+
+// saved returns copies of a ring's buckets, as a file would hold them.
+func saved(r *Ring) []Bucket {
+	var out []Bucket
+	for i := range r.Len() {
+		b := r.Bucket(i)
+		out = append(out, Bucket{append([]float64{}, b.Values...), append([]Stat{}, b.Stats...)})
+	}
+	return out
+}
+
+// row is a full row of one value of one second.
+func row(width int, value float64) sample {
+	s := sample{make([]float64, width), make([]float64, width)}
+	for c := range width {
+		s.values[c], s.weights[c] = value, 1
+	}
+	return s
+}
+
+// panics tells whether f does.
+func panics(f func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	f()
+	return false
+}
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,244 @@
+package series
+
+import (
+	"fmt"
+	"math"
+)
+
+const (
+	// MaxCapacity is the largest capacity of a ring; more is cut to it. It is a bound on mistakes, not on use.
+	MaxCapacity = 1 << 30
+	// MaxWidth is the largest number of columns of a ring.
+	MaxWidth = 1 << 12
+
+	// firstCells is how many cells (buckets × columns) a new ring allocates at most, 3 MB: all it will ever need at
+	// ordinary sizes, and little enough that a file which claims an absurd capacity does no harm.
+	firstCells = 1 << 16
+)
+
+// Ring keeps at most Capacity buckets of a stream of samples of any length.
+//
+// After n Adds it holds one bucket for each index that is a multiple of Stride, the least power of two with
+// ⌈n/Stride⌉ ≤ Capacity. Bucket i has the sample at index i·Stride as it was, and per column a Stat over the
+// samples i·Stride … (i+1)·Stride−1 (as many of them as have come), so merging all buckets gives the whole stream's
+// count, min and max exactly, and its mean up to rounding. How often the ring was saved, restored or cloned on the way
+// changes nothing, bit for bit.
+//
+// A ring is made by [NewRing] or [RestoreRing].
+type Ring struct {
+	capacity, width int
+	stride, count   int64
+	used            int // buckets held
+
+	// Cells in rows of width: one bucket after the other. The slices are as long as the storage, of which the first
+	// used rows count.
+	values []float64
+	stats  []Stat
+}
+
+// Bucket is one point of a ring: one sample, and what is known of all the samples it stands for.
+type Bucket struct {
+	// Values is the sample at index i·Stride of the stream; NaN in a column that was not measured.
+	Values []float64
+	// Stats has for each column what is known over all samples of the bucket. A column in which nothing counted has
+	// Count 0 and NaN in Min, Max and Mean().
+	Stats []Stat
+}
+
+// NewRing makes an empty ring for samples of width columns. The capacity is rounded up to an even number, at least 2
+// (and at most MaxCapacity): only then does a full ring split into whole pairs. A width outside 1..MaxWidth panics,
+// as it is a mistake in the program.
+func NewRing(capacity, width int) *Ring {
+	if width < 1 || width > MaxWidth {
+		panic(fmt.Sprintf("series: a ring cannot have %d columns", width))
+	}
+	capacity = min(max(capacity, 2), MaxCapacity)
+	r := &Ring{capacity: capacity + capacity%2, width: width, stride: 1}
+	r.resize(min(r.capacity, max(firstCells/width, 2)))
+	return r
+}
+
+// Capacity is the largest number of buckets the ring will hold: what NewRing was given, made even.
+func (r *Ring) Capacity() int { return r.capacity }
+
+// Len is the number of buckets held now: ⌈Count/Stride⌉, 0 before the first Add.
+func (r *Ring) Len() int { return r.used }
+
+// Stride is the number of samples each bucket stands for (the last one: up to as many): 1, 2, 4, 8…
+func (r *Ring) Stride() int64 { return r.stride }
+
+// Count is the number of samples added so far.
+func (r *Ring) Count() int64 { return r.count }
+
+// Width is the number of columns of a sample.
+func (r *Ring) Width() int { return r.width }
+
+// Add adds one sample: one value per column (NaN: not measured) and the seconds each stands for. A weight of NaN keeps
+// the value out of the statistics and still shows it in the sample. Both slices are copied; lengths other than Width
+// panic.
+//
+// Add does not allocate, except where a ring with more cells than a few ten thousands is still growing.
+func (r *Ring) Add(values, weights []float64) {
+	if len(values) != r.width || len(weights) != r.width {
+		panic(fmt.Sprintf("series: a sample of %d values and %d weights for a ring of %d columns",
+			len(values), len(weights), r.width))
+	}
+	if r.count&(r.stride-1) == 0 {
+		if r.used == r.capacity {
+			// The index is capacity·stride and the capacity is even, so it is a multiple of the new stride,
+			// too, and begins a bucket in either case.
+			r.halve()
+		}
+		r.open(values)
+	}
+	r.count++
+	stats := r.row(r.used - 1).Stats
+	for i, v := range values {
+		stats[i].Add(v, weights[i])
+	}
+}
+
+// Bucket returns bucket i, 0 ≤ i < Len. Its slices are views into the ring: read-only, and valid until the next Add.
+func (r *Ring) Bucket(i int) Bucket {
+	if i < 0 || i >= r.used {
+		panic(fmt.Sprintf("series: bucket %d of a ring of %d", i, r.used))
+	}
+	return r.row(i)
+}
+
+// Clone returns a ring of its own with the same contents, to be read or continued by another goroutine.
+func (r *Ring) Clone() *Ring {
+	c := *r
+	c.values, c.stats = nil, nil
+	c.resize(r.used)
+	copy(c.values, r.values)
+	copy(c.stats, r.stats)
+	return &c
+}
+
+// row is bucket i of the storage. The capacities are cut so that nobody's append reaches the next row.
+func (r *Ring) row(i int) Bucket {
+	from, to := i*r.width, (i+1)*r.width
+	return Bucket{Values: r.values[from:to:to], Stats: r.stats[from:to:to]}
+}
+
+// open begins a bucket with its sample.
+func (r *Ring) open(values []float64) {
+	if r.used*r.width == len(r.values) {
+		r.resize(min(max(2*r.used, 2), r.capacity))
+	}
+	b := r.row(r.used)
+	r.used++
+	for i, v := range values {
+		if !inRange(v) {
+			v = math.NaN()
+		}
+		b.Values[i], b.Stats[i] = v, empty()
+	}
+}
+
+// halve merges each pair of neighbours into one bucket. It is called on a full ring only, so that all pairs are whole.
+func (r *Ring) halve() {
+	for i := range r.used / 2 {
+		to, a, b := r.row(i), r.row(2*i), r.row(2*i+1)
+		copy(to.Values, a.Values)
+		copy(to.Stats, a.Stats)
+		for c := range to.Stats {
+			to.Stats[c].Merge(b.Stats[c])
+		}
+	}
+	r.used /= 2
+	r.stride *= 2
+}
+
+// resize moves the buckets to storage for the given number of them.
+func (r *Ring) resize(buckets int) {
+	values, stats := make([]float64, buckets*r.width), make([]Stat, buckets*r.width)
+	copy(values, r.values)
+	copy(stats, r.stats)
+	r.values, r.stats = values, stats
+}
+
+// RestoreRing rebuilds a ring from what Capacity, Width, Stride, Count and Bucket said, and copies the buckets. The
+// restored ring continues exactly, bit for bit, as the one it was taken from. The arguments may come from a damaged or
+// hostile file: whatever cannot be the state of a ring is an error.
+func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*Ring, error) {
+	if err := checkShape(capacity, width, stride, count); err != nil {
+		return nil, fmt.Errorf("restore ring: %w", err)
+	}
+	if want := ceilDiv(count, stride); int64(len(buckets)) != want {
+		return nil, fmt.Errorf("restore ring: %d buckets for %d samples at stride %d, want %d",
+			len(buckets), count, stride, want)
+	}
+	r := NewRing(capacity, width)
+	r.stride, r.count = stride, count
+	for i, b := range buckets {
+		stands := min(stride, count-int64(i)*stride)
+		if err := b.check(width, stands); err != nil {
+			return nil, fmt.Errorf("restore ring: bucket %d: %w", i, err)
+		}
+		r.open(b.Values)
+		stats := r.row(i).Stats
+		for c, st := range b.Stats {
+			if st.Count > 0 { // else keep the NaNs, whatever stood there
+				stats[c] = st
+			}
+		}
+	}
+	return r, nil
+}
+
+// checkShape says what is wrong with the four numbers of a ring that comes from outside.
+func checkShape(capacity, width int, stride, count int64) error {
+	switch {
+	case capacity < 2 || capacity > MaxCapacity || capacity%2 != 0:
+		return fmt.Errorf("capacity %d is not an even number from 2 to %d", capacity, MaxCapacity)
+	case width < 1 || width > MaxWidth:
+		return fmt.Errorf("%d columns, want 1 to %d", width, MaxWidth)
+	case count < 0 || count > countLimit:
+		return fmt.Errorf("count %d is out of range", count)
+	case stride < 1 || stride&(stride-1) != 0:
+		return fmt.Errorf("stride %d is not a power of two", stride)
+	}
+	if want := leastStride(capacity, count); stride != want {
+		return fmt.Errorf("stride %d for %d samples and capacity %d, want %d", stride, count, capacity, want)
+	}
+	return nil
+}
+
+// check says what is wrong with a bucket that comes from outside and stands for a number of samples.
+func (b Bucket) check(width int, samples int64) error {
+	if len(b.Values) != width || len(b.Stats) != width {
+		return fmt.Errorf("%d values and %d stats for %d columns", len(b.Values), len(b.Stats), width)
+	}
+	for c, st := range b.Stats {
+		if v := b.Values[c]; !inRange(v) && !math.IsNaN(v) {
+			return fmt.Errorf("column %d: value %v is out of range", c, v)
+		}
+		if err := st.check(); err != nil {
+			return fmt.Errorf("column %d: %w", c, err)
+		}
+		if st.Count > samples {
+			return fmt.Errorf("column %d: %d values counted in %d samples", c, st.Count, samples)
+		}
+	}
+	return nil
+}
+
+// leastStride is the least power of two that lets count samples fit: the contract of Ring in one line.
+func leastStride(capacity int, count int64) int64 {
+	stride := int64(1)
+	for ceilDiv(count, stride) > int64(capacity) {
+		stride *= 2
+	}
+	return stride
+}
+
+// ceilDiv is ⌈a/b⌉ for a ≥ 0, b ≥ 1, also where a+b would overflow.
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 {
+		q++
+	}
+	return q
+}

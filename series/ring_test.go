@@ -1,0 +1,312 @@
+package series
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+// Every n below 5000 at the capacities where every off-by-one shows.
+func TestRing_MatchesContractAfterEverySample(t *testing.T) {
+	rows := samples(1, 5000, 1, 5)
+	if testing.Short() {
+		rows = rows[:500]
+	}
+	want := newOracle(rows)
+	for capacity := 2; capacity <= 10; capacity++ {
+		r := NewRing(capacity, 1)
+		must(t, want.check(r, 0))
+		for n, s := range rows {
+			r.Add(s.values, s.weights)
+			if err := want.check(r, n+1); err != nil {
+				t.Fatalf("capacity %d: %v", capacity, err)
+			}
+		}
+	}
+}
+
+// The kept sample numbers, by hand.
+func TestRing_GoldenTable(t *testing.T) {
+	for _, c := range []struct {
+		capacity, n int
+		stride      int64
+		kept        []float64
+	}{
+		{4, 0, 1, nil},
+		{4, 1, 1, []float64{0}},
+		{4, 4, 1, []float64{0, 1, 2, 3}},
+		{4, 5, 2, []float64{0, 2, 4}},
+		{4, 6, 2, []float64{0, 2, 4}},
+		{4, 7, 2, []float64{0, 2, 4, 6}},
+		{4, 8, 2, []float64{0, 2, 4, 6}},
+		{4, 9, 4, []float64{0, 4, 8}},
+		{4, 16, 4, []float64{0, 4, 8, 12}},
+		{4, 17, 8, []float64{0, 8, 16}},
+		{3, 5, 2, []float64{0, 2, 4}}, // 3 is made 4
+		{1, 3, 2, []float64{0, 2}},    // 1 is made 2
+		{-7, 5, 4, []float64{0, 4}},   // so is nonsense
+		{6, 13, 4, []float64{0, 4, 8, 12}},
+	} {
+		r := NewRing(c.capacity, 1)
+		for i := range c.n {
+			r.Add([]float64{float64(i)}, []float64{1})
+		}
+		var kept []float64
+		for i := range r.Len() {
+			kept = append(kept, r.Bucket(i).Values[0])
+		}
+		if r.Stride() != c.stride || len(kept) != len(c.kept) {
+			t.Errorf("capacity %d, n %d: stride %d kept %v, want %d %v", c.capacity, c.n, r.Stride(), kept, c.stride, c.kept)
+			continue
+		}
+		for i := range kept {
+			if kept[i] != c.kept[i] {
+				t.Errorf("capacity %d, n %d: kept %v, want %v", c.capacity, c.n, kept, c.kept)
+			}
+		}
+	}
+}
+
+func TestRing_CapacityIsEven(t *testing.T) {
+	for given, want := range map[int]int{
+		math.MinInt: 2, -1: 2, 0: 2, 1: 2, 2: 2, 3: 4, 7: 8, 10: 10, 999: 1000, 1000: 1000,
+		MaxCapacity - 1: MaxCapacity, math.MaxInt: MaxCapacity,
+	} {
+		if got := NewRing(given, 1).Capacity(); got != want {
+			t.Errorf("capacity %d is made %d, want %d", given, got, want)
+		}
+	}
+}
+
+// One sample of a week is a peak: it is in exactly one bucket's max, and every bucket's mean is still right.
+func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
+	const week, peak = 604800, 301234
+	r := NewRing(1000, 1)
+	quiet, burst := row(1, 30), row(1, 100)
+	for n := range week {
+		s := quiet
+		if n == peak {
+			s = burst
+		}
+		r.Add(s.values, s.weights)
+	}
+	if r.Stride() != 1024 || r.Len() != 591 {
+		t.Fatalf("stride %d, len %d", r.Stride(), r.Len())
+	}
+	for i := range r.Len() {
+		st, max, mean := r.Bucket(i).Stats[0], 30.0, 30.0
+		if i == peak/1024 {
+			max, mean = 100, 30+70.0/1024
+		}
+		if st.Max != max || math.Abs(st.Mean()-mean) > 1e-12 {
+			t.Errorf("bucket %d: max %v mean %v, want %v %v", i, st.Max, st.Mean(), max, mean)
+		}
+	}
+}
+
+// Merging all buckets gives the whole stream back whatever the capacity, and what Summaries of the same stream say.
+func TestRing_MergedBucketsAreTheSummaries(t *testing.T) {
+	rows := samples(3, 30000, 4, 10)
+	for _, capacity := range []int{2, 10, 1000, 40000} {
+		r := NewRing(capacity, 4)
+		for _, s := range rows {
+			r.Add(s.values, s.weights)
+		}
+		for c := range 4 {
+			sum := NewPercentSummary(20, 80)
+			for _, s := range rows {
+				sum.Add(s.values[c], s.weights[c])
+			}
+			total := empty()
+			for i := range r.Len() {
+				total.Merge(r.Bucket(i).Stats[c])
+			}
+			must(t, near(total, naive(rows, c)))
+			must(t, near(total, sum.Stat()))
+		}
+	}
+}
+
+func TestRing_MissingIsNeverZero(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	r := NewRing(2, 5)
+	r.Add([]float64{nan, inf, 5, 5, 7}, []float64{1, 1, nan, -1, 0})
+	b := r.Bucket(0)
+	for c, want := range []float64{nan, nan, 5, 5, 7} {
+		if !sameFloat(b.Values[c], want) {
+			t.Errorf("column %d shows %v, want %v", c, b.Values[c], want)
+		}
+	}
+	for c, st := range b.Stats[:4] {
+		if st.Count != 0 || !math.IsNaN(st.Min) || !math.IsNaN(st.Max) || !math.IsNaN(st.Mean()) {
+			t.Errorf("column %d has %+v", c, st)
+		}
+	}
+	if st := b.Stats[4]; st.Count != 1 || st.Min != 7 || st.Max != 7 || st.Mean() != 7 || st.Weight != 0 {
+		t.Errorf("a value of no time: %+v", st)
+	}
+}
+
+// Saved at any moment, in memory or through JSON, and continued: the same bits as never saved.
+func TestRing_RestoredContinuesBitForBit(t *testing.T) {
+	rows := samples(5, 400, 3, 20)
+	for _, capacity := range []int{2, 6, 10, 64, 500} {
+		for at := 0; at <= len(rows); at += 7 {
+			r := NewRing(capacity, 3)
+			for _, s := range rows[:at] {
+				r.Add(s.values, s.weights)
+			}
+			file, err := json.Marshal(saved(r))
+			must(t, err)
+			var buckets []Bucket
+			must(t, json.Unmarshal(file, &buckets))
+			restored, err := RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), buckets)
+			must(t, err)
+			clone := r.Clone()
+			must(t, identical(r, restored))
+			for _, s := range rows[at:] {
+				r.Add(s.values, s.weights)
+				restored.Add(s.values, s.weights)
+				clone.Add(s.values, s.weights)
+			}
+			must(t, identical(r, restored))
+			must(t, identical(r, clone))
+		}
+	}
+}
+
+func TestRing_CloneStandsAlone(t *testing.T) {
+	r, s := NewRing(4, 2), row(2, 1)
+	r.Add(s.values, s.weights)
+	c := r.Clone()
+	s = row(2, 9)
+	for range 9 {
+		r.Add(s.values, s.weights)
+	}
+	if c.Count() != 1 || c.Bucket(0).Values[0] != 1 || c.Bucket(0).Stats[0].Max != 1 {
+		t.Errorf("the clone changed: %+v", c.Bucket(0))
+	}
+}
+
+func TestRing_AppendToABucketReachesNoOther(t *testing.T) {
+	r := NewRing(4, 1)
+	r.Add([]float64{1}, []float64{1})
+	r.Add([]float64{2}, []float64{1})
+	b := r.Bucket(0)
+	_, _ = append(b.Values, 99), append(b.Stats, Stat{})
+	if next := r.Bucket(1); next.Values[0] != 2 || next.Stats[0].Count != 1 {
+		t.Errorf("the next bucket is %+v", next)
+	}
+}
+
+func TestRing_RestoreRefusesWhatNoRingCanBe(t *testing.T) {
+	good := func() []Bucket {
+		r := NewRing(4, 1)
+		for i := range 5 { // stride 2, 3 buckets, the last of one sample
+			r.Add([]float64{float64(i)}, []float64{1})
+		}
+		return saved(r)
+	}
+	with := func(change func(b []Bucket)) []Bucket {
+		b := good()
+		change(b)
+		return b
+	}
+	for _, c := range []struct {
+		why             string
+		capacity, width int
+		stride, count   int64
+		buckets         []Bucket
+	}{
+		{"is not an even", 5, 1, 2, 5, good()},
+		{"is not an even", 0, 1, 2, 5, good()},
+		{"is not an even", math.MaxInt, 1, 2, 5, good()},
+		{"columns", 4, 0, 2, 5, good()},
+		{"columns", 4, math.MaxInt, 2, 5, good()},
+		{"values and", 4, 2, 2, 5, good()},
+		{"power of two", 4, 1, 3, 5, good()},
+		{"power of two", 4, 1, 0, 5, good()},
+		{"power of two", 4, 1, math.MinInt64, 5, good()},
+		{"stride 4 for 5", 4, 1, 4, 5, good()},
+		{"stride 1 for 5", 4, 1, 1, 5, good()},
+		{"out of range", 4, 1, 2, -5, good()},
+		{"out of range", 4, 1, 2, math.MaxInt64, good()},
+		{"3 buckets", 4, 1, 2, 7, good()},
+		{"2 buckets", 4, 1, 2, 5, good()[:2]},
+		{"4 buckets", 4, 1, 2, 5, append(good(), good()[0])},
+		{"1 values and 0 stats", 4, 1, 2, 5, with(func(b []Bucket) { b[0].Stats = nil })},
+		{"value +Inf", 4, 1, 2, 5, with(func(b []Bucket) { b[0].Values[0] = math.Inf(1) })},
+		{"not a range", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Min = 99 })},
+		{"not a range", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Max = math.NaN() })},
+		{"sum", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Sum = 1e9 })},
+		{"sum", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Sum = math.NaN() })},
+		{"weight", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Weight = -1 })},
+		{"weight", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Weight = math.Inf(1) })},
+		{"count -1", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = -1 })},
+		{"yet there are numbers", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = 0 })},
+		{"3 values counted in 2", 4, 1, 2, 5, with(func(b []Bucket) { b[1].Stats[0].Count = 3 })},
+		{"2 values counted in 1", 4, 1, 2, 5, with(func(b []Bucket) { b[2].Stats[0].Count = 2 })},
+	} {
+		_, err := RestoreRing(c.capacity, c.width, c.stride, c.count, c.buckets)
+		if err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("want an error with %q, got %v", c.why, err)
+		}
+	}
+	_, err := RestoreRing(4, 1, 2, 5, good())
+	must(t, err)
+	zero := []Bucket{{Values: []float64{math.NaN()}, Stats: make([]Stat, 1)}}
+	r, err := RestoreRing(4, 1, 1, 1, zero)
+	must(t, err)
+	if !math.IsNaN(r.Bucket(0).Stats[0].Max) {
+		t.Error("a zero Stat reads as a measured 0")
+	}
+}
+
+// A file that claims a vast capacity costs no memory for it, and a ring that is truly that large grows as it fills.
+func TestRing_GrowsAsItFills(t *testing.T) {
+	const width = 1000
+	r, err := RestoreRing(MaxCapacity, width, 1, 0, nil)
+	must(t, err)
+	if len(r.values) > firstCells {
+		t.Fatalf("%d cells for an empty ring", len(r.values))
+	}
+	var rows []sample
+	for i := range 200 {
+		s := row(width, float64(i))
+		rows = append(rows, s)
+		r.Add(s.values, s.weights)
+	}
+	must(t, newOracle(rows).check(r, len(rows)))
+}
+
+func TestRing_MisuseIsLoud(t *testing.T) {
+	r := NewRing(4, 2)
+	s := row(2, 1)
+	r.Add(s.values, s.weights)
+	for name, f := range map[string]func(){
+		"no columns":       func() { NewRing(4, 0) },
+		"too many columns": func() { NewRing(4, MaxWidth+1) },
+		"short values":     func() { r.Add(s.values[:1], s.weights) },
+		"short weights":    func() { r.Add(s.values, s.weights[:1]) },
+		"bucket -1":        func() { r.Bucket(-1) },
+		"bucket Len":       func() { r.Bucket(1) }, // storage is there, a bucket is not
+	} {
+		if !panics(f) {
+			t.Errorf("%s: no panic", name)
+		}
+	}
+	if r.Count() != 1 {
+		t.Errorf("misuse was counted: %d", r.Count())
+	}
+}
+
+func TestRing_FitsItsMemoryBudget(t *testing.T) {
+	r := NewRing(1000, 18)
+	size := cap(r.values)*int(unsafe.Sizeof(r.values[0])) + cap(r.stats)*int(unsafe.Sizeof(r.stats[0]))
+	if size > 1_500_000 {
+		t.Errorf("1000×18 cells take %d bytes", size)
+	}
+	t.Logf("1000×18 cells: %d bytes", size)
+}

@@ -1,0 +1,128 @@
+package series
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Bounds that make overflow impossible instead of checked on the hot path: a product of a value and a weight stays
+// below 1e200, a sum of 2^53 of them below 1e250. Nothing a host can report comes near.
+const (
+	limit       = 1e100   // the largest value, and the largest weight of one value
+	weightLimit = 1e150   // the largest total weight that is read back or merged
+	countLimit  = 1 << 53 // the largest count that is read back or merged: exact as a float64, too
+)
+
+// measured tells whether a value counts at this weight. It is false for every NaN.
+func measured(value, weight float64) bool {
+	return inRange(value) && weight >= 0 && weight <= limit
+}
+
+// inRange tells a number from NaN, the infinities and nonsense.
+func inRange(value float64) bool { return value >= -limit && value <= limit }
+
+// Stat is what is known of one column over some samples. The zero value, like any Stat whose Count is 0, stands for
+// no measured value; in a ring's buckets such a Stat has NaN in Min and Max, so that it cannot pass for a measured 0.
+type Stat struct {
+	Min, Max float64 // smallest and largest measured value; NaN when nothing was measured
+	// Sum is Σ value·weight. While Weight is 0 it is the plain Σ value: the mean of values that stand for no
+	// time at all.
+	Sum    float64
+	Weight float64 // seconds the measured values stand for
+	Count  int64   // measured values
+}
+
+// empty is the Stat of a bucket's column in which nothing was measured.
+func empty() Stat { return Stat{Min: math.NaN(), Max: math.NaN()} }
+
+// Add counts one value that stands for weight seconds. What was not measured (see the package's rules) is ignored.
+func (s *Stat) Add(value, weight float64) {
+	if !measured(value, weight) {
+		return
+	}
+	if s.Count == 0 {
+		*s = Stat{Min: value, Max: value}
+	}
+	s.Count++
+	s.Min, s.Max = min(s.Min, value), max(s.Max, value)
+	// float64() keeps the compiler from fusing the product into the sum on machines that can, so that the same
+	// samples give the same bits on amd64 and arm64.
+	switch {
+	case weight > 0 && s.Weight > 0:
+		s.Sum += float64(value * weight)
+	case weight > 0: // the first weight: what stood for no time no longer counts for the mean
+		s.Sum = float64(value * weight)
+	case s.Weight == 0:
+		s.Sum += value
+	}
+	s.Weight += weight
+}
+
+// Merge counts all that o counts. It is commutative and associative (min, max and count exactly, sums up to rounding),
+// and an empty Stat changes nothing.
+func (s *Stat) Merge(o Stat) {
+	if o.Count == 0 {
+		return
+	}
+	if s.Count == 0 {
+		*s = o
+		return
+	}
+	s.Count += o.Count
+	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
+	switch {
+	case (s.Weight > 0) == (o.Weight > 0):
+		s.Sum += o.Sum
+	case o.Weight > 0:
+		s.Sum = o.Sum
+	}
+	s.Weight += o.Weight
+}
+
+// Mean is the mean of the measured values weighted by the seconds they stand for; the plain mean when no value has a
+// weight above 0; NaN when nothing was measured. It is never outside Min..Max, whatever the rounding.
+func (s Stat) Mean() float64 {
+	if s.Count == 0 {
+		return math.NaN()
+	}
+	return min(max(s.Sum/s.divisor(), s.Min), s.Max)
+}
+
+// divisor is what Sum, and the accumulators of a Summary, are shares of.
+func (s Stat) divisor() float64 {
+	if s.Weight > 0 {
+		return s.Weight
+	}
+	return float64(s.Count)
+}
+
+// check says what is wrong with a Stat that comes from outside. What it accepts can be merged and written again.
+func (s Stat) check() error {
+	if s.Count < 0 || s.Count > countLimit {
+		return fmt.Errorf("count %d is out of range", s.Count)
+	}
+	if s.Count == 0 {
+		if s.Sum != 0 || s.Weight != 0 || !absent(s.Min) || !absent(s.Max) {
+			return errors.New("nothing was counted, yet there are numbers")
+		}
+		return nil
+	}
+	if !inRange(s.Min) || !inRange(s.Max) || s.Min > s.Max {
+		return fmt.Errorf("min %v and max %v are not a range", s.Min, s.Max)
+	}
+	if !(s.Weight >= 0 && s.Weight <= weightLimit) || math.Signbit(s.Weight) {
+		return fmt.Errorf("weight %v is out of range", s.Weight)
+	}
+	// The sum lies between min and max times the weight, up to rounding: far more of it than 2^53 additions in
+	// any order can make, and the last term is for products that underflow.
+	total := s.divisor()
+	slack := 1e-6*max(math.Abs(s.Min), math.Abs(s.Max))*total + 1e-300
+	if !(s.Sum >= s.Min*total-slack && s.Sum <= s.Max*total+slack) {
+		return fmt.Errorf("sum %v does not fit min %v, max %v and weight %v", s.Sum, s.Min, s.Max, s.Weight)
+	}
+	return nil
+}
+
+// absent is what Min and Max may be where nothing was measured: NaN in a ring, 0 in a zero Stat.
+func absent(v float64) bool { return v == 0 || math.IsNaN(v) }

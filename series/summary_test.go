@@ -1,0 +1,361 @@
+package series
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// golden is perf.py's vector of five CPU means and what perf.py makes of it.
+var golden = []float64{10, 20, 40, 79.9, 100}
+
+func TestSummary_GoldenVector(t *testing.T) {
+	s := NewPercentSummary(99.95, 80, 40, 20)
+	for _, v := range golden {
+		s.Add(v, 1)
+	}
+	mean, _ := s.Mean()
+	if math.Abs(mean-49.98) > 1e-9 {
+		t.Errorf("mean %v", mean)
+	}
+	for threshold, want := range map[float64]float64{99.95: 20, 80: 20, 40: 60, 20: 80} {
+		if got, ok := s.Share(threshold); got != want || !ok {
+			t.Errorf("share at %v is %v %v, want %v", threshold, got, ok, want)
+		}
+	}
+	if v, ok := s.Max(); v != 100 || !ok {
+		t.Errorf("max %v %v", v, ok)
+	}
+	if v, ok := s.Min(); v != 10 || !ok {
+		t.Errorf("min %v %v", v, ok)
+	}
+	if v, ok := s.Quantile(0.5); v != 40 || !ok {
+		t.Errorf("median %v %v", v, ok)
+	}
+	if s.Count() != 5 || s.Weight() != 5 {
+		t.Errorf("count %d weight %v", s.Count(), s.Weight())
+	}
+}
+
+func TestSummary_KnowsNothingWithoutMeasurements(t *testing.T) {
+	for _, s := range []*Summary{NewSummary(50), NewPercentSummary(50), {}} {
+		s.Add(math.NaN(), 1)
+		s.Add(math.Inf(1), 1)
+		s.Add(-1e101, 1)
+		s.Add(1, math.NaN())
+		s.Add(1, -1)
+		s.Add(1, math.Inf(1))
+		checks := map[string]func() (float64, bool){
+			"mean": s.Mean, "min": s.Min, "max": s.Max,
+			"share":    func() (float64, bool) { return s.Share(50) },
+			"quantile": func() (float64, bool) { return s.Quantile(0.5) },
+		}
+		for name, f := range checks {
+			if v, ok := f(); ok || !math.IsNaN(v) {
+				t.Errorf("%s of nothing is %v %v", name, v, ok)
+			}
+		}
+		if s.Count() != 0 || s.Weight() != 0 {
+			t.Errorf("count %d weight %v", s.Count(), s.Weight())
+		}
+		must(t, near(s.Stat(), empty()))
+	}
+}
+
+func TestSummary_SaysWhatItCannotKnow(t *testing.T) {
+	s, p := NewSummary(50), NewPercentSummary()
+	s.Add(1, 1)
+	p.Add(1, 1)
+	if _, ok := s.Quantile(0.5); ok {
+		t.Error("a quantile without a histogram")
+	}
+	for _, threshold := range []float64{49, 51, math.NaN()} {
+		if _, ok := s.Share(threshold); ok {
+			t.Errorf("a share at %v, which is no threshold", threshold)
+		}
+	}
+	for _, q := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
+		if v, ok := p.Quantile(q); ok {
+			t.Errorf("quantile %v is %v", q, v)
+		}
+	}
+}
+
+func TestNewSummary_SortsThresholds(t *testing.T) {
+	given := []float64{80, 20, math.NaN(), 80, math.Inf(1), 40}
+	s := NewSummary(given...)
+	if !slices.Equal(s.thresholds, []float64{20, 40, 80}) {
+		t.Errorf("thresholds %v", s.thresholds)
+	}
+	if given[0] != 80 {
+		t.Error("the caller's slice was sorted")
+	}
+}
+
+// Values of no time count for count, min and max; for the rest only while there is nothing else, whatever the order.
+func TestSummary_WeightZero(t *testing.T) {
+	only := NewPercentSummary(50)
+	only.Add(40, 0)
+	only.Add(60, 0)
+	only.Add(80, 0)
+	mean, _ := only.Mean()
+	share, _ := only.Share(50)
+	median, _ := only.Quantile(0.5)
+	if mean != 60 || math.Abs(share-200.0/3) > 1e-12 || median != 60 || only.Weight() != 0 {
+		t.Errorf("of no time at all: mean %v share %v median %v", mean, share, median)
+	}
+	type pair struct{ v, w float64 }
+	for _, order := range [][]pair{
+		{{99, 0}, {1, 0}, {50, 2}},
+		{{50, 2}, {99, 0}, {1, 0}},
+		{{1, 0}, {50, 1}, {99, 0}, {50, 1}},
+	} {
+		s, st := NewPercentSummary(50), Stat{}
+		for _, p := range order {
+			s.Add(p.v, p.w)
+			st.Add(p.v, p.w)
+		}
+		mean, _ := s.Mean()
+		share, _ := s.Share(50)
+		q, _ := s.Quantile(0.99)
+		if mean != 50 || share != 100 || q != 50 || s.Weight() != 2 {
+			t.Errorf("%v: mean %v share %v p99 %v weight %v", order, mean, share, q, s.Weight())
+		}
+		if st.Mean() != 50 || st.Min != 1 || st.Max != 99 || st.Count != int64(len(order)) {
+			t.Errorf("%v: %+v", order, st)
+		}
+	}
+}
+
+// The mean of a constant is that constant, though 0.1+0.1+… is not a multiple of 0.1; and no share exceeds 100.
+func TestSummary_StaysInRangeUnderRounding(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	parts := []*Summary{NewPercentSummary(0.1), NewPercentSummary(0.1), NewPercentSummary(0.1)}
+	for range 100000 {
+		parts[rng.IntN(3)].Add(0.1, rng.Float64())
+	}
+	s := NewPercentSummary(0.1)
+	for _, p := range parts {
+		must(t, s.Merge(p))
+		mean, _ := s.Mean()
+		share, _ := s.Share(0.1)
+		p50, _ := s.Quantile(0.5)
+		if mean != 0.1 || share != 100 || p50 != 0.1 {
+			t.Errorf("mean %v share %v p50 %v", mean, share, p50)
+		}
+	}
+}
+
+func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
+	for seed := range uint64(20) {
+		rows := samples(seed, 3000, 1, int(seed))
+		s := NewPercentSummary(20, 40, 80, 99.95)
+		for _, r := range rows {
+			s.Add(r.values[0], r.weights[0])
+		}
+		must(t, near(s.Stat(), naive(rows, 0)))
+		for _, threshold := range []float64{20, 40, 80, 99.95} {
+			var above, total float64
+			for _, r := range rows {
+				if measured(r.values[0], r.weights[0]) {
+					total += r.weights[0]
+					if r.values[0] >= threshold {
+						above += r.weights[0]
+					}
+				}
+			}
+			if got, ok := s.Share(threshold); math.Abs(got-100*above/total) > 1e-9 || !ok {
+				t.Errorf("seed %d: share at %v is %v, want %v", seed, threshold, got, 100*above/total)
+			}
+		}
+	}
+}
+
+// Against sorting: every quantile within half a bin of the true one. Weights are whole seconds, so that sums are exact.
+func TestSummary_QuantilesAreGoodToATenth(t *testing.T) {
+	type pair struct{ v, w float64 }
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		var pairs []pair
+		var total float64
+		s := NewPercentSummary()
+		for range 1 + rng.IntN(2000) {
+			p := pair{rng.Float64() * 100, float64(1 + rng.IntN(5))}
+			if seed%2 == 0 {
+				p.v = 100 * math.Pow(p.v/100, 8) // most of it near 0
+			}
+			pairs, total = append(pairs, p), total+p.w
+			s.Add(p.v, p.w)
+		}
+		slices.SortFunc(pairs, func(a, b pair) int {
+			if a.v < b.v {
+				return -1
+			}
+			return 1
+		})
+		for _, q := range []float64{0, 0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999, 1} {
+			var sum, want float64
+			for _, p := range pairs {
+				sum, want = sum+p.w, p.v
+				if sum >= q*total {
+					break
+				}
+			}
+			if got, ok := s.Quantile(q); !ok || math.Abs(got-want) > 0.05+1e-9 {
+				t.Errorf("seed %d: quantile %v of %d is %v, want %v", seed, q, len(pairs), got, want)
+			}
+		}
+	}
+}
+
+func TestSummary_HistogramBins(t *testing.T) {
+	for value, want := range map[float64]int{
+		0: 0, -5: 0, -1e100: 0, 0.04: 0, 0.05: 1, 0.1: 1, 49.94: 499, 49.98: 500, 50: 500, 50.04: 500,
+		99.94: 999, 99.95: 1000, 99.99: 1000, 100: 1000, 100.1: 1000, 1e100: 1000,
+	} {
+		if got := bin(value); got != want {
+			t.Errorf("%v is in bin %d, want %d", value, got, want)
+		}
+	}
+	for i := range lastBin + 1 { // what psutil reports has one decimal: each has a bin of its own
+		if got := bin(float64(i) / 10); got != i {
+			t.Errorf("%v is in bin %d, want %d", float64(i)/10, got, i)
+		}
+	}
+	s := NewPercentSummary()
+	s.Add(49.98, 1)
+	if p, _ := s.Quantile(0.99); p != 49.98 {
+		t.Errorf("p99 %v is above the maximum", p)
+	}
+	s.Add(300, 1)
+	s.Add(-2, 1)
+	if lo, _ := s.Quantile(0); lo != -2 {
+		t.Errorf("quantile 0 is %v", lo)
+	}
+	if hi, _ := s.Quantile(1); hi != 300 {
+		t.Errorf("quantile 1 is %v", hi)
+	}
+	if p, _ := s.Quantile(0.99); p != 100 {
+		t.Errorf("p99 past the end is %v", p)
+	}
+}
+
+// alike compares Summaries as Merge's laws promise: count, min and max exactly, sums to rounding.
+func alike(t *testing.T, law string, a, b *Summary) {
+	t.Helper()
+	if err := near(a.Stat(), b.Stat()); err != nil {
+		t.Errorf("%s: %v", law, err)
+	}
+	for i := range a.above {
+		if math.Abs(a.above[i]-b.above[i]) > 1e-9*b.all.divisor() {
+			t.Errorf("%s: above %v and %v", law, a.above, b.above)
+		}
+	}
+	for i := range a.bins {
+		if math.Abs(a.bins[i]-b.bins[i]) > 1e-9*b.all.divisor() {
+			t.Errorf("%s: bin %d has %v and %v", law, i, a.bins[i], b.bins[i])
+		}
+	}
+}
+
+func merged(t *testing.T, parts ...*Summary) *Summary {
+	t.Helper()
+	s := NewPercentSummary(20, 80)
+	for _, p := range parts {
+		must(t, s.Merge(p))
+	}
+	return s
+}
+
+func TestSummary_MergeLaws(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		all := NewPercentSummary(20, 80)
+		var parts []*Summary
+		var rows []sample
+		for part := range 3 {
+			s := NewPercentSummary(20, 80)
+			for _, r := range samples(seed*10+uint64(part), rng.IntN(200), 1, 30) {
+				if rng.IntN(3) == part && seed%3 == 0 || seed%5 == uint64(part) {
+					r.weights[0] = 0 // parts that stand for no time at all
+				}
+				rows = append(rows, r)
+				s.Add(r.values[0], r.weights[0])
+				all.Add(r.values[0], r.weights[0])
+			}
+			parts = append(parts, s)
+		}
+		a, b, c := parts[0], parts[1], parts[2]
+		alike(t, "whole", merged(t, a, b, c), all)
+		alike(t, "commutative", merged(t, a, b), merged(t, b, a))
+		alike(t, "associative", merged(t, merged(t, a, b), c), merged(t, a, merged(t, b, c)))
+		if !sameSummary(merged(t, a, NewPercentSummary(20, 80)), merged(t, NewPercentSummary(20, 80), a)) ||
+			!sameSummary(merged(t, a), a) {
+			t.Error("empty is not an identity")
+		}
+		must(t, near(all.Stat(), naive(rows, 0)))
+	}
+}
+
+func TestSummary_MergeRefusesStrangers(t *testing.T) {
+	s := NewPercentSummary(20, 80)
+	s.Add(50, 1)
+	before := s.Clone()
+	big, bigger := NewPercentSummary(20, 80), NewPercentSummary(20, 80)
+	big.Add(1, 1)
+	big.all.Count = countLimit
+	bigger.all = Stat{Count: 1, Weight: 1.1e150}
+	for name, o := range map[string]*Summary{
+		"other threshold":   NewPercentSummary(20, 81),
+		"fewer thresholds":  NewPercentSummary(20),
+		"no histogram":      NewSummary(20, 80),
+		"count past sense":  big,
+		"weight past sense": bigger,
+	} {
+		if err := s.Merge(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	must(t, s.Merge(nil))
+	if !sameSummary(s, before) {
+		t.Error("a refused merge changed the Summary")
+	}
+	must(t, s.Merge(s))
+	if mean, _ := s.Mean(); s.Count() != 2 || mean != 50 {
+		t.Errorf("merged with itself: %d %v", s.Count(), mean)
+	}
+}
+
+func TestSummary_CloneStandsAlone(t *testing.T) {
+	s := NewPercentSummary(20)
+	s.Add(50, 1)
+	c := s.Clone()
+	before := c.Clone()
+	s.Add(90, 1)
+	s.Add(10, 5)
+	if !sameSummary(c, before) {
+		t.Error("the clone changed")
+	}
+}
+
+// Samples of any size add up without overflow, and what adds up can be written and read.
+func TestSummary_ExtremesStayFinite(t *testing.T) {
+	s := NewPercentSummary(0)
+	r := NewRing(2, 1)
+	for i, v := range []float64{1e100, -1e100, 1e-300, 5e-324, 0, math.Copysign(0, -1), 1e100} {
+		for _, w := range []float64{0, 5e-324, 1e-300, 1, 1e100} {
+			s.Add(v, w)
+			r.Add([]float64{v}, []float64{w})
+			data, err := s.MarshalJSON()
+			must(t, err)
+			var back Summary
+			must(t, back.UnmarshalJSON(data))
+			if !sameSummary(s, &back) {
+				t.Fatalf("value %d: %s reads as something else", i, data)
+			}
+			_, err = RestoreRing(2, 1, r.Stride(), r.Count(), saved(r))
+			must(t, err)
+		}
+	}
+}
