@@ -123,7 +123,7 @@ func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Dura
 		p.total[i] += c.delta(io.devices, devs, ioUnits[source])
 		s.Values[c.total] = float64(p.total[i]) / MiB
 		if measured {
-			s.Values[c.rate] = float64(p.total[i]-p.base[i]) / MiB / window.Seconds()
+			s.Values[c.rate] = toByte(float64(p.total[i]-p.base[i]) / MiB / window.Seconds())
 			s.Weights[c.rate] = window.Seconds()
 		}
 		if measured || fresh {
@@ -135,6 +135,10 @@ func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Dura
 	}
 	io.devices = devs
 }
+
+// toByte rounds a rate to 1e-6 MiB/s, about one byte per second: its further
+// digits are noise that would fill the journal.
+func toByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
 
 // delta is the bytes that the counter's devices moved between two Readings. A
 // device that was not there before starts counting now.

@@ -22,7 +22,7 @@ const (
 	journalSync = 3 * time.Second
 	// journalGrowth is how many bytes of lines are appended before the journal is
 	// rewritten from the ring and the summaries.
-	journalGrowth = 256 << 10
+	journalGrowth = 128 << 10
 	// journalRetry is how long a journal that could not be written rests.
 	journalRetry = 5 * time.Second
 	// journalQueue is how many samples may wait for a slow disk.

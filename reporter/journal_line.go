@@ -53,7 +53,7 @@ type journalSnapshot struct {
 	State     journalState      `json:"state"`
 	Summaries []*series.Summary `json:"summaries"`
 	Stride    int64             `json:"stride"`
-	Buckets   []series.Bucket   `json:"buckets"`
+	Buckets   []journalBucket   `json:"buckets"`
 }
 
 // metaKey tells whether the state changed since the last line, without looking
@@ -122,7 +122,7 @@ func snapshotLine(rec *collector.Recording) ([]byte, error) {
 	snap := journalSnapshot{Interval: rec.Interval, Capacity: rec.Ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Summaries: rec.Summaries[:], Stride: rec.Ring.Stride()}
 	for i := range rec.Ring.Len() {
-		snap.Buckets = append(snap.Buckets, rec.Ring.Bucket(i))
+		snap.Buckets = append(snap.Buckets, newJournalBucket(rec.Ring.Bucket(i)))
 	}
 	line, err := marshal(map[string]journalSnapshot{"snapshot": snap})
 	if err != nil {
@@ -136,7 +136,11 @@ func (snap *journalSnapshot) recording() (*collector.Recording, error) {
 	if len(snap.Summaries) != int(collector.NumColumns) || len(snap.BootMB) != len(collector.Counters()) {
 		return nil, fmt.Errorf("snapshot of %d columns and %d counters", len(snap.Summaries), len(snap.BootMB))
 	}
-	ring, err := series.RestoreRing(snap.Capacity, int(collector.NumColumns), snap.Stride, snap.Samples, snap.Buckets)
+	buckets := make([]series.Bucket, len(snap.Buckets))
+	for i := range buckets {
+		buckets[i] = snap.Buckets[i].bucket()
+	}
+	ring, err := series.RestoreRing(snap.Capacity, int(collector.NumColumns), snap.Stride, snap.Samples, buckets)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package reporter
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -46,60 +45,6 @@ func WriteSummary(w io.Writer, r *Report, o SummaryOptions) error {
 	return nil
 }
 
-// page lays lines out.
-type page struct {
-	out   bytes.Buffer
-	width int
-	color bool
-}
-
-// The layout of a row: label, number, unit, note.
-const (
-	labelWidth  = 11
-	numberWidth = 9
-	unitWidth   = 6
-)
-
-// style is how a line stands out where colours are allowed (ECMA-48, SGR).
-type style string
-
-const (
-	plain style = ""
-	bold  style = "1"
-	dim   style = "2"
-	alarm style = "1;31" // bold red
-)
-
-// line writes one line, cut to the page.
-func (p *page) line(s style, text string) {
-	text = clip(strings.TrimRight(text, " "), p.width)
-	if p.color && s != plain && text != "" {
-		text = "\x1b[" + string(s) + "m" + text + "\x1b[0m"
-	}
-	p.out.WriteString(text + "\n")
-}
-
-// text writes a label and words, on two lines at most.
-func (p *page) text(s style, label, words string) {
-	for _, part := range wrap(words, max(20, p.width-labelWidth), 2) {
-		p.line(s, padRight(label, labelWidth)+part)
-		label = ""
-	}
-}
-
-// row writes a label, a value and what it is. The last word of the value is its
-// unit; numbers end and units begin in the same column on every row.
-func (p *page) row(label, value, note string) {
-	number, unit := value, ""
-	if at := strings.LastIndexByte(value, ' '); at >= 0 {
-		number, unit = value[:at], value[at+1:]
-	}
-	if number == none {
-		unit = ""
-	}
-	p.line(plain, padRight(label, labelWidth)+padLeft(number, numberWidth)+" "+padRight(unit, unitWidth)+" "+note)
-}
-
 // header says how the run ended and what it was.
 func (p *page) header(r *Report) {
 	s, end := ending(r)
@@ -123,14 +68,7 @@ func (p *page) header(r *Report) {
 
 // ending says how the run ended and how long it took.
 func ending(r *Report) (style, string) {
-	run, length := r.Run, seconds(r.Run.WallSeconds)
-	if run.WallSeconds == 0 && run.Start.IsZero() {
-		length = none
-	}
-	perfpy := true
-	for _, n := range r.Nodes {
-		perfpy = perfpy && n != nil && n.Origin == OriginPerfPy
-	}
+	run, length := r.Run, seconds(r.Run.wall())
 	switch {
 	case run.Incomplete != "":
 		return alarm, "no end, seen for " + length
@@ -140,10 +78,18 @@ func ending(r *Report) (style, string) {
 		return alarm, fmt.Sprintf("failed (exit %d) after %s", *run.ExitCode, length)
 	case run.ExitCode != nil:
 		return bold, "exit 0 after " + length
-	case perfpy:
+	case len(r.Nodes) > 0 && len(perfpyNodes(r)) == len(r.Nodes):
 		return bold, "perf.py's samples of " + length
 	}
 	return bold, "sampled for " + length
+}
+
+// wall is how long the run took; NaN = unknown.
+func (r *Run) wall() float64 {
+	if r.WallSeconds == 0 && r.Start.IsZero() {
+		return math.NaN()
+	}
+	return r.WallSeconds
 }
 
 // commandLine shows a command; arguments that would look like several are quoted.
@@ -246,7 +192,7 @@ func wasteNote(unused, hours float64) string {
 	if math.IsNaN(unused) || hours <= 0 {
 		return "unused"
 	}
-	return fmt.Sprintf("unused, %s of the %s that there were", percent(100*unused/hours), hoursText(hours))
+	return fmt.Sprintf("unused, %s of %s", percent(100*unused/hours), hoursText(hours))
 }
 
 func (p *page) memory(n *Node) {
@@ -274,7 +220,7 @@ func (p *page) traffic(n *Node, wall float64) {
 		{"", loSentMetric, "sent"},
 	} {
 		v, note := n.metric(t.metric), t.note
-		if wall > 0 && !math.IsNaN(v) {
+		if wall > 0 && math.Abs(v) > 0 {
 			note = padRight(note, len("received")) + "  " + padLeft(rate(v/wall), 13)
 		}
 		p.row(t.label, sizeText(v), note)
@@ -287,11 +233,15 @@ func (p *page) job(j *Job, wall float64) {
 		return
 	}
 	cpu := jobCPU(j)
-	note := fmt.Sprintf("of CPU: user %s, system %s", seconds(j.UserSeconds), seconds(j.SystemSeconds))
-	if wall > 0 {
-		note += fmt.Sprintf("; %s CPUs busy", fixed(cpu/wall, 2))
+	note := fmt.Sprintf("user %s, system %s", seconds(j.UserSeconds), seconds(j.SystemSeconds))
+	switch busy := cpu / wall; {
+	case wall <= 0:
+	case busy < 9.995:
+		note += fmt.Sprintf(", %s CPUs busy", fixed(busy, 2))
+	default:
+		note += fmt.Sprintf(", %s CPUs busy", fixed(busy, 1))
 	}
-	p.row("job", seconds(cpu), note)
+	p.row("job CPU", seconds(cpu), note)
 }
 
 // agent says what the measuring itself cost, and how it went.
@@ -301,7 +251,7 @@ func (p *page) agent(n *Node) {
 		words = append(words, "own cost "+seconds(n.Agent.CPUSeconds)+" of CPU")
 	}
 	if s := n.Sampling; s != nil {
-		words = append(words, fmt.Sprintf("%d samples, one per %s", s.Samples, seconds(s.IntervalSeconds)))
+		words = append(words, fmt.Sprintf("%d × %v s sampled", s.Samples, s.IntervalSeconds))
 		if s.MissedTicks > 0 {
 			words = append(words, fmt.Sprintf("%d missed", s.MissedTicks))
 		}
@@ -309,18 +259,4 @@ func (p *page) agent(n *Node) {
 	if len(words) > 0 {
 		p.line(dim, padRight("perfagent", labelWidth)+strings.Join(words, ", "))
 	}
-}
-
-// path writes where the report is, last and whole.
-func (p *page) path(path string) {
-	if path == "" {
-		return
-	}
-	path = Printable(path)
-	if labelWidth+textWidth(path) > p.width {
-		p.line(plain, "report")
-		p.out.WriteString(path + "\n")
-		return
-	}
-	p.out.WriteString(padRight("report", labelWidth) + path + "\n")
 }

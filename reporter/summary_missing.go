@@ -100,7 +100,7 @@ func (a *absence) text(nodes int) string {
 	if a.sources > 0 {
 		what = what[:a.sources]
 	}
-	text := Printable(listed(what, 3))
+	text := Printable(listed(what, 5))
 	if len(a.nodes) < nodes {
 		text += " on node " + Printable(listed(a.nodes, 3))
 	}

@@ -3,6 +3,7 @@ package reporter
 import (
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 )
@@ -36,7 +37,7 @@ func (p *page) nodes(r *Report) {
 		heads[i] = c.head
 	}
 	p.cells(dim, heads)
-	all := nodeRow{node: "all", wall: r.Run.WallSeconds, exit: exitText(r.Run.ExitCode)}
+	all := nodeRow{node: "all", wall: r.Run.wall(), exit: exitText(r.Run.ExitCode)}
 	for i, name := range r.NodeNames() {
 		row := newNodeRow(name, r.Nodes[name])
 		if i == 0 {
@@ -91,10 +92,10 @@ func newNodeRow(name string, n *Node) nodeRow {
 		return row
 	}
 	if n.Host != nil && n.Host.Hostname != "" {
-		row.host = Printable(n.Host.Hostname)
+		row.host = shortHost(Printable(n.Host.Hostname))
 	}
-	if math.IsNaN(row.wall) && n.Host != nil && n.Host.CPUs > 0 { // a sidecar
-		row.wall = row.hours / float64(n.Host.CPUs) * 3600
+	if math.IsNaN(row.wall) {
+		row.wall = n.length()
 	}
 	if n.Job != nil {
 		row.exit, row.failed, row.jobCPU = exitText(&n.Job.ExitCode), n.Job.ExitCode != 0, jobCPU(n.Job)
@@ -103,6 +104,28 @@ func newNodeRow(name string, n *Node) nodeRow {
 		row.agent = n.Agent.CPUSeconds
 	}
 	return row
+}
+
+// length is how long a node without a job was sampled; NaN = unknown.
+func (n *Node) length() float64 {
+	if n.Origin == OriginPerfPy {
+		if v, err := perfpyLength(n.Samples); err == nil {
+			return v
+		}
+	}
+	if n.Host == nil || n.Host.CPUs <= 0 {
+		return math.NaN()
+	}
+	return n.metric(cpuHoursMetric) / float64(n.Host.CPUs) * 3600
+}
+
+// shortHost leaves out the domain, and of a long name the beginning: hosts of one
+// cluster differ at the end.
+func shortHost(name string) string {
+	if first, _, cut := strings.Cut(name, "."); cut && net.ParseIP(name) == nil {
+		name = first
+	}
+	return clipStart(name, 10)
 }
 
 func exitText(code *int) string {

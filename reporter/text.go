@@ -74,6 +74,18 @@ func clip(s string, width int) string {
 	return s
 }
 
+// clipStart is clip that cuts the beginning.
+func clipStart(s string, width int) string {
+	if textWidth(s) <= width {
+		return s
+	}
+	for width > 0 && s != "" && textWidth(s) > width-1 {
+		_, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+	}
+	return clip("…"+s, width)
+}
+
 // textWidth is how many cells of a terminal the text takes.
 func textWidth(s string) int {
 	n := 0
@@ -118,19 +130,30 @@ func padLeft(s string, width int) string {
 func wrap(s string, width, n int) []string {
 	var out []string
 	for len(out) < n-1 && textWidth(s) > width {
-		at := len(clip(s, width)) - len("…")
-		if space := strings.LastIndexByte(s[:at], ' '); space > 0 {
+		fits := fitting(s, width)
+		if fits == 0 {
+			break
+		}
+		if space := strings.LastIndexByte(s[:fits+1], ' '); space > 0 {
 			out = append(out, s[:space])
 			s = s[space+1:]
 			continue
 		}
-		if at <= 0 {
-			break
-		}
-		out = append(out, s[:at])
-		s = s[at:]
+		out = append(out, s[:fits])
+		s = s[fits:]
 	}
 	return append(out, clip(s, width))
+}
+
+// fitting is how many bytes of a text that is wider than that fit into a width.
+func fitting(s string, width int) int {
+	used := 0
+	for i, r := range s {
+		if used += cells(r); used > width {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // none stands for a value that is absent.

@@ -106,17 +106,3 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 	}
 }
-
-func BenchmarkBucketsToJSON(b *testing.B) {
-	s := newStream()
-	for range 16000 {
-		s.add()
-	}
-	for b.Loop() {
-		for i := range s.ring.Len() {
-			if _, err := s.ring.Bucket(i).MarshalJSON(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}

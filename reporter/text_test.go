@@ -1,0 +1,122 @@
+package reporter
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "", "plain text, 100 % – ≥ ü 日本語 🚀": "plain text, 100 % – ≥ ü 日本語 🚀", `C:\dir\new`: `C:\dir\new`,
+		"\x1b[31m": `\x1b[31m`, "a\rb\nc\td": `a\rb\nc\td`, "\a\b\f\v\x00": `\a\b\f\v\x00`, "\x7f": `\x7f`,
+		"\u0085\u009b": `\u0085\u009b`, "\u202e\u2066\u200f\u061c": `\u202e\u2066\u200f\u061c`, "\u200b\u200d\ufeff\u2060": `\u200b\u200d\ufeff\u2060`,
+		"\u2028\u2029": `\u2028\u2029`, "\u3164\u115f\u034f": `\u3164\u115f\u034f`, "\U000e0041": `\U000e0041`, "\ue000": `\ue000`,
+		"\xff\xc3": `\xff\xc3`, "ok\xe2\x82": `ok\xe2\x82`, "\ufffd": "\ufffd", "\xed\xa0\x80": `\xed\xa0\x80`, "\u00a0": `\u00a0`,
+	} {
+		if got := Printable(in); got != want {
+			t.Errorf("%q is shown as %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzPrintable(f *testing.F) {
+	f.Add("plain", 10)
+	f.Add(hostile, 17)
+	f.Add("日本語🚀\u0301", 3)
+	f.Fuzz(func(t *testing.T, s string, width int) {
+		shown := Printable(s)
+		for _, r := range shown {
+			if !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) || unicode.IsControl(r) {
+				t.Fatalf("%q shows %U", s, r)
+			}
+		}
+		if !utf8.ValidString(shown) || Printable(shown) != shown {
+			t.Fatalf("%q is shown as %q", s, shown)
+		}
+		width %= 200
+		for _, cut := range []string{clip(shown, width), clipStart(shown, width)} {
+			if textWidth(cut) > max(width, 0) || !utf8.ValidString(cut) || textWidth(shown) <= width && cut != shown {
+				t.Fatalf("%q cut to %d cells is %q", shown, width, cut)
+			}
+		}
+		if width < 1 {
+			return
+		}
+		parts := wrap(shown, width, 3)
+		for _, part := range parts {
+			if textWidth(part) > width {
+				t.Fatalf("%q wrapped to %d cells has %q", shown, width, part)
+			}
+		}
+		if len(parts) > 3 || !strings.HasSuffix(parts[len(parts)-1], "…") && letters(strings.Join(parts, "")) != letters(shown) {
+			t.Fatalf("%q wrapped is %q", shown, parts)
+		}
+	})
+}
+
+func letters(s string) string { return strings.ReplaceAll(s, " ", "") }
+
+func TestClip(t *testing.T) {
+	for _, c := range []struct {
+		in          string
+		width       int
+		want, start string
+	}{
+		{"hello", 5, "hello", "hello"}, {"hello", 4, "hel…", "…llo"}, {"hello", 1, "…", "…"}, {"hello", 0, "", ""}, {"hello", -1, "", ""}, {"", 0, "", ""},
+		{"日本語", 6, "日本語", "日本語"}, {"日本語", 5, "日本…", "…本語"}, {"日本語", 4, "日…", "…語"}, {"日本語", 2, "…", "…"}, {"a日", 2, "a…", "…"},
+	} {
+		if got := clip(c.in, c.width); got != c.want {
+			t.Errorf("%q cut to %d is %q, want %q", c.in, c.width, got, c.want)
+		}
+		if got := clipStart(c.in, c.width); got != c.start {
+			t.Errorf("%q cut at its start to %d is %q, want %q", c.in, c.width, got, c.start)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+	}{
+		{"short", []string{"short"}}, {"", []string{""}}, {"two words here", []string{"two words", "here"}},
+		{"abcdefghijklmnop", []string{"abcdefghij", "klmnop"}}, {"one two three four five six", []string{"one two", "three fou…"}},
+	} {
+		if got := wrap(c.in, 10, 2); !slices.Equal(got, c.want) {
+			t.Errorf("%q is %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	type row struct {
+		v    float64
+		want string
+	}
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, c := range map[string]struct {
+		write func(float64) string
+		rows  []row
+	}{
+		"seconds": {seconds, []row{{0, "0 s"}, {0.00001, "<0.0001 s"}, {0.0031, "0.0031 s"}, {0.0095, "0.01 s"}, {0.05, "0.05 s"}, {0.994, "0.99 s"},
+			{0.996, "1.0 s"}, {12.34, "12.3 s"}, {59.94, "59.9 s"}, {59.96, "1 min 00 s"}, {200, "3 min 20 s"}, {3599.4, "59 min 59 s"}, {3599.6, "1 h 00 min"},
+			{7500, "2 h 05 min"}, {86399, "23 h 59 min"}, {6*86400 + 23*3600, "6 d 23 h"}, {6*86400 + 3*3600, "6 d 03 h"}, {1e12, "1.16e+07 d"}, {-5, "-5.0 s"}, {nan, none}, {inf, none}}},
+		"size": {sizeText, []row{{0, "0 B"}, {1.0 / (1 << 20), "1 B"}, {12.0 / 1024, "12 KiB"}, {1023.4 / 1024, "1023 KiB"}, {1023.9 / 1024, "1.0 MiB"}, {4.25, "4.2 MiB"},
+			{9.96, "10 MiB"}, {312, "312 MiB"}, {1536, "1.5 GiB"}, {15.6 * 1024, "15.6 GiB"}, {125 * 1024, "125 GiB"}, {2.3 * 1024 * 1024, "2.3 TiB"}, {-1536, "-1.5 GiB"}, {nan, none}, {inf, none}}},
+		"rate":    {rate, []row{{0, "0.00 MiB/s"}, {0.001, "<0.01 MiB/s"}, {0.5, "0.50 MiB/s"}, {9.99, "9.99 MiB/s"}, {74, "74.0 MiB/s"}, {1e300, "1e+300 MiB/s"}}},
+		"percent": {percent, []row{{0, "0.0 %"}, {49.98, "50.0 %"}, {100, "100.0 %"}}},
+		"hours":   {hoursText, []row{{0, "0.0"}, {0.0000001, "1.0e-07"}, {0.000123, "0.000123"}, {0.0133, "0.013"}, {8, "8.000"}, {1234.56, "1234.6"}, {nan, none}}},
+		"short":   {shortSeconds, []row{{0.05, "0.05s"}, {200, "3m20s"}, {7500, "2h05m"}, {600000, "6d22h"}, {nan, none}}},
+		"nodes":   {shortHours, []row{{0, "0.000"}, {0.0001, "<0.001"}, {12.3456, "12.346"}, {123.4, "123.4"}, {98765.4, "98765"}}},
+	} {
+		for _, r := range c.rows {
+			if got := c.write(r.v); got != r.want {
+				t.Errorf("%s: %v is %q, want %q", name, r.v, got, r.want)
+			}
+		}
+	}
+}
