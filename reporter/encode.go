@@ -31,56 +31,77 @@ func marshal(v any) ([]byte, error) {
 // indent breaks compact JSON into lines down to a depth; what lies deeper stays
 // on its line.
 func indent(in []byte, depth int) []byte {
-	out := make([]byte, 0, len(in)+len(in)/16)
-	level, inString := 0, false
-	newline := func() {
-		out = append(out, '\n')
-		for range level {
-			out = append(out, ' ', ' ')
-		}
-	}
+	w := indenter{out: make([]byte, 0, len(in)+len(in)/16), depth: depth}
 	for i := 0; i < len(in); i++ {
-		c := in[i]
-		if inString {
-			out = append(out, c)
-			switch c {
-			case '\\':
-				i++
-				out = append(out, in[i])
-			case '"':
-				inString = false
-			}
+		if in[i] == '"' {
+			end := stringEnd(in, i)
+			w.out = append(w.out, in[i:end]...)
+			i = end - 1
 			continue
 		}
-		switch c {
-		case '"':
-			inString = true
-			out = append(out, c)
-		case '{', '[':
-			level++
-			out = append(out, c)
-			if level <= depth && in[i+1] != c+2 {
-				newline()
-			}
-		case '}', ']':
-			level--
-			if level < depth && in[i-1] != c-2 {
-				newline()
-			}
-			out = append(out, c)
-		case ',':
-			out = append(out, c)
-			if level <= depth {
-				newline()
-			}
-		case ':':
-			out = append(out, c)
-			if level <= depth {
-				out = append(out, ' ')
-			}
-		default:
-			out = append(out, c)
+		empty := i+1 < len(in) && in[i+1] == in[i]+2 // {} or []
+		if empty && (in[i] == '{' || in[i] == '[') {
+			w.out = append(w.out, in[i], in[i+1])
+			i++
+			continue
+		}
+		w.put(in[i])
+	}
+	return append(w.out, '\n')
+}
+
+// stringEnd is the index behind the JSON string that begins at i.
+func stringEnd(in []byte, i int) int {
+	for i++; in[i] != '"'; i++ {
+		if in[i] == '\\' {
+			i++
 		}
 	}
-	return append(out, '\n')
+	return i + 1
+}
+
+// indenter is the state of indent.
+type indenter struct {
+	out          []byte
+	level, depth int
+}
+
+// put writes one byte outside strings, with the line break that belongs to it.
+func (w *indenter) put(c byte) {
+	switch c {
+	case '{', '[':
+		w.level++
+		w.out = append(w.out, c)
+		w.newline()
+	case '}', ']':
+		w.level--
+		if w.level < w.depth {
+			w.breakLine()
+		}
+		w.out = append(w.out, c)
+	case ',':
+		w.out = append(w.out, c)
+		w.newline()
+	case ':':
+		w.out = append(w.out, c)
+		if w.level <= w.depth {
+			w.out = append(w.out, ' ')
+		}
+	default:
+		w.out = append(w.out, c)
+	}
+}
+
+// newline breaks the line unless what follows lies too deep.
+func (w *indenter) newline() {
+	if w.level <= w.depth {
+		w.breakLine()
+	}
+}
+
+func (w *indenter) breakLine() {
+	w.out = append(w.out, '\n')
+	for range w.level {
+		w.out = append(w.out, ' ', ' ')
+	}
 }

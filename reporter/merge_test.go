@@ -148,7 +148,7 @@ func TestMerge_Identity(t *testing.T) {
 // In any order and in any steps, where no two inputs disagree.
 func TestMerge_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 50 {
+	for range 20 {
 		var parts []Source
 		for node := range 4 {
 			code := []int{0, 0, 3, 137, -1}[rng.IntN(5)]

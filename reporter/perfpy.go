@@ -28,7 +28,7 @@ func (n *Node) Remarks() []string {
 		out = append(out, perfpyRemark)
 	}
 	if n.Job != nil && n.Job.MaxRSSAtMost {
-		out = append(out, "job_max_rss_mb is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
+		out = append(out, jobRSSMetric+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
 	}
 	return out
 }
@@ -139,42 +139,18 @@ func readPerfPyNode(dec *json.Decoder, before int) (Samples, error) {
 	return s, err
 }
 
-// maxTimestamp is the last second that RFC 3339 can write.
-const maxTimestamp = 253402300799
-
-// perfpySyntax says where and why the text is not JSON, if that is the trouble.
+// perfpySyntax says where the text is not JSON, if that is the trouble: err may
+// come from the middle of it.
 func perfpySyntax(data []byte, err error) error {
 	var skip json.RawMessage
-	var syntax *json.SyntaxError
-	if bad := json.Unmarshal(data, &skip); errors.As(bad, &syntax) {
-		if word := notFinite(data, syntax.Offset); word != "" {
-			line := 1 + bytes.Count(data[:syntax.Offset], []byte{'\n'})
-			return fmt.Errorf("line %d: %s is not JSON: Python wrote a number that could not be computed; write null or leave the key out", line, word)
-		}
+	if bad := json.Unmarshal(data, &skip); bad != nil {
 		return located(data, bad)
 	}
 	return errors.New(Printable(err.Error()))
 }
 
-// notFinite gives the word at which JSON broke off when it is one of those that
-// Python writes for numbers which JSON lacks. offset counts the bytes up to and
-// including the offending one.
-func notFinite(data []byte, offset int64) string {
-	at := int(offset) - 1
-	if at < 0 || at >= len(data) {
-		return ""
-	}
-	for _, word := range []string{"NaN", "Infinity"} {
-		if !bytes.HasPrefix(data[at:], []byte(word)) {
-			continue
-		}
-		if at > 0 && data[at-1] == '-' {
-			return "-" + word
-		}
-		return word
-	}
-	return ""
-}
+// maxTimestamp is the last second that RFC 3339 can write.
+const maxTimestamp = 253402300799
 
 // newPerfPyNode computes a node from perf.py's samples: each weighs the same,
 // 100 % is exactly that, totals are the largest counter value.

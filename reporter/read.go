@@ -142,10 +142,33 @@ func located(data []byte, err error) error {
 		return errors.New(Printable(err.Error()))
 	}
 	line := 1 + bytes.Count(data[:min(int(offset), len(data))], []byte{'\n'})
+	if word := notFinite(data, offset); syntax != nil && word != "" {
+		return fmt.Errorf("line %d: %s is not JSON: Python wrote a number that could not be computed; write null or leave the key out", line, word)
+	}
 	if syntax != nil && (errors.Is(err, io.ErrUnexpectedEOF) || offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))) {
 		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)
 	}
 	return fmt.Errorf("line %d: %s", line, Printable(err.Error()))
+}
+
+// notFinite gives the word at which JSON broke off when it is one of those that
+// Python writes for numbers which JSON lacks. offset counts the bytes up to and
+// including the offending one.
+func notFinite(data []byte, offset int64) string {
+	at := int(offset) - 1
+	if at < 0 || at >= len(data) {
+		return ""
+	}
+	for _, word := range []string{"NaN", "Infinity"} {
+		if !bytes.HasPrefix(data[at:], []byte(word)) {
+			continue
+		}
+		if at > 0 && data[at-1] == '-' {
+			return "-" + word
+		}
+		return word
+	}
+	return ""
 }
 
 // lines yields the lines of a file without their ends; empty ones are left out.

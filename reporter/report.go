@@ -211,7 +211,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = strconv.AppendQuote(out, name)
+		out = appendKey(out, name)
 		out = append(out, ':')
 		out = appendNumber(out, v[name])
 	}

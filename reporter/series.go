@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -53,7 +54,7 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 				out = append(out, ',')
 			}
 			first = false
-			out = strconv.AppendQuote(out, key)
+			out = appendKey(out, key)
 			out = append(out, ':')
 			out = appendNumber(out, v)
 		}
@@ -158,7 +159,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = strconv.AppendQuote(out, key)
+		out = appendKey(out, key)
 		out = append(out, `:{"min":`...)
 		out = e[key].Min.append(out)
 		out = append(out, `,"mean":`...)
@@ -231,6 +232,19 @@ func appendNumber(out []byte, v float64) []byte {
 		format = 'e'
 	}
 	return strconv.AppendFloat(out, v, format, -1, 64)
+}
+
+// appendKey writes the key of an object. strconv.Quote alone will not do: JSON
+// knows no \x1b. Every key of ours takes the short way.
+func appendKey(out []byte, key string) []byte {
+	if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" {
+		return append(append(append(out, '"'), key...), '"')
+	}
+	quoted, err := marshal(key)
+	if err != nil { // no text fails
+		return append(out, `""`...)
+	}
+	return append(out, quoted...)
 }
 
 // rounded keeps n decimals.

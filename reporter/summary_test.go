@@ -287,7 +287,7 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 // Whatever the numbers are, they fit.
 func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for range 300 {
+	for range 120 {
 		number := func() float64 { return (rng.Float64() - 0.2) * math.Pow(10, float64(rng.IntN(40)-10)) }
 		r := threeNodes()
 		if rng.IntN(2) == 0 {

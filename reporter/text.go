@@ -79,11 +79,15 @@ func clipStart(s string, width int) string {
 	if textWidth(s) <= width {
 		return s
 	}
-	for width > 0 && s != "" && textWidth(s) > width-1 {
-		_, size := utf8.DecodeRuneInString(s)
-		s = s[size:]
+	used, from := cells('…'), len(s)
+	for from > 0 {
+		r, size := utf8.DecodeLastRuneInString(s[:from])
+		if used += cells(r); used > width {
+			break
+		}
+		from -= size
 	}
-	return clip("…"+s, width)
+	return clip("…"+s[from:], width)
 }
 
 // textWidth is how many cells of a terminal the text takes.

@@ -1,5 +1,7 @@
 package series
 
+import "slices"
+
 // Decimator thins a stream the way perf.py does, to the sample: for --compat perf.py, and for nothing else, as it loses
 // peaks, spaces samples unevenly and forgets the newest ones. [Ring] is what one wants.
 //
@@ -36,6 +38,13 @@ func (d *Decimator[T]) Add(sample T) {
 	clear(d.items[kept:]) // so that what the dropped samples point to can be freed
 	d.items = d.items[:kept]
 	d.freq *= 2
+}
+
+// Clone is an independent copy; the items themselves are copied as assignment copies them.
+func (d *Decimator[T]) Clone() *Decimator[T] {
+	c := *d
+	c.items = slices.Clone(d.items)
+	return &c
 }
 
 // Items are the kept samples, oldest first: a view, read-only and valid until the next Add.

@@ -108,3 +108,15 @@ func TestDecimator_FreesWhatItDrops(t *testing.T) {
 		}
 	}
 }
+
+func TestDecimator_CloneStandsAlone(t *testing.T) {
+	d := NewDecimator[int](4)
+	for i := range 4 {
+		d.Add(i)
+	}
+	c := d.Clone()
+	d.Add(4) // overflows, and moves items in place
+	if got := c.Items(); len(got) != 4 || got[1] != 1 || c.Freq() != 1 {
+		t.Errorf("the clone changed: %v, freq %d", got, c.Freq())
+	}
+}

@@ -109,8 +109,7 @@ func (r *refresher) run() {
 	defer close(r.done)
 	for rec := range r.copies {
 		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing}
-		report := reporter.New(in)
-		data, err := reporter.Encode(report)
+		_, data, err := r.options.encode(in)
 		if err == nil {
 			err = r.place.refresh(data)
 		}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The benchmarks compare the real binary with what it stands beside, in turn or
+// at once, so that a noisy machine disturbs both alike. docs/performance.md has
+// their figures.
+
+// BenchmarkAddedLatency is what "perfagent run -- true" adds to "true".
+func BenchmarkAddedLatency(b *testing.B) {
+	bin, dir := binary(b), b.TempDir()
+	var alone, wrapped []float64
+	for b.Loop() {
+		alone = append(alone, milliseconds(b, dir, "true"))
+		wrapped = append(wrapped, milliseconds(b, dir, bin, "run", "--run-id", "r"+strconv.Itoa(len(alone)), "--", "true"))
+	}
+	b.ReportMetric(median(alone), "true-ms")
+	b.ReportMetric(median(wrapped), "run-ms")
+	b.ReportMetric(median(wrapped)-median(alone), "added-ms")
+}
+
+// milliseconds runs a command to its end.
+func milliseconds(tb testing.TB, dir string, args ...string) float64 {
+	tb.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		tb.Fatalf("%v: %v", args, err)
+	}
+	return float64(time.Since(start)) / 1e6
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// BenchmarkSamplingCost is the CPU that sampling takes in steady state, journal
+// included, and beside it, at the same time, perf.py's way in psutil.
+func BenchmarkSamplingCost(b *testing.B) {
+	for _, interval := range []string{"1s", "100ms"} {
+		b.Run(interval, func(b *testing.B) {
+			for b.Loop() {
+				ours, theirs := samplingCost(b, interval, 20*time.Second)
+				b.ReportMetric(ours, "perfagent-ms/s")
+				b.ReportMetric(theirs, "perf.py-ms/s")
+				b.ReportMetric(ours/theirs, "ratio")
+			}
+		})
+	}
+}
+
+// samplingCost gives milliseconds of CPU a second.
+func samplingCost(b *testing.B, interval string, window time.Duration) (ours, theirs float64) {
+	python := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if python == "" {
+		python, _ = filepath.Abs("../../.tools/venv/bin/python")
+	}
+	if _, err := os.Stat(python); err != nil {
+		b.Skip("no psutil to compare with: run make bench, which installs it")
+	}
+	every, err := time.ParseDuration(interval)
+	if err != nil {
+		b.Fatal(err)
+	}
+	script, _ := filepath.Abs("../../scripts/perfpy_way.py")
+	peer := exec.Command(python, script, "--interval", strconv.FormatFloat(every.Seconds(), 'f', -1, 64),
+		"--seconds", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
+	var out bytes.Buffer
+	peer.Stdout = &out
+	us := exec.Command(binary(b), "run", "--interval", interval, "--", "sleep", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
+	us.Dir = b.TempDir()
+	for _, cmd := range []*exec.Cmd{peer, us} {
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	time.Sleep(2 * time.Second) // the start is not the steady state
+	before, from := cpuTime(b, us.Process.Pid), time.Now()
+	time.Sleep(window)
+	ours = float64(cpuTime(b, us.Process.Pid)-before) / 1e6 / time.Since(from).Seconds()
+	if err := us.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	if err := peer.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	var cost struct {
+		CPU  float64 `json:"cpu_seconds"`
+		Wall float64 `json:"wall_seconds"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &cost); err != nil {
+		b.Fatal(err)
+	}
+	return ours, cost.CPU / cost.Wall * 1000
+}
+
+// cpuTime is what the scheduler gave to all threads of a process.
+func cpuTime(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
+	if err != nil || len(files) == 0 {
+		b.Skipf("no schedstat of process %d: a kernel without CONFIG_SCHED_INFO", pid)
+	}
+	sum := time.Duration(0)
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread ended
+		}
+		ns, err := strconv.ParseInt(strings.Fields(string(data))[0], 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(ns)
+	}
+	return sum
+}
+
+// BenchmarkOutput is a job that writes 2 GiB to stdout, without us and with us.
+func BenchmarkOutput(b *testing.B) {
+	for _, to := range []string{"file", "pipe"} {
+		b.Run(to, func(b *testing.B) {
+			var alone, wrapped []float64
+			for b.Loop() {
+				job := []string{"head", "-c", "2G", "/dev/zero"}
+				alone = append(alone, outputSeconds(b, to, job))
+				wrapped = append(wrapped, outputSeconds(b, to, append([]string{binary(b), "run", "--"}, job...)))
+			}
+			b.ReportMetric(median(alone), "alone-s")
+			b.ReportMetric(median(wrapped), "wrapped-s")
+			b.ReportMetric(median(wrapped)/median(alone), "ratio")
+		})
+	}
+}
+
+func outputSeconds(b *testing.B, to string, args []string) float64 {
+	b.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = b.TempDir()
+	if to == "file" {
+		f, err := os.Create(filepath.Join(cmd.Dir, "out"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer os.Remove(f.Name())
+		defer f.Close()
+		cmd.Stdout = f
+		start := time.Now()
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start).Seconds()
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	n, _ := io.Copy(io.Discard, pipe)
+	if err := cmd.Wait(); err != nil || n != 2<<30 {
+		b.Fatalf("%d bytes: %v", n, err)
+	}
+	return time.Since(start).Seconds()
+}
+
+// BenchmarkResident is the peak memory of a run that fills and halves the ring
+// three times.
+func BenchmarkResident(b *testing.B) {
+	for b.Loop() {
+		dir := b.TempDir()
+		cmd := exec.Command(binary(b), "run", "--interval", "10ms", "--run-id", "r", "--", "sleep", "45")
+		cmd.Dir = dir
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, "perfagent-out", "r", "node-0.json"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		var r struct {
+			Nodes map[string]struct {
+				Agent struct {
+					MaxRSS float64 `json:"max_rss_mb"`
+				} `json:"agent"`
+			} `json:"nodes"`
+		}
+		if err := json.Unmarshal(data, &r); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(r.Nodes["0"].Agent.MaxRSS, "max-rss-MiB")
+	}
+}
+
+// BenchmarkBinarySize is the size of the static, stripped binary.
+func BenchmarkBinarySize(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "perfagent")
+	for b.Loop() {
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(info.Size())/(1<<20), "MiB")
+}
