@@ -37,7 +37,7 @@
 // a background job of a script) are ignored in the job too. For all others
 // the Go runtime installs handlers before any of our code runs and does not
 // let us know what was there, so that the job starts with the default action:
-// a limit, seen as "trap ” TERM; perfagent run -- …" having no effect.
+// a limit, seen as a shell's trap "" TERM before perfagent run having no effect.
 //
 // # Stops
 //
@@ -51,10 +51,10 @@
 //
 // Wait reaps every child of the calling process, so nothing else in the process
 // may start children of its own while a job runs. Orphans of the job become our
-// children (PR_SET_CHILD_SUBREAPER; as process 1 they do anyway) and their
+// children (PR_SET_CHILD_SUBREAPER; those of process 1 do anyway) and their
 // usage is added to the job's. Therefore a daemon's parent is perfagent, not
-// process 1, for as long as perfagent lives. Daemons that outlive the job's
-// main process are not waited for.
+// process 1, until the job's main process ends and, for those adopted by then,
+// until perfagent does. Daemons that outlive the main process are not waited for.
 //
 // On Linux all of this holds. Elsewhere the command is started and waited for
 // in the plain way of package os: see the comments in other_unix.go and

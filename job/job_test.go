@@ -134,6 +134,27 @@ func write(t *testing.T, file, text string, mode os.FileMode) {
 	}
 }
 
+// searchCase is a name, looked up in a PATH, and what comes of it.
+type searchCase struct {
+	name, path string
+	code       int
+	err        error
+	text       string
+}
+
+func searchCases(two, usual string) []searchCase {
+	return []searchCase{
+		{"later", usual, 5, nil, ""}, {"plain", usual, 6, nil, ""}, {"empty", usual, 0, nil, ""},
+		{"both", usual, 9, nil, ""}, {two + "/plain", "", 6, nil, ""}, {"true", "unset", 0, nil, ""},
+		{"here", two + ":", 8, nil, ""}, {"here", ":" + two, 8, nil, ""}, {"./here", "/", 8, nil, ""},
+		{"here", two, 0, ErrNotFound, ""}, {"", usual, 0, ErrNotFound, ""}, {"./no", usual, 0, ErrNotFound, ""},
+		{"denied", usual, 0, ErrNotExecutable, "permission denied"}, {"dir", usual, 0, ErrNotExecutable, "directory"},
+		{two + "/dir", "", 0, ErrNotExecutable, "directory"}, {"binary", usual, 0, ErrNotExecutable, "format"},
+		{"orphan", usual, 0, ErrNotFound, "interpreter"}, {"./denied/x", "", 0, ErrNotExecutable, "not a directory"},
+		{"/dev/null", "", 0, ErrNotExecutable, ""},
+	}
+}
+
 func TestSearch(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	write(t, one+"/denied", "exit 1", 0o644)
@@ -150,22 +171,7 @@ func TestSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(one)
-	usual := one + ":" + two
-	for _, c := range []struct {
-		name, path string
-		code       int
-		err        error
-		text       string
-	}{
-		{"later", usual, 5, nil, ""}, {"plain", usual, 6, nil, ""}, {"empty", usual, 0, nil, ""},
-		{"both", usual, 9, nil, ""}, {two + "/plain", "", 6, nil, ""}, {"true", "unset", 0, nil, ""},
-		{"here", two + ":", 8, nil, ""}, {"here", ":" + two, 8, nil, ""}, {"./here", "/", 8, nil, ""},
-		{"here", two, 0, ErrNotFound, ""}, {"", usual, 0, ErrNotFound, ""}, {"./no", usual, 0, ErrNotFound, ""},
-		{"denied", usual, 0, ErrNotExecutable, "permission denied"}, {"dir", usual, 0, ErrNotExecutable, "directory"},
-		{two + "/dir", "", 0, ErrNotExecutable, "directory"}, {"binary", usual, 0, ErrNotExecutable, "format"},
-		{"orphan", usual, 0, ErrNotFound, "interpreter"}, {"./denied/x", "", 0, ErrNotExecutable, "not a directory"},
-		{"/dev/null", "", 0, ErrNotExecutable, ""},
-	} {
+	for _, c := range searchCases(two, one+":"+two) {
 		t.Setenv("PATH", c.path)
 		if c.path == "unset" {
 			os.Unsetenv("PATH")

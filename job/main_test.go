@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,7 +117,7 @@ func counter() {
 // selfStop stops itself once.
 func selfStop() {
 	fmt.Println("stopping", os.Getpid())
-	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	stopHere()
 	fmt.Println("continued")
 }
 
@@ -127,8 +128,16 @@ func editor() {
 	fmt.Println("ready", os.Getpid())
 	<-ch
 	fmt.Println("tidy")
-	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+	stopHere()
 	fmt.Println("back")
+}
+
+// stopHere has stopped this very thread before it returns, which kill(2), for
+// which any thread will do, would not promise.
+func stopHere() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
 // hog uses 300 MB, and says what it used.
@@ -199,7 +208,8 @@ type wrapped struct {
 func command(t *testing.T, part, next string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), role+"="+part, nextRole+"="+next)
+	// The race detector would have each process sleep for a second at its end.
+	cmd.Env = append(os.Environ(), role+"="+part, nextRole+"="+next, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	return cmd
 }
 
@@ -270,7 +280,11 @@ func (w *wrapped) signal(sig syscall.Signal) {
 // end waits for the agent and returns its exit code and the job's status.
 func (w *wrapped) end() (code int, st Status) {
 	w.t.Helper()
-	timer := time.AfterFunc(patience, func() { _ = w.cmd.Process.Kill() })
+	timer := time.AfterFunc(patience, func() {
+		ps, _ := exec.Command("ps", "-eo", "pid,ppid,pgid,stat,etimes,wchan,args").Output()
+		w.t.Errorf("not ended within %v:\n%s", patience, ps)
+		_ = w.cmd.Process.Kill()
+	})
 	defer timer.Stop()
 	for line := range w.lines {
 		w.t.Logf("line %q", line)

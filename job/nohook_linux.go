@@ -8,7 +8,9 @@ import (
 )
 
 // On these architectures no handler of ours stands before the runtime's: where
-// a signal came from is guessed, see Signals.guess.
+// a signal came from is guessed, see Signals.guess: an INT or QUIT sent by kill(2)
+// while we are in the terminal's foreground is taken for the terminal's and not
+// relayed. That SIGTSTP or SIGCONT were ignored is not known, either.
 
 func hook(syscall.Signal) bool        { return false }
 func unhook(syscall.Signal)           {}
@@ -18,5 +20,15 @@ func ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }
 // sigaction stands for a disposition that we cannot set here.
 type sigaction struct{}
 
-func setDefault(syscall.Signal) (was sigaction, ok bool) { return sigaction{}, false }
-func (sigaction) restore(syscall.Signal)                 {}
+// setDefault can do what Reraise needs for the signals by which the runtime dies
+// as the kernel would have us die.
+func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP:
+		signal.Reset(sig)
+		return sigaction{}, true
+	}
+	return sigaction{}, false
+}
+
+func (sigaction) restore(syscall.Signal) {}

@@ -185,7 +185,10 @@ func (s *Signals) total(sig syscall.Signal) origins {
 // terminal can send comes from the terminal while we are in its foreground.
 func (s *Signals) guess(sig syscall.Signal) {
 	switch sig {
-	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH, syscall.SIGTSTP:
+	case syscall.SIGTSTP: // by now we may have been put in the background
+		s.guessed[sig].kernel++
+		return
+	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
 		if foreground() {
 			s.guessed[sig].kernel++
 			return
@@ -287,6 +290,13 @@ func (s *Signals) hold() (release func()) {
 	}
 	s.mu.Lock()
 	return s.mu.Unlock
+}
+
+// forget drops what was delivered of sig until now. The caller holds the lock.
+func (s *Signals) forget(sig syscall.Signal) {
+	if s != nil && s.hooked[sig] {
+		s.seen[sig] = counted(sig)
+	}
 }
 
 // detach says that the job is no more. The caller holds the lock.

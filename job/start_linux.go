@@ -13,19 +13,19 @@ type Job struct {
 	pid     int
 	start   time.Time
 	floor   int64
+	reaper  bool // whether orphans were ours before
 	signals *Signals
 }
 
 // Start runs the command and, from the moment it exists, has s (which may be
 // nil) deliver to it what was sent to us. It returns when the program has been
 // executed; what can go wrong before that is ErrNotFound, ErrNotExecutable or
-// ErrNoProcess. From then on orphans of the job are our children.
+// ErrNoProcess. Until Wait returns, orphans of the job are our children.
 func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("start job: no command given")
 	}
-	reaper := adoptOrphans()
-	j := &Job{signals: s}
+	j := &Job{signals: s, reaper: adoptOrphans()}
 	env, files := c.environ(), streams()
 	fork := func(file string, argv []string) error {
 		lowerFloor()
@@ -39,7 +39,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 	err := search(c.Args[0], func(file string) error { return attempt(file, c.Args, fork) })
 	if err != nil {
 		s.resumeIgnored()
-		setSubreaper(reaper)
+		setSubreaper(j.reaper)
 		return nil, explain(c.Args[0], err)
 	}
 	j.floor = peakRSS()

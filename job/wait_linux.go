@@ -22,6 +22,7 @@ const maxLastRound = 100_000
 // follows the job when it stops. Descendants still running are left alone.
 func (j *Job) Wait() Status {
 	st := Status{Pid: j.pid, Start: j.start}
+	defer setSubreaper(j.reaper) // nobody would reap orphans from here on
 	for {
 		block()
 		pid, ws, ru, err := j.reap()
@@ -101,7 +102,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 // stopped. It returns when we are continued; the SIGCONT that did it is relayed
 // to the job like any other, unless the job had it already.
 func (j *Job) mirrorStop(sig syscall.Signal) {
-	if !underJobControl() || !stopped(j.pid) {
+	if !underJobControl() || !j.stillStopped() {
 		return
 	}
 	// A signal to the thread, not to the process: so that this very thread
@@ -118,6 +119,18 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 		defer handler.restore(sig)
 	}
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), sig)
+}
+
+// stillStopped tells whether the job is stopped now; then a SIGCONT that reached
+// us earlier and has not been relayed yet must not continue it.
+func (j *Job) stillStopped() bool {
+	unlock := j.signals.hold()
+	defer unlock()
+	if !stopped(j.pid) {
+		return false
+	}
+	j.signals.forget(syscall.SIGCONT)
+	return true
 }
 
 // underJobControl tells whether our parent is what a shell with job control
