@@ -15,7 +15,9 @@ const maxFileSize = 256 << 20
 
 // WriteNew writes a report file that must not be there yet: to a temporary file,
 // synced, then given its name, so that the name never shows half a report and
-// never replaces another. It returns fs.ErrExist when the name is taken.
+// never replaces another. It returns fs.ErrExist when the name is taken. The
+// directory is not synced: after a power failure in that moment either the report
+// or the journal, which is removed later, is there.
 func WriteNew(path string, data []byte) error {
 	return writeFile(path, data, renameNew)
 }
@@ -38,7 +40,6 @@ func writeFile(path string, data []byte, place func(from, to string) error) erro
 		os.Remove(tmp.Name())
 		return fmt.Errorf("write report %s: %w", path, err)
 	}
-	syncDir(filepath.Dir(path))
 	return nil
 }
 
@@ -61,17 +62,6 @@ func linkNew(from, to string) error {
 		return fs.ErrExist
 	}
 	return os.Rename(from, to)
-}
-
-// syncDir makes a rename durable. Some file systems cannot; the file is there all
-// the same.
-func syncDir(dir string) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	_ = d.Sync()
-	d.Close()
 }
 
 // readFile reads a whole file of at most maxFileSize.

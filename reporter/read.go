@@ -102,7 +102,7 @@ func (r *Report) check() error {
 		return errors.New("has no nodes")
 	}
 	for name, n := range r.Nodes {
-		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
+		if i, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(i, 10) != name {
 			return fmt.Errorf("has a node %q, which is no node index", Printable(clip(name, 40)))
 		}
 		if n == nil {

@@ -3,6 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -28,5 +32,18 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--log-format: %q is not console or json", format)
 	}
-	return zap.New(zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(w)), lvl)).Named("perfagent:"), nil
+	return zap.New(zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(&safeWriter{w: w})), lvl)).Named("perfagent:"), nil
+}
+
+// safeWriter survives a stderr that nobody reads any more: by default the runtime
+// lets SIGPIPE end a program that writes there (os/signal), also one whose job has
+// yet to be started.
+type safeWriter struct {
+	w    io.Writer
+	once sync.Once
+}
+
+func (s *safeWriter) Write(p []byte) (int, error) {
+	s.once.Do(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) })
+	return s.w.Write(p)
 }

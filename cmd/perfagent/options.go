@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -18,6 +19,7 @@ const (
 	minInterval  = 10 * time.Millisecond
 	maxMaxLength = 1_000_000
 	maxRunID     = 128
+	maxNode      = math.MaxInt32 // what readers of reports accept
 )
 
 // sampleOptions are the flags that run and sidecar share.
@@ -117,8 +119,8 @@ func (o *sampleOptions) check(from map[string]string) error {
 		return fmt.Errorf("%s: %d is not between 2 and %d", from["max-length"], o.maxLength, maxMaxLength)
 	case o.out == "":
 		return fmt.Errorf("%s: an empty directory name", from["out"])
-	case o.node < 0:
-		return fmt.Errorf("%s: %d is negative", from["node"], o.node)
+	case o.node < 0 || o.node > maxNode:
+		return fmt.Errorf("%s: %d is not between 0 and %d", from["node"], o.node, maxNode)
 	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
 		return fmt.Errorf("%s: %q is not auto, always or never", from["summary"], o.summary)
 	case o.compat != "" && o.compat != "perf.py":

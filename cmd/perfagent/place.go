@@ -83,12 +83,11 @@ func (p *place) degrade(what string, err error) {
 	p.log.Warn(reporter.Printable(err.Error()))
 }
 
-// observe is the sampler's observer.
-func (p *place) observe() func(*collector.Sample, *collector.Recording) {
-	if p.journal == nil {
-		return nil
+// observe journals a sample.
+func (p *place) observe(s *collector.Sample, rec *collector.Recording) {
+	if p.journal != nil {
+		p.journal.Observe(s, rec)
 	}
-	return p.journal.Observe
 }
 
 // abandon removes what was claimed for a job that never started.

@@ -107,10 +107,12 @@ func (w *wrap) run() error {
 	o := w.options
 	tags, _ := o.tagMap() // checked before
 	about := reporter.Run{ID: o.runID, Command: w.command.Args, Tags: tags}
-	w.place = openPlace(o.out, o.head(about), w.log)
+	placed := make(chan *place, 1) // the disk and the kernel are asked at once: the job waits
+	go func() { placed <- openPlace(o.out, o.head(about), w.log) }()
 	reader := o.reader()
 	defer reader.Close()
-	sampler := collector.NewSampler(reader, o.sampling(w.place))
+	sampler := collector.NewSampler(reader, o.sampling(func(s *collector.Sample, rec *collector.Recording) { w.place.observe(s, rec) }))
+	w.place = <-placed
 	j, err := job.Start(w.command, signals)
 	if err != nil {
 		return w.cannotStart(err, signals)
@@ -138,8 +140,8 @@ func (o *sampleOptions) head(about reporter.Run) reporter.JournalHead {
 }
 
 // sampling is the sampler's options.
-func (o *sampleOptions) sampling(p *place) collector.Options {
-	return collector.Options{Interval: o.interval, MaxLength: o.maxLength, PerfPy: o.compat == "perf.py", Observe: p.observe()}
+func (o *sampleOptions) sampling(observe func(*collector.Sample, *collector.Recording)) collector.Options {
+	return collector.Options{Interval: o.interval, MaxLength: o.maxLength, PerfPy: o.compat == "perf.py", Observe: observe}
 }
 
 // cannotStart gives up what was claimed. Where no child can be made we still can
@@ -232,10 +234,19 @@ func newJob(s job.Status) *reporter.Job {
 	}
 }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+// descriptor is the number behind stdout or stderr; -1 for anything else. File.Fd
+// is not asked: it may make the open file blocking, and that one is the job's too.
+func descriptor(w io.Writer) int {
+	switch w {
+	case os.Stdout:
+		return 1
+	case os.Stderr:
+		return 2
+	}
+	return -1
 }
+
+func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
 
 // colorful follows the conventions of NO_COLOR and TERM.
 func colorful(w io.Writer) bool {
@@ -244,11 +255,7 @@ func colorful(w io.Writer) bool {
 
 // width is the terminal's, or 80.
 func width(w io.Writer) int {
-	f, ok := w.(*os.File)
-	if !ok {
-		return 80
-	}
-	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+	if columns, _, err := term.GetSize(descriptor(w)); err == nil && columns > 0 {
 		return columns
 	}
 	return 80

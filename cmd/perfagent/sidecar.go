@@ -60,9 +60,7 @@ func (o *sidecarOptions) run(cmd *cobra.Command) error {
 	reader := o.reader()
 	defer reader.Close()
 	r := newRefresher(&o.sampleOptions, about, p, log)
-	opts := o.sampling(p)
-	opts.Observe = r.observe
-	rec := collector.NewSampler(reader, opts).Run(ctx)
+	rec := collector.NewSampler(reader, o.sampling(r.observe)).Run(ctx)
 	r.stop()
 	p.stop()
 	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing}
@@ -94,7 +92,7 @@ func newRefresher(o *sampleOptions, about reporter.Run, p *place, log *zap.Logge
 
 // observe journals every sample, and from time to time asks for a new report.
 func (r *refresher) observe(s *collector.Sample, rec *collector.Recording) {
-	r.place.journal.Observe(s, rec)
+	r.place.observe(s, rec)
 	if r.last != 0 && rec.End.Mono-r.last < refreshEvery {
 		return
 	}
