@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -45,7 +44,7 @@ func New(in Input) *Report {
 		Job:       in.Job,
 		Metrics:   metrics,
 		Summaries: newQuantiles(rec),
-		Missing:   slices.Concat([]Missing{}, in.Missing, sourceMissing(rec), absent),
+		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec)...), absent...),
 		Push:      &Push{MLflow: PushState{State: "off"}},
 	}
 	node.Samples, node.Envelope = newSeries(rec)

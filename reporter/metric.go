@@ -92,7 +92,7 @@ var metricTable = []Metric{
 	{extRecvMetric, "MiB (2^20 bytes)", "bytes received from other hosts", "sum over the counted interfaces since the job's start, each byte once", true, maxOf(collector.NetExtRecv)},
 	{wallMetric, "seconds", "how long the job ran", "from its start to its end on the monotonic clock; exact", false, jobWall},
 	{"job_cpu_seconds", "seconds", "CPU time of the job", "user + system of the job, the children that it waited for and reaped orphans (wait4); exact", false, ofJob(jobCPU)},
-	{jobRSSMetric, "MiB (2^20 bytes)", "peak memory of the job's largest process", "greatest ru_maxrss of the same processes (wait4); exact", false, ofJob(jobRSS)},
+	{jobRSSMetric, "MiB (2^20 bytes)", "peak memory of the job's largest process", "greatest ru_maxrss of the same processes (wait4); exact, but an upper bound where the job is smaller than perfagent", false, ofJob(jobRSS)},
 	{"boot_total_disk_io_read_mb", "MiB (2^20 bytes)", "bytes read from the node's disks since boot", "the kernel's counters at the end, same devices as the total", false, bootOf(0)},
 	{"boot_total_disk_io_write_mb", "MiB (2^20 bytes)", "bytes written to the node's disks since boot", "the kernel's counters at the end, same devices as the total", false, bootOf(1)},
 	{"boot_total_net_io_lo_sent_mb", "MiB (2^20 bytes)", "bytes sent over loopback since boot", "the kernel's counters at the end, same devices as the total", false, bootOf(2)},

@@ -23,10 +23,12 @@ type Report struct {
 type Run struct {
 	ID      string   `json:"id"`
 	Command []string `json:"command,omitempty"` // absent for a sidecar
-	Start   Time     `json:"start"`
-	End     Time     `json:"end"`
+	// Start, End and WallSeconds are left out where no time is known: a file of
+	// perf.py's without timestamps.
+	Start Time `json:"start,omitzero"`
+	End   Time `json:"end,omitzero"`
 	// WallSeconds is start to end on the monotonic clock.
-	WallSeconds float64 `json:"wall_seconds"`
+	WallSeconds float64 `json:"wall_seconds,omitzero"`
 	// ExitCode is what perfagent exited with: the job's code, or 128+n.
 	ExitCode *int `json:"exit_code,omitempty"`
 	// Signal that killed the job, as a name: SIGKILL.
@@ -88,11 +90,11 @@ type ClockEvent struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Agent is perfagent's own cost.
+// Agent is perfagent's own cost; what is not known is left out.
 type Agent struct {
 	Version    string  `json:"version"`
-	CPUSeconds float64 `json:"cpu_seconds"`
-	MaxRSSMB   float64 `json:"max_rss_mb"`
+	CPUSeconds float64 `json:"cpu_seconds,omitzero"`
+	MaxRSSMB   float64 `json:"max_rss_mb,omitzero"`
 }
 
 // Job is the wrapped command's exact accounting, from wait4(2)'s rusage: the job,

@@ -247,7 +247,7 @@ func (p *page) job(j *Job, wall float64) {
 // agent says what the measuring itself cost, and how it went.
 func (p *page) agent(n *Node) {
 	var words []string
-	if n.Agent != nil {
+	if n.Agent != nil && n.Agent.CPUSeconds > 0 {
 		words = append(words, "own cost "+seconds(n.Agent.CPUSeconds)+" of CPU")
 	}
 	if s := n.Sampling; s != nil {

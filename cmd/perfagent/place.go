@@ -80,7 +80,7 @@ func createJournal(dir string, head reporter.JournalHead) (*reporter.Journal, er
 // degrade notes something that does not work, in the report and in one line.
 func (p *place) degrade(what string, err error) {
 	p.missing = append(p.missing, reporter.Missing{What: what, Why: err.Error()})
-	p.log.Warn(reporter.Printable(err.Error()))
+	p.log.Error(reporter.Printable(err.Error())) // whatever --log-level says
 }
 
 // observe journals a sample.

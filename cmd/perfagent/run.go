@@ -174,6 +174,11 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 		log.Warn(reporter.Printable(err.Error()))
 		return ""
 	}
+	if o.compat != "" { // perf.py's file has no place for it
+		for _, m := range in.Missing {
+			log.Warn(reporter.Printable(m.What + ": " + m.Why))
+		}
+	}
 	path := p.save(data)
 	if !o.wantsSummary(stderr) {
 		return path
