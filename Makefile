@@ -22,7 +22,7 @@ help: ## print this list
 # A checkout that git cannot read (another owner, no commit yet, no git) must still build.
 build: ## build the static binary bin/perfagent
 	@vcs=false; if git rev-parse -q --verify HEAD >/dev/null 2>&1; then vcs=auto; fi; \
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$$vcs -ldflags '-s -w' -o $(BIN) ./cmd/perfagent
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$$vcs -ldflags '-s -w -E github.com/perfagent/perfagent/job.entry' -o $(BIN) ./cmd/perfagent
 	@wc -c <$(BIN) | awk '{ printf "$(BIN): %.1f MiB (%d bytes)\n", $$1/1048576, $$1 }'
 
 demo: build ## wrap a real job of about ten seconds, then show its report

@@ -32,12 +32,14 @@
 // addressed, and one too many is better than none at all.
 //
 // SIGPIPE, SIGXFSZ (our own writes failing) are swallowed: they must not end
-// us. Nothing is ever set to be ignored while the job could inherit it. SIGHUP,
-// SIGINT, SIGTSTP and SIGCONT that were ignored when perfagent started (nohup,
-// a background job of a script) are ignored in the job too. For all others
-// the Go runtime installs handlers before any of our code runs and does not
-// let us know what was there, so that the job starts with the default action:
-// a limit, seen as a shell's trap "" TERM before perfagent run having no effect.
+// us. Nothing is ever set to be ignored while the job could inherit it, but for
+// what was ignored when perfagent started (nohup, trap '' TERM, a background job
+// of a script): that is ignored in the job too. The Go runtime overwrites all
+// dispositions but those of SIGHUP, SIGINT, SIGTSTP and SIGCONT, and opens
+// /dev/null for standard descriptors that are closed, before any Go code runs; so
+// a binary that is linked to begin at entry (entry_linux.go; make build does)
+// notes both before. In one that is not, the job starts with the default actions
+// and with /dev/null.
 //
 // # Stops
 //

@@ -32,3 +32,9 @@ func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
 }
 
 func (sigaction) restore(syscall.Signal) {}
+
+// ignoredAtStart cannot be known: see entry_linux.go.
+func ignoredAtStart(syscall.Signal) bool { return false }
+
+// closedAtStart cannot be known: see entry_linux.go.
+func closedAtStart(int) bool { return false }

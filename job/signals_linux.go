@@ -23,7 +23,7 @@ func relayed() []syscall.Signal {
 
 // swallowed are the signals that our own failing writes earn us. They count as
 // sent by a user to the kernel, so they cannot be told from relayable ones.
-func swallowed() []os.Signal { return []os.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
+func swallowed() []syscall.Signal { return []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
 
 // lastSignal is the largest signal number of Linux, real-time ones included.
 const lastSignal = 64
@@ -82,7 +82,7 @@ func Catch() *Signals {
 func (s *Signals) catch() {
 	defer close(s.ready)
 	for _, sig := range relayed() {
-		if ignored(sig) {
+		if ignored(sig) || ignoredAtStart(sig) {
 			s.ignored = append(s.ignored, sig)
 		}
 		s.first[sig] = counted(sig)
@@ -95,7 +95,12 @@ func (s *Signals) catch() {
 			s.hooked[sig] = hook(sig)
 		}
 	}
-	signal.Notify(s.ch, swallowed()...)
+	for _, sig := range swallowed() {
+		if ignoredAtStart(sig) {
+			s.ignored = append(s.ignored, sig)
+		}
+		signal.Notify(s.ch, sig)
+	}
 }
 
 // wait returns when the handlers are set up.
@@ -326,7 +331,19 @@ func (s *Signals) resumeIgnored() {
 	}
 	for _, sig := range s.ignored {
 		signal.Notify(s.ch, sig)
-		hook(sig)
+		if s.hooked[sig] {
+			hook(sig)
+		}
+	}
+}
+
+// yieldStart lets the program that replaces this one have what was ignored when
+// we started.
+func yieldStart() {
+	for _, sig := range append(relayed(), swallowed()...) {
+		if ignoredAtStart(sig) {
+			signal.Ignore(sig)
+		}
 	}
 }
 

@@ -64,6 +64,7 @@ func Exec(c Command, s *Signals) error {
 		}
 	}
 	env := c.environ()
+	yieldStart()
 	err := search(c.Args[0], func(file string) error {
 		return attempt(file, c.Args, func(file string, argv []string) error {
 			return syscall.Exec(file, argv, env)
@@ -77,7 +78,7 @@ func Exec(c Command, s *Signals) error {
 func streams() []uintptr {
 	files := []uintptr{0, 1, 2}
 	for fd := range files {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || closedAtStart(fd) {
 			files[fd] = ^uintptr(0)
 		}
 	}

@@ -212,7 +212,7 @@ func BenchmarkResident(b *testing.B) {
 func BenchmarkBinarySize(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "perfagent")
 	for b.Loop() {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -E github.com/perfagent/perfagent/job.entry", "-o", path, ".")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v\n%s", err, out)
