@@ -1,11 +1,6 @@
 package collector
 
-import (
-	"path/filepath"
-	"strconv"
-
-	"github.com/shirou/gopsutil/v3/cpu"
-)
+import "strconv"
 
 // CPUTimes is one line cpuN of /proc/stat in seconds since boot (proc(5)). The
 // kernel counts guest in user and guest_nice in nice as well.
@@ -15,24 +10,6 @@ type CPUTimes struct {
 	Guest, GuestNice                                      float64
 }
 
-// readCPU reads /proc/stat. gopsutil answers a file that it cannot read or
-// parse with an empty list and no error.
-func (r *Reader) readCPU() ([]CPUTimes, error) {
-	stats, err := cpu.TimesWithContext(r.ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	if len(stats) == 0 {
-		return nil, readErr(filepath.Join(r.proc, "stat"), "no cpuN line")
-	}
-	out := make([]CPUTimes, len(stats))
-	for i, s := range stats {
-		out[i] = CPUTimes{Name: s.CPU, User: s.User, Nice: s.Nice, System: s.System, Idle: s.Idle,
-			Iowait: s.Iowait, IRQ: s.Irq, SoftIRQ: s.Softirq, Steal: s.Steal, Guest: s.Guest, GuestNice: s.GuestNice}
-	}
-	return out, nil
-}
-
 // busyPercent is psutil's percent of one CPU between two readings, rounded to
 // one decimal as psutil does: each field's difference is clamped at 0,
 // total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal
@@ -40,13 +17,16 @@ func (r *Reader) readCPU() ([]CPUTimes, error) {
 // psutil says 0.0 there, which nobody measured.
 func busyPercent(prev, cur CPUTimes) (percent float64, ok bool) {
 	d := func(a, b float64) float64 { return max(0, b-a) }
-	idle := d(prev.Idle, cur.Idle) + d(prev.Iowait, cur.Iowait)
-	total := d(prev.User, cur.User) + d(prev.Nice, cur.Nice) + d(prev.System, cur.System) + idle +
-		d(prev.IRQ, cur.IRQ) + d(prev.SoftIRQ, cur.SoftIRQ) + d(prev.Steal, cur.Steal)
+	idle, iowait := d(prev.Idle, cur.Idle), d(prev.Iowait, cur.Iowait)
+	guest, guestNice := d(prev.Guest, cur.Guest), d(prev.GuestNice, cur.GuestNice)
+	// The order of psutil's additions: near a tie of the rounding their last bit decides.
+	total := d(prev.User, cur.User) + d(prev.Nice, cur.Nice) + d(prev.System, cur.System) + idle + iowait +
+		d(prev.IRQ, cur.IRQ) + d(prev.SoftIRQ, cur.SoftIRQ) + d(prev.Steal, cur.Steal) + guest + guestNice
+	total = total - guest - guestNice
 	if total <= 0 {
 		return 0, false
 	}
-	return round1(min(100, max(0, total-idle)/total*100)), true
+	return round1(min(100, max(0, total-idle-iowait)/total*100)), true
 }
 
 // cpuSpread gives the mean, least and most busy CPU between two readings. CPUs

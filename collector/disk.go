@@ -17,25 +17,29 @@ type DiskUsage struct {
 // Percent is psutil's: used / (used + available to users), rounded to one
 // decimal.
 func (d DiskUsage) Percent() float64 {
-	return round1(float64(d.Used) / float64(d.Used+d.Available) * 100)
+	return round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsPatience is how long a Reading waits for a file system's answer. A local
-// one needs microseconds; a network one whose server is gone blocks for ever.
+// statfsPatience is how long a Reading waits for the answers of the file systems.
+// A local one needs microseconds; a network one whose server is gone blocks for
+// ever, and is then waited for once, not in every Reading.
 const statfsPatience = 200 * time.Millisecond
 
 // diskSpace asks each file system on a goroutine of its own, so that one that
 // hangs is absent from the Reading instead of stopping the sampling.
 type diskSpace struct {
-	asks []*diskAsk
+	asks   []*diskAsk
+	timer  *time.Timer                          // of statfsPatience; stopped between Readings
+	statfs func(path string) (DiskUsage, error) // diskUsage, except in tests of what hangs
 }
 
 // diskAsk is one file system and the question under way, if any.
 type diskAsk struct {
 	path     string
-	question chan struct{}
+	question chan struct{} // nil = nothing was asked yet
 	answer   chan diskAnswer
 	pending  bool
+	late     bool // the question is an earlier Reading's
 }
 
 type diskAnswer struct {
@@ -44,57 +48,88 @@ type diskAnswer struct {
 }
 
 func newDiskSpace(paths []string) *diskSpace {
-	d := &diskSpace{}
+	d := &diskSpace{statfs: diskUsage}
 	for _, p := range paths {
-		a := &diskAsk{path: p, question: make(chan struct{}, 1), answer: make(chan diskAnswer, 1)}
-		d.asks = append(d.asks, a)
-		go a.serve()
+		d.asks = append(d.asks, &diskAsk{path: p})
 	}
 	return d
 }
 
-func (a *diskAsk) serve() {
+// put puts the question, unless the last one is still open.
+func (a *diskAsk) put(statfs func(string) (DiskUsage, error)) {
+	if a.question == nil {
+		a.question, a.answer = make(chan struct{}, 1), make(chan diskAnswer, 1)
+		go a.serve(statfs)
+	}
+	if a.late = a.pending; a.pending {
+		return
+	}
+	a.question <- struct{}{}
+	a.pending = true
+}
+
+func (a *diskAsk) serve(statfs func(string) (DiskUsage, error)) {
 	for range a.question {
-		u, err := diskUsage(a.path)
+		u, err := statfs(a.path)
+		if err == nil && u.Used == 0 && u.Available == 0 {
+			err = fmt.Errorf("%s: a file system without blocks", a.path)
+		}
 		a.answer <- diskAnswer{u, err}
 	}
 }
 
-// read asks every file system. Those that answered are returned even when
+// read asks all file systems at once. Those that answered are returned even when
 // others failed; the error names the latter.
 func (d *diskSpace) read() ([]DiskUsage, error) {
-	var got []DiskUsage
-	var errs []error
 	for _, a := range d.asks {
-		u, err := a.ask()
-		if err == nil && u.Used+u.Available == 0 {
-			err = fmt.Errorf("%s: a file system without blocks", a.path)
-		}
-		if err != nil {
-			errs = append(errs, err)
+		a.put(d.statfs)
+	}
+	if d.timer == nil {
+		d.timer = time.NewTimer(statfsPatience)
+	} else {
+		d.timer.Reset(statfsPatience)
+	}
+	defer d.timer.Stop()
+	got := make([]DiskUsage, 0, len(d.asks))
+	var errs []error
+	patient := true
+	for _, a := range d.asks {
+		var ans diskAnswer
+		if ans, patient = a.await(d.timer.C, patient); ans.err != nil {
+			errs = append(errs, ans.err)
 			continue
 		}
-		got = append(got, u)
+		got = append(got, ans.usage)
 	}
 	return got, errors.Join(errs...)
 }
 
-func (a *diskAsk) ask() (DiskUsage, error) {
-	if !a.pending {
-		a.question <- struct{}{}
-		a.pending = true
+// await takes the answer, waiting for it until the time is up; still says whether
+// there is time left. A late answer is taken too, but not waited for.
+func (a *diskAsk) await(timeout <-chan time.Time, patient bool) (ans diskAnswer, still bool) {
+	if patient && !a.late {
+		select {
+		case ans = <-a.answer:
+			a.pending = false
+			return ans, true
+		case <-timeout:
+			patient = false
+		}
 	}
 	select {
-	case ans := <-a.answer:
+	case ans = <-a.answer:
 		a.pending = false
-		return ans.usage, ans.err
-	case <-time.After(statfsPatience):
-		return DiskUsage{}, fmt.Errorf("statfs %s: no answer within %v", a.path, statfsPatience)
+	default:
+		ans.err = fmt.Errorf("statfs %s: no answer within %v", a.path, statfsPatience)
 	}
+	return ans, patient
 }
 
+// close ends the goroutines. One whose file system hangs ends with the process.
 func (d *diskSpace) close() {
 	for _, a := range d.asks {
-		close(a.question)
+		if a.question != nil {
+			close(a.question)
+		}
 	}
 }

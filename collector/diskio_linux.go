@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -20,46 +20,43 @@ const diskUnit = 512
 // number and udev record of every device, and it hides quiet devices, which then
 // seem to appear later.
 func (r *Reader) readDiskIO() ([]Device, error) {
-	path := filepath.Join(r.proc, "diskstats")
-	data, err := os.ReadFile(path)
+	data, err := r.readProc("diskstats")
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.readSysBlock(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	devs, err := parseDiskstats(data)
+	devs, err := parseDiskstats(data, &r.diskNames)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "diskstats"), err)
 	}
 	return devs, nil
 }
 
-// parseDiskstats gives every line's device, partitions included. The forms are
-// psutil's: 14 fields or 18 and more (2.6, 4.18, 5.5), 7 for partitions of old.
-func parseDiskstats(data []byte) ([]Device, error) {
-	devs := make([]Device, 0, bytes.Count(data, []byte{'\n'}))
-	for line := range bytes.Lines(data) {
-		f := bytes.Fields(line)
-		if len(f) == 0 {
-			continue
-		}
+// parseDiskstats gives every line's device, partitions included. A line has 14
+// fields or more (2.6, 4.18, 5.5), 7 for partitions of old.
+func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
+	devs := make([]Device, 0, len(*names))
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		var f [14][]byte
 		read, written := 5, 9
-		switch {
-		case len(f) == 7:
+		switch n := splitFields(line, f[:]); {
+		case n == 0:
+			continue
+		case n == 7:
 			read, written = 4, 6
-		case len(f) < 14:
-			return nil, fmt.Errorf("line %q has %d fields", strings.TrimSpace(string(line)), len(f))
+		case n < 14:
+			return nil, fmt.Errorf("line %q has %d fields", line, n)
 		}
-		in, err := strconv.ParseUint(string(f[read]), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("device %q: sectors read %q", f[2], f[read])
+		in, okIn := parseCount(f[read])
+		out, okOut := parseCount(f[written])
+		if !okIn || !okOut {
+			return nil, fmt.Errorf("device %q: %q sectors read, %q written", f[2], f[read], f[written])
 		}
-		out, err := strconv.ParseUint(string(f[written]), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("device %q: sectors written %q", f[2], f[written])
-		}
-		devs = append(devs, Device{Name: string(f[2]), In: in, Out: out})
+		devs = append(devs, Device{Name: names.at(len(devs), f[2]), In: in, Out: out})
 	}
 	return devs, nil
 }
@@ -70,22 +67,20 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	if err != nil {
 		return nil, why
 	}
-	var devs []Device
+	devs := make([]Device, 0, len(entries))
 	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(r.sys, "block", e.Name(), "stat"))
+		data, err := r.readFile(filepath.Join(r.sys, "block", e.Name(), "stat"))
 		if err != nil {
 			continue
 		}
-		f := strings.Fields(string(data))
-		if len(f) < 7 {
+		var f [7][]byte
+		n := splitFields(data, f[:])
+		in, okIn := parseCount(f[2])
+		out, okOut := parseCount(f[6])
+		if n < len(f) || !okIn || !okOut {
 			continue
 		}
-		in, errIn := strconv.ParseUint(f[2], 10, 64)
-		out, errOut := strconv.ParseUint(f[6], 10, 64)
-		if errIn != nil || errOut != nil {
-			continue
-		}
-		devs = append(devs, Device{Name: strings.ReplaceAll(e.Name(), "!", "/"), In: in, Out: out})
+		devs = append(devs, Device{Name: unslash(e.Name()), In: in, Out: out})
 	}
 	if len(devs) == 0 {
 		return nil, why
@@ -93,34 +88,31 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	return devs, nil
 }
 
+// unslash gives a device's name from that of its folder in sysfs.
+func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
+
 // classifyBlocks marks the whole devices whose bytes are counted nowhere else:
 // no partitions, nothing stacked on a listed device (dm, md, bcache: they have
 // slaves), no memory (ram, zram), no hidden path of a multipath device. Loop,
 // ZFS volumes and DRBD stand on another device without saying so in sysfs; they
 // count only where no other device does.
 func (r *Reader) classifyBlocks(devs []Device) []Class {
-	listed := make(map[string]bool, len(devs))
+	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
-		listed[d.Name] = true
+		byName[d.Name] = d
 	}
-	_, err := os.Stat(filepath.Join(r.sys, "block"))
-	haveSys := err == nil
+	// A /sys/block that has none of the devices says nothing of them.
+	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
 	classes := make([]Class, len(devs))
 	counted := false
 	var fallback []int
 	for i, d := range devs {
-		dir := filepath.Join(r.sys, "block", strings.ReplaceAll(d.Name, "/", "!"))
-		_, err := os.Stat(dir)
-		whole := err == nil
-		if !haveSys {
-			whole = !looksLikePartition(d.Name, listed)
-		}
-		if !whole {
+		if haveSys && !r.isWhole(d.Name) || !haveSys && looksLikePartition(d.Name, byName) {
 			continue
 		}
 		classes[i] |= PerfPy
 		switch {
-		case hasPrefix(d.Name, "ram", "zram") || readsOne(filepath.Join(dir, "hidden")) || stacked(dir, listed):
+		case hasPrefix(d.Name, "ram", "zram") || r.hiddenTwice(d, byName) || stacked(r.blockDir(d.Name), byName):
 		case !haveSys && hasPrefix(d.Name, "dm-", "md"):
 		case hasPrefix(d.Name, "loop", "zd", "drbd"):
 			fallback = append(fallback, i)
@@ -137,34 +129,62 @@ func (r *Reader) classifyBlocks(devs []Device) []Class {
 	return classes
 }
 
-// stacked tells whether a device lies on another one of the kernel's list.
-func stacked(dir string, listed map[string]bool) bool {
-	slaves, err := os.ReadDir(filepath.Join(dir, "slaves"))
+// blockDir is the folder of a device in sysfs.
+func (r *Reader) blockDir(name string) string {
+	return filepath.Join(r.sys, "block", strings.ReplaceAll(name, "/", "!"))
+}
+
+// isWhole tells whether sysfs lists a device as one that is no partition.
+func (r *Reader) isWhole(name string) bool {
+	_, err := os.Stat(r.blockDir(name))
+	return err == nil
+}
+
+// hiddenTwice tells whether a device is a hidden path to an NVMe drive and the
+// drive itself counts the same bytes. Before Linux 6.3 it did not, and what it
+// moved stands in its paths alone.
+func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
+	data, err := r.readFile(filepath.Join(r.blockDir(d.Name), "hidden"))
+	if err != nil || string(bytes.TrimSpace(data)) != "1" {
+		return false
+	}
+	subsystem, path, isPath := strings.Cut(d.Name, "c") // nvme0c1n1 is a path to nvme0n1
+	_, namespace, hasNamespace := strings.Cut(path, "n")
+	drive, listed := byName[subsystem+"n"+namespace]
+	uncounted := isPath && hasNamespace && listed && drive.In == 0 && drive.Out == 0
+	return !uncounted || d.In == 0 && d.Out == 0
+}
+
+// stacked tells whether a device lies on another one of the list, or on a
+// partition of one: /sys/block lists no partitions.
+func stacked(dir string, byName map[string]Device) bool {
+	dir = filepath.Join(dir, "slaves")
+	slaves, err := os.ReadDir(dir)
 	if err != nil {
 		return false
 	}
 	for _, s := range slaves {
-		if listed[strings.ReplaceAll(s.Name(), "!", "/")] {
+		_, listed := byName[unslash(s.Name())]
+		target, err := os.Readlink(filepath.Join(dir, s.Name())) // …/block/sda/sda1
+		_, diskListed := byName[unslash(filepath.Base(filepath.Dir(target)))]
+		if listed || err == nil && diskListed {
 			return true
 		}
 	}
 	return false
 }
 
-// readsOne tells whether a one-line sysfs file says 1.
-func readsOne(path string) bool {
-	data, err := os.ReadFile(path)
-	return err == nil && strings.TrimSpace(string(data)) == "1"
-}
-
 // looksLikePartition is for hosts without sysfs: sda1 beside sda, nvme0n1p2
 // beside nvme0n1.
-func looksLikePartition(name string, listed map[string]bool) bool {
+func looksLikePartition(name string, byName map[string]Device) bool {
 	base := strings.TrimRight(name, "0123456789")
 	if base == name {
 		return false
 	}
-	return listed[base] || strings.HasSuffix(base, "p") && listed[strings.TrimSuffix(base, "p")]
+	_, disk := byName[base]
+	base, numbered := strings.CutSuffix(base, "p")
+	_, numberedDisk := byName[base]
+	return disk || numbered && numberedDisk
 }
 
 func hasPrefix(name string, prefixes ...string) bool {

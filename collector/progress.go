@@ -179,12 +179,16 @@ func deviceNamed(devs []Device, name string, hint int) (Device, bool) {
 // device that was taken away and came back; what it moved meanwhile is unknown.
 const wrapReach = 1 << 30
 
+// maxGrowth is more than any device can move between two Readings: 1 PiB. A
+// counter that leaps further is another device's, or a wrong one.
+const maxGrowth = 1 << 50
+
 // grown is how much a counter grew, never negative and never by more than what
 // it can have counted: wraps at 32 and at 64 bits are undone, other falls are 0.
 func grown(prev, cur, unit uint64) uint64 {
 	reach := uint64(wrapReach) / unit
 	switch {
-	case cur >= prev && (cur-prev)>>63 == 0:
+	case cur >= prev && cur-prev <= maxGrowth/unit:
 		return cur - prev
 	case cur >= reach:
 		return 0

@@ -1,13 +1,9 @@
 package collector
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/shirou/gopsutil/v3/common"
 )
 
 // The sources of a Reading, as they are named in errors and reports.
@@ -75,8 +71,8 @@ type Reader struct {
 	disks     *diskSpace
 	blocks    topology
 	nics      topology
-	ctx       context.Context // carries proc and sys to gopsutil
 	now       func() Instant
+	scratch   // what is used again by the next Reading
 }
 
 // ReaderOptions say where the host is. The zero value is this host.
@@ -108,8 +104,6 @@ func NewReader(o ReaderOptions) *Reader {
 		paths = []string{"/"}
 	}
 	r.disks = newDiskSpace(paths)
-	r.ctx = context.WithValue(context.Background(), common.EnvKey,
-		common.EnvMap{common.HostProcEnvKey: r.proc, common.HostSysEnvKey: r.sys})
 	return r
 }
 
@@ -164,8 +158,8 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 }
 
-// guard turns a panic of a reader into its error: gopsutil indexes the fields of
-// a line without counting them, so a damaged /proc file panics.
+// guard turns a panic of a reader into its error: whatever stands in a kernel
+// file, or on another system in gopsutil, the sampling goes on.
 func guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -173,14 +167,4 @@ func guard(read func() error) (err error) {
 		}
 	}()
 	return read()
-}
-
-// readErr explains why gopsutil gave nothing from path: it swallows errors.
-func readErr(path, otherwise string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	f.Close()
-	return fmt.Errorf("read %s: %s", path, otherwise)
 }

@@ -99,7 +99,9 @@ func (rec *Recording) Clone() *Recording {
 	c.Failures = slices.Clone(rec.Failures)
 	c.Disks = slices.Clone(rec.Disks)
 	c.NICs = slices.Clone(rec.NICs)
-	c.PerfPy = nil
+	if rec.PerfPy != nil {
+		c.PerfPy = rec.PerfPy.Clone()
+	}
 	return &c
 }
 

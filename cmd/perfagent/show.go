@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -91,8 +94,25 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.streams.out, "%s\n", data)
+	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
 	return err
+}
+
+// visibleJSON escapes what encoding/json leaves as it is and a terminal may obey:
+// DEL, the C1 controls, marks that turn the direction of text. Outside of strings
+// JSON has none of them.
+func visibleJSON(data []byte) []byte {
+	out := make([]byte, 0, len(data))
+	for _, r := range string(data) {
+		if r < 0x7f || unicode.IsPrint(r) {
+			out = utf8.AppendRune(out, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			out = fmt.Appendf(out, `\u%04x`, unit)
+		}
+	}
+	return out
 }
 
 func (o *showOptions) remark(node, text string) {

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// kills is how many perfagents are killed, atOnce how many of them live at a time.
+const kills, atOnce = 50, 10
+
+// Killed at random moments of the job, perfagent leaves the job alone and a journal
+// that can be read up to the last sample.
+func TestKillInMidJob(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, atOnce)
+	for i := range kills {
+		wg.Add(1)
+		turn <- struct{}{}
+		go func() {
+			defer func() { <-turn; wg.Done() }()
+			killInMidJob(t, i)
+		}()
+	}
+	wg.Wait()
+}
+
+// killInMidJob may not stop the test: it runs beside it.
+func killInMidJob(t *testing.T, i int) {
+	fail := func(format string, args ...any) { t.Errorf("kill %d: %s", i, fmt.Sprintf(format, args...)) }
+	in, goOn, err := os.Pipe()
+	if err != nil {
+		fail("%v", err)
+		return
+	}
+	defer in.Close()
+	defer goOn.Close()
+	out, outW, err := os.Pipe()
+	if err != nil {
+		fail("%v", err)
+		return
+	}
+	cmd := perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", `trap 'echo signal' HUP INT TERM PIPE CONT; echo ready; read x; echo "done $x" >marker`)
+	cmd.Stdin, cmd.Stdout = in, outW
+	if err := cmd.Start(); err != nil {
+		fail("%v", err)
+		return
+	}
+	outW.Close()
+	said := scan(out)
+	if line := <-said; line != "ready" {
+		fail("line %q", line)
+		return
+	}
+	lived := time.Duration(rand.Int64N(int64(800 * time.Millisecond)))
+	time.Sleep(lived) // the random moment
+	_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
+	_ = cmd.Wait()
+	if _, err := goOn.WriteString("well\n"); err != nil {
+		fail("%v", err)
+	}
+	for line := range said { // until the job has ended
+		fail("the job said %q", line)
+	}
+	if text, _ := os.ReadFile(filepath.Join(cmd.Dir, "marker")); string(text) != "done well\n" {
+		fail("the job did not end well: marker %q", text)
+	}
+	const lost = 500 * time.Millisecond
+	if seen, text := shown(t, cmd.Dir); seen < lived-lost {
+		fail("lived %v, the journal knows %v: %s", lived, seen, text)
+	}
+}
+
+var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
+
+// shown is how much of a run the newest recording knows, by show --json.
+func shown(t *testing.T, dir string) (time.Duration, string) {
+	t.Helper()
+	cmd := perfagent(t, "show", "--json")
+	cmd.Dir = dir
+	o := perform(t, cmd)
+	o.want(t, 0)
+	var nodes map[string]map[string]float64
+	if err := json.Unmarshal([]byte(o.out), &nodes); err != nil || nodes["0"] == nil {
+		t.Errorf("show --json: %v: %s", err, o.out)
+	}
+	m := knownUpTo.FindStringSubmatch(o.err)
+	if m == nil {
+		t.Errorf("show does not say that it is incomplete: %q", o.err)
+		return 0, o.err
+	}
+	seen, err := time.ParseDuration(m[1])
+	if err != nil {
+		t.Error(err)
+	}
+	return seen, o.err
+}
+
+// Killed while it writes the report, perfagent leaves the report whole, or the
+// journal, or both.
+func TestKillAroundTheEnd(t *testing.T) {
+	t.Parallel()
+	for i := range kills {
+		cmd := perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
+		r, w := pipe(t)
+		cmd.Stdin = r
+		l := launch(t, cmd)
+		l.expect("ready")
+		w.Close()
+		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond)))) // the random moment
+		_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
+		wait(t, cmd)
+		whole := 0
+		for _, p := range reportsIn(t, filepath.Join(cmd.Dir, "perfagent-out")) {
+			switch path := filepath.Join(cmd.Dir, "perfagent-out", p); {
+			case filepath.Ext(p) == ".json":
+				readReport(t, path)
+				whole++
+			case filepath.Ext(p) == ".jsonl":
+				run(t, "show", path).want(t, 0)
+				whole++
+			}
+		}
+		if whole == 0 {
+			t.Errorf("kill %d: nothing is left", i)
+		}
+	}
+}
+
+// journalOf makes a journal of n samples at least, as a crash leaves it.
+func journalOf(t *testing.T, n int) string {
+	t.Helper()
+	cmd := perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
+	l := launch(t, cmd)
+	l.expect("ready")
+	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
+	until(t, "samples are in the journal", func() bool {
+		text, _ := os.ReadFile(path)
+		return strings.Count(string(text), "\n") > n
+	})
+	l.signal(unix.SIGKILL)
+	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // the job
+		t.Fatal(err)
+	}
+	wait(t, cmd)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// samplesShown is how many samples are found in a journal that must be readable.
+func samplesShown(t *testing.T, path string) int64 {
+	t.Helper()
+	o := run(t, "show", path)
+	o.want(t, 0)
+	wantPrintable(t, o.out)
+	if !strings.Contains(o.out, "incomplete") {
+		t.Errorf("show does not say that it is incomplete: %q", o.out)
+	}
+	o = run(t, "merge", path, "-o", "merged.json")
+	o.want(t, 0)
+	r := readReport(t, filepath.Join(o.dir, "merged.json"))
+	if r.Run.Incomplete == "" {
+		t.Error("merged, it seems to be complete")
+	}
+	return r.Nodes["0"].Sampling.Samples
+}
+
+// Wherever a journal is cut off, the samples before are shown.
+func TestTornJournal(t *testing.T) {
+	t.Parallel()
+	text := journalOf(t, 5)
+	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
+	path := filepath.Join(t.TempDir(), "node-0.jsonl")
+	for cut := ends[1][1]; cut < len(text); cut += 1 + (len(text)-ends[1][1])/60 {
+		write(t, path, text[:cut], 0o644)
+		want := int64(strings.Count(text[:cut], "\n") - 1)
+		if got := samplesShown(t, path); got != want && got != want+1 { // a whole line without its end is whole
+			t.Errorf("cut off at %d: %d samples, want %d", cut, got, want)
+		}
+	}
+	for _, tail := range []string{"\x00\x00\x00\x00", "{\"sample\":[", "null\n", "[]\n", "{}\n", "\xff\xfe\n", "{\"snapshot\":{}}\n", strings.Repeat("\x00", 4096) + "\n"} {
+		write(t, path, text+tail, 0o644)
+		if got, want := samplesShown(t, path), int64(len(ends)-1); got != want {
+			t.Errorf("with %q at its end: %d samples, want %d", tail[:4], got, want)
+		}
+	}
+}
+
+// A journal that ends before its first sample is a report of nothing, and a valid one.
+func TestJournalWithoutSamplesIsAValidReport(t *testing.T) {
+	t.Parallel()
+	text := journalOf(t, 1)
+	path := filepath.Join(t.TempDir(), "node-0.jsonl")
+	head := strings.Index(text, "\n") + 1
+	for _, cut := range []int{head - 1, head, head + 10} {
+		write(t, path, text[:cut], 0o644)
+		if got := samplesShown(t, path); got != 0 {
+			t.Errorf("cut off at %d: %d samples", cut, got)
+		}
+	}
+}
+
+// Bytes that were damaged take their lines with them, no others.
+func TestDamagedJournal(t *testing.T) {
+	t.Parallel()
+	text := journalOf(t, 8)
+	head := strings.Index(text, "\n") + 1
+	all := int64(strings.Count(text, "\n") - 1)
+	path := filepath.Join(t.TempDir(), "node-0.jsonl")
+	source := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		damaged := []byte(text)
+		at := head + source.IntN(len(text)-head)
+		damaged[at] ^= byte(1 + source.IntN(255))
+		write(t, path, string(damaged), 0o644)
+		if got := samplesShown(t, path); got < all-2 || got > all {
+			t.Errorf("byte %d is %q instead of %q: %d samples of %d", at, damaged[at], text[at], got, all)
+		}
+	}
+	// Without its head a journal says what is wrong, in one line.
+	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
+		write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
+		o := run(t, "show", path)
+		o.want(t, 1)
+		o.wantLine(t, path)
+	}
+}

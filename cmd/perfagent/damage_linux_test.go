@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sampleReport is a whole report file of a real run with several samples.
+func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
+	t.Helper()
+	o := run(t, append(append([]string{"run", "--interval", "20ms", "--tag", "a=b"}, flags...), "--", "sh", "-c", "sleep 0.15; exit 3")...)
+	o.want(t, 3)
+	paths := reportsIn(t, filepath.Join(o.dir, "perfagent-out"))
+	if len(paths) != 1 {
+		t.Fatalf("%q", paths)
+	}
+	path = filepath.Join(o.dir, "perfagent-out", paths[0])
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, data
+}
+
+// A file that is no report gives one line with its name, and exit code 1.
+func TestFileThatIsNoReport(t *testing.T) {
+	t.Parallel()
+	_, good := sampleReport(t)
+	edit := func(old, new string) string {
+		if !bytes.Contains(good, []byte(old)) {
+			t.Fatalf("the report has no %q", old)
+		}
+		return strings.ReplaceAll(string(good), old, new)
+	}
+	for _, c := range []struct{ name, text string }{
+		{"empty", ""},
+		{"blank", " \n\n\t\n"},
+		{"NUL bytes", strings.Repeat("\x00", 5000)},
+		{"a word", "report"},
+		{"a number", "1"},
+		{"null", "null"},
+		{"a list", "[]"},
+		{"an empty object", "{}"},
+		{"another object", `{"name":"x"}`},
+		{"HTML", "<html></html>"},
+		{"noise", "\xff\xfe\x00\x1b[31m\r\n"},
+		{"another schema", edit(`"perfagent.report/1"`, `"something.else/1"`)},
+		{"a newer major schema", edit(`"perfagent.report/1"`, `"perfagent.report/2"`)},
+		{"a much newer schema", edit(`"perfagent.report/1"`, `"perfagent.report/10.3"`)},
+		{"no schema number", edit(`"perfagent.report/1"`, `"perfagent.report"`)},
+		{"a schema that is a number", edit(`"perfagent.report/1"`, `1`)},
+		{"only a schema", `{"schema":"perfagent.report/1"}`},
+		{"no nodes", `{"schema":"perfagent.report/1","run":{},"nodes":{}}`},
+		{"nothing for a node", `{"schema":"perfagent.report/1","run":{},"nodes":{"0":null}}`},
+		{"a node without a number", `{"schema":"perfagent.report/1","run":{},"nodes":{"a":{}}}`},
+		{"NaN", edit(`"exit_code": 3`, `"exit_code": NaN`)},
+		{"an envelope too short", edit(`"envelope": {`, `"envelope": {"short":{"min":[1],"mean":[1],"max":[1]},`)},
+		{"text for a time", edit(`"start": "`, `"start": "soon`)},
+		{"text for samples", edit(`"samples": [`, `"samples": "x", "other": [`)},
+		{"something after its end", string(good) + "{}"},
+		{"perf.py's with NaN", `{"0": [{"timestamp": 1.0, "mem_percent": NaN}]}`},
+		{"perf.py's with a list of numbers", `{"0": [1, 2]}`},
+		{"perf.py's with text", `{"0": [{"mem_percent": "high"}]}`},
+		{"perf.py's with an odd node", `{"0": [], "x": []}`},
+		{"perf.py's torn", `{"0": [{"timestamp": 1.0, "mem_`},
+		{"deep nesting", strings.Repeat("[", 100_000)},
+		{"deep objects", strings.Repeat(`{"0":`, 100_000)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := write(t, filepath.Join(t.TempDir(), "some report.json"), c.text, 0o644)
+			wantRefused(t, path)
+		})
+	}
+	t.Run("missing", func(t *testing.T) {
+		t.Parallel()
+		wantRefused(t, filepath.Join(t.TempDir(), "some report.json"))
+	})
+	t.Run("a directory", func(t *testing.T) {
+		t.Parallel()
+		wantRefused(t, t.TempDir())
+	})
+	t.Run("a file for a directory", func(t *testing.T) {
+		t.Parallel()
+		wantRefused(t, filepath.Join(write(t, filepath.Join(t.TempDir(), "f"), "", 0o644), "some report.json"))
+	})
+	t.Run("500 MB", func(t *testing.T) {
+		t.Parallel()
+		path := write(t, filepath.Join(t.TempDir(), "some report.json"), "{", 0o644)
+		if err := os.Truncate(path, 500<<20); err != nil {
+			t.Fatal(err)
+		}
+		wantRefused(t, path)
+	})
+	t.Run("without end", func(t *testing.T) {
+		t.Parallel()
+		wantRefused(t, "/dev/zero")
+	})
+	t.Run("a device without anything", func(t *testing.T) {
+		t.Parallel()
+		wantRefused(t, "/dev/null")
+	})
+	t.Run("unreadable", func(t *testing.T) {
+		t.Parallel()
+		path := write(t, filepath.Join(openTemp(t), "some report.json"), string(good), 0)
+		o := perform(t, asNobody(t, perfagent(t, "show", path)))
+		o.want(t, 1)
+		o.wantLine(t, path, "permission denied")
+	})
+}
+
+// wantRefused checks that every command that reads reports refuses a file in one line.
+func wantRefused(t *testing.T, path string) {
+	t.Helper()
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "-o", "merged.json"}} {
+		o := run(t, args...)
+		o.want(t, 1)
+		o.wantLine(t, path)
+		if o.out != "" {
+			t.Errorf("%v: stdout %q", args, o.out)
+		}
+		if _, err := os.Stat(filepath.Join(o.dir, "merged.json")); err == nil {
+			t.Errorf("%v: something was written", args)
+		}
+	}
+}
+
+// Wherever a report is cut off it is refused, in one line that names it.
+func TestReportCutOff(t *testing.T) {
+	t.Parallel()
+	path, good := sampleReport(t)
+	_, perfpy := sampleReport(t, "--compat", "perf.py")
+	for name, data := range map[string][]byte{"ours": good, "perf.py's": perfpy} {
+		end := len(bytes.TrimSpace(data)) - 1
+		cuts := []int{1, 2, end, end - 1, end - 2}
+		for i := range 60 {
+			cuts = append(cuts, 3+i*(end-3)/60)
+		}
+		for at := 0; at < end && len(cuts) < 100; at += 7 { // behind each kind of mark
+			if strings.ContainsRune(`{}[]:,"-.\`, rune(data[at])) {
+				cuts = append(cuts, at+1)
+			}
+		}
+		for _, cut := range cuts {
+			write(t, path, string(data[:cut]), 0o644)
+			o := run(t, "show", path)
+			if o.code != 1 {
+				t.Errorf("%s cut off at %d: exit code %d", name, cut, o.code)
+			}
+			o.wantLine(t, path)
+		}
+	}
+}
+
+// Keys that we don't know and a newer minor schema are no reason to refuse.
+func TestNewerReportIsRead(t *testing.T) {
+	t.Parallel()
+	_, good := sampleReport(t)
+	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
+	text = strings.Replace(text, `"metrics": {`, `"gpus": [{"name": "x"}], "metrics": {"future_metric": 7,`, 1)
+	path := write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
+	run(t, "show", path).want(t, 0)
+	o := run(t, "show", "--json", path)
+	o.want(t, 0)
+	var nodes map[string]map[string]float64
+	if err := json.Unmarshal([]byte(o.out), &nodes); err != nil || nodes["0"]["future_metric"] != 7 {
+		t.Errorf("%v: %s", err, o.out)
+	}
+}
+
+// hostile has control characters of every kind: ESC, CR, BEL, backspace, DEL, C1.
+const hostile = "a\x1b[31m\rb\x07\b\t\x7f\u009b2Jc\u202ed"
+
+// Control characters in names, commands, tags and hosts are shown escaped.
+func TestControlCharactersAreEscaped(t *testing.T) {
+	t.Parallel()
+	check := func(name string, o outcome, code int, words ...string) {
+		t.Helper()
+		o.want(t, code)
+		for stream, text := range map[string]string{"stdout": o.out, "stderr": o.err} {
+			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
+				t.Errorf("%s: raw on %s: %q", name, stream, text)
+			}
+		}
+		for _, w := range words {
+			if !strings.Contains(o.out+o.err, w) {
+				t.Errorf("%s: no %q in %q %q", name, w, o.out, o.err)
+			}
+		}
+	}
+	const shown = `a\x1b[31m\rb\a\b\t\x7f\u009b2Jc\u202ed`
+	unknown := perfagent(t, "run", "--", hostile)
+	unknown.Env = append(unknown.Env, plainPath)
+	check("a command not found", perform(t, unknown), 127, shown)
+	check("a command not found, by path", run(t, "run", "--", "./"+hostile), 127)
+	check("an unknown flag", run(t, "run", "--"+hostile, "--", "true"), 125)
+	check("an unknown command", run(t, hostile), 1)
+	check("a tag", run(t, "run", "--tag", hostile, "--", "true"), 125)
+	check("a run id", run(t, "run", "--run-id", hostile, "--", "true"), 125)
+	check("a summary", run(t, "run", "--summary", hostile, "--", "true"), 125)
+	check("a log level", run(t, "run", "--log-level", hostile, "--", "true"), 125)
+	check("a report's name", run(t, "show", hostile), 1)
+	check("a directory of reports", run(t, "show", "--out", hostile), 1)
+	check("a merged report's name", run(t, "merge", hostile, "-o", "x"), 1)
+	check("an unwritable directory", run(t, "run", "--out", "/proc/"+hostile, "--", "sh", "-c", "exit 4"), 4)
+	o := run(t, "run", "--summary", "always", "--out", hostile, "--tag", hostile+"="+hostile, "--", "sh", "-c", "exit 5", hostile)
+	check("the summary", o, 5, shown)
+	path := filepath.Join(o.dir, hostile, reportsIn(t, filepath.Join(o.dir, hostile))[0])
+	check("show", run(t, "show", path), 0, shown)
+	check("show --json", run(t, "show", "--json", path), 0)
+	bad := perfagent(t, "run", "--", "true")
+	bad.Env = append(bad.Env, "PERFAGENT_NODE="+hostile)
+	check("a variable", perform(t, bad), 125)
+	unread := perfagent(t, "run", "--log-format", "json", "--out", "/proc/"+hostile, "--", "true")
+	unread.Env = append(unread.Env, "TMPDIR=/proc/"+hostile)
+	check("a log in JSON", perform(t, unread), 0)
+}
+
+// hostileIn puts hostile text in place of every text of a report but those that
+// must be read to understand it.
+func hostileIn(v any, key string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, inner := range v {
+			v[k] = hostileIn(inner, k)
+		}
+		switch key {
+		case "tags":
+			v[hostile] = hostile
+		case "metrics":
+			v[hostile] = 1.5
+		case "envelope":
+			v[hostile] = v["mem_percent"]
+		case "summaries":
+			v[hostile] = v["mem_percent"]
+		}
+	case []any:
+		for i := range v {
+			v[i] = hostileIn(v[i], key)
+		}
+		if key == "samples" {
+			v[0].(map[string]any)[hostile] = 1.0
+		}
+		if key == "missing" {
+			return append(v, map[string]any{"what": hostile, "why": hostile})
+		}
+	case string:
+		switch key {
+		case "schema", "start", "end", "at", "state":
+			return v
+		}
+		return hostile
+	}
+	return v
+}
+
+// A hostile report shows nothing raw, and can be merged.
+func TestHostileReport(t *testing.T) {
+	t.Parallel()
+	_, good := sampleReport(t)
+	var doc any
+	if err := json.Unmarshal(good, &doc); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(hostileIn(doc, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
+	merged := filepath.Join(t.TempDir(), "m.json")
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "-o", merged}, {"show", merged}, {"show", "--json", merged}} {
+		o := run(t, args...)
+		o.want(t, 0)
+		for stream, text := range map[string]string{"stdout": o.out, "stderr": o.err} {
+			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
+				t.Errorf("%v: raw on %s: %q", args, stream, text)
+			}
+		}
+		var nodes map[string]map[string]float64
+		if args[1] == "--json" && (json.Unmarshal([]byte(o.out), &nodes) != nil || nodes["0"][hostile] != 1.5) {
+			t.Errorf("show --json does not give the metric back: %s", o.out)
+		}
+	}
+}
+
+// Output that cannot be written is an error of every command but run.
+func TestFullStdout(t *testing.T) {
+	t.Parallel()
+	path, _ := sampleReport(t)
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer full.Close()
+		cmd := perfagent(t, args...)
+		cmd.Stdout = full
+		o := perform(t, cmd)
+		o.want(t, 1)
+		wantLines(t, o.err, 1, 2) // show --json has remarks, too
+		if !strings.HasSuffix(o.err, "no space left on device\n") {
+			t.Errorf("%v: stderr %q", args, o.err)
+		}
+	}
+}
+
+// Numbers beyond all measure are no reason to fall over.
+func TestAbsurdNumbers(t *testing.T) {
+	t.Parallel()
+	_, good := sampleReport(t)
+	for _, number := range []string{"1e308", "-1e308", "-1", "1e-320", "0", "123456789012345678901234567890"} {
+		text := string(good)
+		for _, key := range []string{"wall_seconds", "max_t_mem_percent", "node_cpu_hours", "memory_mb", "cpu_seconds", "total_disk_io_read_mb", "user_seconds"} {
+			text = numberOf(t, text, key, number)
+		}
+		path := write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
+		for _, args := range [][]string{{"show", path}, {"show", "--json", path}} {
+			o := run(t, args...)
+			if o.code != 0 && o.code != 1 || strings.Contains(o.out, "NaN") || strings.Contains(o.out, "Inf") {
+				t.Errorf("%s: %v: %+v", number, args[0], o)
+			}
+			for line := range strings.Lines(o.out) {
+				if n := len([]rune(line)); args[1] != "--json" && n > 82 && !strings.Contains(line, path) {
+					t.Errorf("%s: a line of %d characters: %s", number, n, line)
+				}
+			}
+		}
+	}
+}
+
+// numberOf replaces the first number that a key has.
+func numberOf(t *testing.T, text, key, number string) string {
+	t.Helper()
+	before, after, ok := strings.Cut(text, fmt.Sprintf("%q: ", key))
+	if !ok {
+		t.Fatalf("no %s", key)
+	}
+	return before + fmt.Sprintf("%q: ", key) + number + strings.TrimLeft(after, "-+.eE0123456789")
+}

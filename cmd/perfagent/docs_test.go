@@ -1,0 +1,698 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// These tests keep the documents true: what they list is what the program has,
+// their commands run, their links lead somewhere, and the schema describes what
+// is written.
+
+const (
+	readme     = "../../README.md"
+	docPattern = "../../docs/*.md"
+	// blockLimit is how long one block of commands may take.
+	blockLimit = 60 * time.Second
+)
+
+// documents are the README and the files in docs.
+func documents(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob(docPattern)
+	if err != nil || len(docs) == 0 {
+		t.Fatalf("no documents match %s: %v", docPattern, err)
+	}
+	return append([]string{readme}, docs...)
+}
+
+func readDocument(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// markedPart cuts a document at <!-- name:begin --> and <!-- name:end -->.
+func markedPart(t *testing.T, doc, name string) (before, part, after string) {
+	t.Helper()
+	before, rest, found := strings.Cut(doc, "<!-- "+name+":begin -->\n")
+	part, after, ended := strings.Cut(rest, "<!-- "+name+":end -->")
+	if !found || !ended {
+		t.Fatalf("no part marked %q", name)
+	}
+	return before, part, after
+}
+
+// TestDocsMetricTable: the README's table is reporter.Metrics(). With -update it
+// is written anew.
+func TestDocsMetricTable(t *testing.T) {
+	doc := readDocument(t, readme)
+	before, got, after := markedPart(t, doc, "metrics")
+	want := metricRows()
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("the metric table is not current (go test ./cmd/perfagent -run Docs -update rewrites it):\n%s", cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
+	}
+	doc = before + "<!-- metrics:begin -->\n" + want + "<!-- metrics:end -->" + after
+	if err := os.WriteFile(readme, []byte(doc), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func metricRows() string {
+	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
+	var out strings.Builder
+	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
+	for _, m := range reporter.Metrics() {
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(m.Unit), cell.Replace(m.Meaning), cell.Replace(m.How))
+	}
+	return out.String()
+}
+
+// TestDocsOptions: the README's tables list the flags, variables and defaults
+// that the commands have, each once and no others.
+func TestDocsOptions(t *testing.T) {
+	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
+	for _, test := range []struct {
+		table string
+		cmd   *cobra.Command
+		env   map[string]string
+	}{
+		{"options", newRun(s), sampleVariables()},
+		{"options", newSidecar(s), sampleVariables()},
+		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options merge", newMerge(s), nil},
+		{"options metrics", newMetrics(s), nil},
+	} {
+		t.Run(test.cmd.Name(), func(t *testing.T) {
+			_, part, _ := markedPart(t, readDocument(t, readme), test.table)
+			want := make(map[string]string)
+			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })
+			if diff := cmp.Diff(want, optionRows(t, part)); diff != "" {
+				t.Errorf("the table %q against the flags of perfagent %s (-want +table):\n%s", test.table, test.cmd.Name(), diff)
+			}
+		})
+	}
+}
+
+func sampleVariables() map[string]string {
+	out := make(map[string]string)
+	for _, e := range environment {
+		out[e.flag] = e.variable
+	}
+	return out
+}
+
+func flagNames(f *pflag.Flag) string {
+	if f.Shorthand != "" {
+		return "`--" + f.Name + "`, `-" + f.Shorthand + "`"
+	}
+	return "`--" + f.Name + "`"
+}
+
+// optionRow is what a table must say of a flag: variable | default.
+func optionRow(f *pflag.Flag, variable string) string {
+	def := strings.Trim(f.DefValue, "[]")
+	if def == "false" || f.Name == "cpus" {
+		def = ""
+	}
+	for _, text := range []*string{&variable, &def} {
+		if *text != "" {
+			*text = "`" + *text + "`"
+		}
+	}
+	return variable + " | " + def
+}
+
+// optionRows reads rows of flag | variable | default | meaning.
+func optionRows(t *testing.T, part string) map[string]string {
+	t.Helper()
+	rows := make(map[string]string)
+	for line := range strings.Lines(part) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if !strings.HasPrefix(cells[0], "`--") {
+			continue
+		}
+		if _, twice := rows[cells[0]]; twice || len(cells) != 4 || cells[3] == "" {
+			t.Errorf("row %q: want each flag once, in 4 cells", line)
+			continue
+		}
+		rows[cells[0]] = cells[1] + " | " + cells[2]
+	}
+	return rows
+}
+
+// block is a fenced part of a document.
+type block struct {
+	line     int // of its first line
+	language string
+	text     string
+}
+
+// blocks are the fenced parts.
+func blocks(doc string) []block {
+	var out []block
+	inside, number := false, 0
+	for line := range strings.Lines(doc) {
+		number++
+		fence, isFence := strings.CutPrefix(strings.TrimRight(line, "\n"), "```")
+		switch {
+		case isFence && !inside:
+			out = append(out, block{number + 1, fence, ""})
+			inside = true
+		case isFence:
+			inside = false
+		case inside:
+			out[len(out)-1].text += line
+		}
+	}
+	return out
+}
+
+// TestDocsCommands runs every block that is fenced as sh, those of one document
+// in one new directory, with perfagent on the PATH. Lines "make TARGET" are only
+// looked up in the Makefile. What must not be run is fenced as console or text.
+func TestDocsCommands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
+	}
+	targets := makeTargets(t)
+	path := filepath.Dir(binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
+	for _, file := range documents(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			dir, home := t.TempDir(), t.TempDir()
+			for _, b := range blocks(readDocument(t, file)) {
+				if b.language != "sh" {
+					continue
+				}
+				script := withoutMake(t, b, targets)
+				ctx, cancel := context.WithTimeout(t.Context(), blockLimit)
+				cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
+				cmd.Dir, cmd.WaitDelay = dir, time.Second
+				cmd.Env = []string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "TERM=dumb", "LC_ALL=C.UTF-8"}
+				out, err := cmd.CombinedOutput()
+				if ctx.Err() != nil {
+					err = fmt.Errorf("not done within %v", blockLimit)
+				}
+				if err != nil {
+					t.Errorf("line %d: %v\n%s\n%s", b.line, err, script, out)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
+var makeLine = regexp.MustCompile(`^make((?: [a-z]+)+)`)
+
+// withoutMake leaves out calls of make, once their targets are known to exist,
+// and the prompts.
+func withoutMake(t *testing.T, b block, targets []string) string {
+	t.Helper()
+	var script strings.Builder
+	for line := range strings.Lines(b.text) {
+		line = strings.TrimPrefix(line, "$ ")
+		m := makeLine.FindStringSubmatch(line)
+		if m == nil {
+			script.WriteString(line)
+			continue
+		}
+		for _, target := range strings.Fields(m[1]) {
+			if !slices.Contains(targets, target) {
+				t.Errorf("line %d: make %s: the Makefile has no such target", b.line, target)
+			}
+		}
+	}
+	return script.String()
+}
+
+func makeTargets(t *testing.T) []string {
+	t.Helper()
+	var targets []string
+	for _, m := range regexp.MustCompile(`(?m)^([a-z]+):`).FindAllStringSubmatch(readDocument(t, "../../Makefile"), -1) {
+		targets = append(targets, m[1])
+	}
+	return targets
+}
+
+// TestDocsMakeTargets: every `make TARGET` in the running text exists, too.
+func TestDocsMakeTargets(t *testing.T) {
+	targets := makeTargets(t)
+	for _, file := range documents(t) {
+		for _, m := range regexp.MustCompile("`make ([a-z]+)").FindAllStringSubmatch(readDocument(t, file), -1) {
+			if !slices.Contains(targets, m[1]) {
+				t.Errorf("%s: make %s: the Makefile has no such target", file, m[1])
+			}
+		}
+	}
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headline = regexp.MustCompile(`(?m)^#+ (.+)$`)
+)
+
+// TestDocsLinks: relative links lead to files of the project, and anchors to
+// headlines.
+func TestDocsLinks(t *testing.T) {
+	for _, file := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(readDocument(t, file), -1) {
+			u, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: link %s: %v", file, m[1], err)
+				continue
+			}
+			if u.Scheme != "" {
+				continue
+			}
+			to := file
+			if u.Path != "" {
+				to = filepath.Join(filepath.Dir(file), filepath.FromSlash(u.Path))
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: link %s: %v", file, m[1], err)
+			} else if u.Fragment != "" && !slices.Contains(anchors(readDocument(t, to)), u.Fragment) {
+				t.Errorf("%s: link %s: no such headline", file, m[1])
+			}
+		}
+	}
+}
+
+// anchors are the names by which headlines are linked to.
+func anchors(doc string) []string {
+	var out []string
+	for _, m := range headline.FindAllStringSubmatch(doc, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		out = append(out, strings.ReplaceAll(name, " ", "-"))
+	}
+	return out
+}
+
+// TestDocsFiles: files of the project that the documents name in backquotes
+// exist.
+func TestDocsFiles(t *testing.T) {
+	name := regexp.MustCompile("`((?:cmd|collector|job|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
+	for _, file := range documents(t) {
+		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
+			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+// TestDocsBenchmarks: the benchmarks that docs/performance.md names exist, where
+// it says.
+func TestDocsBenchmarks(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z/]+)` \\|")
+	rows := row.FindAllStringSubmatch(readDocument(t, "../../docs/performance.md"), -1)
+	if len(rows) == 0 {
+		t.Error("docs/performance.md names no benchmark")
+	}
+	for _, m := range rows {
+		files, _ := filepath.Glob(filepath.Join("../..", m[2], "*_test.go"))
+		if !slices.ContainsFunc(files, func(file string) bool {
+			return strings.Contains(readDocument(t, file), "func "+m[1]+"(b *testing.B)")
+		}) {
+			t.Errorf("docs/performance.md: %s has no %s", m[2], m[1])
+		}
+	}
+}
+
+// TestDocsDependencies: docs/dependencies.md has each direct dependency with the
+// version of go.mod.
+func TestDocsDependencies(t *testing.T) {
+	doc := readDocument(t, "../../docs/dependencies.md")
+	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
+	for _, m := range requirement.FindAllStringSubmatch(readDocument(t, "../../go.mod"), -1) {
+		if m[3] == "" && !strings.Contains(doc, "| `"+m[1]+"` | "+m[2]+" |") {
+			t.Errorf("docs/dependencies.md has no row of %s %s", m[1], m[2])
+		}
+	}
+	tools := readDocument(t, "../../scripts/lint.sh") + readDocument(t, "../../scripts/requirements.txt")
+	for _, m := range regexp.MustCompile(`(?m)(?:^version|==)=?([0-9.]+)$`).FindAllStringSubmatch(tools, -1) {
+		if !strings.Contains(doc, "| "+m[1]+" |") {
+			t.Errorf("docs/dependencies.md has no row of the tool of version %s", m[1])
+		}
+	}
+}
+
+// schemaDocument is the schema as JSON.
+func schemaDocument(t testing.TB) map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// part walks down the schema.
+func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
+	t.Helper()
+	for _, key := range path {
+		next, ok := doc[key].(map[string]any)
+		if !ok {
+			t.Fatalf("the schema has no %s of %v", key, path)
+		}
+		doc = next
+	}
+	return doc
+}
+
+// TestSchemaKeys: the schema lists the keys that the report's types have, the
+// metrics and the sample keys, no others, and says the unit of each number.
+// docs/report.md names the types' keys, too.
+func TestSchemaKeys(t *testing.T) {
+	doc, tree := schemaDocument(t), readDocument(t, "../../docs/report.md")
+	node := part(t, doc, "$defs", "node", "properties")
+	for _, test := range []struct {
+		of    any
+		where map[string]any
+	}{
+		{reporter.Report{}, doc},
+		{reporter.Run{}, part(t, doc, "properties", "run")},
+		{reporter.Node{}, part(t, doc, "$defs", "node")},
+		{reporter.Host{}, part(t, node, "host")},
+		{reporter.Sampling{}, part(t, node, "sampling")},
+		{reporter.ClockEvent{}, part(t, node, "sampling", "properties", "clock_steps", "items")},
+		{reporter.ClockEvent{}, part(t, node, "sampling", "properties", "suspends", "items")},
+		{reporter.Agent{}, part(t, node, "agent")},
+		{reporter.Job{}, part(t, node, "job")},
+		{reporter.Missing{}, part(t, node, "missing", "items")},
+		{reporter.Push{}, part(t, node, "push")},
+		{reporter.PushState{}, part(t, node, "push", "properties", "mlflow")},
+		{reporter.Quantile{}, part(t, doc, "$defs", "percentSummary")},
+		{reporter.Band{}, part(t, doc, "$defs", "band")},
+		{reporter.Band{}, part(t, doc, "$defs", "percentBand")},
+	} {
+		var want []string
+		typ := reflect.TypeOf(test.of)
+		for i := range typ.NumField() {
+			key, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			want = append(want, key)
+			if !regexp.MustCompile(`\b` + key + `\b`).MatchString(tree) {
+				t.Errorf("docs/report.md does not name %s of %s", key, typ)
+			}
+		}
+		wantKeys(t, typ.String(), want, part(t, test.where, "properties"))
+	}
+	var metrics, samples, envelope []string
+	units := make(map[string]string)
+	for _, m := range reporter.Metrics() {
+		metrics = append(metrics, m.Name)
+		units[m.Name] = m.Unit
+	}
+	for c := range collector.NumColumns {
+		envelope = append(envelope, c.Key())
+		units[c.Key()] = c.Unit()
+	}
+	samples = envelope[:collector.NumSampleKeys]
+	rows := part(t, node, "samples", "items", "properties")
+	wantKeys(t, "metrics", metrics, part(t, node, "metrics", "properties"))
+	wantKeys(t, "samples", samples, rows)
+	wantKeys(t, "envelope", envelope, part(t, node, "envelope", "properties"))
+	for _, props := range []map[string]any{part(t, node, "metrics", "properties"), rows, part(t, node, "envelope", "properties")} {
+		for key := range props {
+			if text, _ := part(t, props, key)["description"].(string); !strings.Contains(text, "Unit: "+units[key]) {
+				t.Errorf("%s: the description does not say its unit, %s: %s", key, units[key], text)
+			}
+		}
+	}
+}
+
+func wantKeys(t *testing.T, what string, want []string, props map[string]any) {
+	t.Helper()
+	var got []string
+	for key := range props {
+		got = append(got, key)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), got); diff != "" {
+		t.Errorf("%s (-code +schema):\n%s", what, diff)
+	}
+}
+
+// TestSchemaDescriptions: every property has a description.
+func TestSchemaDescriptions(t *testing.T) {
+	eachObject(schemaDocument(t), func(object map[string]any) {
+		props, _ := object["properties"].(map[string]any)
+		for key, value := range props {
+			if property, ok := value.(map[string]any); !ok || property["description"] == nil {
+				t.Errorf("%s has no description", key)
+			}
+		}
+	})
+}
+
+// eachObject visits all objects of a JSON value.
+func eachObject(value any, visit func(map[string]any)) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			eachObject(item, visit)
+		}
+	case map[string]any:
+		visit(v)
+		for _, item := range v {
+			eachObject(item, visit)
+		}
+	}
+}
+
+// strictSchema is the schema without leave for keys that it does not know.
+var strictSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	data, err := os.ReadFile(schemaFile)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	eachObject(doc, func(object map[string]any) {
+		if _, ok := object["properties"].(map[string]any); ok {
+			object["additionalProperties"] = false
+		}
+	})
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("strict.json", doc); err != nil {
+		return nil, err
+	}
+	return c.Compile("strict.json")
+})
+
+// validFile holds a report against the schema as it is and without leave for
+// unknown keys, and its envelope against its samples.
+func validFile(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	validate(t, data)
+	strict, err := strictSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if err := strict.Validate(doc); err != nil {
+		t.Errorf("%s has what the schema does not tell: %v", path, err)
+	}
+	r, err := reporter.Read(path, 0)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for name, n := range r.Nodes {
+		for key, band := range n.Envelope {
+			if len(band.Min) != n.Samples.Len() || len(band.Mean) != n.Samples.Len() || len(band.Max) != n.Samples.Len() {
+				t.Errorf("%s: node %s: the envelope of %s is not as long as the %d samples", path, name, key, n.Samples.Len())
+			}
+		}
+	}
+}
+
+// documented is perfagent in a directory where nothing else changes what it does.
+type documented struct {
+	t   *testing.T
+	dir string
+}
+
+func (d documented) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(d.t.Context(), binary(d.t), args...)
+	cmd.Dir, cmd.WaitDelay = d.dir, time.Second
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "TMPDIR=" + d.dir}
+	return cmd
+}
+
+// run runs perfagent and wants an exit code.
+func (d documented) run(code int, args ...string) string {
+	d.t.Helper()
+	cmd := d.command(args...)
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		d.t.Fatalf("perfagent %v: %v, want exit code %d\n%s", args, err, code, stderr.String())
+	}
+	return out.String()
+}
+
+// start starts perfagent and waits until a file of its appears.
+func (d documented) start(file string, args ...string) *exec.Cmd {
+	d.t.Helper()
+	cmd := d.command(args...)
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+		if data, err := os.ReadFile(d.path(file)); err == nil && bytes.Contains(data, []byte(`"sample`)) {
+			return cmd
+		}
+		if time.Since(begin) > blockLimit {
+			d.t.Fatalf("perfagent %v: no sample in %s within %v", args, file, blockLimit)
+		}
+	}
+}
+
+func (d documented) path(name string) string { return filepath.Join(d.dir, name) }
+
+// TestDocsReports: the reports that the binary writes are as the schema says.
+func TestDocsReports(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs signals and sh: run the tests on Linux or macOS")
+	}
+	d := documented{t, t.TempDir()}
+
+	d.run(0, "run", "--run-id", "j", "--tag", "a=b", "--interval", "20ms", "--", "sleep", "0.3")
+	validFile(t, d.path("perfagent-out/j/node-0.json"))
+	d.run(7, "run", "--run-id", "j", "--", "sh", "-c", "exit 7")
+	validFile(t, d.path("perfagent-out/j/node-0.2.json"))
+	d.run(137, "run", "--run-id", "j", "--", "sh", "-c", "kill -9 $$")
+	validFile(t, d.path("perfagent-out/j/node-0.3.json"))
+	// A ring that was halved.
+	d.run(0, "run", "--run-id", "j", "--node", "4", "--max-length", "4", "--interval", "10ms", "--", "sleep", "0.3")
+	validFile(t, d.path("perfagent-out/j/node-4.json"))
+
+	// No directory: the report goes to the temporary one, and says why.
+	if err := os.WriteFile(d.path("file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.run(0, "run", "--out", "file/out", "--", "true")
+	elsewhere, err := filepath.Glob(d.path("perfagent-[0-9]*/node-0.json"))
+	if err != nil || len(elsewhere) != 1 {
+		t.Fatalf("reports in the temporary directory: %q, want one", elsewhere)
+	}
+	validFile(t, elsewhere[0])
+
+	// A sidecar's report, while it runs and at its end.
+	sidecar := d.start("perfagent-out/j/node-1.json", "sidecar", "--run-id", "j", "--node", "1", "--interval", "20ms")
+	validFile(t, d.path("perfagent-out/j/node-1.json"))
+	if err := sidecar.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := sidecar.Wait(); err != nil {
+		t.Errorf("sidecar: %v", err)
+	}
+	validFile(t, d.path("perfagent-out/j/node-1.json"))
+
+	// A journal that a killed perfagent left, perf.py's JSON, and all nodes merged.
+	journal := "perfagent-out/j/node-2.jsonl"
+	killed := d.start(journal, "run", "--run-id", "j", "--node", "2", "--interval", "20ms", "--", "sleep", "5")
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	if out := d.run(0, "show", "--json", journal); !json.Valid([]byte(out)) {
+		t.Errorf("show --json of a journal: %s", out)
+	}
+	d.run(0, "run", "--run-id", "p", "--node", "3", "--compat", "perf.py", "--interval", "20ms", "--", "sleep", "0.2")
+	d.run(0, "merge", "perfagent-out/j/node-0.json", "perfagent-out/j/node-1.json", journal, "perfagent-out/j/node-4.json",
+		"perfagent-out/p/node-3.json", "--cpus", "8", "-o", "all.json")
+	validFile(t, d.path("all.json"))
+	merged, err := reporter.Read(d.path("all.json"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"0", "1", "2", "3", "4"}, merged.NodeNames()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSchemaIsStrict: what must not pass does not pass.
+func TestSchemaIsStrict(t *testing.T) {
+	schema, err := reportSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := `"run":{"id":"a","start":"2026-01-31T12:00:00.5Z","end":"2026-01-31T12:00:01.5Z","wall_seconds":1}`
+	node := `"metrics":{},"samples":[],"missing":[],"origin":"perf.py"`
+	good := `{"schema":"perfagent.report/1",` + run + `,"nodes":{"0":{` + node + `,"later":1}}}`
+	for _, test := range []struct{ name, old, new string }{
+		{"it is good", "", ""},
+		{"newer major schema", "report/1", "report/2"},
+		{"no node", `"0":{` + node + `,"later":1}`, ""},
+		{"node that is no index", `"0":`, `"node-0":`},
+		{"local time", "12:00:00.5Z", "12:00:00.5+01:00"},
+		{"time without fraction", "12:00:00.5Z", "12:00:00Z"},
+		{"negative length", `"wall_seconds":1`, `"wall_seconds":-1`},
+		{"signal without exit code", `"wall_seconds":1`, `"wall_seconds":1,"signal":"SIGKILL"`},
+		{"percent above 100", `"metrics":{}`, `"metrics":{"max_t_mem_percent":100.1}`},
+		{"metric that is no number", `"metrics":{}`, `"metrics":{"new":"1"}`},
+		{"negative counter", `"samples":[]`, `"samples":[{"disk_io_read_mb":-1}]`},
+		{"null in a sample", `"samples":[]`, `"samples":[{"mem_percent":null}]`},
+		{"missing that is null", `"missing":[]`, `"missing":null`},
+		{"missing without reason", `"missing":[]`, `"missing":[{"what":"cpu"}]`},
+		{"unknown state of a push", `"later":1`, `"push":{"mlflow":{"state":"lost"}}`},
+		{"our node without a host", `,"origin":"perf.py"`, ""},
+	} {
+		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(good, test.old, test.new, 1)))
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if err := schema.Validate(doc); (err == nil) != (test.old == "") {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The job's exit code is perfagent's, death by a signal is 128+n, and the report
+// says the same.
+func TestExitCodeIsTheJobs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		job    []string
+		code   int
+		signal string
+	}{
+		{"exit 0", []string{"sh", "-c", "exit 0"}, 0, ""},
+		{"exit 1", []string{"sh", "-c", "exit 1"}, 1, ""},
+		{"exit 7", []string{"sh", "-c", "exit 7"}, 7, ""},
+		{"exit 125, as our own failure", []string{"sh", "-c", "exit 125"}, 125, ""},
+		{"exit 126", []string{"sh", "-c", "exit 126"}, 126, ""},
+		{"exit 127, as a command not found", []string{"sh", "-c", "exit 127"}, 127, ""},
+		{"exit 255", []string{"sh", "-c", "exit 255"}, 255, ""},
+		{"killed by TERM", []string{"sh", "-c", "kill -TERM $$"}, 143, "SIGTERM"},
+		{"killed by KILL", []string{"sh", "-c", "kill -KILL $$"}, 137, "SIGKILL"},
+		{"killed by SEGV", []string{"sh", "-c", "ulimit -c 0; kill -SEGV $$"}, 139, "SIGSEGV"},
+		{"killed by INT, not from a terminal", []string{"sh", "-c", "kill -INT $$"}, 130, "SIGINT"},
+		{"killed by PIPE", []string{"sh", "-c", "kill -PIPE $$"}, 141, "SIGPIPE"},
+		{"a script without #! is run by /bin/sh", []string{"./plain", "5"}, 5, ""},
+		{"a script with #!", []string{"./script"}, 6, ""},
+		{"an empty script", []string{"./empty"}, 0, ""},
+		{"found in PATH", []string{"true"}, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, append([]string{"run", "--"}, c.job...)...)
+			furnish(t, cmd.Dir)
+			o := perform(t, cmd)
+			o.want(t, c.code)
+			if o.out != "" || o.err != "" {
+				t.Errorf("stdout %q, stderr %q: nothing of ours belongs there", o.out, o.err)
+			}
+			r := o.report(t)
+			job := r.Nodes["0"].Job
+			if r.Run.ExitCode == nil || *r.Run.ExitCode != c.code || r.Run.Signal != c.signal {
+				t.Errorf("run: exit_code %v, signal %q, want %d, %q", r.Run.ExitCode, r.Run.Signal, c.code, c.signal)
+			}
+			if job == nil || job.ExitCode != c.code || job.Signal != c.signal {
+				t.Errorf("job: %+v, want exit code %d, signal %q", job, c.code, c.signal)
+			}
+		})
+	}
+}
+
+// furnish fills a directory with things that can or cannot be executed.
+func furnish(t *testing.T, dir string) {
+	t.Helper()
+	write(t, filepath.Join(dir, "plain"), "exit $1\n", 0o755)
+	write(t, filepath.Join(dir, "script"), "#!/bin/sh\nexit 6\n", 0o755)
+	write(t, filepath.Join(dir, "empty"), "", 0o755)
+	write(t, filepath.Join(dir, "not-executable"), "#!/bin/sh\nexit 6\n", 0o644)
+	write(t, filepath.Join(dir, "binary"), "\x7fELF\x00\x00 no program", 0o755)
+	write(t, filepath.Join(dir, "no-interpreter"), "#!/no/such/interpreter\n", 0o755)
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plainPath has only directories that everybody may search: otherwise the reason
+// would be another one.
+const plainPath = "PATH=/usr/bin:/bin"
+
+// What cannot be started has the conventional codes, one line that names it, and
+// leaves nothing behind.
+func TestCommandThatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		job  []string
+		code int
+		word string
+	}{
+		{"not in PATH", []string{"no-such-command-here"}, 127, "no-such-command-here"},
+		{"no such file", []string{"./no-such-file"}, 127, "./no-such-file"},
+		{"empty name", []string{""}, 127, "not found"},
+		{"missing interpreter", []string{"./no-interpreter"}, 127, "./no-interpreter"},
+		{"no permission", []string{"./not-executable"}, 126, "./not-executable"},
+		{"a directory", []string{"./directory"}, 126, "./directory"},
+		{"a damaged program", []string{"./binary"}, 126, "./binary"},
+		{"a file for a directory", []string{"./plain/x"}, 126, "./plain/x"},
+		{"no command", nil, 125, "no command"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, append([]string{"run", "--"}, c.job...)...)
+			cmd.Env = append(cmd.Env, plainPath)
+			furnish(t, cmd.Dir)
+			o := perform(t, cmd)
+			o.want(t, c.code)
+			o.wantLine(t, c.word)
+			if o.out != "" {
+				t.Errorf("stdout %q", o.out)
+			}
+			wantNothing(t, o.dir)
+		})
+	}
+	t.Run("not even a dash", func(t *testing.T) {
+		t.Parallel()
+		o := run(t, "run")
+		o.want(t, 125)
+		o.wantLine(t, "no command", "perfagent run [flags] -- CMD")
+		wantNothing(t, o.dir)
+	})
+}
+
+// wantNothing checks that no directory of reports was left.
+func wantNothing(t *testing.T, dir string) {
+	t.Helper()
+	if _, err := os.Lstat(filepath.Join(dir, "perfagent-out")); err == nil {
+		t.Errorf("left behind: perfagent-out with %q", reportsIn(t, filepath.Join(dir, "perfagent-out")))
+	}
+}
+
+// An --out that is there already stays, and nothing of a job that never started
+// stays in it.
+func TestNothingIsLeftInAnExistingDirectory(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
+	furnish(t, cmd.Dir)
+	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")
+	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, other, "{}", 0o644)
+	perform(t, cmd).want(t, 126)
+	if got := reportsIn(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {
+		t.Errorf("left: %q", got)
+	}
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A bad flag or environment value is named in one line, with its value, and the
+// job is not started.
+func TestBadOptionIsNamed(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		flag []string
+		env  string
+		word string
+	}{
+		{flag: []string{"--bogus"}, word: "--bogus"},
+		{flag: []string{"-x"}, word: "-x"},
+		{flag: []string{"--interval", "fast"}, word: "--interval"},
+		{flag: []string{"--interval", "1"}, word: "--interval"},
+		{flag: []string{"--interval", "9ms"}, word: "--interval"},
+		{flag: []string{"--interval", "0"}, word: "--interval"},
+		{flag: []string{"--interval", "-1s"}, word: "--interval"},
+		{flag: []string{"--interval", ""}, word: "--interval"},
+		{flag: []string{"--max-length", "1"}, word: "--max-length"},
+		{flag: []string{"--max-length", "-1"}, word: "--max-length"},
+		{flag: []string{"--max-length", "many"}, word: "--max-length"},
+		{flag: []string{"--max-length", "99999999999"}, word: "--max-length"},
+		{flag: []string{"--out", ""}, word: "--out"},
+		{flag: []string{"--node", "-1"}, word: "--node"},
+		{flag: []string{"--node", "one"}, word: "--node"},
+		{flag: []string{"--node", "99999999999"}, word: "--node"},
+		{flag: []string{"--run-id", ".."}, word: "--run-id"},
+		{flag: []string{"--run-id", "."}, word: "--run-id"},
+		{flag: []string{"--run-id", "a/b"}, word: "--run-id"},
+		{flag: []string{"--run-id", "a b"}, word: "--run-id"},
+		{flag: []string{"--run-id", "ü"}, word: "--run-id"},
+		{flag: []string{"--run-id", "a\x1b[31m"}, word: "--run-id"},
+		{flag: []string{"--run-id", "a\n"}, word: "--run-id"},
+		{flag: []string{"--run-id", long}, word: "--run-id"},
+		{flag: []string{"--tag", "team"}, word: "--tag"},
+		{flag: []string{"--tag", "=x"}, word: "--tag"},
+		{flag: []string{"--disk-path", ""}, word: "--disk-path"},
+		{flag: []string{"--summary", "sometimes"}, word: "--summary"},
+		{flag: []string{"--summary", ""}, word: "--summary"},
+		{flag: []string{"--compat", "perf"}, word: "--compat"},
+		{flag: []string{"--log-level", "loud"}, word: "--log-level"},
+		{flag: []string{"--log-level", "fatal"}, word: "--log-level"},
+		{flag: []string{"--log-format", "xml"}, word: "--log-format"},
+		{env: "PERFAGENT_INTERVAL=fast", word: "PERFAGENT_INTERVAL"},
+		{env: "PERFAGENT_INTERVAL=1ms", word: "PERFAGENT_INTERVAL"},
+		{env: "PERFAGENT_MAX_LENGTH=1", word: "PERFAGENT_MAX_LENGTH"},
+		{env: "PERFAGENT_MAX_LENGTH=x", word: "PERFAGENT_MAX_LENGTH"},
+		{env: "PERFAGENT_RUN_ID=../x", word: "PERFAGENT_RUN_ID"},
+		{env: "PERFAGENT_RUN_ID=..", word: "PERFAGENT_RUN_ID"},
+		{env: "PERFAGENT_NODE=-1", word: "PERFAGENT_NODE"},
+		{env: "PERFAGENT_NODE=a", word: "PERFAGENT_NODE"},
+		{env: "PERFAGENT_SUMMARY=yes", word: "PERFAGENT_SUMMARY"},
+		{env: "PERFAGENT_DISK_PATH=/::/tmp", word: "PERFAGENT_DISK_PATH"},
+	} {
+		name := strings.Join(c.flag, " ") + c.env
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for command, code := range map[string]int{"run": 125, "sidecar": 1} {
+				args := append([]string{command}, c.flag...)
+				if command == "run" {
+					args = append(args, "--", "touch", "marker")
+				}
+				cmd := perfagent(t, args...)
+				cmd.Env = append(cmd.Env, c.env)
+				o := perform(t, cmd)
+				o.want(t, code)
+				o.wantLine(t, c.word)
+				if _, value, _ := strings.Cut(c.env, "="); !strings.Contains(o.err, value) && !strings.Contains(o.err, "empty") {
+					t.Errorf("%s: the value is not told: %s", command, o.err)
+				}
+				if _, err := os.Stat(filepath.Join(o.dir, "marker")); err == nil {
+					t.Errorf("%s: the job was started", command)
+				}
+				if o.out != "" {
+					t.Errorf("%s: stdout %q", command, o.out)
+				}
+				wantNothing(t, o.dir)
+			}
+		})
+	}
+}
+
+func TestBadCommandLineOfOtherCommands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		word string
+	}{
+		{[]string{"bogus"}, "bogus"},
+		{[]string{"rum", "--", "true"}, "rum"},
+		{[]string{"--bogus"}, "--bogus"},
+		{[]string{"show", "--bogus"}, "--bogus"},
+		{[]string{"show", "--cpus", "-1", "x"}, "--cpus"},
+		{[]string{"show", "--cpus", "x", "x"}, "--cpus"},
+		{[]string{"show", "a", "b"}, "2"},
+		{[]string{"show"}, "perfagent-out"},
+		{[]string{"merge"}, "1"},
+		{[]string{"merge", "x"}, "-o"},
+		{[]string{"merge", "x", "-o", "y", "--cpus", "-2"}, "--cpus"},
+		{[]string{"metrics", "x"}, "x"},
+		{[]string{"version", "--bogus"}, "--bogus"},
+		{[]string{"sidecar", "true"}, "true"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			t.Parallel()
+			o := run(t, c.args...)
+			o.want(t, 1)
+			o.wantLine(t, c.word)
+			if o.out != "" {
+				t.Errorf("stdout %q", o.out)
+			}
+		})
+	}
+}
+
+// A flag beats its variable, even a bad one, which is not looked at.
+func TestFlagBeatsEnvironment(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
+		"--summary", "never", "--disk-path", "/proc/self", "--disk-path", "/", "--", "true")
+	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=x", "PERFAGENT_MAX_LENGTH=x", "PERFAGENT_OUT=/proc/x", "PERFAGENT_RUN_ID=../x",
+		"PERFAGENT_NODE=x", "PERFAGENT_SUMMARY=x", "PERFAGENT_DISK_PATH=:", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
+	o := perform(t, cmd)
+	o.want(t, 0)
+	r, path := onlyReport(t, filepath.Join(o.dir, "o"))
+	n := r.Nodes["3"]
+	if !strings.HasSuffix(path, "/mine/node-3.json") || r.Run.ID != "mine" || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
+		t.Errorf("%s: %+v", path, r.Run)
+	}
+}
+
+func TestEnvironmentBeatsDefaults(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
+	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=20ms", "PERFAGENT_MAX_LENGTH=8", "PERFAGENT_OUT=deep/er", "PERFAGENT_RUN_ID=mine",
+		"PERFAGENT_NODE=3", "PERFAGENT_DISK_PATH=/:/tmp", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
+	o := perform(t, cmd)
+	o.want(t, 0)
+	r, path := onlyReport(t, filepath.Join(o.dir, "deep/er"))
+	n := r.Nodes["3"]
+	if !strings.HasSuffix(path, "/mine/node-3.json") || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
+		t.Errorf("%s: %+v", path, r.Run)
+	}
+	if diff := cmp.Diff(map[string]string{"a": "1", "b": "=x y"}, r.Run.Tags); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// An empty variable is one that is not set.
+func TestEmptyVariables(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--", "true")
+	for _, e := range environment {
+		cmd.Env = append(cmd.Env, e.variable+"=")
+	}
+	o := perform(t, cmd)
+	o.want(t, 0)
+	o.report(t)
+}
+
+// The job's environment gains two variables and is otherwise the caller's.
+func TestEnvironmentOfTheJob(t *testing.T) {
+	t.Parallel()
+	own := []string{"MLFLOW_RUN_ID=abc", "MLFLOW_TRACKING_URI=http://127.0.0.1:1", "MLFLOW_EXPERIMENT_NAME=e", "ODD=a=b\nc", "EMPTY=", "no equals"}
+	for _, c := range []struct {
+		name  string
+		env   []string
+		flags []string
+		want  []string
+	}{
+		{"added", nil, []string{"--run-id", "r-1", "--node", "2"}, []string{"PERFAGENT_RUN_ID=r-1", "PERFAGENT_NODE=2"}},
+		{"replaced where they are set", []string{"PERFAGENT_NODE=7", "PERFAGENT_RUN_ID=old"}, []string{"--run-id", "new"},
+			[]string{"PERFAGENT_RUN_ID=new", "PERFAGENT_NODE=7"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			env := slices.Concat(testEnv(), own, c.env)
+			bare := command(t, "env", "-0")
+			bare.Env = append(slices.Clone(env), "PWD="+bare.Dir)
+			wrapped := perfagent(t, slices.Concat([]string{"run"}, c.flags, []string{"--", "env", "-0"})...)
+			wrapped.Env = bare.Env
+			want := slices.Concat(entries(perform(t, bare).out), c.want)
+			got := entries(perform(t, wrapped).out)
+			if len(c.env) > 0 {
+				want = slices.DeleteFunc(want, func(e string) bool { return slices.Contains(c.env, e) && !slices.Contains(c.want, e) })
+				slices.Sort(want)
+				want = slices.Compact(want)
+			}
+			slices.Sort(want)
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("want (-), got (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+func entries(text string) []string { return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00") }
+
+// A scheduler names run and node; an odd id is made safe for a folder.
+func TestSchedulerNamesTheReport(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		env        []string
+	}{
+		{"Slurm", "4711/node-3.json", []string{"SLURM_JOB_ID=4711", "SLURM_NODEID=3"}},
+		{"PBS", "123_4_.server.site/node-2.json", []string{"PBS_JOBID=123[4].server.site", "PBS_NODENUM=2"}},
+		{"hostile", ".._.._etc/node-0.json", []string{"SLURM_JOB_ID=../../etc", "SLURM_NODEID=-1"}},
+		{"only dots", "__/node-0.json", []string{"SLURM_JOB_ID=..", "SLURM_NODEID=../x"}},
+		{"escape sequences", "_[31m_/node-0.json", []string{"SLURM_JOB_ID=\x1b[31m\n"}},
+		{"AWS Batch", "a-b_0/node-1.json", []string{"AWS_BATCH_JOB_ID=a-b:0", "AWS_BATCH_JOB_NODE_INDEX=1"}},
+		{"Grid Engine", "99/node-0.json", []string{"JOB_ID=99", "SGE_TASK_ID=undefined"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, "run", "--", "true")
+			cmd.Env = append(cmd.Env, c.env...)
+			o := perform(t, cmd)
+			o.want(t, 0)
+			want := strings.ReplaceAll(c.want, "[", "_")
+			if got := reportsIn(t, filepath.Join(o.dir, "perfagent-out")); !slices.Equal(got, []string{want}) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestNestedPerfagentHasItsOwnReport(t *testing.T) {
+	t.Parallel()
+	o := perform(t, script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
+	o.want(t, 5)
+	out := filepath.Join(o.dir, "perfagent-out")
+	paths := reportsIn(t, out)
+	if len(paths) != 2 || filepath.Base(paths[0]) != "node-0.2.json" || filepath.Base(paths[1]) != "node-0.json" ||
+		filepath.Dir(paths[0]) != filepath.Dir(paths[1]) {
+		t.Fatalf("%q", paths)
+	}
+	inner, outer := readReport(t, filepath.Join(out, paths[0])), readReport(t, filepath.Join(out, paths[1]))
+	if inner.Run.Command[0] != "sh" || outer.Run.Command[0] == "sh" || *inner.Run.ExitCode != 5 || *outer.Run.ExitCode != 5 || inner.Run.ID != outer.Run.ID {
+		t.Errorf("inner %+v, outer %+v", inner.Run, outer.Run)
+	}
+}
+
+// Agents of one run and node on one directory at once keep a report each.
+func TestAgentsAtOnceKeepTheirReports(t *testing.T) {
+	t.Parallel()
+	const agents = 6
+	dir := t.TempDir()
+	r, w := pipe(t)
+	var running []*lines
+	want := make(map[int]bool)
+	for range agents {
+		cmd := perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
+		cmd.Stdin = r
+		running = append(running, launch(t, cmd))
+	}
+	for _, l := range running {
+		want[l.pid("ready")] = true
+	}
+	w.Close()
+	for _, l := range running {
+		o, _ := l.end()
+		o.want(t, 3)
+	}
+	paths := reportsIn(t, dir)
+	for _, p := range paths {
+		job := readReport(t, filepath.Join(dir, p)).Nodes["0"].Job
+		if !want[job.PID] {
+			t.Errorf("%s is of process %d, which another report has, or nobody", p, job.PID)
+		}
+		delete(want, job.PID)
+	}
+	if len(paths) != agents || len(want) != 0 {
+		t.Errorf("%q; nothing of %v", paths, want)
+	}
+}
+
+// A report that is there already is never replaced.
+func TestReportIsNeverOverwritten(t *testing.T) {
+	t.Parallel()
+	cmd := script(t, "sh", `for i in 1 2 3; do $P run --run-id r -- sh -c "exit $i"; done`)
+	perform(t, cmd).want(t, 3)
+	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
+		r := readReport(t, filepath.Join(cmd.Dir, "perfagent-out/r", name))
+		if *r.Run.ExitCode != i+1 {
+			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
+		}
+	}
+}
+
+// Files are readable by whom the umask lets read.
+func TestReportFollowsTheUmask(t *testing.T) {
+	t.Parallel()
+	o := perform(t, script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
+	if o.want(t, 0); o.out != "700\n600\n" {
+		t.Errorf("modes %q", o.out)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A TERM that comes when the job has ended does not replace its exit code, nor
+// the report.
+func TestTermWhileTheReportIsWritten(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		l := launch(t, perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
+		l.expect("ready")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for unix.Kill(l.cmd.Process.Pid, syscall.SIGTERM) == nil && processState(l.cmd.Process.Pid) != "Z" {
+			}
+		}()
+		<-ended
+		o, _ := l.end()
+		o.want(t, 6)
+		o.report(t)
+	}
+}
+
+// What the job leaves running is not waited for, and not killed.
+func TestDaemonOutlivesTheJob(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--", "sh", "-c", `sleep 20 >/dev/null 2>&1 & echo $!; exit 3`)
+	l := launch(t, cmd)
+	line := l.next()
+	o, _ := l.end()
+	o.want(t, 3)
+	if r := o.report(t); r.Run.WallSeconds > 10 {
+		t.Errorf("it was waited for: %v s", r.Run.WallSeconds)
+	}
+	if _, err := os.Stat("/proc/" + line); err != nil {
+		t.Errorf("the daemon: %v", err)
+	}
+}
+
+// Orphans are reaped and counted, also where perfagent is process 1.
+func TestOrphansAreCounted(t *testing.T) {
+	t.Parallel()
+	// The shell between dies at once; its child burns CPU and holds the pipe open
+	// until it has ended.
+	const job = `mkfifo held; sh -c '(exec 3>held; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done) &'; cat held; sleep 0.1; exit 5`
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"in a shell", nil},
+		{"as process 1", []string{"--pid", "--fork", "--mount-proc", "--kill-child"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, "run", "--", "sh", "-c", job)
+			if c.args != nil {
+				if os.Getuid() != 0 {
+					t.Skip("a new pid namespace needs root: run the tests as root")
+				}
+				unshare := tool(t, "unshare", "apt-get install util-linux")
+				if out, err := command(t, unshare, append(c.args, "true")...).CombinedOutput(); err != nil {
+					t.Skipf("no new pid namespace can be made here (%s): run the tests where root may", strings.TrimSpace(string(out)))
+				}
+				cmd = command(t, unshare, append(c.args, cmd.Args...)...)
+			}
+			o := perform(t, cmd)
+			o.want(t, 5)
+			r := o.report(t)
+			if j := r.Nodes["0"].Job; j.Orphans < 1 || j.UserSeconds+j.SystemSeconds < 0.01 || c.args != nil && j.PID > 100 {
+				t.Errorf("job %+v", j)
+			}
+		})
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// counter says every signal that it gets, until a TERM, which makes it exit with 9.
+// With E2E_TO3 it writes to descriptor 3 instead of standard output.
+func counter() {
+	ends()
+	ch := make(chan os.Signal, 100)
+	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU)
+	out := os.Stdout
+	if os.Getenv("E2E_TO3") != "" {
+		out = os.NewFile(3, "signals")
+	}
+	say(out, "ready", os.Getpid())
+	for sig := range ch {
+		name := unix.SignalName(sig.(syscall.Signal))
+		if size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); sig == syscall.SIGWINCH && err == nil {
+			say(out, name, int(size.Row), int(size.Col))
+		} else {
+			say(out, name)
+		}
+		if sig == syscall.SIGTERM {
+			os.Exit(9)
+		}
+	}
+}
+
+// hog touches 300 MiB for 0.3 s.
+func hog() {
+	begin := time.Now()
+	mem, err := unix.Mmap(-1, 0, 300<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(err)
+	}
+	for i := 0; i < len(mem); i += 4096 {
+		mem[i] = 1
+	}
+	time.Sleep(300*time.Millisecond - time.Since(begin))
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// perfpyKeys are the keys of one of perf.py's samples, in its order.
+var perfpyKeys = []string{"cpu_pct_per_cpu_avg", "cpu_pct_per_cpu_min", "cpu_pct_per_cpu_max", "mem_percent", "disk_usage_percent",
+	"disk_io_read_mb", "disk_io_write_mb", "net_io_lo_sent_mb", "net_io_ext_sent_mb", "net_io_lo_recv_mb", "net_io_ext_recv_mb", "timestamp"}
+
+// perfpyRun runs a job with --compat perf.py and returns its summary and its file.
+func perfpyRun(t *testing.T) (o outcome, path string) {
+	t.Helper()
+	o = run(t, "run", "--compat", "perf.py", "--summary", "always", "--interval", "50ms", "--node", "3", "--", "sh", "-c", "sleep 0.3; exit 2")
+	o.want(t, 2)
+	paths := reportsIn(t, filepath.Join(o.dir, "perfagent-out"))
+	if len(paths) != 1 || filepath.Base(paths[0]) != "node-3.json" {
+		t.Fatalf("%q", paths)
+	}
+	return o, filepath.Join(o.dir, "perfagent-out", paths[0])
+}
+
+// The file of --compat perf.py is laid out as json.dump(…, indent=4) does it, and
+// holds nothing else.
+func TestCompatFileIsPerfPys(t *testing.T) {
+	t.Parallel()
+	_, path := perfpyRun(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compact, indented bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Indent(&indented, compact.Bytes(), "", "    "); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(indented.String(), string(data)); diff != "" {
+		t.Errorf("an indent of 4 (-), the file (+):\n%s", diff)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var tokens []string
+	keys, samples := []string(nil), 0
+	for depth := 0; ; {
+		tok, err := dec.Token()
+		if err != nil {
+			break
+		}
+		switch tok {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+			keys = nil
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			if depth--; depth == 2 {
+				samples++
+				if diff := cmp.Diff(perfpyKeys, keys); diff != "" {
+					t.Errorf("sample %d: %s", samples, diff)
+				}
+			}
+			continue
+		}
+		if depth == 1 {
+			tokens = append(tokens, fmt.Sprint(tok))
+		}
+		if s, ok := tok.(string); ok && depth == 3 {
+			keys = append(keys, s)
+		}
+	}
+	if !slices.Equal(tokens, []string{"3"}) || samples < 4 {
+		t.Errorf("nodes %q, %d samples", tokens, samples)
+	}
+	for line := range strings.Lines(string(data)) { // Python's floats have a point
+		if _, value, ok := strings.Cut(strings.TrimRight(line, ",\n"), `": `); ok && value != "[" && !strings.ContainsAny(value, ".e") {
+			t.Errorf("not as Python writes a float: %q", line)
+		}
+	}
+}
+
+// The summary of such a run has the numbers that its file gives later.
+func TestCompatSummaryHasTheNumbersOfTheFile(t *testing.T) {
+	t.Parallel()
+	o, path := perfpyRun(t)
+	cpus := strings.Count(mustRead(t, "/proc/stat"), "\ncpu")
+	shown := run(t, "show", path, "--cpus", fmt.Sprint(cpus))
+	shown.want(t, 0)
+	if diff := cmp.Diff(measured(shown.out), measured(o.err)); diff != "" {
+		t.Errorf("show of the file (-), the summary (+):\n%s", diff)
+	}
+	values := run(t, "show", "--json", path, "--cpus", fmt.Sprint(cpus))
+	values.want(t, 0)
+	var nodes map[string]map[string]float64
+	if err := json.Unmarshal([]byte(values.out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != 18 {
+		t.Fatalf("%v: %s", err, values.out)
+	}
+	for _, number := range []string{
+		fmt.Sprintf("%.1f %%      mean of all CPUs", nodes["3"]["cpu_avg_utilization_pct"]),
+		fmt.Sprintf("%.1f %%      peak\n", nodes["3"]["max_t_cpu_pct_per_cpu_avg"]),
+		fmt.Sprintf("%.1f %%      peak of the node", nodes["3"]["max_t_mem_percent"]),
+		fmt.Sprintf("%.1f %%      peak\n", nodes["3"]["max_t_disk_usage_percent"]),
+	} {
+		if !strings.Contains(o.err, number) {
+			t.Errorf("no %q in the summary:\n%s", number, o.err)
+		}
+	}
+	if !strings.Contains(values.err, "since boot") || !strings.Contains(o.err, "since boot") {
+		t.Errorf("it is not said that totals are since boot: %q", values.err)
+	}
+}
+
+func mustRead(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// measured are the lines of a summary that say what was measured.
+func measured(summary string) string {
+	_, after, _ := strings.Cut(summary, "\nCPU ")
+	before, _, _ := strings.Cut(after, "\ndisk fill")
+	return before
+}
+
+// perf.py's own metrics of a recorded vector (measured with the real code), but for
+// the hours, which end with the last sample here.
+func TestPerfPysGoldenVector(t *testing.T) {
+	t.Parallel()
+	file, err := filepath.Abs("testdata/perf.py.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{100, 49.980000000000004, 20, 20, 60, 80, 100, 100, 4 * 8 / 3600.0, 4 * 8 / 3600.0 * (100 - 49.98) / 100,
+		60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421}
+	for cpus, metrics := range map[string]int{"8": 18, "0": 16} {
+		o := run(t, "show", "--json", file, "--cpus", cpus)
+		o.want(t, 0)
+		var nodes map[string]map[string]float64
+		if err := json.Unmarshal([]byte(o.out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != metrics {
+			t.Fatalf("%v: %d metrics, want %d: %s", err, len(nodes["3"]), metrics, o.out)
+		}
+		at := 0
+		for i, name := range metricOrder[:18] {
+			got, there := nodes["3"][name]
+			if !there && cpus == "0" && strings.HasSuffix(name, "cpu_hours") {
+				if !strings.Contains(o.err, name) || !strings.Contains(o.err, "--cpus") {
+					t.Errorf("it is not said why %s is absent: %q", name, o.err)
+				}
+				continue
+			}
+			if math.Abs(got-want[i]) > 1e-9 {
+				t.Errorf("%s is %v, want %v", name, got, want[i])
+			}
+			next := strings.Index(o.out, `"`+name+`"`)
+			if next < at {
+				t.Errorf("%s is out of order", name)
+			}
+			at = next
+		}
+		if !strings.Contains(o.err, "since boot") {
+			t.Errorf("it is not said that totals are since boot: %q", o.err)
+		}
+	}
+}

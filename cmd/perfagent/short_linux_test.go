@@ -1,0 +1,103 @@
+package main
+
+import (
+	"math"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// wantEveryMetric checks that each metric of the table is there, or its absence
+// has a reason.
+func wantEveryMetric(t testing.TB, n *reporter.Node) {
+	t.Helper()
+	for _, m := range reporter.Metrics() {
+		v, there := n.Metrics[m.Name]
+		why := slices.IndexFunc(n.Missing, func(x reporter.Missing) bool { return x.What == m.Name && x.Why != "" })
+		switch {
+		case there == (why >= 0):
+			t.Errorf("%s: there %v, reason %d in %v", m.Name, there, why, n.Missing)
+		case math.IsNaN(v) || v < 0 || strings.HasPrefix(m.Unit, "percent") && v > 100:
+			t.Errorf("%s is %v", m.Name, v)
+		}
+	}
+}
+
+func TestJobOf50MillisecondsIsMeasured(t *testing.T) {
+	t.Parallel()
+	o := run(t, "run", "--", "sleep", "0.05")
+	o.want(t, 0)
+	r := o.report(t)
+	n := r.Nodes["0"]
+	wantEveryMetric(t, n)
+	for _, m := range reporter.Metrics() {
+		if _, there := n.Metrics[m.Name]; !there {
+			t.Errorf("%s is missing: %v", m.Name, n.Missing)
+		}
+	}
+	if w := r.Run.WallSeconds; w < 0.05 || w > 1 || n.Sampling.Samples != 1 {
+		t.Errorf("%v s, %d samples", w, n.Sampling.Samples)
+	}
+}
+
+// A job of one syscall has a whole report; what its time is too short for says so.
+func TestJobOfOneSyscallIsReported(t *testing.T) {
+	t.Parallel()
+	o := run(t, "run", "--", "true")
+	o.want(t, 0)
+	r := o.report(t)
+	n := r.Nodes["0"]
+	wantEveryMetric(t, n)
+	for _, name := range []string{"node_cpu_hours", "max_t_mem_percent", "max_t_disk_usage_percent", "total_disk_io_read_mb",
+		"total_net_io_lo_sent_mb", "wall_seconds", "job_cpu_seconds", "job_max_rss_mb"} {
+		if _, there := n.Metrics[name]; !there {
+			t.Errorf("%s is missing: %v", name, n.Missing)
+		}
+	}
+	if n.Samples.Len() != 1 || n.Host == nil || n.Host.CPUs == 0 || n.Host.Hostname == "" || n.Job == nil || n.Job.PID == 0 ||
+		n.Sampling.Samples != 1 || n.Agent.Version == "" || r.Run.ID == "" || len(r.Run.Command) != 1 || r.Run.End.Before(r.Run.Start.Time) {
+		t.Errorf("incomplete: %+v %+v", r.Run, n)
+	}
+}
+
+// The peak memory is what GNU time says of the same job.
+func TestPeakMemoryIsGNUTimes(t *testing.T) {
+	t.Parallel()
+	const gnuTime = "/usr/bin/time"
+	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {
+		lacking(t, "GNU time is missing: apt-get install time")
+	}
+	bare := perform(t, asPart(command(t, gnuTime, "-f", "%M"), "hog"))
+	bare.want(t, 0)
+	kib, err := strconv.ParseFloat(strings.TrimSpace(bare.err), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := perform(t, asPart(perfagent(t, "run", "--"), "hog"))
+	o.want(t, 0)
+	r := o.report(t)
+	got, want := r.Nodes["0"].Metrics["job_max_rss_mb"], kib/1024
+	if math.Abs(got-want) > want/100 || r.Nodes["0"].Job.MaxRSSAtMost {
+		t.Errorf("%.1f MiB, GNU time says %.1f MiB", got, want)
+	}
+	if w := r.Run.WallSeconds; w < 0.3 || w > 5 {
+		t.Errorf("%v s", w)
+	}
+}
+
+// The same file holds the ring's bound and every sample's account.
+func TestKeptSamplesAreBounded(t *testing.T) {
+	t.Parallel()
+	o := run(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "0.5")
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	s := n.Sampling
+	if s.MaxLength != 8 || n.Samples.Len() > 8 || n.Samples.Len() < 4 || s.Samples < 10 || s.Stride < 2 ||
+		s.Samples+s.MissedTicks < 45 || int64(n.Samples.Len()) != (s.Samples+s.Stride-1)/s.Stride {
+		t.Errorf("%d kept, sampling %+v", n.Samples.Len(), s)
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// beside starts a sidecar and waits until its report can be read.
+func beside(t *testing.T, env []string, flags ...string) (l *lines, path string) {
+	t.Helper()
+	cmd := perfagent(t, append([]string{"sidecar", "--interval", "20ms", "--run-id", "s"}, flags...)...)
+	cmd.Env = append(cmd.Env, env...)
+	l = launch(t, cmd)
+	path = filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
+	until(t, "there is a report while the sidecar runs", func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
+	return l, path
+}
+
+func TestSidecarReportsAtASignal(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(unix.SignalName(sig), func(t *testing.T) {
+			t.Parallel()
+			l, path := beside(t, nil, "--tag", "a=b")
+			early := readReport(t, path)
+			if early.Run.Incomplete == "" || early.Nodes["0"].Sampling.Samples == 0 {
+				t.Errorf("while it runs: %+v", early.Run)
+			}
+			journal := strings.TrimSuffix(path, ".json") + ".jsonl"
+			until(t, "samples are in the journal", func() bool {
+				text, _ := os.ReadFile(journal)
+				return strings.Count(string(text), "\n") > 5
+			})
+			l.signal(sig)
+			o, _ := l.end()
+			o.want(t, 0)
+			if o.out != "" || o.err != "" {
+				t.Errorf("stdout %q, stderr %q", o.out, o.err)
+			}
+			wantSidecarReport(t, filepath.Join(l.cmd.Dir, "perfagent-out"))
+		})
+	}
+}
+
+func wantSidecarReport(t *testing.T, out string) {
+	t.Helper()
+	r, path := onlyReport(t, out)
+	n := r.Nodes["0"]
+	if r.Run.Command != nil || r.Run.ExitCode != nil || r.Run.Signal != "" || r.Run.Incomplete != "" || n.Job != nil || r.Run.Tags["a"] != "b" {
+		t.Errorf("run %+v, job %+v", r.Run, n.Job)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{`"command"`, `"exit_code"`, `"job"`, `"job_cpu_seconds":`, `"wall_seconds": 0,`} {
+		if strings.Contains(string(text), key) {
+			t.Errorf("a sidecar's report has %s", key)
+		}
+	}
+	for name, there := range map[string]bool{"node_cpu_hours": true, "cpu_avg_utilization_pct": true, "job_cpu_seconds": false,
+		"job_max_rss_mb": false, "wall_seconds": false} {
+		if _, is := n.Metrics[name]; is != there {
+			t.Errorf("%s: there %v, want %v; %v", name, is, there, n.Missing)
+		}
+	}
+	if n.Sampling.Samples < 5 || r.Run.WallSeconds < 0.08 {
+		t.Errorf("run %+v, sampling %+v", r.Run, n.Sampling)
+	}
+}
+
+// A second signal does no harm, and a report that was there stays.
+func TestSidecarKeepsOtherReports(t *testing.T) {
+	t.Parallel()
+	l, path := beside(t, nil)
+	first := readReport(t, path)
+	cmd := perfagent(t, "run", "--out", filepath.Join(l.cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
+	perform(t, cmd).want(t, 0)
+	l.signal(syscall.SIGTERM)
+	_ = unix.Kill(l.cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
+	o, _ := l.end()
+	o.want(t, 0)
+	if r := readReport(t, path); r.Run.Command != nil || !r.Run.Start.Equal(first.Run.Start.Time) {
+		t.Errorf("run %+v, at first %+v", r.Run, first.Run)
+	}
+	if r := readReport(t, strings.TrimSuffix(path, ".json")+".2.json"); r.Run.Command == nil {
+		t.Errorf("run %+v", r.Run)
+	}
+}
+
+func TestSidecarShowsASummaryWhenAsked(t *testing.T) {
+	t.Parallel()
+	l, _ := beside(t, nil, "--summary", "always")
+	l.signal(syscall.SIGTERM)
+	o, _ := l.end()
+	o.want(t, 0)
+	if o.out != "" || !strings.Contains(o.err, "sampled for") {
+		t.Errorf("stdout %q, stderr %q", o.out, o.err)
+	}
+}
+
+// kill -9 leaves what was known.
+func TestSidecarKilledLeavesItsJournal(t *testing.T) {
+	t.Parallel()
+	l, path := beside(t, nil)
+	l.signal(syscall.SIGKILL)
+	l.end()
+	for _, p := range []string{path, strings.TrimSuffix(path, ".json") + ".jsonl"} {
+		o := run(t, "show", p)
+		o.want(t, 0)
+		if !strings.Contains(o.out, "incomplete") {
+			t.Errorf("%s: %q", p, o.out)
+		}
+	}
+}
+
+// HOST_PROC and HOST_SYS are another host's tree: every source is read from there.
+func TestHostTreeIsRead(t *testing.T) {
+	t.Parallel()
+	at, err := filepath.Abs("testdata/host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOST_PROC=" + at + "/proc", "HOST_SYS=" + at + "/sys"}
+	check := func(t *testing.T, r *reporter.Report) {
+		t.Helper()
+		n := r.Nodes["0"]
+		if n.Host.Hostname != "fixture-host" || n.Host.CPUs != 4 || n.Host.MemoryMB != 8192 || n.Host.CPUModel != "Fixture CPU" ||
+			n.Host.Kernel != "6.1.0-fixture" || n.Host.BootID != "11111111-2222-3333-4444-555555555555" {
+			t.Errorf("host %+v", n.Host)
+		}
+		if !slices.Equal(n.Sampling.Disks, []string{"sda"}) || !slices.Equal(n.Sampling.NICs, []string{"lo", "eth0"}) {
+			t.Errorf("disks %q, interfaces %q: a byte must be counted once", n.Sampling.Disks, n.Sampling.NICs)
+		}
+		for name, want := range map[string]float64{"max_t_mem_percent": 25, "boot_total_disk_io_read_mb": 1024, "boot_total_disk_io_write_mb": 2048,
+			"boot_total_net_io_lo_sent_mb": 1, "boot_total_net_io_ext_sent_mb": 2, "boot_total_net_io_lo_recv_mb": 1, "boot_total_net_io_ext_recv_mb": 3,
+			"total_disk_io_read_mb": 0, "total_net_io_ext_recv_mb": 0} {
+			if got, there := n.Metrics[name]; !there || got != want {
+				t.Errorf("%s is %v (%v), want %v", name, got, there, want)
+			}
+		}
+		if got, want := n.Metrics["node_cpu_hours"], r.Run.WallSeconds*4/3600; math.Abs(got-want) > 1e-9 {
+			t.Errorf("node_cpu_hours is %v, want %v", got, want)
+		}
+		// Its clock stands still: nobody measured 0 %.
+		if got, there := n.Metrics["cpu_avg_utilization_pct"]; there {
+			t.Errorf("cpu_avg_utilization_pct is %v of a CPU whose time does not pass", got)
+		}
+	}
+	l, _ := beside(t, env)
+	l.signal(syscall.SIGTERM)
+	o, _ := l.end()
+	o.want(t, 0)
+	check(t, o.report(t))
+	cmd := perfagent(t, "run", "--interval", "20ms", "--", "sleep", "0.1")
+	cmd.Env = append(cmd.Env, env...)
+	o = perform(t, cmd)
+	o.want(t, 0)
+	check(t, o.report(t))
+}
+
+// show without a name picks what was changed last, a journal too.
+func TestShowPicksTheNewest(t *testing.T) {
+	t.Parallel()
+	cmd := script(t, "sh", `set -e
+		$P run --run-id b -- sh -c 'exit 0'
+		$P run --run-id a --node 3 -- sh -c 'exit 0'
+		touch -d '1 hour ago' perfagent-out/b/* ; touch perfagent-out/a/other.json perfagent-out/a/node-x.json
+		$P show; touch perfagent-out/b/node-0.json; $P show; $P show --out perfagent-out/a; PERFAGENT_OUT=perfagent-out/a $P show`)
+	o := perform(t, cmd)
+	o.want(t, 0)
+	got := regexp.MustCompile(`(?m)^run +(\S+)`).FindAllStringSubmatch(o.out, -1)
+	var runs []string
+	for _, m := range got {
+		runs = append(runs, strings.Trim(m[1], ","))
+	}
+	if want := []string{"a", "b", "a", "a"}; !slices.Equal(runs, want) {
+		t.Errorf("%q, want %q:\n%s", runs, want, o.out)
+	}
+}
+
+func TestMergeOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	cmd := script(t, "sh", `export PERFAGENT_RUN_ID=r; $P run -- sh -c 'sleep 0.06; exit 0'; $P run --node 1 -- sh -c 'exit 4'; $P run --node 1 -- true
+		cd perfagent-out/r; $P merge node-0.json node-1.json -o both.json; echo $?; $P merge node-0.json node-1.json -o both.json; echo $?
+		$P merge --force node-1.json node-0.json node-1.json -o both.json; echo $?; $P merge node-1.json node-1.2.json -o bad.json; echo $?
+		$P merge both.json node-0.json -o again.json; echo $?; $P show both.json >shown; $P show --json both.json`)
+	o := perform(t, cmd)
+	before, text, _ := strings.Cut(o.out, "{")
+	if before != "0\n1\n0\n1\n0\n" {
+		t.Errorf("exit codes %q", before)
+	}
+	errs := strings.SplitAfter(o.err, "\n")
+	if len(errs) < 2 || !strings.Contains(errs[0], "both.json") || !strings.Contains(errs[0], "--force") ||
+		!strings.Contains(errs[1], "node-1.json") || !strings.Contains(errs[1], "node-1.2.json") {
+		t.Errorf("stderr %q", errs)
+	}
+	dir := filepath.Join(o.dir, "perfagent-out/r")
+	if _, err := os.Stat(filepath.Join(dir, "bad.json")); err == nil {
+		t.Error("bad.json was written")
+	}
+	r := readReport(t, filepath.Join(dir, "both.json"))
+	zero, one := readReport(t, filepath.Join(dir, "node-0.json")), readReport(t, filepath.Join(dir, "node-1.json"))
+	if len(r.Nodes) != 2 || *r.Run.ExitCode != 4 || !r.Run.Start.Equal(zero.Run.Start.Time) || !r.Run.End.Equal(one.Run.End.Time) {
+		t.Errorf("run %+v", r.Run)
+	}
+	again, _ := os.ReadFile(filepath.Join(dir, "again.json"))
+	both, _ := os.ReadFile(filepath.Join(dir, "both.json"))
+	if string(again) != string(both) {
+		t.Error("merging a node again makes a difference")
+	}
+	var nodes map[string]map[string]float64
+	if err := json.Unmarshal([]byte("{"+text), &nodes); err != nil || len(nodes) != 2 ||
+		nodes["1"]["wall_seconds"] != one.Run.WallSeconds || nodes["0"]["wall_seconds"] != zero.Run.WallSeconds {
+		t.Errorf("show --json: %v: {%s; want %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
+	}
+	shown, _ := os.ReadFile(filepath.Join(dir, "shown"))
+	if !strings.Contains(string(shown), "2 nodes") {
+		t.Errorf("show: %s", shown)
+	}
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestJobIsOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--summary", "never", "--", "sh", "-c",
+		`for fd in 0 1 2; do test -t $fd && echo tty $fd; done; stty size; ps -o stat= -p $$ 2>/dev/null | tr -d '\n'`)
+	screen, code := onTerminal(t, cmd).end()
+	if code != 0 || !strings.HasPrefix(screen, "tty 0\r\ntty 1\r\ntty 2\r\n24 80\r\n") {
+		t.Errorf("exit code %d, screen %q", code, screen)
+	}
+}
+
+func TestStdinPassesByteByByte(t *testing.T) {
+	t.Parallel()
+	data := make([]byte, 1<<20)
+	_, _ = rand.Read(data)
+	cmd := script(t, "sh", `cat data | $P run -- cat >copy; $P run -- cat <data >copy2`)
+	write(t, filepath.Join(cmd.Dir, "data"), string(data), 0o644)
+	o := perform(t, cmd)
+	o.want(t, 0)
+	for _, name := range []string{"copy", "copy2"} {
+		if got, err := os.ReadFile(filepath.Join(cmd.Dir, name)); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(data), err)
+		}
+	}
+}
+
+// What a shell sees of a command is the same with and without us.
+func TestShellSeesTheSame(t *testing.T) {
+	t.Parallel()
+	bash := tool(t, "bash", "apt-get install bash")
+	for _, c := range []struct{ name, text, want string }{
+		{"a reader that goes away", `$W yes | head -1; echo "${PIPESTATUS[@]}"`, "y\n141 0\n"},
+		{"an inherited descriptor", `echo nine >f; exec 9<f; $W sh -c 'cat <&9'`, "nine\n"},
+		{"an inherited pipe to write to", `{ $W sh -c 'echo eight >&8' 8>&1 >/dev/null; } | cat`, "eight\n"},
+		{"a here document", "$W cat <<E\nhere\nE", "here\n"},
+		{"what is read is gone for others", `printf 'a\nb\n' | { $W sh -c 'read x; echo got $x'; cat; }`, "got a\nb\n"},
+		{"the working directory", `mkdir d; cd d; $W sh -c 'basename $PWD'`, "d\n"},
+		{"umask and limits", `umask 027; ulimit -S -n 77; $W sh -c 'umask; ulimit -S -n; ulimit -H -n' | head -2`, "0027\n77\n"},
+		{"arguments", `$W printf '<%s>' '' 'a b' '*' $'\n' -- --help -x`, "<><a b><*><\n><--><--help><-x>"},
+		{"the command's name", `exec -a x $W sh -c 'echo $0' own`, "own\n"},
+		{"$?", `$W sh -c 'exit 42'; echo $?`, "42\n"},
+		{"set -e", `set -e; $W false; echo no`, ""},
+		{"a background job", `$W sh -c 'exit 3' & wait $!; echo $?`, "3\n"},
+		{"a closed stdin", `$W sh -c 'cat || echo none' <&- 2>/dev/null; echo $?`, ""},
+		{"a closed stdout", `$W sh -c 'exit 5' >&-; echo $?`, "5\n"},
+		{"all closed", `$W sh -c 'exit 6' <&- >&- 2>&-; echo $?`, "6\n"},
+		{"a full stderr", `$W sh -c 'echo x >&2; exit 8' 2>/dev/full; echo $?`, "8\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var got [2]outcome
+			for i, wrapper := range []string{"", binary(t) + " run --"} {
+				cmd := script(t, bash, c.text)
+				cmd.Env = append(cmd.Env, "W="+wrapper)
+				got[i] = perform(t, cmd)
+				if c.want != "" && got[i].out != c.want {
+					t.Errorf("%q: stdout %q, want %q; stderr %q", wrapper, got[i].out, c.want, got[i].err)
+				}
+			}
+			if got[0].code != got[1].code || got[0].err != got[1].err {
+				t.Errorf("without us %+v, with us %+v", got[0], got[1])
+			}
+		})
+	}
+}
+
+// With stderr redirected nothing of ours is on it, unless asked for; colours are
+// for terminals.
+func TestSummaryGoesWhereItIsWanted(t *testing.T) {
+	t.Parallel()
+	job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
+	for _, c := range []struct {
+		name   string
+		flags  []string
+		env    []string
+		wanted bool
+	}{
+		{"auto", nil, nil, false},
+		{"never", []string{"--summary", "never"}, nil, false},
+		{"always", []string{"--summary", "always"}, nil, true},
+		{"always by environment", nil, []string{"PERFAGENT_SUMMARY=always"}, true},
+	} {
+		t.Run("redirected/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
+			cmd.Env = append(cmd.Env, c.env...)
+			o := perform(t, cmd)
+			rest, found := strings.CutPrefix(o.err, "err")
+			if o.code != 0 || o.out != "out" || !found || (rest != "") != c.wanted {
+				t.Errorf("exit code %d, stdout %q, stderr %q", o.code, o.out, o.err)
+			}
+			wantPrintable(t, rest)
+			if _, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.dir, path)) {
+				t.Errorf("the summary does not say where the report is: %q", rest)
+			}
+		})
+	}
+	for _, c := range []struct {
+		name            string
+		flags, env      []string
+		wanted, colours bool
+	}{
+		{"auto", nil, nil, true, true},
+		{"never", []string{"--summary", "never"}, nil, false, false},
+		{"NO_COLOR", nil, []string{"NO_COLOR=1"}, true, false},
+		{"a dumb terminal", nil, []string{"TERM=dumb"}, true, false},
+	} {
+		t.Run("terminal/"+c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
+			cmd.Env = append(cmd.Env, c.env...)
+			screen, code := onTerminal(t, cmd).end()
+			rest, found := strings.CutPrefix(screen, "outerr")
+			if code != 0 || !found || (rest != "") != c.wanted || strings.Contains(rest, "\x1b[") != c.colours {
+				t.Errorf("exit code %d, screen %q", code, screen)
+			}
+		})
+	}
+}
+
+func relative(t *testing.T, dir, path string) string {
+	t.Helper()
+	rel, err := filepath.Rel(dir, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rel
+}
+
+// The summary fits a narrow terminal.
+func TestSummaryFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "sh", "-c", "exit 3", strings.Repeat("long ", 50))
+	cmd.Env = append(cmd.Env, "NO_COLOR=1")
+	m := onTerminal(t, cmd)
+	resize(t, m.tty, 24, 60)
+	screen, _ := m.end()
+	for line := range strings.Lines(screen) {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > 80 {
+			t.Errorf("a line of %d characters: %q", n, line)
+		}
+	}
+}
+
+// Nobody reading stderr any more is no reason to fail.
+func TestStderrClosedByItsReader(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			r, w := pipe(t)
+			cmd := perfagent(t, append(append([]string{"run"}, flags...), "--", "sh", "-c", "exit 7")...)
+			cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+			cmd.Stderr = w
+			r.Close()
+			perform(t, cmd).want(t, 7)
+		})
+	}
+}
+
+func TestJobThatClosesItsStreams(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
+	o := perform(t, cmd)
+	o.want(t, 6)
+	if r := o.report(t); *r.Run.ExitCode != 6 || r.Nodes["0"].Sampling.Samples < 2 || r.Run.WallSeconds < 0.2 {
+		t.Errorf("run %+v, sampling %+v", r.Run, r.Nodes["0"].Sampling)
+	}
+}
+
+// The job's three streams are the very same open files: not a copy, not a pipe.
+func TestStreamsAreTheSameOpenFiles(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--", "sh", "-c",
+		`for fd in 0 1 2; do at=$(stat -L -c %d:%i /proc/$$/fd/$fd); echo $at >&3; done; dd bs=1 count=4 status=none >&3; printf 123456; printf 1234567 >&2`)
+	var want strings.Builder
+	files := make([]*os.File, 3)
+	for fd := range files {
+		path := write(t, filepath.Join(cmd.Dir, fmt.Sprint(fd)), "0123456789", 0o644)
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		st, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sys := st.Sys().(*syscall.Stat_t)
+		fmt.Fprintf(&want, "%d:%d\n", sys.Dev, sys.Ino)
+		files[fd] = f
+	}
+	fmt.Fprint(&want, "0123")
+	r, w := pipe(t)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = files[0], files[1], files[2], []*os.File{w}
+	perform(t, cmd).want(t, 0)
+	w.Close()
+	got, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
+		t.Errorf("without us (-), with us (+):\n%s", diff)
+	}
+	for fd, offset := range []int64{4, 6, 7} {
+		if at, err := files[fd].Seek(0, io.SeekCurrent); err != nil || at != offset {
+			t.Errorf("descriptor %d stands at %d, want %d: it is not shared", fd, at, offset)
+		}
+	}
+}

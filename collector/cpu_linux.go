@@ -1,0 +1,57 @@
+package collector
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+)
+
+// userHZ is the ticks of a second in /proc/stat: 100 on every architecture that
+// Linux runs on today (times(2), proc(5)).
+const userHZ = 100
+
+// readCPU reads the lines cpuN of /proc/stat. gopsutil is not used: it makes a
+// string of every line and every field of the file, thousands of interrupts
+// included (BenchmarkSources has the figures), and leaves out a CPU whose line
+// it cannot read without a word.
+func (r *Reader) readCPU() ([]CPUTimes, error) {
+	data, err := r.readProc("stat")
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := parseStat(data, &r.cpuNames)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "stat"), err)
+	}
+	return cpus, nil
+}
+
+// parseStat gives the CPUs of /proc/stat. They stand after the line of their sum
+// and before everything else. Kernels of old lack the last columns.
+func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
+	_, data, _ = bytes.Cut(data, []byte{'\n'})
+	cpus := make([]CPUTimes, 0, max(1, len(*names)))
+	for len(data) > 0 && bytes.HasPrefix(data, []byte("cpu")) {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		var f [11][]byte
+		n := min(splitFields(line, f[:]), len(f))
+		if n < 8 {
+			return nil, fmt.Errorf("line %q has %d fields", line, n)
+		}
+		var seconds [10]float64
+		for i, field := range f[1:n] {
+			ticks, ok := parseCount(field)
+			if !ok {
+				return nil, fmt.Errorf("%s: %q is not a count", f[0], field)
+			}
+			seconds[i] = float64(ticks) / userHZ
+		}
+		cpus = append(cpus, CPUTimes{names.at(len(cpus), f[0]), seconds[0], seconds[1], seconds[2], seconds[3],
+			seconds[4], seconds[5], seconds[6], seconds[7], seconds[8], seconds[9]})
+	}
+	if len(cpus) == 0 {
+		return nil, fmt.Errorf("no line of a CPU")
+	}
+	return cpus, nil
+}

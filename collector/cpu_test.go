@@ -1,0 +1,85 @@
+package collector
+
+import (
+	"testing"
+)
+
+// The vectors are psutil's answers to differences of ticks in the order of
+// /proc/stat.
+func TestBusyPercentIsPsutils(t *testing.T) {
+	tests := map[string]struct {
+		delta []float64
+		want  float64
+		ok    bool
+	}{
+		"user":                              {[]float64{50, 0, 0, 50}, 50, true},
+		"iowait is idle":                    {[]float64{50, 0, 0, 25, 25}, 50, true},
+		"steal is busy":                     {[]float64{20, 0, 0, 50, 0, 0, 0, 30}, 50, true},
+		"guest is in user already":          {[]float64{50, 0, 0, 50, 0, 0, 0, 0, 40}, 50, true},
+		"guest_nice is in nice already":     {[]float64{0, 50, 0, 50, 0, 0, 0, 0, 0, 30}, 50, true},
+		"interrupts are busy":               {[]float64{0, 0, 0, 90, 0, 4, 6}, 10, true},
+		"no change":                         {[]float64{}, 0, false},
+		"a field that goes back is 0":       {[]float64{10, 0, 0, -10}, 100, true},
+		"idle that goes back hides no idle": {[]float64{10, -5, 0, 30, -20}, 25, true},
+		"rounded to a decimal":              {[]float64{1, 0, 0, 2}, 33.3, true},
+		"everything goes back":              {[]float64{-10, -10, -10, -10, -10, -10, -10, -10, -10, -10}, 0, false},
+		"all idle":                          {[]float64{0, 0, 0, 100}, 0, true},
+		"all busy":                          {[]float64{0, 0, 100}, 100, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := []float64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 500, 500}
+			after := append([]float64(nil), before...)
+			for i, d := range tt.delta {
+				after[i] += d
+			}
+			got, ok := busyPercent(ticks("cpu0", before...), ticks("cpu0", after...))
+			if got != tt.want || ok != tt.ok {
+				t.Errorf("busyPercent = %v, %v, want %v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+// Python: [round(x, 1) for x in …]
+func TestRoundIsPythons(t *testing.T) {
+	for x, want := range map[float64]float64{0.05: 0.1, 0.15: 0.1, 0.25: 0.2, 0.35: 0.3, 1.25: 1.2, 33.349999999999994: 33.3,
+		99.95: 100, 99.94999999999999: 99.9, 0: 0, 100: 100} {
+		if got := round1(x); got != want {
+			t.Errorf("round1(%v) = %v, want %v", x, got, want)
+		}
+	}
+}
+
+type spread struct {
+	Avg, Least, Most float64
+	OK               bool
+}
+
+func TestCPUsAreMatchedByNameWhenSomeComeOrGo(t *testing.T) {
+	a0, a1, a2 := ticks("cpu0", 100, 0, 0, 900), ticks("cpu1", 500, 0, 0, 500), ticks("cpu2", 0, 0, 0, 1000)
+	// In the window cpu0 is busy 25 %, cpu1 75 %, cpu2 100 %.
+	b0, b1, b2 := ticks("cpu0", 125, 0, 0, 975), ticks("cpu1", 575, 0, 0, 525), ticks("cpu2", 100, 0, 0, 1000)
+	tests := map[string]struct {
+		prev, cur []CPUTimes
+		want      spread
+	}{
+		"all":                 {[]CPUTimes{a0, a1, a2}, []CPUTimes{b0, b1, b2}, spread{200.0 / 3, 25, 100, true}},
+		"one vanished":        {[]CPUTimes{a0, a1, a2}, []CPUTimes{b0, b2}, spread{62.5, 25, 100, true}},
+		"the first vanished":  {[]CPUTimes{a0, a1, a2}, []CPUTimes{b1, b2}, spread{87.5, 75, 100, true}},
+		"one appeared":        {[]CPUTimes{a0, a2}, []CPUTimes{b0, b1, b2}, spread{62.5, 25, 100, true}},
+		"the order changed":   {[]CPUTimes{a0, a1, a2}, []CPUTimes{b2, b0, b1}, spread{200.0 / 3, 25, 100, true}},
+		"one stands still":    {[]CPUTimes{a0, a1}, []CPUTimes{a0, b1}, spread{75, 75, 75, true}},
+		"one came back reset": {[]CPUTimes{a0, a1}, []CPUTimes{b0, ticks("cpu1", 1, 0, 0, 2)}, spread{25, 25, 25, true}},
+		"none in common":      {[]CPUTimes{a0}, []CPUTimes{b1}, spread{}},
+		"none before":         {nil, []CPUTimes{b0}, spread{}},
+		"none moved":          {[]CPUTimes{a0, a1}, []CPUTimes{a0, a1}, spread{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got spread
+			got.Avg, got.Least, got.Most, got.OK = cpuSpread(tt.prev, tt.cur)
+			same(t, "cpuSpread", got, tt.want)
+		})
+	}
+}

@@ -1,0 +1,309 @@
+package collector
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// snap is a line of scripts/psutil_windows.py.
+type snap struct {
+	CPUTimes   [][]float64 `json:"cpu_times"`
+	CPUPercent []float64   `json:"cpu_percent"`
+	Memory     struct{ Total, Available, Percent float64 }
+	Disk       struct{ Used, Free, Percent float64 }
+	Disks      map[string]struct{ Read, Write uint64 }
+	NICs       map[string]struct{ Sent, Recv uint64 }
+}
+
+// snapper is a child that reads the host through psutil when told.
+type snapper struct {
+	t    *testing.T
+	to   io.Writer
+	from *bufio.Scanner
+}
+
+func newSnapper(t *testing.T, path string) *snapper {
+	cmd := exec.Command(python(t), "../scripts/psutil_windows.py", path)
+	cmd.Stderr = os.Stderr
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		to.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	return &snapper{t, to, lines}
+}
+
+func (s *snapper) snap() *snap {
+	s.t.Helper()
+	var out snap
+	if _, err := io.WriteString(s.to, "snap\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	if !s.from.Scan() {
+		s.t.Fatal("psutil_windows.py ended: ", s.from.Err())
+	}
+	if err := json.Unmarshal(s.from.Bytes(), &out); err != nil {
+		s.t.Fatal(err)
+	}
+	return &out
+}
+
+// bracket is our Reading with psutil's before and after it.
+type bracket struct {
+	before, after *snap
+	ours          *Reading
+}
+
+// load keeps a CPU, the disk and the loopback interface busy until the test ends.
+func load(t *testing.T) {
+	stop := make(chan struct{})
+	var workers sync.WaitGroup
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends when the connection does
+		conn, err := listener.Accept()
+		if err == nil {
+			_, _ = io.Copy(io.Discard, conn)
+			conn.Close()
+		}
+	}()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 1<<18)
+	work := func(step func()) {
+		workers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					step()
+				}
+			}
+		})
+	}
+	pace := time.NewTicker(time.Millisecond)
+	sink := 0.0
+	work(func() {
+		for range 1000 {
+			sink = math.Sqrt(sink + 1)
+		}
+	})
+	work(func() {
+		if _, err := conn.Write(block[:4096]); err != nil {
+			t.Error(err)
+		}
+		<-pace.C
+	})
+	work(func() {
+		if _, err := file.WriteAt(block, 0); err != nil {
+			t.Error(err)
+		}
+		if err := file.Sync(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		workers.Wait()
+		pace.Stop()
+		conn.Close()
+		listener.Close()
+		file.Close()
+	})
+}
+
+// The same host read by psutil and by us, under load: psutil's answer before and
+// after ours is a bracket that ours must lie in, and where the bracket is shut the
+// two must be equal.
+func TestHostUnderLoadIsReadAsPsutilReadsIt(t *testing.T) {
+	dir := t.TempDir()
+	psutil := newSnapper(t, dir)
+	r := NewReader(ReaderOptions{DiskPaths: []string{dir}})
+	defer r.Close()
+	load(t)
+	var brackets []bracket
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for range 12 {
+		brackets = append(brackets, bracket{before: psutil.snap(), ours: r.Read(), after: psutil.snap()})
+		<-tick.C
+	}
+	shut := map[string]int{} // comparisons that were exact
+	for i := range brackets {
+		b := &brackets[i]
+		if len(b.ours.Failed) > 0 {
+			t.Fatal(b.ours.Failed)
+		}
+		compareGauges(t, b, shut)
+		compareDevices(t, b, shut)
+		if i > 0 {
+			compareDeltas(t, &brackets[i-1], b, shut)
+			comparePercents(t, &brackets[i-1], b, shut)
+		}
+	}
+	_, s := Begin(brackets[0].ours).Next(brackets[len(brackets)-1].ours, 0)
+	if s.Values[NetLoSent] == 0 || s.Values[CPUMax] == 0 {
+		t.Errorf("there was no load: %v", columns(s))
+	}
+	t.Logf("equal to the digit: %v", shut)
+	for _, what := range []string{"memory", "disk", "disk bytes", "network bytes", "disk delta", "network delta", "cpu times", "cpu percent"} {
+		if shut[what] == 0 {
+			t.Errorf("no comparison of %s was exact in %d brackets", what, len(brackets))
+		}
+	}
+}
+
+// within demands that v lies between psutil's two answers, in either order, and
+// counts where these are the same.
+func within(t *testing.T, what, name string, v, before, after, slack float64, shut map[string]int) {
+	t.Helper()
+	if v < min(before, after)-slack || v > max(before, after)+slack {
+		t.Errorf("%s %s: %v, psutil %v before and %v after", what, name, v, before, after)
+	}
+	if before == after && v == before {
+		shut[what]++
+	}
+}
+
+// compareGauges: memory moves both ways between the three readings, by some MiB.
+func compareGauges(t *testing.T, b *bracket, shut map[string]int) {
+	m := b.ours.Memory
+	within(t, "memory total", "", float64(m.Total), b.before.Memory.Total, b.before.Memory.Total, 0, shut)
+	within(t, "memory", "", m.Percent(), b.before.Memory.Percent, b.after.Memory.Percent, 0.5, shut)
+	d := b.ours.Disk[0]
+	within(t, "disk", "", d.Percent(), b.before.Disk.Percent, b.after.Disk.Percent, 0.1, shut)
+}
+
+// compareDevices: counters only grow, so ours lies in the bracket.
+func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
+	if len(b.ours.DiskIO) != len(b.before.Disks) || len(b.ours.Net) != len(b.before.NICs) {
+		t.Errorf("%d disks and %d interfaces, psutil %d and %d", len(b.ours.DiskIO), len(b.ours.Net), len(b.before.Disks), len(b.before.NICs))
+	}
+	for _, d := range b.ours.DiskIO {
+		before, after := b.before.Disks[d.Name], b.after.Disks[d.Name]
+		within(t, "disk bytes", d.Name, float64(d.In*diskUnit), float64(before.Read), float64(after.Read), 0, shut)
+		within(t, "disk bytes", d.Name, float64(d.Out*diskUnit), float64(before.Write), float64(after.Write), 0, shut)
+	}
+	for _, d := range b.ours.Net {
+		before, after := b.before.NICs[d.Name], b.after.NICs[d.Name]
+		within(t, "network bytes", d.Name, float64(d.In), float64(before.Recv), float64(after.Recv), 0, shut)
+		within(t, "network bytes", d.Name, float64(d.Out), float64(before.Sent), float64(after.Sent), 0, shut)
+	}
+	for i, c := range b.ours.CPU {
+		before, after := b.before.CPUTimes[i], b.after.CPUTimes[i]
+		for f, v := range []float64{c.User, c.Nice, c.System, c.Idle, c.Iowait, c.IRQ, c.SoftIRQ, c.Steal, c.Guest, c.GuestNice} {
+			slack := 0.0
+			if f == 3 || f == 4 { // the kernel moves time from iowait to idle and back
+				slack = clockTick.Seconds()
+			}
+			within(t, "cpu times", fmt.Sprint(c.Name, " field ", f), v, before[f], after[f], slack, shut)
+		}
+	}
+}
+
+// compareDeltas: what a window of ours counted for the devices that it counts is
+// the difference of the kernel's counters.
+func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
+	_, s := Begin(a.ours).Next(b.ours, 0)
+	for _, c := range counterTable {
+		what, devs := "disk delta", b.ours.DiskIO
+		if c.source == 1 {
+			what, devs = "network delta", b.ours.Net
+		}
+		counter := func(s *snap, name string) float64 {
+			n := s.Disks[name].Write
+			switch {
+			case c.source == 1 && c.in:
+				n = s.NICs[name].Recv
+			case c.source == 1:
+				n = s.NICs[name].Sent
+			case c.in:
+				n = s.Disks[name].Read
+			}
+			return float64(n)
+		}
+		least, most := 0.0, 0.0
+		for _, d := range devs {
+			if d.feeds(c, false) {
+				least += counter(b.before, d.Name) - counter(a.after, d.Name)
+				most += counter(b.after, d.Name) - counter(a.before, d.Name)
+			}
+		}
+		within(t, what, c.total.Key(), s.Values[c.total]*MiB, least, most, 0, shut)
+	}
+}
+
+// comparePercents: psutil's percents are over the window from the snap after our
+// last Reading to the one before this; ours is longer by what the brackets were
+// open. So each CPU agrees within that and one tick.
+func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
+	for i, c := range b.ours.CPU {
+		before, known := cpuNamed(a.ours.CPU, c.Name, i)
+		got, ok := busyPercent(before, c)
+		if !known || !ok {
+			t.Errorf("%s: not measured", c.Name)
+			continue
+		}
+		total := elapsed(a.after.CPUTimes[i], b.before.CPUTimes[i])
+		open := elapsed(a.before.CPUTimes[i], a.after.CPUTimes[i]) + elapsed(b.before.CPUTimes[i], b.after.CPUTimes[i])
+		want := b.before.CPUPercent[i]
+		if math.Abs(got-want) > 100*(clockTick.Seconds()+open)/total+0.1 {
+			t.Errorf("%s: %v %%, psutil %v %% over a window of %.2f s, brackets open for %.2f s", c.Name, got, want, total, open)
+		}
+		if open == 0 && got == want {
+			shut["cpu percent"]++
+		}
+	}
+}
+
+// elapsed is the time that passed on a CPU between two snaps.
+func elapsed(a, b []float64) float64 {
+	sum := 0.0
+	for f := range 8 {
+		sum += max(0, b[f]-a[f])
+	}
+	return sum
+}
+
+// Unused fields of a snap would hide a change of the script.
+func TestSnapHasEverything(t *testing.T) {
+	s := newSnapper(t, "/").snap()
+	if len(s.CPUTimes) == 0 || len(s.CPUPercent) != len(s.CPUTimes) || s.Memory.Total == 0 || s.Disk.Used+s.Disk.Free == 0 || len(s.NICs) == 0 {
+		data, _ := json.Marshal(s)
+		t.Errorf("psutil_windows.py gave %s", strings.TrimSpace(string(data)))
+	}
+}

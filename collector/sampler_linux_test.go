@@ -1,0 +1,333 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// host is a machine in a bubble of synctest: time passes when nobody does
+// anything, and the counters of its kernel files are what the test writes.
+type host struct {
+	t         *testing.T
+	proc      string
+	began     time.Time
+	step      time.Duration // of the wall clock
+	slept     time.Duration // what the boot clock has and the monotonic one has not
+	slow      time.Duration // what the next Reading takes
+	readTimes []time.Duration
+	reader    *Reader
+}
+
+func newHost(t *testing.T) *host {
+	proc, sys := hostTree(t)
+	h := &host{t: t, proc: proc, began: time.Now()}
+	h.reader = NewReader(ReaderOptions{Proc: proc, Sys: sys, Now: h.now})
+	t.Cleanup(h.reader.Close)
+	h.reader.disks.statfs = func(path string) (DiskUsage, error) {
+		time.Sleep(h.slow)
+		h.slow = 0
+		h.readTimes = append(h.readTimes, h.since())
+		return DiskUsage{path, 30, 70}, nil
+	}
+	h.cpus(0)
+	return h
+}
+
+func (h *host) since() time.Duration { return time.Since(h.began) }
+
+func (h *host) now() Instant {
+	d := h.since()
+	return Instant{Wall: h.began.Add(d + h.step + h.slept), Mono: time.Hour + d, Boot: 2*time.Hour + d + h.slept}
+}
+
+// cpus writes a stat in which both CPUs were busy for some seconds, and idle for
+// the rest of the time.
+func (h *host) cpus(busy float64) { h.cpusAt(busy, h.since()) }
+
+func (h *host) cpusAt(busy float64, now time.Duration) {
+	b := int(math.Round(busy * 100))
+	idle := 1000 + int(now/clockTick) - b
+	write(h.t, h.proc, "stat", fmt.Appendf(nil, "cpu 0 0 0 0 0 0 0\ncpu0 %d 0 0 %d 0 0 0\ncpu1 %d 0 0 %d 0 0 0\n", b, idle, b, idle))
+}
+
+// received writes a net/dev in which eth0 received some MiB.
+func (h *host) received(mb int) {
+	h.t.Helper()
+	write(h.t, h.proc, "net/dev", fmt.Appendf(nil, "a|b\nc|d\nlo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\neth0: %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", mb<<20))
+}
+
+// run samples for a while.
+func (h *host) run(d time.Duration, o Options) *Recording {
+	ctx, cancel := context.WithTimeout(h.t.Context(), d)
+	defer cancel()
+	return NewSampler(h.reader, o).Run(ctx)
+}
+
+// summary is what a Recording says of a column.
+type summary struct {
+	Count        int64
+	Seconds, Max float64
+}
+
+func summaryOf(rec *Recording, c Column) summary {
+	st := rec.Summaries[c].Stat()
+	return summary{st.Count, st.Weight, st.Max}
+}
+
+func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		var observed, stamps []float64
+		rec := h.run(10*time.Second+250*time.Millisecond, Options{Observe: func(s *Sample, rec *Recording) {
+			observed = append(observed, float64(rec.Samples))
+			stamps = append(stamps, s.Values[Timestamp]-float64(h.began.UnixMilli())/1000)
+			h.cpus(h.since().Seconds() / 2)
+		}})
+		same(t, "the number at each call of Observe", observed, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+		same(t, "when samples were taken", stamps, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10.25})
+		same(t, "samples", rec.Samples, int64(11))
+		same(t, "missed ticks", rec.MissedTicks, int64(0))
+		same(t, "longest gap", rec.LongestGap, time.Second)
+		same(t, "length", rec.End.Mono-rec.Start.Mono, 10*time.Second+250*time.Millisecond)
+		same(t, "memory", summaryOf(rec, MemPercent), summary{11, 10.25, 25})
+		same(t, "disk", summaryOf(rec, DiskPercent), summary{11, 10.25, 30})
+		same(t, "host", rec.Host.CPUs, 2)
+		same(t, "devices", [][]string{rec.Disks, rec.NICs}, [][]string{{"vda"}, {"lo", "eth0"}})
+		same(t, "since boot", rec.BootMB, [6]float64{10, 20, 5, 10, 5, 100})
+	})
+}
+
+func TestSlowReadingShiftsNoLaterTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		rec := h.run(9*time.Second+500*time.Millisecond, Options{Interval: time.Second, Observe: func(_ *Sample, rec *Recording) {
+			switch rec.Samples {
+			case 2: // the next reading takes long, but not a tick
+				h.slow = 150 * time.Millisecond
+			case 4: // what is done with a sample takes two ticks and a half
+				time.Sleep(2500 * time.Millisecond)
+			}
+		}})
+		ms := time.Millisecond
+		same(t, "when", h.readTimes, []time.Duration{1000 * ms, 2000 * ms, 3150 * ms, 4000 * ms, 7000 * ms, 8000 * ms, 9000 * ms, 9500 * ms})
+		same(t, "missed ticks", rec.MissedTicks, int64(2))
+		same(t, "longest gap", rec.LongestGap, 3*time.Second)
+	})
+}
+
+// A job that ends right after a tick: two clock ticks must not make a maximum.
+func TestClosingReadingRightAfterATickSetsNoMaximum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.received(0)
+		rec := h.run(3*time.Second+20*time.Millisecond, Options{Observe: func(_ *Sample, rec *Recording) {
+			h.cpus(0.1 * float64(rec.Samples))
+			h.received(int(rec.Samples))
+			if rec.Samples == 3 {
+				go func() { // in the 20 ms after the last tick
+					time.Sleep(10 * time.Millisecond)
+					h.cpus(0.32)
+					h.received(50)
+				}()
+			}
+		}})
+		same(t, "samples", rec.Samples, int64(4))
+		// In the first second no CPU's clock moves; in the last 20 ms both are busy for two ticks.
+		same(t, "CPU", summaryOf(rec, CPUMax), summary{2, 2, 10})
+		same(t, "rate", summaryOf(rec, NetExtRecvRate), summary{3, 3, 1})
+		same(t, "bytes", summaryOf(rec, NetExtRecv), summary{4, 3.02, 50})
+	})
+}
+
+func TestShortJobs(t *testing.T) {
+	tests := map[string]struct {
+		length     time.Duration
+		cpu, bytes summary
+	}{
+		"50 ms": {50 * time.Millisecond, summary{1, 0.05, 60}, summary{1, 0.05, 7}},
+		"1 ms":  {time.Millisecond, summary{0, 0, absent}, summary{1, 0.001, 7}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				h.received(3)
+				go func() {
+					time.Sleep(tt.length / 2)
+					h.cpusAt(0.03, tt.length)
+					h.received(10)
+				}()
+				rec := h.run(tt.length, Options{})
+				same(t, "samples", rec.Samples, int64(1))
+				same(t, "CPU", summaryOf(rec, CPUAvg), tt.cpu)
+				same(t, "bytes", summaryOf(rec, NetExtRecv), tt.bytes)
+				same(t, "memory", summaryOf(rec, MemPercent), summary{1, tt.length.Seconds(), 25})
+			})
+		})
+	}
+}
+
+func TestClockStepAndSuspendAreNoticedAndBendNoTimestamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		var stamps []float64
+		rec := h.run(5*time.Second, Options{Observe: func(s *Sample, rec *Recording) {
+			stamps = append(stamps, s.Values[Timestamp]-float64(h.began.UnixMilli())/1000)
+			switch rec.Samples {
+			case 1:
+				h.step = time.Hour
+			case 2:
+				h.step = 0
+			case 3:
+				h.slept = 8 * time.Hour
+			case 4:
+				h.step = 100 * time.Millisecond // slewing is no step
+			}
+		}})
+		const night = 8 * 3600
+		same(t, "timestamps", stamps, []float64{1, 2, 3, 4 + night, 5 + night, 5 + night}[:len(stamps)])
+		same(t, "clock events", rec.Clock, []ClockEvent{
+			{At: h.began.Add(2 * time.Second), By: time.Hour},
+			{At: h.began.Add(3 * time.Second), By: -time.Hour},
+			{Suspend: true, At: h.began.Add(4*time.Second + night*time.Second), By: night * time.Second},
+		})
+		same(t, "longest gap", rec.LongestGap, time.Second+night*time.Second)
+		same(t, "missed ticks", rec.MissedTicks, int64(0))
+		if w := rec.Summaries[MemPercent].Weight(); w != 5 {
+			t.Errorf("the samples stand for %v s", w)
+		}
+	})
+}
+
+func TestClockThatIsSteppedForEverIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		rec := h.run(300*time.Second, Options{Observe: func(*Sample, *Recording) { h.step += time.Hour }})
+		same(t, "events", len(rec.Clock), maxClockEvents)
+	})
+}
+
+func TestFailuresAreCountedAndRecover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		good, err := os.ReadFile(filepath.Join(h.proc, "diskstats"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, h.proc, "diskstats", []byte("nonsense")) // at the baseline
+		rec := h.run(6500*time.Millisecond, Options{Observe: func(_ *Sample, rec *Recording) {
+			switch rec.Samples {
+			case 2:
+				write(t, h.proc, "diskstats", good)
+				write(t, h.proc, "meminfo", nil)
+			case 3:
+				write(t, h.proc, "meminfo", []byte("MemTotal: 100 kB\nMemAvailable: 40 kB\n"))
+			}
+		}})
+		same(t, "failures", rec.Failures, []Failure{
+			{SourceDiskIO, "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
+			{SourceMemory, "read " + h.proc + "/meminfo: no MemTotal", 1},
+		})
+		same(t, "late", rec.Late, map[string]time.Duration{SourceDiskIO: 3 * time.Second})
+		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})
+		same(t, "rate", summaryOf(rec, DiskReadRate), summary{4, 3.5, 0})
+		same(t, "memory", summaryOf(rec, MemPercent), summary{6, 5.5, 60})
+		same(t, "CPU", summaryOf(rec, CPUAvg).Count, int64(0)) // its clock stands still here
+	})
+}
+
+func TestCancelledSamplerReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan *Recording)
+		go func() { done <- NewSampler(h.reader, Options{Interval: time.Hour}).Run(ctx) }()
+		time.Sleep(30 * time.Minute)
+		before := time.Now()
+		cancel()
+		rec := <-done
+		same(t, "time it took", time.Since(before), time.Duration(0))
+		same(t, "samples", rec.Samples, int64(1))
+		same(t, "memory", summaryOf(rec, MemPercent), summary{1, 1800, 25})
+	})
+}
+
+// A network file system whose server is gone: its part is absent, once waited
+// for, and comes back by itself.
+func TestHungFileSystemStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		release := make(chan struct{})
+		var asked atomic.Int64
+		h.reader.Close()
+		h.reader.disks = newDiskSpace([]string{"/hung", "/fine", "/also-hung"})
+		h.reader.disks.statfs = func(path string) (DiskUsage, error) {
+			if path != "/fine" {
+				asked.Add(1)
+				<-release
+			}
+			return DiskUsage{path, uint64(len(path)), 10}, nil
+		}
+		var took []time.Duration
+		read := func() *Reading {
+			begin := time.Now()
+			r := h.reader.Read()
+			took = append(took, time.Since(begin))
+			return r
+		}
+		for range 3 {
+			r := read()
+			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
+			err := r.Failed[SourceDisk]
+			if err == nil || !strings.Contains(err.Error(), "/hung: no answer within 200ms") || !strings.Contains(err.Error(), "/also-hung: no answer") {
+				t.Errorf("failure: %v", err)
+			}
+			if len(r.Failed) != 1 || r.Memory == nil || r.Net == nil {
+				t.Errorf("other sources: %v", r.Failed)
+			}
+		}
+		same(t, "time spent", took, []time.Duration{statfsPatience, 0, 0})
+		same(t, "questions to what hangs", asked.Load(), int64(2))
+		close(release)
+		synctest.Wait()
+		for range 2 {
+			r := read()
+			same(t, "disk", r.Disk, []DiskUsage{{"/hung", 5, 10}, {"/fine", 5, 10}, {"/also-hung", 10, 10}})
+			same(t, "failures", r.Failed, map[string]error(nil))
+		}
+	})
+}
+
+func TestPerfPysRingIsKeptWhenAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.received(100)
+		rec := h.run(2500*time.Millisecond, Options{PerfPy: true, Observe: func(_ *Sample, rec *Recording) { h.cpus(h.since().Seconds() / 4) }})
+		var got [][2]float64
+		for _, s := range rec.PerfPy.Items() {
+			got = append(got, [2]float64{s.Values[CPUAvg], s.Values[NetExtRecv]})
+		}
+		// Its bytes are since boot, and a window in which the clock stood still is 0.
+		same(t, "CPU and bytes", got, [][2]float64{{0, 100}, {25, 100}, {25, 100}})
+		if NewSampler(h.reader, Options{}).rec.PerfPy != nil {
+			t.Error("kept unasked")
+		}
+	})
+}
+
+func TestMinWindow(t *testing.T) {
+	got := map[time.Duration]time.Duration{}
+	for _, i := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Hour} {
+		got[i] = MinWindow(i)
+	}
+	same(t, "least windows", got, map[time.Duration]time.Duration{10 * time.Millisecond: clockTick, 50 * time.Millisecond: 25 * time.Millisecond,
+		100 * time.Millisecond: 40 * time.Millisecond, time.Second: 40 * time.Millisecond, time.Hour: 40 * time.Millisecond})
+}

@@ -1,0 +1,170 @@
+package collector
+
+import (
+	"math"
+	"runtime"
+	"testing"
+	"time"
+)
+
+const weekOfSeconds = 7 * 24 * 3600
+
+// burstAt is the second at which every CPU is busy, for two seconds.
+const burstAt = 345_678
+
+// weekReading is second n of a simulated week, written into r: CPUs at some tenths
+// of load, a disk and an interface whose counters wrap, a burst of two seconds.
+func weekReading(r *Reading, n int) {
+	r.At = at(time.Duration(n) * time.Second)
+	for i := range r.CPU {
+		busy := 0.1 + 0.01*float64((n*7+i*13)%20)
+		if n == burstAt || n == burstAt+1 {
+			busy = 1
+		}
+		r.CPU[i].User += busy
+		r.CPU[i].Idle += 1 - busy
+	}
+	r.Memory.Available = 1<<33 - uint64(n%1000)<<20
+	moved := uint64(8) // sectors of a second
+	if n == burstAt {
+		moved = 1 << 20
+	}
+	r.DiskIO[0].Out += moved
+	r.Net[1].In = (r.Net[1].In + 1000) & math.MaxUint32
+}
+
+// week feeds a week of Readings through Progress and a Recording for each of some
+// capacities.
+func week(capacities ...int) []*Recording {
+	var recs []*Recording
+	for _, capacity := range capacities {
+		recs = append(recs, NewRecording(at(0), time.Second, capacity))
+	}
+	// Progress keeps the last Readings' slices, so three take turns.
+	var turns [3]*Reading
+	for i := range turns {
+		turns[i] = &Reading{CPU: make([]CPUTimes, 4), Memory: &Memory{Total: 1 << 34}, Disk: []DiskUsage{{"/", 30, 70}},
+			DiskIO: make([]Device, 1), Net: make([]Device, 2)}
+	}
+	first := turns[0]
+	first.At = at(0)
+	for i, name := range []string{"cpu0", "cpu1", "cpu2", "cpu3"} {
+		first.CPU[i] = CPUTimes{Name: name, User: 1000, Idle: 100000}
+	}
+	first.DiskIO[0] = Device{"sda", 0, 0, Counted}
+	first.Net[0], first.Net[1] = Device{"lo", 0, 0, Counted | Loopback}, Device{"eth0", 0, 0, Counted}
+	p := Begin(first)
+	for n := 1; n <= weekOfSeconds; n++ {
+		r, last := turns[n%3], turns[(n-1)%3]
+		copy(r.CPU, last.CPU)
+		copy(r.DiskIO, last.DiskIO)
+		copy(r.Net, last.Net)
+		weekReading(r, n)
+		var s Sample
+		p, s = p.Next(r, 40*time.Millisecond)
+		for _, rec := range recs {
+			rec.Add(&s)
+		}
+	}
+	return recs
+}
+
+// heap is the memory in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestBurstOfTwoSecondsInAWeek(t *testing.T) {
+	before := heap()
+	capacities := []int{2, 10, 1000, 4096}
+	recs := week(capacities...)
+	// Four Recordings of fixed size: 5 histograms of 8 KB each and the ring's cells.
+	if grew := int64(heap()) - int64(before); grew > 8<<20 {
+		t.Errorf("the memory in use grew by %d bytes", grew)
+	}
+	for i, rec := range recs {
+		same(t, "peak of the mean", summaryOf(rec, CPUAvg), summary{weekOfSeconds, weekOfSeconds, 100})
+		same(t, "peak of the least busy CPU", summaryOf(rec, CPUMin).Max, 100.0)
+		same(t, "peak of the disk", summaryOf(rec, DiskWriteRate).Max, 512.0)
+		same(t, "bytes received", summaryOf(rec, NetExtRecv).Max, float64(weekOfSeconds)*1000/MiB)
+		same(t, "bytes written", summaryOf(rec, DiskWrite).Max, (float64(weekOfSeconds-1)*8+1<<20)*512/MiB)
+		for c := range NumColumns {
+			same(t, c.Key(), rec.Summaries[c].Stat(), recs[0].Summaries[c].Stat())
+			for _, level := range CPUThresholds {
+				got, ok := rec.Summaries[c].Share(level)
+				want, wantOK := recs[0].Summaries[c].Share(level)
+				same(t, c.Key()+" share", []any{got, ok}, []any{want, wantOK})
+			}
+		}
+		burst := 0
+		for c := range NumColumns { // all buckets together are the whole week
+			all, want := rec.Ring.Bucket(0).Stats[c], rec.Summaries[c].Stat()
+			for b := 1; b < rec.Ring.Len(); b++ {
+				all.Merge(rec.Ring.Bucket(b).Stats[c])
+			}
+			same(t, c.Key()+" in the ring", []any{all.Count, all.Min, all.Max, all.Weight}, []any{want.Count, want.Min, want.Max, want.Weight})
+		}
+		for b := range rec.Ring.Len() {
+			if rec.Ring.Bucket(b).Stats[CPUAvg].Max == 100 {
+				burst++
+			}
+		}
+		if burst == 0 || burst > 2 || rec.Ring.Len() > capacities[i] {
+			t.Errorf("capacity %d: the burst is in %d of %d buckets", capacities[i], burst, rec.Ring.Len())
+		}
+		if share, ok := rec.Summaries[CPUAvg].Share(99.95); !ok || math.Abs(share-200.0/weekOfSeconds) > 1e-15 {
+			t.Errorf("share at 100: %v, %v", share, ok)
+		}
+	}
+}
+
+func TestSampleAllocatesNothing(t *testing.T) {
+	rec := NewRecording(at(0), time.Second, 1000)
+	prev, cur := reading(0, 10, 0, 0, 0), reading(time.Second, 10.5, 100, 200, 300)
+	p := Begin(prev)
+	allocs := testing.AllocsPerRun(1, func() {
+		for range 5000 {
+			_, s := p.Next(cur, 0)
+			rec.Add(&s)
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations in 5000 samples", allocs)
+	}
+}
+
+// A clone is another goroutine's: what comes later must not reach it.
+func TestCloneSharesNothing(t *testing.T) {
+	rec := NewRecording(at(0), time.Second, 10)
+	p := Begin(reading(0, 10, 0, 0, 0))
+	_, s := p.Next(reading(time.Second, 10.5, 100, 200, 300), 0)
+	rec.Failures = append(make([]Failure, 0, 4), Failure{SourceCPU, "why", 1})
+	rec.Add(&s)
+	clone := rec.Clone()
+	rec.Add(&s)
+	rec.Failures[0].Count++
+	rec.Disks = append(rec.Disks, "sda")
+	same(t, "samples", clone.Samples, int64(1))
+	same(t, "ring", clone.Ring.Count(), int64(1))
+	same(t, "summary", summaryOf(clone, CPUAvg), summary{1, 1, 50})
+	same(t, "failures", clone.Failures, []Failure{{SourceCPU, "why", 1}})
+	same(t, "disks", clone.Disks, []string(nil))
+}
+
+func TestColumnsHaveNamesAndUnits(t *testing.T) {
+	keys := map[string]bool{}
+	for c := range NumColumns {
+		found, ok := ColumnNamed(c.Key())
+		if !ok || found != c || c.Unit() == "" || c.Source() == "" || keys[c.Key()] {
+			t.Errorf("column %d: %q, %q, %q", c, c.Key(), c.Unit(), c.Source())
+		}
+		keys[c.Key()] = true
+	}
+	if _, ok := ColumnNamed("nothing"); ok {
+		t.Error("found a column that there is not")
+	}
+	same(t, "counters", Counters(), []Column{DiskRead, DiskWrite, NetLoSent, NetExtSent, NetLoRecv, NetExtRecv})
+}
