@@ -28,12 +28,12 @@ func Write(path string, data []byte) error {
 }
 
 func writeFile(path string, data []byte, place func(from, to string) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	tmp, err := createBeside(path)
 	if err != nil {
 		return fmt.Errorf("write report %s: %w", path, err)
 	}
-	err = writeSynced(tmp, data)
-	if err == nil {
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
 		err = place(tmp.Name(), path)
 	}
 	if err != nil {
@@ -43,9 +43,16 @@ func writeFile(path string, data []byte, place func(from, to string) error) erro
 	return nil
 }
 
-func writeSynced(f *os.File, data []byte) error {
-	_, err := f.Write(data)
-	return errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+// createBeside makes the temporary file: hidden, with the permissions that the
+// umask leaves, which os.CreateTemp does not ask for.
+func createBeside(path string) (*os.File, error) {
+	for k := 0; ; k++ {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.%d.tmp", filepath.Base(path), os.Getpid(), k))
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
 }
 
 // linkNew is renameNew by a hard link, which refuses a taken name atomically;

@@ -96,7 +96,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 		if exists(base + ".json") {
 			continue
 		}
-		f, err := os.OpenFile(base+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+		f, err := os.OpenFile(base+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -237,7 +237,8 @@ func (w *journalWriter) rewrite(rec *collector.Recording) error {
 		return err
 	}
 	tmp := w.journal.path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o644)
+	os.Remove(tmp) // of an earlier try
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}

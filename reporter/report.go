@@ -23,8 +23,8 @@ type Report struct {
 type Run struct {
 	ID      string   `json:"id"`
 	Command []string `json:"command,omitempty"` // absent for a sidecar
-	// Start, End and WallSeconds are left out where no time is known: a file of
-	// perf.py's without timestamps.
+	// Start, End and WallSeconds are left out where they are not known: a file of
+	// perf.py's without timestamps, a journal cut off before its first sample.
 	Start Time `json:"start,omitzero"`
 	End   Time `json:"end,omitzero"`
 	// WallSeconds is start to end on the monotonic clock.

@@ -33,7 +33,7 @@ const longest = 30 * time.Second
 var foreign = regexp.MustCompile(`^(PERFAGENT_\w+|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|NO_COLOR|TERM|E2E_\w+|` +
 	`LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|JOB_COMPLETION_INDEX|VC_TASK_INDEX)=`)
 
-// environment of a test's processes: ours without what is foreign, and more.
+// testEnv is the environment of a test's processes: ours without what is foreign, and more.
 func testEnv(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), foreign.MatchString)
 	return append(append(env, "TERM=xterm"), more...)
@@ -45,7 +45,7 @@ func command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = testEnv()
+	cmd.Env = testEnv("TMPDIR=" + t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = longest
 	t.Cleanup(func() {
@@ -404,8 +404,27 @@ func onTerminal(t testing.TB, cmd *exec.Cmd) *terminal {
 			}
 		}
 	}()
-	t.Cleanup(func() { _ = tty.Close() }) // hangs up on the session
+	t.Cleanup(func() {
+		killSession(cmd.Process.Pid)
+		_ = tty.Close()
+	})
 	return m
+}
+
+// killSession kills what a shell of ours has left in other groups of its session.
+func killSession(leader int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if f := strings.Fields(after); len(f) > 3 && f[3] == strconv.Itoa(leader) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
 }
 
 // nonblocking takes the place of a file that package pty has made a blocking one:

@@ -57,7 +57,11 @@ func binary(t testing.TB) string {
 		if runtime.GOOS == "windows" {
 			build.path += ".exe"
 		}
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", build.path, ".")
+		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", build.path}
+		if runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
+			args = append(args, "-ldflags", "-E github.com/perfagent/perfagent/job.entry") // as make build does
+		}
+		cmd := exec.Command("go", append(args, ".")...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			build.err = fmt.Errorf("go build: %w\n%s", err, out)
