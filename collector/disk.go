@@ -3,6 +3,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -29,7 +30,6 @@ const statfsPatience = 200 * time.Millisecond
 // hangs is absent from the Reading instead of stopping the sampling.
 type diskSpace struct {
 	asks   []*diskAsk
-	timer  *time.Timer                          // of statfsPatience; stopped between Readings
 	statfs func(path string) (DiskUsage, error) // diskUsage, except in tests of what hangs
 }
 
@@ -84,45 +84,54 @@ func (d *diskSpace) read() ([]DiskUsage, error) {
 	for _, a := range d.asks {
 		a.put(d.statfs)
 	}
-	if d.timer == nil {
-		d.timer = time.NewTimer(statfsPatience)
-	} else {
-		d.timer.Reset(statfsPatience)
-	}
-	defer d.timer.Stop()
+	// The answers of local file systems are here after this, and no timer is needed:
+	// setting one wakes another thread.
+	runtime.Gosched()
+	d.wait()
 	got := make([]DiskUsage, 0, len(d.asks))
 	var errs []error
-	patient := true
 	for _, a := range d.asks {
-		var ans diskAnswer
-		if ans, patient = a.await(d.timer.C, patient); ans.err != nil {
-			errs = append(errs, ans.err)
+		u, err := a.take()
+		if err != nil {
+			errs = append(errs, err)
 			continue
 		}
-		got = append(got, ans.usage)
+		got = append(got, u)
 	}
 	return got, errors.Join(errs...)
 }
 
-// await takes the answer, waiting for it until the time is up; still says whether
-// there is time left. A late answer is taken too, but not waited for.
-func (a *diskAsk) await(timeout <-chan time.Time, patient bool) (ans diskAnswer, still bool) {
-	if patient && !a.late {
+// wait gives the file systems that were asked just now time to answer.
+func (d *diskSpace) wait() {
+	var timeout <-chan time.Time
+	for _, a := range d.asks {
+		if a.late || len(a.answer) > 0 {
+			continue
+		}
+		if timeout == nil {
+			timer := time.NewTimer(statfsPatience)
+			defer timer.Stop()
+			timeout = timer.C
+		}
 		select {
-		case ans = <-a.answer:
-			a.pending = false
-			return ans, true
+		case ans := <-a.answer:
+			a.answer <- ans // there is room: nothing else is under way
 		case <-timeout:
-			patient = false
+			return
 		}
 	}
+}
+
+// take takes the answer, if it is there; one to an earlier Reading's question is
+// good too.
+func (a *diskAsk) take() (DiskUsage, error) {
 	select {
-	case ans = <-a.answer:
+	case ans := <-a.answer:
 		a.pending = false
+		return ans.usage, ans.err
 	default:
-		ans.err = fmt.Errorf("statfs %s: no answer within %v", a.path, statfsPatience)
+		return DiskUsage{}, fmt.Errorf("statfs %s: no answer within %v", a.path, statfsPatience)
 	}
-	return ans, patient
 }
 
 // close ends the goroutines. One whose file system hangs ends with the process.

@@ -112,10 +112,10 @@ func (r *Reader) classifyBlocks(devs []Device) []Class {
 		}
 		classes[i] |= PerfPy
 		switch {
+		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no look-up: a host has many loops
+			fallback = append(fallback, i)
 		case hasPrefix(d.Name, "ram", "zram") || r.hiddenTwice(d, byName) || stacked(r.blockDir(d.Name), byName):
 		case !haveSys && hasPrefix(d.Name, "dm-", "md"):
-		case hasPrefix(d.Name, "loop", "zd", "drbd"):
-			fallback = append(fallback, i)
 		default:
 			classes[i] |= Counted
 			counted = true

@@ -1,10 +1,16 @@
 package collector
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shirou/gopsutil/v3/common"
+	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/shirou/gopsutil/v3/net"
 )
 
 // account is what a tree says: the devices in our sums and in perf.py's, and the
@@ -100,6 +106,41 @@ func TestReadingOfATree(t *testing.T) {
 func TestShortLinesOfOldKernels(t *testing.T) {
 	r := fixture(t, "kernel-2.6").Read()
 	same(t, "cpu", r.CPU, []CPUTimes{ticks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
+}
+
+// gopsutil, which reads these sources on other systems, says the same of every
+// tree that it reads as psutil does.
+func TestTreesReadAsGopsutilReadsThem(t *testing.T) {
+	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing"} {
+		t.Run(name, func(t *testing.T) {
+			r := fixture(t, name)
+			got := r.Read()
+			ctx := context.WithValue(t.Context(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.proc})
+			times, err := cpu.TimesWithContext(ctx, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var cpus []CPUTimes
+			for _, s := range times {
+				cpus = append(cpus, CPUTimes{s.CPU, s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal, s.Guest, s.GuestNice})
+			}
+			same(t, "cpu", got.CPU, cpus)
+			vm, err := mem.VirtualMemoryWithContext(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "memory", *got.Memory, Memory{Total: vm.Total, Available: vm.Available})
+			stats, err := net.IOCountersByFileWithContext(ctx, true, filepath.Join(r.proc, "net/dev"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var nics []Device
+			for i, s := range stats {
+				nics = append(nics, Device{s.Name, s.BytesRecv, s.BytesSent, got.Net[i].Class})
+			}
+			same(t, "network", got.Net, nics)
+		})
+	}
 }
 
 // damages are the folders of testdata/proc that hold nothing but a damaged file.
@@ -265,4 +306,21 @@ func TestClassesAreLookedUpAgain(t *testing.T) {
 	}
 	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
 	same(t, "when one appears", counted(r.Read().Net, Counted), []string{"lo", "eth0", "eth1"})
+}
+
+// The names of the last Reading are used again only where they are still the same.
+func TestNamesAreThoseOfTheNewestReading(t *testing.T) {
+	var names nameCache
+	for _, want := range [][]string{{"lo", "eth0"}, {"lo", "wan0"}, {"wan0"}, {"wan0", "eth0", "lo"}, {"lo", "eth0"}} {
+		var file strings.Builder
+		file.WriteString("a\nb\n")
+		for _, name := range want {
+			file.WriteString(name + ": 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
+		}
+		nics, err := parseNetDev([]byte(file.String()), &names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "names", counted(nics, 0), want)
+	}
 }

@@ -73,6 +73,17 @@ func write(t testing.TB, root, name string, data []byte) {
 	}
 }
 
+// summary is what a Recording says of a column.
+type summary struct {
+	Count        int64
+	Seconds, Max float64
+}
+
+func summaryOf(rec *Recording, c Column) summary {
+	st := rec.Summaries[c].Stat()
+	return summary{st.Count, st.Weight, st.Max}
+}
+
 // counted lists the devices that have all bits of a class.
 func counted(devs []Device, class Class) []string {
 	names := []string{}

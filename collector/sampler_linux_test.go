@@ -71,17 +71,6 @@ func (h *host) run(d time.Duration, o Options) *Recording {
 	return NewSampler(h.reader, o).Run(ctx)
 }
 
-// summary is what a Recording says of a column.
-type summary struct {
-	Count        int64
-	Seconds, Max float64
-}
-
-func summaryOf(rec *Recording, c Column) summary {
-	st := rec.Summaries[c].Stat()
-	return summary{st.Count, st.Weight, st.Max}
-}
-
 func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)

@@ -33,7 +33,7 @@
 //
 // SIGPIPE, SIGXFSZ (our own writes failing) are swallowed: they must not end
 // us. Nothing is ever set to be ignored while the job could inherit it, but for
-// what was ignored when perfagent started (nohup, trap '' TERM, a background job
+// what was ignored when perfagent started (nohup, trap "" TERM, a background job
 // of a script): that is ignored in the job too. The Go runtime overwrites all
 // dispositions but those of SIGHUP, SIGINT, SIGTSTP and SIGCONT, and opens
 // /dev/null for standard descriptors that are closed, before any Go code runs; so

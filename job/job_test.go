@@ -266,26 +266,6 @@ func TestMemoryFloor(t *testing.T) {
 	}
 }
 
-func TestImagePages(t *testing.T) {
-	for _, c := range []struct {
-		line             string
-		constants, taken bool
-	}{
-		{"00400000-00600000 r-xp 00000000 fe:00 12 /bin/agent", false, true},
-		{"00600000-00700000 r--p 00200000 fe:00 12 /bin/agent", true, true},
-		{"00600000-00700000 r--p 00200000 fe:00 12 /bin/agent", false, false},
-		{"00700000-00710000 rw-p 00300000 fe:00 12 /bin/agent", true, false},
-		{"00400000-00600000 r-xp 00000000 fe:00 13 /lib/libc.so", true, false},
-		{"00710000-00750000 rw-p 00000000 00:00 0", true, false},
-		{"7ffc0000-7ffd0000 r-xp 00000000 00:00 0 [vdso]", true, false},
-		{"", true, false},
-	} {
-		if _, _, ok := imagePages(c.line, "/bin/agent", c.constants); ok != c.taken {
-			t.Errorf("%q: %v", c.line, ok)
-		}
-	}
-}
-
 // A killed agent takes nothing with it.
 func TestJobSurvivesUs(t *testing.T) {
 	t.Parallel()
@@ -371,12 +351,6 @@ func TestGroupHeadroom(t *testing.T) {
 func BenchmarkHeadroom(b *testing.B) {
 	for b.Loop() {
 		_ = Headroom()
-	}
-}
-
-func BenchmarkLowerFloor(b *testing.B) {
-	for b.Loop() {
-		lowerFloor()
 	}
 }
 

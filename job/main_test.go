@@ -149,7 +149,7 @@ func hog() {
 	for i := 0; i < len(mem); i += 4096 {
 		mem[i] = 1
 	}
-	fmt.Println("peak", peakRSS())
+	fmt.Println("peak", PeakRSS())
 }
 
 // full has no descriptor left to make a child with.

@@ -73,15 +73,29 @@ func usage(state *os.ProcessState) Usage {
 	if !ok {
 		return u
 	}
-	unit := int64(1024)
-	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
-		unit = 1
-	}
-	u.MaxRSS = int64(ru.Maxrss) * unit
+	u.MaxRSS = int64(ru.Maxrss) * maxrssUnit()
 	u.MinorFaults, u.MajorFaults = int64(ru.Minflt), int64(ru.Majflt)
 	u.BlockInput, u.BlockOutput = int64(ru.Inblock), int64(ru.Oublock)
 	u.VoluntarySwitches, u.InvoluntarySwitches = int64(ru.Nvcsw), int64(ru.Nivcsw)
 	return u
+}
+
+// maxrssUnit is the bytes of one count of ru_maxrss.
+func maxrssUnit() int64 {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
+		return 1
+	}
+	return 1024
+}
+
+// PeakRSS is the high-water mark of this process's memory in bytes; 0 where it
+// cannot be known.
+func PeakRSS() int64 {
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
+		return 0
+	}
+	return int64(ru.Maxrss) * maxrssUnit()
 }
 
 // Exec replaces this process by the command; see Start for its errors.

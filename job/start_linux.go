@@ -28,7 +28,6 @@ func Start(c Command, s *Signals) (*Job, error) {
 	j := &Job{signals: s, reaper: adoptOrphans()}
 	env, files := c.environ(), streams()
 	fork := func(file string, argv []string) error {
-		lowerFloor()
 		j.start = time.Now()
 		pid, err := syscall.ForkExec(file, argv, &syscall.ProcAttr{Env: env, Files: files})
 		j.pid = pid
@@ -42,7 +41,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 		setSubreaper(j.reaper)
 		return nil, explain(c.Args[0], err)
 	}
-	j.floor = peakRSS()
+	j.floor = PeakRSS()
 	s.attach(j.pid)
 	return j, nil
 }

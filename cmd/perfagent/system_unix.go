@@ -3,27 +3,20 @@
 package main
 
 import (
-	"runtime"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// agent is what perfagent itself has used so far (getrusage(2)).
+// agent is what perfagent itself has used so far.
 func agent() reporter.Agent {
-	a := reporter.Agent{Version: version()}
+	a := reporter.Agent{Version: version(), MaxRSSMB: float64(job.PeakRSS()) / collector.MiB}
 	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
-		return a
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
+		a.CPUSeconds = float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
 	}
-	a.CPUSeconds = float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
-	unit := 1024.0 // ru_maxrss is in KiB
-	if runtime.GOOS == "darwin" {
-		unit = 1
-	}
-	a.MaxRSSMB = float64(ru.Maxrss) * unit / collector.MiB
 	return a
 }
 
