@@ -7,14 +7,34 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/perfagent/perfagent/reporter"
 )
+
+// logger writes lines to stderr through zap's core. Package zap itself is left
+// out: it can serve its level over HTTP, and net/http would add half a millisecond
+// to every start.
+type logger struct{ core zapcore.Core }
+
+// Debug, Warn and Error log a text; control characters in it are shown as escapes.
+func (l *logger) Debug(text string) { l.write(zapcore.DebugLevel, text) }
+func (l *logger) Warn(text string)  { l.write(zapcore.WarnLevel, text) }
+func (l *logger) Error(text string) { l.write(zapcore.ErrorLevel, text) }
+
+func (l *logger) write(level zapcore.Level, text string) {
+	if !l.core.Enabled(level) {
+		return
+	}
+	// A stderr that cannot be written is nobody's concern: there is no other place to say it.
+	_ = l.core.Write(zapcore.Entry{Level: level, Time: time.Now(), LoggerName: "perfagent:", Message: reporter.Printable(text)}, nil)
+}
 
 // newLogger makes the log on stderr. On a console a line is as short as an error
 // message; as JSON it has a time.
-func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
+func newLogger(w io.Writer, level, format string) (*logger, error) {
 	lvl, err := zapcore.ParseLevel(level)
 	if err != nil || lvl > zapcore.ErrorLevel {
 		return nil, fmt.Errorf("--log-level: %q is not debug, info, warn or error", level)
@@ -32,7 +52,7 @@ func newLogger(w io.Writer, level, format string) (*zap.Logger, error) {
 	default:
 		return nil, fmt.Errorf("--log-format: %q is not console or json", format)
 	}
-	return zap.New(zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(&safeWriter{w: w})), lvl)).Named("perfagent:"), nil
+	return &logger{zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(&safeWriter{w: w})), lvl)}, nil
 }
 
 // safeWriter survives a stderr that nobody reads any more: by default the runtime

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -23,14 +21,14 @@ const patience = 5 * time.Second
 type place struct {
 	journal *reporter.Journal
 	missing []reporter.Missing
-	log     *zap.Logger
+	log     *logger
 	// refreshed tells that the report's name is ours already.
 	refreshed bool
 }
 
 // openPlace claims a name in OUT/RUN-ID, or, where that cannot be written, in a
 // new temporary directory, and says so in one line.
-func openPlace(out string, head reporter.JournalHead, log *zap.Logger) *place {
+func openPlace(out string, head reporter.JournalHead, log *logger) *place {
 	p := &place{log: log}
 	dir := filepath.Join(out, head.Run.ID)
 	journal, err := createJournal(dir, head)
@@ -80,7 +78,7 @@ func createJournal(dir string, head reporter.JournalHead) (*reporter.Journal, er
 // degrade notes something that does not work, in the report and in one line.
 func (p *place) degrade(what string, err error) {
 	p.missing = append(p.missing, reporter.Missing{What: what, Why: err.Error()})
-	p.log.Error(reporter.Printable(err.Error())) // whatever --log-level says
+	p.log.Error(err.Error()) // whatever --log-level says
 }
 
 // observe journals a sample.
@@ -125,8 +123,8 @@ func (p *place) save(data []byte) string {
 	case path := <-done:
 		return path
 	case <-time.After(patience):
-		p.log.Warn(reporter.Printable(fmt.Sprintf("write report %s: no answer within %v; what is known is in %s",
-			p.journal.ReportPath(), patience, p.journal.Path())))
+		p.log.Warn(fmt.Sprintf("write report %s: no answer within %v; what is known is in %s",
+			p.journal.ReportPath(), patience, p.journal.Path()))
 		return ""
 	}
 }
@@ -156,20 +154,20 @@ func (p *place) write(data []byte) string {
 	if tmp, tmpErr := os.MkdirTemp("", "perfagent-"); tmpErr == nil {
 		path = filepath.Join(tmp, filepath.Base(p.journal.ReportPath()))
 		if tmpErr = reporter.WriteNew(path, data); tmpErr == nil {
-			p.log.Warn(reporter.Printable(fmt.Sprintf("%v; the report is %s", err, path)))
+			p.log.Warn(fmt.Sprintf("%v; the report is %s", err, path))
 			p.removeJournal()
 			return path
 		}
 		os.Remove(tmp)
 	}
 	_ = p.journal.Keep()
-	p.log.Warn(reporter.Printable(fmt.Sprintf("%v; what is known is in %s", err, p.journal.Path())))
+	p.log.Warn(fmt.Sprintf("%v; what is known is in %s", err, p.journal.Path()))
 	return ""
 }
 
 func (p *place) removeJournal() {
 	if err := p.journal.Remove(); err != nil {
-		p.log.Warn(reporter.Printable(fmt.Sprintf("remove journal: %v", err)))
+		p.log.Warn(fmt.Sprintf("remove journal: %v", err))
 	}
 }
 

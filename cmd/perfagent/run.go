@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 	"golang.org/x/term"
 
 	"github.com/perfagent/perfagent/collector"
@@ -61,7 +60,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return startError(err)
 	}
 	if err := job.Headroom(); err != nil {
-		log.Warn(reporter.Printable(fmt.Sprintf("%v: the command runs without being measured", err)))
+		log.Warn(fmt.Sprintf("%v: the command runs without being measured", err))
 		return startError(job.Exec(command, nil))
 	}
 	w := &wrap{options: o, command: command, log: log}
@@ -69,7 +68,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // prepare settles the options and makes the log: what run and sidecar do first.
-func (o *sampleOptions) prepare(cmd *cobra.Command, stderr io.Writer) (*zap.Logger, error) {
+func (o *sampleOptions) prepare(cmd *cobra.Command, stderr io.Writer) (*logger, error) {
 	// Two threads do for one sampling goroutine; a host of many CPUs would give
 	// the runtime as many.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
@@ -96,7 +95,7 @@ func startError(err error) error {
 type wrap struct {
 	options *runOptions
 	command job.Command
-	log     *zap.Logger
+	log     *logger
 	place   *place
 }
 
@@ -113,14 +112,15 @@ func (w *wrap) run() error {
 	defer reader.Close()
 	sampler := collector.NewSampler(reader, o.sampling(func(s *collector.Sample, rec *collector.Recording) { w.place.observe(s, rec) }))
 	w.place = <-placed
+	ctx, stop := context.WithCancel(context.Background())
+	recorded := make(chan *collector.Recording, 1)
+	go func() { recorded <- sampler.Run(ctx) }() // it finds out about the host while the job is made
 	j, err := job.Start(w.command, signals)
 	if err != nil {
+		stop()
+		<-recorded
 		return w.cannotStart(err, signals)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	recorded := make(chan *collector.Recording, 1)
-	go func() { recorded <- sampler.Run(ctx) }()
 	status := j.Wait()
 	stop()
 	select {
@@ -149,7 +149,7 @@ func (o *sampleOptions) sampling(observe func(*collector.Sample, *collector.Reco
 func (w *wrap) cannotStart(err error, signals *job.Signals) error {
 	w.place.abandon()
 	if errors.Is(err, job.ErrNoProcess) {
-		w.log.Warn(reporter.Printable(fmt.Sprintf("%v: the command runs without being measured", err)))
+		w.log.Warn(fmt.Sprintf("%v: the command runs without being measured", err))
 		return startError(job.Exec(w.command, signals))
 	}
 	return startError(err)
@@ -168,15 +168,15 @@ func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Reco
 }
 
 // deliver saves the report in the layout asked for and shows its summary.
-func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *zap.Logger) string {
+func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *logger) string {
 	report, data, err := o.encode(in)
 	if err != nil {
-		log.Warn(reporter.Printable(err.Error()))
+		log.Warn(err.Error())
 		return ""
 	}
 	if o.compat != "" { // perf.py's file has no place for it
 		for _, m := range in.Missing {
-			log.Warn(reporter.Printable(m.What + ": " + m.Why))
+			log.Warn(m.What + ": " + m.Why)
 		}
 	}
 	path := p.save(data)
@@ -184,7 +184,7 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 		return path
 	}
 	if err := reporter.WriteSummary(stderr, report, reporter.SummaryOptions{Color: colorful(stderr), Width: width(stderr), Path: path}); err != nil {
-		log.Debug(reporter.Printable(fmt.Sprintf("write summary: %v", err)))
+		log.Debug(fmt.Sprintf("write summary: %v", err))
 	}
 	return path
 }
@@ -211,7 +211,7 @@ func (o *sampleOptions) wantsSummary(stderr io.Writer) bool {
 // and stops its loop or script as it would without us.
 func (w *wrap) exit(status job.Status) error {
 	if status.Err != nil {
-		w.log.Warn(reporter.Printable(status.Err.Error()))
+		w.log.Warn(status.Err.Error())
 	}
 	if status.FromTerminal && parentInSession() {
 		job.Reraise(status.Signo)

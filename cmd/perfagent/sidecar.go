@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
@@ -76,13 +75,13 @@ type refresher struct {
 	options *sampleOptions
 	about   reporter.Run
 	place   *place
-	log     *zap.Logger
+	log     *logger
 	copies  chan *collector.Recording
 	done    chan struct{}
 	last    time.Duration // monotonic time of the last copy; 0 = none yet
 }
 
-func newRefresher(o *sampleOptions, about reporter.Run, p *place, log *zap.Logger) *refresher {
+func newRefresher(o *sampleOptions, about reporter.Run, p *place, log *logger) *refresher {
 	about.Incomplete = "the sidecar is still running"
 	r := &refresher{options: o, about: about, place: p, log: log,
 		copies: make(chan *collector.Recording, 1), done: make(chan struct{})}
@@ -112,7 +111,7 @@ func (r *refresher) run() {
 			err = r.place.refresh(data)
 		}
 		if err != nil {
-			r.log.Warn(reporter.Printable(err.Error()))
+			r.log.Warn(err.Error())
 		}
 	}
 }
