@@ -13,6 +13,7 @@ type Progress struct {
 	start, last Instant // of the first and of the newest Reading
 	cpu         []CPUTimes
 	cpuSince    time.Duration
+	cpuKnown    bool          // a CPU window has been measured
 	io          [2]ioProgress // disk_io, network
 	// total is the bytes of each counter since its first good Reading, base what
 	// it was when the window of its rate began.
@@ -23,6 +24,7 @@ type Progress struct {
 type ioProgress struct {
 	devices []Device      // of the last good Reading; nil = none yet
 	since   time.Duration // when the window began
+	known   bool          // a window has been measured
 }
 
 // counter ties a byte counter to its columns and to the devices that feed it.
@@ -50,13 +52,14 @@ var ioUnits = [2]uint64{diskUnit, 1}
 func Begin(r *Reading) Progress {
 	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono}
 	for i, devs := range r.io() {
-		p.io[i] = ioProgress{devs, r.At.Mono}
+		p.io[i] = ioProgress{devices: devs, since: r.At.Mono}
 	}
 	return p
 }
 
 // Next accounts one more Reading and makes its Sample. minWindow is the least
-// time that percents and rates are measured over.
+// time that percents and rates are measured over, once there is any measurement;
+// the first may be as short as FirstWindow.
 func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 	var s Sample
 	elapsed := max(0, (r.At.Mono - p.last.Mono).Seconds())
@@ -94,10 +97,11 @@ func (p *Progress) measureCPU(r *Reading, minWindow time.Duration, s *Sample) {
 		return
 	}
 	window := r.At.Mono - p.cpuSince
-	if p.cpu != nil && window < minWindow {
+	if p.cpu != nil && tooShort(window, minWindow, p.cpuKnown) {
 		return
 	}
 	if avg, least, most, ok := cpuSpread(p.cpu, r.CPU); ok {
+		p.cpuKnown = true
 		s.Values[CPUAvg], s.Values[CPUMin], s.Values[CPUMax] = avg, least, most
 		for _, c := range []Column{CPUAvg, CPUMin, CPUMax} {
 			s.Weights[c] = window.Seconds()
@@ -115,7 +119,8 @@ func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Dura
 	}
 	window := now - io.since
 	fresh := io.devices == nil // the source's first good Reading: nothing to compare with
-	measured := !fresh && window >= minWindow && window > 0
+	measured := !fresh && !tooShort(window, minWindow, io.known)
+	io.known = io.known || measured
 	for i, c := range counterTable {
 		if c.source != source {
 			continue
@@ -134,6 +139,15 @@ func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Dura
 		io.since = now
 	}
 	io.devices = devs
+}
+
+// tooShort tells whether a window cannot be measured. The first one of a job may
+// be shorter than the others: it has no longer ones beside it to be compared with.
+func tooShort(window, minWindow time.Duration, known bool) bool {
+	if !known {
+		minWindow = FirstWindow
+	}
+	return window < minWindow
 }
 
 // toByte rounds a rate to 1e-6 MiB/s, about one byte per second: its further
@@ -242,7 +256,7 @@ func perfpySample(prevCPU []CPUTimes, r *Reading, timestamp float64) Sample {
 		s.Values[c] = math.NaN()
 	}
 	s.Values[Timestamp] = timestamp
-	if r.CPU != nil {
+	if r.CPU != nil && prevCPU != nil {
 		avg, least, most, ok := cpuSpread(prevCPU, r.CPU)
 		if !ok {
 			avg, least, most = 0, 0, 0

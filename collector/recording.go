@@ -58,6 +58,17 @@ type Failure struct {
 	Count       int64
 }
 
+// Suspended is how long the machine slept during the run.
+func (rec *Recording) Suspended() time.Duration {
+	var sum time.Duration
+	for _, e := range rec.Clock {
+		if e.Suspend {
+			sum += e.By
+		}
+	}
+	return sum
+}
+
 // CPUThresholds are the levels of the mean over CPUs whose time is kept. The
 // last is what rounds to 100.0.
 var CPUThresholds = []float64{20, 40, 80, 99.95}
@@ -104,6 +115,3 @@ func (rec *Recording) Clone() *Recording {
 	}
 	return &c
 }
-
-// CPUs is the number of logical CPUs of the node; 0 = unknown.
-func (rec *Recording) CPUs() int { return rec.Host.CPUs }

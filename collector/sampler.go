@@ -13,12 +13,17 @@ import (
 // architecture that Linux runs on today (times(2), proc(5)).
 const clockTick = 10 * time.Millisecond
 
-// MinWindow is the least time that percents and rates are measured over: half
-// the interval, so that the closing Reading of a job, which may follow the last
-// tick at once, sets no maximum from two clock ticks; but never more than four
-// ticks, so that a job of 50 ms is measured, and never less than one.
+// FirstWindow is the least time that the first percents and rates of a run are
+// measured over: four ticks, so that a job of 50 ms is measured.
+const FirstWindow = 4 * clockTick
+
+// MinWindow is the least time for all later ones: half the interval, so that the
+// closing Reading of a job, which may follow the last tick at once, sets no maximum
+// from a few clock ticks; but not more than ten ticks, which are good to 10 points
+// of a CPU, and not less than FirstWindow: at short intervals a window spans
+// several samples.
 func MinWindow(interval time.Duration) time.Duration {
-	return min(max(interval/2, clockTick), 4*clockTick)
+	return min(max(interval/2, FirstWindow), 10*clockTick)
 }
 
 // clockJump is the least difference between two clocks over one window that is

@@ -317,6 +317,6 @@ func TestMinWindow(t *testing.T) {
 	for _, i := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Hour} {
 		got[i] = MinWindow(i)
 	}
-	same(t, "least windows", got, map[time.Duration]time.Duration{10 * time.Millisecond: clockTick, 50 * time.Millisecond: 25 * time.Millisecond,
-		100 * time.Millisecond: 40 * time.Millisecond, time.Second: 40 * time.Millisecond, time.Hour: 40 * time.Millisecond})
+	same(t, "least windows", got, map[time.Duration]time.Duration{10 * time.Millisecond: FirstWindow, 50 * time.Millisecond: FirstWindow,
+		100 * time.Millisecond: 50 * time.Millisecond, time.Second: 10 * clockTick, time.Hour: 10 * clockTick})
 }

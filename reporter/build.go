@@ -69,9 +69,12 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	if rec.Samples > 0 {
 		length = rec.End.Mono - rec.Start.Mono
 	}
-	if c.Source() == collector.SourceCPU {
+	switch {
+	case c.Source() == collector.SourceCPU && length < collector.FirstWindow:
 		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, and less than %v is not measured",
-			length.Round(time.Microsecond), collector.MinWindow(rec.Interval))
+			length.Round(time.Microsecond), collector.FirstWindow)
+	case c.Source() == collector.SourceCPU && rec.Samples > 0:
+		return errors.New("the kernel's CPU counters did not advance")
 	}
 	return errors.New("no sample was taken")
 }
@@ -81,8 +84,11 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 func sourceMissing(rec *collector.Recording) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
-		// The baseline is a reading of its own, of the counters alone.
-		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, rec.Samples+1)})
+		readings := rec.Samples
+		if f.Source != collector.SourceMemory && f.Source != collector.SourceDisk {
+			readings++ // the baseline, which is of the counters alone
+		}
+		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
 	}
 	for _, source := range []string{collector.SourceDiskIO, collector.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {

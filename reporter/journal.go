@@ -258,6 +258,9 @@ func (w *journalWriter) rewrite(rec *collector.Recording) error {
 	w.file.Close()
 	w.file, w.size = f, int64(len(w.journal.head)+len(line))
 	w.bound = w.size + journalGrowth
+	if w.size > 2<<20 { // a large --max-length: do not rewrite it all the time
+		w.bound = w.size + w.size/2
+	}
 	return nil
 }
 

@@ -191,7 +191,7 @@ func (l *journalSample) into(rec *collector.Recording) error {
 func parseJournal(data []byte) (*Report, error) {
 	var head JournalHead
 	var rec *collector.Recording
-	damaged := 0
+	damaged, taken := 0, int64(0)
 	number := 0
 	for line := range lines(data) {
 		number++
@@ -205,14 +205,15 @@ func parseJournal(data []byte) (*Report, error) {
 			rec = head.recording()
 			continue
 		}
-		if next, err := addLine(rec, line); err == nil {
-			rec = next
-		} else {
+		next, upTo, err := addLine(rec, line)
+		if err != nil {
 			damaged++
+			continue
 		}
+		rec, taken = next, upTo
 	}
 	if rec == nil {
 		return nil, fmt.Errorf("is empty")
 	}
-	return head.report(rec, damaged), nil
+	return head.report(rec, damaged, max(0, taken-rec.Samples)), nil
 }

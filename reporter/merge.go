@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // Source is a report and the file that it comes from.
@@ -23,8 +24,8 @@ const mergedSize = maxFileSize / 2
 // The run spans all: from the earliest start to the latest end, with the first
 // exit code that is not 0 in the order of the nodes, and the tags of all. Where
 // inputs disagree (the run's id, the command, a tag, why it is incomplete) the
-// first of them wins; otherwise neither their order nor merging in several steps
-// makes a difference.
+// one with the lowest node wins; so neither their order nor merging in several
+// steps makes a difference.
 //
 // A result that would be larger than 128 MiB keeps every number but fewer points:
 // the series of all nodes are halved until it fits. A point then has the sample of
@@ -36,6 +37,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report is given")
 	}
+	inputs = slices.SortedStableFunc(slices.Values(inputs), byLowestNode)
 	out := &Report{Schema: Schema, Nodes: make(map[string]*Node)}
 	from := make(map[string]string, len(inputs))
 	for _, in := range inputs {
@@ -56,6 +58,22 @@ func merge(inputs []Source, limit int) (*Report, error) {
 	}
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
 	return out, out.shrink(limit)
+}
+
+// byLowestNode orders reports by the lowest of their nodes; those without any come
+// last.
+func byLowestNode(a, b Source) int {
+	lowest := func(s Source) []string {
+		if s.Report == nil {
+			return nil
+		}
+		return s.Report.NodeNames()[:min(1, len(s.Report.Nodes))]
+	}
+	x, y := lowest(a), lowest(b)
+	if len(x) == 0 || len(y) == 0 {
+		return len(y) - len(x)
+	}
+	return compareNodes(x[0], y[0])
 }
 
 var errTwoRecordings = errors.New("two different recordings")
@@ -119,21 +137,38 @@ func (r *Run) join(o Run) {
 	if r.Incomplete == "" {
 		r.Incomplete = o.Incomplete
 	}
-	if !o.Start.IsZero() && (r.Start.IsZero() || o.Start.Before(r.Start.Time)) {
-		r.Start = o.Start
-	}
-	if o.End.After(r.End.Time) {
-		r.End = o.End
-	}
-	r.WallSeconds = max(r.WallSeconds, o.WallSeconds)
-	if !r.Start.IsZero() {
-		r.WallSeconds = max(r.WallSeconds, r.End.Sub(r.Start.Time).Seconds())
-	}
+	r.widen(o)
 	if len(o.Tags) > 0 {
 		tags := maps.Clone(o.Tags)
 		maps.Copy(tags, r.Tags)
 		r.Tags = tags
 	}
+}
+
+// widen widens the times of a run to another one. Where one lies within the other
+// the length stays as it was measured: from end and start it would be counted with
+// the machine's suspends.
+func (r *Run) widen(o Run) {
+	switch {
+	case o.Start.IsZero():
+	case r.Start.IsZero() || r.within(o) && !o.within(*r):
+		r.Start, r.End, r.WallSeconds = o.Start, o.End, o.WallSeconds
+	case r.within(o): // the same span
+		r.WallSeconds = max(r.WallSeconds, o.WallSeconds)
+	case !o.within(*r):
+		if o.Start.Before(r.Start.Time) {
+			r.Start = o.Start
+		}
+		if o.End.After(r.End.Time) {
+			r.End = o.End
+		}
+		r.WallSeconds = r.End.Sub(r.Start.Time).Seconds()
+	}
+}
+
+// within tells whether a run lies within the time of another one.
+func (r Run) within(o Run) bool {
+	return !r.Start.Before(o.Start.Time) && !r.End.After(o.End.Time)
 }
 
 // mergedExit finds the first exit code that is not 0 in the order of the nodes,

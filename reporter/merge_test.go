@@ -58,7 +58,7 @@ func TestMerge_SpansTheNodes(t *testing.T) {
 	if !run.Start.Equal(testStart) || !run.End.Equal(testStart.Add(35*time.Second)) || run.WallSeconds != 35 {
 		t.Errorf("from %v to %v, %v s", run.Start, run.End, run.WallSeconds)
 	}
-	if run.Tags["k"] != "b" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != Schema {
+	if run.Tags["k"] != "a" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != Schema {
 		t.Errorf("%+v", run)
 	}
 	if !bytes.Equal(encodedReport(t, a), encodedReport(t, nodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {

@@ -108,6 +108,9 @@ func (r *Report) check() error {
 		if n == nil {
 			return fmt.Errorf("has nothing for node %s", name)
 		}
+		if n.Missing == nil { // left out by somebody else's program
+			n.Missing = []Missing{}
+		}
 		if err := n.checkSeries(); err != nil {
 			return fmt.Errorf("node %s: %w", name, err)
 		}
@@ -188,30 +191,35 @@ func (h *JournalHead) recording() *collector.Recording {
 	return rec
 }
 
-// addLine adds one line of a journal.
-func addLine(rec *collector.Recording, line []byte) (*collector.Recording, error) {
+// addLine adds one line of a journal. It tells how many samples had been taken by
+// then, also if not all of them were read.
+func addLine(rec *collector.Recording, line []byte) (next *collector.Recording, taken int64, err error) {
 	var kind struct {
 		Snapshot *journalSnapshot `json:"snapshot"`
 		journalSample
 	}
 	if err := json.Unmarshal(line, &kind); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if kind.Snapshot != nil {
-		return kind.Snapshot.recording()
+		next, err = kind.Snapshot.recording()
+		return next, kind.Snapshot.Samples, err
 	}
-	return rec, kind.journalSample.into(rec)
+	return rec, kind.Index + 1, kind.into(rec)
 }
 
 // report makes the Report of a run whose end is not known.
-func (h *JournalHead) report(rec *collector.Recording, damaged int) *Report {
+func (h *JournalHead) report(rec *collector.Recording, damaged int, lost int64) *Report {
 	run := h.Run
 	elapsed := rec.End.Mono - rec.Start.Mono
 	run.Start, run.End, run.WallSeconds = Time{rec.Start.Wall}, Time{rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
 	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
 	in := Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent}
 	if damaged > 0 {
-		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("%d damaged lines were left out", damaged)})
+		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("damaged lines that were left out: %d", damaged)})
+	}
+	if lost > 0 {
+		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("samples that are lost: %d", lost)})
 	}
 	return New(in)
 }

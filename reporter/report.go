@@ -220,6 +220,21 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
+// UnmarshalJSON implements json.Unmarshaler. null is absent, not 0.
+func (v *Values) UnmarshalJSON(data []byte) error {
+	var read map[string]*float64
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	*v = make(Values, len(read))
+	for name, p := range read {
+		if p != nil {
+			(*v)[name] = *p
+		}
+	}
+	return nil
+}
+
 // Names lists the names in the order of the table.
 func (v Values) Names() []string {
 	names := make([]string, 0, len(v))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -62,6 +63,9 @@ func (o *mergeOptions) merge(paths []string) error {
 	}
 	write := reporter.WriteNew
 	if o.force {
+		if st, err := os.Lstat(o.output); err == nil && !st.Mode().IsRegular() {
+			return fmt.Errorf("merge: %s is no regular file and is not replaced", o.output)
+		}
 		write = reporter.Write
 	}
 	err = write(o.output, data)

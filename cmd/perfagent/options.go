@@ -82,6 +82,9 @@ func (o *sampleOptions) settle(cmd *cobra.Command) error {
 			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
 		}
 	}
+	if cmd.Flags().Changed("run-id") && o.runID == "" {
+		return errors.New("--run-id: an empty name")
+	}
 	if err := o.check(from); err != nil {
 		return err
 	}

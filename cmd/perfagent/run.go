@@ -108,8 +108,8 @@ func (w *wrap) run() error {
 	about := reporter.Run{ID: o.runID, Command: w.command.Args, Tags: tags}
 	placed := make(chan *place, 1) // the disk and the kernel are asked at once: the job waits
 	go func() { placed <- openPlace(o.out, o.head(about), w.log) }()
+	// Never closed: a source that hangs may still be asked when we leave.
 	reader := o.reader()
-	defer reader.Close()
 	sampler := collector.NewSampler(reader, o.sampling(func(s *collector.Sample, rec *collector.Recording) { w.place.observe(s, rec) }))
 	w.place = <-placed
 	ctx, stop := context.WithCancel(context.Background())
@@ -160,8 +160,11 @@ func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Reco
 	o := w.options
 	w.place.stop()
 	code := status.ExitCode
+	// The wall clock may have been stepped meanwhile: times follow its start.
+	wall := status.End.Sub(status.Start)
+	status.End = status.Start.Add(wall + rec.Suspended())
 	about.Start, about.End = reporter.Time{Time: status.Start}, reporter.Time{Time: status.End}
-	about.WallSeconds = status.End.Sub(status.Start).Seconds()
+	about.WallSeconds = wall.Seconds()
 	about.ExitCode, about.Signal = &code, status.Signal
 	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: newJob(status), Agent: agent(), Missing: w.place.missing}
 	o.deliver(in, w.place, o.streams.err, w.log)

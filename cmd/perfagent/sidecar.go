@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -56,10 +57,11 @@ func (o *sidecarOptions) run(cmd *cobra.Command) error {
 	if p.journal == nil {
 		return errors.New("a sidecar without a place for its report would be useless")
 	}
-	reader := o.reader()
-	defer reader.Close()
 	r := newRefresher(&o.sampleOptions, about, p, log)
-	rec := collector.NewSampler(reader, o.sampling(r.observe)).Run(ctx)
+	rec, err := o.sample(ctx, r)
+	if err != nil {
+		return fmt.Errorf("%w: what is known is in %s", err, p.journal.Path())
+	}
 	r.stop()
 	p.stop()
 	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing}
@@ -67,6 +69,23 @@ func (o *sidecarOptions) run(cmd *cobra.Command) error {
 		return errors.New("the report could not be written")
 	}
 	return nil
+}
+
+// sample samples until ctx ends. A source that hangs then is not waited for.
+func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.Recording, error) {
+	recorded := make(chan *collector.Recording, 1)
+	go func() { recorded <- collector.NewSampler(o.reader(), o.sampling(r.observe)).Run(ctx) }()
+	select {
+	case rec := <-recorded:
+		return rec, nil
+	case <-ctx.Done():
+	}
+	select {
+	case rec := <-recorded:
+		return rec, nil
+	case <-time.After(patience):
+		return nil, errors.New("the host did not answer the closing reading")
+	}
 }
 
 // refresher rewrites a sidecar's report from copies of the Recording, in a

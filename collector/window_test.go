@@ -1,0 +1,38 @@
+package collector
+
+import (
+	"testing"
+	"time"
+)
+
+// A window of a few ticks is measured when there is no other, and not beside
+// longer ones, whose peaks it would outdo by chance; what moved in it still counts.
+func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
+	reading := func(after time.Duration, idle float64, bytes uint64) *Reading {
+		return &Reading{At: Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
+			CPU: []CPUTimes{{Name: "cpu0", User: after.Seconds() - idle, Idle: idle}},
+			Net: []Device{{Name: "eth0", In: bytes, Class: Counted}}}
+	}
+	least := MinWindow(time.Second)
+	_, first := Begin(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
+	if first.Values[CPUAvg] != 40 || first.Values[NetExtRecvRate] != 20 {
+		t.Errorf("a job of 50 ms: CPU %v, rate %v", first.Values[CPUAvg], first.Values[NetExtRecvRate])
+	}
+	p, _ := Begin(reading(0, 0, 0)).Next(reading(time.Second, 1, 0), least)
+	p, short := p.Next(reading(1060*time.Millisecond, 1.02, MiB), least)
+	if short.Has(CPUAvg) || short.Has(NetExtRecvRate) || short.Values[NetExtRecv] != 1 {
+		t.Errorf("60 ms after a second: CPU %v, rate %v, received %v", short.Values[CPUAvg], short.Values[NetExtRecvRate], short.Values[NetExtRecv])
+	}
+	_, longer := p.Next(reading(1500*time.Millisecond, 1.25, 2*MiB), least)
+	if longer.Values[CPUAvg] != 50 || longer.Weights[CPUAvg] != 0.5 || longer.Values[NetExtRecvRate] != 4 {
+		t.Errorf("the next window: CPU %v over %v s, rate %v", longer.Values[CPUAvg], longer.Weights[CPUAvg], longer.Values[NetExtRecvRate])
+	}
+}
+
+// perf.py's sample has no percent without a reading before it.
+func TestPerfPySample_WithoutReadingBefore(t *testing.T) {
+	s := perfpySample(nil, &Reading{CPU: []CPUTimes{{Name: "cpu0", User: 1}}}, 1)
+	if s.Has(CPUAvg) {
+		t.Errorf("CPU %v out of one reading", s.Values[CPUAvg])
+	}
+}
