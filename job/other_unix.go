@@ -250,3 +250,6 @@ func Reraise(sig syscall.Signal) {
 	}
 	os.Exit(128 + int(sig))
 }
+
+// Release does nothing here.
+func (j *Job) Release() {}

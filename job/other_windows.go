@@ -98,3 +98,6 @@ func (s *Signals) Late() <-chan syscall.Signal { return nil }
 
 // Reraise exits with 128+sig: there are no signals to die by.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }
+
+// Release does nothing here.
+func (j *Job) Release() {}

@@ -170,7 +170,7 @@ func (s *Signals) handle(sig syscall.Signal) {
 	case before:
 		s.keep(sig, user+kernel)
 	case running:
-		for range user + wanted(sig, kernel) {
+		for range user + s.wanted(sig, kernel) {
 			s.send(sig)
 		}
 	case ended:
@@ -214,8 +214,12 @@ func foreground() bool {
 }
 
 // wanted says how many of n signals that the kernel sent us the job misses.
-func wanted(sig syscall.Signal, n uint32) uint32 {
+func (s *Signals) wanted(sig syscall.Signal, n uint32) uint32 {
 	switch sig {
+	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTSTP, syscall.SIGWINCH:
+		if s.leftGroup() {
+			return min(n, 1)
+		}
 	case syscall.SIGALRM:
 		return n // a timer set before perfagent was executed
 	case syscall.SIGHUP, syscall.SIGCONT:
@@ -226,6 +230,18 @@ func wanted(sig syscall.Signal, n uint32) uint32 {
 		}
 	}
 	return 0 // sent to the whole group, and to the job itself
+}
+
+// leftGroup tells whether the job made a process group of its own where without us
+// it would have been its group's leader already, and in the terminal's foreground.
+func (s *Signals) leftGroup() bool {
+	group, err := unix.Getpgid(s.pid)
+	if err != nil || group != s.pid || unix.Getpgrp() != os.Getpid() {
+		return false
+	}
+	theirs, err := unix.Getsid(s.pid)
+	ours, errOurs := unix.Getsid(0)
+	return err == nil && errOurs == nil && theirs == ours
 }
 
 // keep remembers a signal for the job that is not there yet.

@@ -2,6 +2,10 @@ package job
 
 import (
 	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -13,7 +17,8 @@ type Job struct {
 	pid     int
 	start   time.Time
 	floor   int64
-	reaper  bool // whether orphans were ours before
+	reaper  bool  // whether orphans were ours before
+	before  []int // children that we had before
 	signals *Signals
 }
 
@@ -25,7 +30,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("start job: no command given")
 	}
-	j := &Job{signals: s, reaper: adoptOrphans()}
+	j := &Job{signals: s, reaper: adoptOrphans(), before: children()}
 	env, files := c.environ(), streams()
 	fork := func(file string, argv []string) error {
 		j.start = time.Now()
@@ -43,7 +48,56 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 	j.floor = PeakRSS()
 	s.attach(j.pid)
+	go reserveThreads()
 	return j, nil
+}
+
+// threadsReserved is more than this program ever has in system calls at once.
+const threadsReserved = 8
+
+// reserveThreads makes the runtime have threads to spare. It keeps those that are
+// idle and dies when it cannot make one; a job that uses up the limit of processes
+// must not do that to us.
+func reserveThreads() {
+	var all, gone sync.WaitGroup
+	all.Add(threadsReserved)
+	for range threadsReserved {
+		gone.Go(func() {
+			runtime.LockOSThread() // while all wait for the last, each holds a thread
+			defer runtime.UnlockOSThread()
+			all.Done()
+			all.Wait()
+		})
+	}
+	gone.Wait()
+}
+
+// Release gives up this process's own stdin and stdout and every other descriptor
+// that it inherited, now that the job has them: a pipe that the job closes is then
+// closed, and a lock that it drops is dropped. stderr is kept for what we have to
+// say at the end. Only a program that needs none of them may call it.
+func (j *Job) Release() {
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(null)
+	_ = unix.Dup3(null, 0, 0)
+	_ = unix.Dup3(null, 1, 0)
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		// The runtime's and our own are all close-on-exec.
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			unix.Close(fd)
+		}
+	}
 }
 
 // Pid is the process id of the job's main process.

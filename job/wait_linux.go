@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -33,8 +35,7 @@ func (j *Job) Wait() Status {
 			return st
 		case pid == 0:
 		case pid != j.pid && !ws.Stopped():
-			st.Usage = st.Usage.plus(usage(ru))
-			st.Orphans++
+			j.countOrphan(&st, pid, ru)
 		case pid == j.pid && ws.Stopped():
 			j.mirrorStop(ws.StopSignal())
 		case pid == j.pid:
@@ -90,11 +91,38 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 			break
 		}
 		if !ws.Stopped() {
-			st.Usage = st.Usage.plus(usage(ru))
-			st.Orphans++
+			j.countOrphan(st, pid, ru)
 		}
 	}
 	st.Usage.MaxRSSFloor = j.floor
+}
+
+// countOrphan adds a dead child that is not the job's main process. Children that
+// this process had before the job (a shell that started a daemon and then executed
+// us) are not the job's.
+func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
+	if slices.Contains(j.before, pid) {
+		return
+	}
+	st.Usage = st.Usage.plus(usage(ru))
+	st.Orphans++
+}
+
+// children lists the child processes that we have now; nil where the kernel does
+// not say (CONFIG_PROC_CHILDREN).
+func children() []int {
+	self := strconv.Itoa(os.Getpid())
+	data, err := os.ReadFile("/proc/self/task/" + self + "/children")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, f := range bytes.Fields(data) {
+		if pid, err := strconv.Atoi(string(f)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // mirrorStop stops us by the signal that stopped the job, when our parent is a
@@ -102,7 +130,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 // stopped. It returns when we are continued; the SIGCONT that did it is relayed
 // to the job like any other, unless the job had it already.
 func (j *Job) mirrorStop(sig syscall.Signal) {
-	if !underJobControl() || !j.stillStopped() {
+	if !underJobControl(sig) || !j.stillStopped() {
 		return
 	}
 	// A signal to the thread, not to the process: so that this very thread
@@ -130,13 +158,24 @@ func (j *Job) stillStopped() bool {
 		return false
 	}
 	j.signals.forget(syscall.SIGCONT)
+	// Nor must a SIGTSTP by which the job stopped its whole group, us included
+	// (editors do), stop it again after it was continued.
+	j.signals.forget(syscall.SIGTSTP)
 	return true
 }
 
 // underJobControl tells whether our parent is what a shell with job control
-// looks like to us: in our session and in another process group.
-func underJobControl() bool {
+// looks like to us: in our session and in another process group. A stop that the
+// terminal sends goes to the whole group, so for such a one a shell further up,
+// behind parents in our own group (a script, another perfagent), will do.
+func underJobControl(sig syscall.Signal) bool {
 	parent := os.Getppid()
+	for range 64 {
+		if group, err := unix.Getpgid(parent); sig == unix.SIGSTOP || err != nil || group != unix.Getpgrp() {
+			break
+		}
+		parent = parentOf(parent)
+	}
 	theirs, err := unix.Getsid(parent)
 	if err != nil {
 		return false
@@ -151,13 +190,36 @@ func underJobControl() bool {
 
 // stopped tells whether the process is in a job-control stop right now.
 func stopped(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	f := stat(pid)
+	if f == nil {
 		return true // no /proc: wait4 has just said so
 	}
+	return f[0] == "T"
+}
+
+// parentOf is a process's parent, 0 where that is not known.
+func parentOf(pid int) int {
+	f := stat(pid)
+	if len(f) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(f[1])
+	return parent
+}
+
+// stat is the fields of /proc/PID/stat from the third on: state, parent, group…
+func stat(pid int) []string {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	// "pid (name) T ...": the name may hold anything, so look from its end.
-	i := bytes.LastIndexByte(stat, ')')
-	return i >= 0 && i+2 < len(stat) && stat[i+2] == 'T'
+	i := bytes.LastIndexByte(data, ')')
+	if err != nil || i < 0 {
+		return nil
+	}
+	f := strings.Fields(string(data[i+1:]))
+	if len(f) == 0 {
+		return nil
+	}
+	return f
 }
 
 // usage puts the kernel's account into our units.

@@ -73,7 +73,8 @@ func linkNew(from, to string) error {
 
 // readFile reads a whole file of at most maxFileSize.
 func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// A FIFO that nobody writes to must not hold us: it reads as empty.
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,18 +55,36 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	default:
 		return nil, fmt.Errorf("--log-format: %q is not console or json", format)
 	}
-	return &logger{zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(&safeWriter{w: w})), lvl)}, nil
+	return &logger{zapcore.NewCore(enc, zapcore.AddSync(w), lvl)}, nil
 }
 
-// safeWriter survives a stderr that nobody reads any more: by default the runtime
-// lets SIGPIPE end a program that writes there (os/signal), also one whose job has
-// yet to be started.
-type safeWriter struct {
+// patientWriter writes to a stderr that may be read by nobody. By default the
+// runtime lets SIGPIPE end a program that writes there (os/signal), also one whose
+// job has yet to be started; and a full pipe would hold the job's start or its exit
+// code for as long as its reader likes.
+type patientWriter struct {
 	w    io.Writer
 	once sync.Once
+	stop atomic.Bool // a write hangs: say no more
 }
 
-func (s *safeWriter) Write(p []byte) (int, error) {
-	s.once.Do(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) })
-	return s.w.Write(p)
+var errNobodyReads = errors.New("nobody reads it")
+
+func (p *patientWriter) Write(data []byte) (int, error) {
+	p.once.Do(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) })
+	if p.stop.Load() {
+		return 0, errNobodyReads
+	}
+	text, done := bytes.Clone(data), make(chan error, 1)
+	go func() {
+		_, err := p.w.Write(text)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return len(data), err
+	case <-time.After(time.Second):
+		p.stop.Store(true)
+		return 0, errNobodyReads
+	}
 }

@@ -6,5 +6,5 @@ package main
 import "os"
 
 func main() {
-	os.Exit(execute(os.Args[1:], streams{out: os.Stdout, err: os.Stderr}))
+	os.Exit(execute(os.Args[1:], streams{out: os.Stdout, err: &patientWriter{w: os.Stderr}}))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -112,15 +113,14 @@ func (w *wrap) run() error {
 	reader := o.reader()
 	sampler := collector.NewSampler(reader, o.sampling(func(s *collector.Sample, rec *collector.Recording) { w.place.observe(s, rec) }))
 	w.place = <-placed
-	ctx, stop := context.WithCancel(context.Background())
-	recorded := make(chan *collector.Recording, 1)
-	go func() { recorded <- sampler.Run(ctx) }() // it finds out about the host while the job is made
 	j, err := job.Start(w.command, signals)
 	if err != nil {
-		stop()
-		<-recorded
 		return w.cannotStart(err, signals)
 	}
+	j.Release()
+	ctx, stop := context.WithCancel(context.Background())
+	recorded := make(chan *collector.Recording, 1)
+	go func() { recorded <- sampler.Run(ctx) }()
 	status := j.Wait()
 	stop()
 	select {
@@ -186,7 +186,10 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 	if !o.wantsSummary(stderr) {
 		return path
 	}
-	if err := reporter.WriteSummary(stderr, report, reporter.SummaryOptions{Color: colorful(stderr), Width: width(stderr), Path: path}); err != nil {
+	var text bytes.Buffer // one write: it is read whole or not at all
+	_ = reporter.WriteSummary(&text, report, reporter.SummaryOptions{Color: colorful(stderr), Width: width(stderr), Path: path})
+	ignoreBackground()
+	if _, err := stderr.Write(text.Bytes()); err != nil {
 		log.Debug(fmt.Sprintf("write summary: %v", err))
 	}
 	return path
@@ -245,6 +248,9 @@ func newJob(s job.Status) *reporter.Job {
 // descriptor is the number behind stdout or stderr; -1 for anything else. File.Fd
 // is not asked: it may make the open file blocking, and that one is the job's too.
 func descriptor(w io.Writer) int {
+	if p, ok := w.(*patientWriter); ok {
+		w = p.w
+	}
 	switch w {
 	case os.Stdout:
 		return 1

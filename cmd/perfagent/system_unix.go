@@ -3,6 +3,8 @@
 package main
 
 import (
+	"os/signal"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector"
@@ -27,3 +29,7 @@ func parentInSession() bool {
 	theirs, errParent := unix.Getsid(unix.Getppid())
 	return err == nil && errParent == nil && ours == theirs
 }
+
+// ignoreBackground lets us write to the terminal from the background, where "stty
+// tostop" would stop us instead. The job is over: nobody inherits it.
+func ignoreBackground() { signal.Ignore(unix.SIGTTOU) }

@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// nonblock keeps open(2) from waiting for a FIFO's writer.
+const nonblock = unix.O_NONBLOCK
+
 // renameNew gives a file its name unless the name is taken (fs.ErrExist). File
 // systems without that flag get the portable way.
 func renameNew(from, to string) error {
