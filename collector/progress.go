@@ -145,7 +145,7 @@ func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Dura
 // be shorter than the others: it has no longer ones beside it to be compared with.
 func tooShort(window, minWindow time.Duration, known bool) bool {
 	if !known {
-		minWindow = FirstWindow
+		minWindow = min(minWindow, FirstWindow)
 	}
 	return window < minWindow
 }

@@ -27,21 +27,25 @@ const (
 // controller of a control group. A Go program dies when the kernel refuses it a
 // thread, so the caller then does better to become the job with Exec. What
 // cannot be read counts as no limit.
-func Headroom() error {
-	if err := userHeadroom(); err != nil {
+func Headroom() error { return headroom(tasksNeeded) }
+
+// headroom returns an error when fewer than so many more can be made. A limit of
+// the user that is not tight is not looked at.
+func headroom(need int) error {
+	if err := userHeadroom(need); err != nil {
 		return err
 	}
-	return groupHeadroom()
+	return groupHeadroom(need)
 }
 
 // userHeadroom looks at RLIMIT_NPROC.
-func userHeadroom() error {
+func userHeadroom(need int) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || limit.Cur >= tightLimit || exempt() {
 		return nil
 	}
 	used := userTasks(os.Getuid())
-	if used+tasksNeeded > int(limit.Cur) {
+	if used+need > int(limit.Cur) {
 		return fmt.Errorf("limit RLIMIT_NPROC (ulimit -u): %d of %d processes and threads used", used, limit.Cur)
 	}
 	return nil
@@ -107,7 +111,7 @@ func field(status []byte, key string) string {
 
 // groupHeadroom looks at the pids controller of our control group and of all
 // its ancestors that can be seen.
-func groupHeadroom() error {
+func groupHeadroom(need int) error {
 	list, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -126,7 +130,7 @@ func groupHeadroom() error {
 		default:
 			continue
 		}
-		if err := pidsHeadroom(mount, f[2]); err != nil {
+		if err := pidsHeadroom(mount, f[2], need); err != nil {
 			return err
 		}
 	}
@@ -135,13 +139,13 @@ func groupHeadroom() error {
 
 // pidsHeadroom walks from a group up to the root of what is mounted. In a
 // container the lower part of the path may not be there.
-func pidsHeadroom(mount, group string) error {
+func pidsHeadroom(mount, group string, need int) error {
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		dir := path.Join(mount, group)
 		limit, limited := number(dir + "/pids.max")
 		if limited {
 			used, ok := number(dir + "/pids.current")
-			if ok && used+tasksNeeded > limit {
+			if ok && used+int64(need) > limit {
 				return fmt.Errorf("limit %s/pids.max: %d of %d processes and threads used", dir, used, limit)
 			}
 		}

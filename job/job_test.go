@@ -336,14 +336,14 @@ func TestGroupHeadroom(t *testing.T) {
 	}
 	set(deep, "max", "3")
 	set(mount+"/a", "100", "84")
-	if err := pidsHeadroom(mount, "/a/b"); err != nil {
+	if err := pidsHeadroom(mount, "/a/b", tasksNeeded); err != nil {
 		t.Error(err)
 	}
 	set(mount+"/a", "100", "85")
-	if err := pidsHeadroom(mount, "/a/b/gone"); err == nil || !strings.Contains(err.Error(), "/a/pids.max: 85 of 100") {
+	if err := pidsHeadroom(mount, "/a/b/gone", tasksNeeded); err == nil || !strings.Contains(err.Error(), "/a/pids.max: 85 of 100") {
 		t.Errorf("error %v", err)
 	}
-	if err := pidsHeadroom(mount+"/nowhere", "/../x"); err != nil {
+	if err := pidsHeadroom(mount+"/nowhere", "/../x", tasksNeeded); err != nil {
 		t.Error(err)
 	}
 }

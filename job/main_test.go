@@ -181,12 +181,12 @@ func tight() {
 		panic(err)
 	}
 	if os.Getuid() == 0 {
-		fmt.Println("root:", userHeadroom())
+		fmt.Println("root:", userHeadroom(tasksNeeded))
 		if err := syscall.Setuid(54321); err != nil {
 			panic(err)
 		}
 	}
-	fmt.Println("user:", userHeadroom())
+	fmt.Println("user:", userHeadroom(tasksNeeded))
 }
 
 // inPlace becomes the job.

@@ -39,6 +39,10 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return err
 	}
 	s.wait()
+	tight := headroom(tightLimit) != nil
+	if tight { // the job may use up the limit before we have what we need
+		reserveThreads()
+	}
 	s.yieldIgnored()
 	err := search(c.Args[0], func(file string) error { return attempt(file, c.Args, fork) })
 	if err != nil {
@@ -48,7 +52,9 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 	j.floor = PeakRSS()
 	s.attach(j.pid)
-	go reserveThreads()
+	if !tight {
+		go reserveThreads()
+	}
 	return j, nil
 }
 
