@@ -147,7 +147,7 @@ func tooShort(window, minWindow time.Duration, known bool) bool {
 	if !known {
 		minWindow = min(minWindow, FirstWindow)
 	}
-	return window < minWindow
+	return window <= 0 || window < minWindow
 }
 
 // toByte rounds a rate to 1e-6 MiB/s, about one byte per second: its further
