@@ -39,8 +39,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return err
 	}
 	s.wait()
-	tight := headroom(tightLimit) != nil
-	if tight { // the job may use up the limit before we have what we need
+	if headroom(tightLimit) != nil { // the job may use up a limit before we have what we need
 		reserveThreads()
 	}
 	s.yieldIgnored()
@@ -52,9 +51,6 @@ func Start(c Command, s *Signals) (*Job, error) {
 	}
 	j.floor = PeakRSS()
 	s.attach(j.pid)
-	if !tight {
-		go reserveThreads()
-	}
 	return j, nil
 }
 
