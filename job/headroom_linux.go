@@ -27,7 +27,16 @@ const (
 // controller of a control group. A Go program dies when the kernel refuses it a
 // thread, so the caller then does better to become the job with Exec. What
 // cannot be read counts as no limit.
-func Headroom() error { return headroom(tasksNeeded) }
+func Headroom() error {
+	if headroom(tightLimit) == nil { // the usual case, with one look
+		return nil
+	}
+	if err := headroom(tasksNeeded); err != nil {
+		return err
+	}
+	reserveThreads() // the job may use up the limit before we have what we need
+	return nil
+}
 
 // headroom returns an error when fewer than so many more can be made. A limit of
 // the user that is not tight is not looked at.

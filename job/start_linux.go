@@ -39,9 +39,6 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return err
 	}
 	s.wait()
-	if headroom(tightLimit) != nil { // the job may use up a limit before we have what we need
-		reserveThreads()
-	}
 	s.yieldIgnored()
 	err := search(c.Args[0], func(file string) error { return attempt(file, c.Args, fork) })
 	if err != nil {

@@ -117,10 +117,10 @@ func (w *wrap) run() error {
 	if err != nil {
 		return w.cannotStart(err, signals)
 	}
-	j.Release()
 	ctx, stop := context.WithCancel(context.Background())
 	recorded := make(chan *collector.Recording, 1)
 	go func() { recorded <- sampler.Run(ctx) }()
+	j.Release()
 	status := j.Wait()
 	stop()
 	select {
