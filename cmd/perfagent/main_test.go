@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -29,6 +31,13 @@ func TestMain(m *testing.M) {
 		}
 		play()
 		os.Exit(0)
+	}
+	// Under nohup, or in the background of a script, HUP and INT are ignored, and
+	// would be so in every job. A signal that is caught here has its default there.
+	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	code := m.Run()
 	if build.dir != "" {
