@@ -26,7 +26,8 @@ const (
 // more processes or threads may be made by us, by RLIMIT_NPROC or by the pids
 // controller of a control group. A Go program dies when the kernel refuses it a
 // thread, so the caller then does better to become the job with Exec. What
-// cannot be read counts as no limit.
+// cannot be read counts as no limit. Where a limit is in reach it has the runtime
+// make the threads that we shall need, before the job can use the limit up.
 func Headroom() error {
 	if headroom(tightLimit) == nil { // the usual case, with one look
 		return nil
