@@ -12,6 +12,8 @@ PLATFORMS = linux/arm64 darwin/arm64 darwin/amd64 windows/amd64
 
 export GO PYTHON FUZZTIME
 export PERFAGENT_TEST_PYTHON = $(CURDIR)/.tools/venv/bin/python
+export PERFAGENT_TEST_MLFLOW3 = $(CURDIR)/.tools/mlflow3
+export PERFAGENT_TEST_MLFLOW2 = $(CURDIR)/.tools/mlflow2
 
 .DEFAULT_GOAL = help
 .PHONY: help build demo test bench fuzz lint cross clean
@@ -54,5 +56,5 @@ clean: ## remove the binary, the tools and the demo's reports
 	rm -rf bin .tools perfagent-out
 
 # The script leaves this stamp only when nothing was missing; until then it asks again each time.
-$(READY): scripts/requirements.txt scripts/test-tools.sh
+$(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requirements-mlflow2.txt scripts/test-tools.sh
 	@sh scripts/test-tools.sh $(READY)

@@ -8,7 +8,10 @@ type Memory struct {
 	Available uint64
 }
 
+// Used is what work holds: total − available, as free(1) and psutil since 7.1.
+func (m Memory) Used() uint64 { return m.Total - min(m.Total, m.Available) }
+
 // Percent is psutil's: (total − available) / total, rounded to one decimal.
 func (m Memory) Percent() float64 {
-	return round1(float64(m.Total-min(m.Total, m.Available)) / float64(m.Total) * 100)
+	return round1(float64(m.Used()) / float64(m.Total) * 100)
 }

@@ -70,10 +70,12 @@ func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 	s.Values[Timestamp] = p.timestamp(r.At)
 	if r.Memory != nil {
 		s.Values[MemPercent] = r.Memory.Percent()
+		s.Values[MemUsed] = float64(r.Memory.Used()) / MiB
 	}
 	for i, d := range r.Disk { // the fullest of the file systems
 		if v := d.Percent(); i == 0 || v > s.Values[DiskPercent] {
 			s.Values[DiskPercent] = v
+			s.Values[DiskUsed], s.Values[DiskFree] = float64(d.Used)/MiB, float64(d.Available)/MiB
 		}
 	}
 	p.measureCPU(r, minWindow, &s)

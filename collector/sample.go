@@ -8,8 +8,8 @@ const MiB = 1 << 20
 // Column numbers the values of a Sample.
 type Column int
 
-// The columns: perf.py's eleven values in its order, its timestamp, and the rate
-// of each byte counter.
+// The columns: perf.py's eleven values in its order and its timestamp, what later
+// came to the samples, and the rate of each byte counter.
 const (
 	CPUAvg Column = iota
 	CPUMin
@@ -23,6 +23,9 @@ const (
 	NetLoRecv
 	NetExtRecv
 	Timestamp
+	MemUsed
+	DiskUsed
+	DiskFree
 	DiskReadRate
 	DiskWriteRate
 	NetLoSentRate
@@ -34,7 +37,10 @@ const (
 
 // NumSampleKeys is how many of the columns stand in a report's samples; the
 // others (rates) are only in the envelope.
-const NumSampleKeys = int(Timestamp) + 1
+const NumSampleKeys = int(DiskFree) + 1
+
+// NumPerfPyKeys is how many of the columns perf.py has.
+const NumPerfPyKeys = int(Timestamp) + 1
 
 // columnInfo describes a Column.
 type columnInfo struct {
@@ -55,6 +61,9 @@ var columnTable = [NumColumns]columnInfo{
 	NetLoRecv:      {"net_io_lo_recv_mb", "MiB", SourceNetwork},
 	NetExtRecv:     {"net_io_ext_recv_mb", "MiB", SourceNetwork},
 	Timestamp:      {"timestamp", "seconds since 1970-01-01 UTC", "clock"},
+	MemUsed:        {"mem_used_mb", "MiB", SourceMemory},
+	DiskUsed:       {"disk_used_mb", "MiB", SourceDisk},
+	DiskFree:       {"disk_free_mb", "MiB", SourceDisk},
 	DiskReadRate:   {"disk_io_read_mb_per_second", "MiB/s", SourceDiskIO},
 	DiskWriteRate:  {"disk_io_write_mb_per_second", "MiB/s", SourceDiskIO},
 	NetLoSentRate:  {"net_io_lo_sent_mb_per_second", "MiB/s", SourceNetwork},

@@ -45,6 +45,9 @@ func Start(c Command, s *Signals) (*Job, error) {
 // Pid is the process id of the job's main process.
 func (j *Job) Pid() int { return j.proc.Pid }
 
+// Started is the moment just before the process was made.
+func (j *Job) Started() time.Time { return j.start }
+
 // Wait blocks until the job has ended and returns its status.
 func (j *Job) Wait() Status {
 	state, err := j.proc.Wait()

@@ -50,6 +50,9 @@ func Resolve(name string) (string, error) {
 // Pid is the process id of the job's main process.
 func (j *Job) Pid() int { return j.proc.Pid }
 
+// Started is the moment just before the process was made.
+func (j *Job) Started() time.Time { return j.start }
+
 // Wait blocks until the job has ended and returns its status. Exit codes above
 // 255 have their low byte.
 func (j *Job) Wait() Status {

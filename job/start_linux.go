@@ -102,6 +102,9 @@ func (j *Job) Release() {
 // Pid is the process id of the job's main process.
 func (j *Job) Pid() int { return j.pid }
 
+// Started is the moment just before the process was made.
+func (j *Job) Started() time.Time { return j.start }
+
 // Exec replaces this process by the command, for when no child can be made: the
 // job runs, unmeasured. It returns only when that fails, with the errors of
 // Start. s may be nil; what it caught and the job cannot get any more ends this

@@ -19,6 +19,8 @@ type Input struct {
 	// Missing is what the caller knows to be missing (a journal that could not be
 	// written, say).
 	Missing []Missing
+	// Push is how the push stands; the zero value is off.
+	Push PushState
 }
 
 // New makes the Report of one node.
@@ -45,9 +47,12 @@ func New(in Input) *Report {
 		Metrics:   metrics,
 		Summaries: newQuantiles(rec),
 		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec)...), absent...),
-		Push:      &Push{MLflow: PushState{State: "off"}},
+		Push:      &Push{MLflow: in.Push},
 	}
-	node.Samples, node.Envelope = newSeries(rec)
+	if in.Push.State == "" {
+		node.Push.MLflow.State = PushOff
+	}
+	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{fmt.Sprint(in.Node): node}}
 }
 
@@ -113,6 +118,7 @@ func newHost(h collector.Host) *Host {
 
 func newSampling(rec *collector.Recording) *Sampling {
 	s := &Sampling{
+		Start:             Time{rec.Start.Wall},
 		IntervalSeconds:   rec.Interval.Seconds(),
 		Samples:           rec.Samples,
 		MissedTicks:       rec.MissedTicks,
@@ -157,9 +163,9 @@ func newQuantiles(rec *collector.Recording) map[string]Quantile {
 	return out
 }
 
-// newSeries copies the ring into the report's columns.
-func newSeries(rec *collector.Recording) (Samples, Envelope) {
-	n := rec.Ring.Len()
+// NewSeries copies the buckets from…to−1 of the ring into the report's columns.
+func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
+	n := to - from
 	samples := Samples{}
 	for c := range collector.Column(collector.NumSampleKeys) {
 		samples.Keys = append(samples.Keys, c.Key())
@@ -169,7 +175,7 @@ func newSeries(rec *collector.Recording) (Samples, Envelope) {
 	for c := range collector.NumColumns {
 		band := Band{make(Numbers, n), make(Numbers, n), make(Numbers, n)}
 		for i := range n {
-			b := rec.Ring.Bucket(i)
+			b := rec.Ring.Bucket(from + i)
 			if int(c) < collector.NumSampleKeys {
 				samples.Columns[c][i] = b.Values[c]
 			}

@@ -38,6 +38,11 @@ type JournalHead struct {
 	// Interval and MaxLength are those of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`
+	// Columns are the keys of the values of each sample, in their order. Absent
+	// in journals of the first version, which had eighteen.
+	Columns []string `json:"columns,omitempty"`
+	// Push is where the report is to be pushed.
+	Push PushState `json:"push,omitzero"`
 }
 
 // Journal keeps the samples of a run on disk while it goes on, as JSON Lines
@@ -65,7 +70,7 @@ type journalEntry struct {
 // node-N, or node-N.2 and so on when a recording of that node is there already.
 // The journal itself is the claim; two agents at once get two names.
 func CreateJournal(dir string, head JournalHead) (*Journal, error) {
-	head.Journal = JournalSchema
+	head.Journal, head.Columns = JournalSchema, columnKeys()
 	line, err := marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)

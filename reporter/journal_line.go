@@ -20,6 +20,7 @@ import (
 
 // journalState is what a Recording holds beside ring and summaries.
 type journalState struct {
+	Start    collector.Instant        `json:"start,omitzero"`
 	Host     collector.Host           `json:"host"`
 	Missed   int64                    `json:"missed_ticks"`
 	Gap      time.Duration            `json:"longest_gap_ns"`
@@ -75,11 +76,14 @@ func keyOf(rec *collector.Recording) metaKey {
 }
 
 func stateOf(rec *collector.Recording) journalState {
-	return journalState{Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
+	return journalState{Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
 		Failures: rec.Failures, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late}
 }
 
 func (s journalState) into(rec *collector.Recording) {
+	if !s.Start.Wall.IsZero() {
+		rec.Start = s.Start
+	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
 	rec.Failures, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Disks, s.NICs, s.Late
 }
@@ -131,10 +135,10 @@ func snapshotLine(rec *collector.Recording) ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// recording rebuilds what a snapshot's line holds.
+// recording rebuilds what a snapshot's line holds, which is in our order.
 func (snap *journalSnapshot) recording() (*collector.Recording, error) {
-	if len(snap.Summaries) != int(collector.NumColumns) || len(snap.BootMB) != len(collector.Counters()) {
-		return nil, fmt.Errorf("snapshot of %d columns and %d counters", len(snap.Summaries), len(snap.BootMB))
+	if len(snap.BootMB) != len(collector.Counters()) {
+		return nil, fmt.Errorf("snapshot of %d counters", len(snap.BootMB))
 	}
 	buckets := make([]series.Bucket, len(snap.Buckets))
 	for i := range buckets {
@@ -148,19 +152,19 @@ func (snap *journalSnapshot) recording() (*collector.Recording, error) {
 	rec.Ring, rec.End, rec.Samples = ring, snap.End, snap.Samples
 	copy(rec.BootMB[:], snap.BootMB)
 	for c, s := range snap.Summaries {
-		if err := rec.Summaries[c].Merge(s); err != nil {
-			return nil, fmt.Errorf("summary of %s: %w", collector.Column(c).Key(), err)
+		if err := takeSummary(rec, c, s); err != nil {
+			return nil, err
 		}
 	}
 	snap.State.into(rec)
 	return rec, nil
 }
 
-// into adds a sample's line to what was read before it.
+// into adds a sample's line, which is in our order, to what was read before it.
 func (l *journalSample) into(rec *collector.Recording) error {
 	var s collector.Sample
-	if len(l.Values) != len(s.Values) || len(l.BootMB) != len(rec.BootMB) {
-		return fmt.Errorf("sample of %d columns", len(l.Values))
+	if len(l.BootMB) != len(rec.BootMB) {
+		return fmt.Errorf("sample of %d counters", len(l.BootMB))
 	}
 	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
@@ -170,19 +174,16 @@ func (l *journalSample) into(rec *collector.Recording) error {
 		s.Weights[c] = l.Weight
 	}
 	for c, w := range l.Weights {
-		if c < 0 || c >= len(s.Weights) {
-			return fmt.Errorf("weight of column %d", c)
-		}
 		s.Weights[c] = w
 	}
 	rec.Add(&s)
+	if l.State != nil {
+		l.State.into(rec)
+	}
 	rec.End = rec.Start
 	rec.End.Mono += l.Mono
 	rec.End.Boot += l.Boot
 	copy(rec.BootMB[:], l.BootMB)
-	if l.State != nil {
-		l.State.into(rec)
-	}
 	return nil
 }
 
@@ -191,6 +192,7 @@ func (l *journalSample) into(rec *collector.Recording) error {
 func parseJournal(data []byte) (*Report, error) {
 	var head JournalHead
 	var rec *collector.Recording
+	var columns layout
 	damaged, taken := 0, int64(0)
 	number := 0
 	for line := range lines(data) {
@@ -202,10 +204,10 @@ func parseJournal(data []byte) (*Report, error) {
 			if err := checkSchema(head.Journal, JournalSchema); err != nil {
 				return nil, err
 			}
-			rec = head.recording()
+			rec, columns = head.recording(), newLayout(head.Columns)
 			continue
 		}
-		next, upTo, err := addLine(rec, line)
+		next, upTo, err := addLine(rec, line, columns)
 		if err != nil {
 			damaged++
 			continue

@@ -389,7 +389,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/2","nodes":{}}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/1","nodes":{"0":null}}`))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		r, err := parse(name, data, 2)
+		r, _, err := parse(name, data, 2)
 		if err != nil {
 			return
 		}

@@ -117,9 +117,9 @@ func pushed(p *Push) int {
 	switch {
 	case p == nil:
 		return 0
-	case p.MLflow.State == "done":
+	case p.MLflow.State == PushDone:
 		return 3
-	case p.MLflow.State == "pending":
+	case p.MLflow.State == PushPending:
 		return 2
 	}
 	return 1

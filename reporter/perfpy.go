@@ -75,7 +75,7 @@ func NewPerfPyReport(samples []collector.Sample, node, cpus int, run Run) *Repor
 // perfpyColumns makes columns for perf.py's twelve keys, n rows long.
 func perfpyColumns(n int) Samples {
 	var s Samples
-	for c := range collector.Column(collector.NumSampleKeys) {
+	for c := range collector.Column(collector.NumPerfPyKeys) {
 		s.Keys = append(s.Keys, c.Key())
 		s.Columns = append(s.Columns, make([]float64, n))
 	}

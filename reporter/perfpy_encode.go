@@ -52,7 +52,7 @@ func appendPerfPyList(out []byte, list []collector.Sample) []byte {
 func appendPerfPySample(out []byte, s *collector.Sample) []byte {
 	out = append(out, '{')
 	empty := true
-	for c := range collector.Column(collector.NumSampleKeys) {
+	for c := range collector.Column(collector.NumPerfPyKeys) {
 		v := s.Values[c]
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			continue

@@ -270,7 +270,7 @@ func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 	samples := map[string][]collector.Sample{"0": nil, "3": goldenSamples(), "12": {sampleOf(nil)}}
 	floats := pythonFloats()
 	for len(floats) > 0 {
-		n := min(len(floats), collector.NumSampleKeys)
+		n := min(len(floats), collector.NumPerfPyKeys)
 		samples["3"] = append(samples["3"], sampleOf(floats[:n]))
 		floats = floats[n:]
 	}
@@ -300,7 +300,7 @@ func kept(s Samples) []collector.Sample {
 	out := make([]collector.Sample, s.Len())
 	for i := range out {
 		out[i] = sampleOf(nil)
-		for c := range collector.Column(collector.NumSampleKeys) {
+		for c := range collector.Column(collector.NumPerfPyKeys) {
 			out[i].Values[c] = s.Column(c.Key())[i]
 		}
 	}

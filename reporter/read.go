@@ -20,43 +20,47 @@ import (
 // that the latter does not tell (0 = unknown). Errors name the file and what is
 // wrong with it.
 func Read(path string, cpus int) (*Report, error) {
-	data, err := readFile(path)
-	if err == nil {
-		var r *Report
-		if r, err = parse(path, data, cpus); err == nil {
-			return r, nil
-		}
+	f, err := ReadFile(path, cpus)
+	if err != nil {
+		return nil, err
 	}
+	return f.Report, nil
+}
+
+func readError(path string, err error) error {
 	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
-		return nil, fmt.Errorf("read report: %w", err)
+		return fmt.Errorf("read report: %w", err)
 	}
-	return nil, fmt.Errorf("read report %s: %w", path, err)
+	return fmt.Errorf("read report %s: %w", path, err)
 }
 
 // parse tells the formats apart by their first object.
-func parse(path string, data []byte, cpus int) (*Report, error) {
+func parse(path string, data []byte, cpus int) (*Report, Kind, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errors.New("is empty")
+		return nil, 0, errors.New("is empty")
 	}
 	if isJournal(path, data) {
-		return parseJournal(data)
+		r, err := parseJournal(data)
+		return r, KindJournal, err
 	}
 	var probe map[string]json.RawMessage
 	if err := json.Unmarshal(data, &probe); err != nil {
-		return nil, located(data, err)
+		return nil, 0, located(data, err)
 	}
 	if _, ours := probe["schema"]; ours {
-		return parseReport(data)
+		r, err := parseReport(data)
+		return r, KindReport, err
 	}
 	if len(probe) == 0 {
-		return nil, errors.New("is an empty object, not a report")
+		return nil, 0, errors.New("is an empty object, not a report")
 	}
 	for key := range probe {
 		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return nil, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", Printable(clip(key, 40)))
+			return nil, 0, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", Printable(clip(key, 40)))
 		}
 	}
-	return ParsePerfPy(data, cpus)
+	r, err := ParsePerfPy(data, cpus)
+	return r, KindPerfPy, err
 }
 
 // isJournal looks at the first line, and at the name where that line is damaged.
@@ -193,7 +197,7 @@ func (h *JournalHead) recording() *collector.Recording {
 
 // addLine adds one line of a journal. It tells how many samples had been taken by
 // then, also if not all of them were read.
-func addLine(rec *collector.Recording, line []byte) (next *collector.Recording, taken int64, err error) {
+func addLine(rec *collector.Recording, line []byte, l layout) (next *collector.Recording, taken int64, err error) {
 	var kind struct {
 		Snapshot *journalSnapshot `json:"snapshot"`
 		journalSample
@@ -202,8 +206,14 @@ func addLine(rec *collector.Recording, line []byte) (next *collector.Recording, 
 		return nil, 0, err
 	}
 	if kind.Snapshot != nil {
+		if err := l.snapshot(kind.Snapshot); err != nil {
+			return nil, 0, err
+		}
 		next, err = kind.Snapshot.recording()
 		return next, kind.Snapshot.Samples, err
+	}
+	if err := l.sample(&kind.journalSample); err != nil {
+		return nil, 0, err
 	}
 	return rec, kind.Index + 1, kind.into(rec)
 }
@@ -214,7 +224,7 @@ func (h *JournalHead) report(rec *collector.Recording, damaged int, lost int64) 
 	elapsed := rec.End.Mono - rec.Start.Mono
 	run.Start, run.End, run.WallSeconds = Time{rec.Start.Wall}, Time{rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
 	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
-	in := Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent}
+	in := Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent, Push: h.Push}
 	if damaged > 0 {
 		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("damaged lines that were left out: %d", damaged)})
 	}

@@ -72,6 +72,8 @@ type Host struct {
 
 // Sampling is how well the node was sampled.
 type Sampling struct {
+	// Start is the moment of the baseline, just before the job's start.
+	Start             Time         `json:"start,omitzero"`
 	IntervalSeconds   float64      `json:"interval_seconds"`
 	Samples           int64        `json:"samples"`      // taken, not kept
 	MissedTicks       int64        `json:"missed_ticks"` // points of the grid without a sample
@@ -137,12 +139,25 @@ type Push struct {
 	MLflow PushState `json:"mlflow"`
 }
 
-// PushState is how a push stands: done, pending or off.
+// How a push stands.
+const (
+	PushDone    = "done"    // the server has everything
+	PushPending = "pending" // "perfagent push" will send what is missing
+	PushOff     = "off"     // not asked for, or nowhere to push to: then Error says why
+)
+
+// PushState is how a push stands and, while it is pending, where it is to go.
 type PushState struct {
 	State string `json:"state"`
+	// RunID is the MLflow run that has the numbers or, while pending, is to get them.
 	RunID string `json:"run_id,omitempty"`
-	URI   string `json:"uri,omitempty"`
+	URI   string `json:"uri,omitempty"` // without user info
 	Error string `json:"error,omitempty"`
+	// ExperimentName and ExperimentID are what was given for a run of our own.
+	ExperimentName string `json:"experiment_name,omitempty"`
+	ExperimentID   string `json:"experiment_id,omitempty"`
+	// Invocation is the tag by which the job's own runs are found.
+	Invocation string `json:"invocation,omitempty"`
 }
 
 // Quantile is what is known of one sample key beyond its metrics, from every

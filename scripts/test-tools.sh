@@ -1,11 +1,11 @@
 #!/bin/sh
-# Installs what the tests need: a Python with psutil in .tools/venv, GNU time, and in CI a C compiler.
+# Installs what the tests need: Pythons with psutil in .tools/venv and with MLflow's server and client in .tools/mlflow3
+# and .tools/mlflow2, GNU time, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # Usage: scripts/test-tools.sh STAMP
 set -eu
 stamp=$1
 python=${PYTHON:-python3}
-venv=.tools/venv
 complete=true
 
 say() { echo "test-tools: $*"; }
@@ -38,37 +38,71 @@ has_venv() { "$python" -c 'import venv, ensurepip' 2>/dev/null; }
 # Debian's Python can make a venv without python3-venv, but cannot put pip in it; an outer pip can fill it.
 has_outer_pip() { "$python" -c 'import venv' 2>/dev/null && "$python" -m pip --python "$python" --version >/dev/null 2>&1; }
 
-make_venv() {
-	export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
-	if has_venv; then
-		"$python" -m venv --clear "$venv" &&
-			"$venv/bin/python" -m pip install -q --retries 5 -r scripts/requirements.txt
-	else
-		"$python" -m venv --clear --without-pip "$venv" &&
-			"$python" -m pip --python "$venv/bin/python" install -q --retries 5 -r scripts/requirements.txt
-	fi
+# state REQUIREMENTS: what an environment made now would be made from, and where: it cannot be moved.
+state() {
+	echo "$PWD"
+	"$python" -V
+	cat "$1"
 }
 
-install_psutil() {
+# current VENV REQUIREMENTS: whether the environment is there, made from just this.
+current() { [ -e "$1/bin/python" ] && state "$2" | cmp -s - "$1/installed"; }
+
+# make_venv VENV REQUIREMENTS MODULES: nothing is compiled but what importing the modules needs, which is a tenth of
+# it all. The import also tells whether the environment works.
+make_venv() {
+	if has_venv; then
+		"$python" -m venv --clear "$1" &&
+			"$1/bin/python" -m pip install -q --no-compile --retries 5 -r "$2"
+	else
+		"$python" -m venv --clear --without-pip "$1" &&
+			"$python" -m pip --python "$1/bin/python" install -q --no-compile --retries 5 -r "$2"
+	fi &&
+		env -u PYTHONDONTWRITEBYTECODE MLFLOW_DISABLE_TELEMETRY=true "$1/bin/python" -W ignore -c "import $3" &&
+		state "$2" >"$1/installed"
+}
+
+# begin NAME REQUIREMENTS MODULES: starts making .tools/NAME, unless it is there.
+begin() {
+	if current ".tools/$1" "$2"; then return 0; fi
+	say "installing what $2 names into .tools/$1"
+	export PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1
+	make_venv ".tools/$1" "$2" "$3" >".tools/$1.log" 2>&1 &
+}
+
+# finish NAME REQUIREMENTS WHAT HOW: says so when .tools/NAME could not be made. A half-made environment must not look
+# like a whole one to the tests.
+finish() {
+	if current ".tools/$1" "$2"; then return 0; fi
+	rm -rf ".tools/$1"
+	say "the last words of installing .tools/$1:"
+	tail -n 5 ".tools/$1.log"
+	lacking "$3" "$4"
+	[ "${CI:-}" != true ] || exit 1
+}
+
+# The three are made at the same time: pip waits for the network, and for one core.
+make_venvs() {
 	if ! has_venv && ! has_outer_pip && ! apt_install python3-venv; then
-		lacking "Python's venv module is missing, comparisons with psutil are skipped" "apt-get install python3-venv, or your system's package of it"
-		return 1
+		lacking "Python's venv module is missing, comparisons with psutil and tests against MLflow's server are skipped" "apt-get install python3-venv, or your system's package of it"
+		[ "${CI:-}" != true ] || exit 1
+		return 0
 	fi
-	say "installing $(cat scripts/requirements.txt) into $venv"
-	if ! make_venv; then
-		lacking "psutil could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
-		return 1
-	fi
+	begin venv scripts/requirements.txt psutil
+	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
+	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
+	wait
+	finish venv scripts/requirements.txt "psutil could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
+	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
+	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 }
 
 mkdir -p .tools
 if ! command -v "$python" >/dev/null 2>&1; then
 	lacking "$python is missing, the tests that need Python are skipped" "install Python 3, or name one: make test PYTHON=..."
 	[ "${CI:-}" != true ] || exit 1
-elif ! install_psutil; then
-	# A half-made environment must not look like a whole one to the tests.
-	rm -rf "$venv"
-	[ "${CI:-}" != true ] || exit 1
+else
+	make_venvs
 fi
 
 if ! has_gnu_time && ! apt_install time; then

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -33,8 +32,11 @@ type sampleOptions struct {
 	summary   string
 	compat    string
 	tags      []string
-	logLevel  string
-	logFormat string
+	mlflow    string
+	// pushTimeout is what pushing may take after the job's end.
+	pushTimeout time.Duration
+	logLevel    string
+	logFormat   string
 }
 
 // environment maps each flag that has one to its variable.
@@ -46,6 +48,8 @@ var environment = []struct{ flag, variable string }{
 	{"node", "PERFAGENT_NODE"},
 	{"disk-path", "PERFAGENT_DISK_PATH"},
 	{"summary", "PERFAGENT_SUMMARY"},
+	{"mlflow", "PERFAGENT_MLFLOW"},
+	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 }
 
 // addSampleFlags declares the flags. Their defaults are the program's.
@@ -59,6 +63,8 @@ func addSampleFlags(f *pflag.FlagSet, o *sampleOptions) {
 	f.StringVar(&o.summary, "summary", "auto", "summary on stderr at the end: auto (when stderr is a terminal), always, never")
 	f.StringVar(&o.compat, "compat", "", "\"perf.py\": its numbers and its file instead of ours")
 	f.StringArrayVar(&o.tags, "tag", nil, "`KEY=VALUE` for the report; repeatable")
+	f.StringVar(&o.mlflow, "mlflow", "auto", "push to an MLflow server: auto (when MLFLOW_TRACKING_URI is set), off, or a `URI`")
+	f.DurationVar(&o.pushTimeout, "push-timeout", 10*time.Second, "what pushing may take after the job's end; what is missing then, perfagent push sends later")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")
 	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
 	for _, e := range environment {
@@ -111,7 +117,9 @@ func setFlag(cmd *cobra.Command, name, value string) error {
 	return cmd.Flags().Set(name, value)
 }
 
-var runIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+// runIDLetters are what a run id is made of. A regular expression would be compiled at
+// every start, while the job waits.
+const runIDLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 // check refuses bad values; from tells where each was given.
 func (o *sampleOptions) check(from map[string]string) error {
@@ -126,6 +134,8 @@ func (o *sampleOptions) check(from map[string]string) error {
 		return fmt.Errorf("%s: %d is not between 0 and %d", from["node"], o.node, maxNode)
 	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
 		return fmt.Errorf("%s: %q is not auto, always or never", from["summary"], o.summary)
+	case o.pushTimeout < 0:
+		return fmt.Errorf("%s: %v is negative", from["push-timeout"], o.pushTimeout)
 	case o.compat != "" && o.compat != "perf.py":
 		return fmt.Errorf("--compat: %q is not perf.py", o.compat)
 	}
@@ -133,6 +143,9 @@ func (o *sampleOptions) check(from map[string]string) error {
 		if p == "" {
 			return fmt.Errorf("%s: an empty path", from["disk-path"])
 		}
+	}
+	if err := checkMLflow(o.mlflow); err != nil {
+		return fmt.Errorf("%s: %w", from["mlflow"], err)
 	}
 	if err := checkRunID(o.runID); err != nil {
 		return fmt.Errorf("%s: %w", from["run-id"], err)
@@ -146,7 +159,7 @@ func checkRunID(id string) error {
 	switch {
 	case id == "":
 		return nil
-	case !runIDPattern.MatchString(id):
+	case strings.Trim(id, runIDLetters) != "":
 		return fmt.Errorf("%q has other characters than letters, digits, '.', '_' and '-'", id)
 	case strings.Trim(id, ".") == "":
 		return fmt.Errorf("%q cannot name a folder", id)

@@ -88,6 +88,14 @@ func (p *place) observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
+// journalPath is the journal's file; "" where there is none.
+func (p *place) journalPath() string {
+	if p.journal == nil {
+		return ""
+	}
+	return p.journal.Path()
+}
+
 // abandon removes what was claimed for a job that never started.
 func (p *place) abandon() {
 	if p.journal == nil {

@@ -55,8 +55,9 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errNoCommand
 	}
-	command := job.Command{Args: args, Env: []string{
-		"PERFAGENT_RUN_ID=" + o.runID, "PERFAGENT_NODE=" + strconv.Itoa(o.node)}}
+	t := o.newTracking()
+	command := job.Command{Args: args, Env: append(t.jobEnv(o.runID),
+		"PERFAGENT_RUN_ID="+o.runID, "PERFAGENT_NODE="+strconv.Itoa(o.node))}
 	if _, err := job.Resolve(args[0]); err != nil {
 		return startError(err)
 	}
@@ -64,7 +65,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		log.Warn(fmt.Sprintf("%v: the command runs without being measured", err))
 		return startError(job.Exec(command, nil))
 	}
-	w := &wrap{options: o, command: command, log: log}
+	w := &wrap{options: o, command: command, log: log, tracking: t}
 	return w.run()
 }
 
@@ -94,28 +95,35 @@ func startError(err error) error {
 
 // wrap is one wrapped command, from the baseline to the report.
 type wrap struct {
-	options *runOptions
-	command job.Command
-	log     *logger
-	place   *place
+	options  *runOptions
+	command  job.Command
+	log      *logger
+	place    *place
+	tracking *tracking
+	signals  *job.Signals
 }
 
 func (w *wrap) run() error {
 	// Never stopped: a TERM that comes while the report is written must not
 	// replace the job's exit code.
 	signals := job.Catch()
+	w.signals = signals
 	o := w.options
 	tags, _ := o.tagMap() // checked before
 	about := reporter.Run{ID: o.runID, Command: w.command.Args, Tags: tags}
 	placed := make(chan *place, 1) // the disk and the kernel are asked at once: the job waits
-	go func() { placed <- openPlace(o.out, o.head(about), w.log) }()
+	head := o.head(about, w.tracking)
+	go func() { placed <- openPlace(o.out, head, w.log) }()
 	// Never closed: a source that hangs may still be asked when we leave.
 	reader := o.reader()
-	sampler := collector.NewSampler(reader, o.sampling(func(s *collector.Sample, rec *collector.Recording) { w.place.observe(s, rec) }))
+	sampler := collector.NewSampler(reader, o.sampling(w.observe))
 	w.place = <-placed
 	j, err := job.Start(w.command, signals)
 	if err != nil {
 		return w.cannotStart(err, signals)
+	}
+	if o.compat == "" { // perf.py's numbers are those of its file
+		w.tracking.startLive(head, j.Started())
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	recorded := make(chan *collector.Recording, 1)
@@ -123,6 +131,7 @@ func (w *wrap) run() error {
 	j.Release()
 	status := j.Wait()
 	stop()
+	w.tracking.endLive()
 	select {
 	case rec := <-recorded:
 		w.finish(about, status, rec)
@@ -132,10 +141,16 @@ func (w *wrap) run() error {
 	return w.exit(status)
 }
 
+// observe sees every sample, in the sampling goroutine.
+func (w *wrap) observe(s *collector.Sample, rec *collector.Recording) {
+	w.place.observe(s, rec)
+	w.tracking.observe(rec)
+}
+
 // head is what the journal tells of the run.
-func (o *sampleOptions) head(about reporter.Run) reporter.JournalHead {
+func (o *sampleOptions) head(about reporter.Run, t *tracking) reporter.JournalHead {
 	about.Start, about.End = reporter.Time{Time: time.Now()}, reporter.Time{Time: time.Now()}
-	return reporter.JournalHead{Run: about, Node: o.node, Interval: o.interval, MaxLength: o.maxLength,
+	return reporter.JournalHead{Run: about, Node: o.node, Interval: o.interval, MaxLength: o.maxLength, Push: t.state,
 		Agent: reporter.Agent{Version: version()}}
 }
 
@@ -166,16 +181,31 @@ func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Reco
 	about.Start, about.End = reporter.Time{Time: status.Start}, reporter.Time{Time: status.End}
 	about.WallSeconds = wall.Seconds()
 	about.ExitCode, about.Signal = &code, status.Signal
-	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: newJob(status), Agent: agent(), Missing: w.place.missing}
-	o.deliver(in, w.place, o.streams.err, w.log)
+	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: newJob(status), Agent: agent(), Missing: w.place.missing,
+		Push: w.tracking.state}
+	if d, ok := o.deliver(in, w.place, o.streams.err, w.log); ok {
+		o.pushAtEnd(w.tracking, d, w.late(), o.streams.err, w.log)
+	}
 }
 
-// deliver saves the report in the layout asked for and shows its summary.
-func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *logger) string {
+// late tells of the first signal after the job's end that asks us to hurry.
+func (w *wrap) late() <-chan string {
+	cut := make(chan string, 1)
+	go func() {
+		if sig, ok := <-w.signals.Late(); ok {
+			cut <- fmt.Sprintf("cut short by signal %d (%v)", int(sig), sig)
+		}
+	}()
+	return cut
+}
+
+// deliver saves the report in the layout asked for and shows its summary. It is not
+// ok where no report could be made.
+func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *logger) (d delivered, ok bool) {
 	report, data, err := o.encode(in)
 	if err != nil {
 		log.Warn(err.Error())
-		return ""
+		return d, false
 	}
 	if o.compat != "" { // perf.py's file has no place for it
 		for _, m := range in.Missing {
@@ -183,8 +213,12 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 		}
 	}
 	path := p.save(data)
+	d = delivered{report: report, node: strconv.Itoa(o.node), path: path, data: data, perfpy: in.Recording.PerfPy != nil}
+	if path == "" {
+		d.path, d.data = p.journalPath(), nil
+	}
 	if !o.wantsSummary(stderr) {
-		return path
+		return d, true
 	}
 	var text bytes.Buffer // one write: it is read whole or not at all
 	_ = reporter.WriteSummary(&text, report, reporter.SummaryOptions{Color: colorful(stderr), Width: width(stderr), Path: path})
@@ -192,7 +226,7 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 	if _, err := stderr.Write(text.Bytes()); err != nil {
 		log.Debug(fmt.Sprintf("write summary: %v", err))
 	}
-	return path
+	return d, true
 }
 
 // encode makes the report and its file's bytes, ours or perf.py's.

@@ -122,10 +122,9 @@ func (o *showOptions) remark(node, text string) {
 	fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(text))
 }
 
-var recordingName = regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl?$`)
-
 // newest finds the report or journal under out that was changed last.
 func newest(out string) (string, error) {
+	recordingName := regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl?$`)
 	best, at := "", time.Time{}
 	err := filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

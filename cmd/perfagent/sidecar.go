@@ -53,22 +53,40 @@ func (o *sidecarOptions) run(cmd *cobra.Command) error {
 	defer stop()
 	tags, _ := o.tagMap() // checked before
 	about := reporter.Run{ID: o.runID, Tags: tags}
-	p := openPlace(o.out, o.head(about), log)
+	t := o.newTracking()
+	head := o.head(about, t)
+	p := openPlace(o.out, head, log)
 	if p.journal == nil {
 		return errors.New("a sidecar without a place for its report would be useless")
 	}
-	r := newRefresher(&o.sampleOptions, about, p, log)
+	if o.compat == "" {
+		t.startLive(head, head.Run.Start.Time)
+	}
+	r := newRefresher(&o.sampleOptions, about, p, t, log)
 	rec, err := o.sample(ctx, r)
 	if err != nil {
 		return fmt.Errorf("%w: what is known is in %s", err, p.journal.Path())
 	}
 	r.stop()
 	p.stop()
-	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing}
-	if o.deliver(in, p, o.streams.err, log) == "" {
+	t.endLive()
+	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing, Push: t.state}
+	d, ok := o.deliver(in, p, o.streams.err, log)
+	if ok {
+		o.pushAtEnd(t, d, nextSignal(), o.streams.err, log)
+	}
+	if d.data == nil {
 		return errors.New("the report could not be written")
 	}
 	return nil
+}
+
+// nextSignal tells of a further TERM, INT or HUP: the pushing is to be cut short.
+func nextSignal() <-chan string {
+	signals, cut := make(chan os.Signal, 1), make(chan string, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() { cut <- fmt.Sprintf("cut short by a further signal (%v)", <-signals) }()
+	return cut
 }
 
 // sample samples until ctx ends. A source that hangs then is not waited for.
@@ -91,18 +109,20 @@ func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.R
 // refresher rewrites a sidecar's report from copies of the Recording, in a
 // goroutine of its own, so that a slow disk does not stop the sampling.
 type refresher struct {
-	options *sampleOptions
-	about   reporter.Run
-	place   *place
-	log     *logger
-	copies  chan *collector.Recording
-	done    chan struct{}
-	last    time.Duration // monotonic time of the last copy; 0 = none yet
+	options  *sampleOptions
+	about    reporter.Run
+	place    *place
+	tracking *tracking
+	push     reporter.PushState // while the sidecar runs
+	log      *logger
+	copies   chan *collector.Recording
+	done     chan struct{}
+	last     time.Duration // monotonic time of the last copy; 0 = none yet
 }
 
-func newRefresher(o *sampleOptions, about reporter.Run, p *place, log *logger) *refresher {
+func newRefresher(o *sampleOptions, about reporter.Run, p *place, t *tracking, log *logger) *refresher {
 	about.Incomplete = "the sidecar is still running"
-	r := &refresher{options: o, about: about, place: p, log: log,
+	r := &refresher{options: o, about: about, place: p, tracking: t, push: t.state, log: log,
 		copies: make(chan *collector.Recording, 1), done: make(chan struct{})}
 	go r.run()
 	return r
@@ -111,6 +131,7 @@ func newRefresher(o *sampleOptions, about reporter.Run, p *place, log *logger) *
 // observe journals every sample, and from time to time asks for a new report.
 func (r *refresher) observe(s *collector.Sample, rec *collector.Recording) {
 	r.place.observe(s, rec)
+	r.tracking.observe(rec)
 	if r.last != 0 && rec.End.Mono-r.last < refreshEvery {
 		return
 	}
@@ -124,7 +145,7 @@ func (r *refresher) observe(s *collector.Sample, rec *collector.Recording) {
 func (r *refresher) run() {
 	defer close(r.done)
 	for rec := range r.copies {
-		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing}
+		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing, Push: r.push}
 		_, data, err := r.options.encode(in)
 		if err == nil {
 			err = r.place.refresh(data)

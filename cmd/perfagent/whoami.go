@@ -50,7 +50,7 @@ func whoAmI(lookup func(string) (string, bool)) identity {
 // safeID makes a scheduler's id, such as 123[4].server, the name of a folder.
 func safeID(id string) string {
 	safe := strings.Map(func(r rune) rune {
-		if r < 0x80 && runIDPattern.MatchString(string(r)) {
+		if strings.ContainsRune(runIDLetters, r) {
 			return r
 		}
 		return '_'

@@ -1,0 +1,343 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/pusher"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+type pushOptions struct {
+	mlflow     string
+	runID      string
+	experiment string
+	cpus       int
+	dryRun     bool
+	streams    streams
+}
+
+func newPush(s streams) *cobra.Command {
+	o := &pushOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "push [flags] REPORT...",
+		Short: "push reports to an MLflow server",
+		Long: `Push reports (ours, merged ones, journals, perf.py's JSON) to an MLflow server:
+the metrics, the time series, tags, and the report itself as an artifact. Each
+goes to the run that it belongs to: the one that a pending report remembers, else
+the one that the job made, else a new one. Only what the server lacks is sent, so
+that a push may be repeated, and goes on where it was cut off.
+
+The server is --mlflow, else the one that the report remembers, else
+MLFLOW_TRACKING_URI. All MLFLOW_* variables of authentication, TLS, retries and
+workspace are honoured.
+
+Exit code: 0 once the server has everything; 1 otherwise.`,
+		Example: `  perfagent push perfagent-out/20260131-120000-a1b2c3/node-0.json
+  perfagent push --dry-run --mlflow http://mlflow:5000 merged.json
+  perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.mlflow, "mlflow", "", "`URI` of the server")
+	f.StringVar(&o.runID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
+	f.StringVar(&o.experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
+	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and only read from the server")
+	return cmd
+}
+
+func (o *pushOptions) run(paths []string) error {
+	if o.cpus < 0 {
+		return fmt.Errorf("--cpus: %d is negative", o.cpus)
+	}
+	if o.mlflow != "" {
+		if err := mlflow.CheckURI(o.mlflow); err != nil {
+			return fmt.Errorf("--mlflow: %w", err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	failed := 0
+	for _, path := range paths {
+		if err := o.pushFile(ctx, path); err != nil {
+			fmt.Fprintf(o.streams.err, "perfagent: push %s: %s\n", reporter.Printable(path), reporter.Printable(err.Error()))
+			failed++
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return errors.New("push: interrupted: the same command goes on from here")
+	case failed > 0:
+		return exitError{code: exitFailure}
+	}
+	return nil
+}
+
+// pushFile pushes what one file holds: all nodes that go to the same run at once.
+func (o *pushOptions) pushFile(ctx context.Context, path string) error {
+	if !o.dryRun {
+		// Where a file cannot be locked, the server still stores the same point once.
+		if release, err := reporter.Lock(ctx, path); err == nil {
+			defer release()
+		}
+	}
+	file, err := reporter.ReadFile(path, o.cpus)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, g := range o.groups(file.Report) {
+		errs = append(errs, o.pushGroup(ctx, file, g))
+	}
+	return errors.Join(errs...)
+}
+
+// group is the part of a report that goes to one run.
+type group struct {
+	state  reporter.PushState // as it stands; State is "" where none is noted
+	uri    string             // as given, perhaps with user info
+	report *reporter.Report
+}
+
+// groups parts a report by where its nodes go.
+func (o *pushOptions) groups(r *reporter.Report) []*group {
+	var out []*group
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		var state reporter.PushState
+		if n.Push != nil {
+			state = n.Push.MLflow
+		}
+		state.Error = ""
+		i := slices.IndexFunc(out, func(g *group) bool { return g.joins(state) })
+		if i < 0 {
+			i = len(out)
+			part := &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}
+			out = append(out, &group{state: state, uri: cmp.Or(o.mlflow, state.URI, os.Getenv("MLFLOW_TRACKING_URI")), report: part})
+		}
+		out[i].report.Nodes[name] = n
+	}
+	return out
+}
+
+// joins tells whether a node goes where those of the group go: to the same run, or,
+// where none is known, to the one that one of them will find.
+func (g *group) joins(s reporter.PushState) bool {
+	a, b := g.state, s
+	if a.RunID == "" || b.RunID == "" {
+		a.RunID, b.RunID = "", ""
+	}
+	return a.URI == b.URI && a.RunID == b.RunID && a.ExperimentName == b.ExperimentName && a.ExperimentID == b.ExperimentID
+}
+
+// destination is where a group goes, by the flags, what the report remembers, and the
+// environment.
+func (o *pushOptions) destination(g *group) pusher.Destination {
+	d := pusher.Destination{RunID: g.state.RunID, ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
+		Invocation: g.state.Invocation, Elsewhere: g.state.URI != mlflow.PublicURI(g.uri)}
+	if d.RunID == "" && g.state.URI == "" {
+		d.RunID = os.Getenv("MLFLOW_RUN_ID")
+	}
+	if d.ExperimentName == "" && d.ExperimentID == "" {
+		d.ExperimentName, d.ExperimentID = os.Getenv("MLFLOW_EXPERIMENT_NAME"), os.Getenv("MLFLOW_EXPERIMENT_ID")
+	}
+	if o.experiment != "" {
+		d.ExperimentName, d.ExperimentID = o.experiment, ""
+	}
+	if o.runID != "" {
+		d.RunID, d.Elsewhere = o.runID, false
+	} else if o.experiment != "" {
+		d.RunID = "" // a run there, then
+	}
+	return d
+}
+
+func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *group) error {
+	if g.uri == "" {
+		return errors.New("the report remembers no server: give --mlflow URI, or set MLFLOW_TRACKING_URI")
+	}
+	cfg, err := clientConfig(g.uri)
+	if err != nil {
+		return err
+	}
+	client, err := mlflow.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	progress := &progress{to: o.streams.err, began: time.Now()}
+	options := pusher.Options{Destination: o.destination(g), Artifacts: artifactOf(file, g, client.URI()), Progress: progress.show}
+	plan, err := pusher.Prepare(ctx, client, g.report, options)
+	if err != nil {
+		return errors.Join(err, note(file, g.failed(plan, options.Destination, client.URI(), err)))
+	}
+	if o.dryRun {
+		o.tell(client, file, options, plan)
+		return nil
+	}
+	err = plan.Send(ctx)
+	progress.end()
+	if err != nil {
+		return errors.Join(err, note(file, g.failed(plan, options.Destination, client.URI(), err)))
+	}
+	fmt.Fprintf(o.streams.out, "%s: %s\n", reporter.Printable(file.Path), reporter.Printable(pushed(client, plan)))
+	if err := note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Notes))); err != nil {
+		// The server has everything: that is what the exit code tells.
+		fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(err.Error()))
+	}
+	return nil
+}
+
+// artifactOf is the file, as it will be when the push is done.
+func artifactOf(file *reporter.File, g *group, uri string) []pusher.Artifact {
+	a := pusher.Artifact{Name: filepath.Base(file.Path), ContentType: "application/json"}
+	if file.Kind == reporter.KindJournal {
+		a.ContentType = "application/jsonl"
+	}
+	a.Data = func(runID string) ([]byte, error) {
+		if file.Kind != reporter.KindReport {
+			return file.Data, nil
+		}
+		return reporter.WithPush(file.Data, g.each(g.done(runID, uri, nil)))
+	}
+	return []pusher.Artifact{a}
+}
+
+// done is how the group stands that the server has all of.
+func (g *group) done(runID, uri string, notes []string) reporter.PushState {
+	return doneState(reporter.PushState{RunID: runID, URI: uri, Invocation: g.state.Invocation}, notes)
+}
+
+// failed is how the group stands after an error. What another server has all of, or
+// this one had, stays done.
+func (g *group) failed(plan *pusher.Plan, d pusher.Destination, uri string, err error) map[string]reporter.PushState {
+	if g.state.State == reporter.PushDone {
+		return nil
+	}
+	s := reporter.PushState{State: reporter.PushPending, RunID: d.RunID, URI: uri, Error: err.Error(),
+		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID, Invocation: g.state.Invocation}
+	if plan != nil && plan.Run != nil {
+		s.RunID = plan.Run.ID
+	}
+	return g.each(s)
+}
+
+// each is one state for every node of the group.
+func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
+	out := make(map[string]reporter.PushState)
+	for name, n := range g.report.Nodes {
+		out[name] = s
+		if n.Push != nil && n.Push.MLflow.Invocation != "" {
+			s.Invocation = n.Push.MLflow.Invocation
+			out[name] = s
+		}
+	}
+	return out
+}
+
+// note writes down in one of our reports how the push stands.
+func note(file *reporter.File, states map[string]reporter.PushState) error {
+	if file.Kind != reporter.KindReport || len(states) == 0 {
+		return nil
+	}
+	data, err := reporter.WithPush(file.Data, states)
+	if err != nil || string(data) == string(file.Data) {
+		return err
+	}
+	if err := reporter.Rewrite(file.Path, data); err != nil {
+		return fmt.Errorf("note how the push stands: %w", err)
+	}
+	file.Data = data
+	return nil
+}
+
+// tell says what a push would do.
+func (o *pushOptions) tell(c *mlflow.Client, file *reporter.File, opts pusher.Options, plan *pusher.Plan) {
+	out := o.streams.out
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(out, "  %-10s%s\n", label, reporter.Printable(fmt.Sprintf(format, args...)))
+	}
+	fmt.Fprintf(out, "%s would go to\n", reporter.Printable(file.Path))
+	line("server", "%s", c.URI())
+	switch {
+	case plan.Run != nil && plan.Own():
+		line("run", "%s, made by perfagent: %s", plan.Run.Name, c.RunURL(plan.Run))
+	case plan.Run != nil:
+		line("run", "%s: %s", plan.Run.Name, c.RunURL(plan.Run))
+	default:
+		d := opts.Destination
+		line("run", "a new one, %q, in experiment %s", plan.RunName(), cmp.Or(d.ExperimentName, d.ExperimentID, "Default"))
+	}
+	line("nodes", "%s", strings.Join(plan.Nodes(), ", "))
+	line("metrics", "%d", plan.Metrics)
+	line("series", "%s", counted(plan.Points, "point"))
+	if plan.Known > 0 {
+		line("there", "%s already", counted(plan.Known, "value"))
+	}
+	line("tags", "%s", strings.Join(slices.Sorted(maps.Keys(plan.Tags())), ", "))
+	line("artifact", "%s (%s)", plan.ArtifactName(0), size(len(file.Data)))
+	for _, n := range plan.Notes {
+		line("note", "%s", n)
+	}
+}
+
+// size is a number of bytes for people.
+func size(n int) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// progress shows how far a long push is: on a terminal in place, elsewhere as a line
+// now and then. A push of a few seconds shows nothing.
+type progress struct {
+	to          io.Writer
+	began, last time.Time
+	shown       bool
+}
+
+func (p *progress) show(sent, all int) {
+	now, every := time.Now(), 10*time.Second
+	terminal := isTerminal(p.to)
+	if terminal {
+		every = 200 * time.Millisecond
+	}
+	if now.Sub(p.began) < time.Second || now.Sub(p.last) < every {
+		return
+	}
+	p.last = now
+	left := time.Duration(float64(now.Sub(p.began)) / float64(sent) * float64(all-sent)).Round(time.Second)
+	text := fmt.Sprintf("%d of %d values sent (%d %%), %v left", sent, all, 100*sent/all, left)
+	if terminal {
+		fmt.Fprintf(p.to, "\r\x1b[K%s", text)
+		p.shown = true
+		return
+	}
+	fmt.Fprintf(p.to, "perfagent: %s\n", text)
+}
+
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,157 @@
+package mlflow
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Client talks to one tracking server. Its methods may be called by several goroutines at once.
+//
+// Proxies are those of HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects are followed (307 and 308; 301 and 302 where the
+// request is a GET) if they stay on the same scheme, host and port, or go from http on port 80 to https on port 443 of
+// the same host name; every other one is an error that names the new address. So the credentials go to one server only.
+type Client struct {
+	config    Config
+	base      *url.URL
+	transport http.RoundTripper // an *http.Transport, but for tests
+	secrets   []string          // what no text may contain
+}
+
+// New makes a client. It reads the certificates that the config names and does not use the network. They matter to
+// https alone: with an http URI a file that can't be read is no error.
+func New(cfg Config) (*Client, error) {
+	if err := CheckURI(cfg.URI); err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(strings.TrimSpace(cfg.URI))
+	if err != nil {
+		return nil, errors.New("the tracking URI is malformed")
+	}
+	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("the tracking URI of a Config is without user info, query and fragment: use NewConfig")
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	if cfg.MaxBackoff <= 0 {
+		cfg.MaxBackoff = defaultMaxBackoff
+	}
+	cfg.URI = address(base)
+	tlsConfig, err := tlsOf(cfg)
+	if err != nil && base.Scheme == "https" {
+		return nil, err
+	}
+	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), secrets: secretsOf(cfg)}, nil
+}
+
+// newTransport makes a transport that shares nothing with the rest of the process. There are no time limits for the
+// parts of a request, because the whole of it has one.
+func newTransport(tlsConfig *tls.Config) *http.Transport {
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    30 * time.Second,
+		MaxIdleConns:           2,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        30 * time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}
+
+// tlsOf reads the certificates that a config names.
+func tlsOf(cfg Config) (*tls.Config, error) {
+	c := &tls.Config{InsecureSkipVerify: cfg.InsecureTLS}
+	if cfg.CAPath != "" {
+		pool, err := readCAs(cfg.CAPath)
+		if err != nil {
+			return c, fmt.Errorf("read the certificates of MLFLOW_TRACKING_SERVER_CERT_PATH: %w", err)
+		}
+		c.RootCAs = pool
+	}
+	if cfg.ClientCertPath != "" {
+		cert, err := tls.LoadX509KeyPair(cfg.ClientCertPath, cfg.ClientCertPath)
+		if err != nil {
+			return c, fmt.Errorf("read the certificate and key of MLFLOW_TRACKING_CLIENT_CERT_PATH, one PEM file"+
+				" with both, %s: %w", cfg.ClientCertPath, err)
+		}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	return c, nil
+}
+
+// readCAs reads a file of certificates, or all files of a folder.
+func readCAs(path string) (*x509.CertPool, error) {
+	files := []string{path}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*")); err != nil {
+			return nil, err
+		}
+	}
+	pool, found := x509.NewCertPool(), false
+	for _, file := range files {
+		pem, err := os.ReadFile(file)
+		if err != nil && !info.IsDir() {
+			return nil, err
+		}
+		found = pool.AppendCertsFromPEM(pem) || found
+	}
+	if !found {
+		return nil, fmt.Errorf("%s: no certificate (PEM) in it", path)
+	}
+	return pool, nil
+}
+
+// secretsOf lists what must not be in any text, and the forms in which a server may send it back. To hide what is
+// shorter than four characters would only make the texts unreadable. User names are hidden in another way (hideWord).
+func secretsOf(cfg Config) []string {
+	var all []string
+	for _, s := range []string{cfg.Password, cfg.Token} {
+		all = append(all, s, oneLine(s), url.QueryEscape(s), url.PathEscape(s))
+	}
+	if cfg.basic() {
+		all = append(all, base64.StdEncoding.EncodeToString([]byte(cfg.Username+":"+cfg.Password)))
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return len(s) < 4 })
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
+	return all
+}
+
+// Close closes the connections that are kept for the next request.
+func (c *Client) Close() {
+	if t, ok := c.transport.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// URI is the server's address, without secrets and without a slash at its end.
+func (c *Client) URI() string { return c.config.URI }
+
+// String is URI.
+func (c Client) String() string { return c.config.URI }
+
+// Format writes URI for every verb, so that none shows the fields.
+func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
+
+// GoString is URI.
+func (c Client) GoString() string { return c.config.URI }

@@ -1,0 +1,213 @@
+package mlflow
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestError_Answers(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status            int
+		body              string
+		code, message     string
+		advice            string
+		notFound, already bool
+	}{
+		"MLflow's": {status: 404, body: `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"Run 'r1' not found"}`,
+			code: "RESOURCE_DOES_NOT_EXIST", message: "Run 'r1' not found", notFound: true},
+		"exists":      {status: 400, body: `{"error_code":"RESOURCE_ALREADY_EXISTS","message":"x"}`, code: "RESOURCE_ALREADY_EXISTS", message: "x", already: true},
+		"flask's 404": {status: 404, body: "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>", message: "404 Not Found", advice: "is this an MLflow server?"},
+		"FastAPI's":   {status: 404, body: `{"detail":"Not Found"}`, message: "Not Found", advice: "is this an MLflow server?"},
+		"no title":    {status: 502, body: "<html><head><style>x{}</style></head><body><h1>Oh  no</h1><script>alert(1)</script>&lt;b&gt;</body>", message: "Oh no <b>"},
+		"host header": {status: 403, body: "Invalid Host header - possible DNS rebinding attack detected", message: "Invalid Host header - possible DNS rebinding attack detected", advice: "--allowed-hosts"},
+		"401":         {status: 401, body: "You are not authenticated.", message: "You are not authenticated.", advice: "MLFLOW_TRACKING_USERNAME"},
+		"to https":    {status: 400, body: "Client sent an HTTP request to an HTTPS server.\n", message: "Client sent an HTTP request to an HTTPS server.", advice: "https://"},
+		"control":     {status: 400, body: "a\x1b[31mb\x00\r\nc\u202e\xff", message: "a [31mb c"},
+		"empty":       {status: 418, body: "", message: "I'm a teapot"},
+		"odd code":    {status: 400, body: `{"error_code":1000,"message":"m"}`, code: "1000", message: "m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := answering(t, tt.status, tt.body)
+			err := getRun(c)
+			e := wantText(t, err, `get run "r1"`, c.URI()+"/api/2.0/mlflow/runs/get", tt.message, tt.advice)
+			if e.Status != tt.status || e.Code != tt.code || e.Message != tt.message || tt.advice == "" && e.advice != "" {
+				t.Errorf("%+v", *e)
+			}
+			if NotFound(err) != tt.notFound || AlreadyExists(err) != tt.already {
+				t.Errorf("NotFound %v, AlreadyExists %v", NotFound(err), AlreadyExists(err))
+			}
+		})
+	}
+}
+
+func TestError_IsShort(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{strings.Repeat("é", 1000), "<p>" + strings.Repeat("x ", 1<<20), `{"error_code":"` + strings.Repeat("X", 999) + `","message":"` + strings.Repeat("日", 9999) + `"}`} {
+		e := wantText(t, getRun(answering(t, 400, body)))
+		if n := utf8.RuneCountInString(e.Message); n > 300 || !utf8.ValidString(e.Message) || len(e.Code) > 70 {
+			t.Errorf("%d characters: %q", n, e.Message)
+		}
+	}
+}
+
+func TestError_NotMLflow(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"", "OK", "<html><title>Sign in</title>", "[]", `"x"`, "5", "{}", `{"run":{}}`} {
+		c := answering(t, 200, body)
+		err := getRun(c)
+		if wantText(t, err, "is this an MLflow server?"); Temporary(err) {
+			t.Errorf("%q is temporary", body)
+		}
+		if strings.Contains(body, "title") {
+			wantText(t, err, "Sign in")
+		}
+	}
+	c := answering(t, 200, "<html><title>Sign in</title>")
+	wantText(t, c.LogBatch(context.Background(), "r", Batch{Tags: []Tag{{"k", "v"}}}), "is this an MLflow server?")
+}
+
+func TestError_NoServer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(nil)
+	closed := server.URL
+	server.Close()
+	err := getRun(client(t, Config{URI: closed}))
+	if wantText(t, err, "refused", "is the server running"); !Temporary(err) {
+		t.Error("not temporary")
+	}
+
+	c := client(t, Config{URI: "http://h"})
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{&net.DNSError{Err: "no such host", Name: "h", IsNotFound: true}, "does not resolve"},
+		{&net.OpError{Op: "dial", Err: timeoutError{}}, "firewall"},
+		{&net.OpError{Op: "proxyconnect", Err: errors.New("x")}, "HTTP_PROXY"},
+		{errors.New("strange thing"), "strange thing"},
+	} {
+		c.transport = roundTrip(func(*http.Request) (*http.Response, error) { return nil, tt.err })
+		err := getRun(c)
+		if wantText(t, err, tt.want); !Temporary(err) || !errors.Is(err, tt.err) {
+			t.Errorf("%v: not temporary, or not what it was", err)
+		}
+	}
+	c.transport = roundTrip(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"\\x15\"")
+	})
+	if err := getRun(c); Temporary(err) {
+		t.Errorf("%v: temporary", err)
+	}
+}
+
+type timeoutError struct{}
+
+func (timeoutError) Error() string   { return "i/o timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
+
+func TestError_Classes(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{nil: false, io.EOF: false, &Error{Status: 503}: true, &Error{Status: 404}: false,
+		&ArtifactError{Err: &Error{Status: 503}}: false} {
+		if Temporary(err) != want {
+			t.Errorf("Temporary(%v) is not %v", err, want)
+		}
+	}
+	if NotFound(nil) || AlreadyExists(nil) || RetryAfter(nil) != 0 {
+		t.Error("nil is something")
+	}
+}
+
+// What a server compresses is bounded by what comes out of it.
+func TestAnswer_Gzip(t *testing.T) {
+	t.Parallel()
+	zipped := func(write func(io.Writer)) *Client {
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			write(z)
+			z.Close()
+		})
+	}
+	if err := getRun(zipped(func(w io.Writer) { io.WriteString(w, goodRun) })); err != nil {
+		t.Error(err)
+	}
+	bomb := zipped(func(w io.Writer) {
+		zeros := make([]byte, 1<<20)
+		for range 5 {
+			w.Write(zeros)
+		}
+	})
+	err := bomb.SetTag(context.Background(), "r", Tag{"k", "v"})
+	if wantText(t, err, "longer than"); Temporary(err) {
+		t.Error("temporary")
+	}
+}
+
+// TestSecrets asks servers that send back all that they were sent, in every way that a call can fail.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	const user, password, token = "alice.user", "hunter22&<é +x", "tok_en-123/=="
+	secrets := []string{user, "hunter22", "tok_en-123", "YWxpY2Uu", "x-query"}
+	echo := func(status int, head, tail string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "https://"+user+":hunter22@other.example/x?q=x-query")
+			w.WriteHeader(status)
+			u, p, _ := r.BasicAuth()
+			io.WriteString(w, head+r.Header.Get("Authorization")+" "+u+" "+p+" "+password+" "+token+" http://"+user+":hunter22@h/ "+user+tail)
+		}
+	}
+	servers := map[string]http.HandlerFunc{
+		"text": echo(400, "", ""), "html": echo(500, "<p>", "</p>"), "title": echo(404, "<title>", "</title>"), "401": echo(401, "", ""), "200": echo(200, "", ""),
+		"json": echo(403, `{"error_code":"X `+user+` `+token+`","message":"`, `"}`), "307": echo(307, "", ""), "302": echo(302, "", ""), "half": echo(200, "{", ""),
+		"cut": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			io.WriteString(w, r.Header.Get("Authorization"))
+		},
+	}
+	run := &Run{ID: "r1", ArtifactURI: "s3://" + user + ":hunter22@bucket/x?x-query"}
+	for name, handler := range servers {
+		server := httptest.NewServer(handler)
+		defer server.Close()
+		uri := strings.Replace(server.URL, "http://", "http://"+user+":hunter22%26%3C%C3%A9%20+x@", 1) + "/?x-query=1"
+		for _, vars := range []map[string]string{nil, {"MLFLOW_TRACKING_TOKEN": token}} {
+			if vars != nil {
+				uri = server.URL
+			}
+			cfg, err := NewConfig(uri, env(vars))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.MaxRetries = 0
+			c := client(t, cfg)
+			_, err1 := c.Run(context.Background(), "r1")
+			_, err2 := c.EnsureExperiment(context.Background(), "e")
+			err3 := c.UploadArtifact(context.Background(), run, "a", "", []byte("x"))
+			err4 := c.UploadArtifact(context.Background(), run, "a", "", nil)
+			err5 := c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: "mlflow-artifacts://" + user + ":hunter22@127.0.0.1:1/x"}, "a", "", nil)
+			for i, err := range []error{err1, err2, err3, err4, err5} {
+				if err == nil {
+					t.Errorf("%s %d: no error", name, i)
+				}
+				for ; err != nil; err = errors.Unwrap(err) {
+					for _, s := range secrets {
+						if strings.Contains(err.Error(), s) && (vars == nil || s != user) {
+							t.Errorf("%s %d: %q shows %q", name, i, err, s)
+						}
+					}
+				}
+			}
+		}
+	}
+}

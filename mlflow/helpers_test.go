@@ -1,0 +1,101 @@
+package mlflow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// env makes a lookup function of a table of variables.
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}
+}
+
+// serve starts a server, and a client of it that tries once.
+func serve(t *testing.T, handler http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return client(t, Config{URI: server.URL})
+}
+
+// answering starts a server that always answers the same.
+func answering(t *testing.T, status int, body string) *Client {
+	t.Helper()
+	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	})
+}
+
+// client makes a client that is closed at the test's end.
+func client(t *testing.T, cfg Config) *Client {
+	t.Helper()
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// roundTrip is the network of tests that have no time for one.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// response makes an answer without a server.
+func response(status int, body string, header ...string) *http.Response {
+	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
+}
+
+// bodyOf decodes a request's JSON.
+func bodyOf(t *testing.T, r *http.Request) map[string]any {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	var m map[string]any
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&m); err != nil {
+		t.Errorf("%s %s: body %q: %v", r.Method, r.URL, body, err)
+	}
+	return m
+}
+
+// getRun is the plainest of calls.
+func getRun(c *Client) error {
+	_, err := c.Run(context.Background(), "r1")
+	return err
+}
+
+// wantText checks that an error says all of the words, and returns it as an *Error if it is one.
+func wantText(t *testing.T, err error, words ...string) *Error {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", words)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error %q lacks %q", err, w)
+		}
+	}
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
+const goodRun = `{"run":{"info":{"run_id":"r1","experiment_id":"7"}}}`

@@ -1,0 +1,448 @@
+package mlflowtest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// run is one of the Fake's. Its info lacks the name, which is a tag.
+type run struct {
+	id, user, status string
+	experiment       *experiment
+	start, end       int64
+	deleted          bool
+	tags, params     map[string]string
+	metrics          map[string][]Point // each in the order of time, step and value
+	root             string             // of its artifacts
+}
+
+// nameTag is the tag that is a run's name.
+const nameTag = "mlflow.runName"
+
+func (f *Fake) run(id string) (*run, *apiError) {
+	for _, r := range f.runs {
+		if r.id == id {
+			return r, nil
+		}
+	}
+	return nil, absent("Run with id=%s not found", id)
+}
+
+// active finds a run that may be changed.
+func (f *Fake) active(id string) (*run, *apiError) {
+	r, err := f.run(id)
+	if err == nil && r.deleted {
+		return nil, invalid("The run %s must be in the 'active' state. Current state is deleted.", id)
+	}
+	return r, err
+}
+
+func (f *Fake) infoJSON(r *run) map[string]any {
+	info := map[string]any{"run_id": r.id, "run_uuid": r.id, "run_name": r.tags[nameTag], "experiment_id": r.experiment.id,
+		"user_id": r.user, "status": r.status, "start_time": f.int64(r.start), "artifact_uri": r.root, "lifecycle_stage": stage(r.deleted)}
+	if r.end != 0 {
+		info["end_time"] = f.int64(r.end)
+	}
+	return info
+}
+
+func (f *Fake) runJSON(r *run) map[string]any {
+	data := map[string]any{"tags": pairs(r.tags)}
+	if len(r.params) > 0 {
+		data["params"] = pairs(r.params)
+	}
+	var metrics []any
+	for _, k := range slices.Sorted(maps.Keys(r.metrics)) {
+		metrics = append(metrics, f.pointJSON(k, latest(r.metrics[k])))
+	}
+	if metrics != nil {
+		data["metrics"] = metrics
+	}
+	return map[string]any{"info": f.infoJSON(r), "data": data, "inputs": struct{}{}}
+}
+
+func (f *Fake) pointJSON(key string, p Point) map[string]any {
+	return map[string]any{"key": key, "value": p.Value, "timestamp": f.int64(p.Timestamp), "step": f.int64(p.Step)}
+}
+
+func pairs(m map[string]string) []pair {
+	var out []pair
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, pair{k, m[k]})
+	}
+	return out
+}
+
+// latest is the point with the greatest step, then time, then value.
+func latest(points []Point) Point {
+	return slices.MaxFunc(points, func(a, b Point) int {
+		return firstOf(compare(a.Step, b.Step), compare(a.Timestamp, b.Timestamp), compare(a.Value, b.Value))
+	})
+}
+
+type newRun struct {
+	ExperimentID string  `json:"experiment_id" need:"yes"`
+	UserID       string  `json:"user_id"`
+	RunName      string  `json:"run_name"`
+	StartTime    integer `json:"start_time"`
+	Tags         []pair  `json:"tags"`
+}
+
+func (f *Fake) createRun(in *newRun) (any, *apiError) {
+	e, err := f.experiment(in.ExperimentID)
+	if err != nil {
+		return nil, err
+	}
+	if e.deleted {
+		return nil, invalid("The experiment %s must be in the 'active' state. Current state is deleted.", e.id)
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // it does not fail
+	r := &run{id: hex.EncodeToString(id), user: in.UserID, status: "RUNNING", experiment: e, start: int64(in.StartTime),
+		tags: map[string]string{}, params: map[string]string{}, metrics: map[string][]Point{}}
+	r.root = f.location(e) + "/" + r.id + "/artifacts"
+	for _, t := range in.Tags {
+		if err := r.tag(t); err != nil {
+			return nil, err
+		}
+	}
+	if name := r.tags[nameTag]; in.RunName != "" && name != "" && in.RunName != name {
+		return nil, invalid("Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different values")
+	}
+	if in.RunName != "" {
+		r.tags[nameTag] = in.RunName
+	}
+	if r.tags[nameTag] == "" {
+		r.tags[nameTag] = fmt.Sprintf("nameless-run-%d", len(f.runs))
+	}
+	f.runs = append(f.runs, r)
+	return map[string]any{"run": f.runJSON(r)}, nil
+}
+
+// tag checks and sets a tag.
+func (r *run) tag(t pair) *apiError {
+	if t.Key == "" {
+		return missing("key")
+	}
+	if err := checkKey(t.Key); err != nil {
+		return err
+	}
+	if err := collides(r.tags, t.Key); err != nil {
+		return err
+	}
+	r.tags[t.Key] = cut(t.Value, longestTag)
+	return nil
+}
+
+type runID struct {
+	ID string `json:"run_id" need:"yes"`
+}
+
+func (f *Fake) getRun(in *runID) (any, *apiError) {
+	r, err := f.run(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"run": f.runJSON(r)}, nil
+}
+
+type runUpdate struct {
+	ID      string   `json:"run_id" need:"yes"`
+	Status  string   `json:"status"`
+	EndTime *integer `json:"end_time"`
+	RunName string   `json:"run_name"`
+}
+
+func (f *Fake) updateRun(in *runUpdate) (any, *apiError) {
+	r, err := f.active(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]string{"", "RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED"}, in.Status) {
+		return nil, invalid("Invalid value \"%s\" for parameter 'status' supplied", in.Status)
+	}
+	if in.Status != "" {
+		r.status = in.Status
+	}
+	if in.EndTime != nil {
+		r.end = int64(*in.EndTime)
+	}
+	if in.RunName != "" {
+		r.tags[nameTag] = in.RunName
+	}
+	return map[string]any{"run_info": f.infoJSON(r)}, nil
+}
+
+func (f *Fake) deleteRun(in *runID) (any, *apiError) {
+	r, err := f.run(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	r.deleted = true
+	return struct{}{}, nil
+}
+
+func (f *Fake) restoreRun(in *runID) (any, *apiError) {
+	r, err := f.run(in.ID)
+	if err != nil {
+		return nil, err
+	}
+	r.deleted = false
+	return struct{}{}, nil
+}
+
+// DeleteRun deletes a run, as a user does in the browser.
+func (f *Fake) DeleteRun(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, _ = f.deleteRun(&runID{id}) // it was never there
+}
+
+// metric is one point in a request; the pointers tell 0 from nothing.
+type metric struct {
+	Key       string   `json:"key"`
+	Value     *float64 `json:"value"`
+	Timestamp *integer `json:"timestamp"`
+	Step      integer  `json:"step"`
+}
+
+func (m *metric) check() *apiError {
+	switch {
+	case m.Key == "":
+		return missing("key")
+	case m.Value == nil:
+		return missing("value")
+	case m.Timestamp == nil:
+		return missing("timestamp")
+	case *m.Timestamp < 0:
+		return invalid("Invalid value %d for parameter 'timestamp' supplied: Timestamp must be a nonnegative long (64-bit integer)", *m.Timestamp)
+	}
+	return checkKey(m.Key)
+}
+
+type batch struct {
+	RunID   string   `json:"run_id" need:"yes"`
+	Metrics []metric `json:"metrics"`
+	Params  []pair   `json:"params"`
+	Tags    []pair   `json:"tags"`
+}
+
+// check refuses a batch that is wrong by itself.
+func (b *batch) check() *apiError {
+	for i := range b.Metrics {
+		if err := b.Metrics[i].check(); err != nil {
+			return err
+		}
+	}
+	for _, p := range slices.Concat(b.Params, b.Tags) {
+		if p.Key == "" {
+			return missing("key")
+		}
+		if err := checkKey(p.Key); err != nil {
+			return err
+		}
+	}
+	most := func(what string, most, n int) *apiError {
+		if n <= most {
+			return nil
+		}
+		return invalid("A batch logging request can contain at most %d %s. Got %d %s. Please split up %s across multiple requests and try again.",
+			most, what, n, what, what)
+	}
+	m, p, t := len(b.Metrics), len(b.Params), len(b.Tags)
+	return firstOf(most("metrics", mostMetrics, m), most("params", mostParams, p), most("tags", mostTags, t),
+		most("metrics, params, and tags", mostItems, m+p+t))
+}
+
+// logBatch takes all of a batch or nothing.
+func (f *Fake) logBatch(in *batch) (any, *apiError) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	r, err := f.active(in.RunID)
+	if err != nil {
+		return nil, err
+	}
+	changed := r.clone()
+	for _, p := range in.Params {
+		if err := changed.param(p); err != nil {
+			return nil, err
+		}
+	}
+	for i := range in.Metrics {
+		if err := changed.log(&in.Metrics[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range in.Tags {
+		if err := changed.tag(t); err != nil {
+			return nil, err
+		}
+	}
+	*r = *changed
+	return struct{}{}, nil
+}
+
+// clone copies what a batch may change; the slices of points only grow.
+func (r *run) clone() *run {
+	c := *r
+	c.tags, c.params, c.metrics = maps.Clone(r.tags), maps.Clone(r.params), map[string][]Point{}
+	for k, points := range r.metrics {
+		c.metrics[k] = slices.Clone(points)
+	}
+	return &c
+}
+
+// param sets a param, which can be done once.
+func (r *run) param(p pair) *apiError {
+	value := cut(p.Value, longestParam)
+	if have, ok := r.params[p.Key]; ok && have != value {
+		return invalid("Changing param values is not allowed. Param with key='%s' was already logged with value='%s'", p.Key, have)
+	}
+	if err := collides(r.params, p.Key); err != nil {
+		return err
+	}
+	r.params[p.Key] = value
+	return nil
+}
+
+// log adds a point, unless it is there.
+func (r *run) log(m *metric) *apiError {
+	if err := collides(r.metrics, m.Key); err != nil {
+		return err
+	}
+	p := Point{int64(*m.Timestamp), int64(m.Step), *m.Value}
+	i, found := slices.BinarySearchFunc(r.metrics[m.Key], p, comparePoints)
+	if !found {
+		r.metrics[m.Key] = slices.Insert(r.metrics[m.Key], i, p)
+	}
+	return nil
+}
+
+// comparePoints is the order of a history.
+func comparePoints(a, b Point) int {
+	return firstOf(compare(a.Timestamp, b.Timestamp), compare(a.Step, b.Step), compare(a.Value, b.Value))
+}
+
+type oneMetric struct {
+	RunID     string   `json:"run_id" need:"yes"`
+	Key       string   `json:"key" need:"yes"`
+	Value     *float64 `json:"value" need:"yes"`
+	Timestamp *integer `json:"timestamp" need:"yes"`
+	Step      integer  `json:"step"`
+}
+
+func (f *Fake) logMetric(in *oneMetric) (any, *apiError) {
+	return f.logBatch(&batch{RunID: in.RunID, Metrics: []metric{{in.Key, in.Value, in.Timestamp, in.Step}}})
+}
+
+type oneTag struct {
+	RunID string `json:"run_id" need:"yes"`
+	Key   string `json:"key" need:"yes"`
+	Value string `json:"value"`
+}
+
+func (f *Fake) setTag(in *oneTag) (any, *apiError) {
+	return f.logBatch(&batch{RunID: in.RunID, Tags: []pair{{in.Key, in.Value}}})
+}
+
+func (f *Fake) logParam(in *oneTag) (any, *apiError) {
+	return f.logBatch(&batch{RunID: in.RunID, Params: []pair{{in.Key, in.Value}}})
+}
+
+type historyQuery struct {
+	RunID      string  `json:"run_id" need:"yes"`
+	Key        string  `json:"metric_key" need:"yes"`
+	MaxResults integer `json:"max_results"`
+	PageToken  string  `json:"page_token"`
+}
+
+// history answers without max_results as some 3.x do: with no point, and a token
+// that leads nowhere else.
+func (f *Fake) history(in *historyQuery) (any, *apiError) {
+	r, err := f.run(in.RunID)
+	if err != nil {
+		return nil, err
+	}
+	from, err := offset(in.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	if in.MaxResults < 0 {
+		return nil, invalid("Invalid value %d for parameter 'max_results' supplied. It must be a positive integer.", in.MaxResults)
+	}
+	list, next := cutPage(r.metrics[in.Key], from, in.MaxResults)
+	answer := map[string]any{}
+	var points []any
+	for _, p := range list {
+		points = append(points, f.pointJSON(in.Key, p))
+	}
+	if points != nil {
+		answer["metrics"] = points
+	}
+	return withToken(answer, next), nil
+}
+
+// Runs are all runs, deleted ones too, the earliest first.
+func (f *Fake) Runs() []RunData {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []RunData
+	for _, r := range f.runs {
+		out = append(out, f.data(r))
+	}
+	slices.SortStableFunc(out, func(a, b RunData) int { return compare(a.Info.StartTime, b.Info.StartTime) })
+	return out
+}
+
+// data is a copy of what is known of a run.
+func (f *Fake) data(r *run) RunData {
+	d := RunData{Tags: maps.Clone(r.tags), Params: maps.Clone(r.params), Latest: map[string]Number{}, Metrics: r.clone().metrics,
+		Info: RunInfo{RunID: r.id, RunName: r.tags[nameTag], ExperimentID: r.experiment.id, ExperimentName: r.experiment.name, UserID: r.user,
+			Status: r.status, LifecycleStage: stage(r.deleted), StartTime: r.start, EndTime: r.end, ArtifactURI: r.root}}
+	for k, points := range r.metrics {
+		d.Latest[k] = Number(latest(points).Value)
+	}
+	prefix := r.folder() + "/"
+	for _, p := range slices.Sorted(maps.Keys(f.files)) {
+		if rest, ok := strings.CutPrefix(p, prefix); ok {
+			d.Artifacts = append(d.Artifacts, newArtifact(rest, f.files[p]))
+		}
+	}
+	return d
+}
+
+// compare orders numbers; NaN does not get in.
+func compare[T int64 | float64 | int](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// firstOf is the first that is not zero.
+func firstOf[T comparable](list ...T) (zero T) {
+	for _, v := range list {
+		if v != zero {
+			return v
+		}
+	}
+	return zero
+}
+
+// MarshalJSON writes a number, or a string for what JSON has no word for.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
+		return json.Marshal(fmt.Sprint(v))
+	}
+	return json.Marshal(float64(n))
+}

@@ -1,0 +1,338 @@
+package mlflowtest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// attributes are the keys of runs or experiments, and whether they are numbers.
+type attributes map[string]bool
+
+var (
+	runKeys = attributes{"run_id": false, "run_name": false, "user_id": false, "status": false, "artifact_uri": false,
+		"start_time": true, "end_time": true}
+	experimentKeys = attributes{"name": false, "experiment_id": true, "creation_time": true, "last_update_time": true}
+)
+
+// fields looks up what a condition or an order is about; ok = it is there.
+type fields func(kind, key string) (value any, ok bool)
+
+// condition is one comparison of a filter.
+type condition struct {
+	kind, key, op string
+	text          string
+	number        float64
+}
+
+type conditions []condition
+
+// clause is one comparison. Of all that the servers understand, this is what they
+// all understand in the same way.
+var clause = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)\\s*(=|!=|>=|<=|>|<)\\s*('[^'\\\\]*'|\"[^\"\\\\]*\"|-?[0-9]+(?:\\.[0-9]+)?)\\s*")
+
+// and joins them.
+var and = regexp.MustCompile(`^(?i:and)\b`)
+
+// parseFilter reads comparisons joined by AND.
+func parseFilter(text string, known attributes) (conditions, *apiError) {
+	var out conditions
+	for rest := text; strings.TrimSpace(rest) != "" || out != nil; {
+		m := clause.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, invalid("Invalid clause(s) in filter string: '%s'", rest)
+		}
+		c, err := parseCondition(m[1], m[2], m[3], m[4], known)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+		if rest = rest[len(m[0]):]; rest == "" {
+			break
+		}
+		joint := and.FindString(rest)
+		if joint == "" {
+			return nil, invalid("Invalid clause(s) in filter string: '%s'", rest)
+		}
+		rest = rest[len(joint):]
+	}
+	return out, nil
+}
+
+// kinds are the words before the dot.
+var kinds = map[string]string{"": "attribute", "attribute": "attribute", "attributes": "attribute", "run": "attribute", "attr": "attribute",
+	"tag": "tag", "tags": "tag", "param": "param", "params": "param", "metric": "metric", "metrics": "metric"}
+
+func parseCondition(kind, key, op, value string, known attributes) (condition, *apiError) {
+	c := condition{kind: kinds[kind], key: strings.Trim(key, "`\""), op: op}
+	if c.kind == "" {
+		return c, invalid("Invalid entity type '%s'. Valid values are ['metric', 'parameter', 'tag', 'attribute', 'dataset']", kind)
+	}
+	number, isAttribute := known[c.key]
+	if c.kind == "attribute" && !isAttribute {
+		return c, invalid("Invalid attribute key '%s' specified. Valid keys are '%q'", c.key, slices.Sorted(maps.Keys(known)))
+	}
+	number = number && c.kind == "attribute" || c.kind == "metric"
+	quoted := strings.ContainsAny(value[:1], `'"`)
+	switch {
+	case number == quoted && number:
+		return c, invalid("Expected numeric value type for numeric attribute: %s. Found %s", c.key, value)
+	case number == quoted:
+		return c, invalid("Expected a quoted string value for %s (e.g. 'my-value'). Got value %s", c.kind, value)
+	case quoted && op != "=" && op != "!=":
+		return c, invalid("Invalid comparator '%s' not one of '{'=', '!=', 'LIKE', 'ILIKE'}", op)
+	case quoted:
+		c.text = value[1 : len(value)-1]
+	default:
+		c.number, _ = strconv.ParseFloat(value, 64) // the expression lets only numbers through
+	}
+	return c, nil
+}
+
+// match says whether all conditions hold. What is not there holds no condition.
+func (list conditions) match(get fields) bool {
+	return !slices.ContainsFunc(list, func(c condition) bool {
+		value, ok := get(c.kind, c.key)
+		return !ok || !c.holds(value)
+	})
+}
+
+func (c *condition) holds(value any) bool {
+	order := 0
+	switch v := value.(type) {
+	case string:
+		order = strings.Compare(v, c.text)
+	case int64:
+		order = compare(float64(v), c.number)
+	case float64:
+		order = compare(v, c.number)
+	}
+	switch c.op {
+	case "=":
+		return order == 0
+	case "!=":
+		return order != 0
+	case ">":
+		return order > 0
+	case ">=":
+		return order >= 0
+	case "<":
+		return order < 0
+	}
+	return order <= 0
+}
+
+// term is one key of an order.
+type term struct {
+	kind, key string
+	sign      int
+}
+
+type order []term
+
+var orderTerm = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)(?:\\s+(?i:(asc|desc)))?\\s*$")
+
+// parseOrder reads terms like "attributes.start_time ASC".
+func parseOrder(terms []string, known attributes) (order, *apiError) {
+	var out order
+	for _, text := range terms {
+		m := orderTerm.FindStringSubmatch(text)
+		if m == nil {
+			return nil, invalid("Invalid order_by clause '%s'. Could not be parsed.", text)
+		}
+		t := term{kinds[m[1]], strings.Trim(m[2], "`\""), 1}
+		if strings.EqualFold(m[3], "desc") {
+			t.sign = -1
+		}
+		if _, ok := known[t.key]; t.kind == "" || t.kind == "attribute" && !ok {
+			return nil, invalid("Invalid order_by key '%s' specified. Valid keys are '%q'", t.key, slices.Sorted(maps.Keys(known)))
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// compare puts what is not there last.
+func (o order) compare(a, b fields) int {
+	for _, t := range o {
+		x, okX := a(t.kind, t.key)
+		y, okY := b(t.kind, t.key)
+		c := 0
+		switch {
+		case !okX || !okY:
+			if okX != okY {
+				return map[bool]int{true: -1, false: 1}[okX]
+			}
+		default:
+			c = compareAny(x, y)
+		}
+		if c != 0 {
+			return c * t.sign
+		}
+	}
+	return 0
+}
+
+func compareAny(x, y any) int {
+	switch v := x.(type) {
+	case string:
+		return strings.Compare(v, y.(string))
+	case int64:
+		return compare(v, y.(int64))
+	}
+	return compare(x.(float64), y.(float64))
+}
+
+// parseView reads a view type; "" is ACTIVE_ONLY.
+func parseView(name string) (func(deleted bool) bool, *apiError) {
+	switch name {
+	case "", "ACTIVE_ONLY":
+		return func(deleted bool) bool { return !deleted }, nil
+	case "DELETED_ONLY":
+		return func(deleted bool) bool { return deleted }, nil
+	case "ALL":
+		return func(bool) bool { return true }, nil
+	}
+	return nil, invalid("Invalid view type '%s'", name)
+}
+
+// page checks the size of a page and finds where it starts.
+func page(size integer, token string) (int, *apiError) {
+	if size <= 0 || size > mostPage {
+		return 0, invalid("Invalid value %d for parameter 'max_results' supplied. It must be at least 1 and at most %d", size, mostPage)
+	}
+	return offset(token)
+}
+
+// offset reads a page token.
+func offset(token string) (int, *apiError) {
+	if token == "" {
+		return 0, nil
+	}
+	var content struct {
+		Offset int `json:"offset"`
+	}
+	data, err := base64.StdEncoding.DecodeString(token)
+	if err != nil || json.Unmarshal(data, &content) != nil || content.Offset < 0 {
+		return 0, invalid("Invalid page token, could not base64-decode")
+	}
+	return content.Offset, nil
+}
+
+// cutPage is a page of a list, and the token of the next one if there is more.
+func cutPage[T any](list []T, from int, size integer) ([]T, string) {
+	from = min(from, len(list))
+	to := min(from+int(size), len(list))
+	if to == len(list) {
+		return list[from:], ""
+	}
+	token, _ := json.Marshal(map[string]int{"offset": to}) // it does not fail
+	return list[from:to], base64.StdEncoding.EncodeToString(token)
+}
+
+func withToken(answer map[string]any, token string) map[string]any {
+	if token != "" {
+		answer["next_page_token"] = token
+	}
+	return answer
+}
+
+type runSearch struct {
+	ExperimentIDs []string `json:"experiment_ids"`
+	Filter        string   `json:"filter"`
+	View          string   `json:"run_view_type"`
+	MaxResults    *integer `json:"max_results"`
+	OrderBy       []string `json:"order_by"`
+	PageToken     string   `json:"page_token"`
+}
+
+func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
+	size := integer(defaultPage)
+	if in.MaxResults != nil {
+		size = *in.MaxResults
+	}
+	from, err := page(size, in.PageToken)
+	if err != nil {
+		return nil, err
+	}
+	found, err := f.findRuns(in)
+	if err != nil {
+		return nil, err
+	}
+	list, next := cutPage(found, from, size)
+	answer := map[string]any{}
+	var out []any
+	for _, r := range list {
+		out = append(out, f.runJSON(r))
+	}
+	if out != nil {
+		answer["runs"] = out
+	}
+	return withToken(answer, next), nil
+}
+
+// findRuns are all the runs that a search asks for, in its order.
+func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
+	conditions, err := parseFilter(in.Filter, runKeys)
+	if err != nil {
+		return nil, err
+	}
+	order, err := parseOrder(in.OrderBy, runKeys)
+	if err != nil {
+		return nil, err
+	}
+	view, err := parseView(in.View)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range in.ExperimentIDs {
+		if _, err := strconv.Atoi(id); err != nil {
+			return nil, invalid("Invalid experiment ID '%s'. Experiment ID must be a valid integer.", id)
+		}
+	}
+	var found []*run
+	for _, r := range f.runs {
+		if slices.Contains(in.ExperimentIDs, r.experiment.id) && view(r.deleted) && conditions.match(r.field) {
+			found = append(found, r)
+		}
+	}
+	order = append(order, term{"attribute", "start_time", -1}, term{"attribute", "run_id", 1})
+	slices.SortStableFunc(found, func(a, b *run) int { return order.compare(a.field, b.field) })
+	return found, nil
+}
+
+// field is what a filter or an order sees of a run.
+func (r *run) field(kind, key string) (any, bool) {
+	switch kind {
+	case "tag":
+		v, ok := r.tags[key]
+		return v, ok
+	case "param":
+		v, ok := r.params[key]
+		return v, ok
+	case "metric":
+		if points := r.metrics[key]; points != nil {
+			return latest(points).Value, true
+		}
+		return nil, false
+	}
+	switch key {
+	case "run_id":
+		return r.id, true
+	case "run_name":
+		return r.tags[nameTag], true
+	case "user_id":
+		return r.user, true
+	case "status":
+		return r.status, true
+	case "artifact_uri":
+		return r.root, true
+	case "start_time":
+		return r.start, true
+	}
+	return r.end, r.end != 0
+}

@@ -1,0 +1,175 @@
+package mlflowtest
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// quiet is where servers of tests complain to.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// Status answers all with this.
+func Status(code int, contentType, body string) Hook {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		fmt.Fprint(w, body)
+		return true
+	}
+}
+
+// RetryAfter says that there were too many requests, and when to come again.
+func RetryAfter(seconds int) Hook {
+	status := Status(http.StatusTooManyRequests, "application/json", `{"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Too many requests"}`)
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+		return status(w, r)
+	}
+}
+
+// HTML502 is what a gateway says whose server is away.
+func HTML502() Hook {
+	return Status(http.StatusBadGateway, "text/html", "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"+
+		"<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n")
+}
+
+// HalfJSON answers with the first half of something, as if that were all.
+func HalfJSON() Hook {
+	return Status(http.StatusOK, "application/json", `{"run": {"info": {"run_id": "0123`)
+}
+
+// Hang keeps the client waiting until it leaves.
+func Hang() Hook {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		<-r.Context().Done()
+		return true
+	}
+}
+
+// Slow answers with a byte a second, without end.
+func Slow() Hook {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Type", "application/json")
+		for {
+			if _, err := w.Write([]byte(" ")); err != nil {
+				return true
+			}
+			_ = http.NewResponseController(w).Flush() // the next write tells
+			select {
+			case <-r.Context().Done():
+				return true
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// Drop closes the connection instead of answering.
+func Drop() Hook {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			conn.Close()
+		}
+		return true
+	}
+}
+
+// First lets only the first n requests fail.
+func First(n int, h Hook) Hook {
+	var seen atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) bool { return seen.Add(1) <= int64(n) && h(w, r) }
+}
+
+// On lets only the requests fail whose path contains this.
+func On(path string, h Hook) Hook {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		return strings.Contains(r.URL.Path, path) && h(w, r)
+	}
+}
+
+// Listener serves a handler on loopback.
+type Listener struct {
+	URL string
+
+	tb      testing.TB
+	handler http.Handler
+	address string
+	mu      sync.Mutex
+	server  *http.Server // nil = closed
+}
+
+// Serve starts a server, until the test ends or it is closed.
+func Serve(tb testing.TB, handler http.Handler) *Listener {
+	tb.Helper()
+	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", FreePort(tb))}
+	l.URL = "http://" + l.address
+	l.Reopen()
+	tb.Cleanup(l.Close)
+	return l
+}
+
+// Close ends all connections; new ones are refused.
+func (l *Listener) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server != nil {
+		l.server.Close()
+		l.server = nil
+	}
+}
+
+// Reopen listens again on the same port.
+func (l *Listener) Reopen() {
+	l.tb.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.server != nil {
+		return
+	}
+	listener, err := net.Listen("tcp", l.address)
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	server := &http.Server{Handler: l.handler, ErrorLog: quiet(), ReadHeaderTimeout: time.Minute}
+	l.server = server
+	go func() { _ = server.Serve(listener) }() // until it is closed
+}
+
+// Silent is the URL of a port that takes connections and never says a word.
+func Silent(tb testing.TB) string {
+	tb.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var mu sync.Mutex
+	conns := []io.Closer{listener}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+		}
+	}()
+	tb.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	return "http://" + listener.Addr().String()
+}

@@ -1,0 +1,96 @@
+package mlflowtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	random "math/rand/v2"
+	"net"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// FreePort finds a port of loopback that nobody listens on, below those that
+// outgoing connections are given.
+func FreePort(tb testing.TB) int {
+	tb.Helper()
+	for range 1000 {
+		port := 10000 + random.IntN(20000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		return port
+	}
+	tb.Fatal("no free port")
+	return 0
+}
+
+// TLSProxy is an HTTPS front of a server, with a certificate of an authority that
+// only the file caPath knows.
+func TLSProxy(tb testing.TB, target string) (address, caPath string) {
+	tb.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	certificate, ca := certify(tb)
+	front := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+	front.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	front.Config.ErrorLog = quiet()
+	front.StartTLS()
+	tb.Cleanup(front.Close)
+	caPath = filepath.Join(tb.TempDir(), "ca.pem")
+	if err := os.WriteFile(caPath, ca, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	return front.URL, caPath
+}
+
+// certify makes an authority and a certificate of it for loopback.
+func certify(tb testing.TB) (certificate tls.Certificate, ca []byte) {
+	tb.Helper()
+	authority, authorityKey := sign(tb, &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Test CA"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+	leaf, key := sign(tb, &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, authority, authorityKey)
+	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
+}
+
+// sign makes a certificate with a new key; without a parent it signs itself.
+func sign(tb testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	tb.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if parent == nil {
+		parent, parentKey = template, key
+	}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return certificate, key
+}

@@ -1,0 +1,140 @@
+package mlflowtest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// mostRunning is how many servers a Pool lets run when they are not in use: each
+// holds half a gigabyte.
+const mostRunning = 2
+
+// Pool shares servers among the tests of a package, since one takes seconds to
+// start. The zero Pool is ready; TestMain closes it:
+//
+//	var servers mlflowtest.Pool
+//
+//	func TestMain(m *testing.M) {
+//		code := m.Run()
+//		servers.Close()
+//		os.Exit(code)
+//	}
+//
+// Tests that share a server must not stop it, and use experiments of their own.
+type Pool struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	clock   int
+}
+
+// entry is a server of a Pool.
+type entry struct {
+	mu      sync.Mutex // held while it starts
+	server  *Server
+	running bool
+	failed  bool
+	users   int // tests that have it; guarded by the Pool
+	used    int // when it was last asked for; guarded by the Pool
+}
+
+// Get returns a running server, which the test has until it ends.
+func (p *Pool) Get(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	if o.Version == 0 {
+		o.Version = 3
+	}
+	python(tb, o.Version) // skips
+	e := p.take(tb, fmt.Sprintf("%+v", o))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failed {
+		tb.Fatal("this server did not start in another test")
+	}
+	if !e.running {
+		p.makeRoom(e)
+		e.failed = true // until it has started
+		if e.server == nil {
+			e.server = newServer(tb, o, p.dir(tb))
+		}
+		e.server.start(tb)
+		e.failed, e.running = false, true
+	}
+	tb.Cleanup(func() { e.server.logTail(tb) })
+	return e.server
+}
+
+// take finds or makes an entry and holds it until the test ends.
+func (p *Pool) take(tb testing.TB, key string) *entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.entries == nil {
+		p.entries = map[string]*entry{}
+	}
+	e := p.entries[key]
+	if e == nil {
+		e = new(entry)
+		p.entries[key] = e
+	}
+	p.clock++
+	e.used = p.clock
+	e.users++
+	tb.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		e.users--
+	})
+	return e
+}
+
+// makeRoom stops the servers that no test has, the longest unused first, until
+// there is room for one more. Their stores stay, for when they are wanted again.
+func (p *Pool) makeRoom(forOne *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		running := 0
+		var oldest *entry
+		for _, e := range p.entries {
+			if e == forOne || e.users > 0 { // in use: it may be starting
+				running += min(e.users, 1)
+				continue
+			}
+			if !e.running {
+				continue
+			}
+			running++
+			if oldest == nil || e.used < oldest.used {
+				oldest = e
+			}
+		}
+		if oldest == nil || running-1 < mostRunning { // forOne is counted
+			return
+		}
+		oldest.server.close()
+		oldest.running = false
+	}
+}
+
+func (p *Pool) dir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "mlflowtest")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+// Close ends all servers and removes their stores.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries {
+		if e.server != nil {
+			e.server.close()
+			_ = os.RemoveAll(e.server.Dir)
+		}
+	}
+	p.entries = nil
+}

@@ -1,0 +1,172 @@
+package mlflowtest
+
+import (
+	"bufio"
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+//go:embed testdata/readback.py
+var readback string
+
+// RunData is all that a server has of a run.
+type RunData struct {
+	Info      RunInfo            `json:"info"`
+	Tags      map[string]string  `json:"tags"`
+	Params    map[string]string  `json:"params"`
+	Latest    map[string]Number  `json:"latest"`    // what the server says each metric is
+	Metrics   map[string][]Point `json:"metrics"`   // the whole history of each
+	Artifacts []Artifact         `json:"artifacts"` // of all folders, by path
+}
+
+// RunInfo is what a run itself is. Times are Unix milliseconds, 0 = none.
+type RunInfo struct {
+	RunID          string `json:"run_id"`
+	RunName        string `json:"run_name"`
+	ExperimentID   string `json:"experiment_id"`
+	ExperimentName string `json:"experiment_name"`
+	UserID         string `json:"user_id"`
+	Status         string `json:"status"`
+	LifecycleStage string `json:"lifecycle_stage"`
+	StartTime      int64  `json:"start_time"`
+	EndTime        int64  `json:"end_time"`
+	ArtifactURI    string `json:"artifact_uri"`
+}
+
+// Artifact is a file of a run.
+type Artifact struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256,omitempty"` // only of JSON files up to 1 MiB
+}
+
+// Point is one value of a metric.
+type Point struct {
+	Timestamp int64 // Unix milliseconds
+	Step      int64
+	Value     float64
+}
+
+// UnmarshalJSON reads [timestamp, step, value].
+func (p *Point) UnmarshalJSON(data []byte) error {
+	var value Number
+	if err := json.Unmarshal(data, &[]any{&p.Timestamp, &p.Step, &value}); err != nil {
+		return err
+	}
+	p.Value = float64(value)
+	return nil
+}
+
+// Number is a float64 that may be NaN or infinite, which are strings in JSON.
+type Number float64
+
+// UnmarshalJSON reads a number or a string.
+func (n *Number) UnmarshalJSON(data []byte) error {
+	v, err := strconv.ParseFloat(string(bytes.Trim(data, `"`)), 64)
+	*n = Number(v)
+	return err
+}
+
+// ReadBack reads a run with MLflow's own client.
+func (s *Server) ReadBack(tb testing.TB, runID string) RunData {
+	tb.Helper()
+	return s.ask(tb, runID)[0]
+}
+
+// Runs reads all runs, deleted ones too, of the named experiment, or of all when
+// the name is "", the earliest first.
+func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
+	tb.Helper()
+	if experiment == "" {
+		return s.ask(tb, "--all")
+	}
+	return s.ask(tb, "--experiment", experiment)
+}
+
+// ask asks the reading script, which is started by the first question: importing
+// MLflow takes seconds.
+func (s *Server) ask(tb testing.TB, args ...string) []RunData {
+	tb.Helper()
+	s.mu.Lock()
+	if s.reader == nil {
+		r, err := s.newReader()
+		if err != nil {
+			s.mu.Unlock()
+			tb.Fatal(err)
+		}
+		s.reader = r
+	}
+	r := s.reader
+	s.mu.Unlock()
+	runs, err := r.ask(args)
+	if err != nil {
+		tb.Fatalf("reading back %q: %v", args, err)
+	}
+	return runs
+}
+
+// reader is a process that answers with what the server has.
+type reader struct {
+	mu      sync.Mutex
+	process *exec.Cmd
+	stdin   io.WriteCloser
+	stdout  *bufio.Reader
+	stderr  bytes.Buffer
+}
+
+// newReader starts the process; it ends when its standard input does.
+func (s *Server) newReader() (*reader, error) {
+	r := &reader{process: exec.Command(s.Python, "-c", readback)}
+	r.process.Dir, r.process.Env, r.process.Stderr = s.Dir, s.Env("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR=false"), &r.stderr
+	var err error
+	if r.stdin, err = r.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := r.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	r.stdout = bufio.NewReader(stdout)
+	return r, r.process.Start()
+}
+
+func (r *reader) ask(args []string) ([]RunData, error) {
+	question, err := json.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, err := r.stdin.Write(append(question, '\n')); err != nil {
+		return nil, err
+	}
+	line, err := r.stdout.ReadBytes('\n')
+	if err != nil {
+		_ = r.process.Wait() // for the rest of stderr
+		return nil, fmt.Errorf("%w; stderr:\n%s", err, r.stderr.String())
+	}
+	var answer struct {
+		Runs  []RunData
+		Error string
+	}
+	if err := json.Unmarshal(line, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Error != "" {
+		return nil, fmt.Errorf("%s", answer.Error)
+	}
+	return answer.Runs, nil
+}
+
+func (r *reader) close() {
+	_ = r.stdin.Close()
+	_ = r.process.Process.Kill()
+	_ = r.process.Wait()
+}

@@ -1,0 +1,307 @@
+package mlflowtest
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// longest is how long a server may take to start, on a machine that is busy with
+// other things, and a script to end.
+const longest = 2 * time.Minute
+
+//go:embed testdata/guard.py
+var guard string
+
+// Options say which real server to start, and how.
+type Options struct {
+	// Version is the major version: 3, also meant by 0, or 2.
+	Version int
+	// FileStore keeps runs in a directory, not in a database.
+	FileStore bool
+	// BasicAuth wants a user and a password.
+	BasicAuth bool
+	// NoServeArtifacts makes the artifacts of runs go to a directory of the
+	// server's machine, for clients that can write to it.
+	NoServeArtifacts bool
+	// Defaults gives the server nothing but a host and a port.
+	Defaults bool
+	// Args are more words for the command line of "mlflow server".
+	Args []string
+}
+
+// Server is a real MLflow server on loopback.
+type Server struct {
+	URL      string
+	Version  int    // major
+	Python   string // an interpreter that has MLflow's client of the same version
+	Dir      string // of its own: the store, the log
+	Port     int
+	User     string // "" = the server wants none
+	Password string
+
+	options Options
+
+	mu      sync.Mutex
+	process *exec.Cmd // nil = stopped
+	hold    io.Closer // ends the process when closed
+	ended   chan struct{}
+	reader  *reader
+}
+
+// Start starts a server that lives as long as the test. Without MLflow's program
+// the test is skipped, in CI failed.
+func Start(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	s := newServer(tb, o, tb.TempDir())
+	tb.Cleanup(s.close)
+	tb.Cleanup(func() { s.logTail(tb) })
+	s.start(tb)
+	return s
+}
+
+// newServer prepares a server in a directory.
+func newServer(tb testing.TB, o Options, dir string) *Server {
+	tb.Helper()
+	if o.Version == 0 {
+		o.Version = 3
+	}
+	s := &Server{Version: o.Version, Python: python(tb, o.Version), Dir: dir, options: o}
+	if o.BasicAuth {
+		s.User, s.Password = "admin", "secret-of-"+strconv.Itoa(os.Getpid())
+	}
+	return s
+}
+
+// python finds the interpreter of a major version.
+func python(tb testing.TB, version int) string {
+	tb.Helper()
+	variable := fmt.Sprintf("PERFAGENT_TEST_MLFLOW%d", version)
+	path := filepath.Join(os.Getenv(variable), "bin", "python")
+	if _, err := os.Stat(path); err == nil && os.Getenv(variable) != "" {
+		return path
+	}
+	why := fmt.Sprintf("MLflow %d is missing: run the tests with \"make test\", or name a venv that has it in %s", version, variable)
+	if os.Getenv("CI") == "true" {
+		tb.Fatal(why)
+	}
+	tb.Skip(why)
+	return ""
+}
+
+// start starts the process. Another one may take the port first, so a few are tried.
+func (s *Server) start(tb testing.TB) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	given := s.Port
+	for range 3 {
+		if given == 0 {
+			s.Port = FreePort(tb)
+			s.URL = fmt.Sprintf("http://127.0.0.1:%d", s.Port)
+		}
+		err := s.launch()
+		if err == nil {
+			err = s.healthy()
+		}
+		if err == nil {
+			return
+		}
+		s.kill()
+		if !strings.Contains(s.tail(), "ddress already in use") {
+			tb.Fatalf("%v; its log ends with:\n%s", err, s.tail())
+		}
+	}
+	tb.Fatalf("no port for MLflow's server; its log ends with:\n%s", s.tail())
+}
+
+// launch starts the process under the guard, which ends it when hold is closed.
+func (s *Server) launch() error {
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(s.Python, append([]string{"-c", guard, s.Python, "-m", "mlflow", "server"}, s.words()...)...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, s.serverEnv(), log, log
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it is always killed
+		close(ended)
+	}()
+	s.process, s.hold, s.ended = cmd, hold, ended
+	return nil
+}
+
+// words are the arguments of "mlflow server".
+func (s *Server) words() []string {
+	words := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port)}
+	if s.options.Defaults {
+		return append(words, s.options.Args...)
+	}
+	store := "sqlite:///" + filepath.Join(s.Dir, "mlflow.db")
+	if s.options.FileStore {
+		store = filepath.Join(s.Dir, "store")
+	}
+	words = append(words, "--workers", "1", "--backend-store-uri", store)
+	if artifacts := filepath.Join(s.Dir, "artifacts"); s.options.NoServeArtifacts {
+		words = append(words, "--no-serve-artifacts", "--default-artifact-root", artifacts)
+	} else {
+		words = append(words, "--artifacts-destination", artifacts)
+	}
+	if s.options.BasicAuth {
+		words = append(words, "--app-name", "basic-auth")
+	}
+	return append(words, s.options.Args...)
+}
+
+// ours are the variables that tests must not hand on: those of MLflow and of
+// perfagent, and the one that would make each start of a server three times as slow.
+var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|GUNICORN_|HOME=|PATH=)`)
+
+// baseEnv is the environment of the server and of its clients.
+func (s *Server) baseEnv(home string) []string {
+	env := slices.DeleteFunc(os.Environ(), ours.MatchString)
+	return append(env, "HOME="+home, "PATH="+filepath.Dir(s.Python)+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "PYTHONWARNINGS=ignore", "OPENBLAS_NUM_THREADS=1", "GIT_PYTHON_REFRESH=quiet")
+}
+
+func (s *Server) serverEnv() []string {
+	env := append(s.baseEnv(s.Dir), "GUNICORN_CMD_ARGS=--no-control-socket")
+	if !s.options.Defaults {
+		env = append(env, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false")
+	}
+	if s.options.FileStore {
+		env = append(env, "MLFLOW_ALLOW_FILE_STORE=true")
+	}
+	if s.options.BasicAuth {
+		env = append(env, "MLFLOW_AUTH_CONFIG_PATH="+s.authConfig(), "MLFLOW_FLASK_SERVER_SECRET_KEY=of-a-test")
+	}
+	return env
+}
+
+// authConfig writes the user into a file, which both versions read.
+func (s *Server) authConfig() string {
+	path := filepath.Join(s.Dir, "basic_auth.ini")
+	text := fmt.Sprintf("[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///%s\nadmin_username = %s\nadmin_password = %s\n"+
+		"authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n", filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password)
+	_ = os.WriteFile(path, []byte(text), 0o600) // without it the server does not start, and says so
+	return path
+}
+
+// healthy waits until the server answers.
+func (s *Server) healthy() error {
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for begin := time.Now(); time.Since(begin) < longest; {
+		if response, err := client.Get(s.URL + "/health"); err == nil {
+			response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("MLflow's server ended before it answered")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("MLflow's server did not answer within %v", longest)
+}
+
+// Stop kills the server, as a power cut would. What it has stored stays.
+func (s *Server) Stop(tb testing.TB) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+}
+
+// Restart starts a stopped server again, on the same port and store; one that runs
+// is stopped first.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.Stop(tb)
+	s.start(tb)
+}
+
+// kill ends the process and all its children.
+func (s *Server) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.hold.Close()
+	<-s.ended
+	s.process = nil
+}
+
+// close ends all processes.
+func (s *Server) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	if s.reader != nil {
+		s.reader.close()
+		s.reader = nil
+	}
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.Dir, "server.log") }
+
+// tail is the end of the server's log.
+func (s *Server) tail() string {
+	const most = 4 << 10
+	data, _ := os.ReadFile(s.logFile()) // not there: nothing was logged
+	return string(data[max(0, len(data)-most):])
+}
+
+// logTail shows the end of the server's log with a test that failed.
+func (s *Server) logTail(tb testing.TB) {
+	tb.Helper()
+	if tb.Failed() {
+		tb.Logf("the log of MLflow %d at %s ends with:\n%s", s.Version, s.URL, s.tail())
+	}
+}
+
+// Env is the environment of a client of this server, and more.
+func (s *Server) Env(more ...string) []string {
+	env := append(s.baseEnv(s.Dir), "MLFLOW_TRACKING_URI="+s.URL, "PYTHONUNBUFFERED=1")
+	if s.User != "" {
+		env = append(env, "MLFLOW_TRACKING_USERNAME="+s.User, "MLFLOW_TRACKING_PASSWORD="+s.Password)
+	}
+	return append(env, more...)
+}
+
+// Run runs a Python script, given as its text, with MLflow's client set to the
+// server, and returns what it printed.
+func (s *Server) Run(tb testing.TB, script string, args ...string) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.Python, append([]string{"-c", script}, args...)...)
+	var out, stderr bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = tb.TempDir(), s.Env(), &out, &stderr, time.Second
+	if err := cmd.Run(); err != nil {
+		tb.Fatalf("a Python script: %v; stderr:\n%s", err, stderr.String())
+	}
+	return out.String()
+}

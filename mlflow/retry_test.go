@@ -1,0 +1,258 @@
+package mlflow
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// scripted makes a client of a server that gives one answer after the other, the last one for ever, and notes when it
+// was asked, in seconds since the first time. To be used in a bubble of synctest.
+func scripted(t *testing.T, cfg Config, answers ...func() (*http.Response, error)) (*Client, *[]float64) {
+	t.Helper()
+	cfg.URI = "http://h"
+	c := client(t, cfg)
+	start, asked := time.Now(), []float64{}
+	c.transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		n := min(len(asked), len(answers)-1)
+		asked = append(asked, time.Since(start).Seconds())
+		if r.Body != nil {
+			io.Copy(io.Discard, r.Body)
+		}
+		return answers[n]()
+	})
+	return c, &asked
+}
+
+func answer(status int, body string, header ...string) func() (*http.Response, error) {
+	return func() (*http.Response, error) { return response(status, body, header...), nil }
+}
+
+func failing(err error) func() (*http.Response, error) {
+	return func() (*http.Response, error) { return nil, err }
+}
+
+func wantTimes(t *testing.T, got []float64, want ...float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("asked at %v, want %v", got, want)
+	}
+	for i := range got {
+		if got[i] < want[i]-1e-9 || got[i] > want[i]+1e-9 {
+			t.Fatalf("asked at %v, want %v", got, want)
+		}
+	}
+}
+
+func TestRetry_WaitsAsURLLib3(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, asked := scripted(t, Config{MaxRetries: 7, BackoffFactor: 2}, answer(503, "busy"))
+		e := wantText(t, getRun(c), "503", "busy", "tried 8 times")
+		if e == nil || !Temporary(e) {
+			t.Error("not temporary")
+		}
+		wantTimes(t, *asked, 0, 0, 4, 12, 28, 60, 124, 244) // the last wait is cut to 120 s
+	})
+}
+
+func TestRetry_Jitter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, asked := scripted(t, Config{MaxRetries: 3, BackoffFactor: 0, BackoffJitter: 1}, answer(500, ""))
+		if getRun(c) == nil {
+			t.Error("no error")
+		}
+		a := *asked
+		if len(a) != 4 || a[1] != 0 || a[2] >= 1 || a[3]-a[2] >= 1 || a[3] == 0 {
+			t.Errorf("asked at %v", a)
+		}
+	})
+}
+
+func TestRetry_Which(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first func() (*http.Response, error)
+		retry bool
+	}{
+		"408": {answer(408, ""), true}, "429": {answer(429, ""), true}, "500": {answer(500, ""), true}, "502": {answer(502, ""), true},
+		"503": {answer(503, ""), true}, "504": {answer(504, ""), true}, "refused": {failing(syscall.ECONNREFUSED), true},
+		"reset": {failing(syscall.ECONNRESET), true}, "EOF": {failing(io.EOF), true}, "unknown": {failing(errors.New("odd")), true},
+		"half JSON": {answer(200, `{"run":{"info":{"run_id":"r`), true},
+		"half answer": {func() (*http.Response, error) {
+			r := response(200, "")
+			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"run"`), failingReader{}))
+			return r, nil
+		}, true},
+		"400": {answer(400, ""), false}, "401": {answer(401, ""), false}, "403": {answer(403, ""), false}, "404": {answer(404, ""), false},
+		"409": {answer(409, ""), false}, "501": {answer(501, ""), false}, "HTML": {answer(200, "<html>"), false}, "not an object": {answer(200, "[1]"), false},
+		"wrong type": {answer(200, `{"run":5}`), false}, "after its end": {answer(200, `{"run":{}}}`), false}, "no JSON": {answer(200, ""), false},
+		"disabled": {answer(503, "Endpoint: /x disabled due to the mlflow server running in `--artifacts-only` mode."), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, asked := scripted(t, Config{MaxRetries: 2, BackoffFactor: 1}, tt.first, answer(200, goodRun))
+			err := getRun(c)
+			if tt.retry != (err == nil) || tt.retry != (len(*asked) == 2) {
+				t.Errorf("%s: asked %d times, %v", name, len(*asked), err)
+			}
+			c.config.MaxRetries = 0
+			*asked = nil
+			if err := getRun(c); Temporary(err) != tt.retry {
+				t.Errorf("%s: Temporary is %v: %v", name, Temporary(err), err)
+			}
+		})
+	}
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestRetry_CreateRunNotAfterItWasDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, asked := scripted(t, Config{MaxRetries: 3}, answer(200, `{"run":`), answer(200, goodRun))
+		_, err := c.CreateRun(context.Background(), NewRun{ExperimentID: "1"})
+		if !Temporary(err) || len(*asked) != 1 {
+			t.Errorf("asked %d times, %v", len(*asked), err)
+		}
+	})
+}
+
+func TestRetry_After(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		header string
+		ignore bool
+		want   float64 // seconds until the second try
+	}{
+		{"7", false, 7}, {" 7 ", false, 7}, {"0", false, 0}, {"7", true, 0}, {"soon", false, 0}, {"-3", false, 0}, {"", false, 0},
+		{"Sat, 01 Jan 2000 00:00:09 GMT", false, 9}, {"Fri, 31 Dec 1999 00:00:00 GMT", false, 0}, {"999999999", false, 6 * 3600},
+		{"99999999999999999999999", false, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) { // begins at 2000-01-01 00:00 UTC
+			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore}, answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
+			if err := getRun(c); err != nil {
+				t.Error(err)
+			}
+			wantTimes(t, *asked, 0, tt.want)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := scripted(t, Config{}, answer(503, "", "Retry-After", "11"))
+		if d := RetryAfter(getRun(c)); d != 11*time.Second {
+			t.Errorf("RetryAfter %v", d)
+		}
+	})
+}
+
+func TestRetry_StopsBeforeADeadlineItWouldMiss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, asked := scripted(t, Config{MaxRetries: 9, BackoffFactor: 2}, answer(503, "full"))
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		start := time.Now()
+		_, err := c.Run(ctx, "r1")
+		if e := wantText(t, err, "503", "full", "tried 3 times"); e == nil || e.Status != 503 || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v is not the last real error", err)
+		}
+		wantTimes(t, *asked, 0, 0, 4)
+		if took := time.Since(start); took != 4*time.Second {
+			t.Errorf("returned after %v, although the next wait ends at 12 s", took)
+		}
+	})
+}
+
+func TestRetry_TimeUpInARequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, Config{URI: "http://h", MaxRetries: 9, BackoffFactor: 1})
+		asked := 0
+		c.transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			if asked++; asked == 1 {
+				return response(502, "<title>Bad gateway</title>"), nil
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		_, err := c.Run(ctx, "r1")
+		wantText(t, err, `get run "r1"`, "http://h/api", "time was up", "before that", "502", "Bad gateway")
+		if !errors.Is(err, context.DeadlineExceeded) || !Temporary(err) {
+			t.Errorf("%v: not a deadline, or not temporary", err)
+		}
+
+		cause := errors.New("the job is over")
+		ctx2, cancel := context.WithCancelCause(context.Background())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		_, err = c.Run(ctx2, "r1")
+		wantText(t, err, "given up")
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			t.Errorf("%#v: neither context.Canceled nor its cause", err)
+		}
+	})
+}
+
+func TestRetry_CancelledInAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, asked := scripted(t, Config{MaxRetries: 9, BackoffFactor: 100}, answer(503, "full"))
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(3*time.Second, cancel)
+		start := time.Now()
+		_, err := c.Run(ctx, "r1")
+		wantText(t, err, "503", "full")
+		if !errors.Is(err, context.Canceled) || len(*asked) != 2 || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %v and %d tries", err, time.Since(start), len(*asked))
+		}
+	})
+}
+
+func TestTimeout_OfOneRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := client(t, Config{URI: "http://h", MaxRetries: 1, Timeout: 5 * time.Second})
+		c.transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		start := time.Now()
+		err := getRun(c)
+		wantText(t, err, "no answer within 5s", "MLFLOW_HTTP_REQUEST_TIMEOUT", "tried 2 times")
+		if !Temporary(err) || time.Since(start) != 10*time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A body that comes byte by byte keeps no client beyond its time.
+func TestTimeout_OfASlowBody(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for {
+			if _, err := io.WriteString(w, " "); err != nil || r.Context().Err() != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			time.Sleep(10 * time.Millisecond)
+		}
+	}))
+	defer server.Close()
+	c := client(t, Config{URI: server.URL, Timeout: 100 * time.Millisecond})
+	start := time.Now()
+	err := getRun(c)
+	wantText(t, err, "no answer within 100ms")
+	if !Temporary(err) || time.Since(start) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(start))
+	}
+}

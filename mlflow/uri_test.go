@@ -1,0 +1,97 @@
+package mlflow
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestCheckURI(t *testing.T) {
+	t.Parallel()
+	for _, uri := range []string{"http://h", "https://h:5000", "HTTP://h:5000/", "http://h/prefix/more", "http://u:p@h:5000", "http://u:p%40%2F@h",
+		"http://127.0.0.1:5000", "http://[::1]:5000", "https://h?x=1#y", "  http://h \n", "http://mlflow.svc.cluster.local:80/a%20b"} {
+		if err := CheckURI(uri); err != nil {
+			t.Errorf("%q: %v", uri, err)
+		}
+	}
+	for uri, kind := range map[string]string{
+		"file:///tmp/mlruns": "folder", "file:mlruns": "folder", "/data/mlruns": "folder", "./mlruns": "folder", "../x": "folder", "~/x": "folder",
+		"a/b": "folder", `C:\mlruns`: "folder", "sqlite:///mlflow.db": "SQL", "sqlite://": "SQL", "postgresql://u:secret@h/db": "SQL",
+		"mysql+pymysql://u:secret@h/db": "SQL", "mssql+pyodbc:///?odbc_connect=PWD%3Dsecret": "SQL",
+		"databricks": "Databricks", "databricks://profile": "Databricks", "databricks-uc": "Databricks", "databricks-uc://p": "Databricks",
+		"uc": "Databricks", "uc:http://localhost:8080": "Databricks", "azureml://region.api/secret": "Azure", "arn:aws:sagemaker:x:secret": "AWS",
+		"htp://user:secret@h": "plugin", "user:secret@h": "plugin", "s3://secret": "plugin",
+	} {
+		err := CheckURI(uri)
+		var unsupported *UnsupportedURIError
+		if !errors.As(err, &unsupported) {
+			t.Errorf("%q: %v, want *UnsupportedURIError", uri, err)
+			continue
+		}
+		wantText(t, err, kind, "http://")
+	}
+	for _, uri := range []string{"", " ", "localhost", "localhost:5000", "h:5000/x", "[::1]:5000", "http:", "http:/h", "http://", "http://:5000", "http://h:port",
+		"http://h:0", "http://h:65536", "http://h h", "http://h\x00", `http://h\secret`, "http://user:se/cret@h", "http://user:12/secret@h", "http://user:12?secret@h",
+		"http://user:12#secret@h", "http://user:secret%@h", "http://u:sec ret@h", "://h", "http://[::1", "!x:y"} {
+		err := CheckURI(uri)
+		var unsupported *UnsupportedURIError
+		if err == nil || errors.As(err, &unsupported) {
+			t.Errorf("%q: %v, want an ordinary error", uri, err)
+		} else if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
+			t.Errorf("%q: %v shows a secret", uri, err)
+		}
+	}
+}
+
+func TestPublicURI(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string]string{
+		"http://h:5000":                   "http://h:5000",
+		"https://u:p@h:5000/a/b/?q=1#f":   "https://h:5000/a/b",
+		"http://u:p@x@h":                  "http://h",
+		"http://user:12/secret@h":         "http://(hidden)",
+		"http://user:pa#ss@h/x":           "http://(hidden)",
+		"http://user:pa?ss@h/x":           "http://(hidden)",
+		"postgresql://u:p@h/db":           "postgresql://h/db",
+		"postgresql://u:p@h/db?pass=1":    "postgresql://h/db",
+		"mssql+pyodbc:///?odbc_connect=P": "mssql+pyodbc://",
+		"sqlserver://h;password=x":        "sqlserver://h",
+		"sqlite:////data/mlflow.db":       "sqlite:////data/mlflow.db",
+		"file:///tmp/x":                   "file:///tmp/x",
+		"databricks":                      "databricks",
+		"user:secret@h":                   "(hidden)",
+		"user:secret@x://h":               "(hidden)",
+		"http://h\x1b[31m\n/x":            "http://h[31m/x",
+		"":                                "",
+	} {
+		if got := PublicURI(uri); got != want {
+			t.Errorf("%q: %q, want %q", uri, got, want)
+		}
+	}
+}
+
+func FuzzURI(f *testing.F) {
+	f.Add("user", "pass", "h/?#")
+	f.Add("u:@/", "p?#@//", "h:5000/x")
+	f.Fuzz(func(t *testing.T, user, password, host string) {
+		const secret = "\u00a7ecret"
+		if strings.Contains(user+host, "\u00a7") {
+			return
+		}
+		for _, uri := range []string{"http://" + user + ":" + secret + password + "@" + host, user + ":" + secret + password + "@" + host,
+			"http://" + host + "?" + secret + password} {
+			public := PublicURI(uri)
+			if strings.Contains(public, "\u00a7") && !strings.Contains(user, "/") {
+				t.Errorf("%q is shown as %q", uri, public)
+			}
+			err := CheckURI(uri)
+			if err != nil && strings.Contains(err.Error(), "\u00a7") {
+				t.Errorf("%q: %v", uri, err)
+			}
+			cfg, err := NewConfig(uri, env(nil))
+			if err == nil && strings.Contains(cfg.URI, "ecret") && !strings.Contains(user+password+host, "ecret") {
+				t.Errorf("%q becomes %q", uri, cfg.URI)
+			}
+		}
+	})
+}

@@ -1,0 +1,460 @@
+package pusher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Artifact is a file that goes to the run, under perfagent/.
+type Artifact struct {
+	Name, ContentType string
+	// Data makes the file's bytes, once the run is known.
+	Data func(runID string) ([]byte, error)
+}
+
+// Options say how to push.
+type Options struct {
+	Destination
+	Artifacts []Artifact
+	// Patience is how long another node's run is waited for before one of our own
+	// is made. Node 0 does not wait.
+	Patience time.Duration
+	// Progress, if any, is told how many values were sent of how many.
+	Progress func(sent, all int)
+}
+
+// Plan is a push that knows what the server has and what it lacks. Making it only
+// reads from the server.
+type Plan struct {
+	client *mlflow.Client
+	report *reporter.Report
+	opts   Options
+	id     identity
+
+	// Run is where the numbers go; nil = one of our own, yet to be made.
+	Run *mlflow.Run
+	// Given tells that the run was named, not found.
+	Given bool
+	// Metrics and Points count the values to send; Known those that the server has.
+	Metrics, Points, Known int
+	// Notes are what people should know and is no failure.
+	Notes []string
+
+	link      *mlflow.Run
+	metrics   []mlflow.Metric
+	dropped   int
+	moments   []moment
+	histories map[string][]mlflow.Metric // of the metrics that were asked for
+}
+
+// Prepare finds the run of a report and what the run lacks.
+func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
+	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination),
+		histories: make(map[string][]mlflow.Metric)}
+	if err := p.findRun(ctx); err != nil {
+		return nil, fmt.Errorf("find the MLflow run: %w", err)
+	}
+	p.metrics, p.dropped = metrics(r)
+	if p.dropped > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("values that are not finite or have no name, left out: %d", p.dropped))
+	}
+	if err := p.askMetrics(ctx); err != nil {
+		return nil, fmt.Errorf("ask for the metrics that the run has: %w", err)
+	}
+	for _, name := range r.NodeNames() {
+		if err := p.askSeries(ctx, nodeTrack(name, r.Nodes[name])); err != nil {
+			return nil, fmt.Errorf("ask how far the series of node %s are: %w", name, err)
+		}
+	}
+	p.Metrics = len(p.metrics)
+	for _, m := range p.moments {
+		p.Points += len(m.points)
+	}
+	return p, nil
+}
+
+// RunName is the name of the run that is yet to be made.
+func (p *Plan) RunName() string { return runName(p.report) }
+
+// Own tells whether the run is, or will be, one that we made.
+func (p *Plan) Own() bool { return p.Run == nil || p.Run.Tags[TagCreatedBy] == createdBy }
+
+// Nodes lists the nodes that are pushed.
+func (p *Plan) Nodes() []string { return p.report.NodeNames() }
+
+// Tags are the tags that the run gets, or has.
+func (p *Plan) Tags() map[string]string {
+	out := make(map[string]string)
+	said, _ := p.tags()
+	for _, t := range said {
+		out[t.Key] = t.Value
+	}
+	return out
+}
+
+// ArtifactName is the path of an artifact in the run.
+func (p *Plan) ArtifactName(i int) string { return p.artifactName(p.opts.Artifacts[i].Name) }
+
+// findRun takes the given run, or searches.
+func (p *Plan) findRun(ctx context.Context) error {
+	d := p.opts.Destination
+	if d.RunID != "" {
+		run, err := p.client.Run(ctx, d.RunID)
+		switch {
+		case err == nil:
+			p.Run, p.Given = run, true
+			return errors.Join(active(run), p.findLink(ctx))
+		case !d.Elsewhere || !mlflow.NotFound(err):
+			return err
+		}
+	}
+	f, err := p.searchPatiently(ctx)
+	if err != nil || f.run == nil {
+		return err
+	}
+	// A search does not bring all metrics on every server.
+	p.link = f.link
+	p.Run, err = p.client.Run(ctx, f.run.ID)
+	return err
+}
+
+// findLink looks whether the job's own run turned up after ours was made.
+func (p *Plan) findLink(ctx context.Context) error {
+	if !p.Own() || p.Run.Tags[TagJobRun] != "" || p.opts.Invocation == "" {
+		return nil
+	}
+	f, err := p.id.search(ctx, p.client)
+	if f.run != nil && f.run.ID == p.Run.ID {
+		p.link = f.link
+	}
+	return err
+}
+
+// active refuses a run that was deleted.
+func active(run *mlflow.Run) error {
+	if run.LifecycleStage == "deleted" {
+		return fmt.Errorf("run %s was deleted: restore it (MlflowClient().restore_run), or name another one with --mlflow-run-id", run.ID)
+	}
+	return nil
+}
+
+// searchPatiently searches; where another node may be about to make the run, again
+// for a while.
+func (p *Plan) searchPatiently(ctx context.Context) (found, error) {
+	deadline := time.Now().Add(p.opts.Patience)
+	for {
+		f, err := p.id.search(ctx, p.client)
+		if err != nil || f.run != nil || p.id.first() || !time.Now().Before(deadline) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return f, ctx.Err()
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// first tells whether a run of our own is this recording's to make.
+func (id identity) first() bool { return len(id.nodes) == 0 || id.nodes[0] == "0" }
+
+// askMetrics leaves out the metrics that the run has. All of a node are sent in one
+// request, so one of them stands for all.
+func (p *Plan) askMetrics(ctx context.Context) error {
+	if p.Run == nil {
+		return nil
+	}
+	var lacking []mlflow.Metric
+	for i := 0; i < len(p.metrics); {
+		j := i
+		for j < len(p.metrics) && p.metrics[j].Step == p.metrics[i].Step {
+			j++
+		}
+		has, err := p.has(ctx, p.metrics[j-1])
+		if err != nil {
+			return err
+		}
+		if has {
+			p.Known += j - i
+		} else {
+			lacking = append(lacking, p.metrics[i:j]...)
+		}
+		i = j
+	}
+	p.metrics = lacking
+	return nil
+}
+
+// has tells whether the run has a point: the latest one of each name is known, for
+// others the server is asked.
+func (p *Plan) has(ctx context.Context, m mlflow.Metric) (bool, error) {
+	latest, any := p.Run.Metrics[m.Key]
+	switch {
+	case !any:
+		return false, nil
+	case latest.Step == m.Step && latest.Timestamp == m.Timestamp:
+		return true, nil
+	}
+	history, asked := p.histories[m.Key]
+	if !asked {
+		var err error
+		if history, err = p.client.MetricHistory(ctx, p.Run.ID, m.Key); err != nil {
+			return false, err
+		}
+		p.histories[m.Key] = history
+	}
+	for _, h := range history {
+		if h.Step == m.Step && h.Timestamp == m.Timestamp {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// askSeries adds the points of a node that come after the run's last one.
+func (p *Plan) askSeries(ctx context.Context, t track) error {
+	all := t.moments()
+	until := int64(-1)
+	if p.Run != nil && len(all) > 0 {
+		var err error
+		if until, err = lastPoint(ctx, p.client, p.Run, t.start, all); err != nil {
+			return err
+		}
+	}
+	for _, m := range all {
+		if m.at > until {
+			p.moments = append(p.moments, m)
+		} else {
+			p.Known += len(m.points)
+		}
+	}
+	return nil
+}
+
+// lastPoint asks for the time of the last point of a recording that a run has; −1 =
+// none. The points of a moment are sent together, so that any series will do which
+// all moments have. Another recording of the node, of another time, may have points
+// in the same series: then the latest one is no answer, and the history is read.
+func lastPoint(ctx context.Context, c *mlflow.Client, run *mlflow.Run, start int64, all []moment) (int64, error) {
+	ours := func(m mlflow.Metric) bool {
+		return m.Timestamp >= all[0].at && m.Timestamp <= all[len(all)-1].at &&
+			(m.Step == (m.Timestamp-start)/Window.Milliseconds() || has(all, m.Timestamp, m.Step))
+	}
+	until := int64(-1)
+	for _, key := range anchors(all) {
+		latest, any := run.Metrics[key]
+		if !any {
+			continue
+		}
+		history := []mlflow.Metric{latest}
+		if !ours(latest) {
+			var err error
+			if history, err = c.MetricHistory(ctx, run.ID, key); err != nil {
+				return 0, err
+			}
+		}
+		for _, m := range history {
+			if ours(m) {
+				until = max(until, m.Timestamp)
+			}
+		}
+	}
+	return until, nil
+}
+
+// has tells whether there is a moment of a time and a step.
+func has(all []moment, at, step int64) bool {
+	i, found := slices.BinarySearchFunc(all, at, func(m moment, at int64) int { return cmp.Compare(m.at, at) })
+	return found && all[i].step == step
+}
+
+// anchors are the fewest series that have a point in every moment.
+func anchors(all []moment) []string {
+	var keys []string
+	for rest := all; len(rest) > 0; {
+		key := rest[0].points[len(rest[0].points)-1].Key
+		keys = append(keys, key)
+		var without []moment
+		for _, m := range rest {
+			if !m.has(key) {
+				without = append(without, m)
+			}
+		}
+		rest = without
+	}
+	return keys
+}
+
+func (m moment) has(key string) bool {
+	for _, p := range m.points {
+		if p.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// Send sends what the run lacks. What was sent before an error stays: preparing and
+// sending again goes on from there.
+func (p *Plan) Send(ctx context.Context) error {
+	if p.Run == nil {
+		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.RunName())
+		if err != nil {
+			return fmt.Errorf("make a run: %w", err)
+		}
+		p.Run = run
+	}
+	if err := p.sendValues(ctx); err != nil {
+		return err
+	}
+	if err := p.sendArtifacts(ctx); err != nil {
+		return err
+	}
+	if err := p.sendLinks(ctx); err != nil {
+		return err
+	}
+	if p.Own() {
+		return p.endRun(ctx)
+	}
+	return nil
+}
+
+// sendValues sends metrics, tags and points.
+func (p *Plan) sendValues(ctx context.Context) error {
+	said, notes := p.tags()
+	p.Notes = append(p.Notes, notes...)
+	if p.Run.Tags[TagIncomplete] == "true" && p.report.Run.Incomplete == "" {
+		said = append(said, mlflow.Tag{Key: TagIncomplete, Value: "false"})
+	}
+	said = without(said, p.Run.Tags)
+	sent, all := 0, p.Metrics+p.Points
+	for _, b := range pack(p.metrics, said, p.moments) {
+		if err := p.client.LogBatch(ctx, p.Run.ID, b); err != nil {
+			return err
+		}
+		sent += len(b.Metrics)
+		if p.opts.Progress != nil {
+			p.opts.Progress(sent, all)
+		}
+	}
+	return nil
+}
+
+// tags are what is said of the report and of its files.
+func (p *Plan) tags() (said []mlflow.Tag, notes []string) {
+	said, notes = tags(p.report, p.dropped)
+	for _, a := range p.opts.Artifacts {
+		if owner := tagArtifact + path.Base(p.artifactName(a.Name)); mlflow.CheckKey(owner) == nil {
+			said = append(said, mlflow.Tag{Key: owner, Value: p.id.invocation})
+		}
+	}
+	return said, notes
+}
+
+// without leaves out the tags that a run has.
+func without(tags []mlflow.Tag, has map[string]string) (out []mlflow.Tag) {
+	for _, t := range tags {
+		if v, ok := has[t.Key]; !ok || v != t.Value {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// maxItems is MLflow's limit of what one request may hold. Points of ours are too short
+// to reach its limit of bytes, but long tags are not.
+const (
+	maxItems      = 1000
+	maxTagsBeside = 100_000 // bytes of tags that may stand in a request with points
+)
+
+// pack fills requests: first the metrics and tags, then whole moments.
+func pack(metrics []mlflow.Metric, tags []mlflow.Tag, moments []moment) []mlflow.Batch {
+	out := mlflow.Split(mlflow.Batch{Metrics: metrics, Tags: tags})
+	var open mlflow.Batch
+	if n := len(out); n > 0 && tagBytes(out[n-1].Tags) < maxTagsBeside {
+		open, out = out[n-1], out[:n-1]
+	}
+	for _, m := range moments {
+		if len(open.Metrics)+len(open.Tags)+len(m.points) > maxItems {
+			out = append(out, open)
+			open = mlflow.Batch{}
+		}
+		open.Metrics = append(open.Metrics, m.points...)
+	}
+	if len(open.Metrics)+len(open.Tags) > 0 {
+		out = append(out, open)
+	}
+	return out
+}
+
+func tagBytes(tags []mlflow.Tag) (n int) {
+	for _, t := range tags {
+		n += len(t.Key) + len(t.Value)
+	}
+	return n
+}
+
+// sendArtifacts sends the files. What the store does not take is a note.
+func (p *Plan) sendArtifacts(ctx context.Context) error {
+	for _, a := range p.opts.Artifacts {
+		data, err := a.Data(p.Run.ID)
+		if err != nil {
+			return err
+		}
+		err = p.client.UploadArtifact(ctx, p.Run, p.artifactName(a.Name), a.ContentType, data)
+		if refused := (*mlflow.ArtifactError)(nil); errors.As(err, &refused) {
+			p.Notes = append(p.Notes, err.Error())
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// artifactName gives a file a name that no other recording's file has in the run.
+func (p *Plan) artifactName(name string) string {
+	if p.Run == nil {
+		return "perfagent/" + name
+	}
+	if owner := p.Run.Tags[tagArtifact+name]; owner != "" && owner != p.id.invocation {
+		ext := path.Ext(name)
+		name = name[:len(name)-len(ext)] + "." + p.id.invocation + ext
+	}
+	return "perfagent/" + name
+}
+
+// sendLinks ties a run of our own and the job's own, which turned up later, together.
+func (p *Plan) sendLinks(ctx context.Context) error {
+	if p.link == nil {
+		return nil
+	}
+	if err := p.client.SetTag(ctx, p.link.ID, mlflow.Tag{Key: TagMetricsRun, Value: p.Run.ID}); err != nil {
+		return err
+	}
+	return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: TagJobRun, Value: p.link.ID})
+}
+
+// endRun ends a run of our own. Several nodes may share it: the worst status stands,
+// and the latest end; only a status of a recording whose end was not known gives way.
+func (p *Plan) endRun(ctx context.Context) error {
+	want, end := status(p.report), p.report.Run.End.Time
+	if bad := p.Run.Status; p.Run.Tags[TagIncomplete] != "true" && (bad == mlflow.Failed || bad == mlflow.Killed) {
+		want = bad
+	}
+	if p.Run.EndTime.After(end) {
+		end = p.Run.EndTime
+	}
+	if p.Run.Status == want && p.Run.EndTime.Equal(end.Truncate(time.Millisecond)) {
+		return nil
+	}
+	return p.client.UpdateRun(ctx, p.Run.ID, want, end)
+}

@@ -1,0 +1,263 @@
+package pusher
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Window is the time that one point of a series stands for; its number since the
+// start is the point's step.
+const Window = 10 * time.Second
+
+// Series describes one time series, as it is named under system/<node>/.
+type Series struct {
+	Name string
+	// Unit and Meaning are for people.
+	Unit, Meaning string
+	keys          []collector.Column // their values are added up
+	part          part
+	scale         float64
+}
+
+// part is what of a window becomes the point.
+type part int
+
+const (
+	mean part = iota // the mean, weighted by time
+	peak             // the greatest value
+	last             // the value at the end: for counters
+)
+
+// megabyte turns our MiB into MLflow's unit, 10^6 bytes.
+const megabyte = collector.MiB / 1e6
+
+// AllSeries lists the series. The names up to network_transmit_megabytes are MLflow's
+// own; none of them is another's folder.
+func AllSeries() []Series {
+	one := func(c ...collector.Column) []collector.Column { return c }
+	return []Series{
+		{"cpu_utilization_percentage", "percent", "use of the node's CPUs together", one(collector.CPUAvg), mean, 1},
+		{"cpu_utilization_percentage_max", "percent", "its peak in the window", one(collector.CPUAvg), peak, 1},
+		{"cpu_utilization_percentage_least_busy", "percent", "use of the least busy CPU", one(collector.CPUMin), mean, 1},
+		{"cpu_utilization_percentage_most_busy", "percent", "use of the most busy CPU", one(collector.CPUMax), mean, 1},
+		{"system_memory_usage_megabytes", "MB (10^6 bytes)", "memory in use: total − available", one(collector.MemUsed), mean, megabyte},
+		{"system_memory_usage_percentage", "percent", "the same as a share of the node's memory", one(collector.MemPercent), mean, 1},
+		{"system_memory_usage_percentage_max", "percent", "its peak in the window", one(collector.MemPercent), peak, 1},
+		{"disk_usage_percentage", "percent", "fill of the file system (the fullest of --disk-path)", one(collector.DiskPercent), mean, 1},
+		{"disk_usage_megabytes", "MB (10^6 bytes)", "bytes in use on it", one(collector.DiskUsed), mean, megabyte},
+		{"disk_available_megabytes", "MB (10^6 bytes)", "bytes that users may still write to it", one(collector.DiskFree), mean, megabyte},
+		{"network_receive_megabytes", "MB (10^6 bytes)", "received since the start, from other hosts and over loopback", one(collector.NetExtRecv, collector.NetLoRecv), last, megabyte},
+		{"network_transmit_megabytes", "MB (10^6 bytes)", "sent since the start, to other hosts and over loopback", one(collector.NetExtSent, collector.NetLoSent), last, megabyte},
+		{"network_ext_receive_megabytes_per_second", "MB/s", "received from other hosts", one(collector.NetExtRecvRate), mean, megabyte},
+		{"network_ext_receive_megabytes_per_second_max", "MB/s", "its peak in the window", one(collector.NetExtRecvRate), peak, megabyte},
+		{"network_ext_transmit_megabytes_per_second", "MB/s", "sent to other hosts", one(collector.NetExtSentRate), mean, megabyte},
+		{"network_ext_transmit_megabytes_per_second_max", "MB/s", "its peak in the window", one(collector.NetExtSentRate), peak, megabyte},
+		{"network_lo_transmit_megabytes_per_second", "MB/s", "sent over loopback", one(collector.NetLoSentRate), mean, megabyte},
+		{"disk_read_megabytes_per_second", "MB/s", "read from the node's disks", one(collector.DiskReadRate), mean, megabyte},
+		{"disk_read_megabytes_per_second_max", "MB/s", "its peak in the window", one(collector.DiskReadRate), peak, megabyte},
+		{"disk_write_megabytes_per_second", "MB/s", "written to the node's disks", one(collector.DiskWriteRate), mean, megabyte},
+		{"disk_write_megabytes_per_second_max", "MB/s", "its peak in the window", one(collector.DiskWriteRate), peak, megabyte},
+	}
+}
+
+// prefix is the folder of a node's series.
+func prefix(node string) string { return "system/" + node + "/" }
+
+// moment is the points of one window: one time stamp, one step, a value per series.
+// It is sent whole or not at all.
+type moment struct {
+	at, step int64
+	points   []mlflow.Metric
+}
+
+// track is a node's series on its way into windows.
+type track struct {
+	node     string
+	start    int64 // ms since 1970, of the baseline
+	from     int64 // end of what came before the first bucket
+	samples  reporter.Samples
+	envelope reporter.Envelope
+}
+
+// moments cuts a track into windows, in the order of time. A kept sample stands for
+// the time since the one before it, and belongs to the window in which it was
+// taken: it ends there. Values that are not finite were not measured.
+func (t track) moments() []moment {
+	ends := t.ends()
+	cut := t.cutter(ends)
+	lines := t.lines()
+	var out []moment
+	for i := 0; i < len(ends); {
+		if ends[i] <= 0 { // a sample without a time
+			i++
+			continue
+		}
+		step, j := cut(i), i+1
+		for j < len(ends) && cut(j) == step {
+			j++
+		}
+		if m := t.moment(lines, ends, i, j); len(m.points) > 0 {
+			for k := range m.points {
+				m.points[k].Step = step
+			}
+			m.step = step
+			out = append(out, m)
+		}
+		i = j
+	}
+	return out
+}
+
+// ends gives for each kept sample the time of the last sample that it stands for,
+// in ms, never falling.
+func (t track) ends() []int64 {
+	times := []float64(t.envelope[collector.Timestamp.Key()].Max)
+	if times == nil {
+		times = t.samples.Column(collector.Timestamp.Key())
+	}
+	out := make([]int64, len(times))
+	before := t.from
+	for i, ts := range times {
+		if ts > 0 && ts < 1<<40 {
+			before = max(before, int64(math.Round(ts*1000)))
+		}
+		out[i] = before
+	}
+	return out
+}
+
+// cutter gives the step of each kept sample. A run of 1 s to 10 s is cut in two, by
+// the middle of what a sample stands for: MLflow draws a line from step 1 on.
+func (t track) cutter(ends []int64) func(i int) int64 {
+	window := Window.Milliseconds()
+	if len(ends) > 0 && t.from == t.start {
+		if length := ends[len(ends)-1] - t.start; length >= 1000 && length < window {
+			return func(i int) int64 {
+				if t.begin(ends, i)+ends[i]-2*t.start < length {
+					return 0
+				}
+				return 1
+			}
+		}
+	}
+	return func(i int) int64 { return max(0, ends[i]-t.start) / window }
+}
+
+// begin is where the time that a kept sample stands for begins.
+func (t track) begin(ends []int64, i int) int64 {
+	if i == 0 {
+		return t.from
+	}
+	return ends[i-1]
+}
+
+// line is one series of a track: the name of its points, and its columns.
+type line struct {
+	Series
+	key   string
+	bands []bands
+}
+
+func (t track) lines() []line {
+	var out []line
+	for _, s := range AllSeries() {
+		l := line{Series: s, key: prefix(t.node) + s.Name}
+		for _, c := range s.keys {
+			l.bands = append(l.bands, t.bands(c))
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// moment makes the points of the kept samples i…j−1.
+func (t track) moment(lines []line, ends []int64, i, j int) moment {
+	m := moment{at: ends[j-1]}
+	seconds := func(k int) float64 { return float64(ends[k]-t.begin(ends, k)) / 1000 }
+	for _, l := range lines {
+		sum := 0.0
+		for _, b := range l.bands {
+			sum += b.value(l.part, i, j, seconds)
+		}
+		if v := round6(sum * l.scale); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			m.points = append(m.points, mlflow.Metric{Key: l.key, Value: v, Timestamp: m.at})
+		}
+	}
+	return m
+}
+
+// bands are a column's mean and greatest value per kept sample.
+type bands struct{ mean, max []float64 }
+
+func (t track) bands(c collector.Column) bands {
+	if band, ok := t.envelope[c.Key()]; ok {
+		return bands{band.Mean, band.Max}
+	}
+	values := t.samples.Column(c.Key())
+	if t.envelope == nil && slices.Contains(collector.Counters(), c) { // perf.py's are since boot
+		values = sinceFirst(values)
+	}
+	return bands{values, values}
+}
+
+// sinceFirst subtracts what a counter was at first.
+func sinceFirst(values []float64) []float64 {
+	out, first := slices.Clone(values), math.NaN()
+	for i, v := range out {
+		if math.IsNaN(first) {
+			first = v
+		}
+		out[i] = v - first
+	}
+	return out
+}
+
+// value is the mean, the peak or the last of the kept samples i…j−1; NaN where none
+// was measured.
+func (b bands) value(p part, i, j int, weight func(k int) float64) float64 {
+	sum, total, most, end := 0.0, 0.0, math.NaN(), math.NaN()
+	for k := i; k < min(j, len(b.mean), len(b.max)); k++ {
+		if math.IsNaN(b.mean[k]) || math.IsNaN(b.max[k]) {
+			continue
+		}
+		w := max(0.001, weight(k))
+		sum, total, end = sum+b.mean[k]*w, total+w, b.max[k]
+		if !(most >= b.max[k]) {
+			most = b.max[k]
+		}
+	}
+	switch {
+	case total == 0:
+		return math.NaN()
+	case p == mean:
+		return sum / total
+	case p == peak:
+		return most
+	}
+	return end
+}
+
+// round6 keeps 6 decimals: more is noise that would fill the requests.
+func round6(v float64) float64 {
+	if r := math.Round(v*1e6) / 1e6; !math.IsInf(r, 0) {
+		return r
+	}
+	return v
+}
+
+// nodeTrack is the track of a report's node.
+func nodeTrack(name string, n *reporter.Node) track {
+	t := track{node: name, samples: n.Samples, envelope: n.Envelope}
+	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
+		t.start = n.Sampling.Start.UnixMilli()
+	} else if ends := t.ends(); len(ends) > 0 {
+		t.start = ends[0]
+	}
+	t.from = t.start
+	return t
+}

@@ -1,0 +1,101 @@
+package reporter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/series"
+)
+
+// layout tells where the values of our columns stand in the lines of a journal
+// that another version wrote: by column, the place; -1 where it has none.
+type layout struct {
+	places []int
+	width  int // of the journal's lines
+}
+
+// columnKeys lists the columns as a journal's head does.
+func columnKeys() []string {
+	keys := make([]string, collector.NumColumns)
+	for c := range collector.NumColumns {
+		keys[c] = c.Key()
+	}
+	return keys
+}
+
+// newLayout reads the head's list. A column that we don't know is left out.
+func newLayout(keys []string) layout {
+	ours := columnKeys()
+	if keys == nil { // the first version's
+		keys = slices.DeleteFunc(slices.Clone(ours), func(k string) bool {
+			return slices.Contains([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, k)
+		})
+	}
+	l := layout{width: len(keys)}
+	for _, k := range ours {
+		l.places = append(l.places, slices.Index(keys, k))
+	}
+	return l
+}
+
+// sample puts the values and weights of a line in our order.
+func (l layout) sample(line *journalSample) error {
+	if len(line.Values) != l.width {
+		return fmt.Errorf("sample of %d columns", len(line.Values))
+	}
+	for place := range line.Weights {
+		if place < 0 || place >= l.width {
+			return fmt.Errorf("weight of column %d", place)
+		}
+	}
+	weights := make(map[int]float64, len(line.Weights))
+	for c, place := range l.places {
+		if w, ok := line.Weights[place]; ok && place >= 0 {
+			weights[c] = w
+		}
+	}
+	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
+	return nil
+}
+
+// snapshot puts the summaries and buckets of a snapshot in our order.
+func (l layout) snapshot(snap *journalSnapshot) error {
+	if len(snap.Summaries) != l.width {
+		return fmt.Errorf("snapshot of %d columns", len(snap.Summaries))
+	}
+	snap.Summaries = arranged(l, snap.Summaries, nil)
+	for i := range snap.Buckets {
+		b := &snap.Buckets[i]
+		if len(b.Values) != l.width || len(b.Stats) != l.width {
+			return fmt.Errorf("bucket of %d and %d columns", len(b.Values), len(b.Stats))
+		}
+		// What was not measured: see journalBucket.
+		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, Numbers{0})
+	}
+	return nil
+}
+
+// arranged puts a list in our order.
+func arranged[T any](l layout, list []T, absent T) []T {
+	out := make([]T, len(l.places))
+	for c, place := range l.places {
+		out[c] = absent
+		if place >= 0 {
+			out[c] = list[place]
+		}
+	}
+	return out
+}
+
+// takeSummary takes a column's summary of a snapshot; nil = the journal has none.
+func takeSummary(rec *collector.Recording, c int, s *series.Summary) error {
+	if s == nil {
+		return nil
+	}
+	if err := rec.Summaries[c].Merge(s); err != nil {
+		return fmt.Errorf("summary of %s: %w", collector.Column(c).Key(), err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+//go:build unix
+
+package reporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lock keeps other processes of ours from pushing the same report at once, on this
+// machine and, where the file system can, on others. The lock is advisory and ends
+// with the process. Waiting ends with ctx.
+func Lock(ctx context.Context, path string) (release func(), err error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+		if err != nil {
+			return nil, fmt.Errorf("lock report: %w", err)
+		}
+		if err := flock(ctx, f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock report %s: %w", path, err)
+		}
+		ours, errOurs := f.Stat()
+		there, errThere := os.Stat(path)
+		if errOurs == nil && errThere == nil && os.SameFile(ours, there) {
+			return func() { f.Close() }, nil
+		}
+		f.Close() // replaced while we waited: lock the new one
+		if errThere != nil {
+			return nil, fmt.Errorf("lock report: %w", errThere)
+		}
+	}
+}
+
+func flock(ctx context.Context, f *os.File) error {
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("another process is pushing it")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
