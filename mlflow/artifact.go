@@ -93,11 +93,22 @@ func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType
 		q.body = []byte{}
 	}
 	if rest, ok := cutScheme(run.ArtifactURI, "mlflow-artifacts"); ok {
-		c.toProxy(q, rest, name)
+		if err := c.toProxy(q, run, rest, name); err != nil {
+			return err
+		}
 	} else if err := c.throughServer(q, run, name); err != nil {
 		return err
+	} else {
+		q.tries = 3
 	}
 	err := c.do(ctx, q)
+	var e *Error
+	if errors.As(err, &e) && e.Status == http.StatusInternalServerError && q.method == http.MethodPost {
+		// Seen when the server lacks the store's credentials or driver. It may also be in trouble, but was asked three
+		// times, and the run's numbers must not wait for a store that is out of its reach.
+		e.final = true
+		e.advice = "can the server itself write to the store " + storeOf(run) + "?"
+	}
 	if !artifactOnly(q, err) {
 		return err
 	}
@@ -105,7 +116,7 @@ func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType
 }
 
 // toProxy directs an upload to the store that a server offers, given what follows "mlflow-artifacts:".
-func (c *Client) toProxy(q *call, rest, name string) {
+func (c *Client) toProxy(q *call, run *Run, rest, name string) error {
 	host, root := c.base.Host, rest
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
 		authority, tail := splitAuthority(after)
@@ -118,19 +129,18 @@ func (c *Client) toProxy(q *call, rest, name string) {
 	if i := strings.IndexAny(root, "?#"); i >= 0 {
 		root = root[:i] // as MLflow does
 	}
-	target := &url.URL{Scheme: c.base.Scheme, Host: host}
+	target, err := url.Parse(c.base.Scheme + "://" + host)
+	if err != nil || CheckURI(target.String()) != nil {
+		return &ArtifactError{Path: name, Reason: "the run's store, " + storeOf(run) + ", is at a malformed address"}
+	}
 	q.method = http.MethodPut
 	q.foreign = !sameServer(c.base, target)
-	q.url = c.config.URI
-	if host != c.base.Host {
-		q.url = target.String() + c.base.EscapedPath()
-		q.url = strings.TrimRight(q.url, "/")
-	}
-	q.url += "/api/2.0/mlflow-artifacts/artifacts"
+	q.url = strings.TrimRight(target.String()+c.base.EscapedPath(), "/") + "/api/2.0/mlflow-artifacts/artifacts"
 	if root = strings.Trim(root, "/"); root != "" {
 		q.url += "/" + escapeStored(root)
 	}
 	q.url += "/" + escapePath(name)
+	return nil
 }
 
 // throughServer directs an upload to the server, which hands it on to whatever store the run has.

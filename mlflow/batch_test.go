@@ -116,13 +116,13 @@ func FuzzSplit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, metrics, tagCount, size uint16) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		letters := []string{"v", "<", "é", "\x00", "\u2028", "\xff"} // as JSON 1 to 6 bytes
-		in := Batch{Tags: make([]Tag, int(tagCount)%2000)}
-		for i := range int(metrics) % 5000 {
+		in := Batch{Tags: make([]Tag, int(tagCount)%400)}
+		for i := range int(metrics) % 2600 {
 			key := strings.Repeat("é", 1+rnd.IntN(250))
 			in.Metrics = append(in.Metrics, Metric{key, math.Float64frombits(rnd.Uint64() &^ (1 << 62)), rnd.Int64(), int64(i)})
 		}
 		for i := range in.Tags {
-			in.Tags[i] = Tag{"k", strings.Repeat(letters[rnd.IntN(len(letters))], rnd.IntN(int(size)%20000+1))}
+			in.Tags[i] = Tag{"k", strings.Repeat(letters[rnd.IntN(len(letters))], rnd.IntN(int(size)%12000+1))}
 		}
 		c, err := New(Config{URI: "http://h"})
 		if err != nil {

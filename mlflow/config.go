@@ -54,6 +54,10 @@ type Config struct {
 	// NoRedirects makes every redirect an error.
 	NoRedirects bool
 
+	// OnRetry, if any, is asked before a request is sent again: err is what went wrong, wait how long it will be
+	// until then. false ends the tries.
+	OnRetry func(err error, wait time.Duration) (again bool)
+
 	// UserAgent is sent as User-Agent. "": the one of package net/http.
 	UserAgent string
 

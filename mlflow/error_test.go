@@ -158,19 +158,19 @@ func TestAnswer_Gzip(t *testing.T) {
 // TestSecrets asks servers that send back all that they were sent, in every way that a call can fail.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
-	const user, password, token = "alice.user", "hunter22&<é +x", "tok_en-123/=="
+	const user, token = "alice.user", "tok_en-123/=="
 	secrets := []string{user, "hunter22", "tok_en-123", "YWxpY2Uu", "x-query"}
 	echo := func(status int, head, tail string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "https://"+user+":hunter22@other.example/x?q=x-query")
 			w.WriteHeader(status)
 			u, p, _ := r.BasicAuth()
-			io.WriteString(w, head+r.Header.Get("Authorization")+" "+u+" "+p+" "+password+" "+token+" http://"+user+":hunter22@h/ "+user+tail)
+			io.WriteString(w, head+strings.Join([]string{r.Header.Get("Authorization"), u, p, token, "http://" + user + ":hunter22@h/", u}, " ")+tail)
 		}
 	}
 	servers := map[string]http.HandlerFunc{
 		"text": echo(400, "", ""), "html": echo(500, "<p>", "</p>"), "title": echo(404, "<title>", "</title>"), "401": echo(401, "", ""), "200": echo(200, "", ""),
-		"json": echo(403, `{"error_code":"X `+user+` `+token+`","message":"`, `"}`), "307": echo(307, "", ""), "302": echo(302, "", ""), "half": echo(200, "{", ""),
+		"json": echo(403, `{"error_code":"X `+token+`","message":"`, `"}`), "307": echo(307, "", ""), "302": echo(302, "", ""), "half": echo(200, "{", ""),
 		"cut": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, r.Header.Get("Authorization"))
@@ -181,11 +181,8 @@ func TestSecrets(t *testing.T) {
 		server := httptest.NewServer(handler)
 		defer server.Close()
 		uri := strings.Replace(server.URL, "http://", "http://"+user+":hunter22%26%3C%C3%A9%20+x@", 1) + "/?x-query=1"
-		for _, vars := range []map[string]string{nil, {"MLFLOW_TRACKING_TOKEN": token}} {
-			if vars != nil {
-				uri = server.URL
-			}
-			cfg, err := NewConfig(uri, env(vars))
+		for _, uri := range []string{uri, server.URL} { // user name and password, token
+			cfg, err := NewConfig(uri, env(map[string]string{"MLFLOW_TRACKING_TOKEN": token}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -197,12 +194,12 @@ func TestSecrets(t *testing.T) {
 			err4 := c.UploadArtifact(context.Background(), run, "a", "", nil)
 			err5 := c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: "mlflow-artifacts://" + user + ":hunter22@127.0.0.1:1/x"}, "a", "", nil)
 			for i, err := range []error{err1, err2, err3, err4, err5} {
-				if err == nil {
+				if err == nil && !(i == 2 && (name == "200" || name == "half")) { // the answer to an upload may be anything
 					t.Errorf("%s %d: no error", name, i)
 				}
 				for ; err != nil; err = errors.Unwrap(err) {
 					for _, s := range secrets {
-						if strings.Contains(err.Error(), s) && (vars == nil || s != user) {
+						if strings.Contains(err.Error(), s) {
 							t.Errorf("%s %d: %q shows %q", name, i, err, s)
 						}
 					}

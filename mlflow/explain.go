@@ -23,7 +23,7 @@ func (c *Client) refused(q *call, resp *http.Response, body []byte) *Error {
 		Message text   `json:"message"`
 		Detail  string `json:"detail"` // of gateways in front of it
 	}
-	message, isJSON := plain(string(body)), false
+	message, isJSON := c.plain(body), false
 	if json.Unmarshal(body, &answer) == nil {
 		isJSON = answer.Code != "" || answer.Message != ""
 		message = string(answer.Message)
@@ -73,7 +73,7 @@ func disabled(message string) bool {
 func (c *Client) notMLflow(e *Error, resp *http.Response, body []byte) *Error {
 	e.final = true
 	e.Message = "the answer is not MLflow's"
-	if what := c.clean(plain(string(body[:min(len(body), errorAnswer)]))); what != "" {
+	if what := c.clean(c.plain(body[:min(len(body), errorAnswer)])); what != "" {
 		e.Message = shorten(e.Message+": "+what, maxMessage)
 	}
 	e.advice = "is this an MLflow server? check host, port and path of MLFLOW_TRACKING_URI"

@@ -39,6 +39,9 @@ type call struct {
 	// answer that it was done.
 	creates bool
 
+	// tries, where not 0, limits how often a 500 is answered by trying again.
+	tries int
+
 	// foreign is true when it goes to another host than the tracking server, thus without credentials.
 	foreign bool
 }
@@ -82,10 +85,14 @@ func (c *Client) do(ctx context.Context, q *call) error {
 		if ctx.Err() != nil {
 			return timeUp(ctx, e, before)
 		}
-		if !e.temporary() || try > c.config.MaxRetries || q.creates && done(e.Status) {
+		if !e.temporary() || try > c.config.MaxRetries || e.Status == http.StatusInternalServerError && try == q.tries || q.creates && done(e.Status) {
 			return e
 		}
-		if err := pause(ctx, c.wait(try, e)); err != nil {
+		wait := c.wait(try, e)
+		if c.config.OnRetry != nil && !c.config.OnRetry(e, wait) {
+			return e
+		}
+		if err := pause(ctx, wait); err != nil {
 			if ctx.Err() != nil {
 				e.Err = errors.Join(ctx.Err(), e.Err)
 			}

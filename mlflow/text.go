@@ -12,11 +12,16 @@ const maxMessage = 300
 // clean makes a text of unknown origin fit for an error: one line of at most maxMessage characters, without control
 // characters and secrets.
 func (c *Client) clean(text string) string {
-	text = oneLine(text)
+	return shorten(hideUserInfo(hideWord(c.scrub(oneLine(text)), c.config.Username)), maxMessage)
+}
+
+// scrub replaces passwords and tokens. An HTML page is scrubbed also before its tags are cut, because a < in a password
+// would begin one.
+func (c *Client) scrub(text string) string {
 	for _, s := range c.secrets {
 		text = strings.ReplaceAll(text, s, "***")
 	}
-	return shorten(hideUserInfo(hideWord(text, c.config.Username)), maxMessage)
+	return text
 }
 
 // hideWord hides a user name, which may be an ordinary word: "test" is replaced where it stands alone, not in "latest",
@@ -91,7 +96,12 @@ func shorten(text string, n int) string {
 }
 
 // plain is the text of an answer that is no JSON: of an HTML page its title, or else its first words.
-func plain(body string) string {
+func (c *Client) plain(body []byte) string {
+	return textOf(c.scrub(string(body)))
+}
+
+// textOf is plain of a page that has been scrubbed.
+func textOf(body string) string {
 	if !strings.HasPrefix(strings.TrimSpace(body), "<") {
 		return body
 	}

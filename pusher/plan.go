@@ -41,8 +41,6 @@ type Plan struct {
 
 	// Run is where the numbers go; nil = one of our own, yet to be made.
 	Run *mlflow.Run
-	// Given tells that the run was named, not found.
-	Given bool
 	// Metrics and Points count the values to send; Known those that the server has.
 	Metrics, Points, Known int
 	// Notes are what people should know and is no failure.
@@ -84,8 +82,10 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 // RunName is the name of the run that is yet to be made.
 func (p *Plan) RunName() string { return runName(p.report) }
 
-// Own tells whether the run is, or will be, one that we made.
-func (p *Plan) Own() bool { return p.Run == nil || p.Run.Tags[TagCreatedBy] == createdBy }
+// Own tells whether the run is, or will be, one that we made, and so is ours to end.
+func (p *Plan) Own() bool {
+	return p.Run == nil || p.Run.Tags[TagCreatedBy] == createdBy && !p.opts.Given
+}
 
 // Nodes lists the nodes that are pushed.
 func (p *Plan) Nodes() []string { return p.report.NodeNames() }
@@ -110,7 +110,7 @@ func (p *Plan) findRun(ctx context.Context) error {
 		run, err := p.client.Run(ctx, d.RunID)
 		switch {
 		case err == nil:
-			p.Run, p.Given = run, true
+			p.Run = run
 			return errors.Join(active(run), p.findLink(ctx))
 		case !d.Elsewhere || !mlflow.NotFound(err):
 			return err

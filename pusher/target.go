@@ -19,6 +19,8 @@ import (
 type Destination struct {
 	// RunID is a given run, or one that has some of the numbers already.
 	RunID string
+	// Given tells that a person named RunID: such a run is never ended by us.
+	Given bool
 	// Elsewhere tells that RunID was noted on another server: if this one has it,
 	// it is taken, else the run is searched.
 	Elsewhere bool

@@ -38,6 +38,7 @@ func WriteSummary(w io.Writer, r *Report, o SummaryOptions) error {
 		p.node(r)
 	}
 	p.missing(r)
+	p.push(r)
 	p.path(o.Path)
 	if _, err := w.Write(p.out.Bytes()); err != nil {
 		return fmt.Errorf("write summary: %w", err)

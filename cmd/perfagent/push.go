@@ -156,6 +156,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 		Invocation: g.state.Invocation, Elsewhere: g.state.URI != mlflow.PublicURI(g.uri)}
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
+		d.Given = d.RunID != ""
 	}
 	if d.ExperimentName == "" && d.ExperimentID == "" {
 		d.ExperimentName, d.ExperimentID = os.Getenv("MLFLOW_EXPERIMENT_NAME"), os.Getenv("MLFLOW_EXPERIMENT_ID")
@@ -164,7 +165,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 		d.ExperimentName, d.ExperimentID = o.experiment, ""
 	}
 	if o.runID != "" {
-		d.RunID, d.Elsewhere = o.runID, false
+		d.RunID, d.Given, d.Elsewhere = o.runID, true, false
 	} else if o.experiment != "" {
 		d.RunID = "" // a run there, then
 	}
@@ -179,12 +180,13 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 	if err != nil {
 		return err
 	}
+	progress := &progress{to: o.streams.err, began: time.Now()}
+	cfg.OnRetry = progress.retry
 	client, err := mlflow.New(cfg)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	progress := &progress{to: o.streams.err, began: time.Now()}
 	options := pusher.Options{Destination: o.destination(g), Artifacts: artifactOf(file, g, client.URI()), Progress: progress.show}
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
 	if err != nil {
@@ -334,6 +336,15 @@ func (p *progress) show(sent, all int) {
 		return
 	}
 	fmt.Fprintf(p.to, "perfagent: %s\n", text)
+}
+
+// retry says why nothing moves where the wait is long.
+func (p *progress) retry(err error, wait time.Duration) bool {
+	if wait >= 2*time.Second {
+		p.end()
+		fmt.Fprintf(p.to, "perfagent: %s; trying again in %v\n", reporter.Printable(err.Error()), wait.Round(time.Second))
+	}
+	return true
 }
 
 func (p *progress) end() {

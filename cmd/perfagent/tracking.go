@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -66,7 +68,7 @@ func (o *sampleOptions) newTracking() *tracking {
 		t.state.Error = err.Error()
 		return t
 	}
-	t.dest = pusher.Destination{RunID: os.Getenv("MLFLOW_RUN_ID"), ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"),
+	t.dest = pusher.Destination{RunID: os.Getenv("MLFLOW_RUN_ID"), Given: os.Getenv("MLFLOW_RUN_ID") != "", ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"),
 		ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"), Invocation: newInvocation()}
 	t.state = reporter.PushState{State: reporter.PushPending, URI: t.state.URI, RunID: t.dest.RunID,
 		ExperimentName: t.dest.ExperimentName, ExperimentID: t.dest.ExperimentID, Invocation: t.dest.Invocation}
@@ -115,7 +117,25 @@ func (t *tracking) connect(retries int) (*mlflow.Client, error) {
 		return nil, err
 	}
 	cfg.MaxRetries, cfg.BackoffFactor, cfg.BackoffJitter, cfg.MaxBackoff = retries, 0.2, 0.1, 2*time.Second
+	refused := 0
+	cfg.OnRetry = func(err error, _ time.Duration) bool {
+		if unreachable(err) {
+			refused++
+		}
+		return refused <= unreachableTries
+	}
 	return mlflow.New(cfg)
+}
+
+// unreachableTries is how often a server that nobody answers for is asked again at
+// the job's end: where it is down for long, the jobs of a pipeline should not each
+// wait out their whole time.
+const unreachableTries = 3
+
+// unreachable tells whether nobody answers at the server's address at all.
+func unreachable(err error) bool {
+	var dns *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound
 }
 
 func clientConfig(uri string) (mlflow.Config, error) {

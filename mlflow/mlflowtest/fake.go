@@ -30,6 +30,9 @@ type Fake struct {
 	ArtifactRoot string
 	// NoServeArtifacts refuses what goes to the server's own artifacts.
 	NoServeArtifacts bool
+	// FileStore keeps every point, also one it has, in the order in which they came,
+	// as a server does that keeps runs in files.
+	FileStore bool
 	// Version is what /version says; "" = a 3.x.
 	Version string
 

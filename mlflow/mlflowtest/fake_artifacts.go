@@ -92,7 +92,7 @@ func (f *Fake) proxied(w http.ResponseWriter, r *http.Request, name string, body
 		f.download(w, name)
 	case r.Method == http.MethodPut && name != "":
 		if err := f.store(name, body); err != nil {
-			err.write(w)
+			html(w, err.status, "Internal Server Error")
 			return
 		}
 		writeJSON(w, http.StatusOK, struct{}{})
@@ -140,7 +140,7 @@ func (f *Fake) list(folder, prefix string) map[string]any {
 		}
 		first, _, isDir := strings.Cut(rest, "/")
 		entry := map[string]any{"path": path.Join(prefix, first), "is_dir": isDir}
-		if !isDir {
+		if len(data) > 0 && !isDir { // the servers don't say 0
 			entry["file_size"] = f.int64(int64(len(data)))
 		}
 		entries[first] = entry

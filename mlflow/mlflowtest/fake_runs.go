@@ -3,10 +3,9 @@ package mlflowtest
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -18,7 +17,7 @@ type run struct {
 	start, end       int64
 	deleted          bool
 	tags, params     map[string]string
-	metrics          map[string][]Point // each in the order of time, step and value
+	metrics          map[string][]Point // each in the order of its history
 	root             string             // of its artifacts
 }
 
@@ -87,7 +86,7 @@ func latest(points []Point) Point {
 }
 
 type newRun struct {
-	ExperimentID string  `json:"experiment_id" need:"yes"`
+	ExperimentID string  `json:"experiment_id"`
 	UserID       string  `json:"user_id"`
 	RunName      string  `json:"run_name"`
 	StartTime    integer `json:"start_time"`
@@ -95,6 +94,9 @@ type newRun struct {
 }
 
 func (f *Fake) createRun(in *newRun) (any, *apiError) {
+	if in.ExperimentID == "" {
+		return nil, &apiError{http.StatusBadRequest, "BAD_REQUEST", "experiment_id is missing"}
+	}
 	e, err := f.experiment(in.ExperimentID)
 	if err != nil {
 		return nil, err
@@ -248,6 +250,9 @@ func (b *batch) check() *apiError {
 			return err
 		}
 	}
+	if err := uniqueKeys(b.Params); err != nil {
+		return err
+	}
 	most := func(what string, most, n int) *apiError {
 		if n <= most {
 			return nil
@@ -258,6 +263,17 @@ func (b *batch) check() *apiError {
 	m, p, t := len(b.Metrics), len(b.Params), len(b.Tags)
 	return firstOf(most("metrics", mostMetrics, m), most("params", mostParams, p), most("tags", mostTags, t),
 		most("metrics, params, and tags", mostItems, m+p+t))
+}
+
+func uniqueKeys(params []pair) *apiError {
+	seen := map[string]bool{}
+	for _, p := range params {
+		if seen[p.Key] {
+			return invalid("Duplicate parameter keys have been submitted: ['%s']", p.Key)
+		}
+		seen[p.Key] = true
+	}
+	return nil
 }
 
 // logBatch takes all of a batch or nothing.
@@ -276,7 +292,7 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 		}
 	}
 	for i := range in.Metrics {
-		if err := changed.log(&in.Metrics[i]); err != nil {
+		if err := changed.log(&in.Metrics[i], f.FileStore); err != nil {
 			return nil, err
 		}
 	}
@@ -313,14 +329,18 @@ func (r *run) param(p pair) *apiError {
 }
 
 // log adds a point, unless it is there.
-func (r *run) log(m *metric) *apiError {
+func (r *run) log(m *metric, asFile bool) *apiError {
 	if err := collides(r.metrics, m.Key); err != nil {
 		return err
 	}
+	points := r.metrics[m.Key]
 	p := Point{int64(*m.Timestamp), int64(m.Step), *m.Value}
-	i, found := slices.BinarySearchFunc(r.metrics[m.Key], p, comparePoints)
-	if !found {
-		r.metrics[m.Key] = slices.Insert(r.metrics[m.Key], i, p)
+	i, found := slices.BinarySearchFunc(points, p, comparePoints)
+	switch {
+	case asFile:
+		r.metrics[m.Key] = append(points, p)
+	case !found:
+		r.metrics[m.Key] = slices.Insert(points, i, p)
 	}
 	return nil
 }
@@ -364,11 +384,11 @@ type historyQuery struct {
 }
 
 // history answers without max_results as some 3.x do: with no point, and a token
-// that leads nowhere else.
+// that leads nowhere else. A run that is not there has an empty history, as in SQL.
 func (f *Fake) history(in *historyQuery) (any, *apiError) {
-	r, err := f.run(in.RunID)
-	if err != nil {
-		return nil, err
+	var all []Point
+	if r, err := f.run(in.RunID); err == nil {
+		all = r.metrics[in.Key]
 	}
 	from, err := offset(in.PageToken)
 	if err != nil {
@@ -377,7 +397,7 @@ func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	if in.MaxResults < 0 {
 		return nil, invalid("Invalid value %d for parameter 'max_results' supplied. It must be a positive integer.", in.MaxResults)
 	}
-	list, next := cutPage(r.metrics[in.Key], from, in.MaxResults)
+	list, next := cutPage(all, from, in.MaxResults)
 	answer := map[string]any{}
 	var points []any
 	for _, p := range list {
@@ -437,12 +457,4 @@ func firstOf[T comparable](list ...T) (zero T) {
 		}
 	}
 	return zero
-}
-
-// MarshalJSON writes a number, or a string for what JSON has no word for.
-func (n Number) MarshalJSON() ([]byte, error) {
-	if v := float64(n); math.IsNaN(v) || math.IsInf(v, 0) {
-		return json.Marshal(fmt.Sprint(v))
-	}
-	return json.Marshal(float64(n))
 }

@@ -230,8 +230,13 @@ func cutPage[T any](list []T, from int, size integer) ([]T, string) {
 	if to == len(list) {
 		return list[from:], ""
 	}
-	token, _ := json.Marshal(map[string]int{"offset": to}) // it does not fail
-	return list[from:to], base64.StdEncoding.EncodeToString(token)
+	return list[from:to], pageToken(to)
+}
+
+// pageToken is opaque to clients.
+func pageToken(offset int) string {
+	token, _ := json.Marshal(map[string]int{"offset": offset}) // it does not fail
+	return base64.StdEncoding.EncodeToString(token)
 }
 
 func withToken(answer map[string]any, token string) map[string]any {
@@ -264,6 +269,9 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 		return nil, err
 	}
 	list, next := cutPage(found, from, size)
+	if next == "" && len(list) == int(size) { // as 2.x; it leads to an empty page
+		next = pageToken(from + len(list))
+	}
 	answer := map[string]any{}
 	var out []any
 	for _, r := range list {

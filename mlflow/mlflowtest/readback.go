@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 //go:embed testdata/readback.py
@@ -124,7 +125,7 @@ type reader struct {
 // newReader starts the process; it ends when its standard input does.
 func (s *Server) newReader() (*reader, error) {
 	r := &reader{process: exec.Command(s.Python, "-c", readback)}
-	r.process.Dir, r.process.Env, r.process.Stderr = s.Dir, s.Env("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR=false"), &r.stderr
+	r.process.Dir, r.process.Env, r.process.Stderr = s.Dir, s.Env("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR=false", "MLFLOW_HTTP_REQUEST_MAX_RETRIES=1"), &r.stderr
 	var err error
 	if r.stdin, err = r.process.StdinPipe(); err != nil {
 		return nil, err
@@ -144,6 +145,7 @@ func (r *reader) ask(args []string) ([]RunData, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer time.AfterFunc(longest, func() { _ = r.process.Process.Kill() }).Stop()
 	if _, err := r.stdin.Write(append(question, '\n')); err != nil {
 		return nil, err
 	}

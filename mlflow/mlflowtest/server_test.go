@@ -1,34 +1,152 @@
 package mlflowtest
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
 
-func TestExperiment(t *testing.T) {
-	for _, o := range []Options{{}, {Version: 2}, {BasicAuth: true}, {Version: 2, BasicAuth: true}, {FileStore: true}, {Version: 2, FileStore: true}, {NoServeArtifacts: true}, {Version: 2, NoServeArtifacts: true}, {Defaults: true}, {Version: 2, Defaults: true}} {
-		begin := time.Now()
-		s := Start(t, o)
-		t.Logf("%+v started in %v", o, time.Since(begin))
-		begin = time.Now()
-		t.Log(s.Run(t, `
-import mlflow
-with mlflow.start_run() as r:
-    mlflow.log_metric("a", 1, step=1)
-    mlflow.log_metric("a", float("inf"), step=2)
-    mlflow.log_dict({"a":1}, "x/y.json")
-    print(r.info.run_id)
-`))
-		t.Logf("%v", time.Since(begin))
-		begin = time.Now()
-		t.Logf("%+v", s.Runs(t, ""))
-		t.Logf("%v", time.Since(begin))
-		begin = time.Now()
-		s.Runs(t, "Default")
-		t.Logf("%v", time.Since(begin))
-		begin = time.Now()
-		s.Restart(t)
-		t.Logf("restart %v", time.Since(begin))
-		s.Stop(t)
+// pool shares the servers of this package's tests.
+var pool Pool
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	pool.Close()
+	os.Exit(code)
+}
+
+const logSome = `
+import sys, mlflow
+mlflow.set_experiment("some")
+with mlflow.start_run(run_name=sys.argv[1]) as run:
+    mlflow.log_param("p", "v")
+    mlflow.log_metric("a/b", 1.5, step=3, timestamp=1000)
+    mlflow.log_metric("a/b", float("inf"), step=4, timestamp=2000)
+    mlflow.log_dict({"a": 1}, "folder/x.json")
+    print(run.info.run_id)
+`
+
+func TestServer_KeepsWhatItHasThroughARestart(t *testing.T) {
+	s := Start(t, Options{Version: 2, BasicAuth: true})
+	id, _, _ := strings.Cut(s.Run(t, logSome, "named"), "\n")
+	s.Restart(t)
+	r := s.ReadBack(t, id)
+	if r.Info.RunName != "named" || r.Info.Status != "FINISHED" || r.Info.ExperimentName != "some" || r.Params["p"] != "v" || r.Info.EndTime == 0 {
+		t.Errorf("read back %+v", r)
+	}
+	points := r.Metrics["a/b"]
+	if len(points) != 2 || points[0] != (Point{1000, 3, 1.5}) || points[1].Value < 1e308 || r.Latest["a/b"] < 1e308 {
+		t.Errorf("the history is %v, the latest %v", points, r.Latest)
+	}
+	if len(r.Artifacts) != 1 || r.Artifacts[0].Path != "folder/x.json" || r.Artifacts[0].Size == 0 || len(r.Artifacts[0].SHA256) != 64 {
+		t.Errorf("the artifacts are %+v", r.Artifacts)
+	}
+	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id || len(none) != 0 {
+		t.Errorf("of the experiment: %+v, of none: %+v", all, none)
+	}
+	if code := status(t, http.DefaultClient, s.URL+"/api/2.0/mlflow/runs/get?run_id="+id); code != http.StatusUnauthorized {
+		t.Errorf("without a password the server answered %d", code)
+	}
+	s.Stop(t)
+	if _, err := http.Get(s.URL + "/health"); err == nil {
+		t.Error("a stopped server answers")
+	}
+}
+
+func status(t *testing.T, c *http.Client, url string) int {
+	t.Helper()
+	response, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+func TestPool_GivesTheSameServerAgain(t *testing.T) {
+	var first *Server
+	for range 2 {
+		t.Run("get", func(t *testing.T) {
+			s := pool.Get(t, Options{Version: 2, FileStore: true})
+			if first != nil && s != first {
+				t.Errorf("another server: %s, %s", s.URL, first.URL)
+			}
+			first = s
+			if code := status(t, http.DefaultClient, s.URL+"/health"); code != http.StatusOK {
+				t.Errorf("it answered %d", code)
+			}
+		})
+	}
+}
+
+func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
+	old, middle, used, next := &entry{running: true, used: 1}, &entry{running: true, used: 2}, &entry{running: true, used: 0, users: 1}, &entry{users: 1}
+	p := Pool{entries: map[string]*entry{"a": old, "b": middle, "c": used, "d": next}}
+	for _, e := range p.entries {
+		e.server = new(Server)
+	}
+	p.makeRoom(next)
+	if old.running || middle.running || !used.running {
+		t.Errorf("running: %v %v %v, want only the one in use", old.running, middle.running, used.running)
+	}
+	old.running, middle.running, used.users, used.running = true, true, 0, false
+	p.makeRoom(next)
+	if old.running || !middle.running {
+		t.Errorf("running: %v %v, want only the one used last", old.running, middle.running)
+	}
+}
+
+// What a server has started must end with the test binary, which may be killed.
+func TestGuard_EndsAllWhenItsInputEnds(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is missing: install Python 3")
+	}
+	cmd := exec.Command(python, "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(longest, func() { _ = cmd.Process.Kill() }).Stop()
+	if _, err := out.Read(make([]byte, len("begun\n"))); err != nil {
+		t.Error(err)
+	}
+	hold.Close()
+	if n, err := out.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Error("something is written after the end")
+	}
+	// Both sleeps had this output open; it ended, so they have.
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTLSProxy_IsTrustedOnlyWithItsAuthority(t *testing.T) {
+	url, ca := TLSProxy(t, Serve(t, NewFake()).URL)
+	if _, err := http.Get(url + "/health"); err == nil {
+		t.Error("it is trusted without its authority")
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	if code := status(t, client, url+"/health"); code != http.StatusOK {
+		t.Errorf("it answered %d", code)
 	}
 }

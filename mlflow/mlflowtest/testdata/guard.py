@@ -1,8 +1,11 @@
 """Runs the command in its arguments until standard input ends, then kills it and all that it started.
 
-The test binary holds the other end of standard input, so nothing outlives it, however it ends.
+The test binary holds the other end of standard input, so nothing outlives it, however it ends. When this ends, all the
+others have, and nobody writes into the server's directory any more.
 """
 
+import contextlib
+import ctypes
 import os
 import resource
 import signal
@@ -12,16 +15,28 @@ import threading
 
 # Of each process: far more than a server needs, far less than the machine has.
 MEMORY = 6 << 30
+PR_SET_CHILD_SUBREAPER = 36  # Linux: orphans become our children, so that we can wait for them
+
+
+def end():
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    os._exit(0)
 
 
 def watch():
-    while os.read(0, 4096):
-        pass
-    os.killpg(0, signal.SIGKILL)
+    child.wait()
+    end()
 
 
-os.setsid()
 resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+with contextlib.suppress(OSError, AttributeError):
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True)
 threading.Thread(target=watch, daemon=True).start()
-subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL)
-os.killpg(0, signal.SIGKILL)  # it may have left children
+while os.read(0, 4096):
+    pass
+end()

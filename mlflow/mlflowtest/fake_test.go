@@ -1,0 +1,184 @@
+package mlflowtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// newFake is a Fake that listens, and a client of it with one run.
+func newFake(t *testing.T, f *Fake) (*client, string) {
+	t.Helper()
+	c := newClient(t, Serve(t, f).URL)
+	c.send(`POST experiments/create {"name":"one"}`, "")
+	return c, c.newRun()
+}
+
+const onePoint = `"metrics":[{"key":"m","value":2,"timestamp":20,"step":2},{"key":"m","value":1,"timestamp":10,"step":1},{"key":"m","value":1,"timestamp":10,"step":1}]}`
+
+func TestFake_RemembersRunsAndRequests(t *testing.T) {
+	f := NewFake()
+	c, run := newFake(t, f)
+	c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
+	c.send("PUT "+cAPI+"/1/"+run+"/artifacts/a/b.json {}", "")
+	got := f.Runs()[0]
+	if m := got.Metrics["m"]; len(m) != 2 || m[0] != (Point{10, 1, 1}) || got.Latest["m"] != 2 {
+		t.Errorf("the history is %v, the latest %v", m, got.Latest)
+	}
+	if len(got.Artifacts) != 1 || got.Artifacts[0].Path != "a/b.json" || got.Artifacts[0].Size != 2 || got.Artifacts[0].SHA256 == "" {
+		t.Errorf("the artifacts are %+v", got.Artifacts)
+	}
+	requests := f.Requests()
+	last := requests[len(requests)-1]
+	if last.Method != "PUT" || !strings.HasSuffix(last.Path, "/a/b.json") || string(last.Body) != "{}" || last.Header.Get("Content-Type") == "" || last.Time.IsZero() {
+		t.Errorf("the last request is %+v", last)
+	}
+	f.DeleteRun(run)
+	if code, body := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, ""); code != 400 || !strings.Contains(string(body), "must be in the 'active' state") {
+		t.Errorf("a deleted run: %d %s", code, body)
+	}
+	f.DeleteExperiment("one")
+	if code, _ := c.send(`POST runs/create {"experiment_id":"1"}`, ""); code != 400 {
+		t.Errorf("a run in a deleted experiment: %d", code)
+	}
+}
+
+func TestFake_FileStoreKeepsAllPointsAsTheyCame(t *testing.T) {
+	f := NewFake()
+	f.FileStore = true
+	c, run := newFake(t, f)
+	c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
+	if m := f.Runs()[0].Metrics["m"]; len(m) != 3 || m[0].Step != 2 {
+		t.Errorf("the history is %v", m)
+	}
+}
+
+func TestFake_Int64Strings(t *testing.T) {
+	f := NewFake()
+	f.Int64Strings = true
+	c, run := newFake(t, f)
+	if _, body := c.send("GET runs/get?run_id="+run, ""); !strings.Contains(string(body), `"start_time":"1000"`) {
+		t.Errorf("the run is %s", body)
+	}
+}
+
+func TestFake_ArtifactsElsewhere(t *testing.T) {
+	f := NewFake()
+	f.ArtifactRoot, f.NoServeArtifacts = "s3://bucket/x", true
+	c, run := newFake(t, f)
+	if root := f.Runs()[0].Info.ArtifactURI; root != "s3://bucket/x/1/"+run+"/artifacts" {
+		t.Errorf("the artifacts are at %s", root)
+	}
+	if code, _ := c.send("PUT "+cAPI+"/1/"+run+"/artifacts/a {}", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("a server without artifacts answered %d", code)
+	}
+	if code, _ := c.send(cUpload+"run_uuid="+run+"&path=a text", ""); code != http.StatusOK || len(f.Runs()[0].Artifacts) != 1 {
+		t.Errorf("the other way answered %d, stored %v", code, f.Runs()[0].Artifacts)
+	}
+}
+
+func TestFake_IsSafeForManyAtOnce(t *testing.T) {
+	f := NewFake()
+	c, run := newFake(t, f)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
+				f.Runs()
+				f.Requests()
+				f.SetBefore(nil)
+			}
+		})
+	}
+	wg.Wait()
+	if m := f.Runs()[0].Metrics["m"]; len(m) != 2 {
+		t.Errorf("the history is %v", m)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	f := NewFake()
+	url := Serve(t, f).URL
+	try := func(wait time.Duration) (int, http.Header, string, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/2.0/mlflow/experiments/get?experiment_id=0", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, nil, "", err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return response.StatusCode, response.Header, string(body), err
+	}
+	f.SetBefore(RetryAfter(7))
+	if code, header, _, _ := try(time.Minute); code != 429 || header.Get("Retry-After") != "7" {
+		t.Errorf("RetryAfter: %d %v", code, header)
+	}
+	f.SetBefore(HTML502())
+	if code, header, _, _ := try(time.Minute); code != 502 || header.Get("Content-Type") != "text/html" {
+		t.Errorf("HTML502: %d %v", code, header)
+	}
+	f.SetBefore(HalfJSON())
+	if code, _, body, err := try(time.Minute); code != 200 || err != nil || json.Valid([]byte(body)) {
+		t.Errorf("HalfJSON: %d %q %v", code, body, err)
+	}
+	for name, h := range map[string]Hook{"Hang": Hang(), "Slow": Slow()} {
+		f.SetBefore(h)
+		if _, _, _, err := try(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	f.SetBefore(Drop())
+	if _, _, _, err := try(time.Minute); err == nil || os.IsTimeout(err) {
+		t.Errorf("Drop: %v", err)
+	}
+	f.SetBefore(First(1, On("experiments/", Status(500, "text/plain", "no"))))
+	first, _, _, _ := try(time.Minute)
+	second, _, _, _ := try(time.Minute)
+	if first != 500 || second != 200 {
+		t.Errorf("First: %d, then %d", first, second)
+	}
+}
+
+func TestFake_AppliedIsHeardButNotAnswered(t *testing.T) {
+	f := NewFake()
+	c, run := newFake(t, f)
+	f.SetBefore(f.Applied(HTML502()))
+	code, _ := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, "")
+	if code != 502 || len(f.Runs()[0].Metrics) != 1 {
+		t.Errorf("it answered %d and has %v", code, f.Runs()[0].Metrics)
+	}
+}
+
+func TestListener_ClosesAndReopensItsPort(t *testing.T) {
+	l := Serve(t, NewFake())
+	for range 2 {
+		if code := status(t, http.DefaultClient, l.URL+"/health"); code != http.StatusOK {
+			t.Errorf("it answered %d", code)
+		}
+		l.Close()
+		if _, err := http.Get(l.URL + "/health"); err == nil {
+			t.Error("a closed port answers")
+		}
+		l.Reopen()
+	}
+}
+
+func TestSilent_TakesConnectionsAndSaysNothing(t *testing.T) {
+	client := &http.Client{Timeout: 50 * time.Millisecond}
+	if _, err := client.Get(Silent(t)); !os.IsTimeout(err) {
+		t.Errorf("not a timeout: %v", err)
+	}
+}

@@ -1,0 +1,58 @@
+package reporter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// push says how the nodes' pushes to MLflow stand, where one was wanted. While a run
+// ends its first push is still to come, and nothing is said.
+func (p *page) push(r *Report) {
+	states := make(map[string][]string) // nodes by what is to be said
+	var order []string
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil || n.Push == nil {
+			continue
+		}
+		said := n.Push.MLflow.said()
+		if said == "" {
+			continue
+		}
+		if states[said] == nil {
+			order = append(order, said)
+		}
+		states[said] = append(states[said], name)
+	}
+	for i, said := range order {
+		label, s := "MLflow", plain
+		if i > 0 {
+			label = ""
+		}
+		if !strings.HasPrefix(said, PushDone) {
+			s = alarm
+		}
+		if len(r.Nodes) > 1 {
+			said = fmt.Sprintf("%d of %d nodes: %s", len(states[said]), len(r.Nodes), said)
+		}
+		if i == 3 { // of a thousand nodes each may have failed in its own way
+			p.text(plain, "", fmt.Sprintf("and %d more answers", len(order)-i))
+			return
+		}
+		p.text(s, label, said)
+	}
+}
+
+// said is a state in words; "" where there is nothing to say.
+func (s PushState) said() string {
+	why := Printable(s.Error)
+	switch {
+	case s.State == PushDone:
+		return strings.TrimSuffix(fmt.Sprintf("done: run %s at %s; %s", Printable(s.RunID), Printable(s.URI), why), "; ")
+	case s.Error == "":
+		return ""
+	case s.State == PushPending:
+		return "pending (perfagent push sends it): " + why
+	}
+	return "off: " + why
+}
