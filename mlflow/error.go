@@ -3,6 +3,7 @@ package mlflow
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -68,6 +69,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // temporary tells whether the same request may succeed later.
 func (e *Error) temporary() bool {
 	return !e.final && (e.retryable || retryStatus(e.Status))
+}
+
+// heard tells whether the server may have done what was asked.
+func (e *Error) heard() bool {
+	var op *net.OpError
+	return e.Status != http.StatusTooManyRequests && e.Status != http.StatusServiceUnavailable &&
+		!(errors.As(e.Err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"))
 }
 
 // retryStatus lists the answers after which MLflow's Python client tries again.

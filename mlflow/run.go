@@ -47,7 +47,8 @@ type NewRun struct {
 }
 
 // CreateRun makes a run with status RUNNING. When the connection breaks at a bad moment, the server may have made it
-// although an error is returned, or made it twice: look for it by a tag.
+// although an error is returned: look for it by a tag before another one is made. It is tried again only where the
+// server has certainly not made it.
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
 		ExperimentID string    `json:"experiment_id"`

@@ -35,8 +35,7 @@ type call struct {
 	out   any   // a pointer to what the JSON answer is decoded into; nil: an answer without content
 	limit int64 // of the answer, in bytes
 
-	// creates is true when doing it twice makes two, so that it is not sent again once the server has begun to
-	// answer that it was done.
+	// creates is true when doing it twice makes two, so that it is not sent again where the server may have done it.
 	creates bool
 
 	// tries, where not 0, limits how often a 500 is answered by trying again.
@@ -85,7 +84,7 @@ func (c *Client) do(ctx context.Context, q *call) error {
 		if ctx.Err() != nil {
 			return timeUp(ctx, e, before)
 		}
-		if !e.temporary() || try > c.config.MaxRetries || e.Status == http.StatusInternalServerError && try == q.tries || q.creates && done(e.Status) {
+		if !e.temporary() || try > c.config.MaxRetries || e.Status == http.StatusInternalServerError && try == q.tries || q.creates && e.heard() {
 			return e
 		}
 		wait := c.wait(try, e)

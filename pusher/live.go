@@ -27,7 +27,7 @@ const (
 
 // Live pushes the series of one node while its run goes on. Nothing waits for it: a
 // server that is slow or gone makes it fall behind, and it catches up later, from
-// the Recording's ring. It is never louder than one request per window.
+// the Recording's ring. Once the run is known it asks once per window.
 type Live struct {
 	about   reporter.JournalHead
 	dest    Destination
@@ -219,7 +219,7 @@ func (l *Live) findRun(ctx context.Context, h handover) error {
 		}
 		return err
 	}
-	f, err := h.id.search(ctx, l.client)
+	f, err := h.id.search(ctx, l.client, l.dest)
 	if err != nil || f.run != nil {
 		l.run = f.run
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/mlflow"
@@ -60,23 +61,32 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 	if err := p.findRun(ctx); err != nil {
 		return nil, fmt.Errorf("find the MLflow run: %w", err)
 	}
-	p.metrics, p.dropped = metrics(r)
+	if err := p.ask(ctx); err != nil {
+		return nil, err
+	}
 	if p.dropped > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("values that are not finite or have no name, left out: %d", p.dropped))
 	}
+	return p, nil
+}
+
+// ask finds out what of the report the run lacks.
+func (p *Plan) ask(ctx context.Context) error {
+	p.metrics, p.dropped = metrics(p.report)
+	p.moments, p.Known, p.Points = nil, 0, 0
 	if err := p.askMetrics(ctx); err != nil {
-		return nil, fmt.Errorf("ask for the metrics that the run has: %w", err)
+		return fmt.Errorf("ask for the metrics that the run has: %w", err)
 	}
-	for _, name := range r.NodeNames() {
-		if err := p.askSeries(ctx, nodeTrack(name, r.Nodes[name])); err != nil {
-			return nil, fmt.Errorf("ask how far the series of node %s are: %w", name, err)
+	for _, name := range p.report.NodeNames() {
+		if err := p.askSeries(ctx, nodeTrack(name, p.report.Nodes[name])); err != nil {
+			return fmt.Errorf("ask how far the series of node %s are: %w", name, err)
 		}
 	}
 	p.Metrics = len(p.metrics)
 	for _, m := range p.moments {
 		p.Points += len(m.points)
 	}
-	return p, nil
+	return nil
 }
 
 // RunName is the name of the run that is yet to be made.
@@ -94,6 +104,9 @@ func (p *Plan) Nodes() []string { return p.report.NodeNames() }
 func (p *Plan) Tags() map[string]string {
 	out := make(map[string]string)
 	said, _ := p.tags()
+	if p.Run == nil {
+		said = append(said, p.id.ownTags()...)
+	}
 	for _, t := range said {
 		out[t.Key] = t.Value
 	}
@@ -115,6 +128,7 @@ func (p *Plan) findRun(ctx context.Context) error {
 		case !d.Elsewhere || !mlflow.NotFound(err):
 			return err
 		}
+		p.opts.Given = false
 	}
 	f, err := p.searchPatiently(ctx)
 	if err != nil || f.run == nil {
@@ -131,7 +145,7 @@ func (p *Plan) findLink(ctx context.Context) error {
 	if !p.Own() || p.Run.Tags[TagJobRun] != "" || p.opts.Invocation == "" {
 		return nil
 	}
-	f, err := p.id.search(ctx, p.client)
+	f, err := p.id.search(ctx, p.client, p.opts.Destination)
 	if f.run != nil && f.run.ID == p.Run.ID {
 		p.link = f.link
 	}
@@ -151,7 +165,7 @@ func active(run *mlflow.Run) error {
 func (p *Plan) searchPatiently(ctx context.Context) (found, error) {
 	deadline := time.Now().Add(p.opts.Patience)
 	for {
-		f, err := p.id.search(ctx, p.client)
+		f, err := p.id.search(ctx, p.client, p.opts.Destination)
 		if err != nil || f.run != nil || p.id.first() || !time.Now().Before(deadline) {
 			return f, err
 		}
@@ -306,13 +320,13 @@ func (m moment) has(key string) bool {
 // sending again goes on from there.
 func (p *Plan) Send(ctx context.Context) error {
 	if p.Run == nil {
-		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.RunName())
+		run, err := p.newRun(ctx)
 		if err != nil {
 			return fmt.Errorf("make a run: %w", err)
 		}
 		p.Run = run
 	}
-	if err := p.sendValues(ctx); err != nil {
+	if err := p.sendLacking(ctx); err != nil {
 		return err
 	}
 	if err := p.sendArtifacts(ctx); err != nil {
@@ -327,10 +341,67 @@ func (p *Plan) Send(ctx context.Context) error {
 	return nil
 }
 
-// sendValues sends metrics, tags and points.
-func (p *Plan) sendValues(ctx context.Context) error {
+// newRunTries is how often a run is made whose making failed halfway.
+const newRunTries = 8
+
+// newRun makes a run of our own. Where the server may have made it although it did
+// not say so, it is looked for before it is made again: there must not be two.
+func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
+	for try := 0; ; try++ {
+		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.RunName())
+		if err == nil || !mlflow.Temporary(err) || try == newRunTries-1 {
+			return run, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Second / 2 << try):
+		}
+		f, errSearch := p.id.search(ctx, p.client, p.opts.Destination)
+		switch {
+		case errSearch != nil:
+			return nil, err
+		case f.run != nil:
+			return f.run, nil
+		}
+	}
+}
+
+// sendLacking sends metrics, tags and points. A server of 2.x may refuse a request of
+// which it has a part, because another process has sent it since we asked, or because
+// its answer was lost: then it is asked anew, as long as that brings us on.
+func (p *Plan) sendLacking(ctx context.Context) error {
 	said, notes := p.tags()
 	p.Notes = append(p.Notes, notes...)
+	for {
+		lacking := p.Metrics + p.Points
+		err := p.sendValues(ctx, said)
+		if !partlyThere(err) {
+			return err
+		}
+		run, errAsk := p.client.Run(ctx, p.Run.ID)
+		if errAsk != nil {
+			return errAsk
+		}
+		p.Run = run
+		clear(p.histories)
+		if errAsk = p.ask(ctx); errAsk != nil {
+			return errAsk
+		}
+		if p.Metrics+p.Points >= lacking {
+			return err
+		}
+	}
+}
+
+// partlyThere tells whether a database refused points because it has some of them.
+func partlyThere(err error) bool {
+	var e *mlflow.Error
+	return errors.As(err, &e) && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))
+}
+
+// sendValues sends metrics and points, and of the tags those that the run lacks.
+func (p *Plan) sendValues(ctx context.Context, said []mlflow.Tag) error {
 	if p.Run.Tags[TagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		said = append(said, mlflow.Tag{Key: TagIncomplete, Value: "false"})
 	}

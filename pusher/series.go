@@ -36,8 +36,8 @@ const (
 // megabyte turns our MiB into MLflow's unit, 10^6 bytes.
 const megabyte = collector.MiB / 1e6
 
-// AllSeries lists the series. The names up to network_transmit_megabytes are MLflow's
-// own; none of them is another's folder.
+// AllSeries lists the series, those with MLflow's own names first among their kind;
+// no name is another's folder.
 func AllSeries() []Series {
 	one := func(c ...collector.Column) []collector.Column { return c }
 	return []Series{

@@ -25,7 +25,9 @@ type Destination struct {
 	// it is taken, else the run is searched.
 	Elsewhere bool
 	// ExperimentName, else ExperimentID, else Default is where a run of our own is made.
+	// Within tells that only runs there are looked at.
 	ExperimentName, ExperimentID string
+	Within                       bool
 	// Invocation is the tag of the job's own runs; "" = it had none.
 	Invocation string
 }
@@ -69,8 +71,8 @@ type found struct {
 }
 
 // search looks for the run that a recording belongs to, by tags.
-func (id identity) search(ctx context.Context, c *mlflow.Client) (found, error) {
-	experiments, err := allExperiments(ctx, c)
+func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) (found, error) {
+	experiments, err := d.searched(ctx, c)
 	if err != nil {
 		return found{}, err
 	}
@@ -160,6 +162,21 @@ func query(ctx context.Context, c *mlflow.Client, experiments [][]string, filter
 	return out, nil
 }
 
+// searched lists the experiments in which runs are looked for.
+func (d Destination) searched(ctx context.Context, c *mlflow.Client) ([][]string, error) {
+	if !d.Within {
+		return allExperiments(ctx, c)
+	}
+	e, err := c.ExperimentByName(ctx, d.ExperimentName)
+	if mlflow.NotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return [][]string{{e.ID}}, nil
+}
+
 // allExperiments lists the ids of all experiments, in the server's pages.
 func allExperiments(ctx context.Context, c *mlflow.Client) ([][]string, error) {
 	var out [][]string
@@ -194,8 +211,12 @@ func (id identity) create(ctx context.Context, c *mlflow.Client, d Destination, 
 	if err != nil {
 		return nil, err
 	}
-	tags := []mlflow.Tag{{Key: TagCreatedBy, Value: createdBy}, {Key: TagInvocation, Value: id.invocation}, {Key: TagRunID, Value: id.runID}}
-	return c.CreateRun(ctx, mlflow.NewRun{ExperimentID: experiment, Name: name, StartTime: id.start, Tags: tags})
+	return c.CreateRun(ctx, mlflow.NewRun{ExperimentID: experiment, Name: name, StartTime: id.start, Tags: id.ownTags()})
+}
+
+// ownTags are what a run of our own bears from its first moment.
+func (id identity) ownTags() []mlflow.Tag {
+	return []mlflow.Tag{{Key: TagCreatedBy, Value: createdBy}, {Key: TagInvocation, Value: id.invocation}, {Key: TagRunID, Value: id.runID}}
 }
 
 var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT_ID name different experiments: unset one of them")

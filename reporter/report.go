@@ -156,6 +156,8 @@ type PushState struct {
 	// ExperimentName and ExperimentID are what was given for a run of our own.
 	ExperimentName string `json:"experiment_name,omitempty"`
 	ExperimentID   string `json:"experiment_id,omitempty"`
+	// Given tells that RunID was named by a person: such a run is never ended by us.
+	Given bool `json:"given,omitempty"`
 	// Invocation is the tag by which the job's own runs are found.
 	Invocation string `json:"invocation,omitempty"`
 }

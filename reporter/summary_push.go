@@ -39,7 +39,10 @@ func (p *page) push(r *Report) {
 			p.text(plain, "", fmt.Sprintf("and %d more answers", len(order)-i))
 			return
 		}
-		p.text(s, label, said)
+		for _, part := range wrap(said, max(20, p.width-labelWidth), 5) {
+			p.line(s, padRight(label, labelWidth)+part)
+			label = ""
+		}
 	}
 }
 

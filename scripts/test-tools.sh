@@ -35,8 +35,11 @@ has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
 has_venv() { "$python" -c 'import venv, ensurepip' 2>/dev/null; }
 
-# Debian's Python can make a venv without python3-venv, but cannot put pip in it; an outer pip can fill it.
-has_outer_pip() { "$python" -c 'import venv' 2>/dev/null && "$python" -m pip --python "$python" --version >/dev/null 2>&1; }
+# An outer pip can fill a venv that has none, which is quicker. Debian's Python can make no other without python3-venv.
+has_outer_pip() {
+	here=$("$python" -c 'import sys, venv; print(sys.executable)' 2>/dev/null) &&
+		"$python" -m pip --python "$here" --version >/dev/null 2>&1
+}
 
 # state REQUIREMENTS: what an environment made now would be made from, and where: it cannot be moved.
 state() {
@@ -51,12 +54,12 @@ current() { [ -e "$1/bin/python" ] && state "$2" | cmp -s - "$1/installed"; }
 # make_venv VENV REQUIREMENTS MODULES: nothing is compiled but what importing the modules needs, which is a tenth of
 # it all. The import also tells whether the environment works.
 make_venv() {
-	if has_venv; then
-		"$python" -m venv --clear "$1" &&
-			"$1/bin/python" -m pip install -q --no-compile --retries 5 -r "$2"
-	else
+	if has_outer_pip; then
 		"$python" -m venv --clear --without-pip "$1" &&
 			"$python" -m pip --python "$1/bin/python" install -q --no-compile --retries 5 -r "$2"
+	else
+		"$python" -m venv --clear "$1" &&
+			"$1/bin/python" -m pip install -q --no-compile --retries 5 -r "$2"
 	fi &&
 		env -u PYTHONDONTWRITEBYTECODE MLFLOW_DISABLE_TELEMETRY=true "$1/bin/python" -W ignore -c "import $3" &&
 		state "$2" >"$1/installed"

@@ -25,6 +25,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/pusher"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -34,6 +36,7 @@ import (
 
 const (
 	readme     = "../../README.md"
+	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
 	// blockLimit is how long one block of commands may take.
 	blockLimit = 60 * time.Second
@@ -71,20 +74,35 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 
 // TestDocsMetricTable: the README's table is reporter.Metrics(). With -update it
 // is written anew.
-func TestDocsMetricTable(t *testing.T) {
-	doc := readDocument(t, readme)
-	before, got, after := markedPart(t, doc, "metrics")
-	want := metricRows()
+func TestDocsMetricTable(t *testing.T) { generatedPart(t, readme, "metrics", metricRows()) }
+
+// TestDocsSeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
+func TestDocsSeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
+
+// generatedPart holds a part of a document against what the program says. With
+// -update it is written anew.
+func generatedPart(t *testing.T, file, name, want string) {
+	t.Helper()
+	before, got, after := markedPart(t, readDocument(t, file), name)
 	if got == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("the metric table is not current (go test ./cmd/perfagent -run Docs -update rewrites it):\n%s", cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
+		t.Fatalf("%s: the part %q is not current (go test ./cmd/perfagent -run Docs -update rewrites it):\n%s", file, name, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
 	}
-	doc = before + "<!-- metrics:begin -->\n" + want + "<!-- metrics:end -->" + after
-	if err := os.WriteFile(readme, []byte(doc), 0o644); err != nil {
+	doc := before + "<!-- " + name + ":begin -->\n" + want + "<!-- " + name + ":end -->" + after
+	if err := os.WriteFile(file, []byte(doc), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func seriesRows() string {
+	var out strings.Builder
+	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
+	for _, s := range pusher.AllSeries() {
+		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", s.Name, s.Unit, s.Meaning)
+	}
+	return out.String()
 }
 
 func metricRows() string {
@@ -110,6 +128,7 @@ func TestDocsOptions(t *testing.T) {
 		{"options", newSidecar(s), sampleVariables()},
 		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options merge", newMerge(s), nil},
+		{"options push", newPush(s), nil},
 		{"options metrics", newMetrics(s), nil},
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
@@ -202,7 +221,8 @@ func blocks(doc string) []block {
 
 // TestDocsCommands runs every block that is fenced as sh, those of one document
 // in one new directory, with perfagent on the PATH. Lines "make TARGET" are only
-// looked up in the Makefile. What must not be run is fenced as console or text.
+// looked up in the Makefile. What must not be run is fenced as console or text; "sh
+// mlflow" is for TestDocsMLflowCommands.
 func TestDocsCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
@@ -217,20 +237,136 @@ func TestDocsCommands(t *testing.T) {
 					continue
 				}
 				script := withoutMake(t, b, targets)
-				ctx, cancel := context.WithTimeout(t.Context(), blockLimit)
-				cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
-				cmd.Dir, cmd.WaitDelay = dir, time.Second
-				cmd.Env = []string{"PATH=" + path, "HOME=" + home, "TMPDIR=" + home, "TERM=dumb", "LC_ALL=C.UTF-8"}
-				out, err := cmd.CombinedOutput()
-				if ctx.Err() != nil {
-					err = fmt.Errorf("not done within %v", blockLimit)
-				}
-				if err != nil {
-					t.Errorf("line %d: %v\n%s\n%s", b.line, err, script, out)
-				}
-				cancel()
+				runBlock(t, b.line, script, dir, "PATH="+path, "HOME="+home, "TMPDIR="+home)
 			}
 		})
+	}
+}
+
+// runBlock runs a script in a directory.
+func runBlock(t *testing.T, line int, script, dir string, env ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), blockLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(env, "TERM=dumb", "LC_ALL=C.UTF-8")
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("not done within %v", blockLimit)
+	}
+	if err != nil {
+		t.Errorf("line %d: %v\n%s\n%s", line, err, script, out)
+	}
+}
+
+// documentedServer is the address that the documents have of an MLflow server.
+const documentedServer = "http://127.0.0.1:5000"
+
+// TestDocsMLflowCommands runs every block that is fenced as sh mlflow, each in a
+// directory of its own, with a real server in the place of the one that the
+// documents start, and the first Python block of docs/mlflow.md as train.py. In the
+// end each report is in a run of the server, those of one run id in the same.
+func TestDocsMLflowCommands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
+	}
+	t.Parallel()
+	path := filepath.Dir(binary(t))
+	s := mlflowServers.Get(t, mlflowtest.Options{})
+	path += string(os.PathListSeparator) + filepath.Dir(s.Python) + string(os.PathListSeparator) + os.Getenv("PATH")
+	script := fenced(t, mlflowDoc, "python")[0].text
+	for _, file := range []string{readme, mlflowDoc} {
+		for _, b := range fenced(t, file, "sh mlflow") {
+			t.Run(fmt.Sprintf("%s:%d", filepath.Base(file), b.line), func(t *testing.T) {
+				t.Parallel()
+				dir, home := t.TempDir(), t.TempDir()
+				if err := os.WriteFile(filepath.Join(dir, "train.py"), []byte(script), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				runBlock(t, b.line, withServer(s, b.text), dir, "PATH="+path, "HOME="+home, "TMPDIR="+home, "MLFLOW_TRACKING_URI="+s.URL,
+					"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "PYTHONWARNINGS=ignore", "GIT_PYTHON_REFRESH=quiet")
+				wantDocumentedRuns(t, s, dir)
+			})
+		}
+	}
+}
+
+// fenced are the blocks of a language; there must be one.
+func fenced(t *testing.T, file, language string) []block {
+	t.Helper()
+	all := blocks(readDocument(t, file))
+	all = slices.DeleteFunc(all, func(b block) bool { return b.language != language })
+	if len(all) == 0 {
+		t.Fatalf("%s: no block is fenced as %s", file, language)
+	}
+	return all
+}
+
+// withServer makes commands for the documents' server ones for a server that runs.
+func withServer(s *mlflowtest.Server, text string) string {
+	text = regexp.MustCompile(`(?m)^pip install mlflow .*\n`).ReplaceAllString(text, "")
+	return strings.ReplaceAll(text, documentedServer, s.URL)
+}
+
+// wantDocumentedRuns wants the server to have each report under a directory, with a line for
+// each node in the charts.
+func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "perfagent-out", "*", "node-*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no report in %s: %v", dir, err)
+	}
+	runs := make(map[string]string) // by our run id
+	for _, file := range files {
+		r, err := reporter.Read(file, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := r.NodeNames()[0]
+		state := r.Nodes[node].Push.MLflow
+		if state.State != reporter.PushDone || state.URI != s.URL {
+			t.Errorf("%s: the push is %+v", file, state)
+			continue
+		}
+		if run := runs[r.Run.ID]; run != "" && run != state.RunID {
+			t.Errorf("%s: run %s, and another node's is %s", file, state.RunID, run)
+		}
+		runs[r.Run.ID] = state.RunID
+		line := s.ReadBack(t, state.RunID).Metrics["system/"+node+"/system_memory_usage_percentage"]
+		if r.Run.WallSeconds >= 1 && (len(line) < 2 || line[len(line)-1].Step < 1) {
+			t.Errorf("%s: the chart has the points %v, too few for a line", file, line)
+		}
+	}
+}
+
+// TestDocsMLflowNames: docs/mlflow.md has the variables of MLflow that are read, no
+// others, and the tags that are set.
+func TestDocsMLflowNames(t *testing.T) {
+	doc := readDocument(t, mlflowDoc)
+	_, table, _ := markedPart(t, doc, "variables")
+	var want, got []string
+	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "tracking.go", "push.go"} {
+		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(readDocument(t, file), -1) {
+			want = append(want, m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(MLFLOW_[A-Z0-9_]+)` \\|").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
+		t.Errorf("the variables of docs/mlflow.md (-code +table):\n%s", diff)
+	}
+	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(readDocument(t, "../../pusher/about.go"), -1)
+	if len(tags) == 0 {
+		t.Error("pusher/about.go has no tags")
+	}
+	for _, m := range tags {
+		if !strings.Contains(doc, "`"+m[1]) {
+			t.Errorf("docs/mlflow.md does not name the tag %s", m[1])
+		}
 	}
 }
 
@@ -322,7 +458,7 @@ func anchors(doc string) []string {
 // TestDocsFiles: files of the project that the documents name in backquotes
 // exist.
 func TestDocsFiles(t *testing.T) {
-	name := regexp.MustCompile("`((?:cmd|collector|job|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
+	name := regexp.MustCompile("`((?:cmd|collector|job|mlflow|pusher|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
@@ -364,6 +500,41 @@ func TestDocsDependencies(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)(?:^version|==)=?([0-9.]+)$`).FindAllStringSubmatch(tools, -1) {
 		if !strings.Contains(doc, "| "+m[1]+" |") {
 			t.Errorf("docs/dependencies.md has no row of the tool of version %s", m[1])
+		}
+	}
+	pythonRows(t, doc)
+}
+
+// pythonRows: the Python packages that the tests ask for by name are in the table,
+// in the versions that are installed, and so is what else stands there.
+func pythonRows(t *testing.T, doc string) {
+	t.Helper()
+	files, err := filepath.Glob("../../scripts/requirements*.txt")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("requirements of Python: %q, %v", files, err)
+	}
+	installed := make(map[string][]string)
+	for _, file := range files {
+		for line := range strings.Lines(readDocument(t, file)) {
+			name, version, _ := strings.Cut(strings.TrimSpace(line), "==")
+			installed[name] = append(installed[name], version)
+		}
+	}
+	_, table, _ := markedPart(t, doc, "python")
+	rows := make(map[string]string)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([\\w-]+)` \\| ([0-9., ]+) \\|").FindAllStringSubmatch(table, -1) {
+		rows[m[1]] = m[2]
+		for version := range strings.SplitSeq(m[2], ", ") {
+			if !slices.Contains(installed[m[1]], version) {
+				t.Errorf("docs/dependencies.md: %s %s is in none of %q", m[1], version, files)
+			}
+		}
+	}
+	for _, name := range []string{"mlflow", "mlflow-skinny", "psutil"} {
+		for _, version := range installed[name] {
+			if !slices.Contains(strings.Split(rows[name], ", "), version) {
+				t.Errorf("docs/dependencies.md has no row of %s %s", name, version)
+			}
 		}
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// logger writes lines to stderr through zap's core. Package zap itself is left
-// out: it can serve its level over HTTP, and net/http would add half a millisecond
-// to every start.
+// logger writes lines to stderr through zap's core. Package zap itself is left out:
+// its loggers stand between a text and the core without a use for us, and every
+// package that is linked in is initialized at every start, while the job waits.
 type logger struct{ core zapcore.Core }
 
 // Debug, Warn and Error log a text; control characters in it are shown as escapes.

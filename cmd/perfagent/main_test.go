@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
 )
 
 // update rewrites the golden files: go test ./cmd/perfagent -run Help -update.
@@ -18,6 +20,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // partVariable makes the test binary play a part: a job that the tests wrap.
 const partVariable = "E2E_PART"
+
+// mlflowServers are the real MLflow servers that the tests share.
+var mlflowServers mlflowtest.Pool
 
 // parts are the jobs by name.
 var parts = make(map[string]func())
@@ -40,6 +45,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	code := m.Run()
+	mlflowServers.Close()
 	if build.dir != "" {
 		os.RemoveAll(build.dir)
 	}

@@ -62,7 +62,7 @@ func addSampleFlags(f *pflag.FlagSet, o *sampleOptions) {
 	f.StringArrayVar(&o.diskPaths, "disk-path", []string{"/"}, "a `PATH` on the file system whose fill is measured; repeatable, the fullest counts; in the variable separated by ':'")
 	f.StringVar(&o.summary, "summary", "auto", "summary on stderr at the end: auto (when stderr is a terminal), always, never")
 	f.StringVar(&o.compat, "compat", "", "\"perf.py\": its numbers and its file instead of ours")
-	f.StringArrayVar(&o.tags, "tag", nil, "`KEY=VALUE` for the report; repeatable")
+	f.StringArrayVar(&o.tags, "tag", nil, "`KEY=VALUE` for the report and the MLflow run; repeatable")
 	f.StringVar(&o.mlflow, "mlflow", "auto", "push to an MLflow server: auto (when MLFLOW_TRACKING_URI is set), off, or a `URI`")
 	f.DurationVar(&o.pushTimeout, "push-timeout", 10*time.Second, "what pushing may take after the job's end; what is missing then, perfagent push sends later")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")

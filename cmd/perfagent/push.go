@@ -127,12 +127,15 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 		if n.Push != nil {
 			state = n.Push.MLflow
 		}
-		state.Error = ""
+		remembered := state.URI
+		if state.Error = ""; state.State == reporter.PushOff { // one that we cannot push to
+			remembered = ""
+		}
 		i := slices.IndexFunc(out, func(g *group) bool { return g.joins(state) })
 		if i < 0 {
 			i = len(out)
 			part := &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}
-			out = append(out, &group{state: state, uri: cmp.Or(o.mlflow, state.URI, os.Getenv("MLFLOW_TRACKING_URI")), report: part})
+			out = append(out, &group{state: state, uri: cmp.Or(o.mlflow, remembered, os.Getenv("MLFLOW_TRACKING_URI")), report: part})
 		}
 		out[i].report.Nodes[name] = n
 	}
@@ -153,7 +156,7 @@ func (g *group) joins(s reporter.PushState) bool {
 // environment.
 func (o *pushOptions) destination(g *group) pusher.Destination {
 	d := pusher.Destination{RunID: g.state.RunID, ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
-		Invocation: g.state.Invocation, Elsewhere: g.state.URI != mlflow.PublicURI(g.uri)}
+		Given: g.state.Given, Invocation: g.state.Invocation, Elsewhere: g.state.URI != mlflow.PublicURI(g.uri)}
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
 		d.Given = d.RunID != ""
@@ -167,7 +170,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	if o.runID != "" {
 		d.RunID, d.Given, d.Elsewhere = o.runID, true, false
 	} else if o.experiment != "" {
-		d.RunID = "" // a run there, then
+		d.RunID, d.Given, d.Within = "", false, true // a run there, then
 	}
 	return d
 }
@@ -187,7 +190,8 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 		return err
 	}
 	defer client.Close()
-	options := pusher.Options{Destination: o.destination(g), Artifacts: artifactOf(file, g, client.URI()), Progress: progress.show}
+	options := pusher.Options{Destination: o.destination(g), Progress: progress.show}
+	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
 	if err != nil {
 		return errors.Join(err, note(file, g.failed(plan, options.Destination, client.URI(), err)))
@@ -202,7 +206,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 		return errors.Join(err, note(file, g.failed(plan, options.Destination, client.URI(), err)))
 	}
 	fmt.Fprintf(o.streams.out, "%s: %s\n", reporter.Printable(file.Path), reporter.Printable(pushed(client, plan)))
-	if err := note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Notes))); err != nil {
+	if err := note(file, g.each(g.done(plan.Run.ID, client.URI(), options.Given, plan.Notes))); err != nil {
 		// The server has everything: that is what the exit code tells.
 		fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(err.Error()))
 	}
@@ -210,7 +214,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 }
 
 // artifactOf is the file, as it will be when the push is done.
-func artifactOf(file *reporter.File, g *group, uri string) []pusher.Artifact {
+func artifactOf(file *reporter.File, g *group, uri string, given bool) []pusher.Artifact {
 	a := pusher.Artifact{Name: filepath.Base(file.Path), ContentType: "application/json"}
 	if file.Kind == reporter.KindJournal {
 		a.ContentType = "application/jsonl"
@@ -219,14 +223,14 @@ func artifactOf(file *reporter.File, g *group, uri string) []pusher.Artifact {
 		if file.Kind != reporter.KindReport {
 			return file.Data, nil
 		}
-		return reporter.WithPush(file.Data, g.each(g.done(runID, uri, nil)))
+		return reporter.WithPush(file.Data, g.each(g.done(runID, uri, given, nil)))
 	}
 	return []pusher.Artifact{a}
 }
 
 // done is how the group stands that the server has all of.
-func (g *group) done(runID, uri string, notes []string) reporter.PushState {
-	return doneState(reporter.PushState{RunID: runID, URI: uri, Invocation: g.state.Invocation}, notes)
+func (g *group) done(runID, uri string, given bool, notes []string) reporter.PushState {
+	return doneState(reporter.PushState{RunID: runID, Given: given, URI: uri, Invocation: g.state.Invocation}, notes)
 }
 
 // failed is how the group stands after an error. What another server has all of, or
@@ -235,7 +239,7 @@ func (g *group) failed(plan *pusher.Plan, d pusher.Destination, uri string, err 
 	if g.state.State == reporter.PushDone {
 		return nil
 	}
-	s := reporter.PushState{State: reporter.PushPending, RunID: d.RunID, URI: uri, Error: err.Error(),
+	s := reporter.PushState{State: reporter.PushPending, RunID: d.RunID, Given: d.Given, URI: uri, Error: err.Error(),
 		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID, Invocation: g.state.Invocation}
 	if plan != nil && plan.Run != nil {
 		s.RunID = plan.Run.ID

@@ -30,8 +30,8 @@ func newSidecar(s streams) *cobra.Command {
 		Use:   "sidecar [flags]",
 		Short: "sample the host until TERM or INT, then report",
 		Long: `Sample the host beside jobs that perfagent did not start, until TERM, INT or HUP
-arrives. The report is written then, and refreshed at least each minute until
-then (at each sample, if --interval is longer). In a container, mount the host's /proc and /sys and name them with
+arrives. The report is written then, and refreshed every 30 seconds until then
+(at each sample, if --interval is longer). In a container, mount the host's /proc and /sys and name them with
 HOST_PROC and HOST_SYS; a file system of the host is named with --disk-path.
 
 Exit code: 0 once the signal was answered with a report.`,

@@ -70,7 +70,7 @@ func (o *sampleOptions) newTracking() *tracking {
 	}
 	t.dest = pusher.Destination{RunID: os.Getenv("MLFLOW_RUN_ID"), Given: os.Getenv("MLFLOW_RUN_ID") != "", ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"),
 		ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"), Invocation: newInvocation()}
-	t.state = reporter.PushState{State: reporter.PushPending, URI: t.state.URI, RunID: t.dest.RunID,
+	t.state = reporter.PushState{State: reporter.PushPending, URI: t.state.URI, RunID: t.dest.RunID, Given: t.dest.Given,
 		ExperimentName: t.dest.ExperimentName, ExperimentID: t.dest.ExperimentID, Invocation: t.dest.Invocation}
 	return t
 }
@@ -223,10 +223,13 @@ func (o *sampleOptions) pushAtEnd(t *tracking, d delivered, cut <-chan string, s
 		why = fmt.Sprintf("not done within the --push-timeout of %v", o.pushTimeout)
 	}
 	r := result{state: t.state}
-	r.state.Error = why
 	select {
 	case r = <-done:
 	case <-time.After(pushGrace): // a disk that hangs
+		r.state.Error = why
+	}
+	if r.state.State == reporter.PushPending && ctx.Err() == context.Canceled {
+		r.state.Error = why
 	}
 	o.concludePush(t, d, r.state, r.said, stderr, log)
 }
@@ -314,7 +317,7 @@ func (t *tracking) artifacts(d delivered) []pusher.Artifact {
 
 // doneState is how a push stands that the server has all of.
 func doneState(state reporter.PushState, notes []string) reporter.PushState {
-	return reporter.PushState{State: reporter.PushDone, RunID: state.RunID, URI: state.URI, Invocation: state.Invocation,
+	return reporter.PushState{State: reporter.PushDone, RunID: state.RunID, Given: state.Given, URI: state.URI, Invocation: state.Invocation,
 		Error: strings.Join(notes, "; ")}
 }
 
@@ -338,6 +341,9 @@ func counted(n int, what string) string {
 // where to; perf.py's layout cannot.
 func (t *tracking) pushCommand(d delivered, state reporter.PushState) string {
 	words := []string{self(), "push"}
+	if d.perfpy && state.RunID == "" && state.ExperimentName == "" && state.ExperimentID != "" {
+		words = append([]string{"MLFLOW_EXPERIMENT_ID=" + state.ExperimentID}, words...)
+	}
 	if d.perfpy {
 		words = append(words, "--mlflow", state.URI)
 		if state.RunID != "" {

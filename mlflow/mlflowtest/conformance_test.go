@@ -27,6 +27,9 @@ type row struct {
 	// real3 and real2 are the answers of the real servers where they are others, and
 	// why says why the Fake's is another.
 	real3, real2, why string
+	// cut allows the real servers to close the connection instead: whether the client
+	// still reads the answer then is chance.
+	cut bool
 }
 
 // outcome is what a request led to.
@@ -68,6 +71,7 @@ func compareRow(t *testing.T, r row, names []string, got []outcome) {
 	for i, other := range []string{r.real3, r.real2} {
 		o := got[i+1]
 		switch {
+		case r.cut && o.answer == "0":
 		case other == "" && o.answer != r.want:
 			t.Errorf("%s answered %q, want %q: %s", names[i+1], o.answer, r.want, o.effect)
 		case other == "" && o.effect != got[0].effect:
@@ -637,5 +641,5 @@ var otherRows = []row{
 	{name: "an unknown path", request: "GET /api/2.0/preview/mlflow/experiments/list", want: "404"},
 	{name: "a wrong method", request: "GET runs/log-batch", want: "405"},
 	{name: "the browser's way", request: "GET /ajax-api/2.0/mlflow/runs/get?run_id={run}", want: ok},
-	{name: "an upload of more than 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485761}", want: badValue},
+	{name: "an upload of more than 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485761}", want: badValue, cut: true},
 }

@@ -136,6 +136,11 @@ func (l *Listener) Reopen() {
 		return
 	}
 	listener, err := net.Listen("tcp", l.address)
+	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; {
+		// A process that is just being started may hold the socket that was closed.
+		time.Sleep(time.Millisecond)
+		listener, err = net.Listen("tcp", l.address)
+	}
 	if err != nil {
 		l.tb.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package mlflowtest
 
 import (
 	"bytes"
-	"context"
 	_ "embed"
 	"fmt"
 	"io"
@@ -295,11 +294,18 @@ func (s *Server) Env(more ...string) []string {
 // server, and returns what it printed.
 func (s *Server) Run(tb testing.TB, script string, args ...string) string {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), longest)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, s.Python, append([]string{"-c", script}, args...)...)
+	cmd := exec.Command(s.Python, append([]string{"-c", guard, s.Python, "-c", script}, args...)...)
 	var out, stderr bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = tb.TempDir(), s.Env(), &out, &stderr, time.Second
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = tb.TempDir(), s.Env(), &out, &stderr
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	timer := time.AfterFunc(longest, func() {
+		tb.Errorf("a Python script is killed after %v", longest)
+		hold.Close()
+	})
+	defer timer.Stop()
 	if err := cmd.Run(); err != nil {
 		tb.Fatalf("a Python script: %v; stderr:\n%s", err, stderr.String())
 	}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/pusher"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// monitored is a job under MLflow's own monitor, which ends when its stdin does and
+// tells how many seconds the end of the run took.
+const monitored = `
+import sys, time
+import mlflow
+mlflow.enable_system_metrics_logging()
+mlflow.start_run()
+print("ready", flush=True)
+sys.stdin.read()
+begin = time.perf_counter()
+mlflow.end_run()
+print("delay", time.perf_counter() - begin, file=sys.stderr)
+`
+
+// timed is a job that tells when it ended.
+const timed = `echo ready; cat; date +%s.%N`
+
+// BenchmarkMLflow is a job of two minutes and more whose numbers go to a real server,
+// beside MLflow's own monitor on the same server at the same time: CPU and requests of
+// an hour in steady state, and what the end of the job waits.
+func BenchmarkMLflow(b *testing.B) {
+	server := mlflowtest.Start(b, mlflowtest.Options{})
+	ours, ourRequests := counting(b, server.URL)
+	theirs, theirRequests := counting(b, server.URL)
+	for b.Loop() {
+		monitor := held(b, exec.Command(server.Python, "-c", monitored), server.Env("MLFLOW_TRACKING_URI="+theirs))
+		pushing := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="+ours))
+		plain := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="))
+		time.Sleep(32 * time.Second) // until the run is known
+		all := []*heldJob{monitor, pushing, plain}
+		from, before := time.Now(), [3]time.Duration{}
+		requests := [2]int64{ourRequests.Load(), theirRequests.Load()}
+		for i, j := range all {
+			before[i] = cpuTime(b, j.cmd.Process.Pid)
+		}
+		time.Sleep(2 * time.Minute)
+		var cpu [3]float64 // seconds an hour
+		hours := time.Since(from).Hours()
+		for i, j := range all {
+			cpu[i] = (cpuTime(b, j.cmd.Process.Pid) - before[i]).Seconds() / hours
+		}
+		b.ReportMetric(cpu[0], "monitor-cpu-s/h")
+		b.ReportMetric(cpu[1], "perfagent-cpu-s/h")
+		b.ReportMetric((cpu[1]-cpu[2])*1000/360, "of-it-push-ms/window")
+		b.ReportMetric(float64(theirRequests.Load()-requests[1])/hours, "monitor-requests/h")
+		b.ReportMetric(float64(ourRequests.Load()-requests[0])/hours, "perfagent-requests/h")
+		b.ReportMetric(pushing.release(b), "perfagent-delay-ms")
+		b.ReportMetric(plain.release(b), "unpushed-delay-ms")
+		monitor.release(b)
+		delay, err := strconv.ParseFloat(lastWord(monitor.err.String()), 64)
+		if err != nil {
+			b.Fatal(err, monitor.err)
+		}
+		b.ReportMetric(delay*1000, "monitor-delay-ms")
+	}
+}
+
+// counting is a proxy in front of a server that counts requests.
+func counting(tb testing.TB, target string) (string, *atomic.Int64) {
+	tb.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	n := new(atomic.Int64)
+	proxy := httputil.NewSingleHostReverseProxy(u)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		proxy.ServeHTTP(w, r)
+	}))
+	tb.Cleanup(front.Close)
+	return front.URL, n
+}
+
+// heldJob runs until its stdin is closed.
+type heldJob struct {
+	*lines
+	stdin io.Closer
+}
+
+func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
+	b.Helper()
+	cmd.Dir, cmd.Env = b.TempDir(), env
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	j := &heldJob{launch(b, cmd), stdin}
+	j.expect("ready")
+	return j
+}
+
+// release ends the job; from the moment that it told last it is that many
+// milliseconds to the end of the process.
+func (j *heldJob) release(b *testing.B) float64 {
+	b.Helper()
+	j.stdin.Close()
+	out, _ := j.end()
+	now := float64(time.Now().UnixNano()) / 1e9
+	if out.code != 0 {
+		b.Fatalf("exit code %d: %s", out.code, out.err)
+	}
+	ended, err := strconv.ParseFloat(lastWord(out.out), 64)
+	if err != nil {
+		return 0 // a job that tells nothing
+	}
+	return (now - ended) * 1000
+}
+
+func lastWord(s string) string {
+	end := len(s)
+	for end > 0 && s[end-1] <= ' ' {
+		end--
+	}
+	begin := end
+	for begin > 0 && s[begin-1] > ' ' {
+		begin--
+	}
+	return s[begin:end]
+}
+
+// BenchmarkPushHour pushes the report of a one-hour job (3,600 samples at 1 Hz) to a
+// real server, after the fact.
+func BenchmarkPushHour(b *testing.B) {
+	server := mlflowtest.Start(b, mlflowtest.Options{})
+	address, requests := counting(b, server.URL)
+	var took []float64
+	for b.Loop() {
+		client, err := mlflow.New(mlflow.Config{URI: address})
+		if err != nil {
+			b.Fatal(err)
+		}
+		report, before := hourReport(b, len(took)), requests.Load()
+		data, err := reporter.Encode(report)
+		if err != nil {
+			b.Fatal(err)
+		}
+		file := pusher.Artifact{Name: "node-0.json", Data: func(string) ([]byte, error) { return data, nil }}
+		begin := time.Now()
+		plan, err := pusher.Prepare(context.Background(), client, report, pusher.Options{Artifacts: []pusher.Artifact{file}})
+		if err == nil {
+			err = plan.Send(context.Background())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begin).Seconds())
+		b.ReportMetric(float64(requests.Load()-before), "requests")
+		b.ReportMetric(float64(plan.Points), "points")
+		client.Close()
+	}
+	b.ReportMetric(median(took), "s/push")
+}
+
+// hourReport is the report of a made-up hour; each k is another run.
+func hourReport(tb testing.TB, k int) *reporter.Report {
+	tb.Helper()
+	start := collector.Instant{Wall: time.Now().Add(-time.Hour - time.Duration(k)*time.Second)}
+	rec := collector.NewRecording(start, time.Second, 1000)
+	for i := range 3600 {
+		var s collector.Sample
+		for c := range s.Values {
+			s.Values[c], s.Weights[c] = 50+50*math.Sin(float64(i)/float64(60+c)), 1
+		}
+		s.Values[collector.Timestamp] = float64(start.Wall.Add(time.Duration(i+1)*time.Second).UnixMilli()) / 1000
+		rec.Add(&s)
+		rec.End = collector.Instant{Wall: start.Wall, Mono: time.Duration(i+1) * time.Second, Boot: time.Duration(i+1) * time.Second}
+	}
+	code := 0
+	run := reporter.Run{ID: "bench-" + strconv.FormatInt(start.Wall.UnixNano(), 36), Command: []string{"hour"}, ExitCode: &code}
+	return reporter.New(reporter.Input{Run: run, Recording: rec, Agent: reporter.Agent{Version: "bench"}})
+}

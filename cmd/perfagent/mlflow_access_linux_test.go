@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func TestMLflowWithAuthentication(t *testing.T) {
+	t.Parallel()
+	onServer(t, mlflowtest.Options{Version: 3, BasicAuth: true},
+		serverCase{"who may", testWhoMay},
+		serverCase{"secrets", testSecrets},
+	)
+}
+
+// Without a store of the server's own, files go through the server.
+func TestMLflowWithoutServedArtifacts(t *testing.T) {
+	t.Parallel()
+	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
+		experiment := study(t)
+		o := perform(t, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
+		o.want(t, 0)
+		run, path := onlyRun(t, s, experiment), theReport(t, o)
+		if strings.HasPrefix(run.Info.ArtifactURI, "mlflow-artifacts:") {
+			t.Fatalf("the run's store is the server's own: %s", run.Info.ArtifactURI)
+		}
+		wantHistories(t, run, path)
+		wantDone(t, path, run.Info.RunID)
+		wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+	}})
+}
+
+// afterwards is the command that a line of ours tells people to run.
+var afterwards = regexp.MustCompile(`(?m)push them with: (.*)$`)
+
+// runAfterwards runs the command that stderr shows, in a shell.
+func (o outcome) runAfterwards(t *testing.T, env []string) outcome {
+	t.Helper()
+	m := afterwards.FindStringSubmatch(o.err)
+	if m == nil {
+		t.Fatalf("stderr names no command: %q", o.err)
+	}
+	cmd := command(t, "sh", "-c", m[1])
+	cmd.Env = append(testEnv(), env...)
+	return perform(t, cmd)
+}
+
+// A certificate of an authority that is not known is refused, and it is said what to
+// do; the command that is shown then works.
+func testTLS(t *testing.T, s *mlflowtest.Server) {
+	address, ca := mlflowtest.TLSProxy(t, s.URL)
+	for _, c := range []struct{ name, known string }{
+		{"the authority is known", "MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca},
+		{"nothing is checked", "MLFLOW_TRACKING_INSECURE_TLS=true"},
+		{"neither", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			experiment := study(t)
+			cmd := wrapped(t, s, experiment, "sh", "-c", "sleep 0.1; exit 5")
+			cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+address)
+			if c.known != "" {
+				cmd.Env = append(cmd.Env, c.known)
+			}
+			o := perform(t, cmd)
+			o.want(t, 5)
+			path := theReport(t, o)
+			if c.known == "" {
+				o.wantLine(t, "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS=true", path)
+				if state := pushState(t, path, "0"); state.State != reporter.PushPending || !strings.Contains(state.Error, "certificate") {
+					t.Errorf("the push stands at %+v", state)
+				}
+				o.runAfterwards(t, nil).want(t, 1)
+				o.runAfterwards(t, []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca}).want(t, 0)
+			} else if o.err != "" {
+				t.Errorf("stderr %q", o.err)
+			}
+			run := onlyRun(t, s, experiment)
+			wantHistories(t, run, path)
+			wantDone(t, path, run.Info.RunID)
+		})
+	}
+}
+
+// weakHash makes a hash of each password in a server's database that is checked at
+// once. The real one takes a tenth of a second, several times for each request.
+const weakHash = `
+import sqlite3, sys
+from werkzeug.security import generate_password_hash
+with sqlite3.connect(sys.argv[1], timeout=30) as db:
+    for user, password in zip(sys.argv[2::2], sys.argv[3::2]):
+        db.execute("UPDATE users SET password_hash = ? WHERE username = ?", (generate_password_hash(password, "pbkdf2:sha256:1"), user))
+`
+
+// keys are what tests must find nowhere.
+type keys struct{ user, password string }
+
+// newUser makes a user on a server, with letters that a URI must escape.
+func newUser(t *testing.T, s *mlflowtest.Server) keys {
+	t.Helper()
+	k := keys{"u5er-" + newInvocation(), "pa55/w@rd:" + newInvocation()}
+	body, _ := json.Marshal(map[string]string{"username": k.user, "password": k.password}) // no text fails
+	req, err := http.NewRequest(http.MethodPost, s.URL+"/api/2.0/mlflow/users/create", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.SetBasicAuth(s.User, s.Password)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("make a user: %s", resp.Status)
+	}
+	s.Run(t, weakHash, filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password, k.user, k.password)
+	return k
+}
+
+// uri is a server's, with user info.
+func (k keys) uri(server string) string {
+	return strings.Replace(server, "://", "://"+url.UserPassword(k.user, k.password).String()+"@", 1)
+}
+
+func (k keys) env() []string {
+	return []string{"MLFLOW_TRACKING_USERNAME=" + k.user, "MLFLOW_TRACKING_PASSWORD=" + k.password}
+}
+
+// home is a directory with a credentials file.
+func (k keys) home(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".mlflow"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, ".mlflow/credentials"),
+		"[mlflow]\nmlflow_tracking_username = "+k.user+"\nmlflow_tracking_password = "+k.password+"\n", 0o600)
+	return dir
+}
+
+// forms are the ways in which the keys might be written.
+func (k keys) forms() []string {
+	info := url.UserPassword(k.user, k.password).String()
+	_, escaped, _ := strings.Cut(info, ":")
+	return []string{k.user, k.password, escaped, url.QueryEscape(k.password),
+		base64.StdEncoding.EncodeToString([]byte(k.user + ":" + k.password))}
+}
+
+// anonymous prepares perfagent as a client that has nothing but the address.
+func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := perfagent(t, args...)
+	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment)
+	return cmd
+}
+
+func testWhoMay(t *testing.T, s *mlflowtest.Server) {
+	k := newUser(t, s)
+	for name, env := range map[string][]string{
+		"environment":      k.env(),
+		"credentials file": {"HOME=" + k.home(t)},
+		"user info":        {"MLFLOW_TRACKING_URI=" + k.uri(s.URL)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			experiment := study(t)
+			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1")
+			cmd.Env = append(cmd.Env, env...)
+			o := perform(t, cmd)
+			o.want(t, 0)
+			run, path := onlyRun(t, s, experiment), theReport(t, o)
+			wantHistories(t, run, path)
+			wantDone(t, path, run.Info.RunID)
+			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+		})
+	}
+	for name, c := range map[string]struct{ env, words []string }{
+		"a wrong password": {[]string{"MLFLOW_TRACKING_USERNAME=" + k.user, "MLFLOW_TRACKING_PASSWORD=wr0ng-key"}, []string{"MLFLOW_TRACKING_PASSWORD"}},
+		"no password":      {nil, []string{"MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			experiment := study(t)
+			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1; exit 6")
+			cmd.Env = append(cmd.Env, c.env...)
+			o := perform(t, cmd)
+			o.want(t, 6)
+			path := theReport(t, o)
+			o.wantLine(t, append(c.words, path)...)
+			if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.err, "wr0ng-key") {
+				t.Errorf("the push stands at %+v; stderr %q", state, o.err)
+			}
+			o.runAfterwards(t, k.env()).want(t, 0)
+			run := onlyRun(t, s, experiment)
+			wantHistories(t, run, path)
+			wantDone(t, path, run.Info.RunID)
+		})
+	}
+}
+
+// cast is all that ran with secrets in its environment, in one directory.
+type cast struct {
+	t          *testing.T
+	s          *mlflowtest.Server
+	experiment string
+	dir        string
+	said       bytes.Buffer
+	keys       []keys
+}
+
+// with runs perfagent in the cast's directory and remembers what it says.
+func (c *cast) with(env []string, code int, args ...string) {
+	c.t.Helper()
+	cmd := anonymous(c.t, c.s, c.experiment, args...)
+	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, env...)
+	o := perform(c.t, cmd)
+	o.want(c.t, code)
+	c.said.WriteString(o.out + o.err + "\n")
+}
+
+// tellsWhat is a job that shows perfagent's arguments, and keeps a copy of its
+// journal.
+const tellsWhat = `tr '\0' ' ' </proc/$PPID/cmdline; cp -r perfagent-out "copy-$PERFAGENT_RUN_ID"; exit 4`
+
+// No token, password or user info is in what we write or say.
+func testSecrets(t *testing.T, s *mlflowtest.Server) {
+	good, wrong, token := newUser(t, s), keys{"n0body-" + newInvocation(), "wr0ng@" + newInvocation()}, "t0ken-"+newInvocation()
+	c := &cast{t: t, s: s, experiment: study(t), dir: t.TempDir(), keys: []keys{good, wrong, {token, token}}}
+	const dead = "http://127.0.0.1:9/"
+	job := func(id string, more ...string) []string {
+		args := append([]string{"run", "--run-id", id, "--interval", "20ms", "--log-level", "debug", "--summary", "always", "--push-timeout", "3s"}, more...)
+		return append(args, "--", "sh", "-c", tellsWhat)
+	}
+	c.with(good.env(), 4, job("env")...)
+	c.with([]string{"HOME=" + good.home(t)}, 4, job("file")...)
+	c.with([]string{"MLFLOW_TRACKING_URI=" + good.uri(s.URL) + "/?key=" + token}, 4, job("uri")...)
+	c.with([]string{"MLFLOW_TRACKING_URI=" + wrong.uri(s.URL)}, 4, job("wrong")...)
+	c.with([]string{"MLFLOW_TRACKING_TOKEN=" + token}, 4, job("token")...)
+	c.with([]string{"MLFLOW_TRACKING_URI=" + wrong.uri(dead), "MLFLOW_TRACKING_TOKEN=" + token}, 4, job("dead", "--push-timeout", "300ms")...)
+	for i, uri := range []string{"mysql://" + wrong.user + ":" + wrong.password + "@host/db", wrong.uri("https://host:port"), wrong.uri("http://ho st"),
+		"databricks://" + wrong.user + ":" + wrong.password, wrong.uri("ftp://host"), wrong.user + ":" + wrong.password + "@host"} {
+		c.with([]string{"MLFLOW_TRACKING_URI=" + uri}, 4, job(fmt.Sprint("odd-", i))...)
+		c.with(nil, 1, "push", "--mlflow", uri, "perfagent-out/dead/node-0.json")
+	}
+	c.with(good.env(), 0, "push", "--dry-run", "perfagent-out/wrong/node-0.json")
+	c.with(wrong.env(), 1, "push", "--dry-run", "perfagent-out/token/node-0.json")
+	c.with(wrong.env(), 1, "push", "perfagent-out/token/node-0.json")
+	c.with([]string{"MLFLOW_TRACKING_URI=" + good.uri(s.URL)}, 1, "push", "perfagent-out/token/node-0.json") // it remembers the server without them
+	c.with(good.env(), 0, "push", "perfagent-out/wrong/node-0.json", "perfagent-out/token/node-0.json")
+	c.with(append(wrong.env(), "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0"), 1, "push", "perfagent-out/dead/node-0.json")
+	c.with(good.env(), 0, "push", "--mlflow", good.uri(s.URL), "perfagent-out/dead/node-0.json")
+	c.with(good.env(), 0, "merge", "perfagent-out/env/node-0.json", "-o", "merged.json")
+	c.with(good.env(), 0, "show", "perfagent-out/uri/node-0.json")
+	c.with(good.env(), 0, "show", "--json", "perfagent-out/wrong/node-0.json")
+	c.sidecar(good)
+	c.search()
+}
+
+// sidecar runs one, and reads its arguments as any user may.
+func (c *cast) sidecar(k keys) {
+	c.t.Helper()
+	cmd := anonymous(c.t, c.s, c.experiment, "sidecar", "--run-id", "side", "--interval", "20ms")
+	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, "MLFLOW_TRACKING_URI="+k.uri(c.s.URL))
+	l := launch(c.t, cmd)
+	until(c.t, "there is a report", func() bool {
+		_, err := os.Stat(filepath.Join(c.dir, "perfagent-out/side/node-0.json"))
+		return err == nil
+	})
+	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
+	if err != nil {
+		c.t.Error(err)
+	}
+	l.signal(unix.SIGTERM)
+	o, _ := l.end()
+	o.want(c.t, 0)
+	c.said.WriteString(string(words) + o.out + o.err + "\n")
+}
+
+// search looks for the secrets in all that was said and written.
+func (c *cast) search() {
+	c.t.Helper()
+	c.holds("what was said", c.said.Bytes())
+	files := 0
+	err := filepath.WalkDir(c.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		c.holds(path, data)
+		files++
+		return err
+	})
+	if err != nil || files < 20 {
+		c.t.Errorf("%d files were searched: %v", files, err)
+	}
+	runs := c.s.Runs(c.t, c.experiment)
+	if len(runs) < 5 {
+		c.t.Errorf("%d runs on the server: %s", len(runs), runList(runs))
+	}
+	for _, run := range runs {
+		text, err := json.Marshal(map[string]any{"tags": run.Tags, "params": run.Params, "artifacts": run.Artifacts, "name": run.Info.RunName})
+		if err != nil {
+			c.t.Error(err)
+		}
+		c.holds("run "+run.Info.RunName, text)
+		for _, a := range run.Artifacts {
+			c.holds("artifact "+a.Path, artifact(c.t, c.s, run.Info.RunID, a.Path))
+		}
+	}
+}
+
+// holds checks that none of the secrets stands in a text.
+func (c *cast) holds(where string, text []byte) {
+	c.t.Helper()
+	for _, k := range c.keys {
+		for _, form := range k.forms() {
+			if i := bytes.Index(text, []byte(form)); i >= 0 {
+				c.t.Errorf("%s holds %q: …%s…", where, form, text[max(0, i-200):min(len(text), i+len(form)+100)])
+			}
+		}
+	}
+}

@@ -1,0 +1,1079 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// trackedJob is a job of 1.2 s that says the same on both streams and fails.
+const trackedJob = `echo begins; echo begins >&2; sleep 1.2; echo ends; echo ends >&2; exit 7`
+
+const (
+	jobSays = "begins\nends\n"
+	jobTime = 1200 * time.Millisecond
+	// noise is what this machine may add to a job's time, with or without us.
+	noise = 2 * time.Second
+)
+
+// oneSeries has a point in each window.
+const oneSeries = "system/0/system_memory_usage_percentage"
+
+// site is a strict fake server that can be broken and healed.
+type site struct {
+	*mlflowtest.Fake
+	*mlflowtest.Listener
+	uri  string
+	heal func()
+}
+
+func newSite(t testing.TB) *site {
+	t.Helper()
+	fake := mlflowtest.NewFake()
+	s := &site{Fake: fake, Listener: mlflowtest.Serve(t, fake)}
+	s.uri, s.heal = s.URL, func() { fake.SetBefore(nil) }
+	return s
+}
+
+// newRun makes a run that MLFLOW_RUN_ID can name.
+func (s *site) newRun(t testing.TB) (id string) {
+	t.Helper()
+	run, err := s.client(t).CreateRun(t.Context(), mlflow.NewRun{ExperimentID: "0", Name: "given", StartTime: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.ID
+}
+
+func (s *site) client(t testing.TB) *mlflow.Client {
+	t.Helper()
+	c, err := mlflow.New(mlflow.Config{URI: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// only is the run that the server has.
+func (s *site) only(t testing.TB) mlflowtest.RunData {
+	t.Helper()
+	runs := s.Runs()
+	if len(runs) != 1 {
+		t.Fatalf("the server has %d runs, want 1", len(runs))
+	}
+	return runs[0]
+}
+
+// steps are the windows of which a run has points; nil = no such run.
+func (s *site) steps(id string) (out []int64) {
+	for _, r := range s.Runs() {
+		if r.Info.RunID != id && id != "" {
+			continue
+		}
+		for _, p := range r.Metrics[oneSeries] {
+			out = append(out, p.Step)
+		}
+	}
+	return out
+}
+
+// pushing prepares a run that pushes to a server.
+func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
+	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri)
+	return cmd
+}
+
+// ourLine is what a run says whose push is pending.
+var ourLine = regexp.MustCompile(`^error perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
+
+// pending checks that all that was said beside the job is one line, and gives its
+// error and its command.
+func (o outcome) pending(t testing.TB, job string) (why, line string) {
+	t.Helper()
+	after, ok := strings.CutPrefix(o.err, job)
+	m := ourLine.FindStringSubmatch(after)
+	if !ok || m == nil {
+		t.Fatalf("stderr is not the job's %q and then one line of ours:\n%s", job, o.err)
+	}
+	wantPrintable(t, m[0])
+	return m[1], m[2]
+}
+
+// wantPending checks a report whose numbers are still to be pushed, and gives its path.
+func (o outcome) wantPending(t testing.TB, words ...string) (path string) {
+	t.Helper()
+	r, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	wantPendingIn(t, r, words...)
+	return path
+}
+
+func wantPendingIn(t testing.TB, r *reporter.Report, words ...string) {
+	t.Helper()
+	state := r.Nodes["0"].Push.MLflow
+	if state.State != reporter.PushPending {
+		t.Errorf("push state %+v", state)
+	}
+	for _, w := range words {
+		if !strings.Contains(state.Error, w) {
+			t.Errorf("the error does not name %q: %s", w, state.Error)
+		}
+	}
+}
+
+// later runs a printed command in a fresh environment.
+func later(t testing.TB, line string, env ...string) outcome {
+	t.Helper()
+	cmd := command(t, "/bin/sh", "-c", line)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	return perform(t, cmd)
+}
+
+// undisturbed pushes a copy of a report to a server where nothing goes wrong.
+func undisturbed(t testing.TB, path string) mlflowtest.RunData {
+	t.Helper()
+	s := newSite(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin := write(t, filepath.Join(t.TempDir(), filepath.Base(path)), string(data), 0o644)
+	run(t, "push", "--mlflow", s.URL, twin).want(t, 0)
+	return s.only(t)
+}
+
+// wantWhole checks that a run has what an undisturbed push of the report brings.
+func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
+	t.Helper()
+	want := undisturbed(t, path)
+	if len(want.Metrics) < 30 || len(want.Metrics[oneSeries]) == 0 {
+		t.Errorf("an undisturbed push brings only %d metrics, %d windows", len(want.Metrics), len(want.Metrics[oneSeries]))
+	}
+	if d := cmp.Diff(want.Metrics, got.Metrics); d != "" {
+		t.Errorf("histories, undisturbed and here (-want +got):\n%s", d)
+	}
+	for key, points := range got.Metrics {
+		for i := 1; i < len(points); i++ {
+			if points[i].Step <= points[i-1].Step {
+				t.Errorf("%s: step %d after step %d", key, points[i].Step, points[i-1].Step)
+			}
+		}
+	}
+	for key, value := range want.Tags {
+		if strings.HasPrefix(key, "perfagent.") && got.Info.RunName != "given" && got.Tags[key] != value {
+			t.Errorf("tag %s is %q, want %q", key, got.Tags[key], value)
+		}
+	}
+	if len(got.Artifacts) != 1 || got.Artifacts[0].Path != want.Artifacts[0].Path {
+		t.Errorf("artifacts %+v, want %+v", got.Artifacts, want.Artifacts)
+	}
+	if a, b := want.Info, got.Info; b.RunName != "given" && (a.Status != b.Status || a.StartTime != b.StartTime || a.EndTime != b.EndTime) {
+		t.Errorf("run %+v, want %+v", b, a)
+	}
+}
+
+// wantPushed checks a report that says that the server has everything.
+func wantPushed(t testing.TB, path, runID string) {
+	t.Helper()
+	if state := readReport(t, path).Nodes["0"].Push.MLflow; state.State != reporter.PushDone || state.RunID != runID {
+		t.Errorf("push state %+v, want done in run %s", state, runID)
+	}
+}
+
+// wantUnharmed checks streams, exit code and times of a job of trackedJob.
+func wantUnharmed(t testing.TB, o outcome, took, allowed time.Duration) {
+	t.Helper()
+	o.want(t, 7)
+	if o.out != jobSays {
+		t.Errorf("stdout %q, want %q", o.out, jobSays)
+	}
+	j := o.report(t).Nodes["0"].Job
+	wall := j.End.Sub(j.Start.Time)
+	if wall < jobTime || wall > jobTime+noise {
+		t.Errorf("the job took %v, want %v", wall, jobTime)
+	}
+	if most := wall + allowed + noise; took > most {
+		t.Errorf("perfagent took %v, want at most %v", took, most)
+	}
+}
+
+// together runs subtests all at once, however few -parallel allows: most of their
+// time is waiting.
+func together[T any](t *testing.T, list map[string]T, test func(t *testing.T, c T)) {
+	t.Helper()
+	t.Parallel()
+	binary(t)
+	var all sync.WaitGroup
+	for name, c := range list {
+		all.Go(func() { t.Run(name, func(t *testing.T) { test(t, c) }) })
+	}
+	all.Wait()
+}
+
+// fault breaks a server, and says what the report's error must name.
+type fault struct {
+	begin func(t *testing.T, s *site) // sets s.heal where it is not by the hook
+	words []string
+	// quick: such a failure does not pass by itself, and nothing is waited for.
+	quick bool
+	// env is for the later push; lost: the server never comes back under its name.
+	env  func(s *site) []string
+	lost bool
+}
+
+// hook is a fault that is in the answers.
+func hook(h mlflowtest.Hook) func(*testing.T, *site) {
+	return func(_ *testing.T, s *site) { s.SetBefore(h) }
+}
+
+// silent takes the place of a server: it accepts, and never says a word.
+func silent(t *testing.T, s *site) {
+	s.Close()
+	var l net.Listener
+	until(t, "the server's port is free", func() (ok bool) {
+		var err error
+		l, err = net.Listen("tcp", strings.TrimPrefix(s.URL, "http://"))
+		return err == nil
+	})
+	var mu sync.Mutex
+	var conns []net.Conn
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns = append(conns, conn)
+			mu.Unlock()
+		}
+	}()
+	s.heal = sync.OnceFunc(func() {
+		l.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range conns {
+			c.Close()
+		}
+		s.Reopen()
+	})
+	t.Cleanup(func() { l.Close() })
+}
+
+// elsewhere redirects to another host and scheme.
+func elsewhere() mlflowtest.Hook {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Location", "https://mlflow.example"+r.URL.RequestURI())
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return true
+	}
+}
+
+// endFaults are those of a server at the job's end.
+func endFaults() map[string]fault {
+	return map[string]fault{
+		"connection refused": {words: []string{"refused"}, begin: func(_ *testing.T, s *site) {
+			s.Close()
+			s.heal = s.Reopen
+		}},
+		"accepts and never answers": {words: []string{"no answer"}, begin: silent},
+		"hears and never answers":   {words: []string{"no answer"}, begin: hook(mlflowtest.Hang())},
+		"a byte a second":           {begin: hook(mlflowtest.Slow())},
+		"500":                       {words: []string{"500", "INTERNAL_ERROR"}, begin: hook(mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`))},
+		"429":                       {words: []string{"429"}, begin: hook(mlflowtest.RetryAfter(3600)), quick: true},
+		"502 HTML":                  {words: []string{"502"}, begin: hook(mlflowtest.HTML502())},
+		"half a JSON answer":        {words: []string{"middle"}, begin: hook(mlflowtest.HalfJSON())},
+		"closes the connection":     {words: []string{"closed the connection"}, begin: hook(mlflowtest.Drop())},
+		"another service":           {words: []string{"MLflow server"}, begin: hook(mlflowtest.Status(200, "text/html", "<html>Log in</html>")), quick: true},
+		"redirect to https":         {words: []string{"https://mlflow.example"}, begin: hook(elsewhere()), quick: true},
+		"bad certificate": {words: []string{"certificate", "MLFLOW_TRACKING_SERVER_CERT_PATH"}, quick: true, begin: func(t *testing.T, s *site) {
+			uri, ca := mlflowtest.TLSProxy(t, s.URL)
+			s.uri, s.heal = uri, func() { s.uri = ca }
+		}, env: func(s *site) []string { return []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=" + s.uri} }},
+		"name that does not resolve": {words: []string{"resolve"}, lost: true, begin: func(_ *testing.T, s *site) { s.uri = "http://x.invalid:5000" }},
+	}
+}
+
+// Whatever the server does at the job's end, the job is as without us, one line
+// tells what to do later, and doing that brings everything.
+func TestServerThatFailsAtTheEnd(t *testing.T) {
+	together(t, endFaults(), func(t *testing.T, f fault) {
+		s := newSite(t)
+		f.begin(t, s)
+		cmd := pushing(t, s.uri, "--push-timeout", "1500ms", "--", "sh", "-c", trackedJob)
+		cmd.Env = append(cmd.Env, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=")
+		start := time.Now()
+		o := perform(t, cmd)
+		took := time.Since(start)
+		allowed := 1500 * time.Millisecond
+		if f.quick {
+			allowed = 0
+		}
+		wantUnharmed(t, o, took, allowed)
+		why, line := o.pending(t, jobSays)
+		path := o.wantPending(t, f.words...)
+		if state := readReport(t, path).Nodes["0"].Push.MLflow; state.Error != why {
+			t.Errorf("stderr gives the error %q, the report %q", why, state.Error)
+		}
+		if n := len(s.Runs()); n != 0 {
+			t.Errorf("the broken server has %d runs", n)
+		}
+		if f.lost {
+			pushElsewhere(t, s, line)
+		} else {
+			s.heal()
+			var env []string
+			if f.env != nil {
+				env = f.env(s)
+			}
+			later(t, line, env...).want(t, 0)
+		}
+		wantWhole(t, s.only(t), path)
+		wantPushed(t, path, s.only(t).Info.RunID)
+	})
+}
+
+// pushElsewhere pushes to another server what the first will never get.
+func pushElsewhere(t *testing.T, s *site, line string) {
+	t.Helper()
+	o := later(t, line, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
+	o.want(t, 1)
+	o.wantLine(t, "resolve")
+	later(t, strings.Replace(line, " push ", " push --mlflow "+s.URL+" ", 1)).want(t, 0)
+}
+
+// A server that is well again while we wait gets everything, and nothing is said.
+func TestServerThatRecoversAtTheEnd(t *testing.T) {
+	failing := mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`)
+	together(t, map[string]struct {
+		hook func(f *mlflowtest.Fake) mlflowtest.Hook
+		gap  time.Duration // least time between the first three requests
+	}{
+		"500":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, failing) }, 0},
+		"429":       {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(2, mlflowtest.RetryAfter(1)) }, time.Second},
+		"half JSON": {func(*mlflowtest.Fake) mlflowtest.Hook { return mlflowtest.First(3, mlflowtest.HalfJSON()) }, 0},
+		"a lost answer": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+			return mlflowtest.On("log-batch", mlflowtest.First(2, f.Applied(mlflowtest.Drop())))
+		}, 0},
+		"a lost upload": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+			return mlflowtest.On("artifacts", mlflowtest.First(2, f.Applied(mlflowtest.Drop())))
+		}, 0},
+		"a lost new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.Drop())))
+		}, 0},
+		"a lost new run, told so": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.HTML502())))
+		}, 0},
+		"half a new run": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+			return mlflowtest.On("runs/create", mlflowtest.First(1, f.Applied(mlflowtest.HalfJSON())))
+		}, 0},
+		"a lost experiment": {func(f *mlflowtest.Fake) mlflowtest.Hook {
+			return mlflowtest.On("experiments/create", mlflowtest.First(1, f.Applied(mlflowtest.Drop())))
+		}, 0},
+	}, func(t *testing.T, c struct {
+		hook func(f *mlflowtest.Fake) mlflowtest.Hook
+		gap  time.Duration
+	}) {
+		s := newSite(t)
+		s.SetBefore(c.hook(s.Fake))
+		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
+		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=new one")
+		start := time.Now()
+		o := perform(t, cmd)
+		wantUnharmed(t, o, time.Since(start), 10*time.Second)
+		if o.err != jobSays {
+			t.Errorf("stderr %q", o.err)
+		}
+		_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+		wantWhole(t, s.only(t), path)
+		wantPushed(t, path, s.only(t).Info.RunID)
+		requests := s.Requests()
+		for i := 1; i <= 2; i++ {
+			if gap := requests[i].Time.Sub(requests[i-1].Time); gap < c.gap {
+				t.Errorf("request %d came %v after the one before, want %v", i, gap, c.gap)
+			}
+		}
+	})
+}
+
+// Nothing is waited for, and nothing lost, when there is no time for pushing.
+func TestNoTimeToPush(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	start := time.Now()
+	o := perform(t, pushing(t, s.uri, "--push-timeout", "0", "--", "sh", "-c", trackedJob))
+	wantUnharmed(t, o, time.Since(start), 0)
+	_, line := o.pending(t, jobSays)
+	path := o.wantPending(t)
+	later(t, line).want(t, 0)
+	wantWhole(t, s.only(t), path)
+}
+
+// serverless are tracking URIs that have no server.
+var serverless = []string{"file:///tmp/mlruns", "./mlruns", "/tmp/mlruns", "sqlite:///mlflow.db", "postgresql://me:geheim@db/mlflow",
+	"databricks", "databricks://profile", "plugin://x", "azureml://eastus.api.azureml.ms/mlflow/v1.0", "arn:aws:sagemaker:us-east-1:1:mlflow-tracking-server/x"}
+
+// A URI that we cannot push to is said once, at the end; the job is as without us.
+func TestURIWithoutAServer(t *testing.T) {
+	together(t, map[string]func(t *testing.T, uri string) *exec.Cmd{
+		"by variable": func(t *testing.T, uri string) *exec.Cmd { return pushing(t, uri, "--", "sh", "-c", "echo job; exit 7") },
+		"by flag": func(t *testing.T, uri string) *exec.Cmd {
+			return pushing(t, "", "--mlflow", uri, "--", "sh", "-c", "echo job; exit 7")
+		},
+	}, func(t *testing.T, prepare func(*testing.T, string) *exec.Cmd) {
+		for _, uri := range serverless {
+			o := perform(t, prepare(t, uri))
+			o.want(t, 7)
+			if o.out != "job\n" {
+				t.Errorf("%s: stdout %q", uri, o.out)
+			}
+			o.wantLine(t, "MLflow")
+			state := o.report(t).Nodes["0"].Push.MLflow
+			if state.State != reporter.PushOff || state.Error == "" || !strings.Contains(o.err, state.Error) {
+				t.Errorf("%s: push state %+v; stderr %s", uri, state, o.err)
+			}
+			if strings.Contains(o.err+state.URI+state.Error, "geheim") {
+				t.Errorf("%s: a password is shown: %s, %+v", uri, o.err, state)
+			}
+		}
+	})
+}
+
+// A bad MLFLOW_TRACKING_URI is no reason not to run a job; a bad flag is.
+func TestBadURI(t *testing.T) {
+	t.Parallel()
+	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
+		o := perform(t, pushing(t, uri, "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7"))
+		o.want(t, 7)
+		if o.out != "job\n" {
+			t.Errorf("%q: stdout %q", uri, o.out)
+		}
+		o.wantLine(t, "MLflow")
+		if state := o.report(t).Nodes["0"].Push.MLflow; state.State == reporter.PushDone || state.Error == "" {
+			t.Errorf("%q: push state %+v", uri, state)
+		}
+		if strings.Contains(o.err, "geheim") {
+			t.Errorf("%q: a password is shown: %s", uri, o.err)
+		}
+	}
+	for _, uri := range []string{"nonsense", "AUTO", "http://", "http://[::1", "http://x y", "http:x"} {
+		cmd := perfagent(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job >mark")
+		o := perform(t, cmd)
+		o.want(t, 125)
+		o.wantLine(t, "--mlflow")
+		if _, err := os.Stat(filepath.Join(o.dir, "mark")); err == nil {
+			t.Errorf("--mlflow %q: the job ran", uri)
+		}
+		if len(reportsIn(t, filepath.Join(o.dir, "perfagent-out"))) != 0 {
+			t.Errorf("--mlflow %q: there is a report", uri)
+		}
+	}
+}
+
+// Bad settings of MLflow's own do not stop a job, but they stop a push.
+func TestBadSettings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ variable, value string }{
+		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "junk"}, {"MLFLOW_HTTP_REQUEST_TIMEOUT", "-1"}, {"MLFLOW_TRACKING_AWS_SIGV4", "true"}, {"MLFLOW_TRACKING_TOKEN", "a\nb"},
+	} {
+		s := newSite(t)
+		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
+		cmd.Env = append(cmd.Env, c.variable+"="+c.value)
+		start := time.Now()
+		o := perform(t, cmd)
+		wantUnharmed(t, o, time.Since(start), 0)
+		_, line := o.pending(t, jobSays)
+		path := o.wantPending(t, c.variable)
+		p := later(t, line, c.variable+"="+c.value)
+		p.want(t, 1)
+		p.wantLine(t, c.variable)
+		later(t, line).want(t, 0)
+		wantWhole(t, s.only(t), path)
+	}
+}
+
+// Where the disk fills up while the server is down, the report is elsewhere, and the
+// command names it.
+func TestDiskFullWhileTheServerIsDown(t *testing.T) {
+	t.Parallel()
+	for _, tmpFull := range []bool{false, true} {
+		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
+			t.Parallel()
+			out, tmp := mount(t, "size=1m", 0), t.TempDir()
+			if tmpFull {
+				tmp = out
+			}
+			s := newSite(t)
+			s.Close()
+			r, w := pipe(t)
+			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
+			cmd.Stdin = r
+			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+			l := launch(t, cmd)
+			l.expect("ready")
+			until(t, "samples are in the journal", func() bool {
+				paths := reportsIn(t, out)
+				if len(paths) != 1 {
+					return false
+				}
+				text, _ := os.ReadFile(filepath.Join(out, paths[0]))
+				return strings.Count(string(text), "\n") > 120 // more than the second that makes a line
+			})
+			fill(t, out)
+			w.Close()
+			o, _ := l.end()
+			o.want(t, 7)
+			wantLines(t, o.err, 2, 2)
+			first, rest, _ := strings.Cut(o.err, "\n")
+			if !strings.Contains(first, "no space") {
+				t.Errorf("stderr %q", first)
+			}
+			o.err = rest
+			_, line := o.pending(t, "")
+			path := strings.Fields(line)[2]
+			if want := map[bool]string{false: ".json", true: ".jsonl"}[tmpFull]; filepath.Ext(path) != want || !strings.HasPrefix(path, tmp) {
+				t.Errorf("the command is to push %s", path)
+			}
+			s.Reopen()
+			later(t, line).want(t, 0)
+			wantWhole(t, s.only(t), path)
+		})
+	}
+}
+
+// Two agents that make the same experiment at once share it.
+func TestSameExperimentAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var came atomic.Int32
+	both := make(chan struct{})
+	s.SetBefore(mlflowtest.On("experiments/get-by-name", func(_ http.ResponseWriter, r *http.Request) bool {
+		if came.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+		case <-r.Context().Done():
+		}
+		return false
+	}))
+	agents := make([]*lines, 2)
+	for i := range agents {
+		cmd := pushing(t, s.uri, "--", "sh", "-c", "exit 7")
+		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=shared")
+		agents[i] = launch(t, cmd)
+	}
+	for _, a := range agents {
+		o, _ := a.end()
+		o.want(t, 7)
+		if o.err != "" {
+			t.Errorf("stderr %q", o.err)
+		}
+		if state := o.report(t).Nodes["0"].Push.MLflow; state.State != reporter.PushDone {
+			t.Errorf("push state %+v", state)
+		}
+	}
+	runs := s.Runs()
+	if len(runs) != 2 || runs[0].Info.ExperimentName != "shared" || runs[1].Info.ExperimentID != runs[0].Info.ExperimentID {
+		t.Errorf("runs %+v", runs)
+	}
+}
+
+// A deleted experiment is not pushed to; once it is restored, the command does it.
+func TestDeletedExperiment(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	e, err := s.client(t).EnsureExperiment(t.Context(), "gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.DeleteExperiment("gone")
+	cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
+	cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=gone")
+	start := time.Now()
+	o := perform(t, cmd)
+	wantUnharmed(t, o, time.Since(start), 0)
+	_, line := o.pending(t, jobSays)
+	path := o.wantPending(t, "gone", "deleted", "restore")
+	later(t, line).want(t, 1)
+	s.post(t, "experiments/restore", fmt.Sprintf(`{"experiment_id": %q}`, e.ID))
+	later(t, line).want(t, 0)
+	wantWhole(t, s.only(t), path)
+	if name := s.only(t).Info.ExperimentName; name != "gone" {
+		t.Errorf("the run is in %q", name)
+	}
+}
+
+// post does what no client of ours does.
+func (s *site) post(t testing.TB, name, body string) {
+	t.Helper()
+	resp, err := http.Post(s.URL+"/api/2.0/mlflow/"+name, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", name, resp.Status)
+	}
+}
+
+// bigReport writes the report of more than an hour, a sample each 10 s.
+func bigReport(t testing.TB) (path string) {
+	t.Helper()
+	const n, every = 500, 10 * time.Second
+	start := collector.Instant{Wall: time.Now().Add(-n * every).Truncate(time.Millisecond), Mono: time.Hour, Boot: time.Hour}
+	rec := collector.NewRecording(start, every, 2*n)
+	for i := range n {
+		var s collector.Sample
+		for c := range s.Values {
+			s.Values[c], s.Weights[c] = math.Mod(float64(i*(c+1)), 97), every.Seconds()
+		}
+		at := time.Duration(i+1)*every - time.Second
+		s.Values[collector.Timestamp] = float64(start.Wall.Add(at).UnixMilli()) / 1000
+		rec.Add(&s)
+		rec.End = collector.Instant{Wall: start.Wall.Add(at), Mono: start.Mono + at, Boot: start.Boot + at}
+	}
+	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "big", Command: []string{"big"}}, Recording: rec}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
+}
+
+// after lets a number of requests pass, then tells of the next one and keeps it waiting.
+func after(n int, came chan<- struct{}) mlflowtest.Hook {
+	var seen atomic.Int64
+	hang := mlflowtest.Hang()
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		switch k := seen.Add(1); {
+		case k <= int64(n):
+			return false
+		case k == int64(n)+1:
+			close(came)
+		}
+		return hang(w, r)
+	}
+}
+
+// occurs waits for an event.
+func occurs(t testing.TB, what string, event <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-event:
+	case <-time.After(longest):
+		t.Fatalf("not within %v: %s", longest, what)
+	}
+}
+
+// A push that is killed anywhere goes on when it is started again.
+func TestKilledPushGoesOn(t *testing.T) {
+	together(t, map[string]struct {
+		path string
+		n    int // requests that pass
+		sig  syscall.Signal
+	}{
+		"before the run is made":    {"runs/create", 0, syscall.SIGKILL},
+		"at the first batch":        {"log-batch", 0, syscall.SIGKILL},
+		"in the middle":             {"log-batch", 5, syscall.SIGKILL},
+		"before the artifact":       {"artifacts", 0, syscall.SIGKILL},
+		"before the end":            {"runs/update", 0, syscall.SIGKILL},
+		"interrupted in the middle": {"log-batch", 5, syscall.SIGINT},
+	}, func(t *testing.T, c struct {
+		path string
+		n    int
+		sig  syscall.Signal
+	}) {
+		s, path, came := newSite(t), bigReport(t), make(chan struct{})
+		s.SetBefore(mlflowtest.On(c.path, after(c.n, came)))
+		l := launch(t, perfagent(t, "push", "--mlflow", s.URL, path))
+		occurs(t, "the push is in the middle", came)
+		l.signal(c.sig)
+		if o, _ := l.end(); c.sig == syscall.SIGINT {
+			o.want(t, 1)
+			wantLines(t, o.err, 1, 3) // perhaps one of progress
+		}
+		s.SetBefore(nil)
+		o := run(t, "push", "--mlflow", s.URL, path)
+		o.want(t, 0)
+		got := s.only(t)
+		if n := len(got.Metrics[oneSeries]); n != 500 {
+			t.Errorf("%d points, want 500", n)
+		}
+		wantWhole(t, got, path)
+		wantPushed(t, path, got.Info.RunID)
+	})
+}
+
+// The batches whose answers were lost are in the run once.
+func TestLostAnswersOfAPush(t *testing.T) {
+	t.Parallel()
+	s, path := newSite(t), bigReport(t)
+	var n atomic.Int64
+	lose := s.Applied(mlflowtest.Drop())
+	s.SetBefore(mlflowtest.On("log-batch", func(w http.ResponseWriter, r *http.Request) bool { return n.Add(1)%3 == 0 && lose(w, r) }))
+	run(t, "push", "--mlflow", s.URL, path).want(t, 0)
+	wantWhole(t, s.only(t), path)
+}
+
+// A signal after the job's end cuts the pushing short; the report is there before.
+func TestSignalWhilePushing(t *testing.T) {
+	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
+		s, came := newSite(t), make(chan struct{})
+		s.SetBefore(after(0, came))
+		l := launch(t, pushing(t, s.uri, "--push-timeout", "20s", "--", "sh", "-c", trackedJob))
+		occurs(t, "the push has begun", came)
+		r, path := onlyReport(t, filepath.Join(l.cmd.Dir, "perfagent-out"))
+		wantPendingIn(t, r)
+		start := time.Now()
+		l.signal(sig)
+		o, rest := l.end()
+		if took := time.Since(start); took > noise {
+			t.Errorf("it took %v to give up", took)
+		}
+		o.want(t, 7)
+		if strings.Join(rest, "\n")+"\n" != jobSays {
+			t.Errorf("stdout %q", rest)
+		}
+		_, line := o.pending(t, jobSays)
+		o.wantPending(t)
+		s.heal()
+		later(t, line).want(t, 0)
+		wantWhole(t, s.only(t), path)
+	})
+}
+
+// So does Ctrl-C.
+func TestCtrlCWhilePushing(t *testing.T) {
+	t.Parallel()
+	s, came := newSite(t), make(chan struct{})
+	s.SetBefore(after(0, came))
+	cmd := pushing(t, s.uri, "--push-timeout", "20s", "--", "sh", "-c", trackedJob)
+	m := onTerminal(t, cmd)
+	occurs(t, "the push has begun", came)
+	start := time.Now()
+	m.send("\x03")
+	screen, code := m.end()
+	if took := time.Since(start); took > noise || code != 7 {
+		t.Errorf("exit code %d after %v", code, took)
+	}
+	if !strings.Contains(screen, "push them with: ") || !strings.Contains(screen, "exit 7") {
+		t.Errorf("on the screen: %s", screen)
+	}
+	outcome{dir: cmd.Dir}.wantPending(t)
+}
+
+// A sidecar answers TERM in time, whatever its server does.
+func TestSidecarWithAServerThatHangs(t *testing.T) {
+	together(t, map[string]func(t *testing.T, s *site){"hangs": hook(mlflowtest.Hang()), "silent": silent, "slow": hook(mlflowtest.Slow())},
+		func(t *testing.T, begin func(*testing.T, *site)) {
+			s := newSite(t)
+			begin(t, s)
+			l, path := beside(t, []string{"MLFLOW_TRACKING_URI=" + s.uri}, "--push-timeout", "1s")
+			until(t, "there are points to push", func() bool {
+				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
+				return bytes.Count(text, []byte("\n")) > 60
+			})
+			start := time.Now()
+			l.signal(syscall.SIGTERM)
+			o, _ := l.end()
+			o.want(t, 0)
+			if took := time.Since(start); took > time.Second+noise {
+				t.Errorf("TERM was answered after %v", took)
+			}
+			_, line := o.pending(t, "")
+			o.wantPending(t)
+			s.heal()
+			later(t, line).want(t, 0)
+			wantWhole(t, s.only(t), path)
+		})
+}
+
+// liveRun is a job of some windows whose points are pushed live into a given run.
+type liveRun struct {
+	*site
+	t     *testing.T
+	id    string
+	l     *lines
+	begun time.Time
+}
+
+// begin starts a job that says after so many seconds that they are over, and ends
+// after the last of them.
+func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
+	t.Helper()
+	r := &liveRun{site: s, t: t, id: s.newRun(t)}
+	text, before := "", 0.0
+	for _, n := range seconds {
+		text += fmt.Sprintf("sleep %g; echo %g; ", n-before, n)
+		before = n
+	}
+	cmd := pushing(t, s.uri, "--push-timeout", "3s", "--", "sh", "-c", text+"echo ends >&2; exit 7")
+	cmd.Env = append(append(cmd.Env, "MLFLOW_RUN_ID="+r.id), env...)
+	r.begun = time.Now()
+	r.l = launch(t, cmd)
+	return r
+}
+
+// reach waits until the server has points of a window, while the job runs.
+func (r *liveRun) reach(step int64) {
+	r.t.Helper()
+	until(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
+}
+
+// end waits for the job's end and checks times and streams.
+func (r *liveRun) end(seconds float64) outcome {
+	r.t.Helper()
+	o, _ := r.l.end()
+	o.want(r.t, 7)
+	took := time.Since(r.begun)
+	j := o.report(r.t).Nodes["0"].Job
+	planned := time.Duration(seconds * float64(time.Second))
+	if wall := j.End.Sub(j.Start.Time); wall < planned || wall > planned+noise || took > wall+3*time.Second+noise {
+		r.t.Errorf("the job took %v, all %v; planned %v", wall, took, planned)
+	}
+	return o
+}
+
+// whole checks that all is there after a push that is done.
+func (r *liveRun) whole(o outcome) {
+	r.t.Helper()
+	_, path := onlyReport(r.t, filepath.Join(o.dir, "perfagent-out"))
+	for _, run := range r.Runs() {
+		if run.Info.RunID == r.id {
+			wantWhole(r.t, run, path)
+			if run.Info.Status != "RUNNING" {
+				r.t.Errorf("a given run was ended: %s", run.Info.Status)
+			}
+		}
+	}
+	wantPushed(r.t, path, r.id)
+}
+
+// batchesBetween are the requests of a time that brought points.
+func (r *liveRun) since(n int) []mlflowtest.Request { return r.Requests()[n:] }
+
+// Whatever the server does while the job runs, the points are in the run at the
+// end, each once, and live again as soon as it is well.
+func TestServerThatFailsWhileTheJobRuns(t *testing.T) {
+	together(t, map[string]func(t *testing.T){
+		"dies and comes back":     liveServerDies,
+		"500 for a while":         liveServerErrors,
+		"answers are lost":        liveAnswersLost,
+		"429":                     liveTooMany,
+		"hangs":                   liveServerHangs,
+		"the run is deleted":      liveRunDeleted,
+		"our own run":             liveOwnRun,
+		"our own run, unanswered": liveOwnRunLost,
+		"never there":             liveNeverThere,
+		"a wrong password":        liveRefused,
+	}, func(t *testing.T, test func(*testing.T)) { test(t) })
+}
+
+func liveServerDies(t *testing.T) {
+	r := begin(t, newSite(t), nil, 21.5, 31.5)
+	r.reach(0)
+	r.Close()
+	r.l.expect("21.5")
+	r.Reopen()
+	r.reach(2)
+	if got := r.steps(r.id); !slices.Equal(got, []int64{0, 1, 2}) {
+		t.Errorf("windows %v while the job runs", got)
+	}
+	r.l.expect("31.5")
+	o := r.end(31.5)
+	if o.err != "ends\n" {
+		t.Errorf("stderr %q", o.err)
+	}
+	r.whole(o)
+}
+
+func liveServerErrors(t *testing.T) {
+	s := newSite(t)
+	r := begin(t, s, nil, 12, 21.5)
+	failing := mlflowtest.Status(500, "text/html", "<h1>Internal Server Error</h1>")
+	s.SetBefore(failing)
+	r.l.expect("12")
+	if len(s.steps(r.id)) != 0 {
+		t.Errorf("windows %v from a server that fails", s.steps(r.id))
+	}
+	if n := len(r.since(1)); n < 1 || n > 3 {
+		t.Errorf("%d requests in a window in which the server fails", n)
+	}
+	s.SetBefore(nil)
+	r.reach(1)
+	s.SetBefore(mlflowtest.First(3, failing))
+	r.l.expect("21.5")
+	o := r.end(21.5)
+	if o.err != "ends\n" {
+		t.Errorf("stderr %q", o.err)
+	}
+	r.whole(o)
+}
+
+func liveAnswersLost(t *testing.T) {
+	s := newSite(t)
+	s.SetBefore(mlflowtest.On("log-batch", mlflowtest.First(5, s.Applied(mlflowtest.Drop()))))
+	r := begin(t, s, nil, 21.5)
+	r.reach(1)
+	r.l.expect("21.5")
+	r.whole(r.end(21.5))
+}
+
+func liveTooMany(t *testing.T) {
+	s := newSite(t)
+	r := begin(t, s, nil, 21.5)
+	before := len(s.Requests())
+	s.SetBefore(mlflowtest.First(1, mlflowtest.RetryAfter(4)))
+	r.reach(1)
+	r.l.expect("21.5")
+	r.whole(r.end(21.5))
+	requests := r.since(before)
+	if gap := requests[1].Time.Sub(requests[0].Time); gap < 4*time.Second {
+		t.Errorf("the server asked for 4 s, we came after %v", gap)
+	}
+}
+
+func liveServerHangs(t *testing.T) {
+	s := newSite(t)
+	r := begin(t, s, nil, 12.5)
+	s.SetBefore(mlflowtest.Hang())
+	r.l.expect("12.5")
+	o := r.end(12.5)
+	_, line := o.pending(t, "ends\n")
+	o.wantPending(t, "no answer")
+	if n := len(r.since(1)); n < 2 {
+		t.Errorf("%d requests: nothing was tried while the job ran", n)
+	}
+	s.SetBefore(nil)
+	later(t, line).want(t, 0)
+	r.whole(o)
+}
+
+func liveRunDeleted(t *testing.T) {
+	s := newSite(t)
+	r := begin(t, s, nil, 21.5)
+	r.reach(0)
+	s.DeleteRun(r.id)
+	r.l.expect("21.5")
+	o := r.end(21.5)
+	_, line := o.pending(t, "ends\n")
+	path := o.wantPending(t, r.id, "deleted", "--mlflow-run-id")
+	p := later(t, line)
+	p.want(t, 1)
+	p.wantLine(t, "deleted", "--mlflow-run-id")
+	other := s.newRun(t)
+	later(t, strings.Replace(line, " push ", " push --mlflow-run-id "+other+" ", 1)).want(t, 0)
+	for _, run := range s.Runs() {
+		if run.Info.RunID == other {
+			wantWhole(t, run, path)
+		}
+	}
+	wantPushed(t, path, other)
+}
+
+// ownRun is a run of 32 s without a given run, for which the server makes one in the
+// middle.
+func ownRun(t *testing.T, s *site, live func()) (path string) {
+	t.Helper()
+	l := launch(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; sleep 17; echo 32; exit 7"))
+	l.expect("15")
+	if n := len(s.Runs()); n != 0 {
+		t.Errorf("%d runs before the job's own was waited for", n)
+	}
+	until(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
+	live()
+	if status := s.only(t).Info.Status; status != "RUNNING" {
+		t.Errorf("status %s while the job runs", status)
+	}
+	l.expect("32")
+	o, _ := l.end()
+	o.want(t, 7)
+	if o.err != "" {
+		t.Errorf("stderr %q", o.err)
+	}
+	_, path = onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	wantWhole(t, s.only(t), path)
+	wantPushed(t, path, s.only(t).Info.RunID)
+	return path
+}
+
+func liveOwnRun(t *testing.T) {
+	s := newSite(t)
+	ownRun(t, s, func() {
+		until(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
+	})
+	// Looking for the job's own run takes three requests a window, a batch one; at the
+	// end the run is read and the rest is sent.
+	if n := len(s.Requests()); n > 20 {
+		t.Errorf("%d requests in all", n)
+	}
+}
+
+// A run of ours is made once, also where the server's answer to that is lost.
+func liveOwnRunLost(t *testing.T) {
+	s := newSite(t)
+	s.SetBefore(mlflowtest.On("runs/create", mlflowtest.First(1, s.Applied(mlflowtest.Drop()))))
+	ownRun(t, s, func() {})
+}
+
+func liveNeverThere(t *testing.T) {
+	s := newSite(t)
+	s.Close()
+	cmd := pushing(t, s.uri, "--push-timeout", "1s", "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7")
+	l := launch(t, cmd)
+	l.expect("21.2")
+	start := time.Now()
+	o, _ := l.end()
+	o.want(t, 7)
+	if took := time.Since(start); took > time.Second+noise {
+		t.Errorf("%v from the job's end to ours", took)
+	}
+	_, line := o.pending(t, "")
+	path := o.wantPending(t, "refused")
+	s.Reopen()
+	later(t, line).want(t, 0)
+	wantWhole(t, s.only(t), path)
+	if got := s.steps(""); !slices.Equal(got, []int64{0, 1, 2}) {
+		t.Errorf("windows %v", got)
+	}
+}
+
+// A wrong password is not tried again and again.
+func liveRefused(t *testing.T) {
+	s := newSite(t)
+	s.SetBefore(mlflowtest.Status(http.StatusUnauthorized, "text/plain", "You are not authenticated."))
+	l := launch(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7"))
+	l.expect("21.2")
+	o, _ := l.end()
+	o.want(t, 7)
+	_, line := o.pending(t, "")
+	path := o.wantPending(t, "401", "MLFLOW_TRACKING_USERNAME")
+	if n := len(s.Requests()); n > 3 {
+		t.Errorf("%d requests with a wrong password", n)
+	}
+	s.SetBefore(nil)
+	later(t, line).want(t, 0)
+	wantWhole(t, s.only(t), path)
+}

@@ -1,0 +1,529 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// serverCase is a test against a server that others use, too.
+type serverCase struct {
+	name string
+	test func(t *testing.T, s *mlflowtest.Server)
+}
+
+// onServer runs tests beside one another against one server, which is started once.
+func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
+	t.Helper()
+	binary(t)
+	s := mlflowServers.Get(t, o)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, s)
+		})
+	}
+}
+
+// study is the name of an experiment that no other test has.
+func study(t testing.TB) string { return t.Name() + "-" + newInvocation() }
+
+// clientOf makes a process a client of a server. Its own runs go to an experiment.
+func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd {
+	inherited := os.Environ()
+	for _, kv := range s.Env() {
+		if !slices.Contains(inherited, kv) {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	if experiment != "" {
+		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME="+experiment)
+	}
+	return cmd
+}
+
+// tracked prepares perfagent as a client of a server.
+func tracked(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
+	t.Helper()
+	return clientOf(perfagent(t, args...), s, experiment)
+}
+
+// wrapped prepares "perfagent run" of a job, as a client of a server.
+func wrapped(t testing.TB, s *mlflowtest.Server, experiment string, job ...string) *exec.Cmd {
+	t.Helper()
+	return tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--"}, job...)...)
+}
+
+// pushNow runs "perfagent push", which must succeed without a word on stderr.
+func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) outcome {
+	t.Helper()
+	o := perform(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
+	o.want(t, 0)
+	if o.err != "" {
+		t.Errorf("perfagent push %q says %q", args, o.err)
+	}
+	return o
+}
+
+// goClient is our own client of a server, to prepare what tests need.
+func goClient(t testing.TB, s *mlflowtest.Server) *mlflow.Client {
+	t.Helper()
+	cfg := mlflow.Config{URI: s.URL, Username: s.User, Password: s.Password}
+	c, err := mlflow.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// givenRun makes a run that is nobody's.
+func givenRun(t testing.TB, s *mlflowtest.Server, experiment string) string {
+	t.Helper()
+	c := goClient(t, s)
+	e, err := c.EnsureExperiment(context.Background(), experiment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: e.ID, Name: "given", StartTime: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.ID
+}
+
+// onlyRun reads back the one run of an experiment.
+func onlyRun(t testing.TB, s *mlflowtest.Server, experiment string) mlflowtest.RunData {
+	t.Helper()
+	runs := s.Runs(t, experiment)
+	if len(runs) != 1 {
+		t.Fatalf("%d runs in the experiment, want one: %s", len(runs), runList(runs))
+	}
+	return runs[0]
+}
+
+// runNamed picks a run by its name.
+func runNamed(t testing.TB, runs []mlflowtest.RunData, name string) mlflowtest.RunData {
+	t.Helper()
+	i := slices.IndexFunc(runs, func(r mlflowtest.RunData) bool { return r.Info.RunName == name })
+	if i < 0 {
+		t.Fatalf("no run %q, there are: %s", name, runList(runs))
+	}
+	return runs[i]
+}
+
+func runList(runs []mlflowtest.RunData) string {
+	var out []string
+	for _, r := range runs {
+		out = append(out, fmt.Sprintf("%q (%s)", r.Info.RunName, r.Info.Status))
+	}
+	return strings.Join(out, ", ")
+}
+
+// theReport is the path of the only report under a process' working directory.
+func theReport(t testing.TB, o outcome) string {
+	t.Helper()
+	_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	return path
+}
+
+// pushState is how the push of a node stands, by the report's file.
+func pushState(t testing.TB, path, node string) reporter.PushState {
+	t.Helper()
+	n := readReport(t, path).Nodes[node]
+	if n == nil || n.Push == nil {
+		t.Fatalf("%s tells nothing of the push of node %s", path, node)
+	}
+	return n.Push.MLflow
+}
+
+// wantDone checks that a report says that a run has all of it.
+func wantDone(t testing.TB, path, runID string) {
+	t.Helper()
+	for node := range readReport(t, path).Nodes {
+		if s := pushState(t, path, node); s.State != reporter.PushDone || s.RunID != runID || s.Error != "" {
+			t.Errorf("node %s of %s: the push stands at %+v, want done in run %s", node, path, s, runID)
+		}
+	}
+}
+
+// artifact downloads a file of a run, as the server's own page does.
+func artifact(t testing.TB, s *mlflowtest.Server, runID, path string) []byte {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, s.URL+"/get-artifact?"+url.Values{"run_uuid": {runID}, "path": {path}}.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.User != "" {
+		req.SetBasicAuth(s.User, s.Password)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("get artifact %s: %v, %s: %s", path, err, resp.Status, data)
+	}
+	return data
+}
+
+// wantArtifact checks that a run has a report as an artifact, which is the file as
+// it is now.
+func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) {
+	t.Helper()
+	got := artifact(t, s, runID, name)
+	if want, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the artifact %s is not %s (%v):\n%.600s\n%.600s", name, file, err, got, want)
+	}
+	if filepath.Ext(file) == ".json" {
+		wantDone(t, write(t, filepath.Join(t.TempDir(), "artifact.json"), string(got), 0o600), runID)
+	}
+}
+
+// wantTags checks what a run's tags say of a report.
+func wantTags(t testing.TB, run mlflowtest.RunData, r *reporter.Report, command string) {
+	t.Helper()
+	want := map[string]string{"perfagent.run_id": r.Run.ID, "perfagent.command": command}
+	maps.Copy(want, r.Run.Tags)
+	if r.Run.ExitCode != nil {
+		want["perfagent.exit_code"] = strconv.Itoa(*r.Run.ExitCode)
+	}
+	for node, n := range r.Nodes {
+		want["perfagent.node."+node+".host"] = n.Host.Hostname
+		want["perfagent.version"] = n.Agent.Version
+	}
+	for key, value := range want {
+		if got, there := run.Tags[key]; got != value || !there {
+			t.Errorf("tag %s is %q (%v), want %q", key, got, there, value)
+		}
+	}
+}
+
+// front is a proxy before a server, which tells what passes.
+type front struct {
+	URL      string
+	answered chan string // method and path
+	lose     atomic.Bool // the next answer to a batch
+}
+
+func newFront(t testing.TB, target string) *front {
+	t.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &front{answered: make(chan string, 10_000)}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ModifyResponse: func(r *http.Response) error {
+			f.answered <- r.Request.Method + " " + r.Request.URL.Path
+			if strings.HasSuffix(r.Request.URL.Path, "/log-batch") && f.lose.CompareAndSwap(true, false) {
+				return errors.New("lost")
+			}
+			return nil
+		}, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	f.URL = server.URL
+	return f
+}
+
+// next waits for an answer to such a path and gives all that were answered since.
+func (f *front) next(t testing.TB, path string) (since []string) {
+	t.Helper()
+	timeout := time.After(longest)
+	for {
+		select {
+		case got := <-f.answered:
+			since = append(since, got)
+			if strings.HasSuffix(got, path) {
+				return since
+			}
+		case <-timeout:
+			t.Fatalf("no request for %s within %v; others: %q", path, longest, since)
+		}
+	}
+}
+
+// rest gives what was answered since and was not asked for yet.
+func (f *front) rest() (since []string) {
+	for {
+		select {
+		case got := <-f.answered:
+			since = append(since, got)
+		default:
+			return since
+		}
+	}
+}
+
+// synthetic describes a report that was never measured.
+type synthetic struct {
+	run       string
+	node      int
+	after     time.Duration // start, since a time two hours ago
+	seconds   int           // one sample each
+	maxLength int
+	code      int
+}
+
+// writeSynthetic writes such a report into a new directory.
+func writeSynthetic(t testing.TB, y synthetic) string {
+	t.Helper()
+	if y.maxLength == 0 {
+		y.maxLength = 1000
+	}
+	start := time.Now().Add(-2*time.Hour + y.after).Truncate(time.Second).Add(123456 * time.Microsecond)
+	length := time.Duration(y.seconds) * time.Second
+	end := start.Add(length + 3*time.Millisecond)
+	rec := collector.NewRecording(collector.Instant{Wall: start}, time.Second, y.maxLength)
+	rec.Host = collector.Host{Hostname: fmt.Sprintf("host-%d", y.node), CPUs: 8, MemoryMB: 32000}
+	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
+	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
+	for i := range y.seconds {
+		s := syntheticSample(i, y.node, start)
+		rec.Add(&s)
+	}
+	rec.End = collector.Instant{Wall: start.Add(length), Mono: length, Boot: length}
+	run := reporter.Run{ID: y.run, Command: []string{"./simulate", "--quick"}, Start: reporter.Time{Time: start}, End: reporter.Time{Time: end},
+		WallSeconds: length.Seconds(), ExitCode: &y.code}
+	data, err := reporter.Encode(reporter.New(reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},
+		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: y.code, UserSeconds: 1, MaxRSSMB: 10}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(data), 0o644)
+}
+
+// syntheticSample is unlike every other one.
+func syntheticSample(i, node int, start time.Time) collector.Sample {
+	var s collector.Sample
+	at := start.Add(time.Duration(i+1) * time.Second)
+	for c := range s.Values {
+		s.Weights[c] = 1
+		switch col := collector.Column(c); {
+		case col == collector.Timestamp:
+			s.Values[c] = float64(at.UnixMicro()) / 1e6
+		case col.Percent():
+			s.Values[c] = float64((i*7+c*13+node)%1000) / 10
+		default:
+			s.Values[c] = float64((i+1)*(c+1)+node) / 8
+		}
+	}
+	return s
+}
+
+// rawReport is a report as anybody may read it.
+type rawReport struct {
+	Run struct {
+		Start, End time.Time
+	}
+	Nodes map[string]struct {
+		Sampling struct{ Start time.Time }
+		Job      struct{ End time.Time }
+		Metrics  map[string]float64
+		Envelope map[string]struct{ Min, Mean, Max []*float64 }
+	}
+}
+
+// What of a window becomes a point.
+const (
+	meanOf = iota
+	maxOf
+	lastOf
+)
+
+// systemSeries are the series as they are documented: what of which keys.
+var systemSeries = map[string]struct {
+	part int
+	unit float64
+	keys []string
+}{
+	"cpu_utilization_percentage":                    {meanOf, 1, []string{"cpu_pct_per_cpu_avg"}},
+	"cpu_utilization_percentage_max":                {maxOf, 1, []string{"cpu_pct_per_cpu_avg"}},
+	"cpu_utilization_percentage_least_busy":         {meanOf, 1, []string{"cpu_pct_per_cpu_min"}},
+	"cpu_utilization_percentage_most_busy":          {meanOf, 1, []string{"cpu_pct_per_cpu_max"}},
+	"system_memory_usage_megabytes":                 {meanOf, 1.048576, []string{"mem_used_mb"}},
+	"system_memory_usage_percentage":                {meanOf, 1, []string{"mem_percent"}},
+	"system_memory_usage_percentage_max":            {maxOf, 1, []string{"mem_percent"}},
+	"disk_usage_percentage":                         {meanOf, 1, []string{"disk_usage_percent"}},
+	"disk_usage_megabytes":                          {meanOf, 1.048576, []string{"disk_used_mb"}},
+	"disk_available_megabytes":                      {meanOf, 1.048576, []string{"disk_free_mb"}},
+	"network_receive_megabytes":                     {lastOf, 1.048576, []string{"net_io_ext_recv_mb", "net_io_lo_recv_mb"}},
+	"network_transmit_megabytes":                    {lastOf, 1.048576, []string{"net_io_ext_sent_mb", "net_io_lo_sent_mb"}},
+	"network_ext_receive_megabytes_per_second":      {meanOf, 1.048576, []string{"net_io_ext_recv_mb_per_second"}},
+	"network_ext_receive_megabytes_per_second_max":  {maxOf, 1.048576, []string{"net_io_ext_recv_mb_per_second"}},
+	"network_ext_transmit_megabytes_per_second":     {meanOf, 1.048576, []string{"net_io_ext_sent_mb_per_second"}},
+	"network_ext_transmit_megabytes_per_second_max": {maxOf, 1.048576, []string{"net_io_ext_sent_mb_per_second"}},
+	"network_lo_transmit_megabytes_per_second":      {meanOf, 1.048576, []string{"net_io_lo_sent_mb_per_second"}},
+	"disk_read_megabytes_per_second":                {meanOf, 1.048576, []string{"disk_io_read_mb_per_second"}},
+	"disk_read_megabytes_per_second_max":            {maxOf, 1.048576, []string{"disk_io_read_mb_per_second"}},
+	"disk_write_megabytes_per_second":               {meanOf, 1.048576, []string{"disk_io_write_mb_per_second"}},
+	"disk_write_megabytes_per_second_max":           {maxOf, 1.048576, []string{"disk_io_write_mb_per_second"}},
+}
+
+// readFile reads a report with nothing but a JSON parser.
+func readFile(t testing.TB, path string) (f rawReport) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// histories are the points that reports are documented to give, by metric.
+func histories(t testing.TB, paths ...string) map[string][]mlflowtest.Point {
+	t.Helper()
+	all := make(map[string][]mlflowtest.Point)
+	for _, path := range paths {
+		f := readFile(t, path)
+		for node := range f.Nodes {
+			f.addMetrics(all, node)
+			f.addSeries(all, node)
+		}
+	}
+	return all
+}
+
+func (f rawReport) addMetrics(to map[string][]mlflowtest.Point, node string) {
+	step, _ := strconv.ParseInt(node, 10, 64) // 0 would be seen as wrong
+	for key, value := range f.Nodes[node].Metrics {
+		to[key] = append(to[key], mlflowtest.Point{Timestamp: f.Nodes[node].Job.End.UnixMilli(), Step: step, Value: value})
+	}
+}
+
+// addSeries cuts a node's series into windows of 10 s, a run of 1 s to 10 s into
+// two of half its length. A kept sample stands for the time since the one before.
+func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
+	n := f.Nodes[node]
+	times := n.Envelope["timestamp"].Max
+	start := n.Sampling.Start.UnixMilli()
+	ends := []int64{start} // of each kept sample, after the start
+	for _, at := range times {
+		ends = append(ends, int64(math.Round(*at*1000)))
+	}
+	length := ends[len(ends)-1] - start
+	step := func(i int) int64 {
+		switch begin, end := ends[i]-start, ends[i+1]-start; {
+		case length < 1000 || length >= 10_000:
+			return end / 10_000
+		case (begin+end)/2 < length/2 || begin+end < length:
+			return 0
+		}
+		return 1
+	}
+	for i := 0; i < len(times); {
+		j := i + 1
+		for j < len(times) && step(j) == step(i) {
+			j++
+		}
+		for name := range systemSeries {
+			if v := f.window(node, name, ends, i, j); !math.IsNaN(v) {
+				key := "system/" + node + "/" + name
+				to[key] = append(to[key], mlflowtest.Point{Timestamp: ends[j], Step: step(i), Value: v})
+			}
+		}
+		i = j
+	}
+}
+
+// window is what a series is in the kept samples i…j−1; NaN = not measured.
+func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
+	s, sum := systemSeries[name], 0.0
+	for _, key := range s.keys {
+		band := f.Nodes[node].Envelope[key]
+		weighted, time, most, last := 0.0, 0.0, math.Inf(-1), math.NaN()
+		for k := i; k < j; k++ {
+			if band.Mean[k] == nil {
+				continue
+			}
+			w := math.Max(1, float64(ends[k+1]-ends[k]))
+			weighted, time = weighted+w**band.Mean[k], time+w
+			most, last = math.Max(most, *band.Max[k]), *band.Max[k]
+		}
+		switch {
+		case time == 0:
+			return math.NaN()
+		case s.part == meanOf:
+			sum += weighted / time
+		case s.part == maxOf:
+			sum += most
+		default:
+			sum += last
+		}
+	}
+	return sum * s.unit
+}
+
+// wantHistories checks that a run has all points of some reports, each once, and no
+// other of the system's.
+func wantHistories(t testing.TB, run mlflowtest.RunData, reports ...string) {
+	t.Helper()
+	want := histories(t, reports...)
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		wantPoints(t, key, run.Metrics[key], want[key])
+	}
+	for key := range run.Metrics {
+		if _, known := want[key]; !known && strings.HasPrefix(key, "system/") {
+			t.Errorf("the run has %s, which is not in the report", key)
+		}
+	}
+}
+
+// wantPoints compares a history, in the order of time.
+func wantPoints(t testing.TB, key string, got, want []mlflowtest.Point) {
+	t.Helper()
+	got, want = byTime(got), byTime(want)
+	same := slices.EqualFunc(got, want, func(a, b mlflowtest.Point) bool {
+		return a.Timestamp == b.Timestamp && a.Step == b.Step && math.Abs(a.Value-b.Value) <= 2e-6+1e-12*math.Abs(b.Value)
+	})
+	if !same {
+		t.Errorf("%s is\n%v, want\n%v", key, got, want)
+	}
+}
+
+func byTime(points []mlflowtest.Point) []mlflowtest.Point {
+	return slices.SortedFunc(slices.Values(points), func(a, b mlflowtest.Point) int {
+		if a.Timestamp != b.Timestamp {
+			return int(a.Timestamp - b.Timestamp)
+		}
+		return int(a.Step - b.Step)
+	})
+}
+
+// steps are the steps of a node's use of its CPUs or, where that could not be
+// measured, its memory.
+func steps(run mlflowtest.RunData, node int) (out []int64) {
+	for _, p := range byTime(run.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)]) {
+		out = append(out, p.Step)
+	}
+	return out
+}

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+)
+
+// pushAgain is how often two processes push at once.
+const pushAgain = 3
+
+// Pushed twice, and by two processes at once, a report is in one run, each point once.
+func testPushedAgain(t *testing.T, s *mlflowtest.Server) {
+	for i := range pushAgain {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			experiment := study(t)
+			path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 125, code: 1})
+			cmds := []*exec.Cmd{tracked(t, s, experiment, "push", path), tracked(t, s, experiment, "push", path)}
+			for _, o := range sideBySide(t, cmds...) {
+				o.want(t, 0)
+			}
+			run := onlyRun(t, s, experiment)
+			wantHistories(t, run, path)
+			wantSteps(t, run, 0, 13)
+			said := pushNow(t, s, experiment, path).out
+			if !strings.Contains(said, "0 metrics and 0 points sent") {
+				t.Errorf("the third push says %q", said)
+			}
+			wantSame(t, onlyRun(t, s, experiment), run)
+			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+		})
+	}
+}
+
+// wantSteps checks that a node's series have the steps 0…n−1.
+func wantSteps(t *testing.T, run mlflowtest.RunData, node, n int) {
+	t.Helper()
+	for i, step := range steps(run, node) {
+		if step != int64(i) {
+			t.Errorf("step %d follows %d steps", step, i)
+		}
+	}
+	if got := len(steps(run, node)); got != n {
+		t.Errorf("%d steps, want %d", got, n)
+	}
+}
+
+// wantSame checks that two readings of histories are equal.
+func wantSame(t *testing.T, got, want mlflowtest.RunData) {
+	t.Helper()
+	for key, points := range want.Metrics {
+		if !slices.Equal(byTime(got.Metrics[key]), byTime(points)) {
+			t.Errorf("%s is\n%v, was\n%v", key, got.Metrics[key], points)
+		}
+	}
+	if len(got.Metrics) != len(want.Metrics) {
+		t.Errorf("%d metrics, were %d", len(got.Metrics), len(want.Metrics))
+	}
+}
+
+// Copies of a report are pushed at once, so that no lock keeps them apart: the
+// points that both send are stored once.
+func testCopiesPushedAtOnce(t *testing.T, s *mlflowtest.Server) {
+	for i := range pushAgain {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			id := givenRun(t, s, study(t))
+			path := writeSynthetic(t, synthetic{run: "r", seconds: 600})
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
+			cmds := []*exec.Cmd{tracked(t, s, "", "push", "--mlflow-run-id", id, path), tracked(t, s, "", "push", "--mlflow-run-id", id, other)}
+			for _, o := range sideBySide(t, cmds...) {
+				o.want(t, 0)
+			}
+			wantHistories(t, s.ReadBack(t, id), path)
+		})
+	}
+}
+
+// A server stores a batch and its answer is lost: the batch, sent again, is no other.
+func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
+	experiment, f := study(t), newFront(t, s.URL)
+	f.lose.Store(true)
+	path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 600})
+	cmd := tracked(t, s, experiment, "push", "--mlflow", f.URL, path)
+	cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER=0")
+	perform(t, cmd).want(t, 0)
+	run := onlyRun(t, s, experiment)
+	wantHistories(t, run, path)
+	wantDone(t, path, run.Info.RunID)
+	if f.lose.Load() {
+		t.Error("no answer was lost")
+	}
+}
+
+// A report that cannot be rewritten is pushed all the same, and known again.
+func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	from := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 25})
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := mount(t, "size=1m", 0)
+	path := write(t, filepath.Join(dir, "node-0.json"), string(data), 0o644)
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		o := perform(t, tracked(t, s, experiment, "push", path))
+		o.want(t, 0)
+		o.wantLine(t, dir, "read-only")
+	}
+	run := onlyRun(t, s, experiment)
+	wantHistories(t, run, path)
+	if run.Info.Status != "FINISHED" {
+		t.Errorf("run %+v", run.Info)
+	}
+}
+
+// perf.py's file cannot tell where it was pushed to, and its run is found again.
+func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	data, err := os.ReadFile("testdata/perf.py.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another pushing of the same numbers, by another test, is another one's run.
+	text := strings.Replace(string(data), "1000.0", fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()%999_000)/1000), 1)
+	path := write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
+	pushNow(t, s, experiment, "--cpus", "8", path)
+	first := onlyRun(t, s, experiment)
+	moved := write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
+	pushNow(t, s, experiment, "--cpus", "8", moved)
+	run := onlyRun(t, s, experiment)
+	wantSame(t, run, first)
+	if after, err := os.ReadFile(path); err != nil || string(after) != text {
+		t.Errorf("the file has changed (%v):\n%s", err, after)
+	}
+	if got := artifact(t, s, run.Info.RunID, "perfagent/perf.json"); string(got) != text {
+		t.Errorf("the artifact is\n%s", got)
+	}
+	for _, name := range metricOrder[:18] {
+		points := run.Metrics[name]
+		if len(points) != 1 || points[0].Step != 3 {
+			t.Errorf("%s is %v, want one point at step 3", name, points)
+		}
+	}
+	if len(steps(run, 3)) == 0 || run.Info.Status != "FINISHED" {
+		t.Errorf("steps %v, run %+v", steps(run, 3), run.Info)
+	}
+}
+
+func testPushMerged(t *testing.T, s *mlflowtest.Server) {
+	experiment, id := study(t), "r"+newInvocation()
+	parts := []string{writeSynthetic(t, synthetic{run: id, seconds: 25}),
+		writeSynthetic(t, synthetic{run: id, seconds: 35, node: 1, after: time.Second, code: 2})}
+	path := filepath.Join(t.TempDir(), "merged.json")
+	run(t, "merge", parts[0], parts[1], "-o", path).want(t, 0)
+	pushNow(t, s, experiment, path)
+	got := onlyRun(t, s, experiment)
+	wantHistories(t, got, path)
+	wantSteps(t, got, 0, 3)
+	wantSteps(t, got, 1, 4)
+	wantDone(t, path, got.Info.RunID)
+	if got.Info.Status != "FAILED" || got.Tags["perfagent.node.0.host"] != "host-0" || got.Tags["perfagent.node.1.host"] != "host-1" {
+		t.Errorf("run %+v, tags %v", got.Info, got.Tags)
+	}
+	wantArtifact(t, s, got.Info.RunID, "perfagent/merged.json", path)
+}
+
+// The reports of two nodes find the same run, each by itself.
+func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
+	for _, order := range []string{"01", "10"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			experiment, id := study(t), "r"+newInvocation()
+			var paths []string
+			for _, digit := range order {
+				y := synthetic{run: id, seconds: 25, node: int(digit - '0')}
+				y.after, y.code = time.Duration(y.node)*time.Second, y.node
+				path := writeSynthetic(t, y)
+				pushNow(t, s, experiment, path)
+				paths = append(paths, path)
+			}
+			run := onlyRun(t, s, experiment)
+			wantHistories(t, run, paths...)
+			if r := readReport(t, paths[strings.Index(order, "1")]); run.Info.Status != "FAILED" || run.Info.EndTime != r.Run.End.UnixMilli() {
+				t.Errorf("run %+v, node 1 ended at %v", run.Info, r.Run.End)
+			}
+			merge := perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
+			perform(t, merge).want(t, 0)
+			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json"))
+			wantHistories(t, onlyRun(t, s, experiment), paths...)
+		})
+	}
+}
+
+// What a crash leaves is pushed: the run is one that was killed, of unknown end.
+func testPushJournal(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	cmd := tracked(t, s, experiment, "run", "--interval", "20ms", "--run-id", "r"+newInvocation(), "--", "sh", "-c", "echo ready; exec sleep 60")
+	l := launch(t, cmd)
+	l.expect("ready")
+	path := filepath.Join(cmd.Dir, "perfagent-out", cmd.Args[5], "node-0.jsonl")
+	until(t, "samples of more than a second are in the journal", func() bool {
+		text, _ := os.ReadFile(path)
+		return strings.Count(string(text), "\n") > 60
+	})
+	l.signal(unix.SIGKILL)
+	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // the job
+		t.Fatal(err)
+	}
+	wait(t, cmd)
+	for range 2 {
+		pushNow(t, s, "", path) // it remembers the experiment
+		run := onlyRun(t, s, experiment)
+		if run.Info.Status != "KILLED" || run.Tags["perfagent.incomplete"] != "true" || run.Info.EndTime == 0 || run.Info.RunName != "sh -c 'echo ready; exec sleep 60'" {
+			t.Errorf("run %+v, tags %v", run.Info, run.Tags)
+		}
+		if got := steps(run, 0); !slices.Equal(got, []int64{0, 1}) {
+			t.Errorf("steps %v", got)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || string(artifact(t, s, run.Info.RunID, "perfagent/node-0.jsonl")) != string(text) {
+			t.Errorf("the artifact is not the journal (%v)", err)
+		}
+	}
+}
+
+// livesOn is a job whose run begins at once; it ends with its standard input.
+const livesOn = `
+import sys
+import mlflow
+mlflow.set_experiment(sys.argv[1])
+with mlflow.start_run(run_name="long") as run:
+    print("run", run.info.run_id, flush=True)
+    sys.stdin.read()
+`
+
+// While a job runs its full windows are on the server, a request each; what is there
+// in the end is what pushing its report elsewhere brings.
+func testLivePushing(t *testing.T, s *mlflowtest.Server) {
+	experiment, f := study(t), newFront(t, s.URL)
+	cmd := tracked(t, s, "", "run", "--interval", "200ms", "--mlflow", f.URL, "--", s.Python, "-c", livesOn, experiment)
+	stdin, hold := pipe(t)
+	cmd.Stdin = stdin
+	l := launch(t, cmd)
+	id := l.field("run")
+	first := f.next(t, "/runs/log-batch")
+	second := f.next(t, "/runs/log-batch")
+	if len(first) > 6 || len(second) != 1 {
+		t.Errorf("requests until the first window was sent: %q, until the second: %q", first, second)
+	}
+	early := s.ReadBack(t, id)
+	wantSteps(t, early, 0, 2)
+	if early.Info.Status != "RUNNING" {
+		t.Errorf("run %+v", early.Info)
+	}
+	hold.Close()
+	o, _ := l.end()
+	o.want(t, 0)
+	if strings.Contains(o.err, "perfagent:") {
+		t.Errorf("stderr %q", o.err)
+	}
+	run, path := onlyRun(t, s, experiment), theReport(t, o)
+	wantHistories(t, run, path)
+	wantSteps(t, run, 0, 3)
+	if run.Info.RunID != id || run.Info.Status != "FINISHED" {
+		t.Errorf("run %+v, want %s", run.Info, id)
+	}
+	wantDone(t, path, id)
+	if rest := f.rest(); len(rest) > 16 {
+		t.Errorf("requests at the end: %q", rest)
+	}
+	fresh := givenRun(t, s, study(t))
+	pushNow(t, s, "", "--mlflow-run-id", fresh, path)
+	again := s.ReadBack(t, fresh)
+	wantHistories(t, again, path)
+	wantSame(t, run, again)
+}
+
+// An hour of samples takes few requests.
+func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
+	for _, maxLength := range []int{1000, 10_000} {
+		t.Run(fmt.Sprint("ring of ", maxLength), func(t *testing.T) {
+			t.Parallel()
+			experiment, f := study(t), newFront(t, s.URL)
+			if _, err := goClient(t, s).EnsureExperiment(context.Background(), experiment); err != nil {
+				t.Fatal(err)
+			}
+			path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 3600, maxLength: maxLength})
+			begin := time.Now()
+			perform(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).want(t, 0) // it may tell of its progress
+			took, asked := time.Since(begin), f.rest()
+			batches := 0
+			for _, request := range asked {
+				if strings.HasSuffix(request, "/runs/log-batch") {
+					batches++
+				}
+			}
+			t.Logf("pushed in %v, with %d requests, of them %d batches", took.Round(time.Millisecond), len(asked), batches)
+			if batches > 10 || len(asked) > 16 {
+				t.Errorf("%d batches, want at most 10; %d requests, want at most 16: %q", batches, len(asked), asked)
+			}
+			run := onlyRun(t, s, experiment)
+			wantHistories(t, run, path)
+			if maxLength > 3600 {
+				wantSteps(t, run, 0, 361) // the last second of the hour begins a window
+			}
+		})
+	}
+}

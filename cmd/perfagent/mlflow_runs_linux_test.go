@@ -1,0 +1,465 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/pusher"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The tests know the same series as the program.
+func TestSystemSeries(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, s := range pusher.AllSeries() {
+		names = append(names, s.Name)
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(systemSeries)), names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMLflow3(t *testing.T) {
+	t.Parallel()
+	onServer(t, mlflowtest.Options{Version: 3},
+		serverCase{"live", testLivePushing},
+		serverCase{"own run of the job", testJobsOwnRun},
+		serverCase{"shapes of jobs", testShapesOfJobs},
+		serverCase{"a run of our own", testOwnRuns},
+		serverCase{"environment of the job", testJobsEnvironment},
+		serverCase{"a given run", testGivenRun},
+		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
+		serverCase{"pushed again", testPushedAgain},
+		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
+		serverCase{"an answer is lost", testAnswerIsLost},
+		serverCase{"a read-only folder", testReadOnlyFolder},
+		serverCase{"perf.py", testPushPerfPy},
+		serverCase{"merged", testPushMerged},
+		serverCase{"node after node", testPushNodeAfterNode},
+		serverCase{"a journal", testPushJournal},
+		serverCase{"two nodes at once", testTwoNodesAtOnce},
+		serverCase{"an hour", testPushAnHour},
+		serverCase{"TLS", testTLS},
+		serverCase{"sidecar", testSidecarPushes},
+	)
+}
+
+func TestMLflow2(t *testing.T) {
+	t.Parallel()
+	onServer(t, mlflowtest.Options{Version: 2},
+		serverCase{"own run of the job", testJobsOwnRun},
+		serverCase{"a run of our own", testOwnRuns},
+		serverCase{"a given run", testGivenRun},
+		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
+		serverCase{"pushed again", testPushedAgain},
+		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
+		serverCase{"an answer is lost", testAnswerIsLost},
+		serverCase{"two nodes at once", testTwoNodesAtOnce},
+		serverCase{"a journal", testPushJournal},
+	)
+}
+
+// A store in files takes the same point twice, so only what a lock keeps apart is
+// pushed at once here.
+func TestMLflow2FileStore(t *testing.T) {
+	t.Parallel()
+	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},
+		serverCase{"a run of our own", testOwnRuns},
+		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
+		serverCase{"pushed again", testPushedAgain},
+	)
+}
+
+// trains is a job that logs to MLflow, and knows nothing of us.
+const trains = `
+import sys, time
+import mlflow
+mlflow.set_experiment(sys.argv[1])
+with mlflow.start_run(run_name="training"):
+    mlflow.log_metric("loss", 0.5)
+    mlflow.set_tag("of", "the job")
+    time.sleep(0.5)
+`
+
+// The numbers stand in the job's own run, and without it in one of ours.
+func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	o := perform(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
+		s.Python, "-c", trains, experiment))
+	o.want(t, 0)
+	if strings.Contains(o.out+o.err, "perfagent") {
+		t.Errorf("stdout %q, stderr %q", o.out, o.err)
+	}
+	run, path := onlyRun(t, s, experiment), theReport(t, o)
+	r := readReport(t, path)
+	if run.Info.RunName != "training" || run.Info.Status != "FINISHED" || run.Tags["of"] != "the job" || run.Latest["loss"] != 0.5 {
+		t.Errorf("the job's run is not as it left it: %+v %v", run.Info, run.Tags)
+	}
+	if by, there := run.Tags["perfagent.created_by"]; there {
+		t.Errorf("the job's run is said to be made by %q", by)
+	}
+	wantHistories(t, run, path)
+	wantNames(t, run, r, "2")
+	wantTags(t, run, r, s.Python+" -c '"+trains+"' "+experiment)
+	wantDone(t, path, run.Info.RunID)
+	wantArtifact(t, s, run.Info.RunID, "perfagent/node-2.json", path)
+}
+
+// wantNames checks that a run has all documented metrics and all series of a node,
+// at the steps of a job of some seconds.
+func wantNames(t *testing.T, run mlflowtest.RunData, r *reporter.Report, node string) {
+	t.Helper()
+	n := r.Nodes[node]
+	for _, name := range metricOrder {
+		missing := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == name })
+		if _, there := run.Latest[name]; there == missing {
+			t.Errorf("the run has the metric %s: %v; not measured: %v", name, there, missing)
+		}
+	}
+	for name := range systemSeries {
+		points := byTime(run.Metrics["system/"+node+"/"+name])
+		for i, p := range points {
+			if at := time.UnixMilli(p.Timestamp); at.Before(r.Run.Start.Add(-time.Second)) || at.After(r.Run.End.Add(time.Second)) {
+				t.Errorf("%s has a point at %v, the job ran from %v to %v", name, at, r.Run.Start, r.Run.End)
+			}
+			if p.Step != int64(i) && r.Run.WallSeconds < 10 {
+				t.Errorf("%s has step %d as its point %d", name, p.Step, i)
+			}
+		}
+		if wall := r.Run.WallSeconds; wall > 1.2 && wall < 9.9 && len(points) != 2 && len(n.Missing) == 0 {
+			t.Errorf("%s has %d points of a job of %.1f s, want 2", name, len(points), wall)
+		}
+	}
+}
+
+// ownJob is a job that makes no run itself.
+type ownJob struct {
+	name, status string
+	code         int
+	words        []string
+	runName      string
+}
+
+// What logs nothing itself gets a run of ours, which ends as the job did.
+func testOwnRuns(t *testing.T, s *mlflowtest.Server) {
+	for _, c := range []ownJob{
+		{"a shell command", "FINISHED", 0, []string{"sh", "-c", "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3"},
+			"sh -c 'i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done; sleep 1.3'"},
+		{"a script that does not log", "FINISHED", 0, []string{s.Python, "-c", "import time; time.sleep(1.1)"}, "python -c 'import time; time.sleep(1.1)'"},
+		{"exit code 3", "FAILED", 3, []string{"/bin/sh", "-c", "exit 3"}, "sh -c 'exit 3'"},
+		{"a signal", "KILLED", 137, []string{"sh", "-c", "sleep 0.2; kill -9 $$"}, "sh -c 'sleep 0.2; kill -9 $$'"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, s)
+		})
+	}
+}
+
+func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	o := perform(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
+	o.want(t, c.code)
+	if o.out != "" || o.err != "" {
+		t.Errorf("stdout %q, stderr %q", o.out, o.err)
+	}
+	run, path := onlyRun(t, s, experiment), theReport(t, o)
+	r := readReport(t, path)
+	if i := run.Info; i.RunName != c.runName || i.Status != c.status || i.StartTime != r.Run.Start.UnixMilli() || i.EndTime != r.Run.End.UnixMilli() {
+		t.Errorf("run %+v, want %q, %s, from %v to %v", i, c.runName, c.status, r.Run.Start, r.Run.End)
+	}
+	if run.Tags["perfagent.created_by"] != "perfagent" {
+		t.Errorf("made by %q", run.Tags["perfagent.created_by"])
+	}
+	wantHistories(t, run, path)
+	wantNames(t, run, r, "0")
+	wantTags(t, run, r, strings.Replace(c.runName, filepath.Base(c.words[0]), c.words[0], 1))
+	wantDone(t, path, run.Info.RunID)
+	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+}
+
+// jobShape is a Python job that logs in some way; the lines are put after the ones
+// that import MLflow and set the experiment.
+type jobShape struct {
+	name, lines string
+	code        int
+	// run is the name of the run that gets the numbers; "" = the only one.
+	run    string
+	status string
+	runs   int
+}
+
+// Whatever a job does with MLflow, the numbers are in its earliest and outermost run.
+func testShapesOfJobs(t *testing.T, s *mlflowtest.Server) {
+	for _, c := range []jobShape{
+		{"two runs one after the other", `
+with mlflow.start_run(run_name="first"):
+    mlflow.log_metric("loss", 1)
+with mlflow.start_run(run_name="second"):
+    mlflow.log_metric("loss", 2)
+`, 0, "first", "FINISHED", 2},
+		{"nested runs", `
+with mlflow.start_run(run_name="outer"):
+    for i in range(2):
+        with mlflow.start_run(run_name=f"inner {i}", nested=True):
+            mlflow.log_metric("loss", i)
+`, 0, "outer", "FINISHED", 3},
+		{"autolog without start_run", `
+import sklearn.linear_model
+mlflow.sklearn.autolog(log_models=False, log_datasets=False)
+sklearn.linear_model.LinearRegression().fit([[1], [2]], [1, 2])
+`, 0, "", "FINISHED", 1},
+		{"a run that raises", `
+with mlflow.start_run(run_name="raises"):
+    mlflow.log_metric("loss", 1)
+    raise SystemExit(7)
+`, 7, "raises", "FAILED", 1},
+		{"a run that ended long before", `
+with mlflow.start_run(run_name="early"):
+    mlflow.log_metric("loss", 1)
+time.sleep(2)
+`, 0, "early", "FINISHED", 1},
+		{"a run that is never ended", `
+run = mlflow.MlflowClient().create_run(mlflow.get_experiment_by_name(sys.argv[1]).experiment_id, run_name="open",
+    tags=mlflow.tracking.context.registry.resolve_tags())
+`, 0, "open", "RUNNING", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, s)
+		})
+	}
+}
+
+func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	job := "import sys, time\nimport mlflow\nmlflow.set_experiment(sys.argv[1])\n" + c.lines
+	o := perform(t, wrapped(t, s, "", s.Python, "-c", job, experiment))
+	o.want(t, c.code)
+	runs, path := s.Runs(t, experiment), theReport(t, o)
+	r := readReport(t, path)
+	if len(runs) != c.runs {
+		t.Fatalf("%d runs, want %d: %s", len(runs), c.runs, runList(runs))
+	}
+	run := runs[0]
+	if c.run != "" {
+		run = runNamed(t, runs, c.run)
+	}
+	if i := run.Info; i.Status != c.status || i.EndTime >= r.Run.End.UnixMilli() {
+		t.Errorf("the run is not as the job left it: %+v; the job ended at %v", i, r.Run.End)
+	}
+	wantHistories(t, run, path)
+	wantDone(t, path, run.Info.RunID)
+	wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+	for _, other := range runs {
+		if other.Tags["perfagent.run_id"] != r.Run.ID || other.Tags["perfagent.invocation"] == "" {
+			t.Errorf("the tags of the run %q do not tell that it is the job's: %v", other.Info.RunName, other.Tags)
+		}
+		if other.Info.RunID != run.Info.RunID && len(steps(other, 0)) > 0 {
+			t.Errorf("the run %q has the numbers, too", other.Info.RunName)
+		}
+	}
+}
+
+// tellsEnvironment is a job that says what it finds in its environment, a word a line.
+const tellsEnvironment = `echo "context $MLFLOW_RUN_CONTEXT"; echo "given ${MLFLOW_RUN_ID-none}"; echo "run $PERFAGENT_RUN_ID"; echo "node $PERFAGENT_NODE"`
+
+// The job's environment gains what tells its runs apart, and keeps what was there.
+func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
+	t.Run("a context of its own", func(t *testing.T) {
+		t.Parallel()
+		experiment := study(t)
+		cmd := wrapped(t, s, "", s.Python, "-c", trains, experiment)
+		cmd.Env = append(cmd.Env, `MLFLOW_RUN_CONTEXT={"team": "blue <&> é", "perfagent.run_id": "old"}`)
+		o := perform(t, cmd)
+		o.want(t, 0)
+		run, path := onlyRun(t, s, experiment), theReport(t, o)
+		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != readReport(t, path).Run.ID {
+			t.Errorf("tags %v", run.Tags)
+		}
+		wantHistories(t, run, path)
+	})
+	for name, context := range map[string]string{"none": "", "unreadable": `{"team": "blue`, "a list": ` ["team"] `, "null": "null"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			experiment := study(t)
+			cmd := wrapped(t, s, experiment, "sh", "-c", tellsEnvironment)
+			if context != "" {
+				cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+context)
+			}
+			o := perform(t, cmd)
+			o.want(t, 0)
+			run, path := onlyRun(t, s, experiment), theReport(t, o)
+			id, invocation := readReport(t, path).Run.ID, run.Tags["perfagent.invocation"]
+			if context == "" {
+				context = fmt.Sprintf(`{"perfagent.invocation":"%s","perfagent.run_id":"%s"}`, invocation, id)
+			}
+			if want := "context " + context + "\ngiven none\nrun " + id + "\nnode 0\n"; o.out != want {
+				t.Errorf("the job sees\n%s want\n%s", o.out, want)
+			}
+			wantHistories(t, run, path)
+			if run.Tags["perfagent.created_by"] != "perfagent" || o.err != "" {
+				t.Errorf("tags %v, stderr %q", run.Tags, o.err)
+			}
+		})
+	}
+}
+
+// What was given with MLFLOW_RUN_ID gets all numbers of all commands, and stays as
+// open as it was.
+func testGivenRun(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	id := givenRun(t, s, experiment)
+	var paths []string
+	for _, job := range []string{`sleep 1.4; echo "given $MLFLOW_RUN_ID"`, `sleep 0.3; echo "given $MLFLOW_RUN_ID"; exit 3`} {
+		cmd := wrapped(t, s, "not looked at", "sh", "-c", job)
+		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
+		o := perform(t, cmd)
+		if o.want(t, 3*len(paths)); o.out != "given "+id+"\n" || o.err != "" {
+			t.Errorf("stdout %q, stderr %q", o.out, o.err)
+		}
+		paths = append(paths, theReport(t, o))
+	}
+	run := onlyRun(t, s, experiment)
+	if i := run.Info; i.RunID != id || i.Status != "RUNNING" || i.EndTime != 0 || i.RunName != "given" {
+		t.Errorf("run %+v", i)
+	}
+	wantHistories(t, run, paths...)
+	wantArtifact(t, s, id, "perfagent/node-0.json", paths[0])
+	wantDone(t, paths[1], id)
+	if len(run.Artifacts) != 2 {
+		t.Fatalf("artifacts %v, want the reports of both commands", run.Artifacts)
+	}
+	second := slices.IndexFunc(run.Artifacts, func(a mlflowtest.Artifact) bool { return a.Path != "perfagent/node-0.json" })
+	wantArtifact(t, s, id, run.Artifacts[second].Path, paths[1])
+	if len(s.Runs(t, "not looked at")) != 0 {
+		t.Error("another run was made")
+	}
+}
+
+// Two recordings of a node, one after the other, are in a run in full, whichever is
+// the longer one, and in whatever order they are pushed.
+func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
+	for _, c := range []struct {
+		name          string
+		first, second int // seconds
+		backwards     bool
+	}{
+		{"the second is shorter", 45, 4, false},
+		{"the second is longer", 4, 45, false},
+		{"of one length", 25, 25, false},
+		{"the later one is pushed first", 25, 35, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			id := givenRun(t, s, study(t))
+			// The second begins as the first ends.
+			paths := []string{writeSynthetic(t, synthetic{run: "a", seconds: c.first}),
+				writeSynthetic(t, synthetic{run: "b", seconds: c.second, after: time.Duration(c.first) * time.Second})}
+			if c.backwards {
+				slices.Reverse(paths)
+			}
+			for range 2 { // the second time there is nothing to do
+				for _, path := range paths {
+					pushNow(t, s, "", "--mlflow-run-id", id, path)
+				}
+			}
+			run := s.ReadBack(t, id)
+			wantHistories(t, run, paths...)
+			if len(run.Artifacts) != 2 {
+				t.Errorf("artifacts %v, want two reports", run.Artifacts)
+			}
+		})
+	}
+}
+
+// sideBySide runs prepared processes beside one another to their ends.
+func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []outcome) {
+	t.Helper()
+	var all []*lines
+	for _, cmd := range cmds {
+		all = append(all, launch(t, cmd))
+	}
+	for _, l := range all {
+		o, _ := l.end()
+		out = append(out, o)
+	}
+	return out
+}
+
+// Two nodes of a run share a run of ours.
+func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
+	experiment := study(t)
+	id := "r" + newInvocation()
+	var cmds []*exec.Cmd
+	for _, node := range []string{"1", "0"} {
+		cmds = append(cmds, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--node", node, "--", "sh", "-c", "sleep 1.2; exit "+node))
+	}
+	var paths []string
+	for i, o := range sideBySide(t, cmds...) {
+		if o.want(t, 1-i); o.err != "" {
+			t.Errorf("stderr %q", o.err)
+		}
+		paths = append(paths, theReport(t, o))
+	}
+	run := onlyRun(t, s, experiment)
+	wantHistories(t, run, paths...)
+	if run.Info.Status != "FAILED" || run.Tags["perfagent.node.0.host"] == "" || run.Tags["perfagent.node.1.host"] == "" {
+		t.Errorf("run %+v, tags %v", run.Info, run.Tags)
+	}
+	for node, path := range map[string]string{"1": paths[0], "0": paths[1]} {
+		wantArtifact(t, s, run.Info.RunID, "perfagent/node-"+node+".json", path)
+	}
+}
+
+// A sidecar pushes in the same way, and says nothing where nobody answers.
+func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
+	for _, c := range []struct {
+		name, uri, state string
+	}{{"a server", s.URL, reporter.PushDone}, {"none", "http://127.0.0.1:9", reporter.PushPending}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			experiment := study(t)
+			cmd := tracked(t, s, experiment, "sidecar", "--interval", "50ms", "--run-id", "s", "--mlflow", c.uri, "--push-timeout", "1s")
+			if c.state == reporter.PushDone {
+				cmd.Args = cmd.Args[:len(cmd.Args)-2] // as long as it takes
+			}
+			l := launch(t, cmd)
+			path := filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
+			until(t, "a second of samples is in the journal", func() bool {
+				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
+				return strings.Count(string(text), "\n") > 25
+			})
+			l.signal(15)
+			o, _ := l.end()
+			o.want(t, 0)
+			if state := pushState(t, path, "0"); state.State != c.state {
+				t.Errorf("the push stands at %+v", state)
+			}
+			if c.state == reporter.PushPending {
+				o.wantLine(t, "perfagent push ", path)
+				return
+			}
+			run := onlyRun(t, s, experiment)
+			if o.err != "" || run.Info.Status != "FINISHED" || run.Info.RunName != "perfagent s" || run.Tags["perfagent.created_by"] != "perfagent" {
+				t.Errorf("stderr %q, run %+v, tags %v", o.err, run.Info, run.Tags)
+			}
+			if len(steps(run, 0)) == 0 {
+				t.Error("no series")
+			}
+			wantArtifact(t, s, run.Info.RunID, "perfagent/node-0.json", path)
+		})
+	}
+}

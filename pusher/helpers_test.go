@@ -1,0 +1,140 @@
+package pusher
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// host takes samples as a busy host gives them, deterministically.
+type host struct {
+	rnd   *rand.Rand
+	rec   *collector.Recording
+	total [6]float64
+	// every is the usual time between samples; odd mixes in gaps, suspends, late ticks
+	// and sources that fail.
+	every time.Duration
+	odd   bool
+	lost  map[string]bool // the sources that fail just now
+}
+
+func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *host {
+	wall := time.Date(2026, 1, 2, 3, 4, 5, rnd.IntN(1e9), time.UTC)
+	start := collector.Instant{Wall: wall, Mono: time.Hour, Boot: 2 * time.Hour}
+	return &host{rnd: rnd, every: every, lost: make(map[string]bool), rec: collector.NewRecording(start, every, maxLength)}
+}
+
+// tick takes one more sample.
+func (h *host) tick() {
+	mono := h.every
+	boot := mono
+	if h.odd {
+		mono += time.Duration(h.rnd.Int64N(int64(h.every)/2)) - h.every/4
+		if h.rnd.IntN(40) == 0 { // nobody gave us the CPU
+			mono += time.Duration(h.rnd.Int64N(int64(40 * time.Second)))
+		}
+		boot = mono
+		if h.rnd.IntN(100) == 0 { // a suspend
+			boot += time.Duration(h.rnd.Int64N(int64(2 * time.Hour)))
+		}
+		for _, source := range []string{collector.SourceCPU, collector.SourceMemory, collector.SourceDisk, collector.SourceDiskIO, collector.SourceNetwork} {
+			if h.rnd.IntN(30) == 0 {
+				h.lost[source] = !h.lost[source]
+			}
+		}
+	}
+	h.rec.End.Mono += mono
+	h.rec.End.Boot += boot
+	h.rec.End.Wall = h.rec.End.Wall.Add(boot)
+	h.add(mono.Seconds())
+}
+
+func (h *host) add(weight float64) {
+	var s collector.Sample
+	for c := range s.Values {
+		s.Weights[c] = weight
+		s.Values[c] = math.Round(h.rnd.Float64()*1000) / 10
+	}
+	for i, c := range collector.Counters() {
+		moved := float64(h.rnd.IntN(200<<20)) / collector.MiB
+		h.total[i] += moved
+		s.Values[c] = h.total[i]
+		s.Values[collector.DiskReadRate+collector.Column(i)] = moved / weight
+	}
+	for c := range s.Values {
+		if h.lost[collector.Column(c).Source()] {
+			s.Values[c] = math.NaN()
+		}
+	}
+	at := h.rec.Start.Wall.Add(h.rec.End.Boot - h.rec.Start.Boot)
+	s.Values[collector.Timestamp] = float64(at.UnixMilli()) / 1000 // as the collector makes it
+	h.rec.Add(&s)
+}
+
+// track is that of the report which the Recording gives now.
+func (h *host) track() track {
+	return nodeTrack("0", h.report().Nodes["0"])
+}
+
+func (h *host) report() *reporter.Report {
+	code := 0
+	return reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"job"}, ExitCode: &code}, Recording: h.rec})
+}
+
+// head is what is known at the start.
+func (h *host) head(node int) reporter.JournalHead {
+	return reporter.JournalHead{Run: reporter.Run{ID: "r", Command: []string{"job"}, Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
+}
+
+// serve starts a strict fake server, and a client of it that does not retry.
+func serve(t testing.TB) (*mlflowtest.Fake, *mlflowtest.Listener, *mlflow.Client) {
+	t.Helper()
+	fake := mlflowtest.NewFake()
+	l := mlflowtest.Serve(t, fake)
+	return fake, l, connect(t, l.URL)
+}
+
+func connect(t testing.TB, uri string) *mlflow.Client {
+	t.Helper()
+	c, err := mlflow.New(mlflow.Config{URI: uri})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// newRun makes a run, as somebody's job does.
+func newRun(t testing.TB, c *mlflow.Client, start time.Time, tags ...mlflow.Tag) *mlflow.Run {
+	t.Helper()
+	run, err := c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// stepsOf are the steps of a history.
+func stepsOf(points []mlflowtest.Point) (out []int64) {
+	for _, p := range points {
+		out = append(out, p.Step)
+	}
+	return out
+}
+
+// keysOf are the names of a moment's points.
+func keysOf(m moment) (out []string) {
+	for _, p := range m.points {
+		out = append(out, p.Key)
+	}
+	slices.Sort(out)
+	return out
+}

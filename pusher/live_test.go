@@ -1,0 +1,391 @@
+package pusher
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+)
+
+// closing is a hook that lets no connection wait for the next request: a goroutine
+// that reads from a socket would keep the clock of a synctest bubble from going on.
+func closing(h mlflowtest.Hook) mlflowtest.Hook {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Connection", "close")
+		return h != nil && h(w, r)
+	}
+}
+
+// stage is a Live in a bubble, with a server outside of it.
+type stage struct {
+	*host
+	fake *mlflowtest.Fake
+	live *Live
+	l    *mlflowtest.Listener
+}
+
+// inBubble makes a server, then a bubble in which a Live runs that pushes to it.
+func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *stage)) {
+	t.Helper()
+	fake, l, _ := serve(t)
+	fake.SetBefore(closing(nil))
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+		s := &stage{host: h, fake: fake, l: l}
+		s.live = NewLive(h.head(node), d, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); s.live.Run(ctx) }()
+		test(t, s)
+		cancel()
+		<-done
+	})
+}
+
+// seconds lets time pass, with a sample each second; each is called after each of
+// them with the number of requests that it brought.
+func (s *stage) seconds(n int, each func(second, requests int)) {
+	for i := range n {
+		time.Sleep(time.Second)
+		before := len(s.fake.Requests())
+		s.tick()
+		s.live.Observe(s.rec)
+		synctest.Wait()
+		if each != nil {
+			each(i+1, len(s.fake.Requests())-before)
+		}
+	}
+}
+
+// steps are the windows that the server has, of all runs.
+func (s *stage) steps(node int) (out []int64) {
+	for _, r := range s.fake.Runs() {
+		out = append(out, stepsOf(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)])...)
+	}
+	return out
+}
+
+// Once the run is known there is one request for each window, and no other.
+func TestLive_OneRequestPerWindow(t *testing.T) {
+	t.Parallel()
+	_, _, c := serve(t)
+	_ = c
+	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+		s.seconds(31, nil)
+		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2}) {
+			t.Fatalf("windows %v after 31 s", got)
+		}
+		s.seconds(600, func(second, n int) {
+			if n > 1 || n == 1 && (second+31)%10 != 0 {
+				t.Errorf("%d requests after %d s", n, second+31)
+			}
+		})
+		if got := s.steps(0); len(got) != 63 {
+			t.Errorf("windows %v", got)
+		}
+	})
+}
+
+// The job's own run is waited for, then one of ours is made: at the third window, by
+// other nodes than 0 one later.
+func TestLive_WhenTheRunIsMade(t *testing.T) {
+	t.Parallel()
+	for node, want := range map[int]int{0: 30, 1: 40, 12: 40} {
+		t.Run(fmt.Sprint(node), func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, node, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+				s.seconds(60, func(second, _ int) {
+					if got := len(s.fake.Runs()); got != map[bool]int{false: 0, true: 1}[second >= want] {
+						t.Errorf("%d runs after %d s", got, second)
+					}
+				})
+				if got := s.steps(node); !slices.Equal(got, []int64{0, 1, 2, 3, 4, 5}) {
+					t.Errorf("windows %v", got)
+				}
+				if r := s.fake.Runs()[0]; r.Tags[TagCreatedBy] != createdBy || r.Tags[TagInvocation] != "i" || r.Info.Status != "RUNNING" || s.live.run.ID != r.Info.RunID {
+					t.Errorf("run %+v", r)
+				}
+			})
+		})
+	}
+}
+
+// The job's own run gets the points as soon as it is there.
+func TestLive_TheJobsRun(t *testing.T) {
+	t.Parallel()
+	fake, l, c := serve(t)
+	_ = fake
+	_ = l
+	_ = c
+	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+		s.seconds(15, nil)
+		done := make(chan string)
+		go func() {
+			c, err := mlflow.New(mlflow.Config{URI: s.l.URL})
+			if err != nil {
+				t.Error(err)
+			}
+			defer c.Close()
+			done <- newRun(t, c, s.rec.Start.Wall, mlflow.Tag{Key: TagInvocation, Value: "i"}).ID
+		}()
+		id := <-done
+		s.seconds(40, nil)
+		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 || s.live.run.ID != id {
+			t.Errorf("windows %v, %d runs", got, len(s.fake.Runs()))
+		}
+	})
+}
+
+// What passes by itself is tried each window; what does not, ever more seldom.
+func TestLive_RestsAfterFailures(t *testing.T) {
+	t.Parallel()
+	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
+	for name, c := range map[string]struct {
+		hook mlflowtest.Hook
+		want []int // seconds of the first requests
+	}{
+		// Rests of 10, 20, 40 … s; then the next window.
+		"a wrong password": {refused, []int{10, 20, 40, 80, 160, 320, 620, 920}},
+		"500":              {mlflowtest.Status(500, "text/plain", ""), []int{10, 20, 30, 40, 50, 60, 70, 80}},
+		"Retry-After":      {mlflowtest.RetryAfter(25), []int{10, 40, 70, 100}},
+		"a long one":       {mlflowtest.RetryAfter(86_400), []int{10, 310, 610}},
+		"another service":  {mlflowtest.Status(200, "text/html", "<html>"), []int{10, 20, 40, 80}},
+		"a new connection": {mlflowtest.Drop(), []int{10, 20, 30}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+				s.fake.SetBefore(closing(c.hook))
+				var at []int
+				s.seconds(1000, func(second, n int) {
+					if n > 1 {
+						t.Errorf("%d requests after %d s", n, second)
+					}
+					if n > 0 {
+						at = append(at, second)
+					}
+				})
+				wantAbout(t, at, c.want)
+				s.fake.SetBefore(closing(nil))
+				s.seconds(310, nil)
+				if got := s.steps(0); len(got) < 100 || !slices.Equal(got[:3], []int64{0, 1, 2}) {
+					t.Errorf("windows %v after the server was well again", got)
+				}
+			})
+		})
+	}
+}
+
+// wantAbout compares seconds, which may be one window late.
+func wantAbout(t *testing.T, got, want []int) {
+	t.Helper()
+	for i := range want {
+		if i >= len(got) || got[i] < want[i] || got[i] > want[i]+10 {
+			t.Fatalf("requests after %v s, want %v", got[:min(len(got), 12)], want)
+		}
+	}
+}
+
+// After any outage of a server the points are as if there had been none; what the
+// answer was lost of is there once.
+func TestLive_CatchesUp(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{false, true} {
+		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+			rnd := rand.New(rand.NewPCG(4, 4))
+			for range 12 {
+				s.fake.SetBefore(closing(nil))
+				s.seconds(1+rnd.IntN(60), nil)
+				hook := mlflowtest.Drop()
+				if applied {
+					hook = mlflowtest.On("log-batch", s.fake.Applied(hook))
+				}
+				s.fake.SetBefore(closing(hook))
+				s.seconds(1+rnd.IntN(60), nil)
+			}
+			s.fake.SetBefore(closing(nil))
+			s.seconds(20, nil)
+			if s.rec.Ring.Stride() != 1 {
+				t.Fatal("the ring is too small for this test")
+			}
+			want := make(map[string][]mlflowtest.Point)
+			for _, m := range wholeWindows(s.rec, 0) {
+				for _, p := range m.points {
+					want[p.Key] = append(want[p.Key], mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
+				}
+			}
+			runs := s.fake.Runs()
+			if len(runs) != 1 {
+				t.Fatalf("%d runs", len(runs))
+			}
+			if d := cmp.Diff(want, runs[0].Metrics); d != "" {
+				t.Errorf("applied %v: the points in the ring and on the server (-want +got):\n%s", applied, d)
+			}
+		})
+	}
+}
+
+// week is the samples of a week.
+const week = 7 * 24 * 3600
+
+// A week without a server takes no memory and no time, and then the points come, a
+// hundred at a time, as thinly as the ring has them.
+func TestLive_AWeekWithoutAServer(t *testing.T) {
+	samples := week
+	if testing.Short() || raceEnabled {
+		samples /= 20
+	}
+	fake, l, _ := serve(t)
+	fake.SetBefore(closing(nil))
+	l.Close()
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	for range 2000 { // the ring has all its memory then
+		h.tick()
+	}
+	var before, after runtime.MemStats
+	synctest.Test(t, func(t *testing.T) {
+		var tries atomic.Int64
+		live := NewLive(h.head(0), Destination{Invocation: "i"}, func() (*mlflow.Client, error) {
+			return mlflow.New(mlflow.Config{URI: l.URL, UserAgent: fmt.Sprint(tries.Add(1))})
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); live.Run(ctx) }()
+		step := func() {
+			h.tick()
+			live.Observe(h.rec)
+			synctest.Wait()
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for range samples {
+			step()
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 5<<20 {
+			t.Errorf("an outage of %d samples takes %d bytes", samples, grown)
+		}
+		if per := (after.TotalAlloc - before.TotalAlloc) / uint64(samples/10); per > 5<<20 {
+			t.Errorf("each try of an outage allocates %d bytes", per)
+		}
+		l.Reopen()
+		for range 200 {
+			step()
+		}
+		cancel()
+		<-done
+	})
+	points := fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]
+	all := h.track().moments()
+	if n := len(points); n < len(all)-2 || n > len(all) {
+		t.Errorf("%d points of %d", n, len(all))
+	}
+	for i := 1; i < len(points); i++ {
+		if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
+			t.Fatalf("%+v after %+v", points[i], points[i-1])
+		}
+	}
+}
+
+// A hand-over is bounded also where the ring is large.
+func TestLive_HandoverIsBounded(t *testing.T) {
+	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, 100_000)
+	for range 100_000 {
+		h.tick()
+	}
+	live := NewLive(h.head(0), Destination{}, nil)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	live.Observe(h.rec)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
+		t.Errorf("one hand-over allocates %d bytes", n)
+	}
+	if n := len((<-live.handed).moments); n == 0 || n > liveMoments {
+		t.Errorf("%d moments", n)
+	}
+}
+
+// Run ends at once when it is told to, whatever the server does.
+func TestLive_EndsAtOnce(t *testing.T) {
+	t.Parallel()
+	fake, l, _ := serve(t)
+	came := make(chan struct{}, 100)
+	hang := mlflowtest.Hang()
+	fake.SetBefore(func(w http.ResponseWriter, r *http.Request) bool {
+		came <- struct{}{}
+		return hang(w, r)
+	})
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	live := NewLive(h.head(0), Destination{}, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); live.Run(ctx) }()
+	for range 15 {
+		h.tick()
+		live.Observe(h.rec)
+	}
+	<-came
+	start := time.Now()
+	cancel()
+	<-done
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if live.RunID() != "" {
+		t.Error("there is a run")
+	}
+}
+
+// BenchmarkLive_Window is a window of ten samples, at the worst moment of a ring of
+// the default size: just before it is halved, with nothing to catch up.
+func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
+
+// BenchmarkLive_Outage is the same while the server has been away all the time.
+func BenchmarkLive_Outage(b *testing.B) { benchmarkLive(b, true) }
+
+func benchmarkLive(b *testing.B, outage bool) {
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	for range 999 {
+		h.tick()
+	}
+	live := NewLive(h.head(0), Destination{}, nil)
+	if !outage {
+		live.sent.Store(bucketEnd(h.rec, h.rec.Ring.Len()-15))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		live.step = -1
+		live.ready.Store(true)
+		live.Observe(h.rec)
+		<-live.handed
+	}
+}
+
+// BenchmarkLive_Samples is what most samples cost: nothing is handed over.
+func BenchmarkLive_Samples(b *testing.B) {
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	h.tick()
+	live := NewLive(h.head(0), Destination{}, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		live.Observe(h.rec)
+	}
+}
+
+var _ = strings.Contains
+var _ collector.Column

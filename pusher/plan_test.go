@@ -1,0 +1,373 @@
+package pusher
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Requests are within the limits, nothing is lost or moved, no moment is split.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		var metrics []mlflow.Metric
+		for i := range []int{0, 1, 34, 999, 1000, 1001, 4000}[rnd.IntN(7)] {
+			metrics = append(metrics, mlflow.Metric{Key: fmt.Sprint("metric_", i), Step: int64(i)})
+		}
+		var tags []mlflow.Tag
+		for i := range []int{0, 1, 10, 99, 100, 101, 350}[rnd.IntN(7)] {
+			tags = append(tags, mlflow.Tag{Key: fmt.Sprint("tag_", i), Value: strings.Repeat("x", []int{1, 100, 5000}[rnd.IntN(3)])})
+		}
+		var moments []moment
+		for i := range []int{0, 1, 47, 48, 360, 1000}[rnd.IntN(6)] {
+			m := moment{at: int64(i + 1), step: int64(i)}
+			for k := range 1 + rnd.IntN(21) {
+				m.points = append(m.points, mlflow.Metric{Key: fmt.Sprint("system/0/", k), Timestamp: m.at, Step: m.step, Value: rnd.Float64()})
+			}
+			moments = append(moments, m)
+		}
+		wantPacked(t, seed, pack(metrics, tags, moments), metrics, tags, moments)
+	}
+}
+
+func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlflow.Metric, tags []mlflow.Tag, moments []moment) {
+	t.Helper()
+	var all []mlflow.Metric
+	var allTags []mlflow.Tag
+	in := make(map[int64]int) // the request of each moment
+	for i, b := range batches {
+		size := 0
+		for _, m := range b.Metrics {
+			size += len(m.Key) + 100
+			if before, ok := in[m.Timestamp]; m.Timestamp > 0 && ok && before != i {
+				t.Fatalf("seed %d: moment %d is split", seed, m.Timestamp)
+			}
+			in[m.Timestamp] = i
+		}
+		size += tagBytes(b.Tags) + 30*len(b.Tags)
+		if n := len(b.Metrics) + len(b.Tags); n == 0 || n > 1000 || len(b.Tags) > 100 || size > 900_000 {
+			t.Fatalf("seed %d: request %d has %d values, %d tags, %d bytes", seed, i, len(b.Metrics), len(b.Tags), size)
+		}
+		all, allTags = append(all, b.Metrics...), append(allTags, b.Tags...)
+	}
+	want := slices.Clone(metrics)
+	for _, m := range moments {
+		want = append(want, m.points...)
+	}
+	if !slices.Equal(all, want) || !slices.Equal(allTags, tags) {
+		t.Fatalf("seed %d: %d values and %d tags are sent, want %d and %d, or in another order", seed, len(all), len(allTags), len(want), len(tags))
+	}
+	if n := len(want) + len(tags); len(batches) > n/900+len(tags)/90+3 {
+		t.Errorf("seed %d: %d requests for %d items", seed, len(batches), n)
+	}
+}
+
+// Some anchor has a point in each moment, and there are no more than needed.
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		all := anyTrack(rand.New(rand.NewPCG(seed, 7))).track().moments()
+		keys := anchors(all)
+		for _, m := range all {
+			if !slices.ContainsFunc(keys, m.has) {
+				t.Fatalf("seed %d: no anchor %v has a point in the moment %v", seed, keys, keysOf(m))
+			}
+		}
+		if len(keys) > 6 || len(all) == 0 != (len(keys) == 0) {
+			t.Errorf("seed %d: %d anchors for %d moments", seed, len(keys), len(all))
+		}
+	}
+}
+
+// Wherever a push was cut off, and whatever other recordings are in the run, the last
+// point is found.
+func TestLastPoint(t *testing.T) {
+	t.Parallel()
+	_, _, c := serve(t)
+	ctx := t.Context()
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		h := anyTrack(rnd)
+		tr := h.track()
+		all := tr.moments()
+		if len(all) == 0 {
+			continue
+		}
+		run := newRun(t, c, h.rec.Start.Wall)
+		for _, shift := range []int64{-40_000_000, 50_000_000_000} { // somebody else's, before and after
+			if rnd.IntN(2) == 0 {
+				send(t, c, run.ID, shifted(all, shift))
+			}
+		}
+		n := rnd.IntN(len(all) + 1)
+		send(t, c, run.ID, all[:n])
+		want := int64(-1)
+		if n > 0 {
+			want = all[n-1].at
+		}
+		run, err := c.Run(ctx, run.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := lastPoint(ctx, c, run, tr.start, all); err != nil || got != want {
+			t.Errorf("seed %d: the last point of %d of %d moments is at %d (%v), want %d", seed, n, len(all), got, err, want)
+		}
+	}
+}
+
+func shifted(all []moment, by int64) (out []moment) {
+	for _, m := range all {
+		points := slices.Clone(m.points)
+		for i := range points {
+			points[i].Timestamp += by
+		}
+		out = append(out, moment{at: m.at + by, step: m.step, points: points})
+	}
+	return out
+}
+
+func send(t *testing.T, c *mlflow.Client, runID string, moments []moment) {
+	t.Helper()
+	for _, b := range pack(nil, nil, moments) {
+		if err := c.LogBatch(t.Context(), runID, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// push pushes a report and gives what the plan was.
+func push(t *testing.T, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
+	t.Helper()
+	p, err := Prepare(t.Context(), c, r, o)
+	if err == nil {
+		err = p.Send(t.Context())
+	}
+	return p, err
+}
+
+func file(name, text string) []Artifact {
+	return []Artifact{{Name: name, ContentType: "application/json", Data: func(string) ([]byte, error) { return []byte(text), nil }}}
+}
+
+// At whatever request a push breaks off, the next one makes it whole, in one run.
+func TestPush_GoesOnFromAnyRequest(t *testing.T) {
+	t.Parallel()
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
+	for range 1500 {
+		h.tick()
+	}
+	r := h.report()
+	r.Run.Start, r.Run.End = reporter.Time{Time: h.rec.Start.Wall}, reporter.Time{Time: h.rec.Start.Wall.Add(1500 * time.Second)}
+	o := Options{Destination: Destination{Invocation: "i", ExperimentName: "new"}, Artifacts: file("node-0.json", "{}")}
+	fake, _, c := serve(t)
+	if _, err := push(t, c, r, o); err != nil {
+		t.Fatal(err)
+	}
+	want, requests := fake.Runs()[0], len(fake.Requests())
+	if requests > 16 {
+		t.Errorf("%d requests for 25 minutes", requests)
+	}
+	for n := range requests {
+		for _, applied := range []bool{false, true} {
+			fake, _, c := serve(t)
+			hook := mlflowtest.Drop()
+			if applied {
+				hook = fake.Applied(hook)
+			}
+			fake.SetBefore(only(n, hook))
+			_, _ = push(t, c, r, o) // making the run is tried again; all else fails
+			fake.SetBefore(nil)
+			if _, err := push(t, c, r, o); err != nil {
+				t.Fatal(err)
+			}
+			got := fake.Runs()
+			if len(got) != 1 {
+				t.Fatalf("request %d, applied %v: %d runs", n, applied, len(got))
+			}
+			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, got[0])
+		}
+	}
+}
+
+// only lets just the nth request fail.
+func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
+	var mu sync.Mutex
+	seen := 0
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		mine := seen == n
+		seen++
+		mu.Unlock()
+		return mine && h(w, r)
+	}
+}
+
+func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
+	t.Helper()
+	want.Info.RunID, want.Info.ArtifactURI, got.Info.RunID, got.Info.ArtifactURI = "", "", "", ""
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// Twice, and by two at once, gives the same.
+func TestPush_TwiceAndAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
+	for range 500 {
+		h.tick()
+	}
+	r, o := h.report(), Options{Destination: Destination{Invocation: "i"}, Artifacts: file("node-0.json", "{}")}
+	fake, l, c := serve(t)
+	newRun(t, c, time.Now(), mlflow.Tag{Key: TagInvocation, Value: "i"})
+	var all sync.WaitGroup
+	for range 3 {
+		c := connect(t, l.URL)
+		all.Go(func() {
+			if p, err := Prepare(t.Context(), c, r, o); err != nil || p.Send(t.Context()) != nil {
+				t.Errorf("prepare: %v, or send", err)
+			}
+		})
+	}
+	all.Wait()
+	before := len(fake.Requests())
+	p, err := push(t, c, r, o)
+	if err != nil || p.Metrics != 0 || p.Points != 0 || p.Known == 0 || p.Own() {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, q := range fake.Requests()[before:] {
+		if strings.Contains(q.Path, "log-batch") {
+			t.Errorf("a batch is sent again: %s", q.Body)
+		}
+	}
+	for key, points := range fake.Runs()[0].Metrics {
+		for i := 1; i < len(points); i++ {
+			if points[i].Step <= points[i-1].Step {
+				t.Errorf("%s: step %d twice", key, points[i].Step)
+			}
+		}
+	}
+}
+
+// Several nodes of one run share our run; the worst status and the latest end stand.
+func TestPush_NodesShareARun(t *testing.T) {
+	t.Parallel()
+	fake, _, c := serve(t)
+	for node, code := range []int{0, 3, 0} {
+		h := newHost(rand.New(rand.NewPCG(uint64(node), 1)), time.Second, 1000)
+		for range 30 {
+			h.tick()
+		}
+		r := h.report()
+		n := r.Nodes["0"]
+		n.Host = &reporter.Host{Hostname: fmt.Sprint("host", node)}
+		r.Nodes = map[string]*reporter.Node{fmt.Sprint(node): n}
+		start := time.Now().Add(time.Duration(node) * time.Second)
+		r.Run.Start, r.Run.End, r.Run.ExitCode = reporter.Time{Time: start}, reporter.Time{Time: start.Add(30 * time.Second)}, &code
+		o := Options{Destination: Destination{Invocation: fmt.Sprint("i", node)}, Artifacts: file(fmt.Sprintf("node-%d.json", node), "{}")}
+		if _, err := push(t, c, r, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := fake.Runs()
+	if len(runs) != 1 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	got := runs[0]
+	if got.Info.Status != "FAILED" || got.Info.EndTime-got.Info.StartTime < 31_000 || len(got.Artifacts) != 3 {
+		t.Errorf("%+v", got)
+	}
+	for node := range 3 {
+		if steps := stepsOf(got.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)]); len(steps) < 3 {
+			t.Errorf("node %d has the windows %v", node, steps)
+		}
+	}
+	if steps := stepsOf(got.Metrics["max_t_mem_percent"]); !slices.Equal(slices.Sorted(slices.Values(steps)), []int64{0, 1, 2}) {
+		t.Errorf("max_t_mem_percent has the steps %v", steps)
+	}
+}
+
+// A recording with two others of the same node in one given run is whole beside them.
+func TestPush_TwoRecordingsInAGivenRun(t *testing.T) {
+	t.Parallel()
+	fake, _, c := serve(t)
+	given := newRun(t, c, time.Now())
+	want := 0
+	for k := range 3 {
+		h := newHost(rand.New(rand.NewPCG(uint64(k), 1)), time.Second, 1000)
+		h.rec.Start.Wall = h.rec.Start.Wall.Add(time.Duration((k*2)%3) * time.Hour) // the second is the latest
+		for range 95 + k {
+			h.tick()
+		}
+		want += 10
+		o := Options{Destination: Destination{RunID: given.ID, Given: true, Invocation: fmt.Sprint("i", k)}, Artifacts: file("node-0.json", fmt.Sprint(k))}
+		for range 2 {
+			if _, err := push(t, c, h.report(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := fake.Runs()[0]
+		if n := len(got.Metrics["system/0/system_memory_usage_percentage"]); n != want || len(got.Artifacts) != k+1 || got.Info.Status != "RUNNING" {
+			t.Errorf("after recording %d: %d points, want %d; artifacts %v; %s", k, n, want, got.Artifacts, got.Info.Status)
+		}
+	}
+}
+
+// The two experiments that the environment names must be the same.
+func TestDestination_Experiment(t *testing.T) {
+	t.Parallel()
+	_, _, c := serve(t)
+	e, err := c.EnsureExperiment(t.Context(), "there")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		d    Destination
+		id   string
+		fail bool
+	}{
+		{Destination{}, "0", false}, {Destination{ExperimentName: "there"}, e.ID, false}, {Destination{ExperimentID: e.ID}, e.ID, false},
+		{Destination{ExperimentName: "there", ExperimentID: e.ID}, e.ID, false}, {Destination{ExperimentName: "there", ExperimentID: "0"}, "", true},
+		{Destination{ExperimentID: "77"}, "", true}, {Destination{ExperimentName: "new"}, "2", false},
+	} {
+		if id, err := tt.d.experiment(t.Context(), c); id != tt.id || (err != nil) != tt.fail {
+			t.Errorf("%+v: %q, %v", tt.d, id, err)
+		}
+	}
+}
+
+// A run that the server never has told of is searched before it is made again.
+func TestPush_GivesUpOnAServerThatCannotMakeRuns(t *testing.T) {
+	t.Parallel()
+	fake, _, c := serve(t)
+	fake.SetBefore(mlflowtest.On("runs/create", mlflowtest.Status(http.StatusBadRequest, "application/json", `{"error_code": "INVALID_PARAMETER_VALUE", "message": "no"}`)))
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 100)
+	h.tick()
+	_, err := push(t, c, h.report(), Options{Destination: Destination{Invocation: "i"}})
+	var e *mlflow.Error
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "make a run") {
+		t.Error(err)
+	}
+	n := 0
+	for _, q := range fake.Requests() {
+		if strings.Contains(q.Path, "runs/create") {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package pusher
+
+const raceEnabled = false

@@ -1,0 +1,334 @@
+package pusher
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// anyTrack is a recording of any kind and length, cut off anywhere.
+func anyTrack(rnd *rand.Rand) *host {
+	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second, time.Minute}[rnd.IntN(5)]
+	h := newHost(rnd, every, 2+rnd.IntN(200))
+	h.odd = rnd.IntN(4) > 0
+	for range rnd.IntN(600) {
+		h.tick()
+	}
+	return h
+}
+
+// window is one of the naive cut.
+type window struct {
+	step, at int64
+	kept     []int // indices
+}
+
+// naive cuts the kept samples by their ends alone.
+func naive(t track) (out []window) {
+	times := t.samples.Column("timestamp")
+	if band, ok := t.envelope["timestamp"]; ok {
+		times = band.Max
+	}
+	n := len(times)
+	if n == 0 {
+		return nil
+	}
+	end := func(i int) float64 { return math.Round(times[i] * 1000) }
+	length := end(n-1) - float64(t.start)
+	for i := range n {
+		begin := float64(t.start)
+		if i > 0 {
+			begin = end(i - 1)
+		}
+		step := int64(math.Floor((end(i) - float64(t.start)) / 10_000))
+		if length >= 1000 && length < 10_000 {
+			step = 0
+			if middle := (begin + end(i)) / 2; middle-float64(t.start) >= length/2 {
+				step = 1
+			}
+		}
+		if len(out) == 0 || out[len(out)-1].step != step {
+			out = append(out, window{step: step})
+		}
+		w := &out[len(out)-1]
+		w.at, w.kept = int64(end(i)), append(w.kept, i)
+	}
+	return out
+}
+
+// point computes a point of a window from the envelope, by the words of its description.
+func (w window) point(t track, s Series) float64 {
+	sum := 0.0
+	for _, c := range s.keys {
+		band, times := t.envelope[c.Key()], t.envelope["timestamp"].Max
+		weighted, total, most, end := 0.0, 0.0, math.Inf(-1), math.NaN()
+		for _, i := range w.kept {
+			before := float64(t.start) / 1000
+			if i > 0 {
+				before = times[i-1]
+			}
+			if math.IsNaN(band.Mean[i]) {
+				continue
+			}
+			seconds := max(0.001, math.Round((times[i]-before)*1000)/1000)
+			weighted, total = weighted+seconds*band.Mean[i], total+seconds
+			most, end = max(most, band.Max[i]), band.Max[i]
+		}
+		switch {
+		case total == 0:
+			return math.NaN()
+		case strings.HasSuffix(s.Name, "_max"):
+			sum += most
+		case strings.HasSuffix(s.Name, "receive_megabytes"), strings.HasSuffix(s.Name, "transmit_megabytes"):
+			sum += end
+		default:
+			sum += weighted / total
+		}
+	}
+	if strings.Contains(s.Name, "megabytes") {
+		sum *= 1.048576
+	}
+	return sum
+}
+
+// Every kept sample is in just one moment, whose points are what a naive count gives.
+func TestMoments_AreTheNaiveCut(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(120) {
+		h := anyTrack(rand.New(rand.NewPCG(seed, 7)))
+		track := h.track()
+		got, windows := track.moments(), naive(track)
+		k := 0
+		for _, w := range windows {
+			want := make(map[string]float64)
+			for _, s := range AllSeries() {
+				if v := w.point(track, s); !math.IsNaN(v) {
+					want["system/0/"+s.Name] = v
+				}
+			}
+			if len(want) == 0 { // nothing was measured then
+				continue
+			}
+			if k >= len(got) || got[k].step != w.step || got[k].at != w.at {
+				t.Fatalf("seed %d: moment %d: %v, want step %d at %d", seed, k, got[min(k, len(got)-1)], w.step, w.at)
+			}
+			wantMoment(t, fmt.Sprint("seed ", seed, ", moment ", k), got[k], want)
+			k++
+		}
+		if k != len(got) {
+			t.Fatalf("seed %d: %d moments, want %d", seed, len(got), k)
+		}
+		wantOrder(t, seed, track, got)
+	}
+}
+
+func wantMoment(t *testing.T, where string, m moment, want map[string]float64) {
+	t.Helper()
+	if len(m.points) != len(want) {
+		t.Fatalf("%s: points %v, want %v", where, keysOf(m), want)
+	}
+	for _, p := range m.points {
+		v, ok := want[p.Key]
+		if !ok || math.Abs(p.Value-v) > 1e-6+1e-9*math.Abs(v) || p.Step != m.step || p.Timestamp != m.at {
+			t.Fatalf("%s: %+v, want %v at step %d, %d", where, p, v, m.step, m.at)
+		}
+	}
+}
+
+// wantOrder checks steps and times alone.
+func wantOrder(t *testing.T, seed uint64, tr track, all []moment) {
+	t.Helper()
+	for i, m := range all {
+		if i > 0 && (m.step <= all[i-1].step || m.at <= all[i-1].at) {
+			t.Fatalf("seed %d: step %d at %d after step %d at %d", seed, m.step, m.at, all[i-1].step, all[i-1].at)
+		}
+		if m.step != (m.at-tr.start)/10_000 && !(len(all) <= 2 && all[len(all)-1].at-tr.start < 10_000) {
+			t.Fatalf("seed %d: step %d at %d ms", seed, m.step, m.at-tr.start)
+		}
+	}
+}
+
+// A run of 1 s to 10 s gives two moments, a shorter one gives one.
+func TestMoments_OfShortRuns(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int][]int64{1: {0}, 9: {0}, 10: {0, 1}, 11: {0, 1}, 50: {0, 1}, 99: {0, 1}, 100: {0, 1}, 101: {0, 1}, 205: {0, 1, 2}} {
+		h := newHost(rand.New(rand.NewPCG(1, 1)), 100*time.Millisecond, 1000)
+		h.rec.Start.Wall = h.rec.Start.Wall.Truncate(time.Second)
+		for range n {
+			h.tick()
+		}
+		var got []int64
+		for _, m := range h.track().moments() {
+			got = append(got, m.step)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%d samples of 0.1 s (-want +got):\n%s", n, d)
+		}
+	}
+}
+
+// What stands in the file gives the same points as what was in memory.
+func TestMoments_OfTheFile(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(40) {
+		h := anyTrack(rand.New(rand.NewPCG(seed, 8)))
+		data, err := reporter.Encode(h.report())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read reporter.Report
+		if err := json.Unmarshal(data, &read); err != nil {
+			t.Fatal(err)
+		}
+		want, got := h.track().moments(), nodeTrack("0", read.Nodes["0"]).moments()
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(moment{})); d != "" {
+			t.Fatalf("seed %d: from memory and from the file (-want +got):\n%s", seed, d)
+		}
+	}
+}
+
+// Odd samples of a foreign file do no harm.
+func TestMoments_OfOddFiles(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"none":         `[]`,
+		"no time":      `[{"mem_percent":1},{"mem_percent":2}]`,
+		"negative":     `[{"timestamp":-5,"mem_percent":1},{"timestamp":5,"mem_percent":2}]`,
+		"backwards":    `[{"timestamp":50,"mem_percent":1},{"timestamp":5,"mem_percent":2},{"timestamp":90,"mem_percent":3}]`,
+		"huge":         `[{"timestamp":1e300,"mem_percent":1e300},{"timestamp":9e15,"mem_percent":1e308},{"timestamp":5,"net_io_ext_recv_mb":1.7e308,"net_io_lo_recv_mb":1.7e308}]`,
+		"unknown":      `[{"timestamp":5,"x":1}]`,
+		"year 36812":   `[{"timestamp":1099511627775,"mem_percent":1}]`,
+		"beyond int64": `[{"timestamp":99999999999999999999,"mem_percent":1}]`,
+	} {
+		var s reporter.Samples
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		at := int64(math.MinInt64)
+		for _, m := range nodeTrack("0", &reporter.Node{Samples: s}).moments() {
+			if m.at < at || m.at < 0 || m.step < 0 {
+				t.Errorf("%s: step %d at %d", name, m.step, m.at)
+			}
+			at = m.at
+			for _, p := range m.points {
+				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Timestamp < 0 {
+					t.Errorf("%s: %+v", name, p)
+				}
+			}
+		}
+	}
+}
+
+// wholeWindows are the moments that live pushing would hand over now.
+func wholeWindows(rec *collector.Recording, sent int64) []moment {
+	t, open := liveTrack(rec, "0", sent)
+	all := t.moments()
+	for len(all) > 0 && all[len(all)-1].step >= open {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// What is pushed live and what the end adds are together the cut of the end: exactly
+// while the ring is not halved, and without a doubled step or a missing end after it.
+func TestLiveCut_IsTheFinalCut(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 9))
+		every := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second}[rnd.IntN(4)]
+		h := newHost(rnd, every, []int{2, 10, 50, 1000, 5000}[rnd.IntN(5)])
+		h.odd = seed%3 > 0
+		var sent []moment
+		until := int64(0)
+		step := int64(0)
+		for range rnd.IntN(1500) {
+			h.tick()
+			now := int64((h.rec.End.Boot - h.rec.Start.Boot) / Window)
+			if now == step || rnd.IntN(4) == 0 { // the server is slow, or away
+				continue
+			}
+			step = now
+			all := wholeWindows(h.rec, until)
+			all = all[:rnd.IntN(len(all)+1)] // or takes a part of it
+			if len(all) > 0 {
+				until = all[len(all)-1].at
+			}
+			sent = append(sent, all...)
+		}
+		final := h.track()
+		all := final.moments()
+		for _, m := range all {
+			if m.at > until {
+				sent = append(sent, m)
+			}
+		}
+		if h.rec.Ring.Stride() == 1 {
+			if d := cmp.Diff(all, sent, cmp.AllowUnexported(moment{})); d != "" {
+				t.Fatalf("seed %d: the final cut and what was sent (-want +got):\n%s", seed, d)
+			}
+		}
+		wantOrder(t, seed, final, sent)
+		if n := len(all); n > 0 && sent[len(sent)-1].at != all[n-1].at {
+			t.Fatalf("seed %d: the last point is at %d, want %d", seed, sent[len(sent)-1].at, all[n-1].at)
+		}
+	}
+}
+
+// What is live never is of a window that is still open.
+func TestLiveCut_LeavesOpenWindows(t *testing.T) {
+	t.Parallel()
+	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 100)
+	for i := range 2000 {
+		h.tick()
+		now := int64((h.rec.End.Boot - h.rec.Start.Boot) / Window)
+		for _, m := range wholeWindows(h.rec, 0) {
+			if m.step >= now {
+				t.Fatalf("after %d s window %d is handed over", i+1, m.step)
+			}
+		}
+	}
+}
+
+// No name is the folder of another one, of any node, nor of a metric's, and every
+// server takes all of them.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	var all []string
+	for _, m := range reporter.Metrics() {
+		all = append(all, m.Name)
+	}
+	for _, node := range []string{"0", "1", "10", "2147483647"} {
+		for _, s := range AllSeries() {
+			all = append(all, prefix(node)+s.Name)
+		}
+	}
+	// MLflow's own monitor may write to the same run, with and without a node id.
+	for _, name := range []string{"cpu_utilization_percentage", "system_memory_usage_megabytes", "network_receive_megabytes", "gpu_0_memory_usage_megabytes"} {
+		all = append(all, "system/"+name, "system/host/"+name)
+	}
+	seen := make(map[string]bool)
+	for _, a := range all {
+		if seen[a] {
+			t.Errorf("%s is there twice", a)
+		}
+		seen[a] = true
+		if err := mlflow.CheckKey(a); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+		for _, b := range all {
+			if strings.HasPrefix(b, a+"/") {
+				t.Errorf("%s is a folder of %s", a, b)
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package pusher
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// at is a moment of the tests' day.
+func at(seconds int) time.Time { return time.Unix(1_700_000_000+int64(seconds), 0) }
+
+// own is a run that we made; theirs one that a job made.
+func own(id string, start int, tags ...string) mlflow.Run {
+	r := theirs(id, start, append(tags, TagCreatedBy, createdBy)...)
+	return r
+}
+
+func theirs(id string, start int, tags ...string) mlflow.Run {
+	r := mlflow.Run{ID: id, StartTime: at(start), Tags: make(map[string]string)}
+	for i := 0; i < len(tags); i += 2 {
+		r.Tags[tags[i]] = tags[i+1]
+	}
+	return r
+}
+
+func TestPick(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		runs      []mlflow.Run
+		run, link string
+	}{
+		"none":                    {nil, "", ""},
+		"the job's":               {[]mlflow.Run{theirs("a", 5)}, "a", ""},
+		"the job's earliest":      {[]mlflow.Run{theirs("a", 9), theirs("b", 5), theirs("c", 7)}, "b", ""},
+		"ours before the job's":   {[]mlflow.Run{theirs("a", 5), own("z", 9)}, "z", "a"},
+		"linked already":          {[]mlflow.Run{theirs("a", 5), own("z", 9, TagJobRun, "a")}, "z", ""},
+		"our earliest":            {[]mlflow.Run{own("y", 8), own("z", 6)}, "z", ""},
+		"made twice at once":      {[]mlflow.Run{own("z", 6), own("y", 6)}, "y", ""},
+		"nested, child first":     {[]mlflow.Run{theirs("a", 5, "mlflow.parentRunId", "b"), theirs("b", 5)}, "b", ""},
+		"nested, parent first":    {[]mlflow.Run{theirs("b", 5), theirs("a", 5, "mlflow.parentRunId", "b")}, "b", ""},
+		"link to the outermost":   {[]mlflow.Run{own("z", 1), theirs("a", 5, "mlflow.parentRunId", "b"), theirs("b", 5)}, "z", "b"},
+		"somebody else's tag":     {[]mlflow.Run{theirs("a", 5, TagCreatedBy, "me")}, "a", ""},
+		"without a start, oddly ": {[]mlflow.Run{{ID: "a", Tags: map[string]string{}}, theirs("b", 5)}, "a", ""},
+	} {
+		f := pick(slices.Clone(c.runs))
+		run, link := "", ""
+		if f.run != nil {
+			run = f.run.ID
+		}
+		if f.link != nil {
+			link = f.link.ID
+		}
+		if run != c.run || link != c.link {
+			t.Errorf("%s: run %q, link %q; want %q, %q", name, run, link, c.run, c.link)
+		}
+	}
+}
+
+// A run id may be used twice, and by other nodes.
+func TestFits(t *testing.T) {
+	t.Parallel()
+	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"}}
+	ended := func(r mlflow.Run, end int) mlflow.Run { r.EndTime = at(end); return r }
+	for name, c := range map[string]struct {
+		run  mlflow.Run
+		want bool
+	}{
+		"another node's job's":             {theirs("a", 101), true},
+		"at the same second":               {theirs("a", 100), true},
+		"a job's of an earlier use":        {theirs("a", 99), false},
+		"ours, of another node":            {own("a", 99, tagHost("0"), "h"), true},
+		"ours, with our node":              {own("a", 99, tagHost("1"), "h"), false},
+		"ours, with a longer name":         {own("a", 99, tagHost("10"), "h"), true},
+		"ours, begun after our end":        {own("a", 201), false},
+		"ours, ended before our start":     {ended(own("a", 50), 99), false},
+		"ours, ended while we ran":         {ended(own("a", 50), 150), true},
+		"ours, begun as we ended":          {own("a", 200), true},
+		"ours, of the node, still running": {own("a", 120), true},
+	} {
+		if got := id.fits(c.run); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	id.perfpy = true // its run id is a hash of the content
+	if !id.fits(own("a", 5, tagHost("1"), "h")) {
+		t.Error("perf.py's file does not know its run again")
+	}
+	id = identity{start: at(100).Add(999 * time.Microsecond)} // MLflow keeps milliseconds
+	if !id.fits(theirs("a", 100)) {
+		t.Error("a run of the same millisecond does not fit")
+	}
+}
+
+// The same recording is known by the same name, another one by another.
+func TestRecordingHash(t *testing.T) {
+	t.Parallel()
+	report := func(id string, start int, nodes ...string) *reporter.Report {
+		r := &reporter.Report{Run: reporter.Run{ID: id, Start: reporter.Time{Time: at(start)}}, Nodes: make(map[string]*reporter.Node)}
+		for _, n := range nodes {
+			r.Nodes[n] = &reporter.Node{Sampling: &reporter.Sampling{Start: reporter.Time{Time: at(start)}}}
+		}
+		return r
+	}
+	same := newIdentity(report("r", 1, "0", "1"), Destination{}).invocation
+	if got := newIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"}).invocation; got != same || !plain(got) {
+		t.Errorf("%q and %q", got, same)
+	}
+	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"), "start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
+		if newIdentity(other, Destination{}).invocation == same {
+			t.Errorf("another %s has the same hash", name)
+		}
+	}
+	if got := newIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}).invocation; got != "abc" {
+		t.Error(got)
+	}
+}
+
+// What cannot stand in a filter is not searched for.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false} {
+		if plain(value) != want {
+			t.Errorf("%q: %v", value, !want)
+		}
+	}
+}
