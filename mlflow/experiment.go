@@ -41,8 +41,8 @@ func (c *Client) experiment(ctx context.Context, op, path string, query url.Valu
 func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment, error) {
 	e, err := c.ExperimentByName(ctx, name)
 	if NotFound(err) {
-		err = c.createExperiment(ctx, name)
-		if err == nil || AlreadyExists(err) {
+		e, err = c.createExperiment(ctx, name)
+		if AlreadyExists(err) {
 			e, err = c.ExperimentByName(ctx, name)
 		}
 	}
@@ -56,7 +56,8 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 	return e, nil
 }
 
-func (c *Client) createExperiment(ctx context.Context, name string) error {
+// createExperiment makes an experiment, of which no more than name and id are known then.
+func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	in := struct {
 		Name string `json:"name"`
 	}{name}
@@ -64,7 +65,11 @@ func (c *Client) createExperiment(ctx context.Context, name string) error {
 		ID text `json:"experiment_id"`
 	}
 	// Done twice it is an error that the caller knows, so that it may be sent again.
-	return c.post(ctx, "create experiment "+quote(name), "experiments/create", in, &out)
+	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", in, &out)
+	if err == nil && out.ID == "" {
+		return c.ExperimentByName(ctx, name)
+	}
+	return &Experiment{ID: string(out.ID), Name: name, LifecycleStage: "active"}, err
 }
 
 // SearchExperiments goes through all active experiments, page by page of at most 1000. After an error it ends.

@@ -57,7 +57,11 @@ func TestEnsureExperiment(t *testing.T) {
 				wantText(t, err, "deleted", "mlflow experiments restore --experiment-id 3")
 				return
 			}
-			if err != nil || *e != (Experiment{"3", "a b", "s3://x", "active"}) {
+			want := Experiment{"3", "a b", "s3://x", "active"}
+			if tt.create == 200 { // the answer tells no more, and asking again would cost a request
+				want.ArtifactLocation = ""
+			}
+			if err != nil || *e != want {
 				t.Errorf("%v %v", e, err)
 			}
 		})

@@ -38,6 +38,9 @@ const createdBy = "perfagent"
 // tagHost is the tag with a node's host name.
 func tagHost(node string) string { return "perfagent.node." + node + ".host" }
 
+// tagRecording is the tag by which a node's recording is known again.
+func tagRecording(node string) string { return "perfagent.node." + node + ".recording" }
+
 // maxTagValue is what every version of MLflow keeps whole of a tag.
 const maxTagValue = 5000
 

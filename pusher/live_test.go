@@ -2,12 +2,12 @@ package pusher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,6 +18,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/series"
 )
 
 // closing is a hook that lets no connection wait for the next request: a goroutine
@@ -35,6 +36,13 @@ type stage struct {
 	fake *mlflowtest.Fake
 	live *Live
 	l    *mlflowtest.Listener
+	work chan<- func() // done outside of the bubble
+}
+
+// outside does something whose goroutines are not to be of the bubble.
+func (s *stage) outside(f func()) {
+	s.work <- f
+	s.work <- func() {} // f is done when this is taken
 }
 
 // inBubble makes a server, then a bubble in which a Live runs that pushes to it.
@@ -42,9 +50,16 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	t.Helper()
 	fake, l, _ := serve(t)
 	fake.SetBefore(closing(nil))
+	work := make(chan func())
+	defer close(work)
+	go func() {
+		for f := range work {
+			f()
+		}
+	}()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-		s := &stage{host: h, fake: fake, l: l}
+		s := &stage{host: h, fake: fake, l: l, work: work}
 		s.live = NewLive(h.head(node), d, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -81,8 +96,6 @@ func (s *stage) steps(node int) (out []int64) {
 // Once the run is known there is one request for each window, and no other.
 func TestLive_OneRequestPerWindow(t *testing.T) {
 	t.Parallel()
-	_, _, c := serve(t)
-	_ = c
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(31, nil)
 		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2}) {
@@ -126,10 +139,6 @@ func TestLive_WhenTheRunIsMade(t *testing.T) {
 // The job's own run gets the points as soon as it is there.
 func TestLive_TheJobsRun(t *testing.T) {
 	t.Parallel()
-	fake, l, c := serve(t)
-	_ = fake
-	_ = l
-	_ = c
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(15, nil)
 		done := make(chan string)
@@ -160,7 +169,7 @@ func TestLive_RestsAfterFailures(t *testing.T) {
 		// Rests of 10, 20, 40 … s; then the next window.
 		"a wrong password": {refused, []int{10, 20, 40, 80, 160, 320, 620, 920}},
 		"500":              {mlflowtest.Status(500, "text/plain", ""), []int{10, 20, 30, 40, 50, 60, 70, 80}},
-		"Retry-After":      {mlflowtest.RetryAfter(25), []int{10, 40, 70, 100}},
+		"Retry-After":      {mlflowtest.RetryAfter(25), []int{10, 35, 60, 85}},
 		"a long one":       {mlflowtest.RetryAfter(86_400), []int{10, 310, 610}},
 		"another service":  {mlflowtest.Status(200, "text/html", "<html>"), []int{10, 20, 40, 80}},
 		"a new connection": {mlflowtest.Drop(), []int{10, 20, 30}},
@@ -238,6 +247,34 @@ func TestLive_CatchesUp(t *testing.T) {
 	}
 }
 
+// Also where the ring was halved between a batch whose answer was lost and the next
+// try, no step is there twice.
+func TestLive_AnswersLostWhileTheRingHalves(t *testing.T) {
+	t.Parallel()
+	for _, capacity := range []int{12, 20, 40} {
+		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+			s.rec.Ring = series.NewRing(capacity, int(collector.NumColumns))
+			s.fake.SetBefore(closing(mlflowtest.On("log-batch", every(2, s.fake.Applied(mlflowtest.Drop())))))
+			s.seconds(700, nil)
+			points := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]
+			if len(points) < 5 || s.rec.Ring.Stride() == 1 {
+				t.Fatalf("capacity %d: %d points, stride %d", capacity, len(points), s.rec.Ring.Stride())
+			}
+			for i := 1; i < len(points); i++ {
+				if points[i].Step <= points[i-1].Step {
+					t.Fatalf("capacity %d: %+v after %+v", capacity, points[i], points[i-1])
+				}
+			}
+		})
+	}
+}
+
+// every lets each nth request fail, the first of all too.
+func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
+	var seen atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) bool { return (seen.Add(1)-1)%n == 0 && h(w, r) }
+}
+
 // week is the samples of a week.
 const week = 7 * 24 * 3600
 
@@ -248,57 +285,60 @@ func TestLive_AWeekWithoutAServer(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		samples /= 20
 	}
-	fake, l, _ := serve(t)
-	fake.SetBefore(closing(nil))
-	l.Close()
-	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-	for range 2000 { // the ring has all its memory then
-		h.tick()
-	}
 	var before, after runtime.MemStats
-	synctest.Test(t, func(t *testing.T) {
-		var tries atomic.Int64
-		live := NewLive(h.head(0), Destination{Invocation: "i"}, func() (*mlflow.Client, error) {
-			return mlflow.New(mlflow.Config{URI: l.URL, UserAgent: fmt.Sprint(tries.Add(1))})
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); live.Run(ctx) }()
-		step := func() {
-			h.tick()
-			live.Observe(h.rec)
-			synctest.Wait()
+	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+		connect, down, tries := s.live.connect, true, uint64(0)
+		s.live.connect = func() (*mlflow.Client, error) {
+			tries++
+			if down {
+				return nil, errors.New("no server")
+			}
+			return connect()
 		}
+		s.seconds(2000, nil) // the ring has all its memory then
 		runtime.GC()
 		runtime.ReadMemStats(&before)
+		tries = 0
 		for range samples {
-			step()
+			time.Sleep(time.Second)
+			s.tick()
+			s.live.Observe(s.rec)
 		}
+		synctest.Wait()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 5<<20 {
 			t.Errorf("an outage of %d samples takes %d bytes", samples, grown)
 		}
-		if per := (after.TotalAlloc - before.TotalAlloc) / uint64(samples/10); per > 5<<20 {
-			t.Errorf("each try of an outage allocates %d bytes", per)
+		if per := (after.TotalAlloc - before.TotalAlloc) / tries; per > 5<<20 || tries < uint64(samples/400) {
+			t.Errorf("%d tries, each allocates %d bytes", tries, per)
 		}
-		l.Reopen()
-		for range 200 {
-			step()
+		down = false
+		s.seconds(1000, nil)
+		points, all := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"], wholeWindows(s.rec, 0)
+		if n := len(points); n < len(all)-1 || n > len(all) {
+			t.Errorf("%d points of %d", n, len(all))
 		}
-		cancel()
-		<-done
+		for i := 1; i < len(points); i++ {
+			if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
+				t.Fatalf("%+v after %+v", points[i], points[i-1])
+			}
+		}
 	})
-	points := fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]
-	all := h.track().moments()
-	if n := len(points); n < len(all)-2 || n > len(all) {
-		t.Errorf("%d points of %d", n, len(all))
-	}
-	for i := 1; i < len(points); i++ {
-		if points[i].Step <= points[i-1].Step || points[i].Timestamp <= points[i-1].Timestamp {
-			t.Fatalf("%+v after %+v", points[i], points[i-1])
+}
+
+// A server that refuses connections for long is asked once in each window.
+func TestLive_RefusedConnections(t *testing.T) {
+	t.Parallel()
+	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
+		s.outside(s.l.Close)
+		s.seconds(1500, nil)
+		s.outside(s.l.Reopen)
+		s.seconds(60, nil)
+		if got, all := s.steps(0), wholeWindows(s.rec, 0); len(got) != len(all) {
+			t.Errorf("%d windows, want %d", len(got), len(all))
 		}
-	}
+	})
 }
 
 // A hand-over is bounded also where the ring is large.
@@ -386,6 +426,3 @@ func BenchmarkLive_Samples(b *testing.B) {
 		live.Observe(h.rec)
 	}
 }
-
-var _ = strings.Contains
-var _ collector.Column

@@ -422,6 +422,9 @@ func (p *Plan) sendValues(ctx context.Context, said []mlflow.Tag) error {
 // tags are what is said of the report and of its files.
 func (p *Plan) tags() (said []mlflow.Tag, notes []string) {
 	said, notes = tags(p.report, p.dropped)
+	for _, name := range p.id.nodes {
+		said = append(said, mlflow.Tag{Key: tagRecording(name), Value: p.id.recordings[name]})
+	}
 	for _, a := range p.opts.Artifacts {
 		if owner := tagArtifact + path.Base(p.artifactName(a.Name)); mlflow.CheckKey(owner) == nil {
 			said = append(said, mlflow.Tag{Key: owner, Value: p.id.invocation})

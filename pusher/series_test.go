@@ -243,7 +243,7 @@ func wholeWindows(rec *collector.Recording, sent int64) []moment {
 // while the ring is not halved, and without a doubled step or a missing end after it.
 func TestLiveCut_IsTheFinalCut(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range uint64(80) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
 		every := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second}[rnd.IntN(4)]
 		h := newHost(rnd, every, []int{2, 10, 50, 1000, 5000}[rnd.IntN(5)])

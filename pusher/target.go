@@ -38,28 +38,35 @@ type identity struct {
 	invocation string // of the wrapped command, else a hash of the recording
 	start, end time.Time
 	nodes      []string
+	recordings map[string]string // by node: the same for the same recording
 	perfpy     bool
 }
 
 // newIdentity tells by what a report's run is known.
 func newIdentity(r *reporter.Report, d Destination) identity {
-	id := identity{runID: r.Run.ID, invocation: d.Invocation, start: r.Run.Start.Time, end: r.Run.End.Time, nodes: r.NodeNames()}
-	for _, n := range r.Nodes {
+	id := identity{runID: r.Run.ID, invocation: d.Invocation, start: r.Run.Start.Time, end: r.Run.End.Time, nodes: r.NodeNames(),
+		recordings: make(map[string]string)}
+	for name, n := range r.Nodes {
+		id.recordings[name] = recording(r.Run.ID, name, nodeTrack(name, n).start)
 		id.perfpy = id.perfpy || n.Origin == reporter.OriginPerfPy
 	}
 	if !plain(id.invocation) {
-		id.invocation = recordingHash(r)
+		id.invocation = id.hash()
 	}
 	return id
 }
 
-// recordingHash is the same for the same recordings, however often they are read.
-func recordingHash(r *reporter.Report) string {
+// recording names what a node recorded in a run from a moment on.
+func recording(runID, node string, start int64) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", runID, node, start))
+	return hex.EncodeToString(sum[:8])
+}
+
+// hash names all recordings of a report together.
+func (id identity) hash() string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %d", r.Run.ID, r.Run.Start.UnixMilli())
-	for _, name := range r.NodeNames() {
-		t := nodeTrack(name, r.Nodes[name])
-		fmt.Fprintf(h, " %s %d", name, t.start)
+	for _, name := range id.nodes {
+		fmt.Fprintf(h, "%s ", id.recordings[name])
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
@@ -98,9 +105,9 @@ func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) 
 	return pick(slices.DeleteFunc(runs, func(r mlflow.Run) bool { return !id.fits(r) })), nil
 }
 
-// fits tells whether a run that bears our run id is another node's of the same run:
-// made by its job since this one began, or made for it by us at the same time and
-// without a node of ours. A run id may be used twice.
+// fits tells whether a run that bears our run id is of the same run: made by another
+// node's job since this one began, or made by us at the same time for other nodes, or
+// for the same recordings in another report. A run id may be used twice.
 func (id identity) fits(r mlflow.Run) bool {
 	if r.Tags[TagCreatedBy] != createdBy {
 		return !r.StartTime.Before(id.start.Truncate(time.Millisecond))
@@ -109,7 +116,11 @@ func (id identity) fits(r mlflow.Run) bool {
 		return true
 	}
 	for _, name := range id.nodes {
-		if _, has := r.Tags[tagHost(name)]; has {
+		switch had := r.Tags[tagRecording(name)]; had {
+		case "":
+		case id.recordings[name]:
+			return true
+		default:
 			return false
 		}
 	}

@@ -62,7 +62,7 @@ func TestPick(t *testing.T) {
 // A run id may be used twice, and by other nodes.
 func TestFits(t *testing.T) {
 	t.Parallel()
-	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"}}
+	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"}, recordings: map[string]string{"1": "same"}}
 	ended := func(r mlflow.Run, end int) mlflow.Run { r.EndTime = at(end); return r }
 	for name, c := range map[string]struct {
 		run  mlflow.Run
@@ -71,9 +71,10 @@ func TestFits(t *testing.T) {
 		"another node's job's":             {theirs("a", 101), true},
 		"at the same second":               {theirs("a", 100), true},
 		"a job's of an earlier use":        {theirs("a", 99), false},
-		"ours, of another node":            {own("a", 99, tagHost("0"), "h"), true},
-		"ours, with our node":              {own("a", 99, tagHost("1"), "h"), false},
-		"ours, with a longer name":         {own("a", 99, tagHost("10"), "h"), true},
+		"ours, of another node":            {own("a", 99, tagRecording("0"), "h"), true},
+		"ours, with our node":              {own("a", 99, tagRecording("1"), "h"), false},
+		"ours, with our very recording":    {own("a", 99, tagRecording("1"), "same"), true},
+		"ours, with a longer name":         {own("a", 99, tagRecording("10"), "h"), true},
 		"ours, begun after our end":        {own("a", 201), false},
 		"ours, ended before our start":     {ended(own("a", 50), 99), false},
 		"ours, ended while we ran":         {ended(own("a", 50), 150), true},
@@ -85,7 +86,7 @@ func TestFits(t *testing.T) {
 		}
 	}
 	id.perfpy = true // its run id is a hash of the content
-	if !id.fits(own("a", 5, tagHost("1"), "h")) {
+	if !id.fits(own("a", 5, tagRecording("1"), "h")) {
 		t.Error("perf.py's file does not know its run again")
 	}
 	id = identity{start: at(100).Add(999 * time.Microsecond)} // MLflow keeps milliseconds

@@ -93,7 +93,8 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 			return err
 		}
 	}
-	return nil
+	_, err := dec.Token() // its end
+	return err
 }
 
 // Rewrite replaces a report file by one with the same name and permissions, as

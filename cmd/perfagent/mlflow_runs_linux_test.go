@@ -33,8 +33,15 @@ func TestSystemSeries(t *testing.T) {
 
 func TestMLflow3(t *testing.T) {
 	t.Parallel()
+	s := mlflowServers.Get(t, mlflowtest.Options{Version: 3})
+	long := startLongJob(t, s)
+	t.Run("meanwhile", testMLflow3)
+	t.Run("live", func(t *testing.T) { long.testLivePushing(t, s) })
+}
+
+// testMLflow3 is what goes on while a job of some length runs.
+func testMLflow3(t *testing.T) {
 	onServer(t, mlflowtest.Options{Version: 3},
-		serverCase{"live", testLivePushing},
 		serverCase{"own run of the job", testJobsOwnRun},
 		serverCase{"shapes of jobs", testShapesOfJobs},
 		serverCase{"a run of our own", testOwnRuns},
@@ -50,6 +57,7 @@ func TestMLflow3(t *testing.T) {
 		serverCase{"node after node", testPushNodeAfterNode},
 		serverCase{"a journal", testPushJournal},
 		serverCase{"two nodes at once", testTwoNodesAtOnce},
+		serverCase{"run of another node", testRunOfAnotherNode},
 		serverCase{"an hour", testPushAnHour},
 		serverCase{"TLS", testTLS},
 		serverCase{"sidecar", testSidecarPushes},
@@ -359,8 +367,7 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 	}{
 		{"the second is shorter", 45, 4, false},
 		{"the second is longer", 4, 45, false},
-		{"of one length", 25, 25, false},
-		{"the later one is pushed first", 25, 35, true},
+		{"the later one is pushed first", 25, 25, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -422,6 +429,40 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	for node, path := range map[string]string{"1": paths[0], "0": paths[1]} {
 		wantArtifact(t, s, run.Info.RunID, "perfagent/node-"+node+".json", path)
 	}
+}
+
+// What one node's job logs gets the numbers of the others, too: they know it by
+// their common run id. Used again, the id does not lead to it.
+func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
+	experiment, id := study(t), "r"+newInvocation()
+	prepare := func(node string, job ...string) (*lines, func() error) {
+		cmd := tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--run-id", id, "--node", node, "--"}, job...)...)
+		stdin, end := pipe(t)
+		cmd.Stdin = stdin
+		return launch(t, cmd), end.Close
+	}
+	one, endOne := prepare("1", "sh", "-c", "echo ready; read x; exit 0")
+	one.expect("ready")
+	zero, endZero := prepare("0", s.Python, "-c", livesOn, experiment)
+	job := zero.field("run")
+	endOne()
+	endZero()
+	var paths []string
+	for _, l := range []*lines{one, zero} {
+		o, _ := l.end()
+		o.want(t, 0)
+		paths = append(paths, theReport(t, o))
+		wantDone(t, theReport(t, o), job)
+	}
+	wantHistories(t, onlyRun(t, s, experiment), paths...)
+	o := perform(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
+	o.want(t, 0)
+	runs := s.Runs(t, experiment)
+	if len(runs) != 2 {
+		t.Fatalf("%s: want the job's run and another one", runList(runs))
+	}
+	wantHistories(t, runNamed(t, runs, "long"), paths...)
+	wantHistories(t, runNamed(t, runs, "sh -c 'sleep 0.2'"), theReport(t, o))
 }
 
 // A sidecar pushes in the same way, and says nothing where nobody answers.

@@ -1,0 +1,275 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// somePush is a state with letters that JSON escapes.
+func somePush() PushState {
+	return PushState{State: PushPending, RunID: "0123", URI: "http://h:5000/a?b&c", Error: "<no> \"answer\"\n\x1b \u2028 é", ExperimentName: "e", Invocation: "i"}
+}
+
+// states are those of some nodes.
+func states(nodes ...string) map[string]PushState {
+	out := make(map[string]PushState)
+	for _, n := range nodes {
+		out[n] = somePush()
+	}
+	return out
+}
+
+// decoded is any JSON with its numbers as they were written.
+func decoded(t testing.TB, data []byte) (v any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v: %s", err, data)
+	}
+	return v
+}
+
+// wanted is what a file is to hold with other push parts.
+func wanted(t testing.TB, data []byte, to map[string]PushState) any {
+	t.Helper()
+	v := decoded(t, data)
+	nodes, _ := v.(map[string]any)["nodes"].(map[string]any)
+	for name, n := range nodes {
+		if s, ok := to[name]; ok {
+			text, err := json.Marshal(Push{MLflow: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.(map[string]any)["push"] = decoded(t, text)
+		}
+	}
+	return v
+}
+
+// Every byte but those of the push part is as it was, whatever else is in the file.
+func TestWithPush(t *testing.T) {
+	t.Parallel()
+	const old = `{"mlflow":{"state":"off"}}`
+	for name, c := range map[string]struct{ before, after string }{
+		"ours":        {`{"nodes":{"0":{"a":1,"push":§,"b":1.50}}}`, ""},
+		"spaced":      {"{ \"x\" : [ 1 , 2 ] ,\n\t\"nodes\" : { \"0\" : { \"a\" : 1e2 , \"push\" : § } } }\n", ""},
+		"first":       {`{"nodes":{"0":{"push":§,"a":1}}}`, ""},
+		"alone":       {`{"nodes":{"0":{"push":§}}}`, ""},
+		"of all":      {`{"nodes":{"0":{"push":§},"1":{"push":§},"2":{"push":{"mlflow":{"state":"off"}}}}}`, ""},
+		"missing":     {`{"nodes":{"0":{"a":1}}}`, `{"nodes":{"0":{"push":§,"a":1}}}`},
+		"empty":       {`{"nodes":{"0":{}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"empty, wide": {`{"nodes":{"0":{ } }}`, `{"nodes":{"0":{"push":§ } }}`},
+		"elsewhere": {`{"push":{"0":{"push":1}},"run":{"push":{"mlflow":{}},"nodes":{"0":{"push":2}}},"nodes":{"0":{"job":{"push":3},"x":[{"push":4}],"push":§}}}`,
+			""},
+		"other nodes":   {`{"nodes":{"00":{"push":5},"10":{"push":6},"0":{"push":§}}}`, ""},
+		"later version": {`{"schema":"perfagent.report/1.7","nodes":{"0":{"push":§,"gpu":{"é\u00e9\ud83d\ude00":[1,null,true]}}},"new":12345678901234567890}`, ""},
+		"more than MLflow in it": {`{"nodes":{"0":{"push":{"mlflow":{"state":"done"},"s3":{"state":"done"}}}}}`,
+			`{"nodes":{"0":{"push":§}}}`},
+		"null":                     {`{"nodes":{"0":{"push":null}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"a list":                   {`{"nodes":{"0":{"push":[1,{"push":2}]}}}`, `{"nodes":{"0":{"push":§}}}`},
+		"an escape":                {`{"nod\u0065s":{"\u0030":{"pu\u0073h":§}}}`, ""},
+		"a long way":               {`{"nodes":{"0":{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,"push":§}}}`, ""},
+		"no node":                  {`{"nodes":{}}`, `{"nodes":{}}`},
+		"no nodes":                 {`{"x":{"0":{"push":1}}}`, `{"x":{"0":{"push":1}}}`},
+		"a BOM-less umlaut before": {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
+	} {
+		text, err := marshal(Push{MLflow: somePush()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := c.after
+		if after == "" {
+			after = c.before
+		}
+		before := strings.ReplaceAll(c.before, "§", old)
+		got, err := WithPush([]byte(before), states("0", "1", "77"))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if want := strings.ReplaceAll(after, "§", string(text)); string(got) != want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
+		}
+		again, err := WithPush(got, states("0", "1", "77"))
+		if err != nil || !bytes.Equal(again, got) {
+			t.Errorf("%s: once more it is %s (%v)", name, again, err)
+		}
+	}
+}
+
+// A key that is there twice counts as its last one does for readers.
+func TestWithPush_DuplicateKeys(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"nodes":{"0":{"push":{"mlflow":{"state":"off"}},"push":{"mlflow":{"state":"off"}}}}}`,
+		`{"nodes":{"0":{"metrics":{}},"0":{"metrics":{},"push":{}}}}`,
+		`{"nodes":{"0":{"metrics":{}}},"nodes":{"0":{"metrics":{}}}}`,
+	} {
+		got, err := WithPush([]byte(text), states("0"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var r Report
+		if err := json.Unmarshal(got, &r); err != nil || r.Nodes["0"].Push == nil || r.Nodes["0"].Push.MLflow != somePush() {
+			t.Errorf("%s becomes %s (%v)", text, got, err)
+		}
+	}
+}
+
+// What is no report is an error, never damage.
+func TestWithPush_Refuses(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "  ", "null", "[]", "3", `"nodes"`, `{`, `{"nodes":`, `{"nodes":{"0":{"push":{}`, `{"nodes":[]}`, `{"nodes":null}`, `{"nodes":{"0":[]}}`,
+		`{"nodes":{"0":null}}`, `{"nodes":{"0":{"push":{}},}}`, `{"nodes":{"0":{"push"}}}`, `{"nodes":{"0":{"push":NaN}}}`,
+		`{"nodes":{"0":{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}}}`} {
+		if got, err := WithPush([]byte(text), states("0")); err == nil {
+			t.Errorf("%.60q becomes %.100q", text, got)
+		}
+	}
+}
+
+func FuzzWithPush(f *testing.F) {
+	for _, text := range []string{`{"nodes":{"0":{"a":1,"push":{"mlflow":{"state":"off"}},"b":1}}}`, `{"nodes":{"0":{},"1":{"push":null}},"push":1}`, `{"nodes":{"0":{ }}}`,
+		`{"x":[{"nodes":{"0":{"push":1}}}], "nodes" : {"0" : {"é" : "\ud83d\ude00" } } }`, `{"nodes":{"0":{"a":{"push":2}}}}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !json.Valid(data) || duplicates(data) {
+			return
+		}
+		got, err := WithPush(data, states("0", "1"))
+		if err != nil {
+			return
+		}
+		if !json.Valid(got) {
+			t.Fatalf("%q becomes %q", data, got)
+		}
+		if d := cmp.Diff(wanted(t, data, states("0", "1")), decoded(t, got)); d != "" {
+			t.Fatalf("%q becomes %q (-want +got):\n%s", data, got, d)
+		}
+	})
+}
+
+// duplicates tells whether some object has a key twice, also once what is no UTF-8 is
+// replaced: readers differ in what they make of it.
+func duplicates(data []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	type level struct {
+		keys  map[string]bool // nil = a list
+		value bool            // a key was read
+	}
+	var open []level
+	for {
+		t, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		if n := len(open); n > 0 && open[n-1].keys != nil && !open[n-1].value {
+			if key, ok := t.(string); ok {
+				if open[n-1].keys[key] {
+					return true
+				}
+				open[n-1].keys[key], open[n-1].value = true, true
+				continue
+			}
+		} else if n > 0 {
+			open[n-1].value = false
+		}
+		switch t {
+		case json.Delim('{'):
+			open = append(open, level{keys: make(map[string]bool)})
+		case json.Delim('['):
+			open = append(open, level{})
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		}
+	}
+}
+
+// A real report stays what it was, to the byte, but for its push part.
+func TestWithPush_RealReport(t *testing.T) {
+	t.Parallel()
+	s := newStream(5)
+	rec := s.recording(50)
+	for range 200 {
+		s.next(rec)
+	}
+	before := New(Input{Run: Run{ID: "r"}, Node: 3, Recording: rec})
+	data, err := Encode(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := WithPush(data, states("3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after Report
+	if err := json.Unmarshal(changed, &after); err != nil {
+		t.Fatal(err)
+	}
+	if after.Nodes["3"].Push.MLflow != somePush() {
+		t.Errorf("%+v", after.Nodes["3"].Push)
+	}
+	back, err := WithPush(changed, map[string]PushState{"3": before.Nodes["3"].Push.MLflow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))
+	if i < 0 || i != j || !bytes.Equal(data[:i], back[:j]) || !reflect.DeepEqual(decoded(t, data), decoded(t, back)) {
+		t.Error("there and back is not the same")
+	}
+}
+
+// Permissions stay, links lead to the same file, and nothing else is left.
+func TestRewrite(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "sub", "node-0.json"), filepath.Join(dir, "link.json")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("sub/node-0.json", link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	for _, mode := range []fs.FileMode{0o600, 0o640, 0o444, 0o777} {
+		os.Remove(path)
+		if err := os.WriteFile(path, []byte("old"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
+		for _, name := range []string{path, link} {
+			if err := Rewrite(name, []byte(name)); err != nil {
+				t.Fatal(err)
+			}
+			st, err := os.Stat(path)
+			if err != nil || st.Mode() != mode {
+				t.Errorf("the mode is %v, want %v (%v)", st.Mode(), mode, err)
+			}
+			if text, err := os.ReadFile(path); string(text) != name {
+				t.Errorf("it holds %q (%v)", text, err)
+			}
+		}
+		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != fs.ModeSymlink {
+			t.Errorf("the link is a %v (%v)", st.Mode(), err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+	if err := Rewrite(filepath.Join(dir, "nowhere"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
