@@ -37,7 +37,8 @@ func (c *Client) experiment(ctx context.Context, op, path string, query url.Valu
 }
 
 // EnsureExperiment gets the experiment of that name, and makes it if there is none, also when somebody else makes it at
-// the same moment. A deleted one is an error: runs can't be put into it, and no other may have its name.
+// the same moment; of one just made only ID, Name and LifecycleStage are known. A deleted one is an error: runs can't be
+// put into it, and no other may have its name.
 func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment, error) {
 	e, err := c.ExperimentByName(ctx, name)
 	if NotFound(err) {

@@ -78,6 +78,26 @@ func (h *holder) has(t *testing.T) {
 	}
 }
 
+// opens waits until the process has opened the file, where the kernel tells.
+func (h *holder) opens(t *testing.T, path string) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid)
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		links, _ := filepath.Glob(dir + "/*")
+		for _, link := range links {
+			if to, _ := os.Readlink(link); to == path {
+				return
+			}
+		}
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal("the other process does not open the file")
+		}
+	}
+}
+
 func lockable(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.json")
@@ -139,6 +159,7 @@ func TestLock_OfAFileThatIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	waiting := hold(t, path)
+	waiting.opens(t, path)
 	if err := Rewrite(path, []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
