@@ -413,9 +413,8 @@ func TestCtrlZ(t *testing.T) {
 		m.send("\x1a")
 		m.expect("Stopped")
 		m.expect("prompt-$ ")
-		if a, b := state(agent), state(pid); a != "T" || b != "T" {
-			t.Fatalf("states of agent and job: %s, %s", a, b)
-		}
+		// The shell tells of the agent, its child; the job may be a moment behind.
+		until(t, "agent and job are stopped", func() bool { return state(agent) == "T" && state(pid) == "T" })
 		m.send("fg\n")
 		m.once(agent, syscall.SIGCONT)
 	}

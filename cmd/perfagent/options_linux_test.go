@@ -170,7 +170,8 @@ func TestEmptyVariables(t *testing.T) {
 	o.report(t)
 }
 
-// The job's environment gains two variables and is otherwise the caller's.
+// The job's environment gains two variables and, when pushing, a third, and is otherwise
+// the caller's.
 func TestEnvironmentOfTheJob(t *testing.T) {
 	t.Parallel()
 	own := []string{"MLFLOW_RUN_ID=abc", "MLFLOW_TRACKING_URI=http://127.0.0.1:1", "MLFLOW_EXPERIMENT_NAME=e", "ODD=a=b\nc", "EMPTY=", "no equals"}
@@ -183,6 +184,7 @@ func TestEnvironmentOfTheJob(t *testing.T) {
 		{"added", nil, []string{"--run-id", "r-1", "--node", "2"}, []string{"PERFAGENT_RUN_ID=r-1", "PERFAGENT_NODE=2"}},
 		{"replaced where they are set", []string{"PERFAGENT_NODE=7", "PERFAGENT_RUN_ID=old"}, []string{"--run-id", "new"},
 			[]string{"PERFAGENT_RUN_ID=new", "PERFAGENT_NODE=7"}},
+		{"not pushing", nil, []string{"--run-id", "r", "--mlflow", "off"}, []string{"PERFAGENT_RUN_ID=r", "PERFAGENT_NODE=0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -193,6 +195,13 @@ func TestEnvironmentOfTheJob(t *testing.T) {
 			wrapped.Env = bare.Env
 			want := slices.Concat(entries(perform(t, bare).out), c.want)
 			got := entries(perform(t, wrapped).out)
+			pushing := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "MLFLOW_RUN_CONTEXT=") })
+			if pushing < 0 != slices.Contains(c.flags, "off") {
+				t.Errorf("MLFLOW_RUN_CONTEXT: entry %d", pushing)
+			}
+			if pushing >= 0 {
+				got = slices.Delete(got, pushing, pushing+1)
+			}
 			if len(c.env) > 0 {
 				want = slices.DeleteFunc(want, func(e string) bool { return slices.Contains(c.env, e) && !slices.Contains(c.want, e) })
 				slices.Sort(want)
