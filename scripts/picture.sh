@@ -37,15 +37,16 @@ done
 cat >"$dir/train.sh" <<'EOF'
 for step in 1 2 3 4; do
 	timeout $((6 + 2 * step)) sh -c 'while :; do :; done'
-	dd if=/dev/zero of="$1" bs=1M count=$((step * 150)) conv=fsync 2>/dev/null
+	dd if=/dev/zero of="data-$PERFAGENT_NODE" bs=1M count=$((step * 150)) conv=fsync 2>/dev/null
 	sleep 9
 done
 EOF
 echo "picture: running the job on two nodes"
 export MLFLOW_TRACKING_URI="http://127.0.0.1:$port"
-bin/perfagent run --node 0 --run-id picture --out "$dir/out" -- sh "$dir/train.sh" "$dir/0" &
+agent=$PWD/bin/perfagent
+(cd "$dir" && exec "$agent" run --node 0 --run-id picture -- sh train.sh) &
 first=$!
-bin/perfagent run --node 1 --run-id picture --out "$dir/out" -- sh "$dir/train.sh" "$dir/1"
+(cd "$dir" && exec "$agent" run --node 1 --run-id picture -- sh train.sh)
 wait $first
 
 run=$($venv/bin/python - <<'EOF'
@@ -54,9 +55,20 @@ run, = mlflow.MlflowClient().search_runs(["0"])
 print(run.info.run_id)
 EOF
 )
-echo "picture: asking the browser"
-chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=2500,3250 --virtual-time-budget=90000 \
-	--user-data-dir="$dir/browser" --screenshot="$PWD/$out" \
-	"http://127.0.0.1:$port/#/experiments/0/runs/$run/system-metrics" >"$dir/browser.log" 2>&1 ||
-	{ tail -n 5 "$dir/browser.log" >&2; exit 1; }
-echo "picture: $out"
+
+# The page draws its charts one after the other, from scripts that the browser keeps after the first visit. Until all
+# are there the picture is much smaller.
+for visit in 1 2 3 4 5 6; do
+	echo "picture: visit $visit of the browser"
+	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=2500,3250 \
+		--virtual-time-budget=90000 --user-data-dir="$dir/browser" --screenshot="$dir/shot.png" \
+		"http://127.0.0.1:$port/#/experiments/0/runs/$run/system-metrics" >"$dir/browser.log" 2>&1 ||
+		{ tail -n 5 "$dir/browser.log" >&2; exit 1; }
+	if [ "$(wc -c <"$dir/shot.png")" -gt 400000 ]; then
+		cp "$dir/shot.png" $out
+		echo "picture: $out"
+		exit
+	fi
+done
+echo "picture: the charts were not drawn" >&2
+exit 1
