@@ -96,41 +96,24 @@ func (a *metricAnswer) metric() Metric {
 	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
 }
 
-type runAnswer struct {
-	Info struct {
-		ID             text    `json:"run_id"`
-		UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
-		Name           string  `json:"run_name"`
-		ExperimentID   text    `json:"experiment_id"`
-		Status         string  `json:"status"`
-		ArtifactURI    string  `json:"artifact_uri"`
-		LifecycleStage string  `json:"lifecycle_stage"`
-		StartTime      integer `json:"start_time"`
-		EndTime        integer `json:"end_time"`
-	} `json:"info"`
-	Data struct {
-		Metrics []metricAnswer `json:"metrics"`
-		Tags    []struct {
-			Key   string `json:"key"`
-			Value string `json:"value"`
-		} `json:"tags"`
-	} `json:"data"`
+type infoAnswer struct {
+	ID             text    `json:"run_id"`
+	UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
+	Name           string  `json:"run_name"`
+	ExperimentID   text    `json:"experiment_id"`
+	Status         string  `json:"status"`
+	ArtifactURI    string  `json:"artifact_uri"`
+	LifecycleStage string  `json:"lifecycle_stage"`
+	StartTime      integer `json:"start_time"`
+	EndTime        integer `json:"end_time"`
 }
 
-func (a *runAnswer) run() Run {
-	i := &a.Info
+func (i *infoAnswer) run() Run {
 	r := Run{ID: string(i.ID), Name: i.Name, ExperimentID: string(i.ExperimentID), Status: i.Status,
 		ArtifactURI: i.ArtifactURI, LifecycleStage: i.LifecycleStage,
-		StartTime: moment(i.StartTime), EndTime: moment(i.EndTime),
-		Tags: make(map[string]string, len(a.Data.Tags)), Metrics: make(map[string]Metric, len(a.Data.Metrics))}
+		StartTime: moment(i.StartTime), EndTime: moment(i.EndTime)}
 	if r.ID == "" {
 		r.ID = string(i.UUID)
-	}
-	for _, t := range a.Data.Tags {
-		r.Tags[t.Key] = t.Value
-	}
-	for _, m := range a.Data.Metrics {
-		r.Metrics[m.Key] = m.metric()
 	}
 	return r
 }

@@ -41,6 +41,7 @@ func (c *Client) ListArtifacts(ctx context.Context, runID, folder string) ([]Fil
 	op := "list artifacts of run " + quote(runID)
 	var files []File
 	var pages pager
+	left := int64(keepLists)
 	for {
 		query := url.Values{"run_id": {runID}}
 		if folder != "" {
@@ -49,21 +50,15 @@ func (c *Client) ListArtifacts(ctx context.Context, runID, folder string) ([]Fil
 		if pages.token != "" {
 			query.Set("page_token", pages.token)
 		}
-		var out struct {
-			Files []struct {
-				Path  string  `json:"path"`
-				IsDir bool    `json:"is_dir"`
-				Size  integer `json:"file_size"`
-			} `json:"files"`
-			Next string `json:"next_page_token"`
-		}
-		if err := c.get(ctx, op, "artifacts/list", query, &out); err != nil {
+		var page fileList
+		q := c.newGet(op, "artifacts/list", query, &page)
+		q.keep = left
+		if err := c.do(ctx, q); err != nil {
 			return nil, err
 		}
-		for _, f := range out.Files {
-			files = append(files, File{Path: f.Path, IsDir: f.IsDir, Size: int64(f.Size)})
-		}
-		more, err := pages.next(op, out.Next)
+		left -= q.kept
+		files = append(files, page.files...)
+		more, err := pages.next(op, page.next, len(page.files))
 		if err != nil || !more {
 			return files, err
 		}

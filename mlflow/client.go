@@ -3,7 +3,6 @@ package mlflow
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -26,7 +25,7 @@ type Client struct {
 	config    Config
 	base      *url.URL
 	transport http.RoundTripper // an *http.Transport, but for tests
-	secrets   []string          // what no text may contain
+	secrets   *regexp.Regexp    // what no text may contain; nil: nothing
 }
 
 // New makes a client. It reads the certificates that the config names and does not use the network. They matter to
@@ -56,7 +55,11 @@ func New(cfg Config) (*Client, error) {
 	if err != nil && base.Scheme == "https" {
 		return nil, err
 	}
-	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), secrets: secretsOf(cfg)}, nil
+	secrets, err := secretsOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), secrets: secrets}, nil
 }
 
 // newTransport makes a transport that shares nothing with the rest of the process. There are no time limits for the
@@ -86,7 +89,11 @@ func tlsOf(cfg Config) (*tls.Config, error) {
 		c.RootCAs = pool
 	}
 	if cfg.ClientCertPath != "" {
-		cert, err := tls.LoadX509KeyPair(cfg.ClientCertPath, cfg.ClientCertPath)
+		pem, err := readFile(cfg.ClientCertPath, maxCertificate)
+		var cert tls.Certificate
+		if err == nil {
+			cert, err = tls.X509KeyPair(pem, pem)
+		}
 		if err != nil {
 			return c, fmt.Errorf("read the certificate and key of MLFLOW_TRACKING_CLIENT_CERT_PATH, one PEM file"+
 				" with both, %s: %w", cfg.ClientCertPath, err)
@@ -110,7 +117,7 @@ func readCAs(path string) (*x509.CertPool, error) {
 	}
 	pool, found := x509.NewCertPool(), false
 	for _, file := range files {
-		pem, err := os.ReadFile(file)
+		pem, err := readFile(file, maxCertificate)
 		if err != nil && !info.IsDir() {
 			return nil, err
 		}
@@ -120,21 +127,6 @@ func readCAs(path string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%s: no certificate (PEM) in it", path)
 	}
 	return pool, nil
-}
-
-// secretsOf lists what must not be in any text, and the forms in which a server may send it back. To hide what is
-// shorter than four characters would only make the texts unreadable. User names are hidden in another way (hideWord).
-func secretsOf(cfg Config) []string {
-	var all []string
-	for _, s := range []string{cfg.Password, cfg.Token} {
-		all = append(all, s, oneLine(s), url.QueryEscape(s), url.PathEscape(s))
-	}
-	if cfg.basic() {
-		all = append(all, base64.StdEncoding.EncodeToString([]byte(cfg.Username+":"+cfg.Password)))
-	}
-	all = slices.DeleteFunc(all, func(s string) bool { return len(s) < 4 })
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // one may be a part of another
-	return all
 }
 
 // Close closes the connections that are kept for the next request.

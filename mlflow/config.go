@@ -32,7 +32,8 @@ type Config struct {
 	InsecureTLS bool
 
 	// CAPath is a file of certificates (PEM), or a folder of such files, that the server's certificate must come
-	// from; they replace the system's. ClientCertPath is a PEM file with our certificate and its key. "": none.
+	// from; they replace the system's. ClientCertPath is a PEM file with our certificate and its key. "": none. What is no
+	// regular file or has more than 16 MiB is not read.
 	CAPath, ClientCertPath string
 
 	// Workspace is sent as X-MLFLOW-WORKSPACE, for servers with several of them. "": not sent.
@@ -47,6 +48,11 @@ type Config struct {
 
 	// Timeout is for one request from dialling to the last byte of the answer. 0: 120 s.
 	Timeout time.Duration
+
+	// MaxAnswer bounds how many bytes of an answer are read, after decompression. 0, as what is larger, leaves it at
+	// 64 MiB for lists and runs, 4 MiB for all else, and 64 KiB for what is shown of errors. An answer that is cut by
+	// it is an error that does not pass.
+	MaxAnswer int64
 
 	// IgnoreRetryAfter waits as said above even if the server's answer says how long to wait.
 	IgnoreRetryAfter bool

@@ -29,10 +29,16 @@
 // is refused before it is sent ([ErrTooLarge], [CheckKey]). Their texts say what was asked of whom, what went wrong, and
 // where it is known what to do.
 //
+// # Sizes
+//
+// What a server sends is bounded, whoever it is: an answer is at most 64 MiB long ([Config].MaxAnswer) and takes at most
+// about 32 MiB of memory, a metric's history 256 MiB; a run has at most 200,000 metrics and tags, a history 2,000,000
+// points, a list no more than was asked for, and pages come to an end. More is an error that does not pass.
+//
 // # Secrets
 //
 // User name, password, token, and the user info and query of a URI are in no error, no String and no JSON of this
-// package, also where the server sends them back. They go to the host and port of the tracking URI and nowhere else:
+// package, also where the server sends them back, passwords and tokens also in the escapes of URLs, JSON, Python and HTML. They go to the host and port of the tracking URI and nowhere else:
 // see [Client] for redirects.
 //
 // # What Python's client does and this one does not

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -98,7 +97,10 @@ func (e *environment) credentials() (user, password string) {
 		return user, password
 	}
 	file := filepath.Join(home, ".mlflow", "credentials")
-	text, err := os.ReadFile(file)
+	text, err := readFile(file, maxCredentials)
+	if errors.Is(err, errUnfit) {
+		e.fail(err)
+	}
 	if err != nil {
 		return user, password // Python's parser passes over a file that it may not read, too
 	}

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -144,9 +145,10 @@ func TestAnswer_Gzip(t *testing.T) {
 		t.Error(err)
 	}
 	bomb := zipped(func(w io.Writer) {
-		zeros := make([]byte, 1<<20)
+		w.Write([]byte("{"))
+		spaces := bytes.Repeat([]byte(" "), 1<<20)
 		for range 5 {
-			w.Write(zeros)
+			w.Write(spaces)
 		}
 	})
 	err := bomb.SetTag(context.Background(), "r", Tag{"k", "v"})

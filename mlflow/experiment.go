@@ -73,14 +73,15 @@ func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment
 	return &Experiment{ID: string(out.ID), Name: name, LifecycleStage: "active"}, err
 }
 
-// SearchExperiments goes through all active experiments, page by page of at most 1000. After an error it ends.
+// SearchExperiments goes through all active experiments, page by page of at most 1000. After an error it ends;
+// more than 100 pages are one.
 func (c *Client) SearchExperiments(ctx context.Context) iter.Seq2[[]Experiment, error] {
 	return func(yield func([]Experiment, error) bool) {
-		var pages pager
+		pages := pager{most: experimentPages}
 		for more := true; more; {
 			page, next, err := c.experimentPage(ctx, pages.token)
 			if err == nil {
-				more, err = pages.next("search experiments", next)
+				more, err = pages.next("search experiments", next, len(page))
 			}
 			if err != nil {
 				yield(nil, err)
@@ -99,17 +100,7 @@ func (c *Client) experimentPage(ctx context.Context, token string) (page []Exper
 		ViewType   string `json:"view_type"`
 		PageToken  string `json:"page_token,omitempty"`
 	}{pageSize, "ACTIVE_ONLY", token}
-	var out struct {
-		Experiments []experimentAnswer `json:"experiments"`
-		Next        string             `json:"next_page_token"`
-	}
-	q, err := c.newPost("search experiments", "experiments/search", in, &out)
-	if err == nil {
-		q.limit = largeAnswer
-		err = c.do(ctx, q)
-	}
-	for i := range out.Experiments {
-		page = append(page, out.Experiments[i].experiment())
-	}
-	return page, out.Next, err
+	out := experimentList{most: pageSize}
+	err = c.post(ctx, "search experiments", "experiments/search", in, &out)
+	return out.experiments, out.next, err
 }

@@ -3,6 +3,7 @@ package mlflow
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -10,29 +11,33 @@ import (
 // answers with empty pages for ever.
 const historyPage = 25000
 
-// MetricHistory gets all points of a run's metric, in the server's order (time, then step); none is no error.
+// MetricHistory gets all points of a run's metric, in the server's order (time, then step); none is no error, more
+// than 2,000,000 are one.
 func (c *Client) MetricHistory(ctx context.Context, runID, key string) ([]Metric, error) {
 	op := "get history of " + quote(key) + " of run " + quote(runID)
-	var points []Metric
+	var points [][]Metric
+	count := 0
 	var pages pager
+	left := int64(keepHistory)
 	for {
 		query := url.Values{"run_id": {runID}, "metric_key": {key}, "max_results": {strconv.Itoa(historyPage)}}
 		if pages.token != "" {
 			query.Set("page_token", pages.token)
 		}
-		var out struct {
-			Metrics []metricAnswer `json:"metrics"`
-			Next    string         `json:"next_page_token"`
-		}
-		if err := c.get(ctx, op, "metrics/get-history", query, &out); err != nil {
+		page := pointList{key: key, most: maxPoints - count}
+		q := c.newGet(op, "metrics/get-history", query, &page)
+		q.keep = left
+		if err := c.do(ctx, q); err != nil {
 			return nil, err
 		}
-		for i := range out.Metrics {
-			points = append(points, out.Metrics[i].metric())
+		left -= q.kept
+		points, count = append(points, page.points...), count+page.count
+		more, err := pages.next(op, page.next, page.count)
+		if err != nil {
+			return nil, err
 		}
-		more, err := pages.next(op, out.Next)
-		if err != nil || !more {
-			return points, err
+		if !more {
+			return slices.Concat(points...), nil
 		}
 	}
 }

@@ -8,25 +8,43 @@ import (
 const (
 	pageSize = 1000 // of searches; what MLflow has by default
 
-	// maxPages bounds how long a server that always names a next page is believed.
-	maxPages = 100_000
+	// How long a server that always names a next page is believed.
+	maxPages        = 10_000
+	experimentPages = 100
+	emptyPages      = 100 // of an answer, among others that are not
 )
 
 // pager follows the tokens of an answer in pages.
 type pager struct {
 	token string // of the page to ask for; "": the first
+	most  int    // pages; 0: maxPages
 	pages int
+	empty int // of them
 }
 
-// next takes the token of the next page, as the answer names it, and tells whether there is one. MLflow 3.10 had answers
-// that named themselves as their next page.
-func (p *pager) next(op, token string) (more bool, err error) {
+// next takes the token of the next page, as an answer with so many items names it, and tells whether there is one. MLflow
+// 3.10 had answers that named themselves as their next page.
+func (p *pager) next(op, token string, items int) (more bool, err error) {
 	p.pages++
-	if token == "" {
-		return false, nil
+	if items == 0 {
+		p.empty++
 	}
-	if token == p.token || p.pages >= maxPages {
-		return false, &Error{Op: op, Message: "the server's pages do not end", final: true}
+	most := p.most
+	if most == 0 {
+		most = maxPages
+	}
+	endless := func(why string) (bool, error) {
+		return false, &Error{Op: op, Message: "the server's pages do not end: " + why, final: true}
+	}
+	switch {
+	case token == "":
+		return false, nil
+	case token == p.token:
+		return endless("one names itself as the next")
+	case p.empty >= emptyPages:
+		return endless(fmt.Sprintf("%d of them are empty", p.empty))
+	case p.pages >= most:
+		return endless(fmt.Sprintf("there are more than %d", most))
 	}
 	p.token = token
 	return true, nil

@@ -57,9 +57,7 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 		StartTime    int64     `json:"start_time,omitempty"`
 		Tags         []tagJSON `json:"tags,omitempty"`
 	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), tagsJSON(n.Tags)}
-	var out struct {
-		Run runAnswer `json:"run"`
-	}
+	var out runOne
 	const path = "runs/create"
 	op := "create run in experiment " + quote(n.ExperimentID)
 	q, err := c.newPost(op, path, in, &out)
@@ -70,7 +68,7 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	if err := c.do(ctx, q); err != nil {
 		return nil, err
 	}
-	r := out.Run.run()
+	r := out.run
 	if r.ID == "" {
 		return nil, c.lacks(op, path, "run_id")
 	}
@@ -79,14 +77,12 @@ func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 
 // Run gets a run, also a deleted one. When there is none, NotFound(err).
 func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
-	var out struct {
-		Run runAnswer `json:"run"`
-	}
+	var out runOne
 	op := "get run " + quote(id)
 	if err := c.get(ctx, op, "runs/get", url.Values{"run_id": {id}}, &out); err != nil {
 		return nil, err
 	}
-	r := out.Run.run()
+	r := out.run
 	if r.ID == "" {
 		return nil, c.lacks(op, "runs/get", "run_id")
 	}
@@ -124,31 +120,38 @@ type RunQuery struct {
 	Limit         int
 }
 
-// SearchRuns finds active runs, page by page until there is no more or the limit is reached.
+// SearchRuns finds active runs, page by page until there is no more or the limit is reached. The server is asked for no
+// more than that many. Runs that take more than 32 MiB of memory (of a page; with a limit, of all pages) are an error.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
 	var runs []Run
 	var pages pager
+	left := int64(keepHistory)
+	if query.Limit > 0 {
+		left = keepLists
+	}
 	for {
-		size := pageSize
+		page := runList{most: pageSize}
 		if query.Limit > 0 {
-			size = min(pageSize, query.Limit-len(runs))
+			page.most = min(pageSize, query.Limit-len(runs))
 		}
-		page, token, err := c.runPage(ctx, query, size, pages.token)
+		kept, err := c.runPage(ctx, query, &page, pages.token, left)
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, page...)
+		left -= kept
+		runs = append(runs, page.runs...)
 		if query.Limit > 0 && len(runs) >= query.Limit {
-			return runs[:query.Limit], nil
+			return runs, nil
 		}
-		more, err := pages.next("search runs", token)
+		more, err := pages.next("search runs", page.next, len(page.runs))
 		if err != nil || !more {
 			return runs, err
 		}
 	}
 }
 
-func (c *Client) runPage(ctx context.Context, query RunQuery, size int, token string) (page []Run, next string, err error) {
+// runPage gets one page, which may take so many bytes of memory, and tells how many it takes.
+func (c *Client) runPage(ctx context.Context, query RunQuery, page *runList, token string, keep int64) (kept int64, err error) {
 	in := struct {
 		ExperimentIDs []string `json:"experiment_ids"`
 		Filter        string   `json:"filter,omitempty"`
@@ -156,23 +159,17 @@ func (c *Client) runPage(ctx context.Context, query RunQuery, size int, token st
 		MaxResults    int      `json:"max_results"`
 		OrderBy       []string `json:"order_by,omitempty"`
 		PageToken     string   `json:"page_token,omitempty"`
-	}{query.ExperimentIDs, query.Filter, "ACTIVE_ONLY", size, query.OrderBy, token}
+	}{query.ExperimentIDs, query.Filter, "ACTIVE_ONLY", page.most, query.OrderBy, token}
 	if in.ExperimentIDs == nil {
 		in.ExperimentIDs = []string{}
 	}
-	var out struct {
-		Runs []runAnswer `json:"runs"`
-		Next string      `json:"next_page_token"`
+	q, err := c.newPost("search runs", "runs/search", in, page)
+	if err != nil {
+		return 0, err
 	}
-	q, err := c.newPost("search runs", "runs/search", in, &out)
-	if err == nil {
-		q.limit = largeAnswer
-		err = c.do(ctx, q)
-	}
-	for i := range out.Runs {
-		page = append(page, out.Runs[i].run())
-	}
-	return page, out.Next, err
+	q.keep = min(keep, keepLists)
+	err = c.do(ctx, q)
+	return q.kept, err
 }
 
 // RunURL is the address of a run's page for a browser.

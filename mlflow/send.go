@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -18,8 +18,8 @@ const (
 	apiPath = "/api/2.0/mlflow/"
 
 	smallAnswer = 4 << 20  // bytes, decompressed, of an answer about one thing
-	largeAnswer = 64 << 20 // of one with a list that the server has the length of
-	errorAnswer = 64 << 10 // of which 300 characters are shown
+	largeAnswer = 64 << 20 // of one with a list; it is not in memory at once
+	errorAnswer = 64 << 10 // of what is no answer of MLflow's; 300 characters of it are shown
 )
 
 // call is one request, and where its answer goes.
@@ -32,8 +32,10 @@ type call struct {
 	body        []byte
 	contentType string
 
-	out   any   // a pointer to what the JSON answer is decoded into; nil: an answer without content
+	out   any   // a pointer to what the JSON answer is decoded into, or a streamed; nil: an answer without content
 	limit int64 // of the answer, in bytes
+	keep  int64 // of the memory that a streamed may take, in bytes
+	kept  int64 // of it taken by the answer
 
 	// creates is true when doing it twice makes two, so that it is not sent again where the server may have done it.
 	creates bool
@@ -47,8 +49,20 @@ type call struct {
 
 // get asks for something below apiPath.
 func (c *Client) get(ctx context.Context, op, path string, query url.Values, out any) error {
-	return c.do(ctx, &call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query,
-		out: out, limit: largeAnswer})
+	return c.do(ctx, c.newGet(op, path, query, out))
+}
+
+func (c *Client) newGet(op, path string, query url.Values, out any) *call {
+	return (&call{op: op, method: http.MethodGet, url: c.config.URI + apiPath + path, query: query, out: out}).bounds()
+}
+
+// bounds sets what an answer may have.
+func (q *call) bounds() *call {
+	q.limit, q.keep = smallAnswer, keepLists
+	if _, list := q.out.(streamed); list {
+		q.limit = largeAnswer
+	}
+	return q
 }
 
 // post sends a request's fields as JSON to something below apiPath.
@@ -68,8 +82,9 @@ func (c *Client) newPost(op, path string, in, out any) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode the request: %w", op, err)
 	}
-	return &call{op: op, method: http.MethodPost, url: c.config.URI + apiPath + path, body: body,
-		contentType: "application/json", out: out, limit: smallAnswer}, nil
+	q := &call{op: op, method: http.MethodPost, url: c.config.URI + apiPath + path, body: body,
+		contentType: "application/json", out: out}
+	return q.bounds(), nil
 }
 
 // do sends a request until it succeeds, fails for good, or neither tries nor time are left. The error is an *Error.
@@ -214,47 +229,66 @@ func (c *Client) send(ctx context.Context, q *call, target string) (*http.Respon
 	return c.transport.RoundTrip(req)
 }
 
-// read reads an answer and decodes it.
-func (c *Client) read(q *call, resp *http.Response) *Error {
-	if !done(resp.StatusCode) {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, errorAnswer)) // a part of it is better than nothing
-		return c.refused(q, resp, body)
+// most is how many bytes of an answer are read, of those that it may have.
+func (c *Client) most(limit int64) int64 {
+	if c.config.MaxAnswer > 0 {
+		return min(limit, c.config.MaxAnswer)
 	}
-	limit := max(q.limit, errorAnswer)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	if err != nil {
-		e := c.noAnswer(q, err)
-		e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message
-		return e
-	}
-	if int64(len(body)) > limit {
-		return &Error{Op: q.op, URL: q.url, Status: resp.StatusCode, final: true,
-			Message: fmt.Sprintf("the answer is longer than %d bytes", limit)}
-	}
-	return c.decode(q, resp, body)
+	return limit
 }
 
-// decode reads the JSON of an answer that says that all is well.
-func (c *Client) decode(q *call, resp *http.Response, body []byte) *Error {
+// read reads an answer and decodes it.
+func (c *Client) read(q *call, resp *http.Response) *Error {
+	head, limit := c.most(errorAnswer), c.most(max(q.limit, errorAnswer))
+	if !done(resp.StatusCode) {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, head)) // a part of it is better than nothing
+		return c.refused(q, resp, body)
+	}
+	body := &bounded{from: resp.Body, left: head}
+	s := &stream{in: bufio.NewReader(body), keep: q.keep}
+	first, _ := s.peek()
+	if first != '{' || q.out == nil {
+		return c.readText(q, resp, s, body)
+	}
+	body.more(limit - head)
+	err := s.answer(q.out)
+	q.kept = s.kept
+	return c.undecoded(q, resp, body, limit, err)
+}
+
+// readText reads the beginning of what is no JSON object, or may be anything. That s has seen its first byte before is
+// no harm: what kept it from one is still in body.
+func (c *Client) readText(q *call, resp *http.Response, s *stream, body *bounded) *Error {
+	text, err := io.ReadAll(s.in)
+	page := bytes.HasPrefix(bytes.TrimSpace(text), []byte("<"))
+	if errors.Is(err, errLonger) && (page || q.out != nil) {
+		err = nil
+	}
+	if err != nil || q.out == nil && !page {
+		return c.undecoded(q, resp, body, c.most(errorAnswer), err)
+	}
+	return c.notMLflow(&Error{Op: q.op, URL: q.url, Status: resp.StatusCode}, resp, text)
+}
+
+// undecoded is the error for an answer that says that all is well, and that was not read or decoded because of err;
+// nil if that is nil.
+func (c *Client) undecoded(q *call, resp *http.Response, body *bounded, limit int64, err error) *Error {
 	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode}
-	text := bytes.TrimSpace(body)
-	if q.out == nil {
-		if len(text) > 0 && text[0] == '<' {
-			return c.notMLflow(e, resp, body)
-		}
+	var tooMuch excess
+	switch {
+	case err == nil:
 		return nil
-	}
-	if len(text) == 0 || text[0] != '{' {
-		return c.notMLflow(e, resp, body)
-	}
-	err := json.Unmarshal(text, q.out)
-	if err == nil {
-		return nil
-	}
-	if strings.Contains(err.Error(), "unexpected end of JSON input") {
+	case errors.As(err, &tooMuch):
+		e.Message, e.final = string(tooMuch), true
+	case errors.Is(err, errLonger):
+		e.Message, e.final = fmt.Sprintf("the answer is longer than %d bytes", limit), true
+	case body.err != nil && errors.Is(err, body.err):
+		e = c.noAnswer(q, err)
+		e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message
+	case errors.Is(err, errMiddle):
 		e.Message, e.Err, e.retryable = "the answer ends in its middle", io.ErrUnexpectedEOF, true
-		return e
+	default:
+		e.Message = c.clean("the answer is not understood: " + err.Error())
 	}
-	e.Message = c.clean("the answer is not understood: " + err.Error())
 	return e
 }

@@ -18,10 +18,10 @@ func (c *Client) clean(text string) string {
 // scrub replaces passwords and tokens. An HTML page is scrubbed also before its tags are cut, because a < in a password
 // would begin one.
 func (c *Client) scrub(text string) string {
-	for _, s := range c.secrets {
-		text = strings.ReplaceAll(text, s, "***")
+	if c.secrets == nil {
+		return text
 	}
-	return text
+	return c.secrets.ReplaceAllLiteralString(text, "***")
 }
 
 // hideWord hides a user name, which may be an ordinary word: "test" is replaced where it stands alone, not in "latest",

@@ -29,7 +29,8 @@ const (
 	// other way round, where the job's turned up after ours was made.
 	TagJobRun     = "perfagent.job_run_id"
 	TagMetricsRun = "perfagent.metrics_run_id"
-	// tagArtifact + a file's name says which recording an artifact is of.
+	// tagArtifact + a file's name + . + the invocation of its recording says where in the
+	// run the file is.
 	tagArtifact = "perfagent.artifact."
 )
 
@@ -37,6 +38,9 @@ const createdBy = "perfagent"
 
 // tagHost is the tag with a node's host name.
 func tagHost(node string) string { return "perfagent.node." + node + ".host" }
+
+// tagExit is the tag with a node's exit code.
+func tagExit(node string) string { return "perfagent.node." + node + ".exit_code" }
 
 // tagRecording is the tag by which a node's recording is known again.
 func tagRecording(node string) string { return "perfagent.node." + node + ".recording" }
@@ -89,9 +93,13 @@ func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
 // tags are what is said of a report; those that MLflow would refuse come back as
 // notes.
 func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
-	all := maps.Clone(r.Run.Tags)
-	if all == nil {
-		all = make(map[string]string)
+	all := make(map[string]string)
+	for key, value := range r.Run.Tags {
+		if strings.HasPrefix(key, "perfagent.") {
+			notes = append(notes, "tag left out: "+key+": names with perfagent. are ours")
+			continue
+		}
+		all[key] = value
 	}
 	all[TagRunID] = r.Run.ID
 	if len(r.Run.Command) > 0 {
@@ -108,6 +116,9 @@ func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
 	}
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
+		if n.Job != nil {
+			all[tagExit(name)] = strconv.Itoa(n.Job.ExitCode)
+		}
 		if n.Host != nil && n.Host.Hostname != "" {
 			all[tagHost(name)] = n.Host.Hostname
 		}

@@ -126,7 +126,7 @@ func TestTags(t *testing.T) {
 	if v := got["long"]; !strings.HasSuffix(v, "…") || len(v) < 4990 || !strings.HasPrefix(long, strings.TrimSuffix(v, "…")) {
 		t.Errorf("a long tag has %d bytes: …%q", len(v), v[len(v)-9:])
 	}
-	if len(notes) != 5 || len(got) != 10 {
+	if len(notes) != 6 || len(got) != 10 {
 		t.Errorf("%d tags: %v; notes: %q", len(got), got, notes)
 	}
 }

@@ -18,7 +18,7 @@ const (
 	// liveMoments and liveBuckets are how much is handed over at once: more follows
 	// next time, so that catching up is no burden to the sampling goroutine.
 	liveMoments = 100
-	liveBuckets = 20_000
+	liveBuckets = 4000
 	// liveTimeout bounds one request, and so how long a server that hangs is waited for.
 	liveTimeout = 10 * time.Second
 	// longestRest is the longest pause after failures that will not pass by themselves.
@@ -36,6 +36,7 @@ type Live struct {
 	// Between the sampling goroutine and ours: at most one hand-over is under way.
 	handed chan handover
 	ready  atomic.Bool
+	makes  atomic.Bool  // a run is being made, or may have been
 	sent   atomic.Int64 // ms since 1970 of the last point that the server has
 
 	step int64 // of the sampling goroutine: of the newest sample
@@ -52,6 +53,7 @@ type handover struct {
 	id      identity
 	moments []moment
 	start   int64
+	thinned bool
 }
 
 // NewLive prepares the pushing of a run, of which about tells the start. connect is
@@ -70,24 +72,22 @@ func (l *Live) Observe(rec *collector.Recording) {
 		return
 	}
 	l.step = step
-	t, open := liveTrack(rec, nodeName(l.about.Node), l.sent.Load())
+	t := liveTrack(rec, nodeName(l.about.Node), l.sent.Load())
 	all := t.moments()
-	for len(all) > 0 && all[len(all)-1].step >= open {
-		all = all[:len(all)-1]
-	}
 	if len(all) == 0 {
 		l.ready.Store(true)
 		return
 	}
 	id := identity{runID: l.about.Run.ID, invocation: l.dest.Invocation, start: l.about.Run.Start.Time,
-		end: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot), nodes: []string{nodeName(l.about.Node)}}
-	l.handed <- handover{id: id, moments: all[:min(len(all), liveMoments)], start: t.start} // there is room: ready was ours
+		end: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot), nodes: []string{nodeName(l.about.Node)},
+		recordings: map[string]string{nodeName(l.about.Node): recording(l.about.Run.ID, nodeName(l.about.Node), t.start)}}
+	l.handed <- handover{id: id, moments: all[:min(len(all), liveMoments)], start: t.start, thinned: t.thinned} // there is room: ready was ours
 }
 
 // liveTrack is the part of a Recording's ring that comes after a time, or its first
-// buckets where there are many; and the first step that is not full in it.
-func liveTrack(rec *collector.Recording, node string, after int64) (t track, open int64) {
-	t = track{node: node, start: rec.Start.Wall.UnixMilli()}
+// buckets where there are many.
+func liveTrack(rec *collector.Recording, node string, after int64) track {
+	t := track{node: node, start: rec.Start.Wall.UnixMilli(), thinned: rec.Ring.Stride() > 1, goesOn: true}
 	t.from = t.start
 	lo, hi := 0, rec.Ring.Len()
 	for lo < hi { // the first bucket that ends later
@@ -100,10 +100,7 @@ func liveTrack(rec *collector.Recording, node string, after int64) (t track, ope
 	}
 	hi = min(rec.Ring.Len(), lo+liveBuckets)
 	t.samples, t.envelope = reporter.NewSeries(rec, lo, hi)
-	if hi > lo {
-		open = max(0, bucketEnd(rec, hi-1)-t.start) / Window.Milliseconds()
-	}
-	return t, open
+	return t
 }
 
 func nodeName(node int) string { return strconv.Itoa(node) }
@@ -140,6 +137,9 @@ func (l *Live) RunID() string {
 	}
 	return l.run.ID
 }
+
+// MayHaveMade tells whether a run may have been made of which Run does not know.
+func (l *Live) MayHaveMade() bool { return l.makes.Load() }
 
 // rest waits after a failure: as long as the server asks for, and ever longer where
 // it will not pass by itself, so that a wrong password does not lock an account.
@@ -182,7 +182,7 @@ func (l *Live) push(ctx context.Context, h handover) error {
 		if err != nil {
 			return err
 		}
-		until, err := lastPoint(ctx, l.client, run, h.start, h.moments)
+		until, err := lastPoint(ctx, l.client, run, track{start: h.start, thinned: h.thinned}, h.moments)
 		if err != nil {
 			return err
 		}
@@ -220,7 +220,7 @@ func (l *Live) findRun(ctx context.Context, h handover) error {
 		return err
 	}
 	f, err := h.id.search(ctx, l.client, l.dest)
-	if err != nil || f.run != nil {
+	if err != nil || f.run != nil && !f.others {
 		l.run = f.run
 		return err
 	}
@@ -231,7 +231,13 @@ func (l *Live) findRun(ctx context.Context, h handover) error {
 	if h.moments[len(h.moments)-1].step+1 < patience {
 		return nil
 	}
+	if f.run != nil { // another node's job made it, and ours none so far
+		l.run = f.run
+		return nil
+	}
 	report := &reporter.Report{Run: l.about.Run}
-	l.run, err = h.id.create(ctx, l.client, l.dest, runName(report))
+	l.makes.Store(true)
+	l.run, err = h.id.create(ctx, l.client, l.dest, f.experiments, runName(report))
+	l.makes.Store(err != nil)
 	return err
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,15 @@ type Artifact struct {
 type Options struct {
 	Destination
 	Artifacts []Artifact
+	// Recorded is what the recordings are known by, where it is not the run id: the
+	// hash of a file of perf.py's.
+	Recorded string
+	// Settle looks, after a run was made, whether another process has made one for the
+	// same recordings at the same time, and agrees on one of the two.
+	Settle bool
+	// GoesOn tells that the recording is not at its end: windows that are not full and
+	// the end of the run are left to a later push.
+	GoesOn bool
 	// Patience is how long another node's run is waited for before one of our own
 	// is made. Node 0 does not wait.
 	Patience time.Duration
@@ -48,6 +59,7 @@ type Plan struct {
 	Notes []string
 
 	link      *mlflow.Run
+	known     map[string]string // experiments by name
 	metrics   []mlflow.Metric
 	dropped   int
 	moments   []moment
@@ -56,10 +68,15 @@ type Plan struct {
 
 // Prepare finds the run of a report and what the run lacks.
 func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
-	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination),
+	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination, o.Recorded),
 		histories: make(map[string][]mlflow.Metric)}
 	if err := p.findRun(ctx); err != nil {
 		return nil, fmt.Errorf("find the MLflow run: %w", err)
+	}
+	if p.Run == nil {
+		if err := o.check(ctx, c); err != nil {
+			return nil, fmt.Errorf("find the experiment for a run: %w", err)
+		}
 	}
 	if err := p.ask(ctx); err != nil {
 		return nil, err
@@ -78,7 +95,9 @@ func (p *Plan) ask(ctx context.Context) error {
 		return fmt.Errorf("ask for the metrics that the run has: %w", err)
 	}
 	for _, name := range p.report.NodeNames() {
-		if err := p.askSeries(ctx, nodeTrack(name, p.report.Nodes[name])); err != nil {
+		t := nodeTrack(name, p.report.Nodes[name])
+		t.goesOn = p.opts.GoesOn
+		if err := p.askSeries(ctx, t); err != nil {
 			return fmt.Errorf("ask how far the series of node %s are: %w", name, err)
 		}
 	}
@@ -96,6 +115,9 @@ func (p *Plan) RunName() string { return runName(p.report) }
 func (p *Plan) Own() bool {
 	return p.Run == nil || p.Run.Tags[TagCreatedBy] == createdBy && !p.opts.Given
 }
+
+// Given tells whether the run was named by a person.
+func (p *Plan) Given() bool { return p.opts.Given }
 
 // Nodes lists the nodes that are pushed.
 func (p *Plan) Nodes() []string { return p.report.NodeNames() }
@@ -128,9 +150,10 @@ func (p *Plan) findRun(ctx context.Context) error {
 		case !d.Elsewhere || !mlflow.NotFound(err):
 			return err
 		}
-		p.opts.Given = false
+		p.opts.Given = false // that is another server's run
 	}
 	f, err := p.searchPatiently(ctx)
+	p.known = f.experiments
 	if err != nil || f.run == nil {
 		return err
 	}
@@ -180,28 +203,22 @@ func (p *Plan) searchPatiently(ctx context.Context) (found, error) {
 // first tells whether a run of our own is this recording's to make.
 func (id identity) first() bool { return len(id.nodes) == 0 || id.nodes[0] == "0" }
 
-// askMetrics leaves out the metrics that the run has. All of a node are sent in one
-// request, so one of them stands for all.
+// askMetrics leaves out the metrics that the run has.
 func (p *Plan) askMetrics(ctx context.Context) error {
 	if p.Run == nil {
 		return nil
 	}
 	var lacking []mlflow.Metric
-	for i := 0; i < len(p.metrics); {
-		j := i
-		for j < len(p.metrics) && p.metrics[j].Step == p.metrics[i].Step {
-			j++
-		}
-		has, err := p.has(ctx, p.metrics[j-1])
+	for _, m := range p.metrics {
+		has, err := p.has(ctx, m)
 		if err != nil {
 			return err
 		}
 		if has {
-			p.Known += j - i
+			p.Known++
 		} else {
-			lacking = append(lacking, p.metrics[i:j]...)
+			lacking = append(lacking, m)
 		}
-		i = j
 	}
 	p.metrics = lacking
 	return nil
@@ -210,12 +227,9 @@ func (p *Plan) askMetrics(ctx context.Context) error {
 // has tells whether the run has a point: the latest one of each name is known, for
 // others the server is asked.
 func (p *Plan) has(ctx context.Context, m mlflow.Metric) (bool, error) {
-	latest, any := p.Run.Metrics[m.Key]
-	switch {
-	case !any:
-		return false, nil
-	case latest.Step == m.Step && latest.Timestamp == m.Timestamp:
-		return true, nil
+	latest, there := p.Run.Metrics[m.Key]
+	if !there || latest == m {
+		return there, nil
 	}
 	history, asked := p.histories[m.Key]
 	if !asked {
@@ -225,12 +239,7 @@ func (p *Plan) has(ctx context.Context, m mlflow.Metric) (bool, error) {
 		}
 		p.histories[m.Key] = history
 	}
-	for _, h := range history {
-		if h.Step == m.Step && h.Timestamp == m.Timestamp {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.Contains(history, m), nil
 }
 
 // askSeries adds the points of a node that come after the run's last one.
@@ -239,7 +248,7 @@ func (p *Plan) askSeries(ctx context.Context, t track) error {
 	until := int64(-1)
 	if p.Run != nil && len(all) > 0 {
 		var err error
-		if until, err = lastPoint(ctx, p.client, p.Run, t.start, all); err != nil {
+		if until, err = lastPoint(ctx, p.client, p.Run, t, all); err != nil {
 			return err
 		}
 	}
@@ -254,29 +263,26 @@ func (p *Plan) askSeries(ctx context.Context, t track) error {
 }
 
 // lastPoint asks for the time of the last point of a recording that a run has; −1 =
-// none. The points of a moment are sent together, so that any series will do which
-// all moments have. Another recording of the node, of another time, may have points
-// in the same series: then the latest one is no answer, and the history is read.
-func lastPoint(ctx context.Context, c *mlflow.Client, run *mlflow.Run, start int64, all []moment) (int64, error) {
-	ours := func(m mlflow.Metric) bool {
-		return m.Timestamp >= all[0].at && m.Timestamp <= all[len(all)-1].at &&
-			(m.Step == (m.Timestamp-start)/Window.Milliseconds() || has(all, m.Timestamp, m.Step))
-	}
+// none. The points of a moment are sent together and in the order of time, so that any
+// series will do which all moments have. A point is known by time, step and value:
+// other recordings of the node may have points in the same series. Of a recording that
+// was thinned since, the live points were finer: there time and step must do.
+func lastPoint(ctx context.Context, c *mlflow.Client, run *mlflow.Run, t track, all []moment) (int64, error) {
 	until := int64(-1)
 	for _, key := range anchors(all) {
-		latest, any := run.Metrics[key]
-		if !any {
+		latest, there := run.Metrics[key]
+		if !there {
 			continue
 		}
 		history := []mlflow.Metric{latest}
-		if !ours(latest) {
+		if !t.made(latest, all) {
 			var err error
 			if history, err = c.MetricHistory(ctx, run.ID, key); err != nil {
 				return 0, err
 			}
 		}
 		for _, m := range history {
-			if ours(m) {
+			if t.made(m, all) {
 				until = max(until, m.Timestamp)
 			}
 		}
@@ -284,10 +290,18 @@ func lastPoint(ctx context.Context, c *mlflow.Client, run *mlflow.Run, start int
 	return until, nil
 }
 
-// has tells whether there is a moment of a time and a step.
-func has(all []moment, at, step int64) bool {
-	i, found := slices.BinarySearchFunc(all, at, func(m moment, at int64) int { return cmp.Compare(m.at, at) })
-	return found && all[i].step == step
+// made tells whether a point that a run has is one of a track's moments.
+func (t track) made(m mlflow.Metric, all []moment) bool {
+	if m.Timestamp < all[0].at || m.Timestamp > all[len(all)-1].at {
+		return false
+	}
+	if t.thinned && m.Step == (m.Timestamp-t.start)/Window.Milliseconds() {
+		return true
+	}
+	i, found := slices.BinarySearchFunc(all, m.Timestamp, func(a moment, at int64) int { return cmp.Compare(a.at, at) })
+	return found && slices.ContainsFunc(all[i].points, func(p mlflow.Metric) bool {
+		return p.Key == m.Key && p.Step == m.Step && p.Value == m.Value
+	})
 }
 
 // anchors are the fewest series that have a point in every moment.
@@ -326,7 +340,13 @@ func (p *Plan) Send(ctx context.Context) error {
 		}
 		p.Run = run
 	}
+	if p.Run.Tags == nil {
+		p.Run.Tags = make(map[string]string)
+	}
 	if err := p.sendLacking(ctx); err != nil {
+		return err
+	}
+	if err := p.settlePaths(ctx); err != nil {
 		return err
 	}
 	if err := p.sendArtifacts(ctx); err != nil {
@@ -335,7 +355,7 @@ func (p *Plan) Send(ctx context.Context) error {
 	if err := p.sendLinks(ctx); err != nil {
 		return err
 	}
-	if p.Own() {
+	if p.Own() && !p.opts.GoesOn {
 		return p.endRun(ctx)
 	}
 	return nil
@@ -348,7 +368,10 @@ const newRunTries = 8
 // not say so, it is looked for before it is made again: there must not be two.
 func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 	for try := 0; ; try++ {
-		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.RunName())
+		run, err := p.id.create(ctx, p.client, p.opts.Destination, p.known, p.RunName())
+		if err == nil && p.opts.Settle {
+			return p.settle(ctx, run)
+		}
 		if err == nil || !mlflow.Temporary(err) || try == newRunTries-1 {
 			return run, err
 		}
@@ -365,6 +388,42 @@ func (p *Plan) newRun(ctx context.Context) (*mlflow.Run, error) {
 			return f.run, nil
 		}
 	}
+}
+
+// settleAfter is longer than what lies between a search that finds no run and the run
+// that is made because of it.
+const settleAfter = 300 * time.Millisecond
+
+// settle agrees with other processes that made a run for the same recordings at the
+// same time: the least id wins, and whoever made another one deletes it.
+func (p *Plan) settle(ctx context.Context, made *mlflow.Run) (*mlflow.Run, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(settleAfter):
+	}
+	experiments := [][]string{{made.ExperimentID}}
+	runs, err := query(ctx, p.client, experiments, tagIs(TagInvocation, p.id.invocation), firstRuns)
+	if err != nil {
+		return nil, err
+	}
+	winner := made
+	for i, r := range runs {
+		if r.Tags[TagCreatedBy] == createdBy && r.ID < winner.ID {
+			winner = &runs[i]
+		}
+	}
+	if winner.ID == made.ID {
+		return made, nil
+	}
+	if err := p.client.DeleteRun(ctx, made.ID); err != nil {
+		return nil, err
+	}
+	if p.Run, err = p.client.Run(ctx, winner.ID); err != nil {
+		return nil, err
+	}
+	clear(p.histories)
+	return p.Run, p.ask(ctx)
 }
 
 // sendLacking sends metrics, tags and points. A server of 2.x may refuse a request of
@@ -405,6 +464,9 @@ func (p *Plan) sendValues(ctx context.Context, said []mlflow.Tag) error {
 	if p.Run.Tags[TagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		said = append(said, mlflow.Tag{Key: TagIncomplete, Value: "false"})
 	}
+	if code := p.exitCode(); code != "" { // of all nodes that share the run
+		said = append(slices.DeleteFunc(said, func(t mlflow.Tag) bool { return t.Key == TagExitCode }), mlflow.Tag{Key: TagExitCode, Value: code})
+	}
 	said = without(said, p.Run.Tags)
 	sent, all := 0, p.Metrics+p.Points
 	for _, b := range pack(p.metrics, said, p.moments) {
@@ -412,6 +474,9 @@ func (p *Plan) sendValues(ctx context.Context, said []mlflow.Tag) error {
 			return err
 		}
 		sent += len(b.Metrics)
+		for _, t := range b.Tags {
+			p.Run.Tags[t.Key] = t.Value
+		}
 		if p.opts.Progress != nil {
 			p.opts.Progress(sent, all)
 		}
@@ -426,8 +491,8 @@ func (p *Plan) tags() (said []mlflow.Tag, notes []string) {
 		said = append(said, mlflow.Tag{Key: tagRecording(name), Value: p.id.recordings[name]})
 	}
 	for _, a := range p.opts.Artifacts {
-		if owner := tagArtifact + path.Base(p.artifactName(a.Name)); mlflow.CheckKey(owner) == nil {
-			said = append(said, mlflow.Tag{Key: owner, Value: p.id.invocation})
+		if t := p.claim(a.Name); mlflow.CheckKey(t.Key) == nil {
+			said = append(said, t)
 		}
 	}
 	return said, notes
@@ -494,16 +559,66 @@ func (p *Plan) sendArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// artifactName gives a file a name that no other recording's file has in the run.
+// claim is the tag that gives a file its path in the run.
+func (p *Plan) claim(name string) mlflow.Tag {
+	return mlflow.Tag{Key: tagArtifact + name + "." + p.id.invocation, Value: p.artifactName(name)}
+}
+
+// artifactName gives a file a path that no other recording's file has in the run: the
+// one that it has already, else the plain one, else one with the invocation.
 func (p *Plan) artifactName(name string) string {
+	plain := "perfagent/" + name
 	if p.Run == nil {
-		return "perfagent/" + name
+		return plain
 	}
-	if owner := p.Run.Tags[tagArtifact+name]; owner != "" && owner != p.id.invocation {
-		ext := path.Ext(name)
-		name = name[:len(name)-len(ext)] + "." + p.id.invocation + ext
+	own := tagArtifact + name + "." + p.id.invocation
+	if had := p.Run.Tags[own]; had != "" {
+		return had
 	}
-	return "perfagent/" + name
+	if p.taken(own, plain) {
+		return p.uniqueName(name)
+	}
+	return plain
+}
+
+func (p *Plan) uniqueName(name string) string {
+	ext := path.Ext(name)
+	return "perfagent/" + name[:len(name)-len(ext)] + "." + p.id.invocation + ext
+}
+
+// taken tells whether another recording has a path.
+func (p *Plan) taken(own, name string) bool {
+	for key, value := range p.Run.Tags {
+		if strings.HasPrefix(key, tagArtifact) && key != own && value == name {
+			return true
+		}
+	}
+	return false
+}
+
+// settlePaths looks, in a run that others may write to at this moment, whether a path
+// that was claimed was claimed by another recording as well. Then both give it up.
+func (p *Plan) settlePaths(ctx context.Context) error {
+	if !p.opts.Given || len(p.opts.Artifacts) == 0 {
+		return nil
+	}
+	run, err := p.client.Run(ctx, p.Run.ID)
+	if err != nil {
+		return err
+	}
+	p.Run = run
+	for _, a := range p.opts.Artifacts {
+		t := p.claim(a.Name)
+		if !p.taken(t.Key, t.Value) || mlflow.CheckKey(t.Key) != nil {
+			continue
+		}
+		t.Value = p.uniqueName(a.Name)
+		if err := p.client.SetTag(ctx, run.ID, t); err != nil {
+			return err
+		}
+		run.Tags[t.Key] = t.Value
+	}
+	return nil
 }
 
 // sendLinks ties a run of our own and the job's own, which turned up later, together.
@@ -517,18 +632,79 @@ func (p *Plan) sendLinks(ctx context.Context) error {
 	return p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: TagJobRun, Value: p.link.ID})
 }
 
-// endRun ends a run of our own. Several nodes may share it: the worst status stands,
-// and the latest end; only a status of a recording whose end was not known gives way.
+// endRun ends a run of our own. Several nodes may share it: the worst status stands, and
+// the latest end. Each node's exit code is a tag of its own, so that whoever looks last
+// sees all of them, and everybody looks again after having written.
 func (p *Plan) endRun(ctx context.Context) error {
-	want, end := status(p.report), p.report.Run.End.Time
-	if bad := p.Run.Status; p.Run.Tags[TagIncomplete] != "true" && (bad == mlflow.Failed || bad == mlflow.Killed) {
-		want = bad
+	for range 4 { // more than that is a quarrel, not a race
+		want, code := p.verdict()
+		end := p.report.Run.End.Time
+		if p.Run.EndTime.After(end) {
+			end = p.Run.EndTime
+		}
+		had := p.Run.Tags[TagExitCode]
+		if p.Run.Status == want && p.Run.EndTime.Equal(end.Truncate(time.Millisecond)) && (code == "" || code == had) {
+			return nil
+		}
+		if err := p.client.UpdateRun(ctx, p.Run.ID, want, end); err != nil {
+			return err
+		}
+		if code != "" && code != had {
+			if err := p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: TagExitCode, Value: code}); err != nil {
+				return err
+			}
+		}
+		run, err := p.client.Run(ctx, p.Run.ID)
+		if err != nil {
+			return err
+		}
+		p.Run = run
 	}
-	if p.Run.EndTime.After(end) {
-		end = p.Run.EndTime
+	return nil
+}
+
+// verdict is how a run ended on all nodes that are known of it, and its exit code: the
+// first that is not 0. A status that stands is not made better, but for one of a
+// recording whose end was not known.
+func (p *Plan) verdict() (want mlflow.Status, code string) {
+	want, code = status(p.report), p.exitCode()
+	if want != mlflow.Finished {
+		return want, code
 	}
-	if p.Run.Status == want && p.Run.EndTime.Equal(end.Truncate(time.Millisecond)) {
-		return nil
+	stands := p.Run.Status == mlflow.Failed || p.Run.Status == mlflow.Killed
+	switch {
+	case stands && p.Run.Tags[TagIncomplete] != "true":
+		want = p.Run.Status
+	case code != "" && code != "0":
+		want = mlflow.Failed
 	}
-	return p.client.UpdateRun(ctx, p.Run.ID, want, end)
+	return want, code
+}
+
+// exitCode is the first exit code that is not 0, in the order of the nodes, over those
+// that the run has and ours.
+func (p *Plan) exitCode() string {
+	codes := make(map[int]string)
+	add := func(key, value string) {
+		name, ok := strings.CutPrefix(key, "perfagent.node.")
+		if name, ok2 := strings.CutSuffix(name, ".exit_code"); ok && ok2 {
+			if n, err := strconv.Atoi(name); err == nil {
+				codes[n] = value
+			}
+		}
+	}
+	for key, value := range p.Run.Tags {
+		add(key, value)
+	}
+	said, _ := tags(p.report, 0)
+	for _, t := range said {
+		add(t.Key, t.Value)
+	}
+	code := ""
+	for _, n := range slices.Sorted(maps.Keys(codes)) {
+		if code == "" || code == "0" {
+			code = codes[n]
+		}
+	}
+	return code
 }

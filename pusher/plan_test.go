@@ -122,7 +122,7 @@ func TestLastPoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := lastPoint(ctx, c, run, tr.start, all); err != nil || got != want {
+		if got, err := lastPoint(ctx, c, run, tr, all); err != nil || got != want {
 			t.Errorf("seed %d: the last point of %d of %d moments is at %d (%v), want %d", seed, n, len(all), got, err, want)
 		}
 	}
@@ -343,7 +343,7 @@ func TestDestination_Experiment(t *testing.T) {
 		{Destination{ExperimentName: "there", ExperimentID: e.ID}, e.ID, false}, {Destination{ExperimentName: "there", ExperimentID: "0"}, "", true},
 		{Destination{ExperimentID: "77"}, "", true}, {Destination{ExperimentName: "new"}, "2", false},
 	} {
-		if id, err := tt.d.experiment(t.Context(), c); id != tt.id || (err != nil) != tt.fail {
+		if id, err := tt.d.experiment(t.Context(), c, nil); id != tt.id || (err != nil) != tt.fail {
 			t.Errorf("%+v: %q, %v", tt.d, id, err)
 		}
 	}

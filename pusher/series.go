@@ -82,6 +82,11 @@ type track struct {
 	from     int64 // end of what came before the first bucket
 	samples  reporter.Samples
 	envelope reporter.Envelope
+	// thinned tells that kept samples stand for several: live points may be finer.
+	thinned bool
+	// goesOn tells that more samples follow: the last window is not full, and how long
+	// the run will be is not known.
+	goesOn bool
 }
 
 // moments cuts a track into windows, in the order of time. A kept sample stands for
@@ -98,6 +103,9 @@ func (t track) moments() []moment {
 			continue
 		}
 		step, j := cut(i), i+1
+		if t.goesOn && step == cut(len(ends)-1) {
+			break
+		}
 		for j < len(ends) && cut(j) == step {
 			j++
 		}
@@ -135,10 +143,10 @@ func (t track) ends() []int64 {
 // the middle of what a sample stands for: MLflow draws a line from step 1 on.
 func (t track) cutter(ends []int64) func(i int) int64 {
 	window := Window.Milliseconds()
-	if len(ends) > 0 && t.from == t.start {
+	if len(ends) > 0 && t.from == t.start && !t.goesOn {
 		if length := ends[len(ends)-1] - t.start; length >= 1000 && length < window {
 			return func(i int) int64 {
-				if t.begin(ends, i)+ends[i]-2*t.start < length {
+				if t.begin(ends, i)+ends[i]-2*t.start <= length {
 					return 0
 				}
 				return 1
@@ -253,6 +261,7 @@ func round6(v float64) float64 {
 // nodeTrack is the track of a report's node.
 func nodeTrack(name string, n *reporter.Node) track {
 	t := track{node: name, samples: n.Samples, envelope: n.Envelope}
+	t.thinned = n.Sampling != nil && int64(n.Samples.Len()) < n.Sampling.Samples
 	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
 		t.start = n.Sampling.Start.UnixMilli()
 	} else if ends := t.ends(); len(ends) > 0 {

@@ -231,12 +231,7 @@ func TestMoments_OfOddFiles(t *testing.T) {
 
 // wholeWindows are the moments that live pushing would hand over now.
 func wholeWindows(rec *collector.Recording, sent int64) []moment {
-	t, open := liveTrack(rec, "0", sent)
-	all := t.moments()
-	for len(all) > 0 && all[len(all)-1].step >= open {
-		all = all[:len(all)-1]
-	}
-	return all
+	return liveTrack(rec, "0", sent).moments()
 }
 
 // What is pushed live and what the end adds are together the cut of the end: exactly

@@ -3,11 +3,13 @@ package pusher
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +30,8 @@ type Destination struct {
 	// Within tells that only runs there are looked at.
 	ExperimentName, ExperimentID string
 	Within                       bool
+	// CheckFirst looks for the experiment before anything is sent: for a dry run.
+	CheckFirst bool
 	// Invocation is the tag of the job's own runs; "" = it had none.
 	Invocation string
 }
@@ -42,12 +46,13 @@ type identity struct {
 	perfpy     bool
 }
 
-// newIdentity tells by what a report's run is known.
-func newIdentity(r *reporter.Report, d Destination) identity {
+// newIdentity tells by what a report's run is known; recorded, where not empty, is what
+// the recordings are known by instead of the run id.
+func newIdentity(r *reporter.Report, d Destination, recorded string) identity {
 	id := identity{runID: r.Run.ID, invocation: d.Invocation, start: r.Run.Start.Time, end: r.Run.End.Time, nodes: r.NodeNames(),
 		recordings: make(map[string]string)}
 	for name, n := range r.Nodes {
-		id.recordings[name] = recording(r.Run.ID, name, nodeTrack(name, n).start)
+		id.recordings[name] = recording(cmp.Or(recorded, r.Run.ID), name, nodeTrack(name, n).start)
 		id.perfpy = id.perfpy || n.Origin == reporter.OriginPerfPy
 	}
 	if !plain(id.invocation) {
@@ -75,56 +80,133 @@ func (id identity) hash() string {
 type found struct {
 	run  *mlflow.Run // nil = there is none yet
 	link *mlflow.Run // the job's own, where run is ours and the two are to be linked
+	// others tells that run is another node's: our own job may still make one.
+	others bool
+	// experiments are those that were looked at, by name.
+	experiments map[string]string
 }
 
 // search looks for the run that a recording belongs to, by tags.
 func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) (found, error) {
-	experiments, err := d.searched(ctx, c)
+	pages, err := d.searched(ctx, c)
 	if err != nil {
 		return found{}, err
 	}
-	runs, err := query(ctx, c, experiments, tagIs(TagInvocation, id.invocation))
+	experiments, names := byID(pages)
+	if d.Invocation != "" { // else it is a hash of the recordings, which are tags, too
+		runs, err := query(ctx, c, experiments, tagIs(TagInvocation, id.invocation), firstRuns)
+		if f := pick(runs); err != nil || f.run != nil {
+			return f, err
+		}
+	}
+	filter, ok := id.relatives()
+	if !ok {
+		return found{experiments: names}, nil
+	}
+	runs, err := query(ctx, c, experiments, filter, manyRuns)
 	if err != nil {
 		return found{}, err
 	}
-	if f := pick(runs); f.run != nil {
-		return f, nil
+	f := pick(slices.DeleteFunc(runs, func(r mlflow.Run) bool { return !id.fits(r) }))
+	f.others, f.experiments = f.run != nil && !id.has(*f.run), names
+	return f, nil
+}
+
+// byID gives the ids of experiments, in their pages, and the ids by name.
+func byID(pages [][]mlflow.Experiment) (ids [][]string, names map[string]string) {
+	names = make(map[string]string)
+	for _, page := range pages {
+		var list []string
+		for _, e := range page {
+			list = append(list, e.ID)
+			names[e.Name] = e.ID
+		}
+		if len(list) > 0 {
+			ids = append(ids, list)
+		}
 	}
-	if !plain(id.runID) {
-		return found{}, nil
+	return ids, names
+}
+
+// JobRuns finds for invocations the runs that their jobs made, or that were made for
+// them; an invocation that has none is left out.
+func JobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
+	pages, err := d.searched(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	experiments, _ := byID(pages)
+	out := make(map[string]string)
+	for _, invocation := range invocations {
+		if !plain(invocation) {
+			continue
+		}
+		runs, err := query(ctx, c, experiments, tagIs(TagInvocation, invocation), firstRuns)
+		if err != nil {
+			return nil, err
+		}
+		if f := pick(runs); f.run != nil {
+			out[invocation] = f.run.ID
+		}
+	}
+	return out, nil
+}
+
+// relatives is the filter for runs of other nodes and for other reports of the same
+// recordings.
+func (id identity) relatives() (filter string, ok bool) {
+	if id.perfpy && len(id.nodes) > 0 { // a run id that others have is not in the file
+		return tagIs(tagRecording(id.nodes[0]), id.recordings[id.nodes[0]]), true
 	}
 	// A run of our own on another node may have begun a little earlier.
 	since := id.start.Add(-time.Hour).UnixMilli()
-	if id.perfpy { // its run id is a hash of the content
-		since = 0
+	return fmt.Sprintf("%s and attributes.start_time >= %d", tagIs(TagRunID, id.runID), max(0, since)), plain(id.runID)
+}
+
+// has tells whether a run has one of our very recordings.
+func (id identity) has(r mlflow.Run) bool {
+	for _, name := range id.nodes {
+		if had := r.Tags[tagRecording(name)]; had != "" && had == id.recordings[name] {
+			return true
+		}
 	}
-	runs, err = query(ctx, c, experiments, fmt.Sprintf("%s and attributes.start_time >= %d", tagIs(TagRunID, id.runID), since))
-	if err != nil {
-		return found{}, err
-	}
-	return pick(slices.DeleteFunc(runs, func(r mlflow.Run) bool { return !id.fits(r) })), nil
+	return false
 }
 
 // fits tells whether a run that bears our run id is of the same run: made by another
-// node's job since this one began, or made by us at the same time for other nodes, or
-// for the same recordings in another report. A run id may be used twice.
+// node's job since this one began and before it ended, or made by us for other nodes at
+// the same time, or with our very recording in it. A run id may be used twice, and by
+// several commands of one node.
 func (id identity) fits(r mlflow.Run) bool {
-	if r.Tags[TagCreatedBy] != createdBy {
+	switch {
+	case id.has(r):
+		return true
+	case id.perfpy || id.meets(r) || r.StartTime.After(id.end):
+		return false
+	case r.Tags[TagCreatedBy] != createdBy:
 		return !r.StartTime.Before(id.start.Truncate(time.Millisecond))
 	}
-	if id.perfpy {
-		return true
-	}
+	return r.EndTime.IsZero() || !r.EndTime.Before(id.start)
+}
+
+// meets tells whether a run is of another command on a node of ours: it has that
+// node's numbers, or was made by or for it.
+func (id identity) meets(r mlflow.Run) bool {
+	_, maker, _ := strings.Cut(r.Tags[TagInvocation], ".")
 	for _, name := range id.nodes {
-		switch had := r.Tags[tagRecording(name)]; had {
-		case "":
-		case id.recordings[name]:
+		if r.Tags[tagRecording(name)] != "" || maker == name {
 			return true
-		default:
-			return false
 		}
 	}
-	return !r.StartTime.After(id.end) && (r.EndTime.IsZero() || !r.EndTime.Before(id.start))
+	return false
+}
+
+// NewInvocation is the tag of one start of perfagent on a node, by which the runs that
+// the job makes are known as its own.
+func NewInvocation(node int) string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:]) + "." + strconv.Itoa(node)
 }
 
 // pick takes a run of our own, where there is one, else the earliest, and of those
@@ -157,14 +239,18 @@ func pick(runs []mlflow.Run) found {
 	return f
 }
 
-// searchLimit bounds what one search reads: more runs of one job are not looked at.
-const searchLimit = 1000
+// How many runs a search reads, the earliest first. A job may make thousands, with
+// hundreds of metrics each.
+const (
+	firstRuns = 10  // of one invocation: the earliest is wanted
+	manyRuns  = 100 // of one run id: those of other nodes and other times are among them
+)
 
 // query searches runs in lists of experiments.
-func query(ctx context.Context, c *mlflow.Client, experiments [][]string, filter string) ([]mlflow.Run, error) {
+func query(ctx context.Context, c *mlflow.Client, experiments [][]string, filter string, limit int) ([]mlflow.Run, error) {
 	var out []mlflow.Run
 	for _, ids := range experiments {
-		runs, err := c.SearchRuns(ctx, mlflow.RunQuery{ExperimentIDs: ids, Filter: filter, OrderBy: []string{"attributes.start_time ASC"}, Limit: searchLimit})
+		runs, err := c.SearchRuns(ctx, mlflow.RunQuery{ExperimentIDs: ids, Filter: filter, OrderBy: []string{"attributes.start_time ASC"}, Limit: limit})
 		if err != nil {
 			return nil, err
 		}
@@ -174,9 +260,15 @@ func query(ctx context.Context, c *mlflow.Client, experiments [][]string, filter
 }
 
 // searched lists the experiments in which runs are looked for.
-func (d Destination) searched(ctx context.Context, c *mlflow.Client) ([][]string, error) {
+func (d Destination) searched(ctx context.Context, c *mlflow.Client) (pages [][]mlflow.Experiment, err error) {
 	if !d.Within {
-		return allExperiments(ctx, c)
+		for page, err := range c.SearchExperiments(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			pages = append(pages, page)
+		}
+		return pages, nil
 	}
 	e, err := c.ExperimentByName(ctx, d.ExperimentName)
 	if mlflow.NotFound(err) {
@@ -185,25 +277,7 @@ func (d Destination) searched(ctx context.Context, c *mlflow.Client) ([][]string
 	if err != nil {
 		return nil, err
 	}
-	return [][]string{{e.ID}}, nil
-}
-
-// allExperiments lists the ids of all experiments, in the server's pages.
-func allExperiments(ctx context.Context, c *mlflow.Client) ([][]string, error) {
-	var out [][]string
-	for page, err := range c.SearchExperiments(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		var ids []string
-		for _, e := range page {
-			ids = append(ids, e.ID)
-		}
-		if len(ids) > 0 {
-			out = append(out, ids)
-		}
-	}
-	return out, nil
+	return [][]mlflow.Experiment{{*e}}, nil
 }
 
 // tagIs is the filter for a tag; the value must be plain.
@@ -217,8 +291,8 @@ func plain(value string) bool {
 }
 
 // create makes a run of our own.
-func (id identity) create(ctx context.Context, c *mlflow.Client, d Destination, name string) (*mlflow.Run, error) {
-	experiment, err := d.experiment(ctx, c)
+func (id identity) create(ctx context.Context, c *mlflow.Client, d Destination, known map[string]string, name string) (*mlflow.Run, error) {
+	experiment, err := d.experiment(ctx, c, known)
 	if err != nil {
 		return nil, err
 	}
@@ -227,14 +301,47 @@ func (id identity) create(ctx context.Context, c *mlflow.Client, d Destination, 
 
 // ownTags are what a run of our own bears from its first moment.
 func (id identity) ownTags() []mlflow.Tag {
-	return []mlflow.Tag{{Key: TagCreatedBy, Value: createdBy}, {Key: TagInvocation, Value: id.invocation}, {Key: TagRunID, Value: id.runID}}
+	tags := []mlflow.Tag{{Key: TagCreatedBy, Value: createdBy}, {Key: TagInvocation, Value: id.invocation}, {Key: TagRunID, Value: id.runID}}
+	for _, name := range id.nodes[:min(len(id.nodes), 50)] { // the others' follow with the numbers
+		tags = append(tags, mlflow.Tag{Key: tagRecording(name), Value: id.recordings[name]})
+	}
+	return tags
 }
 
 var errTwoExperiments = errors.New("MLFLOW_EXPERIMENT_NAME and MLFLOW_EXPERIMENT_ID name different experiments: unset one of them")
 
+// check looks, without making anything, whether a run of our own can be made.
+func (d Destination) check(ctx context.Context, c *mlflow.Client) error {
+	if d.ExperimentID == "" && !d.CheckFirst {
+		return nil
+	}
+	var byName, byID *mlflow.Experiment
+	var err error
+	if d.ExperimentID != "" {
+		if byID, err = c.Experiment(ctx, d.ExperimentID); err != nil {
+			return err
+		}
+	}
+	if d.ExperimentName != "" {
+		if byName, err = c.ExperimentByName(ctx, d.ExperimentName); err != nil && !mlflow.NotFound(err) {
+			return err
+		}
+	}
+	for _, e := range []*mlflow.Experiment{byID, byName} {
+		if e != nil && e.LifecycleStage == "deleted" {
+			return fmt.Errorf("experiment %s (%s) is deleted: restore it with \"mlflow experiments restore --experiment-id %s\", or name another one",
+				e.Name, e.ID, e.ID)
+		}
+	}
+	if byID != nil && d.ExperimentName != "" && (byName == nil || byName.ID != byID.ID) {
+		return errTwoExperiments
+	}
+	return nil
+}
+
 // experiment finds the experiment for a run of our own. The name wins and is made
-// where it is not known; the id must exist.
-func (d Destination) experiment(ctx context.Context, c *mlflow.Client) (string, error) {
+// where it is not known; the id must exist. Those that a search has seen are known.
+func (d Destination) experiment(ctx context.Context, c *mlflow.Client, known map[string]string) (string, error) {
 	if d.ExperimentName == "" && d.ExperimentID != "" {
 		e, err := c.Experiment(ctx, d.ExperimentID)
 		if err != nil {
@@ -242,12 +349,17 @@ func (d Destination) experiment(ctx context.Context, c *mlflow.Client) (string, 
 		}
 		return e.ID, nil
 	}
-	e, err := c.EnsureExperiment(ctx, cmp.Or(d.ExperimentName, "Default"))
-	if err != nil {
-		return "", err
+	name := cmp.Or(d.ExperimentName, "Default")
+	id, ok := known[name]
+	if !ok {
+		e, err := c.EnsureExperiment(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		id = e.ID
 	}
-	if d.ExperimentID != "" && d.ExperimentID != e.ID {
+	if d.ExperimentID != "" && d.ExperimentID != id {
 		return "", errTwoExperiments
 	}
-	return e.ID, nil
+	return id, nil
 }

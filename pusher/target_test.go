@@ -80,16 +80,22 @@ func TestFits(t *testing.T) {
 		"ours, ended while we ran":         {ended(own("a", 50), 150), true},
 		"ours, begun as we ended":          {own("a", 200), true},
 		"ours, of the node, still running": {own("a", 120), true},
+		"a job's, begun after our end":     {theirs("a", 201), false},
+		"a job's, with our node":           {theirs("a", 101, tagRecording("1"), "h"), false},
+		"a job's of our node":              {theirs("a", 101, TagInvocation, "abc.1"), false},
+		"a job's of another node":          {theirs("a", 101, TagInvocation, "abc.0"), true},
+		"ours, made live for our node":     {own("a", 99, TagInvocation, "abc.1"), false},
+		"ours, made live for another":      {own("a", 99, TagInvocation, "abc.11"), true},
 	} {
 		if got := id.fits(c.run); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	id.perfpy = true // its run id is a hash of the content
-	if !id.fits(own("a", 5, tagRecording("1"), "h")) {
-		t.Error("perf.py's file does not know its run again")
+	id.perfpy = true
+	if !id.fits(own("a", 5, tagRecording("1"), "same")) || id.fits(own("a", 150)) {
+		t.Error("perf.py's file knows its run again by its recording alone")
 	}
-	id = identity{start: at(100).Add(999 * time.Microsecond)} // MLflow keeps milliseconds
+	id = identity{start: at(100).Add(999 * time.Microsecond), end: at(200)} // MLflow keeps milliseconds
 	if !id.fits(theirs("a", 100)) {
 		t.Error("a run of the same millisecond does not fit")
 	}
@@ -105,16 +111,16 @@ func TestRecordingHash(t *testing.T) {
 		}
 		return r
 	}
-	same := newIdentity(report("r", 1, "0", "1"), Destination{}).invocation
-	if got := newIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"}).invocation; got != same || !plain(got) {
+	same := newIdentity(report("r", 1, "0", "1"), Destination{}, "").invocation
+	if got := newIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"}, "").invocation; got != same || !plain(got) {
 		t.Errorf("%q and %q", got, same)
 	}
 	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"), "start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
-		if newIdentity(other, Destination{}).invocation == same {
+		if newIdentity(other, Destination{}, "").invocation == same {
 			t.Errorf("another %s has the same hash", name)
 		}
 	}
-	if got := newIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}).invocation; got != "abc" {
+	if got := newIdentity(report("r", 1, "0"), Destination{Invocation: "abc"}, "").invocation; got != "abc" {
 		t.Error(got)
 	}
 }

@@ -113,6 +113,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 			os.Remove(f.Name())
 			continue
 		}
+		holdJournal(f)
 		return f, base + ".json", nil
 	}
 }
@@ -247,6 +248,7 @@ func (w *journalWriter) rewrite(rec *collector.Recording) error {
 	if err != nil {
 		return err
 	}
+	holdJournal(f)
 	_, errHead := f.Write(w.journal.head)
 	_, errLine := f.Write(line)
 	if err = errors.Join(errHead, errLine); err == nil {

@@ -160,7 +160,11 @@ func TestLock_OfAFileThatIsReplaced(t *testing.T) {
 	}
 	waiting := hold(t, path)
 	waiting.opens(t, path)
-	if err := Rewrite(path, []byte(`{"a":1}`)); err != nil {
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Rewrite(path, old, []byte(`{"a":1}`)); err != nil {
 		t.Fatal(err)
 	}
 	release()

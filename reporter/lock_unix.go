@@ -37,6 +37,21 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 	}
 }
 
+// holdJournal marks a journal as being written, for as long as it is open: see Running.
+// A file system without locks takes no notice.
+func holdJournal(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
+
+// Running tells whether a journal is still being written by an agent on this machine.
+func Running(journal string) bool {
+	f, err := os.OpenFile(journal, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	return errors.Is(alone, unix.EWOULDBLOCK) && unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+}
+
 func flock(ctx context.Context, f *os.File) error {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -97,9 +97,18 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 	return err
 }
 
-// Rewrite replaces a report file by one with the same name and permissions, as
-// Write does; where the name is a symbolic link, the file that it leads to.
-func Rewrite(path string, data []byte) error {
+// ErrReplaced is the error of Rewrite, for errors.Is, for a file that is not what it was.
+var ErrReplaced = errors.New("somebody has replaced it meanwhile")
+
+// Rewrite replaces the bytes of a report file by others, under the same name and with
+// the same permissions, as Write does; where the name is a symbolic link, the file that
+// it leads to. A file that does not hold the old bytes any more is left alone.
+func Rewrite(path string, old, data []byte) error {
+	if now, err := readFile(path); err != nil {
+		return fmt.Errorf("write report %s: %w", path, err)
+	} else if !bytes.Equal(now, old) {
+		return fmt.Errorf("write report %s: %w", path, ErrReplaced)
+	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)

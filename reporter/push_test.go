@@ -250,10 +250,15 @@ func TestRewrite(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil { // whatever the umask
 			t.Fatal(err)
 		}
+		old := "old"
 		for _, name := range []string{path, link} {
-			if err := Rewrite(name, []byte(name)); err != nil {
+			if err := Rewrite(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrReplaced) {
+				t.Errorf("of what was replaced meanwhile: %v", err)
+			}
+			if err := Rewrite(name, []byte(old), []byte(name)); err != nil {
 				t.Fatal(err)
 			}
+			old = name
 			st, err := os.Stat(path)
 			if err != nil || st.Mode() != mode {
 				t.Errorf("the mode is %v, want %v (%v)", st.Mode(), mode, err)
@@ -269,7 +274,7 @@ func TestRewrite(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
 		t.Errorf("left: %v (%v)", left, err)
 	}
-	if err := Rewrite(filepath.Join(dir, "nowhere"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := Rewrite(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }

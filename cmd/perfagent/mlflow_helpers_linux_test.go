@@ -26,6 +26,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/pusher"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -49,6 +50,9 @@ func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
 }
 
 // study is the name of an experiment that no other test has.
+// newInvocation is a name that no other test has.
+func newInvocation() string { return strings.TrimSuffix(pusher.NewInvocation(0), ".0") }
+
 func study(t testing.TB) string { return t.Name() + "-" + newInvocation() }
 
 // clientOf makes a process a client of a server. Its own runs go to an experiment.

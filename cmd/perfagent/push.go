@@ -94,7 +94,8 @@ func (o *pushOptions) run(paths []string) error {
 
 // pushFile pushes what one file holds: all nodes that go to the same run at once.
 func (o *pushOptions) pushFile(ctx context.Context, path string) error {
-	if !o.dryRun {
+	goesOn := reporter.Running(journalBeside(path))
+	if !o.dryRun && !goesOn {
 		// Where a file cannot be locked, the server still stores the same point once.
 		if release, err := reporter.Lock(ctx, path); err == nil {
 			defer release()
@@ -104,11 +105,21 @@ func (o *pushOptions) pushFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	goesOn = goesOn && file.Report.Run.Incomplete != ""
 	var errs []error
 	for _, g := range o.groups(file.Report) {
+		g.goesOn = goesOn
 		errs = append(errs, o.pushGroup(ctx, file, g))
 	}
 	return errors.Join(errs...)
+}
+
+// journalBeside is the journal of a report, or the journal itself.
+func journalBeside(path string) string {
+	if filepath.Ext(path) == ".jsonl" {
+		return path
+	}
+	return strings.TrimSuffix(path, filepath.Ext(path)) + ".jsonl"
 }
 
 // group is the part of a report that goes to one run.
@@ -116,6 +127,7 @@ type group struct {
 	state  reporter.PushState // as it stands; State is "" where none is noted
 	uri    string             // as given, perhaps with user info
 	report *reporter.Report
+	goesOn bool // the recording is not at its end
 }
 
 // groups parts a report by where its nodes go.
@@ -128,7 +140,8 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 			state = n.Push.MLflow
 		}
 		remembered := state.URI
-		if state.Error = ""; state.State == reporter.PushOff { // one that we cannot push to
+		state.Error = ""
+		if state.State == reporter.PushOff { // one that we cannot push to
 			remembered = ""
 		}
 		i := slices.IndexFunc(out, func(g *group) bool { return g.joins(state) })
@@ -167,6 +180,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	if o.experiment != "" {
 		d.ExperimentName, d.ExperimentID = o.experiment, ""
 	}
+	d.CheckFirst = o.dryRun
 	if o.runID != "" {
 		d.RunID, d.Given, d.Elsewhere = o.runID, true, false
 	} else if o.experiment != "" {
@@ -190,11 +204,59 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 		return err
 	}
 	defer client.Close()
-	options := pusher.Options{Destination: o.destination(g), Progress: progress.show}
+	parts, err := o.parts(ctx, client, g)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, part := range parts {
+		errs = append(errs, o.pushPart(ctx, client, file, part, progress))
+	}
+	return errors.Join(errs...)
+}
+
+// parts parts a group further where the job of each node made a run of its own.
+func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group) ([]*group, error) {
+	var invocations []string
+	for _, n := range g.report.Nodes {
+		if n.Push != nil && n.Push.MLflow.Invocation != "" {
+			invocations = append(invocations, n.Push.MLflow.Invocation)
+		}
+	}
+	slices.Sort(invocations)
+	d := o.destination(g)
+	if invocations = slices.Compact(invocations); len(invocations) < 2 || d.RunID != "" {
+		return []*group{g}, nil
+	}
+	runs, err := pusher.JobRuns(ctx, client, d, invocations)
+	if err != nil {
+		return nil, fmt.Errorf("find the runs of the nodes: %w", err)
+	}
+	var out []*group
+	for _, name := range g.report.NodeNames() {
+		n, state := g.report.Nodes[name], g.state
+		if n.Push != nil {
+			state.Invocation = n.Push.MLflow.Invocation
+		}
+		state.RunID = runs[state.Invocation]
+		i := slices.IndexFunc(out, func(p *group) bool { return p.state.RunID == state.RunID })
+		if i < 0 {
+			i = len(out)
+			report := &reporter.Report{Schema: g.report.Schema, Run: g.report.Run, Nodes: make(map[string]*reporter.Node)}
+			out = append(out, &group{state: state, uri: g.uri, report: report, goesOn: g.goesOn})
+		}
+		out[i].report.Nodes[name] = n
+	}
+	return out, nil
+}
+
+// pushPart pushes what goes to one run.
+func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reporter.File, g *group, progress *progress) error {
+	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, GoesOn: g.goesOn, Settle: true}
 	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
 	if err != nil {
-		return errors.Join(err, note(file, g.failed(plan, options.Destination, client.URI(), err)))
+		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
 	if o.dryRun {
 		o.tell(client, file, options, plan)
@@ -203,10 +265,14 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 	err = plan.Send(ctx)
 	progress.end()
 	if err != nil {
-		return errors.Join(err, note(file, g.failed(plan, options.Destination, client.URI(), err)))
+		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
 	fmt.Fprintf(o.streams.out, "%s: %s\n", reporter.Printable(file.Path), reporter.Printable(pushed(client, plan)))
-	if err := note(file, g.each(g.done(plan.Run.ID, client.URI(), options.Given, plan.Notes))); err != nil {
+	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
+	if errors.Is(err, reporter.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
+		return err
+	}
+	if err != nil {
 		// The server has everything: that is what the exit code tells.
 		fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(err.Error()))
 	}
@@ -231,6 +297,16 @@ func artifactOf(file *reporter.File, g *group, uri string, given bool) []pusher.
 // done is how the group stands that the server has all of.
 func (g *group) done(runID, uri string, given bool, notes []string) reporter.PushState {
 	return doneState(reporter.PushState{RunID: runID, Given: given, URI: uri, Invocation: g.state.Invocation}, notes)
+}
+
+// noteFailure writes down that a push failed. What the report remembers stays where
+// flags named another place, and all of it in a dry run.
+func (o *pushOptions) noteFailure(file *reporter.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error) error {
+	named := o.mlflow != "" || o.runID != "" || o.experiment != ""
+	if o.dryRun || named && g.state.State == reporter.PushPending {
+		return nil
+	}
+	return note(file, g.failed(plan, d, uri, err))
 }
 
 // failed is how the group stands after an error. What another server has all of, or
@@ -269,7 +345,7 @@ func note(file *reporter.File, states map[string]reporter.PushState) error {
 	if err != nil || string(data) == string(file.Data) {
 		return err
 	}
-	if err := reporter.Rewrite(file.Path, data); err != nil {
+	if err := reporter.Rewrite(file.Path, file.Data, data); err != nil {
 		return fmt.Errorf("note how the push stands: %w", err)
 	}
 	file.Data = data
@@ -328,7 +404,7 @@ func (p *progress) show(sent, all int) {
 	if terminal {
 		every = 200 * time.Millisecond
 	}
-	if now.Sub(p.began) < time.Second || now.Sub(p.last) < every {
+	if sent <= 0 || sent >= all || now.Sub(p.began) < time.Second || now.Sub(p.last) < every {
 		return
 	}
 	p.last = now

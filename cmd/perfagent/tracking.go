@@ -3,12 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
@@ -69,17 +69,10 @@ func (o *sampleOptions) newTracking() *tracking {
 		return t
 	}
 	t.dest = pusher.Destination{RunID: os.Getenv("MLFLOW_RUN_ID"), Given: os.Getenv("MLFLOW_RUN_ID") != "", ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"),
-		ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"), Invocation: newInvocation()}
+		ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"), Invocation: pusher.NewInvocation(o.node)}
 	t.state = reporter.PushState{State: reporter.PushPending, URI: t.state.URI, RunID: t.dest.RunID, Given: t.dest.Given,
 		ExperimentName: t.dest.ExperimentName, ExperimentID: t.dest.ExperimentID, Invocation: t.dest.Invocation}
 	return t
-}
-
-// newInvocation is a name for one start of perfagent.
-func newInvocation() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return hex.EncodeToString(b[:])
 }
 
 // on tells whether there is something to push to.
@@ -94,7 +87,7 @@ func (t *tracking) jobEnv(runID string) []string {
 	var tags map[string]json.RawMessage
 	if had := os.Getenv("MLFLOW_RUN_CONTEXT"); had == "" {
 		tags = make(map[string]json.RawMessage)
-	} else if json.Unmarshal([]byte(had), &tags) != nil || tags == nil {
+	} else if json.Unmarshal([]byte(had), &tags) != nil || tags == nil || !keeps(had) {
 		return nil
 	}
 	for key, value := range map[string]string{pusher.TagRunID: runID, pusher.TagInvocation: t.dest.Invocation} {
@@ -106,7 +99,26 @@ func (t *tracking) jobEnv(runID string) []string {
 	if enc.Encode(tags) != nil {
 		return nil
 	}
-	return []string{"MLFLOW_RUN_CONTEXT=" + strings.TrimSpace(out.String())}
+	entry := "MLFLOW_RUN_CONTEXT=" + strings.TrimSpace(out.String())
+	if len(entry) >= maxEnvEntry {
+		return nil
+	}
+	return []string{entry}
+}
+
+// maxEnvEntry is what execve(2) takes of one string with its end, MAX_ARG_STRLEN of
+// linux/binfmts.h: with a longer one the job could not start.
+const maxEnvEntry = 128 << 10
+
+// keeps tells whether a JSON text is the same when it is read and written: what is not
+// UTF-8, or half of a character, would not be.
+func keeps(text string) bool {
+	var value any
+	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
+		return false
+	}
+	again, err := json.Marshal(value)
+	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(text, "\uFFFD")
 }
 
 // connect makes a client for pushing while the job runs or at its end: patience is
@@ -117,6 +129,7 @@ func (t *tracking) connect(retries int) (*mlflow.Client, error) {
 		return nil, err
 	}
 	cfg.MaxRetries, cfg.BackoffFactor, cfg.BackoffJitter, cfg.MaxBackoff = retries, 0.2, 0.1, 2*time.Second
+	cfg.MaxAnswer = maxAnswer
 	refused := 0
 	cfg.OnRetry = func(err error, _ time.Duration) bool {
 		if unreachable(err) {
@@ -126,6 +139,10 @@ func (t *tracking) connect(retries int) (*mlflow.Client, error) {
 	}
 	return mlflow.New(cfg)
 }
+
+// maxAnswer bounds what an answer may cost in memory beside a job, in bytes; a run of a
+// thousand nodes has 3 MB of latest values.
+const maxAnswer = 8 << 20
 
 // unreachableTries is how often a server that nobody answers for is asked again at
 // the job's end: where it is down for long, the jobs of a pipeline should not each
@@ -159,7 +176,7 @@ func (t *tracking) startLive(head reporter.JournalHead, started time.Time) {
 		select {
 		case <-done:
 			return true
-		case <-time.After(time.Second): // a credentials file on a disk that hangs
+		case <-time.After(300 * time.Millisecond): // a credentials file on a disk that hangs
 			return false
 		}
 	}
@@ -191,6 +208,19 @@ type delivered struct {
 	perfpy bool   // the file is in perf.py's layout, which cannot tell how the push stands
 }
 
+// recorded is what the file will be known by when it is pushed again, where that is not
+// its run id.
+func (d delivered) recorded() string {
+	if !d.perfpy || d.data == nil {
+		return ""
+	}
+	again, err := reporter.ParsePerfPy(d.data, 0)
+	if err != nil {
+		return ""
+	}
+	return again.Run.ID
+}
+
 // pushAtEnd brings everything to the server within the time allowed, and says and
 // notes in the report how it stands then. A value from cut ends it early.
 func (o *sampleOptions) pushAtEnd(t *tracking, d delivered, cut <-chan string, stderr io.Writer, log *logger) {
@@ -199,6 +229,11 @@ func (o *sampleOptions) pushAtEnd(t *tracking, d delivered, cut <-chan string, s
 		log.Error("MLflow: " + t.state.Error)
 		return
 	case !t.on():
+		return
+	case o.pushTimeout == 0:
+		state := t.state
+		state.Error = "nothing was sent: --push-timeout is 0"
+		o.concludePush(t, d, state, "", stderr, log)
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.pushTimeout)
@@ -241,7 +276,7 @@ const pushGrace = 500 * time.Millisecond
 // where nobody asked for a summary.
 func (o *sampleOptions) concludePush(t *tracking, d delivered, state reporter.PushState, said string, stderr io.Writer, log *logger) {
 	if d.data != nil && !d.perfpy {
-		if err := notePush(d.path, d.data, map[string]reporter.PushState{d.node: state}); err != nil {
+		if err := o.note(&d, state); err != nil {
 			log.Warn(err.Error())
 		}
 	}
@@ -258,20 +293,32 @@ func (o *sampleOptions) concludePush(t *tracking, d delivered, state reporter.Pu
 	}
 }
 
-// notePush puts how a push stands into a report's file, unless the disk hangs.
-func notePush(path string, data []byte, states map[string]reporter.PushState) error {
-	data, err := reporter.WithPush(data, states)
+// note puts how a push stands into the report's file, unless the disk hangs. Where the
+// file is gone and is still wanted, the report goes to a temporary directory.
+func (o *sampleOptions) note(d *delivered, state reporter.PushState) error {
+	data, err := reporter.WithPush(d.data, map[string]reporter.PushState{d.node: state})
 	if err != nil {
-		return fmt.Errorf("note the push in %s: %w", path, err)
+		return fmt.Errorf("note the push in %s: %w", d.path, err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- reporter.Rewrite(path, data) }()
+	go func() { done <- reporter.Rewrite(d.path, d.data, data) }()
 	select {
-	case err := <-done:
-		return err
+	case err = <-done:
 	case <-time.After(patience):
-		return fmt.Errorf("write report %s: no answer within %v", path, patience)
+		return fmt.Errorf("write report %s: no answer within %v", d.path, patience)
 	}
+	if state.State != reporter.PushPending || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, reporter.ErrReplaced) {
+		return err
+	}
+	dir, errTemp := os.MkdirTemp("", "perfagent-")
+	if errTemp == nil {
+		d.path = filepath.Join(dir, filepath.Base(d.path))
+		errTemp = reporter.WriteNew(d.path, data)
+	}
+	if errTemp != nil {
+		d.path = ""
+	}
+	return errors.Join(err, errTemp)
 }
 
 // push sends everything, and tells how it stands then and what to say of it.
@@ -286,7 +333,9 @@ func (t *tracking) push(ctx context.Context, d delivered) (state reporter.PushSt
 	if release, err := reporter.Lock(ctx, d.path); err == nil {
 		defer release()
 	}
-	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d)})
+	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded()}
+	options.Settle = t.live != nil && t.live.MayHaveMade()
+	plan, err := pusher.Prepare(ctx, client, d.report, options)
 	if err == nil {
 		err = plan.Send(ctx)
 	}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/pusher"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// pendingReport is a report that nothing was pushed of; uri is what it remembers.
+func pendingReport(t testing.TB, uri string, args ...string) string {
+	t.Helper()
+	o := perform(t, pushing(t, uri, append([]string{"--push-timeout", "0"}, args...)...))
+	_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	return path
+}
+
+// allAtOnce runs prepared processes side by side.
+func allAtOnce(t testing.TB, cmds ...*exec.Cmd) []outcome {
+	t.Helper()
+	out := make([]outcome, len(cmds))
+	var all sync.WaitGroup
+	for i, cmd := range cmds {
+		all.Go(func() { out[i] = perform(t, cmd) })
+	}
+	all.Wait()
+	return out
+}
+
+// A dry run changes nothing, and a push with flags that fails takes nothing from what a
+// pending report remembers.
+func TestFailedPushForgetsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := pendingReport(t, s.URL, "--", "true")
+	before := textOf(t, path)
+	for _, args := range [][]string{
+		{"--dry-run", "--mlflow", "http://127.0.0.1:1"}, {"--dry-run", "--mlflow-run-id", "nothing"}, {"--dry-run"},
+		{"--mlflow-run-id", "nothing"}, {"--mlflow", "http://127.0.0.1:1"},
+	} {
+		cmd := perfagent(t, append(append([]string{"push"}, args...), path)...)
+		cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
+		perform(t, cmd)
+		if after := textOf(t, path); after != before {
+			t.Fatalf("%v changed the report", args)
+		}
+	}
+	if n := len(s.Runs()); n != 0 {
+		t.Errorf("%d runs were made", n)
+	}
+	run(t, "push", path).want(t, 0)
+	s.only(t)
+}
+
+func textOf(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// A push that has no number to send, only a tag, may take its time.
+func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := pendingReport(t, s.URL, "--", "true")
+	run(t, "push", path).want(t, 0)
+	other := write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
+	s.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
+		select { // slower than what progress is silent about
+		case <-time.After(1100 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		return false
+	})
+	run(t, "push", other).want(t, 0)
+	if got := s.only(t); len(got.Artifacts) != 2 {
+		t.Errorf("artifacts %+v", got.Artifacts)
+	}
+}
+
+// What the job was given in MLFLOW_RUN_CONTEXT is never in the way of its start, nor
+// changed where it would not be the same.
+func TestOddRunContext(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"as long as the kernel allows": `{"k":"` + strings.Repeat("x", 128<<10-len(`MLFLOW_RUN_CONTEXT={"k":""}`)-1) + `"}`,
+		"half a character":             `{"\ud800":"x"}`, "not UTF-8": "{\"\xff\":\"x\"}", "a list": `["a"]`, "null": "null", "junk": "{",
+	} {
+		cmd := pushing(t, "http://127.0.0.1:1", "--push-timeout", "0", "--", "sh", "-c", `printf %s "$MLFLOW_RUN_CONTEXT"`)
+		cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+value)
+		o := perform(t, cmd)
+		o.want(t, 0)
+		if o.out != value {
+			t.Errorf("%s: the job has %d bytes %.80q, want %d %.80q", name, len(o.out), o.out, len(value), value)
+		}
+	}
+}
+
+// Commands that share a run at the same time each have all their points there.
+func TestParallelCommandsInOneRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id := s.newRun(t)
+	var cmds []*exec.Cmd
+	for k := range 6 {
+		cmd := pushing(t, s.URL, "--run-id", fmt.Sprint("s", k), "--", "sleep", "1.2")
+		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
+		cmds = append(cmds, cmd)
+	}
+	all := allAtOnce(t, cmds...)
+	got := s.only(t)
+	for _, o := range all { // two may have the same point, which is stored once
+		o.want(t, 0)
+		samples := o.report(t).Nodes["0"].Samples.Column("timestamp")
+		for step, own := range [][]float64{samples[:len(samples)-1], samples[len(samples)-1:]} {
+			if !slices.ContainsFunc(got.Metrics[oneSeries], func(p mlflowtest.Point) bool {
+				return p.Step == int64(step) && slices.Contains(own, float64(p.Timestamp)/1000)
+			}) {
+				t.Errorf("step %d of %v is not in %v", step, samples, got.Metrics[oneSeries])
+			}
+		}
+	}
+	if n := len(got.Metrics["node_cpu_hours"]); n != 6 || len(got.Artifacts) != 6 {
+		t.Errorf("%d metrics, %d artifacts", n, len(got.Artifacts))
+	}
+}
+
+// Of two nodes that end at once the failure stands.
+func TestFailureOfOneNodeStands(t *testing.T) {
+	t.Parallel()
+	for k := range 4 {
+		s := newSite(t)
+		job := func(node, code int) *exec.Cmd {
+			return pushing(t, s.URL, "--run-id", "two", "--node", fmt.Sprint(node), "--", "sh", "-c", fmt.Sprintf("sleep 0.5; exit %d", code))
+		}
+		allAtOnce(t, job(0, 5*(k%2)), job(1, 5*((k+1)%2)))
+		got := s.only(t)
+		if got.Info.Status != mlflow.Failed || got.Tags[pusher.TagExitCode] != "5" {
+			t.Errorf("status %s, exit code %s", got.Info.Status, got.Tags[pusher.TagExitCode])
+		}
+	}
+}
+
+// Copies of a report, which no lock keeps apart, make one run.
+func TestCopiesPushedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	path := pendingReport(t, s.URL, "--", "sleep", "0.3")
+	var cmds []*exec.Cmd
+	for k := range 3 {
+		twin := write(t, filepath.Join(t.TempDir(), fmt.Sprint(k, ".json")), textOf(t, path), 0o644)
+		cmds = append(cmds, perfagent(t, "push", twin))
+	}
+	for _, o := range allAtOnce(t, cmds...) {
+		o.want(t, 0)
+	}
+	alive := slices.DeleteFunc(s.Runs(), func(r mlflowtest.RunData) bool { return r.Info.LifecycleStage == "deleted" })
+	if len(alive) != 1 || len(alive[0].Metrics[oneSeries]) != 1 {
+		t.Errorf("%d runs: %+v", len(alive), alive)
+	}
+}
+
+// A journal that is pushed while the run goes on gets no point that changes later.
+func TestPushWhileTheRunGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	cmd := pushing(t, s.URL, "--run-id", "on", "--", "sh", "-c", "echo ready; read end")
+	end, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := launch(t, cmd)
+	l.expect("ready")
+	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
+	until(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
+	run(t, "push", journal).want(t, 0)
+	if got := s.only(t); len(got.Metrics[oneSeries]) != 0 || got.Info.Status != mlflow.Running {
+		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)
+	}
+	end.Close()
+	l.end()
+	got := s.only(t)
+	if steps := s.steps(""); !slices.Equal(steps, []int64{0, 1}) || got.Info.Status != mlflow.Finished && got.Info.Status != mlflow.Failed {
+		t.Errorf("steps %v, %s", steps, got.Info.Status)
+	}
+}
+
+// What has the report's name when the push ends is not replaced, where it is not the
+// report; that one is kept elsewhere.
+func TestReportReplacedWhilePushing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.SetBefore(mlflowtest.Hang())
+	cmd := pushing(t, s.URL, "--push-timeout", "2s", "--run-id", "x", "--", "sh", "-c", "exit 5")
+	precious := write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
+	l := launch(t, cmd)
+	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
+	until(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(precious, path); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := l.end()
+	o.want(t, 5)
+	if got := textOf(t, precious); got != "mine" {
+		t.Errorf("it was replaced by %q", got)
+	}
+	said := o.err[strings.Index(o.err, "error perfagent: MLflow"):]
+	line := ourLine.FindStringSubmatch(said)
+	if line == nil {
+		t.Fatalf("said %q", o.err)
+	}
+	s.SetBefore(nil)
+	later(t, line[2]).want(t, 0)
+	if s.only(t).Tags[pusher.TagExitCode] != "5" {
+		t.Error("what was kept is not the report")
+	}
+}
+
+// perf.py's file is known again, also after its own run has pushed it; and what --cpus
+// adds is sent later.
+func TestPerfPyFileIsKnownAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := perform(t, pushing(t, s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5"))
+	o.want(t, 0)
+	path := filepath.Join(o.dir, "perfagent-out/p/node-0.json")
+	if len(s.only(t).Metrics["max_t_mem_percent"]) != 1 {
+		t.Fatal("nothing was pushed at the end")
+	}
+	run(t, "push", "--mlflow", s.URL, path).want(t, 0)
+	s.only(t)
+	other := newSite(t)
+	run(t, "push", "--mlflow", other.URL, path).want(t, 0)
+	run(t, "push", "--mlflow", other.URL, "--cpus", "8", path).want(t, 0)
+	if hours := other.only(t).Metrics["node_cpu_hours"]; len(hours) != 1 {
+		t.Errorf("hours: %v", hours)
+	}
+}
+
+// Nodes whose jobs made runs of their own go there also when they were merged before.
+func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.client(t)
+	dir := t.TempDir()
+	args := []string{"merge", "-o", filepath.Join(dir, "all.json")}
+	want := make(map[string]string)
+	for node := range 2 {
+		path := pendingReport(t, s.URL, "--run-id", "pair", "--node", fmt.Sprint(node), "--", "sleep", "0.3")
+		args = append(args, path)
+		state := readReport(t, path).Nodes[fmt.Sprint(node)].Push.MLflow
+		made, err := c.CreateRun(t.Context(), mlflow.NewRun{ExperimentID: "0", Name: "job", StartTime: time.Now(),
+			Tags: []mlflow.Tag{{Key: pusher.TagInvocation, Value: state.Invocation}, {Key: pusher.TagRunID, Value: "pair"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[fmt.Sprint(node)] = made.ID
+	}
+	run(t, args...).want(t, 0)
+	run(t, "push", args[2]).want(t, 0)
+	for node, n := range readReport(t, args[2]).Nodes {
+		if got := n.Push.MLflow; got.State != reporter.PushDone || got.RunID != want[node] {
+			t.Errorf("node %s: %+v, want run %s", node, got, want[node])
+		}
+	}
+	for _, r := range s.Runs() {
+		if len(r.Metrics["max_t_mem_percent"]) != 1 || len(r.Artifacts) != 1 {
+			t.Errorf("run %s: %d metrics, artifacts %v", r.Info.RunID, len(r.Metrics), r.Artifacts)
+		}
+	}
+}

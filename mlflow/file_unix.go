@@ -1,0 +1,8 @@
+//go:build unix
+
+package mlflow
+
+import "syscall"
+
+// openFlags keep open(2) from waiting for a FIFO's writer, and a terminal from becoming ours.
+const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
