@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -74,6 +75,9 @@ func (o *sampleOptions) prepare(cmd *cobra.Command, stderr io.Writer) (*logger, 
 	// Two threads do for one sampling goroutine; a host of many CPUs would give
 	// the runtime as many.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
+	// Memory before CPU, of which collecting garbage takes next to nothing here; and a
+	// GOGC that is meant for the job, such as off, is not for us.
+	debug.SetGCPercent(50)
 	if err := o.settle(cmd); err != nil {
 		return nil, err
 	}
