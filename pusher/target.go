@@ -93,13 +93,13 @@ func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) 
 		return found{}, err
 	}
 	experiments, names := byID(pages)
-	if d.Invocation != "" { // else it is a hash of the recordings, which are tags, too
+	filter, ok := id.relatives()
+	if d.Invocation != "" || !ok { // else it is a hash of the recordings, which are tags, too
 		runs, err := query(ctx, c, experiments, tagIs(TagInvocation, id.invocation), firstRuns)
 		if f := pick(runs); err != nil || f.run != nil {
 			return f, err
 		}
 	}
-	filter, ok := id.relatives()
 	if !ok {
 		return found{experiments: names}, nil
 	}
