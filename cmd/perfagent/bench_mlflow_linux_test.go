@@ -4,14 +4,9 @@ import (
 	"context"
 	"io"
 	"math"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,16 +39,15 @@ const timed = `echo ready; cat; date +%s.%N`
 // an hour in steady state, and what the end of the job waits.
 func BenchmarkMLflow(b *testing.B) {
 	server := mlflowtest.Start(b, mlflowtest.Options{})
-	ours, ourRequests := counting(b, server.URL)
-	theirs, theirRequests := counting(b, server.URL)
+	ours, theirs := newFront(b, server.URL), newFront(b, server.URL)
 	for b.Loop() {
-		monitor := held(b, exec.Command(server.Python, "-c", monitored), server.Env("MLFLOW_TRACKING_URI="+theirs))
-		pushing := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="+ours))
+		monitor := held(b, exec.Command(server.Python, "-c", monitored), server.Env("MLFLOW_TRACKING_URI="+theirs.URL))
+		pushing := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="+ours.URL))
 		plain := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="))
 		time.Sleep(32 * time.Second) // until the run is known
 		all := []*heldJob{monitor, pushing, plain}
 		from, before := time.Now(), [3]time.Duration{}
-		requests := [2]int64{ourRequests.Load(), theirRequests.Load()}
+		requests := [2]int{len(ours.answered), len(theirs.answered)}
 		for i, j := range all {
 			before[i] = cpuTime(b, j.cmd.Process.Pid)
 		}
@@ -66,8 +60,8 @@ func BenchmarkMLflow(b *testing.B) {
 		b.ReportMetric(cpu[0], "monitor-cpu-s/h")
 		b.ReportMetric(cpu[1], "perfagent-cpu-s/h")
 		b.ReportMetric((cpu[1]-cpu[2])*1000/360, "of-it-push-ms/window")
-		b.ReportMetric(float64(theirRequests.Load()-requests[1])/hours, "monitor-requests/h")
-		b.ReportMetric(float64(ourRequests.Load()-requests[0])/hours, "perfagent-requests/h")
+		b.ReportMetric(float64(len(theirs.answered)-requests[1])/hours, "monitor-requests/h")
+		b.ReportMetric(float64(len(ours.answered)-requests[0])/hours, "perfagent-requests/h")
 		b.ReportMetric(pushing.release(b), "perfagent-delay-ms")
 		b.ReportMetric(plain.release(b), "unpushed-delay-ms")
 		monitor.release(b)
@@ -77,23 +71,6 @@ func BenchmarkMLflow(b *testing.B) {
 		}
 		b.ReportMetric(delay*1000, "monitor-delay-ms")
 	}
-}
-
-// counting is a proxy in front of a server that counts requests.
-func counting(tb testing.TB, target string) (string, *atomic.Int64) {
-	tb.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	n := new(atomic.Int64)
-	proxy := httputil.NewSingleHostReverseProxy(u)
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.Add(1)
-		proxy.ServeHTTP(w, r)
-	}))
-	tb.Cleanup(front.Close)
-	return front.URL, n
 }
 
 // heldJob runs until its stdin is closed.
@@ -147,14 +124,14 @@ func lastWord(s string) string {
 // real server, after the fact.
 func BenchmarkPushHour(b *testing.B) {
 	server := mlflowtest.Start(b, mlflowtest.Options{})
-	address, requests := counting(b, server.URL)
+	front := newFront(b, server.URL)
 	var took []float64
 	for b.Loop() {
-		client, err := mlflow.New(mlflow.Config{URI: address})
+		client, err := mlflow.New(mlflow.Config{URI: front.URL})
 		if err != nil {
 			b.Fatal(err)
 		}
-		report, before := hourReport(b, len(took)), requests.Load()
+		report, before := hourReport(b, len(took)), len(front.answered)
 		data, err := reporter.Encode(report)
 		if err != nil {
 			b.Fatal(err)
@@ -169,7 +146,7 @@ func BenchmarkPushHour(b *testing.B) {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(begin).Seconds())
-		b.ReportMetric(float64(requests.Load()-before), "requests")
+		b.ReportMetric(float64(len(front.answered)-before), "requests")
 		b.ReportMetric(float64(plan.Points), "points")
 		client.Close()
 	}

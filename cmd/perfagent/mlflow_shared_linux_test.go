@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,18 +23,6 @@ func pendingReport(t testing.TB, uri string, args ...string) string {
 	o := perform(t, pushing(t, uri, append([]string{"--push-timeout", "0"}, args...)...))
 	_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
 	return path
-}
-
-// allAtOnce runs prepared processes side by side.
-func allAtOnce(t testing.TB, cmds ...*exec.Cmd) []outcome {
-	t.Helper()
-	out := make([]outcome, len(cmds))
-	var all sync.WaitGroup
-	for i, cmd := range cmds {
-		all.Go(func() { out[i] = perform(t, cmd) })
-	}
-	all.Wait()
-	return out
 }
 
 // A dry run changes nothing, and a push with flags that fails takes nothing from what a
@@ -121,7 +108,7 @@ func TestParallelCommandsInOneRun(t *testing.T) {
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
 		cmds = append(cmds, cmd)
 	}
-	all := allAtOnce(t, cmds...)
+	all := sideBySide(t, cmds...)
 	got := s.only(t)
 	for _, o := range all { // two may have the same point, which is stored once
 		o.want(t, 0)
@@ -147,7 +134,7 @@ func TestFailureOfOneNodeStands(t *testing.T) {
 		job := func(node, code int) *exec.Cmd {
 			return pushing(t, s.URL, "--run-id", "two", "--node", fmt.Sprint(node), "--", "sh", "-c", fmt.Sprintf("sleep 0.5; exit %d", code))
 		}
-		allAtOnce(t, job(0, 5*(k%2)), job(1, 5*((k+1)%2)))
+		sideBySide(t, job(0, 5*(k%2)), job(1, 5*((k+1)%2)))
 		got := s.only(t)
 		if got.Info.Status != mlflow.Failed || got.Tags[pusher.TagExitCode] != "5" {
 			t.Errorf("status %s, exit code %s", got.Info.Status, got.Tags[pusher.TagExitCode])
@@ -165,7 +152,7 @@ func TestCopiesPushedAtOnce(t *testing.T) {
 		twin := write(t, filepath.Join(t.TempDir(), fmt.Sprint(k, ".json")), textOf(t, path), 0o644)
 		cmds = append(cmds, perfagent(t, "push", twin))
 	}
-	for _, o := range allAtOnce(t, cmds...) {
+	for _, o := range sideBySide(t, cmds...) {
 		o.want(t, 0)
 	}
 	alive := slices.DeleteFunc(s.Runs(), func(r mlflowtest.RunData) bool { return r.Info.LifecycleStage == "deleted" })
@@ -283,6 +270,24 @@ func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
 	for _, r := range s.Runs() {
 		if len(r.Metrics["max_t_mem_percent"]) != 1 || len(r.Artifacts) != 1 {
 			t.Errorf("run %s: %d metrics, artifacts %v", r.Info.RunID, len(r.Metrics), r.Artifacts)
+		}
+	}
+}
+
+// A node keeps the invocation that it has, and one without gets nobody else's.
+func TestEachNodeKeepsItsInvocation(t *testing.T) {
+	t.Parallel()
+	of := func(invocation string) *reporter.Node {
+		return &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{Invocation: invocation}}}
+	}
+	g := newGroup(&reporter.Report{}, reporter.PushState{Invocation: "a.0"}, "")
+	g.report.Nodes = map[string]*reporter.Node{"0": of("a.0"), "1": of(""), "2": {}, "3": of("d.3")}
+	want := map[string]string{"0": "a.0", "1": "", "2": "", "3": "d.3"}
+	for range 20 { // whatever the order of the map
+		for node, state := range g.each(reporter.PushState{State: reporter.PushDone}) {
+			if state.Invocation != want[node] {
+				t.Errorf("node %s: %q, want %q", node, state.Invocation, want[node])
+			}
 		}
 	}
 }

@@ -130,6 +130,11 @@ type group struct {
 	goesOn bool // the recording is not at its end
 }
 
+// newGroup is a group of a report, without nodes yet.
+func newGroup(r *reporter.Report, state reporter.PushState, uri string) *group {
+	return &group{state: state, uri: uri, report: &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}}
+}
+
 // groups parts a report by where its nodes go.
 func (o *pushOptions) groups(r *reporter.Report) []*group {
 	var out []*group
@@ -147,8 +152,7 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 		i := slices.IndexFunc(out, func(g *group) bool { return g.joins(state) })
 		if i < 0 {
 			i = len(out)
-			part := &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}
-			out = append(out, &group{state: state, uri: cmp.Or(o.mlflow, remembered, os.Getenv("MLFLOW_TRACKING_URI")), report: part})
+			out = append(out, newGroup(r, state, cmp.Or(o.mlflow, remembered, os.Getenv("MLFLOW_TRACKING_URI"))))
 		}
 		out[i].report.Nodes[name] = n
 	}
@@ -242,8 +246,8 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 		i := slices.IndexFunc(out, func(p *group) bool { return p.state.RunID == state.RunID })
 		if i < 0 {
 			i = len(out)
-			report := &reporter.Report{Schema: g.report.Schema, Run: g.report.Run, Nodes: make(map[string]*reporter.Node)}
-			out = append(out, &group{state: state, uri: g.uri, report: report, goesOn: g.goesOn})
+			out = append(out, newGroup(g.report, state, g.uri))
+			out[i].goesOn = g.goesOn
 		}
 		out[i].report.Nodes[name] = n
 	}
@@ -296,7 +300,7 @@ func artifactOf(file *reporter.File, g *group, uri string, given bool) []pusher.
 
 // done is how the group stands that the server has all of.
 func (g *group) done(runID, uri string, given bool, notes []string) reporter.PushState {
-	return doneState(reporter.PushState{RunID: runID, Given: given, URI: uri, Invocation: g.state.Invocation}, notes)
+	return doneState(reporter.PushState{RunID: runID, Given: given, URI: uri}, notes)
 }
 
 // noteFailure writes down that a push failed. What the report remembers stays where
@@ -316,22 +320,22 @@ func (g *group) failed(plan *pusher.Plan, d pusher.Destination, uri string, err 
 		return nil
 	}
 	s := reporter.PushState{State: reporter.PushPending, RunID: d.RunID, Given: d.Given, URI: uri, Error: err.Error(),
-		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID, Invocation: g.state.Invocation}
+		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID}
 	if plan != nil && plan.Run != nil {
 		s.RunID = plan.Run.ID
 	}
 	return g.each(s)
 }
 
-// each is one state for every node of the group.
+// each is one state for every node of the group, which keeps its own invocation.
 func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for name, n := range g.report.Nodes {
-		out[name] = s
-		if n.Push != nil && n.Push.MLflow.Invocation != "" {
+		s.Invocation = ""
+		if n.Push != nil {
 			s.Invocation = n.Push.MLflow.Invocation
-			out[name] = s
 		}
+		out[name] = s
 	}
 	return out
 }
