@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/comparer"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The exit codes of diff, as diff(1) has them: a gate that fired is no trouble of ours.
+const (
+	exitGate    = 1
+	exitTrouble = 2
+)
+
+type diffOptions struct {
+	failIf  []string
+	format  string
+	cpus    int
+	streams streams
+}
+
+func newDiff(s streams) *cobra.Command {
+	o := &diffOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "diff [flags] A... -- B...",
+		Short: "compare two sets of runs of the same job",
+		Long: `Compare two sets of runs of the same job, A before and B after a change, say:
+for each metric the medians, their noise, and the change, with ~ where none can
+be told from noise. A and B are reports of any kind that show reads, or
+directories, of which all reports node-*.json are taken. Exactly two names need
+no -- between them. Four runs a side are the least with which noise can be
+known; ten are good.
+
+With --fail-if the exit code is 1 when a condition comes true: METRIC OP VALUE,
+where OP is one of > >= < <= and VALUE is a change such as +10% or an amount in
+the metric's unit. A change in percent must also be more than noise; with too few
+runs to know, the plain difference counts. What cannot be compared exits 2.`,
+		Example: `  perfagent diff before.json after.json
+  perfagent diff perfagent-out/before perfagent-out/after
+  perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
+  perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args, cmd.ArgsLenAtDash()) },
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
+	f := cmd.Flags()
+	f.StringArrayVar(&o.failIf, "fail-if", nil, "exit 1 if this `CONDITION` comes true, like 'job_cpu_seconds > +10%'; repeatable")
+	f.StringVar(&o.format, "format", "table", "table, markdown or json")
+	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	return cmd
+}
+
+// run compares and prints; its error carries the exit code. atDash is how many
+// arguments stand before the --; -1 = there is none.
+func (o *diffOptions) run(args []string, atDash int) error {
+	gates, err := o.gates()
+	if err != nil {
+		return exitError{exitTrouble, err}
+	}
+	c, err := o.compare(args, atDash)
+	if err != nil {
+		return exitError{exitTrouble, err}
+	}
+	for _, g := range gates {
+		c.Judge(g)
+	}
+	if err := o.print(c); err != nil {
+		return exitError{exitTrouble, err}
+	}
+	return o.judge(c)
+}
+
+// gates reads the conditions, and checks the other flags.
+func (o *diffOptions) gates() ([]comparer.Gate, error) {
+	switch {
+	case o.format != "table" && o.format != "markdown" && o.format != "json":
+		return nil, fmt.Errorf("--format: %q is not table, markdown or json", o.format)
+	case o.cpus < 0:
+		return nil, fmt.Errorf("--cpus: %d is negative", o.cpus)
+	}
+	gates := make([]comparer.Gate, len(o.failIf))
+	for i, text := range o.failIf {
+		var err error
+		if gates[i], err = comparer.ParseGate(text); err != nil {
+			return nil, fmt.Errorf("--fail-if %q: %w", text, err)
+		}
+	}
+	return gates, nil
+}
+
+// compare reads both sides.
+func (o *diffOptions) compare(args []string, atDash int) (*comparer.Comparison, error) {
+	namesA, namesB, err := sides(args, atDash)
+	if err != nil {
+		return nil, err
+	}
+	a, notesA, err := o.read(namesA)
+	if err != nil {
+		return nil, err
+	}
+	b, notesB, err := o.read(namesB)
+	if err != nil {
+		return nil, err
+	}
+	c := comparer.Compare(a, b)
+	c.Notes = append(c.Notes, append(notesA, notesB...)...)
+	return c, nil
+}
+
+// sides splits the arguments at the --.
+func sides(args []string, atDash int) (a, b []string, err error) {
+	if atDash < 0 {
+		if len(args) != 2 {
+			return nil, nil, fmt.Errorf("diff: without -- two names are needed, A and B, not %d: perfagent diff A... -- B", len(args))
+		}
+		atDash = 1
+	}
+	a, b = args[:atDash], args[atDash:]
+	switch {
+	case len(a) == 0:
+		return nil, nil, errors.New("diff: there is no report before the --: perfagent diff A... -- B")
+	case len(b) == 0:
+		return nil, nil, errors.New("diff: there is no report after the --: perfagent diff A... -- B")
+	}
+	return a, b, nil
+}
+
+// read reads the reports of one side; those of a directory are all below it.
+func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, err error) {
+	side.Name = names[0]
+	if len(names) > 1 {
+		side.Name += fmt.Sprintf(" … %s (%d names)", names[len(names)-1], len(names))
+	}
+	for _, name := range names {
+		paths := []string{name}
+		if st, err := os.Stat(name); err == nil && st.IsDir() {
+			journals := 0
+			if paths, journals, err = reportsBelow(name); err != nil {
+				return side, nil, err
+			}
+			if journals > 0 {
+				notes = append(notes, fmt.Sprintf("%s: journals of runs without an end are left out: %d", name, journals))
+			}
+		}
+		for _, path := range paths {
+			report, err := o.readOne(path)
+			if err != nil {
+				return side, nil, err
+			}
+			side.Reports = append(side.Reports, reporter.Source{Path: path, Report: report})
+		}
+	}
+	return side, notes, nil
+}
+
+// readOne reads a report without its series, which nobody compares: of a thousand
+// runs they would take the memory of a thousand files.
+func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
+	report, err := reporter.Read(path, o.cpus)
+	if err != nil {
+		if strings.HasPrefix(path, "-") && errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("diff: %s is taken for a report: flags go before the --", path)
+		}
+		return nil, err
+	}
+	for _, n := range report.Nodes {
+		n.Samples, n.Envelope, n.Summaries = reporter.Samples{}, nil, nil
+	}
+	return report, nil
+}
+
+// reportsBelow finds the reports below a directory, and counts the journals.
+func reportsBelow(dir string) (paths []string, journals int, err error) {
+	report, journal := regexp.MustCompile(`^node-\d+(\.\d+)?\.json$`), regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl$`)
+	// The separator makes WalkDir follow a directory that is a symbolic link.
+	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+		case report.MatchString(d.Name()):
+			paths = append(paths, path)
+		case journal.MatchString(d.Name()):
+			journals++
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("diff: look for reports: %w", err)
+	case len(paths) == 0:
+		return nil, 0, fmt.Errorf("diff: there is no report node-*.json below %s: name the files", dir)
+	}
+	return paths, journals, nil
+}
+
+func (o *diffOptions) print(c *comparer.Comparison) error {
+	switch o.format {
+	case "markdown":
+		return comparer.WriteMarkdown(o.streams.out, c)
+	case "json":
+		var data bytes.Buffer
+		enc := json.NewEncoder(&data)
+		enc.SetEscapeHTML(false) // conditions have < and >
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(c); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(bytes.TrimSpace(data.Bytes())))
+		return err
+	}
+	return comparer.WriteTable(o.streams.out, c, colorful(o.streams.out))
+}
+
+// judge says on stderr which gates fired or cannot be judged, a line each. What
+// cannot be judged weighs more: then the comparison is not the one that was asked for.
+func (o *diffOptions) judge(c *comparer.Comparison) error {
+	code := 0
+	for _, v := range c.Gates {
+		switch {
+		case v.Fired == nil:
+			code = exitTrouble
+		case *v.Fired:
+			code = max(code, exitGate)
+		default:
+			continue
+		}
+		fmt.Fprintf(o.streams.err, "perfagent: gate %s\n", reporter.Printable(v.String()))
+	}
+	if code == 0 {
+		return nil
+	}
+	return exitError{code, nil}
+}

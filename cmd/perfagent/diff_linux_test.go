@@ -1,0 +1,374 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/comparer"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func init() { parts["diffburn"] = diffBurn }
+
+// diffWork is how many rounds of arithmetic the part burns.
+const diffWork = "E2E_WORK"
+
+// diffBurn does a fixed amount of work.
+func diffBurn() {
+	ends()
+	rounds, err := strconv.ParseUint(os.Getenv(diffWork), 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	if diffRounds(rounds) == 0 {
+		panic("xorshift reached 0")
+	}
+}
+
+// diffRounds is arithmetic that no compiler leaves out.
+func diffRounds(n uint64) uint64 {
+	x := uint64(88172645463325252)
+	for range n {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	return x
+}
+
+// diffRoundsOf finds how many rounds take so much CPU time on this machine.
+func diffRoundsOf(t *testing.T, cpu time.Duration) uint64 {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	used := func() time.Duration {
+		var ru unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_THREAD, &ru); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(ru.Utime.Nano())
+	}
+	for n := uint64(1 << 20); ; n *= 2 {
+		begin := used()
+		if diffRounds(n) == 0 {
+			t.Fatal("xorshift reached 0")
+		}
+		if took := used() - begin; took > 50*time.Millisecond {
+			return n * uint64(cpu) / uint64(took)
+		}
+	}
+}
+
+// diffJSON is what diff --format json prints, as far as users rely on it.
+type diffJSON struct {
+	Metrics []struct {
+		Name      string   `json:"name"`
+		Unit      string   `json:"unit"`
+		A         *float64 `json:"a"`
+		B         *float64 `json:"b"`
+		ChangePct *float64 `json:"change_pct"`
+		P         *float64 `json:"p_value"`
+		Changed   *bool    `json:"changed"`
+	} `json:"metrics"`
+	Gates []comparer.Verdict `json:"gates"`
+	Notes []string           `json:"notes"`
+}
+
+// diffOutput reads it. Nothing else is on stdout.
+func diffOutput(t *testing.T, o outcome) (d diffJSON) {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(o.out))
+	if err := dec.Decode(&d); err != nil || dec.More() {
+		t.Fatalf("stdout is not one JSON value: %v\n%s%s", err, o.out, o.err)
+	}
+	var names []string
+	for _, m := range d.Metrics {
+		names = append(names, m.Name)
+	}
+	if !slices.Equal(names, comparer.Compared()) {
+		t.Errorf("metrics %q", names)
+	}
+	return d
+}
+
+// diffCPU gives the change of the job's CPU time in percent and whether it is one.
+func diffCPU(t *testing.T, o outcome) (pct float64, changed bool) {
+	t.Helper()
+	for _, m := range diffOutput(t, o).Metrics {
+		if m.Name == "job_cpu_seconds" && m.ChangePct != nil && m.Changed != nil {
+			return *m.ChangePct, *m.Changed
+		}
+	}
+	t.Fatalf("no change of job_cpu_seconds is known:\n%s", o.out)
+	return 0, false
+}
+
+// TestDiffOfRealRuns: of three sets of ten real runs, in turn, two are of one job and
+// one of a job that does 20 % more. The gate tells them apart.
+//
+// Equal sets look changed one time in twenty, by the test's definition. On two CPUs
+// that five other programs wanted, the CPU time of equal work varied by 2 to 40 %, and
+// one change in six by 20 % was not found. So the whole is repeated with fresh runs
+// when it does not come out, four times at most: a diff that is wrong fails each time,
+// one that is right fails them all once in thousands of runs, be the machine as it may.
+// TestLevelAndPower has the same claims without a machine's noise.
+func TestDiffOfRealRuns(t *testing.T) {
+	const runs, attempts = 10, 5
+	base := diffRoundsOf(t, 250*time.Millisecond)
+	begin := time.Now()
+	for attempt := range attempts {
+		if time.Since(begin) > 2*time.Minute {
+			t.Error("the machine is too slow for another attempt")
+			break
+		}
+		out := t.TempDir()
+		for range runs {
+			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // in any order
+				cmd := asPart(perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
+				cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", diffWork, work))
+				perform(t, cmd).want(t, 0)
+			}
+		}
+		more := run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
+		same := run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
+		morePct, moreChanged := diffCPU(t, more)
+		samePct, sameChanged := diffCPU(t, same)
+		t.Logf("20 %% more work: %+.1f %%, changed: %v, exit %d; equal: %+.1f %%, changed: %v, exit %d", morePct, moreChanged, more.code, samePct, sameChanged, same.code)
+		if moreChanged && morePct < 50 && more.code == 1 && !sameChanged && same.code == 0 {
+			wantLines(t, more.err, 1, 1)
+			if same.err != "" {
+				t.Errorf("equal sets: %q on stderr", same.err)
+			}
+			return
+		}
+		t.Logf("attempt %d did not come out", attempt+1)
+	}
+	t.Errorf("not in any of %d attempts", attempts)
+}
+
+// diffSets writes reports, made from a real one, with these CPU times of the job: one
+// directory a set, one file a run.
+func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	run(t, "run", "--out", dir, "--run-id", "real", "--", "true").want(t, 0)
+	path := filepath.Join(dir, "real", "node-0.json")
+	for name, values := range sets {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			r := readReport(t, path)
+			r.Run.ID = name
+			r.Run.Start.Time = r.Run.Start.Add(time.Duration(i) * time.Hour)
+			r.Nodes["0"].Metrics["job_cpu_seconds"] = v
+			data, err := reporter.Encode(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, name, fmt.Sprintf("node-0.%d.json", i+2)), string(data), 0o644)
+		}
+	}
+	return dir
+}
+
+// diffIn runs diff in a directory.
+func diffIn(t *testing.T, dir string, args ...string) outcome {
+	t.Helper()
+	cmd := perfagent(t, append([]string{"diff"}, args...)...)
+	cmd.Dir = dir
+	return perform(t, cmd)
+}
+
+func TestDiffExitCodes(t *testing.T) {
+	t.Parallel()
+	dir := diffSets(t, map[string][]float64{
+		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
+	})
+	write(t, filepath.Join(dir, "broken.json"), `{"schema": "perfagent.report/1", "nodes`, 0o644)
+	write(t, filepath.Join(dir, "empty.json"), "", 0o644)
+	write(t, filepath.Join(dir, "list.json"), "[]", 0o644)
+	write(t, filepath.Join(dir, "newer.json"), `{"schema": "perfagent.report/2"}`, 0o644)
+	write(t, filepath.Join(dir, "nojob.json"), `{"schema": "perfagent.report/1", "run": {"id": "x"}, "nodes": {"0": {"metrics": {}, "samples": [], "missing": []}}}`, 0o644)
+	if err := os.Mkdir(filepath.Join(dir, "nothing"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	gate := func(condition string, more ...string) []string {
+		return append([]string{"--fail-if", condition}, more...)
+	}
+	for _, test := range []struct {
+		name  string
+		args  []string
+		code  int
+		lines int      // on stderr
+		words []string // on stderr
+	}{
+		{"equal", []string{"fast", "fast"}, 0, 0, nil},
+		{"with --", []string{"fast", "--", "slow"}, 0, 0, nil},
+		{"gate passes", gate("job_cpu_seconds > +10%", "slow", "fast"), 0, 0, nil},
+		{"gate fires", gate("job_cpu_seconds > +10%", "fast", "slow"), 1, 1, []string{"gate 'job_cpu_seconds > +10%' FAILED: +20.00 %"}},
+		{"gate fires, as JSON", gate("job_cpu_seconds > +10%", "--format", "json", "fast", "slow"), 1, 1, []string{"FAILED"}},
+		{"gate fires, as Markdown", gate("job_cpu_seconds > +10%", "--format=markdown", "fast", "slow"), 1, 1, []string{"FAILED"}},
+		{"two gates fire", append(gate("job_cpu_seconds > +10%"), gate("job_cpu_seconds>=1.2", "fast", "slow")...), 1, 2, []string{"+20.00 %", "B has 1.200 s"}},
+		{"few runs", gate("job_cpu_seconds > +10%", "one", "other"), 1, 1, []string{"too few runs", "plain difference"}},
+		{"few runs, not beyond", gate("job_cpu_seconds > +30%", "one", "other"), 0, 0, nil},
+		{"gate without its metric", gate("job_cpu_seconds > +10%", "fast", "nojob.json"), 2, 1, []string{"cannot be judged", "B lacks the metric"}},
+		{"one fires, one cannot be judged", append(gate("job_cpu_seconds > 1"), gate("wall_seconds > +1%", "nojob.json", "slow")...), 2, 2, []string{"FAILED", "cannot be judged: A lacks"}},
+		{"one cannot be judged, one fires", append(gate("wall_seconds > +1%"), gate("job_cpu_seconds > 1", "nojob.json", "slow")...), 2, 2, []string{"FAILED", "cannot be judged: A lacks"}},
+		{"no arguments", nil, 2, 1, []string{"not 0"}},
+		{"one argument", []string{"fast"}, 2, 1, []string{"not 1"}},
+		{"three without --", []string{"fast", "slow", "one"}, 2, 1, []string{"--", "not 3"}},
+		{"nothing before --", []string{"--", "fast", "slow"}, 2, 1, []string{"before the --"}},
+		{"nothing after --", []string{"fast", "slow", "--"}, 2, 1, []string{"after the --"}},
+		{"no such file", []string{"fast", "gone.json"}, 2, 1, []string{"gone.json"}},
+		{"flag after --", []string{"fast", "--", "slow", "--format"}, 2, 1, []string{"flags go before the --"}},
+		{"broken", []string{"fast", "broken.json"}, 2, 1, []string{"broken.json", "cut off"}},
+		{"empty", []string{"empty.json", "fast"}, 2, 1, []string{"empty.json", "empty"}},
+		{"a list", []string{"list.json", "fast"}, 2, 1, []string{"list.json"}},
+		{"newer schema", []string{"newer.json", "fast"}, 2, 1, []string{"newer.json", "report/2"}},
+		{"directory without reports", []string{"nothing", "fast"}, 2, 1, []string{"nothing", "node-*.json"}},
+		{"bad flag", []string{"--fail", "x", "fast", "slow"}, 2, 1, []string{"--fail"}},
+		{"bad format", []string{"--format", "yaml", "fast", "slow"}, 2, 1, []string{"--format", "yaml"}},
+		{"bad number of CPUs", []string{"--cpus", "-1", "fast", "slow"}, 2, 1, []string{"--cpus"}},
+		{"bad condition", gate("job_cpu_seconds + 10%", "fast", "slow"), 2, 1, []string{"--fail-if", "METRIC OP VALUE"}},
+		{"unknown metric", gate("cpu > 10%", "fast", "slow"), 2, 1, []string{"--fail-if", `"cpu"`, "perfagent metrics"}},
+		{"hostile name", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := diffIn(t, dir, test.args...)
+			o.want(t, test.code)
+			wantLines(t, o.err, test.lines, test.lines)
+			for _, w := range test.words {
+				if !strings.Contains(o.err, w) {
+					t.Errorf("stderr does not name %q: %s", w, o.err)
+				}
+			}
+			// What cannot be judged could be compared all the same.
+			if compared := test.code != 2 || strings.Contains(o.err, "cannot be judged"); compared != (o.out != "") {
+				t.Errorf("stdout: %q", o.out)
+			}
+		})
+	}
+}
+
+// TestDiffReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
+// links to them are taken as show takes them.
+func TestDiffReadsEveryKind(t *testing.T) {
+	t.Parallel()
+	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
+	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
+	for _, m := range d.Metrics {
+		if m.Unit == "" {
+			t.Errorf("%s has no unit", m.Name)
+		}
+		if m.Name == "job_cpu_seconds" && (m.A == nil || *m.A != 2.5 || *m.B != 6.5 || *m.ChangePct != 160 || !*m.Changed || *m.P > 0.0286 || *m.P < 0.0285) {
+			t.Errorf("%+v", m)
+		}
+	}
+
+	if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if o := diffIn(t, dir, "link", "b"); o.code != 0 || !strings.Contains(o.out, "A: 4 runs, link") {
+		t.Errorf("a link to a directory: exit %d\n%s%s", o.code, o.out, o.err)
+	}
+
+	sample := func(second int) string {
+		return fmt.Sprintf(`{"timestamp": %d, "cpu_pct_per_cpu_avg": 50.0, "cpu_pct_per_cpu_min": 40.0, "cpu_pct_per_cpu_max": 60.0, "mem_percent": 20.0, `+
+			`"disk_usage_percent": 30.0, "disk_io_read_mb": 7000.0, "disk_io_write_mb": 8000.0, "net_io_lo_sent_mb": 1.0, "net_io_ext_sent_mb": 1.0, `+
+			`"net_io_lo_recv_mb": 1.0, "net_io_ext_recv_mb": 1.0}`, 1700000000+second)
+	}
+	write(t, filepath.Join(dir, "perf.json"), `{"0": [`+sample(0)+","+sample(3600)+`]}`, 0o644)
+	o := diffIn(t, dir, "--format", "json", "--cpus", "8", "perf.json", "a")
+	o.want(t, 0)
+	for _, m := range diffOutput(t, o).Metrics {
+		switch m.Name {
+		case "node_cpu_hours":
+			if m.A == nil || *m.A != 8 {
+				t.Errorf("perf.py's hours with --cpus 8: %v", m.A)
+			}
+		case "total_disk_io_read_mb":
+			if m.A != nil || m.Changed != nil {
+				t.Errorf("perf.py's total since boot is compared: %+v", m)
+			}
+		}
+	}
+
+	// Two nodes of one run are one run, merged or not.
+	for _, node := range []string{"0", "1"} {
+		cmd := perfagent(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true")
+		perform(t, cmd).want(t, 0)
+	}
+	cmd := perfagent(t, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json")
+	cmd.Dir = dir
+	perform(t, cmd).want(t, 0)
+	o = diffIn(t, dir, "two", "two.json")
+	if !strings.Contains(o.out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.out, "+") {
+		t.Errorf("two nodes, and the same merged:\n%s%s", o.out, o.err)
+	}
+}
+
+// TestDiffLeavesJournalsOut: a directory's journals are of runs without an end; one
+// that is named is compared.
+func TestDiffLeavesJournalsOut(t *testing.T) {
+	t.Parallel()
+	dir := diffSets(t, map[string][]float64{"a": {1}})
+	cmd := perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	journal := filepath.Join(dir, "a", "node-1.jsonl")
+	until(t, "a sample in the journal", func() bool {
+		data, err := os.ReadFile(journal)
+		return err == nil && bytes.Contains(data, []byte(`{"sample"`))
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, cmd)
+	if o := diffIn(t, dir, "a", "a"); o.code != 0 || strings.Count(o.out, "journals of runs without an end are left out: 1") != 2 {
+		t.Errorf("exit %d\n%s%s", o.code, o.out, o.err)
+	}
+	o := diffIn(t, dir, "a/node-1.jsonl", "a")
+	if o.code != 0 || !strings.Contains(o.out, "A: 1 of 1 runs have no end") {
+		t.Errorf("exit %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+// TestDiffColors: only a terminal gets colours, and none with NO_COLOR.
+func TestDiffColors(t *testing.T) {
+	t.Parallel()
+	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
+	for _, test := range []struct {
+		env   string
+		color bool
+	}{{"LANG=C.UTF-8", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+		cmd := perfagent(t, "diff", "a", "b")
+		cmd.Dir = dir
+		cmd.Env = append(cmd.Env, test.env)
+		screen, code := onTerminal(t, cmd).end()
+		if got := strings.Contains(screen, "\x1b[1mjob_cpu_seconds"); code != 0 || got != test.color {
+			t.Errorf("%s: exit %d, colours: %v\n%s", test.env, code, got, screen)
+		}
+		for line := range strings.Lines(screen) {
+			if cells := len([]rune(strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "", "\r\n", "").Replace(line))); cells > 80 && !strings.Contains(line, dir) {
+				t.Errorf("%d cells: %q", cells, line)
+			}
+		}
+	}
+	if o := diffIn(t, dir, "a", "b"); strings.Contains(o.out, "\x1b") {
+		t.Errorf("colours in a pipe: %q", o.out)
+	}
+}

@@ -1,0 +1,434 @@
+package comparer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const cpuMetric = "job_cpu_seconds"
+
+// began is when the first run of all tests began; later ones a minute later each.
+var began = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// runAt makes the report of one run on node 0.
+func runAt(id string, minute int, metrics reporter.Values) reporter.Source {
+	zero := 0
+	return reporter.Source{
+		Path: fmt.Sprintf("%s-%d/node-0.json", id, minute),
+		Report: &reporter.Report{
+			Schema: reporter.Schema,
+			Run:    reporter.Run{ID: fmt.Sprintf("%s-%d", id, minute), Start: reporter.Time{Time: began.Add(time.Duration(minute) * time.Minute)}, ExitCode: &zero},
+			Nodes:  map[string]*reporter.Node{"0": {Host: &reporter.Host{CPUs: 4}, Metrics: metrics, Missing: []reporter.Missing{}}},
+		},
+	}
+}
+
+// sideOf makes a side of runs with these values of one metric.
+func sideOf(name, metric string, values ...float64) Side {
+	s := Side{Name: name}
+	for i, v := range values {
+		s.Reports = append(s.Reports, runAt(name, i, reporter.Values{metric: v}))
+	}
+	return s
+}
+
+// compared compares two sets of values of one metric.
+func compared(a, b []float64) Metric {
+	c := Compare(sideOf("a", cpuMetric, a...), sideOf("b", cpuMetric, b...))
+	m, _ := c.Metric(cpuMetric)
+	return m
+}
+
+// text writes what may be absent.
+func text[T any](v *T) string {
+	if v == nil {
+		return "null"
+	}
+	return fmt.Sprint(*v)
+}
+
+func TestEveryMetricHasARule(t *testing.T) {
+	hours := false
+	for _, m := range reporter.Metrics() {
+		if of, boot := ruleOf(m.Name), strings.HasPrefix(m.Name, bootPrefix); (of == nil) != boot {
+			t.Errorf("%s: has a rule: %v; counts since boot: %v", m.Name, of != nil, boot)
+		}
+		hours = hours || m.Name == hoursMetric
+	}
+	if !hours {
+		t.Errorf("%s, which weighs the nodes, is no metric", hoursMetric)
+	}
+	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
+	var names []string
+	for _, m := range c.Metrics {
+		names = append(names, m.Name)
+		if table, _ := reporter.MetricNamed(m.Name); m.Unit != table.Unit || m.Unit == "" {
+			t.Errorf("%s has the unit %q", m.Name, m.Unit)
+		}
+	}
+	if diff := cmp.Diff(Compared(), names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Without ties and overlap p is 2 / C(n+m, n).
+func TestCompareValues(t *testing.T) {
+	for _, test := range []struct {
+		name                string
+		a, b                []float64
+		wantA, wantB        string
+		change, p, changed  string
+		intervalA, tableSay string
+	}{
+		{"ten apart", []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []float64{11, 12, 13, 14, 15, 16, 17, 18, 19, 20},
+			"5.5", "15.5", "181.818181818", "0.000011", "true", "2…9", "+181.8 %"},
+		{"four apart", []float64{4, 3, 2, 1}, []float64{5, 6, 7, 8}, "2.5", "6.5", "160", "0.028571", "true", "null…null", "+160.0 %"},
+		{"three apart: no outcome could reach 0.05", []float64{1, 2, 3}, []float64{4, 5, 6}, "2", "5", "150", "null", "null", "null…null", "+150.0 % ?"},
+		{"three and five", []float64{1, 2, 3}, []float64{4, 5, 6, 7, 8}, "2", "6", "200", "0.035714", "true", "null…null", "+200.0 %"},
+		{"three and four", []float64{1, 2, 3}, []float64{4, 5, 6, 7}, "2", "5.5", "175", "null", "null", "null…null", "+175.0 % ?"},
+		{"one and one", []float64{2}, []float64{3}, "2", "3", "50", "null", "null", "null…null", "+50.0 % ?"},
+		{"one and one alike", []float64{2}, []float64{2}, "2", "2", "0", "null", "null", "null…null", "~"},
+		{"few that mix", []float64{1, 3}, []float64{2, 2}, "2", "2", "0", "null", "null", "null…null", "0 % ?"},
+		{"all alike", []float64{5, 5, 5, 5, 5, 5}, []float64{5, 5, 5, 5, 5, 5}, "5", "5", "0", "1.000000", "false", "5…5", "~"},
+		{"all 0", []float64{0, 0, 0, 0, 0, 0}, []float64{0, 0, 0, 0, 0, 0}, "0", "0", "null", "1.000000", "false", "0…0", "~"},
+		{"from 0", []float64{0, 0, 0, 0, 0, 0}, []float64{1, 1, 1, 1, 1, 1}, "0", "1", "null", "0.002165", "true", "0…0", "from 0"},
+		{"to 0", []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, "1", "0", "-100", "0.028571", "true", "null…null", "-100.0 %"},
+		{"apart in the last digit only", []float64{100, 100, 100, 100}, []float64{99.99999999999999, 99.99999999999999, 99.99999999999999, 99.99999999999999},
+			"100", "99.99999999999999", "0", "1.000000", "false", "null…null", "~"},
+		{"mixed", []float64{1, 3, 5, 7}, []float64{2, 4, 6, 8}, "4", "5", "25", "0.685714", "false", "null…null", "~"},
+		{"negative", []float64{-4}, []float64{-2}, "-4", "-2", "50", "null", "null", "null…null", "+50.0 % ?"},
+		{"10 % to the digit", []float64{1}, []float64{1.1}, "1", "1.1", "10", "null", "null", "null…null", "+10.0 % ?"},
+		{"huge", []float64{1e-300}, []float64{1e300}, "1e-300", "1e+300", "null", "null", "null", "null…null", "huge ?"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := compared(slices.Clone(test.a), slices.Clone(test.b))
+			p := "null"
+			if m.P != nil {
+				p = fmt.Sprintf("%.6f", *m.P)
+			}
+			got := []string{text(m.A), text(m.B), text(m.ChangePct), p, text(m.Changed), text(m.ALow) + "…" + text(m.AHigh), m.Change()}
+			want := []string{test.wantA, test.wantB, test.change, test.p, test.changed, test.intervalA, test.tableSay}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if m.NA != len(test.a) || m.NB != len(test.b) {
+				t.Errorf("%d and %d runs", m.NA, m.NB)
+			}
+		})
+	}
+	if n := RunsNeeded(); n != 4 {
+		t.Errorf("%d runs a side are enough, want 4", n)
+	}
+}
+
+// The p-values are those of a permutation test: of all ways to deal the values out to
+// the two sides, how many give a U at least as far from the middle, on that side,
+// times two. Ties, in which benchmath needs help, are in most of them.
+func TestPIsThatOfAllPermutations(t *testing.T) {
+	r, test := rand.New(rand.NewPCG(3, 4)), newTest()
+	for range 3000 {
+		a, b := make([]float64, 1+r.IntN(6)), make([]float64, 3+r.IntN(4))
+		for _, side := range [][]float64{a, b} {
+			for i := range side {
+				side[i] = float64(r.IntN(1 + r.IntN(9)))
+			}
+		}
+		m, want := test.compare(slices.Clone(a), slices.Clone(b)), permuted(a, b)
+		if m.P != nil && math.Abs(*m.P-want) > 1e-9 {
+			t.Fatalf("%v and %v: p = %v, want %v", a, b, *m.P, want)
+		}
+	}
+}
+
+// permuted is the p-value by its definition.
+func permuted(a, b []float64) float64 {
+	pool := slices.Concat(a, b)
+	low, high, all := 0.0, 0.0, 0.0
+	u := pairs(a, b)
+	for mask := range 1 << len(pool) {
+		var x, y []float64
+		for i, v := range pool {
+			if mask>>i&1 == 1 {
+				x = append(x, v)
+			} else {
+				y = append(y, v)
+			}
+		}
+		if len(x) != len(a) {
+			continue
+		}
+		all++
+		switch v := pairs(x, y); {
+		case v == u:
+			low, high = low+1, high+1
+		case v < u:
+			low++
+		default:
+			high++
+		}
+	}
+	if 2*u == float64(len(a)*len(b)) {
+		return 1
+	}
+	if 2*u > float64(len(a)*len(b)) {
+		low = high
+	}
+	return min(1, 2*low/all)
+}
+
+// pairs is U by its definition.
+func pairs(a, b []float64) float64 {
+	u := 0.0
+	for _, x := range a {
+		for _, y := range b {
+			switch {
+			case x > y:
+				u++
+			case x == y:
+				u += 0.5
+			}
+		}
+	}
+	return u
+}
+
+// noisy is a job's values: normally distributed, with a relative deviation.
+func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		out[i] = centre * (1 + deviation*r.NormFloat64())
+	}
+	return out
+}
+
+// Of a thousand pairs of ten equal runs each, at most as many look changed as the
+// level says; of a thousand pairs that differ by 20 %, with 5 % of noise, all are found.
+// The noise is the same in each run of the test.
+func TestLevelAndPower(t *testing.T) {
+	r, test := rand.New(rand.NewPCG(1, 2)), newTest()
+	const pairs = 1000
+	loud, found := 0, 0
+	for range pairs {
+		if m := test.compare(noisy(r, 10, 3, 0.05), noisy(r, 10, 3, 0.05)); *m.Changed {
+			loud++
+		}
+		if m := test.compare(noisy(r, 10, 3, 0.05), noisy(r, 10, 3.6, 0.05)); *m.Changed && *m.ChangePct > 0 {
+			found++
+		}
+	}
+	if loud > pairs*6/100 || loud < pairs*2/100 {
+		t.Errorf("%d of %d equal pairs look changed, want about %v of them", loud, pairs, Alpha)
+	}
+	if found < pairs*999/1000 {
+		t.Errorf("%d of %d changes by 20 %% are found", found, pairs)
+	}
+}
+
+// A report of many nodes.
+func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.Source {
+	src := runAt(id, minute, nil)
+	delete(src.Report.Nodes, "0")
+	for i, m := range metrics {
+		src.Report.Nodes[fmt.Sprint(i)] = &reporter.Node{Metrics: m, Missing: []reporter.Missing{}}
+	}
+	return src
+}
+
+func TestNodesBecomeOneValue(t *testing.T) {
+	one := reporter.Values{}
+	two := reporter.Values{}
+	for _, name := range Compared() {
+		one[name], two[name] = 10, 40
+	}
+	one[hoursMetric], two[hoursMetric] = 1, 3
+	side := Side{Reports: []reporter.Source{nodesOf("a", 0, one, two)}}
+	c := Compare(side, side)
+	for name, want := range map[string]float64{
+		"max_t_cpu_pct_per_cpu_avg": 40, "max_t_cpu_pct_per_cpu_min": 40, "max_t_mem_percent": 40, "max_t_disk_usage_percent": 40,
+		"cpu_avg_utilization_pct": 32.5, "cpu_avg_utilization_over80_pct": 32.5,
+		"node_cpu_hours": 4, "node_unused_cpu_hours": 50, "total_disk_io_read_mb": 50, "total_net_io_ext_recv_mb": 50,
+		"wall_seconds": 40, "job_cpu_seconds": 50, "job_max_rss_mb": 40,
+	} {
+		if m, _ := c.Metric(name); m.A == nil || *m.A != want {
+			t.Errorf("%s: %s, want %v", name, text(m.A), want)
+		}
+	}
+	// Where a node lacks the hours all weigh the same, and the hours are absent.
+	delete(two, hoursMetric)
+	c = Compare(side, side)
+	if m, _ := c.Metric("cpu_avg_utilization_pct"); text(m.A) != "25" {
+		t.Errorf("plain mean: %s", text(m.A))
+	}
+	if m, _ := c.Metric(hoursMetric); m.A != nil || m.Why != "node 1: not in the report" {
+		t.Errorf("hours of one node pass for those of both: %s, %q", text(m.A), m.Why)
+	}
+}
+
+func TestAbsentMetrics(t *testing.T) {
+	a := sideOf("a", cpuMetric, 1, 2, 3, 4, 5)
+	b := sideOf("b", cpuMetric, 1, 2, 3, 4, 5)
+	for i, src := range b.Reports {
+		n := src.Report.Nodes["0"]
+		n.Metrics["wall_seconds"] = 7
+		if i > 0 {
+			delete(n.Metrics, cpuMetric)
+			n.Missing = append(n.Missing, reporter.Missing{What: cpuMetric, Why: "no job was wrapped"})
+		}
+	}
+	c := Compare(a, b)
+	m, _ := c.Metric(cpuMetric)
+	if m.NA != 5 || m.NB != 1 || text(m.B) != "1" || m.Changed != nil || m.Why != "B: absent in 4 of 5 runs: no job was wrapped" {
+		t.Errorf("partly absent: %+v", m)
+	}
+	m, _ = c.Metric("wall_seconds")
+	if m.A != nil || text(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != none || m.Why != "A: not in the report" {
+		t.Errorf("absent in A: %+v", m)
+	}
+	m, _ = c.Metric("max_t_mem_percent")
+	if m.A != nil || m.B != nil || m.Change() != none || m.Why != "not in the report" {
+		t.Errorf("absent in both: %+v", m)
+	}
+	huge := Side{Reports: []reporter.Source{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
+	m, _ = Compare(huge, huge).Metric(cpuMetric)
+	if m.A != nil || !strings.Contains(m.Why, "no number") {
+		t.Errorf("a sum that is no number: %+v", m)
+	}
+}
+
+// perf.py's totals are since boot: they say nothing of a run.
+func TestPerfPyTotalsAreNotCompared(t *testing.T) {
+	a, b := sideOf("a", "total_disk_io_read_mb", 5), sideOf("b", "total_disk_io_read_mb", 6)
+	b.Reports[0].Report.Nodes["0"].Origin = reporter.OriginPerfPy
+	m, _ := Compare(a, b).Metric("total_disk_io_read_mb")
+	if text(m.A) != "5" || m.B != nil || !strings.Contains(m.Why, "since boot") {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestReportsBecomeRuns(t *testing.T) {
+	at := func(id, node string, minute int) reporter.Source {
+		src := runAt("x", minute, reporter.Values{cpuMetric: 1})
+		src.Path = fmt.Sprintf("%s/%s@%d", id, node, minute)
+		src.Report.Run.ID = id
+		src.Report.Nodes = map[string]*reporter.Node{node: src.Report.Nodes["0"]}
+		return src
+	}
+	for _, test := range []struct {
+		name    string
+		reports []reporter.Source
+		want    []string
+	}{
+		{"one node, three recordings under one id", []reporter.Source{at("j", "0", 3), at("j", "0", 1), at("j", "0", 2)}, []string{"0", "0", "0"}},
+		{"two nodes, one run", []reporter.Source{at("j", "0", 1), at("j", "1", 1)}, []string{"0+1"}},
+		{"two nodes, two recordings each", []reporter.Source{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2), at("j", "1", 8)}, []string{"0+1", "0+1"}},
+		{"a node that was recorded once less", []reporter.Source{at("j", "0", 1), at("j", "0", 9), at("j", "1", 2)}, []string{"0+1", "0"}},
+		{"other ids", []reporter.Source{at("j", "0", 1), at("k", "1", 2)}, []string{"0", "1"}},
+		{"no id: perf.py's", []reporter.Source{at("", "0", 1), at("", "1", 2)}, []string{"0", "1"}},
+	} {
+		var got []string
+		for _, r := range runsOf(test.reports) {
+			var names []string
+			for _, n := range r.nodes {
+				names = append(names, n.name)
+			}
+			got = append(got, strings.Join(names, "+"))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s:\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	a, b := sideOf("a", cpuMetric, 1, 2, 3), sideOf("b", cpuMetric, 1, 2, 3)
+	if c := Compare(a, b); len(c.Notes) > 0 {
+		t.Errorf("notes on runs that are alike: %q", c.Notes)
+	}
+	seven := 7
+	a.Reports[1].Report.Run.ExitCode = &seven
+	b.Reports[0].Report.Run.Incomplete = "cut off"
+	b.Reports[1].Report.Nodes["0"].Job = &reporter.Job{MaxRSSAtMost: true}
+	b.Reports[2].Report.Nodes["0"].Job = &reporter.Job{MaxRSSAtMost: true}
+	b.Reports[2].Report.Nodes["0"].Host.CPUs = 64
+	b.Reports[2].Report.Nodes["1"] = &reporter.Node{Origin: reporter.OriginPerfPy}
+	b.Reports = append(b.Reports, a.Reports[0])
+	want := []string{
+		"A: 1 of 3 runs ended with an error: a-1/node-0.json",
+		"B: 1 of 4 runs have no end (still going on, or cut off): b-0/node-0.json",
+		"B: 1 of 4 runs are perf.py's (shares of the kept samples): b-2/node-0.json",
+		"B: 2 of 4 runs tell only an upper bound of job_max_rss_mb: b-1/node-0.json, …",
+		"not the same number of nodes a run: A has 1, B has 1, 2",
+		"not the same number of CPUs a node: A has 4, B has 4, 64",
+		"recordings that are there more than once, and count as often: 1, a-0/node-0.json (A) = a-0/node-0.json (B)",
+	}
+	if diff := cmp.Diff(want, Compare(a, b).Notes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever the values are, a comparison is a value that JSON knows, and the other way
+// round it finds the same.
+func FuzzCompare(f *testing.F) {
+	f.Add([]byte("\x04\x01\x02\x03\x04\x05\x06\x07\x08"), 1.0)
+	f.Add([]byte("\x1e\x01\x01\x01\x01\x01\x02\x02"), 1e308)
+	f.Add([]byte("\x00"), 0.0)
+	f.Fuzz(func(t *testing.T, data []byte, scale float64) {
+		if len(data) < 2 || len(data) > 200 || !finite(scale) {
+			return
+		}
+		values := make([]float64, len(data)-1)
+		for i, b := range data[1:] {
+			if values[i] = (float64(b) - 8) * scale; !finite(values[i]) {
+				return
+			}
+		}
+		cut := int(data[0]) % (len(values) + 1)
+		a, b := values[:cut], values[cut:]
+		m, back := newTest().compare(slices.Clone(a), slices.Clone(b)), newTest().compare(slices.Clone(b), slices.Clone(a))
+		if _, err := json.Marshal(m); err != nil {
+			t.Fatal(err)
+		}
+		if text(m.Changed) != text(back.Changed) {
+			t.Errorf("changed: %s, the other way round %s", text(m.Changed), text(back.Changed))
+		}
+		if m.P != nil && (*m.P < 0 || *m.P > 1) {
+			t.Errorf("p = %v", *m.P)
+		}
+		if want := median(a); (m.A == nil) != (len(a) == 0) || m.A != nil && math.Abs(*m.A-want) > 1e-9*math.Abs(want) {
+			t.Errorf("the median of %v is %s, want %v", a, text(m.A), want)
+		}
+	})
+}
+
+// median by its definition.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	v := slices.Sorted(slices.Values(values))
+	return v[(len(v)-1)/2]/2 + v[len(v)/2]/2
+}
+
+// BenchmarkCompare compares 10 with 10 and 1,000 with 1,000 runs.
+func BenchmarkCompare(b *testing.B) {
+	for _, n := range []int{10, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			x, y := jobs("before", n, 1), jobs("after", n, 1.2)
+			for b.Loop() {
+				if m, _ := Compare(x, y).Metric(cpuMetric); !*m.Changed {
+					b.Fatalf("%+v", m)
+				}
+			}
+		})
+	}
+}

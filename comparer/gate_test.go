@@ -1,0 +1,142 @@
+package comparer
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestParseGate(t *testing.T) {
+	for in, want := range map[string]string{
+		"job_cpu_seconds > +10%":       "job_cpu_seconds > +10%",
+		"job_cpu_seconds>10%":          "job_cpu_seconds > +10%",
+		" job_cpu_seconds >=\t-5.5 % ": "job_cpu_seconds >= -5.5%",
+		"wall_seconds<0%":              "wall_seconds < 0%",
+		"wall_seconds <= 3.5e2":        "wall_seconds <= 350",
+		"max_t_mem_percent > 90":       "max_t_mem_percent > 90",
+		"max_t_mem_percent > +.5":      "max_t_mem_percent > 0.5",
+	} {
+		g, err := ParseGate(in)
+		if err != nil || g.String() != want {
+			t.Errorf("%q: %q, %v, want %q", in, g, err, want)
+		}
+		if again, err := ParseGate(g.String()); err != nil || again != g {
+			t.Errorf("%q becomes %+v, %v", g, again, err)
+		}
+	}
+	for in, want := range map[string]string{
+		"":                                 "is not METRIC OP VALUE",
+		"job_cpu_seconds +10%":             "is not METRIC OP VALUE",
+		"job_cpu_seconds = 10%":            "is not METRIC OP VALUE",
+		"> 10%":                            `no metric ""`,
+		"job_cpu > 10%":                    `no metric "job_cpu": perfagent metrics`,
+		"job_cpu_seconds wall > 1":         "no metric",
+		"boot_total_disk_io_read_mb > 10%": "counts since boot",
+		"boot_ > 10%":                      "no metric",
+		"max_t_ > 10%":                     "no metric",
+		"job_cpu_seconds >":                `"" is no number`,
+		"job_cpu_seconds > %":              `"" is no number`,
+		"job_cpu_seconds > 10 percent":     "is no number",
+		"job_cpu_seconds > 10%%":           "is no number",
+		"job_cpu_seconds > NaN":            "is no number",
+		"job_cpu_seconds > +Inf%":          "is no number",
+		"job_cpu_seconds > 0x10":           "is no number",
+		"job_cpu_seconds > 1e999":          "is no number",
+		"job_cpu_seconds > 1_000":          "is no number",
+		"job_cpu_seconds => 10%":           "no metric",
+		"job_cpu_seconds >> 10%":           "is no number",
+		"job_cpu_seconds > \x1b[31m":       `\x1b[31m`,
+	} {
+		if g, err := ParseGate(in); err == nil || !strings.Contains(err.Error(), want) || strings.ContainsRune(err.Error(), '\x1b') {
+			t.Errorf("%q: %+v, %v, want %q", in, g, err, want)
+		}
+	}
+}
+
+// few and many are values of sides: of one run, and of six without noise to speak of.
+func few(v float64) []float64 { return []float64{v} }
+
+func many(v float64) []float64 {
+	return []float64{v, v * 1.001, v * 1.002, v * 0.999, v * 0.998, v}
+}
+
+func TestJudge(t *testing.T) {
+	wide := []float64{1, 2, 3, 4, 5, 6}
+	for _, test := range []struct {
+		name, gate string
+		a, b       []float64
+		fired      string
+		reason     string
+	}{
+		{"changed and beyond", "job_cpu_seconds > +10%", many(1), many(1.2), "true", "+20.00 %, from 1.000 to 1.200 s (p 0.00"},
+		{"changed, not beyond", "job_cpu_seconds > +30%", many(1), many(1.2), "false", "+20.00 %"},
+		{"changed, the other way", "job_cpu_seconds > +10%", many(1.2), many(1), "false", "-16.67 %"},
+		{"less, wanted", "job_cpu_seconds < -10%", many(1.2), many(1), "true", "-16.67 %"},
+		{"beyond, and noise", "job_cpu_seconds > +10%", wide, []float64{1, 2, 4, 4, 5, 6}, "false", "no change that can be told from noise (p 0."},
+		{"exactly the bound", "job_cpu_seconds > +10%", few(1), few(1.1), "false", "+10.00 %"},
+		{"the bound counts", "job_cpu_seconds >= +10%", few(1), few(1.1), "true", "+10.00 %"},
+		{"too few: the plain difference", "job_cpu_seconds > +10%", few(1), few(1.2), "true", "too few runs to know the noise (A 1, B 1), so by the plain difference"},
+		{"too few, not beyond", "job_cpu_seconds > +10%", few(1), few(1.05), "false", "too few runs"},
+		{"too few, alike", "job_cpu_seconds > 0%", few(1), few(1), "false", "0 %, from 1.000 to 1.000 s; too few"},
+		{"from 0", "job_cpu_seconds > +10%", many(0), many(5), "true", "from 0 to 5.000 s (p"},
+		{"from 0, a few", "job_cpu_seconds > +1000000%", few(0), few(5), "true", "from 0 to 5.000 s; too few"},
+		{"0 both", "job_cpu_seconds > 0%", many(0), many(0), "false", "no change"},
+		{"0 both, a few", "job_cpu_seconds >= 0%", few(0), few(0), "true", "0 %"},
+		{"to 0", "job_cpu_seconds <= -100%", many(5), many(0), "true", "-100.00 %"},
+		{"no change is 0 %", "job_cpu_seconds > -5%", many(1), many(1), "true", "no change"},
+		{"amount", "job_cpu_seconds > 1.1", many(1.2), many(1.2), "true", "B has 1.200 s"},
+		{"amount, within", "job_cpu_seconds > 1.2", many(1.3), few(1.2), "false", "B has 1.200 s"},
+		{"amount, A absent", "job_cpu_seconds > 1", nil, few(1.2), "true", "B has 1.200 s"},
+		{"change, A absent", "job_cpu_seconds > +1%", nil, few(1.2), "null", "A lacks the metric: not in the report"},
+		{"amount, B absent", "job_cpu_seconds > 1", few(1), nil, "null", "B lacks the metric: not in the report"},
+		{"change, B absent", "job_cpu_seconds > +1%", few(1), nil, "null", "B lacks the metric: not in the report"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			side := func(name string, values []float64) Side {
+				if values == nil {
+					return sideOf(name, "max_t_mem_percent", 5)
+				}
+				return sideOf(name, cpuMetric, values...)
+			}
+			c := Compare(side("a", test.a), side("b", test.b))
+			g, err := ParseGate(test.gate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := c.Judge(g)
+			if text(v.Fired) != test.fired || !strings.Contains(v.Reason, test.reason) {
+				t.Errorf("fired %s, %q; want %s, %q", text(v.Fired), v.Reason, test.fired, test.reason)
+			}
+			if len(c.Gates) != 1 || c.Gates[0] != v || v.Gate != test.gate {
+				t.Errorf("kept: %+v", c.Gates)
+			}
+		})
+	}
+}
+
+// Whatever is given as a condition, it is refused, or it is one that means what its
+// text says when it is read again.
+func FuzzParseGate(f *testing.F) {
+	for _, seed := range []string{"job_cpu_seconds > +10%", "wall_seconds<=-5.25 %", "max_t_mem_percent >= 9e1", "a<b>c", "job_cpu_seconds >\x00", ">=%"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		g, err := ParseGate(text)
+		if err != nil {
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return r < ' ' }) {
+				t.Errorf("a control character in %q", err)
+			}
+			return
+		}
+		again, err := ParseGate(g.String())
+		if err != nil || again != g {
+			t.Errorf("%q is %+v, and %q is %+v, %v", text, g, g.String(), again, err)
+		}
+		if math.IsNaN(g.Value) || math.IsInf(g.Value, 0) || strings.TrimSpace(text[:len(text)-1]) == "" {
+			t.Errorf("%q is taken: %+v", text, g)
+		}
+		if g.holds(math.Inf(1)) == g.holds(math.Inf(-1)) {
+			t.Errorf("%q divides nothing", text)
+		}
+	})
+}

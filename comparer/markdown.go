@@ -1,0 +1,57 @@
+package comparer
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// WriteMarkdown writes the comparison as a table of GitHub's Markdown with a list
+// below it, for a comment or a job summary. Text from reports is shown as it is, and
+// cannot become markup.
+func WriteMarkdown(w io.Writer, c *Comparison) error {
+	var out strings.Builder
+	for _, line := range c.sides() {
+		out.WriteString("- " + escaped(line) + "\n")
+	}
+	out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
+	for _, r := range c.rows() {
+		change := r.cells[changeColumn]
+		if r.changed {
+			change = "**" + change + "**"
+		} else {
+			change = escaped(change)
+		}
+		p := r.cells[pColumn]
+		if runs := r.cells[runsColumn]; runs != "" {
+			p = strings.TrimSpace(p + " (" + runs + " runs)")
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", r.cells[nameColumn], r.cells[unitColumn],
+			withSpread(r.cells[aColumn], r.cells[aSpreadColumn]), withSpread(r.cells[bColumn], r.cells[bSpreadColumn]), change, escaped(p))
+	}
+	out.WriteString("\n")
+	for _, text := range c.remarks() {
+		out.WriteString("- " + escaped(text) + "\n")
+	}
+	if _, err := io.WriteString(w, out.String()); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+func withSpread(figure, spread string) string {
+	return escaped(strings.TrimSpace(figure + " " + spread))
+}
+
+// escaped writes text so that Markdown shows it: with a backslash before what could
+// begin markup or HTML (CommonMark 2.4), or make a link of an address (GFM 6.9).
+func escaped(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if strings.ContainsRune("\\`*_{}[]<>#|~&!@$^", r) {
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+	}
+	return strings.NewReplacer("://", `\://`, "www.", `www\.`).Replace(out.String())
+}

@@ -1,0 +1,127 @@
+package comparer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// hoursMetric weighs the nodes of a run when a mean over them is taken.
+const hoursMetric = "node_cpu_hours"
+
+// bootPrefix begins the names of the counters since boot, which tell nothing of a
+// run and are not compared; totalPrefix those of the totals since the start.
+const (
+	bootPrefix  = "boot_"
+	totalPrefix = "total_"
+)
+
+// rule makes one value for a run of the values of its nodes; weights may be nil.
+type rule func(values, weights []float64) float64
+
+// ruleOf is how the nodes' values of a metric become one for the run: amounts (bytes,
+// hours, the job's CPU time) add up, of peaks and of the wall time the greatest
+// counts, means and shares are averaged. Nil = the metric is not compared.
+func ruleOf(name string) rule {
+	for _, r := range []struct {
+		prefix string
+		rule   rule
+	}{
+		{totalPrefix, sum},
+		{"node_", sum},
+		{"job_cpu_", sum},
+		{"max_t_", greatest},
+		{"job_max_", greatest},
+		{"wall_", greatest},
+		{"cpu_avg_", mean},
+	} {
+		if strings.HasPrefix(name, r.prefix) {
+			return r.rule
+		}
+	}
+	return nil
+}
+
+func sum(values, _ []float64) float64 {
+	total := 0.0
+	for _, v := range values {
+		total += v
+	}
+	return total
+}
+
+func greatest(values, _ []float64) float64 {
+	most := values[0]
+	for _, v := range values[1:] {
+		most = max(most, v)
+	}
+	return most
+}
+
+// mean weighs each node with the CPU time that it offered, so that the mean of a run
+// is what its used and unused hours say; where these are not known all weigh the same.
+func mean(values, weights []float64) float64 {
+	total, weight := 0.0, 0.0
+	for i, w := range weights {
+		total += w * values[i]
+		weight += w
+	}
+	if weight > 0 {
+		return total / weight
+	}
+	return sum(values, nil) / float64(len(values))
+}
+
+// value is a run's value of a metric. A run in which one node lacks it has none: the
+// amount or peak of the others would pass for that of all. The error says why.
+func (r *run) value(name string, of rule) (float64, error) {
+	var values, weights []float64
+	for _, n := range r.nodes {
+		v, err := nodeValue(n.Node, name)
+		if err != nil {
+			if len(r.nodes) > 1 {
+				err = fmt.Errorf("node %s: %w", n.name, err)
+			}
+			return 0, err
+		}
+		values = append(values, v)
+		if h, ok := n.Metrics[hoursMetric]; ok && h > 0 {
+			weights = append(weights, h)
+		}
+	}
+	if len(weights) != len(values) {
+		weights = nil
+	}
+	if v := of(values, weights); finite(v) {
+		return v, nil
+	}
+	return 0, errTooLarge
+}
+
+// nodeValue is a metric of one node, or why it is absent.
+func nodeValue(n *reporter.Node, name string) (float64, error) {
+	if n.Origin == reporter.OriginPerfPy && strings.HasPrefix(name, totalPrefix) {
+		return 0, errors.New("perf.py's totals are since boot")
+	}
+	if v, ok := n.Metrics[name]; ok {
+		if !finite(v) {
+			return 0, errTooLarge
+		}
+		return v, nil
+	}
+	for _, m := range n.Missing {
+		if m.What == name {
+			return 0, errors.New(clip(m.Why, maxText))
+		}
+	}
+	return 0, errors.New("not in the report")
+}
+
+var errTooLarge = errors.New("is no number that can be computed with")
+
+// finite tells whether a value is a number that can be computed with: not so large
+// that a sum, or the way to a median, would overflow.
+func finite(v float64) bool { return math.Abs(v) <= 1e300 }

@@ -1,0 +1,106 @@
+package comparer
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// none stands for what is absent.
+const none = "–"
+
+// figure writes a value with four digits that tell something, three below 1.
+func figure(v float64) string {
+	a := math.Abs(v)
+	decimals := 0
+	switch {
+	case a == 0:
+		return "0"
+	case a >= 9999999.5 || a < 0.00009995:
+		return strconv.FormatFloat(v, 'e', 1, 64)
+	case a < 0.9995:
+		decimals = 2 - int(math.Floor(math.Log10(a*1.0005)))
+	case a < 9.9995:
+		decimals = 3
+	case a < 99.995:
+		decimals = 2
+	case a < 999.95:
+		decimals = 1
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// amount is a value with its unit.
+func amount(v float64, unit string) string { return figure(v) + " " + shortUnit(unit) }
+
+// shortUnit is a unit of the metric table as a column has room for it.
+func shortUnit(unit string) string {
+	switch unit {
+	case "percent", "percent of time":
+		return "%"
+	case "CPU hours":
+		return "CPU·h"
+	case "seconds":
+		return "s"
+	}
+	short, _, _ := strings.Cut(unit, " (")
+	return short
+}
+
+// changeText writes a change in percent with a sign and some digits: +20.3 %.
+func changeText(pct float64, digits int) string {
+	switch a := math.Abs(pct); {
+	case a == 0:
+		return "0 %"
+	case a >= 1e6 || a < 0.001:
+		return fmt.Sprintf("%+.1e %%", pct)
+	case a < 0.1:
+		return fmt.Sprintf("%+.1g %%", pct)
+	case a >= 1000:
+		return fmt.Sprintf("%+.0f %%", pct)
+	case digits > 3:
+		return fmt.Sprintf("%+.2f %%", pct)
+	}
+	return fmt.Sprintf("%+.1f %%", pct)
+}
+
+// probability writes a p-value in three decimals.
+func probability(p float64) string {
+	if p < 0.0005 {
+		return "<.001"
+	}
+	return strconv.FormatFloat(p, 'f', 3, 64)
+}
+
+// spread is how far the confidence interval reaches from the median: in percent of
+// it, or in the unit where the median is 0. A single run has none.
+func spread(centre, low, high *float64, n int) string {
+	switch {
+	case centre == nil || n < 2:
+		return ""
+	case low == nil || high == nil:
+		return "±?"
+	}
+	reach := max(*high-*centre, *centre-*low)
+	switch pct := 100 * reach / math.Abs(*centre); {
+	case reach == 0:
+		return "±0%"
+	case !finite(pct):
+		return "±" + roughly(reach)
+	case pct >= 999.5:
+		return "±>999%"
+	case pct < 0.5:
+		return "±<1%"
+	default:
+		return fmt.Sprintf("±%.0f%%", pct)
+	}
+}
+
+// roughly writes a value that is not negative with one digit below 1, else whole.
+func roughly(v float64) string {
+	if v < 1 || v >= 1e6 {
+		return strconv.FormatFloat(v, 'g', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}

@@ -1,0 +1,280 @@
+package comparer
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// lineWidth is the most that a line of words below the table takes, in characters.
+const lineWidth = 80
+
+// row is a metric as the tables show it.
+type row struct {
+	cells   [columns]string
+	changed bool
+}
+
+// The columns of the tables.
+const (
+	nameColumn = iota
+	unitColumn
+	aColumn
+	aSpreadColumn
+	bColumn
+	bSpreadColumn
+	changeColumn
+	pColumn
+	runsColumn
+	columns
+)
+
+// heads are the columns' heads.
+func heads() row {
+	return row{cells: [columns]string{"metric", "unit", "A", "", "B", "", "change", "p", "runs"}}
+}
+
+// rows are the metrics that a side has; runs tells whether the numbers of runs stand
+// in a column, because not all metrics have that of the sides.
+func (c *Comparison) rows() []row {
+	var out []row
+	for _, m := range c.Metrics {
+		if m.A == nil && m.B == nil {
+			continue
+		}
+		r := row{changed: m.Changed != nil && *m.Changed}
+		r.cells = [columns]string{
+			nameColumn: m.Name, unitColumn: shortUnit(m.Unit),
+			aColumn: figureOrNone(m.A), aSpreadColumn: spread(m.A, m.ALow, m.AHigh, m.NA),
+			bColumn: figureOrNone(m.B), bSpreadColumn: spread(m.B, m.BLow, m.BHigh, m.NB),
+			changeColumn: m.Change(),
+		}
+		if m.P != nil {
+			r.cells[pColumn] = probability(*m.P)
+		}
+		if m.NA != c.A.Runs || m.NB != c.B.Runs {
+			r.cells[runsColumn] = fmt.Sprintf("%d+%d", m.NA, m.NB)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func figureOrNone(v *float64) string {
+	if v == nil {
+		return none
+	}
+	return figure(*v)
+}
+
+// Change is the change in words: +20.3 %, ~ where none can be told from noise, with a
+// question mark where there are too few runs to know.
+func (m Metric) Change() string {
+	switch {
+	case m.A == nil || m.B == nil:
+		return none
+	case m.same, m.Changed != nil && !*m.Changed:
+		return "~"
+	}
+	text := "from 0"
+	switch {
+	case m.ChangePct != nil:
+		text = changeText(*m.ChangePct, 3)
+	case *m.A != 0:
+		text = "huge" // more than a number can tell
+	}
+	if m.Changed == nil {
+		text += " ?"
+	}
+	return text
+}
+
+// sides says what A and B are.
+func (c *Comparison) sides() []string {
+	var out []string
+	for _, s := range []struct {
+		label string
+		Set
+	}{{"A", c.A}, {"B", c.B}} {
+		files := ""
+		if s.Reports != s.Runs {
+			files = fmt.Sprintf(" in %s", counted(s.Reports, "report"))
+		}
+		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, reporter.Printable(clip(s.Name, maxText))))
+	}
+	return out
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// remarks are the lines below the table: how to read it, what is absent and why, what
+// became of the gates, the notes.
+func (c *Comparison) remarks() []string {
+	out := append(c.legend(), c.absences()...)
+	for _, v := range c.Gates {
+		out = append(out, "gate "+v.String())
+	}
+	for _, note := range c.Notes {
+		out = append(out, "note: "+note)
+	}
+	for i := range out {
+		out[i] = reporter.Printable(clip(out[i], 4*maxText))
+	}
+	return out
+}
+
+// legend explains what stands in the table, and nothing else.
+func (c *Comparison) legend() []string {
+	changed, tested, few, bare := 0, 0, false, false
+	for _, m := range c.Metrics {
+		if m.Changed != nil {
+			tested++
+			if *m.Changed {
+				changed++
+			}
+		}
+		few = few || m.Changed == nil && m.A != nil && m.B != nil
+		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
+	}
+	var out []string
+	if c.A.Runs > 1 || c.B.Runs > 1 {
+		out = append(out, "A, B: medians, ± how far the interval of 95 % confidence reaches")
+	}
+	if bare {
+		out = append(out, "±? fewer than six runs have no such interval")
+	}
+	if tested > 0 {
+		out = append(out, fmt.Sprintf("~ no change that can be told from noise (p > %v)", Alpha))
+	}
+	if few {
+		out = append(out, fmt.Sprintf("? too few runs to know the noise: the plain difference; %d runs a side are enough", RunsNeeded()))
+	}
+	if changed > 0 {
+		out = append(out, fmt.Sprintf("changed: %d of %d; of 20 metrics that did not change, one looks so by chance", changed, tested))
+	}
+	return out
+}
+
+// String is the verdict in one line.
+func (v Verdict) String() string {
+	state := "cannot be judged"
+	if v.Fired != nil {
+		state = "passed"
+		if *v.Fired {
+			state = "FAILED"
+		}
+	}
+	return fmt.Sprintf("'%s' %s: %s", v.Gate, state, v.Reason)
+}
+
+// absences says which metrics runs lack; those that lack one for the same reason
+// share a line.
+func (c *Comparison) absences() []string {
+	var reasons []string
+	names := make(map[string][]string)
+	for _, m := range c.Metrics {
+		if m.Why == "" {
+			continue
+		}
+		if names[m.Why] == nil {
+			reasons = append(reasons, m.Why)
+		}
+		names[m.Why] = append(names[m.Why], m.Name)
+	}
+	out := make([]string, len(reasons))
+	for i, reason := range reasons {
+		out[i] = fmt.Sprintf("%s %s: %s", none, strings.Join(names[reason], ", "), reason)
+	}
+	return out
+}
+
+// WriteTable writes the comparison for people, in aligned columns: of short numbers at
+// most 80 characters wide. Nothing in a report can make it write control characters.
+func WriteTable(w io.Writer, c *Comparison, color bool) error {
+	var out strings.Builder
+	for _, line := range c.sides() {
+		out.WriteString(line + "\n")
+	}
+	out.WriteString("\n")
+	rows := append([]row{heads()}, c.rows()...)
+	widths := columnWidths(rows)
+	for i, r := range rows {
+		line := r.aligned(widths)
+		switch {
+		case color && i == 0:
+			line = "\x1b[2m" + line + "\x1b[0m"
+		case color && r.changed:
+			line = "\x1b[1m" + line + "\x1b[0m"
+		}
+		out.WriteString(line + "\n")
+	}
+	out.WriteString("\n")
+	for _, text := range c.remarks() {
+		for _, line := range wrapped(text) {
+			out.WriteString(line + "\n")
+		}
+	}
+	if _, err := io.WriteString(w, out.String()); err != nil {
+		return fmt.Errorf("write the comparison: %w", err)
+	}
+	return nil
+}
+
+// columnWidths are the widths of the columns in characters; a column without cells
+// below its head has none.
+func columnWidths(rows []row) (widths [columns]int) {
+	for i := range widths {
+		if !slices.ContainsFunc(rows[1:], func(r row) bool { return r.cells[i] != "" }) {
+			continue
+		}
+		for _, r := range rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(r.cells[i]))
+		}
+	}
+	return widths
+}
+
+// aligned writes a row: names and units begin their columns, numbers end them.
+func (r row) aligned(widths [columns]int) string {
+	var out strings.Builder
+	for i, width := range widths {
+		if width == 0 {
+			continue
+		}
+		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r.cells[i])))
+		if i == nameColumn || i == unitColumn {
+			out.WriteString(r.cells[i] + pad + " ")
+		} else {
+			out.WriteString(pad + r.cells[i] + " ")
+		}
+	}
+	return strings.TrimRight(out.String(), " ")
+}
+
+// wrapped breaks a text at spaces into lines; all but the first are indented. Words
+// that are longer than a line stay whole: paths are to be copied.
+func wrapped(text string) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= lineWidth:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = "  " + word
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,286 @@
+package comparer
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden holds text against a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is not current (go test ./comparer -update):\n%s", path, diff)
+	}
+}
+
+// jobs makes n runs of a job that takes scale times its CPU time, with every metric
+// and noise that is the same in each run of the test.
+func jobs(name string, n int, scale float64) Side {
+	r := rand.New(rand.NewPCG(uint64(n), uint64(len(name))))
+	noise := func(v, deviation float64) float64 { return v * (1 + deviation*r.NormFloat64()) }
+	s := Side{Name: "perfagent-out/" + name}
+	for i := range n {
+		cpu := noise(3.2*scale, 0.02)
+		wall := noise(2.1*scale, 0.03)
+		s.Reports = append(s.Reports, runAt(name, i, reporter.Values{
+			"max_t_cpu_pct_per_cpu_avg": 100, "cpu_avg_utilization_pct": noise(76, 0.02), "cpu_avg_utilization_at100_pct": noise(31, 0.2),
+			"cpu_avg_utilization_over80_pct": noise(55, 0.1), "cpu_avg_utilization_over40_pct": noise(80, 0.05), "cpu_avg_utilization_over20_pct": 100,
+			"max_t_cpu_pct_per_cpu_min": noise(99, 0.01), "max_t_cpu_pct_per_cpu_max": 100,
+			"node_cpu_hours": wall * 2 / 3600, "node_unused_cpu_hours": wall * 2 / 3600 * noise(0.24, 0.02),
+			"max_t_mem_percent": noise(14.2, 0.01), "max_t_disk_usage_percent": noise(61.3, 0.0001),
+			"total_disk_io_read_mb": max(0, noise(0.1, 3)), "total_disk_io_write_mb": noise(1536, 0.01),
+			"total_net_io_lo_sent_mb": 0, "total_net_io_ext_sent_mb": noise(0.004, 0.5), "total_net_io_lo_recv_mb": 0, "total_net_io_ext_recv_mb": noise(1234567, 0.1),
+			"wall_seconds": wall, "job_cpu_seconds": cpu, "job_max_rss_mb": noise(312, 0.001),
+			"boot_total_disk_io_read_mb": 1e6,
+		}))
+	}
+	return s
+}
+
+// judged compares and judges.
+func judged(t *testing.T, a, b Side, gates ...string) *Comparison {
+	t.Helper()
+	c := Compare(a, b)
+	for _, text := range gates {
+		g, err := ParseGate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Judge(g)
+	}
+	return c
+}
+
+const hostile = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\xff|x`<script>alert(1)</script>[l](http://e) *b* @you https://e.e www.e.e"
+
+// mixed are sides in which much is absent, odd or hostile.
+func mixed() (a, b Side) {
+	a, b = sideOf("a", cpuMetric, 0, 0, 0, 0, 0, 0), sideOf("b", cpuMetric, 1, 1, 2, 2, 1, 1)
+	a.Name, b.Name = hostile, strings.Repeat("long/", 100)
+	for i, src := range b.Reports {
+		n := src.Report.Nodes["0"]
+		n.Metrics["total_disk_io_read_mb"] = 3
+		n.Metrics["wall_seconds"] = 1e12
+		n.Missing = []reporter.Missing{{What: "max_t_mem_percent", Why: hostile}, {What: "max_t_disk_usage_percent", Why: strings.Repeat("x", 1<<20)}}
+		if i < 4 {
+			delete(n.Metrics, cpuMetric)
+		}
+		a.Reports[i].Report.Nodes["0"].Metrics["wall_seconds"] = 1e-9 * float64(i)
+		a.Reports[i].Report.Nodes["0"].Metrics["job_max_rss_mb"] = []float64{0, 0, 0, 0, 0, 7}[i]
+		n.Metrics["job_max_rss_mb"] = []float64{0, 0, 0, 0, 5, 7}[i]
+	}
+	b.Reports[3].Path = hostile
+	b.Reports[3].Report.Run.Incomplete = hostile
+	return a, b
+}
+
+// cases are the comparisons of the golden files.
+func cases(t *testing.T) map[string]*Comparison {
+	one := sideOf("before.json", cpuMetric, 3.1)
+	mixedA, mixedB := mixed()
+	return map[string]*Comparison{
+		"slower":  judged(t, jobs("before", 10, 1), jobs("after", 10, 1.2), "job_cpu_seconds > +10%", "max_t_mem_percent > 90"),
+		"equal":   judged(t, jobs("before", 10, 1), jobs("again", 10, 1), "job_cpu_seconds > +10%"),
+		"four":    judged(t, sideOf("before", cpuMetric, 1, 2, 3, 4), sideOf("after", cpuMetric, 5, 6, 7, 8), "job_cpu_seconds > +10%", "job_cpu_seconds < 1"),
+		"same":    judged(t, jobs("before", 10, 1), jobs("before", 10, 1)),
+		"few":     judged(t, jobs("before", 2, 1), jobs("after", 3, 1.2), "job_cpu_seconds > +10%"),
+		"one":     judged(t, one, sideOf("after.json", cpuMetric, 3.9), "job_cpu_seconds > +10%", "wall_seconds > +10%"),
+		"hostile": judged(t, mixedA, mixedB, "job_cpu_seconds > +10%", "max_t_mem_percent > 1"),
+	}
+}
+
+func TestTableGolden(t *testing.T) {
+	for name, c := range cases(t) {
+		var out bytes.Buffer
+		if err := WriteTable(&out, c, false); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".txt", out.String())
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 && name != "hostile" {
+				t.Errorf("%s: %d characters: %s", name, n, line)
+			}
+		}
+		wantHarmless(t, name, out.String())
+	}
+}
+
+func TestMarkdownGolden(t *testing.T) {
+	for name, c := range cases(t) {
+		var out bytes.Buffer
+		if err := WriteMarkdown(&out, c); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".md", out.String())
+		wantHarmless(t, name, out.String())
+		if bad := regexp.MustCompile("(?m)[^\\\\](<script|\\[l|\\*b|@you|://|`<)|www\\.|^[^-|\n]").FindString(out.String()); bad != "" {
+			t.Errorf("%s: %q is not escaped", name, bad)
+		}
+	}
+}
+
+// wantHarmless wants nothing that a terminal obeys, and no number that is none.
+func wantHarmless(t *testing.T, name, text string) {
+	t.Helper()
+	for _, bad := range []string{"\x1b", "\r", "\a", "\t", "\u202e", "NaN", "Inf", "∞"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%s has %q:\n%s", name, bad, text)
+		}
+	}
+	if !utf8.ValidString(text) {
+		t.Errorf("%s is not UTF-8", name)
+	}
+}
+
+func TestJSONGolden(t *testing.T) {
+	for name, c := range cases(t) {
+		data, err := json.MarshalIndent(c, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "four" || name == "one" {
+			golden(t, name+".json", string(data)+"\n")
+		}
+		var back struct {
+			Metrics []map[string]any
+		}
+		if err := json.Unmarshal(data, &back); err != nil || len(back.Metrics) != len(Compared()) {
+			t.Fatalf("%s: %d metrics, %v", name, len(back.Metrics), err)
+		}
+		for _, m := range back.Metrics {
+			for _, key := range []string{"name", "unit", "a", "b", "change_pct", "p_value", "changed", "n_a", "n_b"} {
+				if _, ok := m[key]; !ok {
+					t.Errorf("%s: %v has no %s", name, m["name"], key)
+				}
+			}
+			if (m["changed"] == nil) != (m["p_value"] == nil) || m["a"] == nil && m["why"] == nil {
+				t.Errorf("%s: %v", name, m)
+			}
+		}
+	}
+}
+
+// Colours stand around whole lines, and change nothing else.
+func TestTableColors(t *testing.T) {
+	c := cases(t)["slower"]
+	var bare, colored bytes.Buffer
+	if err := WriteTable(&bare, c, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteTable(&colored, c, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(colored.String()); got != bare.String() {
+		t.Error(cmp.Diff(bare.String(), got))
+	}
+	for line := range strings.Lines(colored.String()) {
+		if bold := strings.HasPrefix(line, "\x1b[1m"); bold != (strings.Contains(line, "+") && strings.Contains(line, "<.001")) && !strings.Contains(line, "gate") {
+			t.Errorf("bold: %v: %q", bold, line)
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1: "1.000", -1.5: "-1.500", 0.5: "0.500", 0.04: "0.0400", 0.0024: "0.00240", 0.0001: "0.000100", 0.00005: "5.0e-05",
+		9.9999: "10.00", 12.345: "12.35", 99.999: "100.0", 999.99: "1000", 123456: "123456", 9999999: "9999999", 12345678: "1.2e+07", 0.9999: "1.000", 0.09999: "0.100",
+	} {
+		if got := figure(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+	for pct, want := range map[float64]string{0: "0 %", 20.26: "+20.3 %", -5: "-5.0 %", 0.04: "+0.04 %", 0.00001: "+1.0e-05 %", 1234.5: "+1234 %", 5e7: "+5.0e+07 %"} {
+		if got := changeText(pct, 3); got != want {
+			t.Errorf("%v: %q, want %q", pct, got, want)
+		}
+	}
+	for p, want := range map[float64]string{1: "1.000", 0.0281: "0.028", 0.0005: "0.001", 0.0004: "<.001", 0: "<.001"} {
+		if got := probability(p); got != want {
+			t.Errorf("p %v: %q, want %q", p, got, want)
+		}
+	}
+}
+
+func TestSpread(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	for _, test := range []struct {
+		centre, low, high *float64
+		n                 int
+		want              string
+	}{
+		{f(10), f(9), f(12), 6, "±20%"}, {f(10), f(10), f(10), 6, "±0%"}, {f(10), f(9.99), f(10), 6, "±<1%"}, {f(-10), f(-12), f(-9), 6, "±20%"},
+		{f(0), f(0), f(5), 6, "±5"}, {f(0), f(0), f(0.00781), 6, "±0.008"}, {f(0), f(-2.7e-6), f(0), 6, "±3e-06"}, {f(0), f(0), f(16.7), 6, "±17"}, {f(0), f(0), f(0), 6, "±0%"}, {f(1), f(0), f(100), 6, "±>999%"}, {f(1), nil, nil, 5, "±?"}, {f(1), nil, nil, 1, ""}, {nil, nil, nil, 0, ""},
+	} {
+		if got := spread(test.centre, test.low, test.high, test.n); got != test.want {
+			t.Errorf("%s %s…%s: %q, want %q", text(test.centre), text(test.low), text(test.high), got, test.want)
+		}
+	}
+}
+
+func TestWrapped(t *testing.T) {
+	path := strings.Repeat("/dir", 30)
+	got := wrapped(strings.Repeat("word ", 20) + path + " end")
+	for _, line := range got {
+		if utf8.RuneCountInString(line) > 80 && !strings.Contains(line, path) {
+			t.Errorf("%d characters: %q", len(line), line)
+		}
+	}
+	if strings.Join(strings.Fields(strings.Join(got, " ")), " ") != strings.Repeat("word ", 20)+path+" end" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"", 3, ""}} {
+		if got := clip(test.in, test.n); got != test.want {
+			t.Errorf("clip(%q, %d) = %q", test.in, test.n, got)
+		}
+	}
+}
+
+// A writer that fails is told of.
+func TestWriteErrors(t *testing.T) {
+	c := cases(t)["one"]
+	for name, err := range map[string]error{"table": WriteTable(broken{}, c, false), "markdown": WriteMarkdown(broken{}, c)} {
+		if err == nil || !strings.Contains(err.Error(), "write the comparison") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, fmt.Errorf("no: %w", io.ErrClosedPipe) }
