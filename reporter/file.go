@@ -19,28 +19,44 @@ const maxFileSize = 256 << 20
 // directory is not synced: after a power failure in that moment either the report
 // or the journal, which is removed later, is there.
 func WriteNew(path string, data []byte) error {
-	return writeFile(path, data, renameNew)
+	return named("report", path, writeFile(path, data, (*os.File).Sync, renameNew))
 }
 
 // Write writes a report file, replacing what has the name.
 func Write(path string, data []byte) error {
-	return writeFile(path, data, os.Rename)
+	return named("report", path, writeFile(path, data, (*os.File).Sync, os.Rename))
 }
 
-func writeFile(path string, data []byte, place func(from, to string) error) error {
+// WritePicture writes a file that can be made again from a report: as WriteNew, or
+// with replace as Write, but without waiting for the disk.
+func WritePicture(path string, data []byte, replace bool) error {
+	place := renameNew
+	if replace {
+		place = os.Rename
+	}
+	return named("picture", path, writeFile(path, data, func(*os.File) error { return nil }, place))
+}
+
+func named(what, path string, err error) error {
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", what, path, err)
+	}
+	return nil
+}
+
+func writeFile(path string, data []byte, sync func(*os.File) error, place func(from, to string) error) error {
 	tmp, err := createBeside(path)
 	if err != nil {
-		return fmt.Errorf("write report %s: %w", path, err)
+		return err
 	}
 	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+	if err = errors.Join(err, sync(tmp), tmp.Close()); err == nil {
 		err = place(tmp.Name(), path)
 	}
 	if err != nil {
 		os.Remove(tmp.Name())
-		return fmt.Errorf("write report %s: %w", path, err)
 	}
-	return nil
+	return err
 }
 
 // createBeside makes the temporary file: hidden, with the permissions that the
@@ -87,7 +103,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, errors.New("is a directory, not a report")
 	}
 	if st.Size() > maxFileSize {
-		return nil, fmt.Errorf("is %d MiB large; a report has at most %d MiB", st.Size()>>20, maxFileSize>>20)
+		return nil, fmt.Errorf("is %d MiB large: only perfagent plot reads reports of more than %d MiB", st.Size()>>20, maxFileSize>>20)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err != nil {

@@ -43,6 +43,9 @@ type JournalHead struct {
 	Columns []string `json:"columns,omitempty"`
 	// Push is where the report is to be pushed.
 	Push PushState `json:"push,omitzero"`
+	// Cost tells the CPU seconds that the agent itself has used so far. It is asked
+	// once a sample, in the sampling goroutine; nil = not known.
+	Cost func() float64 `json:"-"`
 }
 
 // Journal keeps the samples of a run on disk while it goes on, as JSON Lines
@@ -52,6 +55,7 @@ type JournalHead struct {
 type Journal struct {
 	path, reportPath string
 	head             []byte
+	cost             func() float64
 	queue            chan journalEntry
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
@@ -64,6 +68,7 @@ type Journal struct {
 type journalEntry struct {
 	line     []byte
 	snapshot *collector.Recording
+	newest   journalNewest // of the snapshot
 }
 
 // CreateJournal claims the name of a recording in dir, which must exist:
@@ -79,7 +84,7 @@ func CreateJournal(dir string, head JournalHead) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
-	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'),
+	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
 		queue: make(chan journalEntry, journalQueue), done: make(chan struct{})}
 	j.w = journalWriter{journal: j, file: f, bound: journalGrowth}
 	if err := j.w.write(j.head); err != nil {
@@ -98,7 +103,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 		if k > 1 {
 			base += "." + strconv.Itoa(k)
 		}
-		if exists(base + ".json") {
+		if exists(base+".json") || exists(base+".html") {
 			continue
 		}
 		f, err := os.OpenFile(base+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
@@ -132,7 +137,7 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e journalEntry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
-		e.snapshot = rec.Clone()
+		e.snapshot, e.newest = rec.Clone(), journalNewest{append(Numbers{}, s.Values[:]...), j.ownCPU()}
 	} else {
 		e.line = j.line(s, rec)
 	}
@@ -206,7 +211,7 @@ func (w *journalWriter) run() {
 func (w *journalWriter) take(e journalEntry) {
 	switch {
 	case e.snapshot != nil:
-		if err := w.rewrite(e.snapshot); err != nil {
+		if err := w.rewrite(e.snapshot, e.newest); err != nil {
 			w.fail(err)
 			return
 		}
@@ -237,8 +242,8 @@ func (w *journalWriter) write(data []byte) error {
 }
 
 // rewrite replaces the journal by its head and one snapshot of the Recording.
-func (w *journalWriter) rewrite(rec *collector.Recording) error {
-	line, err := snapshotLine(rec)
+func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) error {
+	line, err := snapshotLine(rec, newest)
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,11 @@ func (l layout) snapshot(snap *journalSnapshot) error {
 		return fmt.Errorf("snapshot of %d columns", len(snap.Summaries))
 	}
 	snap.Summaries = arranged(l, snap.Summaries, nil)
+	if len(snap.Values) == l.width {
+		snap.Values = arranged(l, snap.Values, math.NaN())
+	} else { // of an older version, or damaged: nothing depends on it
+		snap.Values = nil
+	}
 	for i := range snap.Buckets {
 		b := &snap.Buckets[i]
 		if len(b.Values) != l.width || len(b.Stats) != l.width {

@@ -40,7 +40,9 @@ type journalSample struct {
 	Mono    time.Duration   `json:"mono_ns"`           // since the start
 	Boot    time.Duration   `json:"boot_ns"`
 	BootMB  Numbers         `json:"boot_mb"`
-	State   *journalState   `json:"state,omitempty"`
+	// AgentCPU is what the agent itself has used so far, s; 0 = not told.
+	AgentCPU float64       `json:"agent_cpu_s,omitzero"`
+	State    *journalState `json:"state,omitempty"`
 }
 
 // journalSnapshot is a snapshot's line.
@@ -55,6 +57,14 @@ type journalSnapshot struct {
 	Summaries []*series.Summary `json:"summaries"`
 	Stride    int64             `json:"stride"`
 	Buckets   []journalBucket   `json:"buckets"`
+	journalNewest
+}
+
+// journalNewest is what a snapshot, which takes the place of its sample's line, keeps
+// of that line for those who look on: the ring has no newest sample once it is thinned.
+type journalNewest struct {
+	Values   Numbers `json:"last,omitempty"`
+	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
 }
 
 // metaKey tells whether the state changed since the last line, without looking
@@ -112,6 +122,9 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out = strconv.AppendInt(append(out, `,"mono_ns":`...), int64(rec.End.Mono-rec.Start.Mono), 10)
 	out = strconv.AppendInt(append(out, `,"boot_ns":`...), int64(rec.End.Boot-rec.Start.Boot), 10)
 	out = Numbers(rec.BootMB[:]).append(append(out, `,"boot_mb":`...))
+	if cpu := j.ownCPU(); cpu > 0 {
+		out = appendNumber(append(out, `,"agent_cpu_s":`...), cpu)
+	}
 	if key := keyOf(rec); key != j.written {
 		j.written = key
 		if state, err := marshal(stateOf(rec)); err == nil {
@@ -121,10 +134,19 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	return append(out, '}', '\n')
 }
 
+// ownCPU is what the agent has used so far, to the microsecond; 0 = not known.
+func (j *Journal) ownCPU() float64 {
+	if j.cost == nil {
+		return 0
+	}
+	return rounded(j.cost(), 6)
+}
+
 // snapshotLine writes a Recording whole.
-func snapshotLine(rec *collector.Recording) ([]byte, error) {
+func snapshotLine(rec *collector.Recording, newest journalNewest) ([]byte, error) {
 	snap := journalSnapshot{Interval: rec.Interval, Capacity: rec.Ring.Capacity(), Start: rec.Start, End: rec.End,
-		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Summaries: rec.Summaries[:], Stride: rec.Ring.Stride()}
+		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Summaries: rec.Summaries[:], Stride: rec.Ring.Stride(),
+		journalNewest: newest}
 	for i := range rec.Ring.Len() {
 		snap.Buckets = append(snap.Buckets, newJournalBucket(rec.Ring.Bucket(i)))
 	}
@@ -190,32 +212,113 @@ func (l *journalSample) into(rec *collector.Recording) error {
 // parseJournal rebuilds a Report from a journal: everything up to its last whole
 // line. Lines that are damaged are left out and counted; they never hide others.
 func parseJournal(data []byte) (*Report, error) {
-	var head JournalHead
-	var rec *collector.Recording
-	var columns layout
-	damaged, taken := 0, int64(0)
-	number := 0
+	var j journalReading
 	for line := range lines(data) {
-		number++
-		if number == 1 {
-			if err := json.Unmarshal(line, &head); err != nil {
-				return nil, fmt.Errorf("line 1: the head is damaged: %w", err)
-			}
-			if err := checkSchema(head.Journal, JournalSchema); err != nil {
-				return nil, err
-			}
-			rec, columns = head.recording(), newLayout(head.Columns)
-			continue
+		if err := j.take(line); err != nil {
+			return nil, err
 		}
-		next, upTo, err := addLine(rec, line, columns)
-		if err != nil {
-			damaged++
-			continue
-		}
-		rec, taken = next, upTo
 	}
-	if rec == nil {
+	if j.rec == nil {
 		return nil, fmt.Errorf("is empty")
 	}
-	return head.report(rec, damaged, max(0, taken-rec.Samples)), nil
+	return j.report(), nil
+}
+
+// journalReading is what the lines of a journal have told so far.
+type journalReading struct {
+	head     JournalHead
+	rec      *collector.Recording // nil = no head yet
+	columns  layout
+	damaged  int           // lines
+	taken    int64         // samples by the newest line, read or not
+	newest   []newestValue // by column; nil = not told
+	agentCPU float64       // s; 0 = not told
+}
+
+// newestValue is a column's newest value that was measured, and when that was, since the
+// start.
+type newestValue struct {
+	value float64
+	at    time.Duration
+}
+
+// take reads the next line. A damaged one is counted, but for the head: without it
+// the others tell nothing.
+func (j *journalReading) take(line []byte) error {
+	if j.rec == nil {
+		if err := json.Unmarshal(line, &j.head); err != nil {
+			return fmt.Errorf("line 1: the head is damaged: %w", err)
+		}
+		if err := checkSchema(j.head.Journal, JournalSchema); err != nil {
+			return err
+		}
+		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns)
+		return nil
+	}
+	if err := j.add(line); err != nil {
+		j.damaged++
+	}
+	return nil
+}
+
+// add takes a sample or a snapshot.
+func (j *journalReading) add(line []byte) error {
+	var kind struct {
+		Snapshot *journalSnapshot `json:"snapshot"`
+		journalSample
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return err
+	}
+	if kind.Snapshot == nil {
+		return j.addSample(&kind.journalSample)
+	}
+	snap := kind.Snapshot
+	if err := j.columns.snapshot(snap); err != nil {
+		return err
+	}
+	rec, err := snap.recording()
+	if err != nil {
+		return err
+	}
+	j.rec, j.taken = rec, snap.Samples
+	j.note(snap.journalNewest.Values, snap.AgentCPU)
+	return nil
+}
+
+func (j *journalReading) addSample(s *journalSample) error {
+	if err := j.columns.sample(s); err != nil {
+		return err
+	}
+	taken := s.Index + 1
+	if err := s.into(j.rec); err != nil {
+		return err
+	}
+	j.taken = taken
+	j.note(s.Values, s.AgentCPU)
+	return nil
+}
+
+// note keeps the newest sample, which is in our order, and the agent's cost.
+func (j *journalReading) note(values Numbers, agentCPU float64) {
+	if j.newest == nil && len(values) > 0 {
+		j.newest = make([]newestValue, collector.NumColumns)
+	}
+	for c, v := range values[:min(len(values), len(j.newest))] {
+		if !math.IsNaN(v) {
+			j.newest[c] = newestValue{v, j.rec.End.Mono - j.rec.Start.Mono}
+		}
+	}
+	if agentCPU > 0 && !math.IsInf(agentCPU, 0) {
+		j.agentCPU = agentCPU
+	}
+}
+
+// report makes the Report of a run whose end is not known.
+func (j *journalReading) report() *Report {
+	h := j.head
+	if j.agentCPU > 0 {
+		h.Agent.CPUSeconds = j.agentCPU
+	}
+	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
 }

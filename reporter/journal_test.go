@@ -324,10 +324,10 @@ func TestWriteNew_NeverReplaces(t *testing.T) {
 	for name, place := range map[string]func(string, string) error{"rename": renameNew, "link": linkNew} {
 		t.Run(name, func(t *testing.T) {
 			os.Remove(path)
-			if err := writeFile(path, []byte("first"), place); err != nil {
+			if err := writeFile(path, []byte("first"), (*os.File).Sync, place); err != nil {
 				t.Fatal(err)
 			}
-			err := writeFile(path, []byte("second"), place)
+			err := writeFile(path, []byte("second"), (*os.File).Sync, place)
 			if !errors.Is(err, fs.ErrExist) {
 				t.Errorf("second write: %v", err)
 			}
@@ -380,7 +380,7 @@ func FuzzRead(f *testing.F) {
 	}
 	report, _ := Encode(New(Input{Run: Run{ID: "r"}, Recording: rec}))
 	f.Add("node-0.json", report)
-	snapshot, _ := snapshotLine(rec)
+	snapshot, _ := snapshotLine(rec, journalNewest{})
 	line, _ := marshal(JournalHead{Journal: JournalSchema, Interval: time.Second, MaxLength: 4})
 	f.Add("node-0.jsonl", append(append(line, '\n'), snapshot...))
 	sample := (&Journal{}).line(s.next(rec), rec)

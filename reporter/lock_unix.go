@@ -41,15 +41,27 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 // A file system without locks takes no notice.
 func holdJournal(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
-// Running tells whether a journal is still being written by an agent on this machine.
-func Running(journal string) bool {
+// Writing asks the lock of a journal for its agent. A journal without a line is not
+// asked: its agent may be about to lock it, and must find it free.
+func Writing(journal string) Writer {
 	f, err := os.OpenFile(journal, os.O_RDONLY|nonblock, 0)
 	if err != nil {
-		return false
+		return WriterUnknown
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil || st.Size() == 0 {
+		return WriterUnknown
+	}
 	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	return errors.Is(alone, unix.EWOULDBLOCK) && unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+	switch {
+	case alone == nil:
+		return WriterGone
+	case !errors.Is(alone, unix.EWOULDBLOCK):
+		return WriterUnknown
+	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
+		return WriterAlive
+	}
+	return WriterGone // another reader has it to itself, just now
 }
 
 func flock(ctx context.Context, f *os.File) error {

@@ -73,7 +73,7 @@ func byLowestNode(a, b Source) int {
 	if len(x) == 0 || len(y) == 0 {
 		return len(y) - len(x)
 	}
-	return compareNodes(x[0], y[0])
+	return CompareNodes(x[0], y[0])
 }
 
 var errTwoRecordings = errors.New("two different recordings")

@@ -46,29 +46,59 @@ func (p *page) text(s style, label, words string) {
 	}
 }
 
-// row writes a label, a value and what it is. The last word of the value is its
-// unit; numbers end and units begin in the same column on every row.
-func (p *page) row(label, value, note string) {
-	number, unit := value, ""
-	if at := strings.LastIndexByte(value, ' '); at >= 0 {
-		number, unit = value[:at], value[at+1:]
+// row is a number for people: what it is of, the number with its unit, what it
+// means, and of an amount its mean rate ("" = none). A row without a label belongs to
+// the one above.
+type row struct {
+	label, value, note, rate string
+}
+
+// row writes a row. The last word of the value is its unit; numbers end and units
+// begin in the same column on every row, and so do rates.
+func (p *page) row(r row) {
+	number, unit := r.value, ""
+	if at := strings.LastIndexByte(r.value, ' '); at >= 0 {
+		number, unit = r.value[:at], r.value[at+1:]
 	}
 	if number == none {
 		unit = ""
 	}
-	p.line(plain, padRight(label, labelWidth)+padLeft(number, numberWidth)+" "+padRight(unit, unitWidth)+" "+note)
+	note := r.note
+	if r.rate != "" {
+		note = padRight(note, len("received")) + "  " + padLeft(r.rate, 13)
+	}
+	p.line(plain, padRight(r.label, labelWidth)+padLeft(number, numberWidth)+" "+padRight(unit, unitWidth)+" "+note)
 }
 
-// path writes where the report is, last and whole.
-func (p *page) path(path string) {
+// pictures writes lines that were drawn elsewhere, apart from what stands around them.
+func (p *page) pictures(lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.gap()
+	for _, line := range lines {
+		p.line(plain, Printable(line))
+	}
+	p.gap()
+}
+
+// gap leaves a line empty, unless the last one is.
+func (p *page) gap() {
+	if out := p.out.Bytes(); !bytes.HasSuffix(out, []byte("\n\n")) {
+		p.line(plain, "")
+	}
+}
+
+// path writes where a file is, whole.
+func (p *page) path(label, path string) {
 	if path == "" {
 		return
 	}
 	path = Printable(path)
 	if labelWidth+textWidth(path) > p.width {
-		p.line(plain, "report")
+		p.line(plain, label)
 		p.out.WriteString(path + "\n")
 		return
 	}
-	p.out.WriteString(padRight("report", labelWidth) + path + "\n")
+	p.out.WriteString(padRight(label, labelWidth) + path + "\n")
 }

@@ -1,12 +1,10 @@
 package reporter
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"time"
@@ -38,9 +36,13 @@ func (n *Node) Remarks() []string {
 // of each node, which the file does not tell; 0 = unknown. The run's id is a hash
 // of the content, so that the same file is known again.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
-	nodes, err := readPerfPy(data)
+	if !json.Valid(data) {
+		var any json.RawMessage
+		return nil, located(data, json.Unmarshal(data, &any))
+	}
+	nodes, err := readPerfPy(&cursor{data: data})
 	if err != nil {
-		return nil, perfpySyntax(data, err)
+		return nil, errors.New(Printable(err.Error()))
 	}
 	if len(nodes) == 0 {
 		return nil, errors.New("holds no node")
@@ -83,35 +85,24 @@ func perfpyColumns(n int) Samples {
 }
 
 // readPerfPy reads the samples of each node.
-func readPerfPy(data []byte) (map[string]Samples, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(err, errors.New("is not an object of nodes"))
+func readPerfPy(c *cursor) (map[string]Samples, error) {
+	if !c.enter('{') {
+		return nil, errors.New("is not an object of nodes")
 	}
 	nodes, cells := make(map[string]Samples), 0
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name := t.(string)
+	for c.more('}') {
+		name := unquote(c.key())
 		if index, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(index, 10) != name {
 			return nil, fmt.Errorf("node %q is not an integer", Printable(clip(name, 40)))
 		}
 		if _, twice := nodes[name]; twice {
 			return nil, fmt.Errorf("node %s stands there twice", name)
 		}
-		samples, err := readPerfPyNode(dec, cells)
+		samples, err := readPerfPyNode(c, cells)
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", name, err)
 		}
 		nodes[name], cells = samples, cells+samples.cells()
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("something follows after the object of nodes")
 	}
 	return nodes, nil
 }
@@ -119,34 +110,24 @@ func readPerfPy(data []byte) (map[string]Samples, error) {
 // readPerfPyNode reads a list of samples; before is how many values the nodes
 // before it hold. The twelve columns are there even when no sample has the key, so
 // that samples without any key still count.
-func readPerfPyNode(dec *json.Decoder, before int) (Samples, error) {
+func readPerfPyNode(c *cursor, before int) (Samples, error) {
 	s := perfpyColumns(0)
-	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return s, errors.Join(err, errors.New("is not a list of samples"))
+	if !c.enter('[') {
+		return s, errors.New("is not a list of samples")
 	}
-	for row := 0; dec.More(); row++ {
-		if err := s.readRow(dec, row); err != nil {
+	rows := rowReader{cursor: c, samples: &s, wanted: Wanted{All: true}}
+	for row := 0; c.more(']'); row++ {
+		if err := rows.row(row); err != nil {
 			return s, fmt.Errorf("sample %d: %w", row+1, err)
 		}
 		if ts := s.Columns[collector.Timestamp][row]; ts < 0 || ts > maxTimestamp {
 			return s, fmt.Errorf("sample %d: timestamp %v is no time", row+1, ts)
 		}
-		if int64(before+s.cells()) > dec.InputOffset()+1<<20 {
+		if before+s.cells() > c.at+1<<20 {
 			return s, errMostlyEmpty
 		}
 	}
-	_, err := dec.Token()
-	return s, err
-}
-
-// perfpySyntax says where the text is not JSON, if that is the trouble: err may
-// come from the middle of it.
-func perfpySyntax(data []byte, err error) error {
-	var skip json.RawMessage
-	if bad := json.Unmarshal(data, &skip); bad != nil {
-		return located(data, bad)
-	}
-	return errors.New(Printable(err.Error()))
+	return s, nil
 }
 
 // maxTimestamp is the last second that RFC 3339 can write.

@@ -117,9 +117,8 @@ func Rewrite(path string, old, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
-	return writeFile(target, data, func(from, to string) error {
-		return errors.Join(os.Chmod(from, st.Mode().Perm()), os.Rename(from, to))
-	})
+	place := func(from, to string) error { return errors.Join(os.Chmod(from, st.Mode().Perm()), os.Rename(from, to)) }
+	return named("report", path, writeFile(target, data, (*os.File).Sync, place))
 }
 
 // Kind tells the formats of files that Read knows.

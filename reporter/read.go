@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,18 +45,17 @@ func parse(path string, data []byte, cpus int) (*Report, Kind, error) {
 		r, err := parseJournal(data)
 		return r, KindJournal, err
 	}
+	if r, err := parseReport(data); !errors.Is(err, errForeign) {
+		return r, KindReport, err
+	}
 	var probe map[string]json.RawMessage
 	if err := json.Unmarshal(data, &probe); err != nil {
 		return nil, 0, located(data, err)
 	}
-	if _, ours := probe["schema"]; ours {
-		r, err := parseReport(data)
-		return r, KindReport, err
-	}
 	if len(probe) == 0 {
 		return nil, 0, errors.New("is an empty object, not a report")
 	}
-	for key := range probe {
+	for _, key := range slices.Sorted(maps.Keys(probe)) {
 		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
 			return nil, 0, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", Printable(clip(key, 40)))
 		}
@@ -70,20 +71,16 @@ func isJournal(path string, data []byte) bool {
 }
 
 func parseReport(data []byte) (*Report, error) {
-	var version struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(data, &version); err != nil {
-		return nil, located(data, err)
-	}
-	if err := checkSchema(version.Schema, Schema); err != nil {
+	nodes := make(map[string]*Node)
+	r, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+		nodes[name] = n
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	var r Report
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, located(data, err)
-	}
-	return &r, r.check()
+	r.Nodes = nodes
+	return r, nil
 }
 
 // checkSchema refuses other formats and newer major versions of ours.
@@ -100,34 +97,12 @@ func checkSchema(got, ours string) error {
 	return nil
 }
 
-// check says what a report lacks that its readers rely on.
-func (r *Report) check() error {
-	if len(r.Nodes) == 0 {
-		return errors.New("has no nodes")
-	}
-	for name, n := range r.Nodes {
-		if i, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(i, 10) != name {
-			return fmt.Errorf("has a node %q, which is no node index", Printable(clip(name, 40)))
-		}
-		if n == nil {
-			return fmt.Errorf("has nothing for node %s", name)
-		}
-		if n.Missing == nil { // left out by somebody else's program
-			n.Missing = []Missing{}
-		}
-		if err := n.checkSeries(); err != nil {
-			return fmt.Errorf("node %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
 // checkSeries makes sure that the envelope is as long as the samples.
-func (n *Node) checkSeries() error {
-	want := n.Samples.Len()
-	for key, band := range n.Envelope {
-		if len(band.Min) != want || len(band.Mean) != want || len(band.Max) != want {
-			return fmt.Errorf("the envelope of %q does not match the %d samples", Printable(clip(key, 40)), want)
+func (n *Node) checkSeries(samples int) error {
+	for _, key := range n.Envelope.keys() {
+		band := n.Envelope[key]
+		if len(band.Min) != samples || len(band.Mean) != samples || len(band.Max) != samples {
+			return fmt.Errorf("the envelope of %q does not match the %d samples", Printable(clip(key, 40)), samples)
 		}
 	}
 	return nil
@@ -150,13 +125,15 @@ func located(data []byte, err error) error {
 	}
 	line := 1 + bytes.Count(data[:min(int(offset), len(data))], []byte{'\n'})
 	if word := notFinite(data, offset); syntax != nil && word != "" {
-		return fmt.Errorf("line %d: %s is not JSON: Python wrote a number that could not be computed; write null or leave the key out", line, word)
+		return fmt.Errorf("line %d: %s%s", line, word, notFiniteHint)
 	}
 	if syntax != nil && (errors.Is(err, io.ErrUnexpectedEOF) || offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))) {
 		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)
 	}
 	return fmt.Errorf("line %d: %s", line, Printable(err.Error()))
 }
+
+const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
 
 // notFinite gives the word at which JSON broke off when it is one of those that
 // Python writes for numbers which JSON lacks. offset counts the bytes up to and
@@ -193,29 +170,6 @@ func lines(data []byte) iter.Seq[[]byte] {
 func (h *JournalHead) recording() *collector.Recording {
 	rec := collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 	return rec
-}
-
-// addLine adds one line of a journal. It tells how many samples had been taken by
-// then, also if not all of them were read.
-func addLine(rec *collector.Recording, line []byte, l layout) (next *collector.Recording, taken int64, err error) {
-	var kind struct {
-		Snapshot *journalSnapshot `json:"snapshot"`
-		journalSample
-	}
-	if err := json.Unmarshal(line, &kind); err != nil {
-		return nil, 0, err
-	}
-	if kind.Snapshot != nil {
-		if err := l.snapshot(kind.Snapshot); err != nil {
-			return nil, 0, err
-		}
-		next, err = kind.Snapshot.recording()
-		return next, kind.Snapshot.Samples, err
-	}
-	if err := l.sample(&kind.journalSample); err != nil {
-		return nil, 0, err
-	}
-	return rec, kind.Index + 1, kind.into(rec)
 }
 
 // report makes the Report of a run whose end is not known.

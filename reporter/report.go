@@ -179,11 +179,12 @@ func (r *Report) NodeNames() []string {
 	for n := range r.Nodes {
 		names = append(names, n)
 	}
-	slices.SortFunc(names, compareNodes)
+	slices.SortFunc(names, CompareNodes)
 	return names
 }
 
-func compareNodes(a, b string) int {
+// CompareNodes orders nodes by their index.
+func CompareNodes(a, b string) int {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)
 	if errX != nil || errY != nil || x == y {

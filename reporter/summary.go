@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -17,39 +16,44 @@ type SummaryOptions struct {
 	// are harder to read.
 	Width int
 	Path  string // where the report is; "" = in no file
+	Page  string // where the report's page is; "" = there is none
+	// Pictures are lines that stand between the numbers and perfagent's own cost:
+	// sparklines, plain text of at most Width cells. Empty = none.
+	Pictures []string
 }
 
-// summaryWidth is the most that a line of a summary takes, in cells.
-const summaryWidth = 80
+// SummaryWidth is the most that a line of a summary takes, in cells.
+const SummaryWidth = 80
 
 // WriteSummary writes what a run used and wasted as a few lines for people: of one
 // node in full, of several as a line for each. Nothing in the report can make it
-// write control characters or lines wider than asked for, but the report's path,
-// which is never cut.
+// write control characters or lines wider than asked for, but the paths of the report
+// and its page, which are never cut.
 func WriteSummary(w io.Writer, r *Report, o SummaryOptions) error {
-	p := &page{width: summaryWidth, color: o.Color}
+	p := &page{width: SummaryWidth, color: o.Color}
 	if o.Width > 0 {
-		p.width = min(o.Width, summaryWidth)
+		p.width = min(o.Width, SummaryWidth)
 	}
-	p.header(r)
+	s, end := ending(r)
+	p.line(s, "perfagent: "+end)
+	p.about(r)
 	if len(r.Nodes) > 1 {
-		p.nodes(r)
+		p.nodes(r, o.Pictures)
 	} else {
-		p.node(r)
+		p.node(r, o.Pictures)
 	}
 	p.missing(r)
 	p.push(r)
-	p.path(o.Path)
+	p.path("report", o.Path)
+	p.path("page", o.Page)
 	if _, err := w.Write(p.out.Bytes()); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	return nil
 }
 
-// header says how the run ended and what it was.
-func (p *page) header(r *Report) {
-	s, end := ending(r)
-	p.line(s, "perfagent: "+end)
+// about says what the run was.
+func (p *page) about(r *Report) {
 	if r.Run.Incomplete != "" {
 		p.text(alarm, "incomplete", Printable(r.Run.Incomplete))
 	}
@@ -58,12 +62,7 @@ func (p *page) header(r *Report) {
 	}
 	p.line(plain, padRight("run", labelWidth)+runLine(r))
 	if len(r.Run.Tags) > 0 {
-		var tags []string
-		for k, v := range r.Run.Tags {
-			tags = append(tags, Printable(k+"="+v))
-		}
-		slices.Sort(tags)
-		p.line(plain, padRight("tags", labelWidth)+strings.Join(tags, ", "))
+		p.line(plain, padRight("tags", labelWidth)+strings.Join(Tags(&r.Run), ", "))
 	}
 }
 
@@ -122,28 +121,47 @@ func runLine(r *Report) string {
 	return strings.Join(words, ", ")
 }
 
-// node writes the one node in full.
-func (p *page) node(r *Report) {
-	n := &Node{}
-	for _, only := range r.Nodes {
-		if only != nil {
-			n = only
+// only is the node of a report that has no more than one; empty where there is none.
+func (r *Report) only() *Node {
+	for _, n := range r.Nodes {
+		if n != nil {
+			return n
 		}
 	}
+	return &Node{}
+}
+
+// node writes the one node in full.
+func (p *page) node(r *Report, pictures []string) {
+	n := r.only()
+	p.host(n)
+	p.line(plain, "")
+	for _, row := range n.rows(&r.Run) {
+		p.row(row)
+	}
+	p.pictures(pictures)
+	p.agent(n)
+}
+
+// host says what the node is, and what must be known of its numbers.
+func (p *page) host(n *Node) {
 	if n.Host != nil {
 		p.line(plain, padRight("host", labelWidth)+hostLine(n.Host))
 	}
-	wall := r.Run.WallSeconds
 	if n.Origin == OriginPerfPy {
 		p.text(bold, "note", perfpyRemark)
+	}
+}
+
+// rows are the numbers of a node that people want to see.
+func (n *Node) rows(run *Run) []row {
+	wall := run.WallSeconds
+	if n.Origin == OriginPerfPy {
 		wall = 0 // rates of totals since boot mean nothing
 	}
-	p.line(plain, "")
-	p.cpu(n)
-	p.memory(n)
-	p.traffic(n, wall)
-	p.job(n.Job, r.Run.WallSeconds)
-	p.agent(n)
+	rows := append(n.cpuRows(), n.memoryRows()...)
+	rows = append(rows, n.trafficRows(wall)...)
+	return append(rows, n.Job.rows(run.WallSeconds)...)
 }
 
 func hostLine(h *Host) string {
@@ -174,12 +192,14 @@ func (n *Node) metric(name string) float64 {
 	return math.NaN()
 }
 
-func (p *page) cpu(n *Node) {
-	p.row("CPU", percent(n.metric(cpuMeanMetric)), "mean of all CPUs"+p95(n))
-	p.row("", percent(n.metric(cpuPeakMetric)), "peak")
-	p.row("", percent(n.metric(cpuOver80Metric)), "of the time at 80 % or more")
+func (n *Node) cpuRows() []row {
 	unused, hours := n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
-	p.row("wasted", hoursText(unused)+" CPU·h", wasteNote(unused, hours))
+	return []row{
+		{label: "CPU", value: percent(n.metric(cpuMeanMetric)), note: "mean of all CPUs" + p95(n)},
+		{value: percent(n.metric(cpuPeakMetric)), note: "peak"},
+		{value: percent(n.metric(cpuOver80Metric)), note: "of the time at 80 % or more"},
+		{label: "wasted", value: hoursText(unused) + " CPU·h", note: wasteNote(unused, hours)},
+	}
 }
 
 func p95(n *Node) string {
@@ -196,22 +216,23 @@ func wasteNote(unused, hours float64) string {
 	return fmt.Sprintf("unused, %s of %s", percent(100*unused/hours), hoursText(hours))
 }
 
-func (p *page) memory(n *Node) {
+func (n *Node) memoryRows() []row {
 	peak, note := n.metric(memPeakMetric), "peak of the node"
 	if n.Host != nil && n.Host.MemoryMB > 0 && !math.IsNaN(peak) {
 		note += fmt.Sprintf(", %s of %s", sizeText(peak/100*n.Host.MemoryMB), sizeText(n.Host.MemoryMB))
 	}
-	p.row("memory", percent(peak), note)
+	rows := []row{{label: "memory", value: percent(peak), note: note}}
 	switch {
 	case n.Job == nil:
+		return rows
 	case n.Job.MaxRSSAtMost:
-		p.row("", sizeText(n.Job.MaxRSSMB), "at most: peak of the job's largest process")
-	default:
-		p.row("", sizeText(n.Job.MaxRSSMB), "peak of the job's largest process")
+		return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "at most: peak of the job's largest process"})
 	}
+	return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
 }
 
-func (p *page) traffic(n *Node, wall float64) {
+func (n *Node) trafficRows(wall float64) []row {
+	var rows []row
 	for _, t := range []struct{ label, metric, note string }{
 		{"disk", diskReadMetric, "read"},
 		{"", diskWriteMetric, "written"},
@@ -220,18 +241,19 @@ func (p *page) traffic(n *Node, wall float64) {
 		{"loopback", loRecvMetric, "received"},
 		{"", loSentMetric, "sent"},
 	} {
-		v, note := n.metric(t.metric), t.note
+		v := n.metric(t.metric)
+		r := row{label: t.label, value: sizeText(v), note: t.note}
 		if wall > 0 && math.Abs(v) > 0 {
-			note = padRight(note, len("received")) + "  " + padLeft(rate(v/wall), 13)
+			r.rate = rate(v / wall)
 		}
-		p.row(t.label, sizeText(v), note)
+		rows = append(rows, r)
 	}
-	p.row("disk fill", percent(n.metric(diskPeakMetric)), "peak")
+	return append(rows, row{label: "disk fill", value: percent(n.metric(diskPeakMetric)), note: "peak"})
 }
 
-func (p *page) job(j *Job, wall float64) {
+func (j *Job) rows(wall float64) []row {
 	if j == nil {
-		return
+		return nil
 	}
 	cpu := jobCPU(j)
 	note := fmt.Sprintf("user %s, system %s", seconds(j.UserSeconds), seconds(j.SystemSeconds))
@@ -242,11 +264,18 @@ func (p *page) job(j *Job, wall float64) {
 	default:
 		note += fmt.Sprintf(", %s CPUs busy", fixed(busy, 1))
 	}
-	p.row("job CPU", seconds(cpu), note)
+	return []row{{label: "job CPU", value: seconds(cpu), note: note}}
 }
 
-// agent says what the measuring itself cost, and how it went.
+// agent writes what the measuring itself cost.
 func (p *page) agent(n *Node) {
+	if words := n.cost(); words != "" {
+		p.line(dim, padRight("perfagent", labelWidth)+words)
+	}
+}
+
+// cost says what the measuring itself cost, and how it went.
+func (n *Node) cost() string {
 	var words []string
 	if n.Agent != nil && n.Agent.CPUSeconds > 0 {
 		words = append(words, "own cost "+seconds(n.Agent.CPUSeconds)+" of CPU")
@@ -257,7 +286,5 @@ func (p *page) agent(n *Node) {
 			words = append(words, fmt.Sprintf("%d missed", s.MissedTicks))
 		}
 	}
-	if len(words) > 0 {
-		p.line(dim, padRight("perfagent", labelWidth)+strings.Join(words, ", "))
-	}
+	return strings.Join(words, ", ")
 }

@@ -20,7 +20,7 @@ func (p *page) missing(r *Report) {
 	if len(list) == 0 {
 		return
 	}
-	p.line(plain, "")
+	p.gap()
 	label := "missing"
 	for i, a := range list {
 		if i == maxMissing {
@@ -38,12 +38,14 @@ type absence struct {
 	why     string
 	nodes   []string
 	sources int // how many of what are sources
+	seen    map[string]bool
 }
 
 // absences groups what is missing by its reason: a source that could not be read
 // takes many metrics with it, each with the source's reason.
 func absences(r *Report) []absence {
 	var out []absence
+	byReason := make(map[string]int) // of each absence its own reason
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
 		if n == nil {
@@ -53,10 +55,11 @@ func absences(r *Report) []absence {
 			if m.Why == errNoJob.Error() {
 				continue // a sidecar has none: nothing is amiss
 			}
-			i := slices.IndexFunc(out, func(a absence) bool { return a.covers(m.Why) })
-			if i < 0 {
+			i, ok := coveredBy(byReason, m.Why)
+			if !ok {
 				i = len(out)
-				out = append(out, absence{why: m.Why})
+				out = append(out, absence{why: m.Why, seen: make(map[string]bool)})
+				byReason[bareReason(m.Why)] = i
 			}
 			out[i].add(m.What, name)
 		}
@@ -64,10 +67,27 @@ func absences(r *Report) []absence {
 	return out
 }
 
-// covers tells whether a reason is the absence's own, or follows from it.
-func (a *absence) covers(why string) bool {
-	own, why := bareReason(a.why), bareReason(why)
-	return own == why || strings.HasSuffix(why, ": "+own)
+// maxCauses is how many causes of a reason are looked at.
+const maxCauses = 16
+
+// coveredBy finds the first absence of which a reason is the own one, or from which it
+// follows: "the number of CPUs is unknown: open /proc/stat". Looking at all absences
+// for each of a hostile report's reasons would take for ever.
+func coveredBy(byReason map[string]int, why string) (first int, ok bool) {
+	why = bareReason(why)
+	first, ok = byReason[why]
+	rest := why
+	for range maxCauses {
+		at := strings.LastIndex(rest, ": ")
+		if at < 0 {
+			break
+		}
+		if i, found := byReason[why[at+len(": "):]]; found && (!ok || i < first) {
+			first, ok = i, true
+		}
+		rest = rest[:at]
+	}
+	return first, ok
 }
 
 // bareReason is a reason without the count that a source's has: (3 of 10 readings).
@@ -79,13 +99,14 @@ func bareReason(why string) string {
 }
 
 func (a *absence) add(what, node string) {
-	if !slices.Contains(a.nodes, node) {
+	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // node after node
 		a.nodes = append(a.nodes, node)
 	}
 	source, isSource := sourceOf(what)
-	if slices.Contains(a.what, source) {
+	if a.seen[source] {
 		return
 	}
+	a.seen[source] = true
 	if !isSource {
 		a.what = append(a.what, source)
 		return

@@ -20,7 +20,7 @@ var nodeColumns = [...]struct {
 
 // nodeRow is one line of the table; NaN = absent.
 type nodeRow struct {
-	node, host                   string
+	node, host, hostname         string // hostname is the whole of it, as the report has it
 	wall, mean, peak, mem        float64
 	read, write, recv, sent      float64
 	unused, hours, jobCPU, agent float64
@@ -28,8 +28,8 @@ type nodeRow struct {
 	failed                       bool
 }
 
-// nodes writes a line for each node, and one for all.
-func (p *page) nodes(r *Report) {
+// nodes writes a line for each node, one for all, and the pictures.
+func (p *page) nodes(r *Report, pictures []string) {
 	p.line(plain, "")
 	p.line(dim, padLeft("", 25)+padLeft("CPU %", 11)+padLeft("mem %", 6)+padLeft("disk", 12)+padLeft("network", 12)+padLeft("unused", 8))
 	heads := make([]string, len(nodeColumns))
@@ -37,7 +37,30 @@ func (p *page) nodes(r *Report) {
 		heads[i] = c.head
 	}
 	p.cells(dim, heads)
-	all := nodeRow{node: "all", wall: r.Run.wall(), exit: exitText(r.Run.ExitCode)}
+	rows, all := nodeRows(r)
+	for _, row := range rows {
+		s := plain
+		if row.failed {
+			s = alarm
+		}
+		p.cells(s, row.cells())
+	}
+	p.cells(bold, all.cells())
+	p.line(plain, "")
+	for _, row := range all.rows() {
+		p.row(row)
+	}
+	p.perfpyNote(r)
+	p.line(dim, padRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+	p.pictures(pictures)
+	if words := all.cost(); words != "" {
+		p.line(dim, padRight("perfagent", labelWidth)+words)
+	}
+}
+
+// nodeRows are the lines of the nodes and the one of all.
+func nodeRows(r *Report) (rows []nodeRow, all nodeRow) {
+	all = nodeRow{node: "all", wall: r.Run.wall(), exit: exitText(r.Run.ExitCode)}
 	for i, name := range r.NodeNames() {
 		row := newNodeRow(name, r.Nodes[name])
 		if i == 0 {
@@ -45,29 +68,36 @@ func (p *page) nodes(r *Report) {
 		} else {
 			all.add(row)
 		}
-		s := plain
-		if row.failed {
-			s = alarm
-		}
-		p.cells(s, row.cells())
+		rows = append(rows, row)
 	}
-	perfpy := perfpyNodes(r)
-	if len(perfpy) > 0 { // their bytes are since boot, the others' since the start
+	if len(perfpyNodes(r)) > 0 { // their bytes are since boot, the others' since the start
 		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
 	all.mean = 100 * (1 - all.unused/all.hours)
-	p.cells(bold, all.cells())
-	p.line(plain, "")
-	p.row("wasted", hoursText(all.unused)+" CPU·h", wasteNote(all.unused, all.hours))
-	if !math.IsNaN(all.jobCPU) {
-		p.row("jobs", seconds(all.jobCPU), "of CPU")
+	return rows, all
+}
+
+// rows are the numbers of all nodes together that have no column.
+func (a *nodeRow) rows() []row {
+	rows := []row{{label: "wasted", value: hoursText(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
+	if !math.IsNaN(a.jobCPU) {
+		rows = append(rows, row{label: "jobs", value: seconds(a.jobCPU), note: "of CPU"})
 	}
-	if len(perfpy) > 0 {
-		p.text(bold, "note", fmt.Sprintf("node %s: %s", Printable(listed(perfpy, 3)), perfpyRemark))
+	return rows
+}
+
+// cost says what the measuring itself cost; "" = not known.
+func (a *nodeRow) cost() string {
+	if math.IsNaN(a.agent) {
+		return ""
 	}
-	p.line(dim, padRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
-	if !math.IsNaN(all.agent) {
-		p.line(dim, padRight("perfagent", labelWidth)+"own cost "+seconds(all.agent)+" of CPU on all nodes")
+	return "own cost " + seconds(a.agent) + " of CPU on all nodes"
+}
+
+// perfpyNote says what must be known of the nodes that were read from perf.py's JSON.
+func (p *page) perfpyNote(r *Report) {
+	if nodes := perfpyNodes(r); len(nodes) > 0 {
+		p.text(bold, "note", fmt.Sprintf("node %s: %s", Printable(listed(nodes, 3)), perfpyRemark))
 	}
 }
 
@@ -92,7 +122,7 @@ func newNodeRow(name string, n *Node) nodeRow {
 		return row
 	}
 	if n.Host != nil && n.Host.Hostname != "" {
-		row.host = shortHost(Printable(n.Host.Hostname))
+		row.host, row.hostname = shortHost(Printable(n.Host.Hostname)), n.Host.Hostname
 	}
 	if math.IsNaN(row.wall) {
 		row.wall = n.length()
@@ -137,7 +167,7 @@ func exitText(code *int) string {
 
 // start takes the first node's numbers as those of all.
 func (a *nodeRow) start(b nodeRow) {
-	b.node, b.host, b.wall, b.exit, b.failed = a.node, "", a.wall, a.exit, a.failed
+	b.node, b.host, b.hostname, b.wall, b.exit, b.failed = a.node, "", "", a.wall, a.exit, a.failed
 	*a = b
 }
 

@@ -59,3 +59,22 @@ func (s PushState) said() string {
 	}
 	return "off: " + why
 }
+
+// whole is a state in words with where it goes; "" where nothing was asked for.
+func (s PushState) whole() string {
+	var words []string
+	add := func(label, value string) {
+		if value != "" {
+			words = append(words, label+Printable(value))
+		}
+	}
+	add("run ", s.RunID)
+	add("at ", s.URI)
+	add("experiment ", s.ExperimentName)
+	add("experiment ", s.ExperimentID)
+	add("", s.Error)
+	if len(words) == 0 && s.State != PushPending {
+		return ""
+	}
+	return strings.Join(append([]string{Printable(s.State)}, words...), "; ")
+}

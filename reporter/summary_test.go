@@ -175,7 +175,7 @@ func summaryOf(t *testing.T, r *Report, o SummaryOptions) string {
 	if o.Color {
 		bare = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
 	}
-	width := summaryWidth
+	width := SummaryWidth
 	if o.Width > 0 {
 		width = min(width, o.Width)
 	}

@@ -245,6 +245,19 @@ func rate(v float64) string {
 	return fixed(v, 1) + " MiB/s"
 }
 
+// SecondsText is a duration in words, as the summary has it: 0.05 s, 12.3 s, 3 min 20 s,
+// 2 h 05 min, 6 d 23 h; NaN and infinities are –.
+func SecondsText(s float64) string { return seconds(s) }
+
+// SizeText is an amount of MiB (2^20 bytes) in words: 0 B, 12 KiB, 1.5 GiB; – as above.
+func SizeText(mib float64) string { return sizeText(mib) }
+
+// RateText is MiB per second in words: 0.25 MiB/s, 202.1 MiB/s; – as above.
+func RateText(v float64) string { return rate(v) }
+
+// PercentText is a percentage in words: 54.3 %; – as above.
+func PercentText(v float64) string { return percent(v) }
+
 // percent writes a percentage with one decimal.
 func percent(v float64) string { return fixed(v, 1) + " %" }
 

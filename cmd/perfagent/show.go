@@ -15,10 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 type showOptions struct {
+	format  string
 	json    bool
 	cpus    int
 	out     string
@@ -29,19 +31,27 @@ func newShow(s streams) *cobra.Command {
 	o := &showOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "show [flags] [REPORT]",
-		Short: "show the summary of a report",
-		Long: `Show the summary of a report: one of ours, perf.py's JSON, or the journal
-(node-N.jsonl) that a crash left behind. Without a name it is the newest one
-under --out. With --json the metrics go to stdout as {"<node>": {"<metric>":
-number}} and what is absent, and why, to stderr.`,
+		Short: "show a report: as text, Markdown, CSV or JSON",
+		Long: `Show a report: one of ours, perf.py's JSON, or the journal (node-N.jsonl) that
+a crash left behind. Without a name it is the newest one under --out.
+
+  text      the summary, with pictures that keep every peak
+  markdown  the same for the job summary of a CI system
+  csv       a row for each kept sample, with the least, mean and greatest value
+            of all the samples that it stands for
+  json      the metrics as {"<node>": {"<metric>": number}} on stdout; what is
+            absent, and why, on stderr`,
 		Example: `  perfagent show
   perfagent show perfagent-out/20260131-120000-a1b2c3/node-0.json
+  perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
+  perfagent show --format csv > samples.csv
   perfagent show --json perf.json --cpus 8`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&o.json, "json", false, "print the metrics as JSON")
+	f.StringVar(&o.format, "format", formatText, "text, markdown, csv or json")
+	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
 	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` where the newest report is looked for [$PERFAGENT_OUT]")
 	return cmd
@@ -50,6 +60,9 @@ number}} and what is absent, and why, to stderr.`,
 func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if o.cpus < 0 {
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
+	}
+	if err := o.settleFormat(cmd); err != nil {
+		return err
 	}
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
 		o.out = v
@@ -67,11 +80,55 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
-		return o.printJSON(report)
+	return o.print(report, path)
+}
+
+// The formats of show.
+const (
+	formatText     = "text"
+	formatMarkdown = "markdown"
+	formatCSV      = "csv"
+	formatJSON     = "json"
+)
+
+// settleFormat makes one format of the two flags.
+func (o *showOptions) settleFormat(cmd *cobra.Command) error {
+	switch o.format {
+	case formatText, formatMarkdown, formatCSV, formatJSON:
+	default:
+		return fmt.Errorf("--format: %q is not text, markdown, csv or json", o.format)
 	}
-	return reporter.WriteSummary(o.streams.out, report, reporter.SummaryOptions{
-		Color: colorful(o.streams.out), Width: width(o.streams.out), Path: path})
+	if !o.json {
+		return nil
+	}
+	if cmd.Flags().Changed("format") && o.format != formatJSON {
+		return fmt.Errorf("--json and --format %s: only one format can be printed, give one of the two", o.format)
+	}
+	o.format = formatJSON
+	return nil
+}
+
+// print writes the report to stdout in the format asked for; path is where it is.
+func (o *showOptions) print(report *reporter.Report, path string) error {
+	switch o.format {
+	case formatJSON:
+		return o.printJSON(report)
+	case formatCSV:
+		return reporter.WriteCSV(o.streams.out, report)
+	case formatMarkdown:
+		pictures := plotter.SummaryPictures(report, reporter.SummaryWidth, false) // read by browsers, whatever the locale here
+		return reporter.WriteMarkdown(o.streams.out, report, reporter.MarkdownOptions{Pictures: pictures})
+	}
+	return reporter.WriteSummary(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))
+}
+
+// pageBeside is the page that was written beside a report; "" = there is none.
+func pageBeside(path string) string {
+	page := pageName(path)
+	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
+		return ""
+	}
+	return page
 }
 
 // printJSON prints the metrics of every node, and says on stderr what is absent.

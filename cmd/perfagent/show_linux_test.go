@@ -1,0 +1,252 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// showIn runs perfagent show on a report that stands as node-0.json in its directory,
+// with a locale.
+func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) outcome {
+	t.Helper()
+	cmd := perfagent(t, append([]string{"show", "node-0.json"}, args...)...)
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
+	cmd.Env = append(cmd.Env, "LC_ALL="+locale)
+	return perform(t, cmd)
+}
+
+// showGolden holds what show printed against a golden file.
+func showGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "show", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, got, 0o644)
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is not current (go test ./cmd/perfagent -run Show -update):\n%s", file, diff)
+	}
+}
+
+// showNodes is a report of three nodes, of which the second ends in the middle and the
+// third is from perf.py.
+func showNodes(t *testing.T) *reporter.Report {
+	t.Helper()
+	week := plottertest.Week(t)
+	half := *week.Nodes["0"]
+	half.Samples.Columns = slices.Clone(half.Samples.Columns)
+	kept := half.Samples.Len() / 2
+	for i, column := range half.Samples.Columns {
+		half.Samples.Columns[i] = column[:kept]
+	}
+	half.Envelope = maps.Clone(half.Envelope)
+	for key, b := range half.Envelope {
+		half.Envelope[key] = reporter.Band{Min: b.Min[:kept], Mean: b.Mean[:kept], Max: b.Max[:kept]}
+	}
+	start := plottertest.WeekStart().Unix()
+	old, err := reporter.ParsePerfPy(fmt.Appendf(nil, `{"0": [{"cpu_pct_per_cpu_avg": 50, "timestamp": %d}, {"cpu_pct_per_cpu_avg": 0, "timestamp": %d}]}`,
+		start+100_000, start+200_000), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	week.Nodes["1"], week.Nodes["2"] = &half, old.Nodes["0"]
+	return week
+}
+
+func TestShow_Golden(t *testing.T) {
+	t.Parallel()
+	week, nodes := plottertest.Week(t), showNodes(t)
+	for name, r := range map[string]*reporter.Report{"week": week, "nodes": nodes} {
+		for locale, suffix := range map[string]string{"C.UTF-8": ".txt", "C": "-ascii.txt"} {
+			o := showIn(t, r, locale)
+			o.want(t, 0)
+			showGolden(t, name+suffix, o.out)
+		}
+		o := showIn(t, r, "C", "--format", "markdown") // for a browser, whatever the locale
+		o.want(t, 0)
+		showGolden(t, name+".md", o.out)
+	}
+}
+
+// The burst of two seconds in a week is a full cell in the terminal and in Markdown,
+// and a row of the CSV, of which the mean is small.
+func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
+	t.Parallel()
+	week := plottertest.Week(t)
+	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
+	for _, args := range [][]string{nil, {"--format", "markdown"}} {
+		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.out, -1)) != 2 {
+			t.Errorf("%q: no burst in CPU and disk:\n%s", args, o.out)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(showIn(t, week, "C", "--format", "csv").out)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 1+week.Nodes["0"].Samples.Len() || rows[0][0] != "timestamp [s]" {
+		t.Fatalf("%d rows, the first %q", len(rows), rows[0])
+	}
+	for key, mean := range map[string]float64{"cpu_pct_per_cpu_avg%s [%%]": 45, "disk_io_write_mb_per_second%s [MiB/s]": 1} {
+		var bursts []int
+		most := slices.Index(rows[0], fmt.Sprintf(key, ".max"))
+		middle := slices.Index(rows[0], fmt.Sprintf(key, ".mean"))
+		for i, row := range rows[1:] {
+			if row[most] == "100" {
+				bursts = append(bursts, i)
+				if v, err := strconv.ParseFloat(row[middle], 64); err != nil || v > mean {
+					t.Errorf("%s: the mean of the burst's row is %s", key, row[middle])
+				}
+			}
+		}
+		if !slices.Equal(bursts, []int{plottertest.BurstAt / 1024}) {
+			t.Errorf("%s: the burst is in rows %d", key, bursts)
+		}
+	}
+}
+
+func TestShow_Formats(t *testing.T) {
+	t.Parallel()
+	r := plottertest.Week(t)
+	same := func(a, b outcome) {
+		t.Helper()
+		a.want(t, 0)
+		b.want(t, 0)
+		if a.out != b.out || a.err != b.err || a.out == "" {
+			t.Errorf("%q, %q: want the same as %q, %q", a.out, a.err, b.out, b.err)
+		}
+	}
+	same(showIn(t, r, "C", "--format", "text"), showIn(t, r, "C"))
+	same(showIn(t, r, "C", "--format", "json"), showIn(t, r, "C", "--json"))
+	same(showIn(t, r, "C", "--format", "json", "--json"), showIn(t, r, "C", "--json"))
+	same(showIn(t, r, "C", "--json=false", "--format", "csv"), showIn(t, r, "C", "--format", "csv"))
+	for _, c := range []struct{ args, want string }{
+		{"--format yaml", `--format: "yaml" is not text, markdown, csv or json`},
+		{"--format=", `--format: "" is not text, markdown, csv or json`},
+		{"--format CSV", `--format: "CSV" is not text, markdown, csv or json`},
+		{"--json --format csv", "--json and --format csv: only one format can be printed"},
+		{"--format text --json", "--json and --format text: only one format can be printed"},
+		{"--format markdown nothing.json", "nothing.json"},
+	} {
+		o := run(t, append([]string{"show"}, strings.Fields(c.args)...)...)
+		o.want(t, 1)
+		o.wantLine(t, c.want)
+		if o.out != "" {
+			t.Errorf("%s: stdout %q", c.args, o.out)
+		}
+	}
+	path := plottertest.Write(t, r)
+	for _, format := range []string{"text", "markdown", "csv", "json"} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer full.Close()
+		cmd := perfagent(t, "show", "--format", format, path)
+		cmd.Stdout = full
+		o := perform(t, cmd)
+		o.want(t, 1)
+		if !strings.HasSuffix(o.err, "no space left on device\n") {
+			t.Errorf("%s: stderr %q", format, o.err)
+		}
+	}
+}
+
+// The first of three variables that is set settles whether the terminal has UTF-8.
+func TestShow_Locale(t *testing.T) {
+	t.Parallel()
+	path := plottertest.Write(t, plottertest.Week(t))
+	for _, c := range []struct {
+		all, ctype, lang string
+		utf8             bool
+	}{
+		{"", "", "", false},
+		{"", "", "en_US.UTF-8", true},
+		{"", "", "de_DE.utf8", true},
+		{"", "", "C", false},
+		{"", "POSIX", "en_US.UTF-8", false},
+		{"", "C.UTF-8", "C", true},
+		{"C", "C.UTF-8", "C.UTF-8", false},
+		{"C.UTF-8", "C", "C", true},
+		{"de_DE.ISO-8859-1", "", "C.UTF-8", false},
+	} {
+		cmd := perfagent(t, "show", path)
+		cmd.Env = append(cmd.Env, "LC_ALL="+c.all, "LC_CTYPE="+c.ctype, "LANG="+c.lang)
+		o := perform(t, cmd)
+		o.want(t, 0)
+		if strings.Contains(o.out, "█") != c.utf8 || strings.Contains(o.out, "@") == c.utf8 {
+			t.Errorf("%+v:\n%s", c, o.out)
+		}
+	}
+}
+
+// On a terminal the pictures are as wide as it, and the summary names the page.
+func TestShow_OnTerminal(t *testing.T) {
+	t.Parallel()
+	for _, columns := range []int{50, 60, 80, 200} {
+		path := plottertest.Write(t, plottertest.Week(t))
+		write(t, strings.TrimSuffix(path, ".json")+".html", "", 0o644)
+		// The size is set before perfagent looks.
+		cmd := script(t, "/bin/sh", `read go; exec "$P" show "$1"`, path)
+		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "NO_COLOR=1")
+		m := onTerminal(t, cmd)
+		resize(t, m.tty, 24, columns)
+		m.send("\n")
+		screen, code := m.end()
+		if code != 0 || !strings.Contains(screen, "page") || !strings.HasSuffix(strings.TrimSpace(screen), ".html") {
+			t.Errorf("%d columns: exit code %d:\n%s", columns, code, screen)
+		}
+		widest := 0
+		for line := range strings.Lines(screen) {
+			if strings.ContainsAny(line, "▁█") {
+				widest = max(widest, len([]rune(strings.TrimRight(line, "\r\n"))))
+			}
+		}
+		if want := min(columns, reporter.SummaryWidth); widest > want || widest < want-5 || strings.Count(screen, "  0 to 100 %\r\n") != 2 {
+			t.Errorf("%d columns: the pictures take %d:\n%s", columns, widest, screen)
+		}
+	}
+}
+
+// A run's own summary has the pictures, too, and its job's stderr nothing of them
+// where no summary is wanted.
+func TestShow_PicturesOfARun(t *testing.T) {
+	t.Parallel()
+	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sleep", "0.5"}
+	cmd := perfagent(t, args...)
+	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
+	begin := time.Now()
+	o := perform(t, cmd)
+	o.want(t, 0)
+	picture := regexp.MustCompile(`(?m)^CPU        [▁-█ ]{8,}  0 to 100 %\nmemory     [▁-█ ]{8,}  0 to 100 %\ndisk `)
+	if !picture.MatchString(o.err) || !regexp.MustCompile(`(?m)^time       0 +\d+\.\d+ s`).MatchString(o.err) {
+		t.Errorf("after %v:\n%s", time.Since(begin), o.err)
+	}
+	args[4] = "never"
+	if o := run(t, args...); o.err != "" {
+		t.Errorf("stderr %q", o.err)
+	}
+}

@@ -1,0 +1,361 @@
+package plotter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportertest"
+)
+
+// metrics wants the page to give the metrics of a node: the very numbers, in the units
+// of the table, and a dash for what is absent.
+func (b *browserTab) metrics(n *reporter.Node) {
+	b.t.Helper()
+	type row struct {
+		Name, Text string
+		Value      *string
+		Unit       *string
+	}
+	rows := browserEval[[]row](b, `[...document.querySelectorAll("[data-metric]")].map(e =>
+		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].innerText}))`)
+	seen := 0
+	for _, r := range rows {
+		v, has := n.Metrics[r.Name]
+		if !has {
+			if r.Value != nil || r.Unit != nil || r.Text != "–" {
+				b.t.Errorf("%s was not measured, and the page says %+v", r.Name, r)
+			}
+			continue
+		}
+		seen++
+		m, _ := reporter.MetricNamed(r.Name)
+		want := strconv.FormatFloat(v, 'f', -1, 64)
+		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != m.Unit || r.Text != want {
+			b.t.Errorf("%s: value and unit on the page are not %s %s: %+v", r.Name, want, m.Unit, r)
+		}
+	}
+	if seen != len(n.Metrics) {
+		b.t.Errorf("the page has %d of %d metrics", seen, len(n.Metrics))
+	}
+}
+
+// browserReading is what the tooltip must say of a bucket of a chart, a line for each
+// series: the report's very numbers.
+func browserReading(t testing.TB, n *reporter.Node, chart string, i int) []string {
+	t.Helper()
+	number := func(list reporter.Numbers) string {
+		if math.IsNaN(list[i]) {
+			return "–"
+		}
+		return strconv.FormatFloat(list[i], 'f', -1, 64)
+	}
+	var out []string
+	for _, c := range Charts(n) {
+		if c.ID != chart {
+			continue
+		}
+		line := func(s Series, unit string) string {
+			low, high := number(s.Band.Min), number(s.Band.Max)
+			switch {
+			case s.Spread:
+				return fmt.Sprintf("%s: %s to %s %s", s.Label, low, high, unit)
+			case same(s.Band):
+				return fmt.Sprintf("%s: %s %s", s.Label, high, unit)
+			}
+			return fmt.Sprintf("%s: mean %s %s, %s to %s %s", s.Label, number(s.Band.Mean), unit, low, high, unit)
+		}
+		for _, s := range c.Series {
+			out = append(out, line(s, c.Unit))
+		}
+		for _, s := range c.Asides {
+			out = append(out, line(s, s.Unit))
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("nothing to be read of %s", chart)
+	}
+	return out
+}
+
+// browserEdges is where a bucket begins and ends on the time axis, from 0 to 1.
+func browserEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
+	t := NewTimeline(&r.Run, n)
+	if i > 0 {
+		begin = t.Ends[i-1] / t.Length()
+	}
+	return begin, t.Ends[i] / t.Length()
+}
+
+// bucket moves the mouse to a bucket in a chart. The mouse knows whole pixels only.
+func (b *browserTab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) {
+	b.t.Helper()
+	at := b.plot(chart)
+	begin, end := browserEdges(r, n, i)
+	x := math.Floor(at.X + (begin+end)/2*at.Width)
+	if x <= at.X+begin*at.Width {
+		x++
+	}
+	if x >= at.X+end*at.Width {
+		b.t.Fatalf("no pixel is in bucket %d alone: %v to %v", i, at.X+begin*at.Width, at.X+end*at.Width)
+	}
+	b.do(chromedp.MouseEvent(input.MouseMoved, x, at.Y+0.4*at.Height))
+}
+
+func browserCharts() []string { return []string{"cpu", "memory", "disk_io", "network", "disk_space"} }
+
+func TestBrowser_HoverTellsExactValues(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		report  *reporter.Report
+		buckets []int
+	}{
+		{"one sample", browserShort(), []int{0}},
+		{"a minute", browserMinute(0), []int{0, 13, 59}},
+		{"merged buckets", browserJob(), []int{3, 410}},
+		{"a gap", browserGaps(), []int{5, 30, 45}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b, n := browserOpen(t, c.report, ""), c.report.Nodes["0"]
+			if got := b.tip(); got != "" {
+				t.Errorf("a tooltip without a mouse: %q", got)
+			}
+			for _, chart := range browserCharts() {
+				for _, i := range c.buckets {
+					b.bucket(chart, c.report, n, i)
+					b.says(browserReading(t, n, chart, i)...)
+				}
+			}
+			b.do(chromedp.MouseEvent(input.MouseMoved, 1, 1))
+			if got := b.tip(); got != "" {
+				t.Errorf("the mouse left, and the tooltip says %q", got)
+			}
+		})
+	}
+}
+
+// TestBrowser_FindsTheBurstOfAWeek: two seconds of a week are found by mouse and by
+// keyboard, with the values that they had.
+func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
+	r := browserWeek(t)
+	n := r.Nodes["0"]
+	i := browserBurst(t, n)
+	b := browserOpen(t, r, "")
+	want := map[string]string{"cpu": " to 100 %", "disk_io": fmt.Sprintf(" to %d MiB/s", plottertest.BurstRate)}
+	for chart, burst := range want {
+		reading := browserReading(t, n, chart, i)
+		if !slices.ContainsFunc(reading, func(line string) bool { return strings.Contains(line, "mean") && strings.HasSuffix(line, burst) }) {
+			t.Errorf("%s: the burst is not in %q", chart, reading)
+		}
+		b.bucket(chart, r, n, i)
+		b.says(reading...)
+	}
+	// By keys alone: to the end, and back.
+	b.tabTo("cpu")
+	b.keys(kb.End)
+	for range len(NewTimeline(&r.Run, n).Ends) - 1 - i {
+		b.keys(kb.ArrowLeft)
+	}
+	b.says(browserReading(t, n, "cpu", i)...)
+	b.keys("++++++++")
+	if from, to := b.span(); to-from > 7*24*3600/200 {
+		t.Errorf("eight times nearer, and %v to %v s are shown", from, to)
+	}
+	b.point(b.plot("cpu"), 0.5, 0.2)
+	b.says(browserReading(t, n, "cpu", i)...)
+}
+
+// tabTo presses Tab until a chart has the focus.
+func (b *browserTab) tabTo(chart string) {
+	b.t.Helper()
+	for range 200 {
+		if b.focus() == chart {
+			return
+		}
+		b.keys(kb.Tab)
+		b.frames()
+	}
+	b.t.Fatalf("Tab does not reach %s", chart)
+}
+
+// focus is the chart or map that has the focus, "" = none.
+func (b *browserTab) focus() string {
+	b.t.Helper()
+	return browserEval[string](b, `document.activeElement.dataset.chart || (document.activeElement.dataset.heatmap ? "map " + document.activeElement.dataset.heatmap : "")`)
+}
+
+func TestBrowser_KeysDoAll(t *testing.T) {
+	r := browserMinute(0)
+	n := r.Nodes["0"]
+	b := browserOpen(t, r, "")
+	for _, chart := range browserCharts() {
+		b.keys(kb.Tab)
+		b.frames()
+		if got := b.focus(); got != chart {
+			t.Fatalf("the focus is on %q, want %s", got, chart)
+		}
+		if outline := browserEval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
+			t.Errorf("%s has the focus, and its outline is %q", chart, outline)
+		}
+		b.keys(kb.Home)
+		b.says(browserReading(t, n, chart, 0)...)
+		b.keys(kb.ArrowRight + kb.ArrowRight + kb.ArrowRight + kb.ArrowLeft)
+		b.says(browserReading(t, n, chart, 2)...)
+		b.keys(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift))
+		b.says(browserReading(t, n, chart, 12)...)
+		b.keys(kb.End)
+		b.says(browserReading(t, n, chart, 59)...)
+		b.keys(kb.ArrowRight)
+		b.says(browserReading(t, n, chart, 59)...)
+
+		b.keys("+")
+		if from, to := b.span(); from < 30 || to != 60 {
+			t.Errorf("%s: + shows %v to %v s", chart, from, to)
+		}
+		b.keys(kb.Home) // what is read is always shown
+		if from, to := b.span(); from != 0 || to > 30 {
+			t.Errorf("%s: the reading is at the start, and %v to %v s are shown", chart, from, to)
+		}
+		b.says(browserReading(t, n, chart, 0)...)
+		b.keys("-")
+		b.keys(kb.Escape)
+		if from, to := b.span(); from != 0 || to != 60 {
+			t.Errorf("%s: Esc shows %v to %v s", chart, from, to)
+		}
+		if got := b.tip(); got != "" {
+			t.Errorf("%s: Esc leaves the tooltip %q", chart, got)
+		}
+	}
+}
+
+func TestBrowser_DragZoomsAllCharts(t *testing.T) {
+	r := browserMinute(0)
+	n := r.Nodes["0"]
+	b := browserOpen(t, r, "")
+	if from, to := b.span(); from != 0 || to != 60 {
+		t.Errorf("at first %v to %v s are shown", from, to)
+	}
+	for _, chart := range browserCharts() {
+		at := b.plot(chart)
+		b.drag(at, 0.25, 0.5)
+		from, to := b.span()
+		if second := 60 / at.Width; math.Abs(from-15) > second || math.Abs(to-30) > second { // a pixel
+			t.Errorf("%s: dragged from 15 to 30 s, and %v to %v s are shown", chart, from, to)
+		}
+		b.point(at, 0.5, 0.3)
+		b.says(browserReading(t, n, chart, 22)...)
+		b.drag(at, 0.8, 0.2) // and from right to left, into what is shown
+		if from, to := b.span(); math.Abs(from-18) > 0.2 || math.Abs(to-27) > 0.2 {
+			t.Errorf("%s: dragged from 27 to 18 s, and %v to %v s are shown", chart, from, to)
+		}
+		b.click(at, 0.5, 0.5)
+		b.click(at, 0.5, 0.5, chromedp.ClickCount(2))
+		if from, to := b.span(); from != 0 || to != 60 {
+			t.Errorf("%s: a double click shows %v to %v s", chart, from, to)
+		}
+	}
+}
+
+// shows wants a node to be the one that is shown: its cards, facts, metrics, and charts.
+func (b *browserTab) shows(r *reporter.Report, name string) {
+	b.t.Helper()
+	b.until(`document.getElementById("node").dataset.node === ` + browserQuote(name))
+	n := r.Nodes[name]
+	b.metrics(n)
+	text := browserEval[string](b, `document.getElementById("node").innerText`)
+	for _, h := range append(reporter.Highlights(n, 0)[:3], reporter.Facts(n)...) {
+		if !strings.Contains(text, h.Value) {
+			b.t.Errorf("node %s: the page lacks %s %q", name, h.Label, h.Value)
+		}
+	}
+	if got := browserEval[string](b, `document.getElementById("choose").value`); got != name {
+		b.t.Errorf("node %s is shown, and the list says %s", name, got)
+	}
+	i := len(NewTimeline(&r.Run, n).Ends) / 3
+	b.bucket("cpu", r, n, i)
+	b.says(browserReading(b.t, n, "cpu", i)...)
+}
+
+func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
+	r := browserFew()
+	b := browserOpen(t, r, "#node=9")
+	b.shows(r, "9")
+
+	b.click(b.box("[data-heatmap=cpu] .map"), 0.5, 7.5/12)
+	b.shows(r, "7")
+	b.is(`location.hash === "#node=7"`)
+	b.click(b.box("[data-heatmap=memory] .map"), 0.1, 2.5/12)
+	b.shows(r, "2")
+
+	b.click(b.box(`a[href="#node=5"]`), 0.5, 0.5)
+	b.shows(r, "5")
+	b.do(chromedp.Focus("#choose", chromedp.ByQuery))
+	b.keys(kb.ArrowDown)
+	b.shows(r, "6")
+	b.is(`location.hash === "#node=6"`)
+
+	b.do(chromedp.Evaluate(`location.hash = "#node=10"`, nil))
+	b.shows(r, "10")
+	b.do(chromedp.Evaluate(`history.back()`, nil))
+	b.shows(r, "6")
+	for _, address := range []string{"#node=99", "#node=-1", "#node=6x", "#node=__proto__", "#node=%3Cimg%20src=x%3E", "#nodes"} {
+		b.do(chromedp.Evaluate(`location.hash = `+browserQuote(address), nil))
+	}
+	b.do(chromedp.Evaluate(`location.hash = ""`, nil))
+	b.shows(r, "0")
+
+	b.do(chromedp.Focus("[data-heatmap=cpu]", chromedp.ByQuery))
+	b.keys(kb.ArrowDown + kb.ArrowDown + kb.ArrowDown + kb.ArrowUp + kb.ArrowRight)
+	b.says("node 2 (node-0002)")
+	b.keys(kb.Enter)
+	b.shows(r, "2")
+}
+
+// TestBrowser_UnknownNodeInTheAddress: the page opens with the first node.
+func TestBrowser_UnknownNodeInTheAddress(t *testing.T) {
+	r := browserFew()
+	for _, address := range []string{"#node=12", "#node=x", "#"} {
+		browserOpen(t, r, address).shows(r, "0")
+	}
+}
+
+// TestBrowser_MapFindsTheBurst: the burst of two seconds on one of twelve nodes is in
+// the picture of the peaks and not in that of the means, and the mouse reads it.
+func TestBrowser_MapFindsTheBurst(t *testing.T) {
+	r := browserFew()
+	b := browserOpen(t, r, "")
+	node := reportertest.BurstNode(12)
+	n := r.Nodes[strconv.Itoa(node)]
+	i := browserBurst(t, n)
+	begin, end := browserEdges(r, n, i)
+	x, y := (begin+end)/2, (float64(node)+0.5)/12
+	b.point(b.box("[data-heatmap=cpu] .map"), x, y)
+	b.says(append(browserReading(t, n, "cpu", i), fmt.Sprintf("node %d (node-%04d)", node, node))...)
+
+	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.mean")`))
+	b.is(`!(` + browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`) + `)`)
+	b.click(b.box("[data-heatmap=cpu] .peak input"), 0.5, 0.5)
+	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
+	darkest := heatPalette()[heatLevels]
+	red, _, _, _ := darkest.RGBA()
+	at := func(kind string) int {
+		return browserEval[int](b, fmt.Sprintf(`(() => { const i = document.querySelector("[data-heatmap=cpu] img.%s"), c = document.createElement("canvas");
+			c.width = i.naturalWidth; c.height = i.naturalHeight; const g = c.getContext("2d"); g.drawImage(i, 0, 0);
+			return g.getImageData(Math.floor(%v * c.width), Math.floor(%v * c.height), 1, 1).data[0]; })()`, kind, x, y))
+	}
+	if got := at("peak"); got != int(red>>8) {
+		t.Errorf("the burst is not in the map of the peaks: red is %d", got)
+	}
+	if got := at("mean"); got == int(red>>8) {
+		t.Error("the map of the means has the burst: it would be found without the envelope")
+	}
+}

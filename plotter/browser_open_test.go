@@ -1,0 +1,50 @@
+package plotter
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportertest"
+)
+
+// TestBrowser_OpensEveryPage: no page has an error, asks for anything, or lacks what
+// users' scripts rely on.
+func TestBrowser_OpensEveryPage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		of   func(testing.TB) *reporter.Report
+	}{
+		{"50 ms", func(testing.TB) *reporter.Report { return browserShort() }},
+		{"this machine", browserSampled},
+		{"a week", browserWeek},
+		{"64 CPUs", func(testing.TB) *reporter.Report { return reportertest.Large(0, 1, 1000) }},
+		{"12 nodes", func(testing.TB) *reporter.Report { return browserFew() }},
+		{"perf.py", browserPerfPy},
+		{"nothing measured", func(testing.TB) *reporter.Report { return browserAbsent() }},
+		{"gaps", func(testing.TB) *reporter.Report { return browserGaps() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.of(t)
+			browserSelfContained(t, browserHTML(t, r))
+			b := browserOpen(t, r, "")
+			b.metrics(r.Nodes[r.NodeNames()[0]])
+		})
+	}
+}
+
+// browserSelfContained wants no address in a page that a browser would fetch from.
+func browserSelfContained(t testing.TB, html []byte) {
+	t.Helper()
+	for _, fetched := range []string{
+		`(?i)<[^>]*\s(?:src|srcset|href|action|data|poster|background|formaction|xlink:href)\s*=\s*["']?\s*(?:[a-z]+:)?//`,
+		`(?i)url\(\s*["']?\s*(?:[a-z]+:)?//`,
+		`(?i)@import`,
+		`(?i)<(?:link|script|img|iframe|object|embed|video|audio|source|base|form)\b[^>]*https?:`,
+		`(?i)\b(?:importScripts|WebSocket|EventSource|XMLHttpRequest|sendBeacon)\b`,
+	} {
+		if got := regexp.MustCompile(fetched).Find(html); got != nil {
+			t.Errorf("the page would fetch something: %.200q", got)
+		}
+	}
+}

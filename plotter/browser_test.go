@@ -1,0 +1,392 @@
+package plotter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// These tests open pages in a real browser, Debian's Chromium, and drive it by mouse
+// and keyboard. One browser serves all tests of the package; each page has a new tab.
+
+// browserPatience is how long a test waits for what the browser must do.
+const browserPatience = 30 * time.Second
+
+// browserProcess is the browser, started when the first test needs it.
+var browserProcess struct {
+	once sync.Once
+	ctx  context.Context
+	stop func()
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if browserProcess.stop != nil {
+		browserProcess.stop()
+	}
+	os.Exit(code)
+}
+
+// browserContext is the running browser. Where there is none the test is skipped, in CI
+// failed.
+func browserContext(t testing.TB) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		const lacking = "chromium is missing: apt-get install chromium"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(lacking)
+		}
+		t.Skip(lacking)
+	}
+	b := &browserProcess
+	b.once.Do(func() {
+		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),
+			chromedp.Flag("headless", "new"), chromedp.Flag("lang", "en-US"), chromedp.WindowSize(browserWidth, browserHeight))
+		alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, cancel := chromedp.NewContext(alloc)
+		b.ctx, b.stop = ctx, func() { cancel(); stopAlloc() }
+		b.err = chromedp.Run(ctx) // starts it
+	})
+	if b.err != nil {
+		t.Fatalf("start %s: %v", path, b.err)
+	}
+	return b.ctx
+}
+
+// The size of a tab's window, in CSS pixels.
+const (
+	browserWidth  = 1200
+	browserHeight = 900
+)
+
+// browserTab is a page in a tab of its own.
+type browserTab struct {
+	t   testing.TB
+	ctx context.Context
+
+	still bool // JavaScript is off
+
+	mu       sync.Mutex
+	troubles []string // what the page must not do: errors, warnings, dialogs, downloads
+	requests []string // addresses that it asked for
+}
+
+// browserNew opens an empty tab. At the end of the test the tab must have seen no
+// trouble.
+func browserNew(t testing.TB) *browserTab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browserContext(t))
+	b := &browserTab{t: t, ctx: ctx}
+	t.Cleanup(func() {
+		b.noTrouble()
+		cancel()
+	})
+	if err := chromedp.Run(ctx); err != nil { // makes the tab, which lives as long as ctx
+		t.Fatal(err)
+	}
+	chromedp.ListenTarget(ctx, b.listen)
+	b.do(network.Enable(), runtime.Enable(), log.Enable(), page.Enable(), network.SetCacheDisabled(true))
+	b.size(browserWidth, browserHeight, 1)
+	return b
+}
+
+// listen sees all that happens in the tab.
+func (b *browserTab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	add := func(format string, args ...any) { b.troubles = append(b.troubles, fmt.Sprintf(format, args...)) }
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning || e.Type == runtime.APITypeAssert {
+			text, _ := json.Marshal(e.Args)
+			add("console.%s: %s", e.Type, text)
+		}
+	case *runtime.EventExceptionThrown:
+		add("uncaught: %s", e.ExceptionDetails.Error())
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
+			add("log: %s: %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+		}
+	case *page.EventJavascriptDialogOpening:
+		add("dialog: %s", e.Message)
+	case *browser.EventDownloadWillBegin:
+		add("download: %s", e.URL)
+	case *network.EventWebSocketCreated:
+		b.requests = append(b.requests, e.URL)
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	}
+}
+
+// noTrouble wants nothing bad to have happened yet.
+func (b *browserTab) noTrouble() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, trouble := range b.troubles {
+		b.t.Errorf("in the browser: %.600s", trouble)
+	}
+	b.troubles = nil
+}
+
+// asked lists the addresses that were asked for, without the pictures that are in the
+// page itself.
+func (b *browserTab) asked() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(b.requests), func(u string) bool { return strings.HasPrefix(u, "data:") })
+}
+
+// do has the browser do something within browserPatience.
+func (b *browserTab) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, browserPatience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.t.Fatalf("in the browser: %v", err)
+	}
+}
+
+// browserEval gives the value of an expression in the page.
+func browserEval[T any](b *browserTab, js string) T {
+	b.t.Helper()
+	var v T
+	b.do(chromedp.Evaluate(js, &v))
+	return v
+}
+
+// is wants an expression to be true in the page.
+func (b *browserTab) is(js string) {
+	b.t.Helper()
+	if !browserEval[bool](b, "!!("+js+")") {
+		b.t.Errorf("not true in the page: %s", js)
+	}
+}
+
+// until waits for an expression to become true in the page.
+func (b *browserTab) until(js string) {
+	b.t.Helper()
+	for begin := time.Now(); !browserEval[bool](b, "!!("+js+")"); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > browserPatience {
+			b.t.Fatalf("not true in the page within %v: %s", browserPatience, js)
+		}
+	}
+}
+
+// size sets the size of the window in CSS pixels, and how many pixels of the screen
+// one of them is.
+func (b *browserTab) size(width, height int64, scale float64) {
+	b.t.Helper()
+	b.do(emulation.SetDeviceMetricsOverride(width, height, scale, false))
+}
+
+// media emulates a kind of output, "screen" or "print", and a colour scheme, "light" or
+// "dark".
+func (b *browserTab) media(kind, scheme string) {
+	b.t.Helper()
+	b.do(emulation.SetEmulatedMedia().WithMedia(kind).WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+}
+
+// visit loads an address; the page's charts are drawn then.
+func (b *browserTab) visit(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address))
+}
+
+// browserFile writes a page into a new directory and gives its address.
+func browserFile(t testing.TB, html []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node-0.html")
+	if err := os.WriteFile(path, html, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+}
+
+// browserHTML is the page of a report.
+func browserHTML(t testing.TB, r *reporter.Report) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WritePage(&out, r, PageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// browserOpen opens the page of a report in a new tab and wants it to be whole.
+func browserOpen(t testing.TB, r *reporter.Report, hash string) *browserTab {
+	t.Helper()
+	b := browserNew(t)
+	b.open(browserFile(t, browserHTML(t, r)), hash)
+	return b
+}
+
+// open opens a page and wants it to be whole: nothing is asked for but the page itself,
+// and all that users' scripts rely on is there.
+func (b *browserTab) open(address, hash string) {
+	b.t.Helper()
+	b.visit(address + hash)
+	b.noTrouble()
+	if got := b.asked(); len(got) != 1 || strings.TrimSuffix(got[0], hash) != address {
+		b.t.Errorf("the page asked for %q, want only %s", got, address)
+	}
+	b.whole()
+}
+
+// whole wants the promised elements.
+func (b *browserTab) whole() {
+	b.t.Helper()
+	want := []string{"cpu", "memory", "disk_io", "network", "disk_space"}
+	got := browserEval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
+	if !slices.Equal(got, want) {
+		b.t.Errorf("the charts are %q, want %q", got, want)
+	}
+	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => e.tabIndex === 0 && e.querySelector("canvas") && ` + browserShown("e") + `)`)
+	b.is(`document.querySelectorAll("[role=tooltip]").length === 1`)
+	names := browserEval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
+	for i, m := range reporter.Metrics() {
+		if i >= len(names) || names[i] != m.Name {
+			b.t.Errorf("the metrics are %q, want first those of the table", names)
+			break
+		}
+	}
+	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + browserShown("e") + ` && e.hasAttribute("data-value") === e.hasAttribute("data-unit"))`)
+	if browserEval[bool](b, `JSON.parse(document.getElementById("plan").textContent).nodes.length > 1`) {
+		maps := browserEval[[]string](b, `[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap)`)
+		if !slices.Equal(maps, []string{"cpu", "memory"}) {
+			b.t.Errorf("the heat maps are %q", maps)
+		}
+	}
+}
+
+// browserShown is an expression: the element takes room and can be seen.
+func browserShown(element string) string {
+	return "(" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0"
+}
+
+// browserBox is where an element is in the window, in CSS pixels.
+type browserBox struct{ X, Y, Width, Height float64 }
+
+// box scrolls to an element and gives its place, once the page has seen the scrolling.
+func (b *browserTab) box(selector string) browserBox {
+	b.t.Helper()
+	var at browserBox
+	frames := "3"
+	if b.still {
+		frames = "0" // the page sees nothing
+	}
+	b.do(chromedp.Evaluate(`(async () => { const e = document.querySelector(`+browserQuote(selector)+`);
+		if (e !== document.body) e.scrollIntoView({block: "center", behavior: "instant"});
+		for (let i = 0; i < `+frames+`; i++) await new Promise(requestAnimationFrame);
+		const r = e.getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`, &at,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	return at
+}
+
+// frames waits until the page has been drawn anew: it has seen then that it was scrolled.
+func (b *browserTab) frames() {
+	b.t.Helper()
+	b.box("body")
+}
+
+// plot is where a chart draws its values.
+func (b *browserTab) plot(chart string) browserBox {
+	b.t.Helper()
+	return b.box(`[data-chart=` + chart + `] .u-over`)
+}
+
+// point moves the mouse to a part of a box: 0, 0 is its upper left corner, 1, 1 the
+// lower right one.
+func (b *browserTab) point(at browserBox, x, y float64) {
+	b.t.Helper()
+	b.do(chromedp.MouseEvent(input.MouseMoved, at.X+x*at.Width, at.Y+y*at.Height))
+}
+
+// click clicks at a part of a box.
+func (b *browserTab) click(at browserBox, x, y float64, options ...chromedp.MouseOption) {
+	b.t.Helper()
+	b.point(at, x, y)
+	b.do(chromedp.MouseClickXY(at.X+x*at.Width, at.Y+y*at.Height, options...))
+}
+
+// drag drags the mouse along a box.
+func (b *browserTab) drag(at browserBox, from, to float64) {
+	b.t.Helper()
+	y, left := at.Y+at.Height/2, chromedp.ButtonType(input.Left)
+	b.point(at, from, 0.5)
+	b.do(chromedp.MouseEvent(input.MousePressed, at.X+from*at.Width, y, left, chromedp.ClickCount(1)))
+	for _, part := range []float64{0.25, 0.5, 0.75, 1} {
+		b.do(chromedp.MouseEvent(input.MouseMoved, at.X+(from+part*(to-from))*at.Width, y, left))
+	}
+	b.do(chromedp.MouseEvent(input.MouseReleased, at.X+to*at.Width, y, left, chromedp.ClickCount(1)))
+}
+
+// keys presses keys, one after the other.
+func (b *browserTab) keys(keys string, options ...chromedp.KeyOption) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys, options...))
+}
+
+// tip is what the tooltip says; "" while it is not shown.
+func (b *browserTab) tip() string {
+	b.t.Helper()
+	return browserEval[string](b, `(() => { const e = document.querySelector("[role=tooltip]"); return `+browserShown("e")+` ? e.innerText : ""; })()`)
+}
+
+// says wants the tooltip to be shown with all of these lines.
+func (b *browserTab) says(words ...string) {
+	b.t.Helper()
+	got := b.tip()
+	for _, w := range words {
+		if !slices.Contains(strings.Split(got, "\n"), w) {
+			b.t.Errorf("no line of the tooltip is %q: %q", w, got)
+		}
+	}
+}
+
+// spans gives the stretch of time that each chart shows, in seconds.
+func (b *browserTab) spans() [][2]float64 {
+	b.t.Helper()
+	return browserEval[[][2]float64](b, `[...document.querySelectorAll("[data-chart]")].map(e => [Number(e.dataset.from), Number(e.dataset.to)])`)
+}
+
+// span is the one stretch of time that all charts show.
+func (b *browserTab) span() (from, to float64) {
+	b.t.Helper()
+	all := b.spans()
+	for _, s := range all {
+		if s != all[0] {
+			b.t.Errorf("the charts show different stretches of time: %v", all)
+		}
+	}
+	return all[0][0], all[0][1]
+}
+
+// browserQuote writes a string of JavaScript.
+func browserQuote(s string) string {
+	out, _ := json.Marshal(s) // no string fails
+	return string(out)
+}

@@ -1,0 +1,314 @@
+package plotter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Chart is what one picture shows: series over the time since the run's start.
+type Chart struct {
+	ID    string // cpu, memory, disk_io, network, disk_space; or a sample key
+	Title string
+	Unit  string // of the values: "%", "MiB/s", "MiB"; "" = unknown
+	// Top is the axis' end; 0 = that of the greatest value.
+	Top    float64
+	Levels []float64 // reference lines
+	Series []Series
+	// Asides are not drawn, but told where a value is asked for: memory in MiB
+	// beside its percentage.
+	Asides []Series
+}
+
+// Series is one line of a chart with the band around it. The lists of the band are
+// as long as the timeline's; NaN = not measured.
+type Series struct {
+	Label string
+	Key   string // sample key; of a spread that of its lower edge
+	Unit  string // of an aside
+	Band  reporter.Band
+	// Spread tells that there is only a band, between two sample keys.
+	Spread bool
+	Dashed bool
+}
+
+// seriesPlan says which sample key becomes which series of a chart.
+type seriesPlan struct {
+	label string
+	key   collector.Column
+	upper collector.Column // of a spread; else the zero value
+	dash  bool
+}
+
+type chartPlan struct {
+	id, title, unit string
+	top             float64
+	levels          []float64
+	series          []seriesPlan
+	aside           []seriesPlan
+}
+
+// chartPlans are the five charts of every node, in their order.
+func chartPlans() []chartPlan {
+	return []chartPlan{
+		{id: "cpu", title: "CPU", unit: "%", top: 100, levels: []float64{20, 40, 80}, series: []seriesPlan{
+			{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
+			{label: "mean of all CPUs", key: collector.CPUAvg}}},
+		{id: "memory", title: "Memory", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.MemPercent}},
+			aside: []seriesPlan{{label: "used", key: collector.MemUsed}}},
+		{id: "disk_io", title: "Disk reads and writes", unit: "MiB/s", series: []seriesPlan{
+			{label: "read", key: collector.DiskReadRate}, {label: "written", key: collector.DiskWriteRate}}},
+		{id: "network", title: "Network", unit: "MiB/s", series: []seriesPlan{
+			{label: "received", key: collector.NetExtRecvRate}, {label: "sent", key: collector.NetExtSentRate},
+			{label: "loopback received", key: collector.NetLoRecvRate, dash: true},
+			{label: "loopback sent", key: collector.NetLoSentRate, dash: true}}},
+		{id: "disk_space", title: "Disk space", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
+			aside: []seriesPlan{{label: "free", key: collector.DiskFree}}},
+	}
+}
+
+// Keys lists the sample keys that the page draws.
+func Keys() []string {
+	keys := []string{collector.Timestamp.Key()}
+	for _, p := range chartPlans() {
+		for _, s := range append(p.series, p.aside...) {
+			keys = append(keys, s.key.Key())
+			if s.upper != 0 {
+				keys = append(keys, s.upper.Key())
+			}
+		}
+	}
+	return keys
+}
+
+// Charts are the five charts of a node. A series of which nothing was measured is
+// left out; a chart may be without any.
+func Charts(n *reporter.Node) []Chart {
+	var out []Chart
+	for _, p := range chartPlans() {
+		c := Chart{ID: p.id, Title: p.title, Unit: p.unit, Top: p.top, Levels: p.levels}
+		for _, s := range p.series {
+			if made, ok := s.of(n); ok {
+				c.Series = append(c.Series, made)
+			}
+		}
+		for _, s := range p.aside {
+			if made, ok := s.of(n); ok {
+				made.Unit = shortUnit(s.key)
+				c.Asides = append(c.Asides, made)
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// ChartOf is the chart of one sample key.
+func ChartOf(n *reporter.Node, key string) (Chart, error) {
+	if key == collector.Timestamp.Key() {
+		return Chart{}, fmt.Errorf("%s is the time axis", key)
+	}
+	band, ok := bandOf(n, key)
+	if !ok {
+		return Chart{}, fmt.Errorf("nothing of %q was measured; there are: %s", reporter.Printable(key), measuredKeys(n))
+	}
+	name := reporter.Printable(key)
+	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
+	if column, known := collector.ColumnNamed(key); known {
+		c.Unit = shortUnit(column)
+		if column.Percent() {
+			c.Top = 100
+		}
+	}
+	return c, nil
+}
+
+// measuredKeys lists what ChartOf can draw.
+func measuredKeys(n *reporter.Node) string {
+	var out string
+	for c := range collector.NumColumns {
+		if _, ok := bandOf(n, c.Key()); ok && c != collector.Timestamp {
+			if out != "" {
+				out += ", "
+			}
+			out += c.Key()
+		}
+	}
+	if out == "" {
+		return "none"
+	}
+	return out
+}
+
+func shortUnit(c collector.Column) string {
+	if c.Percent() {
+		return "%"
+	}
+	return c.Unit()
+}
+
+// of finds a series in the node; not ok where nothing was measured.
+func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
+	band, ok := bandOf(n, p.key.Key())
+	s := Series{Label: p.label, Key: p.key.Key(), Band: band, Dashed: p.dash}
+	if p.upper == 0 || !ok {
+		return s, ok
+	}
+	upper, ok := bandOf(n, p.upper.Key())
+	s.Spread = true
+	s.Band = reporter.Band{Min: band.Min, Max: upper.Max}
+	return s, ok
+}
+
+// bandOf is a key's envelope; where a report has none (perf.py's) all three are
+// the samples themselves.
+func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
+	band, ok := n.Envelope[key]
+	if !ok {
+		column := reporter.Numbers(n.Samples.Column(key))
+		band = reporter.Band{Min: column, Mean: column, Max: column}
+	}
+	measured := func(v float64) bool { return !math.IsNaN(v) }
+	return band, slices.ContainsFunc(band.Max, measured)
+}
+
+// Timeline is the time axis of a node's series.
+type Timeline struct {
+	// Start is when the run began, in seconds since 1970; 0 = unknown.
+	Start float64
+	// Ends are the seconds from Start at which each bucket ends; it begins where
+	// the one before ends, the first at 0. They never fall.
+	Ends []float64
+}
+
+// NewTimeline finds the time axis of a node: the baseline of its sampling, else
+// the run's start, is 0.
+func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
+	times, _ := bandOf(n, collector.Timestamp.Key())
+	start := 0.0
+	switch {
+	case n.Sampling != nil && !n.Sampling.Start.IsZero():
+		start = unixSeconds(n.Sampling.Start)
+	case !r.Start.IsZero() && n.Origin != reporter.OriginPerfPy:
+		start = unixSeconds(r.Start)
+	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
+		start = times.Max[0] - firstStep(times.Max)
+	}
+	t := Timeline{Start: start, Ends: make([]float64, len(times.Max))}
+	last := 0.0
+	for i, v := range times.Max {
+		if end := v - start; end > last { // NaN is not
+			last = end
+		}
+		t.Ends[i] = last
+	}
+	return t
+}
+
+// firstStep guesses how long the first sample's window was: as long as the next.
+func firstStep(times reporter.Numbers) float64 {
+	if len(times) > 1 && times[1] > times[0] {
+		return times[1] - times[0]
+	}
+	return 0
+}
+
+func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+// Length is where the last bucket ends, in seconds.
+func (t Timeline) Length() float64 {
+	if len(t.Ends) == 0 {
+		return 0
+	}
+	return t.Ends[len(t.Ends)-1]
+}
+
+// group is how many neighbours of n values are put together so that at most limit
+// are left.
+func group(n, limit int) int { return max(1, (n+limit-1)/limit) }
+
+// thin puts each k neighbours of a timeline together.
+func (t Timeline) thin(k int) Timeline {
+	out := Timeline{Start: t.Start}
+	for i := 0; i < len(t.Ends); i += k {
+		out.Ends = append(out.Ends, t.Ends[min(i+k, len(t.Ends))-1])
+	}
+	return out
+}
+
+// thinBand puts each k neighbours of a band together: the least, the greatest, and the
+// mean weighted by time.
+func thinBand(b reporter.Band, t Timeline, k int) reporter.Band {
+	return reporter.Band{Min: fold(b.Min, k, math.Min), Mean: thinMean(b.Mean, t, k), Max: fold(b.Max, k, math.Max)}
+}
+
+// fold folds each k neighbours; NaN counts only where all are NaN.
+func fold(list reporter.Numbers, k int, join func(a, b float64) float64) reporter.Numbers {
+	out := make(reporter.Numbers, 0, (len(list)+k-1)/k)
+	for i := 0; i < len(list); i += k {
+		v := math.NaN()
+		for _, x := range list[i:min(i+k, len(list))] {
+			switch {
+			case math.IsNaN(x):
+			case math.IsNaN(v):
+				v = x
+			default:
+				v = join(v, x)
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func thinMean(list reporter.Numbers, t Timeline, k int) reporter.Numbers {
+	if k == 1 { // as it is, to the last bit
+		return slices.Clone(list)
+	}
+	out := make(reporter.Numbers, 0, (len(list)+k-1)/k)
+	for i := 0; i < len(list); i += k {
+		sum, weight := 0.0, 0.0
+		for j := i; j < min(i+k, len(list)); j++ {
+			w := t.width(j)
+			if math.IsNaN(list[j]) {
+				continue
+			}
+			sum += w * list[j]
+			weight += w
+		}
+		out = append(out, sum/weight) // NaN where nothing was measured
+	}
+	return out
+}
+
+// width is how long bucket i is, in seconds; never 0, so that it can weigh.
+func (t Timeline) width(i int) float64 {
+	begin := 0.0
+	if i > 0 {
+		begin = t.Ends[i-1]
+	}
+	return max(t.Ends[i]-begin, 1e-9)
+}
+
+// An axis is made for values from tiniest to hugest: steps and round numbers of them are
+// still numbers. What is smaller counts as 0.
+const (
+	tiniest = 1e-100
+	hugest  = 1e300
+)
+
+// top is the greatest value of a chart's series; 0 where there is none above it.
+func (c *Chart) top() float64 {
+	greatest := 0.0
+	for _, s := range c.Series {
+		for _, v := range s.Band.Max {
+			if v > greatest && v >= tiniest {
+				greatest = min(v, hugest)
+			}
+		}
+	}
+	return greatest
+}

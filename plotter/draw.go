@@ -1,0 +1,227 @@
+package plotter
+
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// point is a place in a picture, in pixels from the upper left corner.
+type point struct{ x, y float64 }
+
+// ink is what a thing is drawn with: a kind, and for series their number.
+type ink struct {
+	kind   inkKind
+	series int
+	dashed bool
+}
+
+type inkKind int
+
+const (
+	inkGrid inkKind = iota
+	inkLevel
+	inkText
+	inkTitle
+	inkLine
+	inkBand
+	inkSpread // the band between two series
+)
+
+// anchor is where a text stands at its point.
+type anchor int
+
+const (
+	anchorStart anchor = iota
+	anchorMiddle
+	anchorEnd
+)
+
+// canvas is what charts are drawn on: SVG or pixels.
+type canvas interface {
+	line(points []point, with ink)
+	area(points []point, with ink)
+	text(at point, s string, a anchor, with ink)
+}
+
+// box is the place of one chart in a picture.
+type box struct{ x, y, width, height float64 }
+
+const (
+	marginLeft   = 52
+	marginRight  = 14
+	marginTop    = 26
+	marginBottom = 20
+	maxColumns   = 300 // buckets in a picture: more cannot be told apart
+)
+
+// figure is a chart in its box with its axes.
+type figure struct {
+	chart  Chart
+	time   Timeline
+	plot   box // without the margins
+	xs, ys Axis
+}
+
+// drawChart draws one chart.
+func drawChart(c canvas, chart Chart, t Timeline, in box) {
+	k := group(len(t.Ends), maxColumns)
+	f := figure{time: t.thin(k), chart: chart,
+		plot: box{in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom}}
+	f.chart.Series = make([]Series, len(chart.Series))
+	for i, s := range chart.Series {
+		s.Band = thinBand(s.Band, t, k)
+		f.chart.Series[i] = s
+	}
+	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))
+	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
+	f.axes(c)
+	for i, s := range f.chart.Series {
+		f.series(c, s, i)
+	}
+	f.words(c)
+}
+
+func (f *figure) at(x, y float64) point {
+	px := f.plot.x + f.plot.width*min(1, max(0, x/f.xs.Max))
+	py := f.plot.y + f.plot.height*(1-min(1, max(0, y/f.ys.Max)))
+	return point{math.Round(px*10) / 10, math.Round(py*10) / 10}
+}
+
+// axes draws grid, ticks and levels.
+func (f *figure) axes(c canvas) {
+	right, bottom := f.plot.x+f.plot.width, f.plot.y+f.plot.height
+	for _, v := range f.ys.Ticks {
+		if f.chart.Levels != nil && v != 0 && v != f.ys.Max {
+			continue
+		}
+		p := f.at(0, v)
+		c.line([]point{p, {right, p.y}}, ink{kind: inkGrid})
+		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
+	}
+	for _, v := range f.chart.Levels {
+		p := f.at(0, v)
+		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dashed: true})
+		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
+	}
+	for i, v := range f.xs.Ticks {
+		p := f.at(v, 0)
+		c.line([]point{{p.x, bottom}, {p.x, bottom + 4}}, ink{kind: inkGrid})
+		label := f.xs.label(v)
+		if i == len(f.xs.Ticks)-1 || v == 0 && len(f.xs.Ticks) == 1 {
+			label += " " + f.xs.Unit
+		}
+		c.text(point{p.x, bottom + 16}, label, anchorMiddle, ink{kind: inkText})
+	}
+}
+
+// words writes title, unit and legend.
+func (f *figure) words(c canvas) {
+	y := f.plot.y - 10
+	title := f.chart.Title
+	if f.ys.Unit != "" {
+		title += ", " + f.ys.Unit
+	}
+	c.text(point{f.plot.x, y}, title, anchorStart, ink{kind: inkTitle})
+	if len(f.chart.Series) == 0 {
+		c.text(point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2}, "not measured", anchorMiddle, ink{kind: inkText})
+		return
+	}
+	x := f.plot.x + f.plot.width
+	for i := len(f.chart.Series) - 1; i >= 0 && len(f.chart.Series) > 1; i-- {
+		s := f.chart.Series[i]
+		c.text(point{x, y}, s.Label, anchorEnd, ink{kind: inkText})
+		x -= 6.2*float64(len(s.Label)) + 4
+		f.swatch(c, s, i, point{x, y - 4})
+		x -= 28
+	}
+}
+
+// swatch draws a piece of a series beside its name.
+func (f *figure) swatch(c canvas, s Series, i int, at point) {
+	if s.Spread {
+		c.area([]point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}, ink{kind: inkSpread})
+		return
+	}
+	c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, series: f.color(i), dashed: s.Dashed})
+}
+
+// color numbers the lines of a chart; a spread has a colour of its own.
+func (f *figure) color(i int) int {
+	n := 0
+	for _, s := range f.chart.Series[:i] {
+		if !s.Spread {
+			n++
+		}
+	}
+	return n
+}
+
+// series draws the band and the line, in one piece for each stretch that was
+// measured. A bucket is as wide as its time.
+func (f *figure) series(c canvas, s Series, i int) {
+	band, kind := ink{kind: inkBand, series: f.color(i)}, ink{kind: inkLine, series: f.color(i), dashed: s.Dashed}
+	if s.Spread {
+		band = ink{kind: inkSpread}
+	}
+	for from, to := range stretches(s.Band.Max) {
+		top, bottom := f.steps(s.Band.Max, from, to), f.steps(s.Band.Min, from, to)
+		if flat(top, bottom) {
+			continue
+		}
+		for j := len(bottom) - 1; j >= 0; j-- {
+			top = append(top, bottom[j])
+		}
+		c.area(top, band)
+	}
+	for from, to := range stretches(s.Band.Mean) {
+		c.line(f.steps(s.Band.Mean, from, to), kind)
+	}
+}
+
+func flat(a, b []point) bool {
+	for i := range a {
+		if i >= len(b) || math.Abs(a[i].y-b[i].y) > 0.5 {
+			return false
+		}
+	}
+	return true
+}
+
+// stretches yields the ranges of a list that were measured.
+func stretches(list reporter.Numbers) func(yield func(from, to int) bool) {
+	return func(yield func(from, to int) bool) {
+		from := -1
+		for i := 0; i <= len(list); i++ {
+			measured := i < len(list) && !math.IsNaN(list[i])
+			switch {
+			case measured && from < 0:
+				from = i
+			case !measured && from >= 0:
+				if !yield(from, i) {
+					return
+				}
+				from = -1
+			}
+		}
+	}
+}
+
+// steps draws values from…to−1, each over the time of its bucket.
+func (f *figure) steps(list reporter.Numbers, from, to int) []point {
+	begin := 0.0
+	if from > 0 {
+		begin = f.time.Ends[from-1]
+	}
+	var out []point
+	for i := from; i < min(to, len(list)); i++ {
+		a, b := f.at(begin, list[i]), f.at(f.time.Ends[i], list[i])
+		begin = f.time.Ends[i]
+		if len(out) > 1 && out[len(out)-1].y == a.y { // one piece
+			out[len(out)-1] = b
+			continue
+		}
+		out = append(out, a, b)
+	}
+	return out
+}

@@ -1,0 +1,45 @@
+package plotter
+
+import (
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+)
+
+// heatLevels is how many colours a heat map has between 0 and 100 %; colour 0 of the
+// palette is for what was not measured.
+const heatLevels = 200
+
+// encodeHeat writes rows of percentages as a PNG with a pixel for each; NaN is
+// transparent, and so is what a row lacks.
+func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
+	img := image.NewPaletted(image.Rect(0, 0, columns, len(rows)), heatPalette())
+	for y, row := range rows {
+		for x, v := range row {
+			if !math.IsNaN(v) {
+				img.SetColorIndex(x, y, uint8(1+math.Round(min(100, max(0, v))*(heatLevels-1)/100)))
+			}
+		}
+	}
+	return (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, img)
+}
+
+// heatPalette goes from sand over blue to dark violet: lighter is less, whatever
+// kind of colour vision looks at it, also in grey.
+func heatPalette() color.Palette {
+	stops := []color.NRGBA{{0xf2, 0xf0, 0xe6, 0xff}, {0x9e, 0xcf, 0xd6, 0xff}, {0x3a, 0x8f, 0xb7, 0xff}, {0x27, 0x4f, 0x8f, 0xff}, {0x2a, 0x1a, 0x52, 0xff}}
+	out := color.Palette{color.NRGBA{}}
+	for i := range heatLevels {
+		at := float64(i) / (heatLevels - 1) * float64(len(stops)-1)
+		k := min(int(at), len(stops)-2)
+		out = append(out, mixed(stops[k], stops[k+1], at-float64(k)))
+	}
+	return out
+}
+
+func mixed(a, b color.NRGBA, share float64) color.NRGBA {
+	mix := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + share*(float64(y)-float64(x)))) }
+	return color.NRGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 0xff}
+}

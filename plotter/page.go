@@ -1,0 +1,246 @@
+package plotter
+
+import (
+	"bufio"
+	_ "embed" // the page's parts
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The parts of the page. uPlot is the chart library; its licence stands in the page.
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed page.css
+	pageCSS string
+	//go:embed page.js
+	pageJS string
+	//go:embed uplot/uPlot.iife.min.js
+	uplotJS string
+	//go:embed uplot/uPlot.min.css
+	uplotCSS string
+	//go:embed uplot/LICENSE
+	uplotLicense string
+)
+
+// PageOptions say how a page is made.
+type PageOptions struct {
+	// Live is above 0 for a page that is served while the run goes on: after that
+	// time it asks for itself again.
+	Live time.Duration
+}
+
+// WritePage writes the HTML page of a report: one file that needs no network.
+func WritePage(w io.Writer, r *reporter.Report, o PageOptions) error {
+	p := NewPage(o)
+	for _, name := range r.NodeNames() {
+		p.Add(&r.Run, name, r.Nodes[name])
+	}
+	return p.Write(w, &r.Run)
+}
+
+// Page is a page in the making. The nodes are added one after the other, so that of
+// a large report only what is drawn need be in memory.
+type Page struct {
+	options PageOptions
+	nodes   []*pageNode
+	cells   int // numbers of all nodes' series
+	limit   int // buckets of a node, once there were too many cells; 0 = all
+}
+
+// NewPage begins a page.
+func NewPage(o PageOptions) *Page { return &Page{options: o} }
+
+// The page of one node, or of few, has every kept sample. When there are more numbers
+// than that, neighbours are put together: to streamed buckets a node while nodes are
+// added, and to what fits into the page's budget at the end.
+const (
+	manyCells  = 1_200_000
+	streamed   = 256
+	fewest     = 16
+	pageBudget = 11_200_000 // bytes of all nodes' series
+)
+
+// Add adds a node, in any order; what Write needs of it is kept. Where the run is not known
+// yet, run is its zero value.
+func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
+	node := newPageNode(run, name, n)
+	p.nodes = append(p.nodes, node)
+	if p.limit > 0 {
+		node.thin(p.limit)
+	}
+	p.cells += node.cells()
+	if p.limit == 0 && p.cells > manyCells && len(p.nodes) > 1 {
+		p.limit, p.cells = streamed, 0
+		for _, have := range p.nodes {
+			have.thin(p.limit)
+			p.cells += have.cells()
+		}
+	}
+}
+
+// fit thins the nodes further until their series are within the page's budget.
+func (p *Page) fit() {
+	const bytesPerCell = 8.0 / 3 // two bytes in base64
+	for p.limit > fewest && float64(p.cells)*bytesPerCell > pageBudget {
+		p.limit, p.cells = p.limit/2, 0
+		for _, n := range p.nodes {
+			n.thin(p.limit)
+			p.cells += n.cells()
+		}
+	}
+}
+
+// topData is what the upper part of the page says.
+type topData struct {
+	Title, Headline, State, Command, Incomplete, Note string
+	Facts                                             []reporter.Highlight
+}
+
+// Write writes the page of the nodes that were added.
+func (p *Page) Write(w io.Writer, run *reporter.Run) error {
+	if len(p.nodes) == 0 {
+		return fmt.Errorf("write page: the report has no nodes")
+	}
+	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
+	p.fit()
+	// Parsed here, because a package's variable would be made at each start.
+	t, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	if err := p.write(w, t, run); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+// write puts the parts together. The scripts and styles are ours and go in as they
+// are; what a report says goes through the template, or through encoding/json.
+func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error {
+	top, out := p.top(run), bufio.NewWriterSize(w, 1<<16)
+	if err := t.ExecuteTemplate(out, "top", top); err != nil {
+		return err
+	}
+	ours(out, "<style>\n", uplotCSS, pageCSS, "</style>\n")
+	if err := t.ExecuteTemplate(out, "head", top); err != nil {
+		return err
+	}
+	if len(p.nodes) > 1 {
+		maps, err := p.nodesData()
+		if err != nil {
+			return err
+		}
+		if err := t.ExecuteTemplate(out, "nodes", maps); err != nil {
+			return err
+		}
+	}
+	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics())); err != nil {
+		return err
+	}
+	if err := p.writeData(out); err != nil {
+		return err
+	}
+	ours(out, "<script>\n/*\n", uplotLicense, "*/\n", uplotJS, "</script>\n<script>\n", pageJS, "</script>\n</body>\n</html>\n")
+	return out.Flush()
+}
+
+// ours writes what no report has a part in; errors show when the writer is flushed.
+func ours(w *bufio.Writer, parts ...string) {
+	for _, s := range parts {
+		_, _ = w.WriteString(s)
+	}
+}
+
+// otherMetrics are the names, sorted, of what stands among the metrics of some node and
+// not in the table of them.
+func (p *Page) otherMetrics() []string {
+	var out []string
+	seen := make(map[string]bool)
+	for _, n := range p.nodes {
+		for name := range n.metrics {
+			if _, known := reporter.MetricNamed(name); !known && !seen[name] {
+				seen[name] = true
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// top makes the upper part.
+func (p *Page) top(run *reporter.Run) topData {
+	d := topData{Title: "perfagent", Headline: p.headline(run), State: "ended", Command: reporter.CommandLine(run.Command),
+		Incomplete: reporter.Printable(run.Incomplete), Note: p.note()}
+	if run.ID != "" {
+		d.Title = reporter.Printable(run.ID) + " · perfagent"
+	}
+	if run.Incomplete != "" || run.ExitCode != nil && *run.ExitCode != 0 {
+		d.State = "failed"
+	}
+	if p.options.Live > 0 {
+		d.State, d.Incomplete = "live", ""
+	}
+	add := func(label, value string) {
+		if value != "" {
+			d.Facts = append(d.Facts, reporter.Highlight{Label: label, Value: value})
+		}
+	}
+	add("run", reporter.Printable(run.ID))
+	if !run.Start.IsZero() {
+		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
+		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))
+	}
+	add("took", reporter.SecondsText(run.WallSeconds))
+	if signal := reporter.Printable(run.Signal); len(signal) > 20 { // the headline cuts it
+		add("signal", signal)
+	}
+	for _, tag := range reporter.Tags(run) {
+		add("tag", tag)
+	}
+	if len(p.nodes) == 1 {
+		d.Facts = append(d.Facts, p.nodes[0].facts...)
+	}
+	return d
+}
+
+func (p *Page) headline(run *reporter.Run) string {
+	if p.options.Live > 0 {
+		return "running for " + reporter.SecondsText(run.WallSeconds)
+	}
+	nodes := make(map[string]*reporter.Node, len(p.nodes))
+	for _, n := range p.nodes {
+		nodes[n.name] = &reporter.Node{Origin: n.origin}
+	}
+	return reporter.Headline(&reporter.Report{Run: *run, Nodes: nodes})
+}
+
+// note says what was put together to keep the page small.
+func (p *Page) note() string {
+	if p.limit == 0 {
+		return ""
+	}
+	return fmt.Sprintf("To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean and the greatest "+
+		"of the samples that it stands for, so that peaks are kept. The report has more points.", p.limit)
+}
+
+// titleOf is what a chart shows in words, for those who do not see it.
+func titleOf(c Chart, t Timeline) string {
+	words := []string{c.Title + " over " + reporter.SecondsText(t.Length())}
+	for _, s := range c.Series {
+		alone := Chart{Series: []Series{s}}
+		words = append(words, s.Label+" at most "+strconv.FormatFloat(alone.top(), 'g', 6, 64)+" "+c.Unit)
+	}
+	if len(c.Series) == 0 {
+		words = append(words, "not measured")
+	}
+	return strings.Join(words, "; ")
+}

@@ -1,0 +1,441 @@
+(function () {
+"use strict";
+var root = document.documentElement, byID = function (id) { return document.getElementById(id); };
+var plan = JSON.parse(byID("plan").textContent), parsed = {}, charts = [], shown = null, zoomed = false, syncing = false;
+
+// element makes an element with a text: nothing that a report says is ever HTML.
+function element(tag, text, name) {
+  var e = document.createElement(tag);
+  if (text !== undefined) e.textContent = text;
+  if (name) e.className = name;
+  return e;
+}
+function css(name) { return getComputedStyle(root).getPropertyValue(name).trim(); }
+function node(name) {
+  if (parsed[name]) return parsed[name];
+  var n = JSON.parse(byID("node-" + name).textContent), bands = function (list) { return list.map(function (b) { return b && b.map(unpack); }); };
+  n.t = unpack(n.t, true);
+  n.c = n.c.map(bands);
+  n.a = n.a.map(bands);
+  return parsed[name] = n;
+}
+// unpack undoes what a page of many nodes does to keep small: see numbers in page_node.go.
+function unpack(v, time) {
+  if (!plan.packed) return v;
+  if (v.length === 2) return Array(v[1]).fill(v[0]);
+  if (v.length !== 3) return v;
+  var raw = atob(v[2]), out = [];
+  for (var i = 0; i < raw.length; i += 2) {
+    var q = raw.charCodeAt(i) | raw.charCodeAt(i + 1) << 8, x = v[0] + q / 65534 * (v[1] - v[0]);
+    out.push(q === 65535 ? null : q === 65534 ? v[1] : time === true ? x : +x.toPrecision(4));
+  }
+  return out;
+}
+// number writes a number with all its digits, and never with an exponent.
+function number(v) {
+  if (v === null || v === undefined) return "–";
+  var parts = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(v);
+  if (!parts) return String(v);
+  var digits = parts[2] + (parts[3] || ""), point = 1 + Number(parts[4]);
+  if (point <= 0) return parts[1] + "0." + "0".repeat(-point) + digits;
+  if (digits.length <= point) return parts[1] + digits + "0".repeat(point - digits.length);
+  return parts[1] + digits.slice(0, point) + "." + digits.slice(point);
+}
+
+// duration writes seconds: 12.3 s, 3 min 20 s, 2 h 05 min 10 s, 6 d 23 h 10 min; and
+// 3 min 20.45 s where two are close together.
+function duration(s, close) {
+  if (s < 60) return +s.toFixed(s < 1 ? 3 : 2) + " s";
+  var t = close ? Math.round(s * 100) / 100 : Math.round(s), two = function (n) { return (n < 10 ? "0" : "") + (close ? +n.toFixed(2) : n); };
+  if (t < 3600) return Math.floor(t / 60) + " min " + two(t % 60) + " s";
+  if (t < 86400) return Math.floor(t / 3600) + " h " + two(Math.floor(t / 60) % 60) + " min " + two(t % 60) + " s";
+  return Math.floor(t / 86400) + " d " + two(Math.floor(t / 3600) % 24) + " h " + two(Math.floor(t / 60) % 60) + " min";
+}
+
+var timeUnits = [["ms", 0.001, 0.5, [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500]], ["s", 1, 150, [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30]],
+  ["min", 60, 9000, [0.5, 1, 2, 5, 10, 15, 30]], ["h", 3600, 302400, [0.5, 1, 2, 3, 6, 12, 24]], ["d", 86400, Infinity, [0.5, 1, 2, 7, 14, 28, 56, 112, 365, 730, 3650]]];
+function timeTicks(min, max, wanted) {
+  var span = max - min || 1, unit = timeUnits.find(function (u) { return span < u[2]; });
+  var step = (unit[3].find(function (s) { return span / (s * unit[1]) <= wanted; }) || unit[3][unit[3].length - 1]) * unit[1];
+  var ticks = [], first = Math.ceil(min / step - 1e-9);
+  for (var i = first; i * step <= max * (1 + 1e-9) && ticks.length < 100; i++) ticks.push(i * step);
+  return { ticks: ticks, unit: unit };
+}
+function nice(v) {
+  if (!(v > 0)) return 1;
+  var p = Math.pow(10, Math.floor(Math.log10(v)));
+  return [1, 2, 2.5, 5, 10].find(function (m) { return m * p >= v * (1 - 1e-9); }) * p;
+}
+// valueAxis is the axis up to a greatest value, in the binary unit that suits.
+function valueAxis(c, greatest) {
+  var scale = 1, unit = c.unit;
+  if (c.top) return { max: Math.max(c.top, greatest), scale: 1, unit: unit, ticks: c.levels ? [0].concat(c.levels, [c.top]) : [0, 25, 50, 75, 100] };
+  if (unit.slice(0, 3) === "MiB" && greatest > 0) {
+    var found = [[1048576, "TiB"], [1024, "GiB"], [1, "MiB"], [1 / 1024, "KiB"]].find(function (u) { return greatest >= u[0]; }) || [1 / 1048576, "B"];
+    scale = found[0]; unit = found[1] + unit.slice(3);
+  }
+  if (!(greatest > 0)) greatest = scale;
+  var step = nice(greatest / scale / 4) * scale, n = Math.ceil(greatest / step - 1e-9), ticks = [];
+  for (var i = 0; i <= n; i++) ticks.push(i * step);
+  return { max: n * step, scale: scale, unit: unit, ticks: ticks };
+}
+
+// columns makes uPlot's data of one chart: each bucket is drawn back to the end of
+// the one before it.
+function columns(c, bands, ends) {
+  var data = [[0].concat(ends)], series = [{}], fills = [], greatest = 0, color = 0, rows = [];
+  var add = function (list, options) {
+    data.push(list.length ? [list[0]].concat(list) : []);
+    series.push(Object.assign({ paths: uPlot.paths.stepped({ align: -1 }), points: { show: false }, width: 0, stroke: "transparent" }, options));
+    return data.length - 1;
+  };
+  c.series.forEach(function (s, i) {
+    var name = s.spread ? "--spread" : "--s" + color++ % 4, band = bands && bands[i];
+    if (!band) return;
+    var least = band.length === 1 ? band[0] : band[0], most = band.length === 1 ? band[0] : band[2];
+    most.forEach(function (v) { if (v > greatest && v >= 1e-100) greatest = Math.min(v, 1e300); });
+    rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash, band: band, unit: c.unit });
+    if (band.length === 3) {
+      var high = add(most, {}), low = add(least, {});
+      fills.push({ series: [high, low], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
+    }
+    if (!s.spread) add(band.length === 1 ? band[0] : band[1], { width: 1.5, stroke: function () { return css(name); }, dash: s.dash ? [4, 3] : undefined });
+  });
+  return { data: data, series: series, bands: fills, axis: valueAxis(c, greatest), rows: rows };
+}
+function faint(hex, share) {
+  if (hex.length === 4) hex = "#" + hex[1] + hex[1] + hex[2] + hex[2] + hex[3] + hex[3];
+  var n = parseInt(hex.slice(1), 16);
+  return "rgba(" + (n >> 16) + "," + (n >> 8 & 255) + "," + (n & 255) + "," + share + ")";
+}
+
+// The tooltip. The same one serves all charts and maps.
+var tip = element("div");
+tip.setAttribute("role", "tooltip");
+tip.id = "tip";
+tip.hidden = true;
+tip.setAttribute("aria-live", "polite");
+document.body.appendChild(tip);
+function tell(lines, x, y) {
+  tip.replaceChildren.apply(tip, lines.map(function (l) { return element("p", l); }));
+  tip.hidden = false;
+  var w = tip.offsetWidth, h = tip.offsetHeight;
+  x = x + 16 + w > innerWidth ? Math.max(4, x - 16 - w) : x + 16;
+  y = y + 14 + h > innerHeight ? Math.max(4, y - 14 - h) : y + 14;
+  tip.style.transform = "translate(" + Math.round(x) + "px," + Math.round(y) + "px)";
+}
+function hush() { tip.hidden = true; }
+
+// bucketAt is the bucket that a time lies in.
+function bucketAt(ends, x) {
+  var lo = 0, hi = ends.length - 1;
+  while (lo < hi) {
+    var mid = lo + hi >> 1;
+    if (ends[mid] >= x) hi = mid; else lo = mid + 1;
+  }
+  return lo;
+}
+function span(n, i) {
+  var from = i ? n.t[i - 1] : 0, when = new Date((n.s + n.t[i]) * 1000);
+  var at = n.s && !isNaN(when) ? when.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
+  return duration(from, n.t[i] - from < 1) + " to " + duration(n.t[i], n.t[i] - from < 1) + (at ? " · until " + at : "");
+}
+function reading(row, i) {
+  var b = row.band, unit = row.unit ? " " + row.unit : "";
+  if (b.length === 1) return row.label + ": " + number(b[0][i]) + unit;
+  if (row.spread) return row.label + ": " + number(b[0][i]) + " to " + number(b[2][i]) + unit;
+  return row.label + ": mean " + number(b[1][i]) + unit + ", " + number(b[0][i]) + " to " + number(b[2][i]) + unit;
+}
+function tellBucket(k, i, x, y) {
+  var n = node(shown);
+  if (!n.t.length) return;
+  k.at = i;
+  tell([span(n, i)].concat(k.rows.map(function (r) { return reading(r, i); })), x, y);
+}
+
+function each(f) { charts.forEach(f); }
+// zoom shows the same stretch of time in all charts.
+function zoom(from, to) {
+  var end = last(node(shown));
+  from = Math.max(0, from); to = Math.min(end, to);
+  if (!(to > from)) return;
+  zoomed = from > 0 || to < end;
+  syncing = true;
+  each(function (k) { k.u.setScale("x", { min: from, max: to }); });
+  syncing = false;
+}
+function last(n) { return n.t.length && n.t[n.t.length - 1] > 0 ? n.t[n.t.length - 1] : 1; }
+function reset() { zoom(0, last(node(shown))); }
+
+function options(k, made, width) {
+  var soft = function () { return css("--rule"); }, dim = function () { return css("--dim"); };
+  var font = "11px system-ui,sans-serif";
+  return {
+    width: width, height: k.box.clientWidth < 500 ? 150 : 190, legend: { show: false }, padding: [6, 12, 0, 0],
+    cursor: { points: { show: false }, drag: { x: true, y: false }, sync: { key: "perfagent" }, y: false },
+    scales: { x: { time: false, range: function (u, min, max) { return max > min ? [min, max] : [0, last(node(shown))]; } }, y: { range: function () { return [0, k.axis.max]; } } },
+    axes: [
+      { stroke: dim, font: font, size: 26, gap: 4, grid: { show: false }, ticks: { stroke: soft, size: 4 },
+        splits: function (u, i, min, max) { return timeTicks(min, max, u.width / 75).ticks; },
+        values: function (u, ticks) {
+          var s = u.scales.x, t = timeTicks(s.min, s.max, u.width / 75).unit;
+          return ticks.map(function (v, i) { return +(v / t[1]).toFixed(3) + (i === ticks.length - 1 ? " " + t[0] : ""); });
+        } },
+      { stroke: dim, font: font, size: 46, gap: 4, grid: { stroke: k.plan.levels ? function () { return faint(css("--dim"), .6); } : soft, width: 1, dash: k.plan.levels ? [4, 3] : undefined }, ticks: { show: false },
+        splits: function () { return k.axis.ticks; }, values: function (u, ticks) { return ticks.map(function (v) { return +(v / k.axis.scale).toFixed(3); }); } }],
+    series: made.series, bands: made.bands,
+    hooks: {
+      setScale: [function (u, key) {
+        var s = u.scales.x;
+        if (key !== "x" || s.min === null) return;
+        k.box.dataset.from = s.min;
+        k.box.dataset.to = s.max;
+        if (!syncing && shown) zoom(s.min, s.max);
+      }],
+      setCursor: [function (u) {
+        if (k.hover && u.cursor.left >= 0) tellBucket(k, bucketAt(node(shown).t, u.posToVal(u.cursor.left, "x")), k.x, k.y);
+      }]
+    }
+  };
+}
+
+// legend names the series above a chart.
+function legend(k) {
+  var bar = element("div", undefined, "bar");
+  bar.appendChild(element("b", k.plan.title + (k.axis.unit ? ", " + k.axis.unit : "")));
+  if (!k.rows.length) bar.appendChild(element("span", "not measured"));
+  k.rows.forEach(function (r) {
+    var chip = element("span"), mark = element("i", undefined, r.spread ? "spread" : r.dash ? "dashed" : "");
+    if (!r.spread) mark.style.borderTopColor = "var(" + r.name + ")";
+    chip.append(mark, r.label);
+    bar.appendChild(chip);
+  });
+  return bar;
+}
+
+function draw(box, c, i) {
+  var n = node(shown), made = columns(c, n.c[i], n.t), k = { box: box, plan: c, axis: made.axis, rows: made.rows, at: 0 };
+  (n.a[i] || []).forEach(function (band, j) {
+    if (band) k.rows = k.rows.concat([{ label: c.asides[j].label, band: band, unit: c.asides[j].unit, aside: true }]);
+  });
+  var rows = k.rows;
+  k.rows = rows.filter(function (r) { return !r.aside; });
+  var bar = legend(k);
+  k.rows = rows;
+  box.querySelectorAll(".bar,.uplot").forEach(function (e) { e.remove(); });
+  box.appendChild(bar);
+  k.u = new uPlot(options(k, made, box.clientWidth), made.data, box);
+  k.u.over.addEventListener("mousemove", function (e) { k.hover = true; k.x = e.clientX; k.y = e.clientY; }, true); // before uPlot sees it
+  k.u.over.addEventListener("mouseleave", function () { k.hover = false; hush(); });
+  k.u.over.addEventListener("dblclick", reset);
+  return k;
+}
+
+function drawAll() {
+  var boxes = document.querySelectorAll("[data-chart]");
+  boxes.forEach(function (b) { b.style.minHeight = b.offsetHeight + "px"; }); // or what is below would jump
+  each(function (k) { k.u.destroy(); });
+  charts = [];
+  plan.charts.forEach(function (c, i) { charts.push(draw(boxes[i], c, i)); });
+  boxes.forEach(function (b) { b.style.minHeight = ""; });
+}
+
+// keys reads and zooms the chart that has the focus.
+function keys(e) {
+  var k = charts.find(function (k) { return k.box === e.currentTarget; }), n = node(shown), jump = e.shiftKey ? 10 : 1;
+  if (!k || !n.t.length || e.ctrlKey || e.metaKey || e.altKey) return;
+  var s = k.u.scales.x, mid = k.at ? n.t[k.at] : (s.min + s.max) / 2, width = s.max - s.min, i = k.at;
+  switch (e.key) {
+  case "ArrowLeft": i -= jump; break;
+  case "ArrowRight": i += jump; break;
+  case "Home": i = 0; break;
+  case "End": i = n.t.length - 1; break;
+  case "+": case "=": zoom(mid - width / 4, mid + width / 4); e.preventDefault(); return;
+  case "-": zoom(mid - width, mid + width); e.preventDefault(); return;
+  case "Escape": case "0": reset(); hush(); return;
+  default: return;
+  }
+  e.preventDefault();
+  i = Math.min(n.t.length - 1, Math.max(0, i));
+  if (n.t[i] < s.min || n.t[i] > s.max) zoom(n.t[i] - width / 2, n.t[i] + width / 2);
+  var r = k.u.over.getBoundingClientRect(), left = k.u.valToPos(n.t[i], "x");
+  k.u.setCursor({ left: left, top: r.height / 2 });
+  tellBucket(k, i, r.left + left, r.top + r.height / 3);
+}
+
+// fill writes the words and numbers of a node.
+function fill(n) {
+  document.querySelector(".cards").replaceChildren.apply(document.querySelector(".cards"), n.k.map(function (c) {
+    var card = element("div", undefined, "card");
+    card.append(element("p", c[0], "label"), element("p", c[1], "value"), element("p", c[2], "hint"));
+    return card;
+  }));
+  var facts = byID("nodefacts");
+  if (facts) facts.replaceChildren.apply(facts, n.f.map(function (f) {
+    var row = element("div");
+    row.append(element("dt", f[0]), element("dd", f[1]));
+    return row;
+  }));
+  var box = byID("missing"), list = element("ul"), why = Object.create(null);
+  n.x.forEach(function (m) {
+    var li = element("li"), what = element("b", m[0]);
+    li.append(what, ": " + m[1]);
+    list.appendChild(li);
+    why[m[0]] = m[1];
+  });
+  box.replaceChildren.apply(box, n.x.length ? [element("h3", "Not measured, or noted"), list] : []);
+  document.querySelectorAll("#metrics tr[data-metric]").forEach(function (tr) {
+    var name = tr.getAttribute("data-metric"), v = Object.prototype.hasOwnProperty.call(n.m, name) ? n.m[name] : null, cells = tr.cells;
+    cells[1].textContent = number(v);
+    var note = cells[3].querySelector("i");
+    if (note) note.remove();
+    if (v === null) {
+      tr.removeAttribute("data-value"); tr.removeAttribute("data-unit");
+      if (why[name]) cells[3].append(element("i", " (" + why[name] + ")"));
+    } else {
+      tr.setAttribute("data-value", number(v)); tr.setAttribute("data-unit", cells[2].textContent);
+    }
+  });
+}
+
+function show(name, jump) {
+  if (!byID("node-" + name)) return false;
+  if (shown === name) return true;
+  var first = shown === null;
+  shown = name;
+  zoomed = false;
+  hush();
+  if (!first || name !== plan.first) fill(node(name));
+  document.querySelectorAll(".chart").forEach(function (c) { c.classList.toggle("shown", name !== plan.first); });
+  byID("node").setAttribute("data-node", name);
+  if (byID("choose")) byID("choose").value = name;
+  drawAll();
+  if (jump) byID("node").scrollIntoView();
+  return true;
+}
+function fromAddress() {
+  var m = /^#node=(\d+)$/.exec(location.hash);
+  return m ? m[1] : null;
+}
+function go(name) {
+  if (fromAddress() === name) show(name, true);
+  else location.hash = "node=" + name;
+}
+
+// heat makes a map answer to mouse and keys.
+function heat(fig) {
+  var map = fig.querySelector(".map"), cross = fig.querySelector(".cross"), chart = plan.charts.findIndex(function (c) { return c.id === fig.dataset.heatmap; });
+  var row = 0, column = 0, columns = plan.columns;
+  function point(x, y) {
+    var name = plan.nodes[row], n = node(name), from = plan.start - n.s + plan.length * column / columns, to = from + plan.length / columns;
+    cross.style.display = "block";
+    cross.style.top = (row + 0.5) / plan.nodes.length * map.clientHeight + "px";
+    var host = plan.hosts[row], lines = ["node " + name + (host ? " (" + host + ")" : "")];
+    if (!n.t.length || to <= 0 || from >= last(n)) lines.push("not sampled then");
+    else {
+      // Of the buckets that reach into the column, the one with the greatest value.
+      var c = plan.charts[chart], bands = n.c[chart] || [], most = bands[bands.length - 1], i = bucketAt(n.t, from + (to - from) / 100);
+      most = most && most[most.length - 1];
+      for (var k = i + 1; most && k < n.t.length && n.t[k - 1] < to; k++) if (most[k] > most[i] || most[i] === null) i = k;
+      lines.push(span(n, i));
+      c.series.forEach(function (s, j) {
+        var band = n.c[chart] && n.c[chart][j];
+        if (band) lines.push(reading({ label: s.label, spread: s.spread, band: band, unit: c.unit }, i));
+      });
+    }
+    tell(lines, x, y);
+  }
+  map.addEventListener("mousemove", function (e) {
+    var r = map.getBoundingClientRect();
+    row = Math.min(plan.nodes.length - 1, Math.max(0, Math.floor((e.clientY - r.top) / r.height * plan.nodes.length)));
+    column = Math.min(columns - 1, Math.max(0, Math.floor((e.clientX - r.left) / r.width * columns)));
+    point(e.clientX, e.clientY);
+  });
+  map.addEventListener("mouseleave", function () { cross.style.display = "none"; hush(); });
+  map.addEventListener("click", function () { go(plan.nodes[row]); });
+  fig.addEventListener("keydown", function (e) {
+    var jump = e.shiftKey ? 10 : 1, step = { ArrowUp: [-jump, 0], ArrowDown: [jump, 0], ArrowLeft: [0, -jump], ArrowRight: [0, jump] }[e.key];
+    if (e.target !== fig) return;
+    if (cross.style.display !== "block") row = Math.max(0, plan.nodes.indexOf(shown));
+    if (e.key === "Enter") { go(plan.nodes[row]); return; }
+    if (e.key === "Escape") { cross.style.display = "none"; hush(); return; }
+    if (!step) return;
+    e.preventDefault();
+    row = Math.min(plan.nodes.length - 1, Math.max(0, row + step[0]));
+    column = Math.min(columns - 1, Math.max(0, column + step[1]));
+    var r = map.getBoundingClientRect();
+    point(r.left + (column + 0.5) / columns * r.width, r.top + (row + 0.5) / plan.nodes.length * r.height);
+  });
+}
+
+// refresh takes the page anew while the run goes on, and keeps what is zoomed.
+var failures = 0;
+function refresh() {
+  var later = function () { setTimeout(refresh, plan.live); };
+  if (document.hidden) { later(); return; }
+  fetch(location.pathname, { cache: "no-store" }).then(function (r) {
+    if (!r.ok) throw new Error(r.status);
+    return r.text();
+  }).then(function (text) {
+    var fresh = new DOMParser().parseFromString(text, "text/html");
+    ["#about", ".cards", "#missing", "#metrics", "#plan", "#node-" + shown].forEach(function (s) {
+      var from = fresh.querySelector(s), to = document.querySelector(s);
+      if (from && to) to.replaceWith(document.importNode(from, true));
+    });
+    var boxes = document.querySelectorAll("[data-chart]");
+    fresh.querySelectorAll("[data-chart]").forEach(function (from, i) {
+      boxes[i].setAttribute("aria-label", from.getAttribute("aria-label"));
+      boxes[i].querySelector(".static").replaceWith(document.importNode(from.querySelector(".static"), true));
+    });
+    plan = JSON.parse(byID("plan").textContent);
+    parsed = {};
+    failures = 0;
+    byID("stale").hidden = true;
+    redraw();
+  }).catch(function () {
+    if (++failures > 1) byID("stale").hidden = false;
+  }).finally(later);
+}
+// redraw draws the charts anew and keeps the stretch of time that is shown, and what
+// was read.
+function redraw() {
+  var s = charts.length && zoomed ? charts[0].u.scales.x : null, from = s && s.min, to = s && s.max;
+  var at = charts.map(function (k) { return k.at; });
+  zoomed = false;
+  drawAll();
+  each(function (k, i) { k.at = at[i] || 0; });
+  if (s) zoom(from, to);
+}
+
+function start() {
+  root.classList.add("js");
+  var choose = byID("choose");
+  if (choose) {
+    plan.nodes.forEach(function (n, i) {
+      var o = element("option", n + (plan.hosts[i] ? " (" + plan.hosts[i] + ")" : ""));
+      o.value = n;
+      choose.appendChild(o);
+    });
+    choose.addEventListener("change", function () { go(choose.value); });
+  }
+  document.querySelectorAll("[data-heatmap]").forEach(heat);
+  document.querySelectorAll("[data-chart]").forEach(function (c) { c.addEventListener("keydown", keys); c.addEventListener("blur", hush); });
+  var wanted = fromAddress();
+  if (!wanted || !show(wanted, true)) show(plan.first, false);
+  addEventListener("hashchange", function () { var n = fromAddress(); show(n || plan.first, !!n); });
+  var width = innerWidth;
+  addEventListener("resize", function () { if (innerWidth !== width) { width = innerWidth; redraw(); } });
+  addEventListener("scroll", hush, { passive: true });
+  ["(prefers-color-scheme: dark)", "print"].forEach(function (media) { // other colours
+    matchMedia(media).addEventListener("change", function () { each(function (k) { k.u.redraw(false); }); });
+  });
+  if (plan.live) {
+    var stale = element("p", "No answer: the run has ended, or perfagent is gone. This is what was last seen.", "stale");
+    stale.id = "stale";
+    stale.hidden = true;
+    document.body.prepend(stale);
+    setTimeout(refresh, plan.live);
+  }
+}
+try { start(); } catch (e) { root.classList.remove("js"); throw e; }
+})();

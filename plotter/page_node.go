@@ -1,0 +1,326 @@
+package plotter
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strconv"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// pageNode is what the page keeps of a node.
+type pageNode struct {
+	name, host, origin string
+	time               Timeline
+	charts             []Chart
+	thinned            bool
+	cards, facts       []reporter.Highlight
+	metrics            reporter.Values
+	missing            []reporter.Missing
+	exit               string
+	version            string
+}
+
+func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
+	p := &pageNode{name: name, origin: n.Origin, time: NewTimeline(run, n), charts: Charts(n), metrics: printableMetrics(n.Metrics), facts: reporter.Facts(n)}
+	wall := run.WallSeconds
+	if n.Host != nil {
+		p.host = reporter.Printable(n.Host.Hostname)
+	}
+	if n.Job != nil {
+		p.exit = strconv.Itoa(n.Job.ExitCode)
+		if n.Job.Signal != "" {
+			p.exit += " " + reporter.Printable(n.Job.Signal)
+		}
+		wall = n.Job.End.Sub(n.Job.Start.Time).Seconds()
+	}
+	if n.Agent != nil {
+		p.version = reporter.Printable(n.Agent.Version)
+	}
+	p.cards = reporter.Highlights(n, wall)
+	for _, m := range n.Missing {
+		p.missing = append(p.missing, reporter.Missing{What: reporter.Printable(m.What), Why: reporter.Printable(m.Why)})
+	}
+	return p
+}
+
+// bands yields all lists of numbers that the page has of a node.
+func (p *pageNode) bands(do func(*Series)) {
+	for i := range p.charts {
+		for _, list := range [][]Series{p.charts[i].Series, p.charts[i].Asides} {
+			for j := range list {
+				do(&list[j])
+			}
+		}
+	}
+}
+
+func (p *pageNode) cells() int {
+	n := len(p.time.Ends)
+	p.bands(func(s *Series) {
+		n += len(s.Band.Mean)
+		if !same(s.Band) {
+			n += len(s.Band.Min) + len(s.Band.Max)
+		}
+	})
+	return n
+}
+
+// thin puts neighbours together until there are at most limit buckets, in lists of
+// their own, so that those of the report can be forgotten.
+func (p *pageNode) thin(limit int) {
+	k := group(len(p.time.Ends), limit)
+	if k == 1 && p.thinned {
+		return
+	}
+	t := p.time
+	p.bands(func(s *Series) {
+		s.Band = thinBand(s.Band, t, k)
+	})
+	for i := range p.charts {
+		for j := range p.charts[i].Asides { // a hint needs no band
+			s := &p.charts[i].Asides[j]
+			s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
+		}
+	}
+	p.time, p.thinned = t.thin(k), true
+}
+
+// same tells whether a band is a line: each bucket is of one sample.
+func same(b reporter.Band) bool {
+	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
+		return false
+	}
+	for i, v := range b.Mean {
+		if v != b.Min[i] || v != b.Max[i] {
+			if !math.IsNaN(v) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// metricRow is a row of the page's table.
+type metricRow struct {
+	Name, Value, Unit, Meaning, How, Why string
+	Has                                  bool
+}
+
+// section is what the template shows of a node.
+type section struct {
+	Name, Version string
+	Many          bool
+	Cards, Facts  []reporter.Highlight
+	Missing       []reporter.Missing
+	Charts        []chartData
+	Metrics       template.HTML
+}
+
+type chartData struct {
+	ID, Label string
+	Picture   template.HTML // made by svgCanvas, which escapes what it writes
+}
+
+func (p *pageNode) section(many bool, others []string) section {
+	s := section{Name: p.name, Version: p.version, Many: many, Cards: p.cards, Facts: p.facts, Missing: p.missing, Metrics: metricTable(p.metricRows(others))}
+	for _, chart := range p.charts {
+		const width, height = 800, 190
+		var c svgCanvas
+		label := titleOf(chart, p.time)
+		c.open(width, height, label)
+		drawChart(&c, chart, p.time, box{0, 0, width, height})
+		c.close()
+		s.Charts = append(s.Charts, chartData{chart.ID, label, template.HTML(c.out)})
+	}
+	return s
+}
+
+// metricRows are the rows of the one table, then others, which some program added.
+func (p *pageNode) metricRows(others []string) []metricRow {
+	why := make(map[string]string)
+	for _, m := range p.missing {
+		why[m.What] = m.Why
+	}
+	var rows []metricRow
+	add := func(m reporter.Metric) {
+		v, has := p.metrics[m.Name]
+		row := metricRow{Name: m.Name, Unit: m.Unit, Meaning: m.Meaning, How: m.How, Has: has, Why: why[m.Name]}
+		if has {
+			row.Value = strconv.FormatFloat(v, 'f', -1, 64)
+		}
+		rows = append(rows, row)
+	}
+	for _, m := range reporter.Metrics() {
+		add(m)
+	}
+	for _, name := range others {
+		add(reporter.Metric{Name: name})
+	}
+	return rows
+}
+
+// printableMetrics are the metrics by the names that the page shows. What is no number
+// is absent.
+func printableMetrics(v reporter.Values) reporter.Values {
+	out := make(reporter.Values, len(v))
+	for name, value := range v {
+		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+			out[reporter.Printable(name)] = value
+		}
+	}
+	return out
+}
+
+// metricTable writes the rows. Not by the template: its thirty rows would take it
+// longer than the rest of the page, at the end of every job.
+func metricTable(rows []metricRow) template.HTML {
+	out := make([]byte, 0, 1<<14)
+	text := func(parts ...string) {
+		for i, s := range parts {
+			if i%2 == 1 { // what is between our own words
+				s = html.EscapeString(s)
+			}
+			out = append(out, s...)
+		}
+	}
+	for _, r := range rows {
+		text(`<tr data-metric="`, r.Name, `"`)
+		value := "–"
+		if r.Has {
+			value = r.Value
+			text(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
+		}
+		text(`><td>`, r.Name, `</td><td class="number">`, value, `</td><td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
+		if r.Why != "" {
+			text(` <i>(`, r.Why, `)</i>`)
+		}
+		text("</td></tr>\n")
+	}
+	return template.HTML(out)
+}
+
+// nodeJSON is the node for the page's script; the names are short because a thousand
+// nodes repeat them.
+type nodeJSON struct {
+	Start   float64         `json:"s"`
+	Ends    numbers         `json:"t"`
+	Charts  [][]band        `json:"c"`
+	Asides  [][]band        `json:"a"`
+	Cards   [][3]string     `json:"k,omitzero"`
+	Facts   [][2]string     `json:"f,omitzero"`
+	Metrics reporter.Values `json:"m,omitzero"`
+	Missing [][2]string     `json:"x,omitzero"`
+}
+
+// band is a series' numbers: [mean] where the least and the greatest are the same,
+// else [least, mean, greatest], of a spread [least, null, greatest]; null where
+// nothing was measured.
+type band []numbers
+
+// numbers is a list of a node's series. Of a page of many nodes it is packed.
+type numbers struct {
+	list   reporter.Numbers
+	packed bool
+}
+
+// MarshalJSON writes a list as it is or, packed, as [least, greatest, base64]: two
+// bytes a number, little endian, from 0 = the least to 65534 = the greatest; 65535 is
+// not measured. A list of one number only is [number, length].
+func (n numbers) MarshalJSON() ([]byte, error) {
+	if !n.packed {
+		return n.list.MarshalJSON()
+	}
+	least, greatest := math.Inf(1), math.Inf(-1)
+	whole := true
+	for _, v := range n.list {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			whole = false
+			continue
+		}
+		least, greatest = min(least, v), max(greatest, v)
+	}
+	switch {
+	case greatest < least: // nothing was measured
+		least, greatest = 0, 0
+	case least == greatest && whole:
+		return fmt.Appendf(nil, "[%v,%d]", least, len(n.list)), nil
+	}
+	bytes := make([]byte, 0, 2*len(n.list))
+	for _, v := range n.list {
+		bytes = binary.LittleEndian.AppendUint16(bytes, packedNumber(v, least, greatest))
+	}
+	return fmt.Appendf(nil, `[%v,%v,"%s"]`, least, greatest, base64.StdEncoding.EncodeToString(bytes)), nil
+}
+
+const unmeasured = 65535
+
+func packedNumber(v, least, greatest float64) uint16 {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return unmeasured
+	case greatest == least:
+		return 0
+	}
+	return uint16(math.Round((v/2 - least/2) / (greatest/2 - least/2) * (unmeasured - 1)))
+}
+
+// writeJSON writes the node as the content of a script element.
+func (p *pageNode) writeJSON(out *bufio.Writer, many bool) error {
+	d := nodeJSON{Start: p.time.Start, Ends: numbers{p.time.Ends, p.thinned}}
+	for i, plan := range chartPlans() {
+		d.Charts = append(d.Charts, p.bandsOf(plan.series, p.charts[i].Series))
+		d.Asides = append(d.Asides, p.bandsOf(plan.aside, p.charts[i].Asides))
+	}
+	if many { // else the page itself says it
+		d.describe(p)
+	}
+	data, err := json.Marshal(d) // escapes <, > and &
+	if err != nil {
+		return err
+	}
+	ours(out, `<script type="application/json" id="node-`, p.name, `">`, string(data), "</script>\n")
+	return nil
+}
+
+// describe adds what is to be said when the node is chosen.
+func (d *nodeJSON) describe(p *pageNode) {
+	d.Cards, d.Facts, d.Metrics, d.Missing = [][3]string{}, [][2]string{}, p.metrics, [][2]string{}
+	for _, c := range p.cards {
+		d.Cards = append(d.Cards, [3]string{c.Label, c.Value, c.Note})
+	}
+	for _, f := range p.facts {
+		d.Facts = append(d.Facts, [2]string{f.Label, f.Value})
+	}
+	for _, m := range p.missing {
+		d.Missing = append(d.Missing, [2]string{m.What, m.Why})
+	}
+}
+
+// bandsOf orders series as a plan lists them; what was not measured is null.
+func (p *pageNode) bandsOf(plans []seriesPlan, have []Series) []band {
+	list := func(v reporter.Numbers) numbers { return numbers{v, p.thinned} }
+	out := make([]band, len(plans))
+	for i, plan := range plans {
+		for _, s := range have {
+			if s.Key != plan.key.Key() {
+				continue
+			}
+			switch {
+			case s.Spread:
+				out[i] = band{list(s.Band.Min), {}, list(s.Band.Max)}
+			case same(s.Band):
+				out[i] = band{list(s.Band.Mean)}
+			default:
+				out[i] = band{list(s.Band.Min), list(s.Band.Mean), list(s.Band.Max)}
+			}
+		}
+	}
+	return out
+}

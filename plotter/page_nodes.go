@@ -1,0 +1,197 @@
+package plotter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"html/template"
+	"math"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// nodesData is what the template shows of many nodes.
+type nodesData struct {
+	First, Last, Length string
+	Heatmaps            []heatmapData
+	Nodes               []nodeRow
+}
+
+type heatmapData struct {
+	ID, Title  string
+	Height     int          // pixels on the page
+	Mean, Peak template.URL // pictures, made here; Peak is "" where there is only one
+}
+
+type nodeRow struct {
+	Name, Host, Exit, Mean, Peak, Memory, Unused string
+	Missing                                      int
+}
+
+func (p *Page) nodesData() (nodesData, error) {
+	start, length := p.span()
+	d := nodesData{First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: reporter.SecondsText(length)}
+	for _, plan := range chartPlans() {
+		if plan.id != "cpu" && plan.id != "memory" {
+			continue
+		}
+		h := heatmapData{ID: plan.id, Title: plan.title, Height: p.mapHeight()}
+		var err error
+		if h.Mean, err = p.heatmap(plan.id, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
+			return d, err
+		}
+		if h.Peak, err = p.heatmap(plan.id, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
+			return d, err
+		}
+		d.Heatmaps = append(d.Heatmaps, h)
+	}
+	for _, n := range p.nodes {
+		d.Nodes = append(d.Nodes, n.row())
+	}
+	return d, nil
+}
+
+// mapHeight gives each node some pixels, and a page of many nodes no more than one
+// each.
+func (p *Page) mapHeight() int {
+	each := min(18, max(1, 420/len(p.nodes)))
+	return max(60, each*len(p.nodes))
+}
+
+// row is the node's line in the table.
+func (p *pageNode) row() nodeRow {
+	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: len(p.missing)}
+	brief := reporter.Brief(p.metrics)
+	r.Mean, r.Peak, r.Memory, r.Unused = brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours
+	return r
+}
+
+// span is the time that all nodes together cover: its start in seconds since 1970
+// and its length in seconds. Where no start is known all nodes begin at 0.
+func (p *Page) span() (start, length float64) {
+	start, end := math.Inf(1), math.Inf(-1)
+	for _, n := range p.nodes {
+		if len(n.time.Ends) > 0 {
+			start, end = min(start, n.time.Start), max(end, n.time.Start+n.time.Length())
+		}
+	}
+	if !(end > start) {
+		return 0, 1
+	}
+	return start, end - start
+}
+
+// heatColumns is how many stretches of time a heat map has: no more than its nodes
+// have points.
+func (p *Page) heatColumns() int {
+	if p.limit > 0 {
+		return p.limit
+	}
+	return streamed
+}
+
+// heatmap draws nodes × time, a pixel each, for one kind of numbers in percent.
+func (p *Page) heatmap(chart string, start, length float64, of func(reporter.Band) reporter.Numbers) (template.URL, error) {
+	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
+	for i, n := range p.nodes {
+		for _, c := range n.charts {
+			if c.ID != chart || len(c.Series) == 0 {
+				continue
+			}
+			if s := c.Series[len(c.Series)-1]; !s.Spread {
+				rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
+			}
+		}
+	}
+	var picture bytes.Buffer
+	if err := encodeHeat(&picture, rows, columns); err != nil {
+		return "", err
+	}
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture.Bytes())), nil
+}
+
+// spread puts values onto columns of equal time: each column has the greatest value
+// of the buckets that reach into it; NaN = none does.
+func spread(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
+	out, width := make([]float64, columns), length/float64(columns)
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	begin := offset
+	for i, v := range list {
+		end := offset + t.Ends[i]
+		last := min(columns-1, int(math.Ceil(end/width))-1)
+		for c := max(0, int(begin/width)); c <= last; c++ {
+			if math.IsNaN(out[c]) || v > out[c] {
+				out[c] = v
+			}
+		}
+		begin = end
+	}
+	return out
+}
+
+// planJSON is what the page's script knows of all nodes.
+type planJSON struct {
+	Charts []planChart `json:"charts"`
+	First  string      `json:"first"`
+	Nodes  []string    `json:"nodes"`
+	Hosts  []string    `json:"hosts"`
+	Start  float64     `json:"start"`
+	Length float64     `json:"length"`
+	Live   int64       `json:"live"` // ms between two looks; 0 = the run has ended
+	Packed bool        `json:"packed,omitempty"`
+	// Columns is how many stretches of time a heat map has.
+	Columns int `json:"columns"`
+}
+
+type planChart struct {
+	ID     string       `json:"id"`
+	Title  string       `json:"title"`
+	Unit   string       `json:"unit"`
+	Top    float64      `json:"top"`
+	Levels []float64    `json:"levels,omitempty"`
+	Series []planSeries `json:"series"`
+	Asides []planSeries `json:"asides"`
+}
+
+type planSeries struct {
+	Label  string `json:"label"`
+	Spread bool   `json:"spread,omitempty"`
+	Dash   bool   `json:"dash,omitempty"`
+	Unit   string `json:"unit,omitempty"`
+}
+
+// writeData writes the page's data for its script.
+func (p *Page) writeData(out *bufio.Writer) error {
+	d := planJSON{First: p.nodes[0].name, Live: p.options.Live.Milliseconds(), Packed: p.limit > 0, Columns: p.heatColumns()}
+	d.Start, d.Length = p.span()
+	for _, plan := range chartPlans() {
+		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels}
+		for _, s := range plan.series {
+			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Dash: s.dash})
+		}
+		for _, s := range plan.aside {
+			c.Asides = append(c.Asides, planSeries{Label: s.label, Unit: shortUnit(s.key)})
+		}
+		d.Charts = append(d.Charts, c)
+	}
+	for _, n := range p.nodes {
+		d.Nodes = append(d.Nodes, n.name)
+		if len(p.nodes) > 1 {
+			d.Hosts = append(d.Hosts, n.host)
+		}
+	}
+	data, err := json.Marshal(d) // escapes <, > and &
+	if err != nil {
+		return err
+	}
+	ours(out, `<script type="application/json" id="plan">`, string(data), "</script>\n")
+	for _, n := range p.nodes {
+		if err := n.writeJSON(out, len(p.nodes) > 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

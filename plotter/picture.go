@@ -1,0 +1,205 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"io"
+	"strconv"
+
+	"github.com/go-analyze/charts"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// PictureOptions say what a static picture shows.
+type PictureOptions struct {
+	Node   string // by node index; "" = the lowest
+	Metric string // a sample key; "" = the five charts
+	Width  int    // pixels
+}
+
+// Sizes of a static picture, in pixels.
+const (
+	chartHeight  = 190
+	metricHeight = 320
+	headHeight   = 30
+	footHeight   = 22
+	MinWidth     = 300
+	MaxWidth     = 8000
+)
+
+// seriesColors are told apart by people of every kind of colour vision, also in
+// print: blue, vermilion, green and purple of Okabe and Ito's palette.
+func seriesColors() []color.NRGBA {
+	return []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xa8, 0x4f, 0x83, 0xff}}
+}
+
+// WriteSVG writes the charts of one node as an SVG file: the same bytes for the
+// same report.
+func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
+	p, err := newPicture(r, o)
+	if err != nil {
+		return err
+	}
+	var c svgCanvas
+	c.open(p.width, p.height(), p.title)
+	c.out = append(c.out, svgStyle()...)
+	c.out = append(c.out, `<rect class="paper" width="100%" height="100%"/>`...)
+	p.draw(&c)
+	c.close()
+	if _, err := w.Write(c.out); err != nil {
+		return fmt.Errorf("write SVG: %w", err)
+	}
+	return nil
+}
+
+// svgStyle is the look of a picture that stands alone: on white paper.
+func svgStyle() string {
+	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
+		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}.dash{stroke-dasharray:4 3}.spread{fill:#888;fill-opacity:.3}`
+	for i, c := range seriesColors() {
+		rgb := fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
+		out += fmt.Sprintf(".line.s%d{stroke:%s}.band.s%d{fill:%s;fill-opacity:.35}", i, rgb, i, rgb)
+	}
+	return out + "</style>\n"
+}
+
+// WritePNG writes the same picture in pixels.
+func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
+	p, err := newPicture(r, o)
+	if err != nil {
+		return err
+	}
+	painter := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputPNG, Width: int(p.width), Height: int(p.height())})
+	c := &pixelCanvas{painter}
+	painter.FilledRect(0, 0, int(p.width), int(p.height()), charts.ColorWhite, charts.ColorWhite, 0)
+	p.draw(c)
+	data, err := painter.Bytes()
+	if err != nil {
+		return fmt.Errorf("draw PNG: %w", err)
+	}
+	if _, err := io.Copy(w, bytes.NewReader(data)); err != nil {
+		return fmt.Errorf("write PNG: %w", err)
+	}
+	return nil
+}
+
+// picture is what WriteSVG and WritePNG draw.
+type picture struct {
+	charts []Chart
+	time   Timeline
+	title  string
+	each   float64 // height of a chart
+	width  float64
+}
+
+func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
+	name := o.Node
+	if name == "" {
+		name = r.NodeNames()[0]
+	}
+	n := r.Nodes[name]
+	if n == nil {
+		return nil, fmt.Errorf("the report has no node %s", reporter.Printable(name))
+	}
+	p := &picture{charts: Charts(n), time: NewTimeline(&r.Run, n), width: float64(o.Width), each: chartHeight}
+	if o.Metric != "" {
+		chart, err := ChartOf(n, o.Metric)
+		if err != nil {
+			return nil, err
+		}
+		p.charts, p.each = []Chart{chart}, metricHeight
+	}
+	p.title = reporter.Headline(r) + ", node " + name
+	if n.Host != nil && n.Host.Hostname != "" {
+		p.title += " (" + reporter.Printable(n.Host.Hostname) + ")"
+	}
+	return p, nil
+}
+
+func (p *picture) height() float64 { return headHeight + float64(len(p.charts))*p.each + footHeight }
+
+func (p *picture) draw(c canvas) {
+	fits := max(10, int(p.width-2*marginRight)/7)
+	title := []rune(p.title)
+	if len(title) > fits {
+		title = append(title[:fits-1], '…')
+	}
+	c.text(point{marginRight, 20}, string(title), anchorStart, ink{kind: inkTitle})
+	for i, chart := range p.charts {
+		drawChart(c, chart, p.time, box{0, headHeight + float64(i)*p.each, p.width, p.each})
+	}
+	c.text(point{p.width - marginRight, p.height() - 8}, "time since the start; bands: least to greatest", anchorEnd, ink{kind: inkText})
+}
+
+// pixelCanvas draws by the charting library's painter.
+type pixelCanvas struct{ painter *charts.Painter }
+
+func (c *pixelCanvas) color(with ink) charts.Color {
+	series := seriesColors()[with.series%len(seriesColors())]
+	rgba := func(v color.NRGBA) charts.Color { return charts.Color{R: v.R, G: v.G, B: v.B, A: v.A} }
+	switch with.kind {
+	case inkGrid:
+		return rgba(color.NRGBA{0xcc, 0xcc, 0xcc, 0xff})
+	case inkLevel:
+		return rgba(color.NRGBA{0x99, 0x99, 0x99, 0xff})
+	case inkText, inkTitle:
+		return rgba(color.NRGBA{0x33, 0x33, 0x33, 0xff})
+	case inkSpread:
+		return rgba(color.NRGBA{0x88, 0x88, 0x88, 0x4c})
+	case inkBand:
+		series.A = 0x59
+	}
+	return rgba(series)
+}
+
+func pixels(points []point) []charts.Point {
+	out := make([]charts.Point, len(points))
+	for i, p := range points {
+		out[i] = charts.Point{X: int(p.x + 0.5), Y: int(p.y + 0.5)}
+	}
+	return out
+}
+
+func (c *pixelCanvas) line(points []point, with ink) {
+	width := 1.0
+	if with.kind == inkLine {
+		width = 1.5
+	}
+	if with.dashed {
+		c.painter.DashedLineStroke(pixels(points), c.color(with), width, []float64{4, 3})
+		return
+	}
+	c.painter.LineStroke(pixels(points), c.color(with), width)
+}
+
+func (c *pixelCanvas) area(points []point, with ink) {
+	if len(points) > 0 { // the library does not close the shape by itself
+		points = append(points[:len(points):len(points)], points[0])
+	}
+	c.painter.FillArea(pixels(points), c.color(with))
+}
+
+func (c *pixelCanvas) text(at point, s string, a anchor, with ink) {
+	style := charts.FontStyle{FontSize: 9, FontColor: c.color(with)}
+	width := c.painter.MeasureText(s, 0, style).Width()
+	x := int(at.x)
+	switch a {
+	case anchorMiddle:
+		x -= width / 2
+	case anchorEnd:
+		x -= width
+	}
+	c.painter.Text(s, x, int(at.y), 0, style)
+}
+
+// Extension tells what kind of picture a file name asks for: "svg", "png", "html".
+func Extension(name string) (string, error) {
+	for _, kind := range []string{"html", "svg", "png"} {
+		if len(name) > len(kind) && name[len(name)-len(kind)-1:] == "."+kind {
+			return kind, nil
+		}
+	}
+	return "", fmt.Errorf("%s ends in none of .html, .svg and .png", strconv.Quote(name))
+}

@@ -1,0 +1,124 @@
+// Package plottertest makes reports for the tests of whoever draws them.
+package plottertest
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The simulated week: a sample each second, and one burst of two seconds, in which
+// all CPUs are busy and BurstRate MiB/s are read and as many written. The burst is in
+// the middle of what a kept sample stands for, so that only the envelope knows of it.
+const (
+	WeekSeconds = 7 * 24 * 3600
+	BurstAt     = 345_678 // index of the first sample of the burst
+	BurstLength = 2       // samples
+	BurstRate   = 100     // MiB/s
+	WeekLength  = 1000    // kept samples at most: the default of --max-length
+)
+
+// WeekStart is when the week began.
+func WeekStart() time.Time { return time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC) }
+
+// Week makes the report of a simulated week on one node: CPUs between 2 and 35 %,
+// memory between 20 and 30 %, disk and network almost idle, nothing over loopback,
+// and the burst. The report is the caller's own, to be changed at will.
+func Week(tb testing.TB) *reporter.Report {
+	tb.Helper()
+	data, err := encodedWeek()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var r reporter.Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		tb.Fatal(err)
+	}
+	return &r
+}
+
+// encodedWeek is the report of the week as a file has it. It is made once: under the
+// race detector a week takes seconds.
+var encodedWeek = sync.OnceValues(func() ([]byte, error) { return reporter.Encode(newWeek()) })
+
+// newWeek takes all samples of the week.
+func newWeek() *reporter.Report {
+	rec := collector.NewRecording(collector.Instant{Wall: WeekStart()}, time.Second, WeekLength)
+	rec.Host = collector.Host{Hostname: "week", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64", CPUModel: "CPU",
+		CPUs: 4, MemoryMB: 16384}
+	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
+	rec.LongestGap = time.Second
+	s := collector.Sample{}
+	for c := range s.Weights {
+		s.Weights[c] = 1
+	}
+	for n := range WeekSeconds {
+		weekSample(&s, n)
+		rec.Add(&s)
+	}
+	length := WeekSeconds * time.Second
+	rec.End = collector.Instant{Wall: WeekStart().Add(length), Mono: length, Boot: length}
+	exit := 0
+	return reporter.New(reporter.Input{
+		Run: reporter.Run{ID: "week", Command: []string{"sleep", "604800"}, ExitCode: &exit, Start: reporter.Time{Time: WeekStart()},
+			End: reporter.Time{Time: WeekStart().Add(length)}, WallSeconds: WeekSeconds},
+		Recording: rec,
+		Agent:     reporter.Agent{Version: "test", CPUSeconds: 390, MaxRSSMB: 14},
+		Job: &reporter.Job{PID: 1, Start: reporter.Time{Time: WeekStart()}, End: reporter.Time{Time: WeekStart().Add(length)},
+			UserSeconds: 250_000, SystemSeconds: 9000, MaxRSSMB: 812.5},
+	})
+}
+
+// weekSample turns s, the sample before, into sample n of the week.
+func weekSample(s *collector.Sample, n int) {
+	v := &s.Values
+	day := math.Sin(2 * math.Pi * float64(n) / 86400)
+	cpu, rate := tenths(20+10*day+float64(n*7%50)/10), 0.004
+	least, most := tenths(cpu/2), tenths(min(100, cpu*1.6))
+	if n >= BurstAt && n < BurstAt+BurstLength {
+		cpu, least, most, rate = 100, 100, 100, BurstRate
+	}
+	v[collector.CPUAvg], v[collector.CPUMin], v[collector.CPUMax] = cpu, least, most
+	v[collector.MemPercent] = tenths(25 + 5*day)
+	v[collector.MemUsed] = v[collector.MemPercent] / 100 * 16384
+	v[collector.DiskPercent] = tenths(30 + 10*float64(n)/WeekSeconds)
+	v[collector.DiskUsed], v[collector.DiskFree] = 1000*v[collector.DiskPercent], 1000*(100-v[collector.DiskPercent])
+	v[collector.DiskReadRate], v[collector.DiskWriteRate] = rate, rate
+	v[collector.DiskRead] += rate
+	v[collector.DiskWrite] += rate
+	v[collector.NetExtRecvRate], v[collector.NetExtSentRate] = 0.002, 0.001
+	v[collector.NetExtRecv] += 0.002
+	v[collector.NetExtSent] += 0.001
+	v[collector.Timestamp] = float64(WeekStart().Unix() + int64(n) + 1)
+}
+
+func tenths(v float64) float64 { return math.Round(v*10) / 10 }
+
+// WeekFile writes the report of the week into a new directory of the test and gives
+// its path.
+func WeekFile(tb testing.TB) string {
+	tb.Helper()
+	return Write(tb, Week(tb))
+}
+
+// Write writes a report as node-0.json into a new directory of the test and gives its
+// path.
+func Write(tb testing.TB, r *reporter.Report) string {
+	tb.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(tb.TempDir(), "node-0.json")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,306 @@
+package plotter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// screenRecording is a minute and a half of a node that is busy for one second.
+func screenRecording(samples int) *collector.Recording {
+	start := collector.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
+	rec := collector.NewRecording(start, time.Second, 1000)
+	rec.Host = collector.Host{Hostname: "vm", CPUs: 2, MemoryMB: 24064}
+	for i := range samples {
+		var s collector.Sample
+		for c := range s.Values {
+			s.Values[c], s.Weights[c] = math.NaN(), 1
+		}
+		s.Values[collector.CPUAvg], s.Values[collector.CPUMax], s.Values[collector.MemPercent] = 25, 50, 3.1
+		s.Values[collector.DiskPercent] = 71.3
+		s.Values[collector.DiskReadRate], s.Values[collector.DiskWriteRate] = 2*float64(i)/100, 0
+		s.Values[collector.NetLoRecvRate], s.Values[collector.NetLoSentRate] = 20.9, 20.9
+		s.Values[collector.Timestamp] = float64(start.Wall.Unix() + int64(i) + 1)
+		if i == 40 {
+			s.Values[collector.CPUAvg], s.Values[collector.CPUMax] = 100, 100
+		}
+		rec.Add(&s)
+		rec.End.Mono += time.Second
+		rec.End.Boot += time.Second
+	}
+	return rec
+}
+
+// screenReport is a run of so many nodes that goes on.
+func screenReport(nodes int) *reporter.Report {
+	rec := screenRecording(90)
+	out := reporter.New(reporter.Input{Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py"}}, Recording: rec,
+		Agent: reporter.Agent{CPUSeconds: 0.0123}})
+	for n := range nodes {
+		out.Nodes[fmt.Sprint(n)] = out.Nodes["0"]
+	}
+	return out
+}
+
+func screenNewest() []float64 {
+	out := make([]float64, collector.NumColumns)
+	for c := range out {
+		out[c] = math.NaN()
+	}
+	out[collector.CPUAvg], out[collector.MemPercent], out[collector.DiskReadRate] = 25, 3.1, 1.78
+	out[collector.DiskWriteRate], out[collector.NetLoRecvRate], out[collector.DiskPercent] = 0, 20.9, 71.3
+	return out
+}
+
+func screenOptions(nodes, width, height int) ScreenOptions {
+	o := ScreenOptions{Width: width, Height: height, Node: "0", Footer: "q quits", Live: make(map[string]LiveNode)}
+	for n := range nodes {
+		o.Live[fmt.Sprint(n)] = LiveNode{State: "running for 1 min 30 s", Newest: screenNewest()}
+	}
+	return o
+}
+
+// screenIs compares a screen with lines.
+func screenIs(t *testing.T, what string, got []string, want string) {
+	t.Helper()
+	if d := cmp.Diff(strings.Split(strings.TrimPrefix(want, "\n"), "\n"), got); d != "" {
+		t.Errorf("%s (-want +got):\n%s\nwhole:\n%s", what, d, strings.Join(got, "\n"))
+	}
+}
+
+func TestScreen_OfATerminal(t *testing.T) {
+	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
+running for 1 min 30 s   run trial-7, node 0, 2026-01-31 12:00 UTC
+command    python train.py
+host       vm, 2 CPUs, 23.5 GiB memory
+
+           0                                1 min 30 s          now        peak
+CPU        ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃       25.0 %     100.0 %
+busiest    ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅█▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅            –     100.0 %
+memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
+disk read  ▁▁▁▂▂▂▂▂▂▂▃▃▃▃▃▄▄▄▄▄▄▅▅▅▅▅▅▅▆▆▆▆▆▇▇▇▇▇▇▇███   1.78 MiB/s  1.78 MiB/s
+disk write ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   0.00 MiB/s  0.00 MiB/s
+net recv                                                          –           –
+net sent                                                          –           –
+loop recv  ███████████████████████████████████████████   20.9 MiB/s  20.9 MiB/s
+loop sent  ███████████████████████████████████████████            –  20.9 MiB/s
+disk fill  ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆       71.3 %      71.3 %
+
+perfagent  own cost 0.01 s of CPU (0.014 %), 90 × 1 s sampled, 0 missed
+
+q quits`)
+	o := screenOptions(3, 39, 10)
+	o.ASCII, o.Ended = true, 2
+	screenIs(t, "40 × 10, in ASCII", Screen(screenReport(3), o), `
+running for 1 min 30 s   run trial-7, ~
+CPU        ------@--------       25.0 %
+memory     _______________        3.1 %
+disk read  _..--==++**##@@   1.78 MiB/s
+disk write _______________   0.00 MiB/s
+net recv                              -
+node 1     CPU  25.0 %  memory   3.1 %
+node 2     CPU  25.0 %  memory   3.1 %
+nodes      2 ended before
+q quits`)
+}
+
+// A hostile report: nothing of it reaches the terminal as it is.
+func screenHostile() *reporter.Report {
+	evil := "\x1b[2J\x1b]0;x\a\r\n\t\u202e\u200b\x9b31m\xff日本語👩‍👩‍👧 é́́́"
+	r := screenReport(3)
+	r.Run.ID, r.Run.Signal, r.Run.Command = evil, evil, []string{evil, strings.Repeat("日\x1b[31m", 200_000), ""}
+	r.Run.Tags = map[string]string{evil: evil}
+	r.Nodes["0"] = &reporter.Node{Host: &reporter.Host{Hostname: strings.Repeat(evil, 50), CPUs: math.MaxInt, MemoryMB: math.Inf(1)},
+		Agent:     &reporter.Agent{CPUSeconds: math.Inf(1)},
+		Sampling:  &reporter.Sampling{Samples: math.MinInt64, IntervalSeconds: math.NaN(), MissedTicks: math.MaxInt64},
+		Summaries: map[string]reporter.Quantile{collector.CPUAvg.Key(): {Max: math.Inf(1), Mean: math.NaN()}},
+		Samples:   reporter.Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{{math.Inf(1), math.NaN(), 1e308, -1e308}}},
+		Envelope:  reporter.Envelope{collector.CPUAvg.Key(): reporter.Band{Max: reporter.Numbers{math.Inf(1), math.NaN(), 1e308, -1e308}}}}
+	r.Nodes[evil], r.Nodes["7"] = r.Nodes["0"], nil
+	return r
+}
+
+func screenHostileOptions(width, height int) ScreenOptions {
+	o := screenOptions(0, width, height)
+	o.More, o.Ended = math.MaxInt, math.MinInt
+	o.Live["0"] = LiveNode{State: "\x1b[31m日本\r\n", Newest: []float64{math.Inf(1)}, Trouble: "\x1b[31m日本\r\n"}
+	o.Live["1"] = LiveNode{State: "\x1b[31m日本\r\n", Alarm: true}
+	return o
+}
+
+// Whatever the size of the terminal and the report, no line is wider and none is too
+// many, and there are no control characters.
+func TestScreen_FitsAnyTerminal(t *testing.T) {
+	reports := []*reporter.Report{screenReport(1), screenReport(40), screenHostile(), {}}
+	for width := -1; width <= 210; width++ {
+		for _, height := range []int{-1, 0, 1, 2, 3, 4, 7, 10, 16, 24, 50} {
+			for i, r := range reports {
+				o := screenHostileOptions(width, height)
+				o.ASCII = (width+height)%2 == 0
+				lines := Screen(r, o)
+				if len(lines) > max(0, height) {
+					t.Fatalf("report %d, %d × %d: %d lines", i, width, height, len(lines))
+				}
+				for _, line := range append(lines, ScreenLine(r, o)) {
+					screenPrintable(t, line, o.ASCII)
+				}
+				for _, line := range lines {
+					if n := reporter.TextWidth(line); n > max(0, width) {
+						t.Fatalf("report %d, %d × %d: a line of %d cells: %q", i, width, height, n, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func screenPrintable(t *testing.T, line string, ascii bool) {
+	t.Helper()
+	for _, r := range line {
+		if r == utf8.RuneError || r < ' ' || !unicode.IsPrint(r) || ascii && r > '~' {
+			t.Fatalf("%U in %q", r, line)
+		}
+	}
+	if strings.Contains(line, "NaN") || strings.Contains(line, "Inf") {
+		t.Fatalf("no number in %q", line)
+	}
+}
+
+// The smaller the terminal, the less there is: what matters most stays.
+func TestScreen_KeepsWhatMattersMost(t *testing.T) {
+	for height, want := range map[int][]string{
+		1: {"running"},
+		2: {"running", "CPU"},
+		4: {"running", "CPU", "memory", "q quits"},
+		8: {"running", "CPU", "memory", "disk", "net", "q quits"},
+	} {
+		lines := Screen(screenReport(1), screenOptions(1, 60, height))
+		for _, word := range want {
+			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, word) }) {
+				t.Errorf("%d lines, none begins with %s:\n%s", height, word, strings.Join(lines, "\n"))
+			}
+		}
+	}
+}
+
+// Every node has a line or is counted.
+func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
+	for nodes := 1; nodes < 60; nodes += 1 + nodes/8 {
+		for height := 8; height < 70; height += 1 + height/16 {
+			o := screenOptions(nodes, 79, height)
+			o.More = nodes % 3
+			counted, all := 0, nodes+o.More
+			for _, line := range Screen(screenReport(nodes), o) {
+				var n int
+				if strings.HasPrefix(line, "node ") || strings.HasPrefix(line, "running") {
+					counted++
+				} else if _, err := fmt.Sscanf(line, "nodes %d more", &n); err == nil {
+					counted += n
+				}
+			}
+			if counted != all {
+				t.Fatalf("%d nodes on %d lines: %d are shown or counted:\n%s", all, height, counted, strings.Join(Screen(screenReport(nodes), o), "\n"))
+			}
+		}
+	}
+}
+
+// One busy second of a week is in the picture.
+func TestScreen_KeepsEveryPeak(t *testing.T) {
+	rec := screenRecording(100)
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = 10, 1
+	}
+	for i := range 7 * 24 * 3600 {
+		s.Values[collector.CPUAvg] = 10
+		if i == 333_333 {
+			s.Values[collector.CPUAvg] = 77
+		}
+		rec.Add(&s)
+	}
+	r := reporter.New(reporter.Input{Recording: rec})
+	for _, width := range []int{40, 79, 200} {
+		row := Screen(r, screenOptions(1, width, 24))
+		i := slices.IndexFunc(row, func(l string) bool { return strings.HasPrefix(l, "CPU") })
+		if i < 0 || strings.Count(row[i], "▆") != 1 || strings.Count(row[i], "█") != 1 {
+			t.Errorf("%d cells: the peaks of 100 and 77 %% are not there: %q", width, row)
+		}
+	}
+}
+
+// How a node stands is seen, and what a number is that is not of now.
+func TestScreen_SaysHowItStands(t *testing.T) {
+	r := screenReport(2)
+	o := screenOptions(2, 100, 24)
+	o.Color = true
+	for _, c := range []struct {
+		live  LiveNode
+		words []string
+	}{
+		{LiveNode{State: "exit 0 after 9 s", End: true}, []string{"\x1b[1mexit 0 after 9 s", "mean", "25.8 %"}},
+		{LiveNode{State: "failed", End: true, Alarm: true}, []string{"\x1b[1;31mfailed", "mean"}},
+		{LiveNode{State: "perfagent is gone", Alarm: true, Newest: screenNewest()}, []string{"\x1b[1;31mperfagent is gone", "last", "25.0 %"}},
+		{LiveNode{State: "x", Trouble: "no\nway"}, []string{"\x1b[1mx   run", "\n\x1b[1;31mno\\nway\x1b[0m\n"}},
+		{LiveNode{}, []string{"\x1b[1m–   run", "now"}},
+	} {
+		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, End: true}
+		text := strings.Join(Screen(r, o), "\n")
+		for _, word := range append(c.words, "\x1b[1;31mnode 1") {
+			if !strings.Contains(text, word) {
+				t.Errorf("%+v: no %q in\n%s", c.live, word, text)
+			}
+		}
+	}
+	o.Node = "9" // there is none such
+	if lines := Screen(r, o); len(lines) < 10 {
+		t.Errorf("a node that is not there: %d lines", len(lines))
+	}
+}
+
+func TestScreenLine(t *testing.T) {
+	o := screenOptions(1, 0, 0)
+	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
+	if got := ScreenLine(screenReport(1), o); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	node := o.Live["0"]
+	node.Trouble = "no way"
+	o.Live["0"] = node
+	if got := ScreenLine(screenReport(1), o); got != want+"; no way" {
+		t.Errorf("with trouble: %s", got)
+	}
+	o.ASCII, o.Live = true, screenOptions(1, 0, 0).Live
+	if got := ScreenLine(screenReport(1), o); got != strings.ReplaceAll(want, "–", "-") {
+		t.Errorf("in ASCII: %s", got)
+	}
+}
+
+// A megabyte of words costs no more than what is seen of it.
+func TestScreen_OfALongCommandIsCheap(t *testing.T) {
+	r := screenReport(1)
+	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 250_000)
+	long := testing.AllocsPerRun(3, func() { Screen(r, screenOptions(1, 79, 24)) })
+	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 500)
+	short := testing.AllocsPerRun(3, func() { Screen(r, screenOptions(1, 79, 24)) })
+	if long > short+5 {
+		t.Errorf("%v allocations with a long command, %v with a short one", long, short)
+	}
+}
+
+func BenchmarkScreen(b *testing.B) {
+	r, o := screenReport(1), screenOptions(1, 79, 24)
+	for b.Loop() {
+		Screen(r, o)
+	}
+}

@@ -1,0 +1,78 @@
+package plotter
+
+import (
+	"html"
+	"strconv"
+)
+
+// svgCanvas writes SVG elements. What they look like is said by classes, so that a
+// page can show them light and dark, on a screen and in print.
+type svgCanvas struct{ out []byte }
+
+// class names the look of an ink: "line s0 dash".
+func (i ink) class() string {
+	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread"}[i.kind]
+	if i.kind == inkLine || i.kind == inkBand {
+		name += " s" + strconv.Itoa(i.series%len(seriesColors()))
+	}
+	if i.dashed {
+		name += " dash"
+	}
+	return name
+}
+
+func (c *svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
+func (c *svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
+
+// path writes points as steps where they go straight, which is shorter.
+func (c *svgCanvas) path(points []point, with ink, end string) {
+	c.out = append(c.out, `<path class="`...)
+	c.out = append(c.out, with.class()...)
+	c.out = append(c.out, `" d="`...)
+	for i, p := range points {
+		switch {
+		case i == 0:
+			c.number('M', p.x)
+			c.number(' ', p.y)
+		case p.y == points[i-1].y:
+			c.number('H', p.x)
+		case p.x == points[i-1].x:
+			c.number('V', p.y)
+		default:
+			c.number('L', p.x)
+			c.number(' ', p.y)
+		}
+	}
+	c.out = append(c.out, end...)
+	c.out = append(c.out, "\"/>\n"...)
+}
+
+func (c *svgCanvas) number(before byte, v float64) {
+	c.out = append(c.out, before)
+	c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
+}
+
+func (c *svgCanvas) text(at point, s string, a anchor, with ink) {
+	c.out = append(c.out, `<text class="`...)
+	c.out = append(c.out, with.class()...)
+	c.out = append(c.out, [...]string{"", " mid", " end"}[a]...)
+	c.number2(`" x="`, at.x)
+	c.number2(`" y="`, at.y)
+	c.out = append(c.out, `">`...)
+	c.out = append(c.out, html.EscapeString(s)...)
+	c.out = append(c.out, "</text>\n"...)
+}
+
+func (c *svgCanvas) number2(before string, v float64) {
+	c.out = append(c.out, before...)
+	c.out = strconv.AppendFloat(c.out, v, 'f', 1, 64)
+}
+
+// open begins a picture of a size in pixels; label is what it shows, for those who
+// do not see it.
+func (c *svgCanvas) open(width, height float64, label string) {
+	size := strconv.FormatFloat(width, 'f', -1, 64) + " " + strconv.FormatFloat(height, 'f', -1, 64)
+	c.out = append(c.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `+size+`" role="img" aria-label="`+html.EscapeString(label)+`">`+"\n"...)
+}
+
+func (c *svgCanvas) close() { c.out = append(c.out, "</svg>\n"...) }

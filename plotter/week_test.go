@@ -1,0 +1,31 @@
+package plotter
+
+import (
+	"testing"
+
+	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// weekReport is a simulated week with one burst of two seconds.
+func weekReport(t testing.TB) *reporter.Report {
+	t.Helper()
+	return plottertest.Week(t)
+}
+
+func TestWeekReport_HidesTheBurstFromTheSamples(t *testing.T) {
+	n := weekReport(t).Nodes["0"]
+	samples, band := n.Samples.Column("cpu_pct_per_cpu_avg"), n.Envelope["cpu_pct_per_cpu_avg"]
+	if got := sparkPeak(samples); got > 50 {
+		t.Errorf("a kept sample has %v %%: the burst could be seen without the envelope", got)
+	}
+	if got := sparkPeak(band.Mean); got > 50 {
+		t.Errorf("a mean of %v %%: the burst could be seen without the greatest values", got)
+	}
+	if got := sparkPeak(band.Max); got != 100 {
+		t.Errorf("the burst is %v %% in the envelope", got)
+	}
+	if n.Sampling.Samples != plottertest.WeekSeconds || n.Sampling.Stride != 1024 {
+		t.Errorf("%+v", n.Sampling)
+	}
+}

@@ -1,0 +1,215 @@
+package reporter
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// WriteCSV writes the kept samples as a table: a row for each, the nodes one after the
+// other. The columns are the same for every report, in this order: node, where there
+// are several; "timestamp [s]", seconds since 1970; for each sample key "KEY [unit]",
+// the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]", those
+// of all samples that it stands for; of each rate the last three. Units are %, MiB
+// (2^20 bytes) and MiB/s. Keys that this perfagent does not know follow, sorted and
+// without a unit. What was not measured is an empty field; numbers are those of the
+// JSON, digit for digit.
+//
+// It is CSV as in RFC 4180, but that lines end in LF. A key that a spreadsheet would
+// take for a formula gets an apostrophe before it, and control characters in it are
+// written as Printable does. It writes row by row and never holds the whole text.
+func WriteCSV(w io.Writer, r *Report) error {
+	out := csv.NewWriter(w)
+	t := newCSVTable(r)
+	err := out.Write(t.header())
+	for _, name := range r.NodeNames() {
+		if err != nil {
+			break
+		}
+		err = t.writeNode(out, name, r.Nodes[name])
+	}
+	out.Flush()
+	if err == nil {
+		err = out.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("write CSV: %w", err)
+	}
+	return nil
+}
+
+// csvTable is the layout of the table.
+type csvTable struct {
+	named   bool // the first column is the node
+	columns []csvColumn
+}
+
+// csvColumn is one column.
+type csvColumn struct {
+	key, unit string
+	part      csvPart
+}
+
+// csvPart tells which of a key's numbers a column has.
+type csvPart string
+
+const (
+	csvSample csvPart = ""
+	csvMin    csvPart = ".min"
+	csvMean   csvPart = ".mean"
+	csvMax    csvPart = ".max"
+)
+
+func newCSVTable(r *Report) *csvTable {
+	t := &csvTable{named: len(r.Nodes) > 1}
+	t.columns = append(t.columns, csvColumn{collector.Timestamp.Key(), shortUnit(collector.Timestamp), csvSample})
+	for c := range collector.NumColumns {
+		if c == collector.Timestamp { // its envelope tells nothing that the next row does not
+			continue
+		}
+		if int(c) < collector.NumSampleKeys {
+			t.columns = append(t.columns, csvColumn{c.Key(), shortUnit(c), csvSample})
+		}
+		t.addEnvelope(c.Key(), shortUnit(c))
+	}
+	samples, envelope := unknownKeys(r)
+	all := maps.Clone(samples)
+	maps.Copy(all, envelope)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if samples[key] {
+			t.columns = append(t.columns, csvColumn{key, "", csvSample})
+		}
+		if envelope[key] {
+			t.addEnvelope(key, "")
+		}
+	}
+	return t
+}
+
+func (t *csvTable) addEnvelope(key, unit string) {
+	for _, part := range []csvPart{csvMin, csvMean, csvMax} {
+		t.columns = append(t.columns, csvColumn{key, unit, part})
+	}
+}
+
+// shortUnit is a column's unit as a table's head has it.
+func shortUnit(c collector.Column) string {
+	switch {
+	case c == collector.Timestamp:
+		return "s"
+	case c.Percent():
+		return "%"
+	}
+	return c.Unit()
+}
+
+// unknownKeys are the keys of samples and envelopes that are no columns of ours.
+func unknownKeys(r *Report) (samples, envelope map[string]bool) {
+	samples, envelope = make(map[string]bool), make(map[string]bool)
+	for _, n := range r.Nodes {
+		if n == nil {
+			continue
+		}
+		for _, key := range n.Samples.Keys {
+			if _, ok := collector.ColumnNamed(key); !ok {
+				samples[key] = true
+			}
+		}
+		for key := range n.Envelope {
+			if _, ok := collector.ColumnNamed(key); !ok {
+				envelope[key] = true
+			}
+		}
+	}
+	return samples, envelope
+}
+
+func (t *csvTable) header() []string {
+	var out []string
+	if t.named {
+		out = append(out, "node")
+	}
+	for _, c := range t.columns {
+		name := c.key + string(c.part)
+		if c.unit != "" {
+			name += " [" + c.unit + "]"
+		}
+		out = append(out, csvText(name))
+	}
+	return out
+}
+
+// csvText makes text from a report harmless in a spreadsheet, which takes a field
+// that begins so for a formula (with wide characters, too), and on a terminal.
+func csvText(s string) string {
+	s = Printable(s)
+	if s != "" && strings.ContainsRune("=+-@'＝＋－＠", []rune(s)[0]) {
+		return "'" + s
+	}
+	return s
+}
+
+// values are the column's numbers of a node; nil = the report has none.
+func (c csvColumn) values(n *Node) []float64 {
+	band := n.Envelope[c.key]
+	switch c.part {
+	case csvMin:
+		return band.Min
+	case csvMean:
+		return band.Mean
+	case csvMax:
+		return band.Max
+	}
+	return n.Samples.Column(c.key)
+}
+
+// writeNode writes the rows of a node. All numbers of a row are parts of one text:
+// one allocation instead of one a number.
+func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
+	if n == nil {
+		return nil
+	}
+	columns := make([][]float64, len(t.columns))
+	for i, c := range t.columns {
+		columns[i] = c.values(n)
+	}
+	var first []string
+	if t.named {
+		first = []string{csvText(name)}
+	}
+	fields, ends := make([]string, len(first)+len(columns)), make([]int, len(columns))
+	copy(fields, first)
+	var buf []byte
+	for row := range n.Samples.Len() {
+		buf = buf[:0]
+		for i, values := range columns {
+			if row < len(values) {
+				buf = appendCSV(buf, values[row])
+			}
+			ends[i] = len(buf)
+		}
+		text, from := string(buf), 0
+		for i, end := range ends {
+			fields[len(first)+i] = text[from:end]
+			from = end
+		}
+		if err := out.Write(fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendCSV writes a number as the JSON has it, and nothing for what was not measured.
+func appendCSV(out []byte, v float64) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return out
+	}
+	return appendNumber(out, v)
+}

@@ -1,0 +1,169 @@
+// Package reportertest makes reports for tests: as large as those of a thousand
+// nodes, the same each time, and valid by docs/report.schema.json.
+package reportertest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const (
+	// Stride is how many samples, one a second, a bucket of a large report stands for.
+	Stride = 4
+	// BurstSeconds is how long its burst lasts.
+	BurstSeconds = 2
+	// BurstRate is what is written to the disk meanwhile, in MiB per second.
+	BurstRate = 1536
+
+	cpus     = 64
+	memoryMB = 256 << 10
+	diskMB   = 4 << 20
+)
+
+// BurstNode is the node that has the burst: 517, or the last one of fewer.
+func BurstNode(nodes int) int { return min(517, nodes-1) }
+
+// BurstBucket is the bucket that has it. The burst begins behind the first sample
+// of the bucket, so that only the envelope shows it.
+func BurstBucket(buckets int) int { return buckets * 3 / 5 }
+
+// WriteLarge writes the file of a merged report: a number of nodes with a number of
+// buckets each, two or more. A thousand buckets are 1 MB of JSON and take some 15 ms.
+// The load of each node goes up and down in its own way, and below 65 %; but on one of
+// them, for two seconds, all CPUs were busy and the disk was written to.
+func WriteLarge(w io.Writer, nodes, buckets int) error {
+	r := Large(0, nodes, buckets)
+	r.Nodes = map[string]*reporter.Node{}
+	frame, err := reporter.Encode(r)
+	if err != nil {
+		return err
+	}
+	head, tail, _ := bytes.Cut(frame, []byte("}\n}"))
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	batch := make([][]byte, runtime.NumCPU())
+	for first := 0; first < nodes; first += len(batch) {
+		var workers sync.WaitGroup
+		for i := range batch[:min(len(batch), nodes-first)] {
+			workers.Go(func() { batch[i] = member(first+i, nodes, buckets) })
+		}
+		workers.Wait()
+		for _, text := range batch[:min(len(batch), nodes-first)] {
+			if _, err := w.Write(text); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = fmt.Fprintf(w, "\n  }\n}%s", tail)
+	return err
+}
+
+// member is a node of the file as it stands there, with the comma before it.
+func member(i, nodes, buckets int) []byte {
+	data, err := reporter.Encode(&reporter.Report{Nodes: Large(i, nodes, buckets).Nodes})
+	if err != nil {
+		panic(err) // no number and no text of ours fails
+	}
+	from := bytes.Index(data, fmt.Appendf(nil, "\n    \"%d\": {", i))
+	text := bytes.TrimSuffix(data[from:], []byte("\n  }\n}\n"))
+	if i > 0 {
+		text = append([]byte{','}, text...)
+	}
+	return text
+}
+
+// start is when a large report begins.
+func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
+
+// Large is the report of one node of the run that WriteLarge writes.
+func Large(i, nodes, buckets int) *reporter.Report {
+	rec := recording(i, buckets, i == BurstNode(nodes))
+	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
+	exit := 0
+	began := reporter.Time{Time: rec.Start.Wall}
+	wall := rec.End.Mono.Seconds()
+	return reporter.New(reporter.Input{
+		Node: i,
+		Run: reporter.Run{ID: "large", Command: []string{"srun", "python", "train.py", "--nodes", strconv.Itoa(nodes)},
+			Start: began, End: end, WallSeconds: wall, ExitCode: &exit, Tags: map[string]string{"team": "blue"}},
+		Recording: rec,
+		Job: &reporter.Job{PID: 4242 + i, Start: began, End: end, UserSeconds: math.Round(wall * cpus / 5), SystemSeconds: math.Round(wall),
+			MaxRSSMB: 1536.5, BlockReadMB: 210.25, MinorFaults: 123456, VoluntarySwitches: 65432},
+		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.25, MaxRSSMB: 14},
+	})
+}
+
+// recording simulates a node second by second.
+func recording(i, buckets int, burst bool) *collector.Recording {
+	began := collector.Instant{Wall: start()}
+	rec := collector.NewRecording(began, time.Second, buckets)
+	rec.Host = collector.Host{Hostname: fmt.Sprintf("node-%04d", i), BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux",
+		Kernel: "6.12.0", Arch: "amd64", CPUModel: "Simulated CPU", CPUs: cpus, MemoryMB: memoryMB}
+	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
+	n := node{random: rand.New(rand.NewPCG(uint64(i), 0)), phase: float64(i) / 7}
+	at := BurstBucket(buckets)*Stride + 1
+	for second := range buckets * Stride {
+		s := n.sample(second, burst && second >= at && second < at+BurstSeconds)
+		rec.Add(&s)
+	}
+	rec.End.Mono = time.Duration(buckets*Stride) * time.Second
+	rec.End.Boot, rec.LongestGap = rec.End.Mono, time.Second
+	for k, total := range n.total {
+		rec.BootMB[k] = total + 1000
+	}
+	return rec
+}
+
+// node is a simulated node.
+type node struct {
+	random *rand.Rand
+	phase  float64    // of its load's waves
+	total  [6]float64 // MiB, by collector.Counters
+}
+
+// sample is what the second that begins at a given one measured.
+func (n *node) sample(second int, burst bool) collector.Sample {
+	var s collector.Sample
+	for c := range s.Weights {
+		s.Weights[c] = 1
+	}
+	wave := 0.5 + 0.5*math.Sin(n.phase+float64(second)/400)
+	busy := 10 + 40*wave + 10*n.random.Float64()
+	rates := [6]float64{20 * wave * n.random.Float64(), 5 * wave, 0, 30 * n.random.Float64(), 0, 25 * n.random.Float64()}
+	low, high := busy/2, min(100, busy*1.5)
+	if burst {
+		low, busy, high, rates[1] = 100, 100, 100, BurstRate
+	}
+	used := memoryMB * (0.2 + 0.3*wave)
+	filled := diskMB/4 + n.total[1]/64
+	for c, v := range map[collector.Column]float64{
+		collector.CPUAvg: decimals(busy, 2), collector.CPUMin: decimals(low, 1), collector.CPUMax: decimals(high, 1),
+		collector.MemPercent: decimals(100*used/memoryMB, 1), collector.MemUsed: pages(used),
+		collector.DiskPercent: decimals(100*filled/diskMB, 1), collector.DiskUsed: pages(filled), collector.DiskFree: pages(diskMB - filled),
+		collector.Timestamp: float64(start().Unix()+int64(second)+1) + 0.357,
+	} {
+		s.Values[c] = v
+	}
+	for k, c := range collector.Counters() {
+		moved := pages(rates[k])
+		n.total[k] += moved
+		s.Values[c], s.Values[int(collector.DiskReadRate)+k] = n.total[k], moved
+	}
+	return s
+}
+
+func decimals(v float64, n int) float64 { return math.Round(v*math.Pow10(n)) / math.Pow10(n) }
+
+// pages rounds MiB to whole pages of 4 KiB.
+func pages(mb float64) float64 { return math.Floor(mb*256) / 256 }

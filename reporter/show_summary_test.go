@@ -1,0 +1,48 @@
+package reporter
+
+import (
+	"strings"
+	"testing"
+)
+
+// The pictures stand between the numbers and what perfagent itself cost, apart from
+// both; the page comes after the report.
+func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
+	o := SummaryOptions{Path: "out/node-0.json", Page: "out/node-0.html", Pictures: []string{"CPU        ▁█  0 to 100 %", "time       0 to 2.0 s"}}
+	const block = "\n\nCPU        ▁█  0 to 100 %\ntime       0 to 2.0 s\n\n"
+	for name, c := range map[string]struct {
+		report        *Report
+		before, after string
+	}{
+		"one node":      {New(inputOf(0, 2, 0, "")), "\njob CPU ", "perfagent  own cost "},
+		"several nodes": {threeNodes(), "\nunits ", "perfagent  own cost "},
+		"no own cost":   {&Report{Nodes: map[string]*Node{"0": {}}}, "\ndisk fill", "report "},
+		"missing only":  {&Report{Nodes: map[string]*Node{"0": {Missing: []Missing{{"cpu", "why"}}}}}, "\ndisk fill", "missing "},
+	} {
+		text := summaryOf(t, c.report, o)
+		before, after, found := strings.Cut(text, block)
+		if !found || !strings.Contains(before[strings.LastIndexByte(before, '\n'):], c.before) || !strings.HasPrefix(after, c.after) || strings.Contains(text, "\n\n\n") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+		if !strings.HasSuffix(text, "\nreport     out/node-0.json\npage       out/node-0.html\n") {
+			t.Errorf("%s: report and page:\n%s", name, text)
+		}
+		if bare := summaryOf(t, c.report, SummaryOptions{Path: o.Path}); strings.Contains(bare, "page ") || strings.Contains(bare, "▁") {
+			t.Errorf("%s: without pictures and page:\n%s", name, bare)
+		}
+	}
+}
+
+// Pictures are lines of text like all others: cut, and never acted on.
+func TestWriteSummary_PicturesAreText(t *testing.T) {
+	o := SummaryOptions{Width: 40, Pictures: []string{hostile, strings.Repeat("x", 500), "\n\n", "trailing  "}, Page: strings.Repeat("p/", 60)}
+	text := summaryOf(t, sidecar(), SummaryOptions{Width: 40, Pictures: o.Pictures})
+	if !strings.Contains(text, `a\x1b[31mred`) || !strings.Contains(text, "xxx…\n") {
+		t.Errorf("%s", text)
+	}
+	o.Pictures = nil
+	o.Path = o.Page // summaryOf takes the path alone for uncut
+	if text := summaryOf(t, sidecar(), o); !strings.HasSuffix(text, "\npage\n"+o.Page+"\n") {
+		t.Errorf("the page's path is cut:\n%s", text)
+	}
+}

@@ -1,0 +1,271 @@
+package reporter
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// maxScanSize is the largest report that is read node by node.
+	maxScanSize = 4 << 30
+	// maxValueSize bounds a node, or any other value, in the file of such a report.
+	maxValueSize = 256 << 20
+	// maxNodes bounds what nodes of next to nothing take in memory.
+	maxNodes = 1 << 20
+)
+
+// Wanted says which columns of the nodes' series are to be read. The numbers of the
+// others are skipped, which is faster than reading them.
+type Wanted struct {
+	Samples  []string // keys of the samples, such as timestamp
+	Envelope []string // keys of the envelope, such as cpu_pct_per_cpu_avg
+	All      bool     // every column of both
+	CPUs     int      // of a node in perf.py's JSON, which does not tell; 0 = unknown
+}
+
+func (w Wanted) sample(key string) bool { return w.All || slices.Contains(w.Samples, key) }
+
+func (w Wanted) band(key string) bool { return w.All || slices.Contains(w.Envelope, key) }
+
+// nodeFunc takes a node; the run is that of all nodes.
+type nodeFunc = func(run *Run, name string, n *Node) error
+
+// Scan reads a report of at most 4 GiB, and of 256 MiB a node, node by node: only a
+// few are in memory at a time. Each is handed to node, in the order of the file, with
+// the run as a whole, and belongs to it from then on. It has what Read would give,
+// but of Samples and Envelope only the wanted columns; Samples.Len is 0 where no
+// wanted key has a value. The run is returned, too.
+//
+// An error of node ends the reading and is returned as it is. Other errors are those
+// of Read; nodes that stand before the fault in the file may have been handed over.
+// Nodes are decoded in goroutines of Scan, which have ended when it returns; node is
+// called in the caller's.
+//
+// Journals, perf.py's JSON, pipes and devices are read by Read: whole, with all columns.
+func Scan(path string, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
+	var stopped error
+	r, err := scanFile(path, wanted, func(run *Run, name string, n *Node) error {
+		stopped = node(run, name, n)
+		return stopped
+	})
+	switch {
+	case stopped != nil:
+		return nil, stopped
+	case errors.Is(err, errForeign):
+		return scanWhole(path, wanted.CPUs, node)
+	case err != nil:
+		return nil, readError(path, err)
+	}
+	return &r.Run, nil
+}
+
+// errForeign is for what Scan leaves to Read.
+var errForeign = errors.New("is no report of ours")
+
+func scanFile(path string, wanted Wanted, node nodeFunc) (*Report, error) {
+	// Before it is opened: whoever writes to a FIFO must not see us close it.
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return nil, errForeign
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var start [64]byte
+	if n, _ := f.ReadAt(start[:], 0); isJournal(path, start[:n]) {
+		return nil, errForeign
+	}
+	if st.Size() > maxScanSize {
+		return nil, fmt.Errorf("is %d MiB large; a report has at most %d", st.Size()>>20, maxScanSize>>20)
+	}
+	r, err := scanReport(f, st.Size(), wanted, node)
+	if errors.Is(err, errForeign) && st.Size() > maxFileSize {
+		err = fmt.Errorf("is no report of perfagent's, and with %d MiB too large to be read as another one", st.Size()>>20)
+	}
+	return r, err
+}
+
+// scanWhole is Scan by Read.
+func scanWhole(path string, cpus int, node nodeFunc) (*Run, error) {
+	r, err := Read(path, cpus)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range r.NodeNames() {
+		if err := node(&r.Run, name, r.Nodes[name]); err != nil {
+			return nil, err
+		}
+	}
+	return &r.Run, nil
+}
+
+// scanReport reads a report of ours. What it returns has no nodes.
+func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
+	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
+	if err := s.all(node); err != nil {
+		return nil, s.explain(err)
+	}
+	return &s.report, nil
+}
+
+// scan is a reading that goes on.
+type scan struct {
+	file   io.ReaderAt
+	size   int64
+	limit  int64 // maxValueSize, but for tests
+	wanted Wanted
+
+	input   *bounded
+	decoder *jsontext.Decoder
+	report  Report          // without nodes
+	seen    map[string]bool // which of the report's own keys
+	// again tells that the file is read for the second time, because the nodes stand
+	// in it before the schema or the run.
+	again bool
+}
+
+// all reads the report, and once more from its begin where that is needed.
+func (s *scan) all(node nodeFunc) error {
+	atNodes, err := s.start()
+	if err == nil && !atNodes {
+		switch {
+		case !s.seen["schema"]:
+			return errForeign
+		case !s.seen["nodes"]:
+			return errNoNodes
+		}
+		s.again = true
+		atNodes, err = s.start()
+	}
+	switch {
+	case err != nil:
+		return err
+	case !atNodes: // the file has changed meanwhile
+		return errNoNodes
+	}
+	if err := s.stream(node); err != nil {
+		return err
+	}
+	_, err = s.advance()
+	return err
+}
+
+var errNoNodes = errors.New("has no nodes")
+
+// start begins with the file and advances to its nodes.
+func (s *scan) start() (atNodes bool, err error) {
+	s.input = &bounded{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
+	// What encoding/json takes is taken here, too.
+	s.decoder = jsontext.NewDecoder(s.input, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if s.decoder.PeekKind() != '{' {
+		return false, errForeign
+	}
+	if _, err := s.decoder.ReadToken(); err != nil {
+		return false, err
+	}
+	return s.advance()
+}
+
+// advance reads up to the nodes, if they are to be read now, and else to the end.
+func (s *scan) advance() (atNodes bool, err error) {
+	for {
+		key, ok, err := s.next()
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			return false, s.end()
+		}
+		if atNodes, err := s.member(key); atNodes || err != nil {
+			return atNodes, err
+		}
+	}
+}
+
+// next gives the key of the next member; ok is false behind the last one.
+func (s *scan) next() (key string, ok bool, err error) {
+	s.input.mark = s.decoder.InputOffset()
+	if s.decoder.PeekKind() == '}' {
+		_, err = s.decoder.ReadToken()
+		return "", false, err
+	}
+	quoted, err := s.decoder.ReadValue()
+	return unquote(quoted), true, err
+}
+
+// value reads a value; at is its place in the file.
+func (s *scan) value() (data []byte, at int64, err error) {
+	s.input.mark = s.decoder.InputOffset()
+	data, err = s.decoder.ReadValue()
+	return data, s.decoder.InputOffset() - int64(len(data)), err
+}
+
+// end makes sure that nothing stands behind the report.
+func (s *scan) end() error {
+	if s.decoder.PeekKind() != 0 {
+		return &placed{s.decoder.InputOffset(), errors.New("there is more behind the end of the report")}
+	}
+	if _, err := s.decoder.ReadToken(); err != io.EOF {
+		return err
+	}
+	return nil
+}
+
+// member reads a member of the report, but not the nodes once it is their turn.
+func (s *scan) member(key string) (atNodes bool, err error) {
+	key = canonical(key)
+	if s.seen[key] && !s.again {
+		return false, &placed{s.decoder.InputOffset(), fmt.Errorf("%q stands there twice", key)}
+	}
+	s.seen[key] = key != ""
+	switch {
+	case key == "nodes" && (s.again || s.seen["schema"] && s.seen["run"]):
+		return true, nil
+	case key == "" || s.again:
+		_, _, err = s.value()
+	case key == "nodes":
+		err = s.eachNode(func(*coming) bool { return true })
+	case key == "run":
+		err = s.read(&s.report.Run)
+	default:
+		if err = s.read(&s.report.Schema); err == nil {
+			err = checkSchema(s.report.Schema, Schema)
+		}
+	}
+	return false, err
+}
+
+// canonical gives the report's own keys, which may be in either case as everywhere
+// in encoding/json; "" for others.
+func canonical(key string) string {
+	for _, own := range [...]string{"schema", "run", "nodes"} {
+		if strings.EqualFold(key, own) {
+			return own
+		}
+	}
+	return ""
+}
+
+// read reads a value that is not large.
+func (s *scan) read(into any) error {
+	data, at, err := s.value()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return &placed{at + offset(err), err}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// bounded is the input of a decoder, which keeps each value in memory as it stands.
+type bounded struct {
+	file  io.Reader
+	limit int64 // of a value's size
+	read  int64
+	mark  int64 // where the value that is being read begins, or a little before
+	err   error // of reading; io.EOF is none
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.read-b.mark > b.limit {
+		b.err = &placed{b.mark, fmt.Errorf("what begins here takes more than %d MiB: a node may have so much at most", b.limit>>20)}
+		return 0, b.err
+	}
+	n, err := b.file.Read(p[:min(len(p), 1<<20)])
+	b.read += int64(n)
+	if err != nil && err != io.EOF {
+		b.err = err
+	}
+	return n, err
+}
+
+// placed is an error about what stands at a byte of the file.
+type placed struct {
+	at  int64
+	err error
+}
+
+func (p *placed) Error() string { return p.err.Error() }
+func (p *placed) Unwrap() error { return p.err }
+
+// offset is where in its text an error of encoding/json arose, as far as it tells.
+func offset(err error) int64 {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return max(0, kind.Offset-1)
+	}
+	return 0
+}
+
+// explain turns the errors of a reading into those of Read, with the line.
+func (s *scan) explain(err error) error {
+	var wrong *placed
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &wrong):
+		return s.inLine(wrong.at, Printable(wrong.Error()))
+	case s.input.err != nil && errors.Is(err, s.input.err):
+		return s.input.err
+	case !errors.As(err, &syntax):
+		return err
+	case errors.Is(syntax.Err, io.ErrUnexpectedEOF):
+		return s.inLine(syntax.ByteOffset, "the file ends in the middle (cut off?)")
+	}
+	if word := s.notFinite(syntax.ByteOffset); word != "" {
+		return s.inLine(syntax.ByteOffset, word+notFiniteHint)
+	}
+	return s.inLine(syntax.ByteOffset, Printable(syntax.Err.Error()))
+}
+
+// notFinite is notFinite for the file.
+func (s *scan) notFinite(at int64) string {
+	window := make([]byte, len("-Infinity"))
+	from := max(0, at-1)
+	n, _ := s.file.ReadAt(window, from)
+	return notFinite(window[:n], at-from+1)
+}
+
+// inLine says in which line something is wrong.
+func (s *scan) inLine(at int64, what string) error {
+	head := io.NewSectionReader(s.file, 0, min(at, s.size))
+	buf := make([]byte, 64<<10)
+	for line := 1; ; {
+		n, err := head.Read(buf)
+		line += bytes.Count(buf[:n], []byte{'\n'})
+		if err != nil {
+			return fmt.Errorf("line %d: %s", line, what)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package reporter_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportertest"
+)
+
+// streamPage is what a page of many nodes needs.
+func streamPage() reporter.Wanted {
+	w := reporter.Wanted{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
+	for c := range collector.NumColumns {
+		if c.Percent() || int(c) >= collector.NumSampleKeys {
+			w.Envelope = append(w.Envelope, c.Key())
+		}
+	}
+	return w
+}
+
+// streamLarge writes a large report.
+func streamLarge(t testing.TB, nodes, buckets int) (path string, size int64) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "large.json")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriterSize(f, 1<<20)
+	if err := reportertest.WriteLarge(out, nodes, buckets); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, st.Size()
+}
+
+func TestScan_FindsTheBurst(t *testing.T) {
+	const nodes, buckets = 20, 1000
+	path, _ := streamLarge(t, nodes, buckets)
+	next := 0
+	run, err := reporter.Scan(path, streamPage(), func(run *reporter.Run, name string, n *reporter.Node) error {
+		band := n.Envelope["cpu_pct_per_cpu_avg"]
+		at := slices.Index(band.Max, 100)
+		burst := name == strconv.Itoa(reportertest.BurstNode(nodes))
+		if name != strconv.Itoa(next) || len(band.Max) != buckets || burst != (at >= 0) || burst && at != reportertest.BurstBucket(buckets) {
+			t.Errorf("node %s of %d values peaks in bucket %d", name, len(band.Max), at)
+		}
+		if len(n.Envelope) != 12 || len(n.Samples.Keys) != 1 || n.Samples.Len() != buckets || n.Host.CPUs != 64 || len(n.Metrics) != 27 {
+			t.Errorf("node %s: %d bands, samples of %v, %d metrics", name, len(n.Envelope), n.Samples.Keys, len(n.Metrics))
+		}
+		next++
+		return nil
+	})
+	if err != nil || next != nodes || run.ID != "large" {
+		t.Errorf("%v, %d nodes", err, next)
+	}
+}
+
+// BenchmarkScan1000Nodes reads 1 GB: what a page of 1,000 nodes × 1,000 buckets needs.
+func BenchmarkScan1000Nodes(b *testing.B) {
+	if testing.Short() {
+		b.Skip("needs a file of 1 GB")
+	}
+	path, size := streamLarge(b, 1000, 1000)
+	b.SetBytes(size)
+	// Linux begins anew with the peak when asked so.
+	forgotten := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
+	for b.Loop() {
+		if _, err := reporter.Scan(path, streamPage(), func(*reporter.Run, string, *reporter.Node) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	if _, peak, ok := bytes.Cut(status, []byte("VmHWM:")); ok && forgotten == nil {
+		kib, _ := strconv.ParseFloat(strings.Fields(string(peak))[0], 64)
+		b.ReportMetric(kib/1024, "MiB-peak")
+	}
+}
+
+// BenchmarkRead reads all of a report of 100 nodes.
+func BenchmarkRead100Nodes(b *testing.B) {
+	path, size := streamLarge(b, 100, 1000)
+	b.SetBytes(size)
+	for b.Loop() {
+		if _, err := reporter.Read(path, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// What reads a report slowly and simply, by encoding/json alone, for comparison.
+
+type streamSlowReport struct {
+	Schema string
+	Run    Run
+	Nodes  map[string]*streamSlowNode
+}
+
+type streamSlowNode struct {
+	Node
+	Samples  streamSlowSamples                                     `json:"samples"`
+	Envelope map[string]struct{ Min, Mean, Max streamSlowNumbers } `json:"envelope"`
+}
+
+type streamSlowSamples struct{ Samples }
+
+func (s *streamSlowSamples) UnmarshalJSON(data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+		return errors.New("not a list")
+	}
+	s.Samples = Samples{}
+	for row := 0; dec.More(); row++ {
+		if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+			return errors.New("not an object")
+		}
+		for i := range s.Columns {
+			s.Columns[i] = append(s.Columns[i], math.NaN())
+		}
+		for dec.More() {
+			key, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			value, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			if value == nil {
+				continue
+			}
+			v, ok := value.(float64)
+			if !ok {
+				return errors.New("not a number")
+			}
+			i := slices.Index(s.Keys, key.(string))
+			if i < 0 {
+				if len(s.Keys) == maxSampleKeys {
+					continue
+				}
+				i = len(s.Keys)
+				s.Keys = append(s.Keys, key.(string))
+				s.Columns = append(s.Columns, slices.Repeat([]float64{math.NaN()}, row+1))
+			}
+			s.Columns[i][row] = v
+		}
+		if _, err := dec.Token(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type streamSlowNumbers []float64
+
+func (n *streamSlowNumbers) UnmarshalJSON(data []byte) error {
+	var list []*float64
+	if err := json.Unmarshal(data, &list); err != nil {
+		return err
+	}
+	*n = make(streamSlowNumbers, len(list))
+	for i, p := range list {
+		(*n)[i] = math.NaN()
+		if p != nil {
+			(*n)[i] = *p
+		}
+	}
+	return nil
+}
+
+// streamSlowly reads a report of ours. It does not notice keys that stand twice.
+func streamSlowly(data []byte) (*Report, error) {
+	var slow streamSlowReport
+	if err := json.Unmarshal(data, &slow); err != nil {
+		return nil, err
+	}
+	if err := checkSchema(slow.Schema, Schema); err != nil {
+		return nil, err
+	}
+	if len(slow.Nodes) == 0 {
+		return nil, errors.New("no nodes")
+	}
+	r := &Report{Schema: slow.Schema, Run: slow.Run, Nodes: make(map[string]*Node)}
+	for name, n := range slow.Nodes {
+		if i, err := strconv.ParseUint(name, 10, 31); n == nil || err != nil || strconv.FormatUint(i, 10) != name {
+			return nil, fmt.Errorf("not a node: %q", name)
+		}
+		node := n.Node
+		node.Samples = n.Samples.Samples
+		if n.Envelope != nil {
+			node.Envelope = make(Envelope)
+		}
+		for key, b := range n.Envelope {
+			if rows := node.Samples.Len(); len(b.Min) != rows || len(b.Mean) != rows || len(b.Max) != rows {
+				return nil, errors.New("an envelope of another length")
+			}
+			node.Envelope[key] = Band{Numbers(b.Min), Numbers(b.Mean), Numbers(b.Max)}
+		}
+		if node.Missing == nil {
+			node.Missing = []Missing{}
+		}
+		r.Nodes[name] = &node
+	}
+	return r, nil
+}
+
+// streamDoubtful tells whether JSON has keys twice, of which our reader refuses some.
+func streamDoubtful(data []byte) bool {
+	return !jsontext.Value(data).IsValid(jsontext.AllowInvalidUTF8(true))
+}

@@ -1,0 +1,556 @@
+package reporter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// streamFile writes a file of a test.
+func streamFile(t testing.TB, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "r.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// streamAll puts together what Scan hands over. Goroutines that it leaves behind fail
+// the test.
+func streamAll(t *testing.T, path string, wanted Wanted) (r *Report, order []string, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := make(map[string]*Node)
+		var first *Run
+		run, failed := Scan(path, wanted, func(run *Run, name string, n *Node) error {
+			if first == nil {
+				copied := *run
+				first = &copied
+			}
+			nodes[name] = n
+			order = append(order, name)
+			return nil
+		})
+		if err = failed; err != nil {
+			return
+		}
+		if d := cmp.Diff(first, run); d != "" {
+			t.Errorf("the run that the first node came with (-) and the last (+): %s", d)
+		}
+		r = &Report{Schema: Schema, Run: *run, Nodes: nodes}
+	})
+	return r, order, err
+}
+
+// streamReports are reports of ours as files.
+func streamReports(t *testing.T) map[string][]byte {
+	out := make(map[string][]byte)
+	for name, r := range goldenSummaries(t) {
+		r.Schema = Schema
+		out[name] = encodedReport(t, r)
+	}
+	for _, name := range []string{"hostile-nodes", "no-nodes", "nil-nodes"} {
+		delete(out, name)
+	}
+	out["merged"] = encodedReport(t, mustMerge(t, Source{"a", nodeReport(0, 9, 0, nil)}, Source{"b", nodeReport(2, 9, 7, nil)}, Source{"c", nodeReport(10, 5, -1, nil)}))
+	return out
+}
+
+func streamSame(t *testing.T, what string, want, got *Report) {
+	t.Helper()
+	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+		t.Errorf("%s: (-want +got)\n%.3000s", what, d)
+	}
+}
+
+func TestScan_GivesWhatReadGives(t *testing.T) {
+	for name, data := range streamReports(t) {
+		path := streamFile(t, data)
+		want, err := streamSlowly(data)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		scanned, order, err := streamAll(t, path, Wanted{All: true})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		read, err := Read(path, 0)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		streamSame(t, name+", Scan", want, scanned)
+		streamSame(t, name+", Read", want, read)
+		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // as encoding/json writes them
+			t.Errorf("%s: nodes came as %q", name, order)
+		}
+	}
+}
+
+func TestScan_ReadsWhatIsWanted(t *testing.T) {
+	data := streamReports(t)["merged"]
+	// That numbers of others are not parsed is seen by one that cannot be.
+	text := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
+	text = strings.ReplaceAll(text, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
+	path := streamFile(t, []byte(text))
+	if _, _, err := streamAll(t, path, Wanted{All: true}); err == nil {
+		t.Fatal("1e999 is a number")
+	}
+	wanted := Wanted{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
+	got, _, err := streamAll(t, path, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := streamSlowly(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range want.Nodes {
+		n.Samples = Samples{Keys: []string{"timestamp"}, Columns: [][]float64{n.Samples.Column("timestamp")}}
+		n.Envelope = Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
+	}
+	streamSame(t, "some columns", want, got)
+	if got, _, err = streamAll(t, path, Wanted{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range want.Nodes {
+		n.Samples, n.Envelope = Samples{}, Envelope{}
+	}
+	streamSame(t, "no column", want, got)
+}
+
+// Whatever the order of the keys, the run is known with the first node, and another
+// schema is refused before it.
+func TestScan_AnyOrderOfKeys(t *testing.T) {
+	data := streamReports(t)["merged"]
+	want, err := streamSlowly(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		t.Fatal(err)
+	}
+	members["future"] = json.RawMessage(`{"nodes": {"0": [1]}, "schema": 7}`)
+	text := func(keys ...string) string {
+		var parts []string
+		for _, key := range keys {
+			parts = append(parts, fmt.Sprintf("%q: %s", key, members[key]))
+		}
+		return "\n{" + strings.Join(parts, ",\n") + "}\n"
+	}
+	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
+		got, _, err := streamAll(t, streamFile(t, []byte(text(keys...))), Wanted{All: true})
+		if err != nil {
+			t.Fatal(keys, err)
+		}
+		streamSame(t, fmt.Sprint(keys), want, got)
+		other := strings.Replace(text(keys...), Schema, "perfagent.report/2", 1)
+		_, order, err := streamAll(t, streamFile(t, []byte(other)), Wanted{All: true})
+		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
+			t.Errorf("%v: another schema: %v, after nodes %q", keys, err, order)
+		}
+	}
+	got, _, err := streamAll(t, streamFile(t, []byte(text("schema", "nodes"))), Wanted{All: true})
+	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
+		t.Errorf("without a run: %v", err)
+	}
+}
+
+func TestScan_OtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	perfpy := filepath.Join(dir, "perf.json")
+	if err := os.WriteFile(perfpy, []byte(goldenPerfPy(t)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStream(1)
+	rec := s.recording(10)
+	j, err := CreateJournal(dir, head(s, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 7 {
+		j.Observe(s.next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{perfpy, j.Path()} {
+		want, err := Read(path, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, order, err := streamAll(t, path, Wanted{CPUs: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streamSame(t, path, want, got)
+		if !slices.Equal(order, want.NodeNames()) {
+			t.Errorf("%s: nodes came as %q", path, order)
+		}
+	}
+}
+
+// Wherever a report is cut off, both readers say so, and where.
+func TestScan_CutOff(t *testing.T) {
+	r := mustMerge(t, Source{"a", nodeReport(0, 2, 0, nil)}, Source{"b", nodeReport(1, 1, 7, nil)})
+	data := bytes.TrimSpace(encodedReport(t, r))
+	path := filepath.Join(t.TempDir(), "r.json")
+	for cut := 2; cut < len(data); cut++ {
+		want := fmt.Sprintf("line %d: the file ends in the middle (cut off?)", 1+bytes.Count(data[:cut], []byte{'\n'}))
+		if _, err := parseReport(data[:cut]); err == nil || err.Error() != want {
+			t.Fatalf("cut off at %d: %v, want %s", cut, err, want)
+		}
+		if cut%97 != 0 {
+			continue
+		}
+		want = "read report " + path + ": " + want
+		if err := os.WriteFile(path, data[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, scanErr := Scan(path, Wanted{}, func(*Run, string, *Node) error { return nil })
+		if _, err := Read(path, 0); err == nil || err.Error() != want || scanErr == nil || scanErr.Error() != want {
+			t.Fatalf("cut off at %d: Scan %v, Read %v, want %s", cut, scanErr, err, want)
+		}
+	}
+}
+
+// streamHostile are faulty reports and what is said of them.
+func streamHostile() map[string]string {
+	var columns []string
+	for i := range maxSampleKeys {
+		columns = append(columns, fmt.Sprintf(`"k%d":1`, i))
+	}
+	node := func(inner string) string {
+		return "{\"schema\":\"perfagent.report/1\",\"run\":{},\n\"nodes\":{\"0\":{},\n\"7\":{" + inner + "}\n}}"
+	}
+	nodes := func(inner string) string { return `{"schema":"perfagent.report/1","run":{},"nodes":` + inner + `}` }
+	return map[string]string{
+		nodes(`{}`):                                "has no nodes",
+		nodes(`null`):                              "has no nodes",
+		nodes(`[]`):                                "line 1: nodes are not an object",
+		nodes(`{"0":null}`):                        "line 1: node 0: null is not a node",
+		nodes(`{"0":[]}`):                          "line 1: node 0: not an object",
+		nodes(`{"01":{}}`):                         `line 1: has a node "01", which is no node index`,
+		nodes(`{"-1":{}}`):                         `has a node "-1"`,
+		nodes(`{"\u001b[2J":{}}`):                  `has a node "\\x1b[2J"`,
+		nodes(`{"4294967296":{}}`):                 `has a node "4294967296"`,
+		nodes(`{"3":{},"\u0033":{}}`):              "node 3 stands there twice",
+		nodes(`{"0":{}},"nodes":{}`):               `"nodes" stands there twice`,
+		nodes(`{"0":{}},"run":{}`):                 `"run" stands there twice`,
+		nodes(`{"0":{}}`) + `{}`:                   "line 1: there is more behind the end",
+		nodes(`{"0":{}}`) + "\n\x00":               `line 2: `,
+		nodes(`{"0":{}}`)[:50] + "\x00":            `line 1: invalid character '\x00'`,
+		`{"schema":1}`:                             "line 1: json: cannot unmarshal number",
+		`{"schema":null,"nodes":{}}`:               `has the schema ""`,
+		`{"schema":"perfagent.report/1","run":[]}`: "cannot unmarshal array",
+		`{"run":{},"nodes":{"0":{}}}`:              "no report",
+
+		node(`"samples":{}`):                                                         "line 3: node 7: samples are not a list",
+		node(`"samples":null`):                                                       "samples are not a list",
+		node("\"samples\":[{},\n[]]"):                                                "line 4: node 7: sample 2: not an object",
+		node("\"samples\":[{},\n{\"a\":\"1\"}]"):                                     `line 4: node 7: sample 2: "a" is not a number`,
+		node(`"samples":[{"a":true}]`):                                               `sample 1: "a" is not a number`,
+		node(`"samples":[{"a":[1]}]`):                                                `sample 1: "a" is not a number`,
+		node(`"samples":[{"a":1e999}]`):                                              `"1e999" is beyond`,
+		node(`"samples":[{"\u001b]0;":"x"}]`):                                        `\\x1b]0;`,
+		node(`"envelope":[]`):                                                        "node 7: the envelope is not an object",
+		node("\"envelope\":{\"a\":\n1}"):                                             `line 4: node 7: envelope of "a": not an object`,
+		node(`"envelope":{"a":{"min":1}}`):                                           `envelope of "a": not a list of numbers`,
+		node(`"envelope":{"a":{"min":[1,"2"]}}`):                                     `envelope of "a": value 2 is not a number`,
+		node(`"envelope":{"a":{"min":[[1]]}}`):                                       "value 1 is not a number",
+		node(`"envelope":{"a":{"min":[-1e999]}}`):                                    `"-1e999" is beyond`,
+		node(`"samples":[{"a":1}],"envelope":{"a":{"min":[1],"mean":[1],"max":[]}}`): `line 3: node 7: the envelope of "a" does not match the 1 samples`,
+		node(`"envelope":{"a":{"min":[1]},"b":null}`):                                `the envelope of "a" does not match the 0 samples`,
+		node("\"host\":{\"cpus\":1,\n\"memory_mb\":\"much\"}"):                       "line 4: node 7: json: cannot unmarshal string",
+		node("\n\"job\":{\"start\":\"noon\"}"):                                       `line 4: node 7: time "noon" is not RFC 3339`,
+		node(`"metrics":{"a":"x"}`):                                                  "line 3: node 7: json: cannot unmarshal",
+
+		node("\"samples\":[\n{\"a\":NaN}]"):         "line 4: NaN is not JSON",
+		node("\"samples\":[\n{\"a\":Infinity}]"):    "line 4: Infinity is not JSON",
+		node("\"envelope\":{\"a\":[\n-Infinity]}}"): "line 4: -Infinity is not JSON",
+		node(`"samples":[{"a":01}]`):                "line 3: invalid character '1'",
+		node(`"samples":[{"a":1,}]`):                "line 3: ",
+		node(`'a':1`):                               "line 3: invalid character '\\''",
+
+		node(`"samples":[{` + strings.Join(columns, ",") + `}` + strings.Repeat(",{}", 5000) + `]`): "line 3: node 7: the samples are mostly empty",
+		node(`"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000)):                      "depth",
+		node(`"x":` + strings.Repeat(`{"a":`, 20000) + `1` + strings.Repeat("}", 20000)):            "depth",
+	}
+}
+
+func TestScan_HostileReports(t *testing.T) {
+	for text, want := range streamHostile() {
+		path := streamFile(t, []byte(text))
+		_, _, scanErr := streamAll(t, path, Wanted{All: true})
+		_, readErr := Read(path, 0)
+		if scanErr == nil || readErr == nil || scanErr.Error() != readErr.Error() {
+			t.Errorf("%.100q: Scan %v, Read %v", text, scanErr, readErr)
+			continue
+		}
+		said := strings.TrimPrefix(scanErr.Error(), "read report "+path+": ")
+		if !strings.Contains(said, want) || said == scanErr.Error() || said != Printable(said) || len(said) > 300 {
+			t.Errorf("%.100q: %q, want %q", text, said, want)
+		}
+	}
+}
+
+// What is not there, no file, or too large.
+func TestScan_Files(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large.json")
+	if err := os.WriteFile(large, []byte(`{"schema":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int64]string{maxScanSize + 1: "is 4096 MiB large; a report has at most 4096", maxFileSize + 1: "line 1: invalid character"} {
+		if err := os.Truncate(large, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := streamAll(t, large, Wanted{}); err == nil || !strings.Contains(err.Error(), large+": "+want) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, maxFileSize+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := streamAll(t, large, Wanted{}); err == nil || !strings.Contains(err.Error(), "no report of perfagent's, and with 256 MiB too large") {
+		t.Error(err)
+	}
+	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
+		t.Errorf("Read does not say what to do: %v", err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
+		_, _, scanErr := streamAll(t, path, Wanted{})
+		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
+			t.Errorf("%s: Scan %v, Read %v", path, scanErr, err)
+		}
+	}
+}
+
+// A node, and any other value, is bounded.
+func TestScan_ValuesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 1<<13)
+	for text, want := range map[string]string{
+		"{\"schema\":\n\"" + long + long: "line 1: what begins here takes more than",
+		"{\"schema\":\"perfagent.report/1\",\"run\":{},\n\"nodes\":{\"0\":{},\n\"1\":\n{\"a\":\"" + long + long: "line 3: what begins here",
+		"{\"" + long + long: "line 1: what begins here",
+		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: what begins here",
+	} {
+		s := scan{file: strings.NewReader(text), size: int64(len(text)), limit: 1 << 12, wanted: Wanted{}, seen: make(map[string]bool)}
+		err := s.all(func(*Run, string, *Node) error { return nil })
+		if err = s.explain(err); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Nodes of any size come whole and in order, also those that are read alone.
+func TestScan_LargeNodes(t *testing.T) {
+	var text bytes.Buffer
+	text.WriteString(`{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{`)
+	for i := range 12 {
+		pad := 10
+		if i%3 == 1 {
+			pad = sharedSize + 1
+		}
+		fmt.Fprintf(&text, `"%d":{"samples":[{"a":%d}],"pad":"%s"},`, i, i, strings.Repeat("x", pad))
+	}
+	text.Truncate(text.Len() - 1)
+	text.WriteString("}}")
+	r, order, err := streamAll(t, streamFile(t, text.Bytes()), Wanted{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range order {
+		if name != strconv.Itoa(i) || r.Nodes[name].Samples.Column("a")[0] != float64(i) {
+			t.Errorf("node %d came as %s: %v", i, name, r.Nodes[name].Samples)
+		}
+	}
+}
+
+// The caller's error ends the reading, wherever that is, and comes back as it is.
+func TestScan_StopsWithTheCaller(t *testing.T) {
+	var sources []Source
+	for i := range 30 {
+		sources = append(sources, Source{strconv.Itoa(i), nodeReport(i, 3, 0, nil)})
+	}
+	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
+	full := errors.New("no more room")
+	for stop := 1; stop <= 30; stop++ {
+		synctest.Test(t, func(t *testing.T) { // fails where goroutines stay behind
+			calls := 0
+			_, err := Scan(path, Wanted{All: true}, func(*Run, string, *Node) error {
+				if calls++; calls == stop {
+					return full
+				}
+				return nil
+			})
+			if err != full || calls != stop {
+				t.Errorf("%v after %d nodes, want %d", err, calls, stop)
+			}
+			stacks := make([]byte, 1<<20)
+			stacks = stacks[:runtime.Stack(stacks, true)]
+			if bytes.Contains(stacks, []byte("reporter.(*scan)")) || bytes.Contains(stacks, []byte("reporter.decodeNode")) {
+				t.Errorf("goroutines go on:\n%s", stacks)
+			}
+		})
+	}
+}
+
+// Nodes that the caller has had are garbage, if it does not keep them.
+func TestScan_KeepsNoNode(t *testing.T) {
+	var sources []Source
+	for i := range 10 {
+		sources = append(sources, Source{strconv.Itoa(i), nodeReport(i, 3, 0, nil)})
+	}
+	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
+	var had []weak.Pointer[Node]
+	if _, err := Scan(path, Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+		runtime.GC()
+		for i, p := range had {
+			if p.Value() != nil {
+				t.Errorf("node %d is still there with node %s", i, name)
+			}
+		}
+		had = append(had, weak.Make(n))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// streamSeeds are what the fuzz tests begin with.
+func streamSeeds(f *testing.F) {
+	for text := range streamHostile() {
+		if len(text) < 4000 {
+			f.Add([]byte(text))
+		}
+	}
+	good, err := Encode(nodeReport(0, 2, 0, map[string]string{"a": "b"}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	for _, text := range []string{
+		`{"Schema":"perfagent.report/1.5","RUN":{"ID":"x"},"noDes":{"0":{"SAMPLES":[{"a":1}],"enveloPe":{"b":{"MIN":[1],"mEan":[null],"max":[2e3]}}}}}`,
+		`{"schema":"perfagent.report/1","nodes":{"5":{"samples":[{"a":1},{"b":2,"a":null},{"c":null,"\u0061":3,"\ud800":1}],"samples":[{"z":-0.5e-3}]}}}`,
+		`{"schema":"perfagent.report/1","nodes":{"5":{"envelope":{"a":null,"b":{}},"envelope":null,"host":{"cpus":1},"host":{"hostname":"h"},"missing":[{"what":"a"}]}}}`,
+		"{\"schema\":\"perfagent.report/1\",\"nodes\":{\"5\":{\"samples\":[{\"\xff\":1,\"\\\"}\":2},{}],\"envelope\":{\"\xfe\":{\"min\":[0,1],\"mean\":[0,1],\"max\":[0,1]}}}}}",
+	} {
+		f.Add([]byte(text))
+	}
+}
+
+// FuzzScan compares with a reader that is made of encoding/json alone.
+func FuzzScan(f *testing.F) {
+	streamSeeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var order []string
+		nodes := make(map[string]*Node)
+		got, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+			order, nodes[name] = append(order, name), n
+			return nil
+		})
+		if err != nil && err.Error() != Printable(err.Error()) {
+			t.Errorf("an error that a terminal acts on: %q", err)
+		}
+		want, slowErr := streamSlowly(data)
+		if streamDoubtful(data) && err != nil {
+			return
+		}
+		if (err == nil) != (slowErr == nil) {
+			t.Fatalf("%v; slowly: %v", err, slowErr)
+		}
+		if err != nil {
+			return
+		}
+		got.Nodes = nodes
+		streamSame(t, "fuzz", want, got)
+		some := Wanted{Samples: []string{"a"}, Envelope: []string{"b"}}
+		_, err = scanReport(bytes.NewReader(data), int64(len(data)), some, func(_ *Run, name string, n *Node) error {
+			if name != order[0] || len(n.Samples.Keys) > 1 || len(n.Envelope) > 1 {
+				t.Errorf("node %s, want %s, of some columns: %v, %v", name, order[0], n.Samples.Keys, n.Envelope)
+			}
+			order = order[1:]
+			return nil
+		})
+		if err != nil || len(order) > 0 {
+			t.Errorf("some columns: %v, without nodes %q", err, order)
+		}
+	})
+}
+
+// FuzzSeries compares the readers of samples and of numbers with slow ones. What is
+// not JSON makes no reader panic, or go on for ever.
+func FuzzSeries(f *testing.F) {
+	for _, text := range []string{`[]`, `null`, `[null,1,-2.5e-3,0.1]`, `[{"a":1,"b":null},{},{"b":2,"a":1e5}]`, `[{"a":"x"}]`, `[[1]]`, `{"min":[1]}`, `[1e999]`, `"`, `[{"a":`, `[,`, `[}`, `{"a"}`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var samples Samples
+		var numbers Numbers
+		samplesErr, numbersErr := samples.UnmarshalJSON(data), numbers.UnmarshalJSON(data)
+		c := cursor{data: data}
+		_, _ = c.band()
+		c.skip()
+		if c.at > len(data) {
+			t.Fatalf("at %d of %d", c.at, len(data))
+		}
+		if !json.Valid(data) {
+			return
+		}
+		var slowSamples streamSlowSamples
+		var slowNumbers streamSlowNumbers
+		slowSamplesErr, slowNumbersErr := json.Unmarshal(data, &slowSamples), json.Unmarshal(data, &slowNumbers)
+		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) { // json.Unmarshal itself takes it where there is no pointer
+			slowSamplesErr = errors.New("null")
+		}
+		if (samplesErr == nil) != (slowSamplesErr == nil) || (numbersErr == nil) != (slowNumbersErr == nil) {
+			t.Fatalf("samples: %v, slowly %v; numbers: %v, slowly %v", samplesErr, slowSamplesErr, numbersErr, slowNumbersErr)
+		}
+		if samplesErr == nil {
+			streamSame(t, "samples", &Report{Nodes: map[string]*Node{"": {Samples: slowSamples.Samples}}}, &Report{Nodes: map[string]*Node{"": {Samples: samples}}})
+		}
+		if numbersErr == nil && !slices.EqualFunc(numbers, slowNumbers, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) {
+			t.Errorf("%v, slowly %v", numbers, slowNumbers)
+		}
+	})
+}
+
+// streamTorn fails where its text ends.
+type streamTorn string
+
+func (text streamTorn) ReadAt(p []byte, at int64) (int, error) {
+	n := copy(p, text[min(int(at), len(text)):])
+	if n == 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return n, nil
+}
+
+func TestScan_ReadErrors(t *testing.T) {
+	for _, text := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
+		_, err := scanReport(streamTorn(text), 1<<10, Wanted{}, func(*Run, string, *Node) error { return nil })
+		if err != io.ErrClosedPipe {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+//go:build unix
+
+package reporter
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// writerJournal makes a journal that is being written by this process.
+func writerJournal(t *testing.T, dir string) *Journal {
+	t.Helper()
+	s := newStream(1)
+	j, err := CreateJournal(dir, head(s, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.w.file.Close() })
+	return j
+}
+
+func TestWriting_TellsWhoWrites(t *testing.T) {
+	t.Parallel()
+	j := writerJournal(t, t.TempDir())
+	if got := Writing(j.Path()); got != WriterAlive || !Running(j.Path()) {
+		t.Errorf("a journal that is being written: %v", got)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := Writing(j.Path()); got != WriterAlive { // its report is still to be written
+		t.Errorf("a journal that was stopped: %v", got)
+	}
+	j.w.file.Close()
+	if got := Writing(j.Path()); got != WriterGone || Running(j.Path()) {
+		t.Errorf("a journal whose agent has ended: %v", got)
+	}
+	h := hold(t, j.Path())
+	h.has(t)
+	if got := Writing(j.Path()); got != WriterGone {
+		t.Errorf("a journal that somebody pushes: %v", got)
+	}
+	h.end()
+	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
+		if got := Writing(path); got == WriterAlive {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}
+
+// However often somebody asks, an agent that makes its journal gets the lock.
+func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "node-3.jsonl")
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	for range 3 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = Writing(path)
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		j := writerJournal(t, dir)
+		if got := Writing(j.Path()); got != WriterAlive {
+			t.Errorf("journal %d: %v", i, got)
+		}
+		if err := j.Stop(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	asking.Wait()
+}
