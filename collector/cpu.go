@@ -1,6 +1,10 @@
 package collector
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"time"
+)
 
 // CPUTimes is one line cpuN of /proc/stat in seconds since boot (proc(5)). The
 // kernel counts guest in user and guest_nice in nice as well.
@@ -8,6 +12,78 @@ type CPUTimes struct {
 	Name                                                  string
 	User, Nice, System, Idle, Iowait, IRQ, SoftIRQ, Steal float64
 	Guest, GuestNice                                      float64
+}
+
+// CPUMode numbers what the kernel counts a CPU's time as (proc(5)).
+type CPUMode int
+
+// The modes. Time of guests is in ModeUser and ModeNice, as the kernel counts it.
+const (
+	ModeUser CPUMode = iota
+	ModeNice
+	ModeSystem
+	ModeIdle
+	ModeIowait
+	ModeIRQ
+	ModeSoftIRQ
+	ModeSteal
+	NumCPUModes
+)
+
+// String is the mode's name, as proc(5) and other tools have it.
+func (m CPUMode) String() string {
+	return [NumCPUModes]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}[m]
+}
+
+// mode points to the seconds of a mode.
+func (c *CPUTimes) mode(m CPUMode) *float64 {
+	return [NumCPUModes]*float64{&c.User, &c.Nice, &c.System, &c.Idle, &c.Iowait, &c.IRQ, &c.SoftIRQ, &c.Steal}[m]
+}
+
+// cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a
+// value, as Progress is.
+type cpuTotals struct {
+	seconds [NumCPUModes]float64
+	counted bool // there was a second good Reading
+	// highest is what each CPU's counters have reached. The kernel moves time from
+	// iowait to idle and back: what it took away must not be counted again.
+	highest []CPUTimes
+	at      time.Duration // of highest, on the boot clock
+}
+
+// cpuSlack, in seconds, is how much a counter may fall by such corrections, and by how
+// much it may outgrow the time that passed. One that falls further was set back, and
+// one that leaps further is wrong: neither counts anything.
+const cpuSlack = 3
+
+// add accounts the counters of one more Reading. CPUs are matched by name: one that
+// was not there before starts counting now.
+func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
+	if cpus == nil {
+		return
+	}
+	most := (at - t.at).Seconds() + cpuSlack
+	highest, shared := cpus, true
+	for i := range cpus {
+		before, known := cpuNamed(t.highest, cpus[i].Name, i)
+		if !known {
+			continue
+		}
+		for m := range NumCPUModes {
+			had := *before.mode(m)
+			switch grown := *cpus[i].mode(m) - had; {
+			case grown >= 0 && grown <= most:
+				t.seconds[m] += grown
+			case grown < 0 && grown >= -cpuSlack:
+				if shared {
+					highest, shared = slices.Clone(cpus), false
+				}
+				*highest[i].mode(m) = had
+			}
+		}
+	}
+	t.counted = t.highest != nil
+	t.highest, t.at = highest, at
 }
 
 // busyPercent is psutil's percent of one CPU between two readings, rounded to

@@ -1,7 +1,9 @@
 package collector
 
 import (
+	"math"
 	"testing"
+	"time"
 )
 
 // The vectors are psutil's answers to differences of ticks in the order of
@@ -82,4 +84,77 @@ func TestCPUsAreMatchedByNameWhenSomeComeOrGo(t *testing.T) {
 			same(t, "cpuSpread", got, tt.want)
 		})
 	}
+}
+
+// statAt is a Reading of some CPUs, after some seconds.
+func statAt(seconds float64, cpus ...CPUTimes) *Reading {
+	return &Reading{At: at(time.Duration(seconds * float64(time.Second))), CPU: cpus}
+}
+
+// modesOf rounds to ticks: sums of seconds are not exact.
+func modesOf(p *Progress) (out [NumCPUModes]float64) {
+	for m, v := range p.CPUSeconds() {
+		out[m] = math.Round(v*100) / 100
+	}
+	return out
+}
+
+func TestCPUSecondsByMode(t *testing.T) {
+	gap := statAt(1)
+	tests := map[string]struct {
+		readings []*Reading
+		want     [NumCPUModes]float64 // user, nice, system, idle, iowait, irq, softirq, steal
+	}{
+		"each mode, over all CPUs": {[]*Reading{
+			statAt(0, ticks("cpu0", 1000, 1, 2, 3000, 4, 5, 6, 7), ticks("cpu1", 9, 9, 9, 9, 9, 9, 9, 9)),
+			statAt(9, ticks("cpu0", 1100, 3, 5, 3004, 9, 11, 13, 15), ticks("cpu1", 10, 11, 12, 13, 14, 15, 16, 17))},
+			[8]float64{1.01, .04, .06, .08, .10, .12, .14, .16}},
+		"guests are in user and nice": {[]*Reading{statAt(0, ticks("cpu0")), statAt(9, ticks("cpu0", 50, 20, 0, 0, 0, 0, 0, 0, 50, 20))},
+			[8]float64{.5, .2}},
+		"each reading counts once":  {[]*Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 20)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"a reading that is missing": {[]*Reading{statAt(0, ticks("cpu0", 10)), gap, statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"the baseline is missing":   {[]*Reading{gap, statAt(1, ticks("cpu0", 10)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"one vanishes and another comes": {[]*Reading{
+			statAt(0, ticks("cpu0", 100), ticks("cpu1", 500)),
+			statAt(1, ticks("cpu1", 510)),
+			statAt(2, ticks("cpu1", 520), ticks("cpu0", 800)),
+			statAt(3, ticks("cpu0", 801), ticks("cpu1", 530))}, [8]float64{.31}},
+		// iowait goes to idle and back: 0.02 s of idle are counted at most once more.
+		"time is moved back and forth": {[]*Reading{
+			statAt(0, ticks("cpu0", 0, 0, 0, 100, 50)), statAt(1, ticks("cpu0", 0, 0, 0, 200, 49)), statAt(2, ticks("cpu0", 0, 0, 0, 300, 50)),
+			statAt(3, ticks("cpu0", 0, 0, 0, 400, 48)), statAt(4, ticks("cpu0", 0, 0, 0, 500, 50)), statAt(5, ticks("cpu0", 0, 0, 0, 600, 51))},
+			[8]float64{3: 5, 4: .01}},
+		"counters that were set back": {[]*Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
+		"a leap":                      {[]*Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
+		"a long time is no leap":      {[]*Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			p, before := Begin(tt.readings[0]), [NumCPUModes]float64{}
+			for _, r := range tt.readings[1:] {
+				earlier := p
+				p, _ = p.Next(r, time.Second)
+				again, _ := earlier.Next(r, time.Second)
+				same(t, "the same step once more", modesOf(&again), modesOf(&p))
+				for m, v := range modesOf(&p) {
+					if v < before[m] {
+						t.Errorf("%v falls from %v to %v", CPUMode(m), before[m], v)
+					}
+				}
+			}
+			same(t, "CPU seconds", modesOf(&p), tt.want)
+		})
+	}
+}
+
+func TestCPUSecondsAreUnknownBeforeTwoReadings(t *testing.T) {
+	p := Begin(statAt(0, ticks("cpu0", 10)))
+	var none [NumCPUModes]float64
+	for m := range none {
+		none[m] = absent
+	}
+	same(t, "after the baseline", p.CPUSeconds(), none)
+	p, _ = p.Next(statAt(1), time.Second)
+	same(t, "without CPUs", p.CPUSeconds(), none)
+	same(t, "of an empty recording", NewRecording(at(0), time.Second, 10).CPUSeconds, none)
 }

@@ -96,9 +96,15 @@ func FuzzProgress(f *testing.F) {
 			now.Mono, now.Boot = now.Mono+step, now.Boot+step+time.Duration(d.byte()%3)*time.Hour
 			now.Wall = now.Wall.Add(time.Duration(int8(d.byte())) * time.Hour)
 			var s Sample
+			spent := p.CPUSeconds()
 			p, s = p.Next(read(), time.Duration(d.byte()%8)*10*time.Millisecond)
 			if err := checkSample(&s, before); err != nil {
 				t.Fatalf("reading %d: %v", n, err)
+			}
+			for m, v := range p.CPUSeconds() { // of at most four CPUs; NaN at first
+				if v < spent[m] || v > 5*(now.Boot-at(0).Boot).Seconds()+float64(n+1)*5*cpuSlack || math.IsNaN(v) && !math.IsNaN(spent[m]) {
+					t.Fatalf("reading %d: %v s of %v, before it %v", n, v, CPUMode(m), spent[m])
+				}
 			}
 			for _, c := range counterTable {
 				if most := float64(n+1) * 8 * maxGrowth / MiB; s.Values[c.total] > most || s.Values[c.rate] > most*100 {

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -306,4 +308,61 @@ func TestSnapHasEverything(t *testing.T) {
 		data, _ := json.Marshal(s)
 		t.Errorf("psutil_windows.py gave %s", strings.TrimSpace(string(data)))
 	}
+}
+
+// The CPU seconds of a run lie between the differences of /proc/stat that are read just
+// inside and just outside of it, mode by mode, while a CPU is kept busy.
+func TestCPUSecondsAgainstProcStat(t *testing.T) {
+	outside := procStat(t)
+	reader := NewReader(ReaderOptions{})
+	defer reader.Close()
+	sampler := NewSampler(reader, Options{Interval: 50 * time.Millisecond})
+	inside := procStat(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	recorded := make(chan *Recording, 1)
+	go func() { recorded <- sampler.Run(ctx) }()
+	for begin := time.Now(); time.Since(begin) < time.Second; {
+	}
+	least := procStat(t)
+	cancel()
+	rec := <-recorded
+	most := procStat(t)
+	cpus := float64(rec.Host.CPUs)
+	for m, got := range rec.CPUSeconds {
+		lo, hi := least[m]-inside[m], most[m]-outside[m]
+		slack := 0.001
+		if mode := CPUMode(m); mode == ModeIdle || mode == ModeIowait { // moved from one to the other and back
+			slack += cpus * clockTick.Seconds()
+		}
+		if got < lo-slack || got > hi+slack {
+			t.Errorf("%v: %.2f s, /proc/stat says %.2f to %.2f", CPUMode(m), got, lo, hi)
+		}
+	}
+	if busy := rec.CPUSeconds[ModeUser] + rec.CPUSeconds[ModeNice]; busy < 0.3 {
+		t.Errorf("%.2f s of user time while one CPU was busy for a second", busy)
+	}
+}
+
+// procStat sums the lines cpuN of /proc/stat by mode, in seconds.
+func procStat(t *testing.T) (out [NumCPUModes]float64) {
+	t.Helper()
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if !strings.HasPrefix(line, "cpu") || f[0] == "cpu" {
+			continue
+		}
+		for m := range out {
+			n, err := strconv.ParseUint(f[1+m], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[m] += float64(n) / 100
+		}
+	}
+	return out
 }

@@ -13,7 +13,8 @@ type Progress struct {
 	start, last Instant // of the first and of the newest Reading
 	cpu         []CPUTimes
 	cpuSince    time.Duration
-	cpuKnown    bool          // a CPU window has been measured
+	cpuKnown    bool // a CPU window has been measured
+	cpuTotals   cpuTotals
 	io          [2]ioProgress // disk_io, network
 	// total is the bytes of each counter since its first good Reading, base what
 	// it was when the window of its rate began.
@@ -51,6 +52,7 @@ var ioUnits = [2]uint64{diskUnit, 1}
 // Begin starts the account at the baseline Reading.
 func Begin(r *Reading) Progress {
 	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono}
+	p.cpuTotals.add(r.CPU, r.At.Boot)
 	for i, devs := range r.io() {
 		p.io[i] = ioProgress{devices: devs, since: r.At.Mono}
 	}
@@ -78,11 +80,25 @@ func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 			s.Values[DiskUsed], s.Values[DiskFree] = float64(d.Used)/MiB, float64(d.Available)/MiB
 		}
 	}
+	p.cpuTotals.add(r.CPU, r.At.Boot)
 	p.measureCPU(r, minWindow, &s)
 	for source, devs := range r.io() {
 		p.measureIO(source, devs, r.At.Mono, minWindow, &s)
 	}
 	return p, s
+}
+
+// CPUSeconds is the CPU time since the first good Reading, by CPUMode, in seconds
+// summed over CPUs; all NaN before there are two.
+func (p *Progress) CPUSeconds() [NumCPUModes]float64 {
+	if p.cpuTotals.counted {
+		return p.cpuTotals.seconds
+	}
+	var none [NumCPUModes]float64
+	for m := range none {
+		none[m] = math.NaN()
+	}
+	return none
 }
 
 // timestamp is the moment of the sample in seconds since 1970, to the

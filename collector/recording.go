@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,9 @@ type Recording struct {
 	// BootMB are the counters since boot at the last good Reading, in MiB, by the
 	// order of Counters; NaN = never read.
 	BootMB [len(counterTable)]float64
+	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode; NaN =
+	// not known. The journal does not keep it.
+	CPUSeconds [NumCPUModes]float64
 	// Late says from when on a source's counters run that could not be read at
 	// the baseline.
 	Late map[string]time.Duration
@@ -75,7 +79,8 @@ var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording; maxLength is the ring's capacity.
 func NewRecording(start Instant, interval time.Duration, maxLength int) *Recording {
-	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns))}
+	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns)),
+		CPUSeconds: (&Progress{}).CPUSeconds()}
 	for c := range rec.Summaries {
 		switch {
 		case Column(c) == CPUAvg:
@@ -110,6 +115,7 @@ func (rec *Recording) Clone() *Recording {
 	c.Failures = slices.Clone(rec.Failures)
 	c.Disks = slices.Clone(rec.Disks)
 	c.NICs = slices.Clone(rec.NICs)
+	c.Late = maps.Clone(rec.Late)
 	if rec.PerfPy != nil {
 		c.PerfPy = rec.PerfPy.Clone()
 	}

@@ -123,6 +123,7 @@ func (s *Sampler) take() {
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.rec.Add(&sample)
 	s.rec.End = r.At
+	s.rec.CPUSeconds = s.progress.CPUSeconds()
 	for i, v := range bootTotals(r, false) {
 		if !math.IsNaN(v) {
 			s.rec.BootMB[i] = v

@@ -91,6 +91,9 @@ func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
 		same(t, "host", rec.Host.CPUs, 2)
 		same(t, "devices", [][]string{rec.Disks, rec.NICs}, [][]string{{"vda"}, {"lo", "eth0"}})
 		same(t, "since boot", rec.BootMB, [6]float64{10, 20, 5, 10, 5, 100})
+		// Each of two CPUs was busy for half of 10 s, as far as the last Reading knows.
+		same(t, "busy seconds", math.Round(100*rec.CPUSeconds[ModeUser])/100, 10.0)
+		same(t, "idle seconds", math.Round(100*rec.CPUSeconds[ModeIdle])/100, 10.0)
 	})
 }
 

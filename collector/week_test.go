@@ -143,8 +143,10 @@ func TestCloneSharesNothing(t *testing.T) {
 	_, s := p.Next(reading(time.Second, 10.5, 100, 200, 300), 0)
 	rec.Failures = append(make([]Failure, 0, 4), Failure{SourceCPU, "why", 1})
 	rec.Add(&s)
+	rec.Late = map[string]time.Duration{SourceDiskIO: time.Second}
 	clone := rec.Clone()
 	rec.Add(&s)
+	rec.Late[SourceNetwork] = time.Second
 	rec.Failures[0].Count++
 	rec.Disks = append(rec.Disks, "sda")
 	same(t, "samples", clone.Samples, int64(1))
@@ -152,6 +154,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	same(t, "summary", summaryOf(clone, CPUAvg), summary{1, 1, 50})
 	same(t, "failures", clone.Failures, []Failure{{SourceCPU, "why", 1}})
 	same(t, "disks", clone.Disks, []string(nil))
+	same(t, "late sources", clone.Late, map[string]time.Duration{SourceDiskIO: time.Second})
 }
 
 func TestColumnsHaveNamesAndUnits(t *testing.T) {

@@ -1,12 +1,14 @@
 #!/bin/sh
-# Installs what the tests need: Pythons with psutil in .tools/venv and with MLflow's server and client in .tools/mlflow3
-# and .tools/mlflow2, GNU time, and in CI a C compiler.
+# Installs what the tests need: Pythons with psutil and cmarkgfm in .tools/venv, with MLflow's server and client in
+# .tools/mlflow3 and .tools/mlflow2, Prometheus in .tools/prometheus, GNU time, curl, Chromium with a font, and in CI a
+# C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # Usage: scripts/test-tools.sh STAMP
 set -eu
 stamp=$1
 python=${PYTHON:-python3}
 complete=true
+log=$PWD/.tools/apt.log
 
 say() { echo "test-tools: $*"; }
 
@@ -18,18 +20,48 @@ lacking() {
 
 can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-# A Debian mirror keeps only the newest version of a package, so these cannot be pinned.
+# apt_get ARGUMENT...: with new lists. A Debian mirror keeps only the newest version of a package, so these cannot be
+# pinned.
+apt_get() {
+	export DEBIAN_FRONTEND=noninteractive
+	if apt-get -q -o Acquire::Retries=3 update && apt-get -q -y -o Acquire::Retries=3 "$@"; then return 0; fi >"$log" 2>&1
+	say "apt-get failed; its last words:"
+	tail -n 5 "$log"
+	return 1
+}
+
 apt_install() {
 	can_apt || return 1
 	say "installing Debian package(s): $*"
-	if DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 update &&
-		DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Acquire::Retries=3 install --no-install-recommends "$@"
-	then return 0; fi >.tools/apt.log 2>&1
-	say "apt-get failed; its last words:"
-	tail -n 5 .tools/apt.log
+	if apt_get install --no-install-recommends "$@"; then return 0; fi
 	[ "${CI:-}" != true ] || exit 1
 	return 1
 }
+
+# apt_unpack PACKAGE: its files into .tools/PACKAGE. The machine gets no package, no user and no service of it.
+apt_unpack() {
+	can_apt || return 1
+	say "unpacking a Debian package into .tools: $1"
+	rm -rf ".tools/$1" .tools/deb
+	mkdir .tools/deb # apt-get downloads into the current directory
+	if (cd .tools/deb && apt_get download "$1" && dpkg-deb -x "$1"_*.deb unpacked) && mv .tools/deb/unpacked ".tools/$1"; then
+		rm -rf .tools/deb
+		return 0
+	fi
+	[ "${CI:-}" != true ] || exit 1
+	return 1
+}
+
+# has_prometheus: with promtool, which is in the same package.
+has_prometheus() {
+	.tools/prometheus/usr/bin/promtool --version >/dev/null 2>&1 ||
+		{ command -v prometheus && command -v promtool; } >/dev/null 2>&1
+}
+
+has_chromium() { command -v chromium >/dev/null 2>&1; }
+
+# has_font: the one that Chromium draws its texts with in the tests.
+has_font() { [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; }
 
 has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
@@ -91,11 +123,11 @@ make_venvs() {
 		[ "${CI:-}" != true ] || exit 1
 		return 0
 	fi
-	begin venv scripts/requirements.txt psutil
+	begin venv scripts/requirements.txt "psutil, cmarkgfm"
 	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
 	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
 	wait
-	finish venv scripts/requirements.txt "psutil could not be installed, comparisons with it are skipped" "make test, with access to a Python package index"
+	finish venv scripts/requirements.txt "psutil and cmarkgfm could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
 	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 }
@@ -110,6 +142,18 @@ fi
 
 if ! has_gnu_time && ! apt_install time; then
 	lacking "GNU time is missing, the comparison with it is skipped" "apt-get install time"
+fi
+
+if ! has_prometheus && ! apt_unpack prometheus; then
+	lacking "Prometheus is missing, the tests that scrape with it are skipped" "apt-get install prometheus"
+fi
+
+if ! command -v curl >/dev/null 2>&1 && ! apt_install curl ca-certificates; then
+	lacking "curl is missing, the commands of docs/listen.md are not tried" "apt-get install curl"
+fi
+
+if { ! has_chromium || ! has_font; } && ! apt_install chromium fonts-dejavu-core; then
+	lacking "Chromium is missing, the tests in a real browser are skipped" "apt-get install chromium fonts-dejavu-core"
 fi
 
 # Only wanted for the race detector: worth an install in CI, not on somebody's machine.

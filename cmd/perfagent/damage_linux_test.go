@@ -273,7 +273,8 @@ func TestHostileReport(t *testing.T) {
 	}
 	path := write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
 	merged := filepath.Join(t.TempDir(), "m.json")
-	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "-o", merged}, {"show", merged}, {"show", "--json", merged}} {
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "-o", merged}, {"show", merged}, {"show", "--json", merged},
+		{"show", "--format", "markdown", path}, {"show", "--format", "csv", path}} {
 		o := run(t, args...)
 		o.want(t, 0)
 		for stream, text := range map[string]string{"stdout": o.out, "stderr": o.err} {

@@ -127,7 +127,9 @@ func TestDocsOptions(t *testing.T) {
 		{"options", newRun(s), sampleVariables()},
 		{"options", newSidecar(s), sampleVariables()},
 		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
+		{"options watch", newWatch(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options merge", newMerge(s), nil},
+		{"options diff", newDiff(s), nil},
 		{"options push", newPush(s), nil},
 		{"options metrics", newMetrics(s), nil},
 	} {
@@ -458,7 +460,7 @@ func anchors(doc string) []string {
 // TestDocsFiles: files of the project that the documents name in backquotes
 // exist.
 func TestDocsFiles(t *testing.T) {
-	name := regexp.MustCompile("`((?:cmd|collector|job|mlflow|pusher|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
+	name := regexp.MustCompile("`((?:cmd|collector|exporter|job|mlflow|pusher|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {

@@ -184,7 +184,8 @@ func readReport(t testing.TB, path string) *reporter.Report {
 	return r
 }
 
-// reportsIn lists the files of all runs in OUT, sorted, relative to it.
+// reportsIn lists the files of all runs in OUT, sorted, relative to it, but for the
+// pages of reports.
 func reportsIn(t testing.TB, out string) []string {
 	t.Helper()
 	var paths []string
@@ -198,10 +199,19 @@ func reportsIn(t testing.TB, out string) []string {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			paths = append(paths, filepath.Join(r.Name(), f.Name()))
+			name := filepath.Join(r.Name(), f.Name())
+			if report, isPage := strings.CutSuffix(name, ".html"); isPage && exists(filepath.Join(out, report+".json")) {
+				continue // the page of a report that is listed
+			}
+			paths = append(paths, name)
 		}
 	}
 	return paths
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // onlyReport reads the one file that is in OUT, which must be a report.

@@ -22,10 +22,14 @@ import (
 // package that is linked in is initialized at every start, while the job waits.
 type logger struct{ core zapcore.Core }
 
-// Debug, Warn and Error log a text; control characters in it are shown as escapes.
+// Debug, Info, Warn and Error log a text; control characters in it are shown as escapes.
 func (l *logger) Debug(text string) { l.write(zapcore.DebugLevel, text) }
+func (l *logger) Info(text string)  { l.write(zapcore.InfoLevel, text) }
 func (l *logger) Warn(text string)  { l.write(zapcore.WarnLevel, text) }
 func (l *logger) Error(text string) { l.write(zapcore.ErrorLevel, text) }
+
+// enabledInfo tells whether Info says anything.
+func (l *logger) enabledInfo() bool { return l.core.Enabled(zapcore.InfoLevel) }
 
 func (l *logger) write(level zapcore.Level, text string) {
 	if !l.core.Enabled(level) {

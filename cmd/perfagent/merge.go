@@ -14,6 +14,7 @@ import (
 type mergeOptions struct {
 	output  string
 	force   bool
+	html    string
 	cpus    int
 	streams streams
 }
@@ -24,8 +25,9 @@ func newMerge(s streams) *cobra.Command {
 		Use:   "merge [flags] REPORT... -o FILE",
 		Short: "put the nodes of several reports into one report",
 		Long: `Put the nodes of several reports (ours, journals, perf.py's JSON) into one report
-of the same format. Two different recordings of one node are an error. An
-existing FILE is replaced only with --force.`,
+of the same format, and its page beside it (FILE with .html). Two different
+recordings of one node are an error. An existing file is replaced only with
+--force.`,
 		Example: `  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -34,6 +36,7 @@ existing FILE is replaced only with --force.`,
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
+	addHTMLFlag(f, &o.html)
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
 	return cmd
 }
@@ -44,6 +47,8 @@ func (o *mergeOptions) merge(paths []string) error {
 		return errors.New("merge: -o FILE is missing")
 	case o.cpus < 0:
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
+	case o.html != "auto" && o.html != "never":
+		return fmt.Errorf("--html: %q is not auto or never", o.html)
 	}
 	var sources []reporter.Source
 	for _, path := range paths {
@@ -57,20 +62,53 @@ func (o *mergeOptions) merge(paths []string) error {
 	if err != nil {
 		return err
 	}
+	return o.write(merged)
+}
+
+// write writes the report, then its page.
+func (o *mergeOptions) write(merged *reporter.Report) error {
 	data, err := reporter.Encode(merged)
 	if err != nil {
 		return err
 	}
+	page := pageName(o.output)
+	if o.html == "never" {
+		page = ""
+	}
+	for _, path := range []string{o.output, page} {
+		if err := replaceable("merge", path, o.force); err != nil {
+			return err
+		}
+	}
 	write := reporter.WriteNew
 	if o.force {
-		if st, err := os.Lstat(o.output); err == nil && !st.Mode().IsRegular() {
-			return fmt.Errorf("merge: %s is no regular file and is not replaced", o.output)
-		}
 		write = reporter.Write
 	}
 	err = write(o.output, data)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("merge: %s exists: give --force to replace it", o.output)
 	}
-	return err
+	if err != nil || page == "" {
+		return err
+	}
+	html, err := renderPage(merged)
+	if err != nil {
+		return err
+	}
+	return reporter.WritePicture(page, html, o.force)
+}
+
+// replaceable tells whether a file may be written: it is not there, or is a regular
+// one and force is given. No name is no file.
+func replaceable(operation, path string, force bool) error {
+	st, err := os.Lstat(path)
+	switch {
+	case path == "" || err != nil:
+		return nil
+	case !force:
+		return fmt.Errorf("%s: %s exists: give --force to replace it", operation, path)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s: %s is no regular file and is not replaced", operation, path)
+	}
+	return nil
 }

@@ -33,6 +33,8 @@ type sampleOptions struct {
 	compat    string
 	tags      []string
 	mlflow    string
+	listen    string
+	html      string
 	// pushTimeout is what pushing may take after the job's end.
 	pushTimeout time.Duration
 	logLevel    string
@@ -48,8 +50,10 @@ var environment = []struct{ flag, variable string }{
 	{"node", "PERFAGENT_NODE"},
 	{"disk-path", "PERFAGENT_DISK_PATH"},
 	{"summary", "PERFAGENT_SUMMARY"},
+	{"html", "PERFAGENT_HTML"},
 	{"mlflow", "PERFAGENT_MLFLOW"},
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
+	{"listen", "PERFAGENT_LISTEN"},
 }
 
 // addSampleFlags declares the flags. Their defaults are the program's.
@@ -61,10 +65,12 @@ func addSampleFlags(f *pflag.FlagSet, o *sampleOptions) {
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
 	f.StringArrayVar(&o.diskPaths, "disk-path", []string{"/"}, "a `PATH` on the file system whose fill is measured; repeatable, the fullest counts; in the variable separated by ':'")
 	f.StringVar(&o.summary, "summary", "auto", "summary on stderr at the end: auto (when stderr is a terminal), always, never")
+	addHTMLFlag(f, &o.html)
 	f.StringVar(&o.compat, "compat", "", "\"perf.py\": its numbers and its file instead of ours")
 	f.StringArrayVar(&o.tags, "tag", nil, "`KEY=VALUE` for the report and the MLflow run; repeatable")
 	f.StringVar(&o.mlflow, "mlflow", "auto", "push to an MLflow server: auto (when MLFLOW_TRACKING_URI is set), off, or a `URI`")
 	f.DurationVar(&o.pushTimeout, "push-timeout", 10*time.Second, "what pushing may take after the job's end; what is missing then, perfagent push sends later")
+	f.StringVar(&o.listen, "listen", listenOff, "serve a live page and Prometheus' /metrics at `ADDR`: PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 is any free one")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")
 	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
 	for _, e := range environment {
@@ -134,6 +140,8 @@ func (o *sampleOptions) check(from map[string]string) error {
 		return fmt.Errorf("%s: %d is not between 0 and %d", from["node"], o.node, maxNode)
 	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
 		return fmt.Errorf("%s: %q is not auto, always or never", from["summary"], o.summary)
+	case o.html != "auto" && o.html != "never":
+		return fmt.Errorf("%s: %q is not auto or never", from["html"], o.html)
 	case o.pushTimeout < 0:
 		return fmt.Errorf("%s: %v is negative", from["push-timeout"], o.pushTimeout)
 	case o.compat != "" && o.compat != "perf.py":
@@ -146,6 +154,9 @@ func (o *sampleOptions) check(from map[string]string) error {
 	}
 	if err := checkMLflow(o.mlflow); err != nil {
 		return fmt.Errorf("%s: %w", from["mlflow"], err)
+	}
+	if err := checkListen(o.listen); err != nil {
+		return fmt.Errorf("%s: %w", from["listen"], err)
 	}
 	if err := checkRunID(o.runID); err != nil {
 		return fmt.Errorf("%s: %w", from["run-id"], err)

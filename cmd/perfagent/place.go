@@ -24,6 +24,8 @@ type place struct {
 	log     *logger
 	// refreshed tells that the report's name is ours already.
 	refreshed bool
+	// page is the page that was written, ours to replace; "" = none yet.
+	page string
 }
 
 // openPlace claims a name in OUT/RUN-ID, or, where that cannot be written, in a

@@ -75,6 +75,6 @@ this node and what it wasted: in the terminal and in a JSON report.
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newMerge(s), newPush(s), newMetrics(s), newVersion(s))
+	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s), newMetrics(s), newVersion(s))
 	return root
 }

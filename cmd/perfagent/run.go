@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -99,42 +101,45 @@ func startError(err error) error {
 
 // wrap is one wrapped command, from the baseline to the report.
 type wrap struct {
-	options  *runOptions
-	command  job.Command
-	log      *logger
-	place    *place
-	tracking *tracking
-	signals  *job.Signals
+	options   *runOptions
+	command   job.Command
+	log       *logger
+	place     *place
+	tracking  *tracking
+	listening *listening
+	signals   *job.Signals
 }
 
 func (w *wrap) run() error {
 	// Never stopped: a TERM that comes while the report is written must not
 	// replace the job's exit code.
-	signals := job.Catch()
-	w.signals = signals
+	w.signals = job.Catch()
 	o := w.options
 	tags, _ := o.tagMap() // checked before
 	about := reporter.Run{ID: o.runID, Command: w.command.Args, Tags: tags}
 	placed := make(chan *place, 1) // the disk and the kernel are asked at once: the job waits
 	head := o.head(about, w.tracking)
 	go func() { placed <- openPlace(o.out, head, w.log) }()
+	w.listening = o.newListening(o.streams.err, w.log, false)
 	// Never closed: a source that hangs may still be asked when we leave.
 	reader := o.reader()
 	sampler := collector.NewSampler(reader, o.sampling(w.observe))
 	w.place = <-placed
-	j, err := job.Start(w.command, signals)
+	j, err := job.Start(w.command, w.signals)
 	if err != nil {
-		return w.cannotStart(err, signals)
+		return w.cannotStart(err)
 	}
 	if o.compat == "" { // perf.py's numbers are those of its file
 		w.tracking.startLive(head, j.Started())
 	}
+	w.listening.serve(&o.sampleOptions, about, "the job is still running", w.place, w.tracking)
 	ctx, stop := context.WithCancel(context.Background())
 	recorded := make(chan *collector.Recording, 1)
 	go func() { recorded <- sampler.Run(ctx) }()
 	j.Release()
 	status := j.Wait()
 	stop()
+	w.place.missing = append(w.place.missing, w.listening.close()...)
 	w.tracking.endLive()
 	select {
 	case rec := <-recorded:
@@ -149,13 +154,14 @@ func (w *wrap) run() error {
 func (w *wrap) observe(s *collector.Sample, rec *collector.Recording) {
 	w.place.observe(s, rec)
 	w.tracking.observe(rec)
+	w.listening.observe(s, rec)
 }
 
 // head is what the journal tells of the run.
 func (o *sampleOptions) head(about reporter.Run, t *tracking) reporter.JournalHead {
 	about.Start, about.End = reporter.Time{Time: time.Now()}, reporter.Time{Time: time.Now()}
 	return reporter.JournalHead{Run: about, Node: o.node, Interval: o.interval, MaxLength: o.maxLength, Push: t.state,
-		Agent: reporter.Agent{Version: version()}}
+		Agent: reporter.Agent{Version: version()}, Cost: ownCPU}
 }
 
 // sampling is the sampler's options.
@@ -165,11 +171,11 @@ func (o *sampleOptions) sampling(observe func(*collector.Sample, *collector.Reco
 
 // cannotStart gives up what was claimed. Where no child can be made we still can
 // become the job.
-func (w *wrap) cannotStart(err error, signals *job.Signals) error {
+func (w *wrap) cannotStart(err error) error {
 	w.place.abandon()
 	if errors.Is(err, job.ErrNoProcess) {
 		w.log.Warn(fmt.Sprintf("%v: the command runs without being measured", err))
-		return startError(job.Exec(w.command, signals))
+		return startError(job.Exec(w.command, w.signals))
 	}
 	return startError(err)
 }
@@ -216,16 +222,18 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 			log.Warn(m.What + ": " + m.Why)
 		}
 	}
+	page := o.startPage(report)
 	path := p.save(data)
 	d = delivered{report: report, node: strconv.Itoa(o.node), path: path, data: data, perfpy: in.Recording.PerfPy != nil}
 	if path == "" {
 		d.path, d.data = p.journalPath(), nil
 	}
+	pagePath := p.savePage(path, page)
 	if !o.wantsSummary(stderr) {
 		return d, true
 	}
 	var text bytes.Buffer // one write: it is read whole or not at all
-	_ = reporter.WriteSummary(&text, report, reporter.SummaryOptions{Color: colorful(stderr), Width: width(stderr), Path: path})
+	_ = reporter.WriteSummary(&text, report, summaryOptions(report, stderr, path, pagePath))
 	ignoreBackground()
 	if _, err := stderr.Write(text.Bytes()); err != nil {
 		log.Debug(fmt.Sprintf("write summary: %v", err))
@@ -303,6 +311,24 @@ func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
 // colorful follows the conventions of NO_COLOR and TERM.
 func colorful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// summaryOptions say how a report's summary looks on w.
+func summaryOptions(r *reporter.Report, w io.Writer, path, page string) reporter.SummaryOptions {
+	columns := width(w)
+	return reporter.SummaryOptions{Color: colorful(w), Width: columns, Path: path, Page: page,
+		Pictures: plotter.SummaryPictures(r, min(columns, reporter.SummaryWidth), !utf8Terminal())}
+}
+
+// utf8Terminal tells whether the locale has UTF-8, as C libraries settle it: by the
+// first of three variables that is set.
+func utf8Terminal() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(os.Getenv(name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return false
 }
 
 // width is the terminal's, or 80.

@@ -19,6 +19,13 @@ import (
 // interval.
 const refreshEvery = 30 * time.Second
 
+// pageEvery is how many reports of a running sidecar come to one page, which takes
+// several times their work.
+const pageEvery = 10
+
+// stillRunning is why a sidecar's report that is made meanwhile is incomplete.
+const stillRunning = "the sidecar is still running"
+
 type sidecarOptions struct {
 	sampleOptions
 	streams streams
@@ -30,8 +37,9 @@ func newSidecar(s streams) *cobra.Command {
 		Use:   "sidecar [flags]",
 		Short: "sample the host until TERM or INT, then report",
 		Long: `Sample the host beside jobs that perfagent did not start, until TERM, INT or HUP
-arrives. The report is written then, and refreshed every 30 seconds until then
-(at each sample, if --interval is longer). In a container, mount the host's /proc and /sys and name them with
+arrives. The report and its page are written then; until then the report is
+refreshed every 30 seconds and the page every 5 minutes (at each and at each
+tenth sample, if --interval is longer). In a container, mount the host's /proc and /sys and name them with
 HOST_PROC and HOST_SYS; a file system of the host is named with --disk-path.
 
 Exit code: 0 once the signal was answered with a report.`,
@@ -62,12 +70,15 @@ func (o *sidecarOptions) run(cmd *cobra.Command) error {
 	if o.compat == "" {
 		t.startLive(head, head.Run.Start.Time)
 	}
-	r := newRefresher(&o.sampleOptions, about, p, t, log)
+	l := o.newListening(o.streams.err, log, true)
+	l.serve(&o.sampleOptions, about, stillRunning, p, t)
+	r := newRefresher(&o.sampleOptions, about, p, t, l, log)
 	rec, err := o.sample(ctx, r)
 	if err != nil {
 		return fmt.Errorf("%w: what is known is in %s", err, p.journal.Path())
 	}
 	r.stop()
+	p.missing = append(p.missing, l.close()...)
 	p.stop()
 	t.endLive()
 	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing, Push: t.state}
@@ -109,20 +120,22 @@ func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.R
 // refresher rewrites a sidecar's report from copies of the Recording, in a
 // goroutine of its own, so that a slow disk does not stop the sampling.
 type refresher struct {
-	options  *sampleOptions
-	about    reporter.Run
-	place    *place
-	tracking *tracking
-	push     reporter.PushState // while the sidecar runs
-	log      *logger
-	copies   chan *collector.Recording
-	done     chan struct{}
-	last     time.Duration // monotonic time of the last copy; 0 = none yet
+	options   *sampleOptions
+	about     reporter.Run
+	place     *place
+	tracking  *tracking
+	listening *listening
+	push      reporter.PushState // while the sidecar runs
+	log       *logger
+	copies    chan *collector.Recording
+	done      chan struct{}
+	last      time.Duration // monotonic time of the last copy; 0 = none yet
+	reports   int           // written so far
 }
 
-func newRefresher(o *sampleOptions, about reporter.Run, p *place, t *tracking, log *logger) *refresher {
-	about.Incomplete = "the sidecar is still running"
-	r := &refresher{options: o, about: about, place: p, tracking: t, push: t.state, log: log,
+func newRefresher(o *sampleOptions, about reporter.Run, p *place, t *tracking, l *listening, log *logger) *refresher {
+	about.Incomplete = stillRunning
+	r := &refresher{options: o, about: about, place: p, tracking: t, listening: l, push: t.state, log: log,
 		copies: make(chan *collector.Recording, 1), done: make(chan struct{})}
 	go r.run()
 	return r
@@ -132,6 +145,7 @@ func newRefresher(o *sampleOptions, about reporter.Run, p *place, t *tracking, l
 func (r *refresher) observe(s *collector.Sample, rec *collector.Recording) {
 	r.place.observe(s, rec)
 	r.tracking.observe(rec)
+	r.listening.observe(s, rec)
 	if r.last != 0 && rec.End.Mono-r.last < refreshEvery {
 		return
 	}
@@ -146,13 +160,18 @@ func (r *refresher) run() {
 	defer close(r.done)
 	for rec := range r.copies {
 		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing, Push: r.push}
-		_, data, err := r.options.encode(in)
+		report, data, err := r.options.encode(in)
 		if err == nil {
 			err = r.place.refresh(data)
 		}
 		if err != nil {
 			r.log.Warn(err.Error())
+			continue
 		}
+		if r.reports%pageEvery == 0 {
+			r.place.savePage(r.place.journal.ReportPath(), r.options.startPage(report))
+		}
+		r.reports++
 	}
 }
 

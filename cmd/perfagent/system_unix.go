@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io"
 	"os/signal"
 
 	"golang.org/x/sys/unix"
@@ -14,12 +15,16 @@ import (
 
 // agent is what perfagent itself has used so far.
 func agent() reporter.Agent {
-	a := reporter.Agent{Version: version(), MaxRSSMB: float64(job.PeakRSS()) / collector.MiB}
+	return reporter.Agent{Version: version(), MaxRSSMB: float64(job.PeakRSS()) / collector.MiB, CPUSeconds: ownCPU()}
+}
+
+// ownCPU is the CPU time that perfagent itself has used so far, s; 0 = not known.
+func ownCPU() float64 {
 	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
-		a.CPUSeconds = float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
+		return 0
 	}
-	return a
+	return float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
 }
 
 // parentInSession tells whether our parent lives in our session: a shell that we
@@ -28,6 +33,13 @@ func parentInSession() bool {
 	ours, err := unix.Getsid(0)
 	theirs, errParent := unix.Getsid(unix.Getppid())
 	return err == nil && errParent == nil && ours == theirs
+}
+
+// inForeground tells whether w is a terminal, and we are who it is for now. What is
+// written there from the background disturbs, or even stops us ("stty tostop").
+func inForeground(w io.Writer) bool {
+	group, err := unix.IoctlGetInt(descriptor(w), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
 
 // ignoreBackground lets us write to the terminal from the background, where "stty

@@ -1,0 +1,926 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/exporter"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func init() { parts["burner"] = burner }
+
+// burner burns CPU time when a line comes, and says how much it was; then it waits for
+// the end of its stdin.
+func burner() {
+	ends()
+	in := bufio.NewReader(os.Stdin)
+	say(os.Stdout, "ready", os.Getpid())
+	_, _ = in.ReadString('\n')
+	burnt := 0.0
+	for burnt < 2 {
+		for range 1_000_000 {
+		}
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			panic(err)
+		}
+		burnt = float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	}
+	say(os.Stdout, "burnt", burnt)
+	_, _ = io.ReadAll(in)
+}
+
+// listened is a perfagent that listens on a port that it chose, and whose job, or who
+// itself, goes on until end.
+type listened struct {
+	*lines
+	url  string        // with the slash at its end
+	said <-chan string // its stderr, after the line that tells the url
+	hold io.Closer     // the job's stdin
+}
+
+// holdOpen is a job that says that it runs, and exits with 7 when its stdin ends.
+var holdOpen = []string{"--", "sh", "-c", "echo ready $$; read x; exit 7"}
+
+// listenRun starts "perfagent run --listen 0", and waits for its job and its server.
+func listenRun(t testing.TB, args ...string) *listened {
+	t.Helper()
+	l := listenStart(t, perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...))
+	if strings.HasSuffix(strings.Join(args, " "), strings.Join(holdOpen, " ")) {
+		l.pid("ready")
+	}
+	return l
+}
+
+// listenStart starts a prepared perfagent that listens on any port.
+func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
+	t.Helper()
+	in, hold := pipe(t)
+	cmd.Stdin = in
+	r, w := pipe(t)
+	cmd.Stderr = w
+	l := &listened{lines: launch(t, cmd), hold: hold}
+	w.Close()
+	in.Close()
+	l.said = scan(r)
+	select {
+	case line := <-l.said:
+		m := regexp.MustCompile(`^perfagent: listening on (http://\S+:[1-9]\d*/)$`).FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("the first line on stderr is %q", line)
+		}
+		l.url = m[1]
+	case <-time.After(longest):
+		t.Fatalf("no line on stderr within %v", longest)
+	}
+	return l
+}
+
+// finish lets the job end, and gives how it all ended, with the rest of stderr.
+func (l *listened) finish() outcome {
+	l.t.Helper()
+	l.hold.Close()
+	o, _ := l.end()
+	for line := range l.said {
+		o.err += line + "\n"
+	}
+	return o
+}
+
+// freePort is one that nobody listens on.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// listenClient keeps no connection, and does not wait for ever.
+func listenClient() *http.Client {
+	return &http.Client{Timeout: longest, Transport: &http.Transport{DisableKeepAlives: true}}
+}
+
+// get asks the server.
+func (l *listened) get(path string) (code int, header http.Header, body string) {
+	l.t.Helper()
+	answer, err := listenClient().Get(l.url + strings.TrimPrefix(path, "/"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(data)
+}
+
+// series reads a series of /metrics, "name" or "name{mode=user}"; ok tells that it is there.
+func (l *listened) series(name string) (v float64, ok bool) {
+	l.t.Helper()
+	name, label, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+	key, value, _ := strings.Cut(label, "=")
+	_, _, text := l.get("/metrics")
+	for line := range strings.Lines(text) {
+		number, found := line, strings.HasPrefix(line, name+"{") && (key == "" || strings.Contains(line, key+`="`+value+`"`))
+		if !found {
+			continue
+		}
+		number = strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:])
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			l.t.Errorf("line %q: %v", line, err)
+		}
+		return v, true
+	}
+	return 0, false
+}
+
+// untilSampled waits for a number of samples.
+func (l *listened) untilSampled(n float64) {
+	l.t.Helper()
+	until(l.t, fmt.Sprint(n, " samples are taken"), func() bool { v, _ := l.series("perfagent_samples_total"); return v >= n })
+}
+
+// port is the server's.
+func (l *listened) port() string {
+	u, err := url.Parse(l.url)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return u.Port()
+}
+
+// address is HOST:PORT of the server.
+func (l *listened) address() string { return "127.0.0.1:" + l.port() }
+
+func TestListenShowsARunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, append([]string{"--interval", "50ms", "--run-id", "live-1", "--node", "4", "--tag", "a=b"}, holdOpen...)...)
+	l.untilSampled(3)
+	if code, _, body := l.get("/healthz"); code != 200 || body != "ok\n" {
+		t.Errorf("/healthz: %d %q", code, body)
+	}
+	code, header, page := l.get("/")
+	if code != 200 || header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.HasPrefix(strings.ToLower(page), "<!doctype html>") {
+		t.Errorf("/: %d %v %.80q", code, header, page)
+	}
+	_, _, text := l.get("/report.json")
+	validate(t, []byte(text))
+	first := listenReport(t, text)
+	if r := first.Run; r.ID != "live-1" || r.Incomplete != "the job is still running" || r.Command[0] != "sh" || r.Tags["a"] != "b" || r.ExitCode != nil || r.WallSeconds <= 0 {
+		t.Errorf("run %+v", r)
+	}
+	n := first.Nodes["4"]
+	if n == nil || n.Job != nil || n.Sampling.Samples < 3 || n.Metrics["max_t_mem_percent"] <= 0 || n.Agent.CPUSeconds <= 0 {
+		t.Fatalf("node %+v", n)
+	}
+	until(t, "the report grows", func() bool {
+		_, _, text := l.get("/report.json")
+		return listenReport(t, text).Nodes["4"].Sampling.Samples > n.Sampling.Samples
+	})
+	for path, want := range map[string]int{"/x": 404, "/metrics/": 404, "/node-4.json": 404, "/..%2f..%2fetc/passwd": 404} {
+		if code, _, _ := l.get(path); code != want {
+			t.Errorf("%s: %d, want %d", path, code, want)
+		}
+	}
+	o := l.finish()
+	o.want(t, 7)
+	if o.err != "" || o.out != "" {
+		t.Errorf("more is said: %q, %q", o.out, o.err)
+	}
+	if c, err := net.Dial("tcp", l.address()); err == nil {
+		c.Close()
+		t.Error("somebody listens after perfagent ended")
+	}
+	if n := o.report(t).Nodes["4"]; len(n.Missing) > 0 {
+		t.Errorf("missing: %v", n.Missing)
+	}
+}
+
+func listenReport(t testing.TB, text string) *reporter.Report {
+	t.Helper()
+	r := new(reporter.Report)
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		t.Fatalf("%v: %.200q", err, text)
+	}
+	return r
+}
+
+// The numbers for Prometheus are those of the report, in other units.
+func TestListenMetricsAreTheReports(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, append([]string{"--interval", "1h"}, holdOpen...)...)
+	if _, there := l.series("perfagent_cpu_seconds_total{mode=idle}"); there {
+		t.Error("CPU seconds are told before the first sample")
+	}
+	if code, header, _ := l.get("/"); code != 503 || header.Get("Retry-After") == "" {
+		t.Errorf("without a sample the page is %d, %v", code, header)
+	}
+	l.finish().want(t, 7)
+
+	l = listenRun(t, append([]string{"--interval", "300ms", "--run-id", "same", "--node", "2"}, holdOpen...)...)
+	l.untilSampled(4)
+	var n *reporter.Node
+	text := ""
+	until(t, "a report of the same sample as the metrics", func() bool {
+		_, _, report := l.get("/report.json")
+		_, _, text = l.get("/metrics")
+		n = listenReport(t, report).Nodes["2"]
+		return strings.Contains(text, fmt.Sprintf("perfagent_samples_total{run_id=\"same\",node=\"2\"} %d\n", n.Sampling.Samples))
+	})
+	last := n.Samples.Len() - 1
+	for name, key := range map[string]string{"memory_used_ratio": "mem_percent", "memory_used_bytes": "mem_used_mb", "filesystem_used_ratio": "disk_usage_percent",
+		"disk_read_bytes_total": "disk_io_read_mb", "disk_written_bytes_total": "disk_io_write_mb", "network_receive_bytes_total": "net_io_ext_recv_mb",
+		"network_transmit_bytes_total": "net_io_ext_sent_mb", "loopback_receive_bytes_total": "net_io_lo_recv_mb",
+		"loopback_transmit_bytes_total": "net_io_lo_sent_mb", "last_sample_timestamp_seconds": "timestamp", "cpu_busy_ratio": "cpu_pct_per_cpu_avg"} {
+		want := 0.0
+		for i, k := range n.Samples.Keys {
+			if k == key {
+				want = n.Samples.Columns[i][last]
+			}
+		}
+		switch {
+		case strings.HasSuffix(name, "_ratio"):
+			want /= 100
+		case strings.Contains(name, "_bytes"):
+			want *= 1 << 20
+		}
+		m := regexp.MustCompile(`(?m)^perfagent_` + name + `\{run_id="same",node="2"\} (\S+)$`).FindStringSubmatch(text)
+		if m == nil {
+			t.Errorf("%s is missing:\n%s", name, text)
+			continue
+		}
+		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-1e-6 || got > want+1e-6 {
+			t.Errorf("%s is %v, the sample's %s says %v", name, m[1], key, want)
+		}
+	}
+	l.finish().want(t, 7)
+}
+
+// listenTool finds a program of Prometheus: where make test puts it, or installed.
+func listenTool(t testing.TB, name string) string {
+	t.Helper()
+	if path, err := filepath.Abs("../../.tools/prometheus/usr/bin/" + name); err == nil {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return tool(t, name, "make test, as root on Debian; or install Prometheus")
+}
+
+func TestListenPromtoolTakesTheMetrics(t *testing.T) {
+	t.Parallel()
+	promtool := listenTool(t, "promtool")
+	l := listenRun(t, append([]string{"--interval", "100ms"}, holdOpen...)...)
+	l.untilSampled(2)
+	_, _, text := l.get("/metrics")
+	for _, m := range exporter.Metrics() {
+		if !strings.Contains(text, "\n"+m.Name+"{") {
+			t.Errorf("%s is missing", m.Name)
+		}
+	}
+	check := func(text string) (string, error) {
+		cmd := command(t, promtool, "check", "metrics")
+		cmd.Stdin = strings.NewReader(text)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := check(text); err != nil || out != "" {
+		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
+	}
+	// It does look.
+	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
+		t.Errorf("promtool takes a counter without _total: %s", out)
+	}
+	l.finish().want(t, 7)
+}
+
+// prometheus is a real server that scrapes each second.
+type prometheus struct {
+	t   testing.TB
+	url string
+}
+
+func listenPrometheus(t testing.TB, target string) *prometheus {
+	t.Helper()
+	program, dir := listenTool(t, "prometheus"), t.TempDir()
+	write(t, filepath.Join(dir, "p.yml"), fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"+
+		"- job_name: perfagent\n  static_configs: [{targets: [%q]}]\n", target), 0o644)
+	address := "127.0.0.1:" + freePort(t)
+	cmd := command(t, program, "--config.file="+filepath.Join(dir, "p.yml"), "--web.listen-address="+address, "--storage.tsdb.path="+filepath.Join(dir, "data"))
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &prometheus{t, "http://" + address}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		wait(t, cmd)
+		if text, _ := os.ReadFile(log.Name()); t.Failed() {
+			t.Logf("prometheus:\n%s", text)
+		}
+	})
+	until(t, "Prometheus is ready", func() bool {
+		answer, err := listenClient().Get(p.url + "/-/ready")
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err == nil && answer.StatusCode == 200
+	})
+	return p
+}
+
+// query gives the value of a query's one series, and whether there is one.
+func (p *prometheus) query(q string) (float64, bool) {
+	p.t.Helper()
+	answer, err := listenClient().Get(p.url + "/api/v1/query?query=" + url.QueryEscape(q))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var a struct {
+		Status, Error string
+		Data          struct{ Result []struct{ Value [2]any } }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&a); err != nil || a.Status != "success" || len(a.Data.Result) > 1 {
+		p.t.Fatalf("%s: %v %+v", q, err, a)
+	}
+	if len(a.Data.Result) == 0 {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(a.Data.Result[0].Value[1].(string), 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return v, true
+}
+
+// listenSpent are the seconds of all CPUs in some columns of /proc/stat.
+func listenSpent(t testing.TB, columns ...int) float64 {
+	t.Helper()
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(stat), "\n")
+	sum := 0.0
+	for _, c := range columns {
+		n, err := strconv.ParseFloat(strings.Fields(first)[1+c], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n / 100
+	}
+	return sum
+}
+
+// A real Prometheus gives the CPU seconds back that a job burned: at least the job's own
+// account (less 0.1 s and 3 %, as the kernel samples what it counts in /proc/stat). Other
+// processes count, too: all together lie between what /proc/stat grew by just inside
+// and just outside of what was scraped, to two ticks.
+func TestListenPrometheusGivesTheCPUSecondsBack(t *testing.T) {
+	t.Parallel()
+	cmd := asPart(perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
+	before := listenSpent(t, 0, 1, 2)
+	l := listenStart(t, cmd)
+	l.pid("ready")
+	inside := listenSpent(t, 0, 1, 2) // the baseline was taken before the job
+	p := listenPrometheus(t, l.address())
+	const busy = `sum(perfagent_cpu_seconds_total{mode=~"user|nice|system",run_id="prom-1",node="0"})`
+	var idle float64
+	until(t, "Prometheus has scraped", func() bool {
+		var there bool
+		idle, there = p.query(busy)
+		return there
+	})
+	fmt.Fprintln(l.hold.(*os.File))
+	burnt, err := strconv.ParseFloat(l.field("burnt"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := listenSpent(t, 0, 1, 2) - inside
+	samples, _ := l.series("perfagent_samples_total")
+	until(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
+		v, _ := p.query("perfagent_samples_total")
+		return v > samples
+	})
+	after, _ := p.query(busy)
+	most := listenSpent(t, 0, 1, 2) - before
+	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
+	if after-idle < burnt*0.97-0.1 {
+		t.Errorf("Prometheus says that %.2f s went by while the job burned %.2f s", after-idle, burnt)
+	}
+	if after < least-0.02 || after > most+0.02 {
+		t.Errorf("Prometheus says %.2f s, /proc/stat %.2f to %.2f s", after, least, most)
+	}
+	if up, _ := p.query(`up{job="perfagent"}`); up != 1 {
+		t.Errorf("up is %v", up)
+	}
+	for _, m := range exporter.Metrics() {
+		if n, _ := p.query("count(" + m.Name + `{run_id="prom-1",node="0"})`); n < 1 {
+			t.Errorf("Prometheus has no %s", m.Name)
+		}
+	}
+	l.finish().want(t, 0)
+}
+
+func TestListenScrapeCost(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, append([]string{"--interval", "1s"}, holdOpen...)...)
+	l.untilSampled(1)
+	client := &http.Client{Timeout: longest}
+	scrape := func(n int) (text string) {
+		for range n {
+			answer, err := client.Get(l.url + "metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(answer.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			text = string(data)
+		}
+		return text
+	}
+	scrape(20) // the first ones make what is used again
+	const n = 500
+	before, _ := l.series("perfagent_agent_cpu_seconds_total")
+	scrape(n)
+	after, _ := l.series("perfagent_agent_cpu_seconds_total")
+	each := (after - before) / n * 1000
+	t.Logf("%.3f ms of CPU a scrape", each)
+	if each <= 0 || each > 1 {
+		t.Errorf("a scrape costs %.3f ms of CPU, want at most 1 ms", each)
+	}
+	l.finish().want(t, 7)
+}
+
+// Where it cannot listen, one line says so, the report too, and the job runs.
+func TestListenPortThatIsTaken(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	for _, c := range []struct{ address, word string }{
+		{port, "address already in use"},
+		{"127.0.0.1:" + port, "address already in use"},
+		{"192.0.2.1:9100", "cannot assign requested address"},
+	} {
+		cmd := perfagent(t, "run", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+		o := perform(t, cmd)
+		o.want(t, 3)
+		line, rest, _ := strings.Cut(o.err, "\n")
+		if o.out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") {
+			t.Errorf("%s: stdout %q, stderr %q", c.address, o.out, o.err)
+		}
+		wantListenMissing(t, o.report(t), c.word)
+	}
+	cmd := perfagent(t, "run", "--", "sh", "-c", "exit 3")
+	cmd.Env = append(cmd.Env, "PERFAGENT_LISTEN=:"+port)
+	o := perform(t, cmd)
+	o.want(t, 3)
+	o.wantLine(t, port)
+}
+
+func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
+	t.Helper()
+	n := r.Nodes["0"]
+	if len(n.Missing) == 0 || n.Missing[0].What != "listen" || !strings.Contains(n.Missing[0].Why, word) {
+		t.Errorf("missing: %v", n.Missing)
+	}
+}
+
+// A port that only root may open, for somebody else.
+func TestListenWithoutPermission(t *testing.T) {
+	t.Parallel()
+	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
+		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
+	}
+	o := perform(t, asNobody(t, perfagent(t, "run", "--listen", "81", "--", "sh", "-c", "exit 3")))
+	o.want(t, 3)
+	o.wantLine(t, "permission denied", "127.0.0.1:81")
+	wantListenMissing(t, o.report(t), "permission denied")
+}
+
+// A name is looked up while the job runs: a name server that is slow, or knows nothing,
+// delays neither its start nor its end.
+func TestListenOnANameThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	l := launch(t, listenHeld(perfagent(t, append([]string{"run", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
+	l.pid("ready")
+	o, _ := l.end()
+	o.want(t, 7)
+	wantLines(t, o.err, 0, 1) // none where the name server did not answer in time
+	if o.err != "" {
+		o.wantLine(t, "nowhere.invalid")
+		wantListenMissing(t, o.report(t), "nowhere.invalid")
+	}
+}
+
+// listenHeld gives a process a stdin that ends at once.
+func listenHeld(cmd *exec.Cmd) *exec.Cmd {
+	cmd.Stdin = strings.NewReader("")
+	return cmd
+}
+
+// The name of this host is looked up, and leads to a server.
+func TestListenOnAName(t *testing.T) {
+	t.Parallel()
+	name, err := os.Hostname()
+	if addresses, _ := net.LookupHost(name); err != nil || len(addresses) == 0 || !regexp.MustCompile(`^[a-zA-Z0-9._-]*[a-zA-Z][a-zA-Z0-9._-]*$`).MatchString(name) {
+		t.Skip("this host does not know its own name: put it into /etc/hosts")
+	}
+	cmd := perfagent(t, append([]string{"run", "--listen", name + ":0"}, holdOpen...)...)
+	l := listenStart(t, cmd)
+	l.pid("ready")
+	if !strings.HasPrefix(l.url, "http://"+name+":") {
+		t.Errorf("it listens on %s", l.url)
+	}
+	if code, _, body := l.get("/healthz"); code != 200 {
+		t.Errorf("%d %q", code, body)
+	}
+	l.finish().want(t, 7)
+}
+
+// Where it listens is said on a terminal, to who asked for any port, and in the log; a
+// redirected stderr else holds the job's bytes and nothing else.
+func TestListenSaysWhere(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	if o := run(t, "run", "--listen", port, "--", "true"); o.err != "" || o.code != 0 {
+		t.Errorf("a fixed port: %d, stderr %q", o.code, o.err)
+	}
+	port = freePort(t)
+	if o := run(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
+		t.Errorf("--log-level info: stderr %q", o.err)
+	}
+	for _, c := range []struct {
+		flags, env, want string
+	}{
+		{"--listen :0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
+		{"--listen localhost:0 --log-level info", "", `^info perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
+		{"--listen 0.0.0.0:0", "", `^perfagent: listening on http://[^/]+:\d+/\n$`},
+		{"", "PERFAGENT_LISTEN=0", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
+		{"", "PERFAGENT_LISTEN=", `^$`},
+		{"", "PERFAGENT_LISTEN=off", `^$`},
+		{"--listen off", "PERFAGENT_LISTEN=0", `^$`},
+		{"--listen off", "PERFAGENT_LISTEN=bad", `^$`},
+		{"--listen 0", "PERFAGENT_LISTEN=bad", `^perfagent: listening on .*\n$`},
+	} {
+		cmd := perfagent(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
+		cmd.Env = append(cmd.Env, c.env)
+		o := perform(t, cmd)
+		if o.want(t, 0); !regexp.MustCompile(c.want).MatchString(o.err) {
+			t.Errorf("%q, %q: stderr %q, want %s", c.flags, c.env, o.err, c.want)
+		}
+	}
+	port = freePort(t)
+	screen, code := onTerminal(t, perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).end()
+	if want := "perfagent: listening on http://127.0.0.1:" + port + "/\r\ndone\r\n"; code != 0 || screen != want {
+		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
+	}
+	// In the background of a terminal nobody is spoken to: with "stty tostop" the job would stop.
+	m := onTerminal(t, script(t, tool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
+	m.expect("code 0")
+	screen, _ = m.end()
+	if strings.Contains(screen, "listening") {
+		t.Errorf("in the background: %q", screen)
+	}
+}
+
+func TestListenHostHeader(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
+		cmd := perfagent(t, append([]string{"run", "--listen", address, "--interval", "20ms"}, holdOpen...)...)
+		l := listenStart(t, cmd)
+		request, err := http.NewRequest("GET", "http://"+l.address()+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "evil.example:" + l.port()
+		answer, err := listenClient().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s: %d for another host's name, want %d", address, answer.StatusCode, want)
+		}
+		l.finish().want(t, 7)
+	}
+}
+
+// The job has no descriptor of ours, also while a client is connected, and what it
+// leaves behind does not hold the port.
+func TestListenSocketIsNotTheJobs(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, "--interval", "20ms", "--", "sh", "-c", `echo ready $$; read x; sleep 30 </dev/null >/dev/null 2>&1 & echo left $!
+ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
+	l.pid("ready")
+	c, err := net.Dial("tcp", l.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.untilSampled(1)
+	fmt.Fprintln(l.hold.(*os.File))
+	left := l.pid("left")
+	defer func() { _ = unix.Kill(left, unix.SIGKILL) }()
+	for line := l.next(); line != "end"; line = l.next() {
+		if strings.Contains(line, "socket:") || strings.Contains(line, "anon_inode") {
+			t.Errorf("the job has %s", line)
+		}
+	}
+	l.finish().want(t, 7)
+	again, err := net.Listen("tcp", l.address())
+	if err != nil {
+		t.Fatalf("the port is not free while what the job left goes on: %v", err)
+	}
+	again.Close()
+}
+
+// Hundreds of clients of the bad kinds: the sampling keeps its grid, a good client is
+// answered, and nothing delays the job's end.
+func TestListenBadClientsDisturbNobody(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, append([]string{"--interval", "250ms"}, holdOpen...)...)
+	l.untilSampled(1)
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	listenSlowSenders(t, l, &all, stop)
+	for range 50 { // never read
+		c := listenConn(t, l)
+		_, _ = io.WriteString(c, strings.Repeat("GET /report.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 50))
+	}
+	for range 5 { // a head of 1 MiB
+		c := listenConn(t, l)
+		all.Go(func() { _, _ = io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 1<<20)) })
+	}
+	for i := range 50 {
+		all.Go(func() { // who asks again and again
+			client := listenClient()
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+				answer, err := client.Get(l.url + []string{"", "metrics", "report.json", "nothing"}[i%4])
+				if err == nil {
+					_, _ = io.Copy(io.Discard, answer.Body)
+					answer.Body.Close()
+				}
+			}
+		})
+	}
+	for range 12 {
+		begin := time.Now()
+		if code, _, _ := l.get("/healthz"); code != 200 || time.Since(begin) > 5*time.Second {
+			t.Errorf("a good client got %d after %v", code, time.Since(begin))
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	begin := time.Now()
+	o := l.finish()
+	took := time.Since(begin)
+	close(stop)
+	o.want(t, 7)
+	if took > 2*time.Second || o.err != "" {
+		t.Errorf("the end took %v; stderr %q", took, o.err)
+	}
+	s := o.report(t).Nodes["0"].Sampling
+	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
+	if s.Samples < 10 || s.MissedTicks > 1 || s.LongestGapSeconds > 0.75 { // 1 tick is the noise of a shared machine
+		t.Errorf("sampling %+v", s)
+	}
+	all.Wait()
+}
+
+// listenConn connects; the test's end closes.
+func listenConn(t testing.TB, l *listened) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", l.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetWriteDeadline(time.Now().Add(longest))
+	return c
+}
+
+// listenSlowSenders are a hundred connections that send a byte a second.
+func listenSlowSenders(t testing.TB, l *listened, all *sync.WaitGroup, stop <-chan struct{}) {
+	t.Helper()
+	var slow []net.Conn
+	for range 100 {
+		slow = append(slow, listenConn(t, l))
+	}
+	all.Go(func() {
+		for {
+			for _, c := range slow {
+				_, _ = io.WriteString(c, "G")
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	})
+}
+
+// With clients connected, idle and in the middle of an answer, perfagent ends as soon as
+// without: the median of several is compared.
+func TestListenExitIsNotDelayed(t *testing.T) {
+	t.Parallel()
+	if runtime.NumCPU() < 2 {
+		t.Skip("one CPU: what is measured would be the test's own work")
+	}
+	var with, without []float64
+	for range 5 {
+		for _, clients := range []bool{false, true} {
+			l := listenRun(t, append([]string{"--interval", "20ms"}, holdOpen...)...)
+			l.untilSampled(2)
+			if clients {
+				for range 10 {
+					c := listenConn(t, l)
+					_, _ = io.WriteString(c, strings.Repeat("GET /report.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 5000))
+					if _, err := c.Read(make([]byte, 1)); err != nil { // it is in the middle of its answers
+						t.Fatal(err)
+					}
+					listenConn(t, l)
+				}
+			}
+			begin := time.Now()
+			l.finish().want(t, 7)
+			took := time.Since(begin).Seconds()
+			if clients {
+				with = append(with, took)
+			} else {
+				without = append(without, took)
+			}
+		}
+	}
+	t.Logf("the end with clients: %.3f s, without: %.3f s", median(with), median(without))
+	if median(with) > median(without)+0.25 {
+		t.Errorf("the end takes %.3f s with clients, %.3f s without", median(with), median(without))
+	}
+}
+
+// When the job has ended nothing is shown any more, however long a push to MLflow takes.
+func TestListenEndsWithTheJob(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	l := listenRun(t, append([]string{"--mlflow", "http://" + silent.Addr().String(), "--push-timeout", "20s", "--interval", "20ms"}, holdOpen...)...)
+	l.untilSampled(1)
+	l.hold.Close()
+	until(t, "nobody listens", func() bool {
+		c, err := net.Dial("tcp", l.address())
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	if state := processState(l.cmd.Process.Pid); state == "" || state == "Z" {
+		t.Error("perfagent has ended: nothing was tested")
+	}
+	l.signal(syscall.SIGTERM) // cuts the push
+	o, _ := l.end()
+	o.want(t, 7)
+}
+
+func TestListenSidecar(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms", "--run-id", "side")
+	l := listenStart(t, cmd)
+	l.untilSampled(3)
+	_, _, text := l.get("/report.json")
+	validate(t, []byte(text))
+	if r := listenReport(t, text); r.Run.Incomplete != "the sidecar is still running" || r.Run.Command != nil || r.Nodes["0"].Sampling.Samples < 3 {
+		t.Errorf("run %+v", r.Run)
+	}
+	if code, _, _ := l.get("/"); code != 200 {
+		t.Errorf("/: %d", code)
+	}
+	listenConn(t, l)
+	begin := time.Now()
+	l.signal(syscall.SIGTERM)
+	o := l.finish()
+	o.want(t, 0)
+	if took := time.Since(begin); took > 2*time.Second || o.err != "" {
+		t.Errorf("the end took %v; stderr %q", took, o.err)
+	}
+	onlyReport(t, filepath.Join(l.cmd.Dir, "perfagent-out"))
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	s, path := beside(t, nil, "--listen", port)
+	s.signal(syscall.SIGTERM)
+	o, _ = s.end()
+	o.want(t, 0)
+	o.wantLine(t, "127.0.0.1:"+port, "address already in use")
+	wantListenMissing(t, readReport(t, path), "address already in use")
+}
+
+// With --compat perf.py the page shows perf.py's numbers.
+func TestListenCompat(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
+	l.untilSampled(2)
+	if code, _, _ := l.get("/"); code != 200 {
+		t.Errorf("/: %d", code)
+	}
+	_, _, text := l.get("/report.json")
+	if n := listenReport(t, text).Nodes["0"]; n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 1 {
+		t.Errorf("node %+v", n)
+	}
+	l.finish().want(t, 7)
+}
+
+// TestDocsListenTable: the table of docs/listen.md is exporter.Metrics().
+func TestDocsListenTable(t *testing.T) {
+	var want strings.Builder
+	want.WriteString("| name | type | meaning |\n|---|---|---|\n")
+	for _, m := range exporter.Metrics() {
+		name := m.Name
+		if m.Label != "" {
+			name += "{" + m.Label + "}"
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", name, m.Type, m.Help)
+	}
+	generatedPart(t, "../../docs/listen.md", "metrics", want.String())
+}
+
+// TestDocsListenCommands runs every block that is fenced as "sh curl", each in a new
+// directory, and with a port that is free in the place of the documents'.
+func TestDocsListenCommands(t *testing.T) {
+	t.Parallel()
+	tool(t, "curl", "apt-get install curl")
+	path := filepath.Dir(binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
+	for _, file := range []string{readme, "../../docs/listen.md"} {
+		for _, b := range fenced(t, file, "sh curl") {
+			dir, home := t.TempDir(), t.TempDir()
+			runBlock(t, b.line, strings.ReplaceAll(b.text, "9123", freePort(t)), dir, "PATH="+path, "HOME="+home, "TMPDIR="+home)
+		}
+	}
+}
+
+// TestDocsListenPrometheus: promtool takes the configuration that docs/listen.md shows.
+func TestDocsListenPrometheus(t *testing.T) {
+	t.Parallel()
+	promtool := listenTool(t, "promtool")
+	config := fenced(t, "../../docs/listen.md", "yaml")[0].text
+	cmd := command(t, promtool, "check", "config", "--lint-fatal", "prometheus.yml")
+	write(t, filepath.Join(cmd.Dir, "prometheus.yml"), config, 0o644)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if diff := cmp.Diff(true, strings.Contains(config, "static_configs")); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// addHTMLFlag declares the flag of the commands that write a page beside a report.
+func addHTMLFlag(f *pflag.FlagSet, into *string) {
+	f.StringVar(into, "html", "auto", "the page beside the report: auto (write it) or never")
+}
+
+// rendered is a page in bytes, or why there is none.
+type rendered struct {
+	data []byte
+	err  error
+}
+
+// startPage makes the page of a report while the report itself is being written;
+// nil where none is asked for.
+func (o *sampleOptions) startPage(r *reporter.Report) <-chan rendered {
+	if o.html == "never" {
+		return nil
+	}
+	page := make(chan rendered, 1)
+	go func() {
+		// A mistake in a picture must not cost the job its exit code.
+		defer func() {
+			if v := recover(); v != nil {
+				page <- rendered{err: fmt.Errorf("write page: %v", v)}
+			}
+		}()
+		data, err := renderPage(r)
+		page <- rendered{data, err}
+	}()
+	return page
+}
+
+func renderPage(r *reporter.Report) ([]byte, error) {
+	var out bytes.Buffer
+	out.Grow(1 << 18) // most pages fit
+	err := plotter.WritePage(&out, r, plotter.PageOptions{})
+	return out.Bytes(), err
+}
+
+// savePage writes the page of the report at path beside it and tells where; "" where
+// there is none. What goes wrong is one line; a file system that hangs is given up.
+func (p *place) savePage(path string, page <-chan rendered) string {
+	if path == "" || page == nil {
+		return ""
+	}
+	name := pageName(path)
+	done := make(chan error, 1)
+	go func() {
+		made := <-page
+		if made.err != nil {
+			done <- made.err
+			return
+		}
+		done <- reporter.WritePicture(name, made.data, p.page == name)
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			p.log.Warn(err.Error())
+			return ""
+		}
+		p.page = name
+		return name
+	case <-time.After(patience):
+		p.log.Warn(fmt.Sprintf("write page %s: no answer within %v", name, patience))
+		return ""
+	}
+}
+
+// pageName is where the page of a report stands: beside it.
+func pageName(report string) string {
+	if ext := filepath.Ext(report); strings.EqualFold(ext, ".json") {
+		report = report[:len(report)-len(ext)]
+	}
+	return report + ".html"
+}

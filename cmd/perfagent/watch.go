@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/pusher"
+)
+
+// leastRefresh is the shortest time between two looks at a run.
+const leastRefresh = 100 * time.Millisecond
+
+type watchOptions struct {
+	out     string
+	node    int
+	picked  bool // node was given
+	refresh time.Duration
+	home    string // boot id of this machine
+	streams streams
+}
+
+func newWatch(s streams) *cobra.Command {
+	o := &watchOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "watch [flags] [RUN-ID]",
+		Short: "look on while a run goes on",
+		Long: `Show a run that goes on here, or on another machine that shares --out: CPU,
+memory, disk and network with their peaks, and what perfagent itself costs. It
+reads the journal of the run and nothing else; the job does not notice. Without
+RUN-ID it is the run under --out that was started last.
+
+q leaves. When the run ends, its last picture stays on the screen. Where
+standard output is no terminal, where TERM is dumb or NO_COLOR is set, there is
+one plain line per --refresh instead.
+
+Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
+130); 1 otherwise: no such run, none that goes on, its perfagent is gone.`,
+		Example: `  perfagent watch
+  perfagent watch trial-7 --node 3
+  perfagent watch --refresh 10s trial-7 >> progress.log`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.watch(cmd, args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is looked for in DIR/RUN-ID [$PERFAGENT_OUT]")
+	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that goes on)")
+	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two looks, at least 100ms")
+	return cmd
+}
+
+func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
+	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // a host of many CPUs would give the runtime as many
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+	o.home = bootID()
+	id, err := o.runID(args)
+	if err != nil {
+		return err
+	}
+	w, err := o.open(id)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if colorful(o.streams.out) {
+		return w.onScreen()
+	}
+	return w.inLines()
+}
+
+// runID is the run that was named, or that is the newest.
+func (o *watchOptions) runID(args []string) (string, error) {
+	if len(args) == 0 {
+		return o.newestGoing()
+	}
+	if args[0] == "" {
+		return "", errors.New("watch: an empty run id")
+	}
+	if err := checkRunID(args[0]); err != nil {
+		return "", fmt.Errorf("watch: run id %w", err)
+	}
+	return args[0], nil
+}
+
+// settle takes the variable, and checks the flags.
+func (o *watchOptions) settle(cmd *cobra.Command) error {
+	out := "--out"
+	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
+		o.out, out = v, "PERFAGENT_OUT"
+	}
+	o.picked = cmd.Flags().Changed("node")
+	switch {
+	case o.out == "":
+		return fmt.Errorf("%s: an empty directory name", out)
+	case o.node < 0 || o.node > maxNode:
+		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, maxNode)
+	case o.refresh < leastRefresh:
+		return fmt.Errorf("--refresh: %v is below %v", o.refresh, leastRefresh)
+	}
+	return nil
+}
+
+// open finds the run's journals and begins to follow them.
+func (o *watchOptions) open(id string) (*watching, error) {
+	w := &watching{options: o, id: id}
+	there, err := findRun(o.out, id)
+	if err != nil {
+		return nil, err
+	}
+	node, ok := there.first()
+	if o.picked {
+		node = o.node
+		_, ok = there.journals[node]
+	}
+	switch report, ended := there.reports[node]; {
+	case ok:
+	case ended && o.picked:
+		return nil, fmt.Errorf("watch: node %d of run %q has ended: %s", node, id, showCommand(report))
+	case ended:
+		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
+	case o.picked:
+		return nil, fmt.Errorf("watch: there is no node %d of run %q in %s, but %s", node, id, there.dir, there.nodes())
+	default:
+		return nil, fmt.Errorf("watch: there is nothing of run %q in %s", id, there.dir)
+	}
+	w.main = newWatchedNode(node, there.journals[node], o.home)
+	w.nodes = []*watchedNode{w.main}
+	w.main.look(time.Now())
+	if w.main.report == nil && w.main.trouble != nil {
+		return nil, fmt.Errorf("watch: %w", w.main.trouble)
+	}
+	return w, nil
+}
+
+// showCommand is the command that shows a report, for a shell.
+func showCommand(path string) string {
+	return pusher.CommandLine([]string{"perfagent", "show", path})
+}
+
+// newestGoing is the run that was started last, of those that are going on under out.
+func (o *watchOptions) newestGoing() (string, error) {
+	entries, err := os.ReadDir(o.out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("watch: look for a run: %w", err)
+	}
+	id, started := "", time.Time{}
+	for _, e := range entries {
+		there, err := findRun(o.out, e.Name())
+		if err != nil { // no folder, or none of ours to read
+			continue
+		}
+		for node, path := range there.journals {
+			n := newWatchedNode(node, path, o.home)
+			n.look(time.Now())
+			if r := n.report; r != nil && n.goesOn(time.Now()) && (id == "" || r.Run.Start.After(started)) {
+				id, started = e.Name(), r.Run.Start.Time
+			}
+			n.follower.Close()
+		}
+	}
+	if id == "" {
+		return "", fmt.Errorf("watch: no run is going on under %s: start one with perfagent run, or look at the newest report with perfagent show", o.out)
+	}
+	return id, nil
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// What cannot be watched gives one line that names it, and exit code 1.
+func TestWatch_Refuses(t *testing.T) {
+	t.Parallel()
+	ended := watched(t, "", "--run-id", "ended", "--node", "3", "--interval", "50ms")
+	ended.ends(0)
+	dir := ended.cmd.Dir
+	out := filepath.Join(dir, "perfagent-out")
+	for _, name := range []string{"empty", "folder/node-0.jsonl", "junk"} {
+		if err := os.MkdirAll(filepath.Join(out, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(out, "junk", "node-0.jsonl"), "{\x1b[31m\n", 0o644)
+	write(t, filepath.Join(out, "file"), "", 0o644)
+	for _, c := range []struct {
+		args, words []string
+	}{
+		{[]string{"no-such"}, []string{`no run "no-such"`, "perfagent-out"}},
+		{nil, []string{"no run is going on under perfagent-out", "perfagent show"}},
+		{[]string{"--out", "elsewhere"}, []string{"no run is going on under elsewhere"}},
+		{[]string{"ended"}, []string{`run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
+		{[]string{"ended", "--node", "3"}, []string{`node 3 of run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
+		{[]string{"ended", "--node", "4"}, []string{`no node 4 of run "ended"`, "no node that goes on"}},
+		{[]string{"empty"}, []string{`nothing of run "empty"`}},
+		{[]string{"file"}, []string{`run "file"`}},
+		{[]string{"folder"}, []string{"folder/node-0.jsonl", "not a file"}},
+		{[]string{"junk"}, []string{"junk/node-0.jsonl", "the head is damaged"}},
+		{[]string{"../perfagent-out/ended"}, []string{"watch: run id", "../perfagent-out/ended"}},
+		{[]string{"/etc"}, []string{"watch: run id", "/etc"}},
+		{[]string{".."}, []string{"watch: run id", ".."}},
+		{[]string{"\x1b[31mx"}, []string{"watch: run id"}},
+		{[]string{""}, []string{"empty run id"}},
+		{[]string{strings.Repeat("x", 200)}, []string{"longer than 128"}},
+		{[]string{"--node", "-1", "ended"}, []string{"--node", "-1"}},
+		{[]string{"--refresh", "1ms", "ended"}, []string{"--refresh", "100ms"}},
+		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
+		{[]string{"a", "b"}, []string{"2"}},
+	} {
+		o := perform(t, watchCommand(t, dir, nil, c.args...))
+		o.want(t, 1)
+		o.wantLine(t, c.words...)
+		if o.out != "" {
+			t.Errorf("%q: on stdout: %q", c.args, o.out)
+		}
+	}
+	cmd := watchCommand(t, dir, []string{"PERFAGENT_OUT=elsewhere"})
+	o := perform(t, cmd)
+	o.want(t, 1)
+	o.wantLine(t, "under elsewhere")
+}
+
+// A journal in the temporary directory is found where the agent said that it is.
+func TestWatch_OfAJournalElsewhere(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	cmd := perfagent(t, "run", "--out", "file/out", "--interval", "50ms", "--", "sh", "-c", "echo ready; read x")
+	write(t, filepath.Join(cmd.Dir, "file"), "", 0o644)
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	in, goOn := pipe(t)
+	cmd.Stdin = in
+	l := launch(t, cmd)
+	l.expect("ready")
+	there, err := filepath.Glob(filepath.Join(tmp, "perfagent-*", "node-0.jsonl"))
+	if err != nil || len(there) != 1 {
+		t.Fatalf("journals in the temporary directory: %q, %v", there, err)
+	}
+	w := watchOn(t, cmd.Dir, nil, "--out", tmp, filepath.Base(filepath.Dir(there[0])))
+	w.shows("running for", "CPU")
+	goOn.Close()
+	if left := w.leaves(0); !strings.Contains(left, "perfagent show "+filepath.Dir(there[0])) {
+		t.Errorf("on the screen: %s", left)
+	}
+	l.end()
+}
+
+// Killed in mid-view: the view says so, keeps what is known, and q leaves.
+func TestWatch_OfAnAgentThatIsKilled(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
+	w := watchOn(t, run.cmd.Dir, nil)
+	measured := regexp.MustCompile(`^CPU .* %$`)
+	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
+	plain := launch(t, watchCommand(t, run.cmd.Dir, nil, "--refresh", "100ms"))
+	plain.next()
+	if err := unix.Kill(run.cmd.Process.Pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	gone := regexp.MustCompile(`^perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s   run r, node 0`)
+	f := w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
+	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
+		t.Errorf("what is known is not shown:\n%s", f)
+	}
+	o, lines := plain.end()
+	o.want(t, 1)
+	o.wantLine(t, `run "r" has no end`, "perfagent show perfagent-out/r/node-0.jsonl")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "perfagent is gone since ") {
+		t.Errorf("the last line: %q", last)
+	}
+	w.send("q")
+	w.leaves(0)
+
+	// Nobody looked while it was killed.
+	w = watchOn(t, run.cmd.Dir, nil, "r")
+	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
+	w.send("q")
+	w.leaves(0)
+	o = perform(t, watchCommand(t, run.cmd.Dir, nil))
+	o.want(t, 1)
+	o.wantLine(t, "no run is going on")
+}
+
+// The journal goes and no report comes in its place, or something that is none.
+func TestWatch_OfAJournalThatGoes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		instead string
+		words   []string
+	}{
+		"no report":   {"", []string{"no report in its place", "node-0.json"}},
+		"half of one": {`{"schema":"perfagent.report/1","run":{`, []string{"no report in its place", "cut off"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := watched(t, "", "--run-id", "r", "--interval", "50ms")
+			w := watchOn(t, run.cmd.Dir, nil)
+			plain := launch(t, watchCommand(t, run.cmd.Dir, nil))
+			w.shows("running for")
+			plain.next()
+			if c.instead != "" {
+				write(t, filepath.Join(run.cmd.Dir, "perfagent-out/r/node-0.json"), c.instead, 0o644)
+			}
+			if err := os.Remove(filepath.Join(run.cmd.Dir, "perfagent-out/r/node-0.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+			left := w.leaves(1)
+			o, _ := plain.end()
+			o.want(t, 1)
+			o.wantLine(t, c.words...)
+			if !strings.Contains(left, "ended, without a report here") || !strings.Contains(left, "no report in its place") {
+				t.Errorf("on the screen: %s", left)
+			}
+		})
+	}
+}
+
+// A journal that cannot be read any more is said, and read again once it can be.
+func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
+	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "100ms")
+	w.shows("running for")
+	journal := filepath.Join(run.cmd.Dir, "perfagent-out/r/node-0.jsonl")
+	replace := func(how func(tmp string) error) {
+		t.Helper()
+		tmp := filepath.Join(t.TempDir(), "x")
+		if err := how(tmp); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(tmp, journal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(journal, journal+".kept"); err != nil {
+		t.Fatal(err)
+	}
+	replace(func(tmp string) error { return os.WriteFile(tmp, []byte("\x1b[31m\n"), 0o644) })
+	f := w.shows("cannot be read", "the head is damaged", "q quits")
+	if f.row("CPU") == "" {
+		t.Errorf("what was known is gone:\n%s", f)
+	}
+	replace(func(tmp string) error { return unix.Mkfifo(tmp, 0o644) })
+	w.shows("cannot be read", "not a file")
+	replace(func(tmp string) error { return os.Link(journal+".kept", tmp) })
+	w.shows("running for", "CPU")
+	run.ends(0)
+	w.leaves(0)
+}
+
+// watchJournal makes a journal that this process writes, under a directory.
+func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, host collector.Host) (*reporter.Journal, *collector.Recording) {
+	t.Helper()
+	dir = filepath.Join(dir, "perfagent-out", folder)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	head.Run.Start = reporter.Time{Time: time.Now()}
+	head.Interval, head.MaxLength = time.Second, 1000
+	j, err := reporter.CreateJournal(dir, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Remove() })
+	rec := collector.NewRecording(collector.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
+	rec.Host = host
+	return j, rec
+}
+
+// watchSample adds a sample to a journal.
+func watchSample(j *reporter.Journal, rec *collector.Recording, n int) {
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.Mod(math.Sqrt(float64(n*(c+3))), 1)*100, 1+math.Mod(float64(n)/7, 1)/500
+	}
+	s.Values[collector.Timestamp] = float64(rec.Start.Wall.Unix() + int64(n))
+	rec.Add(&s)
+	rec.End.Mono += time.Second
+	rec.End.Boot += time.Second
+	j.Observe(&s, rec)
+}
+
+// Whatever a journal holds, the terminal gets no control characters but our own, and no
+// line wider than it is.
+func TestWatch_OfAHostileJournal(t *testing.T) {
+	t.Parallel()
+	evil := "\x1b]0;title\a\x1b[2J\x1b[31m\r\n\x9b5n\u202e日本語👩‍👩‍👧\xff"
+	dir := t.TempDir()
+	head := reporter.JournalHead{Run: reporter.Run{ID: evil, Command: []string{evil, strings.Repeat("日\x1b[31m", 300_000), "", "b c"},
+		Tags: map[string]string{evil: evil}}, Agent: reporter.Agent{Version: evil}}
+	j, rec := watchJournal(t, dir, "evil", head, collector.Host{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
+	defer func() { _ = j.Stop(longest) }()
+	for n := range 5 {
+		watchSample(j, rec, n)
+	}
+	for _, env := range [][]string{nil, {"LC_ALL=C"}} {
+		w := watchOn(t, dir, env, "--refresh", "200ms")
+		f := w.shows("run evil, node 0", "CPU", "command")
+		for _, size := range []struct{ width, height int }{{23, 9}, {200, 50}} {
+			w.vt.width, w.vt.height = size.width, size.height
+			resize(t, w.tty, size.height, size.width)
+			w.next("a frame that fits", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= size.height })
+			w.next("one more", func(f watchFrame) bool { return f.wide == "" })
+		}
+		w.send("q")
+		w.leaves(0)
+		if len(w.vt.wrong) > 0 {
+			t.Errorf("the terminal was told %q", w.vt.wrong)
+		}
+		if command := f.row("command"); !strings.Contains(command, `\x1b]0;title\a`) && !strings.Contains(command, `\x1b]0;title\x07`) {
+			t.Errorf("the command is not shown: %q", command)
+		}
+	}
+	plain := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "evil"))
+	wantPrintable(t, plain.next())
+	plain.signal(unix.SIGKILL)
+	plain.end()
+}
+
+// A journal at its bound, which grows by a sample each second, costs the watcher next
+// to nothing.
+func TestWatch_OfALongRunIsCheap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j, rec := watchJournal(t, dir, "long", reporter.JournalHead{Run: reporter.Run{Command: []string{"x"}}}, collector.Host{CPUs: 2})
+	defer func() { _ = j.Stop(longest) }()
+	n := 0
+	f := reporter.Follow(j.Path())
+	defer f.Close()
+	for ; n < 8000; n++ {
+		watchSample(j, rec, n)
+		if n%32 != 0 {
+			continue
+		}
+		until(t, "the sample in the journal", func() bool { // whose queue is short
+			_, _ = f.Look()
+			r := f.Report()
+			return r != nil && r.Nodes["0"].Sampling.Samples > int64(n)
+		})
+	}
+	st, err := os.Stat(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := watchOn(t, dir, nil, "long")
+	begin := time.Now()
+	known := func() string { return fmt.Sprintf("%d × 1 s sampled", n) }
+	watchSample(j, rec, n)
+	n++
+	w.shows(known())
+	for range 4 {
+		watchSample(j, rec, n)
+		n++
+		w.shows(known())
+	}
+	w.send("q")
+	w.leaves(0)
+	wall, state := time.Since(begin), w.cmd.ProcessState
+	cpu := state.UserTime() + state.SystemTime()
+	t.Logf("journal of %d bytes: %v of CPU in %v, start included", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))
+	if cpu > wall/4 {
+		t.Errorf("the watcher took %v of CPU in %v", cpu, wall)
+	}
+}

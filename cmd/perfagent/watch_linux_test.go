@@ -1,0 +1,416 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+var watchElapsed = regexp.MustCompile(`^running for ([0-9.]+) s   run `)
+
+// watchSeconds reads the elapsed time of a frame; −1 = it has none.
+func watchSeconds(f watchFrame) float64 {
+	if m := watchElapsed.FindStringSubmatch(f.row("running")); m != nil {
+		v, _ := strconv.ParseFloat(m[1], 64)
+		return v
+	}
+	return -1
+}
+
+// A run that goes on is found without its name, shown on 80 × 24, and q leaves.
+func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
+	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "200ms")
+	f := w.shows("run trial-7, node 0", "own cost", "q quits", "CPU", "memory", "disk read", "net recv", " now", " peak", "0 missed")
+	row := regexp.MustCompile(`^CPU +[▁▂▃▄▅▆▇█]+ +[0-9]+\.[0-9] % +[0-9]+\.[0-9] %$`)
+	f = w.next("the CPU's picture and numbers", func(f watchFrame) bool { return row.MatchString(f.row("CPU")) })
+	first := watchSeconds(f)
+	if command := f.row("command"); !strings.Contains(command, "sh -c") || len(f.lines) > 24 {
+		t.Errorf("the frame has %d lines, and of the command %q", len(f.lines), command)
+	}
+	if mode := watchTermios(t, w.tty); mode.Lflag&(unix.ICANON|unix.ECHO) != 0 {
+		t.Error("keys are not read one by one")
+	}
+	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+1 })
+	w.send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none leaves
+	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+2 })
+	w.send("q")
+	if left := w.leaves(0); left != "" {
+		t.Errorf("q leaves on the screen: %q", left)
+	}
+	o := run.ends(3)
+	if r := readReport(t, filepath.Join(o.dir, "perfagent-out/trial-7/node-0.json")); *r.Run.ExitCode != 3 {
+		t.Errorf("the report: exit code %d", *r.Run.ExitCode)
+	}
+}
+
+// Every way out gives the terminal back as it was.
+func TestWatch_GivesTheTerminalBack(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--interval", "100ms")
+	for name, c := range map[string]struct {
+		keys string
+		sig  syscall.Signal
+		code int
+	}{
+		"q":      {keys: "q", code: 0},
+		"Q":      {keys: "Q", code: 0},
+		"Ctrl-C": {keys: "\x03", code: 130},
+		"INT":    {sig: unix.SIGINT, code: 130},
+		"TERM":   {sig: unix.SIGTERM, code: 143},
+		"HUP":    {sig: unix.SIGHUP, code: 129},
+		"QUIT":   {sig: unix.SIGQUIT, code: 131},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The terminal is kept open, so that its settings can be asked for at the end.
+			w := watchOn(t, run.cmd.Dir, nil)
+			slave, before := watchSlave(t, w.tty)
+			w.shows("q quits")
+			if cmp.Equal(before, watchTermios(t, w.tty)) {
+				t.Error("the terminal is as it was while keys are to be read")
+			}
+			if c.keys != "" {
+				w.send(c.keys)
+			} else if err := unix.Kill(w.cmd.Process.Pid, c.sig); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.tty)) })
+			slave.Close()
+			if left := w.leaves(c.code); left != "" {
+				t.Errorf("on the screen: %q", left)
+			}
+		})
+	}
+	run.ends(0)
+}
+
+// Ctrl-Z stops the view and gives the terminal to the shell, fg brings it back.
+func TestWatch_CtrlZAndForeground(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--interval", "100ms", "--run-id", "r")
+	m := shell(t)
+	m.send("cd " + run.cmd.Dir + "; echo here-$?\n")
+	m.expect("here-0")
+	m.send("TERM=xterm $P watch --refresh 100ms r\n")
+	for range 2 {
+		m.expect("\x1b[?1049h")
+		m.expect("q quits")
+		m.send("\x1a")
+		m.expect("\x1b[?25h\x1b[?1049l")
+		m.expect("Stopped")
+		m.expect("prompt-$ ")
+		if mode := watchTermios(t, m.tty); mode.Lflag&unix.ISIG == 0 {
+			t.Error("the shell has a terminal without Ctrl-C")
+		}
+		m.send("fg\n")
+	}
+	m.expect("\x1b[?1049h")
+	m.expect("q quits")
+	pid := watchChild(t, m.cmd.Process.Pid)
+	for range 2 { // stopped by somebody else, with and without a chance to give the terminal back
+		for _, sig := range []syscall.Signal{unix.SIGTSTP, unix.SIGSTOP} {
+			if err := unix.Kill(pid, sig); err != nil {
+				t.Fatal(err)
+			}
+			m.expect("Stopped")
+			m.expect("prompt-$ ")
+			m.send("fg\n")
+			m.expect("\x1b[?1049h")
+			m.expect("q quits")
+		}
+	}
+	m.send("q")
+	m.expect("prompt-$ ")
+	m.send("echo code-$?\n")
+	m.expect("code-0\r\n")
+	m.send("exit\n")
+	m.end()
+	run.ends(0)
+}
+
+// watchChild is the one child of a process.
+func watchChild(t *testing.T, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		t.Fatalf("children of %d: %q", pid, data)
+	}
+	return child
+}
+
+// The view follows the size of the terminal, down to almost nothing.
+func TestWatch_FollowsTheTerminalsSize(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--interval", "50ms")
+	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "200ms")
+	w.shows("q quits")
+	for _, size := range []struct{ width, height int }{{40, 10}, {200, 50}, {12, 3}, {1, 1}, {80, 24}} {
+		w.vt.width, w.vt.height = size.width, size.height
+		resize(t, w.tty, size.height, size.width)
+		fits := 0
+		w.next("two frames that fit", func(f watchFrame) bool {
+			if fits++; f.wide != "" || len(f.lines) > size.height { // drawn before it knew
+				fits = 0
+			}
+			return fits == 2
+		})
+		if size.width < 40 {
+			continue
+		}
+		f := w.shows("CPU", "q quits")
+		if size.width == 200 && !regexp.MustCompile(`^host .*CPUs`).MatchString(f.row("host")) {
+			t.Errorf("200 × 50:\n%s", f)
+		}
+		if size.height == 10 && f.row("memory") == "" {
+			t.Errorf("40 × 10:\n%s", f)
+		}
+	}
+	w.send("q")
+	w.leaves(0)
+	run.ends(0)
+}
+
+func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
+	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=", "LC_CTYPE=", "LANG=en_US.ISO-8859-1"}, {"LC_ALL=", "LANG="}} {
+		w := watchOn(t, run.cmd.Dir, env, "r")
+		f := w.shows("q quits", "CPU", " x 0.05 s sampled")
+		w.send("q")
+		w.leaves(0)
+		if at := strings.IndexFunc(f.String(), func(r rune) bool { return r > '~' }); at >= 0 {
+			t.Errorf("%q: %q", env, f.String()[at:])
+		}
+	}
+	run.ends(0)
+}
+
+// The end in mid-view: the last picture stays on the screen, and says how it ended.
+func TestWatch_UntilTheEnd(t *testing.T) {
+	t.Parallel()
+	for code, words := range map[int]string{0: "exit 0 after ", 7: "failed (exit 7) after "} {
+		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
+		w := watchOn(t, run.cmd.Dir, nil)
+		w.shows("q quits")
+		run.ends(code)
+		left := w.leaves(0)
+		want := "\r\nperfagent: run r: " + words
+		if !strings.Contains(left, want) || !strings.HasSuffix(left, " s; perfagent show perfagent-out/r/node-0.json\r\n") ||
+			!strings.Contains(left, "\r\nCPU ") || strings.Contains(left, "q quits") || !strings.Contains(left, "mean") {
+			t.Errorf("code %d: on the screen:\n%s", code, left)
+		}
+	}
+}
+
+// Where there is no terminal, or a dumb one, there are plain lines.
+func TestWatch_PlainLines(t *testing.T) {
+	t.Parallel()
+	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
+		`disk read (\S+ MiB/s|–), written (\S+ MiB/s|–), network received (\S+ MiB/s|–), sent (\S+ MiB/s|–)$`)
+	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
+	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "NO_COLOR": {"NO_COLOR=1"}} {
+		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
+		cmd := watchCommand(t, run.cmd.Dir, env, "--refresh", "100ms")
+		var text string
+		if name == "pipe" {
+			l := launch(t, cmd)
+			l.next()
+			l.next()
+			l.next()
+			run.ends(0)
+			o, rest := l.end()
+			o.want(t, 0)
+			text = strings.Join(rest, "\n")
+		} else {
+			m := onTerminal(t, cmd)
+			text = m.expect("\r\n") + "\n"
+			text += m.expect("\r\n") + "\n"
+			run.ends(0)
+			screen, code := m.end()
+			if code != 0 || strings.Contains(screen, "\x1b") {
+				t.Errorf("%s: code %d, %q", name, code, screen)
+			}
+			text = strings.TrimSpace(strings.ReplaceAll(screen, "\r", ""))
+		}
+		all := strings.Split(text, "\n")
+		for _, l := range all[:len(all)-1] {
+			if !line.MatchString(l) {
+				t.Errorf("%s: line %q", name, l)
+			}
+		}
+		if !end.MatchString(all[len(all)-1]) {
+			t.Errorf("%s: the last line: %q", name, all[len(all)-1])
+		}
+	}
+}
+
+// Several nodes of a run: one in full, a line for each other.
+func TestWatch_OfManyNodes(t *testing.T) {
+	t.Parallel()
+	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
+	dir := first.cmd.Dir
+	second := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "1")
+	ended := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "9")
+	ended.ends(0)
+	w := watchOn(t, dir, nil, "--refresh", "200ms")
+	line := regexp.MustCompile(`^node 1 +[▁▂▃▄▅▆▇█]+ +CPU +[0-9.]+ %  memory +[0-9.]+ %$`)
+	w.next("two nodes", func(f watchFrame) bool {
+		return strings.Contains(f.row("running"), "run r, node 0") && line.MatchString(f.row("node 1")) && strings.Contains(f.String(), "1 ended before")
+	})
+	late := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "2") // joins
+	w.shows("node 1 ", "node 2 ")
+	second.ends(5)
+	w.shows("node 1 ", "failed (exit 5) after ")
+	first.ends(0)
+	w.shows("exit 0 after ", "run r, node 0", "node 2 ")
+
+	picked := watchOn(t, dir, nil, "--node", "2", "r")
+	picked.shows("run r, node 2", "q quits")
+	late.ends(0)
+	if left := w.leaves(0); !strings.Contains(left, "perfagent show perfagent-out/r/node-0.json") {
+		t.Errorf("on the screen: %s", left)
+	}
+	if left := picked.leaves(0); !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
+		t.Errorf("on the screen of --node 2: %s", left)
+	}
+}
+
+// Among several runs that go on it is the one that was started last; PERFAGENT_OUT
+// tells where.
+func TestWatch_TakesTheNewestRun(t *testing.T) {
+	t.Parallel()
+	old := watched(t, "", "--run-id", "z-old", "--interval", "50ms", "--out", "o")
+	recent := watched(t, old.cmd.Dir, "--run-id", "a-new", "--interval", "50ms", "--out", "o")
+	w := watchOn(t, old.cmd.Dir, []string{"PERFAGENT_OUT=o"})
+	w.shows("run a-new, node 0")
+	recent.ends(0)
+	w.leaves(0)
+	w = watchOn(t, old.cmd.Dir, nil, "--out", "o")
+	w.shows("run z-old, node 0")
+	w.send("q")
+	w.leaves(0)
+	old.ends(0)
+}
+
+// A sidecar is watched like any run.
+func TestWatch_OfASidecar(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	report := filepath.Join(cmd.Dir, "perfagent-out", "s", "node-0.json")
+	until(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
+	w := watchOn(t, cmd.Dir, nil)
+	w.shows("run s, node 0", "CPU")
+	if err := unix.Kill(cmd.Process.Pid, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, cmd)
+	if left := w.leaves(0); !strings.Contains(left, "sampled for ") {
+		t.Errorf("on the screen: %s", left)
+	}
+}
+
+// With its input elsewhere the view has no keys, and says so.
+func TestWatch_WithoutKeys(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
+	m := onTerminal(t, script(t, "sh", "cd "+run.cmd.Dir+` && exec "$P" watch </dev/null`))
+	w := &watcher{terminal: m, vt: newWatchVT(80, 24)}
+	w.shows("Ctrl-C quits")
+	w.send("q") // to nobody
+	w.shows("Ctrl-C quits")
+	w.send("\x03")
+	w.leaves(130)
+	run.ends(0)
+}
+
+// The job does not notice: the same work takes as long with watchers as without, also
+// with some that are killed and started again all the time; its report lacks nothing.
+func TestWatch_TheJobDoesNotNotice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	times := make(map[bool]time.Duration)
+	for round := range 3 {
+		for _, watchers := range []bool{false, true} {
+			id := "r" + strconv.Itoa(round) + strconv.FormatBool(watchers)
+			cmd := perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; exit 6")
+			cmd.Dir = dir
+			stop := func() {}
+			begin := time.Now()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if watchers {
+				stop = watchAndKill(t, dir, id)
+			}
+			wait(t, cmd)
+			took := time.Since(begin)
+			stop()
+			times[watchers] += took
+			if code := cmd.ProcessState.ExitCode(); code != 6 {
+				t.Errorf("exit code %d", code)
+			}
+			r := readReport(t, filepath.Join(dir, "perfagent-out", id, "node-0.json"))
+			if s := r.Nodes["0"].Sampling; s.Samples+s.MissedTicks < int64(r.Run.WallSeconds*10)-1 || s.MissedTicks > s.Samples {
+				t.Errorf("watchers %v: %d samples, %d missed in %v s", watchers, s.Samples, s.MissedTicks, r.Run.WallSeconds)
+			}
+		}
+	}
+	ratio := float64(times[true]) / float64(times[false])
+	t.Logf("the job took %v without watchers, %v with three of them: ratio %.3f", times[false], times[true], ratio)
+	if ratio > 2 { // other tests run beside this one
+		t.Errorf("ratio %.2f", ratio)
+	}
+}
+
+// watchAndKill keeps three watchers on a run, of which one is killed again and again.
+// The function that it gives ends that, once the run has ended.
+func watchAndKill(t *testing.T, dir, id string) (stop func()) {
+	t.Helper()
+	until(t, "the journal", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
+		return err == nil
+	})
+	first, second := watchOn(t, dir, nil, id), watchOn(t, dir, nil, id)
+	over, done := make(chan struct{}), make(chan struct{})
+	killed := 0
+	go func() {
+		defer close(done)
+		for going := true; going; killed++ {
+			cmd := watchCommand(t, dir, nil, "--refresh", "100ms", id)
+			if err := cmd.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-over:
+				going = false
+			case <-time.After(150 * time.Millisecond):
+			}
+			_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
+			_ = cmd.Wait()
+		}
+	}()
+	return func() {
+		close(over)
+		<-done
+		t.Logf("watchers killed: %d", killed)
+		first.leaves(0)
+		second.leaves(0)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// runFiles are the recordings in the folder of a run, by node.
+type runFiles struct {
+	dir      string
+	journals map[int]string // of nodes that go on, or whose perfagent was killed
+	reports  map[int]string // the newest of each node
+}
+
+// findRun lists the folder of a run.
+func findRun(out, id string) (*runFiles, error) {
+	r := &runFiles{dir: filepath.Join(out, id), journals: make(map[int]string), reports: make(map[int]string)}
+	entries, err := os.ReadDir(r.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("watch: there is no run %q under %s", id, out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: look for run %q: %w", id, err)
+	}
+	newest := make(map[string]int) // by node and kind
+	for _, e := range entries {
+		node, nth, kind, ok := recordingName(e.Name())
+		if !ok {
+			continue
+		}
+		path, key := filepath.Join(r.dir, e.Name()), kind+strconv.Itoa(node)
+		if kind == ".jsonl" && r.isBetter(path, r.journals[node], nth > newest[key]) {
+			r.journals[node], newest[key] = path, nth
+		}
+		if kind == ".json" && nth > newest[key] {
+			r.reports[node], newest[key] = path, nth
+		}
+	}
+	return r, nil
+}
+
+// isBetter tells which of two journals of a node is watched: the one that is being
+// written, else the later one.
+func (r *runFiles) isBetter(path, than string, later bool) bool {
+	if than == "" {
+		return true
+	}
+	if a, b := reporter.Running(path), reporter.Running(than); a != b {
+		return a
+	}
+	return later
+}
+
+// recordingName reads node-N.json, node-N.2.json, and the same of a journal.
+func recordingName(name string) (node, nth int, kind string, ok bool) {
+	kind = filepath.Ext(name)
+	number, found := strings.CutPrefix(strings.TrimSuffix(name, kind), "node-")
+	if !found || kind != ".json" && kind != ".jsonl" {
+		return 0, 0, "", false
+	}
+	first, second, twice := strings.Cut(number, ".")
+	nth = 1
+	if twice {
+		k, err := strconv.ParseUint(second, 10, 31)
+		if err != nil {
+			return 0, 0, "", false
+		}
+		nth = int(k)
+	}
+	n, err := strconv.ParseUint(first, 10, 31)
+	return int(n), nth, kind, err == nil
+}
+
+// first is the lowest node that goes on, else the lowest with a journal.
+func (r *runFiles) first() (int, bool) {
+	nodes := slices.Sorted(maps.Keys(r.journals))
+	for _, n := range nodes {
+		if reporter.Writing(r.journals[n]) != reporter.WriterGone {
+			return n, true
+		}
+	}
+	if len(nodes) > 0 {
+		return nodes[0], true
+	}
+	ended := slices.Sorted(maps.Keys(r.reports))
+	if len(ended) > 0 {
+		return ended[0], false
+	}
+	return 0, false
+}
+
+// nodes names those that there are, for an error.
+func (r *runFiles) nodes() string {
+	var words []string
+	for _, n := range slices.Sorted(maps.Keys(r.journals)) {
+		words = append(words, strconv.Itoa(n))
+	}
+	switch {
+	case len(words) == 0:
+		return "no node that goes on"
+	case len(words) > 10:
+		words = append(words[:10], fmt.Sprintf("%d more", len(words)-10))
+	}
+	return "node " + strings.Join(words, ", ")
+}
+
+// watchedNode is one node's journal, and what is known of it.
+type watchedNode struct {
+	index    int
+	home     string // boot id of this machine; "" = unknown
+	follower *reporter.Follower
+	report   *reporter.Report // what the journal told last; nil = nothing yet
+	newest   []float64
+	writer   reporter.Writer
+	locked   bool      // its agent was seen with the lock
+	looked   time.Time // when it was looked at last
+	grown    time.Time // when it grew last
+	trouble  error     // of the last look
+	end      *reporter.Report
+	endPath  string
+	gaps     int // looks that found neither journal nor report
+}
+
+func newWatchedNode(index int, journal, home string) *watchedNode {
+	return &watchedNode{index: index, home: home, follower: reporter.Follow(journal)}
+}
+
+// name is the node's key in a report.
+func (n *watchedNode) name() string { return strconv.Itoa(n.index) }
+
+// look reads what is new.
+func (n *watchedNode) look(now time.Time) {
+	if n.over() {
+		return
+	}
+	grown, err := n.follower.Look()
+	n.trouble = err
+	if errors.Is(err, fs.ErrNotExist) {
+		n.finish()
+		return
+	}
+	n.gaps = 0
+	if grown {
+		n.report, n.newest = n.follower.Report(), n.follower.Newest()
+	}
+	if grown || n.looked.IsZero() {
+		n.grown = now.Add(-n.age(now))
+	}
+	n.looked = now
+	if err != nil { // then it is no journal that we look at
+		return
+	}
+	n.writer = reporter.Writing(n.follower.Path())
+	n.locked = n.locked || n.writer == reporter.WriterAlive
+}
+
+// age is how long ago the journal was written, by the file's time, but after the last
+// look: another machine's clock may be another.
+func (n *watchedNode) age(now time.Time) time.Duration {
+	st, err := os.Stat(n.follower.Path())
+	if err != nil {
+		return 0
+	}
+	age := max(0, now.Sub(st.ModTime()))
+	if !n.looked.IsZero() {
+		age = min(age, now.Sub(n.looked))
+	}
+	return age
+}
+
+// node is what the report has of the node.
+func (n *watchedNode) node() *reporter.Node {
+	for _, r := range []*reporter.Report{n.end, n.report} {
+		if r != nil && r.Nodes[n.name()] != nil {
+			return r.Nodes[n.name()]
+		}
+	}
+	return &reporter.Node{}
+}
+
+// finish looks for the report that has taken the journal's place: it is written before
+// the journal is removed.
+func (n *watchedNode) finish() {
+	path := strings.TrimSuffix(n.follower.Path(), "l")
+	r, err := reporter.Read(path, 0)
+	if err == nil {
+		n.end, n.endPath = r, path
+		return
+	}
+	n.gaps++
+	n.trouble = fmt.Errorf("the journal is gone, and there is no report in its place: %w", err)
+}
+
+// over tells whether no more is to come of the node.
+func (n *watchedNode) over() bool { return n.end != nil || n.isLost() }
+
+// isLost tells whether the journal went without a report.
+func (n *watchedNode) isLost() bool { return n.gaps > 1 }
+
+// silence is for how long the journal has not grown.
+func (n *watchedNode) silence(now time.Time) time.Duration { return max(0, now.Sub(n.grown)) }
+
+// patient is how long a journal may not grow before that is worth a word.
+func (n *watchedNode) patient() time.Duration {
+	interval := time.Duration(0)
+	if s := n.node().Sampling; s != nil && s.IntervalSeconds < 1e9 {
+		interval = time.Duration(s.IntervalSeconds * float64(time.Second))
+	}
+	return max(5*time.Second, 3*interval)
+}
+
+// isGone tells whether the agent ended without a report. A lock that was seen tells,
+// and one that nobody has when the agent was on this machine; where the file system has
+// none, or keeps them to each machine, only silence is left.
+func (n *watchedNode) isGone() bool {
+	if n.over() || n.trouble != nil || n.writer != reporter.WriterGone {
+		return false
+	}
+	host := n.node().Host
+	return n.locked || host != nil && n.home != "" && host.BootID == n.home
+}
+
+// bootID tells this machine from others.
+func bootID() string {
+	r := collector.NewReader(collector.ReaderOptions{})
+	defer r.Close()
+	return r.Host().BootID
+}
+
+// goesOn tells whether the agent seems to be at work.
+func (n *watchedNode) goesOn(now time.Time) bool {
+	return !n.over() && !n.isGone() && (n.writer == reporter.WriterAlive || n.silence(now) <= n.patient())
+}
+
+// live says how the node stands.
+func (n *watchedNode) live(now time.Time) plotter.LiveNode {
+	known, quiet := 0.0, n.silence(now)
+	if n.report != nil {
+		known = n.report.Run.WallSeconds
+	}
+	length, silent := reporter.SecondsText(known+quiet.Seconds()), ", no sample for "+reporter.SecondsText(quiet.Seconds())
+	out := plotter.LiveNode{Newest: n.newest, Alarm: true}
+	switch {
+	case n.end != nil:
+		out.State, out.End = reporter.Headline(n.end), true
+		out.Alarm = n.end.Run.Signal != "" || n.end.Run.ExitCode != nil && *n.end.Run.ExitCode != 0
+	case n.isLost():
+		out.State = "ended, without a report here"
+	case n.trouble != nil:
+		out.State, out.Trouble = "cannot be read", n.trouble.Error()
+	case n.isGone() && n.report == nil:
+		out.State = "perfagent is gone"
+	case n.isGone():
+		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), reporter.SecondsText(known))
+	case n.writer == reporter.WriterAlive && quiet > n.patient():
+		out.State = "running for " + length + silent
+	case quiet > n.patient():
+		out.State = "seen for " + reporter.SecondsText(known) + silent
+	case n.report == nil:
+		out.State, out.Alarm = "starting", false
+	default:
+		out.State, out.Alarm = "running for "+length, false
+	}
+	return out
+}
+
+// compareNodes orders nodes by their index.
+func compareNodes(a, b *watchedNode) int { return cmp.Compare(a.index, b.index) }

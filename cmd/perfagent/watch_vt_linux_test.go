@@ -1,0 +1,287 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// watchVT is as much of a terminal as the live view uses. Whatever else it is told is
+// an error: nothing of a report may get that far.
+type watchVT struct {
+	width, height int
+	other         bool // the other screen is shown
+	cursor, wrap  bool
+	row           int
+	lines         []string
+	wide          string // a line that was wider than the terminal
+	rest          string // of an escape sequence, or of a character
+	normal        string // what was written on the first screen
+	wrong         []string
+}
+
+func newWatchVT(width, height int) *watchVT {
+	return &watchVT{width: width, height: height, cursor: true, wrap: true}
+}
+
+// watchFrame is a screen after a whole frame.
+type watchFrame struct {
+	lines []string
+	wide  string // a line that was wider than the terminal; "" = none
+}
+
+func (f watchFrame) String() string { return strings.Join(f.lines, "\n") }
+
+// row is the line that begins with a label; "" = there is none.
+func (f watchFrame) row(label string) string {
+	for _, line := range f.lines {
+		if strings.HasPrefix(line, label) {
+			return line
+		}
+	}
+	return ""
+}
+
+var watchSequence = regexp.MustCompile(`^\x1b\[(\??[0-9;]*)([A-Za-z])`)
+
+// take shows what was written, and gives the frames that were finished.
+func (v *watchVT) take(text string) []watchFrame {
+	text, v.rest = v.rest+text, ""
+	var frames []watchFrame
+	for text != "" {
+		if text[0] == 0x1b {
+			m := watchSequence.FindStringSubmatch(text)
+			if m == nil {
+				if len(text) < 12 { // the rest is on its way
+					v.rest = text
+					return frames
+				}
+				v.wrong = append(v.wrong, text[:12])
+				text = text[1:]
+				continue
+			}
+			text = text[len(m[0]):]
+			if f, done := v.control(m[1], m[2]); done {
+				frames = append(frames, f)
+			}
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && size == 1 && !utf8.FullRuneInString(text) {
+			v.rest = text
+			return frames
+		}
+		v.write(r, text[:size])
+		text = text[size:]
+	}
+	return frames
+}
+
+// write shows a character.
+func (v *watchVT) write(r rune, raw string) {
+	if !v.other {
+		v.normal += raw
+		return
+	}
+	switch {
+	case r == '\r':
+	case r == '\n':
+		v.row++
+	case !unicode.IsPrint(r):
+		v.wrong = append(v.wrong, raw)
+	default:
+		for len(v.lines) <= v.row {
+			v.lines = append(v.lines, "")
+		}
+		v.lines[v.row] += raw
+		if reporter.TextWidth(v.lines[v.row]) > v.width {
+			v.wide = v.lines[v.row]
+		}
+	}
+	if v.row >= v.height {
+		v.wide = fmt.Sprintf("line %d of %d", v.row+1, v.height)
+	}
+}
+
+// control obeys a sequence. What clears below ends a frame.
+func (v *watchVT) control(params, final string) (f watchFrame, done bool) {
+	switch params + final {
+	case "?1049h", "?1049l":
+		v.other = final == "h"
+	case "?25h", "?25l":
+		v.cursor = final == "h"
+	case "?7h", "?7l":
+		v.wrap = final == "h"
+	case "2J", "K", "m", "0m", "1m", "2m", "1;31m":
+	case "H":
+		v.row, v.lines, v.wide = 0, nil, ""
+	case "J":
+		return watchFrame{v.lines, v.wide}, true
+	default:
+		v.wrong = append(v.wrong, params+final)
+	}
+	return watchFrame{}, false
+}
+
+// watcher is perfagent watch on a terminal.
+type watcher struct {
+	*terminal
+	vt     *watchVT
+	frames []watchFrame
+}
+
+// watchOn starts perfagent watch on a terminal of 80 × 24, in the directory of a run.
+func watchOn(t testing.TB, dir string, env []string, args ...string) *watcher {
+	t.Helper()
+	cmd := watchCommand(t, dir, env, args...)
+	w := &watcher{terminal: onTerminal(t, cmd), vt: newWatchVT(80, 24)}
+	return w
+}
+
+func watchCommand(t testing.TB, dir string, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := perfagent(t, append([]string{"watch"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(append(cmd.Env, "LC_ALL=C.UTF-8"), env...)
+	return cmd
+}
+
+// next is the next frame of which something holds.
+func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
+	w.t.Helper()
+	timeout := time.After(longest)
+	var last watchFrame
+	for {
+		for len(w.frames) > 0 {
+			last, w.frames = w.frames[0], w.frames[1:]
+			if ok(last) {
+				return last
+			}
+		}
+		select {
+		case more, open := <-w.more:
+			if !open {
+				w.t.Fatalf("the terminal closed before %s; the last frame:\n%s", what, last)
+			}
+			w.all.WriteString(more)
+			w.frames = append(w.frames, w.vt.take(more)...)
+		case <-timeout:
+			w.t.Fatalf("not within %v: %s; the last frame:\n%s", longest, what, last)
+		}
+	}
+}
+
+// shows is the next frame with all of these words.
+func (w *watcher) shows(words ...string) watchFrame {
+	w.t.Helper()
+	f := w.next(strings.Join(words, ", "), func(f watchFrame) bool {
+		for _, word := range words {
+			if !strings.Contains(f.String(), word) {
+				return false
+			}
+		}
+		return true
+	})
+	if f.wide != "" {
+		w.t.Errorf("wider than the terminal: %q", f.wide)
+	}
+	return f
+}
+
+// leaves waits for the end, and wants the terminal to be as it was. It gives what
+// stands on the screen then.
+func (w *watcher) leaves(code int) (normal string) {
+	w.t.Helper()
+	screen, got := w.end()
+	v := newWatchVT(w.vt.width, w.vt.height)
+	v.take(screen)
+	if got != code {
+		w.t.Errorf("exit code %d, want %d:\n%s", got, code, v.normal)
+	}
+	if v.other || !v.cursor || !v.wrap || len(v.wrong) > 0 || v.rest != "" {
+		w.t.Errorf("the terminal is left with the other screen: %v, cursor: %v, wrapping: %v; it was told %q", v.other, v.cursor, v.wrap, v.wrong)
+	}
+	return v.normal
+}
+
+// watchTermios are the settings of the terminal behind a master.
+func watchTermios(t testing.TB, tty *os.File) unix.Termios {
+	t.Helper()
+	conn, err := tty.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state *unix.Termios
+	if e := conn.Control(func(fd uintptr) { state, err = unix.IoctlGetTermios(int(fd), unix.TCGETS) }); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
+	return *state
+}
+
+// watchSlave opens the terminal behind a master, which keeps its settings from being
+// lost, and gives those that a new terminal has.
+func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
+	t.Helper()
+	conn, err := tty.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	if e := conn.Control(func(fd uintptr) { number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN) }); e != nil || err != nil {
+		t.Fatal(e, err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { slave.Close() })
+	master, fresh, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer fresh.Close()
+	return slave, watchTermios(t, master)
+}
+
+// watchRun is a run that goes on until its job is told to end.
+type watchRun struct {
+	*lines
+	goOn *os.File
+}
+
+// watched starts a run whose job waits, and exits with what it is told.
+func watched(t testing.TB, dir string, args ...string) *watchRun {
+	t.Helper()
+	cmd := perfagent(t, append(append([]string{"run"}, args...), "--", "sh", "-c", `echo ready; read x; exit $x`)...)
+	if dir != "" {
+		cmd.Dir = dir
+	}
+	in, goOn := pipe(t)
+	cmd.Stdin = in
+	l := launch(t, cmd)
+	l.expect("ready")
+	return &watchRun{l, goOn}
+}
+
+// ends lets the job exit with a code, and wants perfagent to.
+func (r *watchRun) ends(code int) outcome {
+	r.t.Helper()
+	if _, err := fmt.Fprintln(r.goOn, code); err != nil {
+		r.t.Fatal(err)
+	}
+	o, _ := r.lines.end()
+	o.want(r.t, code)
+	return o
+}

@@ -1,0 +1,108 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Address is where a server is to listen. The zero value is no address.
+type Address struct {
+	// Host is an IP address or, where Name is set, the name of a host.
+	Host string
+	Port string // decimal; 0 = any that is free
+	// Name tells that Host must be looked up, which may take its time.
+	Name bool
+}
+
+const (
+	loopback = "127.0.0.1" // where a port alone listens
+	digits   = "0123456789"
+	letters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+)
+
+// ParseAddress reads PORT, :PORT, HOST:PORT or [IPV6]:PORT. A port alone, and
+// localhost, mean the loopback address 127.0.0.1.
+func ParseAddress(text string) (Address, error) {
+	if text == "" {
+		return Address{}, errors.New("an empty address")
+	}
+	host, port, alone := "", text, strings.Trim(text, digits) == ""
+	if !alone {
+		var err error
+		if host, port, err = net.SplitHostPort(text); err != nil {
+			return Address{}, fmt.Errorf("%q is not PORT, :PORT, HOST:PORT or [IPV6]:PORT", text)
+		}
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || strings.Trim(port, digits) != "" { // no names of services, no sign
+		return Address{}, fmt.Errorf("%q: the port is not a number from 0 to 65535", text)
+	}
+	a := Address{Host: host, Port: strconv.FormatUint(n, 10)}
+	_, err = netip.ParseAddr(host)
+	switch {
+	case alone, host == "" && text[0] == ':', strings.EqualFold(host, "localhost"):
+		a.Host = loopback
+	case err == nil:
+	case text[0] != '[' && isHostName(host):
+		a.Name = true
+	default:
+		return Address{}, fmt.Errorf("%q: %q is neither an IP address nor the name of a host", text, host)
+	}
+	return a, nil
+}
+
+// isHostName accepts labels of letters, digits, '-' and '_'. What ends in a number would
+// be an IP address, and is none.
+func isHostName(host string) bool {
+	name := strings.TrimSuffix(host, ".")
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || strings.Trim(label, letters+digits) != "" {
+			return false
+		}
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	return len(name) <= 253 && strings.Trim(last, digits) != ""
+}
+
+// String is HOST:PORT.
+func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
+
+// Listen opens the address. An error says what the system said, without the address.
+func (a Address) Listen(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // nobody needs it here, and it hides from ss and the like
+	l, err := config.Listen(ctx, "tcp", a.String())
+	var call *os.SyscallError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &call):
+		return nil, call.Err
+	case errors.As(err, &op):
+		return nil, op.Err
+	}
+	return l, err
+}
+
+// URL is where a listener is found. One that listens on every address is named by this
+// host's name.
+func URL(l net.Listener, a Address, hostname string) string {
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		port = a.Port
+	}
+	host := a.Host
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = hostname
+		if host == "" {
+			host = loopback
+		}
+	}
+	// The zone of an IPv6 address is escaped in a URL (RFC 6874).
+	return "http://" + strings.Replace(net.JoinHostPort(host, port), "%", "%25", 1) + "/"
+}

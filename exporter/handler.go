@@ -1,0 +1,101 @@
+package exporter
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// ServeHTTP answers GET and HEAD of four paths.
+func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	switch {
+	case e.checks && !hostAllowed(r.Host, e.local):
+		say(w, r, http.StatusForbidden, "this address answers to localhost and to IP addresses only, not to the name in the Host header\n")
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD")
+		say(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are answered\n")
+	case r.URL.Path == "/healthz":
+		say(w, r, http.StatusOK, "ok\n")
+	case r.URL.Path == "/metrics":
+		send(w, r, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", e.metrics())
+	case r.URL.Path == "/":
+		// The page brings its own script and style, and asks nobody but us.
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
+			"img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		e.show(w, r, func(v *view) document { return v.page() })
+	case r.URL.Path == "/report.json":
+		e.show(w, r, func(v *view) document { return v.report() })
+	default:
+		say(w, r, http.StatusNotFound, "there is nothing here but /, /metrics, /report.json and /healthz\n")
+	}
+}
+
+// show sends what is made of the current view.
+func (e *Exporter) show(w http.ResponseWriter, r *http.Request, of func(*view) document) {
+	v := e.current(r.Context())
+	if v == nil {
+		w.Header().Set("Retry-After", strconv.Itoa(int(e.live().Seconds())))
+		say(w, r, http.StatusServiceUnavailable, "no sample has been taken yet\n")
+		return
+	}
+	d := of(v)
+	if d.err != nil {
+		say(w, r, http.StatusInternalServerError, "it could not be made: "+d.err.Error()+"\n")
+		return
+	}
+	w.Header().Set("Vary", "Accept-Encoding")
+	body := d.plain
+	if takesGzip(r.Header.Values("Accept-Encoding")) {
+		w.Header().Set("Content-Encoding", "gzip")
+		body = d.zipped
+	}
+	send(w, r, http.StatusOK, d.contentType, body)
+}
+
+// say sends a short text.
+func say(w http.ResponseWriter, r *http.Request, code int, text string) {
+	send(w, r, code, "text/plain; charset=utf-8", []byte(text))
+}
+
+// send sends a body; for HEAD only what would be told of it.
+func send(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a reader that is gone is not our concern
+	}
+}
+
+// takesGzip reads Accept-Encoding (RFC 9110, 12.5.3).
+func takesGzip(values []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			q, found := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+			return !found || strings.Trim(q, "0.") != ""
+		}
+	}
+	return false
+}
+
+// hostAllowed tells whether a request may mean us by the name that it has in its Host
+// header. A page of somebody else's whose name is made to lead to a loopback address
+// (DNS rebinding) could else read here through the user's browser. Such a page has a
+// name; IP addresses, localhost, and the name that --listen was given are no such names.
+func hostAllowed(header, local string) bool {
+	host := header
+	if h, _, err := net.SplitHostPort(header); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || host == "" || host == "localhost" || host == strings.ToLower(local)
+}

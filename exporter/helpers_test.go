@@ -1,0 +1,145 @@
+package exporter
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// update rewrites the golden files: go test ./exporter -update.
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// feed is a run that a test samples by hand: each value is told by its number.
+type feed struct {
+	*Exporter
+	rec     *collector.Recording
+	reports int // how many were made; to be looked at when no request is under way
+}
+
+// listenFeed makes the Exporter of a run that has no sample yet.
+func listenFeed(interval time.Duration) *feed {
+	start := collector.Instant{Wall: time.Unix(1_767_225_600, 0), Mono: time.Hour, Boot: time.Hour}
+	f := &feed{rec: collector.NewRecording(start, interval, 1000)}
+	f.rec.Host = collector.Host{CPUs: 4, MemoryMB: 8000}
+	f.Exporter = New(Options{RunID: "r-1", Node: 3, Version: "v1.2.3", Interval: interval,
+		Agent: func() reporter.Agent { return reporter.Agent{CPUSeconds: 0.0125, MaxRSSMB: 14.5} },
+		Report: func(rec *collector.Recording) *reporter.Report {
+			f.reports++
+			return reporter.New(reporter.Input{Run: reporter.Run{ID: "r-1", Incomplete: "still running"}, Node: 3, Recording: rec})
+		}})
+	return f
+}
+
+// sample takes the next sample; those of the columns that lacks names were not measured.
+func (f *feed) sample(lacks ...collector.Column) {
+	s := sampleOf(f.rec.Samples + 1)
+	for _, c := range lacks {
+		s.Values[c] = math.NaN()
+	}
+	f.rec.Add(&s)
+	passed := time.Duration(f.rec.Samples) * f.rec.Interval
+	f.rec.End = collector.Instant{Wall: f.rec.Start.Wall.Add(passed), Mono: time.Hour + passed, Boot: time.Hour + passed}
+	for m := range f.rec.CPUSeconds {
+		f.rec.CPUSeconds[m] = float64(int(f.rec.Samples)*(m+1)) + 0.25
+	}
+	f.Observe(&s, f.rec)
+}
+
+// sampleOf is the n-th sample, in which each column has another value.
+func sampleOf(n int64) (s collector.Sample) {
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = float64(n)*10+float64(c)/4, 1
+	}
+	s.Values[collector.Timestamp] = 1_767_225_600 + float64(n)
+	return s
+}
+
+// get asks the handler, without a network.
+func (f *feed) get(path string, header ...string) *httptest.ResponseRecorder {
+	return ask(f.Exporter, http.MethodGet, path, header...)
+}
+
+// ask sends a request with header lines "Name: value".
+func ask(h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://127.0.0.1:9100"+path, nil)
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ": ")
+		if name == "Host" {
+			r.Host = value
+		}
+		r.Header.Set(name, value)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// listenServe puts an Exporter on a real address until the test ends.
+func listenServe(t testing.TB, e *Exporter) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- e.Serve(l, "") }()
+	t.Cleanup(func() {
+		e.Close()
+		if err := <-done; err != http.ErrServerClosed {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return l.Addr().String()
+}
+
+var (
+	seriesLine = regexp.MustCompile(`^([a-z_]+)\{run_id="((?:[^"\\\n]|\\["\\n])*)",node="(\d+)"(?:,([a-z]+)="((?:[^"\\\n]|\\["\\n])*)")?\} (\S+)$`)
+	typeLine   = regexp.MustCompile(`^# TYPE ([a-z_]+) (counter|gauge)$`)
+	helpLine   = regexp.MustCompile(`^# HELP ([a-z_]+) (.+)$`)
+)
+
+// parsed reads the text format strictly: HELP, TYPE, then the series of a metric, each
+// once, and nothing else. Series are named by metric and last label: "name{mode=idle}".
+func parsed(t testing.TB, text string) map[string]float64 {
+	t.Helper()
+	out, kinds := make(map[string]float64), make(map[string]string)
+	helped, current := "", ""
+	if !strings.HasSuffix(text, "\n") {
+		t.Errorf("the last line does not end: %q", text)
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if m := helpLine.FindStringSubmatch(line); m != nil {
+			helped = m[1]
+		} else if m := typeLine.FindStringSubmatch(line); m != nil {
+			if current = m[1]; current != helped || kinds[current] != "" || (m[2] == "counter") != strings.HasSuffix(current, "_total") {
+				t.Errorf("line %q after the help of %q", line, helped)
+			}
+			kinds[current] = m[2]
+		} else if m := seriesLine.FindStringSubmatch(line); m == nil || m[1] != current {
+			t.Errorf("line %q in the part of %q", line, current)
+		} else {
+			v, err := strconv.ParseFloat(m[6], 64)
+			key := m[1]
+			if m[4] != "" {
+				key += fmt.Sprintf("{%s=%s}", m[4], m[5])
+			}
+			if _, twice := out[key]; twice || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+				t.Errorf("line %q: %v, twice %v", line, err, twice)
+			}
+			out[key] = v
+		}
+	}
+	return out
+}

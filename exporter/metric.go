@@ -1,0 +1,171 @@
+package exporter
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Metric is one name of /metrics. Units are Prometheus' base units: seconds, bytes, and
+// ratios from 0 to 1.
+type Metric struct {
+	Name, Type, Help string
+	// Label is what the metric has beside run_id and node: mode, version, or "".
+	Label string
+	// column is where the value comes from, unless value is set.
+	column collector.Column
+	value  func(*facts) float64
+}
+
+// facts is what the values are computed from. NaN is not known.
+type facts struct {
+	*snapshot
+	version  string
+	interval time.Duration
+	agent    reporter.Agent
+}
+
+// Metrics lists what /metrics tells, in its order. It is the one place of these names;
+// what the numbers mean is said by the columns of collector that they come from.
+func Metrics() []Metric { return metricTable }
+
+const (
+	counter   = "counter"
+	gauge     = "gauge"
+	sinceThen = ", since the start of the run"
+)
+
+var metricTable = []Metric{
+	{Name: "perfagent_build_info", Type: gauge, Help: "1; the label has the version of perfagent", Label: "version"},
+	{Name: "perfagent_start_time_seconds", Type: gauge, Help: "when the run started, since 1970", value: startTime},
+	{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", value: interval},
+	{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, value: samples},
+	{Name: "perfagent_missed_ticks_total", Type: counter, Help: "samples that were due and could not be taken in time" + sinceThen, value: missedTicks},
+	{Name: "perfagent_last_sample_timestamp_seconds", Type: gauge, Help: "when the newest sample was taken, since 1970", column: collector.Timestamp},
+	{Name: "perfagent_agent_cpu_seconds_total", Type: counter, Help: "CPU time of perfagent itself", value: agentCPU},
+	{Name: "perfagent_agent_max_rss_bytes", Type: gauge, Help: "peak resident memory of perfagent itself", value: agentRSS},
+	{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", value: cpus},
+	{Name: "perfagent_cpu_seconds_total", Type: counter, Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
+		"; time of guests is in user and nice", Label: "mode"},
+	{Name: "perfagent_cpu_busy_ratio", Type: gauge, Help: "busy share of the node's CPUs in the newest sample, mean over CPUs", column: collector.CPUAvg},
+	{Name: "perfagent_cpu_least_busy_ratio", Type: gauge, Help: "busy share of the least busy CPU in the newest sample", column: collector.CPUMin},
+	{Name: "perfagent_cpu_most_busy_ratio", Type: gauge, Help: "busy share of the most busy CPU in the newest sample", column: collector.CPUMax},
+	{Name: "perfagent_memory_used_ratio", Type: gauge, Help: "used share of the node's memory: (total - available) / total", column: collector.MemPercent},
+	{Name: "perfagent_memory_used_bytes", Type: gauge, Help: "used memory of the node: total - available", column: collector.MemUsed},
+	{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", value: memoryTotal},
+	{Name: "perfagent_filesystem_used_ratio", Type: gauge, Help: "fill of the fullest file system of --disk-path: used / (used + available to users)", column: collector.DiskPercent},
+	{Name: "perfagent_filesystem_used_bytes", Type: gauge, Help: "used bytes of that file system", column: collector.DiskUsed},
+	{Name: "perfagent_filesystem_available_bytes", Type: gauge, Help: "bytes of that file system that are available to users", column: collector.DiskFree},
+	{Name: "perfagent_disk_read_bytes_total", Type: counter, Help: "bytes read from whole disks, each byte once" + sinceThen, column: collector.DiskRead},
+	{Name: "perfagent_disk_written_bytes_total", Type: counter, Help: "bytes written to whole disks, each byte once" + sinceThen, column: collector.DiskWrite},
+	{Name: "perfagent_network_receive_bytes_total", Type: counter, Help: "bytes received from other hosts, each byte once, loopback not counted" + sinceThen, column: collector.NetExtRecv},
+	{Name: "perfagent_network_transmit_bytes_total", Type: counter, Help: "bytes sent to other hosts, each byte once, loopback not counted" + sinceThen, column: collector.NetExtSent},
+	{Name: "perfagent_loopback_receive_bytes_total", Type: counter, Help: "bytes received over loopback" + sinceThen, column: collector.NetLoRecv},
+	{Name: "perfagent_loopback_transmit_bytes_total", Type: counter, Help: "bytes sent over loopback" + sinceThen, column: collector.NetLoSent},
+}
+
+func startTime(f *facts) float64 {
+	if f.start.IsZero() {
+		return math.NaN()
+	}
+	return float64(f.start.UnixMilli()) / 1000
+}
+
+func interval(f *facts) float64    { return f.interval.Seconds() }
+func samples(f *facts) float64     { return float64(f.samples) }
+func missedTicks(f *facts) float64 { return float64(f.missed) }
+func agentCPU(f *facts) float64    { return known(f.agent.CPUSeconds) }
+func agentRSS(f *facts) float64    { return known(math.Round(f.agent.MaxRSSMB * collector.MiB)) }
+func cpus(f *facts) float64        { return known(float64(f.cpus)) }
+func memoryTotal(f *facts) float64 { return known(f.memoryMB * collector.MiB) }
+
+// known makes 0, which cannot be, what is not known.
+func known(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// inBaseUnit gives a column's value in Prometheus' unit.
+func inBaseUnit(c collector.Column, v float64) float64 {
+	switch {
+	case c.Percent():
+		return v / 100
+	case c.Unit() == "MiB":
+		return v * collector.MiB // exact: whole bytes that were divided by a power of two
+	}
+	return v
+}
+
+// exposition writes the text format, version 0.0.4. The client library of Prometheus is
+// not used: it would add 4.5 MB to the binary and time to each start, for a page that
+// is a loop over a table.
+type exposition struct {
+	out    []byte
+	labels string // of every series
+	begun  string // the metric of the last line
+}
+
+// labelsOf are the labels of every series.
+func labelsOf(runID string, node int) string {
+	return `run_id="` + escaped(runID) + `",node="` + strconv.Itoa(node) + `"`
+}
+
+// escaped is a label's value as the format wants it.
+func escaped(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsAny(text, "\\\"\n") {
+		return text
+	}
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// write writes what is known of each metric.
+func (x *exposition) write(f *facts) {
+	for i := range metricTable {
+		m := &metricTable[i]
+		switch {
+		case m.Label == "version":
+			x.series(m, f.version, 1)
+		case m.Label == "mode":
+			for mode, v := range f.cpuSeconds() {
+				x.series(m, collector.CPUMode(mode).String(), v)
+			}
+		case m.value != nil:
+			x.series(m, "", m.value(f))
+		default:
+			x.series(m, "", inBaseUnit(m.column, f.values[m.column]))
+		}
+	}
+}
+
+// series writes one line, and before the first of a metric what it is. What is not known
+// has no line.
+func (x *exposition) series(m *Metric, label string, v float64) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return
+	}
+	if x.begun != m.Name {
+		x.begun = m.Name
+		x.out = append(x.out, "# HELP "+m.Name+" "+m.Help+"\n# TYPE "+m.Name+" "+m.Type+"\n"...)
+	}
+	x.out = append(append(append(x.out, m.Name...), '{'), x.labels...)
+	if m.Label != "" {
+		x.out = append(x.out, ","+m.Label+`="`+escaped(label)+`"`...)
+	}
+	x.out = strconv.AppendFloat(append(x.out, "} "...), tidy(v), 'f', -1, 64)
+	x.out = append(x.out, '\n')
+}
+
+// tidy takes away digits that only the arithmetic made.
+func tidy(v float64) float64 {
+	if math.Abs(v) < 1e6 {
+		return math.Round(v*1e9) / 1e9
+	}
+	return v
+}

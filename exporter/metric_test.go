@@ -1,0 +1,179 @@
+package exporter
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// wantGolden compares with a file of testdata; -update writes it.
+func wantGolden(t *testing.T, file, got string) {
+	t.Helper()
+	file = "testdata/" + file
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestMetricsOfASample(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.sample()
+	f.rec.MissedTicks = 2
+	f.sample()
+	text := string(f.metrics())
+	wantGolden(t, "metrics.txt", text)
+	got := parsed(t, text)
+	s := sampleOf(2)
+	for name, want := range map[string]float64{ // what each is computed from, spelled out once more
+		"perfagent_build_info{version=v1.2.3}":    1,
+		"perfagent_start_time_seconds":            1_767_225_600,
+		"perfagent_last_sample_timestamp_seconds": 1_767_225_602,
+		"perfagent_samples_total":                 2,
+		"perfagent_missed_ticks_total":            2,
+		"perfagent_interval_seconds":              1,
+		"perfagent_agent_cpu_seconds_total":       0.0125,
+		"perfagent_agent_max_rss_bytes":           14.5 * (1 << 20),
+		"perfagent_cpus":                          4,
+		"perfagent_cpu_seconds_total{mode=user}":  2.25,
+		"perfagent_cpu_seconds_total{mode=steal}": 16.25,
+		"perfagent_cpu_busy_ratio":                s.Values[collector.CPUAvg] / 100,
+		"perfagent_memory_used_ratio":             s.Values[collector.MemPercent] / 100,
+		"perfagent_memory_total_bytes":            8000 * (1 << 20),
+		"perfagent_disk_read_bytes_total":         s.Values[collector.DiskRead] * (1 << 20),
+		"perfagent_disk_written_bytes_total":      s.Values[collector.DiskWrite] * (1 << 20),
+		"perfagent_network_receive_bytes_total":   s.Values[collector.NetExtRecv] * (1 << 20),
+		"perfagent_network_transmit_bytes_total":  s.Values[collector.NetExtSent] * (1 << 20),
+		"perfagent_loopback_receive_bytes_total":  s.Values[collector.NetLoRecv] * (1 << 20),
+		"perfagent_loopback_transmit_bytes_total": s.Values[collector.NetLoSent] * (1 << 20),
+		"perfagent_filesystem_available_bytes":    s.Values[collector.DiskFree] * (1 << 20),
+		"perfagent_filesystem_used_ratio":         s.Values[collector.DiskPercent] / 100,
+		"perfagent_cpu_most_busy_ratio":           s.Values[collector.CPUMax] / 100,
+		"perfagent_cpu_least_busy_ratio":          s.Values[collector.CPUMin] / 100,
+	} {
+		if v, there := got[name]; !there || math.Abs(v-want) > 1e-9 {
+			t.Errorf("%s is %v (there %v), want %v", name, v, there, want)
+		}
+	}
+	for _, m := range Metrics() {
+		if !strings.Contains(text, "\n"+m.Name+"{") && !strings.HasPrefix(text, m.Name+"{") || m.Help == "" {
+			t.Errorf("%s is not there", m.Name)
+		}
+	}
+}
+
+// What is not known has no line: no 0 and no NaN.
+func TestMetricsBeforeAnySample(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.options.Agent = func() reporter.Agent { return reporter.Agent{Version: "v"} }
+	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 1,
+		"perfagent_samples_total": 0, "perfagent_missed_ticks_total": 0}
+	if diff := cmp.Diff(want, parsed(t, string(f.metrics()))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetricsOfASourceThatFails(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.sample()
+	all := parsed(t, string(f.metrics()))
+	fails := []collector.Column{collector.MemPercent, collector.MemUsed, collector.DiskRead}
+	f.sample(fails...)
+	f.sample(fails...) // the newest values are still those of 2 s ago
+	got := parsed(t, string(f.metrics()))
+	if len(got) != len(all) || got["perfagent_memory_used_ratio"] != all["perfagent_memory_used_ratio"] {
+		t.Errorf("two samples later: %v", got)
+	}
+	f.sample(fails...)
+	got = parsed(t, string(f.metrics()))
+	for _, name := range []string{"perfagent_memory_used_ratio", "perfagent_memory_used_bytes", "perfagent_disk_read_bytes_total"} {
+		if v, there := got[name]; there {
+			t.Errorf("%s is %v, 3 s after it was last measured", name, v)
+		}
+	}
+	if len(got) != len(all)-3 {
+		t.Errorf("%d series, want %d", len(got), len(all)-3)
+	}
+	f.sample()
+	if got = parsed(t, string(f.metrics())); len(got) != len(all) {
+		t.Errorf("after the source came back: %v", got)
+	}
+}
+
+// Where the CPUs cannot be read any more, their seconds stand still, and soon go away.
+func TestMetricsOfCPUsThatStandStill(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.sample()
+	s := sampleOf(1)
+	const idle = "perfagent_cpu_seconds_total{mode=idle}"
+	for n := range 4 {
+		f.rec.Add(&s)
+		f.rec.End.Mono += time.Second
+		f.Observe(&s, f.rec)
+		if _, there := parsed(t, string(f.metrics()))[idle]; there != (n < 2) {
+			t.Errorf("%d s after the CPUs were last read: there %v", n+1, there)
+		}
+	}
+}
+
+// At 10 ms most samples lack a percent of the CPUs: the newest one is told.
+func TestMetricsAtShortIntervals(t *testing.T) {
+	f := listenFeed(10 * time.Millisecond)
+	f.sample()
+	for range 100 {
+		f.sample(collector.CPUAvg)
+		if v := parsed(t, string(f.metrics()))["perfagent_cpu_busy_ratio"]; v != 0.1 {
+			t.Fatalf("after %d samples: %v", f.rec.Samples, v)
+		}
+	}
+	f.sample(collector.CPUAvg)
+	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_busy_ratio"]; there {
+		t.Errorf("more than a second later it is still %v", v)
+	}
+}
+
+func TestMetricLabelsAreEscaped(t *testing.T) {
+	x := exposition{labels: labelsOf("a\\b\"c\nd\xff", 7)}
+	x.series(&Metric{Name: "m_x", Help: "h", Type: gauge, Label: "version"}, "v\"\n\\", 1)
+	want := "# HELP m_x h\n# TYPE m_x gauge\nm_x{run_id=\"a\\\\b\\\"c\\nd\uFFFD\",node=\"7\",version=\"v\\\"\\n\\\\\"} 1\n"
+	if string(x.out) != want {
+		t.Errorf("%q, want %q", x.out, want)
+	}
+	parsed(t, string(x.out))
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		x := exposition{labels: labelsOf("a", 0)}
+		x.series(&Metric{Name: "m_x", Help: "h", Type: gauge}, "", v)
+		if len(x.out) > 0 {
+			t.Errorf("%v is written: %q", v, x.out)
+		}
+	}
+}
+
+// Names follow Prometheus' conventions: base units, _total for counters and no others.
+func TestMetricNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, m := range Metrics() {
+		base := strings.TrimSuffix(m.Name, "_total")
+		known := strings.HasSuffix(base, "_seconds") || strings.HasSuffix(base, "_bytes") || strings.HasSuffix(base, "_ratio") ||
+			base == "perfagent_build_info" || base == "perfagent_samples" || base == "perfagent_missed_ticks" || base == "perfagent_cpus"
+		if seen[m.Name] || !known || (m.Type == counter) != (base != m.Name) || !strings.HasPrefix(m.Name, "perfagent_") || strings.ContainsAny(m.Help, "\n\\|") {
+			t.Errorf("%+v", m)
+		}
+		seen[m.Name] = true
+	}
+}

@@ -1,0 +1,208 @@
+package exporter
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// listenDial connects; the connection is closed when the test ends.
+func listenDial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	return c
+}
+
+// prompt asks for /healthz on a new connection, and tells how long the answer took.
+func prompt(t testing.TB, address string) time.Duration {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	begin := time.Now()
+	answer, err := client.Get("http://" + address + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || string(body) != "ok\n" {
+		t.Fatalf("%q, %v", body, err)
+	}
+	return time.Since(begin)
+}
+
+// hungUp tells whether the other side closed a connection within a time.
+func hungUp(c net.Conn, within time.Duration) bool {
+	_ = c.SetReadDeadline(time.Now().Add(within))
+	for {
+		if _, err := c.Read(make([]byte, 4096)); err != nil {
+			return !errors.Is(err, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// A hundred connections that send a byte now and then keep nobody out, are not all kept
+// open, and end when the time for a request's head is over.
+func TestSlowSenders(t *testing.T) {
+	t.Parallel()
+	f := listenFeed(time.Hour)
+	f.sample()
+	address := listenServe(t, f.Exporter)
+	var slow []net.Conn
+	for range 100 {
+		c := listenDial(t, address)
+		if _, err := io.WriteString(c, "G"); err != nil {
+			t.Fatal(err)
+		}
+		slow = append(slow, c)
+	}
+	begin := time.Now()
+	go func() {
+		for range 40 {
+			time.Sleep(200 * time.Millisecond)
+			for _, c := range slow {
+				_, _ = io.WriteString(c, "E")
+			}
+		}
+	}()
+	for range 10 {
+		if took := prompt(t, address); took > 2*time.Second {
+			t.Errorf("an answer took %v", took)
+		}
+	}
+	closed := 0
+	for _, c := range slow {
+		if hungUp(c, time.Millisecond) {
+			closed++
+		}
+	}
+	if early := time.Since(begin) < headerTimeout-time.Second; early && closed < 100-connections || closed == 0 {
+		t.Errorf("%d of 100 connections are closed after %v", closed, time.Since(begin))
+	}
+	for i, c := range slow {
+		if !hungUp(c, 2*headerTimeout) {
+			t.Errorf("connection %d is open after %v", i, time.Since(begin))
+			break
+		}
+	}
+}
+
+func TestHugeHeaders(t *testing.T) {
+	t.Parallel()
+	f := listenFeed(time.Hour)
+	f.sample()
+	address := listenServe(t, f.Exporter)
+	for name, head := range map[string]string{
+		"one line":   "GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n",
+		"many lines": "GET / HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("X: y\r\n", 1<<18) + "\r\n",
+		"a path":     "GET /" + strings.Repeat("x", 1<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+	} {
+		c := listenDial(t, address)
+		go func() { _, _ = io.WriteString(c, head) }() // it is not all read
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%s: %s", name, answer.Status)
+		}
+	}
+	// What a browser sends at most is taken.
+	for size, want := range map[int]int{8 << 10: 200, headerBytes + 4096: 431} {
+		request, _ := http.NewRequest("GET", "http://"+address+"/healthz", nil)
+		request.Header.Set("Cookie", strings.Repeat("x", size))
+		answer, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%d bytes of header: %s", size, answer.Status)
+		}
+	}
+}
+
+// Garbage gets an answer or a closed connection, never a hang, and nothing of it is
+// written anywhere.
+func TestGarbage(t *testing.T) {
+	t.Parallel()
+	f := listenFeed(time.Hour)
+	f.sample()
+	address := listenServe(t, f.Exporter)
+	for _, text := range []string{"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1", "\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET /\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"} {
+		c := listenDial(t, address)
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Error(err)
+		}
+		_ = c.(*net.TCPConn).CloseWrite()
+		answer, err := io.ReadAll(c)
+		if strings.HasPrefix(string(answer), "HTTP/1.1 200") && !strings.Contains(text, "zz") || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: %v, %.80q", text, err, answer)
+		}
+	}
+	prompt(t, address)
+}
+
+// Clients that ask for a report and never read it take their connections, and nothing
+// else: others are answered, and Close does not wait for them.
+func TestClientsThatNeverRead(t *testing.T) {
+	t.Parallel()
+	f := listenFeed(time.Hour)
+	for range 1000 { // a report that no buffer of the kernel takes many of
+		f.sample()
+	}
+	address := listenServe(t, f.Exporter)
+	var clients []net.Conn
+	for range 2 * connections {
+		c := listenDial(t, address)
+		_ = c.(*net.TCPConn).SetReadBuffer(4096)
+		_, _ = io.WriteString(c, strings.Repeat("GET /report.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 20))
+		clients = append(clients, c)
+	}
+	for range 5 {
+		if took := prompt(t, address); took > 2*time.Second {
+			t.Errorf("an answer took %v", took)
+		}
+	}
+	last := clients[len(clients)-1]
+	if _, err := last.Read(make([]byte, 1)); err != nil { // it is in the middle of its answers
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	f.Close()
+	if took := time.Since(begin); took > 500*time.Millisecond {
+		t.Errorf("Close took %v", took)
+	}
+	if c, err := net.Dial("tcp", address); err == nil {
+		c.Close()
+		t.Error("somebody listens after Close")
+	}
+}
+
+// An Exporter that was closed before its address was known serves nobody.
+func TestCloseBeforeServe(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Serve(l, ""); err != http.ErrServerClosed {
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		c.Close()
+		t.Error("it still listens")
+	}
+}

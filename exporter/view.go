@@ -1,0 +1,79 @@
+package exporter
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// view is one copy of the Recording, and what is made of it when it is first asked for.
+type view struct {
+	made    time.Time
+	samples int64
+	page    func() document
+	report  func() document
+}
+
+// document is an answer as it is sent.
+type document struct {
+	contentType   string
+	plain, zipped []byte
+	err           error
+}
+
+func (e *Exporter) newView(rec *collector.Recording) *view {
+	report := sync.OnceValues(func() (r *reporter.Report, err error) {
+		defer recovered(&err)
+		return e.options.Report(rec), nil
+	})
+	return &view{
+		made: time.Now(), samples: rec.Samples,
+		page: sync.OnceValue(func() document {
+			return render("text/html; charset=utf-8", report, func(w io.Writer, r *reporter.Report) error {
+				return plotter.WritePage(w, r, plotter.PageOptions{Live: e.live()})
+			})
+		}),
+		report: sync.OnceValue(func() document {
+			return render("application/json", report, func(w io.Writer, r *reporter.Report) error {
+				data, err := reporter.Encode(r)
+				if err == nil {
+					_, err = w.Write(data)
+				}
+				return err
+			})
+		}),
+	}
+}
+
+// recovered makes a panic an error: it must not end what runs beside a job.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("panic: %v", p)
+	}
+}
+
+// render makes a document of a report, plain and zipped.
+func render(contentType string, report func() (*reporter.Report, error), write func(io.Writer, *reporter.Report) error) (d document) {
+	defer recovered(&d.err)
+	d.contentType = contentType
+	r, err := report()
+	if err != nil {
+		return document{err: err}
+	}
+	var plain, zipped bytes.Buffer
+	if err := write(&plain, r); err != nil {
+		return document{err: err}
+	}
+	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is valid
+	_, _ = z.Write(plain.Bytes())                        // to memory
+	_ = z.Close()
+	d.plain, d.zipped = plain.Bytes(), zipped.Bytes()
+	return d
+}
