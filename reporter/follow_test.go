@@ -82,6 +82,9 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 				}
 				before = followText(t, r)
 			}
+			if snapshot && cut%7 > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
+				continue // of that long line not every byte
+			}
 			if err := os.WriteFile(path, data[:cut], 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +120,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 	f := Follow(j.Path())
 	defer f.Close()
 	files := 0
-	for i := range 3000 {
+	for i := range 1500 {
 		spent = float64(i+1) / 1000
 		sample := s.next(rec)
 		if i%7 == 3 { // a window that was too short to be measured
@@ -128,7 +131,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 		if replaced {
 			files++
 		}
-		if i%13 != 0 && !replaced {
+		if i%29 != 0 && !replaced {
 			continue
 		}
 		followUntil(t, f, int64(i+1))
@@ -148,7 +151,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 			}
 		}
 	}
-	followUntil(t, f, 3000)
+	followUntil(t, f, 1500)
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +164,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 	if _, err := f.Look(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a journal that is gone: %v", err)
 	}
-	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 3000 {
+	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 1500 {
 		t.Error("what was known of it is gone, too")
 	}
 }

@@ -94,7 +94,7 @@ func BenchmarkScan1000Nodes(b *testing.B) {
 	}
 }
 
-// BenchmarkRead reads all of a report of 100 nodes.
+// BenchmarkRead100Nodes reads all of a report of 100 nodes.
 func BenchmarkRead100Nodes(b *testing.B) {
 	path, size := streamLarge(b, 100, 1000)
 	b.SetBytes(size)

@@ -305,6 +305,29 @@ func TestWatch_TakesTheNewestRun(t *testing.T) {
 	old.ends(0)
 }
 
+// Of several recordings of one node it is the one that goes on.
+func TestWatch_OfASecondRecording(t *testing.T) {
+	t.Parallel()
+	first := watched(t, "", "--run-id", "r", "--interval", "50ms")
+	dir := first.cmd.Dir
+	first.ends(0)
+	killed := watched(t, dir, "--run-id", "r", "--interval", "50ms")
+	killed.signal(unix.SIGKILL)
+	killed.goOn.Close() // its job lives
+	killed.end()
+	again := watched(t, dir, "--run-id", "r", "--interval", "50ms", "--compat", "perf.py")
+	w := watchOn(t, dir, nil, "r")
+	w.shows("running for", "run r, node 0")
+	again.ends(4)
+	if left := w.leaves(0); !strings.Contains(left, "perf.py's samples of ") || !strings.Contains(left, "perfagent show perfagent-out/r/node-0.3.json") {
+		t.Errorf("on the screen: %s", left)
+	}
+	w = watchOn(t, dir, nil, "r") // what is left is that of the killed one
+	w.shows("perfagent is gone")
+	w.send("q")
+	w.leaves(0)
+}
+
 // A sidecar is watched like any run.
 func TestWatch_OfASidecar(t *testing.T) {
 	t.Parallel()
