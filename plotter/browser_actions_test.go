@@ -159,6 +159,14 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 		b.bucket(chart, r, n, i)
 		b.says(reading...)
 	}
+	// It is drawn: the band of the mean reaches the top there, and nowhere else.
+	begin, end := browserEdges(r, n, i)
+	for chart := range want {
+		color := b.colorAtTheTop(chart)
+		if len(color) == 0 || slices.Min(color) < begin-0.004 || slices.Max(color) > end+0.004 {
+			t.Errorf("%s: the burst is at %v to %v of the time axis, and at the top of the chart there is colour at %.200s", chart, begin, end, fmt.Sprint(color))
+		}
+	}
 	// By keys alone: to the end, and back.
 	b.tabTo("cpu")
 	b.keys(kb.End)
@@ -172,6 +180,25 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	}
 	b.point(b.plot("cpu"), 0.5, 0.2)
 	b.says(browserReading(t, n, "cpu", i)...)
+}
+
+// colorAtTheTop tells where on the time axis, from 0 to 1, a chart has pixels of some
+// colour, which are of a line or of its band, in the upper tenth of its scale.
+func (b *browserTab) colorAtTheTop(chart string) []float64 {
+	b.t.Helper()
+	return browserEval[[]float64](b, `(() => {
+		const canvas = document.querySelector("[data-chart=`+chart+`] canvas"), over = document.querySelector("[data-chart=`+chart+`] .u-over");
+		const outer = canvas.getBoundingClientRect(), inner = over.getBoundingClientRect(), scale = canvas.width / outer.width;
+		const copy = document.createElement("canvas");
+		copy.width = Math.floor(inner.width * scale); copy.height = Math.floor(inner.height * scale / 10);
+		const g = copy.getContext("2d", {willReadFrequently: true});
+		g.fillStyle = "#fff";
+		g.fillRect(0, 0, copy.width, copy.height);
+		g.drawImage(canvas, (outer.left - inner.left) * scale, (outer.top - inner.top) * scale);
+		const d = g.getImageData(0, 3, copy.width, copy.height - 3).data, found = new Set(); // below the line at the top
+		for (let i = 0; i < d.length; i += 4) if (Math.abs(d[i + 2] - d[i]) > 20) found.add(i / 4 % copy.width / copy.width);
+		return [...found];
+	})()`)
 }
 
 // tabTo presses Tab until a chart has the focus.

@@ -299,7 +299,7 @@ func (b *browserTab) box(selector string) browserBox {
 		frames = "0" // the page sees nothing
 	}
 	b.do(chromedp.Evaluate(`(async () => { const e = document.querySelector(`+browserQuote(selector)+`);
-		if (e !== document.body) e.scrollIntoView({block: "center", behavior: "instant"});
+		if (e !== document.body) e.scrollIntoView({block: innerHeight > 1500 ? "nearest" : "center", behavior: "instant"});
 		for (let i = 0; i < `+frames+`; i++) await new Promise(requestAnimationFrame);
 		const r = e.getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`, &at,
 		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))

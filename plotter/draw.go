@@ -52,7 +52,10 @@ const (
 	marginRight  = 14
 	marginTop    = 26
 	marginBottom = 20
-	maxColumns   = 300 // buckets in a picture: more cannot be told apart
+	legendHeight = 15
+	letterWidth  = 6.8 // of a letter, more or less
+	columnWidth  = 2.5 // of a bucket: narrower ones cannot be told apart
+	fewColumns   = 300 // buckets that each picture may have
 )
 
 // figure is a chart in its box with its axes.
@@ -65,9 +68,12 @@ type figure struct {
 
 // drawChart draws one chart.
 func drawChart(c canvas, chart Chart, t Timeline, in box) {
-	k := group(len(t.Ends), maxColumns)
+	k := group(len(t.Ends), max(fewColumns, int(in.width/columnWidth)))
 	f := figure{time: t.thin(k), chart: chart,
 		plot: box{in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom}}
+	rows := f.legendRows()
+	f.plot.y += rows * legendHeight
+	f.plot.height -= rows * legendHeight
 	f.chart.Series = make([]Series, len(chart.Series))
 	for i, s := range chart.Series {
 		s.Band = thinBand(s.Band, t, k)
@@ -79,7 +85,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	for i, s := range f.chart.Series {
 		f.series(c, s, i)
 	}
-	f.words(c)
+	f.words(c, rows)
 }
 
 func (f *figure) at(x, y float64) point {
@@ -115,9 +121,47 @@ func (f *figure) axes(c canvas) {
 	}
 }
 
+// legendRows is how many rows the legend needs below the title: none where it fits
+// beside it.
+func (f *figure) legendRows() float64 {
+	if len(f.chart.Series) < 2 {
+		return 0
+	}
+	all, rows, x := letterWidth*float64(len(f.chart.Title)+10), 1.0, 0.0
+	for _, s := range f.chart.Series {
+		width := legendEntry(s)
+		if x > 0 && x+width > f.plot.width {
+			rows, x = rows+1, 0
+		}
+		x += width
+		all += width
+	}
+	if all <= f.plot.width {
+		return 0
+	}
+	return rows
+}
+
+// legendEntry is the width of a swatch, a name and a gap.
+func legendEntry(s Series) float64 { return 32 + letterWidth*float64(len(s.Label)) }
+
+// legendBelow writes the legend in rows below the title.
+func (f *figure) legendBelow(c canvas, y float64) {
+	x := 0.0
+	for i, s := range f.chart.Series {
+		width := legendEntry(s)
+		if x > 0 && x+width > f.plot.width {
+			x, y = 0, y+legendHeight
+		}
+		f.swatch(c, s, i, point{f.plot.x + x + 16, y - 4})
+		c.text(point{f.plot.x + x + 20, y}, s.Label, anchorStart, ink{kind: inkText})
+		x += width
+	}
+}
+
 // words writes title, unit and legend.
-func (f *figure) words(c canvas) {
-	y := f.plot.y - 10
+func (f *figure) words(c canvas, rows float64) {
+	y := f.plot.y - 10 - rows*legendHeight
 	title := f.chart.Title
 	if f.ys.Unit != "" {
 		title += ", " + f.ys.Unit
@@ -127,11 +171,15 @@ func (f *figure) words(c canvas) {
 		c.text(point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2}, "not measured", anchorMiddle, ink{kind: inkText})
 		return
 	}
+	if rows > 0 {
+		f.legendBelow(c, y+legendHeight)
+		return
+	}
 	x := f.plot.x + f.plot.width
 	for i := len(f.chart.Series) - 1; i >= 0 && len(f.chart.Series) > 1; i-- {
 		s := f.chart.Series[i]
 		c.text(point{x, y}, s.Label, anchorEnd, ink{kind: inkText})
-		x -= 6.2*float64(len(s.Label)) + 4
+		x -= letterWidth*float64(len(s.Label)) + 4
 		f.swatch(c, s, i, point{x, y - 4})
 		x -= 28
 	}

@@ -23,6 +23,8 @@ const (
 	// journalGrowth is how many bytes of lines are appended before the journal is
 	// rewritten from the ring and the summaries.
 	journalGrowth = 128 << 10
+	// journalMost is what a journal of the default --max-length never exceeds.
+	journalMost = 2 << 20
 	// journalRetry is how long a journal that could not be written rests.
 	journalRetry = 5 * time.Second
 	// journalQueue is how many samples may wait for a slow disk.
@@ -269,11 +271,21 @@ func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) 
 	}
 	w.file.Close()
 	w.file, w.size = f, int64(len(w.journal.head)+len(line))
-	w.bound = w.size + journalGrowth
-	if w.size > 2<<20 { // a large --max-length: do not rewrite it all the time
-		w.bound = w.size + w.size/2
-	}
+	w.bound = nextRewrite(w.size)
 	return nil
+}
+
+// nextRewrite is the size at which a journal of a size is to be rewritten. Near the
+// promised bound it comes sooner: what is queued meanwhile is still to be written.
+func nextRewrite(size int64) int64 {
+	const near = journalMost - 96<<10
+	switch {
+	case size > journalMost: // a large --max-length: do not rewrite it all the time
+		return size + size/2
+	case size+journalGrowth > near:
+		return max(near, size+journalGrowth/4)
+	}
+	return size + journalGrowth
 }
 
 // fail notes the first error and lets the journal rest.

@@ -226,7 +226,7 @@ func TestTightLimits(t *testing.T) {
 		{"ulimit -n 9", "ulimit -n", "9\n", 2, false},
 		{"ulimit -S -n 10", "ulimit -S -n", "10\n", 0, true},
 		{"ulimit -f 0", "ulimit -f", "0\n", 2, false},
-		{"ulimit -f 1", "ulimit -f", "2\n", 2, false}, // dash counts halves of bash's unit
+		{"ulimit -f 1", "ulimit -f", "2\n", 2, false},    // dash counts halves of bash's unit
 		{"ulimit -f 100", "ulimit -f", "200\n", 1, true}, // the page may not fit
 		{"ulimit -f 400", "ulimit -f", "800\n", 0, true},
 		{"ulimit -v 2097152", "ulimit -v", "2097152\n", 0, true},

@@ -30,9 +30,9 @@ func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
 	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "200ms")
-	f := w.shows("run trial-7, node 0", "own cost", "q quits", "CPU", "memory", "disk read", "net recv", " now", " peak", "0 missed")
+	w.shows("run trial-7, node 0", "own cost", "q quits", "CPU", "memory", "disk read", "net recv", " now", " peak", "0 missed")
 	row := regexp.MustCompile(`^CPU +[▁▂▃▄▅▆▇█]+ +[0-9]+\.[0-9] % +[0-9]+\.[0-9] %$`)
-	f = w.next("the CPU's picture and numbers", func(f watchFrame) bool { return row.MatchString(f.row("CPU")) })
+	f := w.next("the CPU's picture and numbers", func(f watchFrame) bool { return row.MatchString(f.row("CPU")) })
 	first := watchSeconds(f)
 	if command := f.row("command"); !strings.Contains(command, "sh -c") || len(f.lines) > 24 {
 		t.Errorf("the frame has %d lines, and of the command %q", len(f.lines), command)

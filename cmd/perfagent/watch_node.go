@@ -222,15 +222,17 @@ func (n *watchedNode) patient() time.Duration {
 	return max(5*time.Second, 3*interval)
 }
 
-// isGone tells whether the agent ended without a report. A lock that was seen tells,
-// and one that nobody has when the agent was on this machine; where the file system has
-// none, or keeps them to each machine, only silence is left.
+// isGone tells whether the agent ended without a report: nobody has the lock, and the
+// agent had it when we looked before, or was on this machine. Of one on another machine
+// the lock may not be seen; only silence tells.
 func (n *watchedNode) isGone() bool {
 	if n.over() || n.trouble != nil || n.writer != reporter.WriterGone {
 		return false
 	}
-	host := n.node().Host
-	return n.locked || host != nil && n.home != "" && host.BootID == n.home
+	if host := n.node().Host; host != nil && host.BootID != "" {
+		return n.locked || host.BootID == n.home
+	}
+	return n.locked || n.silence(n.looked) > n.patient() // before its first sample
 }
 
 // bootID tells this machine from others.

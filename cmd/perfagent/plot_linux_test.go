@@ -1,0 +1,436 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The pages beside reports, and perfagent plot. What a page looks like and does is
+// tested in package plotter, in a real browser.
+
+// plotPages lists the pages of all runs in OUT, sorted, relative to it.
+func plotPages(t testing.TB, out string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(out, "*", "*.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range paths {
+		paths[i], _ = filepath.Rel(out, p) // it is in there
+	}
+	return paths
+}
+
+// plotWhole wants a file to be the whole page of a node: it has the metrics of the
+// report.
+func plotWhole(t testing.TB, page string, n *reporter.Node) {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.HasPrefix(data, []byte("<!DOCTYPE html>")) || !bytes.HasSuffix(data, []byte("</html>\n")) {
+		t.Fatalf("%s is no whole page: %.60q … %.60q", page, data, data[max(0, len(data)-60):])
+	}
+	for name, v := range n.Metrics {
+		want := fmt.Sprintf(`data-metric="%s" data-value="%s"`, name, strconv.FormatFloat(v, 'f', -1, 64))
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("%s does not say %s", page, want)
+		}
+	}
+}
+
+func TestPlotPageBesideTheReport(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
+	o := perform(t, cmd)
+	o.want(t, 3)
+	out := filepath.Join(o.dir, "perfagent-out")
+	report, path := onlyReport(t, out)
+	page := filepath.Join(out, "r", "node-0.html")
+	plotWhole(t, page, report.Nodes["0"])
+	if line := "page       " + filepath.Join("perfagent-out", "r", "node-0.html"); !strings.Contains(o.err, line+"\n") {
+		t.Errorf("the summary does not have %q:\n%s", line, o.err)
+	}
+	html, _ := os.ReadFile(page)
+	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("failed (exit 3)")) {
+		t.Error("the page does not say which command it was and how it ended")
+	}
+	if st, err := os.Stat(page); err != nil || st.Mode().Perm() != 0o644 {
+		t.Errorf("%v %v", st.Mode(), err)
+	}
+
+	// The same name again: the second recording has the second page.
+	again := perfagent(t, "run", "--run-id", "r", "--", "true")
+	again.Dir = o.dir
+	perform(t, again).want(t, 0)
+	second := readReport(t, filepath.Join(out, "r", "node-0.2.json"))
+	plotWhole(t, filepath.Join(out, "r", "node-0.2.html"), second.Nodes["0"])
+	plotWhole(t, page, report.Nodes["0"])
+	if got := plotPages(t, out); !slices.Equal(got, []string{"r/node-0.2.html", "r/node-0.html"}) {
+		t.Errorf("pages: %q", got)
+	}
+	// What plot makes of the report says the same.
+	third := perfagent(t, "plot", path, "-o", "again.html")
+	o = perform(t, third)
+	o.want(t, 0)
+	if o.out != "" || o.err != "" {
+		t.Errorf("plot says %q and %q", o.out, o.err)
+	}
+	plotWhole(t, filepath.Join(o.dir, "again.html"), report.Nodes["0"])
+}
+
+// Without a page there is a report all the same.
+func TestPlotNoPageWhereNoneIsWanted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags []string
+		env   string
+		pages int
+	}{
+		{[]string{"--html", "never"}, "", 0},
+		{nil, "PERFAGENT_HTML=never", 0},
+		{[]string{"--html", "auto"}, "PERFAGENT_HTML=never", 1},
+		{[]string{"--html", "never"}, "PERFAGENT_HTML=rubbish", 0},
+		{nil, "PERFAGENT_HTML=", 1},
+	} {
+		cmd := perfagent(t, append(append([]string{"run"}, c.flags...), "--summary", "always", "--", "sh", "-c", "exit 5")...)
+		cmd.Env = append(cmd.Env, c.env)
+		o := perform(t, cmd)
+		o.want(t, 5)
+		o.report(t)
+		pages := plotPages(t, filepath.Join(o.dir, "perfagent-out"))
+		if len(pages) != c.pages || strings.Contains(o.err, ".html") != (c.pages == 1) {
+			t.Errorf("%v %s: pages %q, stderr:\n%s", c.flags, c.env, pages, o.err)
+		}
+	}
+}
+
+func TestPlotPageOfASidecar(t *testing.T) {
+	t.Parallel()
+	l := launch(t, perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms"))
+	page := filepath.Join(l.cmd.Dir, "perfagent-out", "r", "node-0.html")
+	until(t, "the page is there while the sidecar runs", func() bool {
+		_, err := os.Stat(page)
+		return err == nil
+	})
+	early, err := os.ReadFile(page)
+	if err != nil || !bytes.Contains(early, []byte("still running")) {
+		t.Errorf("the page does not say that it is not the end: %v", err)
+	}
+	l.signal(unix.SIGTERM)
+	o, _ := l.end()
+	o.want(t, 0)
+	plotWhole(t, page, o.report(t).Nodes["0"])
+	if late, _ := os.ReadFile(page); bytes.Contains(late, []byte("still running")) {
+		t.Error("at the end the page says that the end is not there")
+	}
+	if got := plotPages(t, filepath.Join(o.dir, "perfagent-out")); len(got) != 1 {
+		t.Errorf("pages: %q", got)
+	}
+}
+
+// plotTwo makes reports of two nodes in a directory.
+func plotTwo(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for node, code := range []string{"0", "4"} {
+		cmd := perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--html", "never", "--out", dir, "--", "sh", "-c", "exit "+code)
+		o := perform(t, cmd)
+		if o.code != node*4 {
+			t.Fatal(o.err)
+		}
+	}
+	return filepath.Join(dir, "r")
+}
+
+func TestPlotPageOfMergedNodes(t *testing.T) {
+	t.Parallel()
+	reports := plotTwo(t)
+	one, two := filepath.Join(reports, "node-0.json"), filepath.Join(reports, "node-1.json")
+	merge := func(dir string, args ...string) outcome {
+		cmd := perfagent(t, append([]string{"merge", one, two}, args...)...)
+		cmd.Dir = dir
+		return perform(t, cmd)
+	}
+	dir := t.TempDir()
+	merge(dir, "-o", "job.json").want(t, 0)
+	merged := readReport(t, filepath.Join(dir, "job.json"))
+	plotWhole(t, filepath.Join(dir, "job.html"), merged.Nodes["0"])
+	html, _ := os.ReadFile(filepath.Join(dir, "job.html"))
+	if !bytes.Contains(html, []byte(`data-heatmap="cpu"`)) || !bytes.Contains(html, []byte(`id="node-1"`)) {
+		t.Error("the page is not of two nodes")
+	}
+	merge(dir, "-o", "only.json", "--html", "never").want(t, 0)
+	merge(dir, "-o", "no-extension").want(t, 0)
+	for name, there := range map[string]bool{"only.html": false, "no-extension.html": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// What is there already is not replaced, and nothing is written then.
+	for _, taken := range []string{"job.json", "job.html"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, taken), "precious", 0o600)
+		o := merge(dir, "-o", "job.json")
+		o.want(t, 1)
+		o.wantLine(t, taken, "--force")
+		if files, _ := os.ReadDir(dir); len(files) != 1 {
+			t.Errorf("%s was taken, and there are %v", taken, files)
+		}
+		if text, _ := os.ReadFile(filepath.Join(dir, taken)); string(text) != "precious" {
+			t.Errorf("%s is now %.40q", taken, text)
+		}
+		if taken == "job.html" { // no page, no quarrel
+			merge(dir, "-o", "job.json", "--html", "never").want(t, 0)
+		}
+		merge(dir, "-o", "job.json", "--force").want(t, 0)
+		plotWhole(t, filepath.Join(dir, "job.html"), readReport(t, filepath.Join(dir, "job.json")).Nodes["0"])
+	}
+	o := merge(t.TempDir(), "-o", "job.json", "--html", "sometimes")
+	o.want(t, 1)
+	o.wantLine(t, "--html", "sometimes")
+}
+
+// The disk has room for the report and not for its page: one line, and all else is as
+// if there had been no page.
+func TestPlotDiskFullForThePage(t *testing.T) {
+	t.Parallel()
+	out := mount(t, "size=80k", 0)
+	o := run(t, "run", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
+	o.want(t, 7)
+	_, path := onlyReport(t, out)
+	o.wantLine(t, "no space", filepath.Join(out, "r", "node-0.html"))
+	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
+		t.Errorf("beside the report there are %v", files)
+	}
+}
+
+// A page is never written over what has its name: report and page have the next one.
+func TestPlotPageNameIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, directory := range []bool{false, true} {
+		cmd := perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
+		page := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.html")
+		if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if directory {
+			if err := os.Mkdir(page, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			write(t, page, "precious", 0o600)
+		}
+		o := perform(t, cmd)
+		o.want(t, 7)
+		if o.err != "" {
+			t.Errorf("stderr: %q", o.err)
+		}
+		second := filepath.Join(filepath.Dir(page), "node-0.2")
+		plotWhole(t, second+".html", readReport(t, second+".json").Nodes["0"])
+		if text, err := os.ReadFile(page); !directory && string(text) != "precious" {
+			t.Errorf("%s is now %.40q, %v", page, text, err)
+		}
+	}
+}
+
+// What takes the name of the page while the job runs stays, and one line says so.
+func TestPlotPageNameIsTakenMeanwhile(t *testing.T) {
+	t.Parallel()
+	o := run(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
+	o.want(t, 7)
+	o.wantLine(t, "perfagent-out/r/node-0.html", "exists")
+	if text, err := os.ReadFile(filepath.Join(o.dir, "perfagent-out", "r", "node-0.html")); string(text) != "precious\n" {
+		t.Errorf("the page is now %.40q, %v", text, err)
+	}
+	o.report(t)
+}
+
+// The page of a perf.py file says so, and has the eighteen metrics.
+func TestPlotPageOfPerfPy(t *testing.T) {
+	t.Parallel()
+	o := run(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
+	o.want(t, 0)
+	dir := filepath.Join(o.dir, "perfagent-out", "r")
+	page, err := os.ReadFile(filepath.Join(dir, "node-0.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(page, []byte("since boot")) || !bytes.Contains(page, []byte(`data-metric="max_t_mem_percent" data-value="`)) {
+		t.Error("the page does not say that the totals are since boot, or has no metrics")
+	}
+	again := perfagent(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
+	perform(t, again).want(t, 0)
+	if html, err := os.ReadFile(filepath.Join(again.Dir, "again.html")); err != nil || !bytes.Contains(html, []byte(`data-metric="node_cpu_hours" data-value="`)) {
+		t.Errorf("with --cpus there are no CPU hours: %v", err)
+	}
+}
+
+func TestPlotPictures(t *testing.T) {
+	t.Parallel()
+	week := plottertest.WeekFile(t)
+	plot := func(args ...string) []byte {
+		t.Helper()
+		cmd := perfagent(t, append([]string{"plot", week}, args...)...)
+		o := perform(t, cmd)
+		o.want(t, 0)
+		if o.out != "" || o.err != "" {
+			t.Errorf("%v: plot says %q and %q", args, o.out, o.err)
+		}
+		files, _ := filepath.Glob(filepath.Join(cmd.Dir, "picture.*"))
+		if len(files) != 1 {
+			t.Fatalf("%v: there is %q", args, files)
+		}
+		data, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	svg, image := plot("-o", "picture.svg"), plot("-o", "picture.png")
+	plotXML(t, svg)
+	if c, err := png.DecodeConfig(bytes.NewReader(image)); err != nil || c.Width != 800 {
+		t.Errorf("%+v %v", c, err)
+	}
+	if !bytes.Equal(svg, plot("-o", "picture.svg")) || !bytes.Equal(image, plot("-o", "picture.png")) {
+		t.Error("the same report makes other pictures in another process")
+	}
+	if c, err := png.DecodeConfig(bytes.NewReader(plot("-o", "picture.png", "--width", "1234", "--metric", "mem_used_mb", "--node", "0"))); err != nil || c.Width != 1234 {
+		t.Errorf("%+v %v", c, err)
+	}
+	metric := plot("--metric", "disk_io_read_mb_per_second", "--output", "picture.svg")
+	plotXML(t, metric)
+	if !bytes.Contains(metric, []byte("disk_io_read_mb_per_second, MiB/s")) || bytes.Contains(metric, []byte("Memory")) {
+		t.Error("--metric does not draw the one key")
+	}
+}
+
+// plotXML wants well-formed XML.
+func plotXML(t testing.TB, data []byte) {
+	t.Helper()
+	for d := xml.NewDecoder(bytes.NewReader(data)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What plot cannot do it says in one line, with exit code 1, and leaves no file.
+func TestPlotErrors(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(plotTwo(t), "node-0.json")
+	broken := write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
+	newer := write(t, filepath.Join(t.TempDir(), "newer.json"), `{"schema":"perfagent.report/2","nodes":{}}`, 0o644)
+	for _, c := range []struct {
+		args  []string
+		words []string
+	}{
+		{[]string{good}, []string{"-o"}},
+		{[]string{good, "-o", ""}, []string{"-o"}},
+		{[]string{good, "-o", "x.gif"}, []string{"x.gif", ".svg"}},
+		{[]string{good, "-o", "svg"}, []string{`"svg"`}},
+		{[]string{good, "-o", "x\x1b.pdf"}, []string{`x\x1b.pdf`}},
+		{[]string{good, "-o", "x.svg", "--node", "7"}, []string{"no node 7", good}},
+		{[]string{good, "-o", "x.svg", "--node", "-1"}, []string{"--node"}},
+		{[]string{good, "-o", "x.svg", "--node", "first"}, []string{"--node"}},
+		{[]string{good, "-o", "x.svg", "--metric", "cpu"}, []string{`"cpu"`, "mem_percent"}},
+		{[]string{good, "-o", "x.svg", "--metric", "timestamp"}, []string{"time axis"}},
+		{[]string{good, "-o", "x.png", "--metric", "wall_seconds"}, []string{"wall_seconds"}},
+		{[]string{good, "-o", "x.png", "--width", "299"}, []string{"--width", "300"}},
+		{[]string{good, "-o", "x.png", "--width", "8001"}, []string{"--width", "8000"}},
+		{[]string{good, "-o", "x.png", "--width", "wide"}, []string{"--width"}},
+		{[]string{good, "-o", "x.png", "--cpus", "-1"}, []string{"--cpus"}},
+		{[]string{good, "-o", "x.html", "--width", "900"}, []string{"#node=N"}},
+		{[]string{good, "-o", "x.html", "--metric", "mem_percent"}, []string{"--metric"}},
+		{[]string{good, "-o", "nowhere/x.svg"}, []string{"nowhere/x.svg"}},
+		{[]string{broken, "-o", "x.html"}, []string{broken}},
+		{[]string{broken, "-o", "x.svg"}, []string{broken}},
+		{[]string{newer, "-o", "x.html"}, []string{newer, "newer perfagent"}},
+		{[]string{"not-there.json", "-o", "x.html"}, []string{"not-there.json"}},
+		{[]string{".", "-o", "x.png"}, []string{"directory"}},
+	} {
+		o := run(t, append([]string{"plot"}, c.args...)...)
+		o.want(t, 1)
+		o.wantLine(t, c.words...)
+		if files, _ := os.ReadDir(o.dir); len(files) != 0 || o.out != "" {
+			t.Errorf("%v: there are %v, stdout %q", c.args, files, o.out)
+		}
+	}
+}
+
+// An existing file is replaced only when asked for, and only a regular one.
+func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(plotTwo(t), "node-0.json")
+	for _, name := range []string{"x.html", "x.svg", "x.png"} {
+		dir := t.TempDir()
+		plot := func(args ...string) outcome {
+			cmd := perfagent(t, append([]string{"plot", good, "-o", name}, args...)...)
+			cmd.Dir = dir
+			return perform(t, cmd)
+		}
+		write(t, filepath.Join(dir, name), "precious", 0o644)
+		o := plot()
+		o.want(t, 1)
+		o.wantLine(t, name, "--force")
+		if text, _ := os.ReadFile(filepath.Join(dir, name)); string(text) != "precious" {
+			t.Errorf("%s is now %.40q", name, text)
+		}
+		plot("--force").want(t, 0)
+		if text, _ := os.ReadFile(filepath.Join(dir, name)); len(text) < 1000 {
+			t.Errorf("%s is still %.40q", name, text)
+		}
+		if err := errors.Join(os.Remove(filepath.Join(dir, name)), os.Symlink(good, filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		o = plot("--force")
+		o.want(t, 1)
+		o.wantLine(t, "regular file")
+	}
+	readReport(t, good)
+}
+
+// A journal that a killed perfagent left behind can be drawn.
+func TestPlotOfAJournal(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
+	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
+	l := launch(t, cmd)
+	until(t, "samples are in the journal", func() bool {
+		text, _ := os.ReadFile(journal)
+		return strings.Count(string(text), "\n") > 4
+	})
+	l.signal(unix.SIGKILL)
+	l.end()
+	if got := plotPages(t, filepath.Join(cmd.Dir, "perfagent-out")); len(got) != 0 {
+		t.Errorf("a killed perfagent left %q", got)
+	}
+	for _, name := range []string{"x.html", "x.svg"} {
+		o := run(t, "plot", journal, "-o", name)
+		o.want(t, 0)
+		text, err := os.ReadFile(filepath.Join(o.dir, name))
+		if err != nil || !regexp.MustCompile(`no end, seen for`).Match(text) {
+			t.Errorf("%s does not say that the end is missing: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package plotter
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// browserGrowing serves the live page of a run that has gone on for so many seconds.
+func browserGrowing(t *testing.T, seconds *atomic.Int64) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if err := WritePage(w, browserSoFar(int(seconds.Load())), PageOptions{Live: 200 * time.Millisecond}); err != nil {
+			t.Error(err)
+		}
+	}))
+}
+
+// browserSoFar is the report of a run that goes on.
+func browserSoFar(seconds int) *reporter.Report {
+	rec := browserRecording(seconds, time.Second, func(i int, s *collector.Sample) { browserSet(s, i, float64(i%90)+0.5, 30+float64(i)/10, 2) })
+	return reporter.New(reporter.Input{Run: reporter.Run{ID: "live", Command: []string{"sleep", "600"}, Start: reporter.Time{Time: browserStart()},
+		End: reporter.Time{Time: browserStart().Add(rec.End.Mono)}, WallSeconds: float64(seconds), Incomplete: "the job is still running"}, Recording: rec})
+}
+
+func TestBrowser_LivePageGrows(t *testing.T) {
+	var seconds atomic.Int64
+	seconds.Store(1)
+	server := browserGrowing(t, &seconds)
+	defer server.Close()
+	b := browserNew(t)
+	b.visit(server.URL + "/")
+	b.whole()
+	b.is(`document.body.innerText.includes("running for") && !document.body.innerText.includes("still running")`)
+	browserEval[int](b, `window.same = 1`) // it is never loaded anew
+	if _, to := b.span(); to != 1 {
+		t.Errorf("at first the charts end at %v s", to)
+	}
+	for _, s := range []int64{2, 30, 100} {
+		seconds.Store(s)
+		b.until(`Number(document.querySelector("[data-chart]").dataset.to) === ` + strconv.FormatInt(s, 10))
+		r := browserSoFar(int(s))
+		b.metrics(r.Nodes["0"])
+		b.bucket("memory", r, r.Nodes["0"], int(s)-1)
+		b.says(browserReading(t, r.Nodes["0"], "memory", int(s)-1)...)
+	}
+
+	// Who has zoomed, reads by keys and has scrolled down is left in peace.
+	b.tabTo("network")
+	b.keys(kb.Home + kb.ArrowRight + kb.ArrowRight + "++")
+	from, to := b.span()
+	b.do(chromedp.Evaluate(`scrollTo(0, document.body.scrollHeight)`, nil))
+	b.frames()
+	bottom := browserEval[float64](b, `scrollY`)
+	seconds.Store(160)
+	b.until(`document.getElementById("about").innerText.includes("2 min 40 s")`)
+	if f, l := b.span(); f != from || l != to || to > 30 {
+		t.Errorf("zoomed to %v to %v s, and after more was measured %v to %v s are shown", from, to, f, l)
+	}
+	if got := browserEval[float64](b, `scrollY`); got != bottom {
+		t.Errorf("the page was scrolled to %v and is at %v", bottom, got)
+	}
+	if got := b.focus(); got != "network" {
+		t.Errorf("the focus went from network to %q", got)
+	}
+	b.keys(kb.ArrowRight)
+	b.says(browserReading(t, browserSoFar(160).Nodes["0"], "network", 3)...)
+	b.keys(kb.Escape)
+	if f, l := b.span(); f != 0 || l != 160 {
+		t.Errorf("Esc shows %v to %v s of 160", f, l)
+	}
+	b.is(`window.same === 1`)
+	b.is(`[...document.querySelectorAll("#stale")].every(e => e.hidden)`)
+	for _, address := range b.asked() {
+		if !strings.HasPrefix(address, server.URL+"/") {
+			t.Errorf("the page asked %s", address)
+		}
+	}
+	b.noTrouble()
+
+	// The run is over: the page says that it is of the past, and keeps what it has.
+	server.CloseClientConnections()
+	server.Close()
+	b.until(browserShown(`document.getElementById("stale")`))
+	b.contrast()
+	b.metrics(browserSoFar(160).Nodes["0"])
+	if _, to := b.span(); to != 160 {
+		t.Errorf("the charts end at %v s", to)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, trouble := range b.troubles {
+		if !strings.Contains(trouble, "net::ERR_CONNECTION_") {
+			t.Error(trouble)
+		}
+	}
+	b.troubles = nil
+}
+
+// TestBrowser_LivePageForgivesOneFailure: an answer that does not come is no alarm, and
+// neither is a page of somebody else.
+func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
+	var seconds, failing atomic.Int64
+	seconds.Store(5)
+	good := browserGrowing(t, &seconds)
+	defer good.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if failing.Load() > 0 {
+			failing.Add(-1)
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		good.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	b := browserNew(t)
+	b.visit(server.URL + "/")
+	for _, failures := range []int64{1, 3} {
+		failing.Store(failures)
+		if failures > 1 {
+			b.until(browserShown(`document.getElementById("stale")`))
+		}
+		seconds.Add(5)
+		b.until(`document.getElementById("stale").hidden && Number(document.querySelector("[data-chart]").dataset.to) === ` + strconv.FormatInt(seconds.Load(), 10))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, trouble := range b.troubles {
+		if !strings.Contains(trouble, "503") {
+			t.Error(trouble)
+		}
+	}
+	b.troubles = nil
+}

@@ -1,0 +1,189 @@
+package plotter
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportertest"
+)
+
+// pageBase is what a page may have beyond the size of its report, in bytes.
+const pageBase = 250_000
+
+// pageEncoded is the size of a report's file.
+func pageEncoded(t testing.TB, r *reporter.Report) int {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(data)
+}
+
+// pageSamples is a report of so many samples, one a second.
+func pageSamples(n int) *reporter.Report {
+	return browserReport(0, browserRecording(n, 1e9, func(i int, s *collector.Sample) { browserSet(s, i, float64(i*7%97)+0.125, 33.3, float64(i%11)/3) }))
+}
+
+func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
+	reports := map[string]*reporter.Report{
+		"nothing": browserAbsent(), "one sample": browserShort(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
+		"gaps": browserGaps(), "a week": browserWeek(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": browserFew(), "perf.py": browserPerfPy(t),
+	}
+	for name, evil := range browserEvil() {
+		reports["hostile: "+name], _ = browserPoisoned(evil)
+	}
+	for name, letter := range map[string]string{"letters": "a", "controls": "\x01", "wide": "漢", "no UTF-8": "\xff"} {
+		r := browserMinute(0)
+		r.Run.Command = []string{"sh", "-c", strings.Repeat(letter, 1<<20)}
+		r.Nodes["0"].Host.Hostname = strings.Repeat(letter, 100_000)
+		reports["long: "+name] = r
+	}
+	for _, name := range slices.Sorted(maps.Keys(reports)) {
+		r := reports[name]
+		page, report := len(browserHTML(t, r)), pageEncoded(t, r)
+		t.Logf("%-24s page %9d, report %9d", name, page, report)
+		if page > pageBase+report {
+			t.Errorf("%s: a page of %d bytes for a report of %d", name, page, report)
+		}
+	}
+}
+
+// TestPage_OfQuotesAndBrackets: HTML writes < as &lt; and " as &#34;, JSON does not. Of a
+// command that has nothing else the page is larger than the report, by a factor.
+func TestPage_OfQuotesAndBrackets(t *testing.T) {
+	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
+		r := browserMinute(0)
+		r.Run.Command = []string{strings.Repeat(letter, 1<<20)}
+		page, report := len(browserHTML(t, r)), pageEncoded(t, r)
+		if page > pageBase+5*report {
+			t.Errorf("1 MiB of %s: a page of %d bytes for a report of %d", letter, page, report)
+		}
+	}
+}
+
+// TestPage_OfAThousandNodesIsSmall: also where every node's texts are long.
+func TestPage_OfAThousandNodesIsSmall(t *testing.T) {
+	if n := len(browserManyPage(t)); n > browserManyBytes {
+		t.Errorf("%d bytes, more than %d", n, browserManyBytes)
+	}
+}
+
+func TestPage_SameReportSameBytes(t *testing.T) {
+	poisoned, _ := browserPoisoned(`<&">`)
+	for i := range 20 {
+		poisoned.Run.Tags["tag "+strconv.Itoa(i)] = "value"
+		for _, n := range poisoned.Nodes {
+			n.Metrics["metric "+strconv.Itoa(i)] = float64(i)
+		}
+	}
+	for name, r := range map[string]*reporter.Report{"a week": browserWeek(t), "12 nodes": browserFew(), "many keys": poisoned} {
+		first := browserHTML(t, r)
+		for range 5 {
+			again := *r
+			again.Nodes, again.Run.Tags = maps.Clone(r.Nodes), maps.Clone(r.Run.Tags)
+			for node, n := range again.Nodes {
+				other := *n
+				other.Metrics, other.Envelope, other.Summaries = maps.Clone(n.Metrics), maps.Clone(n.Envelope), maps.Clone(n.Summaries)
+				again.Nodes[node] = &other
+			}
+			if !bytes.Equal(browserHTML(t, &again), first) {
+				t.Errorf("%s: other bytes for the same report", name)
+			}
+		}
+	}
+}
+
+func TestPage_OfNoNodesIsAnError(t *testing.T) {
+	err := WritePage(io.Discard, &reporter.Report{}, PageOptions{})
+	if err == nil || !strings.Contains(err.Error(), "no nodes") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPage_SaysWhatCannotBeWritten: an error of the writer is told.
+func TestPage_SaysWhatCannotBeWritten(t *testing.T) {
+	full := fmt.Errorf("disk full")
+	if err := WritePage(pageWriter{full}, browserShort(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("%v", err)
+	}
+}
+
+type pageWriter struct{ err error }
+
+func (w pageWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// TestPage_KeepsPeaksOfManyNodes: what is put together to keep a page small has the
+// least and the greatest values, and the mean.
+func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
+	n := reportertest.Large(517, browserNodes, browserBuckets).Nodes["517"]
+	i := browserBurst(t, n)
+	node := newPageNode(&reporter.Run{}, "517", n)
+	node.thin(64)
+	s := node.charts[0].Series[1]
+	at, most := 0, 0.0
+	for k, v := range s.Band.Max {
+		if v > most {
+			at, most = k, v
+		}
+	}
+	if most != 100 || s.Band.Mean[at] > 50 || at != i*len(s.Band.Max)/browserBuckets {
+		t.Errorf("the burst of bucket %d is %v %%, mean %v %%, in bucket %d of %d", i, most, s.Band.Mean[at], at, len(s.Band.Max))
+	}
+}
+
+// FuzzPage: no report that can be read makes a page, an SVG or a PNG fail, and no page
+// has more elements than others of as many nodes.
+func FuzzPage(f *testing.F) {
+	poisoned, _ := browserPoisoned(`</script><b x="'>`)
+	for _, r := range []*reporter.Report{browserShort(), browserAbsent(), poisoned, browserNumbers([]float64{1e308, -1, 5e-324}, []float64{1, 1, 0})} {
+		data, err := reporter.Encode(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := pageRead(t, data)
+		if err != nil {
+			return
+		}
+		html := browserHTML(t, r)
+		if scripts := bytes.Count(html, []byte("<script")); scripts != 3+len(r.Nodes) {
+			t.Errorf("%d script elements for %d nodes", scripts, len(r.Nodes))
+		}
+		pictureWellFormed(t, r, PictureOptions{Width: 400})
+		if err := WritePNG(io.Discard, r, PictureOptions{Width: 400}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// BenchmarkPage makes the page of one node of a thousand buckets.
+func BenchmarkPage(b *testing.B) {
+	r := reportertest.Large(0, 1, 1000)
+	for b.Loop() {
+		if err := WritePage(io.Discard, r, PageOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which
+// are in memory.
+func BenchmarkPage1000(b *testing.B) {
+	browserMany()
+	size := 0
+	for b.Loop() {
+		size = len(browserManyPage(b))
+	}
+	b.ReportMetric(float64(size), "bytes")
+}

@@ -1,0 +1,260 @@
+package plotter
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportertest"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func pictureSVG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WriteSVG(&out, r, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func picturePNG(t testing.TB, r *reporter.Report, o PictureOptions) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WritePNG(&out, r, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// pageRead reads a report from its bytes.
+func pageRead(t testing.TB, data []byte) (*reporter.Report, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node-0.json")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return reporter.Read(path, 0)
+}
+
+// TestPicture_Golden: the pictures of small reports are those in testdata.
+func TestPicture_Golden(t *testing.T) {
+	for name, c := range map[string]struct {
+		report  *reporter.Report
+		options PictureOptions
+	}{
+		"charts":  {browserMinute(0), PictureOptions{Width: 800}},
+		"merged":  {browserJob(), PictureOptions{Width: 800}},
+		"narrow":  {browserMinute(0), PictureOptions{Width: MinWidth}},
+		"gaps":    {browserGaps(), PictureOptions{Width: 800, Metric: "mem_percent"}},
+		"metric":  {browserMinute(0), PictureOptions{Width: 800, Metric: "disk_io_read_mb_per_second"}},
+		"nothing": {browserAbsent(), PictureOptions{Width: 800}},
+		"short":   {browserShort(), PictureOptions{Width: 800}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, file := pictureSVG(t, c.report, c.options), filepath.Join("testdata", name+".svg")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("differs from %s (go test ./plotter -run Golden -update writes it anew, to be looked at)", file)
+			}
+		})
+	}
+}
+
+// TestPicture_WeekShowsTheBurst: two seconds of a week reach the top of the SVG and of
+// the PNG. Without the envelope they would not.
+func TestPicture_WeekShowsTheBurst(t *testing.T) {
+	r := browserWeek(t)
+	n := r.Nodes["0"]
+	begin, end := browserEdges(r, n, browserBurst(t, n))
+	for _, o := range []PictureOptions{{Width: 800}, {Width: 800, Metric: "cpu_pct_per_cpu_avg"}} {
+		browserWantBurst(t, string(pictureSVG(t, r, o)), begin)
+
+		img, err := png.Decode(bytes.NewReader(picturePNG(t, r, o)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, width := marginLeft, float64(o.Width-marginLeft-marginRight)
+		from, to := left+int(begin*width)-3, left+int(end*width)+3
+		// Just below the top of the first chart: the upper tenth of the scale.
+		area := image.Rect(left, headHeight+marginTop+1, o.Width-marginRight, headHeight+marginTop+14)
+		found := 0
+		for x := area.Min.X; x < area.Max.X; x++ {
+			for y := area.Min.Y; y < area.Max.Y; y++ {
+				if !pictureBlue(img.At(x, y)) {
+					continue
+				}
+				if x < from || x > to {
+					t.Fatalf("%+v: the first series is at %d, %d, where the CPUs were not busy", o, x, y)
+				}
+				found++
+			}
+		}
+		if found < 10 {
+			t.Errorf("%+v: %d pixels of the first series at the top near %d: the burst is lost", o, found, from+3)
+		}
+	}
+}
+
+// pictureBlue tells whether a pixel has the first series' colour, alone or over others.
+func pictureBlue(c color.Color) bool {
+	r, _, b, _ := c.RGBA()
+	return int(b>>8)-int(r>>8) > 30
+}
+
+// TestPicture_SameReportSameBytes: in one process, and in two.
+func TestPicture_SameReportSameBytes(t *testing.T) {
+	if os.Getenv("PICTURE_OUT") != "" { // the other process
+		if err := os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, browserJob(), PictureOptions{Width: 800}), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	first := picturePNG(t, browserJob(), PictureOptions{Width: 800})
+	if !bytes.Equal(picturePNG(t, browserJob(), PictureOptions{Width: 800}), first) {
+		t.Error("the second PNG is another")
+	}
+	if a, b := pictureSVG(t, browserJob(), PictureOptions{Width: 800}), pictureSVG(t, browserJob(), PictureOptions{Width: 800}); !bytes.Equal(a, b) {
+		t.Error("the second SVG is another")
+	}
+	path := filepath.Join(t.TempDir(), "other.png")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPicture_SameReportSameBytes$")
+	cmd.Env = append(os.Environ(), "PICTURE_OUT="+path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if other, err := os.ReadFile(path); err != nil || !bytes.Equal(other, first) {
+		t.Errorf("another process makes another PNG: %v", err)
+	}
+}
+
+// pictureWellFormed wants an SVG to be XML, and no number in it to be none.
+func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
+	t.Helper()
+	svg := pictureSVG(t, r, o)
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Errorf("the SVG is no XML: %v", err)
+			return
+		}
+		e, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if name := e.Name.Local; !strings.Contains(" svg style rect path text ", " "+name+" ") {
+			t.Errorf("the SVG has an element %s", name)
+		}
+		for _, a := range e.Attr {
+			if a.Name.Local != "aria-label" && (strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf")) {
+				t.Errorf("%s of %s is %q", a.Name.Local, e.Name.Local, a.Value)
+			}
+		}
+	}
+}
+
+func TestPicture_OfHostileReports(t *testing.T) {
+	for name, evil := range browserEvil() {
+		t.Run(name, func(t *testing.T) {
+			r, _ := browserPoisoned(evil)
+			for _, node := range []string{"", "1"} {
+				pictureWellFormed(t, r, PictureOptions{Width: 800, Node: node})
+				picturePNG(t, r, PictureOptions{Width: MinWidth, Node: node})
+			}
+			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: evil})
+			picturePNG(t, r, PictureOptions{Width: 800, Metric: evil})
+		})
+	}
+}
+
+func TestPicture_OfHostileNumbers(t *testing.T) {
+	for _, values := range [][]float64{{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {101, 1e9, 3}, nil} {
+		for _, times := range [][]float64{{1, 2, 3}, {3, 2, 1}, {0, 0, 0}, {1.7e308, 1.7e308, 1.7e308}} {
+			r := browserNumbers(values, times[:len(values)])
+			pictureWellFormed(t, r, PictureOptions{Width: 800})
+			picturePNG(t, r, PictureOptions{Width: 800})
+		}
+	}
+}
+
+// TestPicture_OfEveryKey: each sample key can be drawn alone; the time axis cannot, nor
+// what was not measured.
+func TestPicture_OfEveryKey(t *testing.T) {
+	r := browserMinute(0)
+	for c := range collector.NumColumns {
+		if c == collector.Timestamp {
+			continue
+		}
+		svg := string(pictureSVG(t, r, PictureOptions{Width: 800, Metric: c.Key()}))
+		if !strings.Contains(svg, ">"+c.Key()) || !strings.Contains(svg, `class="line s0"`) {
+			t.Errorf("%s is not drawn or not named", c.Key())
+		}
+		pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: c.Key()})
+	}
+	for key, want := range map[string]string{"timestamp": "time axis", "cpu": "cpu_pct_per_cpu_avg", "max_t_mem_percent": "mem_percent", "\x1b": `\x1b`} {
+		err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: key})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: the error does not name %s: %v", key, want, err)
+		}
+	}
+	if err := WritePNG(io.Discard, browserAbsent(), PictureOptions{Width: 800, Metric: "mem_percent"}); err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("nothing was measured: %v", err)
+	}
+	if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}); err == nil || !strings.Contains(err.Error(), "no node 3") {
+		t.Errorf("a node that is not there: %v", err)
+	}
+}
+
+// TestPicture_IsAsWideAsAskedFor, and as high for every width.
+func TestPicture_IsAsWideAsAskedFor(t *testing.T) {
+	for _, width := range []int{MinWidth, 800, 1234, MaxWidth} {
+		c, err := png.DecodeConfig(bytes.NewReader(picturePNG(t, browserShort(), PictureOptions{Width: width})))
+		if err != nil || c.Width != width || c.Height != headHeight+5*chartHeight+footHeight {
+			t.Errorf("width %d: %+v %v", width, c, err)
+		}
+	}
+}
+
+// BenchmarkSVG draws the charts of one node of a thousand buckets.
+func BenchmarkSVG(b *testing.B) {
+	r := reportertest.Large(0, 1, 1000)
+	for b.Loop() {
+		if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkPNG draws the same in pixels.
+func BenchmarkPNG(b *testing.B) {
+	r := reportertest.Large(0, 1, 1000)
+	for b.Loop() {
+		if err := WritePNG(io.Discard, r, PictureOptions{Width: 800}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
