@@ -35,8 +35,8 @@ reads the journal of the run and nothing else; the job does not notice. Without
 RUN-ID it is the run under --out that was started last.
 
 q leaves. When the run ends, its last picture stays on the screen. Where
-standard output is no terminal, where TERM is dumb or NO_COLOR is set, there is
-one plain line per --refresh instead.
+standard output is no terminal, or TERM is dumb, there is one plain line per
+--refresh instead.
 
 Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
 130); 1 otherwise: no such run, none that goes on, its perfagent is gone.`,
@@ -68,7 +68,7 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer w.close()
-	if colorful(o.streams.out) {
+	if isTerminal(o.streams.out) && os.Getenv("TERM") != "dumb" {
 		return w.onScreen()
 	}
 	return w.inLines()

@@ -221,7 +221,7 @@ func TestWatch_PlainLines(t *testing.T) {
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
 		`disk read (\S+ MiB/s|–), written (\S+ MiB/s|–), network received (\S+ MiB/s|–), sent (\S+ MiB/s|–)$`)
 	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
-	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "NO_COLOR": {"NO_COLOR=1"}} {
+	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 		cmd := watchCommand(t, run.cmd.Dir, env, "--refresh", "100ms")
 		var text string
@@ -435,5 +435,25 @@ func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 		t.Logf("watchers killed: %d", killed)
 		first.leaves(0)
 		second.leaves(0)
+	}
+}
+
+// NO_COLOR takes the colours and leaves the picture.
+func TestWatch_NoColor(t *testing.T) {
+	t.Parallel()
+	color := regexp.MustCompile("\x1b\\[[1-9][0-9;]*m")
+	for _, env := range [][]string{nil, {"NO_COLOR=1"}} {
+		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
+		m := onTerminal(t, watchCommand(t, run.cmd.Dir, env, "--refresh", "100ms"))
+		screen := m.expect("q quits")
+		m.send("q")
+		rest, code := m.end()
+		if code != 0 || !strings.Contains(screen, "\x1b[?1049h") {
+			t.Errorf("%q: code %d, %q", env, code, screen)
+		}
+		if got := color.MatchString(screen + rest); got != (env == nil) {
+			t.Errorf("%q: colours: %v", env, got)
+		}
+		run.ends(0)
 	}
 }

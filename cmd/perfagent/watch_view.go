@@ -162,7 +162,7 @@ func (w *watching) onScreen() error {
 			}
 		}
 		o := w.screen(now, width-1, height) // a full last column would be cleared with the rest of the line
-		o.Color, o.Footer = true, t.footer()
+		o.Color, o.Footer = colorful(w.options.streams.out), t.footer()
 		t.draw(plotter.Screen(w.report(), o))
 		if ended, err := t.wait(tick.C); ended {
 			return err
@@ -176,7 +176,7 @@ func (w *watching) onScreen() error {
 func (w *watching) showEnd() error {
 	width, height := w.size()
 	o := w.screen(time.Now(), width-1, max(1, height-2))
-	o.Color = true
+	o.Color = colorful(w.options.streams.out)
 	lines := plotter.Screen(w.report(), o)
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
