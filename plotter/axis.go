@@ -14,8 +14,11 @@ type Axis struct {
 	Ticks []float64 // in the values' unit
 }
 
-// label writes a tick.
+// label writes a tick, in few letters: there is little room beside an axis.
 func (a Axis) label(v float64) string {
+	if math.Abs(v/a.Scale) >= 1e6 {
+		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
+	}
 	text := strconv.FormatFloat(v/a.Scale, 'f', 3, 64)
 	for text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
@@ -41,7 +44,7 @@ func timeUnits() []timeUnit {
 		{"s", 1, 150, []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30}},
 		{"min", 60, 9000, []float64{0.5, 1, 2, 5, 10, 15, 30}},
 		{"h", 3600, 3.5 * 86400, []float64{0.5, 1, 2, 3, 6, 12, 24}},
-		{"d", 86400, math.Inf(1), []float64{0.5, 1, 2, 7, 14, 28, 56, 112, 365, 730, 3650}},
+		{"d", 86400, math.Inf(1), []float64{0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}},
 	}
 }
 

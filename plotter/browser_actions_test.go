@@ -7,11 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/plotter/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportertest"
@@ -67,6 +69,8 @@ func browserReading(t testing.TB, n *reporter.Node, chart string, i int) []strin
 		line := func(s Series, unit string) string {
 			low, high := number(s.Band.Min), number(s.Band.Max)
 			switch {
+			case high == "–":
+				return s.Label + ": not measured"
 			case s.Spread:
 				return fmt.Sprintf("%s: %s to %s %s", s.Label, low, high, unit)
 			case same(s.Band):
@@ -96,17 +100,27 @@ func browserEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float
 	return begin, t.Ends[i] / t.Length()
 }
 
-// bucket moves the mouse to a bucket in a chart. The mouse knows whole pixels only.
-func (b *browserTab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) {
-	b.t.Helper()
-	at := b.plot(chart)
+// browserPixel is where in a chart's plot the mouse is over a bucket; it knows whole
+// pixels only. −1 = nowhere.
+func browserPixel(at browserBox, r *reporter.Report, n *reporter.Node, i int) float64 {
 	begin, end := browserEdges(r, n, i)
 	x := math.Floor(at.X + (begin+end)/2*at.Width)
 	if x <= at.X+begin*at.Width {
 		x++
 	}
 	if x >= at.X+end*at.Width {
-		b.t.Fatalf("no pixel is in bucket %d alone: %v to %v", i, at.X+begin*at.Width, at.X+end*at.Width)
+		return -1
+	}
+	return x
+}
+
+// bucket moves the mouse to a bucket in a chart.
+func (b *browserTab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) {
+	b.t.Helper()
+	at := b.plot(chart)
+	x := browserPixel(at, r, n, i)
+	if x < 0 {
+		b.t.Fatalf("no pixel is in bucket %d alone", i)
 	}
 	b.do(chromedp.MouseEvent(input.MouseMoved, x, at.Y+0.4*at.Height))
 }
@@ -307,7 +321,10 @@ func (b *browserTab) shows(r *reporter.Report, name string) {
 	if got := browserEval[string](b, `document.getElementById("choose").value`); got != name {
 		b.t.Errorf("node %s is shown, and the list says %s", name, got)
 	}
-	i := len(NewTimeline(&r.Run, n).Ends) / 3
+	// Where there are more buckets than pixels the mouse finds the highest nearby.
+	i, top, at := len(NewTimeline(&r.Run, n).Ends)/3, n.Envelope[collector.CPUMax.Key()].Max, b.plot("cpu")
+	for ; top[i] < slices.Max(top[i-6:i+7]) || browserPixel(at, r, n, i) < 0; i++ {
+	}
 	b.bucket("cpu", r, n, i)
 	b.says(browserReading(b.t, n, "cpu", i)...)
 }
@@ -368,10 +385,10 @@ func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	b.point(b.box("[data-heatmap=cpu] .map"), x, y)
 	b.says(append(browserReading(t, n, "cpu", i), fmt.Sprintf("node %d (node-%04d)", node, node))...)
 
+	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
+	b.click(b.box("[data-heatmap=cpu] .mean input"), 0.5, 0.5)
 	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.mean")`))
 	b.is(`!(` + browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`) + `)`)
-	b.click(b.box("[data-heatmap=cpu] .peak input"), 0.5, 0.5)
-	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
 	darkest := heatPalette()[heatLevels]
 	red, _, _, _ := darkest.RGBA()
 	at := func(kind string) int {
@@ -384,5 +401,48 @@ func TestBrowser_MapFindsTheBurst(t *testing.T) {
 	}
 	if got := at("mean"); got == int(red>>8) {
 		t.Error("the map of the means has the burst: it would be found without the envelope")
+	}
+}
+
+// TestBrowser_ShowsEveryPeakAtEveryWidth: one bucket of a thousand is drawn and found by
+// the mouse wherever it is and however narrow the window.
+func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
+	spikes := make(map[int]bool)
+	for i := 3; i < 1000; i += 41 { // odd and even ones
+		spikes[i] = true
+	}
+	r := browserReport(0, browserRecording(1000, time.Second, func(i int, s *collector.Sample) {
+		browserSet(s, i, 10, 20, 1)
+		if spikes[i] {
+			browserSet(s, i, 100, 100, 100)
+		}
+	}))
+	n := r.Nodes["0"]
+	for _, width := range []int64{360, 600, 768, 1024, 1366} {
+		b := browserNew(t)
+		b.size(width, 900, 1)
+		b.open(browserFile(t, browserHTML(t, r)), "")
+		for _, chart := range browserCharts()[:4] {
+			stripes, last := 0, -1.0
+			colors := b.colorAtTheTop(chart)
+			slices.Sort(colors)
+			for _, x := range colors {
+				if last < 0 || x-last > 0.02 {
+					stripes++
+				}
+				last = x
+			}
+			if stripes != len(spikes) {
+				t.Errorf("%d pixels wide: %d of %d peaks are drawn in %s", width, stripes, len(spikes), chart)
+			}
+		}
+		at := b.plot("memory")
+		for i := range spikes {
+			begin, end := browserEdges(r, n, i)
+			b.point(at, (begin+end)/2, 0.4)
+			if got := b.tip(); !strings.Contains(got, "used: 100 %") {
+				t.Errorf("%d pixels wide: at the peak in second %d the mouse reads %q", width, i, got)
+			}
+		}
 	}
 }

@@ -218,6 +218,67 @@ func firstStep(times reporter.Numbers) float64 {
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
+// drawn is the time axis of a node and its charts with a bucket of nothing where the
+// machine was suspended: what was measured before and after does not reach into it.
+func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
+	t := NewTimeline(run, n)
+	stops := suspends(n, t)
+	if len(stops) == 0 {
+		return t, charts
+	}
+	for i := range charts {
+		for _, list := range [][]Series{charts[i].Series, charts[i].Asides} {
+			for j := range list {
+				b := &list[j].Band
+				b.Min, b.Mean, b.Max = stopped(b.Min, stops), stopped(b.Mean, stops), stopped(b.Max, stops)
+			}
+		}
+	}
+	ends := make([]float64, 0, len(t.Ends)+len(stops))
+	for i, end := range t.Ends {
+		if stop, ok := stops[i]; ok {
+			ends = append(ends, stop)
+		}
+		ends = append(ends, end)
+	}
+	return Timeline{Start: t.Start, Ends: ends}, charts
+}
+
+// suspends says before which buckets the machine was suspended, and until when.
+func suspends(n *reporter.Node, t Timeline) map[int]float64 {
+	if n.Sampling == nil {
+		return nil
+	}
+	stops := make(map[int]float64)
+	for _, e := range n.Sampling.Suspends {
+		i, _ := slices.BinarySearch(t.Ends, unixSeconds(e.At)-t.Start)
+		if i >= len(t.Ends) || !(e.Seconds > 0) {
+			continue
+		}
+		begin, seen := stops[i]
+		if !seen && i > 0 {
+			begin = t.Ends[i-1]
+		}
+		stops[i] = min(begin+e.Seconds, t.Ends[i])
+	}
+	return stops
+}
+
+// stopped puts a value that was not measured where the machine was suspended.
+func stopped(list reporter.Numbers, stops map[int]float64) reporter.Numbers {
+	if list == nil { // the mean of a spread
+		return nil
+	}
+	out := make(reporter.Numbers, 0, len(list)+len(stops))
+	for i, v := range list {
+		if _, ok := stops[i]; ok {
+			out = append(out, math.NaN())
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
 // Length is where the last bucket ends, in seconds.
 func (t Timeline) Length() float64 {
 	if len(t.Ends) == 0 {

@@ -49,7 +49,7 @@ type box struct{ x, y, width, height float64 }
 
 const (
 	marginLeft   = 52
-	marginRight  = 14
+	marginRight  = 28
 	marginTop    = 26
 	marginBottom = 20
 	legendHeight = 15

@@ -52,20 +52,20 @@ type Page struct {
 	options PageOptions
 	nodes   []*pageNode
 	cells   int // numbers of all nodes' series
-	limit   int // buckets of a node, once there were too many cells; 0 = all
+	limit   int // buckets of a node, once there were too many cells; 0 = all, exactly
+	longest int // buckets of the node that has most
 }
 
 // NewPage begins a page.
 func NewPage(o PageOptions) *Page { return &Page{options: o} }
 
-// The page of one node, or of few, has every kept sample. When there are more numbers
-// than that, neighbours are put together: to streamed buckets a node while nodes are
-// added, and to what fits into the page's budget at the end.
+// The page of one node, or of few, has every kept sample, exactly. Where there are
+// more numbers they are packed, in two bytes each, and beyond that neighbours are put
+// together: so the page of a thousand nodes stays below 15 MB.
 const (
-	manyCells  = 1_200_000
-	streamed   = 256
-	fewest     = 16
-	pageBudget = 11_200_000 // bytes of all nodes' series
+	exactCells  = 1_200_000 // of some 9 bytes
+	packedCells = 4_200_000 // of 8/3 bytes in base64
+	fewest      = 16        // buckets of a node that are kept in any case
 )
 
 // Add adds a node, in any order; what Write needs of it is kept. Where the run is not known
@@ -73,27 +73,45 @@ const (
 func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	node := newPageNode(run, name, n)
 	p.nodes = append(p.nodes, node)
+	p.longest = max(p.longest, len(node.time.Ends))
 	if p.limit > 0 {
 		node.thin(p.limit)
 	}
 	p.cells += node.cells()
-	if p.limit == 0 && p.cells > manyCells && len(p.nodes) > 1 {
-		p.limit, p.cells = streamed, 0
-		for _, have := range p.nodes {
-			have.thin(p.limit)
-			p.cells += have.cells()
-		}
+	for len(p.nodes) > 1 && p.cells > p.most() && p.limit != fewest {
+		p.shrink()
 	}
 }
 
-// fit thins the nodes further until their series are within the page's budget.
-func (p *Page) fit() {
-	const bytesPerCell = 8.0 / 3 // two bytes in base64
-	for p.limit > fewest && float64(p.cells)*bytesPerCell > pageBudget {
-		p.limit, p.cells = p.limit/2, 0
-		for _, n := range p.nodes {
-			n.thin(p.limit)
-			p.cells += n.cells()
+// most is how many numbers the page may have.
+func (p *Page) most() int {
+	if p.limit == 0 {
+		return exactCells
+	}
+	return packedCells
+}
+
+// shrink packs the numbers or, when they are, halves the buckets of the nodes.
+func (p *Page) shrink() {
+	if p.limit == 0 {
+		p.limit = max(p.longest, fewest)
+	} else {
+		p.limit = max((min(p.limit, p.longest)+1)/2, fewest)
+	}
+	p.cells = 0
+	for _, n := range p.nodes {
+		n.thin(p.limit)
+		p.cells += n.cells()
+	}
+}
+
+// noteStarts tells of nodes that began later than the first: each node's charts
+// begin with it, the maps with the first.
+func (p *Page) noteStarts() {
+	first, _ := p.span()
+	for _, n := range p.nodes {
+		if late := n.time.Start - first; late >= 1 && first > 0 {
+			n.facts = append(n.facts, reporter.Highlight{Label: "began", Value: reporter.SecondsText(late) + " after the first node"})
 		}
 	}
 }
@@ -110,7 +128,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 		return fmt.Errorf("write page: the report has no nodes")
 	}
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
-	p.fit()
+	p.noteStarts()
 	// Parsed here, because a package's variable would be made at each start.
 	t, err := template.New("page").Parse(pageHTML)
 	if err != nil {
@@ -225,11 +243,14 @@ func (p *Page) headline(run *reporter.Run) string {
 
 // note says what was put together to keep the page small.
 func (p *Page) note() string {
-	if p.limit == 0 {
+	switch {
+	case p.limit == 0:
 		return ""
+	case p.limit >= p.longest:
+		return "To stay small this page has its points rounded to 4 digits. The report has them exactly."
 	}
 	return fmt.Sprintf("To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean and the greatest "+
-		"of the samples that it stands for, so that peaks are kept. The report has more points.", p.limit)
+		"of the samples that it stands for, so that peaks are kept. The report has %d points a node.", p.limit, p.longest)
 }
 
 // titleOf is what a chart shows in words, for those who do not see it.

@@ -1,7 +1,7 @@
 (function () {
 "use strict";
 var root = document.documentElement, byID = function (id) { return document.getElementById(id); };
-var plan = JSON.parse(byID("plan").textContent), parsed = {}, charts = [], shown = null, zoomed = false, syncing = false;
+var plan = JSON.parse(byID("plan").textContent), parsed = {}, charts = [], shown = null, zoomed = false;
 
 // element makes an element with a text: nothing that a report says is ever HTML.
 function element(tag, text, name) {
@@ -53,7 +53,7 @@ function duration(s, close) {
 }
 
 var timeUnits = [["ms", 0.001, 0.5, [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500]], ["s", 1, 150, [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30]],
-  ["min", 60, 9000, [0.5, 1, 2, 5, 10, 15, 30]], ["h", 3600, 302400, [0.5, 1, 2, 3, 6, 12, 24]], ["d", 86400, Infinity, [0.5, 1, 2, 7, 14, 28, 56, 112, 365, 730, 3650]]];
+  ["min", 60, 9000, [0.5, 1, 2, 5, 10, 15, 30]], ["h", 3600, 302400, [0.5, 1, 2, 3, 6, 12, 24]], ["d", 86400, Infinity, [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]]];
 function timeTicks(min, max, wanted) {
   var span = max - min || 1, unit = timeUnits.find(function (u) { return span < u[2]; });
   var step = (unit[3].find(function (s) { return span / (s * unit[1]) <= wanted; }) || unit[3][unit[3].length - 1]) * unit[1];
@@ -61,6 +61,8 @@ function timeTicks(min, max, wanted) {
   for (var i = first; i * step <= max * (1 + 1e-9) && ticks.length < 100; i++) ticks.push(i * step);
   return { ticks: ticks, unit: unit };
 }
+// short writes a label that fits beside the axis.
+function short(v) { return Math.abs(v) >= 1e6 ? v.toExponential(1) : String(+v.toFixed(3)); }
 function nice(v) {
   if (!(v > 0)) return 1;
   var p = Math.pow(10, Math.floor(Math.log10(v)));
@@ -80,28 +82,54 @@ function valueAxis(c, greatest) {
   return { max: n * step, scale: scale, unit: unit, ticks: ticks };
 }
 
-// columns makes uPlot's data of one chart: each bucket is drawn back to the end of
-// the one before it.
-function columns(c, bands, ends) {
-  var data = [[0].concat(ends)], series = [{}], fills = [], greatest = 0, color = 0, rows = [];
-  var add = function (list, options) {
-    data.push(list.length ? [list[0]].concat(list) : []);
-    series.push(Object.assign({ paths: uPlot.paths.stepped({ align: -1 }), points: { show: false }, width: 0, stroke: "transparent" }, options));
-    return data.length - 1;
+// lists says which lists of numbers uPlot draws in a chart, and how.
+function lists(c, bands) {
+  var out = { lists: [], series: [{}], bands: [], rows: [] }, greatest = 0, color = 0;
+  var add = function (list, of, options) {
+    out.lists.push({ list: list, of: of });
+    out.series.push(Object.assign({ paths: uPlot.paths.stepped({ align: -1 }), points: { show: false }, width: 0, stroke: "transparent" }, options));
+    return out.lists.length;
   };
   c.series.forEach(function (s, i) {
     var name = s.spread ? "--spread" : "--s" + color++ % 4, band = bands && bands[i];
     if (!band) return;
-    var least = band.length === 1 ? band[0] : band[0], most = band.length === 1 ? band[0] : band[2];
+    var least = band[0], mean = band.length === 1 ? band[0] : band[1], most = band.length === 1 ? band[0] : band[2];
     most.forEach(function (v) { if (v > greatest && v >= 1e-100) greatest = Math.min(v, 1e300); });
-    rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash, band: band, unit: c.unit });
-    if (band.length === 3) {
-      var high = add(most, {}), low = add(least, {});
-      fills.push({ series: [high, low], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
-    }
-    if (!s.spread) add(band.length === 1 ? band[0] : band[1], { width: 1.5, stroke: function () { return css(name); }, dash: s.dash ? [4, 3] : undefined });
+    out.rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash, band: band, unit: c.unit });
+    var edge = s.spread || s.dash ? {} : { width: 0.8, stroke: function () { return faint(css(name), .55); } };
+    out.bands.push({ series: [add(most, Math.max, edge), add(least, Math.min, {})], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
+    if (!s.spread) add(mean, null, { width: 1.5, stroke: function () { return css(name); }, dash: s.dash ? [4, 3] : undefined });
   });
-  return { data: data, series: series, bands: fills, axis: valueAxis(c, greatest), rows: rows };
+  out.axis = valueAxis(c, greatest);
+  return out;
+}
+
+// fold puts the buckets i…j−1 of a list together: the least, the greatest or, where
+// of is null, the mean by their time. null = nothing was measured.
+function fold(list, of, t, i, j) {
+  var v = null, weight = 0;
+  for (; i < j; i++) {
+    var x = list[i], w = Math.max(t[i] - (i ? t[i - 1] : 0), 1e-9);
+    if (x === null || x === undefined) continue;
+    v = v === null ? (of ? x : x * w) : of ? of(v, x) : v + x * w;
+    weight += w;
+  }
+  return of || v === null ? v : v / weight;
+}
+
+// visible is uPlot's data of a stretch of time. Where there are more buckets than
+// columns of a pixel, neighbours are put together, so that no peak is narrower than
+// what can be seen. Each is drawn back to the end of the one before it.
+function visible(k, from, to) {
+  var t = node(shown).t, first = bucketAt(t, from), end = bucketAt(t, to) + 1;
+  var g = k.group = Math.max(1, Math.ceil((end - first) / Math.max(20, k.room)));
+  var a = Math.max(0, Math.floor(first / g) * g - g), b = Math.min(t.length, Math.ceil(end / g) * g + g), xs = t.length ? [a ? t[a - 1] : 0] : [];
+  for (var i = a; i < b; i += g) xs.push(t[Math.min(i + g, b) - 1]);
+  return [xs].concat(k.made.lists.map(function (l) {
+    var out = [];
+    for (var i = a; i < b; i += g) out.push(g === 1 ? l.list[i] : fold(l.list, l.of, t, i, Math.min(i + g, b)));
+    return out.length ? [out[0]].concat(out) : out;
+  }));
 }
 function faint(hex, share) {
   if (hex.length === 4) hex = "#" + hex[1] + hex[1] + hex[2] + hex[2] + hex[3] + hex[3];
@@ -136,21 +164,37 @@ function bucketAt(ends, x) {
   return lo;
 }
 function span(n, i) {
-  var from = i ? n.t[i - 1] : 0, when = new Date((n.s + n.t[i]) * 1000);
+  var from = i ? n.t[i - 1] : 0, to = n.t[i], when = new Date((n.s + to) * 1000), fine = to - from < 1;
   var at = n.s && !isNaN(when) ? when.toISOString().replace("T", " ").replace(/\.\d+Z/, " UTC") : "";
-  return duration(from, n.t[i] - from < 1) + " to " + duration(n.t[i], n.t[i] - from < 1) + (at ? " · until " + at : "");
+  return duration(from, fine) + " to " + duration(to, fine) + (at ? " · until " + at : "");
 }
 function reading(row, i) {
-  var b = row.band, unit = row.unit ? " " + row.unit : "";
-  if (b.length === 1) return row.label + ": " + number(b[0][i]) + unit;
-  if (row.spread) return row.label + ": " + number(b[0][i]) + " to " + number(b[2][i]) + unit;
-  return row.label + ": mean " + number(b[1][i]) + unit + ", " + number(b[0][i]) + " to " + number(b[2][i]) + unit;
+  var b = row.band, unit = row.unit ? " " + row.unit : "", most = b[b.length - 1][i];
+  if (most === null || most === undefined) return row.label + ": not measured";
+  if (b.length === 1) return row.label + ": " + number(most) + unit;
+  if (row.spread) return row.label + ": " + number(b[0][i]) + " to " + number(most) + unit;
+  return row.label + ": mean " + number(b[1][i]) + unit + ", " + number(b[0][i]) + " to " + number(most) + unit;
 }
 function tellBucket(k, i, x, y) {
   var n = node(shown);
   if (!n.t.length) return;
   k.at = i;
   tell([span(n, i)].concat(k.rows.map(function (r) { return reading(r, i); })), x, y);
+}
+// under is the bucket that the mouse is over. Where several are drawn as one it is the
+// one with the highest value of those that two pixels on either side show: a peak is what
+// people look for, and a mouse knows whole pixels only.
+function under(k, left) {
+  var t = node(shown).t, g = k.group, at = function (x) { return bucketAt(t, k.u.posToVal(x, "x")); };
+  if (g === 1) return at(left);
+  var best = at(left), top = -Infinity, end = Math.min((Math.floor(at(left + 2) / g) + 1) * g, t.length);
+  for (var j = Math.floor(at(left - 2) / g) * g; j < end; j++) {
+    k.rows.forEach(function (r) {
+      var v = r.aside ? null : r.band[r.band.length - 1][j];
+      if (v !== null && v > top) { top = v; best = j; }
+    });
+  }
+  return best;
 }
 
 function each(f) { charts.forEach(f); }
@@ -160,9 +204,11 @@ function zoom(from, to) {
   from = Math.max(0, from); to = Math.min(end, to);
   if (!(to > from)) return;
   zoomed = from > 0 || to < end;
-  syncing = true;
-  each(function (k) { k.u.setScale("x", { min: from, max: to }); });
-  syncing = false;
+  byID("all").hidden = !zoomed;
+  each(function (k) {
+    k.u.setData(visible(k, from, to), false);
+    k.u.setScale("x", { min: from, max: to });
+  });
 }
 function last(n) { return n.t.length && n.t[n.t.length - 1] > 0 ? n.t[n.t.length - 1] : 1; }
 function reset() { zoom(0, last(node(shown))); }
@@ -171,8 +217,8 @@ function options(k, made, width) {
   var soft = function () { return css("--rule"); }, dim = function () { return css("--dim"); };
   var font = "11px system-ui,sans-serif";
   return {
-    width: width, height: k.box.clientWidth < 500 ? 150 : 190, legend: { show: false }, padding: [6, 12, 0, 0],
-    cursor: { points: { show: false }, drag: { x: true, y: false }, sync: { key: "perfagent" }, y: false },
+    width: width, height: k.box.clientWidth < 500 ? 150 : 190, legend: { show: false }, padding: [6, 26, 0, 0],
+    cursor: { points: { show: false }, drag: { x: true, y: false, setScale: false }, sync: { key: "perfagent" }, y: false, bind: { dblclick: function () { return null; } } },
     scales: { x: { time: false, range: function (u, min, max) { return max > min ? [min, max] : [0, last(node(shown))]; } }, y: { range: function () { return [0, k.axis.max]; } } },
     axes: [
       { stroke: dim, font: font, size: 26, gap: 4, grid: { show: false }, ticks: { stroke: soft, size: 4 },
@@ -182,7 +228,7 @@ function options(k, made, width) {
           return ticks.map(function (v, i) { return +(v / t[1]).toFixed(3) + (i === ticks.length - 1 ? " " + t[0] : ""); });
         } },
       { stroke: dim, font: font, size: 46, gap: 4, grid: { stroke: k.plan.levels ? function () { return faint(css("--dim"), .6); } : soft, width: 1, dash: k.plan.levels ? [4, 3] : undefined }, ticks: { show: false },
-        splits: function () { return k.axis.ticks; }, values: function (u, ticks) { return ticks.map(function (v) { return +(v / k.axis.scale).toFixed(3); }); } }],
+        splits: function () { return k.axis.ticks; }, values: function (u, ticks) { return ticks.map(function (v) { return short(v / k.axis.scale); }); } }],
     series: made.series, bands: made.bands,
     hooks: {
       setScale: [function (u, key) {
@@ -190,10 +236,15 @@ function options(k, made, width) {
         if (key !== "x" || s.min === null) return;
         k.box.dataset.from = s.min;
         k.box.dataset.to = s.max;
-        if (!syncing && shown) zoom(s.min, s.max);
+      }],
+      setSelect: [function (u) {
+        var left = u.select.left, width = u.select.width;
+        if (width < 3) return;
+        each(function (c) { c.u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false); });
+        zoom(u.posToVal(left, "x"), u.posToVal(left + width, "x"));
       }],
       setCursor: [function (u) {
-        if (k.hover && u.cursor.left >= 0) tellBucket(k, bucketAt(node(shown).t, u.posToVal(u.cursor.left, "x")), k.x, k.y);
+        if (k.hover && u.cursor.left >= 0) tellBucket(k, under(k, u.cursor.left), k.x, k.y);
       }]
     }
   };
@@ -214,7 +265,7 @@ function legend(k) {
 }
 
 function draw(box, c, i) {
-  var n = node(shown), made = columns(c, n.c[i], n.t), k = { box: box, plan: c, axis: made.axis, rows: made.rows, at: 0 };
+  var n = node(shown), made = lists(c, n.c[i]), k = { box: box, plan: c, made: made, axis: made.axis, rows: made.rows, at: 0, group: 1, room: box.clientWidth - 72 }; // less axis and margin
   (n.a[i] || []).forEach(function (band, j) {
     if (band) k.rows = k.rows.concat([{ label: c.asides[j].label, band: band, unit: c.asides[j].unit, aside: true }]);
   });
@@ -224,11 +275,31 @@ function draw(box, c, i) {
   k.rows = rows;
   box.querySelectorAll(".bar,.uplot").forEach(function (e) { e.remove(); });
   box.appendChild(bar);
-  k.u = new uPlot(options(k, made, box.clientWidth), made.data, box);
+  k.u = new uPlot(options(k, made, box.clientWidth), visible(k, 0, last(n)), box);
   k.u.over.addEventListener("mousemove", function (e) { k.hover = true; k.x = e.clientX; k.y = e.clientY; }, true); // before uPlot sees it
   k.u.over.addEventListener("mouseleave", function () { k.hover = false; hush(); });
   k.u.over.addEventListener("dblclick", reset);
+  touch(k.u.over);
   return k;
+}
+
+// touch makes a finger that moves sideways a mouse that drags; up and down it scrolls.
+function touch(over) {
+  var as = { touchstart: "mousedown", touchmove: "mousemove", touchend: "mouseup" }, from = null;
+  Object.keys(as).forEach(function (type) {
+    over.addEventListener(type, function (e) {
+      var f = e.changedTouches[0];
+      if (e.touches.length > 1) return;
+      if (type === "touchstart") { from = f.clientX; return; }
+      if (from === null || type === "touchmove" && Math.abs(f.clientX - from) < 8 && !over.dragged) return;
+      if (type === "touchmove" && !over.dragged) { over.dragged = true; mouse("mousemove", from, f.clientY); mouse("mousedown", from, f.clientY); }
+      if (over.dragged) { mouse(as[type], f.clientX, f.clientY); e.preventDefault(); }
+      if (type === "touchend") { from = null; over.dragged = false; }
+    }, { passive: false });
+  });
+  function mouse(type, x, y) {
+    (type === "mouseup" ? document : over).dispatchEvent(new MouseEvent(type, { clientX: x, clientY: y, button: 0, buttons: 1, bubbles: true }));
+  }
 }
 
 function drawAll() {
@@ -240,27 +311,38 @@ function drawAll() {
   boxes.forEach(function (b) { b.style.minHeight = ""; });
 }
 
+// read shows what a bucket says, as if the mouse were there.
+function read(k, i) {
+  var r = k.u.over.getBoundingClientRect(), left = k.u.valToPos(node(shown).t[i], "x");
+  k.u.setCursor({ left: left, top: r.height / 2 });
+  tellBucket(k, i, r.left + left, r.top + r.height / 3);
+}
+
 // keys reads and zooms the chart that has the focus.
 function keys(e) {
   var k = charts.find(function (k) { return k.box === e.currentTarget; }), n = node(shown), jump = e.shiftKey ? 10 : 1;
   if (!k || !n.t.length || e.ctrlKey || e.metaKey || e.altKey) return;
-  var s = k.u.scales.x, mid = k.at ? n.t[k.at] : (s.min + s.max) / 2, width = s.max - s.min, i = k.at;
+  var s = k.u.scales.x, from = s.min, to = s.max, mid = k.at ? n.t[k.at] : (from + to) / 2, width = to - from, i = k.at;
   switch (e.key) {
   case "ArrowLeft": i -= jump; break;
   case "ArrowRight": i += jump; break;
   case "Home": i = 0; break;
   case "End": i = n.t.length - 1; break;
-  case "+": case "=": zoom(mid - width / 4, mid + width / 4); e.preventDefault(); return;
-  case "-": zoom(mid - width, mid + width); e.preventDefault(); return;
+  case "+": case "=": from = mid - width / 4; to = mid + width / 4; break;
+  case "-": from = mid - width; to = mid + width; break;
   case "Escape": case "0": reset(); hush(); return;
   default: return;
   }
   e.preventDefault();
+  each(function (c) { c.hover = false; }); // a mouse that lies there has no say
   i = Math.min(n.t.length - 1, Math.max(0, i));
-  if (n.t[i] < s.min || n.t[i] > s.max) zoom(n.t[i] - width / 2, n.t[i] + width / 2);
-  var r = k.u.over.getBoundingClientRect(), left = k.u.valToPos(n.t[i], "x");
-  k.u.setCursor({ left: left, top: r.height / 2 });
-  tellBucket(k, i, r.left + left, r.top + r.height / 3);
+  var reads = e.key !== "+" && e.key !== "=" && e.key !== "-";
+  if (reads && (n.t[i] < from || n.t[i] > to)) { from = n.t[i] - width / 2; to = n.t[i] + width / 2; }
+  if (from !== s.min || to !== s.max) {
+    zoom(from, to);
+    setTimeout(function () { if (!tip.hidden && charts.indexOf(k) >= 0) read(k, k.at); }, 0); // once it is drawn
+  }
+  if (reads || !tip.hidden) read(k, i);
 }
 
 // fill writes the words and numbers of a node.
@@ -310,6 +392,7 @@ function show(name, jump) {
   byID("node").setAttribute("data-node", name);
   if (byID("choose")) byID("choose").value = name;
   drawAll();
+  byID("all").hidden = true;
   if (jump) byID("node").scrollIntoView();
   return true;
 }
@@ -418,6 +501,7 @@ function start() {
     });
     choose.addEventListener("change", function () { go(choose.value); });
   }
+  byID("all").addEventListener("click", reset);
   document.querySelectorAll("[data-heatmap]").forEach(heat);
   document.querySelectorAll("[data-chart]").forEach(function (c) { c.addEventListener("keydown", keys); c.addEventListener("blur", hush); });
   var wanted = fromAddress();

@@ -28,7 +28,8 @@ type pageNode struct {
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
-	p := &pageNode{name: name, origin: n.Origin, time: NewTimeline(run, n), charts: Charts(n), metrics: printableMetrics(n.Metrics), facts: reporter.Facts(n)}
+	p := &pageNode{name: name, origin: n.Origin, metrics: printableMetrics(n.Metrics), facts: reporter.Facts(n)}
+	p.time, p.charts = drawn(run, n, Charts(n))
 	wall := run.WallSeconds
 	if n.Host != nil {
 		p.host = reporter.Printable(n.Host.Hostname)

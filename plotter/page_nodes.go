@@ -85,10 +85,11 @@ func (p *Page) span() (start, length float64) {
 // heatColumns is how many stretches of time a heat map has: no more than its nodes
 // have points.
 func (p *Page) heatColumns() int {
+	const most = 256
 	if p.limit > 0 {
-		return p.limit
+		return min(p.limit, most)
 	}
-	return streamed
+	return most
 }
 
 // heatmap draws nodes × time, a pixel each, for one kind of numbers in percent.

@@ -103,7 +103,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	if n == nil {
 		return nil, fmt.Errorf("the report has no node %s", reporter.Printable(name))
 	}
-	p := &picture{charts: Charts(n), time: NewTimeline(&r.Run, n), width: float64(o.Width), each: chartHeight}
+	p := &picture{charts: Charts(n), width: float64(o.Width), each: chartHeight}
 	if o.Metric != "" {
 		chart, err := ChartOf(n, o.Metric)
 		if err != nil {
@@ -111,6 +111,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		}
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
+	p.time, p.charts = drawn(&r.Run, n, p.charts)
 	p.title = reporter.Headline(r) + ", node " + name
 	if n.Host != nil && n.Host.Hostname != "" {
 		p.title += " (" + reporter.Printable(n.Host.Hostname) + ")"
