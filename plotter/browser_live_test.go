@@ -142,3 +142,36 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 	}
 	b.troubles = nil
 }
+
+// TestBrowser_LivePageIsOfOneRun: what another run, or another server, says at the same
+// address does not get into the page, and it is not asked any more.
+func TestBrowser_LivePageIsOfOneRun(t *testing.T) {
+	for name, other := range map[string]func(w http.ResponseWriter){
+		"another run": func(w http.ResponseWriter) {
+			r := browserSoFar(9)
+			r.Run.ID = "OTHER"
+			_ = WritePage(w, r, PageOptions{Live: 200 * time.Millisecond})
+		},
+		"another server": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`<header id="about">OTHER</header>`)) },
+	} {
+		var changed, asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			if changed.Load() > 0 {
+				asked.Add(1)
+				other(w)
+				return
+			}
+			_ = WritePage(w, browserSoFar(5), PageOptions{Live: 200 * time.Millisecond})
+		}))
+		b := browserNew(t)
+		b.visit(server.URL + "/")
+		changed.Store(1)
+		b.until(browserShown(`document.getElementById("stale")`))
+		b.is(`!document.body.innerText.includes("OTHER") && document.body.innerText.includes("last seen running for 5.0 s")`)
+		if _, to := b.span(); to != 5 || asked.Load() != 1 {
+			t.Errorf("%s: the charts end at %v s, asked %d times", name, to, asked.Load())
+		}
+		server.Close()
+	}
+}

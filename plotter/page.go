@@ -163,7 +163,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics())); err != nil {
 		return err
 	}
-	if err := p.writeData(out); err != nil {
+	if err := p.writeData(out, run); err != nil {
 		return err
 	}
 	ours(out, "<script>\n/*\n", uplotLicense, "*/\n", uplotJS, "</script>\n<script>\n", pageJS, "</script>\n</body>\n</html>\n")

@@ -451,33 +451,57 @@ function heat(fig) {
   });
 }
 
-// refresh takes the page anew while the run goes on, and keeps what is zoomed.
-var failures = 0;
+// refresh takes the page anew while the run goes on, and keeps what is zoomed. Without
+// an answer it asks less and less often, and then no more: most likely the run has ended.
+var failures = 0, mostFailures = 8;
 function refresh() {
-  var later = function () { setTimeout(refresh, plan.live); };
-  if (document.hidden) { later(); return; }
-  fetch(location.pathname, { cache: "no-store" }).then(function (r) {
+  if (document.hidden) { setTimeout(refresh, plan.live); return; }
+  var patience = new AbortController(), timer = setTimeout(function () { patience.abort(); }, Math.max(10000, 2 * plan.live));
+  fetch(location.pathname, { cache: "no-store", signal: patience.signal }).then(function (r) {
     if (!r.ok) throw new Error(r.status);
     return r.text();
   }).then(function (text) {
-    var fresh = new DOMParser().parseFromString(text, "text/html");
-    ["#about", ".cards", "#missing", "#metrics", "#plan", "#node-" + shown].forEach(function (s) {
-      var from = fresh.querySelector(s), to = document.querySelector(s);
-      if (from && to) to.replaceWith(document.importNode(from, true));
-    });
-    var boxes = document.querySelectorAll("[data-chart]");
-    fresh.querySelectorAll("[data-chart]").forEach(function (from, i) {
-      boxes[i].setAttribute("aria-label", from.getAttribute("aria-label"));
-      boxes[i].querySelector(".static").replaceWith(document.importNode(from.querySelector(".static"), true));
-    });
-    plan = JSON.parse(byID("plan").textContent);
-    parsed = {};
+    take(new DOMParser().parseFromString(text, "text/html"));
     failures = 0;
     byID("stale").hidden = true;
-    redraw();
   }).catch(function () {
-    if (++failures > 1) byID("stale").hidden = false;
-  }).finally(later);
+    if (++failures > 1) outdate();
+  }).finally(function () {
+    clearTimeout(timer);
+    if (failures < mostFailures) setTimeout(refresh, Math.min(60000, plan.live * Math.pow(2, failures)));
+  });
+}
+// take puts what a later page of the same run says into this one. Text that somebody
+// is selecting stays.
+function take(fresh) {
+  var element = fresh.getElementById("plan"), later = element && JSON.parse(element.textContent);
+  if (!later || later.run !== plan.run || later.first !== plan.first) {
+    failures = mostFailures;
+    throw new Error("the page of another run");
+  }
+  var parts = ["#plan", "#node-" + shown];
+  if (getSelection().isCollapsed) parts.push("#about", ".cards", "#missing", "#metrics");
+  parts.forEach(function (s) {
+    var from = fresh.querySelector(s), to = document.querySelector(s);
+    if (from && to) to.replaceWith(document.importNode(from, true));
+  });
+  var boxes = document.querySelectorAll("[data-chart]");
+  fresh.querySelectorAll("[data-chart]").forEach(function (from, i) {
+    boxes[i].setAttribute("aria-label", from.getAttribute("aria-label"));
+    boxes[i].querySelector(".static").replaceWith(document.importNode(from.querySelector(".static"), true));
+  });
+  plan = later;
+  parsed = {};
+  if (charts.some(function (k) { return k.hover; })) hush(); // what lies under the mouse is another bucket now
+  redraw();
+}
+// outdate says that what is shown is of the past.
+function outdate() {
+  var state = document.querySelector(".state");
+  byID("stale").hidden = false;
+  if (state.classList.contains("failed")) return;
+  state.textContent = "last seen " + state.textContent;
+  state.classList.add("failed");
 }
 // redraw draws the charts anew and keeps the stretch of time that is shown, and what
 // was read.
@@ -514,7 +538,7 @@ function start() {
     matchMedia(media).addEventListener("change", function () { each(function (k) { k.u.redraw(false); }); });
   });
   if (plan.live) {
-    var stale = element("p", "No answer: the run has ended, or perfagent is gone. This is what was last seen.", "stale");
+    var stale = element("p", "No answer: the run has ended, or perfagent is gone. This is what was last seen; reload to look again.", "stale");
     stale.id = "stale";
     stale.hidden = true;
     document.body.prepend(stale);

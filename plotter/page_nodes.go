@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"html/template"
 	"math"
 
@@ -136,6 +137,7 @@ func spread(list reporter.Numbers, t Timeline, offset, length float64, columns i
 // planJSON is what the page's script knows of all nodes.
 type planJSON struct {
 	Charts []planChart `json:"charts"`
+	Run    string      `json:"run"` // tells runs apart that are served at the same address
 	First  string      `json:"first"`
 	Nodes  []string    `json:"nodes"`
 	Hosts  []string    `json:"hosts"`
@@ -165,8 +167,8 @@ type planSeries struct {
 }
 
 // writeData writes the page's data for its script.
-func (p *Page) writeData(out *bufio.Writer) error {
-	d := planJSON{First: p.nodes[0].name, Live: p.options.Live.Milliseconds(), Packed: p.limit > 0, Columns: p.heatColumns()}
+func (p *Page) writeData(out *bufio.Writer, run *reporter.Run) error {
+	d := planJSON{Run: fmt.Sprintf("%s@%d", run.ID, run.Start.UnixMicro()), First: p.nodes[0].name, Live: p.options.Live.Milliseconds(), Packed: p.limit > 0, Columns: p.heatColumns()}
 	d.Start, d.Length = p.span()
 	for _, plan := range chartPlans() {
 		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels}
