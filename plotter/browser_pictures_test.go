@@ -44,10 +44,10 @@ func TestPictures(t *testing.T) {
 	}{
 		{"light", job, "screen", "light", 1080, 1640, 1, func(b *browserTab) { b.point(b.plot("disk_io"), 0.4073, 0.3) }},
 		{"dark", job, "screen", "dark", 1080, 1640, 1, func(b *browserTab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
-		{"phone", job, "screen", "light", 390, 2020, 1.5, nil},
+		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
 		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
 		{"nodes", many + "#node=517", "screen", "light", 1080, 1900, 1, func(b *browserTab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
-		{"nojs", job, "screen", "light", 1080, 1640, 1, nil},
+		{"nojs", job, "screen", "light", 1080, 1760, 1, nil},
 	} {
 		b := browserNew(t)
 		b.scripts(p.name != "nojs")

@@ -140,10 +140,12 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 	}
 }
 
-// FuzzPage: no report that can be read makes a page, an SVG or a PNG fail, and no page
-// has more elements than others of as many nodes.
+// FuzzPage: no report that can be read makes a page or an SVG fail, and no page has more
+// scripts than others of as many nodes.
 func FuzzPage(f *testing.F) {
-	poisoned, _ := browserPoisoned(`</script><b x="'>`)
+	poisoned := browserShort() // a small one: large inputs are slow
+	poisoned.Run.Command, poisoned.Run.Tags = []string{`</script><b x="'>`}, map[string]string{`<!--`: `{{.}}`}
+	poisoned.Nodes["7"] = &reporter.Node{Metrics: reporter.Values{`"><img src=x>`: 1e300}, Missing: []reporter.Missing{{What: "cpu", Why: "\u202e"}}}
 	for _, r := range []*reporter.Report{browserShort(), browserAbsent(), poisoned, browserNumbers([]float64{1e308, -1, 5e-324}, []float64{1, 1, 0})} {
 		data, err := reporter.Encode(r)
 		if err != nil {
@@ -161,9 +163,6 @@ func FuzzPage(f *testing.F) {
 			t.Errorf("%d script elements for %d nodes", scripts, len(r.Nodes))
 		}
 		pictureWellFormed(t, r, PictureOptions{Width: 400})
-		if err := WritePNG(io.Discard, r, PictureOptions{Width: 400}); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -3,6 +3,7 @@ package plotter
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -123,7 +124,7 @@ func (l screenLine) render(o ScreenOptions) string {
 	if o.ASCII {
 		text = screenASCII(text)
 	}
-	text = strings.TrimRight(reporter.ClipText(text, o.Width), " ")
+	text = strings.TrimRight(screenClip(text, o.Width), " ")
 	if o.ASCII {
 		text = strings.ReplaceAll(text, "…", "~")
 	}
@@ -131,6 +132,22 @@ func (l screenLine) render(o ScreenOptions) string {
 		return "\x1b[" + l.style + "m" + text + "\x1b[0m"
 	}
 	return text
+}
+
+// screenClip cuts text to a width, but no number in two, nor from its unit: what is left
+// would look like another number.
+func screenClip(text string, width int) string {
+	if reporter.TextWidth(text) <= width {
+		return text
+	}
+	kept := strings.TrimSuffix(reporter.ClipText(text, width), "…")
+	whole, rest := strings.TrimRight(kept, " "), strings.TrimLeft(text[len(kept):], " ")
+	const digits = "0123456789."
+	less := strings.TrimRight(whole, digits)
+	if less != whole && rest != "" && (strings.ContainsRune(digits+"%", rune(rest[0])) || rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z') {
+		kept = less
+	}
+	return reporter.ClipText(kept+"…", width)
 }
 
 // screenASCII writes our own signs with ASCII's, and what else is beyond it as escapes.
@@ -144,6 +161,8 @@ func screenASCII(s string) string {
 			out.WriteByte('-')
 		case r == '×':
 			out.WriteByte('x')
+		case r == '…':
+			out.WriteByte('~')
 		case r > 0xffff:
 			fmt.Fprintf(&out, `\U%08x`, r)
 		default:
@@ -285,6 +304,9 @@ func screenRows(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
 	if cells < leastPicture {
 		cells = 0
 	}
+	if o.Width < screenLabel+screenNumber {
+		return screenNarrow(n, live, o)
+	}
 	lines := []screenLine{{6, screenDim, screenHeader(n, live, cells, numbers)}}
 	for _, row := range screenColumns() {
 		values := sparkValues(n, row.column)
@@ -298,7 +320,23 @@ func screenRows(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
 		}
 		now, peak := screenNumbers(n, live, row.column)
 		for _, v := range []float64{now, peak}[:numbers] {
-			text += screenPadLeft(screenValue(row.column, v), screenNumber)
+			text += screenPadLeft(screenValue(row.column, v, screenNumber-1), screenNumber)
+		}
+		lines = append(lines, screenLine{row.rank, "", text})
+	}
+	return lines
+}
+
+// screenNarrow are the rows where there is no room for a picture, nor for the blanks
+// between label and number.
+func screenNarrow(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
+	lines := []screenLine{{6, screenDim, screenPadLeft(screenFirst(live), o.Width)}}
+	for _, row := range screenColumns() {
+		now, _ := screenNumbers(n, live, row.column)
+		room := o.Width - reporter.TextWidth(row.label)
+		text := row.label
+		if room > 1 {
+			text += screenPadLeft(screenValue(row.column, now, room-1), room)
 		}
 		lines = append(lines, screenLine{row.rank, "", text})
 	}
@@ -317,17 +355,21 @@ func screenHeader(n *reporter.Node, live LiveNode, cells, numbers int) string {
 		}
 		text += screenPad(axis, cells) + " "
 	}
-	first := "now"
-	switch {
-	case live.End:
-		first = "mean"
-	case live.Alarm:
-		first = "last"
-	}
-	for _, word := range []string{first, "peak"}[:numbers] {
+	for _, word := range []string{screenFirst(live), "peak"}[:numbers] {
 		text += screenPadLeft(word, screenNumber)
 	}
 	return text
+}
+
+// screenFirst says what the first number is.
+func screenFirst(live LiveNode) string {
+	switch {
+	case live.End:
+		return "mean"
+	case live.Alarm:
+		return "last"
+	}
+	return "now"
 }
 
 // screenNumbers gives the newest value of a column, or at the end its mean, and its
@@ -347,15 +389,56 @@ func screenNumbers(n *reporter.Node, live LiveNode, c collector.Column) (now, pe
 	return now, peak
 }
 
-// screenValue writes a value of a column.
-func screenValue(c collector.Column, v float64) string {
-	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return sparkAbsent
-	case c.Percent():
-		return reporter.PercentText(v)
+// screenValue writes a value of a column in so many cells: where there is no room for
+// the blank and the unit, without; where there is none for all digits, as … alone.
+func screenValue(c collector.Column, v float64, room int) string {
+	for _, text := range screenForms(c, v) {
+		if reporter.TextWidth(text) <= room {
+			return text
+		}
 	}
-	return reporter.RateText(v)
+	return "…"
+}
+
+// screenForms are the ways to write a value, the longest first. Only MiB may be left out
+// of a rate: it is what a number without a unit is taken for.
+func screenForms(c collector.Column, v float64) []string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return []string{sparkAbsent}
+	}
+	if c.Percent() {
+		number, unit, _ := strings.Cut(reporter.PercentText(v), " ")
+		return []string{number + " " + unit, number + unit, number}
+	}
+	number, unit := screenRate(v)
+	forms := []string{number + " " + unit, number + unit, number + unit[:1]}
+	if unit == "MiB/s" {
+		forms = append(forms, number)
+	}
+	return forms
+}
+
+// screenRate writes MiB per second with the binary unit that keeps it short: at most
+// 999.9 GiB/s.
+func screenRate(v float64) (number, unit string) {
+	if math.Abs(v) < 999.95 {
+		number, unit, _ = strings.Cut(reporter.RateText(v), " ")
+		return number, unit
+	}
+	units := [...]string{"MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"}
+	i := 0
+	for ; math.Abs(v) >= 1023.5 && i < len(units)-1; i++ {
+		v /= 1024
+	}
+	switch a := math.Abs(v); {
+	case a < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64), units[i]
+	case a < 999.95:
+		return strconv.FormatFloat(v, 'f', 1, 64), units[i]
+	case a < 9999.5:
+		return strconv.FormatFloat(v, 'f', 0, 64), units[i]
+	}
+	return strconv.FormatFloat(v, 'e', 1, 64), units[i]
 }
 
 // screenOthers are the lines of the other nodes, and the count of those without one.
@@ -390,17 +473,29 @@ func screenOthers(r *reporter.Report, o ScreenOptions) []screenLine {
 // screenOther is the line of another node: CPU with its picture of so many cells,
 // memory, and how it stands unless it goes on.
 func screenOther(name string, n *reporter.Node, live LiveNode, o ScreenOptions, cells int) string {
-	text := screenPad("node "+reporter.ClipText(reporter.Printable(name), 10), screenLabel)
+	label := "node " + reporter.ClipText(reporter.Printable(name), 10)
+	text := screenPad(label, screenLabel)
 	if cells >= leastPicture {
 		text += screenPad(Spark(sparkValues(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
 	}
-	cpu, _ := screenNumbers(n, live, collector.CPUAvg)
-	memory, _ := screenNumbers(n, live, collector.MemPercent)
-	text += "CPU " + screenPadLeft(screenValue(collector.CPUAvg, cpu), 7) + "  memory " + screenPadLeft(screenValue(collector.MemPercent, memory), 7)
-	if live.End || live.Alarm {
-		text += "  " + reporter.Printable(live.State)
+	value := func(c collector.Column) string {
+		v, _ := screenNumbers(n, live, c)
+		return screenValue(c, v, 7)
 	}
-	return text
+	cpu, memory := value(collector.CPUAvg), value(collector.MemPercent)
+	text += "CPU " + screenPadLeft(cpu, 7) + "  memory " + screenPadLeft(memory, 7)
+	if live.End || live.Alarm {
+		if reporter.TextWidth(text)+2 >= o.Width { // then how it stands is what matters
+			return label + " " + reporter.Printable(live.State)
+		}
+		return text + "  " + reporter.Printable(live.State)
+	}
+	for _, shorter := range []string{text, label + " CPU " + cpu + " memory " + memory, label + " CPU " + cpu} {
+		if reporter.TextWidth(shorter) <= o.Width {
+			return shorter
+		}
+	}
+	return label + " …"
 }
 
 // ScreenLine says in one line what a screen shows of a node: for a log, or a terminal
@@ -412,11 +507,11 @@ func ScreenLine(r *reporter.Report, o ScreenOptions) string {
 	}
 	value := func(c collector.Column) string {
 		now, _ := screenNumbers(n, live, c)
-		return screenValue(c, now)
+		return screenForms(c, now)[0]
 	}
 	_, peak := screenNumbers(n, live, collector.CPUAvg)
 	text := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
-		reporter.Printable(live.State), value(collector.CPUAvg), screenValue(collector.CPUAvg, peak), value(collector.MemPercent),
+		reporter.Printable(live.State), value(collector.CPUAvg), screenForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
 		value(collector.DiskReadRate), value(collector.DiskWriteRate), value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
 	if live.Trouble != "" {
 		text += "; " + reporter.Printable(live.Trouble)

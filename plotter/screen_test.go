@@ -268,6 +268,83 @@ func TestScreen_SaysHowItStands(t *testing.T) {
 	}
 }
 
+// Numbers keep their units and a blank before them, however great they are.
+func TestScreen_GreatRates(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.00 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000 MiB/s", 1023.4: "1023 MiB/s", 1024: "1.00 GiB/s", 12345.6: "12.1 GiB/s",
+		1023 * 1024: "1023 GiB/s", 1 << 20: "1.00 TiB/s", 1 << 40: "1.00 EiB/s", 1e308: "9.1e+295 EiB/s", -2048: "-2.00 GiB/s",
+	} {
+		if got := screenValue(collector.DiskReadRate, v, 20); got != want {
+			t.Errorf("%v MiB/s: %q, want %q", v, got, want)
+		}
+		r, o := screenReport(1), screenOptions(1, 79, 24)
+		o.Live["0"].Newest[collector.DiskReadRate] = v
+		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Quantile{Max: v}
+		if len(want) > screenNumber-1 {
+			want = "9.1e+295E"
+		}
+		row := screenRowOf(Screen(r, o), "disk read")
+		if words := strings.Fields(row); !strings.HasSuffix(row, screenPadLeft(want, screenNumber)+screenPadLeft(want, screenNumber)) || len(words) < 4 {
+			t.Errorf("%v MiB/s: %q", v, row)
+		}
+	}
+}
+
+// screenRowOf is the line with a label; "" = none.
+func screenRowOf(lines []string, label string) string {
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, label) })
+	if i < 0 {
+		return ""
+	}
+	return lines[i]
+}
+
+// Where there is little room the unit goes before any digit, and a number that does not
+// fit is not there at all.
+func TestScreen_CutsNoNumber(t *testing.T) {
+	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
+running for 1 min …
+CPU          25.0 %
+memory        3.1 %
+disk read 1.78MiB/s
+q quits`)
+	for room, want := range []string{"…", "…", "…", "…", "12.5", "12.5%", "12.5 %"} {
+		if got := screenValue(collector.CPUAvg, 12.5, room); got != want {
+			t.Errorf("12.5 %% in %d cells: %q, want %q", room, got, want)
+		}
+	}
+	for room, want := range []string{"…", "…", "…", "…", "…", "1.50G", "1.50G", "1.50G", "1.50G", "1.50GiB/s", "1.50 GiB/s"} {
+		if got := screenValue(collector.DiskReadRate, 1536, room); got != want {
+			t.Errorf("1536 MiB/s in %d cells: %q, want %q", room, got, want)
+		}
+	}
+	if got := screenValue(collector.DiskReadRate, 1.5, 4); got != "1.50" {
+		t.Errorf("1.5 MiB/s in 4 cells: %q", got)
+	}
+	// At every width each number is whole: there are no others on the screen.
+	known := screenNumbersOf(strings.Join(Screen(screenReport(12), screenOptions(12, 200, 60)), "\n"))
+	for width := range 120 {
+		for _, height := range []int{5, 30} {
+			for _, line := range Screen(screenReport(12), screenOptions(12, width, height)) {
+				for n := range screenNumbersOf(line) {
+					if !known[n] {
+						t.Errorf("%d × %d: %s is no number of the report: %q", width, height, n, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// screenNumbersOf are the numbers in a text, without those of a date.
+func screenNumbersOf(text string) map[string]bool {
+	out := make(map[string]bool)
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }) {
+		out[word] = true
+	}
+	return out
+}
+
 func TestScreenLine(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // maxFileSize is the largest report that is read: a merged report of a thousand
@@ -34,7 +35,11 @@ func WritePicture(path string, data []byte, replace bool) error {
 	if replace {
 		place = os.Rename
 	}
-	return named("picture", path, writeFile(path, data, func(*os.File) error { return nil }, place))
+	what := "picture"
+	if strings.EqualFold(filepath.Ext(path), ".html") {
+		what = "page"
+	}
+	return named(what, path, writeFile(path, data, func(*os.File) error { return nil }, place))
 }
 
 func named(what, path string, err error) error {

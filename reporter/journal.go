@@ -245,10 +245,6 @@ func (w *journalWriter) write(data []byte) error {
 
 // rewrite replaces the journal by its head and one snapshot of the Recording.
 func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) error {
-	line, err := snapshotLine(rec, newest)
-	if err != nil {
-		return err
-	}
 	tmp := w.journal.path + ".tmp"
 	os.Remove(tmp) // of an earlier try
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
@@ -257,8 +253,9 @@ func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) 
 	}
 	holdJournal(f)
 	_, errHead := f.Write(w.journal.head)
-	_, errLine := f.Write(line)
-	if err = errors.Join(errHead, errLine); err == nil {
+	errLine := writeSnapshot(f, rec, newest)
+	st, errSize := f.Stat()
+	if err = errors.Join(errHead, errLine, errSize); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -270,7 +267,7 @@ func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) 
 		return err
 	}
 	w.file.Close()
-	w.file, w.size = f, int64(len(w.journal.head)+len(line))
+	w.file, w.size = f, st.Size()
 	w.bound = nextRewrite(w.size)
 	return nil
 }

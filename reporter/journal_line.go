@@ -1,8 +1,11 @@
 package reporter
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"time"
@@ -142,19 +145,31 @@ func (j *Journal) ownCPU() float64 {
 	return rounded(j.cost(), 6)
 }
 
-// snapshotLine writes a Recording whole.
-func snapshotLine(rec *collector.Recording, newest journalNewest) ([]byte, error) {
+// writeSnapshot writes a Recording whole, as one line: bucket by bucket, because all of
+// it in memory would be several times what the ring takes.
+func writeSnapshot(w io.Writer, rec *collector.Recording, newest journalNewest) error {
 	snap := journalSnapshot{Interval: rec.Interval, Capacity: rec.Ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Summaries: rec.Summaries[:], Stride: rec.Ring.Stride(),
-		journalNewest: newest}
-	for i := range rec.Ring.Len() {
-		snap.Buckets = append(snap.Buckets, newJournalBucket(rec.Ring.Bucket(i)))
-	}
+		Buckets: []journalBucket{}, journalNewest: newest}
 	line, err := marshal(map[string]journalSnapshot{"snapshot": snap})
 	if err != nil {
-		return nil, fmt.Errorf("write snapshot: %w", err)
+		return fmt.Errorf("write snapshot: %w", err)
 	}
-	return append(line, '\n'), nil
+	at := bytes.LastIndex(line, []byte(`"buckets":[]`)) + len(`"buckets":[`) // only numbers come after it
+	out := bufio.NewWriterSize(w, 1<<15)
+	_, _ = out.Write(line[:at]) // errors show when it is flushed
+	for i := range rec.Ring.Len() {
+		bucket, err := marshal(newJournalBucket(rec.Ring.Bucket(i)))
+		if err != nil {
+			return fmt.Errorf("write snapshot: %w", err)
+		}
+		if i > 0 {
+			_ = out.WriteByte(',')
+		}
+		_, _ = out.Write(bucket)
+	}
+	_, _ = out.Write(append(line[at:], '\n'))
+	return out.Flush()
 }
 
 // recording rebuilds what a snapshot's line holds, which is in our order.

@@ -380,9 +380,12 @@ func FuzzRead(f *testing.F) {
 	}
 	report, _ := Encode(New(Input{Run: Run{ID: "r"}, Recording: rec}))
 	f.Add("node-0.json", report)
-	snapshot, _ := snapshotLine(rec, journalNewest{})
+	var snapshot bytes.Buffer
+	if err := writeSnapshot(&snapshot, rec, journalNewest{}); err != nil {
+		f.Fatal(err)
+	}
 	line, _ := marshal(JournalHead{Journal: JournalSchema, Interval: time.Second, MaxLength: 4})
-	f.Add("node-0.jsonl", append(append(line, '\n'), snapshot...))
+	f.Add("node-0.jsonl", append(append(line, '\n'), snapshot.Bytes()...))
 	sample := (&Journal{}).line(s.next(rec), rec)
 	f.Add("node-0.jsonl", append(append(append(line, '\n'), sample...), sample...))
 	f.Add("x.json", []byte(`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}]}`))

@@ -42,14 +42,14 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 func holdJournal(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
 // Writing asks the lock of a journal for its agent. A journal without a line is not
-// asked: its agent may be about to lock it, and must find it free.
+// asked while it is young: its agent may be about to lock it, and must find it free.
 func Writing(journal string) Writer {
 	f, err := os.OpenFile(journal, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		return WriterUnknown
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || st.Size() == 0 {
+	if st, err := f.Stat(); err != nil || st.Size() == 0 && time.Since(st.ModTime()) < 5*time.Second {
 		return WriterUnknown
 	}
 	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -24,9 +25,12 @@ type rendered struct {
 	err  error
 }
 
-// startPage makes the page of a report while the report itself is being written;
-// nil where none is asked for.
-func (o *sampleOptions) startPage(r *reporter.Report) <-chan rendered {
+// largeReport is how many bytes a report has whose making leaves garbage that counts.
+const largeReport = 1 << 18
+
+// startPage makes the page of a report, of a size in bytes, while the report itself is
+// being written; nil where none is asked for.
+func (o *sampleOptions) startPage(r *reporter.Report, size int) <-chan rendered {
 	if o.html == "never" {
 		return nil
 	}
@@ -38,6 +42,9 @@ func (o *sampleOptions) startPage(r *reporter.Report) <-chan rendered {
 				page <- rendered{err: fmt.Errorf("write page: %v", v)}
 			}
 		}()
+		if size > largeReport {
+			runtime.GC() // else the page would add to the greatest memory that we took
+		}
 		data, err := renderPage(r)
 		page <- rendered{data, err}
 	}()

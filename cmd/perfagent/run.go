@@ -123,7 +123,7 @@ func (w *wrap) run() error {
 	w.listening = o.newListening(o.streams.err, w.log, false)
 	// Never closed: a source that hangs may still be asked when we leave.
 	reader := o.reader()
-	sampler := collector.NewSampler(reader, o.sampling(w.observe))
+	sampler := collector.NewSampler(reader, o.sampling(w.listening.begin, w.observe))
 	w.place = <-placed
 	j, err := job.Start(w.command, w.signals)
 	if err != nil {
@@ -165,8 +165,8 @@ func (o *sampleOptions) head(about reporter.Run, t *tracking) reporter.JournalHe
 }
 
 // sampling is the sampler's options.
-func (o *sampleOptions) sampling(observe func(*collector.Sample, *collector.Recording)) collector.Options {
-	return collector.Options{Interval: o.interval, MaxLength: o.maxLength, PerfPy: o.compat == "perf.py", Observe: observe}
+func (o *sampleOptions) sampling(begin func(*collector.Recording), observe func(*collector.Sample, *collector.Recording)) collector.Options {
+	return collector.Options{Interval: o.interval, MaxLength: o.maxLength, PerfPy: o.compat == "perf.py", Begin: begin, Observe: observe}
 }
 
 // cannotStart gives up what was claimed. Where no child can be made we still can
@@ -212,6 +212,9 @@ func (w *wrap) late() <-chan string {
 // deliver saves the report in the layout asked for and shows its summary. It is not
 // ok where no report could be made.
 func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *logger) (d delivered, ok bool) {
+	if in.Recording.Ring.Len() > 250 {
+		debug.SetGCPercent(20) // a large report makes much that is soon of no use
+	}
 	report, data, err := o.encode(in)
 	if err != nil {
 		log.Warn(err.Error())
@@ -222,7 +225,7 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 			log.Warn(m.What + ": " + m.Why)
 		}
 	}
-	page := o.startPage(report)
+	page := o.startPage(report, len(data))
 	path := p.save(data)
 	d = delivered{report: report, node: strconv.Itoa(o.node), path: path, data: data, perfpy: in.Recording.PerfPy != nil}
 	if path == "" {

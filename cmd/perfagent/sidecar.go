@@ -103,7 +103,9 @@ func nextSignal() <-chan string {
 // sample samples until ctx ends. A source that hangs then is not waited for.
 func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.Recording, error) {
 	recorded := make(chan *collector.Recording, 1)
-	go func() { recorded <- collector.NewSampler(o.reader(), o.sampling(r.observe)).Run(ctx) }()
+	go func() {
+		recorded <- collector.NewSampler(o.reader(), o.sampling(r.listening.begin, r.observe)).Run(ctx)
+	}()
 	select {
 	case rec := <-recorded:
 		return rec, nil
@@ -169,7 +171,7 @@ func (r *refresher) run() {
 			continue
 		}
 		if r.reports%pageEvery == 0 {
-			r.place.savePage(r.place.journal.ReportPath(), r.options.startPage(report))
+			r.place.savePage(r.place.journal.ReportPath(), r.options.startPage(report, len(data)))
 		}
 		r.reports++
 	}
