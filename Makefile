@@ -16,10 +16,10 @@ export PERFAGENT_TEST_MLFLOW3 = $(CURDIR)/.tools/mlflow3
 export PERFAGENT_TEST_MLFLOW2 = $(CURDIR)/.tools/mlflow2
 
 .DEFAULT_GOAL = help
-.PHONY: help build demo test bench fuzz lint cross picture clean
+.PHONY: help build demo test bench fuzz lint cross picture pictures clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
 # A checkout that git cannot read (another owner, no commit yet, no git) must still build.
 build: ## build the static binary bin/perfagent
@@ -54,6 +54,9 @@ cross: ## build and vet for the other platforms
 
 picture: build ## make the picture of MLflow's page in docs/ with a real browser
 	@sh scripts/picture.sh
+
+pictures: ## make the pictures of the report's page in docs/ with a real browser
+	@sh scripts/pictures.sh
 
 clean: ## remove the binary, the tools and the demo's reports
 	rm -rf bin .tools perfagent-out

@@ -42,6 +42,9 @@ type Options struct {
 	Interval  time.Duration // ≥ 10 ms; 0 = 1 s
 	MaxLength int           // capacity of the ring; 0 = 1000
 	PerfPy    bool          // keep perf.py's ring too
+	// Begin, if any, is called once before the first sample, in the sampling goroutine,
+	// when the host is known; as Observe.
+	Begin func(*Recording)
 	// Observe, if any, is called after each sample, in the sampling goroutine. The
 	// Recording is still the Sampler's: look at it, Clone it, don't keep it.
 	Observe func(*Sample, *Recording)
@@ -80,6 +83,9 @@ func NewSampler(reader *Reader, o Options) *Sampler {
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
 	s.describe()
+	if s.opts.Begin != nil {
+		s.opts.Begin(s.rec)
+	}
 	timer := time.NewTimer(s.untilNextTick())
 	defer timer.Stop()
 	for {

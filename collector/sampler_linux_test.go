@@ -75,7 +75,14 @@ func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		var observed, stamps []float64
-		rec := h.run(10*time.Second+250*time.Millisecond, Options{Observe: func(s *Sample, rec *Recording) {
+		begun := 0
+		rec := h.run(10*time.Second+250*time.Millisecond, Options{Begin: func(rec *Recording) {
+			begun++
+			same(t, "samples at the beginning", rec.Samples, int64(0))
+			same(t, "CPUs at the beginning", rec.Host.CPUs, 2)
+			same(t, "since boot at the beginning", rec.BootMB, [6]float64{10, 20, 5, 10, 5, 100})
+		}, Observe: func(s *Sample, rec *Recording) {
+			same(t, "beginnings", begun, 1)
 			observed = append(observed, float64(rec.Samples))
 			stamps = append(stamps, s.Values[Timestamp]-float64(h.began.UnixMilli())/1000)
 			h.cpus(h.since().Seconds() / 2)

@@ -69,7 +69,6 @@ type Metric struct {
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
-	same       bool // all values of both sides are equal
 }
 
 // test is what is worked out once for all metrics.
@@ -156,8 +155,6 @@ func (t *test) compare(a, b []float64) Metric {
 	}
 	m.ChangePct = number(change(*m.A, *m.B))
 	sampleA, sampleB = t.ranked(a), t.ranked(b)
-	x, y := sampleA.Values, sampleB.Values
-	m.same = x[0] == y[0] && x[len(x)-1] == x[0] && y[len(y)-1] == y[0]
 	if t.leastP(len(a), len(b)) > Alpha {
 		return m
 	}

@@ -29,8 +29,9 @@ type Verdict struct {
 }
 
 // ParseGate reads METRIC OP VALUE: a metric that is compared, one of > >= < <=, and a
-// number with or without a sign, with % for a change of B against A and without for
-// an amount in the metric's unit. Spaces do not matter.
+// number: with a sign and % for a change of B against A, without % for an amount in the
+// metric's unit. Spaces do not matter. A percentage other than 0 that has no sign is
+// refused: of a metric in percent it would be taken for the amount.
 func ParseGate(text string) (Gate, error) {
 	at := strings.IndexAny(text, "<>")
 	if at < 0 {
@@ -52,6 +53,10 @@ func ParseGate(text string) (Gate, error) {
 	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !finite(v) {
 		return Gate{}, fmt.Errorf("%q is no number, like +10%%, -5%% or 90", reporter.Printable(clip(value, 40)))
 	}
+	if percent && v != 0 && !strings.ContainsAny(value[:1], "+-") {
+		return Gate{}, fmt.Errorf("%s%% has no sign: a change is %s +%s%%, an amount in the metric's unit (%s) is %s %s",
+			value, g.Op, value, unitOf(g.Metric), g.Op, value)
+	}
 	g.Value = v
 	return g, nil
 }
@@ -66,6 +71,12 @@ func checkMetric(name string) error {
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
 	return fmt.Errorf("there is no metric %q: perfagent metrics lists them", reporter.Printable(clip(name, 40)))
+}
+
+// unitOf is the unit of a metric that there is.
+func unitOf(name string) string {
+	m, _ := reporter.MetricNamed(name)
+	return m.Unit
 }
 
 // String writes the gate as ParseGate reads it.

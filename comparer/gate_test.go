@@ -9,7 +9,9 @@ import (
 func TestParseGate(t *testing.T) {
 	for in, want := range map[string]string{
 		"job_cpu_seconds > +10%":       "job_cpu_seconds > +10%",
-		"job_cpu_seconds>10%":          "job_cpu_seconds > +10%",
+		"job_cpu_seconds>+10%":         "job_cpu_seconds > +10%",
+		"job_cpu_seconds > -0.5e1%":    "job_cpu_seconds > -5%",
+		"wall_seconds > 0.0%":          "wall_seconds > 0%",
 		" job_cpu_seconds >=\t-5.5 % ": "job_cpu_seconds >= -5.5%",
 		"wall_seconds<0%":              "wall_seconds < 0%",
 		"wall_seconds <= 3.5e2":        "wall_seconds <= 350",
@@ -38,6 +40,8 @@ func TestParseGate(t *testing.T) {
 		"job_cpu_seconds > %":              `"" is no number`,
 		"job_cpu_seconds > 10 percent":     "is no number",
 		"job_cpu_seconds > 10%%":           "is no number",
+		"max_t_mem_percent > 90%":          "90% has no sign: a change is > +90%, an amount in the metric's unit (percent) is > 90",
+		"job_cpu_seconds <= 1e1 %":         "a change is <= +1e1%, an amount in the metric's unit (seconds) is <= 1e1",
 		"job_cpu_seconds > NaN":            "is no number",
 		"job_cpu_seconds > +Inf%":          "is no number",
 		"job_cpu_seconds > 0x10":           "is no number",

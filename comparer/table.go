@@ -77,11 +77,13 @@ func (m Metric) Change() string {
 	switch {
 	case m.A == nil || m.B == nil:
 		return none
-	case m.same, m.Changed != nil && !*m.Changed:
+	case m.Changed != nil && !*m.Changed:
 		return "~"
 	}
 	text := "from 0"
 	switch {
+	case *m.A == *m.B:
+		text = changeText(0, 3) // also of 0 and 0
 	case m.ChangePct != nil:
 		text = changeText(*m.ChangePct, 3)
 	case *m.A != 0:
@@ -134,13 +136,14 @@ func (c *Comparison) remarks() []string {
 
 // legend explains what stands in the table, and nothing else.
 func (c *Comparison) legend() []string {
-	changed, tested, few, bare := 0, 0, false, false
+	changed, tested, alike, few, bare := 0, 0, false, false, false
 	for _, m := range c.Metrics {
 		if m.Changed != nil {
 			tested++
 			if *m.Changed {
 				changed++
 			}
+			alike = alike || !*m.Changed
 		}
 		few = few || m.Changed == nil && m.A != nil && m.B != nil
 		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
@@ -152,7 +155,7 @@ func (c *Comparison) legend() []string {
 	if bare {
 		out = append(out, "±? fewer than six runs have no such interval")
 	}
-	if tested > 0 {
+	if alike {
 		out = append(out, fmt.Sprintf("~ no change that can be told from noise (p > %v)", Alpha))
 	}
 	if few {

@@ -46,7 +46,7 @@ func ParseAddress(text string) (Address, error) {
 	a := Address{Host: host, Port: strconv.FormatUint(n, 10)}
 	_, err = netip.ParseAddr(host)
 	switch {
-	case alone, host == "" && text[0] == ':', strings.EqualFold(host, "localhost"):
+	case alone, host == "" && text[0] == ':', strings.EqualFold(strings.TrimSuffix(host, "."), "localhost"):
 		a.Host = loopback
 	case err == nil:
 	case text[0] != '[' && isHostName(host):
@@ -57,12 +57,12 @@ func ParseAddress(text string) (Address, error) {
 	return a, nil
 }
 
-// isHostName accepts labels of letters, digits, '-' and '_'. What ends in a number would
-// be an IP address, and is none.
+// isHostName accepts labels of letters, digits, '-' and '_' that neither begin nor end with
+// '-'. What ends in a number would be an IP address, and is none.
 func isHostName(host string) bool {
 	name := strings.TrimSuffix(host, ".")
 	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || strings.Trim(label, letters+digits) != "" {
+		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, letters+digits) != "" {
 			return false
 		}
 	}

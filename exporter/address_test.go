@@ -17,6 +17,9 @@ func TestAddressIsRead(t *testing.T) {
 		"080":                   {Host: "127.0.0.1", Port: "80"},
 		"localhost:1":           {Host: "127.0.0.1", Port: "1"},
 		"LocalHost:1":           {Host: "127.0.0.1", Port: "1"},
+		"localhost.:0":          {Host: "127.0.0.1", Port: "0"},
+		"LOCALHOST.:1":          {Host: "127.0.0.1", Port: "1"},
+		"a-b--c.x-1.org:1":      {Host: "a-b--c.x-1.org", Port: "1", Name: true},
 		"127.0.0.1:9100":        {Host: "127.0.0.1", Port: "9100"},
 		"0.0.0.0:9100":          {Host: "0.0.0.0", Port: "9100"},
 		"10.1.2.3:9100":         {Host: "10.1.2.3", Port: "9100"},
@@ -40,7 +43,7 @@ func TestBadAddressIsRefused(t *testing.T) {
 		"127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:9100:1", "127.0.0.1: 9100", " 9100", "9100 ", "9100\n",
 		"::1", "[::1]", "[::1]9100", "::1:9100", "[]:9100", "[x]:9100", "[::1", "[::1]:", "[::g]:1",
 		"256.1.1.1:1", "1.2.3:1", "1.2.3.4.5:1", "0:1", "*:9100", "a b:1", "a..b:1", ".:1", "a/b:1", "ü:1", "http://127.0.0.1:9100", "http://x",
-		"user@host:1", "a\x00b:1", "-:x", strings.Repeat("a", 300) + ":1",
+		"user@host:1", "a\x00b:1", "-:x", "-a:0", "a-:0", "-:1", "a.-b:1", "a-.b:1", "a.b-.:1", ".a:1", "a..:1", "localhost..:1", "a+b:1", "a%b:1", strings.Repeat("a", 300) + ":1",
 	} {
 		if got, err := ParseAddress(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, got)

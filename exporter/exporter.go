@@ -17,6 +17,9 @@ const (
 	fresh = 2 * time.Second
 	// longestLive is the longest time after which a live page asks for itself again.
 	longestLive = 30 * time.Second
+	// forgotten is how long nobody has asked for a page or a report when they are
+	// dropped, and their memory with them.
+	forgotten = 10 * time.Second
 )
 
 // Options say what is shown.
@@ -32,14 +35,15 @@ type Options struct {
 	Report func(*collector.Recording) *reporter.Report
 }
 
-// Exporter shows one run. Observe is for the sampling goroutine, all else for others.
+// Exporter shows one run. Begin and Observe are for the sampling goroutine, all else for
+// others.
 type Exporter struct {
 	options  Options
 	labels   string
 	checks   bool // the Host header is looked at; local is a name that may stand there
 	local    string
 	server   *http.Server
-	snapshot atomic.Pointer[snapshot] // nil = no sample yet
+	snapshot atomic.Pointer[snapshot] // nil = not begun
 	view     atomic.Pointer[view]     // nil = nobody has asked yet
 	wish     atomic.Pointer[wish]     // nil = nobody waits for a view
 }
@@ -54,15 +58,29 @@ func New(o Options) *Exporter {
 	return e
 }
 
+// Begin sees the Recording before the first sample, in the sampling goroutine, so that
+// counters are told from 0 on. With long intervals it is shown as it is, empty.
+func (e *Exporter) Begin(rec *collector.Recording) {
+	e.snapshot.Store(beginning(rec))
+	if e.options.Interval >= fresh {
+		e.show(rec, e.wish.Swap(nil))
+	}
+}
+
 // Observe sees every sample, in the sampling goroutine. It waits for nobody. The
 // Recording is copied when somebody wants it; with long intervals always, as nobody
 // will wait for the next sample then.
 func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	e.snapshot.Store(e.snapshot.Load().next(s, rec))
-	w := e.wish.Swap(nil)
-	if w == nil && e.options.Interval < fresh {
-		return
+	if w := e.wish.Swap(nil); w != nil || e.options.Interval >= fresh {
+		e.show(rec, w)
+	} else if v := e.view.Load(); v != nil && time.Since(time.Unix(0, v.asked.Load())) > forgotten {
+		e.view.Store(nil)
 	}
+}
+
+// show makes a view of the Recording the current one, and grants a wish; nil = none.
+func (e *Exporter) show(rec *collector.Recording, w *wish) {
 	e.view.Store(e.newView(rec.Clone()))
 	if w != nil {
 		close(w.granted)
@@ -72,6 +90,14 @@ func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 // current is the view to answer with: one that is not older than fresh where a sample
 // comes in time, else the newest that there is; nil = there is none.
 func (e *Exporter) current(ctx context.Context) *view {
+	v := e.newest(ctx)
+	if v != nil {
+		v.asked.Store(time.Now().UnixNano())
+	}
+	return v
+}
+
+func (e *Exporter) newest(ctx context.Context) *view {
 	if v := e.view.Load(); v != nil && (time.Since(v.made) < fresh || v.samples == e.snapshot.Load().samples) {
 		return v
 	}
@@ -127,6 +153,22 @@ func emptySnapshot() *snapshot {
 	}
 	for m := range s.cpu {
 		s.cpu[m] = math.NaN()
+	}
+	return s
+}
+
+// beginning is the snapshot before the first sample: the counters that were read at the
+// baseline are 0, gauges are not known.
+func beginning(rec *collector.Recording) *snapshot {
+	s := emptySnapshot()
+	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
+	for i, c := range collector.Counters() {
+		if !math.IsNaN(rec.BootMB[i]) {
+			s.values[c], s.measured[c] = 0, rec.Start.Mono
+		}
+	}
+	if s.cpus > 0 { // the baseline has them
+		s.cpu = [collector.NumCPUModes]float64{}
 	}
 	return s
 }

@@ -29,20 +29,45 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
 			"img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
-		e.show(w, r, func(v *view) document { return v.page() })
+		e.answer(w, r, func(v *view) document { return v.page() }, e.noPage)
 	case r.URL.Path == "/report.json":
-		e.show(w, r, func(v *view) document { return v.report() })
+		e.answer(w, r, func(v *view) document { return v.report() }, e.noReport)
 	default:
 		say(w, r, http.StatusNotFound, "there is nothing here but /, /metrics, /report.json and /healthz\n")
 	}
 }
 
-// show sends what is made of the current view.
-func (e *Exporter) show(w http.ResponseWriter, r *http.Request, of func(*view) document) {
+// noSample says why there is nothing to show.
+func (e *Exporter) noSample() string {
+	if s := e.snapshot.Load(); s != nil && s.samples > 0 {
+		return "no sample came in time"
+	}
+	return "no sample has been taken yet"
+}
+
+// noPage is the answer of / where there is no view. Browsers do not look at Retry-After:
+// the page itself makes them ask again.
+func (e *Exporter) noPage(w http.ResponseWriter, r *http.Request) {
+	again := strconv.Itoa(int(fresh.Seconds()))
+	w.Header().Set("Retry-After", again)
+	send(w, r, http.StatusServiceUnavailable, "text/html; charset=utf-8", []byte(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="`+again+`">
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>perfagent</title>
+<p>perfagent: `+e.noSample()+`; this page asks again every `+again+` s.</p></html>
+`))
+}
+
+func (e *Exporter) noReport(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(e.live().Seconds())))
+	say(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
+}
+
+// answer sends what is made of the current view, or none where there is nothing to make
+// it of.
+func (e *Exporter) answer(w http.ResponseWriter, r *http.Request, of func(*view) document, none http.HandlerFunc) {
 	v := e.current(r.Context())
-	if v == nil {
-		w.Header().Set("Retry-After", strconv.Itoa(int(e.live().Seconds())))
-		say(w, r, http.StatusServiceUnavailable, "no sample has been taken yet\n")
+	if v == nil || v.samples == 0 && r.URL.Path != "/" {
+		none(w, r)
 		return
 	}
 	d := of(v)

@@ -135,12 +135,72 @@ func TestNoSampleYet(t *testing.T) {
 		begin := time.Now()
 		for path, code := range map[string]int{"/": 503, "/report.json": 503, "/metrics": 200, "/healthz": 200} {
 			w := f.get(path)
+			page := w.Header().Get("Content-Type") == "text/html; charset=utf-8" && strings.Contains(w.Body.String(), `<meta http-equiv="refresh" content="2">`)
+			if page != (path == "/") || code == 503 && !strings.Contains(w.Body.String(), "no sample has been taken yet") {
+				t.Errorf("%s: %q", path, w.Body)
+			}
 			if w.Code != code || (w.Header().Get("Retry-After") == "2") != (code == 503) {
 				t.Errorf("%s: %d, %v", path, w.Code, w.Header())
 			}
 		}
 		if waited := time.Since(begin); waited != 2*fresh {
 			t.Errorf("two requests waited for %v", waited)
+		}
+	})
+}
+
+// Where the first sample is far away nobody waits for it: the page of the run as it is
+// comes at once, also to those who asked before the run had begun.
+func TestNoSampleForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Hour)
+		early := make(chan *httptest.ResponseRecorder)
+		go func() { early <- f.get("/") }()
+		synctest.Wait()
+		begin := time.Now()
+		f.Begin(f.rec)
+		for _, w := range []*httptest.ResponseRecorder{<-early, f.get("/")} {
+			if w.Code != 200 || !strings.Contains(w.Body.String(), "<dd>r-1</dd>") || !strings.Contains(w.Body.String(), "running for 0 s") {
+				t.Errorf("/: %d %.80q", w.Code, w.Body)
+			}
+		}
+		if w := f.get("/report.json"); w.Code != 503 || w.Body.String() != "no sample has been taken yet\n" || w.Header().Get("Retry-After") != "30" {
+			t.Errorf("/report.json: %d %q %v", w.Code, w.Body, w.Header())
+		}
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("they waited for %v", waited)
+		}
+		f.sample()
+		if n := samplesOf(t, f.get("/report.json")); n != 1 {
+			t.Errorf("%d samples", n)
+		}
+	})
+}
+
+// What nobody has asked for during some seconds is dropped; who asks then gets the next
+// sample.
+func TestForgottenPagesAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := listenFeed(time.Second)
+		second := func() { time.Sleep(time.Second); f.sample() }
+		go second()
+		samplesOf(t, f.get("/report.json"))
+		for n := range 12 {
+			synctest.Wait()
+			if v := f.view.Load(); (v != nil) != (n <= 10) {
+				t.Errorf("%d s after it was asked for: there is %v", n, v)
+			}
+			second()
+		}
+		go second()
+		if n := samplesOf(t, f.get("/report.json")); n != 14 {
+			t.Errorf("a report of %d samples", n)
+		}
+		for range 12 {
+			second()
+		}
+		if w := f.get("/"); w.Code != 503 || !strings.Contains(w.Body.String(), "no sample came in time") { // the sampling hangs
+			t.Errorf("%d %q", w.Code, w.Body)
 		}
 	})
 }

@@ -55,10 +55,10 @@ var metricTable = []Metric{
 	{Name: "perfagent_cpu_busy_ratio", Type: gauge, Help: "busy share of the node's CPUs in the newest sample, mean over CPUs", column: collector.CPUAvg},
 	{Name: "perfagent_cpu_least_busy_ratio", Type: gauge, Help: "busy share of the least busy CPU in the newest sample", column: collector.CPUMin},
 	{Name: "perfagent_cpu_most_busy_ratio", Type: gauge, Help: "busy share of the most busy CPU in the newest sample", column: collector.CPUMax},
-	{Name: "perfagent_memory_used_ratio", Type: gauge, Help: "used share of the node's memory: (total - available) / total", column: collector.MemPercent},
+	{Name: "perfagent_memory_used_ratio", Type: gauge, Help: "used share of the node's memory: (total - available) / total", value: memoryRatio},
 	{Name: "perfagent_memory_used_bytes", Type: gauge, Help: "used memory of the node: total - available", column: collector.MemUsed},
 	{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", value: memoryTotal},
-	{Name: "perfagent_filesystem_used_ratio", Type: gauge, Help: "fill of the fullest file system of --disk-path: used / (used + available to users)", column: collector.DiskPercent},
+	{Name: "perfagent_filesystem_used_ratio", Type: gauge, Help: "fill of the fullest file system of --disk-path: used / (used + available to users)", value: filesystemRatio},
 	{Name: "perfagent_filesystem_used_bytes", Type: gauge, Help: "used bytes of that file system", column: collector.DiskUsed},
 	{Name: "perfagent_filesystem_available_bytes", Type: gauge, Help: "bytes of that file system that are available to users", column: collector.DiskFree},
 	{Name: "perfagent_disk_read_bytes_total", Type: counter, Help: "bytes read from whole disks, each byte once" + sinceThen, column: collector.DiskRead},
@@ -83,6 +83,23 @@ func agentCPU(f *facts) float64    { return known(f.agent.CPUSeconds) }
 func agentRSS(f *facts) float64    { return known(math.Round(f.agent.MaxRSSMB * collector.MiB)) }
 func cpus(f *facts) float64        { return known(float64(f.cpus)) }
 func memoryTotal(f *facts) float64 { return known(f.memoryMB * collector.MiB) }
+
+// memoryRatio and filesystemRatio are computed from the bytes: the percents of the samples
+// are rounded, as perf.py's are.
+func memoryRatio(f *facts) float64 {
+	if f.memoryMB == 0 {
+		return f.values[collector.MemPercent] / 100
+	}
+	return min(1, f.values[collector.MemUsed]/f.memoryMB)
+}
+
+func filesystemRatio(f *facts) float64 {
+	used := f.values[collector.DiskUsed]
+	if used == 0 {
+		return 0
+	}
+	return used / (used + f.values[collector.DiskFree])
+}
 
 // known makes 0, which cannot be, what is not known.
 func known(v float64) float64 {

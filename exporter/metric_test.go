@@ -53,7 +53,7 @@ func TestMetricsOfASample(t *testing.T) {
 		"perfagent_cpu_seconds_total{mode=user}":  2.25,
 		"perfagent_cpu_seconds_total{mode=steal}": 16.25,
 		"perfagent_cpu_busy_ratio":                s.Values[collector.CPUAvg] / 100,
-		"perfagent_memory_used_ratio":             s.Values[collector.MemPercent] / 100,
+		"perfagent_memory_used_ratio":             s.Values[collector.MemUsed] / 8000,
 		"perfagent_memory_total_bytes":            8000 * (1 << 20),
 		"perfagent_disk_read_bytes_total":         s.Values[collector.DiskRead] * (1 << 20),
 		"perfagent_disk_written_bytes_total":      s.Values[collector.DiskWrite] * (1 << 20),
@@ -62,7 +62,7 @@ func TestMetricsOfASample(t *testing.T) {
 		"perfagent_loopback_receive_bytes_total":  s.Values[collector.NetLoRecv] * (1 << 20),
 		"perfagent_loopback_transmit_bytes_total": s.Values[collector.NetLoSent] * (1 << 20),
 		"perfagent_filesystem_available_bytes":    s.Values[collector.DiskFree] * (1 << 20),
-		"perfagent_filesystem_used_ratio":         s.Values[collector.DiskPercent] / 100,
+		"perfagent_filesystem_used_ratio":         s.Values[collector.DiskUsed] / (s.Values[collector.DiskUsed] + s.Values[collector.DiskFree]),
 		"perfagent_cpu_most_busy_ratio":           s.Values[collector.CPUMax] / 100,
 		"perfagent_cpu_least_busy_ratio":          s.Values[collector.CPUMin] / 100,
 	} {
@@ -85,6 +85,69 @@ func TestMetricsBeforeAnySample(t *testing.T) {
 		"perfagent_samples_total": 0, "perfagent_missed_ticks_total": 0}
 	if diff := cmp.Diff(want, parsed(t, string(f.metrics()))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The counters begin at 0 with the run, where the baseline has them: who scrapes before
+// the first sample sees them grow from there. Gauges have no value yet.
+func TestMetricsBeginWithTheRun(t *testing.T) {
+	f := listenFeed(time.Hour)
+	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // no disk could be read
+	f.Begin(f.rec)
+	got := parsed(t, string(f.metrics()))
+	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 3600,
+		"perfagent_samples_total": 0, "perfagent_missed_ticks_total": 0, "perfagent_start_time_seconds": 1_767_225_600,
+		"perfagent_agent_cpu_seconds_total": 0.0125, "perfagent_agent_max_rss_bytes": 14.5 * (1 << 20), "perfagent_cpus": 4,
+		"perfagent_memory_total_bytes":          8000 * (1 << 20),
+		"perfagent_network_receive_bytes_total": 0, "perfagent_network_transmit_bytes_total": 0,
+		"perfagent_loopback_receive_bytes_total": 0, "perfagent_loopback_transmit_bytes_total": 0}
+	for m := range collector.NumCPUModes {
+		want["perfagent_cpu_seconds_total{mode="+m.String()+"}"] = 0
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	f.sample()
+	if got = parsed(t, string(f.metrics())); got["perfagent_cpu_seconds_total{mode=user}"] != 1.25 || got["perfagent_disk_read_bytes_total"] == 0 {
+		t.Errorf("after a sample: %v", got)
+	}
+
+	f = listenFeed(time.Hour)
+	f.rec.Host.CPUs = 0 // they could not be read
+	f.Begin(f.rec)
+	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
+		t.Errorf("CPU time that was never read is %v", v)
+	}
+	f = listenFeed(time.Hour)
+	f.Begin(f.rec)
+	f.rec.End.Mono += time.Hour
+	s := sampleOf(1)
+	f.Observe(&s, f.rec) // the CPUs, which the baseline had, fail
+	if v, there := parsed(t, string(f.metrics()))["perfagent_cpu_seconds_total{mode=idle}"]; there {
+		t.Errorf("CPU time of a source that fails is %v", v)
+	}
+}
+
+// Ratios come from the bytes beside them, not from percents that are rounded.
+func TestMetricRatiosAreExact(t *testing.T) {
+	f := listenFeed(time.Second)
+	s := sampleOf(1)
+	s.Values[collector.MemPercent], s.Values[collector.MemUsed] = 3, 239.44
+	s.Values[collector.DiskPercent], s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 26.2, 262.5, 737.5
+	f.Observe(&s, f.rec)
+	got := parsed(t, string(f.metrics()))
+	if m, d := got["perfagent_memory_used_ratio"], got["perfagent_filesystem_used_ratio"]; m != 0.02993 || d != 0.2625 {
+		t.Errorf("memory %v, file system %v", m, d)
+	}
+	f.rec.Host.MemoryMB = 0
+	f.Observe(&s, f.rec)
+	if m := parsed(t, string(f.metrics()))["perfagent_memory_used_ratio"]; m != 0.03 {
+		t.Errorf("of a host whose memory is not known: %v", m)
+	}
+	s.Values[collector.DiskUsed], s.Values[collector.DiskFree] = 0, 0 // a file system of no size
+	f.Observe(&s, f.rec)
+	if d := parsed(t, string(f.metrics()))["perfagent_filesystem_used_ratio"]; d != 0 {
+		t.Errorf("of an empty file system: %v", d)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -16,6 +17,7 @@ import (
 // view is one copy of the Recording, and what is made of it when it is first asked for.
 type view struct {
 	made    time.Time
+	asked   atomic.Int64 // when somebody last asked for it, in ns since 1970
 	samples int64
 	page    func() document
 	report  func() document
@@ -33,7 +35,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 		defer recovered(&err)
 		return e.options.Report(rec), nil
 	})
-	return &view{
+	v := &view{
 		made: time.Now(), samples: rec.Samples,
 		page: sync.OnceValue(func() document {
 			return render("text/html; charset=utf-8", report, func(w io.Writer, r *reporter.Report) error {
@@ -50,6 +52,8 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 			})
 		}),
 	}
+	v.asked.Store(v.made.UnixNano())
+	return v
 }
 
 // recovered makes a panic an error: it must not end what runs beside a job.

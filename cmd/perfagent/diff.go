@@ -38,13 +38,13 @@ func newDiff(s streams) *cobra.Command {
 		Long: `Compare two sets of runs of the same job, A before and B after a change, say:
 for each metric the medians, their noise, and the change, with ~ where none can
 be told from noise. A and B are reports of any kind that show reads, or
-directories, of which all reports node-*.json are taken. Exactly two names need
-no -- between them. Four runs a side are the least with which noise can be
-known; ten are good.
+directories, of which all reports node-*.json at any depth are taken, or where
+there are none all *.json directly in them. Exactly two names need no -- between
+them. Four runs a side are the least with which noise can be known; ten are good.
 
 With --fail-if the exit code is 1 when a condition comes true: METRIC OP VALUE,
-where OP is one of > >= < <= and VALUE is a change such as +10% or an amount in
-the metric's unit. A change in percent must also be more than noise; with too few
+where OP is one of > >= < <= and VALUE is a change with its sign, such as +10%,
+or an amount in the metric's unit, such as 90. A change in percent must also be more than noise; with too few
 runs to know, the plain difference counts. What cannot be compared exits 2.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff perfagent-out/before perfagent-out/after
@@ -145,13 +145,11 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 	for _, name := range names {
 		paths := []string{name}
 		if st, err := os.Stat(name); err == nil && st.IsDir() {
-			journals := 0
-			if paths, journals, err = reportsBelow(name); err != nil {
+			var remarks []string
+			if paths, remarks, err = reportsAt(name); err != nil {
 				return side, nil, err
 			}
-			if journals > 0 {
-				notes = append(notes, fmt.Sprintf("%s: journals of runs without an end are left out: %d", name, journals))
-			}
+			notes = append(notes, remarks...)
 		}
 		for _, path := range paths {
 			report, err := o.readOne(path)
@@ -180,7 +178,43 @@ func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
 	return report, nil
 }
 
-// reportsBelow finds the reports below a directory, and counts the journals.
+// reportsAt finds the reports of a directory: all node-*.json below it or, where there
+// are none, the files *.json that stand in it.
+func reportsAt(dir string) (paths, notes []string, err error) {
+	paths, journals, err := reportsBelow(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if journals > 0 {
+		notes = append(notes, fmt.Sprintf("%s: journals of runs without an end are left out: %d", dir, journals))
+	}
+	if len(paths) > 0 {
+		return paths, notes, nil
+	}
+	if paths, err = jsonIn(dir); err != nil {
+		return nil, nil, err
+	}
+	if len(paths) == 0 {
+		return nil, nil, fmt.Errorf("diff: there is no report node-*.json below %s, and no other *.json in it: name the files", dir)
+	}
+	return paths, append(notes, fmt.Sprintf("%s: no node-*.json is below it, so all *.json in it are taken: %d", dir, len(paths))), nil
+}
+
+// jsonIn lists the files *.json that stand in a directory, by their names.
+func jsonIn(dir string) (paths []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("diff: look for reports: %w", err)
+	}
+	for _, e := range entries {
+		if strings.EqualFold(filepath.Ext(e.Name()), ".json") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths, nil
+}
+
+// reportsBelow finds the reports node-*.json below a directory, and counts the journals.
 func reportsBelow(dir string) (paths []string, journals int, err error) {
 	report, journal := regexp.MustCompile(`^node-\d+(\.\d+)?\.json$`), regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl$`)
 	// The separator makes WalkDir follow a directory that is a symbolic link.
@@ -196,11 +230,8 @@ func reportsBelow(dir string) (paths []string, journals int, err error) {
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, 0, fmt.Errorf("diff: look for reports: %w", err)
-	case len(paths) == 0:
-		return nil, 0, fmt.Errorf("diff: there is no report node-*.json below %s: name the files", dir)
 	}
 	return paths, journals, nil
 }

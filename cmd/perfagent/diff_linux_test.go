@@ -201,9 +201,12 @@ func TestDiffExitCodes(t *testing.T) {
 	write(t, filepath.Join(dir, "list.json"), "[]", 0o644)
 	write(t, filepath.Join(dir, "newer.json"), `{"schema": "perfagent.report/2"}`, 0o644)
 	write(t, filepath.Join(dir, "nojob.json"), `{"schema": "perfagent.report/1", "run": {"id": "x"}, "nodes": {"0": {"metrics": {}, "samples": [], "missing": []}}}`, 0o644)
-	if err := os.Mkdir(filepath.Join(dir, "nothing"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"nothing", "mixed"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write(t, filepath.Join(dir, "mixed", "list.json"), "[]", 0o644)
 	gate := func(condition string, more ...string) []string {
 		return append([]string{"--fail-if", condition}, more...)
 	}
@@ -237,7 +240,9 @@ func TestDiffExitCodes(t *testing.T) {
 		{"empty", []string{"empty.json", "fast"}, 2, 1, []string{"empty.json", "empty"}},
 		{"a list", []string{"list.json", "fast"}, 2, 1, []string{"list.json"}},
 		{"newer schema", []string{"newer.json", "fast"}, 2, 1, []string{"newer.json", "report/2"}},
-		{"directory without reports", []string{"nothing", "fast"}, 2, 1, []string{"nothing", "node-*.json"}},
+		{"directory without reports", []string{"nothing", "fast"}, 2, 1, []string{"nothing", "node-*.json", "*.json in it"}},
+		{"directory with JSON that is no report", []string{"fast", "mixed"}, 2, 1, []string{"mixed/list.json"}},
+		{"percentage without a sign", gate("max_t_mem_percent > 90%", "fast", "slow"), 2, 1, []string{"--fail-if", "> +90%", "> 90"}},
 		{"bad flag", []string{"--fail", "x", "fast", "slow"}, 2, 1, []string{"--fail"}},
 		{"bad format", []string{"--format", "yaml", "fast", "slow"}, 2, 1, []string{"--format", "yaml"}},
 		{"bad number of CPUs", []string{"--cpus", "-1", "fast", "slow"}, 2, 1, []string{"--cpus"}},
@@ -285,6 +290,22 @@ func TestDiffReadsEveryKind(t *testing.T) {
 		t.Errorf("a link to a directory: exit %d\n%s%s", o.code, o.out, o.err)
 	}
 
+	// Reports of other names: all of a directory that has none of ours.
+	if err := os.Mkdir(filepath.Join(dir, "named"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		data, err := os.ReadFile(filepath.Join(dir, "a", fmt.Sprintf("node-0.%d.json", i+2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
+		write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
+	}
+	if o := diffIn(t, dir, "named", "b"); o.code != 0 || !strings.Contains(o.out, "A: 4 runs, named") || !strings.Contains(o.out, "named: no node-*.json is below it, so all *.json in it are taken: 4") {
+		t.Errorf("reports of other names: exit %d\n%s%s", o.code, o.out, o.err)
+	}
+
 	sample := func(second int) string {
 		return fmt.Sprintf(`{"timestamp": %d, "cpu_pct_per_cpu_avg": 50.0, "cpu_pct_per_cpu_min": 40.0, "cpu_pct_per_cpu_max": 60.0, "mem_percent": 20.0, `+
 			`"disk_usage_percent": 30.0, "disk_io_read_mb": 7000.0, "disk_io_write_mb": 8000.0, "net_io_lo_sent_mb": 1.0, "net_io_ext_sent_mb": 1.0, `+
@@ -315,7 +336,7 @@ func TestDiffReadsEveryKind(t *testing.T) {
 	cmd.Dir = dir
 	perform(t, cmd).want(t, 0)
 	o = diffIn(t, dir, "two", "two.json")
-	if !strings.Contains(o.out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.out, "+") {
+	if !strings.Contains(o.out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.out, "+") || strings.Contains(o.out, "~") || !strings.Contains(o.out, "0 % ?") {
 		t.Errorf("two nodes, and the same merged:\n%s%s", o.out, o.err)
 	}
 }

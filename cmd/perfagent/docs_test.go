@@ -129,6 +129,7 @@ func TestDocsOptions(t *testing.T) {
 		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options watch", newWatch(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options merge", newMerge(s), nil},
+		{"options plot", newPlot(s), nil},
 		{"options diff", newDiff(s), nil},
 		{"options push", newPush(s), nil},
 		{"options metrics", newMetrics(s), nil},

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -87,7 +89,11 @@ func (l *listening) fail(err error) {
 	l.mu.Lock()
 	l.failed = why
 	l.mu.Unlock()
-	l.log.Error(why + "; there will be no live page and no /metrics (--listen 0 takes any free port)")
+	hint := ""
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) { // another port would do
+		hint = " (--listen 0 takes any free port)"
+	}
+	l.log.Error(why + "; there will be no live page and no /metrics" + hint)
 }
 
 // serve begins to answer, in goroutines of its own. It is called before the first
@@ -116,6 +122,13 @@ func (l *listening) serve(o *sampleOptions, about reporter.Run, incomplete strin
 			l.fail(err)
 		}
 	}()
+}
+
+// begin sees the Recording before its first sample, in the sampling goroutine.
+func (l *listening) begin(rec *collector.Recording) {
+	if l != nil && l.exporter != nil {
+		l.exporter.Begin(rec)
+	}
 }
 
 // observe sees every sample, in the sampling goroutine.
@@ -154,6 +167,11 @@ func (o *sampleOptions) liveReport(about reporter.Run, p *place, t *tracking) fu
 		if rec.PerfPy != nil {
 			return reporter.NewPerfPyReport(rec.PerfPy.Items(), o.node, rec.Host.CPUs, about)
 		}
-		return reporter.New(reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: missing, Push: push})
+		r := reporter.New(reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: missing, Push: push})
+		if n := r.Nodes[strconv.Itoa(o.node)]; rec.Samples == 0 && n != nil { // the one reason for all that is absent
+			n.Missing = append(slices.Clone(missing), reporter.Missing{What: "samples",
+				Why: fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", o.interval)})
+		}
+		return r
 	}
 }

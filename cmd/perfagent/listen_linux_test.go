@@ -235,11 +235,25 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 func TestListenMetricsAreTheReports(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "1h"}, holdOpen...)...)
-	if _, there := l.series("perfagent_cpu_seconds_total{mode=idle}"); there {
-		t.Error("CPU seconds are told before the first sample")
+	until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
+	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
+		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
+		if v, there := l.series("perfagent_" + name); !there || v != 0 {
+			t.Errorf("before the first sample %s is %v, there %v", name, v, there)
+		}
 	}
-	if code, header, _ := l.get("/"); code != 503 || header.Get("Retry-After") == "" {
-		t.Errorf("without a sample the page is %d, %v", code, header)
+	if v, there := l.series("perfagent_memory_used_ratio"); there {
+		t.Errorf("before the first sample the memory's ratio is %v", v)
+	}
+	begin := time.Now()
+	if code, _, page := l.get("/"); code != 200 || !strings.Contains(page, "no sample has been taken yet; the first one is taken 1h0m0s after the start") || !strings.Contains(page, "read x; exit 7") {
+		t.Errorf("without a sample the page is %d %.3000q", code, page)
+	}
+	if code, header, text := l.get("/report.json"); code != 503 || header.Get("Retry-After") == "" || text != "no sample has been taken yet\n" {
+		t.Errorf("without a sample the report is %d, %v %q", code, header, text)
+	}
+	if took := time.Since(begin); took > 1500*time.Millisecond {
+		t.Errorf("the two answers took %v", took)
 	}
 	l.finish().want(t, 7)
 
@@ -264,7 +278,10 @@ func TestListenMetricsAreTheReports(t *testing.T) {
 				want = n.Samples.Columns[i][last]
 			}
 		}
+		tolerance := 1e-6
 		switch {
+		case strings.HasSuffix(name, "_used_ratio"): // the sample has it rounded to 0.1 %
+			want, tolerance = want/100, 0.00051
 		case strings.HasSuffix(name, "_ratio"):
 			want /= 100
 		case strings.Contains(name, "_bytes"):
@@ -275,9 +292,13 @@ func TestListenMetricsAreTheReports(t *testing.T) {
 			t.Errorf("%s is missing:\n%s", name, text)
 			continue
 		}
-		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-1e-6 || got > want+1e-6 {
+		if got, err := strconv.ParseFloat(m[1], 64); err != nil || got < want-tolerance || got > want+tolerance {
 			t.Errorf("%s is %v, the sample's %s says %v", name, m[1], key, want)
 		}
+	}
+	used, _ := l.series("perfagent_memory_used_bytes")
+	if total, ok := l.series("perfagent_memory_total_bytes"); !ok || total <= used {
+		t.Errorf("memory of %v bytes, %v are used", total, used)
 	}
 	l.finish().want(t, 7)
 }
@@ -507,7 +528,8 @@ func TestListenPortThatIsTaken(t *testing.T) {
 		o := perform(t, cmd)
 		o.want(t, 3)
 		line, rest, _ := strings.Cut(o.err, "\n")
-		if o.out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") {
+		if o.out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
+			strings.Contains(line, "--listen 0") != (c.word == "address already in use") {
 			t.Errorf("%s: stdout %q, stderr %q", c.address, o.out, o.err)
 		}
 		wantListenMissing(t, o.report(t), c.word)
@@ -535,7 +557,7 @@ func TestListenWithoutPermission(t *testing.T) {
 	}
 	o := perform(t, asNobody(t, perfagent(t, "run", "--listen", "81", "--", "sh", "-c", "exit 3")))
 	o.want(t, 3)
-	o.wantLine(t, "permission denied", "127.0.0.1:81")
+	o.wantLine(t, "permission denied", "127.0.0.1:81", "--listen 0")
 	wantListenMissing(t, o.report(t), "permission denied")
 }
 
@@ -550,6 +572,9 @@ func TestListenOnANameThatNobodyKnows(t *testing.T) {
 	wantLines(t, o.err, 0, 1) // none where the name server did not answer in time
 	if o.err != "" {
 		o.wantLine(t, "nowhere.invalid")
+		if strings.Contains(o.err, "--listen 0") {
+			t.Errorf("no port helps a name that nobody knows: %s", o.err)
+		}
 		wantListenMissing(t, o.report(t), "nowhere.invalid")
 	}
 }
@@ -595,6 +620,7 @@ func TestListenSaysWhere(t *testing.T) {
 		flags, env, want string
 	}{
 		{"--listen :0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
+		{"--listen localhost.:0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost:0 --log-level info", "", `^info perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen 0.0.0.0:0", "", `^perfagent: listening on http://[^/]+:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=0", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},

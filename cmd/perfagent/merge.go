@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +47,8 @@ func (o *mergeOptions) merge(paths []string) error {
 	switch {
 	case o.output == "":
 		return errors.New("merge: -o FILE is missing")
+	case strings.EqualFold(filepath.Ext(o.output), ".html"):
+		return fmt.Errorf("merge: -o %s: name the report, %s.json: its page is written beside it", o.output, o.output[:len(o.output)-len(".html")])
 	case o.cpus < 0:
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	case o.html != "auto" && o.html != "never":

@@ -175,7 +175,7 @@ func checkRunID(id string) error {
 	case strings.Trim(id, ".") == "":
 		return fmt.Errorf("%q cannot name a folder", id)
 	case len(id) > maxRunID:
-		return fmt.Errorf("is longer than %d characters", maxRunID)
+		return fmt.Errorf("%q is longer than %d characters", id[:32]+"…", maxRunID)
 	}
 	return nil
 }

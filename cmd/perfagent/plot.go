@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -66,11 +67,21 @@ func (o *plotOptions) plot(path string) error {
 	if err := replaceable("plot", o.output, o.force); err != nil {
 		return err
 	}
+	if sameFile(path, o.output) {
+		return fmt.Errorf("plot: -o %s is the report that is to be drawn: name another file", o.output)
+	}
 	var out bytes.Buffer
 	if err := o.draw(&out, kind, path); err != nil {
 		return err
 	}
 	return reporter.WritePicture(o.output, out.Bytes(), o.force)
+}
+
+// sameFile tells whether two names are of one file that is there.
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // check refuses bad flags, and those that the kind of picture has no use for.

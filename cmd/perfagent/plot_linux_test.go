@@ -362,7 +362,9 @@ func TestPlotErrors(t *testing.T) {
 		{[]string{good, "-o", "x.png", "--cpus", "-1"}, []string{"--cpus"}},
 		{[]string{good, "-o", "x.html", "--width", "900"}, []string{"#node=N"}},
 		{[]string{good, "-o", "x.html", "--metric", "mem_percent"}, []string{"--metric"}},
-		{[]string{good, "-o", "nowhere/x.svg"}, []string{"nowhere/x.svg"}},
+		{[]string{good, "-o", "nowhere/x.svg"}, []string{"write picture nowhere/x.svg"}},
+		{[]string{good, "-o", "nowhere/x.HTML"}, []string{"write page nowhere/x.HTML"}},
+		{[]string{good, "-o", "x.HTML", "--width", "900"}, []string{"#node=N"}},
 		{[]string{broken, "-o", "x.html"}, []string{broken}},
 		{[]string{broken, "-o", "x.svg"}, []string{broken}},
 		{[]string{newer, "-o", "x.html"}, []string{newer, "newer perfagent"}},
@@ -408,6 +410,57 @@ func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
 		o.wantLine(t, "regular file")
 	}
 	readReport(t, good)
+}
+
+// A name in capitals says what is to be drawn as well.
+func TestPlotTakesCapitals(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(plotTwo(t), "node-0.json")
+	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
+		o := run(t, "plot", good, "-o", name)
+		o.want(t, 0)
+		if text, err := os.ReadFile(filepath.Join(o.dir, name)); err != nil || !strings.HasPrefix(string(text), begin) {
+			t.Errorf("%s: %v, %.40q", name, err, text)
+		}
+	}
+}
+
+// The report that is drawn is never what is written, by whatever name.
+func TestPlotKeepsItsInput(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(plotTwo(t), "node-0.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	same := write(t, filepath.Join(dir, "same.html"), string(text), 0o644)
+	if err := errors.Join(os.Link(same, filepath.Join(dir, "hard.html")), os.Symlink("same.html", filepath.Join(dir, "soft.html"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, names := range [][2]string{{"same.html", "same.html"}, {same, "./same.html"}, {"hard.html", "same.html"}, {"soft.html", "same.html"}} {
+		cmd := perfagent(t, "plot", names[0], "-o", names[1], "--force")
+		cmd.Dir = dir
+		o := perform(t, cmd)
+		o.want(t, 1)
+		o.wantLine(t, names[1], "is the report that is to be drawn")
+		if now, _ := os.ReadFile(same); !bytes.Equal(now, text) {
+			t.Fatalf("%q: the report is now %.40q", names, now)
+		}
+	}
+}
+
+// The page of a merged report has the report's name: who asks for X.html is told.
+func TestPlotMergeWantsTheReportsName(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(plotTwo(t), "node-0.json")
+	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
+		o := run(t, "merge", good, "-o", name)
+		o.want(t, 1)
+		o.wantLine(t, "-o "+name, "m3.json", "page is written beside it")
+		if files, _ := os.ReadDir(o.dir); len(files) != 0 {
+			t.Errorf("%s: there are %v", name, files)
+		}
+	}
 }
 
 // A journal that a killed perfagent left behind can be drawn.

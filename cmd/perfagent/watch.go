@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/pusher"
 )
 
-// leastRefresh is the shortest time between two looks at a run.
+// leastRefresh is the shortest time between two pictures of a run.
 const leastRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
@@ -35,8 +36,8 @@ reads the journal of the run and nothing else; the job does not notice. Without
 RUN-ID it is the run under --out that was started last.
 
 q leaves. When the run ends, its last picture stays on the screen. Where
-standard output is no terminal, or TERM is dumb, there is one plain line per
---refresh instead.
+standard output is no terminal, or TERM is dumb or not set, there is one plain
+line per --refresh instead.
 
 Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
 130); 1 otherwise: no such run, none that goes on, its perfagent is gone.`,
@@ -49,7 +50,7 @@ Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is looked for in DIR/RUN-ID [$PERFAGENT_OUT]")
 	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that goes on)")
-	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two looks, at least 100ms")
+	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two pictures or lines, at least 100ms")
 	return cmd
 }
 
@@ -68,11 +69,27 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer w.close()
-	if isTerminal(o.streams.out) && os.Getenv("TERM") != "dumb" {
+	if isTerminal(o.streams.out) && !isDumb() {
 		return w.onScreen()
 	}
 	return w.inLines()
 }
+
+// isDumb tells of a terminal that only takes lines. One without a name is such a one,
+// but on Windows, where there are no names.
+func isDumb() bool {
+	name := os.Getenv("TERM")
+	return name == "dumb" || name == "" && runtime.GOOS != "windows"
+}
+
+// pace is the time between two looks, a whole part of refresh: at least each second,
+// so that the end is seen at once.
+func (o *watchOptions) pace() time.Duration {
+	return o.refresh / (1 + (o.refresh-1)/time.Second)
+}
+
+// due tells whether it is time for another picture: a look may come a little early.
+func (o *watchOptions) due(now, last time.Time) bool { return now.Sub(last) >= o.refresh-o.pace()/2 }
 
 // runID is the run that was named, or that is the newest.
 func (o *watchOptions) runID(args []string) (string, error) {
@@ -125,7 +142,7 @@ func (o *watchOptions) open(id string) (*watching, error) {
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
 	case o.picked:
-		return nil, fmt.Errorf("watch: there is no node %d of run %q in %s, but %s", node, id, there.dir, there.nodes())
+		return nil, fmt.Errorf("watch: there is no node %d of run %q in %s, but there is %s", node, id, there.dir, there.nodes())
 	default:
 		return nil, fmt.Errorf("watch: there is nothing of run %q in %s", id, there.dir)
 	}
@@ -150,9 +167,13 @@ func (o *watchOptions) newestGoing() (string, error) {
 		return "", fmt.Errorf("watch: look for a run: %w", err)
 	}
 	id, started := "", time.Time{}
+	var unread unreadRuns
 	for _, e := range entries {
 		there, err := findRun(o.out, e.Name())
-		if err != nil { // no folder, or none of ours to read
+		if err != nil {
+			if e.IsDir() { // else it is none of ours
+				unread.add(filepath.Join(o.out, e.Name()), errors.Unwrap(err))
+			}
 			continue
 		}
 		for node, path := range there.journals {
@@ -161,11 +182,38 @@ func (o *watchOptions) newestGoing() (string, error) {
 			if r := n.report; r != nil && n.goesOn(time.Now()) && (id == "" || r.Run.Start.After(started)) {
 				id, started = e.Name(), r.Run.Start.Time
 			}
+			if n.report == nil && n.end == nil {
+				unread.add(path, n.trouble)
+			}
 			n.follower.Close()
 		}
 	}
-	if id == "" {
-		return "", fmt.Errorf("watch: no run is going on under %s: start one with perfagent run, or look at the newest report with perfagent show", o.out)
+	switch {
+	case id != "":
+		return id, nil
+	case unread.err != nil:
+		return "", fmt.Errorf("watch: no run is going on under %s that can be read; %d cannot, the newest: %w", o.out, unread.count, unread.err)
 	}
-	return id, nil
+	return "", fmt.Errorf("watch: no run is going on under %s: start one with perfagent run, or look at the newest report with perfagent show", o.out)
+}
+
+// unreadRuns are recordings that could not be read: any of them may go on.
+type unreadRuns struct {
+	count  int
+	err    error // of the one that was written last
+	newest time.Time
+}
+
+func (u *unreadRuns) add(path string, err error) {
+	if err == nil || errors.Is(err, os.ErrNotExist) { // ended just now
+		return
+	}
+	u.count++
+	st, errStat := os.Stat(path)
+	if u.err == nil || errStat == nil && st.ModTime().After(u.newest) {
+		u.err = err
+	}
+	if errStat == nil && st.ModTime().After(u.newest) {
+		u.newest = st.ModTime()
+	}
 }

@@ -30,15 +30,22 @@ func TestWatch_Refuses(t *testing.T) {
 	}
 	write(t, filepath.Join(out, "junk", "node-0.jsonl"), "{\x1b[31m\n", 0o644)
 	write(t, filepath.Join(out, "file"), "", 0o644)
+	if err := os.MkdirAll(filepath.Join(dir, "unread/folder/node-0.jsonl"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(out, "folder/node-0.jsonl"), time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args, words []string
 	}{
 		{[]string{"no-such"}, []string{`no run "no-such"`, "perfagent-out"}},
-		{nil, []string{"no run is going on under perfagent-out", "perfagent show"}},
-		{[]string{"--out", "elsewhere"}, []string{"no run is going on under elsewhere"}},
+		{nil, []string{"no run is going on under perfagent-out that can be read", "2 cannot", "perfagent-out/junk/node-0.jsonl", "the head is damaged"}},
+		{[]string{"--out", "elsewhere"}, []string{"no run is going on under elsewhere", "perfagent show"}},
+		{[]string{"--out", "unread"}, []string{"no run is going on under unread", "1 cannot", "unread/folder/node-0.jsonl: is not a file"}},
 		{[]string{"ended"}, []string{`run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
 		{[]string{"ended", "--node", "3"}, []string{`node 3 of run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
-		{[]string{"ended", "--node", "4"}, []string{`no node 4 of run "ended"`, "no node that goes on"}},
+		{[]string{"ended", "--node", "4"}, []string{`no node 4 of run "ended"`, "but there is node 3, which has ended"}},
 		{[]string{"empty"}, []string{`nothing of run "empty"`}},
 		{[]string{"file"}, []string{`run "file"`}},
 		{[]string{"folder"}, []string{"folder/node-0.jsonl", "not a file"}},
@@ -48,7 +55,7 @@ func TestWatch_Refuses(t *testing.T) {
 		{[]string{".."}, []string{"watch: run id", ".."}},
 		{[]string{"\x1b[31mx"}, []string{"watch: run id"}},
 		{[]string{""}, []string{"empty run id"}},
-		{[]string{strings.Repeat("x", 200)}, []string{"longer than 128"}},
+		{[]string{strings.Repeat("x", 200)}, []string{`"` + strings.Repeat("x", 32) + `…" is longer than 128`}},
 		{[]string{"--node", "-1", "ended"}, []string{"--node", "-1"}},
 		{[]string{"--refresh", "1ms", "ended"}, []string{"--refresh", "100ms"}},
 		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
@@ -125,6 +132,34 @@ func TestWatch_OfAnAgentThatIsKilled(t *testing.T) {
 	o = perform(t, watchCommand(t, run.cmd.Dir, nil))
 	o.want(t, 1)
 	o.wantLine(t, "no run is going on")
+}
+
+// A journal without a whole line that nobody writes: its agent never got further.
+func TestWatch_OfAJournalWithoutABeginning(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"empty": "", "half a head": `{"schema":"perf`} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "perfagent-out/r/node-0.jsonl")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, text, 0o644)
+		w := watchOn(t, dir, nil, "--refresh", "1h", "r")
+		w.shows("starting")
+		old := time.Now().Add(-time.Minute)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		w.shows("perfagent is gone") // after five seconds in which it did not grow
+		w.send("q")
+		w.leaves(0)
+		o := perform(t, watchCommand(t, dir, nil, "r"))
+		o.want(t, 1)
+		o.wantLine(t, `run "r" has no end: its perfagent is gone`)
+		if !strings.HasPrefix(o.out, "perfagent is gone: ") {
+			t.Errorf("%s: on stdout: %q", name, o.out)
+		}
+	}
 }
 
 // The journal goes and no report comes in its place, or something that is none.

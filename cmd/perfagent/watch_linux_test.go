@@ -62,13 +62,14 @@ func TestWatch_GivesTheTerminalBack(t *testing.T) {
 		sig  syscall.Signal
 		code int
 	}{
-		"q":      {keys: "q", code: 0},
-		"Q":      {keys: "Q", code: 0},
-		"Ctrl-C": {keys: "\x03", code: 130},
-		"INT":    {sig: unix.SIGINT, code: 130},
-		"TERM":   {sig: unix.SIGTERM, code: 143},
-		"HUP":    {sig: unix.SIGHUP, code: 129},
-		"QUIT":   {sig: unix.SIGQUIT, code: 131},
+		"q":       {keys: "q", code: 0},
+		"Q":       {keys: "Q", code: 0},
+		"Ctrl-C":  {keys: "\x03", code: 130},
+		"Ctrl-\\": {keys: "\x1c", code: 131},
+		"INT":     {sig: unix.SIGINT, code: 130},
+		"TERM":    {sig: unix.SIGTERM, code: 143},
+		"HUP":     {sig: unix.SIGHUP, code: 129},
+		"QUIT":    {sig: unix.SIGQUIT, code: 131},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The terminal is kept open, so that its settings can be asked for at the end.
@@ -221,7 +222,7 @@ func TestWatch_PlainLines(t *testing.T) {
 	line := regexp.MustCompile(`^(starting|running for [0-9.]+ s): CPU ([0-9.]+ %|–) \(peak ([0-9.]+ %|–)\), memory ([0-9.]+ %|–), ` +
 		`disk read (\S+ MiB/s|–), written (\S+ MiB/s|–), network received (\S+ MiB/s|–), sent (\S+ MiB/s|–)$`)
 	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
-	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}} {
+	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 		cmd := watchCommand(t, run.cmd.Dir, env, "--refresh", "100ms")
 		var text string
@@ -280,11 +281,133 @@ func TestWatch_OfManyNodes(t *testing.T) {
 	picked := watchOn(t, dir, nil, "--node", "2", "r")
 	picked.shows("run r, node 2", "q quits")
 	late.ends(0)
-	if left := w.leaves(0); !strings.Contains(left, "perfagent show perfagent-out/r/node-0.json") {
+	if left := w.leaves(0); !strings.HasSuffix(left, "\r\nperfagent: run r: 4 nodes, 1 failed (node 1 exit 5); perfagent show perfagent-out/r/node-1.json\r\n") {
 		t.Errorf("on the screen: %s", left)
 	}
-	if left := picked.leaves(0); !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
+	if left := picked.leaves(0); !strings.Contains(left, "run r, node 2: exit 0 after") || !strings.Contains(left, "perfagent show perfagent-out/r/node-2.json") {
 		t.Errorf("on the screen of --node 2: %s", left)
+	}
+}
+
+// Plain lines go on to the last node, and end with what all nodes did.
+func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
+	t.Parallel()
+	run := func(dir, node string) *watchRun {
+		return watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", node)
+	}
+	first := run("", "0")
+	dir := first.cmd.Dir
+	before, second, third := run(dir, "7"), run(dir, "1"), run(dir, "2")
+	before.ends(4)
+	l := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
+	picked := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "--node", "1", "r"))
+	watchLine(l, "node 0: running for ")
+	watchLine(picked, "node 1: running for ")
+	first.ends(0)
+	watchLine(l, "node 0: exit 0 after ")
+	watchLine(l, "node 1: running for ")
+	second.ends(3)
+	watchLine(l, "node 1: failed (exit 3) after ")
+	watchLine(l, "node 2: running for ")
+	o, rest := picked.end()
+	o.want(t, 0)
+	if last := rest[len(rest)-1]; !strings.HasPrefix(last, "perfagent: run r, node 1: failed (exit 3) after ") {
+		t.Errorf("the last line of --node 1: %q", last)
+	}
+	third.ends(0)
+	o, rest = l.end()
+	o.want(t, 0)
+	want := "perfagent: run r: 4 nodes, 2 failed (node 1 exit 3, node 7 exit 4); perfagent show perfagent-out/r/node-1.json"
+	if last := rest[len(rest)-1]; last != want {
+		t.Errorf("the last line: %q, want %q", last, want)
+	}
+}
+
+// watchLine waits for a line that begins so.
+func watchLine(l *lines, prefix string) {
+	l.t.Helper()
+	for {
+		if strings.HasPrefix(l.next(), prefix) {
+			return
+		}
+	}
+}
+
+// One node whose agent is gone does not end the others, but the run has no end then.
+func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
+	t.Parallel()
+	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
+	dir := first.cmd.Dir
+	second := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "1")
+	l := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
+	watchLine(l, "node 0: running for ")
+	first.signal(unix.SIGKILL)
+	first.goOn.Close()
+	first.end()
+	watchLine(l, "node 0: perfagent is gone since ")
+	watchLine(l, "node 1: running for ")
+	second.ends(0)
+	o, _ := l.end()
+	o.want(t, 1)
+	o.wantLine(t, "run r: 2 nodes, 1 without an end (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
+}
+
+// More nodes than have room are all watched to their end.
+func TestWatch_OfMoreNodesThanLines(t *testing.T) {
+	t.Parallel()
+	nodes := []*watchRun{watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")}
+	dir := nodes[0].cmd.Dir
+	w := watchOn(t, dir, nil, "--refresh", "100ms", "r")
+	w.shows("q quits")
+	w.vt.height = 2
+	resize(t, w.tty, 2, 80)
+	w.next("two lines", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= 2 })
+	for n := 1; n < 4; n++ {
+		nodes = append(nodes, watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", strconv.Itoa(n)))
+	}
+	w.shows("nodes      3 more")
+	for _, n := range []int{1, 0, 3, 2} {
+		nodes[n].ends(n)
+		if n == 1 { // makes room for node 2
+			w.shows("nodes      2 more, 1 ended before")
+		}
+	}
+	if left := w.leaves(0); !strings.Contains(left, "run r: 4 nodes, 3 failed (node 1 exit 1, node 2 exit 2, node 3 exit 3); ") {
+		t.Errorf("on the screen: %s", left)
+	}
+}
+
+// The end is seen at once, however seldom there is a picture.
+func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
+	t.Parallel()
+	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
+	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "1h")
+	w.shows("q quits")
+	plain := launch(t, watchCommand(t, run.cmd.Dir, nil, "--refresh", "1h"))
+	plain.next()
+	run.ends(0)
+	if left := w.leaves(0); !strings.Contains(left, "run r: exit 0 after ") {
+		t.Errorf("on the screen: %s", left)
+	}
+	o, lines := plain.end()
+	o.want(t, 0)
+	if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "perfagent: run r: exit 0 after ") {
+		t.Errorf("lines: %q", lines)
+	}
+}
+
+// A look is a whole part of --refresh, and at least each second.
+func TestWatch_Pace(t *testing.T) {
+	t.Parallel()
+	for refresh, want := range map[time.Duration]time.Duration{
+		100 * time.Millisecond: 100 * time.Millisecond, time.Second: time.Second, 1500 * time.Millisecond: 750 * time.Millisecond,
+		10 * time.Second: time.Second, 1<<63 - 1: 999999999,
+	} {
+		o := &watchOptions{refresh: refresh}
+		now := time.Now()
+		if got := o.pace(); got != want || o.due(now.Add(refresh-got), now) || !o.due(now.Add(refresh), now) {
+			t.Errorf("--refresh %v: a look each %v, want %v", refresh, got, want)
+		}
 	}
 }
 

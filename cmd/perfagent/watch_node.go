@@ -84,6 +84,13 @@ func recordingName(name string) (node, nth int, kind string, ok bool) {
 	return int(n), nth, kind, err == nil
 }
 
+// isLater tells whether a recording of a node was begun after another of it.
+func isLater(path, than string) bool {
+	_, a, _, _ := recordingName(filepath.Base(path))
+	_, b, _, _ := recordingName(filepath.Base(than))
+	return a > b
+}
+
 // first is the lowest node that goes on, else the lowest with a journal.
 func (r *runFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
@@ -104,17 +111,23 @@ func (r *runFiles) first() (int, bool) {
 
 // nodes names those that there are, for an error.
 func (r *runFiles) nodes() string {
+	all := maps.Clone(r.reports)
+	maps.Copy(all, r.journals)
 	var words []string
-	for _, n := range slices.Sorted(maps.Keys(r.journals)) {
-		words = append(words, strconv.Itoa(n))
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		word := "node " + strconv.Itoa(n)
+		if r.journals[n] == "" {
+			word += ", which has ended"
+		}
+		words = append(words, word)
 	}
 	switch {
 	case len(words) == 0:
-		return "no node that goes on"
+		return "none"
 	case len(words) > 10:
 		words = append(words[:10], fmt.Sprintf("%d more", len(words)-10))
 	}
-	return "node " + strings.Join(words, ", ")
+	return strings.Join(words, "; ")
 }
 
 // watchedNode is one node's journal, and what is known of it.
@@ -160,7 +173,7 @@ func (n *watchedNode) look(now time.Time) {
 		n.grown = now.Add(-n.age(now))
 	}
 	n.looked = now
-	if err != nil { // then it is no journal that we look at
+	if err != nil && n.report != nil { // then it is no more the journal that we look at
 		return
 	}
 	n.writer = reporter.Writing(n.follower.Path())
@@ -226,7 +239,7 @@ func (n *watchedNode) patient() time.Duration {
 // agent had it when we looked before, or was on this machine. Of one on another machine
 // the lock may not be seen; only silence tells.
 func (n *watchedNode) isGone() bool {
-	if n.over() || n.trouble != nil || n.writer != reporter.WriterGone {
+	if n.over() || n.trouble != nil && n.report != nil || n.writer != reporter.WriterGone {
 		return false
 	}
 	if host := n.node().Host; host != nil && host.BootID != "" {
@@ -261,10 +274,13 @@ func (n *watchedNode) live(now time.Time) plotter.LiveNode {
 		out.Alarm = n.end.Run.Signal != "" || n.end.Run.ExitCode != nil && *n.end.Run.ExitCode != 0
 	case n.isLost():
 		out.State = "ended, without a report here"
-	case n.trouble != nil:
-		out.State, out.Trouble = "cannot be read", n.trouble.Error()
 	case n.isGone() && n.report == nil:
 		out.State = "perfagent is gone"
+		if n.trouble != nil {
+			out.Trouble = n.trouble.Error()
+		}
+	case n.trouble != nil:
+		out.State, out.Trouble = "cannot be read", n.trouble.Error()
 	case n.isGone():
 		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), reporter.SecondsText(known))
 	case n.writer == reporter.WriterAlive && quiet > n.patient():

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -132,39 +133,55 @@ func (t *liveTerminal) footer() string {
 	return "q quits"
 }
 
-// wait waits until it is time to draw again. It tells of the end that somebody wants.
-func (t *liveTerminal) wait(tick <-chan time.Time) (ended bool, err error) {
+// next is what comes after waiting.
+type next int
+
+const (
+	nextLook next = iota // it is time for another look
+	nextDraw             // the screen is not as it should be
+	nextEnd              // somebody wants to leave
+)
+
+// wait waits until it is time to look again, or something else is to be done.
+func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 	for {
 		select {
 		case <-tick:
-			return false, nil
+			return nextLook, nil
 		case <-t.resumed:
 			t.enter()
-			return false, nil
+			return nextDraw, nil
 		case err := <-t.failed:
-			return true, fmt.Errorf("watch: write to the terminal: %w", err)
+			return nextEnd, fmt.Errorf("watch: write to the terminal: %w", err)
 		case sig := <-t.signals:
 			if isResize(sig) {
-				return false, nil
+				return nextDraw, nil
 			}
-			return true, exitError{code: 128 + signalNumber(sig)}
+			return nextEnd, exitError{code: 128 + signalNumber(sig)}
 		case k, ok := <-t.keys:
-			switch {
-			case !ok:
-				t.keys = nil
-			case k == keyQuit:
-				return true, nil
-			case k == keyInterrupt:
-				return true, exitError{code: 128 + signalNumber(os.Interrupt)}
-			case k == keyStop:
-				t.suspend()
-				return false, nil
-			case k == keyRedraw:
-				t.flush(screenEnter)
-				return false, nil
+			if ok {
+				return t.obey(k)
 			}
+			t.keys = nil
 		}
 	}
+}
+
+// obey does what a key asks for.
+func (t *liveTerminal) obey(k key) (next, error) {
+	switch k {
+	case keyInterrupt:
+		return nextEnd, exitError{code: 128 + signalNumber(os.Interrupt)}
+	case keyAbort:
+		return nextEnd, exitError{code: 128 + int(syscall.SIGQUIT)}
+	case keyStop:
+		t.suspend()
+		return nextDraw, nil
+	case keyRedraw:
+		t.flush(screenEnter)
+		return nextDraw, nil
+	}
+	return nextEnd, nil
 }
 
 // suspend lets the shell have the terminal until we are continued.
@@ -180,6 +197,7 @@ type key int
 const (
 	keyQuit key = iota
 	keyInterrupt
+	keyAbort
 	keyStop
 	keyRedraw
 )
@@ -230,6 +248,8 @@ func (k *keyReader) take(b byte) (key, bool) {
 		return keyQuit, true
 	case 0x03:
 		return keyInterrupt, true
+	case 0x1c:
+		return keyAbort, true
 	case 0x1a:
 		return keyStop, true
 	case 0x0c:

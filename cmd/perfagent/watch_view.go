@@ -24,11 +24,12 @@ const (
 type watching struct {
 	options *watchOptions
 	id      string
-	nodes   []*watchedNode // by index
-	main    *watchedNode   // shown in full
-	listed  time.Time      // when the folder was looked at last
-	more    int            // nodes that go on and are not followed
-	ended   int            // nodes that had ended when we came
+	nodes   []*watchedNode  // by index
+	main    *watchedNode    // shown in full
+	listed  time.Time       // when the folder was looked at last
+	more    int             // nodes that go on and are not followed
+	ended   int             // nodes that have ended and are not followed
+	past    map[int]nodeEnd // nodes that were followed, and made room for others
 }
 
 func (w *watching) close() {
@@ -57,32 +58,68 @@ func (w *watching) join(there *runFiles, room int) {
 		path := there.journals[node]
 		at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 		switch {
-		case at >= 0 && (w.nodes[at].follower.Path() == path || !w.nodes[at].over()):
+		case at >= 0 && (!isLater(path, w.nodes[at].follower.Path()) || !w.nodes[at].over()):
 		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
 			w.nodes[at].follower.Close()
 			w.nodes[at] = newWatchedNode(node, path, w.options.home)
-		case at < 0 && len(w.nodes) < room:
+		case at < 0 && w.past[node].show != "" && !isLater(path, w.past[node].journal): // known already
+		case at < 0 && (len(w.nodes) < room || w.makeRoom()):
+			delete(w.past, node)
 			w.nodes = append(w.nodes, newWatchedNode(node, path, w.options.home))
 		case at < 0:
 			w.more++
 		}
 	}
 	slices.SortFunc(w.nodes, compareNodes)
-	w.ended = 0
+	w.ended = len(w.past)
 	for node := range there.reports {
-		_, goesOn := there.journals[node]
-		if !goesOn && !slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node }) {
+		if _, goesOn := there.journals[node]; !goesOn && !w.knows(node) {
 			w.ended++
 		}
 	}
 }
 
-// over tells whether nothing more is to come: of the node that was picked, or of all.
-func (w *watching) over() bool {
-	if w.options.picked {
-		return w.main.over()
+// knows tells whether a node is followed, or was.
+func (w *watching) knows(node int) bool {
+	_, was := w.past[node]
+	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
+}
+
+// makeRoom gives up a node of which no more is to come, where there is one.
+func (w *watching) makeRoom() bool {
+	at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n != w.main && n.stopped() })
+	if at < 0 {
+		return false
 	}
-	return !slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return !n.over() })
+	if w.past == nil {
+		w.past = make(map[int]nodeEnd)
+	}
+	n := w.nodes[at]
+	w.past[n.index] = n.ending()
+	n.follower.Close()
+	w.nodes = slices.Delete(w.nodes, at, at+1)
+	return true
+}
+
+// over tells whether nothing more is to come: of the node that was picked, or of all.
+// On a screen a node whose agent is gone stays until somebody has seen it.
+func (w *watching) over(lines bool) bool {
+	ended := func(n *watchedNode) bool { return n.over() || lines && n.stopped() }
+	if w.options.picked {
+		return ended(w.main)
+	}
+	return w.more == 0 && !slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return !ended(n) })
+}
+
+// lookForEnd looks, and tells whether that was the end: a node may have joined just
+// before it.
+func (w *watching) lookForEnd(now time.Time, room int, lines bool) bool {
+	if w.look(now, room); !w.over(lines) {
+		return false
+	}
+	w.listed = time.Time{}
+	w.look(now, room)
+	return w.over(lines)
 }
 
 // report puts what is known of the nodes together: the run is as the main node tells.
@@ -110,66 +147,86 @@ func (w *watching) screen(now time.Time, width, height int) plotter.ScreenOption
 	return o
 }
 
-// inLines prints a plain line for each look, for logs and for terminals that can do no
-// more. It follows one node, and ends with it.
+// inLines prints a plain line for each picture, for logs and for terminals that can do
+// no more: of the lowest node that goes on.
 func (w *watching) inLines() error {
-	out := w.options.streams.out
-	for printed := (time.Time{}); ; time.Sleep(min(w.options.refresh, time.Second)) {
+	for printed := (time.Time{}); ; time.Sleep(w.options.pace()) {
 		now := time.Now()
-		w.main.look(now)
-		gone := w.main.isGone()
-		if w.main.over() {
-			break
+		ended := w.lookForEnd(now, maxWatched, true)
+		stops := w.main.stopped() && !(ended && w.main.over()) // the last word tells that
+		if stops || !ended && w.options.due(now, printed) {
+			printed = now
+			if err := w.printLine(now); err != nil {
+				return fmt.Errorf("watch: %w", err)
+			}
 		}
-		if !gone && now.Sub(printed) < w.options.refresh-w.options.refresh/10 {
-			continue
+		if ended {
+			return w.sayEnd()
 		}
-		printed = now
-		if _, err := fmt.Fprintln(out, plotter.ScreenLine(w.report(), w.screen(now, 0, 0))); err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-		if gone {
-			return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, showCommand(w.main.follower.Path()))
+		if stops {
+			w.turn()
 		}
 	}
-	return w.sayEnd()
 }
 
-// sayEnd is the last word: how it ended and where the report is.
-func (w *watching) sayEnd() error {
-	if w.main.isLost() {
-		return fmt.Errorf("watch: run %q: %w", w.id, w.main.trouble)
+// printLine prints how the main node stands.
+func (w *watching) printLine(now time.Time) error {
+	line := plotter.ScreenLine(w.report(), w.screen(now, 0, 0))
+	if len(w.nodes)+w.ended+w.more > 1 {
+		line = "node " + w.main.name() + ": " + line
 	}
-	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", w.id, reporter.Headline(w.main.end),
-		reporter.Printable(showCommand(w.main.endPath)))
+	_, err := fmt.Fprintln(w.options.streams.out, line)
 	return err
+}
+
+// turn makes the lowest node that goes on the main one.
+func (w *watching) turn() {
+	for _, n := range w.nodes {
+		if !n.stopped() {
+			w.main = n
+			return
+		}
+	}
 }
 
 // onScreen shows the run on a terminal until it ends or somebody leaves.
 func (w *watching) onScreen() error {
 	t := openTerminal(w.options.streams.out)
 	defer t.leave() // after a panic, too
-	tick := time.NewTicker(w.options.refresh)
+	tick := time.NewTicker(w.options.pace())
 	defer tick.Stop()
+	drawn, stood := time.Time{}, ""
 	for {
 		width, height := w.size()
 		now := time.Now()
-		w.look(now, height)
-		if w.over() {
-			w.listed = time.Time{} // a node may have joined since
-			if w.look(now, height); w.over() {
-				break
-			}
+		if w.lookForEnd(now, height, false) {
+			break
 		}
-		o := w.screen(now, width-1, height) // a full last column would be cleared with the rest of the line
-		o.Color, o.Footer = colorful(w.options.streams.out), t.footer()
-		t.draw(plotter.Screen(w.report(), o))
-		if ended, err := t.wait(tick.C); ended {
+		if stands := w.stands(); w.options.due(now, drawn) || stands != stood {
+			o := w.screen(now, width-1, height) // a full last column would be cleared with the rest of the line
+			o.Color, o.Footer = colorful(w.options.streams.out), t.footer()
+			t.draw(plotter.Screen(w.report(), o))
+			drawn, stood = now, stands
+		}
+		switch then, err := t.wait(tick.C); then {
+		case nextEnd:
 			return err
+		case nextDraw:
+			drawn = time.Time{}
 		}
 	}
 	t.leave()
 	return w.showEnd()
+}
+
+// stands is another text when the nodes stand in another way than before, which is
+// shown at once.
+func (w *watching) stands() string {
+	text := ""
+	for _, n := range w.nodes {
+		text += fmt.Sprintf("%d %t %t %t, ", n.index, n.over(), n.isGone(), n.trouble != nil)
+	}
+	return text
 }
 
 // showEnd leaves the last picture and the last word on the screen as it was before.

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Makes the pictures of the page and of perfagent plot in docs/, of a simulated job and of a simulated run on a thousand
+# nodes, with a real browser. Takes half a minute. Needs chromium and the font DejaVu
+# (apt-get install chromium fonts-dejavu-core).
+set -eu
+command -v chromium >/dev/null || { echo "pictures: chromium is missing: apt-get install chromium fonts-dejavu-core" >&2; exit 1; }
+${GO:-go} test ./plotter -count=1 -run '^TestPictures$' -pictures "$PWD/docs" -v
