@@ -18,6 +18,8 @@ import (
 var (
 	//go:embed page.html
 	pageHTML string
+	//go:embed page_nodes.html
+	nodesHTML string
 	//go:embed page.css
 	pageCSS string
 	//go:embed page.js
@@ -131,6 +133,9 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	p.noteStarts()
 	// Parsed here, because a package's variable would be made at each start.
 	t, err := template.New("page").Parse(pageHTML)
+	if err == nil && len(p.nodes) > 1 {
+		t, err = t.Parse(nodesHTML)
+	}
 	if err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}

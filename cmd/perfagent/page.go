@@ -25,12 +25,12 @@ type rendered struct {
 	err  error
 }
 
-// largeReport is how many bytes a report has whose making leaves garbage that counts.
-const largeReport = 1 << 18
+// manySamples is how many make reports and pages that leave garbage which counts.
+const manySamples = 250
 
-// startPage makes the page of a report, of a size in bytes, while the report itself is
-// being written; nil where none is asked for.
-func (o *sampleOptions) startPage(r *reporter.Report, size int) <-chan rendered {
+// startPage makes the page of a report, of a number of kept samples, while the report
+// itself is being written; nil where none is asked for.
+func (o *sampleOptions) startPage(r *reporter.Report, samples int) <-chan rendered {
 	if o.html == "never" {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (o *sampleOptions) startPage(r *reporter.Report, size int) <-chan rendered 
 				page <- rendered{err: fmt.Errorf("write page: %v", v)}
 			}
 		}()
-		if size > largeReport {
+		if samples > manySamples {
 			runtime.GC() // else the page would add to the greatest memory that we took
 		}
 		data, err := renderPage(r)

@@ -77,9 +77,11 @@ func (o *sampleOptions) prepare(cmd *cobra.Command, stderr io.Writer) (*logger, 
 	// Two threads do for one sampling goroutine; a host of many CPUs would give
 	// the runtime as many.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
-	// Memory before CPU, of which collecting garbage takes next to nothing here; and a
-	// GOGC that is meant for the job, such as off, is not for us.
-	debug.SetGCPercent(50)
+	// Memory before CPU, of which collecting garbage takes next to nothing here, but not
+	// in the first second: a short job would wait for it. A GOGC that is meant for the
+	// job, such as off, is not for us.
+	debug.SetGCPercent(400)
+	time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) })
 	if err := o.settle(cmd); err != nil {
 		return nil, err
 	}
@@ -212,10 +214,12 @@ func (w *wrap) late() <-chan string {
 // deliver saves the report in the layout asked for and shows its summary. It is not
 // ok where no report could be made.
 func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *logger) (d delivered, ok bool) {
-	if in.Recording.Ring.Len() > 250 {
+	if in.Recording.Ring.Len() > manySamples {
 		debug.SetGCPercent(20) // a large report makes much that is soon of no use
 	}
-	report, data, err := o.encode(in)
+	report := o.report(in)
+	page := o.startPage(report, in.Recording.Ring.Len())
+	data, err := o.encode(report, in)
 	if err != nil {
 		log.Warn(err.Error())
 		return d, false
@@ -225,7 +229,6 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 			log.Warn(m.What + ": " + m.Why)
 		}
 	}
-	page := o.startPage(report, len(data))
 	path := p.save(data)
 	d = delivered{report: report, node: strconv.Itoa(o.node), path: path, data: data, perfpy: in.Recording.PerfPy != nil}
 	if path == "" {
@@ -244,17 +247,20 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 	return d, true
 }
 
-// encode makes the report and its file's bytes, ours or perf.py's.
-func (o *sampleOptions) encode(in reporter.Input) (*reporter.Report, []byte, error) {
+// report makes the report, ours or perf.py's.
+func (o *sampleOptions) report(in reporter.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
-		samples := in.Recording.PerfPy.Items()
-		report := reporter.NewPerfPyReport(samples, in.Node, in.Recording.Host.CPUs, in.Run)
-		data, err := reporter.EncodePerfPy(map[string][]collector.Sample{strconv.Itoa(in.Node): samples})
-		return report, data, err
+		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
 	}
-	report := reporter.New(in)
-	data, err := reporter.Encode(report)
-	return report, data, err
+	return reporter.New(in)
+}
+
+// encode makes the bytes of a report's file, in our layout or in perf.py's.
+func (o *sampleOptions) encode(r *reporter.Report, in reporter.Input) ([]byte, error) {
+	if in.Recording.PerfPy != nil {
+		return reporter.EncodePerfPy(map[string][]collector.Sample{strconv.Itoa(o.node): in.Recording.PerfPy.Items()})
+	}
+	return reporter.Encode(r)
 }
 
 func (o *sampleOptions) wantsSummary(stderr io.Writer) bool {

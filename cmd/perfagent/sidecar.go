@@ -162,7 +162,8 @@ func (r *refresher) run() {
 	defer close(r.done)
 	for rec := range r.copies {
 		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing, Push: r.push}
-		report, data, err := r.options.encode(in)
+		report := r.options.report(in)
+		data, err := r.options.encode(report, in)
 		if err == nil {
 			err = r.place.refresh(data)
 		}
@@ -171,7 +172,7 @@ func (r *refresher) run() {
 			continue
 		}
 		if r.reports%pageEvery == 0 {
-			r.place.savePage(r.place.journal.ReportPath(), r.options.startPage(report, len(data)))
+			r.place.savePage(r.place.journal.ReportPath(), r.options.startPage(report, rec.Ring.Len()))
 		}
 		r.reports++
 	}
