@@ -2,7 +2,6 @@ package reporter
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -20,7 +19,7 @@ func Highlights(n *Node, wall float64) []Highlight {
 	out := []Highlight{
 		{"CPU busy", percent(n.metric(cpuMeanMetric)), "mean of all CPUs" + p95(n) + ", peak " + percent(n.metric(cpuPeakMetric))},
 		{"wasted", hoursText(unused) + " CPU·h", wasteNote(unused, hours)},
-		memoryHighlight(n),
+		{"memory", percent(n.metric(memPeakMetric)), n.memoryNote()},
 	}
 	if j := n.Job; j != nil {
 		note := fmt.Sprintf("user %s, system %s", seconds(j.UserSeconds), seconds(j.SystemSeconds))
@@ -45,15 +44,6 @@ func Highlights(n *Node, wall float64) []Highlight {
 		}
 	}
 	return out
-}
-
-func memoryHighlight(n *Node) Highlight {
-	peak := n.metric(memPeakMetric)
-	h := Highlight{"memory", percent(peak), "peak of the node"}
-	if n.Host != nil && n.Host.MemoryMB > 0 && !math.IsNaN(peak) {
-		h.Note += fmt.Sprintf(", %s of %s", sizeText(peak/100*n.Host.MemoryMB), sizeText(n.Host.MemoryMB))
-	}
-	return h
 }
 
 // twoWays tells of bytes in two directions.

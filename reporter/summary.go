@@ -217,11 +217,7 @@ func wasteNote(unused, hours float64) string {
 }
 
 func (n *Node) memoryRows() []row {
-	peak, note := n.metric(memPeakMetric), "peak of the node"
-	if n.Host != nil && n.Host.MemoryMB > 0 && !math.IsNaN(peak) {
-		note += fmt.Sprintf(", %s of %s", sizeText(peak/100*n.Host.MemoryMB), sizeText(n.Host.MemoryMB))
-	}
-	rows := []row{{label: "memory", value: percent(peak), note: note}}
+	rows := []row{{label: "memory", value: percent(n.metric(memPeakMetric)), note: n.memoryNote()}}
 	switch {
 	case n.Job == nil:
 		return rows
@@ -229,6 +225,15 @@ func (n *Node) memoryRows() []row {
 		return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "at most: peak of the job's largest process"})
 	}
 	return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
+}
+
+// memoryNote says what the peak of the node's memory is in bytes.
+func (n *Node) memoryNote() string {
+	peak := n.metric(memPeakMetric)
+	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
+		return "peak of the node"
+	}
+	return fmt.Sprintf("peak of the node, %s of %s", sizeText(peak/100*n.Host.MemoryMB), sizeText(n.Host.MemoryMB))
 }
 
 func (n *Node) trafficRows(wall float64) []row {
