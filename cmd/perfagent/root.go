@@ -62,9 +62,11 @@ func newRoot(s streams) *cobra.Command {
 		Use:   "perfagent",
 		Short: "what a job really used on this node",
 		Long: `perfagent runs a command untouched and then says, truthfully, what it used on
-this node and what it wasted: in the terminal and in a JSON report.
+this node and what it wasted: in the terminal, in a JSON report and on one HTML
+page.
 
   perfagent run -- python train.py       wrap a job
+  perfagent watch                        look on meanwhile, in a second terminal
   perfagent show                         the summary of the newest report`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -33,8 +33,8 @@ func newRun(s streams) *cobra.Command {
 		Use:   "run [flags] -- CMD [ARG...]",
 		Short: "run a command untouched and report what it used",
 		Long: `Run a command and report what this node did meanwhile. The command's exit code,
-streams, signals and terminal are as without perfagent. The report is written
-to OUT/RUN-ID/node-N.json when the command ends.
+streams, signals and terminal are as without perfagent. When the command ends
+the report is written to OUT/RUN-ID/node-N.json, and its page beside it.
 
 Exit code: the command's; 128+n when signal n killed it; 125 when perfagent
 failed before the command was started; 126 when it cannot be executed; 127 when
