@@ -226,14 +226,10 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 	if len(stops) == 0 {
 		return t, charts
 	}
-	for i := range charts {
-		for _, list := range [][]Series{charts[i].Series, charts[i].Asides} {
-			for j := range list {
-				b := &list[j].Band
-				b.Min, b.Mean, b.Max = stopped(b.Min, stops), stopped(b.Mean, stops), stopped(b.Max, stops)
-			}
-		}
-	}
+	eachSeries(charts, func(s *Series) {
+		b := &s.Band
+		b.Min, b.Mean, b.Max = stopped(b.Min, stops), stopped(b.Mean, stops), stopped(b.Max, stops)
+	})
 	ends := make([]float64, 0, len(t.Ends)+len(stops))
 	for i, end := range t.Ends {
 		if stop, ok := stops[i]; ok {
@@ -242,6 +238,17 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 		ends = append(ends, end)
 	}
 	return Timeline{Start: t.Start, Ends: ends}, charts
+}
+
+// eachSeries does something with all series of charts, drawn ones and asides.
+func eachSeries(charts []Chart, do func(*Series)) {
+	for i := range charts {
+		for _, list := range [][]Series{charts[i].Series, charts[i].Asides} {
+			for j := range list {
+				do(&list[j])
+			}
+		}
+	}
 }
 
 // suspends says before which buckets the machine was suspended, and until when.

@@ -51,20 +51,9 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// bands yields all lists of numbers that the page has of a node.
-func (p *pageNode) bands(do func(*Series)) {
-	for i := range p.charts {
-		for _, list := range [][]Series{p.charts[i].Series, p.charts[i].Asides} {
-			for j := range list {
-				do(&list[j])
-			}
-		}
-	}
-}
-
 func (p *pageNode) cells() int {
 	n := len(p.time.Ends)
-	p.bands(func(s *Series) {
+	eachSeries(p.charts, func(s *Series) {
 		n += len(s.Band.Mean)
 		if !same(s.Band) {
 			n += len(s.Band.Min) + len(s.Band.Max)
@@ -81,7 +70,7 @@ func (p *pageNode) thin(limit int) {
 		return
 	}
 	t := p.time
-	p.bands(func(s *Series) {
+	eachSeries(p.charts, func(s *Series) {
 		s.Band = thinBand(s.Band, t, k)
 	})
 	for i := range p.charts {

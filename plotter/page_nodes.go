@@ -22,7 +22,7 @@ type nodesData struct {
 type heatmapData struct {
 	ID, Title  string
 	Height     int          // pixels on the page
-	Mean, Peak template.URL // pictures, made here; Peak is "" where there is only one
+	Mean, Peak template.URL // pictures, made here
 }
 
 type nodeRow struct {

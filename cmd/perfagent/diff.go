@@ -44,8 +44,9 @@ them. Four runs a side are the least with which noise can be known; ten are good
 
 With --fail-if the exit code is 1 when a condition comes true: METRIC OP VALUE,
 where OP is one of > >= < <= and VALUE is a change with its sign, such as +10%,
-or an amount in the metric's unit, such as 90. A change in percent must also be more than noise; with too few
-runs to know, the plain difference counts. What cannot be compared exits 2.`,
+or an amount in the metric's unit, such as 90. A change in percent must also be
+more than noise; with too few runs to know, the plain difference counts. What
+cannot be compared exits 2.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff perfagent-out/before perfagent-out/after
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json

@@ -39,8 +39,9 @@ func newSidecar(s streams) *cobra.Command {
 		Long: `Sample the host beside jobs that perfagent did not start, until TERM, INT or HUP
 arrives. The report and its page are written then; until then the report is
 refreshed every 30 seconds and the page every 5 minutes (at each and at each
-tenth sample, if --interval is longer). In a container, mount the host's /proc and /sys and name them with
-HOST_PROC and HOST_SYS; a file system of the host is named with --disk-path.
+tenth sample, if --interval is longer). In a container, mount the host's /proc
+and /sys and name them with HOST_PROC and HOST_SYS; a file system of the host is
+named with --disk-path.
 
 Exit code: 0 once the signal was answered with a report.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly

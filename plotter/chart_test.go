@@ -1,0 +1,62 @@
+package plotter
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// TestDrawn_SuspendIsAGap: an hour in which the machine slept is not drawn as measured,
+// and what was measured before and after keeps its values and its time.
+func TestDrawn_SuspendIsAGap(t *testing.T) {
+	const at, slept = 30, 3600.0
+	r := browserMinute(0)
+	n := r.Nodes["0"]
+	times := n.Envelope[collector.Timestamp.Key()]
+	for i := at; i < len(times.Max); i++ {
+		times.Max[i] += slept
+	}
+	woke := reporter.Time{Time: browserStart().Add(time.Duration(at+slept+1) * time.Second)}
+	n.Sampling.Suspends = []reporter.ClockEvent{{At: woke, Seconds: slept}}
+	axis, charts := drawn(&r.Run, n, Charts(n))
+	if len(axis.Ends) != 61 || axis.Ends[at-1] != at || axis.Ends[at] != at+slept || axis.Ends[at+1] != at+slept+1 {
+		t.Fatalf("%d buckets, which end at %v s", len(axis.Ends), axis.Ends[at-1:at+3])
+	}
+	eachSeries(charts, func(s *Series) {
+		if !math.IsNaN(s.Band.Max[at]) || math.IsNaN(s.Band.Max[at-1]) || math.IsNaN(s.Band.Max[at+1]) || len(s.Band.Max) != 61 {
+			t.Errorf("%s: %v around the suspend, %d values", s.Label, s.Band.Max[at-1:at+2], len(s.Band.Max))
+		}
+	})
+}
+
+// TestPage_PacksBeforeItThins: of some dozens of nodes all points are kept, rounded, and
+// the page says so; of nodes that begin later it says by how much.
+func TestPage_PacksBeforeItThins(t *testing.T) {
+	r := browserReport(0, browserRecording(1000, time.Second, func(i int, s *collector.Sample) { browserSet(s, i, float64(i%90), 20, 1) }))
+	n := *r.Nodes["0"]
+	p := NewPage(PageOptions{})
+	for i := range 110 {
+		if i == 7 {
+			sampling := *n.Sampling
+			sampling.Start = reporter.Time{Time: browserStart().Add(-time.Hour)}
+			n.Sampling = &sampling
+		}
+		p.Add(&r.Run, strconv.Itoa(i), &n)
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out, &r.Run); err != nil {
+		t.Fatal(err)
+	}
+	if p.limit != 1000 || !strings.Contains(out.String(), "has its points rounded to 4 digits") {
+		t.Errorf("%d points a node are kept; the page says %q", p.limit, p.note())
+	}
+	if !strings.Contains(out.String(), "1 h 00 min after the first node") {
+		t.Error("the page does not tell that seven nodes began an hour later")
+	}
+}
