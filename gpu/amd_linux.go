@@ -1,0 +1,216 @@
+package gpu
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFile bounds what is read of one file of sysfs; pp_dpm_sclk has a few lines.
+const maxFile = 4096
+
+// card is an AMD GPU in sysfs.
+type card struct {
+	dir   string // /sys/class/drm/card0/device
+	index int    // among AMD's
+	name  string // "" = name, uuid and hwmon have not been looked for yet
+	uuid  string
+	hwmon string // the directory of its sensors, below dir
+}
+
+// findCards lists AMD's cards in the order of their numbers, which is the order
+// of the bus. card0-DP-1 is a connector, renderD128 the same card again.
+func findCards(sys string) []card {
+	root := filepath.Join(sys, "class/drm")
+	dir, err := os.Open(root)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(1024)
+	var numbers []int
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, "card")
+		n, err := strconv.ParseUint(digits, 10, 16)
+		if !ok || err != nil {
+			continue
+		}
+		vendor, _ := readFile(filepath.Join(root, name, "device/vendor"))
+		if string(bytes.TrimSpace(vendor)) == "0x1002" {
+			numbers = append(numbers, int(n))
+		}
+	}
+	slices.Sort(numbers)
+	cards := make([]card, 0, len(numbers))
+	for i, n := range numbers {
+		cards = append(cards, card{dir: filepath.Join(root, "card"+strconv.Itoa(n), "device"), index: i})
+	}
+	return cards
+}
+
+// followCards reads the cards at the interval until ctx ends.
+func (m *Monitor) followCards(ctx context.Context) {
+	ticker := time.NewTicker(m.pace.interval)
+	defer ticker.Stop()
+	for {
+		for i := range m.cards {
+			r := m.cards[i].read() // the driver may take its time: not under the lock
+			m.mu.Lock()
+			m.amd.put(r, time.Now())
+			m.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// read reads a card, by the files of the kernel's Documentation/gpu/amdgpu
+// (thermal.rst, driver-misc.rst). Never among them is pcie_bw, for which the
+// driver counts for a whole second.
+func (c *card) read() row {
+	if c.name == "" {
+		c.name, c.uuid, c.hwmon = c.findName(), c.findUUID(), c.findSensors()
+	}
+	r := row{Device: Device{Index: c.index, Vendor: "amd", Name: c.name, UUID: c.uuid}, State: unknown()}
+	r.MemoryMB = c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total")
+	if status, err := readFile(filepath.Join(c.dir, "power/runtime_status")); err == nil && string(bytes.TrimSpace(status)) == "suspended" {
+		// Some versions of the driver wake a card up to answer.
+		r.PowerLimitWatts = math.NaN()
+		for _, what := range []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"} {
+			r.lack(what, "the card is asleep (runtime power management)")
+		}
+		return r
+	}
+	r.UtilizationPct = c.value(&r, "utilization_pct", 1, 100, "gpu_busy_percent")
+	r.MemoryUsedMB = c.value(&r, "memory_used_mb", 1<<20, maxMiB, "mem_info_vram_used")
+	r.PowerWatts = c.value(&r, "power_watts", 1e6, maxWatts, c.hwmon+"power1_average", c.hwmon+"power1_input")
+	r.PowerLimitWatts = c.value(&r, "power_limit_watts", 1e6, maxWatts, c.hwmon+"power1_cap")
+	r.TemperatureCelsius = c.value(&r, "temperature_celsius", 1e3, maxCelsius, c.hwmon+"temp1_input")
+	if data, err := readFile(filepath.Join(c.dir, c.hwmon, "energy1_input")); err == nil { // few have it
+		r.EnergyJoules = number(string(bytes.TrimSpace(data)), math.MaxUint64) / 1e6
+	}
+	c.clock(&r)
+	return r
+}
+
+// value reads a number from the first of the files that is there.
+func (c *card) value(r *row, what string, unit, most float64, files ...string) float64 {
+	var data []byte
+	var err error
+	for _, file := range files {
+		if data, err = readFile(filepath.Join(c.dir, file)); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
+		r.lack(what, err.Error())
+		return math.NaN()
+	}
+	v := number(string(bytes.TrimSpace(data)), math.MaxUint64) / unit
+	if math.IsNaN(v) || v > most {
+		r.lack(what, filepath.Base(files[0])+" says "+clean(string(data)))
+		return math.NaN()
+	}
+	return v
+}
+
+// clock is the line of pp_dpm_sclk that is marked, "1: 1200Mhz *", else the
+// sensor's. The line names a level; the driver puts the true clock there.
+func (c *card) clock(r *row) {
+	data, err := readFile(filepath.Join(c.dir, "pp_dpm_sclk"))
+	for line := range bytes.Lines(data) {
+		f := strings.Fields(string(line))
+		if err == nil && len(f) == 3 && f[2] == "*" && len(f[1]) > 3 && strings.EqualFold(f[1][len(f[1])-3:], "MHz") {
+			if r.ClockMHz = number(f[1][:len(f[1])-3], maxMHz); !math.IsNaN(r.ClockMHz) {
+				return
+			}
+		}
+	}
+	r.ClockMHz = c.value(r, "clock_mhz", 1e6, maxMHz, c.hwmon+"freq1_input")
+}
+
+// findSensors is the directory of the card's sensors, with a slash at its end.
+func (c *card) findSensors() string {
+	dir, err := os.Open(filepath.Join(c.dir, "hwmon"))
+	if err != nil {
+		return "hwmon/hwmon0/" // so that what is missing is named
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(64)
+	slices.Sort(names)
+	for _, name := range names {
+		if strings.HasPrefix(name, "hwmon") {
+			return "hwmon/" + name + "/"
+		}
+	}
+	return "hwmon/hwmon0/"
+}
+
+// findName is the product's, which only some boards tell.
+func (c *card) findName() string {
+	if data, err := readFile(filepath.Join(c.dir, "product_name")); err == nil {
+		if name := word(string(bytes.TrimSpace(data))); name != "" {
+			return name
+		}
+	}
+	id, _ := readFile(filepath.Join(c.dir, "device"))
+	return strings.TrimSpace("AMD GPU " + clean(string(id)))
+}
+
+// findUUID is the card's as ROCm's tools and ROCR_VISIBLE_DEVICES write it.
+func (c *card) findUUID() string {
+	data, err := readFile(filepath.Join(c.dir, "unique_id"))
+	id := string(bytes.TrimSpace(data))
+	if err != nil || id == "" || len(id) > 32 || strings.Trim(id, "0123456789abcdefABCDEF") != "" {
+		return ""
+	}
+	return "GPU-" + id
+}
+
+// readFile reads a small file of the kernel. A FIFO in a copied tree does not block it.
+func readFile(path string) ([]byte, error) {
+	fd, err := open(path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, maxFile+1)
+	for n := 0; ; {
+		m, err := unix.Read(fd, buf[n:])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case m <= 0:
+			return buf[:n], nil
+		}
+		if n += m; n > maxFile {
+			return nil, fmt.Errorf("read %s: more than %d bytes", path, maxFile)
+		}
+	}
+}
+
+// open opens for reading.
+func open(path string) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package gpu
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// gpuTree writes files below /sys/class/drm of a temporary /sys, and returns that.
+func gpuTree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	sys := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(sys, "class/drm", name)
+		err := os.MkdirAll(filepath.Dir(file), 0o755)
+		if err == nil {
+			err = os.WriteFile(file, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sys
+}
+
+// gpuCards is a node with an AMD accelerator, a desktop card, an asleep one, and
+// what is none: Intel's, connectors, render nodes.
+func gpuCards() map[string]string {
+	return map[string]string{
+		"card0/device/vendor": "0x8086\n", "card1-DP-1/status": "connected\n", "card1-DP-1/device/vendor": "0x1002\n",
+		"renderD128/device/vendor": "0x1002\n", "version": "drm 1.1.0 20060810\n",
+
+		"card1/device/vendor": "0x1002\n", "card1/device/device": "0x740f\n", "card1/device/product_name": "AMD Instinct MI210\n",
+		"card1/device/unique_id": "5bd9b8a2f1c3e471\n", "card1/device/gpu_busy_percent": "87\n",
+		"card1/device/mem_info_vram_total": "68702699520\n", "card1/device/mem_info_vram_used": "34359738368\n",
+		"card1/device/pp_dpm_sclk":                 "0: 500Mhz\n1: 800Mhz\n2: 1700Mhz *\n",
+		"card1/device/hwmon/hwmon7/name":           "amdgpu\n",
+		"card1/device/hwmon/hwmon7/power1_average": "212000000\n", "card1/device/hwmon/hwmon7/power1_cap": "300000000\n",
+		"card1/device/hwmon/hwmon7/temp1_input": "54000\n", "card1/device/hwmon/hwmon7/energy1_input": "123456789\n",
+
+		"card10/device/vendor": "0x1002\n", "card10/device/device": "0x744c\n", "card10/device/gpu_busy_percent": "3\n",
+		"card10/device/mem_info_vram_total": "25753026560\n", "card10/device/mem_info_vram_used": "nonsense\n",
+		"card10/device/hwmon/hwmon3/power1_input": "23000000\n", "card10/device/hwmon/hwmon3/freq1_input": "1155000000\n",
+		"card10/device/hwmon/hwmon3/temp1_input": "-1000\n", "card10/device/pp_dpm_sclk": "0: 500Mhz *",
+
+		"card2/device/vendor": "0x1002\n", "card2/device/device": "0x7480\n", "card2/device/power/runtime_status": "suspended\n",
+		"card2/device/gpu_busy_percent": "0\n", "card2/device/mem_info_vram_total": "8573157376\n",
+	}
+}
+
+func TestGPUAMD(t *testing.T) {
+	files := gpuCards()
+	files["card10/device/pp_dpm_sclk"] = strings.Repeat("0: 500Mhz\n", 1000) + "1: 900Mhz *\n" // too much: the sensor's
+	sys := gpuTree(t, files)
+	fifo := filepath.Join(sys, "class/drm/card1/device/pcie_bw") // whoever opens it for reading is seen
+	if err := syscall.Mkfifo(fifo, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m := Open(Options{Sys: sys, Env: []string{"PATH=/nowhere"}})
+	if m == nil {
+		t.Fatal("no card was found")
+	}
+	gpuRun(t, m)
+	r := gpuWait(t, m, "three cards", gpuDevices(3))
+	text := strings.ReplaceAll(string(gpuDump(r)), sys, "/sys")
+	gpuGolden(t, "testdata/amd.golden", []byte(text))
+	if _, err := syscall.Open(fifo, syscall.O_WRONLY|syscall.O_NONBLOCK, 0); err != syscall.ENXIO {
+		t.Errorf("pcie_bw is open for reading: %v", err)
+	}
+}
+
+// AMD's are counted after NVIDIA's, and not shown before it is known where that is.
+func TestGPUAMDAfterNVIDIA(t *testing.T) {
+	m := Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "a100x8.txt", "")})
+	for i := range m.cards {
+		m.amd.put(m.cards[i].read(), time.Now())
+	}
+	if r := m.Read(); len(r.Devices) != 0 {
+		t.Errorf("too early: %s", gpuDump(r))
+	}
+	gpuRun(t, m)
+	r := gpuWait(t, m, "all devices", gpuDevices(11))
+	if d := r.Devices[8]; d.Index != 8 || d.Vendor != "amd" || d.Name != "AMD Instinct MI210" || r.States[8].UtilizationPct != 87 {
+		t.Errorf("%+v", d)
+	}
+	for _, g := range r.Missing {
+		if !strings.HasPrefix(g.What, "gpu_8_") && !strings.HasPrefix(g.What, "gpu_9_") && !strings.HasPrefix(g.What, "gpu_10_") {
+			t.Errorf("missing %v", g)
+		}
+	}
+	m = Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "nodriver.txt", "")})
+	gpuRun(t, m)
+	r = gpuWait(t, m, "AMD's alone", func(r Reading) bool { return len(r.Devices) == 3 })
+	if r.Devices[0].Index != 0 || r.Err == nil || math.IsNaN(r.States[0].UtilizationPct) {
+		t.Errorf("%s", gpuDump(r))
+	}
+}
+
+func TestGPUAMDHostile(t *testing.T) {
+	huge := strings.Repeat("9", 100_000)
+	for _, text := range []string{"", "\n", "-5\n", "nan", "inf\n", huge, "\x00\xff", "0x10", "1e9", "18446744073709551616\n"} {
+		files := map[string]string{"card0/device/vendor": "0x1002"}
+		for _, f := range []string{"gpu_busy_percent", "mem_info_vram_total", "mem_info_vram_used", "pp_dpm_sclk", "unique_id", "device",
+			"product_name", "hwmon/hwmon0/power1_average", "hwmon/hwmon0/power1_cap", "hwmon/hwmon0/temp1_input", "hwmon/hwmon0/energy1_input"} {
+			files["card0/device/"+f] = text
+		}
+		cards := findCards(gpuTree(t, files))
+		if len(cards) != 1 {
+			t.Fatalf("%.20q: %v", text, cards)
+		}
+		r := cards[0].read()
+		for _, v := range []float64{r.UtilizationPct, r.MemoryMB, r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, r.PowerLimitWatts} {
+			if !math.IsNaN(v) {
+				t.Errorf("%.20q: %v in %+v", text, v, r)
+			}
+		}
+		if len(r.absent) < 7 || len(r.Name) > 300 {
+			t.Errorf("%.20q: %+v", text, r)
+		}
+	}
+}
+
+func FuzzGPUCard(f *testing.F) {
+	f.Add([]byte("0: 500Mhz\n1: 800Mhz *\n"))
+	f.Add([]byte("87\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		for _, name := range []string{"pp_dpm_sclk", "gpu_busy_percent", "unique_id", "product_name"} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c := card{dir: dir}
+		r := c.read()
+		if r.ClockMHz < 0 || r.ClockMHz > maxMHz || r.UtilizationPct < 0 || r.UtilizationPct > 100 {
+			t.Fatalf("%+v", r)
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// row is what was read of one device at one time.
+type row struct {
+	Device
+	State
+	absent []Gap // What without the device: "utilization_pct"
+}
+
+// lack makes a field absent.
+func (r *row) lack(what, why string) { r.absent = append(r.absent, Gap{what, why}) }
+
+// entry is a device with its newest row.
+type entry struct {
+	row
+	seen time.Time
+}
+
+// board is the newest that is known of one vendor's devices.
+type board struct {
+	entries []entry
+	surplus int       // the most devices that were seen beyond maxDevices
+	extra   int       // the same, of the round that is being read
+	settled bool      // all devices are known, or never will be
+	next    int       // first index after the devices
+	began   time.Time // when the query that runs now, or ran last, was started
+	seen    time.Time // when the newest row came
+	note    string    // what was said last instead of a row
+	noted   time.Time
+	gaps    []Gap // what no device has
+	fault   error // why the query had to be started again
+	err     error // why there is nothing any more
+}
+
+// put keeps a row. The return of the first device means that a round is complete.
+func (b *board) put(r row, now time.Time) {
+	b.seen = now
+	for i := range b.entries {
+		if !b.entries[i].same(r.Device) {
+			continue
+		}
+		b.entries[i] = entry{r, now}
+		if i == 0 {
+			b.settled, b.surplus, b.extra = true, max(b.surplus, b.extra), 0
+		}
+		return
+	}
+	if len(b.entries) == maxDevices {
+		b.extra = min(b.extra+1, 1<<20)
+		b.surplus = max(b.surplus, b.extra)
+		return
+	}
+	b.entries = append(b.entries, entry{r, now})
+	b.next = max(b.next, r.Index+1)
+}
+
+// same tells whether two rows are of one device. A device keeps its UUID when
+// others vanish and all indexes move.
+func (e *entry) same(d Device) bool {
+	if e.UUID != "" && d.UUID != "" {
+		return e.UUID == d.UUID
+	}
+	return e.Index == d.Index
+}
+
+// add appends the devices, with their indexes counted from base.
+func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
+	live := b.err == nil && now.Sub(b.seen) <= stale
+	for i := range b.entries {
+		e := b.entries[i]
+		e.Index += base
+		gpu := "gpu_" + strconv.Itoa(e.Index)
+		if old := now.Sub(e.seen); !live || old > stale {
+			e.State, e.absent = unknown(), nil
+			if live { // else one reason is enough for all
+				r.Missing = append(r.Missing, Gap{gpu, fmt.Sprintf("no reading for %.0f s", old.Seconds())})
+			}
+		}
+		for _, gap := range e.absent {
+			r.Missing = append(r.Missing, Gap{gpu + "_" + gap.What, gap.Why})
+		}
+		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
+	}
+	if len(b.entries) > 0 {
+		r.Missing = append(r.Missing, b.gaps...)
+	}
+	if b.surplus > 0 {
+		r.Missing = append(r.Missing, Gap{"gpu", fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)})
+	}
+	if b.fault != nil {
+		r.Missing = append(r.Missing, Gap{"gpu", b.fault.Error() + "; started again"})
+	}
+	if live && b.note != "" && now.Sub(b.noted) <= stale {
+		r.Missing = append(r.Missing, Gap{"gpu", "nvidia-smi: " + b.note})
+	}
+}
+
+// trouble is why there is no answer of nvidia-smi; nil = there is one.
+func (b *board) trouble(now time.Time, stale time.Duration) error {
+	switch {
+	case b.err != nil:
+		return b.err
+	case b.began.IsZero():
+		return errors.New("query GPUs: nvidia-smi has not been started yet")
+	case b.seen.IsZero():
+		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start", now.Sub(b.began).Seconds())
+	case now.Sub(b.seen) > stale:
+		return fmt.Errorf("query GPUs: nvidia-smi has answered nothing for %.0f s", now.Sub(b.seen).Seconds())
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package gpu
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A shell says how it was started; it is no Go program, which would change that.
+func TestGPUChildIsClean(t *testing.T) {
+	dir := t.TempDir()
+	script := `#!/bin/sh
+{
+	while read -r key value; do # by the shell itself, which blocks signals while it forks
+		case $key in SigBlk:|SigIgn:) echo $value ;; esac
+	done </proc/$$/status
+	readlink /proc/$$/cwd
+	ls -l /proc/$$/fd
+	sleep 1000 >&2 & # holds the pipe, too
+	echo $!
+} >"$GPU_OUT.part"
+mv "$GPU_OUT.part" "$GPU_OUT"
+wait
+`
+	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var inherited []int // such as a job's shell may have given to us
+	for range 3 {
+		fd, err := unix.Open("/proc/self/maps", unix.O_RDONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		inherited = append(inherited, fd)
+	}
+	out := filepath.Join(dir, "out")
+	m := gpuOpen(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "GPU_OUT=" + out})
+	stop := gpuRun(t, m)
+	var text []byte
+	gpuWait(t, m, "the shell", func(Reading) bool {
+		var err error
+		text, err = os.ReadFile(out)
+		return err == nil
+	})
+	pid := m.Pid()
+	start := time.Now()
+	stop()
+	if took := time.Since(start); took > 500*time.Millisecond {
+		t.Errorf("the shell and its child were ended after %v", took)
+	}
+	l := strings.Split(strings.TrimSpace(string(text)), "\n")
+	sleep, err := strconv.Atoi(l[len(l)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpuWaitEnded(t, pid)
+	gpuWaitEnded(t, sleep)
+	blocked, ignored := gpuMask(t, l[0]), gpuMask(t, l[1])
+	if blocked != 0 || ignored>>(uint(unix.SIGPIPE)-1)&1 != 0 {
+		t.Errorf("blocked %x, ignored %x", blocked, ignored)
+	}
+	fds := strings.Join(l[3:], "\n")
+	if l[2] != "/" || !strings.Contains(fds, " 0 -> /dev/null") || !strings.Contains(fds, " 2 -> pipe:") || strings.Contains(fds, "/maps") {
+		t.Errorf("directory %s, descriptors\n%s\nours to inherit were %v", l[2], fds, inherited)
+	}
+}
+
+// gpuMask is the value of a mask in /proc/PID/status.
+func gpuMask(t *testing.T, line string) uint64 {
+	t.Helper()
+	f := strings.Fields(line)
+	mask, err := strconv.ParseUint(f[len(f)-1], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mask
+}
+
+// When we are killed, the query does not stay: by the broken pipe, or, when it
+// hangs and writes nothing, because its parent is dead.
+func TestGPUEndsWhenWeAreKilled(t *testing.T) {
+	for _, fake := range []string{"", "hang:1", "stubborn"} {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self)
+		cmd.Args[0] = "gpu-monitor"
+		cmd.Env = gpuEnv(t, "h200.txt", fake)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pid int
+		if _, err := fmt.Fscan(bufio.NewReader(out), &pid); err != nil || gpuEnded(pid) {
+			t.Fatalf("%s: process %d, %v", fake, pid, err)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		gpuWaitEnded(t, pid)
+	}
+}
+
+// Without pidfds (before Linux 5.4) a child is known by its start time.
+func TestGPUChildWithoutPidfd(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := process{pidfd: -1}
+	p.identify(cmd.Process.Pid, false)
+	if !p.alive(cmd.Process.Pid) || p.ended(cmd.Process.Pid) {
+		t.Error("the child is alive")
+	}
+	other := process{pidfd: -1, since: p.since + "0"}
+	if other.alive(cmd.Process.Pid) || !other.ended(cmd.Process.Pid) {
+		t.Error("a later process of the same number was taken for the child")
+	}
+	_ = cmd.Process.Kill()
+	gpuWaitEnded(t, cmd.Process.Pid)
+	if !p.ended(cmd.Process.Pid) {
+		t.Error("a zombie has ended")
+	}
+	_ = cmd.Wait()
+	if p.alive(cmd.Process.Pid) || !p.ended(cmd.Process.Pid) {
+		t.Error("the child is gone")
+	}
+}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package gpu
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain is also the fake nvidia-smi, when the test's binary is run by that name.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "nvidia-smi":
+		os.Exit(gpuFake())
+	case "gpu-monitor":
+		gpuMonitorForEver()
+	}
+	os.Exit(m.Run())
+}
+
+// gpuFake answers as nvidia-smi does: strict about flags and fields, rows of a
+// fixture in the order that is asked for. What it does wrong is in GPU_FAKE.
+func gpuFake() int {
+	fields, loop, bad := gpuFakeFlags(os.Args[1:])
+	if bad != "" {
+		fmt.Printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'.\n", bad)
+		return 1
+	}
+	known := slices.DeleteFunc(append(newQuery().fields, "clocks_event_reasons.active"), func(f string) bool {
+		return slices.Contains(strings.Split(os.Getenv("GPU_UNKNOWN"), ","), f)
+	})
+	for _, f := range fields {
+		if !slices.Contains(known, f) {
+			fmt.Printf("Field %q is not a valid field to query.\n\n", f)
+			return 2
+		}
+	}
+	if ms, err := strconv.Atoi(os.Getenv("GPU_LOOP")); err == nil {
+		loop = time.Duration(ms) * time.Millisecond
+	}
+	kind, count, _ := strings.Cut(os.Getenv("GPU_FAKE"), ":")
+	n, _ := strconv.Atoi(count)
+	switch kind {
+	case "slow":
+		time.Sleep(time.Duration(n) * time.Millisecond)
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	case "flood":
+		for _, err := fmt.Println(strings.Repeat("x", 1000)); err == nil; {
+			_, err = fmt.Print(strings.Repeat("x", 1000))
+		}
+	case "garbage":
+		_, _ = os.Stdout.Write([]byte("\x00\x1b[31m\xff\n,,,,\n\n0, GPU-1\n" + strings.Repeat("9", 9000) + "\n"))
+		gpuSleep()
+	}
+	return gpuFakeRounds(kind, n, fields, loop)
+}
+
+// gpuFakeRounds writes a round of rows at each interval.
+func gpuFakeRounds(kind string, n int, fields []string, loop time.Duration) int {
+	rows := gpuFixtureLines(os.Getenv("GPU_FIXTURE"))
+	for round := 1; ; round++ {
+		for _, line := range rows {
+			values := strings.Split(line, ", ")
+			if len(values) != len(newQuery().fields) {
+				fmt.Println(line)
+				continue
+			}
+			var out []string
+			for _, f := range fields {
+				out = append(out, values[slices.Index(newQuery().fields, strings.Replace(f, "event", "throttle", 1))])
+			}
+			if _, err := fmt.Println(strings.Join(out, ", ")); err != nil {
+				return 1
+			}
+		}
+		switch {
+		case len(rows) > 0 && !strings.Contains(rows[0], ", "):
+			return 9 // it was a message
+		case kind == "die" && round == n:
+			fmt.Fprintln(os.Stderr, "Unable to determine the device handle for GPU0: GPU is lost")
+			return 15
+		case kind == "hang" && round == n:
+			gpuSleep()
+		case kind == "close" && round == n:
+			os.Stdout.Close()
+			os.Stderr.Close()
+			gpuSleep()
+		}
+		time.Sleep(loop)
+	}
+}
+
+// gpuSleep does nothing until a signal ends the process.
+func gpuSleep() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// gpuFakeFlags reads the command line; bad is the flag that is not nvidia-smi's.
+func gpuFakeFlags(args []string) (fields []string, loop time.Duration, bad string) {
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch {
+		case name == "--query-gpu":
+			fields = strings.Split(value, ",")
+		case arg == "--format=csv,noheader,nounits":
+		case name == "--loop-ms":
+			ms, err := strconv.Atoi(value)
+			if err != nil || ms < 1000 { // faster than the driver's own window is never asked
+				return nil, 0, arg
+			}
+			loop = time.Duration(ms) * time.Millisecond
+		default:
+			return nil, 0, arg
+		}
+	}
+	return fields, loop, ""
+}
+
+// gpuFixtureLines is a fixture without its comments.
+func gpuFixtureLines(file string) []string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(99)
+	}
+	return slices.DeleteFunc(strings.Split(strings.TrimRight(string(data), "\n"), "\n"), func(l string) bool {
+		return strings.HasPrefix(l, "#")
+	})
+}
+
+// gpuPath makes a directory with the fake in it, for the PATH.
+func gpuPath(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(dir, "nvidia-smi"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// gpuEnv is the environment in which the fake plays a fixture in some manner.
+func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
+	t.Helper()
+	file, err := filepath.Abs(filepath.Join("testdata", fixture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20"}, more...)
+}
+
+// gpuOpen opens a Monitor that is less patient than a real one.
+func gpuOpen(t *testing.T, env []string) *Monitor {
+	t.Helper()
+	m := Open(Options{Sys: t.TempDir(), Env: env})
+	if m == nil {
+		t.Fatal("Open found no nvidia-smi")
+	}
+	m.pace = pace{interval: time.Second, stale: 2 * time.Second, hang: 3 * time.Second, backoff: 10 * time.Millisecond, grace: time.Second}
+	return m
+}
+
+// gpuRun runs a Monitor until the test, or the function that is returned, ends it.
+func gpuRun(t *testing.T, m *Monitor) (stop func()) {
+	t.Helper()
+	ctx, cancel := gpuContext(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(20 * time.Second):
+			t.Error("Run does not return")
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// gpuMonitorForEver is a program that follows GPUs until it is killed. It says the
+// process of its query.
+func gpuMonitorForEver() {
+	m := Open(Options{Sys: "/nowhere"})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go m.Run(ctx)
+	for r := m.Read(); len(r.Devices) == 0; r = m.Read() {
+		time.Sleep(time.Millisecond)
+	}
+	fmt.Println(m.Pid())
+	gpuSleep()
+}

@@ -1,0 +1,197 @@
+// Package gpu reads the GPUs of a node: NVIDIA's through one long-lived
+// nvidia-smi, AMD's through sysfs. It uses no C library, so the program that
+// links it stays static, and where there is no GPU it costs a few stats.
+package gpu
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxDevices is how many devices of a vendor are followed.
+const maxDevices = 16
+
+// Device is what a GPU is, for the whole run.
+type Device struct {
+	Index           int     // nvidia-smi's own; AMD's are counted after these
+	UUID            string  // "GPU-" and what the driver says; "" = unknown
+	Name            string  // the product's; AMD's without one: "AMD GPU" and the PCI device id
+	Vendor          string  // "nvidia", "amd"
+	MemoryMB        float64 // the device's own, MiB; NaN = unknown
+	PowerLimitWatts float64 // the limit that is enforced; NaN = unknown
+	MIG             bool    // NVIDIA's multi-instance mode is on
+}
+
+// State is what a GPU did at its newest reading. NaN = absent.
+type State struct {
+	UtilizationPct     float64  // share of the driver's last 1/6 s to 1 s in which something ran; not how full the GPU was
+	MemoryUsedMB       float64  // MiB
+	PowerWatts         float64  // of the board
+	TemperatureCelsius float64  // of the chip
+	ClockMHz           float64  // of the compute units (NVIDIA: SM, AMD: sclk)
+	EnergyJoules       float64  // a counter that only grows; NaN where there is none: nvidia-smi has no field for NVML's
+	Throttle           []string // what holds the clocks down, by NVML's names; nil = nothing, or not known
+}
+
+// Gap is something that is absent.
+type Gap struct {
+	What string // "gpu_0_utilization_pct"; "gpu" for what concerns all
+	Why  string
+}
+
+// Reading is the newest that is known of all devices.
+type Reading struct {
+	Devices []Device // only ever grows
+	States  []State  // in the order of Devices
+	Missing []Gap    // what is absent from them now
+	Err     error    // why there is nothing of a vendor, or nothing any more; nil = all is well
+}
+
+// Options say where to look and how to start nvidia-smi.
+type Options struct {
+	Sys      string        // "" = /sys
+	Interval time.Duration // between readings; less than a second is taken as one second
+	Env      []string      // of nvidia-smi, and its PATH is the one that is searched; nil = os.Environ()
+
+	// Start, if not nil, is called to start nvidia-smi: it calls fork, at once,
+	// under the lock of who reaps the children of this process. Then nobody here
+	// waits for the process.
+	Start func(fork func() (pid int, err error)) error
+}
+
+// Monitor follows the GPUs of a node.
+type Monitor struct {
+	o     Options
+	smi   string // the program; "" = none
+	cards []card // AMD's
+	pace  pace
+	pid   atomic.Int64
+
+	mu     sync.Mutex
+	nvidia board
+	amd    board
+}
+
+// pace is how patient a Monitor is.
+type pace struct {
+	interval time.Duration // between readings, at least a second
+	stale    time.Duration // from here on a reading is not the present any more
+	hang     time.Duration // and from here on the process is ended
+	backoff  time.Duration // before the first restart; doubled for each further one
+	grace    time.Duration // between TERM and KILL, and after KILL
+}
+
+// Open looks for GPUs and starts nothing. It returns nil when there is no sign of
+// one: no nvidia-smi on the PATH, and no AMD card in sysfs.
+func Open(o Options) *Monitor {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	m := &Monitor{o: o, smi: findProgram(o.Env), cards: findCards(cmp.Or(o.Sys, "/sys"))}
+	if m.smi == "" && len(m.cards) == 0 {
+		return nil
+	}
+	// The driver computes utilisation over up to a second: asking more often
+	// gives the same numbers again.
+	interval := max(o.Interval, time.Second)
+	stale := max(5*time.Second, 3*interval)
+	m.pace = pace{interval: interval, stale: stale, hang: 6 * stale, backoff: time.Second, grace: time.Second}
+	m.nvidia.settled = m.smi == ""
+	return m
+}
+
+// Run follows the GPUs until ctx ends, then ends what it started, which takes a
+// few milliseconds, or up to two seconds if nvidia-smi hangs. It returns earlier
+// when there is nothing left to follow. It is called once.
+func (m *Monitor) Run(ctx context.Context) {
+	cards := make(chan struct{})
+	go func() {
+		defer close(cards)
+		if len(m.cards) > 0 {
+			m.followCards(ctx)
+		}
+	}()
+	if m.smi != "" {
+		m.followNVIDIA(ctx)
+	}
+	select {
+	case <-cards:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-cards:
+	case <-time.After(m.pace.grace / 4): // a read that hangs in the driver cannot be ended
+	}
+}
+
+// Pid is the process of the query that runs now; 0 = none.
+func (m *Monitor) Pid() int { return int(m.pid.Load()) }
+
+// Read returns the newest reading. It never waits for a GPU and may be called
+// beside Run.
+func (m *Monitor) Read() Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var r Reading
+	now := time.Now()
+	if m.smi != "" {
+		m.nvidia.add(&r, now, m.pace.stale, 0)
+		r.Err = m.nvidia.trouble(now, m.pace.stale)
+	}
+	if len(m.cards) > 0 && m.nvidia.settled { // only now is it known from where to count them
+		m.amd.add(&r, now, m.pace.stale, m.nvidia.next)
+		if old := now.Sub(m.amd.seen); old > m.pace.stale && !m.amd.seen.IsZero() {
+			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: no answer of AMD's cards for %.0f s", old.Seconds()))
+		}
+	}
+	return r
+}
+
+// unknown is the State of which nothing is known.
+func unknown() State {
+	nan := math.NaN()
+	return State{nan, nan, nan, nan, nan, nan, nil}
+}
+
+// findProgram looks for nvidia-smi as a shell would, but not in the working
+// directory, which is the job's.
+func findProgram(env []string) string {
+	name := "nvidia-smi"
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	path, _ := lookup(env, "PATH")
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, name)
+		info, err := os.Stat(file)
+		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+			return file
+		}
+	}
+	return ""
+}
+
+// lookup returns a variable of an environment; the last one counts.
+func lookup(env []string, key string) (value string, ok bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		name, value, found := strings.Cut(env[i], "=")
+		if found && (name == key || runtime.GOOS == "windows" && strings.EqualFold(name, key)) {
+			return value, true
+		}
+	}
+	return "", false
+}

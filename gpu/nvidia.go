@@ -1,0 +1,261 @@
+package gpu
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxLine bounds a line of nvidia-smi; a row of ours has about 150 bytes.
+const maxLine = 4096
+
+// query is the fields that nvidia-smi is asked for, by the names of nvidia-smi
+// --help-query-gpu. There is none for NVML's energy counter (seen in the lists of
+// drivers up to 610), and each field that is refused costs one more start.
+type query struct {
+	fields  []string
+	dropped []Gap
+}
+
+// newQuery asks for everything. All but the MIG mode are in drivers of ten years
+// ago. Since 535 clocks_throttle_reasons is called clocks_event_reasons; the
+// older name is the one that the drivers of both kinds know (up to 610 at least).
+func newQuery() *query {
+	return &query{fields: []string{
+		"index", "uuid", "name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "power.limit",
+		"enforced.power.limit", "temperature.gpu", "clocks.sm", "mig.mode.current", "clocks_throttle_reasons.active",
+	}}
+}
+
+// args is the command line for a row of each device at an interval.
+func (q *query) args(interval time.Duration) []string {
+	return []string{
+		"--query-gpu=" + strings.Join(q.fields, ","), "--format=csv,noheader,nounits",
+		"--loop-ms=" + strconv.FormatInt(interval.Milliseconds(), 10),
+	}
+}
+
+// refuse takes a field out, or puts its newer name in its place; false if that
+// does not help, because we did not ask for it or cannot do without it.
+func (q *query) refuse(name string) bool {
+	i := slices.Index(q.fields, name)
+	if i < 0 || name == "index" {
+		return false
+	}
+	if name == "clocks_throttle_reasons.active" {
+		q.fields[i] = "clocks_event_reasons.active"
+		return true
+	}
+	q.fields = slices.Delete(q.fields, i, i+1)
+	what := map[string]string{
+		"uuid": "gpu_uuid", "name": "gpu_name", "memory.total": "gpu_memory_mb", "memory.used": "gpu_memory_used_mb",
+		"utilization.gpu": "gpu_utilization_pct", "power.draw": "gpu_power_watts", "temperature.gpu": "gpu_temperature_celsius",
+		"clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle", "mig.mode.current": "gpu_mig",
+	}[name]
+	if what != "" { // one of the two limits is enough
+		q.dropped = append(q.dropped, Gap{what, "this nvidia-smi does not know the field " + name})
+	}
+	return true
+}
+
+// refused is the field in 'Field "x" is not a valid field to query.'; "" = it is
+// another message.
+func refused(line string) string {
+	_, rest, ok := strings.Cut(line, `Field "`)
+	name, rest, ok2 := strings.Cut(rest, `"`)
+	if !ok || !ok2 || !strings.Contains(rest, "not a valid field") {
+		return ""
+	}
+	return name
+}
+
+// parse reads a row. An error means that the line is none; a value that is not
+// one is a gap of the row.
+func (q *query) parse(line []byte) (row, error) {
+	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: math.NaN(), PowerLimitWatts: math.NaN()}, State: unknown()}
+	limit, enforced := "", ""
+	n := 0
+	for value := range bytes.SplitSeq(line, []byte(",")) {
+		if n == len(q.fields) {
+			return row{}, errors.New("too many fields")
+		}
+		text := string(bytes.TrimSpace(value))
+		switch q.fields[n] {
+		case "power.limit":
+			limit = text
+		case "enforced.power.limit":
+			enforced = text
+		default:
+			r.set(q.fields[n], text)
+		}
+		n++
+	}
+	if n != len(q.fields) {
+		return row{}, fmt.Errorf("%d fields instead of %d", n, len(q.fields))
+	}
+	if r.Index < 0 {
+		return row{}, errors.New("no index")
+	}
+	if r.PowerLimitWatts = number(enforced, maxWatts); math.IsNaN(r.PowerLimitWatts) {
+		r.take(&r.PowerLimitWatts, "power_limit_watts", limit, maxWatts)
+	}
+	if r.MIG { // whatever it says: it cannot be of the whole device
+		r.UtilizationPct = math.NaN()
+		r.absent = slices.DeleteFunc(r.absent, func(g Gap) bool { return g.What == "utilization_pct" })
+		r.lack("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
+	}
+	return r, nil
+}
+
+// What no GPU of the coming years exceeds; more is nonsense.
+const (
+	maxMiB     = 1 << 26 // 64 TiB
+	maxWatts   = 1e5
+	maxCelsius = 250
+	maxMHz     = 1e5
+)
+
+// set puts the text of a field into the row.
+func (r *row) set(field, text string) {
+	switch field {
+	case "index":
+		if n, err := strconv.ParseUint(text, 10, 10); err == nil {
+			r.Index = int(n)
+		}
+	case "uuid":
+		if r.UUID = word(text); r.UUID == "" {
+			r.lack("uuid", said(text))
+		}
+	case "name":
+		if r.Name = word(text); r.Name == "" {
+			r.lack("name", said(text))
+		}
+	case "memory.total":
+		r.take(&r.MemoryMB, "memory_mb", text, maxMiB)
+	case "memory.used":
+		r.take(&r.MemoryUsedMB, "memory_used_mb", text, maxMiB)
+	case "utilization.gpu":
+		r.take(&r.UtilizationPct, "utilization_pct", text, 100)
+	case "power.draw":
+		r.take(&r.PowerWatts, "power_watts", text, maxWatts)
+	case "temperature.gpu":
+		r.take(&r.TemperatureCelsius, "temperature_celsius", text, maxCelsius)
+	case "clocks.sm":
+		r.take(&r.ClockMHz, "clock_mhz", text, maxMHz)
+	case "mig.mode.current":
+		r.MIG = text == "Enabled" // "Disabled"; "[N/A]" of devices that have no such mode
+	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
+		var ok bool
+		if r.Throttle, ok = throttle(text); !ok {
+			r.lack("throttle", said(text))
+		}
+	}
+}
+
+// take reads a number of a field, or notes its absence.
+func (r *row) take(to *float64, what, text string, most float64) {
+	if *to = number(text, most); math.IsNaN(*to) {
+		r.lack(what, said(text))
+	}
+}
+
+// number is a decimal number from 0 to most; NaN = it is none.
+func number(text string, most float64) float64 {
+	if text == "" || strings.Trim(text, "0123456789.") != "" { // no inf, no 0x, no sign
+		return math.NaN()
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || v > most {
+		return math.NaN()
+	}
+	return v
+}
+
+// word is a text of a device; "" if it is one of nvidia-smi's words for nothing.
+func word(text string) string {
+	if strings.HasPrefix(text, "[") || text == "N/A" {
+		return ""
+	}
+	return clean(text)
+}
+
+// said is the reason for a value that is absent, by nvidia-smi's own word for it:
+// "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]"…
+func said(text string) string {
+	if text == "" {
+		return "nvidia-smi gives nothing"
+	}
+	return "nvidia-smi says " + clean(text)
+}
+
+// clean makes what a program wrote fit for a report: one line, of at most 200
+// bytes, without control characters.
+func clean(text string) string {
+	if len(text) > 200 {
+		text = text[:200] + "…"
+	}
+	return strings.TrimSpace(strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == '\uFFFD' {
+			return ' '
+		}
+		return c
+	}, text))
+}
+
+// throttle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the
+// GPU is idle, which is no throttling.
+func throttle(text string) (reasons []string, ok bool) {
+	digits, ok := strings.CutPrefix(text, "0x")
+	mask, err := strconv.ParseUint(digits, 16, 64)
+	if !ok || err != nil {
+		return nil, false
+	}
+	names := [...]string{
+		1: "applications_clocks_setting", 2: "sw_power_cap", 3: "hw_slowdown", 4: "sync_boost", 5: "sw_thermal_slowdown",
+		6: "hw_thermal_slowdown", 7: "hw_power_brake_slowdown", 8: "display_clock_setting",
+	}
+	for bit, name := range names {
+		if name != "" && mask>>bit&1 == 1 {
+			reasons = append(reasons, name)
+		}
+	}
+	return reasons, true
+}
+
+// lines cuts what is fed to it into lines. One that is longer than maxLine is
+// dropped, and its beginning is given as a message.
+type lines struct {
+	part []byte
+	skip bool // until the next newline
+}
+
+// feed calls use for each line that is complete. The line is only valid in the call.
+func (l *lines) feed(data []byte, use func(line []byte)) {
+	for len(data) > 0 {
+		i := bytes.IndexByte(data, '\n')
+		piece := data
+		if i >= 0 {
+			piece, data = data[:i], data[i+1:]
+		} else {
+			data = nil
+		}
+		if !l.skip {
+			l.part = append(l.part, piece[:min(len(piece), maxLine+1-len(l.part))]...)
+			if l.skip = len(l.part) > maxLine; l.skip {
+				use(l.part)
+			}
+		}
+		if i < 0 {
+			continue
+		}
+		if !l.skip {
+			use(l.part)
+		}
+		l.part, l.skip = l.part[:0], false
+	}
+}

@@ -1,0 +1,56 @@
+package gpu
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestGPUOpenFindsNothing(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir) // the working directory is the job's, and not searched
+	for _, name := range []string{"plain/nvidia-smi", "dir/nvidia-smi/x"} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("nvidia-smi", []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sep := string(os.PathListSeparator)
+	for _, path := range []string{"", ".", sep, "plain", filepath.Join(dir, "plain"), filepath.Join(dir, "dir") + sep + "/nowhere"} {
+		if m := Open(Options{Sys: dir, Env: []string{"PATH=" + path}}); m != nil {
+			t.Errorf("PATH=%q: found %s", path, m.smi)
+		}
+	}
+	if m := Open(Options{Sys: dir, Env: []string{}}); m != nil {
+		t.Errorf("no PATH: found %s", m.smi)
+	}
+}
+
+// Whatever the interval: the driver's window is up to a second.
+func TestGPUOpenPace(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi.exe"), nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for interval, want := range map[time.Duration][2]time.Duration{
+		0: {time.Second, 5 * time.Second}, 100 * time.Millisecond: {time.Second, 5 * time.Second},
+		2500 * time.Millisecond: {2500 * time.Millisecond, 7500 * time.Millisecond}, time.Minute: {time.Minute, 3 * time.Minute},
+	} {
+		m := Open(Options{Env: []string{"PATH=" + dir}, Interval: interval})
+		if m == nil {
+			t.Fatal("no nvidia-smi")
+		}
+		if m.pace.interval != want[0] || m.pace.stale != want[1] {
+			t.Errorf("%v: %+v", interval, m.pace)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package gpu
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var gpuUpdate = flag.Bool("update", false, "write the golden files anew")
+
+// gpuBoard feeds a transcript to a board, as Run would.
+func gpuBoard(data []byte, now time.Time) *board {
+	b := &board{began: now}
+	var l lines
+	q := newQuery()
+	l.feed(data, func(line []byte) {
+		if len(line) > 0 && line[0] == '#' {
+			return
+		}
+		if r, err := q.parse(line); err == nil {
+			b.put(r, now)
+		} else if text := clean(string(line)); text != "" {
+			b.note, b.noted = text, now
+		}
+	})
+	return b
+}
+
+// gpuDump writes a reading for people.
+func gpuDump(r Reading) []byte {
+	var b bytes.Buffer
+	for i, d := range r.Devices {
+		s := r.States[i]
+		fmt.Fprintf(&b, "%d %s %q %s: %v MiB, %v W, MIG %t\n", d.Index, d.Vendor, d.Name, d.UUID, d.MemoryMB, d.PowerLimitWatts, d.MIG)
+		fmt.Fprintf(&b, "  %v %%, %v MiB, %v W, %v °C, %v MHz, %v J, %v\n", s.UtilizationPct, s.MemoryUsedMB, s.PowerWatts,
+			s.TemperatureCelsius, s.ClockMHz, s.EnergyJoules, s.Throttle)
+	}
+	for _, g := range r.Missing {
+		fmt.Fprintf(&b, "missing %s: %s\n", g.What, g.Why)
+	}
+	fmt.Fprintf(&b, "error: %v\n", r.Err)
+	return b.Bytes()
+}
+
+func TestGPUTranscripts(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	if len(files) < 9 {
+		t.Fatalf("fixtures: %v", files)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		var r Reading
+		gpuBoard(data, now).add(&r, now, time.Minute, 0)
+		gpuGolden(t, strings.TrimSuffix(file, ".txt")+".golden", gpuDump(r))
+	}
+}
+
+// gpuGolden compares with a golden file.
+func gpuGolden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *gpuUpdate {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s:\n%s\nwant:\n%s", file, got, want)
+	}
+}
+
+func TestGPULines(t *testing.T) {
+	text := "a\n\nb\n" + strings.Repeat("x", 3*maxLine) + "\nc\nrest"
+	for size := 1; size < len(text); size = size*3 + 1 {
+		var l lines
+		var got []string
+		for part := range slices.Chunk([]byte(text), size) {
+			l.feed(part, func(line []byte) { got = append(got, string(line)) })
+		}
+		want := []string{"a", "", "b", strings.Repeat("x", maxLine+1), "c"}
+		if !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: %.80q", size, got)
+		}
+		if cap(l.part) > 4*maxLine {
+			t.Errorf("%d bytes kept", cap(l.part))
+		}
+	}
+}
+
+func TestGPUThrottle(t *testing.T) {
+	for text, want := range map[string]string{
+		"0x0000000000000000": "", "0x0000000000000001": "",
+		"0x00000000000001FF": "applications_clocks_setting sw_power_cap hw_slowdown sync_boost sw_thermal_slowdown hw_thermal_slowdown hw_power_brake_slowdown display_clock_setting",
+		"0xFFFFFFFFFFFFFE00": "", "0x8": "hw_slowdown",
+	} {
+		if got, ok := throttle(text); !ok || strings.Join(got, " ") != want {
+			t.Errorf("%s: %v %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "0x", "12", "[N/A]", "0x11111111111111111", "Active"} {
+		if got, ok := throttle(text); ok || got != nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestGPURefused(t *testing.T) {
+	for line, want := range map[string]string{
+		`Field "mig.mode.current" is not a valid field to query.`: "mig.mode.current",
+		`Field "" is not a valid field to query.`:                 "",
+		`Field "a`: "", `Field "a" is fine`: "", "": "",
+	} {
+		if got := refused(line); got != want {
+			t.Errorf("%q: %q", line, got)
+		}
+	}
+	q := newQuery()
+	if q.refuse("foo") || q.refuse("index") || len(q.fields) != len(newQuery().fields) {
+		t.Error("what is not ours or not to be missed is no refusal that helps")
+	}
+}
+
+// A round tells which devices there are; one that is not in the next ones is absent.
+func TestGPUBoardVanish(t *testing.T) {
+	data, err := os.ReadFile("testdata/a100x8.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	b := gpuBoard(data, start)
+	if b.settled {
+		t.Error("settled before the second round")
+	}
+	later := start.Add(6 * time.Second)
+	q := newQuery()
+	for i, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n"))[2:] {
+		if i == 3 {
+			continue
+		}
+		if i > 3 { // nvidia-smi then counts anew
+			line = append([]byte{line[0] - 1}, line[1:]...)
+		}
+		r, err := q.parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.put(r, later)
+	}
+	var r Reading
+	b.add(&r, later, 5*time.Second, 0)
+	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.settled {
+		t.Errorf("%s", gpuDump(r))
+	}
+	if len(r.Missing) != 1 || r.Missing[0] != (Gap{"gpu_3", "no reading for 6 s"}) {
+		t.Errorf("missing %v", r.Missing)
+	}
+}
+
+func TestGPUBoardMoreThan16(t *testing.T) {
+	data, err := os.ReadFile("testdata/h100x16.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := "16, GPU-x, NVIDIA H100, 1, 1, 1, 1, 1, 1, 1, 1, Disabled, 0x0\n17, GPU-y, NVIDIA H100, 1, 1, 1, 1, 1, 1, 1, 1, Disabled, 0x0\n"
+	data = append(data, more...)
+	now := time.Now()
+	b := gpuBoard(slices.Repeat(data, 5), now)
+	var r Reading
+	b.add(&r, now, time.Minute, 0)
+	if len(r.Devices) != 16 || len(r.Missing) != 1 || r.Missing[0].Why != "18 devices: only the first 16 are followed" {
+		t.Errorf("%d devices, missing %v", len(r.Devices), r.Missing)
+	}
+}
+
+func FuzzGPULines(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		now := time.Now()
+		var r Reading
+		gpuBoard(data, now).add(&r, now, time.Minute, 0)
+		if len(r.Devices) > maxDevices || len(r.Devices) != len(r.States) {
+			t.Fatalf("%d devices, %d states", len(r.Devices), len(r.States))
+		}
+		for i, s := range r.States {
+			for _, v := range []float64{s.UtilizationPct, s.MemoryUsedMB, s.PowerWatts, s.TemperatureCelsius, s.ClockMHz, r.Devices[i].MemoryMB} {
+				if v < 0 || v > maxMiB || math.IsInf(v, 0) {
+					t.Fatalf("%v in %s", v, gpuDump(r))
+				}
+			}
+		}
+		for _, g := range r.Missing {
+			if strings.ContainsAny(g.Why, "\n\x00\x1b") || len(g.Why) > 400 {
+				t.Fatalf("%q", g.Why)
+			}
+		}
+		refused(string(data))
+	})
+}
+
+func BenchmarkGPUParse16(b *testing.B) {
+	data, err := os.ReadFile("testdata/h100x16.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	data = data[bytes.Index(data, []byte("\n0, "))+1:]
+	bd, q, now := &board{}, newQuery(), time.Now()
+	for b.Loop() {
+		var l lines
+		l.feed(data, func(line []byte) {
+			r, err := q.parse(line)
+			if err != nil {
+				b.Fatal(err)
+			}
+			bd.put(r, now)
+		})
+	}
+}
+
+// BenchmarkGPUNone is what a node without a GPU pays in all: Open, once.
+func BenchmarkGPUNone(b *testing.B) {
+	o := Options{Env: []string{"HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
+	for b.Loop() {
+		if Open(o) != nil {
+			b.Skip("there is a GPU here")
+		}
+	}
+}

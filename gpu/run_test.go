@@ -1,0 +1,272 @@
+//go:build unix
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func gpuContext(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
+
+// gpuWait waits until a reading is as wanted.
+func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Reading {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		r := m.Read()
+		if want(r) {
+			return r
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s; the reading is %+v", what, r)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// gpuEnded tells whether a process has ended, reaped or not.
+func gpuEnded(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return true
+	}
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Contains(string(data), ") Z ")
+}
+
+// gpuWaitEnded waits for the end of a process.
+func gpuWaitEnded(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !gpuEnded(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is still there", pid)
+		}
+	}
+}
+
+func gpuErrHas(text string) func(Reading) bool {
+	return func(r Reading) bool { return r.Err != nil && strings.Contains(r.Err.Error(), text) }
+}
+
+func gpuDevices(n int) func(Reading) bool {
+	return func(r Reading) bool { return len(r.Devices) == n && r.Err == nil }
+}
+
+func TestGPURunNormal(t *testing.T) {
+	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
+		m := gpuOpen(t, gpuEnv(t, fixture, ""))
+		if err := m.Read().Err; err == nil || m.Pid() != 0 {
+			t.Errorf("before Run: error %v, process %d", err, m.Pid())
+		}
+		stop := gpuRun(t, m)
+		r := gpuWait(t, m, "devices", gpuDevices(n))
+		for i, s := range r.States {
+			if math.IsNaN(s.UtilizationPct) || math.IsNaN(s.MemoryUsedMB) || math.IsNaN(s.PowerWatts) || r.Devices[i].Index != i {
+				t.Errorf("%s: device %d: %+v %+v", fixture, i, r.Devices[i], s)
+			}
+		}
+		if len(r.Missing) != 0 {
+			t.Errorf("%s: missing %v", fixture, r.Missing)
+		}
+		pid := m.Pid()
+		if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+			t.Errorf("process %d is in group %d (%v), not one of its own", pid, group, err)
+		}
+		stop()
+		if syscall.Kill(pid, 0) == nil || m.Pid() != 0 {
+			t.Errorf("process %d is still there, Pid is %d", pid, m.Pid())
+		}
+	}
+}
+
+func TestGPURunUnknownFields(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "t4.txt", "", "GPU_UNKNOWN=clocks_throttle_reasons.active,mig.mode.current,enforced.power.limit"))
+	gpuRun(t, m)
+	r := gpuWait(t, m, "a device", gpuDevices(1))
+	if got := strings.Join(r.States[0].Throttle, " "); got != "sw_power_cap sw_thermal_slowdown" {
+		t.Errorf("throttle reasons by the newer name: %q", got)
+	}
+	if r.Devices[0].PowerLimitWatts != 70 {
+		t.Errorf("power limit %v, want that of power.limit", r.Devices[0].PowerLimitWatts)
+	}
+	if len(r.Missing) != 1 || r.Missing[0].What != "gpu_mig" {
+		t.Errorf("missing %v, want the MIG mode alone", r.Missing)
+	}
+}
+
+func TestGPURunEveryFieldUnknown(t *testing.T) {
+	all := strings.Join(newQuery().fields, ",") + ",clocks_event_reasons.active"
+	m := gpuOpen(t, gpuEnv(t, "t4.txt", "", "GPU_UNKNOWN="+all))
+	gpuRun(t, m)
+	gpuWait(t, m, "the refusal", gpuErrHas(`Field "index" is not a valid field`))
+}
+
+func TestGPURunMessages(t *testing.T) {
+	for fixture, want := range map[string]string{
+		"mismatch.txt": "Failed to initialize NVML: Driver/library version mismatch",
+		"nodriver.txt": "couldn't communicate with the NVIDIA driver",
+		"nodevice.txt": "No devices were found",
+	} {
+		m := gpuOpen(t, gpuEnv(t, fixture, ""))
+		m.Run(t.Context()) // returns: there is nothing to hope for
+		if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "restarts") {
+			t.Errorf("%s: %v", fixture, err)
+		}
+	}
+}
+
+func TestGPURunDies(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2"))
+	gpuRun(t, m)
+	gpuWait(t, m, "the restart", func(r Reading) bool {
+		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g Gap) bool {
+			return g.What == "gpu" && strings.Contains(g.Why, "GPU is lost; started again")
+		})
+	})
+	r := gpuWait(t, m, "the end", gpuErrHas("GPU is lost; given up after 3 restarts"))
+	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.Pid() != 0 {
+		t.Errorf("after the end: %+v, process %d", r, m.Pid())
+	}
+}
+
+func TestGPURunHangs(t *testing.T) {
+	for fake, first := range map[string]bool{"hang:2": true, "slow:100000": false} {
+		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
+		m.pace.stale, m.pace.hang = 250*time.Millisecond, 400*time.Millisecond
+		gpuRun(t, m)
+		if first {
+			gpuWait(t, m, "a device", func(r Reading) bool { return len(r.Devices) == 1 && r.States[0].UtilizationPct == 100 })
+		}
+		gpuWait(t, m, "a process", func(Reading) bool { return m.Pid() != 0 })
+		pid := m.Pid()
+		r := gpuWait(t, m, "no answer", gpuErrHas("answered"))
+		if first && !math.IsNaN(r.States[0].UtilizationPct) {
+			t.Errorf("%s: still %+v", fake, r.States[0])
+		}
+		gpuWait(t, m, "giving up", gpuErrHas("given up after 3 restarts"))
+		gpuWaitEnded(t, pid)
+	}
+}
+
+func TestGPURunStartsSlowly(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:300"))
+	m.pace.stale = 100 * time.Millisecond
+	gpuRun(t, m)
+	gpuWait(t, m, "word of the wait", gpuErrHas("has not answered yet"))
+	gpuWait(t, m, "a device", gpuDevices(1))
+}
+
+func TestGPURunFloodAndGarbage(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
+	m.Run(t.Context())
+	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "more than 1 MiB a second") {
+		t.Errorf("flood: %v", err)
+	}
+	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
+	m.pace.hang = 500 * time.Millisecond
+	gpuRun(t, m)
+	r := gpuWait(t, m, "giving up", gpuErrHas("given up"))
+	if len(r.Devices) != 0 || strings.ContainsAny(r.Err.Error(), "\x00\x1b\n") {
+		t.Errorf("garbage: %+v", r)
+	}
+}
+
+func TestGPURunStubbornAndClosed(t *testing.T) {
+	for _, fake := range []string{"stubborn", "close:3"} {
+		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
+		m.pace.grace = 200 * time.Millisecond
+		stop := gpuRun(t, m)
+		gpuWait(t, m, "a device", gpuDevices(1))
+		pid := m.Pid()
+		if pid == 0 {
+			t.Fatal("no process")
+		}
+		if fake == "stubborn" {
+			stop()
+		} else {
+			gpuWait(t, m, "another process", func(Reading) bool { return m.Pid() != pid && m.Pid() != 0 })
+		}
+		if !gpuEnded(pid) {
+			t.Errorf("%s: process %d is still there", fake, pid)
+		}
+		stop()
+	}
+}
+
+// gpuReap waits for a child and reaps it.
+func gpuReap(pid int) (int, error) {
+	for {
+		got, err := syscall.Wait4(pid, nil, 0, nil)
+		if err != syscall.EINTR {
+			return got, err
+		}
+	}
+}
+
+func TestGPURunReapedElsewhere(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:3"))
+	var lock sync.Mutex
+	var reapers sync.WaitGroup
+	reaped := make(chan int, 16)
+	m.o.Start = func(fork func() (int, error)) error {
+		lock.Lock()
+		defer lock.Unlock()
+		pid, err := fork()
+		if err != nil {
+			return err
+		}
+		reapers.Go(func() {
+			if got, err := gpuReap(pid); got != pid {
+				t.Errorf("somebody else has reaped %d: %d, %v", pid, got, err)
+			}
+			reaped <- pid
+		})
+		return nil
+	}
+	m.Run(t.Context()) // dies and is started again, to the end
+	reapers.Wait()
+	if n := len(reaped); n != 1+restarts {
+		t.Errorf("%d processes, want %d", n, 1+restarts)
+	}
+	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "given up after 3") {
+		t.Error(err)
+	}
+	for _, want := range []error{errors.New("no process to spare"), nil} {
+		m = gpuOpen(t, gpuEnv(t, "h200.txt", ""))
+		m.o.Start = func(func() (int, error)) error { return want }
+		m.Run(t.Context())
+		if err := m.Read().Err; err == nil || want != nil && !errors.Is(err, want) {
+			t.Error(err)
+		}
+	}
+}
+
+// A cancelled Monitor ends a process that another reaps, too.
+func TestGPURunEndsWhatAnotherReaps(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
+	m.pace.grace = 200 * time.Millisecond
+	gone := make(chan struct{})
+	m.o.Start = func(fork func() (int, error)) error {
+		pid, err := fork()
+		go func() {
+			defer close(gone)
+			_, _ = gpuReap(pid)
+		}()
+		return err
+	}
+	stop := gpuRun(t, m)
+	gpuWait(t, m, "a device", gpuDevices(1))
+	stop()
+	<-gone
+}

@@ -1,0 +1,279 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+)
+
+const (
+	restarts = 3       // of nvidia-smi after it failed, in one run
+	refusals = 12      // of fields that it does not know; each is one more start
+	flood    = 1 << 20 // bytes a second; 16 devices take about 3 KiB
+)
+
+// child is an nvidia-smi that was started. What differs between systems is in
+// fork, signal and gone.
+type child struct {
+	process
+	pid int
+	out *os.File // our end of its stdout and stderr
+}
+
+// outcome is how a process came to its end.
+type outcome struct {
+	refused string // the field that it does not know
+	final   bool   // another start would give the same
+	err     error
+}
+
+// followNVIDIA keeps one nvidia-smi running until ctx ends or there is no hope.
+func (m *Monitor) followNVIDIA(ctx context.Context) {
+	runtime.LockOSThread() // see attributes
+	defer runtime.UnlockOSThread()
+	q := newQuery()
+	for faults, refused := 0, 0; ; {
+		end := m.follow(ctx, q)
+		if ctx.Err() != nil {
+			return
+		}
+		if end.refused != "" && refused < refusals && q.refuse(end.refused) {
+			refused++
+			continue
+		}
+		if end.final || end.refused != "" || faults == restarts {
+			m.giveUp(end.err, faults)
+			return
+		}
+		m.mu.Lock()
+		m.nvidia.fault = end.err
+		m.mu.Unlock()
+		wait := m.pace.backoff << faults
+		faults++
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// giveUp keeps the reason: from here on nothing is known of NVIDIA's devices.
+func (m *Monitor) giveUp(err error, faults int) {
+	if faults > 0 {
+		err = fmt.Errorf("%w; given up after %d restarts", err, faults)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nvidia.err, m.nvidia.fault, m.nvidia.settled = err, nil, true
+}
+
+// follow starts one process and reads it to its end, or ends it.
+func (m *Monitor) follow(ctx context.Context, q *query) outcome {
+	m.mu.Lock()
+	m.nvidia.began, m.nvidia.note, m.nvidia.gaps = time.Now(), "", q.dropped
+	m.mu.Unlock()
+	defer m.pid.Store(0) // start sets it
+	c, err := m.start(q.args(m.pace.interval))
+	if err != nil {
+		return outcome{final: true, err: fmt.Errorf("start %s: %w", m.smi, err)}
+	}
+	r := reader{m: m, q: q}
+	eof := make(chan struct{})
+	go func() {
+		defer close(eof)
+		r.read(c.out)
+	}()
+	hung := m.watch(ctx, eof)
+	ended := c.end(eof, hung, m.pace.grace)
+	<-eof // the pipe is closed: what the reader found is ours now
+	return r.outcome(hung, ended)
+}
+
+// start makes the process; what it writes comes to c.out.
+func (m *Monitor) start(args []string) (*child, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	c := &child{out: out}
+	fork := func() (int, error) {
+		pid, err := c.fork(m.smi, args, m.o.Env, null, in)
+		if err == nil { // whoever looks at all children must not take it for the job's
+			c.pid = pid
+			m.pid.Store(int64(pid))
+		}
+		return pid, err
+	}
+	if m.o.Start != nil {
+		err = m.o.Start(fork)
+	} else {
+		_, err = fork()
+	}
+	if err == nil && c.pid == 0 {
+		err = errors.New("no process was made")
+	}
+	if err != nil {
+		out.Close()
+		c.release()
+		return nil, err
+	}
+	c.identify(c.pid, m.o.Start == nil)
+	return c, nil
+}
+
+// watch returns when the process has closed its output or ctx has ended, and with
+// true when nothing came for too long.
+func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
+	for {
+		m.mu.Lock()
+		last := m.nvidia.seen
+		if last.Before(m.nvidia.began) {
+			last = m.nvidia.began
+		}
+		m.mu.Unlock()
+		left := m.pace.hang - time.Since(last)
+		if left <= 0 {
+			return true
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+		case <-eof:
+		case <-timer.C:
+			continue
+		}
+		timer.Stop()
+		return false
+	}
+}
+
+// end makes sure that the process is gone: it is asked to, unless it has ended by
+// itself, and then killed. One that hangs is killed at once.
+func (c *child) end(eof <-chan struct{}, hung bool, grace time.Duration) error {
+	defer c.out.Close()
+	defer c.release()
+	select {
+	case <-eof:
+		if c.wait(grace / 4) { // it has closed its output because it has ended
+			return nil
+		}
+	default:
+	}
+	if !hung {
+		c.signal(false)
+		if c.wait(grace) {
+			return nil
+		}
+	}
+	c.signal(true)
+	if c.wait(grace / 4) {
+		return nil
+	}
+	return errors.New("it does not end when it is killed")
+}
+
+// wait waits for the end of the process; false = it is still there.
+func (c *child) wait(limit time.Duration) bool {
+	deadline := time.Now().Add(limit)
+	for pause := 200 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		if c.gone() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+}
+
+// reader reads what one process writes.
+type reader struct {
+	m       *Monitor
+	q       *query
+	rows    bool   // there was one
+	refused string // field
+	message string // the first since the newest row
+	flooded bool
+}
+
+// read returns at the end of the output, or when there is too much of it.
+func (r *reader) read(out *os.File) {
+	var l lines
+	buf := make([]byte, 16<<10)
+	second, bytes := time.Now(), 0
+	for {
+		n, err := out.Read(buf)
+		l.feed(buf[:n], r.line)
+		if err != nil {
+			return
+		}
+		if now := time.Now(); now.Sub(second) >= time.Second {
+			second, bytes = now, 0
+		}
+		if bytes += n; bytes > flood {
+			r.flooded = true
+			return
+		}
+	}
+}
+
+// line puts a row on the board. Anything else is a message.
+func (r *reader) line(line []byte) {
+	row, err := r.q.parse(line)
+	now := time.Now()
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if err == nil {
+		r.rows, r.message = true, ""
+		r.m.nvidia.put(row, now)
+		return
+	}
+	text := clean(string(line[:min(len(line), 256)]))
+	if text == "" {
+		return
+	}
+	if r.message == "" {
+		r.message = text
+	}
+	if r.refused == "" {
+		r.refused = refused(string(line))
+	}
+	r.m.nvidia.note, r.m.nvidia.noted = text, now
+}
+
+// outcome says why the process is not there any more. One that said what is wrong
+// without any row (no device, no driver, another version) would say it again.
+func (r *reader) outcome(hung bool, ended error) outcome {
+	o := outcome{refused: r.refused}
+	switch {
+	case r.flooded:
+		o.final, o.err = true, errors.New("query GPUs: nvidia-smi writes more than 1 MiB a second")
+	case hung:
+		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.pace.hang.Seconds())
+	case !r.rows && r.message != "":
+		o.final, o.err = true, errors.New("query GPUs: nvidia-smi: "+r.message)
+	case r.message != "":
+		o.err = errors.New("query GPUs: nvidia-smi has ended: " + r.message)
+	case r.rows:
+		o.err = errors.New("query GPUs: nvidia-smi has ended")
+	default:
+		o.err = errors.New("query GPUs: nvidia-smi has ended without an answer")
+	}
+	if ended != nil {
+		o.final, o.err = true, fmt.Errorf("%w; %w", o.err, ended)
+	}
+	if r.rows {
+		o.refused = ""
+	}
+	return o
+}

@@ -1,0 +1,95 @@
+package gpu
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is how a child is known.
+type process struct {
+	owned bool // we reap it
+	done  bool
+	pidfd int    // -1 = the kernel has none (before 5.4)
+	since string // then: its start time in /proc/PID/stat
+}
+
+// attributes are those of the fork. Should we be killed while nvidia-smi hangs in
+// the driver and writes nothing, then the pipe's end would not end it; the death
+// of the thread that forks does. That is the one of Run, which keeps it.
+func (p *process) attributes() *syscall.SysProcAttr {
+	p.pidfd = -1
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
+}
+
+// identify notes what tells the child from a later process of the same number.
+func (p *process) identify(pid int, owned bool) {
+	p.owned = owned
+	if p.pidfd < 0 {
+		_, p.since = stat(pid)
+	}
+}
+
+// alive tells whether pid is the child and not yet reaped.
+func (p *process) alive(pid int) bool {
+	if p.pidfd >= 0 {
+		return unix.PidfdSendSignal(p.pidfd, 0, nil, 0) == nil
+	}
+	_, since := stat(pid)
+	return p.since != "" && since == p.since
+}
+
+// ended tells whether the child has ended, reaped or not.
+func (p *process) ended(pid int) bool {
+	if p.pidfd >= 0 {
+		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		return err == nil && n == 1
+	}
+	state, since := stat(pid)
+	return state == "Z" || state == "X" || since != p.since || since == ""
+}
+
+// release gives back what was used to know the child.
+func (p *process) release() {
+	if p.pidfd >= 0 {
+		unix.Close(p.pidfd)
+		p.pidfd = -1
+	}
+}
+
+// stat is a process's state and start time, in ticks since boot.
+func stat(pid int) (state, since string) {
+	data, err := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]) // the name before it may hold anything
+	if err != nil || len(f) < 20 {
+		return "", ""
+	}
+	return string(f[0]), string(f[19])
+}
+
+// shut adds to the descriptors of a child that all others are closed which it
+// would inherit: those that were handed to us, for the job.
+func shut(files []uintptr) []uintptr {
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return files
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(4096)
+	for _, name := range names {
+		fd, err := strconv.Atoi(name)
+		if err != nil || fd < len(files) || fd > 1<<16 {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			for len(files) <= fd {
+				files = append(files, ^uintptr(0)) // ForkExec closes these
+			}
+		}
+	}
+	return files
+}

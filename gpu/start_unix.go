@@ -1,0 +1,51 @@
+//go:build unix
+
+package gpu
+
+import (
+	"os"
+	"syscall"
+)
+
+// fork makes the process: in a group of its own, where a terminal's Ctrl-C does
+// not reach it, with no descriptor but the pipe that its output goes to. The
+// pipe's end ends it also when we are killed: exec gives it back the default
+// action of SIGPIPE.
+func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
+	w := out.Fd()
+	if err := syscall.SetNonblock(int(w), false); err != nil { // a flag that both sides of a fork share
+		return 0, err
+	}
+	return syscall.ForkExec(file, append([]string{file}, args...), &syscall.ProcAttr{
+		Dir:   "/", // so that it keeps no directory of the job busy
+		Env:   env,
+		Files: shut([]uintptr{null.Fd(), w, w}),
+		Sys:   c.attributes(),
+	})
+}
+
+// signal sends TERM, or KILL, to the group that the child leads, if it is the
+// child still: elsewhere it may have been reaped, and its number be another's.
+func (c *child) signal(kill bool) {
+	sig := syscall.SIGTERM
+	if kill {
+		sig = syscall.SIGKILL
+	}
+	if !c.done && c.alive(c.pid) {
+		_ = syscall.Kill(-c.pid, sig)
+	}
+}
+
+// gone tells whether the child has ended, and reaps it if it is ours to reap.
+func (c *child) gone() bool {
+	if c.done {
+		return true
+	}
+	if !c.owned {
+		c.done = c.ended(c.pid)
+		return c.done
+	}
+	pid, err := syscall.Wait4(c.pid, nil, syscall.WNOHANG, nil)
+	c.done = pid == c.pid || err == syscall.ECHILD
+	return c.done
+}

@@ -1,0 +1,149 @@
+package gpu
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// gpuNode is a node of n devices of a vendor.
+func gpuNode(vendor string, n int) []Device {
+	var devices []Device
+	for i := range n {
+		devices = append(devices, Device{Index: i, Vendor: vendor, Name: "X", UUID: fmt.Sprintf("GPU-%d%d00beef-1b2c", i%2, i)})
+	}
+	return devices
+}
+
+// gpuChosen is the indexes of the job's devices.
+func gpuChosen(devices []Device, env ...string) string {
+	yes, note := OfJob(devices, env)
+	var s []string
+	for i := range devices {
+		if yes[i] {
+			s = append(s, fmt.Sprint(devices[i].Index))
+		}
+	}
+	if note != "" {
+		s = append(s, "?")
+	}
+	return strings.Join(s, " ")
+}
+
+func TestGPUOfJobCUDA(t *testing.T) {
+	four := gpuNode("nvidia", 4) // GPU-0000beef, GPU-1100beef, GPU-0200beef, GPU-1300beef
+	for list, want := range map[string]string{
+		"0,1,2,3": "0 1 2 3", "2": "2", "3,1": "1 3", " 1 , 2 ": "1 2",
+		"": "", "-1": "", "NoDevFiles": "", "none": "", ",0": "",
+		"0,-1,1": "0", "1,9,2": "1", "0,x,1": "0", "0,1x": "0", "4": "", "0:1": "",
+		"0,0": "", "1,2,1": "", "99999999999999999999": "", "+1": "",
+		"GPU-1100beef-1b2c": "1", "GPU-02": "2", "GPU-13,GPU-00": "0 3", "GPU-1": "", "GPU-": "", "GPU-02,GPU-1,GPU-00": "2",
+		"GPU-ffff": "", "gpu-02": "", "2,GPU-00": "0 2", "GPU-00,0": "",
+		"MIG-GPU-1100beef-1b2c/1/0": "1", "MIG-GPU-1100beef-1b2c/1/0,MIG-GPU-1100beef-1b2c/2/0": "1", "MIG-GPU-aaaa/1/0": "",
+		"MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd": "",
+	} {
+		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES="+list); got != want {
+			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
+		}
+	}
+	if got := gpuChosen(four, "HOME=/root", "NVIDIA_VISIBLE_DEVICES=void", "CUDA_VISIBLE_DEVICES"); got != "0 1 2 3" {
+		t.Errorf("nothing set: %q", got)
+	}
+	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=1", "SLURM_JOB_GPUS=2", "SLURM_STEP_GPUS=3"); got != "1" {
+		t.Errorf("CUDA's goes before Slurm's: %q", got)
+	}
+}
+
+func TestGPUOfJobUncertain(t *testing.T) {
+	four := gpuNode("nvidia", 4)
+	four[3].Name = "Y"
+	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0"); got != "0 ?" {
+		t.Errorf("different models, CUDA's own order: %q", got)
+	}
+	for _, env := range []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=GPU-00"} {
+		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0", env); got != "0" {
+			t.Errorf("%s: %q", env, got)
+		}
+	}
+	mig := "CUDA_VISIBLE_DEVICES=MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd"
+	four[1].MIG = true
+	if got := gpuChosen(four, mig); got != "1" {
+		t.Errorf("the only one with MIG: %q", got)
+	}
+	four[2].MIG = true
+	if got := gpuChosen(four, mig); got != "1 2 ?" {
+		t.Errorf("two with MIG: %q", got)
+	}
+}
+
+func TestGPUOfJobSlurm(t *testing.T) {
+	for _, c := range []struct {
+		visible int
+		env     string
+		want    string
+	}{
+		{8, "SLURM_JOB_GPUS=2,5", "2 5"}, {8, "SLURM_JOB_GPUS=4-6", "4 5 6"}, {8, "SLURM_STEP_GPUS=1", "1"},
+		{2, "SLURM_JOB_GPUS=2,5", "0 1"},  // constrained: as many as there are
+		{2, "SLURM_STEP_GPUS=7", "0 1"},   // not to be seen by this number
+		{4, "SLURM_JOB_GPUS=", "0 1 2 3"}, // says nothing
+		{4, "SLURM_JOB_GPUS=all", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=0-99999999999", "0 1 2 3"}, {4, "SLURM_JOB_GPUS=3-1", "0 1 2 3"},
+	} {
+		for _, vendor := range []string{"nvidia", "amd"} {
+			if got := gpuChosen(gpuNode(vendor, c.visible), c.env); got != c.want {
+				t.Errorf("%d visible of %s, %s: %q, want %q", c.visible, vendor, c.env, got, c.want)
+			}
+		}
+	}
+	if got := gpuChosen(gpuNode("nvidia", 8), "SLURM_JOB_GPUS=0,1,2", "SLURM_STEP_GPUS=2"); got != "2" {
+		t.Errorf("the step's goes before the job's: %q", got)
+	}
+}
+
+func TestGPUOfJobAMD(t *testing.T) {
+	four := gpuNode("amd", 4)
+	for env, want := range map[string]string{
+		"": "0 1 2 3", "ROCR_VISIBLE_DEVICES=1,3": "1 3", "ROCR_VISIBLE_DEVICES=": "", "ROCR_VISIBLE_DEVICES=GPU-0200BEEF-1b2c": "2",
+		"HIP_VISIBLE_DEVICES=2": "2", "ROCR_VISIBLE_DEVICES=1,3 HIP_VISIBLE_DEVICES=1": "3", "HIP_VISIBLE_DEVICES=1,7,2": "1",
+		"CUDA_VISIBLE_DEVICES=0": "0", "HIP_VISIBLE_DEVICES=1 CUDA_VISIBLE_DEVICES=0": "1", "ROCR_VISIBLE_DEVICES=3,0 CUDA_VISIBLE_DEVICES=0": "3",
+	} {
+		if got := gpuChosen(four, strings.Fields(env)...); got != want {
+			t.Errorf("%s: %q, want %q", env, got, want)
+		}
+	}
+	both := append(gpuNode("nvidia", 2), gpuNode("amd", 2)...)
+	both[2].Index, both[3].Index = 2, 3
+	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0"); got != "1 2" {
+		t.Errorf("both: %q", got)
+	}
+	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1"); got != "1 2 3" {
+		t.Errorf("both, CUDA's alone: %q", got)
+	}
+}
+
+func TestGPUDeviceOfJob(t *testing.T) {
+	d := Device{Index: 2, Vendor: "nvidia", UUID: "GPU-0200beef-1b2c"}
+	for list, want := range map[string]bool{"2": true, "0,1,2": true, "0,-1,2": false, "0": false, "": false, "GPU-02": true, "GPU-03": false, "2,2": false} {
+		if got := d.OfJob([]string{"CUDA_VISIBLE_DEVICES=" + list}); got != want {
+			t.Errorf("%q: %v", list, got)
+		}
+	}
+	if !d.OfJob(nil) || (Device{Index: -1}).OfJob([]string{"CUDA_VISIBLE_DEVICES=-1"}) || !(Device{Vendor: "amd"}).OfJob([]string{"ROCR_VISIBLE_DEVICES=0"}) {
+		t.Error("nothing set, no index, AMD")
+	}
+}
+
+func FuzzGPUOfJob(f *testing.F) {
+	f.Add("0,1", "GPU-0", "1-2")
+	f.Add("MIG-GPU-0200beef-1b2c/1/0", "-1", "")
+	f.Fuzz(func(t *testing.T, cuda, rocr, slurm string) {
+		both := append(gpuNode("nvidia", 3), gpuNode("amd", 2)...)
+		for _, env := range [][]string{
+			{"CUDA_VISIBLE_DEVICES=" + cuda, "ROCR_VISIBLE_DEVICES=" + rocr}, {"SLURM_JOB_GPUS=" + slurm},
+		} {
+			if yes, _ := OfJob(both, env); len(yes) != len(both) {
+				t.Fatal(yes)
+			}
+			both[1].OfJob(env)
+		}
+	})
+}
