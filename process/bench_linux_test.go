@@ -1,0 +1,61 @@
+package process
+
+import (
+	"os"
+	"runtime"
+	"testing"
+	"time"
+)
+
+func BenchmarkTree300(b *testing.B)  { treeBenchmark(b, 300) }
+func BenchmarkTree5000(b *testing.B) { treeBenchmark(b, 5000) }
+
+// treeBenchmark is the scan of n sleeping processes, of which each is read. What a
+// pass over their PSS and one over their storage bytes cost is reported apart: they
+// have a beat of their own.
+func treeBenchmark(b *testing.B, n int) {
+	treeSleepers(b, n)
+	runtime.LockOSThread() // its clock is read
+	defer runtime.UnlockOSThread()
+	t := NewTree(Options{Root: os.Getpid()})
+	t.pace = 0
+	defer t.Close()
+	treeReadFreely(t)
+	if u, err := t.Read(); err != nil || u.Processes < float64(n) || u.Failed["stat"] != nil {
+		b.Fatalf("%+v, %v", u, err)
+	}
+	if err := t.dir.open(t.proc()); err != nil {
+		b.Fatal(err)
+	}
+	t.dir.close()
+	b.ReportAllocs()
+	var cost [3]time.Duration
+	measure := func(i int, what func()) {
+		if err := t.dir.open(t.proc()); err != nil {
+			b.Fatal(err)
+		}
+		begin := now()
+		what()
+		cost[i] += now().cpu - begin.cpu
+		t.dir.close()
+	}
+	runs := 0
+	for b.Loop() {
+		measure(0, func() {
+			if err := t.scan(); err != nil {
+				b.Fatal(err)
+			}
+			t.sum()
+		})
+		runs++
+	}
+	for range runs {
+		t.rssOnly = nil
+		measure(1, func() { t.readPSS(now()) })
+		measure(2, func() { t.readIO(now()) })
+	}
+	for i, name := range []string{"scan-cpu-ms", "pss-cpu-ms", "io-cpu-ms"} {
+		b.ReportMetric(cost[i].Seconds()*1e3/float64(runs), name)
+	}
+	b.ReportMetric(float64(len(t.all)), "processes-of-host")
+}

@@ -1,0 +1,172 @@
+package process
+
+import (
+	"encoding/binary"
+	"io/fs"
+	"slices"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxFile bounds what is read of one file of a process. /proc/PID/stat has
+	// 52 fields, smaps_rollup 25 lines.
+	maxFile = 4 << 10
+	// maxPIDs is the kernel's bound of the number of processes.
+	maxPIDs = 1 << 22
+)
+
+// damaged is why the contents of a kernel file are not used.
+type damaged string
+
+func (d damaged) Error() string { return string(d) }
+
+// procDir is an open procfs. Its files are opened relative to it, by system calls
+// that take their path from one buffer: reading a process allocates nothing.
+type procDir struct {
+	fd   int
+	path []byte // of the file that is read, ends with a 0
+	buf  []byte // what was read last
+	list []byte // entries of the directory
+}
+
+// open opens the procfs; the descriptor is not held between scans, which may be
+// seconds apart, and in which somebody may mount another one there.
+func (d *procDir) open(root string) error {
+	if d.buf == nil {
+		d.path, d.buf, d.list = make([]byte, 0, 64), make([]byte, maxFile), make([]byte, 32<<10)
+	}
+	for {
+		fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		switch err {
+		case nil:
+			d.fd = fd
+			return nil
+		case unix.EINTR:
+		default:
+			return &fs.PathError{Op: "open", Path: root, Err: err}
+		}
+	}
+}
+
+func (d *procDir) close() { unix.Close(d.fd) }
+
+// read gives the contents of a file of a process, until the next call that reads.
+func (d *procDir) read(pid int32, name string) ([]byte, error) {
+	fd, err := d.openFile(pid, name)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return d.readOpen(fd)
+}
+
+// readOpen reads an open file from its beginning. It takes one system call: the
+// kernel hands these files over whole.
+func (d *procDir) readOpen(fd int) ([]byte, error) {
+	n, err := unix.Pread(fd, d.buf, 0)
+	for err == unix.EINTR {
+		n, err = unix.Pread(fd, d.buf, 0)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case n <= 0:
+		return nil, damaged("it is empty")
+	case n == len(d.buf):
+		return nil, damaged("it is longer than 4095 bytes")
+	}
+	return d.buf[:n], nil
+}
+
+// openFile is unix.Openat without the copy of the path. A FIFO that somebody put in
+// a copied tree does not block it.
+func (d *procDir) openFile(pid int32, name string) (int, error) {
+	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
+	d.path = append(append(strconv.AppendInt(d.path[:0], int64(pid), 10), '/'), name...)
+	d.path = append(d.path, 0)
+	for {
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(d.fd), uintptr(unsafe.Pointer(&d.path[0])), flags, 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(fd), nil
+		case unix.EINTR:
+		default:
+			return -1, errno
+		}
+	}
+}
+
+// has says whether a process has a file.
+func (d *procDir) has(pid int32, name string) bool {
+	_, err := d.read(pid, name)
+	return !gone(err)
+}
+
+// exists says whether a process is there: one whose file is not may have ended,
+// or the kernel has no such file.
+func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
+
+// gone is the error of a process that has ended since it was seen: its folder is
+// not there any more, or its open file has nothing to say.
+func gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
+
+// denied is the error of a file that is not for us.
+func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
+
+// pids appends the processes of the procfs to list, by id. Only their ids and
+// inodes are filled in.
+func (d *procDir) pids(list []proc) ([]proc, error) {
+	for {
+		n, err := unix.Getdents(d.fd, d.list)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return list, err
+		case n <= 0:
+			return sorted(list), nil
+		}
+		list = appendPIDs(list, d.list[:n])
+		if len(list) > maxPIDs {
+			return list, damaged("more than " + strconv.Itoa(maxPIDs) + " processes are listed")
+		}
+	}
+}
+
+// appendPIDs takes the names that are numbers from linux_dirent64 records.
+func appendPIDs(list []proc, records []byte) []proc {
+	const header = 19 // d_ino 8, d_off 8, d_reclen 2, d_type 1
+	for len(records) > header {
+		size := int(binary.NativeEndian.Uint16(records[16:]))
+		if size <= header || size > len(records) {
+			break
+		}
+		name := records[header:size]
+		if end := slices.Index(name, 0); end >= 0 {
+			name = name[:end]
+		}
+		if pid, ok := parseCount(name); ok && pid > 0 && pid <= maxPIDs && name[0] != '0' {
+			list = append(list, proc{pid: int32(pid), inode: binary.NativeEndian.Uint64(records)})
+		}
+		records = records[size:]
+	}
+	return list
+}
+
+// sorted sorts by process id, as the kernel does already, and leaves one of each:
+// that with the later reading.
+func sorted(list []proc) []proc {
+	byPID := func(a, b proc) int {
+		if a.pid != b.pid {
+			return int(a.pid - b.pid)
+		}
+		return int(b.seq - a.seq)
+	}
+	if !slices.IsSortedFunc(list, byPID) {
+		slices.SortStableFunc(list, byPID)
+	}
+	return slices.CompactFunc(list, func(a, b proc) bool { return a.pid == b.pid })
+}

@@ -1,0 +1,522 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// treeProc is a procfs that a test writes.
+type treeProc struct {
+	tb  testing.TB
+	dir string
+}
+
+// treeLine is what a test says of one process.
+type treeLine struct {
+	pid, parent   int
+	start         uint64
+	comm, state   string
+	ticks         [4]int
+	threads       int
+	pages, pssKB  int
+	read, written int
+}
+
+func treeFixture(tb testing.TB) treeProc {
+	p := treeProc{tb, tb.TempDir()}
+	p.put(treeLine{pid: 1, start: 1})
+	p.put(treeLine{pid: 100, parent: 1, start: 50, ticks: [4]int{7, 7, 7, 7}, pages: 9, pssKB: 9, read: 9, written: 9})
+	return p
+}
+
+func (p treeProc) file(pid int, name, data string) {
+	p.tb.Helper()
+	path := filepath.Join(p.dir, fmt.Sprint(pid), name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.tb.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
+// put writes the files of a process.
+func (p treeProc) put(l treeLine) {
+	p.tb.Helper()
+	if l.state == "" {
+		l.state = "S"
+	}
+	p.file(l.pid, "stat", fmt.Sprintf("%d (%s) %s %d 1 1 0 -1 4194304 10 20 30 40 %d %d %d %d 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 0\n",
+		l.pid, l.comm, l.state, l.parent, l.ticks[0], l.ticks[1], l.ticks[2], l.ticks[3], max(l.threads, 1), l.start, l.pages))
+	p.file(l.pid, "smaps_rollup", fmt.Sprintf("00400000-7fff0000 ---p 00000000 00:00 0                          [rollup]\nRss:    %8d kB\nPss:    %8d kB\nPss_Dirty:   1 kB\n",
+		4*l.pages, l.pssKB))
+	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
+}
+
+// replace is another process with the id of one that ended.
+func (p treeProc) replace(l treeLine) {
+	p.tb.Helper()
+	dir := filepath.Join(p.dir, fmt.Sprint(l.pid))
+	aside := filepath.Join(p.dir, "aside")
+	if err := os.Rename(dir, aside); err != nil {
+		p.tb.Fatal(err)
+	}
+	p.put(l)
+	p.remove(aside)
+}
+
+func (p treeProc) remove(path string) {
+	p.tb.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
+func (p treeProc) end(pid int) {
+	p.tb.Helper()
+	p.remove(filepath.Join(p.dir, fmt.Sprint(pid)))
+}
+
+// tree is below process 100, and none of its scans is put off.
+func (p treeProc) tree(ignore func(int) bool) *Tree {
+	t := NewTree(Options{Proc: p.dir, Root: 100, Ignore: ignore})
+	treeReadFreely(t)
+	p.tb.Cleanup(func() { _ = t.Close() })
+	return t
+}
+
+func treeRead(tb testing.TB, t *Tree) Use {
+	tb.Helper()
+	u, err := t.Read()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return u
+}
+
+// treeWant reads and compares the ids of the job's processes.
+func treeWant(tb testing.TB, t *Tree, want ...int) Use {
+	tb.Helper()
+	u := treeRead(tb, t)
+	var got []int
+	for _, p := range t.Processes() {
+		got = append(got, p.PID)
+	}
+	if !slices.Equal(got, want) {
+		tb.Fatalf("the job's processes are %v, want %v", got, want)
+	}
+	return u
+}
+
+func TestTreeOfAFixture(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // ids start again at the end
+	p.put(treeLine{pid: 150, parent: 1, start: 60, ticks: [4]int{100, 100, 100, 100}, pages: 1000, read: 1})
+	p.put(treeLine{pid: 200, parent: 100, start: 80, comm: "a b", ticks: [4]int{100, 50, 20, 10}, threads: 2, pages: 5, pssKB: 8, read: 1, written: 1000})
+	p.put(treeLine{pid: 201, parent: 200, start: 80, state: "Z", comm: "zombie", ticks: [4]int{5, 5, 0, 0}})
+	p.put(treeLine{pid: 210, parent: 100, start: 81, comm: "query", ticks: [4]int{1000, 0, 0, 0}})
+	p.put(treeLine{pid: 211, parent: 210, start: 82, ticks: [4]int{1000, 0, 0, 0}})
+	p.put(treeLine{pid: 220, parent: 200, start: 83, state: "D", pages: 7, pssKB: 1 << 20})
+	if err := os.Mkdir(filepath.Join(p.dir, "99999999999"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tree := p.tree(func(pid int) bool { return pid == 210 })
+	page := float64(os.Getpagesize())
+	u := treeWant(t, tree, 60, 200, 201, 220)
+	want := Use{CPUSeconds: 2, Processes: 3, Threads: 6, Memory: 24<<10 + 7*page, MemoryKind: "pss", ReadBytes: 101, WriteBytes: 1010,
+		IOFresh: true, MemoryFresh: true, Fresh: true}
+	if fmt.Sprint(u) != fmt.Sprint(want) {
+		t.Fatalf("got  %+v\nwant %+v", u, want)
+	}
+	first := tree.Processes()[0]
+	if first != (Process{PID: 60, Start: 90, Comm: "has) R 1 (all\n) ", RSS: uint64(10 * page)}) {
+		t.Fatalf("%+v", first)
+	}
+}
+
+// The job's processes stay the job's, whoever adopts them, and so do their children.
+func TestTreeKeepsWhatOthersAdopt(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60})
+	p.put(treeLine{pid: 300, parent: 200, start: 70})
+	tree := p.tree(nil)
+	treeWant(t, tree, 200, 300)
+	p.end(200)
+	p.put(treeLine{pid: 300, parent: 1, start: 70})
+	p.put(treeLine{pid: 301, parent: 300, start: 71})
+	for range 2 * recheck {
+		treeWant(t, tree, 300, 301)
+	}
+}
+
+func TestTreeOfReusedIDs(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 150, parent: 1, start: 55})
+	p.put(treeLine{pid: 151, parent: 1, start: 55})
+	p.put(treeLine{pid: 300, parent: 100, start: 70})
+	p.put(treeLine{pid: 301, parent: 300, start: 71})
+	p.put(treeLine{pid: 400, parent: 100, start: 70})
+	tree := p.tree(nil)
+	treeWant(t, tree, 300, 301, 400)
+	p.replace(treeLine{pid: 300, parent: 1, start: 90})   // was the job's; its child stays
+	p.replace(treeLine{pid: 150, parent: 100, start: 91}) // is the job's now
+	treeWant(t, tree, 150, 301, 400)
+	p.put(treeLine{pid: 302, parent: 300, start: 89}) // cannot be a child of one that started later
+	treeWant(t, tree, 150, 301, 400)
+	p.put(treeLine{pid: 400, parent: 1, start: 95}) // in the same folder
+	treeWant(t, tree, 150, 301)
+	p.put(treeLine{pid: 151, parent: 100, start: 95}) // in the same folder: seen in ten scans
+	for range recheck - 1 {
+		treeRead(t, tree)
+	}
+	treeWant(t, tree, 150, 151, 301)
+}
+
+func TestTreeIgnores(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60})
+	p.put(treeLine{pid: 210, parent: 100, start: 60})
+	p.put(treeLine{pid: 211, parent: 210, start: 61})
+	p.put(treeLine{pid: 212, parent: 211, start: 61})
+	which := 0
+	tree := p.tree(func(pid int) bool { return pid == which })
+	treeWant(t, tree, 200, 210, 211, 212)
+	which = 210 // said late
+	treeWant(t, tree, 200)
+	which = 0 // it has ended; what it left is adopted by the root
+	p.end(210)
+	p.put(treeLine{pid: 211, parent: 100, start: 61})
+	treeWant(t, tree, 200)
+	p.replace(treeLine{pid: 212, parent: 200, start: 99})
+	treeWant(t, tree, 200, 212)
+}
+
+// Parents in a circle, and parents that are not there.
+func TestTreeOfImpossibleParents(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60})
+	p.put(treeLine{pid: 300, parent: 301, start: 60})
+	p.put(treeLine{pid: 301, parent: 300, start: 60})
+	p.put(treeLine{pid: 302, parent: 302, start: 60})
+	p.put(treeLine{pid: 303, parent: 9999, start: 60})
+	p.put(treeLine{pid: 304, parent: 303, start: 60})
+	tree := p.tree(nil)
+	treeWant(t, tree, 200)
+	p.put(treeLine{pid: 303, parent: 200, start: 60}) // it was seen as its parent ended
+	treeWant(t, tree, 200, 303, 304)
+}
+
+// What changes between the list and the readings, and between two readings. Ignore
+// is asked when all were read once.
+func TestTreeChangesWhileItIsRead(t *testing.T) {
+	p := treeFixture(t)
+	second := [4]int{100, 0, 0, 0}
+	p.put(treeLine{pid: 10, parent: 100, start: 60})
+	p.put(treeLine{pid: 20, parent: 300, start: 70, ticks: second}) // its id is below its parent's, so it is read first
+	p.put(treeLine{pid: 21, parent: 20, start: 71, ticks: second})
+	p.put(treeLine{pid: 30, parent: 300, start: 70, ticks: second})
+	p.put(treeLine{pid: 40, parent: 250, start: 70, ticks: second}) // a parent that is not listed
+	p.put(treeLine{pid: 50, parent: 260, start: 70, ticks: second}) // a parent that ends
+	p.put(treeLine{pid: 60, parent: 270, start: 70, ticks: second}) // a parent whose id was taken
+	p.put(treeLine{pid: 270, parent: 1, start: 99})
+	p.put(treeLine{pid: 300, parent: 100, start: 60, ticks: second})
+	done := false
+	tree := p.tree(func(int) bool {
+		if !done {
+			done = true
+			p.end(20) // and its parent waited for it
+			p.put(treeLine{pid: 300, parent: 100, start: 60, ticks: [4]int{100, 0, 100, 0}})
+			p.put(treeLine{pid: 21, parent: 100, start: 71, ticks: second})
+			p.put(treeLine{pid: 250, parent: 10, start: 65})
+			p.put(treeLine{pid: 50, parent: 100, start: 70, ticks: second})
+			p.put(treeLine{pid: 60, parent: 100, start: 70, ticks: second})
+		}
+		return false
+	})
+	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 6 {
+		t.Errorf("%v s in the scan in which a process was waited for", u.CPUSeconds)
+	}
+	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 7 {
+		t.Errorf("%v s in the scan after it", u.CPUSeconds)
+	}
+}
+
+func TestTreeWithoutRoot(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}})
+	tree := p.tree(nil)
+	treeWant(t, tree, 200)
+	fails := func(want string) {
+		t.Helper()
+		u, err := tree.Read()
+		if err == nil || !strings.Contains(err.Error(), want) || !math.IsNaN(u.CPUSeconds) || !math.IsNaN(u.Memory) || u.Fresh {
+			t.Fatalf("%+v, %v; want an error with %q", u, err, want)
+		}
+	}
+	p.put(treeLine{pid: 100, parent: 1, start: 99})
+	p.replace(treeLine{pid: 100, parent: 1, start: 99})
+	fails("another process has its id")
+	p.file(100, "stat", "nonsense")
+	p.replace(treeLine{pid: 100, parent: 1, start: 50})
+	treeWant(t, tree, 200)
+	p.end(100)
+	fails("it is not there")
+	p.remove(p.dir)
+	fails("no such file or directory")
+	if tree.Close(); tree.held != 0 {
+		t.Fatalf("%d descriptors are held", tree.held)
+	}
+}
+
+// treeDamages are what may stand in the place of a kernel file.
+var treeDamages = map[string]func(treeProc, string){
+	"empty": func(p treeProc, path string) { p.write(path, "") },
+	"short": func(p treeProc, path string) { p.write(path, "200 (x") },
+	"nonsense": func(p treeProc, path string) {
+		p.write(path, "200 (x) S x -1 \x00\xff Pss: -5 kB\nPss: x\nread_bytes: 1e9\n")
+	},
+	"huge":      func(p treeProc, path string) { p.write(path, strings.Repeat("Pss: 1 kB\n", 1e6)) },
+	"overflow":  func(p treeProc, path string) { p.write(path, "200 (x) S"+strings.Repeat(" 99999999999999999999", 50)) },
+	"directory": func(p treeProc, path string) { p.make(os.Mkdir(path, 0o755)) },
+	"fifo":      func(p treeProc, path string) { p.make(unix.Mkfifo(path, 0o644)) },
+	"missing":   func(treeProc, string) {},
+}
+
+func (p treeProc) write(path, data string) { p.make(os.WriteFile(path, []byte(data), 0o644)) }
+
+func (p treeProc) make(err error) {
+	p.tb.Helper()
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
+func TestTreeOfDamagedFiles(t *testing.T) {
+	for _, file := range []string{"stat", "io", "smaps_rollup"} {
+		for name, damage := range treeDamages {
+			t.Run(file+"/"+name, func(t *testing.T) { treeDamaged(t, file, name == "missing", damage) })
+		}
+	}
+}
+
+func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, string)) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 3, pssKB: 8, read: 5, written: 6})
+	p.put(treeLine{pid: 201, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 5, pssKB: 4, read: 1, written: 1})
+	known := p.tree(nil)
+	treeWant(t, known, 200, 201)
+	path := filepath.Join(p.dir, "200", file)
+	p.remove(path)
+	damage(p, path)
+	for what, tree := range map[string]*Tree{"seen before": known, "new": p.tree(nil)} {
+		known := what == "seen before"
+		u := treeRead(t, tree)
+		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", ReadBytes: 6, WriteBytes: 7}
+		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
+		switch {
+		case file == "stat" && (missing || !known):
+			want = Use{CPUSeconds: 1, Processes: 1, Threads: 1, Memory: 4 << 10, MemoryKind: "pss", ReadBytes: 1, WriteBytes: 1}
+			if missing {
+				failed = ""
+			}
+		case file == "io":
+			want.ReadBytes, want.WriteBytes = 1, 1
+		case file == "smaps_rollup" && missing: // it has no memory any more
+			want.Memory, failed = 4<<10, ""
+		case file == "smaps_rollup":
+			want.Memory, want.MemoryKind = float64(4<<10+3*os.Getpagesize()), "rss"
+		}
+		want.IOFresh, want.MemoryFresh, want.Fresh = true, true, true
+		got := u
+		got.Failed = nil
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s\ngot  %+v\nwant %+v", what, got, want)
+		}
+		if failed == "" && u.Failed != nil || failed != "" && (len(u.Failed) != 1 || u.Failed[failed] == nil) {
+			t.Errorf("%s: failed: %v, want %q", what, u.Failed, failed)
+		}
+		if err := u.Failed[failed]; err != nil && (!strings.Contains(err.Error(), "1 of ") || !strings.Contains(err.Error(), path+": ")) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Where no process has a file, the kernel does not make it.
+func TestTreeOfKernelWithoutFiles(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3})
+	for _, pid := range []string{"100", "200"} {
+		p.remove(filepath.Join(p.dir, pid, "smaps_rollup"))
+		p.remove(filepath.Join(p.dir, pid, "io"))
+	}
+	u := treeWant(t, p.tree(nil), 200)
+	if u.Memory != float64(3*os.Getpagesize()) || u.MemoryKind != "rss" || !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) ||
+		u.Failed["memory"] == nil || !errors.Is(u.Failed["io"], unix.ENOENT) || u.IOFresh {
+		t.Fatalf("%+v", u)
+	}
+}
+
+func TestTreeOfNoProcess(t *testing.T) {
+	p := treeFixture(t)
+	tree := p.tree(nil)
+	u := treeWant(t, tree)
+	if u.CPUSeconds != 0 || u.Processes != 0 || !math.IsNaN(u.Memory) || u.MemoryKind != "" || u.ReadBytes != 0 || u.Failed != nil {
+		t.Fatalf("%+v", u)
+	}
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
+	treeWant(t, tree, 200)
+	p.end(200)
+	if u = treeWant(t, tree); u.Memory != 8<<10 || u.MemoryFresh || u.Processes != 0 {
+		t.Fatalf("the last memory is to stay: %+v", u)
+	}
+}
+
+// treeClock is moved by the test; each look at it takes processor time.
+type treeClock struct {
+	at   instant
+	look time.Duration
+}
+
+func (c *treeClock) now() instant {
+	c.at.cpu += c.look
+	return c.at
+}
+
+func TestTreePutsScansOff(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
+	tree := p.tree(nil)
+	c := &treeClock{look: 15 * time.Millisecond}
+	tree.clock = c.now
+	treeWant(t, tree, 200) // the first puts nothing off, what is no scan does
+	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
+		t.Fatalf("%+v", u)
+	}
+	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pssKB: 9, read: 7})
+	c.at.wall += 749 * time.Millisecond
+	if u := treeRead(t, tree); !u.Skipped || u.Fresh || u.CPUSeconds != 0 || u.Memory != 8<<10 || u.Processes != 1 {
+		t.Fatalf("15 ms are 2 %% of 750 ms: %+v", u)
+	}
+	c.at.wall += time.Millisecond
+	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.CPUSeconds != 1 || u.MemoryFresh || u.IOFresh {
+		t.Fatalf("%+v", u)
+	}
+	c.at.wall += 4250 * time.Millisecond // 5 s since the first
+	if u := treeRead(t, tree); !u.MemoryFresh || !u.IOFresh || u.Memory != 9<<10 || u.ReadBytes != 7 {
+		t.Fatalf("not measured after 5 s: %+v", u)
+	}
+}
+
+// A pass over PSS that takes 50 ms is the last.
+func TestTreeGivesPSSUp(t *testing.T) {
+	p := treeFixture(t)
+	for pid := 200; pid < 205; pid++ {
+		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 2, pssKB: 1})
+	}
+	tree := p.tree(nil)
+	c := &treeClock{look: 15 * time.Millisecond}
+	tree.clock = c.now
+	for range 2 {
+		u := treeRead(t, tree)
+		if u.Memory != float64(10*os.Getpagesize()) || u.MemoryKind != "rss" || !u.MemoryFresh ||
+			u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "60 ms for 4 of 5") {
+			t.Fatalf("%+v", u)
+		}
+		c.at.wall, c.look = c.at.wall+time.Hour, 0
+	}
+}
+
+func TestTreeOfAVeryLargeProcess(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
+	if u := treeRead(t, p.tree(nil)); u.MemoryKind != "rss" || u.Memory != float64(3<<20*os.Getpagesize()) || u.Failed["memory"] == nil {
+		t.Fatalf("%+v", u)
+	}
+}
+
+// A process whose first thread has ended and another runs is no zombie.
+func TestTreeOfAProcessWithoutFirstThread(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})
+	if u := treeRead(t, p.tree(nil)); u.Processes != 1 || u.Threads != 2 || u.Failed["memory"] == nil {
+		t.Fatalf("%+v", u)
+	}
+}
+
+func FuzzTreeStat(f *testing.F) {
+	own, _ := os.ReadFile("/proc/self/stat")
+	f.Add(own, int32(os.Getpid()))
+	f.Add([]byte("7 (a) b) (c\n)) Z 1 1 1 0 -1 4 0 0 0 0 1 2 3 4 20 0 1 0 5 0 0 9"), int32(7))
+	f.Add([]byte("7 (x) R"+strings.Repeat(" 18446744073709551615", 30)), int32(7))
+	f.Fuzz(func(t *testing.T, data []byte, pid int32) {
+		s, err := parseStat(data, pid)
+		if err != nil {
+			return
+		}
+		if !(s.ticks >= 0) || s.threads < 0 || s.ppid < 0 || s.state == 0 || int(s.commLen) > len(s.comm) || s.pages > maxPages {
+			t.Fatalf("%+v", s)
+		}
+		if !strings.Contains(string(data), "("+string(s.comm[:s.commLen])) {
+			t.Fatalf("a name that is not there: %q", s.comm[:s.commLen])
+		}
+	})
+}
+
+func FuzzTreePSS(f *testing.F) {
+	own, _ := os.ReadFile("/proc/self/smaps_rollup")
+	f.Add(own)
+	f.Add([]byte("Pss: 18446744073709551615 kB\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if n, err := parsePSS(data); err == nil && (n%1024 != 0 || !strings.Contains(string(data), "Pss:")) {
+			t.Fatal(n)
+		}
+	})
+}
+
+func FuzzTreeIO(f *testing.F) {
+	own, _ := os.ReadFile("/proc/self/io")
+	f.Add(own)
+	f.Add([]byte("read_bytes: 1\nwrite_bytes: -1\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, w, err := parseIO(data)
+		if err == nil && (!strings.Contains(string(data), "read_bytes:") || !strings.Contains(string(data), "write_bytes:")) || err != nil && r+w != 0 {
+			t.Fatal(r, w, err)
+		}
+	})
+}
+
+func FuzzTreeDirectory(f *testing.F) {
+	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00aaaaaaaa\x18\x00\x04123\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, p := range sorted(appendPIDs(nil, data)) {
+			if p.pid <= 0 || p.pid > maxPIDs {
+				t.Fatalf("%+v", p)
+			}
+		}
+	})
+}
+
+// The last Read is not put off, however much the one before it cost.
+func TestTreeHurry(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
+	tree := p.tree(nil)
+	treeWant(t, tree, 200)
+	tree.due.scan, tree.due.io = 1<<62, 1<<62
+	if u := treeRead(t, tree); !u.Skipped {
+		t.Fatal("a scan that is not due was not put off")
+	}
+	tree.Hurry()
+	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
+		t.Errorf("after Hurry: %+v", u)
+	}
+}

@@ -1,0 +1,34 @@
+package process
+
+// readIO adds up what the job's processes, and the children that they waited for,
+// read from storage and wrote to it.
+func (t *Tree) readIO(begin instant) {
+	var read, written float64
+	var unread failure
+	known := 0
+	for _, p := range t.ours {
+		data, err := t.dir.read(p.pid, "io")
+		if gone(err) && !t.dir.exists(p.pid) {
+			continue
+		}
+		var r, w uint64
+		if err == nil {
+			r, w, err = parseIO(data)
+		}
+		if err != nil {
+			t.note(&unread, p.pid, "io", err)
+			continue
+		}
+		known++
+		read += float64(r)
+		written += float64(w)
+	}
+	t.fail("io", unread.why("storage bytes", len(t.ours)))
+	t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = read, written, true
+	if known == 0 && unread.n > 0 {
+		nan := nothing()
+		t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = nan.ReadBytes, nan.WriteBytes, false
+	}
+	end := t.clock()
+	t.due.io = min(after(begin, end, ioPart), end.wall+maxBeat)
+}

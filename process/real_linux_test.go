@@ -1,0 +1,548 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// treeRole is the variable that makes the test binary play a part.
+const treeRole = "PERFAGENT_PROCESS_ROLE"
+
+func TestMain(m *testing.M) {
+	part := strings.Fields(os.Getenv(treeRole))
+	if len(part) == 0 {
+		os.Exit(m.Run())
+	}
+	n, _ := strconv.Atoi(part[len(part)-1])
+	switch part[0] {
+	case "burn":
+		treeBurn(n)
+	case "linger": // burns, says so, and stays until its input ends
+		treeBurn(n)
+		treeReady("")
+	case "middle":
+		treeMiddle()
+	case "thread":
+		treeThread()
+	case "zombie":
+		treeZombie()
+	case "read":
+		treeReader(part[1], part[2])
+	case "mount":
+		treeMount(part[1], part[2])
+	}
+}
+
+// treeReady says that there is something to be seen, and waits until it was.
+func treeReady(text string) {
+	fmt.Println("ready" + text)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// treeMust ends a part that cannot be played.
+func treeMust(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "part of a test:", err)
+		os.Exit(1)
+	}
+}
+
+// treeSelf is the test binary in another part.
+func treeSelf(part string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), treeRole+"="+part)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// treeBurn uses the processor until this process has had so many milliseconds of it.
+func treeBurn(ms int) {
+	for clock(unix.CLOCK_PROCESS_CPUTIME_ID) < time.Duration(ms)*time.Millisecond {
+	}
+}
+
+// treeCPU is the user and system time that an rusage tells, in seconds.
+func treeCPU(u *syscall.Rusage) float64 {
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// treeMiddle starts a daemon in a session of its own, which has its output and its
+// input, and stays.
+func treeMiddle() {
+	cmd := treeSelf("linger 150")
+	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	treeMust(cmd.Start())
+	time.Sleep(10 * time.Minute) // it is killed
+}
+
+// treeThread has a child of a thread that is not the first.
+func treeThread() {
+	runtime.LockOSThread()
+	done := make(chan int)
+	go func() {
+		runtime.LockOSThread()
+		for unix.Gettid() == os.Getpid() {
+			treeMust(fmt.Errorf("on the first thread, which the main goroutine holds"))
+		}
+		cmd := treeSelf("linger 1")
+		cmd.Stdin = os.Stdin
+		out, err := cmd.StdoutPipe()
+		treeMust(err)
+		treeMust(cmd.Start())
+		_, err = bufio.NewReader(out).ReadString('\n')
+		treeMust(err)
+		done <- cmd.Process.Pid
+	}()
+	treeReady(fmt.Sprintf(" %d", <-done))
+}
+
+// treeZombie has a child that ended and that nobody waits for.
+func treeZombie() {
+	cmd := treeSelf("burn 300")
+	treeMust(cmd.Start())
+	for {
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			treeMust(err)
+			break
+		}
+	}
+	treeReady(fmt.Sprintf(" %d", cmd.Process.Pid))
+}
+
+// treeReader reads the tree of a process, its own when that is 0, which then has
+// three children.
+func treeReader(proc, root string) {
+	pid, err := strconv.Atoi(root)
+	treeMust(err)
+	if pid == 0 {
+		pid = os.Getpid()
+		for range 3 {
+			cmd := treeSelf("linger 1")
+			_, err := cmd.StdinPipe()
+			treeMust(err)
+			out, err := cmd.StdoutPipe()
+			treeMust(err)
+			treeMust(cmd.Start())
+			_, err = bufio.NewReader(out).ReadString('\n')
+			treeMust(err)
+		}
+	}
+	tree := NewTree(Options{Proc: proc, Root: pid})
+	u, err := tree.Read()
+	u.Failed, err = nil, treeFailures(u, err)
+	fmt.Printf("%+v, init seen: %v, %q\n", u, find(tree.all, 1) != nil, fmt.Sprint(err))
+}
+
+func treeFailures(u Use, err error) error {
+	for _, what := range []string{"stat", "memory", "io"} {
+		if why := u.Failed[what]; why != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", what, why))
+		}
+	}
+	return err
+}
+
+// treeMount mounts a procfs in a mount namespace of its own, and reads it as nobody.
+func treeMount(dir, hidepid string) {
+	treeMust(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""))
+	treeMust(unix.Mount("proc", dir, "proc", 0, "hidepid="+hidepid))
+	cmd := treeSelf("read " + dir + " 0")
+	cmd.Stdout = os.Stdout
+	cmd.SysProcAttr = treeNobody()
+	treeMust(cmd.Run())
+}
+
+func treeNobody() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+}
+
+// treePatience is how long a test waits for what must happen.
+const treePatience = 30 * time.Second
+
+// treeJob is a program that was started for a test. It says "ready" when there is
+// something to be seen, and ends when its standard input does.
+type treeJob struct {
+	cmd   *exec.Cmd
+	input io.WriteCloser
+	lines *bufio.Reader
+}
+
+func treeStart(tb testing.TB, cmd *exec.Cmd) *treeJob {
+	tb.Helper()
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	j := &treeJob{cmd, input, bufio.NewReader(out)}
+	tb.Cleanup(func() { j.end() })
+	return j
+}
+
+// line is the next that the program writes.
+func (j *treeJob) line(tb testing.TB) string {
+	tb.Helper()
+	timer := time.AfterFunc(2*treePatience, func() { _ = j.cmd.Process.Kill() }) // the read ends by that
+	defer timer.Stop()
+	s, err := j.lines.ReadString('\n')
+	if err != nil {
+		tb.Fatalf("the job wrote %q, %v", s, err)
+	}
+	return s[:len(s)-1]
+}
+
+// end lets the program end, and returns its usage, with that of what it reaped.
+func (j *treeJob) end() *syscall.Rusage {
+	if j.cmd.ProcessState == nil {
+		_ = j.input.Close()
+		timer := time.AfterFunc(treePatience, func() { _ = j.cmd.Process.Kill() })
+		defer timer.Stop()
+		_ = j.cmd.Wait()
+	}
+	u, _ := j.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	return u
+}
+
+// treeSleepers has n processes below this one until the test ends. They end by
+// themselves after five minutes, should the test be killed.
+func treeSleepers(tb testing.TB, n int) (parent int) {
+	tb.Helper()
+	script := fmt.Sprintf(`trap : TERM; i=0; while [ $i -lt %d ]; do sleep 300 <&- >&- & i=$((i+1)); done; echo ready; wait; wait`, n)
+	cmd := exec.Command("sh", "-c", script)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	j := treeStart(tb, cmd)
+	tb.Cleanup(func() { _ = syscall.Kill(-j.cmd.Process.Pid, syscall.SIGTERM) })
+	if got := j.line(tb); got != "ready" {
+		tb.Fatal(got)
+	}
+	return j.cmd.Process.Pid
+}
+
+// treeReadFreely lets no Read be put off, however slow the machine is.
+func treeReadFreely(t *Tree) {
+	at := instant{}
+	t.clock = func() instant {
+		at.wall += time.Nanosecond
+		return at
+	}
+}
+
+// treeNear fails when a time in seconds is not within 1 % and the ticks that the
+// kernel cuts off of each of four numbers of n processes.
+func treeNear(tb testing.TB, what string, got, want float64, n int) {
+	tb.Helper()
+	if math.Abs(got-want) > want/100+0.04*float64(n) {
+		tb.Errorf("%s: %.3f s of CPU, the kernel says %.3f s", what, got, want)
+	}
+	tb.Logf("%s: %.3f s of CPU, the kernel says %.3f s", what, got, want)
+}
+
+func treeOwn() *Tree {
+	t := NewTree(Options{Root: os.Getpid()})
+	treeReadFreely(t)
+	return t
+}
+
+// treeShort is a shell's loop that takes about 10 ms.
+const treeShort = `i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done`
+
+// 200 children of 10 ms: while their parent lives, and when it has been reaped.
+func TestTreeCountsShortChildren(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, exec.Command("sh", "-c", "n=0; while [ $n -lt 200 ]; do ("+treeShort+"); n=$((n+1)); done; echo ready; read x"))
+	if got := j.line(t); got != "ready" {
+		t.Fatal(got)
+	}
+	u := treeRead(t, tree)
+	if u.Processes != 1 || u.Failed != nil {
+		t.Errorf("%+v", u)
+	}
+	truth := treeCPU(j.end()) // it did nothing more
+	if truth < 0.5 {
+		t.Fatalf("the children took %.3f s only", truth)
+	}
+	treeNear(t, "with its parent", u.CPUSeconds, truth, 1)
+	treeNear(t, "with what was reaped", treeRead(t, tree).CPUSeconds+truth, truth, 0)
+}
+
+// Each of 200 children is reaped by the root, who adds it.
+func TestTreeCountsWhatTheRootReaps(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	var before, after syscall.Rusage
+	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &before))
+	sum, most := 0.0, 0.0
+	for range 200 {
+		j := treeStart(t, exec.Command("sh", "-c", treeShort+"; echo ready; read x"))
+		j.line(t)
+		u := treeRead(t, tree)
+		most = max(most, sum+u.CPUSeconds)
+		sum += treeCPU(j.end())
+	}
+	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &after))
+	truth := treeCPU(&after) - treeCPU(&before)
+	treeNear(t, "in the end", sum+treeRead(t, tree).CPUSeconds, truth, 0)
+	if most > truth || most < truth*0.98-0.05 {
+		t.Errorf("it was %.3f s while the last was there", most)
+	}
+}
+
+func TestTreeFindsChildOfAThread(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, treeSelf("thread"))
+	child, err := strconv.Atoi(strings.TrimPrefix(j.line(t), "ready "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
+	if names := tree.Processes(); names[0].Comm != "exe" || names[0].RSS == 0 || names[0].Start == 0 {
+		t.Errorf("%+v", names)
+	}
+}
+
+// A daemon, whose parent has ended before anybody looked, or after.
+func TestTreeFindsDaemon(t *testing.T) {
+	for _, adopted := range []bool{true, false} {
+		t.Run(fmt.Sprintf("adopted by the root %v", adopted), func(t *testing.T) {
+			var reaper int
+			if adopted {
+				reaper = 1
+			}
+			treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(reaper), 0, 0, 0))
+			defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
+			tree := treeOwn()
+			defer tree.Close()
+			j := treeStart(t, treeSelf("middle"))
+			if got := j.line(t); got != "ready" {
+				t.Fatal(got)
+			}
+			if !adopted {
+				if u := treeRead(t, tree); u.Processes != 2 {
+					t.Fatalf("%+v", u)
+				}
+			}
+			treeMust(j.cmd.Process.Kill())
+			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
+			u := treeRead(t, tree)
+			list := tree.Processes()
+			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(list) != 1 {
+				t.Fatalf("%+v %+v", u, list)
+			}
+			treeMust(j.input.Close()) // ends the daemon
+			if adopted {
+				var status syscall.WaitStatus
+				if _, err := syscall.Wait4(list[0].PID, &status, 0, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for deadline := time.Now().Add(treePatience); treeRead(t, tree).Processes != 0; {
+				if time.Now().After(deadline) {
+					t.Fatal("the daemon has not ended")
+				}
+			}
+		})
+	}
+}
+
+func TestTreeOfAZombie(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, treeSelf("zombie"))
+	if got := j.line(t); !strings.HasPrefix(got, "ready ") {
+		t.Fatal(got)
+	}
+	u := treeRead(t, tree)
+	if list := tree.Processes(); u.Processes != 1 || u.CPUSeconds < 0.28 || len(list) != 2 || u.Failed != nil || list[1].RSS != 0 {
+		t.Fatalf("%+v %+v", u, list)
+	}
+}
+
+// Four processes that share 300 MB by copy on write have them once.
+func TestTreeCountsSharedMemoryOnce(t *testing.T) {
+	python := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if _, err := exec.LookPath(python); err != nil {
+		t.Skip("needs Python 3 (apt-get install python3, or make test): ", err)
+	}
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, exec.Command(python, "-c", `
+import os, sys
+block = b"x" * 300_000_000
+pipes = [os.pipe() for _ in range(3)]
+for r, w in pipes:
+    if os.fork() == 0:
+        os.write(w, b"x")
+        sys.stdin.read()
+        os._exit(0)
+for r, w in pipes:
+    os.read(r, 1)
+print("ready", flush=True)
+sys.stdin.read()
+`))
+	if got := j.line(t); got != "ready" {
+		t.Fatal(got)
+	}
+	u := treeRead(t, tree)
+	rss := 0.0
+	for _, p := range tree.Processes() {
+		rss += float64(p.RSS)
+	}
+	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
+	if u.Processes != 4 || u.MemoryKind != "pss" || u.Memory < 300e6 || u.Memory > 360e6 || rss < 1200e6 || u.Failed != nil {
+		t.Fatalf("%+v", u)
+	}
+}
+
+// treeStorm is n processes, half of which are adopted by the job's first.
+func treeStorm(n int) *exec.Cmd {
+	return exec.Command("sh", "-c", fmt.Sprintf(
+		`echo go; i=0; while [ $i -lt %d ]; do ( : & ) & i=$((i+1)); [ $((i %% 40)) -eq 0 ] && wait; done; wait; echo done; read x`, n/2))
+}
+
+// While 5,000 processes come and go, nothing fails, no process of others is taken
+// for the job's, and no time is counted twice.
+func TestTreeInAForkStorm(t *testing.T) {
+	treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	defer func() { treeMust(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)) }()
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, treeStorm(5000))
+	var reaped, used, most, seen float64
+	var scans, adopted int
+	cost := time.Duration(0)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s, err := j.lines.ReadString('\n'); err == nil; s, err = j.lines.ReadString('\n') {
+			lines <- strings.TrimSpace(s)
+		}
+	}()
+	deadline := time.After(2 * treePatience)
+	for done := false; !done; scans++ {
+		n, cpu := treeReap(j.cmd.Process.Pid)
+		adopted, reaped = adopted+n, reaped+cpu
+		begin := now()
+		u := treeRead(t, tree)
+		cost += now().cpu - begin.cpu
+		if u.Failed != nil || u.Processes > 500 {
+			t.Fatalf("%+v", u)
+		}
+		used, seen = u.CPUSeconds, max(seen, u.Processes)
+		most = max(most, reaped+used)
+		select {
+		case s := <-lines:
+			done = s == "done"
+		case <-deadline:
+			t.Fatal("the storm does not end")
+		default:
+		}
+	}
+	for deadline := time.Now().Add(treePatience); ; {
+		n, cpu := treeReap(j.cmd.Process.Pid)
+		adopted, reaped = adopted+n, reaped+cpu
+		if used = treeRead(t, tree).CPUSeconds; len(tree.Processes()) == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", tree.Processes())
+		}
+	}
+	truth := treeCPU(j.end()) + reaped
+	treeNear(t, "with what was reaped", used+reaped, truth, 1)
+	if most > truth+0.01 {
+		t.Errorf("%.3f s were counted, of %.3f s", most, truth)
+	}
+	t.Logf("%d scans of %.2f ms each, at most %.0f processes seen at once, %d adopted", scans, cost.Seconds()*1e3/float64(scans), seen, adopted)
+}
+
+// treeReap waits for the dead among the children of this process, but for one.
+func treeReap(but int) (n int, cpu float64) {
+	for {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil {
+			return n, cpu
+		}
+		var status syscall.WaitStatus
+		var u syscall.Rusage
+		pid := int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 16))) // si_pid
+		if pid == 0 || pid == but {
+			return n, cpu
+		}
+		if _, err := syscall.Wait4(pid, &status, 0, &u); err != nil {
+			return n, cpu
+		}
+		n++
+		cpu += treeCPU(&u)
+	}
+}
+
+// Another user's processes: their times are told, their memory map and I/O are not.
+func TestTreeOfOthers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to read as another user")
+	}
+	cmd := treeSelf("read /proc " + strconv.Itoa(treeSleepers(t, 2)))
+	cmd.SysProcAttr = treeNobody()
+	got := treeStart(t, cmd).line(t)
+	for _, want := range []string{"Processes:2", "MemoryKind:rss", "ReadBytes:NaN", "WriteBytes:NaN", "the PSS of 2 of 2 processes cannot be read",
+		"storage bytes of 2 of 2 processes", "/io: permission denied", "/smaps_rollup: permission denied"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
+
+// A procfs that hides others' processes shows the job's.
+func TestTreeWhereProcHides(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")
+	}
+	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
+		t.Run(hidepid, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "perfagent")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.Remove(dir)
+			cmd := treeSelf("mount " + filepath.Clean(dir) + " " + hidepid)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+			got := treeStart(t, cmd).line(t)
+			for _, want := range append(wants, "Processes:3", "MemoryKind:pss", "ReadBytes:0") {
+				if !strings.Contains(got, want) {
+					t.Errorf("%q lacks %q", got, want)
+				}
+			}
+		})
+	}
+}

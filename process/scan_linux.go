@@ -1,0 +1,351 @@
+package process
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// class is what a process is to the job.
+type class uint8
+
+const (
+	unknown class = iota
+	ours
+	ignored // a child of the root that Ignore names, or below one
+	foreign // no descendant of the root, by a chain of parents that was read whole
+	hidden  // its stat is not for us
+	broken  // its stat makes no sense
+	lost    // a parent is missing from the list, or took its id later
+	stray   // lost for good in this scan
+	ended   // it was listed, and was gone when it was to be read
+)
+
+// proc is one process of the procfs.
+type proc struct {
+	stat
+	pid     int32
+	class   class
+	was     class // at the scan before, of the same process: ours, ignored or unknown
+	held    int32 // descriptor of its open stat, plus 1; 0 = none
+	stale   bool  // ours, and not readable now: the values are those of an earlier scan
+	waiting bool  // its parents are being followed
+	inode   uint64
+	seq     int64  // when it was read: later readings have higher numbers
+	pss     uint64 // bytes, newest; 0 = never measured
+	paced   bool   // pss was measured after this scan
+}
+
+// dead is a process of which nothing is left but its times. One whose first thread
+// has ended, and others run, is in state Z too.
+func (p *proc) dead() bool {
+	return (p.state == 'Z' || p.state == 'X' || p.state == 'x') && p.threads <= 1
+}
+
+// recheck is in how many scans each of the others' processes is read once.
+const recheck = 10
+
+// maxRounds bounds how often what changed while it was read is read again.
+const maxRounds = 4
+
+// scan lists the processes and says which are the job's. A process is named by its
+// id and start time. It is the job's when its chain of parents leads to the root,
+// or when it was the job's at an earlier scan, whoever adopted it since.
+//
+// Every process of the job is read each time. One of somebody else's is not, as
+// long as its folder in procfs has the inode number that it had: the kernel gives
+// a new one to a folder when another process takes the id (and, which costs no
+// more than a reading, when it had dropped it from its cache). As a process gets
+// new parents only among its ancestors, it cannot become the job's. A tenth of
+// them is read again in each scan all the same: file systems that procfs was
+// copied to may use inodes again.
+func (t *Tree) scan() error {
+	list, err := t.dir.pids(t.spare[:0])
+	if err != nil {
+		t.spare = list
+		return fmt.Errorf("list the processes in %s: %w", t.proc(), err)
+	}
+	t.next = list
+	for i := range t.next {
+		t.fill(&t.next[i])
+	}
+	if err := t.findRoot(); err != nil {
+		t.release(t.next)
+		t.spare, t.next = t.next, nil
+		return err
+	}
+	t.classify()
+	for range maxRounds {
+		if !t.retry() {
+			break
+		}
+		t.classify()
+	}
+	t.collect()
+	t.release(t.all)
+	t.all, t.spare, t.next = t.next, t.all, nil
+	t.scans++
+	return nil
+}
+
+// fill reads a process, or takes over what is known of it.
+func (t *Tree) fill(p *proc) {
+	old := find(t.all, p.pid)
+	if old == nil || old.inode != p.inode || old.class != foreign && old.class != hidden ||
+		(int(p.pid)+t.scans)%recheck == 0 {
+		t.load(p)
+		return
+	}
+	*p = *old
+	if p.class == hidden {
+		t.note(&t.unread, p.pid, "stat", t.hiddenBy)
+	}
+}
+
+// load reads the stat of a process and sets its class to unknown, or to what keeps
+// it from being read.
+func (t *Tree) load(p *proc) {
+	old := find(t.all, p.pid)
+	t.seq++
+	p.seq, p.stale, p.paced = t.seq, false, false
+	data, err := t.readStat(p, old)
+	if err == nil {
+		p.stat, err = parseStat(data, p.pid)
+	}
+	switch {
+	case err == nil:
+		p.class, p.was, p.pss = unknown, unknown, 0
+		if old != nil && old.start == p.start {
+			p.was, p.pss = old.remembered(), old.pss
+		}
+		return
+	case gone(err):
+		p.class = ended
+		return
+	}
+	t.note(&t.unread, p.pid, "stat", err)
+	switch {
+	case old != nil && old.inode == p.inode && old.remembered() != unknown:
+		p.stat, p.pss, p.was, p.class, p.stale = old.stat, old.pss, old.remembered(), unknown, true
+	case denied(err):
+		p.class, t.hiddenBy = hidden, err
+	default:
+		p.class = broken
+	}
+}
+
+// readStat reads the stat of a process. That of one that was the job's at the scan
+// before is held open, which halves the cost of reading it; it cannot come to mean
+// another process with the same id.
+func (t *Tree) readStat(p, old *proc) ([]byte, error) {
+	if p.held == 0 && old != nil && old.inode == p.inode {
+		p.held, old.held = old.held, 0
+	}
+	if p.held > 0 {
+		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
+			return data, err
+		}
+		p.drop(&t.held) // its id may be another's by now
+	}
+	fd, err := t.dir.openFile(p.pid, "stat")
+	if err != nil {
+		return nil, err
+	}
+	if old != nil && old.class == ours && t.held < t.maxHeld {
+		t.held++
+		p.held = int32(fd) + 1
+	} else {
+		defer unix.Close(fd)
+	}
+	return t.dir.readOpen(fd)
+}
+
+// release closes what is held of processes.
+func (t *Tree) release(list []proc) {
+	for i := range list {
+		if list[i].held > 0 {
+			list[i].drop(&t.held)
+		}
+	}
+}
+
+func (p *proc) drop(count *int) {
+	unix.Close(int(p.held) - 1)
+	p.held = 0
+	*count--
+}
+
+// remembered is the class that a process keeps, whoever adopts it.
+func (p *proc) remembered() class {
+	if p.class == ours || p.class == ignored {
+		return p.class
+	}
+	return unknown
+}
+
+// find looks a process up in a list that is sorted by id.
+func find(list []proc, pid int32) *proc {
+	i, ok := slices.BinarySearchFunc(list, pid, func(p proc, pid int32) int { return int(p.pid - pid) })
+	if !ok {
+		return nil
+	}
+	return &list[i]
+}
+
+// findRoot fails when the root is not there, or is another process than it was.
+func (t *Tree) findRoot() error {
+	root := find(t.next, int32(t.o.Root))
+	switch {
+	case root == nil || root.class == ended:
+		return fmt.Errorf("read process %d, the root of the job's, in %s: it is not there", t.o.Root, t.proc())
+	case root.class == hidden || root.class == broken:
+		return fmt.Errorf("read process %d, the root of the job's: %w", t.o.Root, t.unread.first)
+	case t.scans > 0 && root.start != t.rootStart:
+		return fmt.Errorf("read process %d, the root of the job's: it ended, and another process has its id", t.o.Root)
+	}
+	t.rootStart = root.start
+	root.class, root.was = foreign, unknown
+	return nil
+}
+
+// classify says of each process that was read what it is.
+func (t *Tree) classify() {
+	for i := range t.next {
+		if t.next[i].class == unknown {
+			t.follow(&t.next[i])
+		}
+	}
+}
+
+// follow walks up from a process until it meets one whose class is known, and
+// hands that class down to all on the way.
+func (t *Tree) follow(p *proc) {
+	t.chain = t.chain[:0]
+	up := lost
+	for {
+		p.waiting = true
+		t.chain = append(t.chain, p)
+		if p.ppid == int32(t.o.Root) {
+			up = ours
+			break
+		}
+		if p.ppid == 0 {
+			up = foreign
+			break
+		}
+		parent := t.parent(p)
+		if parent == nil || parent.waiting {
+			break
+		}
+		if parent.class != unknown {
+			up = parent.class
+			break
+		}
+		p = parent
+	}
+	for i := len(t.chain) - 1; i >= 0; i-- {
+		p := t.chain[i]
+		up = t.inherit(p, up)
+		p.class, p.waiting = up, false
+	}
+}
+
+// parent is the parent of a process if it was read and is no younger: else it is
+// another process, which took the id.
+func (t *Tree) parent(p *proc) *proc {
+	parent := find(t.next, p.ppid)
+	if parent == nil || parent.class == ended || parent.class == hidden || parent.class == broken || parent.start > p.start {
+		return nil
+	}
+	return parent
+}
+
+// inherit is the class of a process whose parent is of class up. A child of the
+// root that was below an ignored one is not the job's: it was adopted.
+func (t *Tree) inherit(p *proc, up class) class {
+	if p.ppid == int32(t.o.Root) {
+		if p.was == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
+			return ignored
+		}
+		return ours
+	}
+	if (up == foreign || up == lost || up == stray) && p.was != unknown {
+		return p.was
+	}
+	return up
+}
+
+// retry reads again what changed in the midst of the scan: a parent that was not
+// listed, a child whose parent is gone (it has another now), and a process of the
+// job that was read before its parent. It says whether to classify again.
+func (t *Tree) retry() (changed bool) {
+	t.late = t.late[:0]
+	for i := range t.next {
+		p := &t.next[i]
+		if p.class != lost && p.class != ours {
+			continue
+		}
+		parent := find(t.next, p.ppid)
+		switch {
+		case p.class == ours:
+			if parent == nil || parent.class != ours || parent.seq <= p.seq || p.stale {
+				continue
+			}
+			t.reload(p)
+		case parent == nil && !t.missing(p.ppid):
+			t.reload(p)
+		case parent != nil && t.parent(p) == nil:
+			t.reload(p)
+		default:
+			p.class = unknown // by its parent's new class
+		}
+		changed = true
+	}
+	if len(t.late) > 0 {
+		t.next = sorted(append(t.next, t.late...))
+	}
+	return changed
+}
+
+// missing reads a process that was not listed; false if it is not there now.
+func (t *Tree) missing(pid int32) bool {
+	for i := range t.late {
+		if t.late[i].pid == pid {
+			return true
+		}
+	}
+	p := proc{pid: pid}
+	if t.load(&p); p.class == ended {
+		return false
+	}
+	t.late = append(t.late, p)
+	return true
+}
+
+// reload reads a process again. If it still has the parent that is not there, it
+// is a stray: so are all others of the same user's where procfs hides the rest
+// (hidepid).
+func (t *Tree) reload(p *proc) {
+	before, class := p.stat, p.class
+	t.load(p)
+	switch {
+	case p.class != unknown:
+	case class == ours && p.start != before.start:
+		p.class = ended // another took its id; the next scan sees who
+	case class == lost && p.start == before.start && p.ppid == before.ppid:
+		p.class = stray
+	}
+}
+
+// collect lists the job's processes.
+func (t *Tree) collect() {
+	t.ours = t.ours[:0]
+	for i := range t.next {
+		if t.next[i].class == ours {
+			t.ours = append(t.ours, &t.next[i])
+		} else {
+			t.release(t.next[i : i+1])
+		}
+	}
+}
