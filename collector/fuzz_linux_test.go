@@ -2,6 +2,7 @@ package collector
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,9 @@ func FuzzParsers(f *testing.F) {
 	for _, name := range []string{"stat", "meminfo", "zoneinfo", "net/dev"} {
 		addFiles(f, name)
 	}
+	f.Add([]byte("0.20 0.18 0.12 3/80 11206\n"))
+	f.Add([]byte("nr_free_pages 1\npswpin 512\npswpout 1024\noom_kill 2\n"))
+	f.Add([]byte("6,1,5000,-;oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/a,task_memcg=/a/b,task=py,pid=4,uid=0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var names nameCache
 		if cpus, err := parseStat(data, &names); err == nil {
@@ -84,6 +88,15 @@ func FuzzParsers(f *testing.F) {
 			t.Fatal("memory of 0 bytes")
 		}
 		_, _ = parseLowWatermark(data) // must not panic
+		if l, err := parseLoad(data); err == nil && (!(l.One >= 0) || !(l.Running >= 0) || math.IsInf(l.One, 0)) {
+			t.Fatalf("%+v", l)
+		}
+		if vm, err := parseVMStat(data); err == nil && (!(vm.SwapIn >= 0) || !(vm.SwapOut >= 0) || vm.OOMKills < 0) {
+			t.Fatalf("%+v", vm)
+		}
+		if v, when, ok := parseVictim(data); ok && (v.PID <= 0 || when < 0) {
+			t.Fatalf("%+v at %v", v, when)
+		}
 	})
 }
 

@@ -19,6 +19,11 @@ type Progress struct {
 	// total is the bytes of each counter since its first good Reading, base what
 	// it was when the window of its rate began.
 	total, base [len(counterTable)]uint64
+	cpuModes    [NumCPUModes]float64 // of cpuTotals when the window of CPU began
+	meters      [NumColumns]meter
+	swapStart   VMStat // at the first good Reading
+	swapBegun   bool
+	job         jobProgress
 }
 
 // ioProgress is the state of one source of byte counters.
@@ -56,6 +61,10 @@ func Begin(r *Reading) Progress {
 	for i, devs := range r.io() {
 		p.io[i] = ioProgress{devices: devs, since: r.At.Mono}
 	}
+	var none Sample
+	p.measureSwap(r, 0, &none)
+	p.measurePressure(r, 0, &none)
+	p.beginJob(r)
 	return p
 }
 
@@ -85,6 +94,13 @@ func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 	for source, devs := range r.io() {
 		p.measureIO(source, devs, r.At.Mono, minWindow, &s)
 	}
+	if r.Load != nil {
+		s.Values[Load1], s.Values[ProcsRunning] = r.Load.One, r.Load.Running
+	}
+	p.measureSwap(r, minWindow, &s)
+	p.measurePressure(r, minWindow, &s)
+	p.measureJob(r, minWindow, &s)
+	measureGPUs(r, &s)
 	return p, s
 }
 
@@ -121,11 +137,25 @@ func (p *Progress) measureCPU(r *Reading, minWindow time.Duration, s *Sample) {
 	if avg, least, most, ok := cpuSpread(p.cpu, r.CPU); ok {
 		p.cpuKnown = true
 		s.Values[CPUAvg], s.Values[CPUMin], s.Values[CPUMax] = avg, least, most
-		for _, c := range []Column{CPUAvg, CPUMin, CPUMax} {
+		s.Values[CPUIowait], s.Values[CPUSteal] = p.cpuShare(ModeIowait), p.cpuShare(ModeSteal)
+		for _, c := range []Column{CPUAvg, CPUMin, CPUMax, CPUIowait, CPUSteal} {
 			s.Weights[c] = window.Seconds()
 		}
 	}
-	p.cpu, p.cpuSince = r.CPU, r.At.Mono
+	p.cpu, p.cpuSince, p.cpuModes = r.CPU, r.At.Mono, p.cpuTotals.seconds
+}
+
+// cpuShare is the share of the window's CPU time, over all CPUs, that the kernel counted
+// as one mode, in percent.
+func (p *Progress) cpuShare(m CPUMode) float64 {
+	total := 0.0
+	for i, v := range p.cpuTotals.seconds {
+		total += v - p.cpuModes[i]
+	}
+	if total <= 0 {
+		return math.NaN()
+	}
+	return round3(100 * (p.cpuTotals.seconds[m] - p.cpuModes[m]) / total)
 }
 
 // measureIO turns the counts of one source into bytes since the start and into

@@ -60,7 +60,7 @@ func TestSampleOfTwoReadings(t *testing.T) {
 	const mib, sectors = MiB, MiB / 512
 	_, s := Begin(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
 	same(t, "sample", columns(s), map[string][2]float64{
-		"cpu_pct_per_cpu_avg": {25, 2}, "cpu_pct_per_cpu_min": {25, 2}, "cpu_pct_per_cpu_max": {25, 2},
+		"cpu_pct_per_cpu_avg": {25, 2}, "cpu_pct_per_cpu_min": {25, 2}, "cpu_pct_per_cpu_max": {25, 2}, "cpu_iowait_pct": {0, 2}, "cpu_steal_pct": {0, 2},
 		"mem_percent": {75, 2}, "disk_usage_percent": {60, 2},
 		"mem_used_mb": {750. / mib, 2}, "disk_used_mb": {60. / mib, 2}, "disk_free_mb": {40. / mib, 2}, // of the fullest
 		"disk_io_read_mb": {4, 2}, "disk_io_write_mb": {8, 2}, "disk_io_read_mb_per_second": {2, 2}, "disk_io_write_mb_per_second": {4, 2},
@@ -421,9 +421,17 @@ func TestPerfPySampleIsOfAllDevicesSinceBoot(t *testing.T) {
 		DiskIO: []Device{{"sda", 2048, 4096, Counted | PerfPy}, {"dm-0", 2048, 0, PerfPy}, {"sda1", 2048, 0, 0}},
 		Net:    []Device{{"lo", 1 << 20, 2 << 20, Counted | Loopback | PerfPy}, {"eth0", 3 << 20, 4 << 20, Counted | PerfPy}, {"br0", 5 << 20, 6 << 20, PerfPy}}}
 	s := perfpySample(before, r, 1234.5)
-	same(t, "values", s.Values, [NumColumns]float64{75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5, absent, absent, absent, absent, absent, absent, absent, absent, absent})
+	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
 	// psutil answers 0.0 where the kernel's clock stood still.
 	s = perfpySample(before, &Reading{CPU: before}, 1)
-	same(t, "a window without a tick", s.Values, [NumColumns]float64{0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1,
-		absent, absent, absent, absent, absent, absent, absent, absent, absent})
+	same(t, "a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
+}
+
+// wideValues are the values of a Sample of which only the first ones were measured.
+func wideValues(first ...float64) (values [MaxColumns]float64) {
+	for c := range values {
+		values[c] = absent
+	}
+	copy(values[:], first)
+	return values
 }

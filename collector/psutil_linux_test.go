@@ -82,8 +82,8 @@ func TestTreesReadAsPsutilReadsThem(t *testing.T) {
 func ours(t *testing.T, r *Reader, disks map[string][2]uint64) psutilTree {
 	t.Helper()
 	got := r.Read()
-	if len(got.Failed) > 0 {
-		t.Fatal(got.Failed)
+	if failed := wideFailed(got); len(failed) > 0 {
+		t.Fatal(failed)
 	}
 	out := psutilTree{Memory: [3]float64{float64(got.Memory.Total), float64(got.Memory.Available), got.Memory.Percent()},
 		Disks: map[string][2]uint64{}, NICs: map[string][2]uint64{}}

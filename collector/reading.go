@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/gpu"
 )
 
 // The sources of a Reading, as they are named in errors and reports.
@@ -13,7 +16,20 @@ const (
 	SourceDisk    = "disk"    // space of file systems
 	SourceDiskIO  = "disk_io" // bytes of block devices
 	SourceNetwork = "network"
+
+	SourceLoad     = "load"     // how many tasks want to run
+	SourceSwap     = "swap"     // pages moved to and from swap
+	SourcePressure = "pressure" // PSI of the host
+	SourceJob      = "job"      // what the job itself uses
+	SourceCgroup   = "cgroup"   // the job's control group and its limits
+	SourceGPU      = "gpu"
 )
+
+// Sources lists the sources.
+func Sources() []string {
+	return []string{SourceCPU, SourceMemory, SourceDisk, SourceDiskIO, SourceNetwork, SourceLoad, SourceSwap,
+		SourcePressure, SourceJob, SourceCgroup, SourceGPU}
+}
 
 // Instant is one moment on the three clocks that matter: the wall clock can be
 // stepped, the monotonic clock stops while the machine is suspended, and the
@@ -33,7 +49,25 @@ type Reading struct {
 	Disk   []DiskUsage
 	DiskIO []Device // every block device of the kernel's list
 	Net    []Device // every network interface
-	Failed map[string]error
+	Load   *Load
+	VM     *VMStat
+	// Pressure is the host's.
+	Pressure *cgroup.Pressure
+	Job      *JobUse // nil where there is no job
+	GPUs     *gpu.Reading
+	Failed   map[string]error
+}
+
+// Load is how many tasks want to run on the host (/proc/loadavg).
+type Load struct {
+	One     float64 // mean of the last minute, uninterruptible sleep included
+	Running float64 // right now, running or waiting for a CPU
+}
+
+// VMStat is the part of /proc/vmstat that is used, since boot.
+type VMStat struct {
+	SwapIn, SwapOut float64 // bytes
+	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN = not told (before Linux 4.13)
 }
 
 // Device is a block device or a network interface with its counters, in the
@@ -72,7 +106,9 @@ type Reader struct {
 	blocks    topology
 	nics      topology
 	now       func() Instant
-	scratch   // what is used again by the next Reading
+	job       jobReader
+	gpus      *gpu.Monitor // nil = the node has none
+	scratch                // what is used again by the next Reading
 }
 
 // ReaderOptions say where the host is. The zero value is this host.
@@ -84,11 +120,15 @@ type ReaderOptions struct {
 	DiskPaths []string
 	// Now replaces the clocks; nil = the machine's.
 	Now func() Instant
+	// Job is where the job's own use is read.
+	Job JobOptions
+	// GPUs watches the node's GPUs; nil = there are none. Somebody else runs it.
+	GPUs *gpu.Monitor
 }
 
 // NewReader returns a Reader. Nothing is read yet. Close it when done.
 func NewReader(o ReaderOptions) *Reader {
-	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now}
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, job: jobReader{JobOptions: o.Job, gpus: o.GPUs}}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
 	}
@@ -116,6 +156,7 @@ func (r *Reader) Close() { r.disks.close() }
 func (r *Reader) Baseline() *Reading {
 	out := &Reading{At: r.now()}
 	r.readCounters(out)
+	out.Job = r.job.baseline(out)
 	return out
 }
 
@@ -138,6 +179,15 @@ func (r *Reader) Read() *Reading {
 	if out.Disk, err = r.disks.read(); err != nil {
 		out.fail(SourceDisk, err)
 	}
+	if err = guard(func() error { out.Load, err = r.readLoad(); return err }); err != nil {
+		out.Load = nil
+		out.fail(SourceLoad, err)
+	}
+	out.Job = r.job.read(r, out)
+	if r.gpus != nil {
+		reading := r.gpus.Read()
+		out.GPUs = &reading
+	}
 	return out
 }
 
@@ -155,6 +205,14 @@ func (r *Reader) readCounters(out *Reading) {
 	if err = guard(func() error { out.Net, err = r.readNet(); return err }); err != nil {
 		out.Net = nil
 		out.fail(SourceNetwork, err)
+	}
+	if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
+		out.VM = nil
+		out.fail(SourceSwap, err)
+	}
+	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
+		out.Pressure = nil
+		out.fail(SourcePressure, err)
 	}
 }
 

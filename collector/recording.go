@@ -15,7 +15,7 @@ type Recording struct {
 	Start, End Instant // of the baseline and of the newest Reading
 	Interval   time.Duration
 	Ring       *series.Ring
-	Summaries  [NumColumns]*series.Summary
+	Summaries  []*series.Summary // by Column, as many as Columns()
 	Samples    int64
 	// MissedTicks counts the points of the grid that passed without a Reading.
 	MissedTicks int64
@@ -36,6 +36,41 @@ type Recording struct {
 	Late map[string]time.Duration
 	// PerfPy is perf.py's own ring of perf.py's own samples; nil unless asked for.
 	PerfPy *series.Decimator[Sample]
+	// Account is what the kernel's counters say of the job and its limits.
+	Account Account
+	// GPUs are the node's, in the order of their columns.
+	GPUs []GPU
+	// Gaps are parts of a source that could not be measured, with the reason.
+	Gaps []Gap
+}
+
+// Gap is a part of a source that could not be measured: a key of the samples or a word
+// for what it is, and why.
+type Gap struct{ What, Why string }
+
+// maxGaps bounds what is remembered of them.
+const maxGaps = 100
+
+// addGap remembers a reason once.
+func (rec *Recording) addGap(what, why string) {
+	g := Gap{what, why}
+	if len(rec.Gaps) < maxGaps && !slices.Contains(rec.Gaps, g) {
+		rec.Gaps = append(rec.Gaps, g)
+	}
+}
+
+// Columns is how many columns the Recording has: those of the host and the job, and
+// those of each GPU.
+func (rec *Recording) Columns() Column { return Column(len(rec.Summaries)) }
+
+// Widen makes room for the columns of n GPUs. What was recorded before is not measured
+// in them.
+func (rec *Recording) Widen(n int) {
+	width := int(GPUColumn(min(n, MaxGPUs), 0))
+	for c := rec.Columns(); int(c) < width; c++ {
+		rec.Summaries = append(rec.Summaries, newSummary(c))
+	}
+	rec.Ring.Widen(len(rec.Summaries))
 }
 
 // Counters lists the six cumulative columns in perf.py's order.
@@ -80,18 +115,21 @@ var CPUThresholds = []float64{20, 40, 80, 99.95}
 // NewRecording returns an empty Recording; maxLength is the ring's capacity.
 func NewRecording(start Instant, interval time.Duration, maxLength int) *Recording {
 	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns)),
-		CPUSeconds: (&Progress{}).CPUSeconds()}
-	for c := range rec.Summaries {
-		switch {
-		case Column(c) == CPUAvg:
-			rec.Summaries[c] = series.NewPercentSummary(CPUThresholds...)
-		case Column(c).Percent():
-			rec.Summaries[c] = series.NewPercentSummary()
-		default:
-			rec.Summaries[c] = series.NewSummary()
-		}
+		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
+	for c := range NumColumns {
+		rec.Summaries = append(rec.Summaries, newSummary(c))
 	}
 	return rec
+}
+
+func newSummary(c Column) *series.Summary {
+	switch {
+	case c == CPUAvg:
+		return series.NewPercentSummary(CPUThresholds...)
+	case c.Percent():
+		return series.NewPercentSummary()
+	}
+	return series.NewSummary()
 }
 
 // Add takes one Sample into the summaries and the ring. It allocates nothing.
@@ -100,7 +138,7 @@ func (rec *Recording) Add(s *Sample) {
 	for c, sum := range rec.Summaries {
 		sum.Add(s.Values[c], s.Weights[c])
 	}
-	rec.Ring.Add(s.Values[:], s.Weights[:])
+	rec.Ring.Add(s.Values[:rec.Columns()], s.Weights[:rec.Columns()])
 }
 
 // Clone returns a copy that shares nothing which still changes, for another
@@ -108,9 +146,17 @@ func (rec *Recording) Add(s *Sample) {
 func (rec *Recording) Clone() *Recording {
 	c := *rec
 	c.Ring = rec.Ring.Clone()
+	c.Summaries = make([]*series.Summary, len(rec.Summaries))
 	for i, s := range rec.Summaries {
 		c.Summaries[i] = s.Clone()
 	}
+	c.Account.Victims = slices.Clone(rec.Account.Victims)
+	c.Account.EndFree = maps.Clone(rec.Account.EndFree)
+	c.GPUs = slices.Clone(rec.GPUs)
+	for i := range c.GPUs {
+		c.GPUs[i].Throttle = slices.Clone(rec.GPUs[i].Throttle)
+	}
+	c.Gaps = slices.Clone(rec.Gaps)
 	c.Clock = slices.Clone(rec.Clock)
 	c.Failures = slices.Clone(rec.Failures)
 	c.Disks = slices.Clone(rec.Disks)

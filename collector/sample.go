@@ -1,6 +1,10 @@
 package collector
 
-import "math"
+import (
+	"math"
+	"strconv"
+	"strings"
+)
 
 // MiB is the unit behind every name that ends in _mb: 2^20 bytes, as in perf.py.
 const MiB = 1 << 20
@@ -9,7 +13,8 @@ const MiB = 1 << 20
 type Column int
 
 // The columns: perf.py's eleven values in its order and its timestamp, what later
-// came to the samples, and the rate of each byte counter.
+// came to the samples, and the rate of each byte counter; then what the job itself
+// used and how the host was. After the last come those of the GPUs: GPUColumn.
 const (
 	CPUAvg Column = iota
 	CPUMin
@@ -32,63 +37,202 @@ const (
 	NetExtSentRate
 	NetLoRecvRate
 	NetExtRecvRate
+	JobCPU
+	JobMemory
+	JobProcesses
+	JobThreads
+	JobRead
+	JobWrite
+	JobReadRate
+	JobWriteRate
+	JobPageCache
+	JobThrottled
+	LimitMemory
+	LimitMemoryPercent
+	CPUIowait
+	CPUSteal
+	Load1
+	ProcsRunning
+	SwapIn
+	SwapOut
+	SwapInRate
+	SwapOutRate
+	PSICPUSome
+	PSIMemorySome
+	PSIMemoryFull
+	PSIIOSome
+	PSIIOFull
+	JobPSICPUSome
+	JobPSICPUFull
+	JobPSIMemorySome
+	JobPSIMemoryFull
+	JobPSIIOSome
+	JobPSIIOFull
 	NumColumns
 )
-
-// NumSampleKeys is how many of the columns stand in a report's samples; the
-// others (rates) are only in the envelope.
-const NumSampleKeys = int(DiskFree) + 1
 
 // NumPerfPyKeys is how many of the columns perf.py has.
 const NumPerfPyKeys = int(Timestamp) + 1
 
+// The columns of GPUs follow the others, as many for each device.
+const (
+	// MaxGPUs is how many devices of a node are recorded.
+	MaxGPUs = 16
+	// NumGPUKeys is how many columns a device has.
+	NumGPUKeys = int(numGPUKeys)
+	// MaxColumns is how many columns there can be.
+	MaxColumns = int(NumColumns) + MaxGPUs*NumGPUKeys
+)
+
+// GPUKey numbers the columns of one GPU.
+type GPUKey int
+
+// The columns of a GPU. Utilization is the share of the time in which any kernel ran on
+// it; it does not tell how much of the device was used.
+const (
+	GPUUtilization GPUKey = iota
+	GPUMemoryUsed
+	GPUPower
+	GPUTemperature
+	numGPUKeys
+)
+
+// GPUColumn is the column of a device, 0 to MaxGPUs-1 in the order of Recording.GPUs.
+// Its key has the same number: gpu_3_power_watts.
+func GPUColumn(device int, k GPUKey) Column {
+	return NumColumns + Column(device*NumGPUKeys) + Column(k)
+}
+
+// GPU tells which device and which of its values a column is of; not ok for the others.
+func (c Column) GPU() (device int, k GPUKey, ok bool) {
+	if c < NumColumns {
+		return 0, 0, false
+	}
+	at := int(c - NumColumns)
+	return at / NumGPUKeys, GPUKey(at % NumGPUKeys), true
+}
+
 // columnInfo describes a Column.
 type columnInfo struct {
 	key, unit, source string
+	// envelopeOnly columns (rates, pressure) are not in a report's samples.
+	envelopeOnly bool
 }
 
 // columnTable names every column once: its key in JSON, its unit and its source.
 var columnTable = [NumColumns]columnInfo{
-	CPUAvg:         {"cpu_pct_per_cpu_avg", "percent", SourceCPU},
-	CPUMin:         {"cpu_pct_per_cpu_min", "percent", SourceCPU},
-	CPUMax:         {"cpu_pct_per_cpu_max", "percent", SourceCPU},
-	MemPercent:     {"mem_percent", "percent", SourceMemory},
-	DiskPercent:    {"disk_usage_percent", "percent", SourceDisk},
-	DiskRead:       {"disk_io_read_mb", "MiB", SourceDiskIO},
-	DiskWrite:      {"disk_io_write_mb", "MiB", SourceDiskIO},
-	NetLoSent:      {"net_io_lo_sent_mb", "MiB", SourceNetwork},
-	NetExtSent:     {"net_io_ext_sent_mb", "MiB", SourceNetwork},
-	NetLoRecv:      {"net_io_lo_recv_mb", "MiB", SourceNetwork},
-	NetExtRecv:     {"net_io_ext_recv_mb", "MiB", SourceNetwork},
-	Timestamp:      {"timestamp", "seconds since 1970-01-01 UTC", "clock"},
-	MemUsed:        {"mem_used_mb", "MiB", SourceMemory},
-	DiskUsed:       {"disk_used_mb", "MiB", SourceDisk},
-	DiskFree:       {"disk_free_mb", "MiB", SourceDisk},
-	DiskReadRate:   {"disk_io_read_mb_per_second", "MiB/s", SourceDiskIO},
-	DiskWriteRate:  {"disk_io_write_mb_per_second", "MiB/s", SourceDiskIO},
-	NetLoSentRate:  {"net_io_lo_sent_mb_per_second", "MiB/s", SourceNetwork},
-	NetExtSentRate: {"net_io_ext_sent_mb_per_second", "MiB/s", SourceNetwork},
-	NetLoRecvRate:  {"net_io_lo_recv_mb_per_second", "MiB/s", SourceNetwork},
-	NetExtRecvRate: {"net_io_ext_recv_mb_per_second", "MiB/s", SourceNetwork},
+	CPUAvg:             {"cpu_pct_per_cpu_avg", "percent", SourceCPU, false},
+	CPUMin:             {"cpu_pct_per_cpu_min", "percent", SourceCPU, false},
+	CPUMax:             {"cpu_pct_per_cpu_max", "percent", SourceCPU, false},
+	MemPercent:         {"mem_percent", "percent", SourceMemory, false},
+	DiskPercent:        {"disk_usage_percent", "percent", SourceDisk, false},
+	DiskRead:           {"disk_io_read_mb", "MiB", SourceDiskIO, false},
+	DiskWrite:          {"disk_io_write_mb", "MiB", SourceDiskIO, false},
+	NetLoSent:          {"net_io_lo_sent_mb", "MiB", SourceNetwork, false},
+	NetExtSent:         {"net_io_ext_sent_mb", "MiB", SourceNetwork, false},
+	NetLoRecv:          {"net_io_lo_recv_mb", "MiB", SourceNetwork, false},
+	NetExtRecv:         {"net_io_ext_recv_mb", "MiB", SourceNetwork, false},
+	Timestamp:          {"timestamp", "seconds since 1970-01-01 UTC", "clock", false},
+	MemUsed:            {"mem_used_mb", "MiB", SourceMemory, false},
+	DiskUsed:           {"disk_used_mb", "MiB", SourceDisk, false},
+	DiskFree:           {"disk_free_mb", "MiB", SourceDisk, false},
+	DiskReadRate:       {"disk_io_read_mb_per_second", "MiB/s", SourceDiskIO, true},
+	DiskWriteRate:      {"disk_io_write_mb_per_second", "MiB/s", SourceDiskIO, true},
+	NetLoSentRate:      {"net_io_lo_sent_mb_per_second", "MiB/s", SourceNetwork, true},
+	NetExtSentRate:     {"net_io_ext_sent_mb_per_second", "MiB/s", SourceNetwork, true},
+	NetLoRecvRate:      {"net_io_lo_recv_mb_per_second", "MiB/s", SourceNetwork, true},
+	NetExtRecvRate:     {"net_io_ext_recv_mb_per_second", "MiB/s", SourceNetwork, true},
+	JobCPU:             {"job_cpu_cores", "CPUs", SourceJob, false},
+	JobMemory:          {"job_memory_mb", "MiB", SourceJob, false},
+	JobProcesses:       {"job_processes", "processes", SourceJob, false},
+	JobThreads:         {"job_threads", "threads", SourceJob, false},
+	JobRead:            {"job_io_read_mb", "MiB", SourceJob, false},
+	JobWrite:           {"job_io_write_mb", "MiB", SourceJob, false},
+	JobReadRate:        {"job_io_read_mb_per_second", "MiB/s", SourceJob, true},
+	JobWriteRate:       {"job_io_write_mb_per_second", "MiB/s", SourceJob, true},
+	JobPageCache:       {"job_page_cache_mb", "MiB", SourceCgroup, false},
+	JobThrottled:       {"job_throttled_pct", "percent", SourceCgroup, false},
+	LimitMemory:        {"limit_memory_used_mb", "MiB", SourceCgroup, false},
+	LimitMemoryPercent: {"limit_memory_pct", "percent", SourceCgroup, false},
+	CPUIowait:          {"cpu_iowait_pct", "percent", SourceCPU, false},
+	CPUSteal:           {"cpu_steal_pct", "percent", SourceCPU, false},
+	Load1:              {"load_1m", "tasks", SourceLoad, false},
+	ProcsRunning:       {"procs_running", "tasks", SourceLoad, false},
+	SwapIn:             {"swap_in_mb", "MiB", SourceSwap, false},
+	SwapOut:            {"swap_out_mb", "MiB", SourceSwap, false},
+	SwapInRate:         {"swap_in_mb_per_second", "MiB/s", SourceSwap, true},
+	SwapOutRate:        {"swap_out_mb_per_second", "MiB/s", SourceSwap, true},
+	PSICPUSome:         {"psi_cpu_some_pct", "percent", SourcePressure, true},
+	PSIMemorySome:      {"psi_memory_some_pct", "percent", SourcePressure, true},
+	PSIMemoryFull:      {"psi_memory_full_pct", "percent", SourcePressure, true},
+	PSIIOSome:          {"psi_io_some_pct", "percent", SourcePressure, true},
+	PSIIOFull:          {"psi_io_full_pct", "percent", SourcePressure, true},
+	JobPSICPUSome:      {"job_psi_cpu_some_pct", "percent", SourceCgroup, true},
+	JobPSICPUFull:      {"job_psi_cpu_full_pct", "percent", SourceCgroup, true},
+	JobPSIMemorySome:   {"job_psi_memory_some_pct", "percent", SourceCgroup, true},
+	JobPSIMemoryFull:   {"job_psi_memory_full_pct", "percent", SourceCgroup, true},
+	JobPSIIOSome:       {"job_psi_io_some_pct", "percent", SourceCgroup, true},
+	JobPSIIOFull:       {"job_psi_io_full_pct", "percent", SourceCgroup, true},
+}
+
+// gpuTable describes the columns of a device; a key follows "gpu_3_".
+var gpuTable = [numGPUKeys]columnInfo{
+	GPUUtilization: {"utilization_pct", "percent", SourceGPU, false},
+	GPUMemoryUsed:  {"memory_used_mb", "MiB", SourceGPU, false},
+	GPUPower:       {"power_watts", "W", SourceGPU, false},
+	GPUTemperature: {"temperature_celsius", "°C", SourceGPU, false},
+}
+
+func (c Column) info() *columnInfo {
+	if _, k, ok := c.GPU(); ok {
+		return &gpuTable[k]
+	}
+	return &columnTable[c]
 }
 
 // Key is the column's name in samples and envelope.
-func (c Column) Key() string { return columnTable[c].key }
+func (c Column) Key() string {
+	if device, k, ok := c.GPU(); ok {
+		return "gpu_" + strconv.Itoa(device) + "_" + gpuTable[k].key
+	}
+	return columnTable[c].key
+}
 
 // Unit is the column's unit.
-func (c Column) Unit() string { return columnTable[c].unit }
+func (c Column) Unit() string { return c.info().unit }
 
 // Source is the source that the column is read from.
-func (c Column) Source() string { return columnTable[c].source }
+func (c Column) Source() string { return c.info().source }
 
 // Percent tells whether the column lies in 0..100.
-func (c Column) Percent() bool { return columnTable[c].unit == "percent" }
+func (c Column) Percent() bool { return c.info().unit == "percent" }
+
+// InSamples tells whether the column stands in a report's samples; the others (rates,
+// pressure) are only in the envelope.
+func (c Column) InSamples() bool { return !c.info().envelopeOnly }
 
 // ColumnNamed finds a column by its key.
 func ColumnNamed(key string) (Column, bool) {
-	for c, info := range columnTable {
-		if info.key == key {
+	if rest, ok := strings.CutPrefix(key, "gpu_"); ok {
+		return gpuColumnNamed(rest)
+	}
+	for c := range columnTable {
+		if columnTable[c].key == key {
 			return Column(c), true
+		}
+	}
+	return 0, false
+}
+
+func gpuColumnNamed(rest string) (Column, bool) {
+	number, name, _ := strings.Cut(rest, "_")
+	device, err := strconv.Atoi(number)
+	if err != nil || device < 0 || device >= MaxGPUs || strconv.Itoa(device) != number {
+		return 0, false
+	}
+	for k := range gpuTable {
+		if gpuTable[k].key == name {
+			return GPUColumn(device, GPUKey(k)), true
 		}
 	}
 	return 0, false
@@ -97,10 +241,10 @@ func ColumnNamed(key string) (Column, bool) {
 // Sample is one row of the series.
 type Sample struct {
 	// Values by Column; NaN = not measured.
-	Values [NumColumns]float64
+	Values [MaxColumns]float64
 	// Weights are the seconds that each value stands for: the length of the
 	// window that it was measured over.
-	Weights [NumColumns]float64
+	Weights [MaxColumns]float64
 }
 
 // Has tells whether a column was measured.

@@ -57,6 +57,9 @@ type Sampler struct {
 	progress Progress
 	prev     *Reading
 	rec      *Recording
+	base     baseCounters
+	// oomSeen and hostOOMSeen are the kills that were looked into already.
+	oomSeen, hostOOMSeen Optional
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's
@@ -69,8 +72,15 @@ func NewSampler(reader *Reader, o Options) *Sampler {
 		o.MaxLength = 1000
 	}
 	base := reader.Baseline()
-	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base}
+	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base, base: newBaseCounters(base)}
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
+	if job := &reader.job; job.Source != "" {
+		s.rec.Account.Source = job.Source
+		if job.Group != nil {
+			s.rec.Account.Group, s.rec.Account.Version = job.Group.Path(), job.Group.Version()
+			s.rec.Account.MemoryHome = job.Group.MemoryPath()
+		}
+	}
 	s.rec.Host.CPUs = len(base.CPU)
 	s.noteFailures(base)
 	if o.PerfPy {
@@ -91,6 +101,7 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 	for {
 		select {
 		case <-ctx.Done():
+			s.reader.job.hurry()
 			s.take()
 			return s.rec
 		case <-timer.C:
@@ -127,8 +138,10 @@ func (s *Sampler) take() {
 	s.noteLate(r)
 	var sample Sample
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
+	s.noteGPUs(r)
 	s.rec.Add(&sample)
 	s.rec.End = r.At
+	s.account(r)
 	s.rec.CPUSeconds = s.progress.CPUSeconds()
 	for i, v := range bootTotals(r, false) {
 		if !math.IsNaN(v) {
@@ -174,7 +187,7 @@ func (s *Sampler) noteClock(e ClockEvent) {
 
 // noteFailures counts each reason for which a source was absent.
 func (s *Sampler) noteFailures(r *Reading) {
-	for _, source := range []string{SourceCPU, SourceMemory, SourceDisk, SourceDiskIO, SourceNetwork} {
+	for _, source := range Sources() {
 		err := r.Failed[source]
 		if err == nil {
 			continue

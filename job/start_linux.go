@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -17,9 +18,13 @@ type Job struct {
 	pid     int
 	start   time.Time
 	floor   int64
-	reaper  bool  // whether orphans were ours before
-	before  []int // children that we had before
+	reaper  bool // whether orphans were ours before
+	outside bool // of the control group that it was to enter
 	signals *Signals
+
+	mu     sync.Mutex
+	others []int // children that are not the job's: those that we had before, and helpers
+	reaped Usage // of the job's processes that were waited for so far
 }
 
 // Start runs the command and, from the moment it exists, has s (which may be
@@ -30,13 +35,11 @@ func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("start job: no command given")
 	}
-	j := &Job{signals: s, reaper: adoptOrphans(), before: children()}
+	j := &Job{signals: s, reaper: adoptOrphans(), others: children()}
 	env, files := c.environ(), streams()
 	fork := func(file string, argv []string) error {
 		j.start = time.Now()
-		pid, err := syscall.ForkExec(file, argv, &syscall.ProcAttr{Env: env, Files: files})
-		j.pid = pid
-		return err
+		return j.fork(c, file, argv, &syscall.ProcAttr{Env: env, Files: files})
 	}
 	s.wait()
 	s.yieldIgnored()
@@ -49,6 +52,62 @@ func Start(c Command, s *Signals) (*Job, error) {
 	j.floor = PeakRSS()
 	s.attach(j.pid)
 	return j, nil
+}
+
+// fork makes the job's process, inside its control group if it has one. A kernel that
+// refuses to make it there makes it where we are.
+func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr) (err error) {
+	in := func(fd int) error {
+		attr.Sys = &syscall.SysProcAttr{UseCgroupFD: fd >= 0, CgroupFD: fd}
+		j.pid, err = syscall.ForkExec(file, argv, attr)
+		return err
+	}
+	if c.Enter == nil {
+		return in(-1)
+	}
+	if entered := c.Enter(in); entered == nil {
+		j.outside = false // an earlier try may have been
+		return nil
+	}
+	if err == nil && j.pid > 0 { // it runs: what failed came after
+		return nil
+	}
+	j.outside = true
+	return in(-1)
+}
+
+// Outside tells that the job could not be started inside the control group that it was
+// to enter.
+func (j *Job) Outside() bool { return j.outside }
+
+// StartHelper has fork make a child of ours that is not the job's: its end is not
+// reported, and what it uses is not counted. Wait reaps it.
+func (j *Job) StartHelper(fork func() (pid int, err error)) error {
+	unlock := j.signals.hold() // nobody reaps it before it is known
+	defer unlock()
+	pid, err := fork()
+	if err == nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.others = append(j.others, pid)
+	}
+	return err
+}
+
+// Other tells whether a child of this process is not the job's: we had it before, or it
+// is a helper. It may be called from any goroutine.
+func (j *Job) Other(pid int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Contains(j.others, pid)
+}
+
+// Reaped is what the job's dead processes have used that were waited for so far. It may
+// be called from any goroutine.
+func (j *Job) Reaped() Usage {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.reaped
 }
 
 // threadsReserved is more than this program ever has in system calls at once.

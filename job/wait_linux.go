@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,7 +39,7 @@ func (j *Job) Wait() Status {
 			j.mirrorStop(ws.StopSignal())
 		case pid == j.pid:
 			st.End = time.Now()
-			st.Usage = st.Usage.plus(usage(ru))
+			j.count(&st, ru)
 			j.conclude(&st, ws)
 			return st
 		}
@@ -85,6 +84,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 		st.CoreDumped = ws.CoreDump()
 		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 	}
+	st.Sent = j.signals.sentUntil(st.Signo)
 	for range maxLastRound {
 		pid, ws, ru, err := j.reap()
 		if pid <= 0 || err != nil {
@@ -101,11 +101,19 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 // this process had before the job (a shell that started a daemon and then executed
 // us) are not the job's.
 func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
-	if slices.Contains(j.before, pid) {
+	if j.Other(pid) {
 		return
 	}
-	st.Usage = st.Usage.plus(usage(ru))
+	j.count(st, ru)
 	st.Orphans++
+}
+
+// count adds what a dead process of the job used.
+func (j *Job) count(st *Status, ru syscall.Rusage) {
+	st.Usage = st.Usage.plus(usage(ru))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reaped = st.Usage
 }
 
 // children lists the child processes that we have now; nil where the kernel does

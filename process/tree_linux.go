@@ -40,6 +40,7 @@ type Tree struct {
 	use     Use     // what the last Read gave
 	failed  map[string]error
 	rssOnly error // why PSS is not measured any more
+	dear    bool  // the newest pass over PSS took more than it may
 	pace    pace  // of the newest smaps_rollup that tells one
 	due     struct{ scan, memory, io time.Duration }
 	clock   func() instant

@@ -30,6 +30,7 @@ func FuzzRing(f *testing.F) {
 		must(t, newOracle(rows).check(r, len(rows)))
 		must(t, identical(r, restored))
 		must(t, identical(r, reopened(t, r)))
+		must(t, identical(wideRing(int(capacity), rows, int(at)%(len(rows)+1), 1+int(seed%5)), wideFromStart(int(capacity), rows, int(at)%(len(rows)+1), 1+int(seed%5))))
 	})
 }
 

@@ -116,6 +116,26 @@ func (r *Ring) Clone() *Ring {
 	return &c
 }
 
+// Widen adds columns at the end, up to width of them in all. In the buckets that the ring
+// holds nothing was measured in them. A width that is not greater changes nothing.
+func (r *Ring) Widen(width int) {
+	if width <= r.width {
+		return
+	}
+	old := *r
+	r.width = min(width, MaxWidth)
+	r.values, r.stats = nil, nil
+	r.resize(max(old.used, len(old.values)/old.width))
+	for i := range old.used {
+		from, to := old.row(i), r.row(i)
+		copy(to.Values, from.Values)
+		copy(to.Stats, from.Stats)
+		for c := old.width; c < r.width; c++ {
+			to.Values[c], to.Stats[c] = math.NaN(), empty()
+		}
+	}
+}
+
 // row is bucket i of the storage. The capacities are cut so that nobody's append reaches the next row.
 func (r *Ring) row(i int) Bucket {
 	from, to := i*r.width, (i+1)*r.width

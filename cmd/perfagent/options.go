@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/gpu"
 )
 
 const (
@@ -35,6 +36,7 @@ type sampleOptions struct {
 	mlflow    string
 	listen    string
 	html      string
+	cgroup    string // of run; "" = there is no job
 	// pushTimeout is what pushing may take after the job's end.
 	pushTimeout time.Duration
 	logLevel    string
@@ -54,6 +56,7 @@ var environment = []struct{ flag, variable string }{
 	{"mlflow", "PERFAGENT_MLFLOW"},
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 	{"listen", "PERFAGENT_LISTEN"},
+	{"cgroup", "PERFAGENT_CGROUP"}, // run only
 }
 
 // addSampleFlags declares the flags. Their defaults are the program's.
@@ -74,8 +77,9 @@ func addSampleFlags(f *pflag.FlagSet, o *sampleOptions) {
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")
 	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
 	for _, e := range environment {
-		flag := f.Lookup(e.flag)
-		flag.Usage += " [$" + e.variable + "]"
+		if flag := f.Lookup(e.flag); flag != nil {
+			flag.Usage += " [$" + e.variable + "]"
+		}
 	}
 }
 
@@ -86,7 +90,7 @@ func (o *sampleOptions) settle(cmd *cobra.Command) error {
 	for _, e := range environment {
 		from[e.flag] = "--" + e.flag
 		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" {
+		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
 			continue
 		}
 		from[e.flag] = e.variable
@@ -142,6 +146,8 @@ func (o *sampleOptions) check(from map[string]string) error {
 		return fmt.Errorf("%s: %q is not auto, always or never", from["summary"], o.summary)
 	case o.html != "auto" && o.html != "never":
 		return fmt.Errorf("%s: %q is not auto or never", from["html"], o.html)
+	case o.cgroup != "" && o.cgroup != cgroupAuto && o.cgroup != cgroupCreate && o.cgroup != cgroupOff:
+		return fmt.Errorf("%s: %q is not auto, create or off", from["cgroup"], o.cgroup)
 	case o.pushTimeout < 0:
 		return fmt.Errorf("%s: %v is negative", from["push-timeout"], o.pushTimeout)
 	case o.compat != "" && o.compat != "perf.py":
@@ -197,9 +203,9 @@ func (o *sampleOptions) tagMap() (map[string]string, error) {
 }
 
 // reader opens the host, at HOST_PROC and HOST_SYS where these are set.
-func (o *sampleOptions) reader() *collector.Reader {
+func (o *sampleOptions) reader(j collector.JobOptions, gpus *gpu.Monitor) *collector.Reader {
 	return collector.NewReader(collector.ReaderOptions{
-		Proc: os.Getenv("HOST_PROC"), Sys: os.Getenv("HOST_SYS"), DiskPaths: o.diskPaths,
+		Proc: os.Getenv("HOST_PROC"), Sys: os.Getenv("HOST_SYS"), DiskPaths: o.diskPaths, Job: j, GPUs: gpus,
 	})
 }
 

@@ -46,6 +46,7 @@ it was not found.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
 	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&o.cgroup, "cgroup", cgroupAuto, "where the job's own use is counted: auto (our control group where nobody else is in it, else its processes), create (a group made for it, where permitted), off (its processes)")
 	addSampleFlags(cmd.Flags(), &o.sampleOptions)
 	return cmd
 }
@@ -109,6 +110,7 @@ type wrap struct {
 	place     *place
 	tracking  *tracking
 	listening *listening
+	account   *account
 	signals   *job.Signals
 }
 
@@ -123,14 +125,19 @@ func (w *wrap) run() error {
 	head := o.head(about, w.tracking)
 	go func() { placed <- openPlace(o.out, head, w.log) }()
 	w.listening = o.newListening(o.streams.err, w.log, false)
+	w.account = newAccount(o.cgroup, fmt.Sprintf("perfagent-%s.%d.%d", o.runID, o.node, os.Getpid()), o.interval)
+	if w.account.made != nil {
+		w.command.Enter = w.account.made.Enter
+	}
 	// Never closed: a source that hangs may still be asked when we leave.
-	reader := o.reader()
+	reader := o.reader(w.account.options, w.account.gpus)
 	sampler := collector.NewSampler(reader, o.sampling(w.listening.begin, w.observe))
 	w.place = <-placed
 	j, err := job.Start(w.command, w.signals)
 	if err != nil {
 		return w.cannotStart(err)
 	}
+	w.account.begin(j)
 	if o.compat == "" { // perf.py's numbers are those of its file
 		w.tracking.startLive(head, j.Started())
 	}
@@ -147,6 +154,7 @@ func (w *wrap) run() error {
 	case rec := <-recorded:
 		w.finish(about, status, rec)
 	case <-time.After(patience):
+		w.account.end(&reporter.Job{})
 		w.log.Warn("the host did not answer the closing reading: what is known is in the journal")
 	}
 	return w.exit(status)
@@ -154,6 +162,7 @@ func (w *wrap) run() error {
 
 // observe sees every sample, in the sampling goroutine.
 func (w *wrap) observe(s *collector.Sample, rec *collector.Recording) {
+	w.noteSignals(rec)
 	w.place.observe(s, rec)
 	w.tracking.observe(rec)
 	w.listening.observe(s, rec)
@@ -175,6 +184,7 @@ func (o *sampleOptions) sampling(begin func(*collector.Recording), observe func(
 // become the job.
 func (w *wrap) cannotStart(err error) error {
 	w.place.abandon()
+	w.account.end(&reporter.Job{})
 	if errors.Is(err, job.ErrNoProcess) {
 		w.log.Warn(fmt.Sprintf("%v: the command runs without being measured", err))
 		return startError(job.Exec(w.command, w.signals))
@@ -193,8 +203,10 @@ func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Reco
 	about.Start, about.End = reporter.Time{Time: status.Start}, reporter.Time{Time: status.End}
 	about.WallSeconds = wall.Seconds()
 	about.ExitCode, about.Signal = &code, status.Signal
-	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: newJob(status), Agent: agent(), Missing: w.place.missing,
-		Push: w.tracking.state}
+	ended := newJob(status)
+	w.account.end(ended)
+	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: ended, Agent: agent(),
+		Missing: append(w.place.missing, w.account.missing...), Push: w.tracking.state, Ending: o.ending(status)}
 	if d, ok := o.deliver(in, w.place, o.streams.err, w.log); ok {
 		o.pushAtEnd(w.tracking, d, w.late(), o.streams.err, w.log)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/gpu"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -104,8 +105,17 @@ func nextSignal() <-chan string {
 // sample samples until ctx ends. A source that hangs then is not waited for.
 func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.Recording, error) {
 	recorded := make(chan *collector.Recording, 1)
+	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: o.interval, Env: os.Environ()})
+	if gpus != nil {
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			gpus.Run(ctx)
+		}()
+		defer func() { <-asked }()
+	}
 	go func() {
-		recorded <- collector.NewSampler(o.reader(), o.sampling(r.listening.begin, r.observe)).Run(ctx)
+		recorded <- collector.NewSampler(o.reader(collector.JobOptions{}, gpus), o.sampling(r.listening.begin, r.observe)).Run(ctx)
 	}()
 	select {
 	case rec := <-recorded:

@@ -1,0 +1,189 @@
+package cgroup
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxGroups is how many groups below one are looked at.
+const maxGroups = 4096
+
+// walk calls visit for a group and for all below it. A group below that goes
+// meanwhile is passed over.
+func walk(dir string, visit func(dir string) error) error {
+	todo, seen := []string{dir}, 0
+	for len(todo) > 0 {
+		d := todo[0]
+		todo = todo[1:]
+		if seen++; seen > maxGroups {
+			return fmt.Errorf("more than %d groups below %s", maxGroups, dir)
+		}
+		if err := visit(d); err != nil && (d == dir || !isGone(err)) {
+			return err
+		}
+		todo = append(todo, children(d)...)
+	}
+	return nil
+}
+
+// children are the groups directly below one. A directory of the kernel's has two
+// links and one for each directory in it, so that most need no listing.
+func children(dir string) []string {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil || st.Nlink == 2 {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var below []string
+	for _, e := range entries {
+		if e.IsDir() {
+			below = append(below, filepath.Join(dir, e.Name()))
+		}
+	}
+	return below
+}
+
+// censusShare is how many times as long as a census took the next one is put off:
+// it takes a 300th of a core at most.
+const censusShare = 300
+
+// longestPutOff is how old a count may be. It also bounds what a wait for a CPU, which is
+// in the time that a count took, does to the next one.
+const longestPutOff = 2 * time.Second
+
+// fewProcesses are counted each time: it takes some 10 µs, and a group that was empty a
+// moment ago is soon not.
+const fewProcesses = 64
+
+func putOff(took time.Duration) time.Duration { return min(censusShare*took, longestPutOff) }
+
+// census counts processes and threads. cgroup.procs of a big group costs the kernel
+// a sort, and many groups a look each.
+type census struct {
+	next               time.Time
+	processes, threads float64
+}
+
+// take counts anew if it is time.
+func (s *census) take(g *Group, c *Counters) {
+	start := time.Now()
+	if start.After(s.next) {
+		s.processes, s.threads = nan, nan
+		home := g.homes[0]
+		n, err := g.countLines(home, "cgroup.procs")
+		if err != nil {
+			c.fail("cgroup.procs", err)
+		} else {
+			s.processes = n
+		}
+		if g.tasks == "" {
+			s.countThreads(g, c, home)
+		}
+		if s.next = start; !(s.processes <= fewProcesses) {
+			s.next = start.Add(putOff(time.Since(start)))
+		}
+	}
+	c.Processes, c.Threads = s.processes, s.threads
+	if g.tasks != "" {
+		c.Threads = c.number(&g.r, g.tasks)
+	}
+}
+
+func (s *census) countThreads(g *Group, c *Counters, home *place) {
+	name := "tasks"
+	if home.v2 {
+		name = "cgroup.threads"
+	}
+	n, err := g.countLines(home, name)
+	if err != nil {
+		c.fail(name, err)
+		return
+	}
+	s.threads = n
+}
+
+// countLines counts the lines of a file of the group and of all below it.
+func (g *Group) countLines(p *place, name string) (float64, error) {
+	lines := 0
+	err := walk(p.dir(), func(dir string) error {
+		path := filepath.Join(dir, name)
+		// Opened anew each time: v1 keeps the list that it made for an open file for as
+		// long as that one is read within a second of the time before.
+		data, err := g.r.read(path, maxTable)
+		if err != nil {
+			return err
+		}
+		if line, _, _ := bytes.Cut(data, []byte{'\n'}); len(line) > 0 {
+			if _, ok := parseCount(line); !ok {
+				return malformed(path, data)
+			}
+		}
+		lines += bytes.Count(data, []byte{'\n'})
+		return nil
+	})
+	return float64(lines), err
+}
+
+// fallen adds up the OOM kills of the groups below in v1, where each counts its own.
+type fallen struct {
+	next time.Time
+	seen map[string]float64 // by directory, when last read; a group that has gone stays
+	sum  float64
+}
+
+// take adds anew if it is time. A file that cannot be read is left as it was.
+func (f *fallen) take(g *Group) float64 {
+	start := time.Now()
+	if !start.After(f.next) {
+		return f.sum
+	}
+	own := g.memory.dir()
+	_ = walk(own, func(dir string) error {
+		if dir == own {
+			return nil
+		}
+		v, err := oomKills(g.r.read, filepath.Join(dir, "memory.oom_control"))
+		if err != nil {
+			return nil
+		}
+		last, known := f.seen[dir]
+		if !known && len(f.seen) >= maxGroups {
+			return nil
+		}
+		if f.seen == nil {
+			f.seen = map[string]float64{}
+		}
+		f.seen[dir] = v
+		if v < last { // removed and made anew
+			last = 0
+		}
+		f.sum += v - last
+		return nil
+	})
+	f.next = start.Add(putOff(time.Since(start)))
+	return f.sum
+}
+
+// oomKills reads oom_kill of memory.events or memory.oom_control; NaN if the kernel
+// does not count them (before Linux 4.13).
+func oomKills(read func(string, int) ([]byte, error), path string) (float64, error) {
+	data, err := read(path, maxFile)
+	if err != nil {
+		return nan, err
+	}
+	v := [2]float64{nan, nan}
+	parseKeys(data, []string{"oom_kill", "under_oom"}, v[:])
+	if math.IsNaN(v[0]) && math.IsNaN(v[1]) {
+		return nan, malformed(path, data)
+	}
+	return v[0], nil
+}

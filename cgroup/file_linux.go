@@ -1,0 +1,175 @@
+package cgroup
+
+import (
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxFile bounds what is read of one file of a group. The longest, io.stat and
+	// cpuset lists of the largest hosts, stay far below it.
+	maxFile = 256 << 10
+
+	// maxTable bounds /proc/PID/mountinfo, and cgroup.procs of half a million processes.
+	maxTable = 4 << 20
+)
+
+// reader reads small kernel files into a buffer that it keeps.
+type reader struct {
+	buf []byte
+
+	// held are files that stay open, because they are read again and again: to open a
+	// file of a group takes the kernel several times as long as to read it. An open
+	// file keeps no group from being removed; reading it then says ENODEV.
+	held map[string]int
+	room int // how many may be held
+}
+
+// again reads a file that is read in every sample.
+func (r *reader) again(path string, limit int) ([]byte, error) {
+	fd, open := r.held[path]
+	if !open {
+		var err error
+		if fd, err = openFile(path); err != nil {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+		if r.mayHold(fd) {
+			r.held[path] = fd
+		} else {
+			defer unix.Close(fd)
+		}
+	}
+	data, err := r.readFrom(fd, path, limit)
+	if err != nil {
+		r.release(path)
+	}
+	return data, err
+}
+
+// maxHeld is how many files a group keeps open, where so many are a small part of
+// what this process may have.
+const maxHeld = 40
+
+// mayHold tells whether a file is to stay open. Those of a copied tree may be replaced
+// by others of the same name, and are opened each time.
+func (r *reader) mayHold(fd int) bool {
+	if r.held == nil {
+		return false
+	}
+	if r.room == 0 {
+		r.room = maxHeld
+		var limit unix.Rlimit
+		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
+			r.room = int(min(maxHeld, limit.Cur/8)) + 1
+		}
+	}
+	var st unix.Statfs_t
+	return len(r.held) < r.room && unix.Fstatfs(fd, &st) == nil &&
+		(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC)
+}
+
+// release closes a file that was held.
+func (r *reader) release(path string) {
+	if fd, held := r.held[path]; held {
+		unix.Close(fd)
+		delete(r.held, path)
+	}
+}
+
+// read returns a file's contents, which the next read overwrites.
+func (r *reader) read(path string, limit int) ([]byte, error) {
+	fd, err := openFile(path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	return r.readFrom(fd, path, limit)
+}
+
+// readFrom reads an open file from its beginning, wherever it was read before.
+func (r *reader) readFrom(fd int, path string, limit int) ([]byte, error) {
+	if r.buf == nil {
+		r.buf = make([]byte, 8<<10)
+	}
+	for n := 0; ; {
+		m, err := unix.Pread(fd, r.buf[n:], int64(n))
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case m <= 0:
+			return r.buf[:n], nil
+		}
+		n += m
+		if n > limit {
+			return nil, fmt.Errorf("read %s: more than %d bytes", path, limit)
+		}
+		if n == len(r.buf) {
+			r.buf = append(r.buf, make([]byte, len(r.buf))...)
+		}
+	}
+}
+
+// number reads a file of one decimal number.
+func (r *reader) number(path string) (float64, error) {
+	data, err := r.again(path, maxFile)
+	if err != nil {
+		return nan, err
+	}
+	v, ok := parseNumber(data)
+	if !ok {
+		return nan, malformed(path, data)
+	}
+	return v, nil
+}
+
+// keys reads the values of a file of "key value" lines; those that are not there
+// stay NaN, and the first of the keys must be there.
+func (r *reader) keys(path string, keys []string, values []float64) error {
+	for i := range values {
+		values[i] = nan
+	}
+	data, err := r.again(path, maxFile)
+	if err != nil {
+		return err
+	}
+	parseKeys(data, keys, values)
+	if values[0] != values[0] {
+		return fmt.Errorf("read %s: no number for %s", path, keys[0])
+	}
+	return nil
+}
+
+// malformed says what a file has instead of what it should have.
+func malformed(path string, data []byte) error {
+	if len(data) > 40 {
+		return fmt.Errorf("read %s: not understood: %q ... (%d bytes)", path, data[:40], len(data))
+	}
+	return fmt.Errorf("read %s: not understood: %q", path, data)
+}
+
+// openFile opens for reading. A FIFO that somebody put in a copied tree does not
+// block it.
+func openFile(path string) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// exists tells whether there is such a file, readable or not.
+func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
+
+// ifThere is the path, or "" where there is no such file: a version of the kernel
+// or a set of controllers without it is no failure.
+func ifThere(path string) string {
+	if exists(path) {
+		return path
+	}
+	return ""
+}

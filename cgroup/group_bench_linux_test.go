@@ -1,0 +1,90 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// One sample of the groups that we are in, without the machine's own pressure.
+func BenchmarkGroupRead(b *testing.B) {
+	g, err := Find(Options{})
+	if err != nil {
+		b.Skip(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		g.Read()
+	}
+}
+
+// What a sample of a job in a group of its own costs, pressure of the host included.
+func BenchmarkGroupSample(b *testing.B) {
+	m, err := Make(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
+	if err != nil {
+		b.Skipf("no group can be made here (run as root): %v", err)
+	}
+	defer m.Remove()
+	g := m.Group()
+	b.ReportAllocs()
+	before := groupCPU()
+	for b.Loop() {
+		g.Read()
+		if _, err := ReadPressure(""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(groupCPU()-before)/float64(b.N), "cpu-ns/op")
+}
+
+// groupCPU is what this process has used, which other load changes less than the time.
+func groupCPU() int64 {
+	var u unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &u)
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+func BenchmarkGroupLimits(b *testing.B) {
+	g, err := Find(Options{})
+	if err != nil {
+		b.Skip(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		g.Limits()
+	}
+}
+
+func BenchmarkGroupFind(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Find(Options{}); err != nil {
+			b.Skip(err)
+		}
+	}
+}
+
+// What it costs a job to begin in a group: made, entered and left, and removed.
+func BenchmarkGroupEnter(b *testing.B) {
+	m, err := Make(fmt.Sprintf("perfagent-bench-%d", os.Getpid()))
+	if err != nil {
+		b.Skipf("no group can be made here (run as root): %v", err)
+	}
+	defer m.Remove()
+	for b.Loop() {
+		if err := m.Enter(func(int) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPressure(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ReadPressure(""); err != nil {
+			b.Skip(err)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package cgroup
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Where the group of each controller is found, with its ancestors.
+func TestGroupPlaces(t *testing.T) {
+	t.Parallel()
+	v1 := func(root, point string) string {
+		return groupMount(root, "/sys/fs/cgroup/"+point, "cgroup", point)
+	}
+	v1Files := func(dirs ...string) map[string]string {
+		files := map[string]string{}
+		for _, d := range dirs {
+			files[d+"/cgroup.procs"] = "42\n"
+		}
+		return files
+	}
+	for name, c := range map[string]struct {
+		tree                          groupTree
+		version, path                 string
+		cpu, acct, memory, pids, util []string
+	}{
+		"v2": {tree: groupV2(), version: "v2", path: "/kube/pod/app",
+			cpu:    []string{"kube/pod/app", "kube/pod", "kube", ""},
+			acct:   []string{"kube/pod/app", "kube/pod", "kube", ""},
+			memory: []string{"kube/pod/app", "kube/pod", "kube", ""},
+			pids:   []string{"kube/pod/app", "kube/pod", "kube", ""}},
+		"v1": {tree: groupV1(), version: "v1", path: "/job/task",
+			cpu:    []string{"cpu,cpuacct/job/task", "cpu,cpuacct/job", "cpu,cpuacct"},
+			acct:   []string{"cpu,cpuacct/job/task", "cpu,cpuacct/job", "cpu,cpuacct"},
+			memory: []string{"memory/job/task", "memory/job", "memory"},
+			pids:   []string{"pids/job/task", "pids/job", "pids"}},
+		"docker v1: no namespace, own group mounted": {
+			tree: groupTree{
+				cgroup: "5:memory:/docker/abc\n4:cpuacct:/docker/abc\n",
+				mounts: v1("/docker/abc", "memory") + v1("/docker/abc", "cpuacct"),
+				files:  v1Files("memory", "cpuacct")},
+			version: "v1", path: "/docker/abc", acct: []string{"cpuacct"}, memory: []string{"memory"}},
+		"podman v1: a group of the job's in the container": {
+			tree: groupTree{
+				cgroup: "5:memory:/libpod_parent/libpod-1/run\n4:cpuacct:/libpod_parent/libpod-1\n",
+				mounts: v1("/libpod_parent/libpod-1", "memory") + v1("/libpod_parent/libpod-1", "cpuacct"),
+				files:  v1Files("memory", "memory/run", "cpuacct")},
+			version: "v1", path: "/libpod_parent/libpod-1/run", acct: []string{"cpuacct"}, memory: []string{"memory/run", "memory"}},
+		"namespace": {
+			tree: groupTree{
+				cgroup: "5:memory:/\n0::/\n",
+				mounts: v1("/", "memory") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
+				files: map[string]string{"memory/cgroup.procs": "42\n", "unified/cgroup.procs": "42\n",
+					"unified/cgroup.events": "populated 1\n", "unified/cpu.stat": "usage_usec 1\n"}},
+			version: "hybrid", path: "/", cpu: []string{"unified"}, acct: []string{"unified"}, memory: []string{"memory"}, pids: []string{"unified"}},
+		"namespace, process outside of it": {
+			tree: groupTree{
+				cgroup: "5:memory:/../../other\n4:cpuacct:/\n",
+				mounts: v1("/", "memory") + v1("/", "cpuacct"),
+				files:  v1Files("memory", "cpuacct")},
+			version: "v1", path: "/", acct: []string{"cpuacct"}},
+		"namespace, mount from outside of it": {
+			tree: groupTree{
+				cgroup: "5:memory:/../other/x\n",
+				mounts: v1("/..", "memory"),
+				files:  v1Files("memory", "memory/other", "memory/other/x")},
+			version: "v1", path: "/../other/x", memory: []string{"memory/other/x", "memory/other", "memory"}},
+		"namespace, the host's mount below another root too": {
+			tree: groupTree{
+				cgroup: "0::/\n",
+				mounts: groupMount("/", "/sys/fs/cgroup/own", "cgroup2", "x") + groupMount("/../..", "/sys/fs/cgroup/host", "cgroup2", "x"),
+				files: map[string]string{"own/cgroup.procs": "42\n", "own/cgroup.events": "", "host/cgroup.procs": "",
+					"host/a/cgroup.procs": "", "host/a/x/cgroup.procs": "7\n", "host/a/y/cgroup.procs": "1\n42\n", "host/a/y/cgroup.events": ""}},
+			version: "v2", path: "/", cpu: []string{"host/a/y", "host/a", "host"}, acct: []string{"host/a/y", "host/a", "host"},
+			memory: []string{"host/a/y", "host/a", "host"}, pids: []string{"host/a/y", "host/a", "host"}},
+		"namespace, a neighbour below the host's mount": {
+			tree: groupTree{
+				cgroup: "5:memory:/../app\n",
+				mounts: v1("/../../..", "memory"),
+				files:  v1Files("memory", "memory/k/p/app", "memory/k/q/other", "memory/k/p", "memory/k")},
+			version: "v1", path: "/../app", memory: []string{"memory/k/p/app", "memory/k/p", "memory/k", "memory"}},
+		"several mounts: that with most ancestors": {
+			tree: groupTree{
+				cgroup: "5:memory:/a/b\n",
+				mounts: v1("/a/b", "memory") + groupMount("/", "/sys/fs/cgroup/all", "cgroup", "memory") + groupMount("/a", "/sys/fs/cgroup/some", "cgroup", "memory"),
+				files:  v1Files("memory", "all", "all/a", "all/a/b", "some", "some/b")},
+			version: "v1", path: "/a/b", memory: []string{"all/a/b", "all/a", "all"}},
+		"a sibling of the same beginning is not ours": {
+			tree: groupTree{
+				cgroup: "5:memory:/ab\n4:cpuacct:/ab\n",
+				mounts: v1("/a", "memory") + v1("/", "cpuacct"),
+				files:  v1Files("memory", "memoryb", "cpuacct/ab", "cpuacct")},
+			version: "v1", path: "/ab", acct: []string{"cpuacct/ab", "cpuacct"}},
+		"spaces, colons and backslashes": {
+			tree: groupTree{
+				cgroup: "5:memory:/a b:c\\d/e\n",
+				mounts: v1(`/a\040b:c\134d`, "memory"),
+				files:  v1Files("memory", "memory/e")},
+			version: "v1", path: `/a b:c\d/e`, memory: []string{"memory/e", "memory"}},
+		"hybrid: cpu time of the v2 group where v1 has us in the root": {
+			tree: groupTree{
+				cgroup: "4:cpuacct:/\n5:memory:/user/session-1\n0::/user/session-1\n",
+				mounts: v1("/", "memory") + v1("/", "cpuacct") + groupMount("/", "/sys/fs/cgroup/unified", "cgroup2", "x"),
+				files: map[string]string{"cpuacct/cgroup.procs": "1\n", "cpuacct/release_agent": "", "memory/release_agent": "",
+					"memory/user/session-1/cgroup.procs": "42\n", "unified/user/session-1/cgroup.procs": "42\n",
+					"unified/user/session-1/cgroup.events": "populated 1\n", "unified/user/session-1/cpu.stat": "usage_usec 1\n"}},
+			version: "hybrid", path: "/user/session-1", cpu: []string{"unified/user/session-1", "unified/user", "unified"},
+			acct:   []string{"unified/user/session-1", "unified/user", "unified"},
+			memory: []string{"memory/user/session-1", "memory/user", "memory"},
+			pids:   []string{"unified/user/session-1", "unified/user", "unified"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := c.tree.write(t)
+			g, err := Find(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.Version() != c.version || g.Path() != c.path {
+				t.Errorf("version %q, path %q, want %q, %q", g.Version(), g.Path(), c.version, c.path)
+			}
+			for what, p := range map[string]struct {
+				got  *place
+				want []string
+			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
+				if diff := cmp.Diff(p.want, groupPlaces(o, p.got)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", what, diff)
+				}
+			}
+		})
+	}
+}
+
+// Nothing to be seen is ErrNone, and says why.
+func TestGroupNone(t *testing.T) {
+	t.Parallel()
+	good := groupV2()
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, o Options, tree *groupTree)
+		why   string
+	}{
+		"nothing mounted":       {func(t *testing.T, o Options, _ *groupTree) { groupWrite(t, o.Proc+"/42/mountinfo", "") }, "none is mounted"},
+		"empty /sys/fs/cgroup":  {func(t *testing.T, o Options, _ *groupTree) { os.RemoveAll(o.Sys + "/fs/cgroup") }, "no such file"},
+		"no process":            {func(t *testing.T, o Options, _ *groupTree) { os.RemoveAll(o.Proc + "/42") }, "42/cgroup"},
+		"no mountinfo":          {func(t *testing.T, o Options, _ *groupTree) { os.Remove(o.Proc + "/42/mountinfo") }, "mountinfo"},
+		"kernel without groups": {func(t *testing.T, o Options, _ *groupTree) { groupWrite(t, o.Proc+"/42/cgroup", "") }, "names no group"},
+		"nonsense": {func(t *testing.T, o Options, _ *groupTree) {
+			groupWrite(t, o.Proc+"/42/cgroup", strings.Repeat("\x00:\xff", 5000))
+		}, "names no group"},
+		"mountinfo is a directory": {func(t *testing.T, o Options, _ *groupTree) {
+			os.Remove(o.Proc + "/42/mountinfo")
+			os.Mkdir(o.Proc+"/42/mountinfo", 0o755)
+		}, "mountinfo"},
+		"huge mountinfo": {func(t *testing.T, o Options, _ *groupTree) {
+			groupWrite(t, o.Proc+"/self/mountinfo", strings.Repeat("x", maxTable+1))
+			os.Remove(o.Proc + "/42/mountinfo")
+		}, "more than"},
+		"removed": {func(t *testing.T, o Options, _ *groupTree) {
+			groupWrite(t, o.Proc+"/42/cgroup", "0::/kube/pod/app (deleted)\n")
+		}, "no such file"},
+		"outside": {func(t *testing.T, o Options, _ *groupTree) {
+			groupWrite(t, o.Proc+"/42/cgroup", "0::/../x\n")
+		}, "outside of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := good.write(t)
+			c.spoil(t, o, nil)
+			g, err := Find(o)
+			if g != nil || !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("Find = %v, %v, want ErrNone with %q", g, err, c.why)
+			}
+		})
+	}
+}
+
+// In a container with the host's sysfs below another root, mounts below that root
+// are taken as they are, and the container's own ones not at all.
+func TestGroupHostRoots(t *testing.T) {
+	t.Parallel()
+	o := groupTree{files: map[string]string{
+		"memory/cgroup.procs": "1\n", "memory/docker/abc/cgroup.procs": "42\n", "memory/docker/abc/memory.limit_in_bytes": "77\n",
+		"memory/docker/cgroup.procs": "", "memory/docker/memory.limit_in_bytes": "55\n"}}.write(t)
+	groupWrite(t, o.Proc+"/42/cgroup", "5:memory:/docker/abc\n")
+	groupWrite(t, o.Proc+"/self/mountinfo", groupMount("/docker/abc", "/sys/fs/cgroup/memory", "cgroup", "memory")+
+		groupMount("/", o.Sys+"/fs/cgroup/memory", "cgroup", "memory"))
+	groupWrite(t, o.Proc+"/42/mountinfo", "")
+	g, err := Find(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := g.Limits()
+	if l.Memory != 55 || l.MemoryGroup != "/docker" {
+		t.Errorf("limits %+v, want 55 of /docker", l)
+	}
+}
+
+// Another process's groups are found by its root directory when our own mounts
+// don't show them.
+func TestGroupOfAnotherRoot(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	groupWrite(t, proc+"/self/mountinfo", groupMount("/docker/me", "/sys/fs/cgroup/memory", "cgroup", "memory"))
+	groupWrite(t, proc+"/7/cgroup", "5:memory:/docker/app\n")
+	groupWrite(t, proc+"/7/mountinfo", groupMount("/docker/app", "/sys/fs/cgroup/memory", "cgroup", "memory"))
+	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/cgroup.procs", "7\n")
+	groupWrite(t, proc+"/7/root/sys/fs/cgroup/memory/memory.limit_in_bytes", "4096\n")
+	g, err := Find(Options{Proc: proc, PID: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := g.Limits(); l.Memory != 4096 {
+		t.Errorf("limit %v, want 4096", l.Memory)
+	}
+}
+
+// Of which group a path speaks, seen from a namespace.
+func TestGroupParent(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
+		if got := parent(path); got != want {
+			t.Errorf("above %s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestGroupLimits(t *testing.T) {
+	t.Parallel()
+	n := math.NaN()
+	podman := groupTree{
+		cgroup: "5:memory:/p/c\n4:cpu,cpuacct:/p/c\n3:cpuset:/p/c\n",
+		mounts: groupMount("/p/c", "/sys/fs/cgroup/memory", "cgroup", "memory") +
+			groupMount("/p/c", "/sys/fs/cgroup/cpu", "cgroup", "cpu,cpuacct") + groupMount("/p/c", "/sys/fs/cgroup/cpuset", "cgroup", "cpuset"),
+		files: map[string]string{
+			"memory/cgroup.procs": "42\n", "memory/memory.limit_in_bytes": "67108864\n", "memory/memory.stat": "hierarchical_memory_limit 67108864\n",
+			"cpu/cgroup.procs": "42\n", "cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n",
+			"cpuset/cgroup.procs": "42\n", "cpuset/cpuset.cpus": "0\n"}}
+	slurm := groupTree{ // a limit on job and step, none on the task; cpuacct numbers tasks otherwise
+		cgroup: "5:memory:/slurm/uid_0/job_1/step_0/task_0\n4:cpuacct:/slurm/uid_0/job_1/step_0/task_3\n2:cpu:/\n",
+		mounts: groupMount("/", "/sys/fs/cgroup/memory", "cgroup", "memory") +
+			groupMount("/", "/sys/fs/cgroup/cpuacct", "cgroup", "cpuacct") + groupMount("/", "/sys/fs/cgroup/cpu", "cgroup", "cpu"),
+		files: map[string]string{
+			"memory/release_agent": "", "memory/slurm/uid_0/job_1/step_0/task_0/cgroup.procs": "42\n",
+			"memory/slurm/uid_0/job_1/step_0/task_0/memory.limit_in_bytes": "9223372036854771712\n",
+			"memory/slurm/uid_0/job_1/step_0/memory.limit_in_bytes":        "209715200\n",
+			"memory/slurm/uid_0/job_1/memory.limit_in_bytes":               "209715200\n",
+			"memory/slurm/uid_0/memory.limit_in_bytes":                     "9223372036854771712\n",
+			"cpuacct/release_agent":                                        "", "cpuacct/slurm/uid_0/job_1/step_0/task_3/cgroup.procs": "42\n",
+			"cpu/release_agent": "", "cpu/cgroup.procs": "1\n42\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}}
+	for name, c := range map[string]struct {
+		tree groupTree
+		want Limits
+	}{
+		"v2, least over the ancestors":     {groupV2(), Limits{CPUs: 1.5, CPUSet: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
+		"v2, own":                          {groupV2().with(map[string]string{"kube/pod/app/memory.max": "4096", "kube/pod/app/cpu.max": "1000 100000"}), Limits{CPUs: .01, CPUSet: 5, Memory: 4096, CPUGroup: "/kube/pod/app", MemoryGroup: "/kube/pod/app"}},
+		"v2, own more than the ancestor's": {groupV2().with(map[string]string{"kube/pod/app/memory.max": "2147483648"}), Limits{CPUs: 1.5, CPUSet: 5, Memory: 1 << 30, CPUGroup: "/kube/pod", MemoryGroup: "/kube/pod"}},
+		"v2, none, cpuset of an ancestor": {groupV2().with(map[string]string{"kube/pod/memory.max": "max\n", "kube/pod/cpu.max": "max 100000\n", "kube/pod/app/cpu.max": "max 100000\n", "kube/pod/app/cpuset.cpus.effective": "-"}),
+			Limits{CPUs: n, CPUSet: 64, Memory: n}},
+		"v1, least over the ancestors": {groupV1(), Limits{CPUs: .5, CPUSet: 3, Memory: 209715200, CPUGroup: "/job", MemoryGroup: "/job"}},
+		"podman":                       {podman, Limits{CPUs: .5, CPUSet: 1, Memory: 67108864, CPUGroup: "/p/c", MemoryGroup: "/p/c"}},
+		"podman in a limited pod that is hidden": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 4096\n"}),
+			Limits{CPUs: .5, CPUSet: 1, Memory: 4096, CPUGroup: "/p/c"}},
+		"podman without a limit": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 9223372036854771712\n", "memory/memory.limit_in_bytes": "9223372036854771712\n", "cpu/cpu.cfs_quota_us": "-1\n"}),
+			Limits{CPUs: n, CPUSet: 1, Memory: n}},
+		"slurm": {slurm, Limits{CPUs: n, Memory: 209715200, MemoryGroup: "/slurm/uid_0/job_1/step_0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			groupSame(t, "limits", c.tree.find(t).Limits(), c.want)
+		})
+	}
+}
+
+// In a made group everything is the job's, although its paths differ by hierarchy; where
+// none was made there are limits and no counters.
+func TestGroupInside(t *testing.T) {
+	t.Parallel()
+	tree := groupV1()
+	tree.cgroup = strings.Replace(tree.cgroup, "pids:/job/task", "pids:/", 1)
+	o := tree.with(map[string]string{
+		"cpu,cpuacct/job/task/made/cgroup.procs": "50\n", "cpu,cpuacct/job/task/made/cpuacct.usage": "1000000000\n",
+		"pids/made/cgroup.procs": "50\n", "pids/made/pids.current": "9\n"}).write(t)
+	g, err := Find(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := g.inside("made", func(own string) bool { return own == g.acct.dir() || own == g.pids.dir() })
+	want := absent()
+	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
+	want.Periods, want.ThrottledPeriods, want.ThrottledSeconds = 40, 30, 1.5
+	want.LimitWorkingSet, want.LimitPeak, want.LimitOOMKills = 1.3e8, 209715200, 4
+	groupSame(t, "counters", in.Read(), want)
+	if l := in.Limits(); l.Memory != 209715200 || l.CPUs != .5 || l.CPUGroup != "/job" || in.Path() != "/job/task/made" {
+		t.Errorf("limits %+v of %s", l, in.Path())
+	}
+}
+
+// A limit that changes is told by the next call, and Read then tells of the group
+// that sets it.
+func TestGroupLimitsChange(t *testing.T) {
+	t.Parallel()
+	o := groupV2().write(t)
+	g, err := Find(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := g.Read(); c.LimitPeak != 9e8 || c.Periods != 300 {
+		t.Errorf("of the pod: peak %v, periods %v", c.LimitPeak, c.Periods)
+	}
+	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "1000\n")
+	groupWrite(t, groupFile(o, "kube/pod/app/cpu.max"), "100 100000\n")
+	if l := g.Limits(); l.Memory != 1000 || l.CPUs != .001 {
+		t.Errorf("limits %+v", l)
+	}
+	if c := g.Read(); c.LimitPeak != 6e8 || c.Periods != 10 {
+		t.Errorf("of the app: peak %v, periods %v", c.LimitPeak, c.Periods)
+	}
+	groupWrite(t, groupFile(o, "kube/pod/app/memory.max"), "max\n")
+	groupWrite(t, groupFile(o, "kube/pod/memory.max"), "max\n")
+	g.Limits()
+	if c := g.Read(); !math.IsNaN(c.LimitPeak) || !math.IsNaN(c.LimitWorkingSet) || c.PeakMemory != 6e8 {
+		t.Errorf("without a limit: peak %v, working set %v", c.LimitPeak, c.LimitWorkingSet)
+	}
+}
+
+// A limit that cannot be understood is no limit, and has its reason.
+func TestGroupLimitsFaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "\n", "max", "12", "--", "-5 100000", "99999999999999999999999 1", "10 0", "a b", "\x00", "0 0 0", strings.Repeat("9", maxFile+1)} {
+		for file, of := range map[string]func(Limits) (float64, string){
+			"kube/pod/cpu.max":    func(l Limits) (float64, string) { return l.CPUs, l.CPUGroup },
+			"kube/pod/memory.max": func(l Limits) (float64, string) { return l.Memory, l.MemoryGroup },
+		} {
+			if file == "kube/pod/memory.max" && (text == "max" || text == "12") {
+				continue
+			}
+			l := groupV2().with(map[string]string{file: text, "kube/pod/app/cpu.max": "max 1"}).find(t).Limits()
+			if v, group := of(l); !math.IsNaN(v) || group != "" || l.Failed[filepath.Base(file)] == nil {
+				t.Errorf("%s = %.20q: %v of %q, failed %v", file, text, v, group, l.Failed)
+			}
+		}
+	}
+	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
+		l := groupV2().with(map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"}).find(t).Limits()
+		if l.CPUSet != 0 || l.Failed["cpuset.cpus.effective"] == nil {
+			t.Errorf("cpuset %q: %d, failed %v", text, l.CPUSet, l.Failed)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package cgroup
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Whatever /proc says, a group is found below a mount point or not at all.
+func FuzzGroupFind(f *testing.F) {
+	for _, tree := range []groupTree{groupV2(), groupV1()} {
+		f.Add([]byte(tree.cgroup), []byte(tree.mounts))
+	}
+	f.Add([]byte("5:memory:/../../x\n0::/\n"), []byte(groupMount(`/..\040\134`, "/sys/fs/cgroup/memory", "cgroup", "memory")))
+	f.Add([]byte("0::/a//b/\n"), []byte(groupMount("/a/", "/", "cgroup2", "rw")))
+	f.Fuzz(func(t *testing.T, cgroup, mountinfo []byte) {
+		v := view{members: parseMemberships(cgroup), mounts: parseMounts(mountinfo)}
+		for _, m := range v.mounts {
+			m.point = filepath.Join("/nowhere", m.point)
+			for _, member := range v.members {
+				rest, ok := below(member.path, m.root)
+				if ok && !strings.HasPrefix(filepath.Clean(m.point+rest), filepath.Clean(m.point)) {
+					t.Errorf("%q below %q leads out of %q: %q", member.path, m.root, m.point, rest)
+				}
+				if p, err := m.locate(member.path, 42); err == nil {
+					t.Errorf("found %v", p)
+				}
+			}
+		}
+		for _, c := range append([]string{""}, controllers[:]...) {
+			v.member(c)
+		}
+	})
+}
+
+// No number comes out of what is none, and none is negative or infinite.
+func FuzzGroupFiles(f *testing.F) {
+	for _, files := range []map[string]string{groupV1().files, groupV2().files} {
+		for _, text := range files {
+			f.Add([]byte(text))
+		}
+	}
+	f.Add([]byte("max 100000\n"))
+	f.Add([]byte("some avg10=0 total=18446744073709551616\n"))
+	f.Add([]byte("0-65535,0-65535,1"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		good := func(what string, values ...float64) {
+			for _, v := range values {
+				if v < 0 || math.IsInf(v, 0) {
+					t.Errorf("%s: %v", what, v)
+				}
+			}
+		}
+		if v, ok := parseNumber(data); ok == math.IsNaN(v) {
+			t.Errorf("number %v, %v", v, ok)
+		}
+		quota, _ := parseQuota(data)
+		limit, _ := parseLimit(data)
+		good("limits", quota, limit)
+		if n, ok := parseCPUs(data); n < 0 || ok && n > maxCPU {
+			t.Errorf("%d CPUs, %v", n, ok)
+		}
+		s, ok := parseStall(data)
+		if ok == math.IsNaN(s.Some) {
+			t.Errorf("stall %v, %v", s, ok)
+		}
+		good("stall", s.Some, s.Full)
+		for _, line := range strings.Split(string(data), "\n") {
+			if x, ok := parseIOStat([]byte(line)); ok {
+				good("io.stat", x.reads, x.writes)
+				if !isDevice([]byte(x.device)) {
+					t.Errorf("device %q", x.device)
+				}
+			}
+			if x, ok := parseBlkio([]byte(line)); ok {
+				good("blkio", x.reads, x.writes)
+			}
+		}
+		v := [2]float64{nan, nan}
+		parseKeys(data, []string{"usage_usec", "oom_kill"}, v[:])
+		good("keys", v[:]...)
+		for _, pid := range parsePids(data, nil) {
+			if pid < 0 {
+				t.Errorf("pid %d", pid)
+			}
+		}
+	})
+}

@@ -1,0 +1,347 @@
+package cgroup
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+var nan = math.NaN()
+
+// Group is where a process stood, in each hierarchy, when it was found. A process
+// that is moved later has to be found anew. It is not safe for concurrent use.
+type Group struct {
+	r   reader
+	sys string
+
+	version string
+	path    string
+
+	// By what they are for; nil where it cannot be seen. acct counts CPU time, cpu
+	// has the quota. In v2 all are unified.
+	cpu, acct, cpuset, memory, pids, io, unified *place
+
+	// homes are the places whose processes are the group's: those of CPU time and
+	// of memory, as these are what is counted to a job.
+	homes []*place
+
+	usage     string // file of the CPU time
+	own       memoryFiles
+	traffic   []string // files of bytes read and written, the first that counts
+	tasks     string   // file of the number of threads, if there is one
+	stalls    [3]string
+	quotaStat string // of the groups that set the limits, by the newest Limits
+	limit     memoryFiles
+	limited   bool // Limits was called
+
+	stacked map[string]bool // devices that are made of others
+	census  census
+	fallen  fallen
+}
+
+func newGroup(sys string) *Group {
+	g := &Group{sys: sys}
+	g.r.held = map[string]int{}
+	runtime.AddCleanup(g, func(held map[string]int) {
+		for _, fd := range held {
+			unix.Close(fd)
+		}
+	}, g.r.held)
+	return g
+}
+
+// memoryFiles are the files of a group's memory; "" where the kernel has none.
+type memoryFiles struct{ usage, stat, peak, oom string }
+
+// settle decides what is read from where.
+func (g *Group) settle(v1 [len(controllers)]*place, onV1 func(string) bool) {
+	pick := func(i int) *place {
+		if v1[i] == nil && !onV1(controllers[i]) {
+			return g.unified
+		}
+		return v1[i]
+	}
+	g.cpu, g.acct, g.cpuset = pick(0), pick(1), pick(2)
+	g.memory, g.pids, g.io = pick(3), pick(4), pick(5)
+	// v2 counts CPU time in every group, whoever has the controller.
+	if !g.acct.hasCounters() && g.unified.hasCounters() {
+		g.acct = g.unified
+	}
+	hasV1 := v1 != [len(controllers)]*place{}
+	switch {
+	case g.unified == nil:
+		g.version = "v1"
+	case hasV1:
+		g.version = "hybrid"
+	default:
+		g.version = "v2"
+	}
+	g.path = g.name()
+	g.findFiles()
+}
+
+// name is the path for people.
+func (g *Group) name() string {
+	for _, p := range []*place{g.unified, g.memory, g.acct} {
+		if p.hasCounters() {
+			return p.names[0]
+		}
+	}
+	p := cmp.Or(g.unified, g.memory, g.acct, g.cpu, g.pids, g.io, g.cpuset)
+	return p.names[0]
+}
+
+// findFiles looks once which files there are, so that no Read has to.
+func (g *Group) findFiles() {
+	g.homes, g.usage, g.tasks, g.traffic, g.stalls = nil, "", "", nil, [3]string{}
+	if g.acct.hasCounters() {
+		g.homes = append(g.homes, g.acct)
+		g.usage = filepath.Join(g.acct.dir(), map[bool]string{true: "cpu.stat", false: "cpuacct.usage"}[g.acct.v2])
+	}
+	g.own = memoryFilesOf(g.memory)
+	if g.memory.hasCounters() && !slices.Contains(g.homes, g.memory) {
+		g.homes = append(g.homes, g.memory)
+	}
+	for _, p := range []*place{g.pids, g.unified} {
+		if len(g.homes) == 0 && p.hasCounters() {
+			g.homes = append(g.homes, p)
+		}
+	}
+	if g.atHome(g.pids) {
+		g.tasks = ifThere(filepath.Join(g.pids.dir(), "pids.current"))
+	}
+	if g.atHome(g.io) {
+		g.traffic = trafficFiles(g.io)
+	}
+	if g.unified.hasCounters() {
+		for i, name := range stallNames {
+			g.stalls[i] = ifThere(filepath.Join(g.unified.dir(), name+".pressure"))
+		}
+	}
+}
+
+// stallNames are the resources of PSI, in the order of Pressure's.
+var stallNames = [3]string{"cpu", "memory", "io"}
+
+// atHome tells whether the group of another controller holds the same processes,
+// as far as its path tells.
+func (g *Group) atHome(p *place) bool {
+	if !p.hasCounters() {
+		return false
+	}
+	return slices.ContainsFunc(g.homes, func(h *place) bool { return h.made && p.made || h.names[0] == p.names[0] })
+}
+
+func trafficFiles(p *place) []string {
+	names := []string{"io.stat"}
+	if !p.v2 {
+		names = []string{"blkio.throttle.io_service_bytes_recursive", "blkio.bfq.io_service_bytes_recursive"}
+		if !exists(filepath.Join(p.dir(), names[0])) { // before Linux 4.19
+			names = []string{"blkio.throttle.io_service_bytes", "blkio.io_service_bytes_recursive"}
+		}
+	}
+	var files []string
+	for _, name := range names {
+		if file := filepath.Join(p.dir(), name); exists(file) {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+func memoryFilesOf(p *place) memoryFiles {
+	if !p.hasCounters() {
+		return memoryFiles{}
+	}
+	return memoryFilesIn(p.dir(), p.v2)
+}
+
+func memoryFilesIn(dir string, v2 bool) memoryFiles {
+	names := memoryFiles{"memory.usage_in_bytes", "memory.stat", "memory.max_usage_in_bytes", "memory.oom_control"}
+	if v2 {
+		names = memoryFiles{"memory.current", "memory.stat", "memory.peak", "memory.events"}
+	}
+	return memoryFiles{
+		ifThere(filepath.Join(dir, names.usage)), ifThere(filepath.Join(dir, names.stat)),
+		ifThere(filepath.Join(dir, names.peak)), ifThere(filepath.Join(dir, names.oom)),
+	}
+}
+
+// Version is "v1", "v2" or "hybrid" (both), by what can be seen.
+func (g *Group) Version() string { return g.version }
+
+// Path is the group's path in /proc/PID/cgroup, for people: that of the v2 group,
+// else that of memory, else that of CPU time; a root group's only if all are.
+func (g *Group) Path() string { return g.path }
+
+// Close closes the files that Read and Limits keep open, which the garbage collector
+// does too. A Read after it opens them again.
+func (g *Group) Close() {
+	for path := range g.r.held {
+		g.r.release(path)
+	}
+}
+
+// Limits reads the limits anew. What Read says of the groups that set them is, from
+// then on, said of those that this call found.
+func (g *Group) Limits() Limits {
+	l := noLimits()
+	g.limited = true
+	quota, limiting := -1, -1
+	if g.cpu != nil {
+		for i, dir := range g.cpu.dirs {
+			if v := g.quotaOf(&l, dir); v < l.CPUs || v == v && l.CPUs != l.CPUs {
+				l.CPUs, l.CPUGroup, quota = v, g.cpu.names[i], i
+			}
+		}
+	}
+	if g.memory != nil {
+		for i, dir := range g.memory.dirs {
+			if v := g.limitOf(&l, dir); v < l.Memory || v == v && l.Memory != l.Memory {
+				l.Memory, l.MemoryGroup, limiting = v, g.memory.names[i], i
+			}
+		}
+		if v := g.hiddenLimit(&l); v < l.Memory || v == v && l.Memory != l.Memory {
+			l.Memory, l.MemoryGroup, limiting = v, "", -1
+		}
+	}
+	g.follow(quota, limiting)
+	l.CPUSet = g.cpusIn(&l)
+	return l
+}
+
+// follow sets which groups' counters Read tells beside our own.
+func (g *Group) follow(quota, limiting int) {
+	g.quotaStat, g.limit = "", memoryFiles{}
+	if quota >= 0 {
+		g.quotaStat = filepath.Join(g.cpu.dirs[quota], "cpu.stat")
+	}
+	if limiting >= 0 {
+		g.limit = memoryFilesIn(g.memory.dirs[limiting], g.memory.v2)
+	}
+}
+
+// quotaOf is the quota that one group sets, in cores; NaN without one.
+func (g *Group) quotaOf(l *Limits, dir string) float64 {
+	if g.cpu.v2 {
+		return g.parsed(l, dir, "cpu.max", parseQuota)
+	}
+	quota := g.parsed(l, dir, "cpu.cfs_quota_us", func(data []byte) (float64, bool) {
+		if len(data) > 1 && data[0] == '-' {
+			return nan, true
+		}
+		return parseNumber(data)
+	})
+	if quota != quota {
+		return nan
+	}
+	period := g.parsed(l, dir, "cpu.cfs_period_us", parseNumber)
+	if quota <= 0 || !(period > 0) {
+		return nan
+	}
+	return quota / period
+}
+
+func (g *Group) limitOf(l *Limits, dir string) float64 {
+	if g.memory.v2 {
+		return g.parsed(l, dir, "memory.max", parseLimit)
+	}
+	return g.parsed(l, dir, "memory.limit_in_bytes", parseLimit)
+}
+
+// hiddenLimit is what v1 says of all ancestors together. It is looked for only
+// where some are hidden.
+func (g *Group) hiddenLimit(l *Limits) float64 {
+	if g.memory.v2 || !g.memory.hidden {
+		return nan
+	}
+	return g.parsed(l, g.memory.dir(), "memory.stat", func(data []byte) (float64, bool) {
+		v := [1]float64{nan}
+		parseKeys(data, []string{"hierarchical_memory_limit"}, v[:])
+		if v[0] >= 1<<62 {
+			return nan, true
+		}
+		return v[0], v[0] == v[0]
+	})
+}
+
+// cpusIn is how many CPUs the nearest group with a cpuset has.
+func (g *Group) cpusIn(l *Limits) int {
+	if g.cpuset == nil {
+		return 0
+	}
+	names := []string{"cpuset.cpus.effective"}
+	if !g.cpuset.v2 {
+		names = []string{"cpuset.effective_cpus", "cpuset.cpus"}
+	}
+	for _, dir := range g.cpuset.dirs {
+		for _, name := range names {
+			n := g.parsed(l, dir, name, func(data []byte) (float64, bool) {
+				n, ok := parseCPUs(data)
+				return float64(n), ok
+			})
+			if n > 0 {
+				return int(n)
+			}
+		}
+	}
+	return 0
+}
+
+// parsed reads one file of a group for Limits. A file that is not there is not
+// meant to be (v2's root, a controller that is not enabled): NaN.
+func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64, bool)) float64 {
+	path := filepath.Join(dir, name)
+	data, err := g.r.again(path, maxFile)
+	if err == nil {
+		v, ok := parse(data)
+		if ok {
+			return v
+		}
+		err = malformed(path, data)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		return nan
+	}
+	if l.Failed == nil {
+		l.Failed = map[string]error{}
+	}
+	l.Failed[name] = err
+	return nan
+}
+
+// Pids lists the processes of the group and of all below it: of the group of CPU
+// time and of that of memory, where these are two. 0 is a process of another pid
+// namespace. A process that stands in root groups only is in no group: an error.
+func (g *Group) Pids() ([]int, error) {
+	if len(g.homes) == 0 {
+		return nil, fmt.Errorf("list the processes of control group %s: it is the root group, which has all", g.path)
+	}
+	var pids []int
+	for _, p := range g.homes {
+		err := walk(p.dir(), func(dir string) error {
+			data, err := g.r.read(filepath.Join(dir, "cgroup.procs"), maxTable)
+			if err == nil {
+				pids = parsePids(data, pids)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list the processes of control group %s: %w", g.path, err)
+		}
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids), nil
+}
+
+// isGone tells the errors of a group that was removed, and of one whose processes
+// are listed in the group above (v2's threaded ones).
+func isGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP)
+}

@@ -1,0 +1,251 @@
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupMode is the variable that makes the test binary one of the programs below.
+const groupMode = "PERFAGENT_GROUP_TEST"
+
+func TestMain(m *testing.M) {
+	modes := map[string]func() error{
+		"where": groupWhere, "eat": groupEat, "burn": groupBurn, "quit": func() error { return nil },
+		"v2": groupInV2View, "namespace": groupInNamespace, "readonly": groupReadOnly, "alone": groupAlone,
+	}
+	mode := os.Getenv(groupMode)
+	if mode == "" {
+		os.Exit(m.Run())
+	}
+	if err := modes[mode](); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// groupCommand is this binary in one of its modes.
+func groupCommand(mode string, args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), groupMode+"="+mode)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// groupWhere tells its groups and those of a child, a line each and an empty one
+// after, then waits for its input to end.
+func groupWhere() error {
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return err
+	}
+	if len(os.Args) > 1 {
+		fmt.Println(string(data))
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	}
+	cmd := groupCommand("where", "child")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	fmt.Println(string(data))
+	r := bufio.NewReader(out)
+	for line := "x"; strings.TrimSpace(line) != ""; {
+		if line, err = r.ReadString('\n'); err != nil {
+			return err
+		}
+		fmt.Print(line)
+	}
+	io.Copy(io.Discard, os.Stdin)
+	in.Close()
+	return cmd.Wait()
+}
+
+// groupEat uses 256 MiB of memory.
+func groupEat() error {
+	eaten := make([]byte, 256<<20)
+	for i := 0; i < len(eaten); i += 4096 {
+		eaten[i] = 1
+	}
+	runtime.KeepAlive(eaten)
+	return nil
+}
+
+// groupBurn uses 300 ms of CPU once it gets SIGUSR1.
+func groupBurn() error {
+	start := make(chan os.Signal, 1)
+	signal.Notify(start, unix.SIGUSR1)
+	fmt.Println("ready")
+	<-start
+	for {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			return err
+		}
+		if time.Duration(u.Utime.Nano()+u.Stime.Nano()) > 300*time.Millisecond {
+			return nil
+		}
+	}
+}
+
+// groupOwnMounts makes this process's mounts its own; it was started with CLONE_NEWNS.
+func groupOwnMounts() error {
+	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+}
+
+// groupInV2View does everything where only cgroup2 is mounted, without controllers.
+func groupInV2View() error {
+	err := errors.Join(groupOwnMounts(), unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH),
+		unix.Mount("none", "/sys/fs/cgroup", "cgroup2", 0, ""))
+	if err != nil {
+		return err
+	}
+	m, err := Make(os.Args[1])
+	if err != nil {
+		return err
+	}
+	defer m.Remove()
+	g := m.Group()
+	if g.Version() != "v2" || g.Path() != g.unified.names[1]+os.Args[1] && g.Path() != g.unified.names[1]+"/"+os.Args[1] {
+		return fmt.Errorf("%s group %s", g.Version(), g.Path())
+	}
+	var pids []int
+	err = m.Enter(func(fd int) error {
+		cmd := groupCommand("burn")
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+		out, _ := cmd.StdoutPipe()
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		bufio.NewReader(out).ReadString('\n')
+		pids, _ = g.Pids()
+		cmd.Process.Signal(unix.SIGUSR1)
+		if !slices.Equal(pids, []int{cmd.Process.Pid}) {
+			return fmt.Errorf("pids %v, want %d", pids, cmd.Process.Pid)
+		}
+		return cmd.Wait()
+	})
+	c := g.Read()
+	if err != nil || c.CPUSeconds < .29 || c.CPUSeconds > 3 || c.Processes != 0 || c.Pressure.CPU.Some != c.Pressure.CPU.Some {
+		return fmt.Errorf("%v, %+v", err, c)
+	}
+	return m.Remove()
+}
+
+// groupInNamespace is in a group of v1's memory with a limit, has a control group
+// namespace of its own, and mounts the hierarchy as a container does.
+func groupInNamespace() error {
+	dir, err := os.MkdirTemp("", "group")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(dir)
+	err = errors.Join(groupOwnMounts(), unix.Unmount("/sys/fs/cgroup/memory", unix.MNT_DETACH),
+		unix.Mount("none", dir, "cgroup", 0, "memory"))
+	if err != nil {
+		return err
+	}
+	g, err := Find(Options{})
+	if err != nil {
+		return err
+	}
+	if l := g.Limits(); l.Memory != 128<<20 || g.memory.names[0] != "/" || l.MemoryGroup != "/" || !g.memory.counts {
+		return fmt.Errorf("limits %+v of %v", l, g.memory.names)
+	}
+	if c := g.Read(); c.Memory < 4096 || c.LimitPeak < c.Memory/2 {
+		return fmt.Errorf("%+v", c)
+	}
+	return unix.Unmount(dir, unix.MNT_DETACH)
+}
+
+// groupReadOnly makes a group where the control groups are mounted read-only.
+func groupReadOnly() error {
+	if err := groupOwnMounts(); err != nil {
+		return err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	// First all but that of pids, which alone is of no use and must not be left.
+	for _, pids := range []bool{false, true} {
+		for _, m := range parseMounts(mounts) {
+			if slices.Contains(m.controllers, "pids") != pids {
+				continue
+			}
+			if err := unix.Mount("", m.point, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+				return err
+			}
+		}
+		m, err := Make(os.Args[1])
+		if m != nil || !errors.Is(err, unix.EROFS) || !strings.Contains(err.Error(), os.Args[1]) {
+			return fmt.Errorf("made %v, %v", m, err)
+		}
+		if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + os.Args[1]); left != nil {
+			return fmt.Errorf("left: %v", left)
+		}
+	}
+	return nil
+}
+
+// groupAlone is the only process of a v2 group, in which hugetlb can be enabled only
+// when it has none.
+func groupAlone() error {
+	g, err := Find(Options{})
+	if err != nil {
+		return err
+	}
+	own := g.unified.dir()
+	m, err := makeGroup(os.Args[1], []string{"hugetlb"})
+	if err != nil {
+		return err
+	}
+	defer m.Remove()
+	control, _ := os.ReadFile(own + "/cgroup.subtree_control")
+	there, _ := os.ReadFile(m.v2.dir + "/cgroup.controllers")
+	if !hasWord(control, "hugetlb") || !hasWord(there, "hugetlb") || m.leaf == "" {
+		return fmt.Errorf("control %q, in the group %q, leaf %q, missing %v", control, there, m.leaf, m.Missing())
+	}
+	if pids, err := m.Group().Pids(); err != nil || len(pids) != 0 {
+		return fmt.Errorf("pids %v, %v", pids, err)
+	}
+	err = m.Enter(func(fd int) error {
+		cmd := groupCommand("quit")
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+		return cmd.Run()
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.Remove(); err != nil {
+		return err
+	}
+	control, _ = os.ReadFile(own + "/cgroup.subtree_control")
+	procs, _ := os.ReadFile(own + "/cgroup.procs")
+	if hasWord(control, "hugetlb") || string(procs) != fmt.Sprintln(os.Getpid()) || len(children(own)) != 0 {
+		return fmt.Errorf("left: control %q, processes %q, groups %v", control, procs, children(own))
+	}
+	return nil
+}

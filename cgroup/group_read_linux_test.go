@@ -1,0 +1,320 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wantV2 is what groupV2 counts, by hand.
+func wantV2() Counters {
+	return Counters{
+		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
+		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8,
+		LimitWorkingSet: 7e8, LimitPeak: 9e8, LimitOOMKills: 2, OOMKills: 1,
+		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
+		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}},
+	}
+}
+
+func wantV1() Counters {
+	return Counters{
+		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
+		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8,
+		LimitWorkingSet: 1.3e8, LimitPeak: 209715200, LimitOOMKills: 4, OOMKills: 3,
+		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 6,
+		Pressure: noPressure(),
+	}
+}
+
+func TestGroupRead(t *testing.T) {
+	t.Parallel()
+	n := math.NaN()
+	with := func(c Counters, change func(*Counters)) Counters {
+		change(&c)
+		return c
+	}
+	root := absent()
+	for name, c := range map[string]struct {
+		tree groupTree
+		want Counters
+	}{
+		"v2": {groupV2(), wantV2()},
+		"v1": {groupV1(), wantV1()},
+		"v2, no controllers": {
+			groupTree{groupV2().cgroup, groupV2().mounts, map[string]string{
+				"kube/pod/app/cgroup.procs": "42\n", "kube/pod/app/cgroup.threads": "42\n43\n", "kube/pod/app/cgroup.events": "",
+				"kube/pod/app/cpu.stat": "usage_usec 100\nuser_usec 50\nsystem_usec 50\n"}},
+			with(absent(), func(c *Counters) { c.CPUSeconds, c.Processes, c.Threads = 1e-4, 1, 2 })},
+		"v2, no pids controller, no peak, no io": {
+			groupV2().with(map[string]string{"kube/pod/app/pids.current": "-", "kube/pod/app/memory.peak": "-", "kube/pod/app/io.stat": "-"}),
+			with(wantV2(), func(c *Counters) { c.Threads, c.PeakMemory, c.ReadBytes, c.WriteBytes = 7, n, n, n })},
+		"v2, no storage used yet": {
+			groupV2().with(map[string]string{"kube/pod/app/io.stat": ""}),
+			with(wantV2(), func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 })},
+		"v1, no throttle rule": {
+			groupV1().with(map[string]string{"blkio/job/task/blkio.throttle.io_service_bytes_recursive": "Total 0\n"}),
+			with(wantV1(), func(c *Counters) { c.ReadBytes, c.WriteBytes = n, n })},
+		"v1, no throttle rule, bfq counts": {
+			groupV1().with(map[string]string{"blkio/job/task/blkio.throttle.io_service_bytes_recursive": "Total 0\n",
+				"blkio/job/task/blkio.bfq.io_service_bytes_recursive": "8:0 Read 12\n8:0 Write 13\n8:0 Total 25\nTotal 25\n"}),
+			with(wantV1(), func(c *Counters) { c.ReadBytes, c.WriteBytes = 12, 13 })},
+		"v1, old kernel": {
+			groupV1().with(map[string]string{"blkio/job/task/blkio.throttle.io_service_bytes_recursive": "-",
+				"blkio/job/task/blkio.throttle.io_service_bytes": "8:0 Read 12\n8:0 Write 13\nTotal 25\n",
+				"memory/job/task/memory.oom_control":             "oom_kill_disable 0\nunder_oom 0\n", "pids/job/task/cgroup.procs": "-"}),
+			with(wantV1(), func(c *Counters) { c.ReadBytes, c.WriteBytes, c.OOMKills, c.Threads = 12, 13, n, 3 })},
+		"v1, storage of another group": {
+			groupTree{strings.Replace(groupV1().cgroup, "blkio:/job/task", "blkio:/", 1), groupV1().mounts, groupV1().files},
+			with(wantV1(), func(c *Counters) { c.ReadBytes, c.WriteBytes = n, n })},
+		"v2, root group": {groupTree{"0::/\n", groupV2().mounts, groupV2().files}, root},
+		"v1, root group": {groupTree{"5:memory:/\n4:cpu,cpuacct:/\n", groupV1().mounts, groupV1().files}, root},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			groupSame(t, "counters", c.tree.find(t).Read(), c.want)
+		})
+	}
+}
+
+// groupFields are the fields that a file of groupV2's app fills.
+var groupFields = map[string]func(*Counters){
+	"cpu.stat":        func(c *Counters) { c.CPUSeconds = nan },
+	"memory.current":  func(c *Counters) { c.Memory, c.WorkingSet = nan, nan },
+	"memory.peak":     func(c *Counters) { c.PeakMemory = nan },
+	"memory.stat":     func(c *Counters) { c.WorkingSet, c.PageCache = nan, nan },
+	"memory.events":   func(c *Counters) { c.OOMKills = nan },
+	"io.stat":         func(c *Counters) { c.ReadBytes, c.WriteBytes = nan, nan },
+	"pids.current":    func(c *Counters) { c.Threads = nan },
+	"cgroup.procs":    func(c *Counters) { c.Processes = nan },
+	"cpu.pressure":    func(c *Counters) { c.Pressure.CPU = Stall{nan, nan} },
+	"memory.pressure": func(c *Counters) { c.Pressure.Memory = Stall{nan, nan} },
+	"io.pressure":     func(c *Counters) { c.Pressure.IO = Stall{nan, nan} },
+}
+
+// Each file empty, short, nonsense, huge, a directory, unreadable or gone: its own
+// fields are absent, with the reason, and no others.
+func TestGroupReadFaults(t *testing.T) {
+	t.Parallel()
+	faults := map[string]func(t *testing.T, path string){
+		"empty":    func(t *testing.T, path string) { groupWrite(t, path, "") },
+		"short":    func(t *testing.T, path string) { groupWrite(t, path, "usag") },
+		"nonsense": func(t *testing.T, path string) { groupWrite(t, path, "\x00\xff - = :\n\n\nsome full total=\n") },
+		"negative": func(t *testing.T, path string) { groupWrite(t, path, "-1\n") },
+		"huge": func(t *testing.T, path string) {
+			size := maxFile
+			if filepath.Base(path) == "cgroup.procs" {
+				size = maxTable
+			}
+			groupWrite(t, path, strings.Repeat("7", size+1))
+		},
+		"directory": func(t *testing.T, path string) { os.Remove(path); os.Mkdir(path, 0o755) },
+		"gone":      func(t *testing.T, path string) { os.Remove(path) },
+		"fifo":      func(t *testing.T, path string) { os.Remove(path); unix.Mkfifo(path, 0o644) },
+	}
+	// An empty cgroup.procs or io.stat is what the kernel writes for none.
+	none := map[string]func(*Counters){
+		"io.stat":      func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 },
+		"cgroup.procs": func(c *Counters) { c.Processes = 3 },
+	}
+	for file, absent := range groupFields {
+		for fault, spoil := range faults {
+			t.Run(file+"/"+fault, func(t *testing.T) {
+				t.Parallel()
+				o := groupV2().write(t)
+				g, err := Find(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				spoil(t, groupFile(o, "kube/pod/app/"+file))
+				got, want := g.Read(), wantV2()
+				if set, ok := none[file]; ok && fault == "empty" {
+					set(&want)
+				} else {
+					absent(&want)
+					want.Failed = map[string]error{file: errors.New("")}
+				}
+				groupSame(t, "counters", got, want)
+				for _, err := range got.Failed {
+					if len(err.Error()) > 500 || !strings.Contains(err.Error(), file) {
+						t.Errorf("reason %q", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A file that another user may not read is absent with EACCES.
+func TestGroupUnreadable(t *testing.T) {
+	t.Parallel()
+	o := groupV2().write(t)
+	g, err := Find(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := groupFile(o, "kube/pod/app/memory.current")
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(filepath.Dir(o.Proc)), 0o755); err != nil { // MkdirTemp's own
+		t.Fatal(err)
+	}
+	var c Counters
+	groupAsNobody(t, func() { c = g.Read() })
+	if !math.IsNaN(c.Memory) || !errors.Is(c.Failed["memory.current"], fs.ErrPermission) || len(c.Failed) != 1 {
+		t.Errorf("memory %v, failed %v", c.Memory, c.Failed)
+	}
+	if c.PeakMemory != 6e8 {
+		t.Errorf("peak %v", c.PeakMemory)
+	}
+}
+
+// A group that is removed under us has nothing, and says why of each file.
+func TestGroupRemovedUnderUs(t *testing.T) {
+	t.Parallel()
+	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
+		o := tree.write(t)
+		g, err := Find(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Read()
+		g.census, g.fallen.next = census{}, time.Time{}
+		if err := os.RemoveAll(groupFile(o, "")); err != nil {
+			t.Fatal(err)
+		}
+		c := g.Read()
+		failed := c.Failed
+		c.Failed = nil
+		groupSame(t, name, c, absent())
+		if len(failed) < 6 {
+			t.Errorf("%s: failed %v", name, failed)
+		}
+		if l := g.Limits(); !math.IsNaN(l.Memory) || !math.IsNaN(l.CPUs) || l.CPUSet != 0 {
+			t.Errorf("%s: limits %+v", name, l)
+		}
+		if pids, err := g.Pids(); err == nil {
+			t.Errorf("%s: pids %v", name, pids)
+		}
+	}
+}
+
+func TestGroupPids(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tree groupTree
+		want []int
+	}{
+		"v2, and below": {groupV2(), []int{42, 43, 50, 51, 52}},
+		"v1, groups of CPU and memory that differ": {groupV1().with(map[string]string{"memory/job/task/cgroup.procs": "43\n0\n99\n"}), []int{0, 42, 43, 99}},
+	} {
+		got, err := c.tree.find(t).Pids()
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+	}
+	root := groupTree{"0::/\n", groupV2().mounts, groupV2().files}.find(t)
+	if pids, err := root.Pids(); err == nil {
+		t.Errorf("root group: %v", pids)
+	}
+}
+
+// OOM kills of a group below stay counted when it goes, and one that is made anew
+// by the same name counts from 0.
+func TestGroupOOMBelow(t *testing.T) {
+	t.Parallel()
+	o := groupV1().write(t)
+	g, err := Find(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub := groupFile(o, "memory/job/task/sub")
+	want := func(what string, n float64) {
+		t.Helper()
+		g.fallen.next = time.Time{}
+		if got := g.Read().OOMKills; got != n {
+			t.Errorf("%s: %v, want %v", what, got, n)
+		}
+	}
+	want("at first", 3)
+	groupWrite(t, sub+"/memory.oom_control", "under_oom 0\noom_kill 5\n")
+	want("three more", 6)
+	os.RemoveAll(sub)
+	want("gone", 6)
+	groupWrite(t, sub+"/memory.oom_control", "under_oom 0\noom_kill 1\n")
+	want("made anew", 7)
+	groupWrite(t, sub+"/memory.oom_control", "nonsense\n")
+	want("nonsense", 7)
+}
+
+// Counting many processes is put off so that it takes a 300th of a core; what was
+// counted last is told meanwhile.
+func TestGroupCensusIsBounded(t *testing.T) {
+	t.Parallel()
+	o := groupV2().write(t)
+	g, err := Find(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), strings.Repeat("12345\n", 300_000))
+	start := time.Now()
+	if n := g.Read().Processes; n != 300_003 {
+		t.Fatalf("processes %v", n)
+	}
+	if wait := g.census.next.Sub(start); wait < 50*time.Millisecond {
+		t.Errorf("the next count is only %v away", wait)
+	}
+	groupWrite(t, groupFile(o, "kube/pod/app/cgroup.procs"), "1\n")
+	if n := g.Read().Processes; n != 300_003 {
+		t.Errorf("processes %v: counted again", n)
+	}
+	g.census.next = time.Time{}
+	if n := g.Read().Processes; n != 4 {
+		t.Errorf("processes %v, want 4", n)
+	}
+}
+
+func TestGroupHostPressure(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	if _, err := ReadPressure(proc); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no PSI: %v", err)
+	}
+	line := "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
+	for _, name := range stallNames {
+		groupWrite(t, filepath.Join(proc, "pressure", name), line)
+	}
+	p, err := ReadPressure(proc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groupSame(t, "pressure", p, Pressure{Stall{3, nan}, Stall{3, 1}, Stall{3, 1}})
+	for _, text := range []string{"", "some", "total=5\n", "some avg10=0 total=x\n", "full total=5\n"} {
+		groupWrite(t, filepath.Join(proc, "pressure/memory"), text)
+		p, err := ReadPressure(proc)
+		if err == nil || !strings.Contains(err.Error(), "pressure/memory") {
+			t.Errorf("%q: error %v", text, err)
+		}
+		groupSame(t, fmt.Sprintf("%q", text), p, Pressure{Stall{3, nan}, Stall{nan, nan}, Stall{3, 1}})
+	}
+}
+
+// A sample is not to make garbage.
+func TestGroupReadAllocates(t *testing.T) {
+	g := groupV2().find(t)
+	g.Read()
+	g.census.next = time.Now().Add(time.Hour)
+	if n := testing.AllocsPerRun(100, func() { g.Read() }); n > 30 {
+		t.Errorf("%v allocations", n)
+	}
+}

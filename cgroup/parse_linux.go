@@ -1,0 +1,292 @@
+package cgroup
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+)
+
+// membership is a line of /proc/PID/cgroup: where a process stands in one
+// hierarchy. controllers is empty for v2.
+type membership struct {
+	controllers []string
+	path        string
+}
+
+// parseMemberships reads "ID:CONTROLLERS:PATH" lines. A path may have colons and
+// spaces in it; the kernel makes no group whose name has a newline.
+func parseMemberships(data []byte) []membership {
+	var all []membership
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		id, rest, ok := strings.Cut(string(line), ":")
+		list, path, ok2 := strings.Cut(rest, ":")
+		if !ok || !ok2 || !strings.HasPrefix(path, "/") {
+			continue
+		}
+		switch {
+		case list != "":
+			all = append(all, membership{strings.Split(list, ","), path})
+		case id == "0":
+			all = append(all, membership{nil, path})
+		}
+	}
+	return all
+}
+
+// mount is where a part of a hierarchy can be seen: root is the path, within the
+// hierarchy, of the group that is at point. controllers is nil for v2.
+type mount struct {
+	root, point string
+	v2          bool
+	controllers []string
+}
+
+// parseMounts picks the control groups out of mountinfo: "ID PARENT MAJ:MIN ROOT
+// POINT OPTIONS [TAG...] - TYPE SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
+func parseMounts(data []byte) []mount {
+	var all []mount
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		left, right, ok := bytes.Cut(line, []byte(" - cgroup"))
+		if !ok {
+			continue
+		}
+		f, s := strings.Fields(string(left)), strings.Fields(string(right))
+		if len(f) < 6 || !strings.HasPrefix(f[3], "/") || !strings.HasPrefix(f[4], "/") {
+			continue
+		}
+		m := mount{root: unescape(f[3]), point: unescape(f[4])}
+		switch {
+		case bytes.HasPrefix(right, []byte("2 ")):
+			m.v2 = true
+		case bytes.HasPrefix(right, []byte(" ")) && len(s) >= 2:
+			m.controllers = strings.Split(s[len(s)-1], ",")
+		default:
+			continue
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// unescape undoes the \OOO that the kernel writes for white space and backslash.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) && octal(s[i+1]) && s[i+1] < '4' && octal(s[i+2]) && octal(s[i+3]) {
+			b = append(b, (s[i+1]-'0')<<6|(s[i+2]-'0')<<3|(s[i+3]-'0'))
+			i += 3
+			continue
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
+}
+
+func octal(c byte) bool { return c >= '0' && c <= '7' }
+
+// below is what comes after root in path: "" if they are the same group. It is
+// false when path is not below root, and when it leads out by "..", which is how
+// a control group namespace shows what is outside.
+func below(path, root string) (string, bool) {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
+	if !ok || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	rest = strings.TrimRight(rest, "/")
+	return rest, !slices.Contains(strings.Split(rest, "/"), "..")
+}
+
+// parseNumber reads one decimal number, and white space around it.
+func parseNumber(data []byte) (float64, bool) {
+	n, ok := parseCount(bytes.TrimSpace(data))
+	if !ok {
+		return nan, false
+	}
+	return float64(n), true
+}
+
+// parseCount reads a decimal number; false if it is none or has more than 64 bits.
+func parseCount(b []byte) (uint64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}
+
+// parseKeys looks the keys up in lines of "key value".
+func parseKeys(data []byte, keys []string, values []float64) {
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		key, value, _ := bytes.Cut(line, []byte{' '})
+		for i, k := range keys {
+			if string(key) != k {
+				continue
+			}
+			if v, ok := parseNumber(value); ok {
+				values[i] = v
+			}
+		}
+	}
+}
+
+// parseQuota reads cpu.max, "QUOTA PERIOD" in microseconds, as cores; NaN is "max".
+func parseQuota(data []byte) (float64, bool) {
+	quota, period, ok := bytes.Cut(bytes.TrimSpace(data), []byte{' '})
+	p, okPeriod := parseNumber(period)
+	if !ok || !okPeriod || p <= 0 {
+		return nan, false
+	}
+	if string(quota) == "max" {
+		return nan, true
+	}
+	q, ok := parseNumber(quota)
+	if !ok || q <= 0 {
+		return nan, false
+	}
+	return q / p, true
+}
+
+// parseLimit reads a number of bytes; NaN is "max" or, in v1, about 2^63.
+func parseLimit(data []byte) (float64, bool) {
+	data = bytes.TrimSpace(data)
+	if string(data) == "max" {
+		return nan, true
+	}
+	v, ok := parseNumber(data)
+	if v >= 1<<62 {
+		return nan, ok
+	}
+	return v, ok
+}
+
+// maxCPU is more than the kernel can have.
+const maxCPU = 1 << 16
+
+// parseCPUs counts the CPUs of a list like "0-3,7".
+func parseCPUs(data []byte) (int, bool) {
+	data = bytes.TrimSpace(data)
+	n := 0
+	for len(data) > 0 {
+		var part []byte
+		part, data, _ = bytes.Cut(data, []byte{','})
+		from, to, isRange := bytes.Cut(part, []byte{'-'})
+		a, ok := parseCount(from)
+		b := a
+		if isRange {
+			var okTo bool
+			b, okTo = parseCount(to)
+			ok = ok && okTo
+		}
+		if !ok || b < a || b >= maxCPU {
+			return 0, false
+		}
+		n += int(b-a) + 1
+	}
+	return n, n <= maxCPU
+}
+
+// parseStall reads the totals of a PSI file, "some avg10=… total=MICROSECONDS" and
+// the same of "full", which files of before Linux 5.13 may lack.
+func parseStall(data []byte) (Stall, bool) {
+	s := Stall{nan, nan}
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		kind, rest, _ := bytes.Cut(line, []byte{' '})
+		_, total, _ := bytes.Cut(rest, []byte("total="))
+		v, ok := parseNumber(total)
+		switch {
+		case !ok:
+		case string(kind) == "some":
+			s.Some = v / 1e6
+		case string(kind) == "full":
+			s.Full = v / 1e6
+		}
+	}
+	return s, !math.IsNaN(s.Some)
+}
+
+// traffic is the bytes of one device.
+type traffic struct {
+	device        string // "MAJ:MIN"
+	reads, writes float64
+}
+
+// parseIOStat reads a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". A device
+// that did nothing may stand there alone.
+func parseIOStat(line []byte) (traffic, bool) {
+	device, rest, _ := bytes.Cut(line, []byte{' '})
+	t, ok := traffic{device: string(device)}, isDevice(device)
+	for len(rest) > 0 {
+		var field []byte
+		field, rest, _ = bytes.Cut(rest, []byte{' '})
+		key, value, _ := bytes.Cut(field, []byte{'='})
+		var into *float64
+		switch string(key) {
+		case "rbytes":
+			into = &t.reads
+		case "wbytes":
+			into = &t.writes
+		default:
+			continue
+		}
+		v, okValue := parseNumber(value)
+		*into, ok = v, ok && okValue
+	}
+	return t, ok
+}
+
+// parseBlkio reads a line of v1's io_service_bytes, "MAJ:MIN Read N" or "… Write N".
+// Sync, Async, Discard and Total count the same bytes again, or are not data.
+func parseBlkio(line []byte) (traffic, bool) {
+	device, rest, _ := bytes.Cut(line, []byte{' '})
+	kind, value, _ := bytes.Cut(rest, []byte{' '})
+	v, ok := parseNumber(value)
+	t := traffic{device: string(device)}
+	switch string(kind) {
+	case "Read":
+		t.reads = v
+	case "Write":
+		t.writes = v
+	default:
+		return t, false
+	}
+	return t, ok && isDevice(device)
+}
+
+// isDevice tells "MAJ:MIN".
+func isDevice(b []byte) bool {
+	major, minor, ok := bytes.Cut(b, []byte{':'})
+	_, okMajor := parseCount(major)
+	_, okMinor := parseCount(minor)
+	return ok && okMajor && okMinor && len(b) < 32
+}
+
+// parsePids adds the numbers of cgroup.procs. 0 is a process of another pid namespace.
+func parsePids(data []byte, pids []int) []int {
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		if n, ok := parseCount(line); ok && n <= math.MaxInt32 {
+			pids = append(pids, int(n))
+		}
+	}
+	return pids
+}

@@ -1,0 +1,247 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Read takes one sample. It is meant to be called once a second: where counting the
+// processes of the group and of those below takes long, that is done so rarely
+// that it takes less than a 300th of a core, and the last numbers are told meanwhile.
+func (g *Group) Read() Counters {
+	if !g.limited {
+		g.Limits()
+	}
+	c := absent()
+	g.readCPU(&c)
+	g.readMemory(&c)
+	g.readTraffic(&c)
+	if len(g.homes) > 0 {
+		g.census.take(g, &c)
+	}
+	for i, s := range []*Stall{&c.Pressure.CPU, &c.Pressure.Memory, &c.Pressure.IO} {
+		if g.stalls[i] == "" {
+			continue
+		}
+		var err error
+		if *s, err = stall(g.r.again, g.stalls[i]); err != nil {
+			c.fail(filepath.Base(g.stalls[i]), err)
+		}
+	}
+	return c
+}
+
+// fail notes why a file is absent.
+func (c *Counters) fail(name string, err error) {
+	if c.Failed == nil {
+		c.Failed = map[string]error{}
+	}
+	c.Failed[name] = err
+}
+
+// number reads a file of one number; "" is none.
+func (c *Counters) number(r *reader, path string) float64 {
+	if path == "" {
+		return nan
+	}
+	v, err := r.number(path)
+	if err != nil {
+		c.fail(filepath.Base(path), err)
+	}
+	return v
+}
+
+func (g *Group) readCPU(c *Counters) {
+	var v [4]float64
+	throttled := func(unit float64) {
+		c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = v[1], v[2], v[3]/unit
+	}
+	switch {
+	case g.usage == "":
+	case g.acct.v2:
+		err := g.r.keys(g.usage, []string{"usage_usec", "nr_periods", "nr_throttled", "throttled_usec"}, v[:])
+		if err != nil {
+			c.fail("cpu.stat", err)
+		}
+		c.CPUSeconds = v[0] / 1e6
+		if g.usage == g.quotaStat {
+			throttled(1e6)
+			return
+		}
+	default:
+		c.CPUSeconds = c.number(&g.r, g.usage) / 1e9
+	}
+	if g.quotaStat == "" {
+		return
+	}
+	key, unit := "throttled_time", 1e9
+	if g.cpu.v2 {
+		key, unit = "throttled_usec", 1e6
+	}
+	if err := g.r.keys(g.quotaStat, []string{"nr_periods", "nr_periods", "nr_throttled", key}, v[:]); err != nil {
+		c.fail("cpu.stat", err)
+	}
+	throttled(unit)
+}
+
+func (g *Group) readMemory(c *Counters) {
+	if g.own != (memoryFiles{}) {
+		v2 := g.memory.v2
+		c.Memory = c.number(&g.r, g.own.usage)
+		c.PeakMemory = c.number(&g.r, g.own.peak)
+		c.WorkingSet, c.PageCache = g.workingSet(c, g.own.stat, c.Memory)
+		if g.own.oom != "" {
+			var err error
+			if c.OOMKills, err = oomKills(g.r.again, g.own.oom); err != nil {
+				c.fail(filepath.Base(g.own.oom), err)
+			} else if !v2 {
+				c.OOMKills += g.fallen.take(g)
+			}
+		}
+	}
+	switch g.limit {
+	case memoryFiles{}:
+	case g.own:
+		c.LimitWorkingSet, c.LimitPeak, c.LimitOOMKills = c.WorkingSet, c.PeakMemory, c.OOMKills
+	default:
+		c.LimitWorkingSet, _ = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
+		c.LimitPeak = c.number(&g.r, g.limit.peak)
+		if g.limit.oom != "" {
+			var err error
+			if c.LimitOOMKills, err = oomKills(g.r.again, g.limit.oom); err != nil {
+				c.fail(filepath.Base(g.limit.oom), err)
+			}
+		}
+	}
+}
+
+// workingSet is usage less what could be dropped at once, and the page cache that
+// belongs to files.
+func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache float64) {
+	if stat == "" {
+		return nan, nan
+	}
+	keys := []string{"total_inactive_file", "total_cache", "total_shmem"}
+	if g.memory.v2 {
+		keys = []string{"inactive_file", "file", "shmem"}
+	}
+	var v [3]float64
+	if err := g.r.keys(stat, keys, v[:]); err != nil {
+		c.fail("memory.stat", err)
+	}
+	// The three are not read at one instant.
+	return max(usage-v[0], 0), max(v[1]-v[2], 0)
+}
+
+func (g *Group) readTraffic(c *Counters) {
+	for _, path := range g.traffic {
+		if g.readTrafficOf(c, path) {
+			return
+		}
+	}
+}
+
+// readTrafficOf is false when the file has no device, which in v1 means that nothing
+// is counted there. In v2 it means that there was no traffic yet.
+func (g *Group) readTrafficOf(c *Counters, path string) bool {
+	data, err := g.r.again(path, maxFile)
+	if err != nil {
+		c.fail(filepath.Base(path), err)
+		return false
+	}
+	parse := parseBlkio
+	if g.io.v2 {
+		parse = parseIOStat
+	}
+	var sum traffic
+	counted := len(data) == 0 && g.io.v2
+	for rest := data; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte{'\n'})
+		t, ok := parse(line)
+		if !ok && g.io.v2 {
+			c.fail("io.stat", malformed(path, line))
+			return false
+		}
+		if !ok {
+			continue // v1 has sums among its lines
+		}
+		counted = true
+		if !g.isStacked(t.device) {
+			sum.reads, sum.writes = sum.reads+t.reads, sum.writes+t.writes
+		}
+	}
+	if !counted {
+		if !bytes.HasPrefix(data, []byte("Total ")) {
+			c.fail(filepath.Base(path), malformed(path, data))
+		}
+		return false
+	}
+	c.ReadBytes, c.WriteBytes = sum.reads, sum.writes
+	return true
+}
+
+// maxDevices bounds what is remembered of devices.
+const maxDevices = 4096
+
+// isStacked tells devices whose bytes another device counts too: those made of others
+// (LVM, RAID, dm-crypt) and loop devices, whose bytes are those of a file.
+func (g *Group) isStacked(device string) bool {
+	stacked, known := g.stacked[device]
+	if known {
+		return stacked
+	}
+	entries, err := os.ReadDir(filepath.Join(g.sys, "dev/block", device, "slaves"))
+	stacked = err == nil && len(entries) > 0 || strings.HasPrefix(device, "7:")
+	if g.stacked == nil {
+		g.stacked = map[string]bool{}
+	}
+	if len(g.stacked) < maxDevices {
+		g.stacked[device] = stacked
+	}
+	return stacked
+}
+
+// stall reads one file of PSI.
+func stall(read func(string, int) ([]byte, error), path string) (Stall, error) {
+	data, err := read(path, maxFile)
+	if err != nil {
+		return Stall{nan, nan}, err
+	}
+	s, ok := parseStall(data)
+	if !ok {
+		return Stall{nan, nan}, malformed(path, data)
+	}
+	return s, nil
+}
+
+// ReadPressure reads the pressure of the host, PROC/pressure/{cpu,memory,io}; proc ""
+// is /proc. CPU.Full is always absent: for a host it means nothing, and the kernel
+// writes 0. An error tells of each file that could not be read; where the kernel
+// has no PSI, of one.
+func ReadPressure(proc string) (Pressure, error) {
+	if proc == "" {
+		proc = "/proc"
+	}
+	p := noPressure()
+	r := reader{buf: make([]byte, 512)}
+	var errs []error
+	for i, s := range []*Stall{&p.CPU, &p.Memory, &p.IO} {
+		var err error
+		if *s, err = stall(r.read, proc+"/pressure/"+stallNames[i]); err != nil {
+			errs = append(errs, err)
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
+			return noPressure(), fmt.Errorf("read pressure: the kernel does not tell it (CONFIG_PSI, psi=1): %w", err)
+		}
+	}
+	p.CPU.Full = nan
+	return p, errors.Join(errs...)
+}

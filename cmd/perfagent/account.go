@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/process"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Values of --cgroup.
+const (
+	cgroupAuto   = "auto"
+	cgroupCreate = "create"
+	cgroupOff    = "off"
+)
+
+// account is how the job's own use is measured: from the control group that holds it, or
+// from its processes; and the node's GPUs.
+type account struct {
+	made    *cgroup.Made // nil = none was made
+	options collector.JobOptions
+	gpus    *gpu.Monitor // nil = the node has none
+	job     *job.Job     // nil until it was started
+	ended   chan struct{}
+	missing []reporter.Missing
+	stop    context.CancelFunc
+}
+
+// newAccount finds or makes the control group. The job waits for it.
+func newAccount(mode, name string, interval time.Duration) *account {
+	a := &account{ended: make(chan struct{}), stop: func() {}}
+	a.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: a.reaped, Env: os.Environ(),
+		Tree: process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(pid int) bool { return a.job.Other(pid) }})}
+	if mode == cgroupCreate {
+		a.makeGroup(name)
+	}
+	if a.made == nil {
+		a.findGroup(mode)
+	}
+	a.gpus = gpu.Open(gpu.Options{Interval: interval, Env: a.options.Env,
+		Start: func(fork func() (int, error)) error { return a.job.StartHelper(fork) }})
+	return a
+}
+
+func (a *account) makeGroup(name string) {
+	made, err := cgroup.Make(name)
+	if err != nil {
+		a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
+		return
+	}
+	a.made = made
+	a.options.Source, a.options.Group = collector.JobFromCreated, made.Group()
+}
+
+// findGroup looks whether our own group holds nothing but us and, soon, the job. Not so
+// where a shell or a test runner waits for us in it: what that one uses is not the job's.
+// The group limits the job in any case.
+func (a *account) findGroup(mode string) {
+	g, err := cgroup.Find(cgroup.Options{})
+	if err != nil {
+		a.options.NoGroup = err
+		return
+	}
+	a.options.Group = g
+	if mode == cgroupOff {
+		return
+	}
+	pids, err := g.Pids()
+	if err == nil && len(pids) == 1 && pids[0] == os.Getpid() && !math.IsNaN(g.Read().CPUSeconds) {
+		a.options.Source = collector.JobFromGroup
+	}
+}
+
+// begin is called when the job runs.
+func (a *account) begin(j *job.Job) {
+	a.job = j
+	if a.made != nil && j.Outside() {
+		a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", a.options.Group.Path()))
+	}
+	if a.made != nil {
+		missing := a.made.Missing()
+		for _, dir := range slices.Sorted(maps.Keys(missing)) {
+			a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
+		}
+	}
+	if a.gpus == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	a.stop = stop
+	go func() {
+		defer close(a.ended)
+		a.gpus.Run(ctx)
+	}()
+}
+
+// gpuPatience is how long the end of the program is waited for that asks for the GPUs.
+const gpuPatience = 200 * time.Millisecond
+
+// end gives back what was made. A group in which processes of the job go on stays.
+func (a *account) end(j *reporter.Job) {
+	a.stop()
+	if a.gpus != nil {
+		select {
+		case <-a.ended:
+		case <-time.After(gpuPatience):
+		}
+	}
+	if a.made == nil {
+		return
+	}
+	if err := a.made.Remove(); err != nil {
+		j.CgroupStays = true
+		a.miss(collector.SourceCgroup, err)
+	}
+}
+
+func (a *account) miss(what string, err error) {
+	a.missing = append(a.missing, reporter.Missing{What: what, Why: err.Error()})
+}
+
+// reaped is what the job's dead processes have used.
+func (a *account) reaped() collector.Reaped {
+	if a.job == nil {
+		return collector.Reaped{}
+	}
+	const blockUnit = 512 // of ru_inblock and ru_oublock
+	u := a.job.Reaped()
+	return collector.Reaped{CPUSeconds: u.UserSeconds + u.SystemSeconds,
+		ReadBytes: float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit}
+}

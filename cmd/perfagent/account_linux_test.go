@@ -1,0 +1,401 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// python is a job of a few lines.
+func python(lines ...string) []string {
+	return []string{cmp.Or(os.Getenv("PERFAGENT_TEST_PYTHON"), "python3"), "-c", strings.Join(lines, "\n")}
+}
+
+// burn is Python for: use so many seconds of CPU time.
+const burn = `
+import os, sys, time, threading
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+`
+
+// manyChildren are 200 children one after the other, each 10 ms of CPU.
+const manyChildren = burn + `
+for i in range(200):
+    if os.fork() == 0:
+        burn(0.01)
+        os._exit(0)
+    os.wait()
+`
+
+// daemonBurns leaves a double-forked daemon behind that uses a second of CPU and then
+// waits until fd 9, a pipe, is closed.
+const daemonBurns = burn + `
+r, w = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.close(r)
+        burn(1)
+        os.write(w, b"x")
+        os.close(w)
+        for fd in range(3): os.close(fd)
+        os.read(9, 1)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+os.close(w)
+os.read(r, 1)
+`
+
+// threadForks has all its work done by the children of a thread that is not the main one.
+const threadForks = burn + `
+def fork():
+    pids = []
+    for i in range(2):
+        pid = os.fork()
+        if pid == 0:
+            burn(0.5)
+            os._exit(0)
+        pids.append(pid)
+    for pid in pids: os.waitpid(pid, 0)
+t = threading.Thread(target=fork)
+t.start()
+t.join()
+`
+
+// sharing are four processes that share 300 MiB, for a second and a half.
+const sharing = `
+import os, time
+memory = bytearray(300 << 20)
+pids = []
+for i in range(3):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1.5)
+        os._exit(0)
+    pids.append(pid)
+for pid in pids: os.waitpid(pid, 0)
+`
+
+// TestAccountCPU holds the CPU time that we tell against the kernel's own counter of a
+// control group around perfagent and all that it starts.
+func TestAccountCPU(t *testing.T) {
+	for _, c := range []struct{ name, job string }{
+		{"children", manyChildren}, {"daemon", daemonBurns}, {"thread", threadForks}, {"sharing", sharing},
+	} {
+		for _, mode := range []string{"off", "create"} {
+			t.Run(c.name+"/"+mode, func(t *testing.T) {
+				usage := func() float64 { return math.NaN() }
+				cmd := perfagent(t, append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, python(c.job)...)...)
+				if mode == "off" { // a group made by perfagent is its own truth
+					usage = accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+				}
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.Close()
+				cmd.ExtraFiles = []*os.File{6: r} // descriptor 9
+				o := perform(t, cmd)
+				r.Close()
+				o.want(t, 0)
+				n := o.report(t).Nodes["0"]
+				truth := usage() - n.Agent.CPUSeconds
+				if mode == "create" {
+					wantSource(t, n, "created")
+					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another counter of the kernel's
+					if c.name == "daemon" {
+						truth++
+					}
+				} else {
+					wantSource(t, n, "tree")
+				}
+				if got := n.Job.CPUSeconds; math.Abs(got-truth) > 0.01*truth+0.02 {
+					t.Errorf("%.3f s of CPU, want %.3f (wait4: %.3f)", got, truth, n.Job.UserSeconds+n.Job.SystemSeconds)
+				}
+				if v := n.Metrics["job_cpu_seconds"]; v != n.Job.CPUSeconds {
+					t.Errorf("job_cpu_seconds %v, job.cpu_seconds %v", v, n.Job.CPUSeconds)
+				}
+				if c.name == "sharing" {
+					if n.Job.PeakMemoryMB < 300 || n.Job.PeakMemoryMB > 345 {
+						t.Errorf("peak of four processes that share 300 MiB: %v MiB (%s); %v", n.Job.PeakMemoryMB, n.Job.MemoryKind, n.Missing)
+					}
+					if got := n.Metrics["max_t_job_processes"]; got != 4 {
+						t.Errorf("%v processes, want 4", got)
+					}
+				}
+			})
+		}
+	}
+}
+
+// accountGroup makes a v1 group that a shell enters which then becomes the command. It
+// gives what the group has used, which must be asked while it is there.
+func accountGroup(t *testing.T, args []string, path *string, out *[]string) func() float64 {
+	t.Helper()
+	dir := filepath.Join("/sys/fs/cgroup/cpuacct", fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), filepath.Base(t.TempDir())))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("no control group of version 1 for CPU time can be made here (run as root on such a system): %v", err)
+	}
+	t.Cleanup(func() {
+		until(t, "the group is empty", func() bool {
+			data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+			return err != nil || len(data) == 0
+		})
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	*path = "/bin/sh"
+	*out = append([]string{"sh", "-c", "echo $$ > " + dir + `/cgroup.procs; exec "$@"`, "sh"}, args...)
+	return func() float64 {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+		var ns float64
+		if _, scanErr := fmt.Sscan(string(data), &ns); err != nil || scanErr != nil {
+			t.Fatal(err, scanErr)
+		}
+		return ns / 1e9
+	}
+}
+
+func wantSource(t *testing.T, n *reporter.Node, source string) {
+	t.Helper()
+	if n.Job.Source != source {
+		t.Errorf("job.source %q, want %q; missing: %v", n.Job.Source, source, n.Missing)
+	}
+}
+
+// TestAccountAlone starts perfagent alone in a group that limits nothing: the group's
+// counters are then the job's.
+func TestAccountAlone(t *testing.T) {
+	cmd := perfagent(t, append([]string{"run", "--"}, python(manyChildren)...)...)
+	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+	o := perform(t, cmd)
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	truth := usage() - n.Agent.CPUSeconds
+	if math.Abs(n.Job.CPUSeconds-truth) > 0.01*truth+0.01 {
+		t.Errorf("%.3f s of CPU, want %.3f", n.Job.CPUSeconds, truth)
+	}
+}
+
+// TestAccountGroupStays leaves a daemon in the group that was made for the job.
+func TestAccountGroupStays(t *testing.T) {
+	cmd := perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, python(daemonBurns)...)...)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{6: r}
+	o := perform(t, cmd)
+	r.Close()
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	groups := groupsNamed(t, filepath.Base(n.Job.Cgroup))
+	if !n.Job.CgroupStays || len(groups) == 0 {
+		t.Errorf("cgroup_stays %v, groups %v", n.Job.CgroupStays, groups)
+	}
+	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "not empty") }) {
+		t.Errorf("nothing is said of the group that stays: %v", n.Missing)
+	}
+	w.Close() // the daemon ends
+	until(t, "the groups are gone", func() bool {
+		for _, dir := range groups {
+			_ = unix.Rmdir(dir)
+		}
+		return len(groupsNamed(t, filepath.Base(n.Job.Cgroup))) == 0
+	})
+}
+
+// groupsNamed finds the groups of a name in all hierarchies.
+func groupsNamed(t *testing.T, name string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == name {
+			found = append(found, path)
+		}
+		return nil
+	})
+	if err != nil || name == "" || name == "/" {
+		t.Fatalf("groups named %q: %v", name, err)
+	}
+	return found
+}
+
+// TestAccountGroupRemoved wants nothing left of a group whose job has ended.
+func TestAccountGroupRemoved(t *testing.T) {
+	o := run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	wantSource(t, n, "created")
+	name := filepath.Base(n.Job.Cgroup)
+	if !strings.HasPrefix(name, "perfagent-") || !strings.Contains(o.out, "/"+name+"\n") {
+		t.Errorf("the job was not in the group %q:\n%s", n.Job.Cgroup, o.out)
+	}
+	if left := groupsNamed(t, name); len(left) > 0 || n.Job.CgroupStays {
+		t.Errorf("left behind: %v (cgroup_stays %v)", left, n.Job.CgroupStays)
+	}
+}
+
+// TestAccountReadOnly asks for a group where none can be made, and where there are no
+// groups at all.
+func TestAccountReadOnly(t *testing.T) {
+	for name, prepare := range map[string]string{
+		"read-only": `for m in /sys/fs/cgroup/*; do mount --bind $m $m && mount -o remount,bind,ro $m; done; mount -o remount,bind,ro /sys/fs/cgroup 2>/dev/null`,
+		"none":      `mount -t tmpfs none /sys/fs/cgroup`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := perform(t, script(t, "bash", `exec unshare -m bash -c 'mount --make-rprivate / && { `+prepare+`; }; exec $P run --cgroup create -- sh -c "exit 7"'`))
+			o.want(t, 7)
+			n := o.report(t).Nodes["0"]
+			wantSource(t, n, "tree")
+			if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "--cgroup create") }) {
+				t.Errorf("no reason is given: %v", n.Missing)
+			}
+		})
+	}
+}
+
+// TestAccountFlag refuses a value that there is not, wherever it was given.
+func TestAccountFlag(t *testing.T) {
+	o := run(t, "run", "--cgroup", "make", "--", "true")
+	o.want(t, 125)
+	o.wantLine(t, "--cgroup", `"make"`, "create")
+	cmd := perfagent(t, "run", "--", "true")
+	cmd.Env = append(cmd.Env, "PERFAGENT_CGROUP=make")
+	o = perform(t, cmd)
+	o.want(t, 125)
+	o.wantLine(t, "PERFAGENT_CGROUP", `"make"`)
+}
+
+// smi is an nvidia-smi of two devices that notes its process id in $SMI_PID, says when it
+// has answered, and goes on. It knows the fields that it is asked for, and no other flags.
+const smi = `#!/bin/bash
+echo $$ > "$SMI_PID"
+for a in "$@"; do
+  case $a in
+    --query-gpu=*) fields=${a#*=};;
+    --format=csv,noheader,nounits|--loop-ms=*) ;;
+    *) echo "ERROR: Option $a is not recognized. Please run 'nvidia-smi -h'."; exit 1;;
+  esac
+done
+declare -A v=([memory.total]=81920 [memory.used]=40960 [utilization.gpu]=75 [power.draw]=300.50 [power.limit]=400.00
+ [enforced.power.limit]=400.00 [temperature.gpu]=61 [clocks.sm]=1410 [mig.mode.current]=Disabled
+ [clocks_throttle_reasons.active]=0x0000000000000004 [total_energy_consumption]="[N/A]" [name]="NVIDIA A100-SXM4-80GB")
+while :; do
+  for i in 0 1; do
+    v[index]=$i; v[uuid]=GPU-a1b2c30$i-1b2c-4d5e-8f90-00000000001$i; line=
+    IFS=,
+    for f in $fields; do
+      [ -n "${v[$f]}" ] || { echo "Field \"$f\" is not a valid field to query."; exit 2; }
+      line+=", ${v[$f]}"
+    done
+    echo "${line#, }" || exit
+  done
+  sleep 0.2
+done
+`
+
+// withGPUs puts the fake nvidia-smi on a command's PATH.
+func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pidFile = filepath.Join(dir, "pid")
+	return []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SMI_PID=" + pidFile}, pidFile
+}
+
+func TestAccountGPUs(t *testing.T) {
+	env, pidFile := withGPUs(t, smi)
+	cmd := perfagent(t, "run", "--interval", "50ms", "--", "sleep", "1.5")
+	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
+	o := perform(t, cmd)
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
+		n.GPUs[1].PowerLimitWatts != 400 || !strings.HasPrefix(n.GPUs[1].UUID, "GPU-a1b2c301") {
+		t.Errorf("gpus %+v", n.GPUs)
+	}
+	for name, want := range map[string]float64{"gpu_0_avg_utilization_pct": 75, "gpu_1_avg_utilization_pct": 75,
+		"max_t_gpu_1_memory_used_mb": 40960, "max_t_gpu_0_power_watts": 300.5, "max_t_gpu_1_temperature_celsius": 61} {
+		if got, ok := n.Metrics[name]; !ok || math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s %v (%v), want %v", name, got, ok, want)
+		}
+	}
+	if band := n.Envelope["gpu_1_power_watts"]; len(band.Max) != n.Samples.Len() || !slices.Contains(band.Max, 300.5) {
+		t.Errorf("envelope of gpu_1_power_watts: %v", band.Max)
+	}
+	if n.Job.Orphans != 0 || n.Job.CPUSeconds > 0.1 || n.Metrics["max_t_job_processes"] != 1 {
+		t.Errorf("nvidia-smi was counted: %d orphans, %v s, %v processes", n.Job.Orphans, n.Job.CPUSeconds, n.Metrics["max_t_job_processes"])
+	}
+	wantGone(t, pidFile)
+}
+
+// TestAccountGPUsKilled kills perfagent: the query must not live on for ever.
+func TestAccountGPUsKilled(t *testing.T) {
+	env, pidFile := withGPUs(t, smi)
+	cmd := perfagent(t, "run", "--", "sleep", "60")
+	cmd.Env = append(cmd.Env, env...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "nvidia-smi was started", func() bool { return exists(pidFile) })
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, cmd)
+	wantGone(t, pidFile)
+}
+
+// wantGone waits until a process is not there any more whose id is in a file.
+func wantGone(t *testing.T, pidFile string) {
+	t.Helper()
+	data, err := os.ReadFile(pidFile)
+	var pid int
+	if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
+		t.Fatal(err, scanErr)
+	}
+	until(t, "nvidia-smi is gone", func() bool { return processState(pid) == "" || processState(pid) == "Z" })
+}
+
+// TestAccountGPUsFail has a driver that does not answer, in three ways: the job does not
+// notice, and the report says why there is nothing.
+func TestAccountGPUsFail(t *testing.T) {
+	for name, c := range map[string]struct{ program, why string }{
+		"no driver": {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
+		"hangs":     {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
+		"no format": {"#!/no/such/interpreter\n", "nvidia-smi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, _ := withGPUs(t, c.program)
+			cmd := perfagent(t, "run", "--", "sh", "-c", "sleep 0.3; exit 3")
+			cmd.Env = append(cmd.Env, env...)
+			o := perform(t, cmd)
+			o.want(t, 3)
+			r := o.report(t)
+			if r.Run.WallSeconds > 2 || len(r.Nodes["0"].GPUs) != 0 {
+				t.Errorf("the job took %v s; gpus %v", r.Run.WallSeconds, r.Nodes["0"].GPUs)
+			}
+			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
+				return strings.Contains(m.What, "gpu") && strings.Contains(m.Why, c.why)
+			}) {
+				t.Errorf("missing has no reason: %v", r.Nodes["0"].Missing)
+			}
+		})
+	}
+}

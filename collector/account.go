@@ -1,0 +1,181 @@
+package collector
+
+import (
+	"math"
+	"strings"
+
+	"github.com/perfagent/perfagent/gpu"
+)
+
+// baseCounters are what the counters of an Account were before the job.
+type baseCounters struct {
+	periods, throttled, throttledSeconds Optional
+	oomKills, hostOOMKills, peak         Optional
+	jobStall, hostStall                  Stalls
+}
+
+func newBaseCounters(r *Reading) baseCounters {
+	u := Unknown()
+	b := baseCounters{u, u, u, u, u, u, NoAccount().JobStall, NoAccount().HostStall}
+	b.update(r)
+	return b
+}
+
+// update fills in what is not known yet: the first good Reading of each counter counts.
+func (b *baseCounters) update(r *Reading) {
+	first := func(into *Optional, v float64) {
+		if !into.Known() {
+			*into = Optional(v)
+		}
+	}
+	stalls := func(into *Stalls, now Stalls) {
+		for _, f := range []struct {
+			into *Optional
+			now  Optional
+		}{{&into.CPUSome, now.CPUSome}, {&into.CPUFull, now.CPUFull}, {&into.MemorySome, now.MemorySome},
+			{&into.MemoryFull, now.MemoryFull}, {&into.IOSome, now.IOSome}, {&into.IOFull, now.IOFull}} {
+			first(f.into, float64(f.now))
+		}
+	}
+	if r.VM != nil {
+		first(&b.hostOOMKills, r.VM.OOMKills)
+	}
+	if r.Pressure != nil {
+		stalls(&b.hostStall, newStalls(*r.Pressure))
+	}
+	if r.Job == nil || r.Job.Group == nil {
+		return
+	}
+	g := r.Job.Group
+	first(&b.periods, g.Periods)
+	first(&b.throttled, g.ThrottledPeriods)
+	first(&b.throttledSeconds, g.ThrottledSeconds)
+	first(&b.oomKills, g.OOMKills)
+	first(&b.peak, g.PeakMemory)
+	stalls(&b.jobStall, newStalls(g.Pressure))
+}
+
+// newer takes what is known now, else keeps what was known before.
+func newer(into *Optional, now Optional) {
+	if now.Known() {
+		*into = now
+	}
+}
+
+// account brings the Account up to the newest Reading.
+func (s *Sampler) account(r *Reading) {
+	a, b := &s.rec.Account, &s.base
+	b.update(r)
+	if r.VM != nil {
+		newer(&a.HostOOMKills, growth(b.hostOOMKills, Optional(r.VM.OOMKills)))
+	}
+	if r.Pressure != nil {
+		a.HostStall = newStalls(*r.Pressure).minus(b.hostStall)
+	}
+	if j := r.Job; j != nil {
+		s.accountJob(a, j)
+		if j.Group != nil {
+			s.accountGroup(a, j)
+		}
+	}
+	s.noteOOM(r)
+}
+
+func (s *Sampler) accountJob(a *Account, j *JobUse) {
+	a.Limits = j.Limits
+	if !math.IsNaN(j.CPUSeconds) {
+		a.CPUSeconds = Optional(s.progress.job.cpu.total)
+	}
+	a.Living = Optional(j.Living) // of this very Reading: what has ended since is not living
+	if j.MemoryKind == "" {
+		return
+	}
+	if a.MemoryKind == MemoryPSS && j.MemoryKind == MemoryRSS {
+		s.rec.addGap(JobMemory.Key(), "from some moment on resident sizes were added up (rss), in which shared pages count several times")
+	}
+	if a.MemoryKind != MemoryRSS { // once an upper bound, always one
+		a.MemoryKind = j.MemoryKind
+	}
+}
+
+func (s *Sampler) accountGroup(a *Account, j *JobUse) {
+	g, b := j.Group, &s.base
+	newer(&a.Periods, growth(b.periods, Optional(g.Periods)))
+	newer(&a.Throttled, growth(b.throttled, Optional(g.ThrottledPeriods)))
+	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, Optional(g.ThrottledSeconds)))
+	newer(&a.OOMKills, growth(b.oomKills, Optional(g.OOMKills)))
+	newer(&a.LimitPeakMB, Optional(g.LimitPeak/MiB))
+	if peak := Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
+		newer(&a.PeakMB, peak/MiB)
+	}
+	if cache := Optional(j.PageCache / MiB); cache.Known() && !(a.CacheMB >= cache) {
+		a.CacheMB = cache
+	}
+	if own := Optional(j.Own / MiB); own.Known() && !(a.OwnMB >= own) {
+		a.OwnMB = own
+	}
+	if !j.Shared {
+		a.JobStall = newStalls(g.Pressure).minus(b.jobStall)
+	}
+}
+
+// noteOOM looks, when the kernel has killed for want of memory, for whom.
+func (s *Sampler) noteOOM(r *Reading) {
+	a := &s.rec.Account
+	if !(a.OOMKills > s.oomSeen || a.HostOOMKills > s.hostOOMSeen) {
+		return
+	}
+	if a.OOMKills.Known() {
+		s.oomSeen = a.OOMKills
+	}
+	if a.HostOOMKills.Known() {
+		s.hostOOMSeen = a.HostOOMKills
+	}
+	if a.OOMAt.IsZero() {
+		a.OOMAt = s.rec.Start.Wall.Add(r.At.Boot - s.rec.Start.Boot)
+	}
+	a.Victims = oomVictims(s.rec.Start)
+}
+
+// noteGPUs brings the devices up to the newest Reading, and makes room for their
+// columns when they are first seen.
+func (s *Sampler) noteGPUs(r *Reading) {
+	if r.GPUs == nil {
+		return
+	}
+	for _, g := range r.GPUs.Missing {
+		s.rec.addGap(g.What, g.Why)
+	}
+	if r.GPUs.Err != nil {
+		s.rec.addGap(SourceGPU, r.GPUs.Err.Error())
+	}
+	devices := r.GPUs.Devices[:min(len(r.GPUs.Devices), MaxGPUs)]
+	for i := len(s.rec.GPUs); i < len(devices); i++ {
+		s.rec.GPUs = append(s.rec.GPUs, newGPU(devices[i]))
+		s.noteJobGPUs(devices[:i+1])
+	}
+	for i := range devices {
+		s.rec.GPUs[i].note(r.GPUs.States[i])
+	}
+	s.rec.Widen(len(s.rec.GPUs))
+}
+
+// noteJobGPUs finds out which of the devices are the job's. A sidecar has no job.
+func (s *Sampler) noteJobGPUs(devices []gpu.Device) {
+	if s.reader.job.Source == "" {
+		return
+	}
+	ofJob, doubt := gpu.OfJob(devices, s.reader.job.Env)
+	for i := range ofJob {
+		s.rec.GPUs[i].OfJob = ofJob[i]
+	}
+	if doubt != "" {
+		s.rec.addGap("gpus.of_job", doubt)
+	}
+}
+
+func newGPU(d gpu.Device) GPU {
+	u := Unknown()
+	return GPU{Index: d.Index, UUID: d.UUID, Name: strings.TrimSpace(d.Name), MemoryMB: Optional(d.MemoryMB),
+		PowerLimitWatts: Optional(d.PowerLimitWatts), MIG: d.MIG, EnergyJoules: u, ClockMHz: u}
+}

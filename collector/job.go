@@ -1,0 +1,230 @@
+package collector
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/process"
+)
+
+// Where the numbers of the job come from.
+const (
+	JobFromGroup   = "cgroup"  // a control group that holds just us and the job
+	JobFromCreated = "created" // a control group that was made for the job
+	JobFromTree    = "tree"    // the job's processes, from procfs
+)
+
+// How the job's memory is counted.
+const (
+	MemoryPSS   = "pss"    // each shared page once: its parts add up (smaps_rollup)
+	MemoryRSS   = "rss"    // resident pages of each process: shared ones several times
+	MemoryGroup = "cgroup" // what the kernel charges to the group, page cache not counted
+)
+
+// JobOptions say where the job's own use is read. The zero value reads nothing of it.
+type JobOptions struct {
+	// Source is one of JobFromGroup, JobFromCreated and JobFromTree; "" = there is no job.
+	Source string
+	// Group holds the job: one made for it, or our own, the limits of which are the job's
+	// too. nil = there are none to be seen; NoGroup may say why.
+	Group   *cgroup.Group
+	NoGroup error
+	// Tree finds the job's processes.
+	Tree *process.Tree
+	// Reaped tells what the dead processes of the job have used that we waited for. It must
+	// be set before Run. nil = nothing.
+	Reaped func() Reaped
+	// Env is the job's environment: which GPUs are its own.
+	Env []string
+}
+
+// Reaped is what processes used that are dead and waited for: seconds of user and
+// system time, bytes read from and written to storage.
+type Reaped struct{ CPUSeconds, ReadBytes, WriteBytes float64 }
+
+// Optional is a number that may not be known: NaN, in JSON null.
+type Optional float64
+
+// Unknown is the Optional of what is not known.
+func Unknown() Optional { return Optional(math.NaN()) }
+
+// Known tells whether there is a number.
+func (o Optional) Known() bool { return !math.IsNaN(float64(o)) }
+
+// MarshalJSON implements json.Marshaler.
+func (o Optional) MarshalJSON() ([]byte, error) {
+	if !o.Known() || math.IsInf(float64(o), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(o))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *Optional) UnmarshalJSON(data []byte) error {
+	*o = Unknown()
+	if string(data) == "null" {
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(o))
+}
+
+// Account is what the kernel's counters say of the job and of what limits it, as
+// differences from the baseline to the newest Reading unless said otherwise: what
+// was before the job is not in it. Unknown() = not known.
+type Account struct {
+	Source     string `json:"source,omitempty"` // JobFromGroup…; "" = there is no job
+	Group      string `json:"group,omitempty"`  // its path
+	Version    string `json:"version,omitempty"`
+	MemoryHome string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
+	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
+	// CPUSeconds of the whole job, us and our helpers left out; Living is the part of it
+	// that processes have used which have not ended.
+	CPUSeconds Optional `json:"cpu_seconds"`
+	Living     Optional `json:"living_cpu_seconds"`
+	// PeakMB is the kernel's peak of the group that holds the job, page cache included,
+	// when it rose while the job ran; CacheMB the most page cache that was seen in it, OwnMB
+	// the most of what is not the job's: ours, and what was there before it. All MiB.
+	PeakMB  Optional `json:"peak_mb"`
+	CacheMB Optional `json:"cache_mb"`
+	OwnMB   Optional `json:"own_mb"`
+
+	Limits Limits `json:"limits"`
+	// Periods and Throttled count the CPU quota's periods, all and those in which the
+	// group was stopped; ThrottledSeconds is for how long it was.
+	Periods          Optional `json:"periods"`
+	Throttled        Optional `json:"throttled"`
+	ThrottledSeconds Optional `json:"throttled_seconds"`
+	// LimitPeakMB is the kernel's peak of the group that has the memory limit, MiB.
+	LimitPeakMB Optional `json:"limit_peak_mb"`
+
+	// OOMKills counts processes killed in the group, HostOOMKills on the whole host.
+	OOMKills     Optional  `json:"oom_kills"`
+	HostOOMKills Optional  `json:"host_oom_kills"`
+	OOMAt        time.Time `json:"oom_at,omitzero"` // of the first Reading that saw one of either
+	Victims      []Victim  `json:"victims,omitempty"`
+
+	// Stalls of the job's group and of the host, seconds (PSI).
+	JobStall  Stalls `json:"job_stall"`
+	HostStall Stalls `json:"host_stall"`
+
+	// Signals that were sent to us so far, for who reads the journal of an agent that was
+	// killed after them. The caller fills it in.
+	Signals []Signal `json:"signals,omitempty"`
+
+	// EndFree are the bytes that users could still write to each file system that matters
+	// to the job, at its end: by path, MiB. See reporter's verdict.
+	EndFree map[string]float64 `json:"end_free,omitempty"`
+}
+
+// Limits is what bounds the job.
+type Limits struct {
+	CPUs        float64  `json:"cpus"` // least of all below; 0 = not known
+	Quota       Optional `json:"quota"`
+	CPUSet      int      `json:"cpuset"`    // 0 = not known
+	Affinity    int      `json:"affinity"`  // 0 = not known
+	MemoryMB    Optional `json:"memory_mb"` // Unknown() = none
+	CPUGroup    string   `json:"cpu_group,omitempty"`
+	MemoryGroup string   `json:"memory_group,omitempty"`
+}
+
+// Signal is a signal and who sent it; see reporter's Sent.
+type Signal struct {
+	Signal  string    `json:"signal"`
+	At      time.Time `json:"at"`
+	Kernel  bool      `json:"kernel,omitempty"`
+	PID     int       `json:"pid"`
+	Process string    `json:"process,omitempty"`
+}
+
+// Victim is a process that the kernel killed for want of memory.
+type Victim struct {
+	Process string    `json:"process"` // its name
+	PID     int       `json:"pid"`     // 0 = not known
+	At      time.Time `json:"at,omitzero"`
+	Group   string    `json:"group,omitempty"` // of the victim
+	Host    bool      `json:"host"`            // the host was out of memory, not a group
+}
+
+// Stalls are seconds in which some or all tasks waited for a resource (PSI).
+type Stalls struct {
+	CPUSome    Optional `json:"cpu_some"`
+	CPUFull    Optional `json:"cpu_full"`
+	MemorySome Optional `json:"memory_some"`
+	MemoryFull Optional `json:"memory_full"`
+	IOSome     Optional `json:"io_some"`
+	IOFull     Optional `json:"io_full"`
+}
+
+func newStalls(p cgroup.Pressure) Stalls {
+	return Stalls{Optional(p.CPU.Some), Optional(p.CPU.Full), Optional(p.Memory.Some), Optional(p.Memory.Full),
+		Optional(p.IO.Some), Optional(p.IO.Full)}
+}
+
+// minus is the growth since an earlier moment.
+func (s Stalls) minus(t Stalls) Stalls {
+	return Stalls{growth(t.CPUSome, s.CPUSome), growth(t.CPUFull, s.CPUFull), growth(t.MemorySome, s.MemorySome),
+		growth(t.MemoryFull, s.MemoryFull), growth(t.IOSome, s.IOSome), growth(t.IOFull, s.IOFull)}
+}
+
+// growth is how much a counter grew; never negative, Unknown where one is not known.
+func growth(before, now Optional) Optional { return max(0, now-before) }
+
+// NoAccount is an Account of which nothing is known.
+func NoAccount() Account {
+	u := Unknown()
+	none := Stalls{u, u, u, u, u, u}
+	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: Limits{Quota: u, MemoryMB: u},
+		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, OOMKills: u, HostOOMKills: u,
+		JobStall: none, HostStall: none}
+}
+
+// UnmarshalJSON implements json.Unmarshaler: what does not stand there is not known.
+func (a *Account) UnmarshalJSON(data []byte) error {
+	type plain Account
+	p := plain(NoAccount())
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	*a = Account(p)
+	return nil
+}
+
+// GPU is a device of the node, and what its own counters say of the run.
+type GPU struct {
+	Index           int      `json:"index"` // the driver's
+	UUID            string   `json:"uuid,omitempty"`
+	Name            string   `json:"name,omitempty"`
+	MemoryMB        Optional `json:"memory_mb"`
+	PowerLimitWatts Optional `json:"power_limit_watts"`
+	OfJob           bool     `json:"of_job"`
+	MIG             bool     `json:"mig,omitempty"`
+	// EnergyJoules is the growth of the device's counter; ClockMHz the highest clock seen.
+	EnergyJoules Optional `json:"energy_joules"`
+	ClockMHz     Optional `json:"clock_mhz"`
+	// Throttle lists the reasons for which its clock was seen held back.
+	Throttle []string `json:"throttle,omitempty"`
+
+	energyFirst Optional
+}
+
+// note takes one more state of the device.
+func (g *GPU) note(s gpu.State) {
+	if energy := Optional(s.EnergyJoules); energy.Known() {
+		if !g.EnergyJoules.Known() {
+			g.energyFirst = energy
+		}
+		g.EnergyJoules = growth(g.energyFirst, energy)
+	}
+	if clock := Optional(s.ClockMHz); clock.Known() && !(g.ClockMHz >= clock) {
+		g.ClockMHz = clock
+	}
+	for _, reason := range s.Throttle {
+		if !slices.Contains(g.Throttle, reason) {
+			g.Throttle = append(g.Throttle, reason)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package collector
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/process"
+)
+
+// JobUse is what the accounts of the job said at one instant. NaN = not known.
+type JobUse struct {
+	// CPUSeconds, Read and Write (bytes of storage) grow; of a control group they count
+	// from its creation.
+	CPUSeconds, Read, Write float64
+	// Living is the part of CPUSeconds of processes that have not ended.
+	Living float64
+	// Memory, bytes, counted as MemoryKind tells; PageCache, which the kernel takes back
+	// when memory is short, is not in it.
+	Memory, PageCache float64
+	// Own is what is in the group's memory beside these two: ours, and what was there
+	// before the job, bytes.
+	Own                float64
+	MemoryKind         string
+	Processes, Threads float64
+	// Group has the counters of the control group that the job is in; nil = there is none.
+	// Shared tells that others are in it, too: only its limits are then the job's.
+	Group  *cgroup.Counters
+	Shared bool
+	Limits Limits
+}
+
+// limitsEvery is how often the limits are read again: they may change while the job runs.
+const limitsEvery = 5 * time.Second
+
+// jobReader reads what the job uses.
+type jobReader struct {
+	JobOptions
+	limits   Limits
+	limitsAt time.Duration
+	// before is the group's memory at the baseline, ours left out: what the kernel keeps
+	// of processes that have ended.
+	before float64
+	helper helperCPU
+	gpus   *gpu.Monitor
+}
+
+// helperPid is the process that asks for the GPUs; 0 = there is none.
+func (j *jobReader) helperPid() int {
+	if j.gpus == nil {
+		return 0
+	}
+	return j.gpus.Pid()
+}
+
+// hurry has the next reading be whole and new: it is the closing one.
+func (j *jobReader) hurry() {
+	j.limitsAt = 0
+	if j.Tree != nil {
+		j.Tree.Hurry()
+	}
+}
+
+// baseline reads the counters that run already before the job starts.
+func (j *jobReader) baseline(out *Reading) *JobUse {
+	if j.Source == "" {
+		return nil
+	}
+	use := &JobUse{Memory: math.NaN(), PageCache: math.NaN(), Processes: math.NaN(), Threads: math.NaN()}
+	j.readGroup(use, out)
+	if use.Memory > 0 {
+		j.before = use.Memory
+	}
+	if j.Source == JobFromTree {
+		use.CPUSeconds, use.Living = 0, 0
+	}
+	use.Read, use.Write = j.bytesAtStart(use)
+	return use
+}
+
+// bytesAtStart is where the byte counters begin.
+func (j *jobReader) bytesAtStart(use *JobUse) (read, write float64) {
+	if j.Source != JobFromTree && use.Group != nil && !math.IsNaN(use.Group.ReadBytes) {
+		return use.Group.ReadBytes, use.Group.WriteBytes
+	}
+	return 0, 0
+}
+
+// read reads everything of the job.
+func (j *jobReader) read(r *Reader, out *Reading) *JobUse {
+	if j.Source == "" {
+		return nil
+	}
+	nan := math.NaN()
+	use := &JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan, Processes: nan, Threads: nan}
+	err := guard(func() error { j.readGroup(use, out); return nil })
+	if err == nil {
+		err = guard(func() error { return j.readTree(use) })
+	}
+	if err != nil {
+		out.fail(SourceJob, err)
+	}
+	return use
+}
+
+// readGroup takes what the control group tells.
+func (j *jobReader) readGroup(use *JobUse, out *Reading) {
+	if j.Group == nil {
+		if use.Limits = j.readLimits(out.At.Mono); j.NoGroup != nil {
+			out.fail(SourceCgroup, j.NoGroup)
+		}
+		return
+	}
+	c := j.Group.Read()
+	use.Group, use.Shared, use.Limits = &c, j.Source == JobFromTree, j.readLimits(out.At.Mono)
+	for _, name := range slices.Sorted(maps.Keys(c.Failed)) {
+		out.fail(SourceCgroup, fmt.Errorf("%s: %w", name, c.Failed[name]))
+	}
+	if j.Source == JobFromTree {
+		return
+	}
+	own := j.own()
+	use.CPUSeconds = c.CPUSeconds - own.cpu
+	use.Memory, use.PageCache = max(0, c.Memory-c.PageCache-own.memory-j.before), c.PageCache
+	use.Own = own.memory + j.before
+	use.Read, use.Write = c.ReadBytes, c.WriteBytes
+	use.Processes, use.Threads = max(0, c.Processes-own.processes), max(0, c.Threads-own.threads)
+	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
+		use.MemoryKind = MemoryGroup
+	}
+}
+
+// readTree takes what the control group does not tell from the job's processes.
+func (j *jobReader) readTree(use *JobUse) error {
+	if j.Tree == nil || j.Source != JobFromTree && !slices.ContainsFunc(
+		[]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}, math.IsNaN) {
+		return nil
+	}
+	var reaped Reaped
+	if j.Reaped != nil {
+		reaped = j.Reaped() // before the scan: what ends in between is missed for a moment, and not counted twice
+	}
+	tree, err := j.Tree.Read()
+	if err != nil {
+		return err
+	}
+	if math.IsNaN(use.CPUSeconds) && tree.Fresh {
+		use.CPUSeconds, use.Living = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds
+	}
+	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
+		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind
+	}
+	if math.IsNaN(use.Processes) {
+		use.Processes = tree.Processes
+	}
+	if math.IsNaN(use.Threads) {
+		use.Threads = tree.Threads
+	}
+	if math.IsNaN(use.Read) && tree.IOFresh {
+		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
+	}
+	return treeError(tree)
+}
+
+// treeError names what could not be read of the job's processes.
+func treeError(tree process.Use) error {
+	for _, what := range slices.Sorted(maps.Keys(tree.Failed)) {
+		return fmt.Errorf("%s: %w", what, tree.Failed[what])
+	}
+	return nil
+}
+
+// readLimits is what bounds the job now.
+func (j *jobReader) readLimits(now time.Duration) Limits {
+	if j.limitsAt > 0 && now-j.limitsAt < limitsEvery {
+		return j.limits
+	}
+	l := Limits{Quota: Unknown(), MemoryMB: Unknown(), Affinity: affinity()}
+	if j.Group != nil {
+		g := j.Group.Limits()
+		l.Quota, l.CPUSet, l.MemoryMB = Optional(g.CPUs), g.CPUSet, Optional(g.Memory/MiB)
+		l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
+	}
+	l.CPUs = l.leastCPUs()
+	j.limits, j.limitsAt = l, now
+	return l
+}
+
+// leastCPUs is the least of what bounds the CPUs; 0 = nothing is known.
+func (l Limits) leastCPUs() float64 {
+	least := 0.0
+	for _, v := range []float64{float64(l.Quota), float64(l.CPUSet), float64(l.Affinity)} {
+		if v > 0 && (least == 0 || v < least) { // NaN is not
+			least = v
+		}
+	}
+	return least
+}
+
+// own is what of a group's numbers is ours and our helpers'.
+type own struct{ cpu, memory, processes, threads float64 }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package collector
+
+func oomVictims(Instant) []Victim { return nil }

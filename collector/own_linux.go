@@ -1,0 +1,86 @@
+package collector
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// helperCPU is the CPU time of the program that asks for the GPUs. When one has ended
+// its time is still to be left out.
+type helperCPU struct {
+	pid         int
+	ended, last float64 // seconds: of those that have ended, of the one that runs
+}
+
+// own tells what of the group's numbers is ours: nothing where the group was made for
+// the job.
+func (j *jobReader) own() own {
+	if j.Source == JobFromCreated {
+		return own{}
+	}
+	out := own{processes: 1}
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
+		out.cpu = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
+	}
+	self := statOf(os.Getpid())
+	out.memory, out.threads = self.private, self.threads
+	if pid := j.helperPid(); pid > 0 {
+		h := statOf(pid)
+		j.helper.run(pid, h.cpu)
+		out.memory += h.private
+		if h.threads > 0 {
+			out.threads += h.threads
+			out.processes++
+		}
+	} else {
+		j.helper.run(0, 0)
+	}
+	out.cpu += j.helper.ended + j.helper.last
+	return out
+}
+
+// run notes what the helper that runs now has used.
+func (h *helperCPU) run(pid int, cpu float64) {
+	if pid != h.pid {
+		h.ended, h.last, h.pid = h.ended+h.last, 0, pid
+	}
+	h.last = max(h.last, cpu)
+}
+
+// processStat is what a process uses: seconds, bytes that it shares with nobody, threads.
+type processStat struct{ cpu, private, threads float64 }
+
+// statOf reads /proc/PID/stat and /proc/PID/statm (proc(5)); zero where it cannot.
+func statOf(pid int) processStat {
+	dir := "/proc/" + strconv.Itoa(pid)
+	var out processStat
+	data, err := os.ReadFile(dir + "/stat")
+	at := bytes.LastIndexByte(data, ')')
+	if err != nil || at < 0 {
+		return out
+	}
+	var f [18][]byte // from the third field of the line on: state is 0
+	if splitFields(data[at+1:], f[:]) < len(f) {
+		return out
+	}
+	user, _ := parseCount(f[11])
+	system, _ := parseCount(f[12])
+	threads, _ := parseCount(f[17])
+	out.cpu, out.threads = (time.Duration(user+system) * clockTick).Seconds(), float64(threads)
+	if data, err = os.ReadFile(dir + "/statm"); err != nil {
+		return out
+	}
+	var m [3][]byte // size, resident, shared; pages
+	if splitFields(data, m[:]) < len(m) {
+		return out
+	}
+	resident, _ := parseCount(m[1])
+	shared, _ := parseCount(m[2])
+	out.private = max(0, float64(resident)-float64(shared)) * float64(unix.Getpagesize())
+	return out
+}

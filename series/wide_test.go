@@ -1,0 +1,126 @@
+package series
+
+import (
+	"math"
+	"testing"
+)
+
+// widthOf is the width of rows; 3 where there are none.
+func widthOf(rows []sample) int {
+	if len(rows) == 0 {
+		return 3
+	}
+	return len(rows[0].values)
+}
+
+// wideRow is a row with more columns, in which nothing was measured unless there is a value.
+func wideRow(s sample, more int, value float64) sample {
+	out := sample{append([]float64{}, s.values...), append([]float64{}, s.weights...)}
+	for range more {
+		out.values, out.weights = append(out.values, value), append(out.weights, 1)
+	}
+	return out
+}
+
+// wideRing gets more columns before row at.
+func wideRing(capacity int, rows []sample, at, more int) *Ring {
+	r := NewRing(capacity, widthOf(rows))
+	for i, s := range rows {
+		if i == at {
+			r.Widen(r.Width() + more)
+		}
+		if i >= at {
+			s = wideRow(s, more, float64(i))
+		}
+		r.Add(s.values, s.weights)
+	}
+	r.Widen(widthOf(rows) + more) // at the end at the latest; else it changes nothing
+	return r
+}
+
+// wideFromStart had these columns from the start; nothing was measured in them before row at.
+func wideFromStart(capacity int, rows []sample, at, more int) *Ring {
+	r := NewRing(capacity, widthOf(rows)+more)
+	for i, s := range rows {
+		v := float64(i)
+		if i < at {
+			v = math.NaN()
+		}
+		s = wideRow(s, more, v)
+		r.Add(s.values, s.weights)
+	}
+	return r
+}
+
+// A ring that is widened is, to the last bit, one that had the columns from the start and
+// in which nothing was measured in them: wherever it is widened, and saved and restored
+// later.
+func TestRing_WidenedIsAsIfFromTheStart(t *testing.T) {
+	for _, capacity := range []int{2, 4, 10, 1000} {
+		for _, n := range []int{0, 1, 2, 3, 9, 10, 11, 40, 321, 2500} {
+			rows := samples(uint64(n), n, 3, 10)
+			for _, at := range []int{0, 1, 2, n / 3, n / 2, n - 1, n} {
+				if at < 0 || at > n {
+					continue
+				}
+				got, want := wideRing(capacity, rows, at, 4), wideFromStart(capacity, rows, at, 4)
+				if err := identical(got, want); err != nil {
+					t.Fatalf("capacity %d, %d rows, widened before %d: %v", capacity, n, at, err)
+				}
+				back, err := RestoreRing(got.Capacity(), got.Width(), got.Stride(), got.Count(), saved(got))
+				must(t, err)
+				s := wideRow(samples(1, 1, 3, 0)[0], 4, 5)
+				back.Add(s.values, s.weights)
+				want.Add(s.values, s.weights)
+				must(t, identical(back, want))
+			}
+		}
+	}
+}
+
+// A copy that was made before is left as it was, and what is no wider changes nothing.
+func TestRing_WidenLeavesOthersAlone(t *testing.T) {
+	rows := samples(3, 30, 3, 10)
+	r := NewRing(10, 3)
+	for _, s := range rows {
+		r.Add(s.values, s.weights)
+	}
+	clone, want := r.Clone(), saved(r)
+	for _, width := range []int{-1, 0, 2, 3} {
+		if r.Widen(width); r.Width() != 3 {
+			t.Errorf("widened to %d, it has %d columns", width, r.Width())
+		}
+	}
+	r.Widen(5)
+	r.Add(make([]float64, 5), make([]float64, 5))
+	if clone.Width() != 3 || clone.Count() != 30 {
+		t.Errorf("the clone has %d columns, %d samples", clone.Width(), clone.Count())
+	}
+	for i, b := range want {
+		must(t, identicalBuckets(clone.Bucket(i), b))
+	}
+	if r.Widen(MaxWidth + 1); r.Width() != MaxWidth {
+		t.Errorf("the ring has %d columns, %d are the most", r.Width(), MaxWidth)
+	}
+}
+
+// The memory of a ring of ordinary capacity: 48 bytes a cell, all of it from the start for
+// the columns of a host and its job, and exactly as much more when GPUs are found.
+func TestRing_WidenedFitsItsMemoryBudget(t *testing.T) {
+	const host, gpus = 52, 52 + 16*4
+	r := NewRing(1000, host)
+	if cells := len(r.values); cells != 1000*host {
+		t.Errorf("%d cells of %d", cells, 1000*host)
+	}
+	for range 1500 {
+		r.Add(make([]float64, host), make([]float64, host))
+	}
+	r.Widen(gpus)
+	if cells := len(r.stats); cells != 1000*gpus {
+		t.Errorf("widened: %d cells of %d", cells, 1000*gpus)
+	}
+	row := make([]float64, gpus)
+	if n := testing.AllocsPerRun(5000, func() { r.Add(row, row) }); n != 0 {
+		t.Errorf("a sample allocates %v times", n)
+	}
+}
