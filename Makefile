@@ -8,6 +8,7 @@ TESTFLAGS ?=
 
 BIN   = bin/perfagent
 READY = .tools/ready
+PEERS = .tools/peers/installed
 PLATFORMS = linux/arm64 darwin/arm64 darwin/amd64 windows/amd64
 
 export GO PYTHON FUZZTIME
@@ -16,7 +17,7 @@ export PERFAGENT_TEST_MLFLOW3 = $(CURDIR)/.tools/mlflow3
 export PERFAGENT_TEST_MLFLOW2 = $(CURDIR)/.tools/mlflow2
 
 .DEFAULT_GOAL = help
-.PHONY: help build demo test bench fuzz lint cross picture pictures clean
+.PHONY: help build demo test bench peers fuzz lint cross picture pictures clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -34,8 +35,11 @@ demo: build ## wrap a real job of about ten seconds, then show its report
 test: $(READY) ## install what the tests need, then run them all
 	@sh scripts/test.sh $(TESTFLAGS)
 
-bench: build $(READY) ## run the benchmarks
+bench: build $(READY) $(PEERS) ## run the benchmarks
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+
+peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m -run '^TestPeer' ./cmd/perfagent -v -peers
 
 fuzz: ## run every fuzz target for FUZZTIME (1m)
 	@sh scripts/fuzz.sh
@@ -64,3 +68,7 @@ clean: ## remove the binary, the tools and the demo's reports
 # The script leaves this stamp only when nothing was missing; until then it asks again each time.
 $(READY): scripts/requirements.txt scripts/requirements-mlflow3.txt scripts/requirements-mlflow2.txt scripts/test-tools.sh
 	@sh scripts/test-tools.sh $(READY)
+
+# Not among what the tests need. A machine on which it cannot be installed benches all else.
+$(PEERS): scripts/requirements-peers.txt
+	@sh scripts/test-tools.sh $(PEERS) peers

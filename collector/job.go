@@ -44,7 +44,11 @@ type JobOptions struct {
 
 // Reaped is what processes used that are dead and waited for: seconds of user and
 // system time, bytes read from and written to storage.
-type Reaped struct{ CPUSeconds, ReadBytes, WriteBytes float64 }
+// Over tells that no process of the job is left.
+type Reaped struct {
+	CPUSeconds, ReadBytes, WriteBytes float64
+	Over                              bool
+}
 
 // Optional is a number that may not be known: NaN, in JSON null.
 type Optional float64

@@ -144,6 +144,10 @@ func (j *jobReader) readTree(use *JobUse) error {
 	if j.Reaped != nil {
 		reaped = j.Reaped() // before the scan: what ends in between is missed for a moment, and not counted twice
 	}
+	if reaped.Over { // nobody is there to be looked for
+		j.takeReaped(use, reaped)
+		return nil
+	}
 	tree, err := j.Tree.Read()
 	if err != nil {
 		return err
@@ -164,6 +168,17 @@ func (j *jobReader) readTree(use *JobUse) error {
 		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
 	}
 	return treeError(tree)
+}
+
+// takeReaped takes the account of a job of which nothing is left. How much memory it had
+// and how many processes is not known of a moment at which there are none.
+func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
+	if math.IsNaN(use.CPUSeconds) {
+		use.CPUSeconds, use.Living = reaped.CPUSeconds, 0
+	}
+	if math.IsNaN(use.Read) {
+		use.Read, use.Write = reaped.ReadBytes, reaped.WriteBytes
+	}
 }
 
 // treeError names what could not be read of the job's processes.

@@ -3,6 +3,7 @@ package comparer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"unicode/utf8"
@@ -95,7 +96,7 @@ func Compare(a, b Side) *Comparison {
 		Notes:      []string{},
 	}
 	t := newTest()
-	for _, m := range reporter.Metrics() {
+	for _, m := range append(slices.Clone(reporter.Metrics()), gpuMetrics(runsA, runsB)...) {
 		if of := ruleOf(m.Name); of != nil {
 			valuesA, whyA := valuesOf(runsA, m.Name, of)
 			valuesB, whyB := valuesOf(runsB, m.Name, of)
@@ -110,6 +111,19 @@ func Compare(a, b Side) *Comparison {
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)
 	c.Notes = append(c.Notes, repeated(a, b)...)
 	return c
+}
+
+// gpuMetrics lists the metrics of as many GPUs as any node of the runs has.
+func gpuMetrics(sides ...[]*run) []reporter.Metric {
+	var out []reporter.Metric
+	for _, r := range slices.Concat(sides...) {
+		for _, n := range r.nodes {
+			if list := n.GPUMetrics(); len(list) > len(out) {
+				out = list
+			}
+		}
+	}
+	return out
 }
 
 // valuesOf collects a metric over runs, and says why some of them lack it.
@@ -277,7 +291,8 @@ func (c *Comparison) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Compared lists the metrics that are compared, in the table's order.
+// Compared lists the metrics that are compared, in the table's order; after them come
+// those of the GPUs, where there are any.
 func Compared() []string {
 	var names []string
 	for _, m := range reporter.Metrics() {

@@ -103,8 +103,10 @@ func (g Gate) String() string {
 // held against B's median as it is.
 func (c *Comparison) Judge(g Gate) Verdict {
 	v := Verdict{Gate: g.String()}
-	m, _ := c.Metric(g.Metric)
+	m, ok := c.Metric(g.Metric)
 	switch {
+	case !ok:
+		v.Reason = "no node of A or B has that GPU"
 	case m.B == nil:
 		v.Reason = "B lacks the metric: " + m.whyB
 	case g.Percent && m.A == nil:

@@ -23,14 +23,30 @@ const (
 type rule func(values, weights []float64) float64
 
 // ruleOf is how the nodes' values of a metric become one for the run: amounts (bytes,
-// hours, the job's CPU time) add up, of peaks and of the wall time the greatest
-// counts, means and shares are averaged. Nil = the metric is not compared.
+// hours, the job's CPU time, killed processes) add up, of peaks and of the wall time the
+// greatest counts, means and shares are averaged. Nil = the metric is not compared.
 func ruleOf(name string) rule {
+	switch {
+	case strings.HasPrefix(name, bootPrefix):
+		return nil
+	case strings.HasSuffix(name, "_joules"):
+		return sum
+	}
 	for _, r := range []struct {
 		prefix string
 		rule   rule
 	}{
 		{totalPrefix, sum},
+		{"job_avg_cpu_", sum},
+		{"job_throttled_seconds", sum},
+		{"job_throttled_periods", mean},
+		{"job_oom_", sum},
+		{"host_oom_", sum},
+		{"job_peak_", greatest},
+		{"job_psi_", mean},
+		{"psi_", mean},
+		{"limit_cpu_", mean},
+		{"gpu_", mean}, // but for its energy
 		{"node_", sum},
 		{"job_cpu_", sum},
 		{"max_t_", greatest},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -138,11 +139,14 @@ type snapshot struct {
 	samples, missed int64
 	cpus            int     // 0 = not known
 	memoryMB        float64 // 0 = not known
-	values          [collector.NumColumns]float64
-	measured        [collector.NumColumns]time.Duration // when each was, on the monotonic clock
+	values          [collector.MaxColumns]float64
+	measured        [collector.MaxColumns]time.Duration // when each was, on the monotonic clock
 	cpu             [collector.NumCPUModes]float64
 	cpuMoved        time.Duration // when cpu last changed, on the monotonic clock
 	cpuStale        bool          // that is long ago: the source fails
+	// account and gpus share nothing with the Recording, which goes on.
+	account collector.Account
+	gpus    []collector.GPU
 }
 
 // emptySnapshot is that of a run without a sample.
@@ -154,6 +158,7 @@ func emptySnapshot() *snapshot {
 	for m := range s.cpu {
 		s.cpu[m] = math.NaN()
 	}
+	s.account = collector.NoAccount()
 	return s
 }
 
@@ -170,7 +175,21 @@ func beginning(rec *collector.Recording) *snapshot {
 	if s.cpus > 0 { // the baseline has them
 		s.cpu = [collector.NumCPUModes]float64{}
 	}
+	if s.takeAccount(rec); s.account.Source != "" { // nothing of the job has run
+		s.account.CPUSeconds = 0
+	}
 	return s
+}
+
+// takeAccount copies what is told of the job's account and of the GPUs. Their lists go on
+// to change, and are told nothing of.
+func (s *snapshot) takeAccount(rec *collector.Recording) {
+	s.account = rec.Account
+	s.account.Victims, s.account.Signals, s.account.EndFree = nil, nil, nil
+	s.gpus = slices.Clone(rec.GPUs)
+	for i := range s.gpus {
+		s.gpus[i].Throttle = nil
+	}
 }
 
 // next is the snapshot after one more sample. A value that this one lacks, because its
@@ -182,6 +201,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 	}
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
+	out.takeAccount(rec)
 	now, old := rec.End.Mono, max(2*rec.Interval, time.Second)
 	if out.cpu == s.cpu {
 		out.cpuMoved = s.cpuMoved

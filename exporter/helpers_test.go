@@ -2,7 +2,6 @@ package exporter
 
 import (
 	"flag"
-	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -104,13 +103,13 @@ func listenServe(t testing.TB, e *Exporter) (address string) {
 }
 
 var (
-	seriesLine = regexp.MustCompile(`^([a-z_]+)\{run_id="((?:[^"\\\n]|\\["\\n])*)",node="(\d+)"(?:,([a-z]+)="((?:[^"\\\n]|\\["\\n])*)")?\} (\S+)$`)
-	typeLine   = regexp.MustCompile(`^# TYPE ([a-z_]+) (counter|gauge)$`)
-	helpLine   = regexp.MustCompile(`^# HELP ([a-z_]+) (.+)$`)
+	seriesLine = regexp.MustCompile(`^([a-z0-9_]+)\{run_id="((?:[^"\\\n]|\\["\\n])*)",node="(\d+)"((?:,[a-z_]+="(?:[^"\\\n]|\\["\\n])*")*)\} (\S+)$`)
+	typeLine   = regexp.MustCompile(`^# TYPE ([a-z0-9_]+) (counter|gauge)$`)
+	helpLine   = regexp.MustCompile(`^# HELP ([a-z0-9_]+) (.+)$`)
 )
 
 // parsed reads the text format strictly: HELP, TYPE, then the series of a metric, each
-// once, and nothing else. Series are named by metric and last label: "name{mode=idle}".
+// once, and nothing else. Series are named by metric and further labels: "name{mode=idle}".
 func parsed(t testing.TB, text string) map[string]float64 {
 	t.Helper()
 	out, kinds := make(map[string]float64), make(map[string]string)
@@ -130,10 +129,10 @@ func parsed(t testing.TB, text string) map[string]float64 {
 		} else if m := seriesLine.FindStringSubmatch(line); m == nil || m[1] != current {
 			t.Errorf("line %q in the part of %q", line, current)
 		} else {
-			v, err := strconv.ParseFloat(m[6], 64)
+			v, err := strconv.ParseFloat(m[5], 64)
 			key := m[1]
 			if m[4] != "" {
-				key += fmt.Sprintf("{%s=%s}", m[4], m[5])
+				key += "{" + strings.ReplaceAll(m[4][1:], `"`, "") + "}"
 			}
 			if _, twice := out[key]; twice || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 				t.Errorf("line %q: %v, twice %v", line, err, twice)

@@ -15,11 +15,14 @@ import (
 // ratios from 0 to 1.
 type Metric struct {
 	Name, Type, Help string
-	// Label is what the metric has beside run_id and node: mode, version, or "".
+	// Label is what the metric has beside run_id and node: mode, version, resource, several
+	// ("gpu, uuid, name"), or "".
 	Label string
-	// column is where the value comes from, unless value is set.
+	// column is where the value comes from, unless one of the others is set.
 	column collector.Column
 	value  func(*facts) float64
+	stalls func(*facts) [3]collector.Optional              // by resources
+	gpu    func(f *facts, i int, g *collector.GPU) float64 // of one device
 }
 
 // facts is what the values are computed from. NaN is not known.
@@ -32,7 +35,9 @@ type facts struct {
 
 // Metrics lists what /metrics tells, in its order. It is the one place of these names;
 // what the numbers mean is said by the columns of collector that they come from.
-func Metrics() []Metric { return metricTable }
+func Metrics() []Metric {
+	return append(append(append([]Metric{}, metricTable...), jobMetrics()...), gpuMetrics()...)
+}
 
 const (
 	counter   = "counter"
@@ -115,7 +120,7 @@ func inBaseUnit(c collector.Column, v float64) float64 {
 	case c.Percent():
 		return v / 100
 	case c.Unit() == "MiB":
-		return v * collector.MiB // exact: whole bytes that were divided by a power of two
+		return math.Round(v * collector.MiB) // some columns keep three decimals of a MiB
 	}
 	return v
 }
@@ -144,8 +149,16 @@ func escaped(text string) string {
 
 // write writes what is known of each metric.
 func (x *exposition) write(f *facts) {
-	for i := range metricTable {
-		m := &metricTable[i]
+	x.table(metricTable, f)
+	x.table(jobMetrics(), f)
+	if len(f.gpus) > 0 {
+		x.table(gpuMetrics(), f)
+	}
+}
+
+func (x *exposition) table(metrics []Metric, f *facts) {
+	for i := range metrics {
+		m := &metrics[i]
 		switch {
 		case m.Label == "version":
 			x.series(m, f.version, 1)
@@ -153,6 +166,16 @@ func (x *exposition) write(f *facts) {
 			for mode, v := range f.cpuSeconds() {
 				x.series(m, collector.CPUMode(mode).String(), v)
 			}
+		case m.stalls != nil:
+			for k, v := range m.stalls(f) {
+				x.series(m, resources()[k], float64(v))
+			}
+		case m.gpu != nil:
+			for k := range f.gpus {
+				x.labelled(m, gpuLabels(k, &f.gpus[k]), m.gpu(f, k, &f.gpus[k]))
+			}
+		case m.Label == jobInfoLabel:
+			x.jobInfo(m, &f.account)
 		case m.value != nil:
 			x.series(m, "", m.value(f))
 		default:
@@ -161,9 +184,17 @@ func (x *exposition) write(f *facts) {
 	}
 }
 
-// series writes one line, and before the first of a metric what it is. What is not known
-// has no line.
+// series writes one line of a metric that has one label more at most.
 func (x *exposition) series(m *Metric, label string, v float64) {
+	if m.Label != "" {
+		label = "," + m.Label + `="` + escaped(label) + `"`
+	}
+	x.labelled(m, label, v)
+}
+
+// labelled writes one line, and before the first of a metric what it is. What is not
+// known has no line.
+func (x *exposition) labelled(m *Metric, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
@@ -172,9 +203,7 @@ func (x *exposition) series(m *Metric, label string, v float64) {
 		x.out = append(x.out, "# HELP "+m.Name+" "+m.Help+"\n# TYPE "+m.Name+" "+m.Type+"\n"...)
 	}
 	x.out = append(append(append(x.out, m.Name...), '{'), x.labels...)
-	if m.Label != "" {
-		x.out = append(x.out, ","+m.Label+`="`+escaped(label)+`"`...)
-	}
+	x.out = append(x.out, labels...)
 	x.out = strconv.AppendFloat(append(x.out, "} "...), tidy(v), 'f', -1, 64)
 	x.out = append(x.out, '\n')
 }

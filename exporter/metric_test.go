@@ -3,6 +3,7 @@ package exporter
 import (
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func wantGolden(t *testing.T, file, got string) {
 }
 
 func TestMetricsOfASample(t *testing.T) {
-	f := listenFeed(time.Second)
+	f := wideFeed(time.Second)
 	f.sample()
 	f.rec.MissedTicks = 2
 	f.sample()
@@ -65,9 +66,36 @@ func TestMetricsOfASample(t *testing.T) {
 		"perfagent_filesystem_used_ratio":         s.Values[collector.DiskUsed] / (s.Values[collector.DiskUsed] + s.Values[collector.DiskFree]),
 		"perfagent_cpu_most_busy_ratio":           s.Values[collector.CPUMax] / 100,
 		"perfagent_cpu_least_busy_ratio":          s.Values[collector.CPUMin] / 100,
+
+		"perfagent_job_info{source=cgroup,memory_kind=cgroup}": 1, "perfagent_job_cpu_seconds_total": 12.5,
+		"perfagent_job_memory_bytes":     s.Values[collector.JobMemory] * (1 << 20),
+		"perfagent_job_processes":        s.Values[collector.JobProcesses],
+		"perfagent_job_read_bytes_total": s.Values[collector.JobRead] * (1 << 20),
+		"perfagent_job_cpu_limit_cpus":   1.5, "perfagent_job_memory_limit_bytes": 256 << 20,
+		"perfagent_job_memory_limit_used_bytes": s.Values[collector.LimitMemory] * (1 << 20),
+		"perfagent_job_cpu_periods_total":       100, "perfagent_job_cpu_throttled_periods_total": 25, "perfagent_job_cpu_throttled_seconds_total": 7.5,
+		"perfagent_job_oom_kills_total": 1, "perfagent_oom_kills_total": 2,
+		"perfagent_job_pressure_waiting_seconds_total{resource=cpu}":    1,
+		"perfagent_job_pressure_stalled_seconds_total{resource=memory}": 4,
+		"perfagent_pressure_waiting_seconds_total{resource=io}":         50,
+		"perfagent_pressure_stalled_seconds_total{resource=io}":         60,
+		"perfagent_swap_in_bytes_total":                                 s.Values[collector.SwapIn] * (1 << 20),
+		"perfagent_load1":                                               s.Values[collector.Load1],
+		"perfagent_gpu_of_job{gpu=0,uuid=GPU-a,name=A\\\\B}":            1, "perfagent_gpu_of_job{gpu=1,uuid=GPU-b,name=}": 0,
+		"perfagent_gpu_utilization_ratio{gpu=1,uuid=GPU-b,name=}":         s.Values[collector.GPUColumn(1, collector.GPUUtilization)] / 100,
+		"perfagent_gpu_memory_used_bytes{gpu=1,uuid=GPU-b,name=}":         s.Values[collector.GPUColumn(1, collector.GPUMemoryUsed)] * (1 << 20),
+		"perfagent_gpu_memory_total_bytes{gpu=0,uuid=GPU-a,name=A\\\\B}":  1024 << 20,
+		"perfagent_gpu_energy_joules_total{gpu=0,uuid=GPU-a,name=A\\\\B}": 5000,
 	} {
 		if v, there := got[name]; !there || math.Abs(v-want) > 1e-9 {
 			t.Errorf("%s is %v (there %v), want %v", name, v, there, want)
+		}
+	}
+	for _, absent := range []string{"gpu_memory_total_bytes{gpu=1,", "gpu_energy_joules_total{gpu=1,", "pressure_stalled_seconds_total{resource=cpu"} {
+		for name := range got {
+			if strings.HasPrefix(name, "perfagent_"+absent) {
+				t.Errorf("%s is not known, and there", name)
+			}
 		}
 	}
 	for _, m := range Metrics() {
@@ -233,7 +261,10 @@ func TestMetricNames(t *testing.T) {
 	for _, m := range Metrics() {
 		base := strings.TrimSuffix(m.Name, "_total")
 		known := strings.HasSuffix(base, "_seconds") || strings.HasSuffix(base, "_bytes") || strings.HasSuffix(base, "_ratio") ||
-			base == "perfagent_build_info" || base == "perfagent_samples" || base == "perfagent_missed_ticks" || base == "perfagent_cpus"
+			strings.HasSuffix(base, "_watts") || strings.HasSuffix(base, "_joules") || strings.HasSuffix(base, "_celsius") ||
+			slices.Contains([]string{"build_info", "samples", "missed_ticks", "cpus", "job_info", "job_processes", "job_threads",
+				"job_cpu_limit_cpus", "job_cpu_periods", "job_cpu_throttled_periods", "job_oom_kills", "oom_kills", "load1", "procs_running",
+				"gpu_of_job"}, strings.TrimPrefix(base, "perfagent_"))
 		if seen[m.Name] || !known || (m.Type == counter) != (base != m.Name) || !strings.HasPrefix(m.Name, "perfagent_") || strings.ContainsAny(m.Help, "\n\\|") {
 			t.Errorf("%+v", m)
 		}

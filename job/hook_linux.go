@@ -12,7 +12,7 @@ import (
 
 // Package os/signal does not say who sent a signal, and the kernel says it only
 // to the handler. So a few instructions of assembly stand before the runtime's
-// handler: they look at siginfo's si_code, count the delivery in one of two
+// handler: they note siginfo's si_code and si_pid, count the delivery in one of two
 // tables, and jump to the runtime's handler with everything as it was. The
 // tables are package variables because a signal handler has nothing but fixed
 // addresses to work with. Each is indexed by signal number.
@@ -20,7 +20,11 @@ var (
 	fromUser   [lastSignal + 1]uint32  // si_code <= 0: kill, tgkill, sigqueue
 	fromKernel [lastSignal + 1]uint32  // si_code > 0: the terminal, a timer, a limit
 	handlers   [lastSignal + 1]uintptr // where the runtime's handlers are
+	senders    [lastSignal + 1]sender  // of the newest delivery
 )
+
+// sender is what the kernel tells of who sent a signal, as the assembly lays it down.
+type sender struct{ code, pid int32 }
 
 // hookAddress is the address of the assembly handler.
 func hookAddress() uintptr
@@ -74,6 +78,17 @@ func unhook(sig syscall.Signal) {
 // counted reads how often sig was delivered through the hook.
 func counted(sig syscall.Signal) origins {
 	return origins{atomic.LoadUint32(&fromUser[sig]), atomic.LoadUint32(&fromKernel[sig])}
+}
+
+// sentBy is the process id behind the newest delivery of sig: of kill, tgkill and
+// sigqueue the sender's, 0 for one in another process namespace. -1 = a timer sent it,
+// or the kernel.
+func sentBy(sig syscall.Signal) int {
+	switch atomic.LoadInt32(&senders[sig].code) {
+	case 0, -1, -6: // SI_USER, SI_QUEUE, SI_TKILL
+		return int(atomic.LoadInt32(&senders[sig].pid))
+	}
+	return -1
 }
 
 // ignored tells whether sig is ignored now.

@@ -5,6 +5,11 @@
 // AX, CX and R8, and leaves by a jump to the runtime's handler.
 TEXT onSignal<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVL DI, CX
+	LEAQ ·senders(SB), AX
+	MOVL 16(SI), R8         // si_pid
+	MOVL R8, 4(AX)(CX*8)
+	MOVL 8(SI), R8          // si_code
+	MOVL R8, (AX)(CX*8)
 	LEAQ ·fromUser(SB), AX
 	CMPL 8(SI), $0          // si_code
 	JLE  count

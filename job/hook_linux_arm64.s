@@ -5,8 +5,13 @@
 // R9 to R13, and leaves by a jump to the runtime's handler.
 TEXT onSignal<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVWU R0, R9
-	MOVD  $·fromUser(SB), R10
+	MOVD  $·senders(SB), R10
+	ADD   R9<<3, R10, R10
+	MOVW  16(R1), R11       // si_pid
+	MOVW  R11, 4(R10)
 	MOVW  8(R1), R11        // si_code
+	MOVW  R11, (R10)
+	MOVD  $·fromUser(SB), R10
 	CMPW  $0, R11
 	BLE   count
 	MOVD  $·fromKernel(SB), R10

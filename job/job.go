@@ -97,6 +97,11 @@ type Command struct {
 	// Env is added to the inherited environment, as "KEY=value". A key
 	// that is there already is replaced where it stands.
 	Env []string
+
+	// Enter, if not nil, has the job begin inside a control group: it calls start, in which
+	// the child is made, with a descriptor of the group for clone3(2), or -1 where the
+	// calling thread has been moved instead. See cgroup.Made.
+	Enter func(start func(fd int) error) error
 }
 
 // Status says how the job ended and what it used.
@@ -125,6 +130,11 @@ type Status struct {
 	// that the shell stops its loop or script as it would without us.
 	FromTerminal bool
 
+	// Sent lists the signals that were sent to us to be relayed, oldest first: the
+	// newest few of those that ask a process to end or to take note. What was sent to
+	// the job alone is not in it. On Linux only.
+	Sent []Sent
+
 	// Usage is what the job used: its main process, every descendant that
 	// was waited for, and the orphans that we reaped until the main
 	// process ended. Daemons that go on running are not in it.
@@ -137,6 +147,24 @@ type Status struct {
 	// Err is nil, or says why the status is not known: somebody else in
 	// this process waited for our child. ExitCode is then 255.
 	Err error
+}
+
+// Sent is a signal that was sent to this process, and by whom (si_code and si_pid of
+// sigaction(2)'s siginfo).
+type Sent struct {
+	Signal syscall.Signal
+	Name   string    // "SIGTERM"
+	At     time.Time // when it was noticed, about a millisecond after it was sent
+
+	// Kernel is true when no process sent it, but the terminal (Ctrl-C), a timer or a
+	// limit.
+	Kernel bool
+
+	// PID is the sender's process id, Process its name (/proc/PID/comm), "" when it had
+	// ended by then. A sender outside of our process namespace has the id 0; where the
+	// kernel does not tell, PID is -1.
+	PID     int
+	Process string
 }
 
 // Usage is the kernel's account, from the rusage of wait4(2).

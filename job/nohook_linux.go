@@ -15,6 +15,7 @@ import (
 func hook(syscall.Signal) bool        { return false }
 func unhook(syscall.Signal)           {}
 func counted(syscall.Signal) origins  { return origins{} }
+func sentBy(syscall.Signal) int       { return -1 }
 func ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }
 
 // sigaction stands for a disposition that we cannot set here.

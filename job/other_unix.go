@@ -48,6 +48,24 @@ func (j *Job) Pid() int { return j.proc.Pid }
 // Started is the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
 
+// StartHelper has fork make a child of ours that is not the job's.
+func (j *Job) StartHelper(fork func() (pid int, err error)) error {
+	_, err := fork()
+	return err
+}
+
+// Other tells whether a child of this process is not the job's; here nobody asks.
+func (j *Job) Other(int) bool { return false }
+
+// Reaped is what the job's dead processes have used so far: not known on this system.
+func (j *Job) Reaped() Usage { return Usage{} }
+
+// Over tells that all processes of the job have ended: not known on this system.
+func (j *Job) Over() bool { return false }
+
+// Outside tells that the job is outside its control group; here there are none.
+func (j *Job) Outside() bool { return true }
+
 // Wait blocks until the job has ended and returns its status.
 func (j *Job) Wait() Status {
 	state, err := j.proc.Wait()
@@ -172,6 +190,9 @@ func (s *Signals) Late() <-chan syscall.Signal {
 	}
 	return s.late
 }
+
+// Sent is not known on this system.
+func (s *Signals) Sent() []Sent { return nil }
 
 func (s *Signals) relay() {
 	defer close(s.done)

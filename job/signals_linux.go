@@ -57,6 +57,7 @@ type Signals struct {
 	first   [lastSignal + 1]origins // the counts when catching began
 	guessed [lastSignal + 1]origins // counts of signals without a hook
 	hooked  [lastSignal + 1]bool
+	sent    []Sent // oldest first
 }
 
 // Catch begins to catch what is sent to this process. Signals that come before
@@ -166,6 +167,7 @@ func (s *Signals) handle(sig syscall.Signal) {
 	now, last := s.total(sig), s.seen[sig]
 	s.seen[sig] = now
 	user, kernel := now.user-last.user, now.kernel-last.kernel
+	s.note(sig, user, kernel)
 	switch s.phase {
 	case before:
 		s.keep(sig, user+kernel)

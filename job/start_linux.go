@@ -24,7 +24,9 @@ type Job struct {
 
 	mu     sync.Mutex
 	others []int // children that are not the job's: those that we had before, and helpers
-	reaped Usage // of the job's processes that were waited for so far
+	// childless tells that the job has ended with all its processes.
+	childless bool
+	reaped    Usage // of the job's processes that were waited for so far
 }
 
 // Start runs the command and, from the moment it exists, has s (which may be
@@ -108,6 +110,14 @@ func (j *Job) Reaped() Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.reaped
+}
+
+// Over tells that the job has ended, and all its processes with it. False may also mean
+// that it is not known. It may be called from any goroutine.
+func (j *Job) Over() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.childless
 }
 
 // threadsReserved is more than this program ever has in system calls at once.

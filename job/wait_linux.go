@@ -88,6 +88,7 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	for range maxLastRound {
 		pid, ws, ru, err := j.reap()
 		if pid <= 0 || err != nil {
+			j.noteChildless(err)
 			break
 		}
 		if !ws.Stopped() {
@@ -95,6 +96,13 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 		}
 	}
 	st.Usage.MaxRSSFloor = j.floor
+}
+
+// noteChildless notes that no process of the job goes on: we have no children.
+func (j *Job) noteChildless(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.childless = err == syscall.ECHILD
 }
 
 // countOrphan adds a dead child that is not the job's main process. Children that

@@ -82,7 +82,7 @@ func browserReading(t testing.TB, n *reporter.Node, chart string, i int) []strin
 			out = append(out, line(s, c.Unit))
 		}
 		for _, s := range c.Asides {
-			out = append(out, line(s, s.Unit))
+			out = append(out, strings.TrimRight(line(s, s.Unit), " "))
 		}
 	}
 	if len(out) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -77,6 +78,13 @@ func browserPoisoned(evil string) (r *reporter.Report, marks map[string]string) 
 		n.Job.Signal = at("signal")
 		n.Metrics = maps.Clone(n.Metrics)
 		n.Metrics[at("metric")] = 42.5
+		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = collector.JobFromGroup, at("group"), at("")
+		delete(marks, "node "+name+" ") // a kind of memory that nobody knows is left out
+		n.Limits = &reporter.Limits{CPUs: 2, CPUQuota: 2, MemoryMB: 512, CPUGroup: at("CPU group"), MemoryGroup: at("memory group")}
+		n.GPUs = []reporter.GPU{{UUID: at("UUID"), Name: at("GPU"), OfJob: true, Throttle: []string{at("throttle")}}, {Index: 7, Name: at("other GPU")}}
+		n.Verdict = &reporter.Verdict{Cause: at("cause"), Text: at("verdict"), Evidence: map[string]any{evil: evil}, Conditions: []string{at("condition")}}
+		delete(marks, "node "+name+" cause") // the text says it
+		n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: evil, Text: at("finding")}, {ID: "throttled", Severity: reporter.SeverityWarning, Text: at("warning")}}
 		n.Missing = []reporter.Missing{{What: at("what"), Why: at("why")}, {What: "max_t_mem_percent", Why: at("why of a metric")}}
 		delete(n.Metrics, "max_t_mem_percent")
 		n.Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushPending, RunID: at("push run"), URI: at("push URI"), Error: at("push error"),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
@@ -11,13 +12,17 @@ import (
 
 // Chart is what one picture shows: series over the time since the run's start.
 type Chart struct {
-	ID    string // cpu, memory, disk_io, network, disk_space; or a sample key
+	ID    string // cpu, job_cpu, memory…: see chartPlans; or a sample key
 	Title string
 	Unit  string // of the values: "%", "MiB/s", "MiB"; "" = unknown
 	// Top is the axis' end; 0 = that of the greatest value.
 	Top    float64
 	Levels []float64 // reference lines
-	Series []Series
+	// Bound is what the job may use at most, in Unit, and BoundText says so in words; 0 and
+	// "" = no limit is known.
+	Bound     float64
+	BoundText string
+	Series    []Series
 	// Asides are not drawn, but told where a value is asked for: memory in MiB
 	// beside its percentage.
 	Asides []Series
@@ -32,15 +37,20 @@ type Series struct {
 	Band  reporter.Band
 	// Spread tells that there is only a band, between two sample keys.
 	Spread bool
-	Dashed bool
+	Color  int // of the palette
+	Dash   int // kind of line: 0 = solid, see dashes
 }
+
+// dashes are the kinds of broken lines in pixels on and off, by Series.Dash; solid is nil.
+func dashes() [][]float64 { return [][]float64{nil, {4, 3}, {1.5, 2.5}, {9, 3, 2, 3}} }
 
 // seriesPlan says which sample key becomes which series of a chart.
 type seriesPlan struct {
 	label string
 	key   collector.Column
 	upper collector.Column // of a spread; else the zero value
-	dash  bool
+	color int
+	dash  int
 }
 
 type chartPlan struct {
@@ -49,31 +59,94 @@ type chartPlan struct {
 	levels          []float64
 	series          []seriesPlan
 	aside           []seriesPlan
+	// whenMeasured charts take no room where nothing of them was measured.
+	whenMeasured bool
+	bound        func(*reporter.Limits) (value float64, text string)
 }
 
-// chartPlans are the five charts of every node, in their order.
-func chartPlans() []chartPlan {
-	return []chartPlan{
+// chartPlans are the charts of a node with so many GPUs, in their order: five that every
+// node has, and those of what not every node has.
+func chartPlans(gpus int) []chartPlan {
+	plans := []chartPlan{
 		{id: "cpu", title: "CPU", unit: "%", top: 100, levels: []float64{20, 40, 80}, series: []seriesPlan{
 			{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
-			{label: "mean of all CPUs", key: collector.CPUAvg}}},
+			{label: "mean of all CPUs", key: collector.CPUAvg}},
+			aside: []seriesPlan{{label: "idle and waiting for storage", key: collector.CPUIowait}, {label: "stolen by other virtual machines", key: collector.CPUSteal}}},
+		{id: "job_cpu", title: "Job CPU", unit: "CPUs", whenMeasured: true, bound: cpuBound, series: []seriesPlan{
+			{label: "busy for the job", key: collector.JobCPU}},
+			aside: []seriesPlan{{label: "processes", key: collector.JobProcesses}, {label: "threads", key: collector.JobThreads},
+				{label: "throttled periods", key: collector.JobThrottled}}},
 		{id: "memory", title: "Memory", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.MemPercent}},
 			aside: []seriesPlan{{label: "used", key: collector.MemUsed}}},
+		{id: "job_memory", title: "Job memory", unit: "MiB", whenMeasured: true, bound: memoryBound, series: []seriesPlan{
+			{label: "used by the job", key: collector.JobMemory},
+			{label: "used of the limit", key: collector.LimitMemory, color: 1},
+			{label: "page cache", key: collector.JobPageCache, color: 2, dash: 1}}},
 		{id: "disk_io", title: "Disk reads and writes", unit: "MiB/s", series: []seriesPlan{
-			{label: "read", key: collector.DiskReadRate}, {label: "written", key: collector.DiskWriteRate}}},
+			{label: "read", key: collector.DiskReadRate}, {label: "written", key: collector.DiskWriteRate, color: 1},
+			{label: "read by the job", key: collector.JobReadRate, dash: 1}, {label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1}}},
 		{id: "network", title: "Network", unit: "MiB/s", series: []seriesPlan{
-			{label: "received", key: collector.NetExtRecvRate}, {label: "sent", key: collector.NetExtSentRate},
-			{label: "loopback received", key: collector.NetLoRecvRate, dash: true},
-			{label: "loopback sent", key: collector.NetLoSentRate, dash: true}}},
+			{label: "received", key: collector.NetExtRecvRate}, {label: "sent", key: collector.NetExtSentRate, color: 1},
+			{label: "loopback received", key: collector.NetLoRecvRate, color: 2, dash: 1},
+			{label: "loopback sent", key: collector.NetLoSentRate, color: 3, dash: 1}}},
 		{id: "disk_space", title: "Disk space", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
 			aside: []seriesPlan{{label: "free", key: collector.DiskFree}}},
+		pressurePlan(),
 	}
+	return append(plans, gpuPlans(gpus)...)
+}
+
+// pressurePlan is the chart of the time in which tasks waited: colours tell for what,
+// kinds of line who.
+func pressurePlan() chartPlan {
+	return chartPlan{id: "pressure", title: "Tasks that wait", unit: "%", top: 100, whenMeasured: true, series: []seriesPlan{
+		{label: "CPU, some", key: collector.PSICPUSome},
+		{label: "memory, some", key: collector.PSIMemorySome, color: 1}, {label: "memory, all", key: collector.PSIMemoryFull, color: 1, dash: 1},
+		{label: "storage, some", key: collector.PSIIOSome, color: 2}, {label: "storage, all", key: collector.PSIIOFull, color: 2, dash: 1},
+		{label: "job: CPU, some", key: collector.JobPSICPUSome, dash: 2}, {label: "job: CPU, all", key: collector.JobPSICPUFull, dash: 3},
+		{label: "job: memory, some", key: collector.JobPSIMemorySome, color: 1, dash: 2}, {label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
+		{label: "job: storage, some", key: collector.JobPSIIOSome, color: 2, dash: 2}, {label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3}}}
+}
+
+// gpuPlans are the charts of so many devices, a line for each.
+func gpuPlans(gpus int) []chartPlan {
+	plans := []chartPlan{
+		{id: "gpu_utilization", title: "GPU busy", unit: "%", top: 100, whenMeasured: true},
+		{id: "gpu_memory", title: "GPU memory", unit: "MiB", whenMeasured: true},
+		{id: "gpu_power", title: "GPU power", unit: "W", whenMeasured: true},
+	}
+	colors := len(seriesColors())
+	for k := range plans {
+		key := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}[k]
+		for i := range gpus {
+			plans[k].series = append(plans[k].series, seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, key),
+				color: i % colors, dash: i / colors % len(dashes())})
+		}
+	}
+	for i := range gpus {
+		plans[2].aside = append(plans[2].aside, seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, collector.GPUTemperature)})
+	}
+	return plans
+}
+
+func cpuBound(l *reporter.Limits) (float64, string) {
+	if !(l.CPUs > 0) || math.IsInf(l.CPUs, 0) {
+		return 0, ""
+	}
+	return l.CPUs, "may use " + strconv.FormatFloat(math.Round(l.CPUs*100)/100, 'f', -1, 64)
+}
+
+func memoryBound(l *reporter.Limits) (float64, string) {
+	if !(l.MemoryMB > 0) || math.IsInf(l.MemoryMB, 0) {
+		return 0, ""
+	}
+	return l.MemoryMB, "limit " + reporter.SizeText(l.MemoryMB)
 }
 
 // Keys lists the sample keys that the page draws.
 func Keys() []string {
 	keys := []string{collector.Timestamp.Key()}
-	for _, p := range chartPlans() {
+	for _, p := range chartPlans(collector.MaxGPUs) {
 		for _, s := range append(p.series, p.aside...) {
 			keys = append(keys, s.key.Key())
 			if s.upper != 0 {
@@ -84,11 +157,34 @@ func Keys() []string {
 	return keys
 }
 
-// Charts are the five charts of a node. A series of which nothing was measured is
-// left out; a chart may be without any.
+// gpusOf is how many GPUs of a node were measured.
+func gpusOf(n *reporter.Node) int {
+	gpus := 0
+	for i := range collector.MaxGPUs {
+		for k := range collector.NumGPUKeys {
+			if _, ok := bandOf(n, collector.GPUColumn(i, collector.GPUKey(k)).Key()); ok {
+				gpus = i + 1
+			}
+		}
+	}
+	return gpus
+}
+
+// Charts are the charts of a node: the five that every node has, and those of which
+// anything was measured. A series of which nothing was measured is left out; one of the
+// five may be without any.
 func Charts(n *reporter.Node) []Chart {
-	var out []Chart
-	for _, p := range chartPlans() {
+	all, plans := chartsOf(n, gpusOf(n))
+	return slices.DeleteFunc(all, func(c Chart) bool {
+		i := slices.IndexFunc(plans, func(p chartPlan) bool { return p.id == c.ID })
+		return len(c.Series) == 0 && plans[i].whenMeasured
+	})
+}
+
+// chartsOf are all charts of a node with so many GPUs, measured or not, and their plans.
+func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
+	plans = chartPlans(gpus)
+	for _, p := range plans {
 		c := Chart{ID: p.id, Title: p.title, Unit: p.unit, Top: p.top, Levels: p.levels}
 		for _, s := range p.series {
 			if made, ok := s.of(n); ok {
@@ -96,14 +192,25 @@ func Charts(n *reporter.Node) []Chart {
 			}
 		}
 		for _, s := range p.aside {
-			if made, ok := s.of(n); ok {
-				made.Unit = shortUnit(s.key)
+			if made, ok := s.of(n); ok && len(c.Series) > 0 {
+				made.Unit = s.asideUnit()
 				c.Asides = append(c.Asides, made)
 			}
 		}
-		out = append(out, c)
+		if p.bound != nil && n.Limits != nil {
+			c.Bound, c.BoundText = p.bound(n.Limits)
+		}
+		charts = append(charts, c)
 	}
-	return out
+	return charts, plans
+}
+
+// asideUnit is the unit of an aside; "" where its label says it.
+func (p seriesPlan) asideUnit() string {
+	if unit := shortUnit(p.key); unit != p.label {
+		return unit
+	}
+	return ""
 }
 
 // ChartOf is the chart of one sample key.
@@ -129,7 +236,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 // measuredKeys lists what ChartOf can draw.
 func measuredKeys(n *reporter.Node) string {
 	var out string
-	for c := range collector.NumColumns {
+	for c := range collector.Column(collector.MaxColumns) {
 		if _, ok := bandOf(n, c.Key()); ok && c != collector.Timestamp {
 			if out != "" {
 				out += ", "
@@ -153,7 +260,7 @@ func shortUnit(c collector.Column) string {
 // of finds a series in the node; not ok where nothing was measured.
 func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
 	band, ok := bandOf(n, p.key.Key())
-	s := Series{Label: p.label, Key: p.key.Key(), Band: band, Dashed: p.dash}
+	s := Series{Label: p.label, Key: p.key.Key(), Band: band, Color: p.color, Dash: p.dash}
 	if p.upper == 0 || !ok {
 		return s, ok
 	}
@@ -368,7 +475,8 @@ const (
 	hugest  = 1e300
 )
 
-// top is the greatest value of a chart's series; 0 where there is none above it.
+// top is the greatest value of a chart's series, or the limit where that is in sight; 0
+// where there is none above it.
 func (c *Chart) top() float64 {
 	greatest := 0.0
 	for _, s := range c.Series {
@@ -378,5 +486,12 @@ func (c *Chart) top() float64 {
 			}
 		}
 	}
+	if c.Bound > 0 && c.Bound <= boundInSight*greatest {
+		greatest = max(greatest, c.Bound)
+	}
 	return greatest
 }
+
+// boundInSight is how many times the greatest value a limit may be to be drawn: beside one
+// that is far away the values would lie flat on the ground.
+const boundInSight = 4

@@ -11,9 +11,9 @@ type point struct{ x, y float64 }
 
 // ink is what a thing is drawn with: a kind, and for series their number.
 type ink struct {
-	kind   inkKind
-	series int
-	dashed bool
+	kind  inkKind
+	color int // of the palette
+	dash  int // see dashes
 }
 
 type inkKind int
@@ -82,8 +82,8 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))
 	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
 	f.axes(c)
-	for i, s := range f.chart.Series {
-		f.series(c, s, i)
+	for _, s := range f.chart.Series {
+		f.series(c, s)
 	}
 	f.words(c, rows)
 }
@@ -107,8 +107,12 @@ func (f *figure) axes(c canvas) {
 	}
 	for _, v := range f.chart.Levels {
 		p := f.at(0, v)
-		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dashed: true})
+		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
+	}
+	if b := f.chart.Bound; b > 0 && b <= f.ys.Max {
+		p := f.at(0, b)
+		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 	}
 	for i, v := range f.xs.Ticks {
 		p := f.at(v, 0)
@@ -127,7 +131,7 @@ func (f *figure) legendRows() float64 {
 	if len(f.chart.Series) < 2 {
 		return 0
 	}
-	all, rows, x := letterWidth*float64(len(f.chart.Title)+10), 1.0, 0.0
+	all, rows, x := letterWidth*float64(len(f.chart.title(""))+10), 1.0, 0.0
 	for _, s := range f.chart.Series {
 		width := legendEntry(s)
 		if x > 0 && x+width > f.plot.width {
@@ -148,12 +152,12 @@ func legendEntry(s Series) float64 { return 32 + letterWidth*float64(len(s.Label
 // legendBelow writes the legend in rows below the title.
 func (f *figure) legendBelow(c canvas, y float64) {
 	x := 0.0
-	for i, s := range f.chart.Series {
+	for _, s := range f.chart.Series {
 		width := legendEntry(s)
 		if x > 0 && x+width > f.plot.width {
 			x, y = 0, y+legendHeight
 		}
-		f.swatch(c, s, i, point{f.plot.x + x + 16, y - 4})
+		f.swatch(c, s, point{f.plot.x + x + 16, y - 4})
 		c.text(point{f.plot.x + x + 20, y}, s.Label, anchorStart, ink{kind: inkText})
 		x += width
 	}
@@ -162,10 +166,7 @@ func (f *figure) legendBelow(c canvas, y float64) {
 // words writes title, unit and legend.
 func (f *figure) words(c canvas, rows float64) {
 	y := f.plot.y - 10 - rows*legendHeight
-	title := f.chart.Title
-	if f.ys.Unit != "" {
-		title += ", " + f.ys.Unit
-	}
+	title := f.chart.title(f.ys.Unit)
 	c.text(point{f.plot.x, y}, title, anchorStart, ink{kind: inkTitle})
 	if len(f.chart.Series) == 0 {
 		c.text(point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2}, "not measured", anchorMiddle, ink{kind: inkText})
@@ -180,35 +181,36 @@ func (f *figure) words(c canvas, rows float64) {
 		s := f.chart.Series[i]
 		c.text(point{x, y}, s.Label, anchorEnd, ink{kind: inkText})
 		x -= letterWidth*float64(len(s.Label)) + 4
-		f.swatch(c, s, i, point{x, y - 4})
+		f.swatch(c, s, point{x, y - 4})
 		x -= 28
 	}
 }
 
+// title names the chart with the unit of its axis and the limit, if there is one.
+func (c *Chart) title(unit string) string {
+	title := c.Title
+	if unit != "" {
+		title += ", " + unit
+	}
+	if c.BoundText != "" {
+		title += " (" + c.BoundText + ")"
+	}
+	return title
+}
+
 // swatch draws a piece of a series beside its name.
-func (f *figure) swatch(c canvas, s Series, i int, at point) {
+func (f *figure) swatch(c canvas, s Series, at point) {
 	if s.Spread {
 		c.area([]point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}, ink{kind: inkSpread})
 		return
 	}
-	c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, series: f.color(i), dashed: s.Dashed})
-}
-
-// color numbers the lines of a chart; a spread has a colour of its own.
-func (f *figure) color(i int) int {
-	n := 0
-	for _, s := range f.chart.Series[:i] {
-		if !s.Spread {
-			n++
-		}
-	}
-	return n
+	c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, color: s.Color, dash: s.Dash})
 }
 
 // series draws the band and the line, in one piece for each stretch that was
 // measured. A bucket is as wide as its time.
-func (f *figure) series(c canvas, s Series, i int) {
-	band, kind := ink{kind: inkBand, series: f.color(i)}, ink{kind: inkLine, series: f.color(i), dashed: s.Dashed}
+func (f *figure) series(c canvas, s Series) {
+	band, kind := ink{kind: inkBand, color: s.Color}, ink{kind: inkLine, color: s.Color, dash: s.Dash}
 	if s.Spread {
 		band = ink{kind: inkSpread}
 	}

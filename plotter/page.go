@@ -122,6 +122,8 @@ func (p *Page) noteStarts() {
 type topData struct {
 	Title, Headline, State, Command, Incomplete, Note string
 	Facts                                             []reporter.Highlight
+	Alone                                             bool // there is one node, of which Said and Advice are
+	Said, Advice                                      []reporter.Said
 }
 
 // Write writes the page of the nodes that were added.
@@ -148,7 +150,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 // write puts the parts together. The scripts and styles are ours and go in as they
 // are; what a report says goes through the template, or through encoding/json.
 func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error {
-	top, out := p.top(run), bufio.NewWriterSize(w, 1<<16)
+	top, has, out := p.top(run), p.has(), bufio.NewWriterSize(w, 1<<16)
 	if err := t.ExecuteTemplate(out, "top", top); err != nil {
 		return err
 	}
@@ -157,7 +159,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		return err
 	}
 	if len(p.nodes) > 1 {
-		maps, err := p.nodesData()
+		maps, err := p.nodesData(run, has)
 		if err != nil {
 			return err
 		}
@@ -165,14 +167,25 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 			return err
 		}
 	}
-	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics())); err != nil {
+	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics(), has)); err != nil {
 		return err
 	}
-	if err := p.writeData(out, run); err != nil {
+	if err := p.writeData(out, run, has); err != nil {
 		return err
 	}
 	ours(out, "<script>\n/*\n", uplotLicense, "*/\n", uplotJS, "</script>\n<script>\n", pageJS, "</script>\n</body>\n</html>\n")
 	return out.Flush()
+}
+
+// has tells which of chartPlans the page shows: those that every page has, and those of
+// which some node has anything.
+func (p *Page) has() []bool {
+	plans := chartPlans(0)
+	has := make([]bool, len(plans))
+	for i, plan := range plans {
+		has[i] = !plan.whenMeasured || slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 })
+	}
+	return has
 }
 
 // ours writes what no report has a part in; errors show when the writer is flushed.
@@ -187,9 +200,12 @@ func ours(w *bufio.Writer, parts ...string) {
 func (p *Page) otherMetrics() []string {
 	var out []string
 	seen := make(map[string]bool)
+	for _, m := range reporter.Metrics() {
+		seen[m.Name] = true
+	}
 	for _, n := range p.nodes {
 		for name := range n.metrics {
-			if _, known := reporter.MetricNamed(name); !known && !seen[name] {
+			if !seen[name] {
 				seen[name] = true
 				out = append(out, name)
 			}
@@ -230,6 +246,7 @@ func (p *Page) top(run *reporter.Run) topData {
 		add("tag", tag)
 	}
 	if len(p.nodes) == 1 {
+		d.Alone, d.Said, d.Advice = true, p.nodes[0].said, p.nodes[0].advice
 		d.Facts = append(d.Facts, p.nodes[0].facts...)
 	}
 	return d

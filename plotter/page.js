@@ -82,24 +82,28 @@ function valueAxis(c, greatest) {
   return { max: n * step, scale: scale, unit: unit, ticks: ticks };
 }
 
+// dashes are the kinds of lines, by their class in the legend; the pixels are those of chart.go.
+var dashes = [["", undefined], ["dash", [4, 3]], ["dot", [1.5, 2.5]], ["dashdot", [9, 3, 2, 3]]];
+
 // lists says which lists of numbers uPlot draws in a chart, and how.
-function lists(c, bands) {
-  var out = { lists: [], series: [{}], bands: [], rows: [] }, greatest = 0, color = 0;
+function lists(c, bands, bound) {
+  var out = { lists: [], series: [{}], bands: [], rows: [] }, greatest = 0;
   var add = function (list, of, options) {
     out.lists.push({ list: list, of: of });
     out.series.push(Object.assign({ paths: uPlot.paths.stepped({ align: -1 }), points: { show: false }, width: 0, stroke: "transparent" }, options));
     return out.lists.length;
   };
   c.series.forEach(function (s, i) {
-    var name = s.spread ? "--spread" : "--s" + color++ % 4, band = bands && bands[i];
+    var name = s.spread ? "--spread" : "--s" + (s.color || 0) % 4, band = bands && bands[i];
     if (!band) return;
     var least = band[0], mean = band.length === 1 ? band[0] : band[1], most = band.length === 1 ? band[0] : band[2];
     most.forEach(function (v) { if (v > greatest && v >= 1e-100) greatest = Math.min(v, 1e300); });
-    out.rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash, band: band, unit: c.unit });
+    out.rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash || 0, band: band, unit: c.unit });
     var edge = s.spread || s.dash ? {} : { width: 0.8, stroke: function () { return faint(css(name), .55); } };
     out.bands.push({ series: [add(most, Math.max, edge), add(least, Math.min, {})], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
-    if (!s.spread) add(mean, null, { width: 1.5, stroke: function () { return css(name); }, dash: s.dash ? [4, 3] : undefined });
+    if (!s.spread) add(mean, null, { width: 1.5, stroke: function () { return css(name); }, dash: dashes[s.dash || 0][1] });
   });
+  if (bound && bound[0] <= 4 * greatest) greatest = Math.max(greatest, bound[0]); // as in chart.go: else it is out of sight
   out.axis = valueAxis(c, greatest);
   return out;
 }
@@ -231,6 +235,14 @@ function options(k, made, width) {
         splits: function () { return k.axis.ticks; }, values: function (u, ticks) { return ticks.map(function (v) { return short(v / k.axis.scale); }); } }],
     series: made.series, bands: made.bands,
     hooks: {
+      draw: [function (u) { // the limit
+        if (!k.bound || !(k.bound[0] > 0) || k.bound[0] > k.axis.max) return;
+        var g = u.ctx, y = Math.round(u.valToPos(k.bound[0], "y", true)), ratio = devicePixelRatio || 1;
+        g.save();
+        g.strokeStyle = css("--dim"); g.lineWidth = ratio; g.setLineDash([4 * ratio, 3 * ratio]);
+        g.beginPath(); g.moveTo(u.bbox.left, y); g.lineTo(u.bbox.left + u.bbox.width, y); g.stroke();
+        g.restore();
+      }],
       setScale: [function (u, key) {
         var s = u.scales.x;
         if (key !== "x" || s.min === null) return;
@@ -253,10 +265,10 @@ function options(k, made, width) {
 // legend names the series above a chart.
 function legend(k) {
   var bar = element("div", undefined, "bar");
-  bar.appendChild(element("b", k.plan.title + (k.axis.unit ? ", " + k.axis.unit : "")));
+  bar.appendChild(element("b", k.plan.title + (k.axis.unit ? ", " + k.axis.unit : "") + (k.bound ? " (" + k.bound[1] + ")" : "")));
   if (!k.rows.length) bar.appendChild(element("span", "not measured"));
   k.rows.forEach(function (r) {
-    var chip = element("span"), mark = element("i", undefined, r.spread ? "spread" : r.dash ? "dashed" : "");
+    var chip = element("span"), mark = element("i", undefined, r.spread ? "spread" : dashes[r.dash][0]);
     if (!r.spread) mark.style.borderTopColor = "var(" + r.name + ")";
     chip.append(mark, r.label);
     bar.appendChild(chip);
@@ -265,7 +277,10 @@ function legend(k) {
 }
 
 function draw(box, c, i) {
-  var n = node(shown), made = lists(c, n.c[i]), k = { box: box, plan: c, made: made, axis: made.axis, rows: made.rows, at: 0, group: 1, room: box.clientWidth - 72 }; // less axis and margin
+  var n = node(shown), bound = n.b && n.b[c.id], made = lists(c, n.c[i], bound);
+  box.hidden = !!c.maybe && !made.rows.length;
+  if (box.hidden) return null;
+  var k = { box: box, plan: c, bound: bound, made: made, axis: made.axis, rows: made.rows, at: 0, group: 1, room: box.clientWidth - 72 }; // less axis and margin
   (n.a[i] || []).forEach(function (band, j) {
     if (band) k.rows = k.rows.concat([{ label: c.asides[j].label, band: band, unit: c.asides[j].unit, aside: true }]);
   });
@@ -307,7 +322,10 @@ function drawAll() {
   boxes.forEach(function (b) { b.style.minHeight = b.offsetHeight + "px"; }); // or what is below would jump
   each(function (k) { k.u.destroy(); });
   charts = [];
-  plan.charts.forEach(function (c, i) { charts.push(draw(boxes[i], c, i)); });
+  plan.charts.forEach(function (c, i) {
+    var k = draw(boxes[i], c, i);
+    if (k) charts.push(k);
+  });
   boxes.forEach(function (b) { b.style.minHeight = ""; });
 }
 
@@ -352,6 +370,9 @@ function fill(n) {
     card.append(element("p", c[0], "label"), element("p", c[1], "value"), element("p", c[2], "hint"));
     return card;
   }));
+  var said = n.v.map(function (v) { return element("p", v[0], "verdict" + (v[1] ? " bad" : "")); }), advice = element("ul");
+  n.g.forEach(function (a) { advice.append(element("li", a[0], a[1] ? "bad" : "")); });
+  byID("advice").replaceChildren.apply(byID("advice"), said.concat(n.g.length ? [element("h3", "Advice"), advice] : []));
   var facts = byID("nodefacts");
   if (facts) facts.replaceChildren.apply(facts, n.f.map(function (f) {
     var row = element("div");
@@ -480,15 +501,23 @@ function take(fresh) {
     throw new Error("the page of another run");
   }
   var parts = ["#plan", "#node-" + shown];
-  if (getSelection().isCollapsed) parts.push("#about", ".cards", "#missing", "#metrics");
+  if (getSelection().isCollapsed) parts.push("#about", "#advice", ".cards", "#missing", "#metrics");
   parts.forEach(function (s) {
     var from = fresh.querySelector(s), to = document.querySelector(s);
     if (from && to) to.replaceWith(document.importNode(from, true));
   });
-  var boxes = document.querySelectorAll("[data-chart]");
-  fresh.querySelectorAll("[data-chart]").forEach(function (from, i) {
-    boxes[i].setAttribute("aria-label", from.getAttribute("aria-label"));
-    boxes[i].querySelector(".static").replaceWith(document.importNode(from.querySelector(".static"), true));
+  var before = null;
+  fresh.querySelectorAll("[data-chart]").forEach(function (from) {
+    var box = document.querySelector('[data-chart="' + from.dataset.chart + '"]');
+    if (box) {
+      box.setAttribute("aria-label", from.getAttribute("aria-label"));
+      box.querySelector(".static").replaceWith(document.importNode(from.querySelector(".static"), true));
+    } else { // measured for the first time
+      box = document.importNode(from, true);
+      before.after(box); // the first chart is in every page
+      listen(box);
+    }
+    before = box;
   });
   plan = later;
   parsed = {};
@@ -507,11 +536,18 @@ function outdate() {
 // was read.
 function redraw() {
   var s = charts.length && zoomed ? charts[0].u.scales.x : null, from = s && s.min, to = s && s.max;
-  var at = charts.map(function (k) { return k.at; });
+  var at = {};
+  each(function (k) { at[k.plan.id] = k.at; });
   zoomed = false;
   drawAll();
-  each(function (k, i) { k.at = at[i] || 0; });
+  each(function (k) { k.at = at[k.plan.id] || 0; });
   if (s) zoom(from, to);
+}
+
+// listen makes a chart answer to keys.
+function listen(box) {
+  box.addEventListener("keydown", keys);
+  box.addEventListener("blur", hush);
 }
 
 function start() {
@@ -527,7 +563,7 @@ function start() {
   }
   byID("all").addEventListener("click", reset);
   document.querySelectorAll("[data-heatmap]").forEach(heat);
-  document.querySelectorAll("[data-chart]").forEach(function (c) { c.addEventListener("keydown", keys); c.addEventListener("blur", hush); });
+  document.querySelectorAll("[data-chart]").forEach(listen);
   var wanted = fromAddress();
   if (!wanted || !show(wanted, true)) show(plan.first, false);
   addEventListener("hashchange", function () { var n = fromAddress(); show(n || plan.first, !!n); });

@@ -18,7 +18,12 @@ import (
 type pageNode struct {
 	name, host, origin string
 	time               Timeline
-	charts             []Chart
+	charts             []Chart // all that chartPlans has, measured or not
+	gpus               int
+	cpus               float64 // that the job may use; 0 = not known
+	verdict            *reporter.Verdict
+	findings           []reporter.Finding
+	said, advice       []reporter.Said
 	thinned            bool
 	cards, facts       []reporter.Highlight
 	metrics            reporter.Values
@@ -28,11 +33,19 @@ type pageNode struct {
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
-	p := &pageNode{name: name, origin: n.Origin, metrics: printableMetrics(n.Metrics), facts: reporter.Facts(n)}
-	p.time, p.charts = drawn(run, n, Charts(n))
+	p := &pageNode{name: name, origin: n.Origin, metrics: printableMetrics(n.Metrics), facts: reporter.Facts(n), gpus: gpusOf(n),
+		verdict: n.Verdict, findings: n.Findings}
+	charts, _ := chartsOf(n, p.gpus)
+	p.time, p.charts = drawn(run, n, charts)
+	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
+	p.said, p.advice = reporter.Verdicts(alone), reporter.AdviceSaid(alone)
 	wall := run.WallSeconds
 	if n.Host != nil {
 		p.host = reporter.Printable(n.Host.Hostname)
+		p.cpus = float64(n.Host.CPUs)
+	}
+	if n.Limits != nil && n.Limits.CPUs > 0 {
+		p.cpus = n.Limits.CPUs
 	}
 	if n.Job != nil {
 		p.exit = strconv.Itoa(n.Job.ExitCode)
@@ -82,16 +95,15 @@ func (p *pageNode) thin(limit int) {
 	p.time, p.thinned = t.thin(k), true
 }
 
-// same tells whether a band is a line: each bucket is of one sample.
+// same tells whether a band is a line: each bucket is of one sample. A report has means
+// rounded to six decimals.
 func same(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
 		return false
 	}
 	for i, v := range b.Mean {
-		if v != b.Min[i] || v != b.Max[i] {
-			if !math.IsNaN(v) {
-				return false
-			}
+		if (b.Min[i] != b.Max[i] || math.Abs(v-b.Max[i]) > 5.1e-7) && !math.IsNaN(v) {
+			return false
 		}
 	}
 	return true
@@ -107,6 +119,7 @@ type metricRow struct {
 type section struct {
 	Name, Version string
 	Many          bool
+	Said, Advice  []reporter.Said
 	Cards, Facts  []reporter.Highlight
 	Missing       []reporter.Missing
 	Charts        []chartData
@@ -116,18 +129,25 @@ type section struct {
 type chartData struct {
 	ID, Label string
 	Picture   template.HTML // made by svgCanvas, which escapes what it writes
+	Hidden    bool          // other nodes have it
 }
 
-func (p *pageNode) section(many bool, others []string) section {
-	s := section{Name: p.name, Version: p.version, Many: many, Cards: p.cards, Facts: p.facts, Missing: p.missing, Metrics: metricTable(p.metricRows(others))}
-	for _, chart := range p.charts {
+// section is the node with the charts that the page has.
+func (p *pageNode) section(many bool, others []string, has []bool) section {
+	s := section{Name: p.name, Version: p.version, Many: many, Said: p.said, Advice: p.advice, Cards: p.cards, Facts: p.facts, Missing: p.missing,
+		Metrics: metricTable(p.metricRows(others))}
+	plans := chartPlans(0)
+	for i, chart := range p.charts {
+		if !has[i] {
+			continue
+		}
 		const width, height = 800, 190
 		var c svgCanvas
 		label := titleOf(chart, p.time)
 		c.open(width, height, label)
 		drawChart(&c, chart, p.time, box{0, 0, width, height})
 		c.close()
-		s.Charts = append(s.Charts, chartData{chart.ID, label, template.HTML(c.out)})
+		s.Charts = append(s.Charts, chartData{chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0})
 	}
 	return s
 }
@@ -151,7 +171,9 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 		add(m)
 	}
 	for _, name := range others {
-		add(reporter.Metric{Name: name})
+		m, _ := reporter.MetricNamed(name) // of a GPU
+		m.Name = name
+		add(m)
 	}
 	return rows
 }
@@ -196,21 +218,25 @@ func metricTable(rows []metricRow) template.HTML {
 	return template.HTML(out)
 }
 
-// nodeJSON is the node for the page's script; the names are short because a thousand
-// nodes repeat them.
+// nodeJSON is the node for the page's script, less its series: t, the ends of its buckets;
+// c, the bands of each chart; a, those of its asides. encoding/json would check each of
+// their numbers once more, in half the time that the page takes. The names are short
+// because a thousand nodes repeat them.
 type nodeJSON struct {
 	Start   float64         `json:"s"`
-	Ends    numbers         `json:"t"`
-	Charts  [][]band        `json:"c"`
-	Asides  [][]band        `json:"a"`
 	Cards   [][3]string     `json:"k,omitzero"`
 	Facts   [][2]string     `json:"f,omitzero"`
 	Metrics reporter.Values `json:"m,omitzero"`
 	Missing [][2]string     `json:"x,omitzero"`
+	// Bounds are the charts' limits and their words, by chart.
+	Bounds map[string][2]any `json:"b,omitempty"`
+	// Said and Advice are texts, and whether they are bad.
+	Said   [][2]any `json:"v,omitzero"`
+	Advice [][2]any `json:"g,omitzero"`
 }
 
 // band is a series' numbers: [mean] where the least and the greatest are the same,
-// else [least, mean, greatest], of a spread [least, null, greatest]; null where
+// else [least, mean, greatest], of a spread [least, [], greatest]; null where
 // nothing was measured.
 type band []numbers
 
@@ -220,12 +246,13 @@ type numbers struct {
 	packed bool
 }
 
-// MarshalJSON writes a list as it is or, packed, as [least, greatest, base64]: two
+// append writes a list as JSON, as it is or, packed, as [least, greatest, base64]: two
 // bytes a number, little endian, from 0 = the least to 65534 = the greatest; 65535 is
 // not measured. A list of one number only is [number, length].
-func (n numbers) MarshalJSON() ([]byte, error) {
+func (n numbers) append(out []byte) []byte {
 	if !n.packed {
-		return n.list.MarshalJSON()
+		list, _ := n.list.MarshalJSON() // never fails
+		return append(out, list...)
 	}
 	least, greatest := math.Inf(1), math.Inf(-1)
 	whole := true
@@ -240,13 +267,13 @@ func (n numbers) MarshalJSON() ([]byte, error) {
 	case greatest < least: // nothing was measured
 		least, greatest = 0, 0
 	case least == greatest && whole:
-		return fmt.Appendf(nil, "[%v,%d]", least, len(n.list)), nil
+		return fmt.Appendf(out, "[%v,%d]", least, len(n.list))
 	}
 	bytes := make([]byte, 0, 2*len(n.list))
 	for _, v := range n.list {
 		bytes = binary.LittleEndian.AppendUint16(bytes, packedNumber(v, least, greatest))
 	}
-	return fmt.Appendf(nil, `[%v,%v,"%s"]`, least, greatest, base64.StdEncoding.EncodeToString(bytes)), nil
+	return fmt.Appendf(out, `[%v,%v,"%s"]`, least, greatest, base64.StdEncoding.EncodeToString(bytes))
 }
 
 const unmeasured = 65535
@@ -262,11 +289,18 @@ func packedNumber(v, least, greatest float64) uint16 {
 }
 
 // writeJSON writes the node as the content of a script element.
-func (p *pageNode) writeJSON(out *bufio.Writer, many bool) error {
-	d := nodeJSON{Start: p.time.Start, Ends: numbers{p.time.Ends, p.thinned}}
-	for i, plan := range chartPlans() {
-		d.Charts = append(d.Charts, p.bandsOf(plan.series, p.charts[i].Series))
-		d.Asides = append(d.Asides, p.bandsOf(plan.aside, p.charts[i].Asides))
+func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, many bool) error {
+	d := nodeJSON{Start: p.time.Start, Bounds: make(map[string][2]any)}
+	series, asides := []byte(`,"c":[`), []byte(`,"a":[`)
+	for i, plan := range plans {
+		if !has[i] {
+			continue
+		}
+		if c := &p.charts[i]; c.BoundText != "" {
+			d.Bounds[c.ID] = [2]any{c.Bound, c.BoundText}
+		}
+		series = append(appendBands(series, p.bandsOf(plan.series, p.charts[i].Series)), ',')
+		asides = append(appendBands(asides, p.bandsOf(plan.aside, p.charts[i].Asides)), ',')
 	}
 	if many { // else the page itself says it
 		d.describe(p)
@@ -275,7 +309,10 @@ func (p *pageNode) writeJSON(out *bufio.Writer, many bool) error {
 	if err != nil {
 		return err
 	}
-	ours(out, `<script type="application/json" id="node-`, p.name, `">`, string(data), "</script>\n")
+	ours(out, `<script type="application/json" id="node-`, p.name, `">`, string(data[:len(data)-1]), `,"t":`, string(numbers{p.time.Ends, p.thinned}.append(nil)))
+	_, _ = out.Write(append(series[:len(series)-1], ']')) // the first chart is in every page
+	_, _ = out.Write(append(asides[:len(asides)-1], "]}"...))
+	ours(out, "</script>\n")
 	return nil
 }
 
@@ -291,6 +328,35 @@ func (d *nodeJSON) describe(p *pageNode) {
 	for _, m := range p.missing {
 		d.Missing = append(d.Missing, [2]string{m.What, m.Why})
 	}
+	d.Said, d.Advice = saidJSON(p.said), saidJSON(p.advice)
+}
+
+func saidJSON(list []reporter.Said) [][2]any {
+	out := [][2]any{}
+	for _, s := range list {
+		out = append(out, [2]any{s.Text, s.Bad})
+	}
+	return out
+}
+
+// appendBands writes the bands of a chart as JSON.
+func appendBands(out []byte, bands []band) []byte {
+	out = append(out, '[')
+	for i, b := range bands {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if b == nil {
+			out = append(out, "null"...)
+			continue
+		}
+		for j, list := range b {
+			out = append(out, "[,"[min(j, 1)])
+			out = list.append(out)
+		}
+		out = append(out, ']')
+	}
+	return append(out, ']')
 }
 
 // bandsOf orders series as a plan lists them; what was not measured is null.
@@ -306,7 +372,7 @@ func (p *pageNode) bandsOf(plans []seriesPlan, have []Series) []band {
 			case s.Spread:
 				out[i] = band{list(s.Band.Min), {}, list(s.Band.Max)}
 			case same(s.Band):
-				out[i] = band{list(s.Band.Mean)}
+				out[i] = band{list(s.Band.Max)}
 			default:
 				out[i] = band{list(s.Band.Min), list(s.Band.Mean), list(s.Band.Max)}
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -17,6 +18,8 @@ type nodesData struct {
 	First, Last, Length string
 	Heatmaps            []heatmapData
 	Nodes               []nodeRow
+	Job                 bool // the table has what the jobs used
+	Said, Advice        []reporter.Said
 }
 
 type heatmapData struct {
@@ -27,22 +30,31 @@ type heatmapData struct {
 
 type nodeRow struct {
 	Name, Host, Exit, Mean, Peak, Memory, Unused string
+	JobCPUs, JobMemory                           string
 	Missing                                      int
 }
 
-func (p *Page) nodesData() (nodesData, error) {
+func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 	start, length := p.span()
 	d := nodesData{First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: reporter.SecondsText(length)}
-	for _, plan := range chartPlans() {
-		if plan.id != "cpu" && plan.id != "memory" {
+	all := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
+	for _, n := range p.nodes {
+		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}
+	}
+	d.Said, d.Advice = reporter.Verdicts(all), reporter.AdviceSaid(all)
+	for i, plan := range chartPlans(0) {
+		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
 			continue
 		}
 		h := heatmapData{ID: plan.id, Title: plan.title, Height: p.mapHeight()}
+		if plan.id == "job_cpu" {
+			h.Title, d.Job = "Job CPU, of what it may use", true
+		}
 		var err error
-		if h.Mean, err = p.heatmap(plan.id, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
+		if h.Mean, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
 			return d, err
 		}
-		if h.Peak, err = p.heatmap(plan.id, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
+		if h.Peak, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
 			return d, err
 		}
 		d.Heatmaps = append(d.Heatmaps, h)
@@ -65,6 +77,7 @@ func (p *pageNode) row() nodeRow {
 	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: len(p.missing)}
 	brief := reporter.Brief(p.metrics)
 	r.Mean, r.Peak, r.Memory, r.Unused = brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours
+	r.JobCPUs, r.JobMemory = brief.JobCPUs, brief.JobMemory
 	return r
 }
 
@@ -93,16 +106,22 @@ func (p *Page) heatColumns() int {
 	return most
 }
 
-// heatmap draws nodes × time, a pixel each, for one kind of numbers in percent.
-func (p *Page) heatmap(chart string, start, length float64, of func(reporter.Band) reporter.Numbers) (template.URL, error) {
+// heatmap draws nodes × time, a pixel each, for the chart at a place: percent, or the CPUs
+// of the job as percent of those that it may use.
+func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) reporter.Numbers) (template.URL, error) {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
-		for _, c := range n.charts {
-			if c.ID != chart || len(c.Series) == 0 {
-				continue
-			}
-			if s := c.Series[len(c.Series)-1]; !s.Spread {
-				rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
+		c, scale := &n.charts[chart], 1.0
+		if c.Unit != "%" {
+			scale = 100 / n.cpus
+		}
+		if len(c.Series) == 0 || math.IsInf(scale, 0) {
+			continue
+		}
+		if s := c.Series[len(c.Series)-1]; !s.Spread {
+			rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
+			for x := range rows[i] {
+				rows[i][x] *= scale
 			}
 		}
 	}
@@ -157,26 +176,36 @@ type planChart struct {
 	Levels []float64    `json:"levels,omitempty"`
 	Series []planSeries `json:"series"`
 	Asides []planSeries `json:"asides"`
+	Maybe  bool         `json:"maybe,omitempty"` // it takes no room where a node has nothing of it
 }
 
 type planSeries struct {
 	Label  string `json:"label"`
 	Spread bool   `json:"spread,omitempty"`
-	Dash   bool   `json:"dash,omitempty"`
+	Color  int    `json:"color,omitempty"`
+	Dash   int    `json:"dash,omitempty"` // kind of line, see dashes
 	Unit   string `json:"unit,omitempty"`
 }
 
 // writeData writes the page's data for its script.
-func (p *Page) writeData(out *bufio.Writer, run *reporter.Run) error {
+func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error {
 	d := planJSON{Run: fmt.Sprintf("%s@%d", run.ID, run.Start.UnixMicro()), First: p.nodes[0].name, Live: p.options.Live.Milliseconds(), Packed: p.limit > 0, Columns: p.heatColumns()}
 	d.Start, d.Length = p.span()
-	for _, plan := range chartPlans() {
-		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels}
+	gpus := 0
+	for _, n := range p.nodes {
+		gpus = max(gpus, n.gpus)
+	}
+	plans := chartPlans(gpus)
+	for i, plan := range plans {
+		if !has[i] {
+			continue
+		}
+		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels, Maybe: plan.whenMeasured}
 		for _, s := range plan.series {
-			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Dash: s.dash})
+			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash})
 		}
 		for _, s := range plan.aside {
-			c.Asides = append(c.Asides, planSeries{Label: s.label, Unit: shortUnit(s.key)})
+			c.Asides = append(c.Asides, planSeries{Label: s.label, Unit: s.asideUnit()})
 		}
 		d.Charts = append(d.Charts, c)
 	}
@@ -192,7 +221,7 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run) error {
 	}
 	ours(out, `<script type="application/json" id="plan">`, string(data), "</script>\n")
 	for _, n := range p.nodes {
-		if err := n.writeJSON(out, len(p.nodes) > 1); err != nil {
+		if err := n.writeJSON(out, plans, has, len(p.nodes) > 1); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // PictureOptions say what a static picture shows.
 type PictureOptions struct {
 	Node   string // by node index; "" = the lowest
-	Metric string // a sample key; "" = the five charts
+	Metric string // a sample key; "" = all charts
 	Width  int    // pixels
 }
 
@@ -58,7 +58,7 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 // svgStyle is the look of a picture that stands alone: on white paper.
 func svgStyle() string {
 	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
-		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}.dash{stroke-dasharray:4 3}.spread{fill:#888;fill-opacity:.3}`
+		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}.spread{fill:#888;fill-opacity:.3}`
 	for i, c := range seriesColors() {
 		rgb := fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 		out += fmt.Sprintf(".line.s%d{stroke:%s}.band.s%d{fill:%s;fill-opacity:.35}", i, rgb, i, rgb)
@@ -146,7 +146,7 @@ func newPixelCanvas(width, height int) *pixelCanvas {
 }
 
 func (c *pixelCanvas) color(with ink) drawing.Color {
-	series := seriesColors()[with.series%len(seriesColors())]
+	series := seriesColors()[with.color%len(seriesColors())]
 	rgba := func(v color.NRGBA) drawing.Color { return drawing.Color{R: v.R, G: v.G, B: v.B, A: v.A} }
 	switch with.kind {
 	case inkGrid:
@@ -175,12 +175,9 @@ func (c *pixelCanvas) shape(points []point) {
 }
 
 func (c *pixelCanvas) line(points []point, with ink) {
-	width, dash := 1.0, []float64(nil)
+	width, dash := 1.0, dashes()[with.dash%len(dashes())]
 	if with.kind == inkLine {
 		width = 1.5
-	}
-	if with.dashed {
-		dash = []float64{4, 3}
 	}
 	c.renderer.SetStrokeColor(c.color(with))
 	c.renderer.SetStrokeWidth(width)

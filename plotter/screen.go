@@ -60,8 +60,8 @@ const (
 )
 
 // Screen draws a run that goes on as at most Height lines of at most Width cells: how
-// it stands, CPU, memory, disk and network of one node with the newest value and the
-// peak, perfagent's own cost, and a line for each other node. Pictures show the
+// it stands, CPU, memory, disk and network of one node and what its job and its GPUs do,
+// with the newest value and the peak, perfagent's own cost, and a line for each other node. Pictures show the
 // greatest value of each cell. Nothing in the report can make it hold control
 // characters other than the colours asked for.
 func Screen(r *reporter.Report, o ScreenOptions) []string {
@@ -279,12 +279,25 @@ type screenRow struct {
 	column collector.Column
 }
 
-// screenColumns lists the rows from top to bottom.
-func screenColumns() []screenRow {
-	return []screenRow{
+// screenColumns lists the rows from top to bottom: those of the node always, those of the
+// job, of its limits and of the GPUs where something was measured.
+func screenColumns(n *reporter.Node, live LiveNode) []screenRow {
+	rows := []screenRow{
 		{1, "CPU", collector.CPUAvg},
 		{9, "busiest", collector.CPUMax},
 		{1, "memory", collector.MemPercent},
+	}
+	for _, row := range append([]screenRow{
+		{1, "job CPU", collector.JobCPU},
+		{1, "job memory", collector.JobMemory},
+		{1, "mem limit", collector.LimitMemoryPercent},
+		{2, "throttled", collector.JobThrottled},
+	}, screenGPUs(n)...) {
+		if now, peak := screenNumbers(n, live, row.column); !math.IsNaN(now) || !math.IsNaN(peak) {
+			rows = append(rows, row)
+		}
+	}
+	return append(rows, []screenRow{
 		{2, "disk read", collector.DiskReadRate},
 		{2, "disk write", collector.DiskWriteRate},
 		{2, "net recv", collector.NetExtRecvRate},
@@ -292,7 +305,37 @@ func screenColumns() []screenRow {
 		{10, "loop recv", collector.NetLoRecvRate},
 		{10, "loop sent", collector.NetLoSentRate},
 		{11, "disk fill", collector.DiskPercent},
+	}...)
+}
+
+// screenGPUs are the rows of the GPUs. Of several the later ones go first, where there is
+// no room.
+func screenGPUs(n *reporter.Node) []screenRow {
+	var rows []screenRow
+	for i := range min(len(n.GPUs), collector.MaxGPUs) {
+		name := "GPU " + strconv.Itoa(i)
+		rows = append(rows, screenRow{min(2+i, 8), name, collector.GPUColumn(i, collector.GPUUtilization)},
+			screenRow{min(5+i, 8), name + " mem", collector.GPUColumn(i, collector.GPUMemoryUsed)})
 	}
+	return rows
+}
+
+// screenTop is the upper end of a row's picture: 100 of a percent; what there is of a thing
+// that has a bound, where that is known; else the greatest value.
+func screenTop(n *reporter.Node, c collector.Column, values []float64) float64 {
+	bound := 0.0
+	device, key, isGPU := c.GPU()
+	switch {
+	case c.Percent():
+		return 100
+	case c == collector.JobCPU && n.Limits != nil:
+		bound = n.Limits.CPUs
+	case c == collector.JobMemory && n.Limits != nil:
+		bound = n.Limits.MemoryMB
+	case isGPU && key == collector.GPUMemoryUsed && device < len(n.GPUs):
+		bound = n.GPUs[device].MemoryMB
+	}
+	return max(leastRate, sparkPeak(values), bound)
 }
 
 // screenRows are the pictures with their numbers, and what they mean above them.
@@ -308,15 +351,11 @@ func screenRows(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
 		return screenNarrow(n, live, o)
 	}
 	lines := []screenLine{{6, screenDim, screenHeader(n, live, cells, numbers)}}
-	for _, row := range screenColumns() {
+	for _, row := range screenColumns(n, live) {
 		values := sparkValues(n, row.column)
-		least, most := 0.0, 100.0
-		if !row.column.Percent() {
-			most = max(leastRate, sparkPeak(values))
-		}
 		text := screenPad(row.label, screenLabel)
 		if cells > 0 {
-			text += screenPad(Spark(values, cells, least, most, o.ASCII), cells) + " "
+			text += screenPad(Spark(values, cells, 0, screenTop(n, row.column, values), o.ASCII), cells) + " "
 		}
 		now, peak := screenNumbers(n, live, row.column)
 		for _, v := range []float64{now, peak}[:numbers] {
@@ -331,7 +370,7 @@ func screenRows(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
 // between label and number.
 func screenNarrow(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
 	lines := []screenLine{{6, screenDim, screenPadLeft(screenFirst(live), o.Width)}}
-	for _, row := range screenColumns() {
+	for _, row := range screenColumns(n, live) {
 		now, _ := screenNumbers(n, live, row.column)
 		room := o.Width - reporter.TextWidth(row.label)
 		text := row.label
@@ -410,12 +449,40 @@ func screenForms(c collector.Column, v float64) []string {
 		number, unit, _ := strings.Cut(reporter.PercentText(v), " ")
 		return []string{number + " " + unit, number + unit, number}
 	}
+	switch c.Unit() {
+	case collector.JobCPU.Unit():
+		number := screenCPUs(v)
+		return []string{number + " CPUs", number}
+	case collector.JobMemory.Unit():
+		number, unit := screenSize(v)
+		return []string{number + " " + unit, number + unit, number + unit[:1]}
+	}
 	number, unit := screenRate(v)
 	forms := []string{number + " " + unit, number + unit, number + unit[:1]}
 	if unit == "MiB/s" {
 		forms = append(forms, number)
 	}
 	return forms
+}
+
+// screenCPUs writes a number of CPUs.
+func screenCPUs(v float64) string {
+	if a := math.Abs(v); a < 99.995 {
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	} else if a < 99999.5 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'e', 1, 64)
+}
+
+// screenSize writes MiB with the binary unit that keeps it short.
+func screenSize(v float64) (number, unit string) {
+	if math.Abs(v) < 999.95 {
+		number, unit = strconv.FormatFloat(v, 'f', 1, 64), "MiB/s"
+	} else {
+		number, unit = screenRate(v)
+	}
+	return number, strings.TrimSuffix(unit, "/s")
 }
 
 // screenRate writes MiB per second with the binary unit that keeps it short: at most
@@ -513,6 +580,11 @@ func ScreenLine(r *reporter.Report, o ScreenOptions) string {
 	text := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
 		reporter.Printable(live.State), value(collector.CPUAvg), screenForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
 		value(collector.DiskReadRate), value(collector.DiskWriteRate), value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
+	for _, row := range screenColumns(n, live) {
+		if now, _ := screenNumbers(n, live, row.column); row.column >= collector.JobCPU && !math.IsNaN(now) {
+			text += ", " + row.label + " " + screenForms(row.column, now)[0]
+		}
+	}
 	if live.Trouble != "" {
 		text += "; " + reporter.Printable(live.Trouble)
 	}

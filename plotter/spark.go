@@ -81,7 +81,8 @@ const (
 )
 
 // Sparklines are the pictures of one node for a terminal: a line each for CPU, memory,
-// disk and network (loopback where anything went that way), and one that says the time
+// disk and network (loopback where anything went that way), for the busiest of the job's
+// GPUs in place of a network that is idle, and one that says the time
 // that they span. A line has a label, the picture and its scale in words, takes at most
 // width cells and holds no control characters. Pictures are of the envelope's greatest
 // values, so that no peak is lost however few samples were kept, and of the samples
@@ -178,6 +179,8 @@ func sparkRows(n *reporter.Node) []sparkRow {
 		return nil
 	}
 	var rows []sparkRow
+	gpus := busiestGPU(n)
+	crowded := gpus != nil
 	for _, r := range []struct {
 		label  string
 		column collector.Column
@@ -193,8 +196,11 @@ func sparkRows(n *reporter.Node) []sparkRow {
 		{"loopback", collector.NetLoSentRate, "sent"},
 	} {
 		values := sparkValues(n, r.column)
-		if values == nil || r.label == "loopback" && !overLoopback(n) {
+		if values == nil || r.label == "loopback" && !overLoopback(n) || r.label == "network" && crowded && !(sparkPeak(values) > 0) {
 			continue
+		}
+		if r.label == "disk" && gpus != nil { // it comes before the disk
+			rows, gpus = append(rows, sparkRow{label: "GPU", values: gpus, hi: 100, scale: "0 to 100 %"}), nil
 		}
 		row := sparkRow{label: r.label, values: values, hi: 100, scale: "0 to 100 %"}
 		switch most := sparkPeak(values); {
@@ -209,6 +215,25 @@ func sparkRows(n *reporter.Node) []sparkRow {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// busiestGPU gives for each kept sample how busy the busiest of the job's GPUs was at
+// most; nil where there is none. Where the node has no job all GPUs count.
+func busiestGPU(n *reporter.Node) []float64 {
+	var out []float64
+	for i := range min(len(n.GPUs), collector.MaxGPUs) {
+		if n.Job != nil && !n.GPUs[i].OfJob {
+			continue
+		}
+		values := sparkValues(n, collector.GPUColumn(i, collector.GPUUtilization))
+		for j, v := range values {
+			if j == len(out) {
+				out = append(out, math.NaN())
+			}
+			out[j] = sparkPeak([]float64{out[j], v})
+		}
+	}
+	return out
 }
 
 // overLoopback tells whether anything went over loopback.

@@ -76,7 +76,7 @@ func sparkNode(values ...float64) *reporter.Node {
 			}
 		}
 		n.Envelope[c.Key()] = reporter.Band{Min: column, Mean: column, Max: column}
-		if int(c) < collector.NumSampleKeys {
+		if c.InSamples() {
 			n.Samples.Keys = append(n.Samples.Keys, c.Key())
 			n.Samples.Columns = append(n.Samples.Columns, column)
 		}

@@ -2,6 +2,7 @@ package plotter
 
 import (
 	"html"
+	"math"
 	"strconv"
 )
 
@@ -13,10 +14,10 @@ type svgCanvas struct{ out []byte }
 func (i ink) class() string {
 	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread"}[i.kind]
 	if i.kind == inkLine || i.kind == inkBand {
-		name += " s" + strconv.Itoa(i.series%len(seriesColors()))
+		name += " s" + strconv.Itoa(i.color%len(seriesColors()))
 	}
-	if i.dashed {
-		name += " dash"
+	if i.dash > 0 {
+		name += [...]string{"", " dash", " dot", " dashdot"}[i.dash%len(dashes())]
 	}
 	return name
 }
@@ -47,9 +48,23 @@ func (c *svgCanvas) path(points []point, with ink, end string) {
 	c.out = append(c.out, "\"/>\n"...)
 }
 
+// number writes a coordinate with one decimal at most.
 func (c *svgCanvas) number(before byte, v float64) {
 	c.out = append(c.out, before)
-	c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
+	tenths := math.Round(v * 10)
+	if !(math.Abs(tenths) < 1e9) {
+		c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
+		return
+	}
+	// Most of a page are these: strconv's shortest decimal takes three times as long.
+	n := int64(tenths)
+	if n < 0 {
+		c.out, n = append(c.out, '-'), -n
+	}
+	c.out = strconv.AppendInt(c.out, n/10, 10)
+	if n%10 != 0 {
+		c.out = append(c.out, '.', byte('0'+n%10))
+	}
 }
 
 func (c *svgCanvas) text(at point, s string, a anchor, with ink) {

@@ -9,6 +9,7 @@ type stat struct {
 	commLen uint8
 	comm    [16]byte
 	ticks   float64 // user and system, of the process and of the children that it waited for
+	own     float64 // those of the process among them
 	threads float64
 	start   uint64 // since boot
 	pages   uint64 // resident
@@ -19,6 +20,7 @@ const (
 	fieldState   = 0
 	fieldParent  = 1
 	fieldUTime   = 11
+	fieldSTime   = 12
 	fieldCSTime  = 14
 	fieldThreads = 17
 	fieldStart   = 19
@@ -62,6 +64,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	for i := fieldUTime; i <= fieldCSTime; i++ {
 		s.ticks += float64(n[i])
 	}
+	s.own = float64(n[fieldUTime]) + float64(n[fieldSTime])
 	s.ppid, s.state, s.threads = int32(n[fieldParent]), f[fieldState][0], float64(n[fieldThreads])
 	s.start, s.pages = n[fieldStart], n[fieldRSS]
 	return s, nil

@@ -44,6 +44,7 @@ type Tree struct {
 	pace    pace  // of the newest smaps_rollup that tells one
 	due     struct{ scan, memory, io time.Duration }
 	clock   func() instant
+	last    bool // this Read is to be the last
 }
 
 // instant is a moment on two clocks: that of the world, and the processor time of
@@ -108,6 +109,9 @@ func (t *Tree) Read() (Use, error) {
 		return nothing(), err
 	}
 	t.sum()
+	if t.last {
+		t.sumExact()
+	}
 	t.fail("stat", t.unread.why("the stat", len(t.all)))
 	end := t.clock()
 	if t.scans > 1 {
@@ -134,9 +138,9 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// Hurry has the next Read measure CPU time and storage whatever that costs: it is to be
-// the last.
-func (t *Tree) Hurry() { t.due.scan, t.due.io = 0, 0 }
+// Hurry has the next Read measure CPU time and storage whatever that costs, CPU time to
+// less than a tick: it is to be the last.
+func (t *Tree) Hurry() { t.due.scan, t.due.io, t.last = 0, 0, true }
 
 // Close gives back what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {

@@ -73,6 +73,7 @@ func (l *Live) Observe(rec *collector.Recording) {
 	}
 	l.step = step
 	t := liveTrack(rec, nodeName(l.about.Node), l.sent.Load())
+	t.most = liveMoments
 	all := t.moments()
 	if len(all) == 0 {
 		l.ready.Store(true)
@@ -81,7 +82,7 @@ func (l *Live) Observe(rec *collector.Recording) {
 	id := identity{runID: l.about.Run.ID, invocation: l.dest.Invocation, start: l.about.Run.Start.Time,
 		end: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot), nodes: []string{nodeName(l.about.Node)},
 		recordings: map[string]string{nodeName(l.about.Node): recording(l.about.Run.ID, nodeName(l.about.Node), t.start)}}
-	l.handed <- handover{id: id, moments: all[:min(len(all), liveMoments)], start: t.start, thinned: t.thinned} // there is room: ready was ours
+	l.handed <- handover{id: id, moments: all, start: t.start, thinned: t.thinned} // there is room: ready was ours
 }
 
 // liveTrack is the part of a Recording's ring that comes after a time, or its first
@@ -100,6 +101,9 @@ func liveTrack(rec *collector.Recording, node string, after int64) track {
 	}
 	hi = min(rec.Ring.Len(), lo+liveBuckets)
 	t.samples, t.envelope = reporter.NewSeries(rec, lo, hi)
+	for _, g := range rec.GPUs {
+		t.gpus = append(t.gpus, device{float64(g.MemoryMB), float64(g.PowerLimitWatts)})
+	}
 	return t
 }
 

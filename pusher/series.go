@@ -3,6 +3,8 @@ package pusher
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -36,9 +38,11 @@ const (
 // megabyte turns our MiB into MLflow's unit, 10^6 bytes.
 const megabyte = collector.MiB / 1e6
 
-// AllSeries lists the series, those with MLflow's own names first among their kind;
-// no name is another's folder.
-func AllSeries() []Series {
+// AllSeries lists the series but those of GPUs, those with MLflow's own names first among
+// their kind; no name is another's folder.
+func AllSeries() []Series { return append(hostSeries(), jobSeries()...) }
+
+func hostSeries() []Series {
 	one := func(c ...collector.Column) []collector.Column { return c }
 	return []Series{
 		{"cpu_utilization_percentage", "percent", "use of the node's CPUs together", one(collector.CPUAvg), mean, 1},
@@ -65,6 +69,83 @@ func AllSeries() []Series {
 	}
 }
 
+// jobSeries are those of the job, of its limits, and of what holds tasks up.
+func jobSeries() []Series {
+	one := func(c ...collector.Column) []collector.Column { return c }
+	return []Series{
+		{"job_cpu_cores", "CPUs", "CPUs that the job keeps busy", one(collector.JobCPU), mean, 1},
+		{"job_cpu_cores_max", "CPUs", "its peak in the window", one(collector.JobCPU), peak, 1},
+		{"job_memory_megabytes", "MB (10^6 bytes)", "memory of the whole job", one(collector.JobMemory), mean, megabyte},
+		{"job_memory_megabytes_max", "MB (10^6 bytes)", "its peak in the window", one(collector.JobMemory), peak, megabyte},
+		{"job_memory_limit_percentage", "percent", "working set of the control group that limits the memory, as a share of the limit", one(collector.LimitMemoryPercent), mean, 1},
+		{"job_memory_limit_percentage_max", "percent", "its peak in the window", one(collector.LimitMemoryPercent), peak, 1},
+		{"job_throttled_percentage", "percent", "periods in which the CPU quota stopped the job", one(collector.JobThrottled), mean, 1},
+		{"job_processes", "processes", "processes of the job", one(collector.JobProcesses), mean, 1},
+		{"job_threads", "threads", "threads of the job", one(collector.JobThreads), mean, 1},
+		{"job_read_megabytes_per_second", "MB/s", "read from storage by the job", one(collector.JobReadRate), mean, megabyte},
+		{"job_write_megabytes_per_second", "MB/s", "written to storage by the job", one(collector.JobWriteRate), mean, megabyte},
+		{"job_pressure_cpu_percentage", "percent", "time in which a task of the job waited for a CPU", one(collector.JobPSICPUSome), mean, 1},
+		{"job_pressure_memory_percentage", "percent", "time in which all tasks of the job waited for memory", one(collector.JobPSIMemoryFull), mean, 1},
+		{"job_pressure_io_percentage", "percent", "time in which all tasks of the job waited for storage", one(collector.JobPSIIOFull), mean, 1},
+		{"pressure_cpu_percentage", "percent", "time in which a task of the node waited for a CPU", one(collector.PSICPUSome), mean, 1},
+		{"pressure_memory_percentage", "percent", "time in which all tasks of the node waited for memory", one(collector.PSIMemoryFull), mean, 1},
+		{"pressure_io_percentage", "percent", "time in which all tasks of the node waited for storage", one(collector.PSIIOFull), mean, 1},
+		{"cpu_iowait_percentage", "percent", "CPU time that was idle and waited for storage", one(collector.CPUIowait), mean, 1},
+		{"cpu_steal_percentage", "percent", "CPU time that the hypervisor gave to others", one(collector.CPUSteal), mean, 1},
+		{"load_average_1m", "tasks", "load average of a minute", one(collector.Load1), mean, 1},
+		{"swap_in_megabytes_per_second", "MB/s", "came back from the node's swap", one(collector.SwapInRate), mean, megabyte},
+		{"swap_out_megabytes_per_second", "MB/s", "went to the node's swap", one(collector.SwapOutRate), mean, megabyte},
+	}
+}
+
+// gpuSeries is a series that each GPU has.
+type gpuSeries struct {
+	Series
+	key collector.GPUKey
+	// whole is what the value is a share of, in the column's unit; nil = it is no share.
+	whole func(device) float64
+}
+
+// device is what is known of a GPU; NaN or 0 = not known.
+type device struct{ memoryMB, powerLimitWatts float64 }
+
+func (d device) memory() float64     { return d.memoryMB }
+func (d device) powerLimit() float64 { return d.powerLimitWatts }
+
+func gpuTable() []gpuSeries {
+	return []gpuSeries{
+		{Series{"gpu_{i}_utilization_percentage", "percent", "time in which any kernel ran on the GPU", nil, mean, 1}, collector.GPUUtilization, nil},
+		{Series{"gpu_{i}_memory_usage_megabytes", "MB (10^6 bytes)", "memory in use on the GPU", nil, mean, megabyte}, collector.GPUMemoryUsed, nil},
+		{Series{"gpu_{i}_memory_usage_percentage", "percent", "the same as a share of the GPU's memory", nil, mean, 1}, collector.GPUMemoryUsed, device.memory},
+		{Series{"gpu_{i}_power_usage_watts", "W", "power that the GPU draws", nil, mean, 1}, collector.GPUPower, nil},
+		{Series{"gpu_{i}_power_usage_percentage", "percent", "the same as a share of its power limit", nil, mean, 1}, collector.GPUPower, device.powerLimit},
+		{Series{"gpu_{i}_temperature_celsius", "°C", "temperature of the GPU", nil, mean, 1}, collector.GPUTemperature, nil},
+	}
+}
+
+// GPUSeries lists the series that each GPU of a node has. {i} in their names is the
+// device's place among the node's GPUs, from 0 on.
+func GPUSeries() []Series {
+	var out []Series
+	for _, s := range gpuTable() {
+		out = append(out, s.Series)
+	}
+	return out
+}
+
+// of is the series of one device; not ok where what it is a share of is not known.
+func (s gpuSeries) of(i int, d device) (Series, bool) {
+	out := s.Series
+	out.Name = strings.Replace(out.Name, "{i}", strconv.Itoa(i), 1)
+	out.keys = []collector.Column{collector.GPUColumn(i, s.key)}
+	if s.whole == nil {
+		return out, true
+	}
+	whole := s.whole(d)
+	out.scale = 100 / whole
+	return out, whole > 0
+}
+
 // prefix is the folder of a node's series.
 func prefix(node string) string { return "system/" + node + "/" }
 
@@ -82,11 +163,14 @@ type track struct {
 	from     int64 // end of what came before the first bucket
 	samples  reporter.Samples
 	envelope reporter.Envelope
+	gpus     []device
 	// thinned tells that kept samples stand for several: live points may be finer.
 	thinned bool
 	// goesOn tells that more samples follow: the last window is not full, and how long
 	// the run will be is not known.
 	goesOn bool
+	// most is how many moments are asked for; 0 = all.
+	most int
 }
 
 // moments cuts a track into windows, in the order of time. A kept sample stands for
@@ -97,7 +181,7 @@ func (t track) moments() []moment {
 	cut := t.cutter(ends)
 	lines := t.lines()
 	var out []moment
-	for i := 0; i < len(ends); {
+	for i := 0; i < len(ends) && (t.most == 0 || len(out) < t.most); {
 		if ends[i] <= 0 { // a sample without a time
 			i++
 			continue
@@ -171,9 +255,19 @@ type line struct {
 	bands []bands
 }
 
+// lines are all series of a track. Those of the host come last, because they are in every
+// moment: see anchors.
 func (t track) lines() []line {
+	var all []Series
+	for i, d := range t.gpus[:min(len(t.gpus), collector.MaxGPUs)] {
+		for _, s := range gpuTable() {
+			if series, ok := s.of(i, d); ok {
+				all = append(all, series)
+			}
+		}
+	}
 	var out []line
-	for _, s := range AllSeries() {
+	for _, s := range slices.Concat(all, jobSeries(), hostSeries()) {
 		l := line{Series: s, key: prefix(t.node) + s.Name}
 		for _, c := range s.keys {
 			l.bands = append(l.bands, t.bands(c))
@@ -261,6 +355,9 @@ func round6(v float64) float64 {
 // nodeTrack is the track of a report's node.
 func nodeTrack(name string, n *reporter.Node) track {
 	t := track{node: name, samples: n.Samples, envelope: n.Envelope}
+	for _, g := range n.GPUs {
+		t.gpus = append(t.gpus, device{g.MemoryMB, g.PowerLimitWatts})
+	}
 	t.thinned = n.Sampling != nil && int64(n.Samples.Len()) < n.Sampling.Samples
 	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
 		t.start = n.Sampling.Start.UnixMilli()

@@ -71,6 +71,9 @@ func (w window) point(t track, s Series) float64 {
 	sum := 0.0
 	for _, c := range s.keys {
 		band, times := t.envelope[c.Key()], t.envelope["timestamp"].Max
+		if band.Mean == nil { // never measured
+			return math.NaN()
+		}
 		weighted, total, most, end := 0.0, 0.0, math.Inf(-1), math.NaN()
 		for _, i := range w.kept {
 			before := float64(t.start) / 1000

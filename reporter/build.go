@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -21,6 +22,8 @@ type Input struct {
 	Missing []Missing
 	// Push is how the push stands; the zero value is off.
 	Push PushState
+	// Ending is what is known of the job's end beside Job.
+	Ending Ending
 }
 
 // New makes the Report of one node.
@@ -34,7 +37,8 @@ func New(in Input) *Report {
 		run.WallSeconds = max(0, (rec.End.Mono - rec.Start.Mono).Seconds())
 		run.End = Time{rec.Start.Wall.Add(max(0, rec.End.Boot-rec.Start.Boot))}
 	}
-	f := newFacts(rec, run.WallSeconds, in.Job)
+	job := withAccount(in.Job, rec)
+	f := newFacts(rec, run.WallSeconds, job)
 	if in.Job == nil && run.Command != nil {
 		f.noJob = errJobGoesOn
 	}
@@ -43,7 +47,9 @@ func New(in Input) *Report {
 		Host:      newHost(rec.Host),
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,
-		Job:       in.Job,
+		Job:       job,
+		Limits:    newLimits(rec),
+		GPUs:      newGPUs(rec),
 		Metrics:   metrics,
 		Summaries: newQuantiles(rec),
 		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec)...), absent...),
@@ -53,11 +59,15 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
-	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{fmt.Sprint(in.Node): node}}
+	node.Verdict = newVerdict(node, run, rec, in.Ending)
+	r := &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{fmt.Sprint(in.Node): node}}
+	r.conclude()
+	return r
 }
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
-	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.BootMB, job: job, noJob: errNoJob}
+	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.BootMB, job: job, noJob: errNoJob,
+		account: &rec.Account, gpus: rec.GPUs}
 	f.wall = func() (float64, error) { return wall, nil }
 	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
 	return f
@@ -80,6 +90,20 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 			length.Round(time.Microsecond), collector.FirstWindow)
 	case c.Source() == collector.SourceCPU && rec.Samples > 0:
 		return errors.New("the kernel's CPU counters did not advance")
+	case slices.Contains([]string{collector.SourceJob, collector.SourceCgroup}, c.Source()) && rec.Account.Source == "":
+		return errNoJob
+	case c.Source() == collector.SourceCgroup && rec.Account.Group == "":
+		return errNoGroup
+	case (c == collector.LimitMemory || c == collector.LimitMemoryPercent) && !rec.Account.Limits.MemoryMB.Known():
+		return errNoMemoryLimit
+	case c == collector.JobThrottled && !rec.Account.Limits.Quota.Known():
+		return errNoQuota
+	case c.Source() == collector.SourceCgroup && rec.Account.Source == collector.JobFromTree:
+		return errSharedGroup
+	case c.Source() == collector.SourceCgroup && rec.Samples > 0:
+		return errNoCounter
+	case c.Source() == collector.SourceJob && rec.Samples > 0:
+		return errJobOver
 	}
 	return errors.New("no sample was taken")
 }
@@ -90,7 +114,7 @@ func sourceMissing(rec *collector.Recording) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
 		readings := rec.Samples
-		if f.Source != collector.SourceMemory && f.Source != collector.SourceDisk {
+		if !slices.Contains([]string{collector.SourceMemory, collector.SourceDisk, collector.SourceLoad, collector.SourceJob}, f.Source) {
 			readings++ // the baseline, which is of the counters alone
 		}
 		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
@@ -99,6 +123,9 @@ func sourceMissing(rec *collector.Recording) []Missing {
 		if late, ok := rec.Late[source]; ok {
 			out = append(out, Missing{source, fmt.Sprintf("counted only from %v after the start: it could not be read before", late.Round(time.Millisecond))})
 		}
+	}
+	for _, g := range rec.Gaps {
+		out = append(out, Missing{g.What, g.Why})
 	}
 	for _, e := range rec.Clock {
 		at := e.At.UTC().Format(time.RFC3339)
@@ -167,23 +194,31 @@ func newQuantiles(rec *collector.Recording) map[string]Quantile {
 func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	n := to - from
 	samples := Samples{}
-	for c := range collector.Column(collector.NumSampleKeys) {
-		samples.Keys = append(samples.Keys, c.Key())
-		samples.Columns = append(samples.Columns, make([]float64, n))
-	}
-	envelope := make(Envelope, collector.NumColumns)
-	for c := range collector.NumColumns {
+	envelope := make(Envelope, rec.Columns())
+	for c := range rec.Columns() {
+		if !measuredEver(rec, c) {
+			continue
+		}
+		values := make([]float64, n)
 		band := Band{make(Numbers, n), make(Numbers, n), make(Numbers, n)}
 		for i := range n {
 			b := rec.Ring.Bucket(from + i)
-			if int(c) < collector.NumSampleKeys {
-				samples.Columns[c][i] = b.Values[c]
-			}
+			values[i] = b.Values[c]
 			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(c, b.Stats[c].Min, b.Stats[c].Mean(), b.Stats[c].Max)
 		}
 		envelope[c.Key()] = band
+		if c.InSamples() {
+			samples.Keys, samples.Columns = append(samples.Keys, c.Key()), append(samples.Columns, values)
+		}
 	}
 	return samples, envelope
+}
+
+// measuredEver tells whether a column belongs into a report: the first ones always do, a
+// later one where it was measured at all, so that a node without GPUs or control groups
+// has no lists of nulls.
+func measuredEver(rec *collector.Recording, c collector.Column) bool {
+	return c < collector.JobCPU || rec.Summaries[c].Count() > 0
 }
 
 // envelopePoint rounds what would only fill the file: means to 6 decimals, rates
@@ -192,7 +227,7 @@ func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, 
 	switch {
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
-	case int(c) >= collector.NumSampleKeys:
+	case !c.InSamples():
 		return rounded(least, 6), rounded(mean, 6), rounded(greatest, 6)
 	case c == collector.Timestamp:
 		return least, rounded(mean, 3), greatest

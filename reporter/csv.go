@@ -69,11 +69,14 @@ const (
 func newCSVTable(r *Report) *csvTable {
 	t := &csvTable{named: len(r.Nodes) > 1}
 	t.columns = append(t.columns, csvColumn{collector.Timestamp.Key(), shortUnit(collector.Timestamp), csvSample})
-	for c := range collector.NumColumns {
+	for c := range collector.Column(collector.MaxColumns) {
+		if c >= collector.NumColumns && !hasKey(r, c.Key()) {
+			continue // of GPUs only what there is
+		}
 		if c == collector.Timestamp { // its envelope tells nothing that the next row does not
 			continue
 		}
-		if int(c) < collector.NumSampleKeys {
+		if c.InSamples() {
 			t.columns = append(t.columns, csvColumn{c.Key(), shortUnit(c), csvSample})
 		}
 		t.addEnvelope(c.Key(), shortUnit(c))
@@ -107,6 +110,16 @@ func shortUnit(c collector.Column) string {
 		return "%"
 	}
 	return c.Unit()
+}
+
+// hasKey tells whether any node has samples or an envelope of a key.
+func hasKey(r *Report, key string) bool {
+	for _, n := range r.Nodes {
+		if n != nil && (n.Envelope[key].Mean != nil || slices.Contains(n.Samples.Keys, key)) {
+			return true
+		}
+	}
+	return false
 }
 
 // unknownKeys are the keys of samples and envelopes that are no columns of ours.

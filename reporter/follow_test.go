@@ -265,7 +265,7 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	rec := s.recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := marshal(JournalHead{Journal: JournalSchema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys()})
+	line, err := marshal(JournalHead{Journal: JournalSchema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
 	if err != nil {
 		t.Fatal(err)
 	}

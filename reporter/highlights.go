@@ -2,7 +2,11 @@ package reporter
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
+
+	"github.com/perfagent/perfagent/collector"
 )
 
 // Highlight is one of the few numbers that a person looks for first.
@@ -21,17 +25,9 @@ func Highlights(n *Node, wall float64) []Highlight {
 		{"wasted", hoursText(unused) + " CPU·h", wasteNote(unused, hours)},
 		{"memory", percent(n.metric(memPeakMetric)), n.memoryNote()},
 	}
-	if j := n.Job; j != nil {
-		note := fmt.Sprintf("user %s, system %s", seconds(j.UserSeconds), seconds(j.SystemSeconds))
-		if wall > 0 {
-			note += fmt.Sprintf(", %s CPUs busy", fixed(jobCPU(j)/wall, 2))
-		}
-		out = append(out, Highlight{"job CPU", seconds(jobCPU(j)), note})
-		rss := Highlight{"job memory", sizeText(j.MaxRSSMB), "peak of the largest process"}
-		if j.MaxRSSAtMost {
-			rss.Note += ", at most"
-		}
-		out = append(out, rss)
+	out = append(out, n.jobHighlights(wall)...)
+	for _, r := range slices.Concat(n.limitRows(), n.gpuRows(), n.strainRows(wall)) {
+		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
 	out = append(out,
 		twoWays("disk", n.metric(diskReadMetric), "read", n.metric(diskWriteMetric), "written"),
@@ -44,6 +40,44 @@ func Highlights(n *Node, wall float64) []Highlight {
 		}
 	}
 	return out
+}
+
+// jobHighlights are what the job itself used.
+func (n *Node) jobHighlights(wall float64) []Highlight {
+	var out []Highlight
+	if cpu := n.jobCPUSeconds(); !math.IsNaN(cpu) {
+		out = append(out, Highlight{"job CPU", seconds(cpu), joined(n.jobSplit(), n.jobBusy(cpu, wall)[0])})
+	}
+	switch peak := n.jobPeak(); {
+	case peak > 0:
+		note := n.jobMemoryNote(peak, math.MaxInt)
+		if v := n.metric(jobProcessesMetric); !math.IsNaN(v) {
+			note += ", " + processes(v)
+		}
+		if v := n.metric(jobThreadsMetric); !math.IsNaN(v) {
+			note += ", " + fixed(v, 0) + " threads"
+		}
+		out = append(out, Highlight{"job memory", sizeText(peak), note})
+	case n.Job != nil:
+		rss := Highlight{"job memory", sizeText(n.Job.MaxRSSMB), "peak of the largest process"}
+		if n.Job.MaxRSSAtMost {
+			rss.Note += ", at most"
+		}
+		out = append(out, rss)
+	}
+	if read, written := n.metric(jobReadMetric), n.metric(jobWriteMetric); !math.IsNaN(read) || !math.IsNaN(written) {
+		out = append(out, twoWays("job disk", read, "read", written, "written"))
+	}
+	return out
+}
+
+// highlight is a row as a Highlight. Where it has no label it belongs to the one above.
+func (r row) highlight(above string) Highlight {
+	label := r.label
+	if label == "" {
+		label = above
+	}
+	return Highlight{label, r.value, strings.TrimRight(r.note+" "+r.of, " ")}
 }
 
 // twoWays tells of bytes in two directions.
@@ -77,6 +111,13 @@ func Facts(n *Node) []Highlight {
 	}
 	if n.Job != nil {
 		add("job", jobLine(n.Job))
+		add("job's numbers", n.Job.sourceText())
+	}
+	if n.Limits != nil {
+		add("may use", n.Limits.text())
+	}
+	for i := range n.GPUs {
+		add(fmt.Sprintf("GPU %d", i), n.GPUs[i].text(i))
 	}
 	if n.Push != nil {
 		add("MLflow", n.Push.MLflow.whole())
@@ -113,6 +154,76 @@ func jobLine(j *Job) string {
 	return text
 }
 
+// sourceText says where the job's own numbers come from; "" = not known.
+func (j *Job) sourceText() string {
+	text := ""
+	switch j.Source {
+	case collector.JobFromGroup:
+		text = "of its control group"
+	case collector.JobFromCreated:
+		text = "of a control group made for it"
+	case collector.JobFromTree:
+		return "of its processes"
+	default:
+		return ""
+	}
+	text += " " + Printable(j.Cgroup)
+	if j.CgroupPeakMB > 0 {
+		text += ", peak with page cache " + sizeText(j.CgroupPeakMB)
+	}
+	if j.CgroupStays {
+		text += "; it stays: processes of the job go on in it"
+	}
+	return text
+}
+
+// text says what bounds the job; "" = nothing is known.
+func (l *Limits) text() string {
+	var words []string
+	add := func(known bool, format string, args ...any) {
+		if known {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(l.CPUs > 0, "%s CPUs", cpusText(l.CPUs))
+	add(l.CPUQuota > 0, "quota %s by %s", cpusText(l.CPUQuota), orNone(l.CPUGroup))
+	add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
+	add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
+	add(l.MemoryMB > 0, "memory %s by %s", sizeText(l.MemoryMB), orNone(l.MemoryGroup))
+	return strings.Join(words, ", ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return none
+	}
+	return Printable(s)
+}
+
+// text names a GPU that stands at a place, and what held it back.
+func (g *GPU) text(at int) string {
+	words := []string{orNone(g.Name)}
+	if g.Index != at {
+		words = append(words, fmt.Sprintf("index %d", g.Index))
+	}
+	if g.UUID != "" {
+		words = append(words, Printable(g.UUID))
+	}
+	if g.MIG {
+		words = append(words, "MIG")
+	}
+	if g.ClockMHz > 0 {
+		words = append(words, fmt.Sprintf("clock up to %s MHz", fixed(g.ClockMHz, 0)))
+	}
+	if len(g.Throttle) > 0 {
+		words = append(words, "held back by "+Printable(strings.Join(g.Throttle, ", ")))
+	}
+	if !g.OfJob {
+		words = append(words, "not the job's")
+	}
+	return strings.Join(words, ", ")
+}
+
 func samplingLine(s *Sampling) string {
 	text := fmt.Sprintf("%d × %v s", s.Samples, s.IntervalSeconds)
 	if s.MissedTicks > 0 {
@@ -139,10 +250,11 @@ func agentLine(a *Agent) string {
 }
 
 // BriefNode is a node in a line of a table; "–" = absent.
-type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours string }
+type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMemory string }
 
 // Brief picks a line's numbers out of a node's metrics.
 func Brief(metrics Values) BriefNode {
 	n := &Node{Metrics: metrics}
-	return BriefNode{percent(n.metric(cpuMeanMetric)), percent(n.metric(cpuPeakMetric)), percent(n.metric(memPeakMetric)), hoursText(n.metric(unusedHoursMetric))}
+	return BriefNode{percent(n.metric(cpuMeanMetric)), percent(n.metric(cpuPeakMetric)), percent(n.metric(memPeakMetric)), hoursText(n.metric(unusedHoursMetric)),
+		fixed(n.metric(jobCoresMetric), 2), sizeText(n.metric(jobPeakMemoryMetric))}
 }

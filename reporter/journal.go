@@ -77,7 +77,7 @@ type journalEntry struct {
 // node-N, or node-N.2 and so on when a recording of that node is there already.
 // The journal itself is the claim; two agents at once get two names.
 func CreateJournal(dir string, head JournalHead) (*Journal, error) {
-	head.Journal, head.Columns = JournalSchema, columnKeys()
+	head.Journal, head.Columns = JournalSchema, columnKeys(collector.NumColumns)
 	line, err := marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
@@ -139,7 +139,7 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e journalEntry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
-		e.snapshot, e.newest = rec.Clone(), journalNewest{append(Numbers{}, s.Values[:]...), j.ownCPU()}
+		e.snapshot, e.newest = rec.Clone(), journalNewest{append(Numbers{}, s.Values[:rec.Columns()]...), j.ownCPU()}
 	} else {
 		e.line = j.line(s, rec)
 	}

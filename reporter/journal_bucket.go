@@ -2,7 +2,9 @@ package reporter
 
 import (
 	"math"
+	"strconv"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/series"
 )
 
@@ -21,8 +23,11 @@ type journalBucket struct {
 }
 
 func newJournalBucket(b series.Bucket) journalBucket {
-	out := journalBucket{Values: b.Values, Stats: make([]Numbers, len(b.Stats))}
+	out := journalBucket{Values: make(Numbers, len(b.Values)), Stats: make([]Numbers, len(b.Stats))}
 	for i, s := range b.Stats {
+		digits := bucketDigits(collector.Column(i))
+		value := rounded(b.Values[i], digits)
+		out.Values[i] = value
 		if s.Count == 0 {
 			out.Stats[i] = Numbers{0}
 			continue
@@ -30,19 +35,49 @@ func newJournalBucket(b series.Bucket) journalBucket {
 		if out.Count == 0 {
 			out.Weight, out.Count = s.Weight, s.Count
 		}
-		mean := rounded(s.Mean(), 9)
+		least, mean, most := rounded(s.Min, digits), rounded(s.Mean(), digits), rounded(s.Max, digits)
 		switch {
 		case s.Weight != out.Weight || s.Count != out.Count:
-			out.Stats[i] = Numbers{s.Min, mean, s.Max, s.Weight, float64(s.Count)}
-		case s.Min == b.Values[i] && s.Max == s.Min:
+			out.Stats[i] = Numbers{least, mean, most, rounded(s.Weight, 9), float64(s.Count)}
+		case least == value && most == least:
 			out.Stats[i] = Numbers{}
-		case s.Min == b.Values[i]:
-			out.Stats[i] = Numbers{mean, s.Max}
+		case least == value:
+			out.Stats[i] = Numbers{mean, most}
 		default:
-			out.Stats[i] = Numbers{s.Min, mean, s.Max}
+			out.Stats[i] = Numbers{least, mean, most}
 		}
 	}
 	return out
+}
+
+// append writes the bucket as JSON. It is written by hand because there are thousands of
+// them in each rewrite of a journal.
+func (b journalBucket) append(out []byte) []byte {
+	out = b.Values.append(append(out, `{"v":`...))
+	out = appendNumber(append(out, `,"w":`...), b.Weight)
+	out = strconv.AppendInt(append(out, `,"n":`...), b.Count, 10)
+	out = append(out, `,"s":[`...)
+	for i, s := range b.Stats {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = s.append(out)
+	}
+	return append(out, "]}\n"...)
+}
+
+// bucketDigits is how many decimals the numbers of a bucket keep: random digits cannot be
+// packed, and with all of them a journal in which every column is busy would be larger than
+// it may be. Six decimals of a MiB are a byte. What the job and the GPUs use is not known
+// as exactly. The metrics do not suffer: they come from the summaries, which keep all.
+func bucketDigits(c collector.Column) int {
+	switch {
+	case c >= collector.NumColumns: // a GPU's: percents, MiB, W, °C
+		return 1
+	case c >= collector.JobCPU:
+		return 3
+	}
+	return 6
 }
 
 // bucket is the inverse. What makes no sense in it is for RestoreRing to refuse.

@@ -14,26 +14,42 @@ import (
 type layout struct {
 	places []int
 	width  int // of the journal's lines
+	gpus   int // devices that have columns in it
 }
 
-// columnKeys lists the columns as a journal's head does.
-func columnKeys() []string {
-	keys := make([]string, collector.NumColumns)
-	for c := range collector.NumColumns {
+// columnKeys lists the first n columns as a journal's head does.
+func columnKeys(n collector.Column) []string {
+	keys := make([]string, n)
+	for c := range n {
 		keys[c] = c.Key()
 	}
 	return keys
 }
 
+// gpusIn counts the devices of which a list of keys has columns.
+func gpusIn(keys []string) int {
+	n := 0
+	for _, k := range keys {
+		if c, ok := collector.ColumnNamed(k); ok {
+			if device, _, ok := c.GPU(); ok {
+				n = max(n, device+1)
+			}
+		}
+	}
+	return n
+}
+
 // newLayout reads the head's list. A column that we don't know is left out.
 func newLayout(keys []string) layout {
-	ours := columnKeys()
+	gpus := gpusIn(keys)
+	ours := columnKeys(collector.GPUColumn(gpus, 0))
 	if keys == nil { // the first version's
 		keys = slices.DeleteFunc(slices.Clone(ours), func(k string) bool {
-			return slices.Contains([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, k)
+			c, _ := collector.ColumnNamed(k)
+			return slices.Contains([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, k) || c >= collector.JobCPU
 		})
 	}
-	l := layout{width: len(keys)}
+	l := layout{width: len(keys), gpus: gpus}
 	for _, k := range ours {
 		l.places = append(l.places, slices.Index(keys, k))
 	}

@@ -32,7 +32,16 @@ type journalState struct {
 	Disks    []string                 `json:"disks,omitempty"`
 	NICs     []string                 `json:"nics,omitempty"`
 	Late     map[string]time.Duration `json:"late,omitempty"`
+	// Columns takes the place of the head's list from this line on: GPUs were found.
+	Columns []string           `json:"columns,omitempty"`
+	Account *collector.Account `json:"account,omitempty"`
+	GPUs    []collector.GPU    `json:"gpus,omitempty"`
+	Gaps    []collector.Gap    `json:"gaps,omitempty"`
 }
+
+// accountEvery is how often the account of the job is written: within the 5 s for which
+// samples are promised.
+const accountEvery = 4 * time.Second
 
 // journalSample is a sample's line.
 type journalSample struct {
@@ -50,16 +59,20 @@ type journalSample struct {
 
 // journalSnapshot is a snapshot's line.
 type journalSnapshot struct {
-	Interval  time.Duration     `json:"interval_ns"`
-	Capacity  int               `json:"max_length"`
-	Start     collector.Instant `json:"start"`
-	End       collector.Instant `json:"end"`
-	Samples   int64             `json:"samples"`
-	BootMB    Numbers           `json:"boot_mb"`
-	State     journalState      `json:"state"`
-	Summaries []*series.Summary `json:"summaries"`
-	Stride    int64             `json:"stride"`
-	Buckets   []journalBucket   `json:"buckets"`
+	Interval time.Duration     `json:"interval_ns"`
+	Capacity int               `json:"max_length"`
+	Start    collector.Instant `json:"start"`
+	End      collector.Instant `json:"end"`
+	Samples  int64             `json:"samples"`
+	BootMB   Numbers           `json:"boot_mb"`
+	State    journalState      `json:"state"`
+	Stride   int64             `json:"stride"`
+	// Summaries and Buckets are those of the Recording in journals of earlier versions;
+	// Packed has them as JSON values one after the other, by gzip and base64: those of
+	// fifty columns would not stay below the bound of a journal.
+	Summaries []*series.Summary `json:"summaries,omitempty"`
+	Buckets   []journalBucket   `json:"buckets,omitempty"`
+	Packed    string            `json:"packed"`
 	journalNewest
 }
 
@@ -77,6 +90,7 @@ type metaKey struct {
 	missed, failures                        int64
 	gap                                     time.Duration
 	clock, distinct, disks, nics, lateCount int
+	columns, gaps, account, signals         int
 }
 
 func keyOf(rec *collector.Recording) metaKey {
@@ -85,12 +99,20 @@ func keyOf(rec *collector.Recording) metaKey {
 	for _, f := range rec.Failures {
 		k.failures += f.Count
 	}
+	k.columns, k.gaps, k.signals = int(rec.Columns()), len(rec.Gaps), len(rec.Account.Signals)
+	if rec.Account.Source != "" || len(rec.GPUs) > 0 {
+		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
+	}
 	return k
 }
 
 func stateOf(rec *collector.Recording) journalState {
-	return journalState{Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late}
+	s := journalState{Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
+		Failures: rec.Failures, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late, Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps}
+	if rec.Columns() > collector.NumColumns {
+		s.Columns = columnKeys(rec.Columns())
+	}
+	return s
 }
 
 func (s journalState) into(rec *collector.Recording) {
@@ -99,17 +121,24 @@ func (s journalState) into(rec *collector.Recording) {
 	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
 	rec.Failures, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Disks, s.NICs, s.Late
+	if s.Account != nil {
+		rec.Account = *s.Account
+	}
+	rec.GPUs, rec.Gaps = s.GPUs, s.Gaps
+	if len(rec.GPUs) > collector.MaxGPUs {
+		rec.GPUs = rec.GPUs[:collector.MaxGPUs]
+	}
 }
 
 // line writes one sample's line. It is written by hand because it is made for
 // every sample: the values and, seldom, the state.
 func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out := make([]byte, 0, 512)
-	out = Numbers(s.Values[:]).append(append(out, `{"sample":`...))
+	out = Numbers(s.Values[:rec.Columns()]).append(append(out, `{"sample":`...))
 	common := s.Weights[collector.Timestamp]
 	out = appendNumber(append(out, `,"weight":`...), common)
 	sep := `,"weights":{`
-	for c, w := range s.Weights {
+	for c, w := range s.Weights[:rec.Columns()] {
 		if w == common {
 			continue
 		}
@@ -149,31 +178,24 @@ func (j *Journal) ownCPU() float64 {
 // it in memory would be several times what the ring takes.
 func writeSnapshot(w io.Writer, rec *collector.Recording, newest journalNewest) error {
 	snap := journalSnapshot{Interval: rec.Interval, Capacity: rec.Ring.Capacity(), Start: rec.Start, End: rec.End,
-		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Summaries: rec.Summaries[:], Stride: rec.Ring.Stride(),
-		Buckets: []journalBucket{}, journalNewest: newest}
+		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: rec.Ring.Stride(),
+		journalNewest: newest}
 	line, err := marshal(map[string]journalSnapshot{"snapshot": snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
-	at := bytes.LastIndex(line, []byte(`"buckets":[]`)) + len(`"buckets":[`) // only numbers come after it
+	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers come after it
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // errors show when it is flushed
-	for i := range rec.Ring.Len() {
-		bucket, err := marshal(newJournalBucket(rec.Ring.Bucket(i)))
-		if err != nil {
-			return fmt.Errorf("write snapshot: %w", err)
-		}
-		if i > 0 {
-			_ = out.WriteByte(',')
-		}
-		_, _ = out.Write(bucket)
+	if err := packRing(out, rec.Summaries, rec.Ring); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
 	}
 	_, _ = out.Write(append(line[at:], '\n'))
 	return out.Flush()
 }
 
 // recording rebuilds what a snapshot's line holds, which is in our order.
-func (snap *journalSnapshot) recording() (*collector.Recording, error) {
+func (snap *journalSnapshot) recording(gpus int) (*collector.Recording, error) {
 	if len(snap.BootMB) != len(collector.Counters()) {
 		return nil, fmt.Errorf("snapshot of %d counters", len(snap.BootMB))
 	}
@@ -181,11 +203,13 @@ func (snap *journalSnapshot) recording() (*collector.Recording, error) {
 	for i := range buckets {
 		buckets[i] = snap.Buckets[i].bucket()
 	}
-	ring, err := series.RestoreRing(snap.Capacity, int(collector.NumColumns), snap.Stride, snap.Samples, buckets)
+	snap.Buckets = nil
+	ring, err := series.RestoreRing(snap.Capacity, len(snap.Summaries), snap.Stride, snap.Samples, buckets)
 	if err != nil {
 		return nil, err
 	}
 	rec := collector.NewRecording(snap.Start, snap.Interval, snap.Capacity)
+	rec.Widen(gpus)
 	rec.Ring, rec.End, rec.Samples = ring, snap.End, snap.Samples
 	copy(rec.BootMB[:], snap.BootMB)
 	for c, s := range snap.Summaries {
@@ -289,10 +313,14 @@ func (j *journalReading) add(line []byte) error {
 		return j.addSample(&kind.journalSample)
 	}
 	snap := kind.Snapshot
+	j.relayout(&snap.State)
+	if err := snap.unpack(j.columns.width); err != nil {
+		return err
+	}
 	if err := j.columns.snapshot(snap); err != nil {
 		return err
 	}
-	rec, err := snap.recording()
+	rec, err := snap.recording(j.columns.gpus)
 	if err != nil {
 		return err
 	}
@@ -301,11 +329,20 @@ func (j *journalReading) add(line []byte) error {
 	return nil
 }
 
+// relayout takes the list of columns that comes with a line.
+func (j *journalReading) relayout(s *journalState) {
+	if s != nil && s.Columns != nil {
+		j.columns = newLayout(s.Columns)
+	}
+}
+
 func (j *journalReading) addSample(s *journalSample) error {
+	j.relayout(s.State)
 	if err := j.columns.sample(s); err != nil {
 		return err
 	}
 	taken := s.Index + 1
+	j.rec.Widen(j.columns.gpus)
 	if err := s.into(j.rec); err != nil {
 		return err
 	}
@@ -317,7 +354,7 @@ func (j *journalReading) addSample(s *journalSample) error {
 // note keeps the newest sample, which is in our order, and the agent's cost.
 func (j *journalReading) note(values Numbers, agentCPU float64) {
 	if j.newest == nil && len(values) > 0 {
-		j.newest = make([]newestValue, collector.NumColumns)
+		j.newest = make([]newestValue, collector.MaxColumns)
 	}
 	for c, v := range values[:min(len(values), len(j.newest))] {
 		if !math.IsNaN(v) {

@@ -23,6 +23,8 @@ const (
 	markdownAbout = 2000 // cells of a line that says what the run was: a command is long
 	markdownWidth = 300  // cells of any other line of a block
 	markdownCell  = 100  // cells of a name in a table
+	// markdownAdvice is where a line of advice is broken: a block does not do it itself.
+	markdownAdvice = 110
 )
 
 // WriteMarkdown writes what a run used and wasted for the job summary of a CI system,
@@ -46,6 +48,7 @@ func WriteMarkdown(w io.Writer, r *Report, o MarkdownOptions) error {
 		m.line(markdownText("perfagent: " + cost + "."))
 		m.line("")
 	}
+	m.advice(r)
 	m.missing(r)
 	if len(r.Nodes) <= 1 {
 		m.metrics(r.only().Metrics)
@@ -72,6 +75,7 @@ func (m *markdown) head(r *Report) {
 	_, end := ending(&titled)
 	m.line("### perfagent: " + markdownText(end))
 	m.line("")
+	p.verdict(r)
 	p.about(r)
 	if len(r.Nodes) > 1 {
 		p.perfpyNote(r)
@@ -102,7 +106,11 @@ func (m *markdown) numbers(rows []row) {
 		if r.rate != "" {
 			note += ", " + r.rate
 		}
-		m.line("| " + markdownText(r.label) + " | " + numberText(r.value) + " | " + markdownText(note) + " |")
+		note = markdownText(note)
+		if r.of != "" {
+			note += " " + codeSpan(r.of)
+		}
+		m.line("| " + markdownText(r.label) + " | " + numberText(r.value) + " | " + note + " |")
 	}
 	m.line("")
 }
@@ -118,8 +126,8 @@ func numberText(s string) string {
 // nodes writes a row for each node, and one for all. Of more than there is room for
 // the failed ones come first.
 func (m *markdown) nodes(r *Report) {
-	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | exit |")
-	m.line("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | job CPUs | job memory | exit |")
+	m.line("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
 	for _, row := range shown {
@@ -167,10 +175,32 @@ func chosenRows(rows []nodeRow) []nodeRow {
 func (a *nodeRow) markdown(name, host string) string {
 	cells := []string{name, host}
 	for _, text := range []string{seconds(a.wall), percent(a.mean), percent(a.peak), percent(a.mem), sizeText(a.read), sizeText(a.write),
-		sizeText(a.recv), sizeText(a.sent), shortHours(a.unused), a.exit} {
+		sizeText(a.recv), sizeText(a.sent), shortHours(a.unused), fixed(a.jobCPU/a.wall, 2), sizeText(a.jobMemory), a.exit} {
 		cells = append(cells, numberText(text))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// advice lists what to change. The texts may have any words of the report in them.
+func (m *markdown) advice(r *Report) {
+	list := AdviceSaid(r)
+	if len(list) == 0 {
+		return
+	}
+	m.line("Advice:")
+	m.line("")
+	var lines []string
+	for _, a := range list[:min(len(list), FindingsShown)] {
+		mark := "- "
+		for _, part := range wrap(a.Text, markdownAdvice, 5) {
+			lines = append(lines, mark+part)
+			mark = "  "
+		}
+	}
+	if left := len(list) - FindingsShown; left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more, see the report", left))
+	}
+	m.fence(lines, markdownWidth)
 }
 
 // missing says what could not be measured.

@@ -57,6 +57,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		out.Run.join(in.Report.Run)
 	}
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
+	out.conclude()
 	return out, out.shrink(limit)
 }
 
@@ -105,10 +106,10 @@ func mergeNode(have, add *Node) (*Node, error) {
 	return have, nil
 }
 
-// withoutPush encodes a recording for comparison.
+// withoutPush encodes a recording, and what follows from it alone, for comparison.
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
-	bare.Push = nil
+	bare.Push, bare.Findings = nil, nil // findings change with the nodes that a report has
 	return marshal(&bare)
 }
 

@@ -181,7 +181,7 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 	inputs = append(inputs, Source{"c", old})
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
-	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 25000} {
+	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {
 		r, err := merge(inputs, limit)
 		if err != nil {
 			t.Fatal(err)

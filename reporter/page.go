@@ -39,8 +39,11 @@ func (p *page) line(s style, text string) {
 }
 
 // text writes a label and words, on two lines at most.
-func (p *page) text(s style, label, words string) {
-	for _, part := range wrap(words, max(20, p.width-labelWidth), 2) {
+func (p *page) text(s style, label, words string) { p.words(s, label, words, 2) }
+
+// words is text on so many lines at most.
+func (p *page) words(s style, label, words string, lines int) {
+	for _, part := range wrap(words, max(20, p.width-labelWidth), lines) {
 		p.line(s, padRight(label, labelWidth)+part)
 		label = ""
 	}
@@ -51,6 +54,8 @@ func (p *page) text(s style, label, words string) {
 // the one above.
 type row struct {
 	label, value, note, rate string
+	// of ends the note: printable text from the report, such as a group's path.
+	of string
 }
 
 // row writes a row. The last word of the value is its unit; numbers end and units
@@ -63,7 +68,7 @@ func (p *page) row(r row) {
 	if number == none {
 		unit = ""
 	}
-	note := r.note
+	note := strings.TrimRight(r.note+" "+r.of, " ")
 	if r.rate != "" {
 		note = padRight(note, len("received")) + "  " + padLeft(r.rate, 13)
 	}

@@ -136,7 +136,7 @@ const maxTimestamp = 253402300799
 // newPerfPyNode computes a node from perf.py's samples: each weighs the same,
 // 100 % is exactly that, totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
-	f := &facts{perfpy: true, at100: 100, cpus: max(cpus, 0)}
+	f := &facts{perfpy: true, at100: 100, cpus: max(cpus, 0), summary: make([]*series.Summary, collector.NumPerfPyKeys)}
 	for i := range f.boot {
 		f.boot[i] = math.NaN()
 	}
@@ -154,7 +154,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 		}
 		return fmt.Errorf("no sample has %s", c.Key())
 	}
-	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}}
+	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}, Findings: []Finding{}}
 	if cpus > 0 {
 		n.Host = &Host{CPUs: cpus}
 	}

@@ -36,6 +36,8 @@ type Run struct {
 	Tags   map[string]string `json:"tags,omitempty"`
 	// Incomplete says why the end is missing: still running, or a crash.
 	Incomplete string `json:"incomplete,omitempty"`
+	// Verdict is the worst of the nodes'.
+	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
 // Node is what one node used.
@@ -44,6 +46,10 @@ type Node struct {
 	Sampling  *Sampling           `json:"sampling,omitempty"`
 	Agent     *Agent              `json:"agent,omitempty"`
 	Job       *Job                `json:"job,omitempty"` // absent for a sidecar
+	Limits    *Limits             `json:"limits,omitempty"`
+	GPUs      []GPU               `json:"gpus,omitempty"`
+	Verdict   *Verdict            `json:"verdict,omitempty"` // absent for a sidecar
+	Findings  []Finding           `json:"findings,omitzero"` // nil = of a version that had none
 	Metrics   Values              `json:"metrics"`
 	Summaries map[string]Quantile `json:"summaries,omitempty"`
 	Samples   Samples             `json:"samples"`
@@ -99,8 +105,9 @@ type Agent struct {
 	MaxRSSMB   float64 `json:"max_rss_mb,omitzero"`
 }
 
-// Job is the wrapped command's exact accounting, from wait4(2)'s rusage: the job,
-// the children that it waited for, and the orphans that we reaped.
+// Job is the wrapped command's account. What is not said to come from somewhere else is
+// exact, from wait4(2)'s rusage: the job, the children that it waited for, and the orphans
+// that we reaped.
 type Job struct {
 	PID      int    `json:"pid"`
 	Start    Time   `json:"start"`
@@ -125,6 +132,73 @@ type Job struct {
 	InvoluntarySwitches int64 `json:"involuntary_context_switches"`
 	// Orphans is how many re-parented descendants were reaped and counted.
 	Orphans int `json:"orphans"`
+
+	// Source is where the numbers below and those of the samples come from: a control group
+	// that holds just us and the job ("cgroup"), one that was made for it ("created"), or
+	// its processes ("tree").
+	Source string `json:"source,omitempty"`
+	// CPUSeconds is all CPU time of the job to its end, short children and daemons that
+	// go on included; us and our helpers left out.
+	CPUSeconds float64 `json:"cpu_seconds"`
+	// PeakMemoryMB is the highest memory of the whole job, MiB, counted as MemoryKind
+	// tells: pss, rss or cgroup. 0 = not known.
+	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
+	MemoryKind   string  `json:"memory_kind,omitempty"`
+	// Cgroup is the path of the control group, CgroupPeakMB the kernel's own peak of it,
+	// page cache included, MiB. CgroupStays tells that a group which was made for the job
+	// could not be removed because processes of the job go on in it.
+	Cgroup       string  `json:"cgroup,omitempty"`
+	CgroupPeakMB float64 `json:"cgroup_peak_mb,omitzero"`
+	CgroupStays  bool    `json:"cgroup_stays,omitempty"`
+}
+
+// Limits is what bounds the job on its node.
+type Limits struct {
+	// CPUs is the least of the CPU quota over the visible control groups, their cpuset, and
+	// the affinity mask.
+	CPUs         float64 `json:"cpus,omitzero"`
+	CPUQuota     float64 `json:"cpu_quota,omitzero"` // in CPUs; absent = none
+	CPUSetCPUs   int     `json:"cpuset_cpus,omitzero"`
+	AffinityCPUs int     `json:"affinity_cpus,omitzero"`
+	// MemoryMB is the least over the visible control groups, MiB; absent = none.
+	MemoryMB float64 `json:"memory_mb,omitzero"`
+	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
+	CPUGroup    string `json:"cpu_group,omitempty"`
+	MemoryGroup string `json:"memory_group,omitempty"`
+}
+
+// GPU is a device of the node. 0 = not known.
+type GPU struct {
+	Index           int     `json:"index"`
+	UUID            string  `json:"uuid,omitempty"`
+	Name            string  `json:"name,omitempty"`
+	MemoryMB        float64 `json:"memory_mb,omitzero"`
+	PowerLimitWatts float64 `json:"power_limit_watts,omitzero"`
+	// OfJob tells that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
+	OfJob bool `json:"of_job"`
+	MIG   bool `json:"mig,omitempty"`
+	// ClockMHz is the highest clock that was seen; Throttle lists the reasons for which it
+	// was seen held back.
+	ClockMHz float64  `json:"clock_mhz,omitzero"`
+	Throttle []string `json:"throttle,omitempty"`
+}
+
+// Verdict says how the job ended, and why, with the proof.
+type Verdict struct {
+	Cause string `json:"cause"` // one of Causes
+	Text  string `json:"text"`  // one sentence
+	// Evidence are the numbers that prove it: exit_code; signal; limit_mb, peak_mb,
+	// oom_kills, process, time…
+	Evidence   map[string]any `json:"evidence"`
+	Conditions []string       `json:"conditions"` // what the job suffered from, whatever ended it
+}
+
+// Finding is a piece of advice, proved by numbers of the report.
+type Finding struct {
+	ID       string         `json:"id"`
+	Severity string         `json:"severity"` // "warning", "info"
+	Text     string         `json:"text"`     // what was found, and what to change
+	Evidence map[string]any `json:"evidence"`
 }
 
 // Missing is something that could not be measured. What is a metric's name, a

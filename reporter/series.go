@@ -238,7 +238,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 
 func (e Envelope) keys() []string {
 	var keys []string
-	for c := range collector.NumColumns {
+	for c := range collector.Column(collector.MaxColumns) {
 		if _, ok := e[c.Key()]; ok {
 			keys = append(keys, c.Key())
 		}

@@ -63,11 +63,11 @@ func TestWriteCSV_Columns(t *testing.T) {
 	}
 	want := []string{"timestamp [s]"}
 	for c := range collector.NumColumns {
-		unit := map[string]string{"percent": "%", "MiB": "MiB", "MiB/s": "MiB/s"}[c.Unit()]
+		unit := strings.Replace(c.Unit(), "percent", "%", 1)
 		if c == collector.Timestamp {
 			continue
 		}
-		if int(c) < collector.NumSampleKeys {
+		if c.InSamples() {
 			want = append(want, fmt.Sprintf("%s [%s]", c.Key(), unit))
 		}
 		for _, part := range []string{"min", "mean", "max"} {

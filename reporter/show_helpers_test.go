@@ -36,6 +36,12 @@ func showReport(text string) *Report {
 	in.Push = PushState{State: PushPending, URI: text, Error: text, RunID: text}
 	r := New(in)
 	n := r.Nodes["0"]
+	n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = "cgroup", text, text
+	n.Limits = &Limits{CPUs: 2, CPUQuota: 2, MemoryMB: 512, CPUGroup: text, MemoryGroup: text}
+	n.GPUs = []GPU{{UUID: text, Name: text, OfJob: true, Throttle: []string{text}}, {Name: text}}
+	n.Verdict = &Verdict{Cause: text, Text: text, Evidence: map[string]any{text: text}, Conditions: []string{text}}
+	n.Findings = []Finding{{ID: "memory_tight", Severity: text, Text: text}, {ID: "throttled", Text: text + "b"}}
+	r.Run.Verdict = n.Verdict
 	n.Metrics[text] = 1.5
 	n.Summaries[text] = n.Summaries["mem_percent"]
 	n.Envelope[text] = n.Envelope["mem_percent"]

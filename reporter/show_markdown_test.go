@@ -25,7 +25,8 @@ func showMarkdown(t testing.TB, r *Report, pictures ...string) string {
 
 func TestWriteMarkdown_Golden(t *testing.T) {
 	reports := goldenSummaries(t)
-	for _, name := range []string{"good", "failed", "signal", "short", "sidecar", "incomplete", "perfpy", "nodes", "nodes-mixed", "nothing"} {
+	for _, name := range []string{"good", "failed", "signal", "short", "sidecar", "incomplete", "perfpy", "nodes", "nodes-mixed", "nothing",
+		"job", "job-nodes"} {
 		pictures := []string{"CPU        ▁▂▃▄▅▆▇█  0 to 100 %", "time       0   200 s"}
 		got := showMarkdown(t, reports[name], pictures...)
 		showMarkdownForm(t, name, got)
@@ -41,9 +42,9 @@ func showMarkdownForm(t testing.TB, name, text string) {
 	if len(text) >= 512<<10 || !strings.HasSuffix(text, "\n") || strings.Contains(text, "\n\n\n") {
 		t.Errorf("%s: %d bytes, or ends or gaps that do not belong", name, len(text))
 	}
-	cell := " (`[^`|]+`|[^`|<>@]*) "
+	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
 	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| \| value \| \||` +
-		`<details><summary>All metrics</summary>|</details>|Missing:|Not known to this perfagent:|` +
+		`<details><summary>All metrics</summary>|</details>|Missing:|Advice:|Not known to this perfagent:|` +
 		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|perfagent: [^<>@]+\.|)$`)
 	marks, headings, details := "", 0, 0
 	for line := range strings.SplitSeq(text, "\n") {

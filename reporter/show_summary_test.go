@@ -14,7 +14,7 @@ func TestWriteSummary_HasPicturesAndPage(t *testing.T) {
 		report        *Report
 		before, after string
 	}{
-		"one node":      {New(inputOf(0, 2, 0, "")), "\njob CPU ", "perfagent  own cost "},
+		"one node":      {New(inputOf(0, 2, 0, "")), "\njob disk ", "perfagent  own cost "},
 		"several nodes": {threeNodes(), "\nunits ", "perfagent  own cost "},
 		"no own cost":   {&Report{Nodes: map[string]*Node{"0": {}}}, "\ndisk fill", "report "},
 		"missing only":  {&Report{Nodes: map[string]*Node{"0": {Missing: []Missing{{"cpu", "why"}}}}}, "\ndisk fill", "missing "},

@@ -19,7 +19,7 @@ import (
 func streamPage() reporter.Wanted {
 	w := reporter.Wanted{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
 	for c := range collector.NumColumns {
-		if c.Percent() || int(c) >= collector.NumSampleKeys {
+		if c.Percent() || !c.InSamples() {
 			w.Envelope = append(w.Envelope, c.Key())
 		}
 	}
@@ -62,7 +62,7 @@ func TestScan_FindsTheBurst(t *testing.T) {
 		if name != strconv.Itoa(next) || len(band.Max) != buckets || burst != (at >= 0) || burst && at != reportertest.BurstBucket(buckets) {
 			t.Errorf("node %s of %d values peaks in bucket %d", name, len(band.Max), at)
 		}
-		if len(n.Envelope) != 12 || len(n.Samples.Keys) != 1 || n.Samples.Len() != buckets || n.Host.CPUs != 64 || len(n.Metrics) != 27 {
+		if len(n.Envelope) != 12 || len(n.Samples.Keys) != 1 || n.Samples.Len() != buckets || n.Host.CPUs != 64 || len(n.Metrics) != 29 {
 			t.Errorf("node %s: %d bands, samples of %v, %d metrics", name, len(n.Envelope), n.Samples.Keys, len(n.Metrics))
 		}
 		next++

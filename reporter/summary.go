@@ -36,12 +36,14 @@ func WriteSummary(w io.Writer, r *Report, o SummaryOptions) error {
 	}
 	s, end := ending(r)
 	p.line(s, "perfagent: "+end)
+	p.verdict(r)
 	p.about(r)
 	if len(r.Nodes) > 1 {
 		p.nodes(r, o.Pictures)
 	} else {
 		p.node(r, o.Pictures)
 	}
+	p.advice(r)
 	p.missing(r)
 	p.push(r)
 	p.path("report", o.Path)
@@ -161,7 +163,10 @@ func (n *Node) rows(run *Run) []row {
 	}
 	rows := append(n.cpuRows(), n.memoryRows()...)
 	rows = append(rows, n.trafficRows(wall)...)
-	return append(rows, n.Job.rows(run.WallSeconds)...)
+	rows = append(rows, n.strainRows(run.WallSeconds)...)
+	rows = append(rows, n.jobRows(run)...)
+	rows = append(rows, n.limitRows()...)
+	return append(rows, n.gpuRows()...)
 }
 
 func hostLine(h *Host) string {
@@ -219,7 +224,7 @@ func wasteNote(unused, hours float64) string {
 func (n *Node) memoryRows() []row {
 	rows := []row{{label: "memory", value: percent(n.metric(memPeakMetric)), note: n.memoryNote()}}
 	switch {
-	case n.Job == nil:
+	case n.Job == nil || n.jobPeak() > 0: // then the whole job has a row of its own
 		return rows
 	case n.Job.MaxRSSAtMost:
 		return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "at most: peak of the job's largest process"})
@@ -254,22 +259,6 @@ func (n *Node) trafficRows(wall float64) []row {
 		rows = append(rows, r)
 	}
 	return append(rows, row{label: "disk fill", value: percent(n.metric(diskPeakMetric)), note: "peak"})
-}
-
-func (j *Job) rows(wall float64) []row {
-	if j == nil {
-		return nil
-	}
-	cpu := jobCPU(j)
-	note := fmt.Sprintf("user %s, system %s", seconds(j.UserSeconds), seconds(j.SystemSeconds))
-	switch busy := cpu / wall; {
-	case wall <= 0:
-	case busy < 9.995:
-		note += fmt.Sprintf(", %s CPUs busy", fixed(busy, 2))
-	default:
-		note += fmt.Sprintf(", %s CPUs busy", fixed(busy, 1))
-	}
-	return []row{{label: "job CPU", value: seconds(cpu), note: note}}
 }
 
 // agent writes what the measuring itself cost.

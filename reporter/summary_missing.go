@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
 )
 
 // maxMissing is how many reasons the summary gives; the report has them all.
@@ -52,8 +51,8 @@ func absences(r *Report) []absence {
 			continue
 		}
 		for _, m := range n.Missing {
-			if m.Why == errNoJob.Error() {
-				continue // a sidecar has none: nothing is amiss
+			if notHere(m.Why) {
+				continue
 			}
 			i, ok := coveredBy(byReason, m.Why)
 			if !ok {
@@ -145,8 +144,7 @@ func (e sourceError) Error() string { return string(e) }
 // no single source keeps its name. The table knows it: a metric computed from
 // nothing asks for the reason of its source.
 func sourceOf(what string) (name string, isSource bool) {
-	switch what {
-	case collector.SourceCPU, collector.SourceMemory, collector.SourceDisk, collector.SourceDiskIO, collector.SourceNetwork:
+	if slices.Contains(collector.Sources(), what) {
 		return what, true
 	}
 	if c, ok := collector.ColumnNamed(what); ok {
@@ -158,9 +156,6 @@ func sourceOf(what string) (name string, isSource bool) {
 	}
 	nothing := &facts{perfpy: true, wall: func() (float64, error) { return 1, nil }}
 	nothing.why = func(c collector.Column) error { return sourceError(c.Source()) }
-	for c := range nothing.summary {
-		nothing.summary[c] = series.NewSummary()
-	}
 	for i := range nothing.boot {
 		nothing.boot[i] = math.NaN()
 	}

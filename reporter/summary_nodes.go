@@ -24,6 +24,7 @@ type nodeRow struct {
 	wall, mean, peak, mem        float64
 	read, write, recv, sent      float64
 	unused, hours, jobCPU, agent float64
+	jobMemory                    float64
 	exit                         string
 	failed                       bool
 }
@@ -81,9 +82,17 @@ func nodeRows(r *Report) (rows []nodeRow, all nodeRow) {
 func (a *nodeRow) rows() []row {
 	rows := []row{{label: "wasted", value: hoursText(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
 	if !math.IsNaN(a.jobCPU) {
-		rows = append(rows, row{label: "jobs", value: seconds(a.jobCPU), note: "of CPU"})
+		rows = append(rows, row{label: "jobs", value: seconds(a.jobCPU), note: joined("of CPU", a.busy())})
 	}
 	return rows
+}
+
+// busy says how many CPUs the jobs of all nodes kept busy; "" = not known.
+func (a *nodeRow) busy() string {
+	if !(a.wall > 0) {
+		return ""
+	}
+	return fixed(a.jobCPU/a.wall, 2) + " CPUs busy"
 }
 
 // cost says what the measuring itself cost; "" = not known.
@@ -112,7 +121,7 @@ func perfpyNodes(r *Report) []string {
 }
 
 func newNodeRow(name string, n *Node) nodeRow {
-	row := nodeRow{node: Printable(name), host: none, exit: none, jobCPU: math.NaN(), agent: math.NaN()}
+	row := nodeRow{node: Printable(name), host: none, exit: none, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
 	row.mean, row.peak, row.mem = n.metric(cpuMeanMetric), n.metric(cpuPeakMetric), n.metric(memPeakMetric)
 	row.read, row.write = n.metric(diskReadMetric), n.metric(diskWriteMetric)
 	row.recv, row.sent = n.metric(extRecvMetric), n.metric(extSentMetric)
@@ -128,7 +137,10 @@ func newNodeRow(name string, n *Node) nodeRow {
 		row.wall = n.length()
 	}
 	if n.Job != nil {
-		row.exit, row.failed, row.jobCPU = exitText(&n.Job.ExitCode), n.Job.ExitCode != 0, jobCPU(n.Job)
+		row.exit, row.failed, row.jobCPU = exitText(&n.Job.ExitCode), n.Job.ExitCode != 0, n.jobCPUSeconds()
+	}
+	if peak := n.jobPeak(); peak > 0 {
+		row.jobMemory = peak
 	}
 	if n.Agent != nil {
 		row.agent = n.Agent.CPUSeconds
@@ -174,7 +186,7 @@ func (a *nodeRow) start(b nodeRow) {
 // add joins another node: peaks are the greatest, amounts add up. A sum in which a
 // node is missing would be taken for that of all: it is absent.
 func (a *nodeRow) add(b nodeRow) {
-	a.peak, a.mem = greatest(a.peak, b.peak), greatest(a.mem, b.mem)
+	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)
 	for _, sum := range []struct{ to, from *float64 }{
 		{&a.read, &b.read}, {&a.write, &b.write}, {&a.recv, &b.recv}, {&a.sent, &b.sent},
 		{&a.unused, &b.unused}, {&a.hours, &b.hours}, {&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},

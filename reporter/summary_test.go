@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -31,24 +32,30 @@ func recordingOf(n int) *collector.Recording {
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
 	for i := range n {
-		var s collector.Sample
-		share := float64(i+1) / float64(n)
-		for c := range s.Values {
-			s.Weights[c] = 1
-			switch col := collector.Column(c); {
-			case col == collector.Timestamp:
-				s.Values[c] = float64(testStart.Unix() + int64(i) + 1)
-			case col.Percent():
-				s.Values[c] = math.Round(share*1000) / 10
-			default:
-				s.Values[c] = share * 40 * float64(c)
-			}
-		}
+		s := risingSample(i, n)
 		rec.Add(&s)
 	}
 	length := time.Duration(n) * time.Second
 	rec.End = collector.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
 	return rec
+}
+
+// risingSample is second i of n: all columns rise.
+func risingSample(i, n int) collector.Sample {
+	var s collector.Sample
+	share := float64(i+1) / float64(n)
+	for c := range s.Values {
+		s.Weights[c] = 1
+		switch col := collector.Column(c); {
+		case col == collector.Timestamp:
+			s.Values[c] = float64(testStart.Unix() + int64(i) + 1)
+		case col.Percent():
+			s.Values[c] = math.Round(share*1000) / 10
+		default:
+			s.Values[c] = share * 40 * float64(c)
+		}
+	}
+	return s
 }
 
 // inputOf wraps a job around recordingOf(n).
@@ -69,14 +76,15 @@ func inputOf(node, n, exit int, signal string) Input {
 const hostile = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"
 
 func sidecar() *Report {
-	in := inputOf(0, 3600, 0, "")
+	in := jobViewInput(0, 3600, 0, "")
+	in.Recording = jobViewNoJob(3600)
 	in.Job = nil
 	in.Run = Run{ID: "sidecar-1", Tags: map[string]string{"cluster": "blue", "owner": "me"}}
 	return New(in)
 }
 
 func incompleteRun() *Report {
-	in := inputOf(0, 125, 0, "")
+	in := jobViewInput(0, 125, 0, "")
 	in.Job = nil
 	in.Run.ExitCode = nil
 	in.Run.Incomplete = "from the journal of a run that is still going on or was cut off: known up to 2m5s after the start"
@@ -88,7 +96,7 @@ func incompleteRun() *Report {
 func threeNodes() *Report {
 	var sources []Source
 	for node := range 3 {
-		in := inputOf(node, 10*(node+1), []int{0, 137, 0}[node], []string{"", "SIGKILL", ""}[node])
+		in := jobViewInput(node, 10*(node+1), []int{0, 137, 0}[node], []string{"", "SIGKILL", ""}[node])
 		in.Recording.Host.Hostname = fmt.Sprintf("compute-node-%04d.cluster.example.org", node)
 		in.Run.Tags = map[string]string{"team": "blue"}
 		if node == 2 {
@@ -109,7 +117,7 @@ func mixedNodes(t *testing.T) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Merge([]Source{{"a", New(inputOf(0, 10, 0, ""))}, {"b", old}, {"c", &Report{Nodes: map[string]*Node{"7": nil}}}})
+	r, err := Merge([]Source{{"a", New(jobViewInput(0, 10, 0, ""))}, {"b", old}, {"c", &Report{Nodes: map[string]*Node{"7": nil}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +125,7 @@ func mixedNodes(t *testing.T) *Report {
 }
 
 func hostileRun() *Report {
-	in := inputOf(0, 10, 1, hostile)
+	in := jobViewInput(0, 10, 1, hostile)
 	in.Run.ID, in.Run.Command = hostile, []string{hostile, strings.Repeat("x y", 5000), ""}
 	in.Run.Tags = map[string]string{hostile: hostile, strings.Repeat("k", 300): strings.Repeat("v", 300)}
 	in.Run.Incomplete = strings.Repeat(hostile, 30)
@@ -135,9 +143,10 @@ func hostileRun() *Report {
 }
 
 func shortJob() *Report {
-	in := inputOf(0, 0, 0, "")
+	in := jobViewInput(0, 0, 0, "")
 	in.Run.WallSeconds, in.Job.UserSeconds, in.Job.SystemSeconds, in.Job.MaxRSSMB = 0.0031, 0.001, 0.0005, 4.25
 	in.Job.MaxRSSAtMost = true
+	in.Recording.Account.HostStall = collector.Stalls{}
 	in.Recording.Samples = 1
 	in.Recording.End.Mono = 3100 * time.Microsecond
 	return New(in)
@@ -154,13 +163,23 @@ func goldenSummaries(t *testing.T) map[string]*Report {
 	}
 	hostileNodes := hostileRun()
 	hostileNodes.Nodes[hostile] = hostileNodes.Nodes["0"]
-	return map[string]*Report{
-		"good": New(inputOf(0, 200, 0, "")), "failed": New(inputOf(3, 7500, 7, "")), "signal": New(inputOf(0, 90, 137, "SIGKILL")),
+	plain := map[string]*Report{
+		"good": New(jobViewInput(0, 200, 0, "")), "failed": New(jobViewInput(3, 7500, 7, "")), "signal": New(jobViewInput(0, 90, 137, "SIGKILL")),
 		"short": shortJob(), "sidecar": sidecar(), "incomplete": incompleteRun(),
 		"perfpy": perfpy, "perfpy-empty": perfpyBare, "nodes": threeNodes(), "nodes-mixed": mixedNodes(t),
 		"hostile": hostileRun(), "hostile-nodes": hostileNodes,
 		"nothing": {Nodes: map[string]*Node{"0": {}}}, "no-nodes": {}, "nil-nodes": {Nodes: map[string]*Node{"0": nil, "1": nil}},
 	}
+	for _, r := range plain { // what the rules say has tests of its own
+		r.Run.Verdict = nil
+		for _, n := range r.Nodes {
+			if n != nil {
+				n.Verdict, n.Findings = nil, nil
+			}
+		}
+	}
+	maps.Copy(plain, jobViewReports())
+	return plain
 }
 
 // summaryOf writes a summary and checks what holds for every one of them.
@@ -219,7 +238,7 @@ func TestWriteSummary_Golden(t *testing.T) {
 }
 
 func TestWriteSummary_ColorAddsNothingElse(t *testing.T) {
-	r := New(inputOf(0, 90, 137, "SIGKILL"))
+	r := New(jobViewInput(0, 90, 137, "SIGKILL"))
 	plain := summaryOf(t, r, SummaryOptions{})
 	coloured := summaryOf(t, r, SummaryOptions{Color: true})
 	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[1;31mperfagent: killed by SIGKILL") {
@@ -261,10 +280,10 @@ func TestWriteSummary_ReturnsWriteErrors(t *testing.T) {
 // The names that the summary picks are those of the table, and each metric of a
 // source says so.
 func TestSourceOf_KnowsTheTable(t *testing.T) {
-	own := map[string]bool{cpuHoursMetric: true, unusedHoursMetric: true}
+	own := map[string]bool{cpuHoursMetric: true, unusedHoursMetric: true, limitCPUMetric: true}
 	for _, m := range Metrics() {
 		source, isSource := sourceOf(m.Name)
-		if isSource == (own[m.Name] || needsJob(m.Name)) {
+		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job there is no reason but that
 			t.Errorf("%s is of %s", m.Name, source)
 		}
 	}
@@ -291,7 +310,7 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 		number := func() float64 { return (rng.Float64() - 0.2) * math.Pow(10, float64(rng.IntN(40)-10)) }
 		r := threeNodes()
 		if rng.IntN(2) == 0 {
-			r = New(inputOf(0, 3, 0, ""))
+			r = New(jobViewInput(0, 3, 0, ""))
 		}
 		r.Run.WallSeconds = number()
 		for _, n := range r.Nodes {
@@ -299,6 +318,9 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 				n.Metrics[name] = number()
 			}
 			n.Host.MemoryMB, n.Host.CPUs = number(), rng.Int()
+			n.Limits = &Limits{CPUs: number(), CPUQuota: number(), MemoryMB: number(), CPUSetCPUs: rng.Int(), AffinityCPUs: rng.Int()}
+			n.GPUs = []GPU{{MemoryMB: number(), PowerLimitWatts: number(), ClockMHz: number(), Index: rng.Int(), OfJob: true}, {}}
+			n.Job.PeakMemoryMB, n.Job.CPUSeconds = number(), number()
 			n.Job.UserSeconds, n.Job.MaxRSSMB, n.Job.ExitCode = number(), number(), rng.Int()
 			n.Agent.CPUSeconds, n.Sampling.Samples, n.Sampling.MissedTicks = number(), rng.Int64(), rng.Int64()
 		}

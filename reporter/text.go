@@ -273,3 +273,11 @@ func hoursText(v float64) string {
 	}
 	return strconv.FormatFloat(v, 'e', 1, 64)
 }
+
+// trimSuffixes takes off the end of a text whichever of some words stands there.
+func trimSuffixes(s string, words ...string) string {
+	for _, w := range words {
+		s = strings.TrimSuffix(s, w)
+	}
+	return s
+}

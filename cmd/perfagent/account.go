@@ -136,6 +136,6 @@ func (a *account) reaped() collector.Reaped {
 	}
 	const blockUnit = 512 // of ru_inblock and ru_oublock
 	u := a.job.Reaped()
-	return collector.Reaped{CPUSeconds: u.UserSeconds + u.SystemSeconds,
+	return collector.Reaped{Over: a.job.Over(), CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		ReadBytes: float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit}
 }

@@ -79,6 +79,9 @@ func TestDocsMetricTable(t *testing.T) { generatedPart(t, readme, "metrics", met
 // TestDocsSeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
 func TestDocsSeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
 
+// TestDocsFindings: the table of docs/findings.md is reporter.Rules().
+func TestDocsFindings(t *testing.T) { generatedPart(t, "../../docs/findings.md", "rules", ruleRows()) }
+
 // generatedPart holds a part of a document against what the program says. With
 // -update it is written anew.
 func generatedPart(t *testing.T, file, name, want string) {
@@ -99,8 +102,17 @@ func generatedPart(t *testing.T, file, name, want string) {
 func seriesRows() string {
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
-	for _, s := range pusher.AllSeries() {
+	for _, s := range append(pusher.AllSeries(), pusher.GPUSeries()...) {
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", s.Name, s.Unit, s.Meaning)
+	}
+	return out.String()
+}
+
+func ruleRows() string {
+	var out strings.Builder
+	out.WriteString("| id | severity | when | advice |\n|---|---|---|---|\n")
+	for _, r := range reporter.Rules() {
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, r.When, r.Advice)
 	}
 	return out.String()
 }
@@ -109,7 +121,7 @@ func metricRows() string {
 	cell := strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`)
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
-	for _, m := range reporter.Metrics() {
+	for _, m := range allMetrics() {
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(m.Unit), cell.Replace(m.Meaning), cell.Replace(m.How))
 	}
 	return out.String()
@@ -588,6 +600,10 @@ func TestSchemaKeys(t *testing.T) {
 		{reporter.ClockEvent{}, part(t, node, "sampling", "properties", "suspends", "items")},
 		{reporter.Agent{}, part(t, node, "agent")},
 		{reporter.Job{}, part(t, node, "job")},
+		{reporter.Limits{}, part(t, node, "limits")},
+		{reporter.GPU{}, part(t, node, "gpus", "items")},
+		{reporter.Verdict{}, part(t, doc, "$defs", "verdict")},
+		{reporter.Finding{}, part(t, doc, "$defs", "finding")},
 		{reporter.Missing{}, part(t, node, "missing", "items")},
 		{reporter.Push{}, part(t, node, "push")},
 		{reporter.PushState{}, part(t, node, "push", "properties", "mlflow")},
@@ -615,8 +631,10 @@ func TestSchemaKeys(t *testing.T) {
 	for c := range collector.NumColumns {
 		envelope = append(envelope, c.Key())
 		units[c.Key()] = c.Unit()
+		if c.InSamples() {
+			samples = append(samples, c.Key())
+		}
 	}
-	samples = envelope[:collector.NumSampleKeys]
 	rows := part(t, node, "samples", "items", "properties")
 	wantKeys(t, "metrics", metrics, part(t, node, "metrics", "properties"))
 	wantKeys(t, "samples", samples, rows)

@@ -30,7 +30,7 @@ const longest = 30 * time.Second
 
 // foreign are the variables that change what perfagent does; tests start without
 // them.
-var foreign = regexp.MustCompile(`^(PERFAGENT_\w+|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|NO_COLOR|TERM|E2E_\w+|` +
+var foreign = regexp.MustCompile(`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|NO_COLOR|TERM|E2E_\w+|` +
 	`LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|JOB_COMPLETION_INDEX|VC_TASK_INDEX)=`)
 
 // testEnv is the environment of a test's processes: ours without what is foreign, and more.

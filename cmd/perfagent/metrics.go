@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -30,8 +31,13 @@ func newMetrics(s streams) *cobra.Command {
 	return cmd
 }
 
+// allMetrics are those of the table, then those of each GPU: {i} is its number.
+func allMetrics() []reporter.Metric {
+	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
+}
+
 func printMetricsJSON(w io.Writer) error {
-	data, err := json.MarshalIndent(reporter.Metrics(), "", "  ")
+	data, err := json.MarshalIndent(allMetrics(), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -42,7 +48,7 @@ func printMetricsJSON(w io.Writer) error {
 func printMetrics(w io.Writer) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "NAME\tUNIT\tMEANING\tHOW")
-	for _, m := range reporter.Metrics() {
+	for _, m := range allMetrics() {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Meaning, m.How)
 	}
 	return tab.Flush()

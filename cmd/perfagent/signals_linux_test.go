@@ -139,7 +139,7 @@ func TestTerminalSignalReachesTheJobOnce(t *testing.T) {
 	}
 	m.kill(agent, syscall.SIGTERM)
 	m.expect("SIGTERM")
-	if screen, code := m.end(); code != 9 || strings.Count(screen, "SIGTERM") != 1 {
+	if screen, code := m.end(); code != 9 || strings.Count(screen, "\nSIGTERM\r\n") != 1 { // the verdict names it, too
 		t.Errorf("exit code %d, screen %q", code, screen)
 	}
 	onlyReport(t, filepath.Join(cmd.Dir, "perfagent-out"))

@@ -56,8 +56,15 @@ func newWeek() *reporter.Report {
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
 	rec.LongestGap = time.Second
 	s := collector.Sample{}
+	rec.Account.Limits.CPUs, rec.Account.HostStall, rec.Account.HostOOMKills = 4, collector.Stalls{}, 0
 	for c := range s.Weights {
 		s.Weights[c] = 1
+		if c >= int(collector.JobCPU) { // nothing is known of the job itself
+			s.Values[c] = math.NaN()
+		}
+	}
+	for _, c := range []collector.Column{collector.CPUIowait, collector.CPUSteal, collector.Load1, collector.ProcsRunning, collector.SwapIn, collector.SwapOut} {
+		s.Values[c] = 0
 	}
 	for n := range WeekSeconds {
 		weekSample(&s, n)

@@ -136,7 +136,7 @@ type node struct {
 func (n *node) sample(second int, burst bool) collector.Sample {
 	var s collector.Sample
 	for c := range s.Weights {
-		s.Weights[c] = 1
+		s.Values[c], s.Weights[c] = math.NaN(), 1
 	}
 	wave := 0.5 + 0.5*math.Sin(n.phase+float64(second)/400)
 	busy := 10 + 40*wave + 10*n.random.Float64()

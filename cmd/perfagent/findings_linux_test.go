@@ -1,0 +1,157 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// findingGroups makes control groups of version 1 with these settings, CONTROLLER/FILE=VALUE,
+// and gives the script by which a shell enters them and becomes perfagent, and the
+// directories by controller.
+func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[string]string) {
+	t.Helper()
+	name := fmt.Sprintf("perfagent-finding-%d-%s", os.Getpid(), strings.ToLower(filepath.Base(t.Name())))
+	dirs = make(map[string]string)
+	for _, s := range settings {
+		path, value, _ := strings.Cut(s, "=")
+		controller, file, _ := strings.Cut(path, "/")
+		dir := dirs[controller]
+		if dir == "" {
+			dir = filepath.Join("/sys/fs/cgroup", controller, name)
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Skipf("no control group of version 1 can be made for %s (run as root, on a system that has it mounted): %v", controller, err)
+			}
+			t.Cleanup(func() {
+				until(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
+			})
+			dirs[controller], enter = dir, enter+"echo $$ > "+dir+"/cgroup.procs && "
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
+			t.Skipf("%s: %v", s, err)
+		}
+	}
+	return enter + `exec "$P" run --disk-path /dev -- "$@"`, dirs
+}
+
+// findingJob runs a job in such groups and gives its node's report, and what it printed.
+func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, out string) {
+	t.Helper()
+	o := perform(t, script(t, "sh", enter, python(lines...)...))
+	o.want(t, 0)
+	n = o.report(t).Nodes["0"]
+	t.Logf("limits %+v\nmetrics %v\nfindings %+v", n.Limits, n.Metrics, n.Findings)
+	return n, o.out
+}
+
+// wantFinding wants one finding with these words in its text.
+func wantFinding(t *testing.T, n *reporter.Node, id string, words ...string) reporter.Finding {
+	t.Helper()
+	if len(n.Findings) != 1 || n.Findings[0].ID != id {
+		t.Fatalf("findings %+v, want %s alone", n.Findings, id)
+	}
+	f := n.Findings[0]
+	for _, w := range words {
+		if !strings.Contains(f.Text, w) {
+			t.Errorf("%s does not say %q: %s", id, w, f.Text)
+		}
+	}
+	return f
+}
+
+func findingNumber(t *testing.T, f reporter.Finding, key string) float64 {
+	t.Helper()
+	v, ok := f.Evidence[key].(float64)
+	if !ok {
+		t.Errorf("%s: the evidence has no number %s: %v", f.ID, key, f.Evidence)
+	}
+	return v
+}
+
+// busy is Python for: keep a CPU busy until so many seconds have passed.
+const busy = `
+import os, time
+def busy(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end: pass
+`
+
+// TestFindings runs real jobs under real limits. Each has the one finding that it should,
+// and one that fits its limits has none.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+
+	const weight = "cpu/cpu.shares=262144" // the group gets its CPUs whatever else runs
+	t.Run("OneThread", func(t *testing.T) {
+		t.Parallel()
+		enter, _ := findingGroups(t, weight)
+		n, _ := findingJob(t, enter, busy, "busy(6)")
+		if n.Limits.CPUs < 2 {
+			t.Skipf("one busy thread among several CPUs needs two or more: there is %v", n.Limits.CPUs)
+		}
+		f := wantFinding(t, n, "one_busy_thread", fmt.Sprintf(" of its %v CPUs", n.Limits.CPUs), "in parallel")
+		if v := findingNumber(t, f, "avg_cpus"); v < 0.85 || v > 1.15 {
+			t.Errorf("%v CPUs busy on average", v)
+		}
+	})
+
+	t.Run("Memory", func(t *testing.T) {
+		t.Parallel()
+		enter, _ := findingGroups(t, weight, "memory/memory.limit_in_bytes=1073741824")
+		n, _ := findingJob(t, enter, "import time", "held = bytearray(40 << 20)", "time.sleep(6)")
+		f := wantFinding(t, n, "memory_unused", "ask for ", " instead of 1 GiB")
+		peak, ask := findingNumber(t, f, "peak_mb"), findingNumber(t, f, "ask_mb")
+		if limit := findingNumber(t, f, "limit_mb"); limit != 1024 || peak < 40 || ask < 2*peak || ask >= limit/2*1.25 {
+			t.Errorf("peak %v, ask for %v of %v MiB", peak, ask, limit)
+		}
+	})
+
+	t.Run("Throttled", func(t *testing.T) {
+		t.Parallel()
+		enter, dirs := findingGroups(t, weight, "cpu/cpu.cfs_period_us=100000", "cpu/cpu.cfs_quota_us=50000")
+		stat := fmt.Sprintf("if child: print(open(%q).read())", dirs["cpu"]+"/cpu.stat")
+		n, out := findingJob(t, enter, busy, "child = os.fork()", stat, "busy(6)", "if child: os.wait()", stat)
+		f := wantFinding(t, n, "throttled", "quota of 0.5 CPUs", "ask for more CPUs")
+		want := 100 * findingGrowth(t, out, "nr_throttled ") / findingGrowth(t, out, "nr_periods ")
+		if got := findingNumber(t, f, "throttled_periods_pct"); math.Abs(got-want) > 5 || got < 50 {
+			t.Errorf("%v %% of the periods, the kernel has %v", got, want)
+		}
+	})
+
+	t.Run("Fits", func(t *testing.T) {
+		t.Parallel()
+		enter, _ := findingGroups(t, weight, "cpuset/cpuset.mems=0", "cpuset/cpuset.cpus=0", "memory/memory.limit_in_bytes=268435456")
+		n, _ := findingJob(t, enter, busy, "held = bytearray(150 << 20)", "for i in range(6):", "    busy(0.3)", "    time.sleep(0.7)")
+		if n.Limits.CPUs != 1 || n.Limits.MemoryMB != 256 || n.Findings == nil || len(n.Findings) > 0 {
+			t.Errorf("limits %+v, findings %#v", n.Limits, n.Findings)
+		}
+	})
+}
+
+// findingGrowth is by how much a counter grew that a job printed at its start and its end.
+func findingGrowth(t *testing.T, out, name string) float64 {
+	t.Helper()
+	var seen []float64
+	for line := range strings.Lines(out) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, v)
+		}
+	}
+	if len(seen) != 2 {
+		t.Fatalf("the job saw %q %d times, want 2:\n%s", name, len(seen), out)
+	}
+	return seen[1] - seen[0]
+}

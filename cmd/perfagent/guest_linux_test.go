@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const guestMiB = 1 << 20
+
+// guestBuild is testdata/guest, built once.
+var guestBuild struct {
+	once sync.Once
+	out  []byte
+	err  error
+}
+
+// guest is the program for machines and containers that have nothing else.
+func guest(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(filepath.Dir(binary(t)), "guest")
+	guestBuild.once.Do(func() {
+		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./testdata/guest")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+		guestBuild.out, guestBuild.err = cmd.CombinedOutput()
+	})
+	if guestBuild.err != nil {
+		t.Fatalf("go build ./testdata/guest: %v\n%s", guestBuild.err, guestBuild.out)
+	}
+	return path
+}
+
+// busybox is a shell that needs no library.
+func busybox(t testing.TB) string {
+	t.Helper()
+	return tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
+}
+
+// guestCounters are what the kernel counted for the group that the job was in.
+type guestCounters struct {
+	CPU          float64 `json:"cpu"`
+	Agent        float64 `json:"agent"` // CPU seconds of perfagent itself
+	Periods      float64 `json:"periods"`
+	Throttled    float64 `json:"throttled"`
+	OOMKills     float64 `json:"oom_kills"`
+	Peak         float64 `json:"peak"`
+	ThrottledFor float64 `json:"throttled_for"` // seconds
+}
+
+// guestTruth finds in a job's output what it read of the kernel before and after its work.
+func guestTruth(t *testing.T, out string) (before, after guestCounters) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		text, found := strings.CutPrefix(line, "truth ")
+		if !found {
+			continue
+		}
+		var both [2]guestCounters
+		if err := json.Unmarshal([]byte(text), &both); err != nil {
+			t.Fatal(err)
+		}
+		return both[0], both[1]
+	}
+	t.Fatalf("the job did not say what the kernel counted: %q", out)
+	return before, after
+}
+
+// guestMetric is a metric that must be there.
+func guestMetric(t *testing.T, n *reporter.Node, name string) float64 {
+	t.Helper()
+	v, ok := n.Metrics[name]
+	if !ok {
+		t.Errorf("no metric %s; missing: %+v", name, n.Missing)
+		return math.NaN()
+	}
+	return v
+}
+
+// guestSource checks where the job's numbers are from, and how its memory is counted.
+func guestSource(t *testing.T, n *reporter.Node, source string) {
+	t.Helper()
+	if n.Job.Source != source || (n.Job.MemoryKind == collector.MemoryGroup) != (source != collector.JobFromTree) {
+		t.Errorf("source %q, memory %q, want source %q; missing: %+v", n.Job.Source, n.Job.MemoryKind, source, n.Missing)
+	}
+}
+
+// guestLimits checks what bounds the job; 0 = nothing.
+func guestLimits(t *testing.T, n *reporter.Node, cpus, memory float64) {
+	t.Helper()
+	if n.Limits == nil || n.Limits.CPUs != cpus || n.Limits.MemoryMB != memory {
+		t.Errorf("limits %+v, want %v CPUs and %v MiB", n.Limits, cpus, memory)
+	}
+}
+
+// guestKilled checks a verdict of a control group's limit, in MiB.
+func guestKilled(t *testing.T, n *reporter.Node, run reporter.Run, limit float64) {
+	t.Helper()
+	v := n.Verdict
+	if v == nil || v.Cause != "oom_cgroup" {
+		t.Fatalf("verdict %+v, want oom_cgroup", v)
+	}
+	if v.Evidence["limit_mb"] != limit || v.Evidence["oom_kills"] != 1.0 {
+		t.Errorf("evidence %v, want limit_mb %v and oom_kills 1", v.Evidence, limit)
+	}
+	// The kernel may charge a few pages more than the limit.
+	if peak, ok := v.Evidence["peak_mb"].(float64); !ok || peak > 1.01*limit || peak < 0.95*limit {
+		t.Errorf("peak_mb %v, want about %v", v.Evidence["peak_mb"], limit)
+	}
+	text, _ := v.Evidence["time"].(string)
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Before(run.Start.Add(-time.Millisecond)) || at.After(run.End.Add(time.Second)) {
+		t.Errorf("time %q (%v), the run was from %v to %v", text, err, run.Start, run.End)
+	}
+}
+
+// guestThrottled checks the share of throttled periods: it must be one of those that the
+// kernel's two counters allow, between what the job saw them grow by, which is less than
+// the whole run, and what they grew by around all of it, which is more. So with the time.
+func guestThrottled(t *testing.T, n *reporter.Node, before, after, around guestCounters) {
+	t.Helper()
+	in := guestCounters{Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled,
+		ThrottledFor: after.ThrottledFor - before.ThrottledFor}
+	if in.Throttled < 3 {
+		t.Errorf("throttled in %v periods only: the job was to be slowed", in.Throttled)
+	}
+	share, found := guestMetric(t, n, "job_throttled_periods_pct"), false
+	for periods := in.Periods; periods <= around.Periods; periods++ {
+		for throttled := in.Throttled; throttled <= min(around.Throttled, periods); throttled++ {
+			found = found || math.Abs(100*throttled/periods-share) < 1e-6
+		}
+	}
+	if !found {
+		t.Errorf("throttled in %v %% of the periods; the kernel: %v of %v periods in the job, %v of %v around it",
+			share, in.Throttled, in.Periods, around.Throttled, around.Periods)
+	}
+	if v := guestMetric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
+		t.Errorf("throttled for %v s; the kernel: %v s in the job, %v s around it", v, in.ThrottledFor, around.ThrottledFor)
+	}
+}
+
+// guestNear checks two numbers of the same: within a share of the second.
+func guestNear(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= share*want) {
+		t.Errorf("%s: %v, the kernel says %v", what, got, want)
+	}
+}
+
+// guestMissing checks that something is said to be missing, for a reason with these words.
+func guestMissing(t *testing.T, n *reporter.Node, what string, words ...string) {
+	t.Helper()
+	found := slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+		return m.What == what && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(m.Why, w) })
+	})
+	if !found {
+		t.Errorf("nothing is missing as %q with %q: %+v", what, words, n.Missing)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// ending gathers what is known of the job's end beyond its exit status.
+func (o *sampleOptions) ending(status job.Status) reporter.Ending {
+	e := reporter.Ending{}
+	if status.Err != nil {
+		e.NotKnown = status.Err.Error()
+	}
+	for _, s := range status.Sent {
+		e.Signals = append(e.Signals, reporter.Sent{Signal: s.Name, At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process})
+	}
+	e.Scheduler, e.Limit = scheduler()
+	if status.ExitCode != 0 {
+		e.Rooms = o.rooms()
+	}
+	// The samples leave out what is reserved for root. What cannot be written to at all,
+	// such as an image, is not among the rooms.
+	for _, r := range e.Rooms {
+		if os.Geteuid() != 0 && slices.Contains(o.diskPaths, r.Path) {
+			e.DiskPaths = append(e.DiskPaths, r.Path)
+		}
+	}
+	return e
+}
+
+// noteSignals has the journal tell who wanted the job to end, for the case that perfagent
+// is killed with it.
+func (w *wrap) noteSignals(rec *collector.Recording) {
+	sent := w.signals.Sent()
+	if len(sent) == 0 {
+		return
+	}
+	rec.Account.Signals = nil // readers of copies have the old one
+	for _, s := range sent {
+		rec.Account.Signals = append(rec.Account.Signals,
+			collector.Signal{Signal: s.Name, At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process})
+	}
+}
+
+// rooms asks the file systems that a job is likely to write to: that of its directory, of
+// temporary files, of the reports, and those that are watched.
+func (o *sampleOptions) rooms() []reporter.Room {
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = "."
+	}
+	out, err := filepath.Abs(o.out)
+	if err != nil {
+		out = o.out
+	}
+	paths := []string{cwd, os.TempDir(), out}
+	var unique []string
+	for _, p := range append(paths, o.diskPaths...) {
+		if !slices.Contains(unique, p) {
+			unique = append(unique, p)
+		}
+	}
+	var rooms []reporter.Room
+	for _, r := range collector.Rooms(unique) {
+		rooms = append(rooms, reporter.Room{Path: r.Path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes})
+	}
+	return rooms
+}
+
+// schedulers are those who may end a job, by the variable in which they tell its id.
+func schedulers() []struct{ variable, name string } {
+	return []struct{ variable, name string }{
+		{"SLURM_JOB_ID", "Slurm"}, {"PBS_JOBID", "PBS"}, {"LSB_JOBID", "LSF"}, {"FLUX_JOB_ID", "Flux"},
+		{"COBALT_JOBID", "Cobalt"}, {"AWS_BATCH_JOB_ID", "AWS Batch"}, {"JOB_ID", "Grid Engine"},
+	}
+}
+
+// scheduler is who is in charge of the job, and when it ends it if that is told.
+func scheduler() (name string, limit time.Time) {
+	for _, s := range schedulers() {
+		if os.Getenv(s.variable) != "" {
+			name = s.name
+			break
+		}
+	}
+	// Slurm 22.05 and newer: seconds since 1970.
+	if n, err := strconv.ParseInt(os.Getenv("SLURM_JOB_END_TIME"), 10, 64); err == nil && n > 0 && n < 1<<40 {
+		limit = time.Unix(n, 0)
+	}
+	return name, limit
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// verdictIs checks the cause and parts of the text, and gives the verdict.
+func verdictIs(t *testing.T, r *reporter.Report, cause string, words ...string) *reporter.Verdict {
+	t.Helper()
+	v := r.Nodes["0"].Verdict
+	if v == nil || r.Run.Verdict == nil {
+		t.Fatalf("no verdict: node's %v, run's %v", v, r.Run.Verdict)
+	}
+	if r.Run.Verdict.Cause != v.Cause || r.Run.Verdict.Text != v.Text {
+		t.Errorf("the run's verdict is %+v, the node's %+v", r.Run.Verdict, v)
+	}
+	if v.Cause != cause {
+		t.Errorf("cause %s (%s), want %s", v.Cause, v.Text, cause)
+	}
+	for _, w := range words {
+		if !strings.Contains(v.Text, w) {
+			t.Errorf("text %q, want %q in it", v.Text, w)
+		}
+	}
+	return v
+}
+
+// verdictSays checks parts of the evidence.
+func verdictSays(t *testing.T, v *reporter.Verdict, want map[string]any) {
+	t.Helper()
+	for key, value := range want {
+		if fmt.Sprint(v.Evidence[key]) != fmt.Sprint(value) {
+			t.Errorf("evidence %s is %v, want %v; all of it: %v", key, v.Evidence[key], value, v.Evidence)
+		}
+	}
+}
+
+// verdictTime checks that a time of the evidence lies within the run, to a second.
+func verdictTime(t *testing.T, r *reporter.Report, key string) {
+	t.Helper()
+	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Before(r.Run.Start.Add(-time.Second)) || at.After(r.Run.End.Add(time.Second)) {
+		t.Errorf("%s is %q (%v), the run was from %v to %v", key, text, err, r.Run.Start, r.Run.End)
+	}
+}
+
+// verdictGroups numbers the groups of this process.
+var verdictGroups atomic.Int64
+
+// verdictGroup makes a memory control group (v1) with a limit, which is removed when the
+// test ends.
+func verdictGroup(t *testing.T, limitMB int) string {
+	t.Helper()
+	const root = "/sys/fs/cgroup/memory"
+	if _, err := os.Stat(filepath.Join(root, "memory.limit_in_bytes")); err != nil || os.Getuid() != 0 {
+		t.Skipf("a real memory limit needs root and the memory controller of cgroup v1 at %s (v2 is tested in a virtual machine): boot with systemd.unified_cgroup_hierarchy=0", root)
+	}
+	dir := filepath.Join(root, fmt.Sprintf("perfagent-verdict-%d-%d", os.Getpid(), verdictGroups.Add(1)))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("no control group can be made (%v): run the tests where root may", err)
+	}
+	t.Cleanup(func() {
+		until(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !exists(dir) })
+	})
+	write(t, filepath.Join(dir, "memory.limit_in_bytes"), fmt.Sprint(limitMB<<20), 0)
+	if path := filepath.Join(dir, "memory.memsw.limit_in_bytes"); exists(path) { // no swap either
+		write(t, path, fmt.Sprint(limitMB<<20), 0)
+	}
+	return dir
+}
+
+// verdictInside makes a prepared process begin inside a control group.
+func verdictInside(cmd *exec.Cmd, group string) *exec.Cmd {
+	inner := append([]string{"/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, group}, cmd.Path)
+	cmd.Path, cmd.Args = "/bin/sh", append(inner, cmd.Args[1:]...)
+	return cmd
+}
+
+// verdictHog takes all the memory that it can get: the kernel must end it.
+const verdictHog = "tail /dev/zero"
+
+func TestVerdictOfAnExit(t *testing.T) {
+	t.Parallel()
+	v := verdictIs(t, run(t, "run", "--", "true").report(t), "exited", "exited with code 0")
+	verdictSays(t, v, map[string]any{"exit_code": 0})
+	v = verdictIs(t, run(t, "run", "--", "sh", "-c", "exit 7").report(t), "exited", "exited with code 7")
+	verdictSays(t, v, map[string]any{"exit_code": 7})
+}
+
+// Who sent a TERM is told by name.
+func TestVerdictNamesTheSender(t *testing.T) {
+	t.Parallel()
+	l := launch(t, perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
+	l.expect("ready")
+	l.signal(syscall.SIGTERM)
+	o, _ := l.end()
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSpace(string(comm))
+	r := o.report(t)
+	v := verdictIs(t, r, "signal", "killed by SIGTERM from "+name+fmt.Sprintf(" (process %d)", os.Getpid()))
+	verdictSays(t, v, map[string]any{"exit_code": 143, "signal": "SIGTERM", "sender": name, "sender_pid": os.Getpid()})
+	verdictTime(t, r, "signal_time")
+}
+
+func TestVerdictOfTheTerminal(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60")
+	m := onTerminal(t, cmd)
+	m.expect("ready")
+	m.send("\x03")
+	m.end()
+	r, _ := onlyReport(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	verdictSays(t, verdictIs(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
+}
+
+func TestVerdictOfKill(t *testing.T) {
+	t.Parallel()
+	l := launch(t, perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
+	if err := unix.Kill(l.pid("pid"), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := l.end()
+	verdictSays(t, verdictIs(t, o.report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
+}
+
+// A job that does not mind TERM and is killed then had its time.
+func TestVerdictOfTermThenKill(t *testing.T) {
+	t.Parallel()
+	l := launch(t, perfagent(t, "run", "--", "sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.01; done"))
+	pid := l.pid("pid")
+	l.signal(syscall.SIGTERM)
+	l.expect("caught")
+	if err := unix.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := l.end()
+	v := verdictIs(t, o.report(t), "time_limit", "ended at a time limit: SIGTERM from ", ", SIGKILL 0.")
+	verdictSays(t, v, map[string]any{"signal": "SIGKILL", "sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
+}
+
+// timeout(1) around perfagent is known by its name, and as the command by its exit code.
+func TestVerdictOfTimeout(t *testing.T) {
+	t.Parallel()
+	o := perform(t, script(t, "sh", `timeout 0.3 "$P" run --out out -- sleep 60; exit 0`))
+	r, _ := onlyReport(t, filepath.Join(o.dir, "out"))
+	verdictSays(t, verdictIs(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
+	verdictIs(t, run(t, "run", "--", "timeout", "0.1", "sleep", "60").report(t), "time_limit", "code 124")
+	stubborn := "trap '' TERM; while :; do sleep 0.05; done"
+	verdictIs(t, run(t, "run", "--", "timeout", "-k", "0.1", "0.2", "sh", "-c", stubborn).report(t), "time_limit", "SIGKILL")
+}
+
+// An agent that is killed together with its job leaves a journal, which tells what came
+// before.
+func TestVerdictOfAJournal(t *testing.T) {
+	t.Parallel()
+	o := perform(t, script(t, "sh", `timeout -k 0.5 0.5 "$P" run --out out --interval 50ms -- sh -c "trap '' TERM; while :; do sleep 0.02; done"; exit 0`))
+	paths := reportsIn(t, filepath.Join(o.dir, "out"))
+	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
+		t.Fatalf("files %q, want a journal", paths)
+	}
+	r, err := reporter.Read(filepath.Join(o.dir, "out", paths[0]), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := verdictIs(t, r, "unknown", "how the command ended is not known", "SIGTERM from timeout (process ", "had come before")
+	verdictSays(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
+}
+
+func TestVerdictOfMemoryLimit(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, script string
+		code         int
+		cause, text  string
+	}{
+		{"main process", "exec " + verdictHog, 137, "oom_cgroup", "killed by the kernel: tail (process "},
+		{"child", verdictHog + "; exit 3", 3, "oom_cgroup", "exited with code 3 after the kernel killed a process: tail (process "},
+		{"child of a shell that passes it on", verdictHog, 137, "oom_cgroup", "tail (process "},
+		{"child that is not missed", verdictHog + "; exit 0", 0, "exited", "exited with code 0, although the kernel killed 1 process"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			group := verdictGroup(t, 64)
+			o := perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", test.script), group))
+			o.want(t, test.code)
+			r := o.report(t)
+			v := verdictIs(t, r, test.cause, test.text)
+			verdictSays(t, v, map[string]any{"oom_kills": 1, "exit_code": test.code})
+			if test.cause == "exited" {
+				return
+			}
+			verdictSays(t, v, map[string]any{"limit_mb": 64, "process": "tail"})
+			if peak, _ := v.Evidence["peak_mb"].(float64); peak < 63 || peak > 64 {
+				t.Errorf("peak %v MiB", peak)
+			}
+			verdictTime(t, r, "time")
+		})
+	}
+}
+
+// What the kernel killed in the same group before is not the job's.
+func TestVerdictForgetsAnOldKill(t *testing.T) {
+	t.Parallel()
+	group := verdictGroup(t, 64)
+	perform(t, verdictInside(command(t, "/bin/sh", "-c", verdictHog), group))
+	control, err := os.ReadFile(filepath.Join(group, "memory.oom_control"))
+	if err != nil || !strings.Contains(string(control), "oom_kill 1\n") {
+		t.Fatalf("no kill was counted: %q, %v", control, err)
+	}
+	r := perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).report(t)
+	verdictIs(t, r, "exited", "exited with code 3")
+	r = perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group)).report(t)
+	verdictIs(t, r, "signal", "killed by SIGKILL")
+}
+
+// What the kernel kills in somebody else's group meanwhile is not the job's either, nor
+// what it kills of others in the same group, when its log tells.
+func TestVerdictAccusesNobodyOfAnothersKill(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"another group", "the same group"} {
+		t.Run(where, func(t *testing.T) {
+			group := verdictGroup(t, 64)
+			other := group
+			if where == "another group" {
+				other = verdictGroup(t, 32)
+			} else if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
+				t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
+			}
+			l := launch(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"), group))
+			pid := l.pid("pid")
+			perform(t, verdictInside(command(t, "/bin/sh", "-c", "exec "+verdictHog), other))
+			if err := unix.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			o, _ := l.end()
+			v := verdictIs(t, o.report(t), "signal", "killed by SIGKILL", "none of which is known to be the job's")
+			if n, _ := v.Evidence["host_oom_kills"].(float64); n < 1 {
+				t.Errorf("the test's kill was not seen: %v", v.Evidence)
+			}
+		})
+	}
+}
+
+func TestVerdictOfAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, options, script, text string }{
+		{"bytes", "size=1m", "head -c 2m /dev/zero >file", "no room was left on the file system of "},
+		{"inodes", "size=1m,nr_inodes=3", "touch a && touch b && touch c", "no inodes left"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script+" || exit 5")
+			cmd.Dir = mount(t, test.options, 0)
+			o := perform(t, cmd)
+			o.want(t, 5)
+			r, _ := onlyReport(t, cmd.Args[3])
+			verdictSays(t, verdictIs(t, r, "disk_full", "exited with code 5", test.text, cmd.Dir), map[string]any{"path": cmd.Dir, "exit_code": 5})
+			verdictTime(t, r, "time")
+		})
+	}
+}
+
+// A job that removes what it could not finish leaves room; the samples of a watched file
+// system have it that there was none. Root's share of it they do not tell, so this is for
+// others.
+func TestVerdictOfADiskThatWasFull(t *testing.T) {
+	t.Parallel()
+	full := mount(t, "size=1m,mode=777", 0)
+	dir := t.TempDir()
+	for up := dir; strings.Contains(up, "TestVerdict"); up = filepath.Dir(up) {
+		if err := os.Chmod(up, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "20ms", "--disk-path", full, "--",
+		"sh", "-c", "head -c 2m /dev/zero >file || { sleep 0.2; rm file; exit 5; }")
+	cmd.Dir = full
+	cmd.Env = append(cmd.Env, "TMPDIR="+full)
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	o := perform(t, cmd)
+	o.want(t, 5)
+	r, _ := onlyReport(t, filepath.Join(dir, "out"))
+	verdictSays(t, verdictIs(t, r, "disk_full", "no room was left on the file system of "+full+" in the last samples"), map[string]any{"path": full})
+}
+
+const verdictDoc = "../../docs/verdict.md"
+
+// The tables of docs/verdict.md are those of the program.
+func TestVerdictTables(t *testing.T) {
+	cell := strings.NewReplacer("|", `\|`)
+	var causes, conditions strings.Builder
+	causes.WriteString("| cause | when | evidence |\n|---|---|---|\n")
+	for _, c := range reporter.Causes() {
+		evidence := ""
+		for _, key := range c.Evidence {
+			evidence += ", `" + key + "`"
+		}
+		fmt.Fprintf(&causes, "| `%s` | %s | %s |\n", c.Name, cell.Replace(c.When), strings.TrimPrefix(evidence, ", "))
+	}
+	conditions.WriteString("| condition | when |\n|---|---|\n")
+	for _, c := range reporter.Conditions() {
+		fmt.Fprintf(&conditions, "| `%s` | %s |\n", c.Name, cell.Replace(c.When))
+	}
+	generatedPart(t, verdictDoc, "causes", causes.String())
+	generatedPart(t, verdictDoc, "conditions", conditions.String())
+}

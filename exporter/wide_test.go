@@ -1,0 +1,100 @@
+package exporter
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// wideFeed is the run of a job with limits on a node with two GPUs, of which the second
+// tells little.
+func wideFeed(interval time.Duration) *feed {
+	f := listenFeed(interval)
+	a, unknown := &f.rec.Account, collector.Unknown()
+	a.Source, a.MemoryKind, a.CPUSeconds = collector.JobFromGroup, collector.MemoryGroup, 12.5
+	a.Limits.CPUs, a.Limits.MemoryMB = 1.5, 256
+	a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 100, 25, 7.5, 1, 2
+	a.JobStall = collector.Stalls{CPUSome: 1, CPUFull: 2, MemorySome: 3, MemoryFull: 4, IOSome: 5, IOFull: 6}
+	a.HostStall = collector.Stalls{CPUSome: 10, CPUFull: unknown, MemorySome: 30, MemoryFull: 40, IOSome: 50, IOFull: 60}
+	f.rec.GPUs = []collector.GPU{
+		{Index: 0, UUID: "GPU-a", Name: `A\B`, MemoryMB: 1024, PowerLimitWatts: 400, OfJob: true, EnergyJoules: 5000, ClockMHz: 1410},
+		{Index: 1, UUID: "GPU-b", MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown},
+	}
+	f.rec.Widen(2)
+	return f
+}
+
+// A sidecar, and a job before its first Reading: what is not known has no line.
+func TestWide_NothingIsToldOfAJobThatThereIsNot(t *testing.T) {
+	f := listenFeed(time.Second)
+	f.Begin(f.rec)
+	for name := range parsed(t, string(f.metrics())) {
+		if strings.HasPrefix(name, "perfagent_job_") || strings.HasPrefix(name, "perfagent_gpu_") {
+			t.Errorf("%s is there", name)
+		}
+	}
+	f = listenFeed(time.Second)
+	f.rec.Account.Source = collector.JobFromTree
+	f.Begin(f.rec)
+	got := parsed(t, string(f.metrics()))
+	if v, there := got["perfagent_job_cpu_seconds_total"]; !there || v != 0 {
+		t.Errorf("the job's CPU time begins with %v, there %v", v, there)
+	}
+	if v, there := got["perfagent_job_info{source=tree,memory_kind=}"]; !there || v != 1 {
+		t.Errorf("the source is not told: %v", got)
+	}
+	for _, name := range []string{"perfagent_job_memory_bytes", "perfagent_job_oom_kills_total", "perfagent_job_memory_limit_bytes"} {
+		if v, there := got[name]; there {
+			t.Errorf("%s is %v", name, v)
+		}
+	}
+}
+
+// GPUs that are found in mid-run are told of from then on.
+func TestWide_GPUsThatAreFoundLater(t *testing.T) {
+	f, found := listenFeed(time.Second), wideFeed(time.Second)
+	f.Begin(f.rec)
+	f.sample()
+	if strings.Contains(string(f.metrics()), "perfagent_gpu_") {
+		t.Error("there is a GPU")
+	}
+	f.rec.GPUs = found.rec.GPUs
+	f.rec.Widen(2)
+	f.sample()
+	if !strings.Contains(string(f.metrics()), `perfagent_gpu_power_watts{run_id="r-1",node="3",gpu="1",uuid="GPU-b",name=""}`) {
+		t.Error("there is no GPU")
+	}
+}
+
+// What is scraped shares nothing with the Recording, which goes on meanwhile: the race
+// detector looks on.
+func TestWide_ScrapesWhileTheRunGoesOn(t *testing.T) {
+	f := wideFeed(time.Millisecond)
+	f.Begin(f.rec)
+	stop := make(chan struct{})
+	var scrapers sync.WaitGroup
+	for range 2 {
+		scrapers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					f.metrics()
+				}
+			}
+		})
+	}
+	for range 300 {
+		f.rec.Account.Victims = append(f.rec.Account.Victims[:0], collector.Victim{PID: 1})
+		f.rec.Account.CPUSeconds++
+		f.rec.GPUs[0].EnergyJoules++
+		f.rec.GPUs[0].Throttle = append(f.rec.GPUs[0].Throttle[:0], "hot")
+		f.sample()
+	}
+	close(stop)
+	scrapers.Wait()
+}

@@ -1,0 +1,95 @@
+//go:build linux && (amd64 || arm64)
+
+package job
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// wantSent checks the one signal that was sent.
+func wantSent(t *testing.T, sent []Sent, sig syscall.Signal, kernel bool, pid int) {
+	t.Helper()
+	if len(sent) != 1 {
+		t.Fatalf("sent: %+v, want one %v", sent, sig)
+	}
+	s := sent[0]
+	name := ""
+	if pid > 0 {
+		name = nameOf(pid)
+	}
+	if s.Signal != sig || s.Name != unix.SignalName(sig) || s.Kernel != kernel || s.PID != pid || s.Process != name || s.At.IsZero() {
+		t.Errorf("sent: %+v, want %v from %d %q, kernel %v", s, sig, pid, name, kernel)
+	}
+}
+
+// Who sent a signal is known by process id and name, and a second one at once is not
+// told apart.
+func TestSentByProcess(t *testing.T) {
+	t.Parallel()
+	w := start(t, command(t, "agent", "counter", os.Args[0]))
+	w.pid("ready")
+	w.signal(syscall.SIGTERM)
+	w.expectOnly("SIGTERM")
+	_, st := w.end()
+	wantSent(t, st.Sent, syscall.SIGTERM, false, os.Getpid())
+	if at := st.Sent[0].At; at.Before(st.Start) || at.After(st.End) {
+		t.Errorf("sent at %v, the job ran from %v to %v", at, st.Start, st.End)
+	}
+}
+
+// A signal to the whole group may have ended the job before we were told of it.
+func TestSentToGroup(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; exec sleep 60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		w := start(t, cmd)
+		w.pid("pid")
+		if err := unix.Kill(-cmd.Process.Pid, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		code, st := w.end()
+		if code != 143 {
+			t.Errorf("exit code %d", code)
+		}
+		wantSent(t, st.Sent, syscall.SIGTERM, false, os.Getpid())
+	}
+}
+
+// What the terminal sends has no sender.
+func TestSentByTerminal(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "agent", "", "sh", "-c", "trap 'exit 5' INT; echo ready $$; while :; do sleep 0.01; done")
+	file := filepath.Join(t.TempDir(), "status.json")
+	cmd.Env = append(cmd.Env, result+"="+file)
+	m := onTerminal(t, cmd)
+	m.pid("ready")
+	m.send("\x03")
+	_ = cmd.Wait()
+	var st Status
+	if text, err := os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	} else if err := json.Unmarshal(text, &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.ExitCode != 5 {
+		t.Errorf("exit code %d", st.ExitCode)
+	}
+	wantSent(t, st.Sent, syscall.SIGINT, true, -1)
+}
+
+// The handler does the same where the test binary cannot be started again (an emulator).
+func TestSentToSelf(t *testing.T) {
+	s := Catch()
+	defer s.Stop()
+	s.wait()
+	_ = unix.Kill(os.Getpid(), syscall.SIGUSR1)
+	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
+	wantSent(t, s.Sent(), syscall.SIGUSR1, false, os.Getpid())
+}

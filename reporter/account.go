@@ -1,0 +1,87 @@
+package reporter
+
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// withAccount adds to what wait4(2) says of a job what the counters of its control group
+// or of its processes say. The Job that was given is left as it is; nil stays nil.
+func withAccount(job *Job, rec *collector.Recording) *Job {
+	if job == nil {
+		return nil
+	}
+	a, j := &rec.Account, *job
+	j.Source, j.MemoryKind, j.Cgroup = a.Source, a.MemoryKind, a.Group
+	j.CPUSeconds = wholeCPU(&j, a)
+	j.PeakMemoryMB = peakMemory(&j, rec)
+	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // it ended before it was read: wait4's own peak
+		j.MemoryKind = collector.MemoryRSS
+	}
+	if a.Source != collector.JobFromTree && a.PeakMB.Known() {
+		j.CgroupPeakMB = float64(a.PeakMB)
+	}
+	return &j
+}
+
+// wholeCPU is all CPU time of the job. wait4 has it exactly of what has ended, but for
+// children of parents that ignore SIGCHLD; what goes on is added. A control group counts
+// all of it, unless processes left the group.
+func wholeCPU(j *Job, a *collector.Account) float64 {
+	ended := j.UserSeconds + j.SystemSeconds
+	if a.Source != collector.JobFromTree {
+		if a.CPUSeconds.Known() {
+			return max(ended, float64(a.CPUSeconds))
+		}
+		return ended
+	}
+	if a.Living.Known() {
+		ended += float64(a.Living)
+	}
+	return ended
+}
+
+// peakMemory is the highest memory of the whole job, MiB; 0 = not known. Between samples
+// nobody looks, so it is the greatest of what is known to have been reached: the samples'
+// highest; the largest process (wait4); and the kernel's peak of the job's own control
+// group less the most page cache, and the most of ours, that were seen in it: not the job's memory.
+func peakMemory(j *Job, rec *collector.Recording) float64 {
+	a, peak := &rec.Account, 0.0
+	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
+		peak = v
+	}
+	if !j.MaxRSSAtMost {
+		peak = max(peak, j.MaxRSSMB)
+	}
+	if group := float64(a.PeakMB - a.CacheMB - a.OwnMB); a.Source != collector.JobFromTree && !math.IsNaN(group) {
+		peak = max(peak, group)
+	}
+	return peak
+}
+
+func newLimits(rec *collector.Recording) *Limits {
+	if rec.Account.Source == "" {
+		return nil
+	}
+	l := rec.Account.Limits
+	return &Limits{CPUs: l.CPUs, CPUQuota: orZero(l.Quota), CPUSetCPUs: l.CPUSet, AffinityCPUs: l.Affinity,
+		MemoryMB: orZero(l.MemoryMB), CPUGroup: l.CPUGroup, MemoryGroup: l.MemoryGroup}
+}
+
+func newGPUs(rec *collector.Recording) []GPU {
+	var out []GPU
+	for _, g := range rec.GPUs {
+		out = append(out, GPU{Index: g.Index, UUID: g.UUID, Name: g.Name, MemoryMB: orZero(g.MemoryMB),
+			PowerLimitWatts: orZero(g.PowerLimitWatts), OfJob: g.OfJob, MIG: g.MIG, ClockMHz: orZero(g.ClockMHz), Throttle: g.Throttle})
+	}
+	return out
+}
+
+// orZero is a number, 0 where it is not known.
+func orZero(o collector.Optional) float64 {
+	if !o.Known() {
+		return 0
+	}
+	return float64(o)
+}

@@ -1,0 +1,45 @@
+package reporter
+
+import (
+	"time"
+)
+
+// Ending is what is known of the job's end beyond its exit status. The zero value knows
+// nothing.
+type Ending struct {
+	// NotKnown says why the exit status is not known; "" = it is.
+	NotKnown string
+	// Signals were sent to perfagent, or to the whole group of processes that it is in,
+	// and relayed to the job, oldest first.
+	Signals []Sent
+	// Rooms are the file systems that matter to a failed job, as they were at its end.
+	Rooms []Room
+	// DiskPaths are those that were watched and that the job's user can write to until
+	// disk_free_mb, which is of the fullest of them, is 0.
+	DiskPaths []string
+	// Scheduler is in charge of the job ("Slurm"); "" = none is known. Limit is when it ends
+	// the job; zero = not known.
+	Scheduler string
+	Limit     time.Time
+}
+
+// Sent is a signal and who sent it.
+type Sent struct {
+	Signal string // "SIGTERM"
+	At     time.Time
+	// Kernel tells that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
+	Kernel bool
+	// PID is the sender's process id and Process its name; -1 and "" = not known. A sender
+	// outside of our process namespace has the id 0.
+	PID     int
+	Process string
+}
+
+// Room is what is left of a file system at the job's end, for a user such as the job's.
+type Room struct {
+	Path string // as the job's user would name it: its directory, TMPDIR, --out
+	// FreeMB is MiB. Inodes is how many files can still be made, -1 where the file system
+	// has no such bound.
+	FreeMB float64
+	Inodes float64
+}

@@ -1,0 +1,315 @@
+package reporter
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// judgeMemoryTight: the job came close to its memory limit.
+func judgeMemoryTight(e *examined) *Finding {
+	pct, limit, kills := e.metric(limitMemoryMetric), e.memoryLimit(), e.metric(oomMetric)
+	if !positive(pct) || pct < findTightPct {
+		return nil
+	}
+	peak := pct / 100 * limit
+	ask, least := roundSize(peak*findTightRoom), ""
+	if kills > 0 {
+		ask, least = roundSize(limit*findKilledRoom), "at least "
+	}
+	text := "The memory in use came to " + percent(pct) + " of the limit"
+	if positive(limit) {
+		text += " of " + wholeSize(limit)
+	}
+	if kills > 0 {
+		text += ", and the kernel killed " + counted(kills, "process", "processes") + " for it"
+	}
+	if positive(ask) {
+		text += ": ask for " + least + wholeSize(ask) + "."
+	} else {
+		text += ": ask for more memory."
+	}
+	return &Finding{Text: text, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
+}
+
+// judgeDisk: a file system was nearly full.
+func judgeDisk(e *examined) *Finding {
+	pct, free := e.metric(diskPeakMetric), math.NaN()
+	if q, ok := e.Summaries[collector.DiskFree.Key()]; ok && q.Min >= 0 {
+		free = q.Min
+	}
+	if !positive(pct) || pct < findDiskPct || free >= findDiskFreeMB {
+		return nil
+	}
+	text := "The file system was up to " + percent(pct) + " full"
+	if !math.IsNaN(free) {
+		text += ", with " + wholeSize(free) + " free"
+	}
+	return &Finding{Text: text + ": make room or write elsewhere before writing fails.", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
+}
+
+// judgeGPUIdle: GPUs of the job on which next to nothing ran.
+func judgeGPUIdle(e *examined) *Finding {
+	var idle []int
+	var use []float64
+	own := 0
+	for i, g := range e.GPUs {
+		mean := e.gpuUse(i)
+		if !g.OfJob {
+			continue
+		}
+		own++
+		if mean >= 0 && mean < findGPUIdlePct {
+			idle, use = append(idle, g.Index), append(use, rounded(mean, 3))
+		}
+	}
+	if len(idle) == 0 {
+		return nil
+	}
+	most := use[0]
+	for _, v := range use {
+		most = max(most, v)
+	}
+	ask := "ask for none"
+	if busy := own - len(idle); busy > 0 {
+		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
+	}
+	text := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s (utilization tells no more than that one ran): %s, or find what %s for.",
+		gpuNames(idle, "was", "were"), percent(most), plural(idle, "", " at most"), ask, plural(idle, "it waits", "they wait"))
+	return &Finding{Text: text, Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
+}
+
+// judgeGPUMemory: GPUs of the job the memory of which was full.
+func judgeGPUMemory(e *examined) *Finding {
+	var full []int
+	var used, total []float64
+	for i, g := range e.GPUs {
+		peak := e.metric(gpuMetricName("max_t_gpu_{i}_memory_used_mb", i))
+		if g.OfJob && positive(g.MemoryMB) && positive(peak) && 100*(peak/g.MemoryMB) >= findGPUMemoryPct {
+			full, used, total = append(full, g.Index), append(used, rounded(peak, 3)), append(total, rounded(g.MemoryMB, 3))
+		}
+	}
+	if len(full) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("The memory of %s was full, up to %s of %s: larger inputs may fail, unless the framework takes all memory beforehand.",
+		gpuNames(full, "", ""), wholeSize(used[0]), wholeSize(total[0]))
+	return &Finding{Text: text, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
+}
+
+// judgeOneThread: one CPU's worth of work on several CPUs.
+func judgeOneThread(e *examined) *Finding {
+	if !e.oneThread() {
+		return nil
+	}
+	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
+	f := &Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
+	text := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", cpusText(mean), cpusText(limit))
+	switch {
+	case peak > findPhasesPeak:
+		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone", text, cpusText(peak))
+	case e.cpusAskedFor():
+		f.Text, f.Evidence["ask_cpus"] = text+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0
+	default:
+		f.Text = text + ", as one thread does: it can be faster if it works in parallel"
+	}
+	if f.Text += "."; !e.cpusAskedFor() {
+		f.Severity = SeverityInfo
+	}
+	return f
+}
+
+// judgeCPUsUnused: more CPUs were asked for than used.
+func judgeCPUsUnused(e *examined) *Finding {
+	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
+	ask := max(1, math.Ceil(peak*findCPURoom))
+	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
+		!(limit-ask >= max(1, findCPUsOver*limit)) {
+		return nil
+	}
+	return &Finding{
+		Text: fmt.Sprintf("The job kept %s of its %s CPUs busy on average, and up to %s: ask for %s instead of %s.",
+			cpusText(mean), cpusText(limit), cpusText(peak), cpusText(ask), cpusText(limit)),
+		Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit, "ask_cpus", ask)}
+}
+
+// judgeThrottled: the CPU quota slowed the job down.
+func judgeThrottled(e *examined) *Finding {
+	if !e.throttled() {
+		return nil
+	}
+	pct, stopped, quota := e.metric(throttledMetric), e.metric(throttledForMetric), math.NaN()
+	text := "The CPU quota"
+	if e.Limits != nil && positive(e.Limits.CPUQuota) {
+		quota = e.Limits.CPUQuota
+		text += " of " + cpusText(quota) + " CPUs"
+	}
+	text += " stopped the job in " + percent(pct) + " of its periods"
+	if positive(stopped) {
+		text += ", for " + seconds(stopped) + " summed over CPUs"
+	}
+	return &Finding{Text: text + ": ask for more CPUs, or run fewer threads.",
+		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
+}
+
+// judgeSwapping: the node's memory did not suffice.
+func judgeSwapping(e *examined) *Finding {
+	in, out := e.metric(swapInMetric), e.metric(swapOutMetric)
+	total := 0.0
+	for _, v := range []float64{in, out} {
+		if positive(v) {
+			total += v
+		}
+	}
+	if !positive(total) || total < findSwapMB || total/e.wall < findSwapRate {
+		return nil
+	}
+	var moved []string
+	if positive(out) {
+		moved = append(moved, wholeSize(out)+" went to swap")
+	}
+	if positive(in) {
+		moved = append(moved, wholeSize(in)+" came back from swap")
+	}
+	return &Finding{
+		Text: fmt.Sprintf("The node was short of memory: %s, %s on average. Ask for more memory, or use less.",
+			strings.Join(moved, " and "), rate(total/e.wall)),
+		Evidence: evidence("swap_in_mb", in, "swap_out_mb", out, "mb_per_second", total/e.wall)}
+}
+
+// judgeMemoryUnused: much more memory was asked for than used.
+func judgeMemoryUnused(e *examined) *Finding {
+	limit, peak := e.memoryLimit(), e.peakMemory()
+	ask := roundSize(findMemoryRoom * peak)
+	switch {
+	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
+		return nil
+	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
+		return nil
+	}
+	return &Finding{
+		Text:     fmt.Sprintf("The job used at most %s of its %s of memory: ask for %s instead of %s.", wholeSize(peak), wholeSize(limit), wholeSize(ask), wholeSize(limit)),
+		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
+}
+
+// judgeSampling: the samples have holes, so that peaks may be missing.
+func judgeSampling(e *examined) *Finding {
+	s := e.Sampling
+	if s == nil || s.MissedTicks < findMissedTicks || s.Samples < 0 {
+		return nil
+	}
+	ticks := float64(s.Samples) + float64(s.MissedTicks)
+	missed, gap := 100*float64(s.MissedTicks)/ticks, s.LongestGapSeconds
+	if len(s.Suspends) > 0 { // the gap has the time of sleep, the run has not
+		gap = math.NaN()
+	}
+	if share := 100 * gap / e.wall; missed < findMissedPct && !(share >= findMissedPct) {
+		return nil
+	}
+	text := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, fixed(ticks, 0))
+	if positive(gap) {
+		text += ", up to " + seconds(gap) + " in one gap"
+	}
+	return &Finding{
+		Text:     text + ": peaks may not have been seen, totals are right. Leave perfagent a little CPU, or choose a longer --interval.",
+		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples, "missed_pct", missed, "longest_gap_seconds", gap)}
+}
+
+// cpuLimit is how many CPUs the job may use; NaN = not known.
+func (e *examined) cpuLimit() float64 {
+	if e.Limits == nil || !positive(e.Limits.CPUs) {
+		return math.NaN()
+	}
+	return e.Limits.CPUs
+}
+
+// cpusAskedFor tells whether somebody set how many CPUs the job gets: by a quota, or by a
+// cpuset or affinity that leaves CPUs of the node out. Else it runs on a node as it is.
+func (e *examined) cpusAskedFor() bool {
+	return positive(e.cpuLimit()) && (positive(e.Limits.CPUQuota) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs))
+}
+
+func (e *examined) oneThread() bool {
+	mean := e.metric(jobCoresMetric)
+	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
+}
+
+func (e *examined) throttled() bool { return e.metric(throttledMetric) >= findThrottledPct }
+
+// memoryLimit is the memory that the job may use, MiB; NaN = there is no limit.
+func (e *examined) memoryLimit() float64 {
+	if e.Limits == nil || !positive(e.Limits.MemoryMB) {
+		return math.NaN()
+	}
+	return e.Limits.MemoryMB
+}
+
+// peakMemory is the highest memory, MiB, of the job or of the group that has the limit,
+// whichever is greater; NaN = neither is known.
+func (e *examined) peakMemory() float64 {
+	job, group := e.metric(jobPeakMemoryMetric), e.metric(limitMemoryMetric)/100*e.memoryLimit()
+	if math.IsNaN(job) || group > job {
+		return group
+	}
+	return job
+}
+
+// gpuUse is the mean utilization of a device, percent; NaN = not known.
+func (e *examined) gpuUse(device int) float64 {
+	return e.metric(gpuMetricName("gpu_{i}_avg_utilization_pct", device))
+}
+
+// roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. It is less
+// than a quarter above, and never below 16 MiB.
+func roundSize(mb float64) float64 {
+	if !positive(mb) {
+		return math.NaN()
+	}
+	if mb <= 16 {
+		return 16
+	}
+	_, exp := math.Frexp(mb)
+	step := math.Ldexp(1, exp-3)
+	return math.Ceil(mb/step) * step
+}
+
+// wholeSize is sizeText without a decimal that says nothing, and with two where they
+// matter: 64 GiB, 1.25 GiB.
+func wholeSize(mb float64) string {
+	if gib := mb / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
+		return strconv.FormatFloat(gib, 'f', -1, 64) + " GiB"
+	}
+	return strings.Replace(sizeText(mb), ".0 ", " ", 1)
+}
+
+// counted writes how many there are of a thing.
+func counted(n float64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fixed(n, 0) + " " + many
+}
+
+// plural chooses a word by how many devices a list has.
+func plural(list []int, one, many string) string {
+	if len(list) == 1 {
+		return one
+	}
+	return many
+}
+
+// gpuNames names devices, a few by their numbers, with the verb that fits.
+func gpuNames(list []int, one, many string) string {
+	var words []string
+	for _, i := range list[:min(len(list), 8)] {
+		words = append(words, strconv.Itoa(i))
+	}
+	text := plural(list, "GPU ", "GPUs ") + strings.Join(words, ", ")
+	if more := len(list) - len(words); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return strings.TrimRight(text+" "+plural(list, one, many), " ")
+}

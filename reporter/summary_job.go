@@ -1,0 +1,283 @@
+package reporter
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// noteWidth is the room for a note in a line of SummaryWidth.
+const noteWidth = SummaryWidth - labelWidth - numberWidth - 1 - unitWidth - 1
+
+// jobRows are what the job itself used: CPU, memory, processes, storage.
+func (n *Node) jobRows(run *Run) []row {
+	rows := n.jobCPURows(run)
+	if peak := n.jobPeak(); peak > 0 {
+		rows = append(rows, row{label: "job memory", value: sizeText(peak), note: n.jobMemoryNote(peak, noteWidth)})
+	}
+	if processes := n.metric(jobProcessesMetric); !math.IsNaN(processes) {
+		r := row{label: "job tasks", value: fixed(processes, 0), note: "processes at once"}
+		if threads := n.metric(jobThreadsMetric); !math.IsNaN(threads) {
+			r.note += ", " + fixed(threads, 0) + " threads"
+		}
+		rows = append(rows, r)
+	}
+	read, written := n.metric(jobReadMetric), n.metric(jobWriteMetric)
+	if !math.IsNaN(read) || !math.IsNaN(written) {
+		rows = append(rows, row{label: "job disk", value: sizeText(read), note: "read, " + sizeText(written) + " written"})
+	}
+	return rows
+}
+
+// jobCPUSeconds is all CPU time of the job; NaN = not known.
+func (n *Node) jobCPUSeconds() float64 {
+	if v := n.metric(jobCPUMetric); !math.IsNaN(v) || n == nil || n.Job == nil {
+		return v
+	}
+	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
+}
+
+func (n *Node) jobCPURows(run *Run) []row {
+	cpu := n.jobCPUSeconds()
+	if math.IsNaN(cpu) {
+		return nil
+	}
+	split := n.jobSplit()
+	for _, busy := range n.jobBusy(cpu, run.WallSeconds) {
+		if note := joined(split, busy); textWidth(note) <= noteWidth {
+			return []row{{label: "job CPU", value: seconds(cpu), note: note}}
+		}
+	}
+	return []row{{label: "job CPU", value: seconds(cpu), note: split}, {note: n.jobBusy(cpu, run.WallSeconds)[0]}}
+}
+
+// jobSplit says in which mode the CPU time went; "" = not known.
+func (n *Node) jobSplit() string {
+	if n.Job == nil {
+		return ""
+	}
+	return fmt.Sprintf("user %s, system %s", seconds(n.Job.UserSeconds), seconds(n.Job.SystemSeconds))
+}
+
+// jobBusy says how many CPUs the job kept busy and of how many, at length and in short;
+// "" = not known.
+func (n *Node) jobBusy(cpu, wall float64) [2]string {
+	if !(wall > 0) {
+		return [2]string{}
+	}
+	number, decimals := cpu/wall, 2
+	if number >= 9.995 {
+		decimals = 1
+	}
+	busy := fixed(number, decimals)
+	if n.Limits == nil || !(n.Limits.CPUs > 0) {
+		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
+	}
+	of := cpusText(n.Limits.CPUs)
+	return [2]string{busy + " CPUs busy of " + of + " allowed", busy + " of " + of + " CPUs busy"}
+}
+
+// joined puts a comma between what is not empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
+
+// cpusText writes a number of CPUs: 2, 1.5, 0.25.
+func cpusText(v float64) string {
+	if !(math.Abs(v) < 1e7) {
+		return fixed(v, 0)
+	}
+	return strconv.FormatFloat(rounded(v, 2), 'f', -1, 64)
+}
+
+// jobPeak is the highest memory of the whole job in MiB; 0 = not known.
+func (n *Node) jobPeak() float64 {
+	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
+		return n.Job.PeakMemoryMB
+	}
+	if v := n.metric(jobPeakMemoryMetric); v > 0 {
+		return v
+	}
+	return 0
+}
+
+// jobMemoryNote says how the peak was counted and, if that fits, what the largest process
+// had of it.
+func (n *Node) jobMemoryNote(peak float64, width int) string {
+	note := "peak of the whole job"
+	j := n.Job
+	if j == nil {
+		return note
+	}
+	switch j.MemoryKind { // nothing else: it is text from a file
+	case collector.MemoryPSS, collector.MemoryRSS, collector.MemoryGroup:
+		note += " (" + j.MemoryKind + ")"
+	}
+	if j.MaxRSSAtMost || !(j.MaxRSSMB > 0) || j.MaxRSSMB > 0.95*peak {
+		return note
+	}
+	if more := note + ", largest process " + sizeText(j.MaxRSSMB); textWidth(more) <= width {
+		return more
+	}
+	return note
+}
+
+// limitRows say what the job may use, where that is less than the node, and how close it
+// came to it.
+func (n *Node) limitRows() []row {
+	l := n.Limits
+	if l == nil {
+		return nil
+	}
+	var rows []row
+	if n.cpuLimited() {
+		by, of := l.cpuLimitedBy()
+		rows = append(rows, row{label: "CPU limit", value: cpusText(l.CPUs) + " CPUs", note: joined(shareText(n.metric(limitCPUMetric), " used"), "by "+by), of: of})
+	}
+	if v := n.metric(throttledMetric); !math.IsNaN(v) && l.CPUQuota > 0 {
+		rows = append(rows, row{label: "throttled", value: percent(v), note: "of the quota's periods, " + seconds(n.metric(throttledForMetric)) + " in all"})
+	}
+	if l.MemoryMB > 0 {
+		rows = append(rows, row{label: "mem limit", value: sizeText(l.MemoryMB), note: joined(shareText(n.metric(limitMemoryMetric), " reached"), "set by"), of: Printable(l.MemoryGroup)})
+	}
+	for i := range rows {
+		if rows[i].of == "" {
+			rows[i].note = trimSuffixes(rows[i].note, ", set by", "set by", " of")
+		}
+	}
+	return rows
+}
+
+// shareText is a percentage with a word; "" = not known.
+func shareText(v float64, word string) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return percent(v) + word
+}
+
+// cpuLimited tells whether the job may use fewer CPUs than the node has.
+func (n *Node) cpuLimited() bool {
+	l := n.Limits
+	return l != nil && l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs))
+}
+
+// cpuLimitedBy says what sets the limit of the CPUs, and the group that does.
+func (l *Limits) cpuLimitedBy() (by, of string) {
+	switch {
+	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs:
+		return "quota of", Printable(l.CPUGroup)
+	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
+		return "cpuset", ""
+	}
+	return "affinity", ""
+}
+
+// gpuRowsShown is how many GPUs a summary lists.
+const gpuRowsShown = 8
+
+// gpuRows are a line for each GPU of the job; of a node without a job, for each GPU.
+func (n *Node) gpuRows() []row {
+	var rows []row
+	more, others := 0, 0
+	for i := range n.GPUs {
+		switch {
+		case !n.GPUs[i].OfJob && n.Job != nil:
+			others++
+		case len(rows) == gpuRowsShown:
+			more++
+		default:
+			rows = append(rows, n.gpuRow(i))
+		}
+	}
+	if more > 0 {
+		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
+	}
+	if len(rows) == 0 && others > 0 {
+		rows = append(rows, row{label: "GPUs", value: "0", note: fmt.Sprintf("of the node's %d could be seen by the job", others)})
+	}
+	return rows
+}
+
+// gpuRow is what is known of the device at a place.
+func (n *Node) gpuRow(i int) row {
+	r := row{label: fmt.Sprintf("GPU %d", i), value: percent(n.gpuMetric("gpu_{i}_avg_utilization_pct", i)), note: n.gpuNote(i), of: strings.TrimPrefix(Printable(n.GPUs[i].Name), "NVIDIA ")}
+	if r.of != "" {
+		r.note += ";"
+	}
+	return r
+}
+
+// gpuNote says what memory and power a device reached, and of how much.
+func (n *Node) gpuNote(i int) string {
+	g := n.GPUs[i]
+	note := "busy"
+	if v := n.gpuMetric("max_t_gpu_{i}_memory_used_mb", i); !math.IsNaN(v) {
+		note += ", " + sizeText(v)
+		if g.MemoryMB > 0 {
+			note += " of " + sizeText(g.MemoryMB)
+		}
+		if used, unit := size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // said once
+			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
+		}
+	}
+	if v := n.gpuMetric("max_t_gpu_{i}_power_watts", i); !math.IsNaN(v) {
+		note += ", " + fixed(v, 0)
+		if g.PowerLimitWatts > 0 {
+			note += " of " + fixed(g.PowerLimitWatts, 0)
+		}
+		note += " W"
+	}
+	return note
+}
+
+func (n *Node) gpuMetric(pattern string, device int) float64 {
+	return n.metric(gpuMetricName(pattern, device))
+}
+
+// From these on the summary tells of tasks that waited, in percent of the time: less is
+// usual.
+const (
+	notableMemory = 1
+	notableIO     = 10
+	notableCPU    = 25
+	notableSteal  = 1
+	notableAfter  = 1 // seconds: in less there is always something to wait for
+)
+
+// strainRows say what held the job up: swap, a hypervisor, waiting. Only where there was
+// any worth telling.
+func (n *Node) strainRows(wall float64) []row {
+	var rows []row
+	if in, out := n.metric(swapInMetric), n.metric(swapOutMetric); in > 0 || out > 0 {
+		rows = append(rows, row{label: "swap", value: sizeText(in), note: "in, " + sizeText(out) + " out, of the node"})
+	}
+	label := "waiting"
+	for _, s := range []struct {
+		job, node, note string
+		from            float64
+	}{
+		{jobPSIMemoryMetric, psiMemoryFullMetric, "of the time for memory", notableMemory},
+		{jobPSIIOMetric, psiIOFullMetric, "of the time for storage", notableIO},
+		{jobPSICPUMetric, psiCPUSomeMetric, "of the time some task for a CPU", notableCPU},
+	} {
+		v, whose := n.metric(s.job), ""
+		if math.IsNaN(v) {
+			v, whose = n.metric(s.node), ", on the node"
+		}
+		if v >= s.from && !(wall < notableAfter) {
+			rows = append(rows, row{label: label, value: percent(v), note: s.note + whose})
+			label = ""
+		}
+	}
+	if v := n.metric(stealMetric); v >= notableSteal {
+		rows = append(rows, row{label: "stolen", value: percent(v), note: "of the CPU time went to other virtual machines"})
+	}
+	return rows
+}

@@ -1,0 +1,267 @@
+package reporter
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// The causes of a Verdict.
+const (
+	CauseExited    = "exited"
+	CauseSignal    = "signal"
+	CauseOOMCgroup = "oom_cgroup"
+	CauseOOMHost   = "oom_host"
+	CauseTimeLimit = "time_limit"
+	CauseDiskFull  = "disk_full"
+	CauseUnknown   = "unknown"
+)
+
+// Cause is a row of the table of causes.
+type Cause struct {
+	Name     string
+	When     string   // what proves it
+	Evidence []string // keys of Verdict.Evidence: each where it is known
+}
+
+// Causes is the table of causes, in the order in which they are looked for: the first that
+// is proved is the verdict.
+func Causes() []Cause {
+	return []Cause{
+		{CauseUnknown, "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost", nil},
+		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "process", "pid", "time"}},
+		{CauseOOMHost, "the job failed, and the kernel killed a process of it because the host was out of memory: its log names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) + " or more of the host's memory was in use", []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"}},
+		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or died of SIGKILL after a SIGTERM that was not sent before a known end time, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
+		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to had less than " + fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last two samples", []string{"path", "available_mb", "available_inodes", "time"}},
+		{CauseSignal, "a signal killed the job, or it exited with 128+n after signal n had been sent to it", []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"}},
+		{CauseExited, "the job exited by itself", []string{"exit_code"}},
+	}
+}
+
+const (
+	// hostMemoryFull is the share of the host's memory in use, percent, from which a
+	// SIGKILL is taken for the host's want of memory when it killed somebody.
+	hostMemoryFull = 90
+	// fullMB is the room, MiB, below which a file system counts as full.
+	fullMB = 1
+	// limitSlack is how much before the scheduler's end time a signal counts as its own.
+	limitSlack = 10 * time.Second
+	// groupFull is the share of the limit that a peak must have reached for a kill to be
+	// the limit's when the kernel's log is not to be had.
+	groupFull = 0.9
+)
+
+// percentOf is "90 %".
+func percentOf(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
+
+// conclude fills in what follows from the nodes together: the run's verdict, and findings.
+func (r *Report) conclude() {
+	for _, n := range r.Nodes {
+		if n != nil && n.Findings == nil {
+			n.Findings = findings(n, &r.Run)
+		}
+	}
+	r.addImbalance()
+	r.Run.Verdict = r.worst()
+}
+
+// worst is the verdict of the node that explains best how the run ended; nil where no node
+// has one. Of several nodes the text says which it is.
+func (r *Report) worst() *Verdict {
+	var out *Verdict
+	var at string
+	for _, name := range r.NodeNames() {
+		if n := r.Nodes[name]; n != nil && n.Verdict != nil && (out == nil || n.Verdict.rank() > out.rank()) {
+			out, at = n.Verdict, name
+		}
+	}
+	if out == nil || len(r.Nodes) == 1 {
+		return out
+	}
+	v := *out
+	v.Text = "node " + Printable(clip(at, 40)) + ": " + v.Text
+	return &v
+}
+
+// rank orders verdicts by how well they explain the end of a run of several nodes: when
+// one node fails, a launcher ends the others by signals, or they fail in turn.
+func (v *Verdict) rank() int {
+	code, _ := v.Evidence["exit_code"].(float64)
+	signal, _ := v.Evidence["signal"].(string)
+	switch v.Cause {
+	case CauseOOMCgroup, CauseOOMHost:
+		return 8
+	case CauseDiskFull:
+		return 7
+	case CauseTimeLimit:
+		return 6
+	case CauseSignal:
+		if crash(signal) {
+			return 5
+		}
+		return 3
+	case CauseExited:
+		if code != 0 {
+			return 4
+		}
+		return 0
+	case CauseUnknown:
+		return 2
+	}
+	return 1 // of a later version
+}
+
+// crash tells signals by which a program fails from those by which it is ended.
+func crash(signal string) bool {
+	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
+}
+
+// inquest is what a verdict is found from.
+type inquest struct {
+	node     *Node
+	run      Run
+	rec      *collector.Recording
+	account  *collector.Account
+	job      *Job
+	end      Ending
+	evidence map[string]any // numbers as float64, so that they are the same when read again
+}
+
+// newVerdict judges how the job of a node ended; nil where there was no job. It is a pure
+// function of what it is given.
+func newVerdict(n *Node, run Run, rec *collector.Recording, e Ending) *Verdict {
+	if n.Job == nil && len(run.Command) == 0 {
+		return nil
+	}
+	q := &inquest{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e, evidence: make(map[string]any)}
+	v := &Verdict{Evidence: q.evidence, Conditions: []string{}}
+	v.Cause, v.Text = q.cause()
+	v.Text = Printable(v.Text)
+	for _, c := range Conditions() {
+		if c.holds(q) {
+			v.Conditions = append(v.Conditions, c.Name)
+		}
+	}
+	return v
+}
+
+// cause looks for the causes in the order of the table.
+func (q *inquest) cause() (cause, text string) {
+	switch {
+	case q.job == nil:
+		return CauseUnknown, q.notKnown()
+	case q.end.NotKnown != "":
+		return CauseUnknown, "how the job ended is not known: " + Printable(q.end.NotKnown)
+	}
+	q.evidence["exit_code"] = float64(q.job.ExitCode)
+	if q.job.Signal != "" {
+		q.evidence["signal"] = Printable(q.job.Signal)
+	}
+	if q.job.ExitCode == 0 {
+		return CauseExited, "exited with code 0" + q.survived()
+	}
+	for _, look := range []func() (cause, text string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
+		if cause, text := look(); cause != "" {
+			return cause, text
+		}
+	}
+	return CauseExited, q.exited()
+}
+
+// notKnown says why the end of a job is not known.
+func (q *inquest) notKnown() string {
+	text := "how the command ended is not known: "
+	if q.run.Incomplete == "" {
+		return text + "no exit status was recorded"
+	}
+	text += q.run.Incomplete
+	for _, s := range slices.Backward(q.account.Signals) {
+		if sent := Sent(s); sent.ends() {
+			q.noteSender(sent)
+			text += "; " + sent.text() + " had come before"
+			break
+		}
+	}
+	if q.account.OOMKills > 0 {
+		q.evidence["oom_kills"] = float64(q.account.OOMKills)
+		text += "; until then the kernel had killed " + processes(float64(q.account.OOMKills)) + " of the control group for want of memory"
+	}
+	return text
+}
+
+// exited tells of an exit code that nothing explains better.
+func (q *inquest) exited() string {
+	text := "exited with code " + strconv.Itoa(q.job.ExitCode)
+	switch s, sent := q.lastEnding(); {
+	case sent:
+		q.noteSender(s)
+		text += " after " + s.text()
+	case q.job.ExitCode == 128+9:
+		text += ", as a shell does when SIGKILL ended its command; who sent it is not known"
+	}
+	return text + q.elsewhere()
+}
+
+// killed tells whether SIGKILL ended the job, or a command of a job that is a shell.
+func (q *inquest) killed() bool { return q.job.Signal == "SIGKILL" || q.job.ExitCode == 128+9 }
+
+// ended is when the job ended.
+func (q *inquest) ended() time.Time { return q.job.End.Time }
+
+// commandName is the name that the kernel gives to a process that executes the command.
+func (q *inquest) commandName() string {
+	if len(q.run.Command) == 0 {
+		return ""
+	}
+	name := path.Base(q.run.Command[0])
+	return name[:min(len(name), 15)] // TASK_COMM_LEN
+}
+
+// clockTime is a moment within a sentence: the date is the run's.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
+
+// processText is "python (process 4242)".
+func processText(name string, pid int) string {
+	switch {
+	case name == "" && pid <= 0:
+		return "a process"
+	case name == "":
+		return "process " + strconv.Itoa(pid)
+	case pid <= 0:
+		return Printable(name)
+	}
+	return Printable(name) + " (process " + strconv.Itoa(pid) + ")"
+}
+
+// processes is "1 process" or "3 processes".
+func processes(n float64) string {
+	if n == 1 {
+		return "1 process"
+	}
+	return fixed(n, 0) + " processes"
+}
+
+// known puts a number into the evidence, unless it is not known.
+func (q *inquest) known(key string, v float64) {
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		q.evidence[key] = v
+	}
+}
+
+// moment puts a time into the evidence.
+func (q *inquest) moment(key string, t time.Time) {
+	if !t.IsZero() {
+		q.evidence[key] = t.UTC().Format(time.RFC3339Nano)
+	}
+}
+
+// within tells whether a control group is another one or below it. The root holds all and
+// says nothing.
+func within(group, of string) bool {
+	return of != "" && of != "/" && (group == of || strings.HasPrefix(group, of+"/"))
+}

@@ -1,0 +1,129 @@
+package reporter
+
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// The conditions of a Verdict.
+const (
+	ConditionThrottled     = "throttled"
+	ConditionMemoryStarved = "memory_starved"
+	ConditionIOWait        = "io_wait"
+	ConditionSwapping      = "swapping"
+	ConditionGPUIdle       = "gpu_idle"
+)
+
+// Condition is a row of the table of conditions: what a job suffered from, whatever
+// ended it.
+type Condition struct {
+	Name string
+	When string // the threshold, and the counter that proves it
+
+	// holds tells whether a run had it, and puts the counter into the evidence.
+	holds func(*inquest) bool
+}
+
+// Their thresholds.
+const (
+	minCondition    = 1.0  // seconds: of shorter runs shares of the time mean little
+	throttledShare  = 10.0 // percent of the periods
+	memoryStall     = 10.0 // percent of the time
+	memoryTight     = 95.0 // percent of the limit
+	memorySomeStall = 1.0  // percent of the time
+	ioStall         = 20.0 // percent of the time
+	iowaitShare     = 20.0 // percent of the CPU time
+	swapTotal       = 64.0 // MiB
+	swapRate        = 1.0  // MiB/s
+	gpuIdleShare    = 10.0 // percent of the time
+	gpuIdleAfter    = 30.0 // seconds
+)
+
+// Conditions is the table of conditions, in the order of Verdict.Conditions.
+func Conditions() []Condition {
+	pct := percentOf
+	return []Condition{
+		{ConditionThrottled, "`" + throttledMetric + "` ≥ " + pct(throttledShare), (*inquest).throttled},
+		{ConditionMemoryStarved, "`" + jobPSIMemoryMetric + "` (where there is none: `" + psiMemoryFullMetric + "`) ≥ " + pct(memoryStall) +
+			", or `" + limitMemoryMetric + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*inquest).memoryStarved},
+		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`) ≥ " + pct(ioStall), (*inquest).ioWait},
+		{ConditionSwapping, "`" + swapInMetric + "` + `" + swapOutMetric + "` ≥ " + sizeText(swapTotal) + ", and ≥ " + sizeText(swapRate) + "/s on average", (*inquest).swapping},
+		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over the job's GPUs < " + pct(gpuIdleShare) + ", in a run of " + fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
+	}
+}
+
+// least tells whether a metric is at or above a level, and puts it into the evidence then.
+func (q *inquest) least(metric string, level float64) bool {
+	v, ok := q.node.Metrics[metric]
+	if !ok || !(v >= level) || q.run.WallSeconds < minCondition {
+		return false
+	}
+	q.known(metric, v)
+	return true
+}
+
+// first is the first of the metrics that was measured; "" for none.
+func (q *inquest) first(metrics ...string) string {
+	for _, m := range metrics {
+		if _, ok := q.node.Metrics[m]; ok {
+			return m
+		}
+	}
+	return ""
+}
+
+func (q *inquest) throttled() bool { return q.least(throttledMetric, throttledShare) }
+
+func (q *inquest) memoryStarved() bool {
+	if q.least(q.first(jobPSIMemoryMetric, psiMemoryFullMetric), memoryStall) {
+		return true
+	}
+	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
+	if !(some >= memorySomeStall) || !q.least(limitMemoryMetric, memoryTight) {
+		return false
+	}
+	q.known("job_psi_memory_some_avg_pct", min(100, some))
+	return true
+}
+
+func (q *inquest) ioWait() bool {
+	if _, known := q.node.Metrics[jobPSIIOMetric]; known {
+		return q.least(jobPSIIOMetric, ioStall)
+	}
+	return q.least(psiIOFullMetric, ioStall) || q.least(iowaitMetric, iowaitShare)
+}
+
+func (q *inquest) swapping() bool {
+	in, out := q.node.Metrics[swapInMetric], q.node.Metrics[swapOutMetric]
+	if in+out < swapTotal || in+out < swapRate*q.run.WallSeconds || q.run.WallSeconds < minCondition {
+		return false
+	}
+	q.known(swapInMetric, in)
+	q.known(swapOutMetric, out)
+	return true
+}
+
+func (q *inquest) gpuIdle() bool {
+	if q.run.WallSeconds < gpuIdleAfter {
+		return false
+	}
+	sum, n := 0.0, 0
+	for i, g := range q.rec.GPUs {
+		c := collector.GPUColumn(i, collector.GPUUtilization)
+		if !g.OfJob || c >= q.rec.Columns() { // a damaged journal may name more than it has columns of
+			continue
+		}
+		mean, known := q.rec.Summaries[c].Mean()
+		if !known || math.IsNaN(mean) {
+			continue
+		}
+		sum, n = sum+mean, n+1
+	}
+	if n == 0 || !(sum/float64(n) < gpuIdleShare) {
+		return false
+	}
+	q.known("gpu_avg_utilization_pct", sum/float64(n))
+	q.known("job_gpus", float64(n))
+	return true
+}

@@ -1,0 +1,34 @@
+package reporter
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// Whatever a journal, the kernel's log or a sender's name hold, there is a verdict that
+// can be written and shown.
+func FuzzVerdict(f *testing.F) {
+	f.Add([]byte(`{"oom_kills":1,"host_oom_kills":1e300,"memory_home":"/a","victims":[{"process":"x\u001b[31m","pid":4242,"group":"/a/b"}]}`), 137, "SIGKILL", "timeout", 7, 3.0, 0.0)
+	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)
+	f.Fuzz(func(t *testing.T, account []byte, code int, signal, process string, pid int, seconds, free float64) {
+		for _, known := range []bool{true, false} {
+			rec := collector.NewRecording(collector.Instant{Wall: testStart}, time.Second, 10)
+			_ = json.Unmarshal(account, &rec.Account)
+			_ = json.Unmarshal(account, &rec.GPUs)
+			in := Input{Run: Run{Command: []string{process}, WallSeconds: seconds, Incomplete: "cut off"}, Recording: rec, Ending: Ending{
+				Signals: []Sent{{Signal: "SIGTERM", At: testStart, PID: pid, Process: process}},
+				Rooms:   []Room{{Path: process, FreeMB: free, Inodes: seconds}}}}
+			if known {
+				in.Job = &Job{PID: pid, ExitCode: code, Signal: signal}
+			}
+			r := New(in)
+			verdictWhole(t, r.Nodes["0"].Verdict)
+			if _, err := Encode(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

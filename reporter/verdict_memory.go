@@ -1,0 +1,213 @@
+package reporter
+
+import (
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// outOfMemory looks for a kill of the job's by the kernel. What counts is that a counter
+// of kills grew while the job ran, and that a process of the job was hit: its own group's
+// counter tells that, or the kernel's log. Kills of others on the same host prove nothing.
+func (q *inquest) outOfMemory() (cause, text string) {
+	victim, named := q.victim()
+	inGroup := q.account.OOMKills > 0
+	switch {
+	case !inGroup && !(q.account.HostOOMKills > 0):
+		return "", ""
+	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal):
+		return "", "" // somebody ended it, whatever it had lost before
+	case named && victim.Host:
+		return CauseOOMHost, q.hostText(victim)
+	case named:
+		return CauseOOMCgroup, q.groupText(victim)
+	case inGroup && q.othersHit():
+		return "", ""
+	case inGroup && !q.hostFull():
+		return CauseOOMCgroup, q.groupText(q.likely())
+	case (inGroup || len(q.account.Victims) == 0) && q.killed() && q.hostMemory() >= hostMemoryFull:
+		return CauseOOMHost, q.hostText(q.likely())
+	}
+	return "", ""
+}
+
+// victim is the process of the job that the kernel's log says to have been killed.
+func (q *inquest) victim() (collector.Victim, bool) {
+	var best collector.Victim
+	found := 0
+	for _, v := range q.account.Victims {
+		if r := q.relation(v); r > found {
+			best, found = v, r
+		}
+	}
+	return best, found > 0
+}
+
+// relation tells how sure it is that a victim was the job's: 0 = it was not, or that is
+// not known; 3 = it was its main process.
+func (q *inquest) relation(v collector.Victim) int {
+	home, killed := q.account.MemoryHome, q.job.Signal == "SIGKILL"
+	switch {
+	case killed && v.PID == q.job.PID:
+		return 3
+	case killed && within(v.Group, home) && (q.ownGroup() || v.Process == q.commandName()):
+		return 2 // in another process namespace, or all of the group was killed at once
+	case killed:
+		return 0 // somebody else in the same group
+	case within(v.Group, home) && (q.ownGroup() || q.killed()):
+		return 2
+	case within(v.Group, home):
+		return 1
+	// Where the job is in the root group there is no counter of its own. The log has
+	// the victims of the root group; a group's limit cannot have hit those.
+	case v.Host && v.Group == home && q.killed():
+		return 1
+	}
+	return 0
+}
+
+// ownGroup tells whether the control group holds nobody but us and the job.
+func (q *inquest) ownGroup() bool {
+	return q.account.Source == collector.JobFromGroup || q.account.Source == collector.JobFromCreated
+}
+
+// othersHit tells that the kernel's log names victims of the job's group, none of which
+// was the job's.
+func (q *inquest) othersHit() bool {
+	return slices.ContainsFunc(q.account.Victims, func(v collector.Victim) bool { return within(v.Group, q.account.MemoryHome) })
+}
+
+// likely is the victim where no log names one: the main process, if SIGKILL ended it.
+func (q *inquest) likely() collector.Victim {
+	v := collector.Victim{At: q.account.OOMAt}
+	if q.job.Signal == "SIGKILL" {
+		v.Process, v.PID = q.commandName(), q.job.PID
+	}
+	return v
+}
+
+// hostFull tells, where no log does, whether a kill in the group was for the host's want of
+// memory: the kernel counts such a one in the victim's group too. A limit that was reached
+// speaks against it.
+func (q *inquest) hostFull() bool {
+	if !(q.hostMemory() >= hostMemoryFull) {
+		return false
+	}
+	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
+	return math.IsNaN(limit) || peak < groupFull*limit
+}
+
+// hostMemory is the host's memory in use, percent, in the newest sample.
+func (q *inquest) hostMemory() float64 { return q.newest(collector.MemPercent) }
+
+// newest is the greatest value of a column in the newest bucket of the ring: that of the
+// newest sample, unless the run was so long that a bucket stands for several.
+func (q *inquest) newest(c collector.Column) float64 {
+	n := q.rec.Ring.Len()
+	if n == 0 {
+		return math.NaN()
+	}
+	return q.rec.Ring.Bucket(n - 1).Stats[c].Max
+}
+
+// peakMB is the highest memory of the group that has the limit, else of the job's own.
+func (q *inquest) peakMB() float64 {
+	for _, v := range []collector.Optional{q.account.LimitPeakMB, q.account.PeakMB} {
+		if v.Known() {
+			return float64(v)
+		}
+	}
+	if q.job != nil && q.job.PeakMemoryMB > 0 {
+		return q.job.PeakMemoryMB
+	}
+	return math.NaN()
+}
+
+// groupText fills in the evidence of a group's limit and says it in a sentence.
+func (q *inquest) groupText(v collector.Victim) string {
+	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
+	q.known("limit_mb", limit)
+	q.known("peak_mb", peak)
+	q.known("oom_kills", math.Max(float64(q.account.OOMKills), 1))
+	if q.account.Limits.MemoryGroup != "" {
+		q.evidence["limit_group"] = Printable(q.account.Limits.MemoryGroup)
+	}
+	what := " hit the memory limit of its control group"
+	if limit > 0 {
+		what = " hit the memory limit of " + sizeText(limit) + " of its control group"
+	}
+	text := q.killText(v, what)
+	if peak > 0 {
+		text += "; peak " + sizeText(peak)
+	}
+	return text
+}
+
+// hostText does so where the host was out of memory.
+func (q *inquest) hostText(v collector.Victim) string {
+	q.known("host_oom_kills", float64(q.account.HostOOMKills))
+	q.known("oom_kills", float64(q.account.OOMKills))
+	used := q.hostMemory()
+	q.known("host_memory_pct", used)
+	text := q.killText(v, " was killed because the host was out of memory")
+	if used > 0 {
+		text += "; " + fixed(used, 0) + " % of it was in use in the last sample"
+	}
+	return text
+}
+
+// killText tells who was killed, when, and how the job ended. what follows the victim.
+func (q *inquest) killText(v collector.Victim, what string) string {
+	if v.Process != "" {
+		q.evidence["process"] = Printable(v.Process)
+	}
+	if v.PID > 0 {
+		q.evidence["pid"] = float64(v.PID)
+	}
+	at := v.At
+	if at.IsZero() {
+		at = q.account.OOMAt
+	}
+	q.moment("time", at)
+	head := "killed by the kernel: "
+	if q.job.Signal != "SIGKILL" {
+		head = q.endText() + " after the kernel killed a process: "
+	}
+	text := head + processText(v.Process, v.PID) + what
+	if !at.IsZero() {
+		text += " at " + clockTime(at)
+	}
+	return text
+}
+
+// endText is how the job's main process ended.
+func (q *inquest) endText() string {
+	if q.job.Signal != "" {
+		return "died of " + q.job.Signal
+	}
+	return "exited with code " + fixed(float64(q.job.ExitCode), 0)
+}
+
+// survived tells what the kernel killed of a job that succeeded all the same.
+func (q *inquest) survived() string {
+	if !(q.account.OOMKills > 0) {
+		return ""
+	}
+	own := slices.ContainsFunc(q.account.Victims, func(v collector.Victim) bool { return within(v.Group, q.account.MemoryHome) })
+	if !q.ownGroup() && !own && len(q.account.Victims) > 0 {
+		return ""
+	}
+	kills := float64(q.account.OOMKills)
+	q.known("oom_kills", kills)
+	return ", although the kernel killed " + processes(kills) + " of its control group for want of memory"
+}
+
+// elsewhere tells of kills on the host that are not proved to be the job's.
+func (q *inquest) elsewhere() string {
+	if q.killed() && q.account.HostOOMKills > 0 {
+		q.known("host_oom_kills", float64(q.account.HostOOMKills))
+		return "; the kernel killed " + processes(float64(q.account.HostOOMKills)) + " on this host for want of memory meanwhile, none of which is known to be the job's"
+	}
+	return ""
+}

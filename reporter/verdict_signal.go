@@ -1,0 +1,238 @@
+package reporter
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// late is how long after the job's end a signal may have been noticed that ended it: one
+// that was sent to the whole group reaches the job at the same moment as us.
+const late = time.Second
+
+// lastEnding is the newest signal that was sent to us and meant to end the job.
+func (q *inquest) lastEnding() (Sent, bool) {
+	for _, s := range slices.Backward(q.end.Signals) {
+		if s.ends() && q.inTime(s) {
+			return s, true
+		}
+	}
+	return Sent{}, false
+}
+
+// firstOf is the first signal of a name that was sent to us.
+func (q *inquest) firstOf(name string) (Sent, bool) {
+	for _, s := range q.end.Signals {
+		if s.Signal == name && q.inTime(s) {
+			return s, true
+		}
+	}
+	return Sent{}, false
+}
+
+// inTime tells whether a signal can have to do with the job's end. One that was noticed
+// after it may if the job died of that very signal.
+func (q *inquest) inTime(s Sent) bool {
+	end := q.ended()
+	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(late))
+}
+
+// ends tells whether a signal is one that asks a process to end.
+func (s Sent) ends() bool {
+	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
+}
+
+// byTimeout tells whether timeout(1) sent the signal.
+func (s Sent) byTimeout() bool { return !s.Kernel && s.Process == "timeout" }
+
+// sender says who sent the signal.
+func (s Sent) sender() string {
+	switch {
+	case !s.Kernel && s.PID == 0:
+		return "a process outside of this process namespace"
+	case !s.Kernel:
+		return processText(s.Process, s.PID)
+	case s.Signal == "SIGINT":
+		return "the terminal (Ctrl-C)"
+	case s.Signal == "SIGQUIT":
+		return `the terminal (Ctrl-\)`
+	case s.Signal == "SIGHUP":
+		return "the terminal (hang-up)"
+	}
+	return "the kernel"
+}
+
+// text is "SIGTERM from bash (process 12) at 14:03:07 UTC".
+func (s Sent) text() string {
+	return s.Signal + " from " + s.sender() + " at " + clockTime(s.At)
+}
+
+// noteSender puts a signal that was sent to us into the evidence.
+func (q *inquest) noteSender(s Sent) {
+	q.evidence["sender"] = s.sender()
+	if s.Process != "" && !s.Kernel {
+		q.evidence["sender"] = Printable(s.Process)
+	}
+	if s.PID > 0 && !s.Kernel {
+		q.evidence["sender_pid"] = float64(s.PID)
+	}
+	q.evidence["sent_signal"] = s.Signal
+	q.moment("signal_time", s.At)
+}
+
+// timeLimit looks for somebody who ended the job because its time was over.
+func (q *inquest) timeLimit() (cause, text string) {
+	if text := q.ownTimeout(); text != "" {
+		return CauseTimeLimit, text
+	}
+	s, sent := q.firstOf("SIGTERM")
+	if !sent {
+		return "", ""
+	}
+	reached := !q.end.Limit.IsZero() && !s.At.Before(q.end.Limit.Add(-limitSlack))
+	early := !q.end.Limit.IsZero() && !reached
+	killed := q.job.Signal == "SIGKILL"
+	switch {
+	case s.byTimeout():
+	case early || !reached && !killed:
+		return "", ""
+	}
+	q.noteSender(s)
+	q.moment("limit_time", q.end.Limit)
+	text = "ended at a time limit"
+	if q.end.Scheduler != "" && !s.byTimeout() {
+		text += " of " + q.end.Scheduler
+	}
+	text += ": " + s.text()
+	if killed {
+		return CauseTimeLimit, text + ", SIGKILL " + fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
+	}
+	return CauseTimeLimit, text + "; the job " + q.endText()
+}
+
+// ownTimeout tells that the command is timeout(1), which says by its exit code that the
+// time was over: 124, or 137 when it had to send SIGKILL.
+func (q *inquest) ownTimeout() string {
+	if q.commandName() != "timeout" {
+		return ""
+	}
+	kills := slices.ContainsFunc(q.run.Command[1:], func(arg string) bool {
+		return strings.HasPrefix(arg, "-k") || strings.HasPrefix(arg, "--k") || strings.HasPrefix(arg, "-s") || strings.HasPrefix(arg, "--s")
+	})
+	switch {
+	case q.job.Signal == "" && q.job.ExitCode == 124:
+		return "ended at a time limit: timeout exited with code 124, as it does when the time is over"
+	case q.job.ExitCode == 137 && kills:
+		return "ended at a time limit: timeout ended with SIGKILL, as it does when the time is over and SIGTERM did not help"
+	}
+	return ""
+}
+
+// signal tells of a job that a signal ended, and of one that exited with 128+n after
+// signal n had been sent to it.
+func (q *inquest) signal() (cause, text string) {
+	name := q.job.Signal
+	verb := "killed by "
+	if name == "" {
+		s, sent := q.lastEnding()
+		if !sent || q.job.ExitCode != 128+signalNumber(s.Signal) {
+			return "", ""
+		}
+		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.job.ExitCode)+", as programs do after "
+		q.evidence["signal"] = name
+	}
+	text = verb + name
+	if s, sent := q.firstOf(name); sent {
+		q.noteSender(s)
+		return CauseSignal, text + " from " + s.sender() + " at " + clockTime(s.At)
+	}
+	switch {
+	case crash(name):
+		return CauseSignal, text + crashText(name)
+	case name == "SIGKILL":
+		return CauseSignal, text + "; the kernel does not tell who sent it" + q.elsewhere()
+	}
+	return CauseSignal, text + ", which was sent to the job itself; the kernel does not tell by whom"
+}
+
+// crashText says what such a signal means when nobody sent it.
+func crashText(name string) string {
+	switch name {
+	case "SIGSEGV":
+		return ": it used memory that it does not have"
+	case "SIGBUS":
+		return ": it used memory that cannot be had, such as a mapped file that is cut off or has no room"
+	case "SIGABRT":
+		return ": it aborted itself, or was told to"
+	case "SIGXFSZ":
+		return ": a file grew beyond the limit (ulimit -f)"
+	case "SIGXCPU":
+		return ": its CPU time went beyond the limit (ulimit -t)"
+	}
+	return ""
+}
+
+// signalNumber is the number of the signals that end a program, the same on all systems
+// that we run on; -1 for others.
+func signalNumber(name string) int {
+	n, ok := map[string]int{"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGABRT": 6, "SIGALRM": 14, "SIGTERM": 15}[name]
+	if !ok {
+		return -1
+	}
+	return n
+}
+
+// diskFull looks for a file system without room.
+func (q *inquest) diskFull() (cause, text string) {
+	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
+		return "", ""
+	}
+	if s, sent := q.lastEnding(); sent && q.job.Signal == "" && q.job.ExitCode == 128+signalNumber(s.Signal) {
+		return "", "" // it was told to end
+	}
+	if q.job.ExitCode == 126 || q.job.ExitCode == 127 {
+		return "", "" // a shell did not find its command
+	}
+	i := slices.IndexFunc(q.end.Rooms, Room.full)
+	if i < 0 {
+		return q.wasFull()
+	}
+	room := q.end.Rooms[i]
+	q.evidence["path"] = Printable(path.Clean(room.Path))
+	q.known("available_mb", room.FreeMB)
+	if room.Inodes >= 0 {
+		q.known("available_inodes", room.Inodes)
+	}
+	q.moment("time", q.ended())
+	what := "no room was left on the file system of "
+	if !(room.FreeMB < fullMB) {
+		what = "no file could be made any more (no inodes left) on the file system of "
+	}
+	return CauseDiskFull, q.endText() + ", and " + what + Printable(path.Clean(room.Path)) + " when it ended"
+}
+
+// wasFull looks whether a watched file system had no room in the last samples: a job that
+// fails may remove what it could not finish.
+func (q *inquest) wasFull() (cause, text string) {
+	least := math.NaN()
+	for i := max(0, q.rec.Ring.Len()-2); i < q.rec.Ring.Len(); i++ {
+		if v := q.rec.Ring.Bucket(i).Stats[collector.DiskFree].Min; !(v >= least) && !math.IsNaN(v) {
+			least = v
+		}
+	}
+	if !(least < fullMB) || len(q.end.DiskPaths) == 0 {
+		return "", ""
+	}
+	where := Printable(strings.Join(q.end.DiskPaths, ", "))
+	q.evidence["path"] = where
+	q.known("available_mb", least)
+	return CauseDiskFull, q.endText() + ", and no room was left on the file system of " + where + " in the last samples"
+}
+
+// full tells whether nothing more can be written. What is not known (NaN) is not full.
+func (r Room) full() bool { return r.FreeMB < fullMB || r.Inodes == 0 }
