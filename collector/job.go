@@ -118,10 +118,6 @@ type Account struct {
 	// Signals that were sent to us so far, for who reads the journal of an agent that was
 	// killed after them. The caller fills it in.
 	Signals []Signal `json:"signals,omitempty"`
-
-	// EndFree are the bytes that users could still write to each file system that matters
-	// to the job, at its end: by path, MiB. See reporter's verdict.
-	EndFree map[string]float64 `json:"end_free,omitempty"`
 }
 
 // Limits is what bounds the job.

@@ -148,6 +148,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 		j.takeReaped(use, reaped)
 		return nil
 	}
+	j.Tree.Memory(math.IsNaN(use.Memory))
 	tree, err := j.Tree.Read()
 	if err != nil {
 		return err

@@ -151,7 +151,6 @@ func (rec *Recording) Clone() *Recording {
 		c.Summaries[i] = s.Clone()
 	}
 	c.Account.Victims = slices.Clone(rec.Account.Victims)
-	c.Account.EndFree = maps.Clone(rec.Account.EndFree)
 	c.GPUs = slices.Clone(rec.GPUs)
 	for i := range c.GPUs {
 		c.GPUs[i].Throttle = slices.Clone(rec.GPUs[i].Throttle)

@@ -185,7 +185,6 @@ func beginning(rec *collector.Recording) *snapshot {
 // to change, and are told nothing of.
 func (s *snapshot) takeAccount(rec *collector.Recording) {
 	s.account = rec.Account
-	s.account.Victims, s.account.Signals, s.account.EndFree = nil, nil, nil
 	s.gpus = slices.Clone(rec.GPUs)
 	for i := range s.gpus {
 		s.gpus[i].Throttle = nil

@@ -58,3 +58,17 @@ func treeWaits(t *testing.T, pid int) string {
 	}
 	return string(s.state)
 }
+
+// TestTreeWithoutMemory: what is not wanted is not measured.
+func TestTreeWithoutMemory(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)
+	for _, wanted := range []bool{false, true, false} {
+		tree.Memory(wanted)
+		u, err := tree.Read()
+		if err != nil || u.MemoryFresh != wanted || u.Processes < 1 {
+			t.Errorf("memory wanted: %v, %+v, %v", wanted, u, err)
+		}
+	}
+}

@@ -45,6 +45,8 @@ type Tree struct {
 	due     struct{ scan, memory, io time.Duration }
 	clock   func() instant
 	last    bool // this Read is to be the last
+
+	noMemory bool // somebody else tells it
 }
 
 // instant is a moment on two clocks: that of the world, and the processor time of
@@ -120,7 +122,9 @@ func (t *Tree) Read() (Use, error) {
 	if end.wall >= t.due.io {
 		t.readIO(end)
 	}
-	t.readMemory()
+	if !t.noMemory {
+		t.readMemory()
+	}
 	t.use.Failed = t.failed
 	return t.use, nil
 }
@@ -141,6 +145,10 @@ func descriptors() int {
 // Hurry has the next Read measure CPU time and storage whatever that costs, CPU time to
 // less than a tick: it is to be the last.
 func (t *Tree) Hurry() { t.due.scan, t.due.io, t.last = 0, 0, true }
+
+// Memory says whether Read measures memory from now on, which is most of its cost. It
+// does at first.
+func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
 
 // Close gives back what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {

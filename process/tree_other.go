@@ -21,6 +21,9 @@ func (t *Tree) Read() (Use, error) {
 		fmt.Errorf("read the job's processes: perfagent does so on Linux only, and this is %s", runtime.GOOS)
 }
 
+// Memory has nothing to say.
+func (t *Tree) Memory(bool) {}
+
 // Hurry has nothing to do.
 func (t *Tree) Hurry() {}
 

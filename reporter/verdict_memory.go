@@ -48,6 +48,9 @@ func (q *inquest) victim() (collector.Victim, bool) {
 // not known; 3 = it was its main process.
 func (q *inquest) relation(v collector.Victim) int {
 	home, killed := q.account.MemoryHome, q.job.Signal == "SIGKILL"
+	if v.Group == "" && !v.Host && q.account.OOMKills > 0 {
+		v.Group = home // it is not told, and there was one
+	}
 	switch {
 	case killed && v.PID == q.job.PID:
 		return 3
@@ -73,9 +76,12 @@ func (q *inquest) ownGroup() bool {
 }
 
 // othersHit tells that the kernel's log names victims of the job's group, none of which
-// was the job's.
+// was the job's; or that it names all victims of the host.
 func (q *inquest) othersHit() bool {
-	return slices.ContainsFunc(q.account.Victims, func(v collector.Victim) bool { return within(v.Group, q.account.MemoryHome) })
+	named := q.account.Victims
+	inGroup := func(v collector.Victim) bool { return within(v.Group, q.account.MemoryHome) }
+	noGroup := func(v collector.Victim) bool { return v.Group == "" }
+	return slices.ContainsFunc(named, inGroup) || slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
 }
 
 // likely is the victim where no log names one: the main process, if SIGKILL ended it.
@@ -192,10 +198,6 @@ func (q *inquest) endText() string {
 // survived tells what the kernel killed of a job that succeeded all the same.
 func (q *inquest) survived() string {
 	if !(q.account.OOMKills > 0) {
-		return ""
-	}
-	own := slices.ContainsFunc(q.account.Victims, func(v collector.Victim) bool { return within(v.Group, q.account.MemoryHome) })
-	if !q.ownGroup() && !own && len(q.account.Victims) > 0 {
 		return ""
 	}
 	kills := float64(q.account.OOMKills)

@@ -11,6 +11,10 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
+// lastSamples is how many of the kept samples are looked at for what was so shortly before
+// the job's end.
+const lastSamples = 5
+
 // late is how long after the job's end a signal may have been noticed that ended it: one
 // that was sent to the whole group reaches the job at the same moment as us.
 const late = time.Second
@@ -220,7 +224,7 @@ func (q *inquest) diskFull() (cause, text string) {
 // fails may remove what it could not finish.
 func (q *inquest) wasFull() (cause, text string) {
 	least := math.NaN()
-	for i := max(0, q.rec.Ring.Len()-2); i < q.rec.Ring.Len(); i++ {
+	for i := max(0, q.rec.Ring.Len()-lastSamples); i < q.rec.Ring.Len(); i++ {
 		if v := q.rec.Ring.Bucket(i).Stats[collector.DiskFree].Min; !(v >= least) && !math.IsNaN(v) {
 			least = v
 		}

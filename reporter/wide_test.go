@@ -280,10 +280,10 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
 	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
 	sums := "[" + strings.TrimSuffix(strings.Repeat("null,", int(collector.GPUColumn(2, 0))), ",") + "]"
-	bomb := wideGzip(strings.Repeat(" ", 1<<27))
-	zeros := wideGzip(sums, `{"v":[`, strings.Repeat("0,", 1<<27), `0]}`)
-	many := wideGzip(sums, strings.Repeat(`{}`, 1<<24))
-	deep := wideGzip(strings.Repeat(`[`, 1<<24))
+	bomb := wideGzip(strings.Repeat(" ", 1<<25))
+	zeros := wideGzip(sums, `{"v":[`, strings.Repeat("0,", 1<<24), `0]}`)
+	many := wideGzip(sums, strings.Repeat(`{}`, 1<<22))
+	deep := wideGzip(strings.Repeat(`[`, 1<<22))
 	for name, packed := range map[string]string{"empty gzip": wideGzip(""), "no gzip": "AAAA", "no base64": "%%%", "cut": good[:len(good)/2/4*4], "torn": good[:len(good)/2|1],
 		"garbage behind": good[:len(good)-8] + "AAAAAAAA", "bomb of spaces": bomb, "one bucket of zeros": zeros, "many buckets": many, "deep": deep,
 		"text": wideGzip("hello"), "null": wideGzip("null null"),
@@ -317,7 +317,7 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 func TestWide_HostileCapacity(t *testing.T) {
 	data, _ := wideJournal(t, newWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
-		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<24))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
+		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		if _, err := parseJournal(hostile); err != nil {

@@ -139,6 +139,8 @@ func guestThrottled(t *testing.T, n *reporter.Node, before, after, around guestC
 			found = found || math.Abs(100*throttled/periods-share) < 1e-6
 		}
 	}
+	t.Logf("throttled in %.2f %% of the periods; the kernel: %v of %v in the job, %v of %v around the run",
+		share, in.Throttled, in.Periods, around.Throttled, around.Periods)
 	if !found {
 		t.Errorf("throttled in %v %% of the periods; the kernel: %v of %v periods in the job, %v of %v around it",
 			share, in.Throttled, in.Periods, around.Throttled, around.Periods)

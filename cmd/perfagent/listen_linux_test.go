@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -321,7 +322,7 @@ func TestListenPromtoolTakesTheMetrics(t *testing.T) {
 	l.untilSampled(2)
 	_, _, text := l.get("/metrics")
 	for _, m := range exporter.Metrics() {
-		if !strings.Contains(text, "\n"+m.Name+"{") {
+		if listenEverywhere(m.Name) && !strings.Contains(text, "\n"+m.Name+"{") {
 			t.Errorf("%s is missing", m.Name)
 		}
 	}

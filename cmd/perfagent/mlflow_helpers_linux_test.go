@@ -388,6 +388,28 @@ var systemSeries = map[string]struct {
 	"disk_read_megabytes_per_second_max":            {maxOf, 1.048576, []string{"disk_io_read_mb_per_second"}},
 	"disk_write_megabytes_per_second":               {meanOf, 1.048576, []string{"disk_io_write_mb_per_second"}},
 	"disk_write_megabytes_per_second_max":           {maxOf, 1.048576, []string{"disk_io_write_mb_per_second"}},
+	"job_cpu_cores":                                 {meanOf, 1, []string{"job_cpu_cores"}},
+	"job_cpu_cores_max":                             {maxOf, 1, []string{"job_cpu_cores"}},
+	"job_memory_megabytes":                          {meanOf, 1.048576, []string{"job_memory_mb"}},
+	"job_memory_megabytes_max":                      {maxOf, 1.048576, []string{"job_memory_mb"}},
+	"job_memory_limit_percentage":                   {meanOf, 1, []string{"limit_memory_pct"}},
+	"job_memory_limit_percentage_max":               {maxOf, 1, []string{"limit_memory_pct"}},
+	"job_throttled_percentage":                      {meanOf, 1, []string{"job_throttled_pct"}},
+	"job_processes":                                 {meanOf, 1, []string{"job_processes"}},
+	"job_threads":                                   {meanOf, 1, []string{"job_threads"}},
+	"job_read_megabytes_per_second":                 {meanOf, 1.048576, []string{"job_io_read_mb_per_second"}},
+	"job_write_megabytes_per_second":                {meanOf, 1.048576, []string{"job_io_write_mb_per_second"}},
+	"job_pressure_cpu_percentage":                   {meanOf, 1, []string{"job_psi_cpu_some_pct"}},
+	"job_pressure_memory_percentage":                {meanOf, 1, []string{"job_psi_memory_full_pct"}},
+	"job_pressure_io_percentage":                    {meanOf, 1, []string{"job_psi_io_full_pct"}},
+	"pressure_cpu_percentage":                       {meanOf, 1, []string{"psi_cpu_some_pct"}},
+	"pressure_memory_percentage":                    {meanOf, 1, []string{"psi_memory_full_pct"}},
+	"pressure_io_percentage":                        {meanOf, 1, []string{"psi_io_full_pct"}},
+	"cpu_iowait_percentage":                         {meanOf, 1, []string{"cpu_iowait_pct"}},
+	"cpu_steal_percentage":                          {meanOf, 1, []string{"cpu_steal_pct"}},
+	"load_average_1m":                               {meanOf, 1, []string{"load_1m"}},
+	"swap_in_megabytes_per_second":                  {meanOf, 1.048576, []string{"swap_in_mb_per_second"}},
+	"swap_out_megabytes_per_second":                 {meanOf, 1.048576, []string{"swap_out_mb_per_second"}},
 }
 
 // readFile reads a report with nothing but a JSON parser.
@@ -464,6 +486,9 @@ func (f rawReport) window(node, name string, ends []int64, i, j int) float64 {
 	s, sum := systemSeries[name], 0.0
 	for _, key := range s.keys {
 		band := f.Nodes[node].Envelope[key]
+		if band.Mean == nil { // never measured
+			return math.NaN()
+		}
 		weighted, time, most, last := 0.0, 0.0, math.Inf(-1), math.NaN()
 		for k := i; k < j; k++ {
 			if band.Mean[k] == nil {

@@ -286,8 +286,8 @@ func TestVerdictOfADiskThatWasFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "20ms", "--disk-path", full, "--",
-		"sh", "-c", "head -c 2m /dev/zero >file || { sleep 0.2; rm file; exit 5; }")
+	cmd := perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "100ms", "--disk-path", full, "--",
+		"sh", "-c", "head -c 2m /dev/zero >file || { sleep 0.4; rm file; exit 5; }")
 	cmd.Dir = full
 	cmd.Env = append(cmd.Env, "TMPDIR="+full)
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}

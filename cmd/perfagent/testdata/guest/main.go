@@ -145,16 +145,15 @@ func children(n int, budget string) error {
 	return all
 }
 
+// hog maps it all at once: where a process that the kernel kills for want of memory is just
+// in mmap, the kernel cannot take its memory away, and may then kill another one, too.
 func hog(mib int, keep float64) error {
-	const piece = 1 << 20
-	for range mib {
-		mem, err := unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-		if err != nil {
-			return err
-		}
-		for i := 0; i < len(mem); i += 4096 {
-			mem[i] = 1
-		}
+	mem, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(mem); i += 4096 {
+		mem[i] = 1
 	}
 	time.Sleep(seconds(keep))
 	return nil
