@@ -185,6 +185,7 @@ func beginning(rec *collector.Recording) *snapshot {
 // to change, and are told nothing of.
 func (s *snapshot) takeAccount(rec *collector.Recording) {
 	s.account = rec.Account
+	s.account.Victims, s.account.Signals = nil, nil
 	s.gpus = slices.Clone(rec.GPUs)
 	for i := range s.gpus {
 		s.gpus[i].Throttle = nil

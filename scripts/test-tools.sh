@@ -1,9 +1,10 @@
 #!/bin/sh
 # Installs what the tests need: Pythons with psutil and cmarkgfm in .tools/venv, with MLflow's server and client in
-# .tools/mlflow3 and .tools/mlflow2, Prometheus in .tools/prometheus, GNU time, curl, Chromium with a font, and in CI a
-# C compiler.
+# .tools/mlflow3 and .tools/mlflow2, Prometheus in .tools/prometheus, GNU time, curl, Chromium with a font, podman and
+# qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
-# Usage: scripts/test-tools.sh STAMP
+# With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
+# Usage: scripts/test-tools.sh STAMP [peers]
 set -eu
 stamp=$1
 python=${PYTHON:-python3}
@@ -62,6 +63,23 @@ has_chromium() { command -v chromium >/dev/null 2>&1; }
 
 # has_font: the one that Chromium draws its texts with in the tests.
 has_font() { [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; }
+
+has_engines() {
+	command -v podman && command -v runc && command -v busybox && { ! is_amd64 || command -v qemu-system-x86_64; }
+} >/dev/null 2>&1
+
+# is_amd64: the virtual machine of the tests is one.
+is_amd64() { [ "$(uname -m)" = x86_64 ]; }
+
+has_kernel() { ! is_amd64 || ls .tools/kernel/boot/vmlinuz-* >/dev/null 2>&1; }
+
+# unpack_kernel: Debian's kernel for virtual machines, with control groups v2, into .tools/kernel. Nothing is installed.
+unpack_kernel() {
+	can_apt && apt_get check || return 1 # with new lists: the package below names the newest
+	kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p' | head -n 1)
+	rm -rf .tools/kernel
+	apt_unpack "${kernel:-linux-image-cloud-amd64}" && mv ".tools/$kernel" .tools/kernel
+}
 
 has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
@@ -133,6 +151,13 @@ make_venvs() {
 }
 
 mkdir -p .tools
+if [ "${2:-}" = peers ]; then
+	begin peers scripts/requirements-peers.txt "con_duct, resource_tracker, psrecord"
+	wait
+	finish peers scripts/requirements-peers.txt "con-duct, resource-tracker and psrecord could not be installed, comparisons with them are skipped" "make peers, with Python's venv module and access to a Python package index"
+	exit
+fi
+
 if ! command -v "$python" >/dev/null 2>&1; then
 	lacking "$python is missing, the tests that need Python are skipped" "install Python 3, or name one: make test PYTHON=..."
 	[ "${CI:-}" != true ] || exit 1
@@ -154,6 +179,17 @@ fi
 
 if { ! has_chromium || ! has_font; } && ! apt_install chromium fonts-dejavu-core; then
 	lacking "Chromium is missing, the tests in a real browser are skipped" "apt-get install chromium fonts-dejavu-core"
+fi
+
+engines="podman runc busybox-static"
+if is_amd64; then engines="$engines qemu-system-x86"; fi
+# shellcheck disable=SC2086 # several words
+if ! has_engines && ! apt_install $engines; then
+	lacking "podman, runc, busybox or qemu is missing, the tests in containers and on cgroup v2 are skipped" "apt-get install $engines"
+fi
+
+if ! has_kernel && ! unpack_kernel; then
+	lacking "a kernel for the virtual machine is missing, the tests on cgroup v2 are skipped" "make test as root on Debian: it unpacks the package of linux-image-cloud-amd64 into .tools/kernel"
 fi
 
 # Only wanted for the race detector: worth an install in CI, not on somebody's machine.
