@@ -174,11 +174,24 @@ func (j *Journal) ownCPU() float64 {
 	return rounded(j.cost(), 6)
 }
 
+const (
+	// manyCells are more than a snapshot holds below the bound of a journal: a full ring
+	// with more than eight GPUs. It then has half the points. What metrics come from is not
+	// touched.
+	manyCells = 1000 * (int(collector.NumColumns) + 8*collector.NumGPUKeys)
+	// boundedCapacity is the ring for which there is such a bound, the default.
+	boundedCapacity = 1000
+)
+
 // writeSnapshot writes a Recording whole, as one line: bucket by bucket, because all of
 // it in memory would be several times what the ring takes.
 func writeSnapshot(w io.Writer, rec *collector.Recording, newest journalNewest) error {
-	snap := journalSnapshot{Interval: rec.Interval, Capacity: rec.Ring.Capacity(), Start: rec.Start, End: rec.End,
-		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: rec.Ring.Stride(),
+	ring := rec.Ring
+	if cells := ring.Len() * ring.Width(); cells > manyCells && ring.Capacity() <= boundedCapacity {
+		ring = ring.Halved()
+	}
+	snap := journalSnapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
+		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: ring.Stride(),
 		journalNewest: newest}
 	line, err := marshal(map[string]journalSnapshot{"snapshot": snap})
 	if err != nil {
@@ -187,7 +200,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest journalNewest) 
 	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers come after it
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // errors show when it is flushed
-	if err := packRing(out, rec.Summaries, rec.Ring); err != nil {
+	if err := packRing(out, rec.Summaries, ring); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	_, _ = out.Write(append(line[at:], '\n'))

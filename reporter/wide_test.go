@@ -448,7 +448,7 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 // The promise on the disk holds where every column of a host and its job is busy, up to
 // where the ring is as full as it can get.
 func TestWide_JournalStaysSmall(t *testing.T) {
-	for _, gpus := range []int{0, 8} { // with sixteen it is 2.6 MB
+	for _, gpus := range []int{0, 8, 16} {
 		most, report := wideSize(t, 3900, gpus) // the last one before the third halving
 		t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
 		if most > 2<<20 {

@@ -116,6 +116,18 @@ func (r *Ring) Clone() *Ring {
 	return &c
 }
 
+// Halved is a copy with half the capacity, rounded up to even: as if the ring had always
+// had that. It shares nothing with the ring.
+func (r *Ring) Halved() *Ring {
+	c := r.Clone()
+	half := max(r.capacity/2, 2)
+	c.capacity = half + half%2
+	for c.stride < leastStride(c.capacity, c.count) {
+		c.halve()
+	}
+	return c
+}
+
 // Widen adds columns at the end, up to width of them in all. In the buckets that the ring
 // holds nothing was measured in them. A width that is not greater changes nothing.
 func (r *Ring) Widen(width int) {
@@ -157,7 +169,8 @@ func (r *Ring) open(values []float64) {
 	}
 }
 
-// halve merges each pair of neighbours into one bucket. It is called on a full ring only, so that all pairs are whole.
+// halve merges each pair of neighbours into one bucket. Of an odd number the last stays alone: it is the beginning of
+// a pair.
 func (r *Ring) halve() {
 	for i := range r.used / 2 {
 		to, a, b := r.row(i), r.row(2*i), r.row(2*i+1)
@@ -167,7 +180,12 @@ func (r *Ring) halve() {
 			to.Stats[c].Merge(b.Stats[c])
 		}
 	}
-	r.used /= 2
+	if r.used%2 == 1 {
+		to, last := r.row(r.used/2), r.row(r.used-1)
+		copy(to.Values, last.Values)
+		copy(to.Stats, last.Stats)
+	}
+	r.used -= r.used / 2
 	r.stride *= 2
 }
 

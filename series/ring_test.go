@@ -305,3 +305,29 @@ func TestRing_FitsItsMemoryBudget(t *testing.T) {
 	}
 	t.Logf("1000×18 cells: %d bytes", size)
 }
+
+// A ring of half the capacity is what a ring of that capacity would have become.
+func TestRing_Halved(t *testing.T) {
+	for _, capacity := range []int{2, 4, 6, 10, 100} {
+		for n := range 330 {
+			whole, want := NewRing(capacity, 2), NewRing(max(capacity/2, 2)+max(capacity/2, 2)%2, 2)
+			for i := range n {
+				v := float64(i*i%97) / 7
+				whole.Add([]float64{v, -v}, []float64{1, 0.5})
+				want.Add([]float64{v, -v}, []float64{1, 0.5})
+			}
+			got := whole.Halved()
+			if got.Capacity() != want.Capacity() || got.Stride() != want.Stride() || got.Len() != want.Len() || got.Count() != want.Count() {
+				t.Fatalf("%d samples, capacity %d: capacity %d, stride %d, %d buckets; want %d, %d, %d", n, capacity,
+					got.Capacity(), got.Stride(), got.Len(), want.Capacity(), want.Stride(), want.Len())
+			}
+			for i := range got.Len() {
+				g, w := got.Bucket(i), want.Bucket(i)
+				if g.Values[0] != w.Values[0] || g.Stats[0].Count != w.Stats[0].Count || g.Stats[1].Min != w.Stats[1].Min ||
+					g.Stats[1].Max != w.Stats[1].Max || math.Abs(g.Stats[0].Sum-w.Stats[0].Sum) > 1e-9 {
+					t.Fatalf("%d samples, capacity %d, bucket %d: %+v, want %+v", n, capacity, i, g, w)
+				}
+			}
+		}
+	}
+}
