@@ -1,0 +1,311 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// podmanStore is an image with nothing but perfagent, the guest and busybox, in a store
+// of its own: the machine's own podman is not touched.
+type podmanStore struct {
+	t    *testing.T
+	dir  string
+	path string // of podman
+	env  []string
+	// parent is the control group of all containers.
+	parent string
+}
+
+const podmanImage = "localhost/perfagent-test"
+
+// podmanRun is one container.
+type podmanRun struct {
+	flags string   // of podman run
+	args  []string // the command
+	code  int      // wanted exit code
+}
+
+// podmanResult is how it went.
+type podmanResult struct {
+	out  string
+	node *reporter.Node
+	run  reporter.Run
+}
+
+// In real containers (podman, runc), where perfagent is process 1, the report says of the
+// job what the kernel says of the container.
+func TestPodmanContainers(t *testing.T) {
+	t.Parallel()
+	store := newPodmanStore(t)
+	for _, space := range []string{"host", "private"} {
+		flags := "--cgroupns=" + space + " "
+		t.Run(space+": CPU", func(t *testing.T) { t.Parallel(); podmanCPU(t, store, flags) })
+		t.Run(space+": killed", func(t *testing.T) { t.Parallel(); podmanKilled(t, store, flags) })
+		t.Run(space+": a child is killed", func(t *testing.T) { t.Parallel(); podmanChild(t, store, flags) })
+		t.Run(space+": a shell", func(t *testing.T) { t.Parallel(); podmanShell(t, store, flags) })
+	}
+	t.Run("cpuset", func(t *testing.T) { t.Parallel(); podmanCPUSet(t, store) })
+	t.Run("create is refused", func(t *testing.T) { t.Parallel(); podmanRefused(t, store) })
+	t.Run("create is permitted", func(t *testing.T) { t.Parallel(); podmanPermitted(t, store) })
+	t.Run("no cgroupfs", func(t *testing.T) { t.Parallel(); podmanHidden(t, store) })
+	t.Run("a limit changes", func(t *testing.T) { t.Parallel(); podmanChange(t, store) })
+}
+
+// newPodmanStore makes the store and the image.
+func newPodmanStore(t *testing.T) *podmanStore {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("containers with limits need root: run the tests as root")
+	}
+	s := &podmanStore{t: t, path: tool(t, "podman", "apt-get install podman runc (make test does it as root)"),
+		parent: fmt.Sprintf("/perfagent-test-%d", os.Getpid())}
+	tool(t, "runc", "apt-get install runc (make test does it as root)")
+	var err error
+	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // overlay's paths are bounded
+		t.Fatal(err)
+	}
+	t.Cleanup(s.remove)
+	containers := write(t, filepath.Join(s.dir, "containers.conf"), fmt.Sprintf(`[containers]
+default_ulimits = ["nofile=20000:20000", "nproc=10000:10000"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+tmp_dir = %q
+`, s.dir+"/tmp"), 0o600)
+	storage := write(t, filepath.Join(s.dir, "storage.conf"), fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = %q\n",
+		s.dir+"/graph", s.dir+"/run"), 0o600)
+	s.env = testEnv("CONTAINERS_CONF="+containers, "CONTAINERS_STORAGE_CONF="+storage, "TMPDIR="+s.dir)
+	image := write(t, filepath.Join(s.dir, "image.tar"), podmanFiles(t), 0o600)
+	if o := s.podman(t, "import", "-q", image, podmanImage); o.code != 0 {
+		lackingEngine(t, o.err)
+	}
+	if o := s.podman(t, s.command(podmanRun{args: []string{"/bin/busybox", "true"}}, s.dir)...); o.code != 0 {
+		lackingEngine(t, o.err)
+	}
+	return s
+}
+
+// lackingEngine says that containers do not run on this machine.
+func lackingEngine(t *testing.T, why string) {
+	t.Helper()
+	lacking(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
+}
+
+// podmanFiles are the files of the image, as a tar archive.
+func podmanFiles(t *testing.T) string {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for name, path := range map[string]string{"perfagent": binary(t), "guest": guest(t), "bin/busybox": busybox(t)} {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))})
+		}
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.WriteHeader(&tar.Header{Name: "bin/sh", Linkname: "busybox", Typeflag: tar.TypeSymlink}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+// podman runs podman to its end.
+func (s *podmanStore) podman(t *testing.T, args ...string) outcome {
+	t.Helper()
+	cmd := command(t, s.path, args...)
+	cmd.Env = s.env
+	return perform(t, cmd)
+}
+
+// remove ends what is left, and removes the store and the control groups.
+func (s *podmanStore) remove() {
+	s.podman(s.t, "rm", "-fa", "-t", "0")
+	_ = unix.Unmount(s.dir+"/graph/overlay", unix.MNT_DETACH)
+	if err := os.RemoveAll(s.dir); err != nil {
+		s.t.Error(err)
+	}
+	for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
+		tops, _ := filepath.Glob(pattern + s.parent)
+		for _, top := range tops {
+			var dirs []string
+			_ = filepath.WalkDir(top, func(path string, d os.DirEntry, err error) error {
+				if err == nil && d.IsDir() {
+					dirs = append(dirs, path)
+				}
+				return nil
+			})
+			for i := range dirs {
+				dir := dirs[len(dirs)-1-i]
+				until(s.t, "removal of "+dir, func() bool { return os.Remove(dir) == nil || !exists(dir) })
+			}
+		}
+	}
+}
+
+// command is podman run of a container whose reports come into out.
+func (s *podmanStore) command(r podmanRun, out string) []string {
+	args := []string{"run", "--rm", "--network=none", "--cgroup-parent=" + s.parent, "-v", out + ":/out", "--env=PERFAGENT_OUT=/out"}
+	return append(append(append(args, strings.Fields(r.flags)...), podmanImage), r.args...)
+}
+
+// run runs a container to its end, and reads the report.
+func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
+	t.Helper()
+	out := t.TempDir()
+	o := s.podman(t, s.command(r, out)...)
+	o.want(t, r.code)
+	report, path := onlyReport(t, out)
+	t.Cleanup(func() {
+		if t.Failed() {
+			data, _ := os.ReadFile(path)
+			t.Logf("stdout: %s\nstderr: %s\nreport: %s", o.out, o.err, data)
+		}
+	})
+	return podmanResult{out: o.out, node: report.Nodes["0"], run: report.Run}
+}
+
+// podmanCPU: the total within 1 % of the kernel's, the share of throttled periods as the
+// kernel has it.
+func podmanCPU(t *testing.T, s *podmanStore, flags string) {
+	r := s.run(t, podmanRun{flags: flags + "--cpus=0.3 --memory=200m --memory-swap=200m",
+		args: strings.Fields("/perfagent run --interval 20ms -- /guest truth children 4 0.3")})
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 0.3, 200)
+	before, after := guestTruth(t, r.out)
+	agent := after.Agent - before.Agent
+	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent, 0.01)
+	t.Logf("CPU: the report %.4f s, the kernel %.4f s, perfagent's own %.4f s", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent, agent)
+	around := after
+	around.Periods, around.Throttled, around.ThrottledFor = after.Periods+5, after.Throttled+5, after.ThrottledFor+1 // until the closing reading
+	guestThrottled(t, r.node, before, after, around)
+	guestNear(t, "limit_cpu_utilization_pct", guestMetric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.3), 0.001)
+}
+
+func podmanKilled(t *testing.T, s *podmanStore, flags string) {
+	r := s.run(t, podmanRun{code: 137, flags: flags + "--memory=64m --memory-swap=64m", args: strings.Fields("/perfagent run -- /guest hog 200 0")})
+	guestSource(t, r.node, "cgroup")
+	if m := r.node.Limits.MemoryMB; m != 64 {
+		t.Errorf("limit %v MiB", m)
+	}
+	guestKilled(t, r.node, r.run, 64)
+	if got := r.node.Verdict.Evidence["process"]; got != "guest" {
+		t.Errorf("process %v", got)
+	}
+}
+
+func podmanChild(t *testing.T, s *podmanStore, flags string) {
+	r := s.run(t, podmanRun{code: 3, flags: flags + "--memory=64m --memory-swap=64m", args: strings.Fields("/perfagent run -- /guest parent 3 hog 200 0")})
+	guestSource(t, r.node, "cgroup")
+	guestKilled(t, r.node, r.run, 64)
+}
+
+// podmanShell: what a shell beside us uses is not the job's; the limits are the job's too.
+func podmanShell(t *testing.T, s *podmanStore, flags string) {
+	r := s.run(t, podmanRun{code: 137, flags: flags + "--cpus=1.5 --memory=64m --memory-swap=64m",
+		args: []string{"/bin/sh", "-c", "/perfagent run -- /guest hog 200 0; exit $?"}})
+	guestSource(t, r.node, "tree")
+	guestLimits(t, r.node, min(1.5, float64(runtime.NumCPU())), 64)
+	guestKilled(t, r.node, r.run, 64)
+}
+
+func podmanCPUSet(t *testing.T, s *podmanStore) {
+	r := s.run(t, podmanRun{flags: "--cpuset-cpus=0", args: strings.Fields("/perfagent run -- /guest burn 0.1 2")})
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 1, 0)
+	if l := r.node.Limits; l.CPUSetCPUs != 1 || l.AffinityCPUs != 1 {
+		t.Errorf("limits %+v", l)
+	}
+}
+
+// podmanRefused: cgroupfs is read-only in a container.
+func podmanRefused(t *testing.T, s *podmanStore) {
+	r := s.run(t, podmanRun{code: 5, args: []string{"/perfagent", "run", "--cgroup", "create", "--", "/bin/sh", "-c", "exit 5"}})
+	guestSource(t, r.node, "cgroup")
+	guestMissing(t, r.node, collector.SourceCgroup, "--cgroup create", "read-only file system")
+}
+
+// podmanPermitted: in a privileged one it can be written.
+func podmanPermitted(t *testing.T, s *podmanStore) {
+	r := s.run(t, podmanRun{flags: "--privileged --cgroupns=private --memory=200m --memory-swap=200m",
+		args: strings.Fields("/perfagent run --cgroup create -- /guest truth children 3 0.4")})
+	guestSource(t, r.node, "created")
+	if m := r.node.Limits.MemoryMB; m != 200 {
+		t.Errorf("limit %v MiB", m)
+	}
+	_, after := guestTruth(t, r.out) // of the made group: the job's look came shortly before its end
+	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, after.CPU, 0.01)
+	if r.node.Job.CgroupStays {
+		t.Error("the group stays")
+	}
+}
+
+// podmanHidden: there are control groups, and nothing to be seen of them.
+func podmanHidden(t *testing.T, s *podmanStore) {
+	r := s.run(t, podmanRun{flags: "--privileged --memory=200m --memory-swap=200m",
+		args: []string{"/bin/sh", "-c", "busybox umount -l /sys/fs/cgroup && exec /perfagent run -- /guest children 2 0.1"}})
+	guestSource(t, r.node, "tree")
+	guestMissing(t, r.node, collector.SourceCgroup, "no control groups")
+	if used := guestMetric(t, r.node, "job_cpu_seconds"); used < 0.2 {
+		t.Errorf("job_cpu_seconds %v", used)
+	}
+}
+
+// podmanChange: a limit that is changed while the job runs is the newer one in the report.
+func podmanChange(t *testing.T, s *podmanStore) {
+	out := t.TempDir()
+	cmd := command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
+		args: []string{"/perfagent", "run", "--", "/bin/sh", "-c", "echo ready; exec /guest sleep 6.5"}}, out)...)
+	cmd.Env = s.env
+	l := launch(t, cmd)
+	l.expect("ready")
+	start := time.Now()
+	if o := s.podman(t, "update", "--memory=100m", "--memory-swap=100m", "change"); o.code != 0 {
+		podmanLimit(t, s)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Logf("the limit was changed after %v", took)
+	}
+	o, _ := l.end()
+	o.want(t, 0)
+	report, _ := onlyReport(t, out)
+	if m := report.Nodes["0"].Limits.MemoryMB; m != 100 {
+		t.Errorf("limit %v MiB, it was changed to 100", m)
+	}
+}
+
+// podmanLimit sets the limit of the container "change" by hand: older versions of podman
+// have no "update".
+func podmanLimit(t *testing.T, s *podmanStore) {
+	t.Helper()
+	o := s.podman(t, "inspect", "--format={{.Id}}", "change")
+	o.want(t, 0)
+	name := s.parent + "/libpod-" + strings.TrimSpace(o.out)
+	for _, path := range []string{"/sys/fs/cgroup/memory" + name + "/memory.limit_in_bytes", "/sys/fs/cgroup" + name + "/memory.max"} {
+		if exists(path) {
+			write(t, path, "104857600", 0)
+			return
+		}
+	}
+	t.Fatalf("no control group %s", name)
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// vmTrial is what the virtual machine runs: a command in a control group. testdata/guest
+// has the same type.
+type vmTrial struct {
+	Name   string    `json:"name"`
+	Groups []vmGroup `json:"groups"`
+	In     string    `json:"in"`
+	Args   []string  `json:"args"`
+	Watch  []string  `json:"watch"`
+
+	check func(t *testing.T, r *vmResult)
+}
+
+// vmGroup is a control group, with what is written to its files.
+type vmGroup struct {
+	Path  string      `json:"path"`
+	Files [][2]string `json:"files"`
+}
+
+// vmResult is how a trial went, told by the machine.
+type vmResult struct {
+	Name   string            `json:"name"`
+	Error  string            `json:"error"`
+	Code   int               `json:"code"`
+	Out    string            `json:"out"`
+	Err    string            `json:"err"`
+	Report string            `json:"report"`
+	Before map[string]string `json:"before"`
+	After  map[string]string `json:"after"`
+	Took   float64           `json:"took"`
+
+	node *reporter.Node
+	run  reporter.Run
+}
+
+// vmLongest is how long the machine may run. Its processor is emulated.
+const vmLongest = 3 * time.Minute
+
+// In a real kernel with cgroup v2 and all its controllers, emulated by qemu: what the
+// report says of the job is what the kernel says.
+func TestVMControlGroupsV2(t *testing.T) {
+	t.Parallel()
+	trials := vmTrials()
+	results := vmBoot(t, trials)
+	for _, trial := range trials {
+		t.Run(trial.Name, func(t *testing.T) {
+			r := results[trial.Name]
+			if r == nil {
+				t.Fatal("the machine told nothing of it")
+			}
+			t.Logf("%.1f s in the machine", r.Took)
+			if r.Error != "" {
+				t.Fatalf("%s; exit code %d, stderr: %s, groups: %v", r.Error, r.Code, r.Err, r.After)
+			}
+			report := readReport(t, write(t, filepath.Join(t.TempDir(), "report.json"), r.Report, 0o600))
+			r.node, r.run = report.Nodes["0"], report.Run
+			trial.check(t, r)
+			if t.Failed() {
+				t.Logf("exit code %d\nstdout: %s\nstderr: %s\nbefore: %v\nafter: %v\nreport: %s", r.Code, r.Out, r.Err, r.Before, r.After, r.Report)
+			}
+		})
+	}
+}
+
+// vmBoot runs the trials in a virtual machine.
+func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the virtual machine is an amd64 one: run the tests on amd64")
+	}
+	qemu := tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make test does it as root)")
+	kernel, modules := vmKernel(t)
+	dir := t.TempDir()
+	initrd := vmInitrd(t, filepath.Join(dir, "initrd"), modules, trials)
+	disks := []string{filepath.Join(dir, "a.img"), filepath.Join(dir, "b.img")}
+	for _, disk := range disks {
+		write(t, disk, "", 0o600)
+		if err := os.Truncate(disk, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), vmLongest)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, qemu, "-machine", "pc", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "768", "-smp", "2",
+		"-kernel", kernel, "-initrd", initrd, "-append", "console=ttyS0 panic=-1 quiet",
+		"-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
+		"-drive", "file="+disks[0]+",format=raw,if=virtio,cache=unsafe", "-drive", "file="+disks[1]+",format=raw,if=virtio,cache=unsafe")
+	start := time.Now()
+	serial, err := cmd.CombinedOutput()
+	t.Logf("the machine ran for %.1f s", time.Since(start).Seconds())
+	if err != nil || !bytes.Contains(serial, []byte("guest: PASSED")) {
+		t.Errorf("qemu: %v; the machine said:\n%s", err, serial)
+	}
+	return vmResults(t, disks[1])
+}
+
+// vmKernel finds the kernel that scripts/test-tools.sh has unpacked.
+func vmKernel(t *testing.T) (kernel, modules string) {
+	t.Helper()
+	kernels, _ := filepath.Glob("../../.tools/kernel/boot/vmlinuz-*")
+	if len(kernels) != 1 {
+		lacking(t, "the kernel for the virtual machine is missing: make test fetches it into .tools/kernel with apt-get download, as root on Debian")
+	}
+	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
+	return kernels[0], "../../.tools/kernel/lib/modules/" + version + "/kernel/drivers"
+}
+
+// vmInitrd writes all files of the machine, as a cpio archive.
+func vmInitrd(t *testing.T, path, modules string, trials []vmTrial) string {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	list, err := json.Marshal(trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := bufio.NewWriter(f)
+	vmArchive(w, "mod", 0o040755, nil)
+	vmArchive(w, "bin", 0o040755, nil)
+	vmArchive(w, "bin/sh", 0o120777, []byte("busybox"))
+	vmArchive(w, "trials.json", 0o100644, list)
+	for name, from := range map[string]string{"init": guest(t), "bin/perfagent": binary(t), "bin/busybox": busybox(t)} {
+		vmArchive(w, name, 0o100755, vmRead(t, from))
+	}
+	for _, name := range []string{"virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_legacy_dev", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci", "block/virtio_blk"} {
+		vmArchive(w, "mod/"+filepath.Base(name)+".ko", 0o100644, vmRead(t, filepath.Join(modules, name+".ko")))
+	}
+	vmArchive(w, "TRAILER!!!", 0, nil)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func vmRead(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// vmArchive writes one file of a cpio archive of the format "newc".
+func vmArchive(w io.Writer, name string, mode int, data []byte) {
+	pad := func(n int) string { return "\x00\x00\x00"[:(4-n%4)%4] }
+	head := fmt.Sprintf("070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%s\x00",
+		0, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0, name)
+	fmt.Fprintf(w, "%s%s%s%s", head, pad(len(head)), data, pad(len(data)))
+}
+
+// vmResults reads the lines that the machine wrote to a disk.
+func vmResults(t *testing.T, disk string) map[string]*vmResult {
+	t.Helper()
+	data, _, _ := bytes.Cut(vmRead(t, disk), []byte{0})
+	results := map[string]*vmResult{}
+	for line := range bytes.Lines(data) {
+		r := new(vmResult)
+		if err := json.Unmarshal(line, r); err != nil {
+			t.Errorf("%v: %s", err, line)
+			continue
+		}
+		results[r.Name] = r
+	}
+	return results
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// vmRun is the command of a trial: perfagent around a part of the guest.
+func vmRun(flags string, part string) []string {
+	args := append([]string{"/bin/perfagent", "run"}, strings.Fields(flags)...)
+	return append(append(args, "--", "/init"), strings.Fields(part)...)
+}
+
+// vmTrials are the trials. Each has groups of its own.
+func vmTrials() []vmTrial {
+	return []vmTrial{
+		{Name: "killed at memory.max", Groups: []vmGroup{{"kill", [][2]string{{"memory.max", "48M"}}}}, In: "kill",
+			Args: vmRun("", "hog 100 0"), Watch: []string{"kill/memory.peak", "kill/memory.events"}, check: vmKilled},
+		{Name: "a child is killed and the job fails", Groups: []vmGroup{{"child", [][2]string{{"memory.max", "48M"}}}}, In: "child",
+			Args: vmRun("", "parent 3 hog 100 0"), Watch: []string{"child/memory.events"}, check: vmKilledChild},
+		{Name: "a child is killed and the job succeeds", Groups: []vmGroup{{"spared", [][2]string{{"memory.max", "48M"}}}}, In: "spared",
+			Args: vmRun("", "parent 0 hog 100 0"), Watch: []string{"spared/memory.events"}, check: vmSpared},
+		{Name: "an old kill is none", Groups: []vmGroup{{"old", [][2]string{{"memory.max", "48M"}}}}, In: "old",
+			Args: []string{"/bin/sh", "-c", "/init hog 100 0; exec /bin/perfagent run -- /init parent 7 nothing"}, Watch: []string{"old/memory.events"}, check: vmOldKill},
+		{Name: "memory within the limit", Groups: []vmGroup{{"fit", [][2]string{{"memory.max", "300M"}}}}, In: "fit",
+			Args: vmRun("--interval 50ms", "hog 60 0.3"), Watch: []string{"fit/memory.peak"}, check: vmFits},
+		{Name: "throttled by cpu.max", Groups: []vmGroup{{"slow", [][2]string{{"cpu.max", "50000 100000"}}}}, In: "slow",
+			Args: []string{"/bin/sh", "-c", vmSlow}, Watch: []string{"slow/cpu.stat"}, check: vmThrottled},
+		{Name: "nested limits", Groups: []vmGroup{
+			{"above", [][2]string{{"cgroup.subtree_control", "+cpu +memory +pids"}, {"memory.max", "64M"}, {"cpu.max", "150000 100000"}}},
+			{"above/middle", [][2]string{{"cgroup.subtree_control", "+cpu +memory +pids"}, {"memory.max", "500M"}}},
+			{"above/middle/job", nil},
+		}, In: "above/middle/job", Args: vmRun("", "hog 100 0"), Watch: []string{"above/memory.events", "above/middle/job/memory.events"}, check: vmNested},
+		{Name: "pids.max reached", Groups: []vmGroup{{"full", [][2]string{{"pids.max", "40"}}}}, In: "full",
+			Args: []string{"/bin/perfagent", "run", "--interval", "100ms", "--", "/bin/sh", "-c", vmFill}, Watch: []string{"full/pids.*"}, check: vmFull},
+		{Name: "bytes written", Groups: []vmGroup{{"io", nil}}, In: "io",
+			Args: vmRun("", "write /dev/vda 8"), Watch: []string{"io/io.stat"}, check: vmBytes},
+		{Name: "a group made for the job", Groups: []vmGroup{{"make", nil}}, In: "make",
+			Args: vmRun("--cgroup create --interval 100ms", "truth children 5 0.4"), Watch: []string{"make/cgroup.*", "make/*/cpu.stat", "make/cpu.stat"}, check: vmCreated},
+		{Name: "a made group that is killed in", Groups: []vmGroup{{"makekill", [][2]string{{"memory.max", "48M"}, {"cpu.max", "90000 100000"}}}}, In: "makekill",
+			Args: vmRun("--cgroup create", "hog 100 0"), Watch: []string{"makekill/cgroup.*", "makekill/memory.events"}, check: vmCreatedKilled},
+		{Name: "a made group that is not empty", Groups: []vmGroup{{"stay", nil}}, In: "stay",
+			Args: vmRun("--cgroup create", "daemon 60"), Watch: []string{"stay/cgroup.procs", "stay/*/cgroup.procs"}, check: vmStays},
+		{Name: "a group below one with more processes", Groups: []vmGroup{{"shared", nil}}, In: "shared",
+			Args: []string{"/bin/sh", "-c", "/bin/perfagent run --cgroup create --interval 100ms -- /init hog 40 0.5; exit $?"}, Watch: []string{"shared/cgroup.*"}, check: vmShared},
+		{Name: "a shell waits in the group", Groups: []vmGroup{{"shell", [][2]string{{"memory.max", "300M"}, {"cpu.max", "150000 100000"}}}}, In: "shell",
+			Args: []string{"/bin/sh", "-c", "/bin/perfagent run -- /init hog 60 0; exit $?"}, check: vmShell},
+		{Name: "a namespace", Groups: []vmGroup{{"space", [][2]string{{"memory.max", "48M"}, {"cpu.max", "150000 100000"}}}}, In: "space",
+			Args: append([]string{"/init", "namespaced", "new"}, vmRun("", "hog 100 0")...), Watch: []string{"space/memory.events"}, check: vmNamespace},
+		{Name: "a namespace with the mount of outside", Groups: []vmGroup{
+			{"outer", [][2]string{{"cgroup.subtree_control", "+cpu +memory"}, {"cpu.max", "150000 100000"}}}, {"outer/inner", [][2]string{{"memory.max", "48M"}}}}, In: "outer/inner",
+			Args: append([]string{"/init", "namespaced", "old"}, vmRun("", "hog 100 0")...), Watch: []string{"outer/inner/memory.events"}, check: vmNamespace},
+	}
+}
+
+// vmSlow throttles the group before the job, too: that is not to be counted.
+const vmSlow = "/init burn 0.2 2; busybox cat /sys/fs/cgroup/slow/cpu.stat; exec /bin/perfagent run -- /init truth burn 0.4 2 8"
+
+// vmFill starts processes until the kernel refuses, and then stays for two seconds
+// without starting anything.
+const vmFill = `( while :; do /bin/busybox sleep 60 & done ) 2>/dev/null
+now() { read -r up rest </proc/uptime; up=${up%.*}; }
+now; end=$((up+2)); while now; [ $up -lt $end ]; do :; done; exit 5`
+
+// number reads a number that the machine told of a file: the whole of it, or of the line
+// that begins with a word.
+func (r *vmResult) number(t *testing.T, when map[string]string, file, word string) float64 {
+	t.Helper()
+	text, found := when[file]
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if word == "" && len(f) == 1 || len(f) == 2 && f[0] == word {
+			v, err := strconv.ParseFloat(f[len(f)-1], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Fatalf("no %q in %s (told: %v): %q", word, file, found, text)
+	return 0
+}
+
+func vmKilled(t *testing.T, r *vmResult) {
+	if r.Code != 137 {
+		t.Errorf("exit code %d, want 137", r.Code)
+	}
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 2, 48)
+	guestKilled(t, r.node, r.run, 48)
+	if got := r.node.Verdict.Evidence["process"]; got != "init" {
+		t.Errorf("process %v", got)
+	}
+	if pid := r.node.Verdict.Evidence["pid"]; pid != float64(r.node.Job.PID) {
+		t.Errorf("pid %v, the job was %d", pid, r.node.Job.PID)
+	}
+	guestNear(t, "peak_mb", r.node.Verdict.Evidence["peak_mb"].(float64), r.number(t, r.After, "kill/memory.peak", "")/guestMiB, 0)
+	if n := r.number(t, r.After, "kill/memory.events", "oom_kill"); n != 1 {
+		t.Errorf("the kernel killed %v", n)
+	}
+}
+
+func vmKilledChild(t *testing.T, r *vmResult) {
+	if r.Code != 3 {
+		t.Errorf("exit code %d, want 3", r.Code)
+	}
+	guestSource(t, r.node, "cgroup")
+	guestKilled(t, r.node, r.run, 48)
+	if got := r.node.Verdict.Evidence["process"]; got != "init" {
+		t.Errorf("process %v", got)
+	}
+	if pid, ok := r.node.Verdict.Evidence["pid"].(float64); !ok || pid == float64(r.node.Job.PID) {
+		t.Errorf("pid %v: it was a child that was killed, the job was %d", pid, r.node.Job.PID)
+	}
+}
+
+func vmSpared(t *testing.T, r *vmResult) {
+	if v := r.node.Verdict; r.Code != 0 || v.Cause != "exited" || v.Evidence["exit_code"] != 0.0 {
+		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+	}
+	if n := guestMetric(t, r.node, "job_oom_kills"); n != 1 {
+		t.Errorf("job_oom_kills %v", n)
+	}
+}
+
+func vmOldKill(t *testing.T, r *vmResult) {
+	if v := r.node.Verdict; r.Code != 7 || v.Cause != "exited" || v.Evidence["exit_code"] != 7.0 {
+		t.Errorf("exit code %d, verdict %+v", r.Code, v)
+	}
+	if n := guestMetric(t, r.node, "job_oom_kills"); n != 0 {
+		t.Errorf("job_oom_kills %v", n)
+	}
+	if n := r.number(t, r.After, "old/memory.events", "oom_kill"); n != 1 {
+		t.Errorf("the kernel killed %v before it", n)
+	}
+}
+
+func vmFits(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 2, 300)
+	guestNear(t, "cgroup_peak_mb", r.node.Job.CgroupPeakMB, r.number(t, r.After, "fit/memory.peak", "")/guestMiB, 0.01)
+	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 63, 0.06) // the job takes 60 MiB, and a few for its runtime; perfagent's own are not in it
+	guestNear(t, "max_t_limit_memory_pct", guestMetric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
+	if v := r.node.Verdict; v.Cause != "exited" {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func vmThrottled(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 0.5, 0)
+	before, after := guestTruth(t, r.Out)
+	told := map[string]string{"start": r.Out, "end": r.After["slow/cpu.stat"]}
+	grown := func(key string) float64 { return r.number(t, told, "end", key) - r.number(t, told, "start", key) }
+	if old := r.number(t, told, "start", "nr_throttled"); old < 1 {
+		t.Errorf("throttled in %v periods before the job", old)
+	}
+	// perfagent takes some periods to start, which are not the run's; a few pass between its
+	// readings and those of the job.
+	const few = 6
+	around := guestCounters{Periods: min(grown("nr_periods"), after.Periods-before.Periods+few),
+		Throttled: min(grown("nr_throttled"), after.Throttled-before.Throttled+few), ThrottledFor: grown("throttled_usec") / 1e6}
+	guestThrottled(t, r.node, before, after, around)
+	if !slices.Contains(r.node.Verdict.Conditions, "throttled") {
+		t.Errorf("conditions %v", r.node.Verdict.Conditions)
+	}
+	if v := guestMetric(t, r.node, "job_psi_cpu_some_avg_pct"); !(v > 5 && v <= 100) {
+		t.Errorf("a throttled job waited for the CPU %v %% of the time", v)
+	}
+	guestNear(t, "limit_cpu_utilization_pct", guestMetric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.5), 0.001)
+}
+
+func vmNested(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 1.5, 64)
+	if l := r.node.Limits; l.MemoryGroup != "/above" || l.CPUGroup != "/above" {
+		t.Errorf("groups that limit: %+v", l)
+	}
+	guestKilled(t, r.node, r.run, 64)
+}
+
+func vmFull(t *testing.T, r *vmResult) {
+	if r.Code != 5 {
+		t.Errorf("exit code %d, want 5", r.Code)
+	}
+	if n := r.number(t, r.After, "full/pids.events", "max"); n < 1 {
+		t.Errorf("the kernel refused %v processes: pids.max was not reached", n)
+	}
+	guestSource(t, r.node, "cgroup")
+	if v := r.node.Verdict; v.Cause != "exited" || v.Evidence["exit_code"] != 5.0 {
+		t.Errorf("verdict %+v", v)
+	}
+	if s := r.node.Sampling; s.Samples < 3 {
+		t.Errorf("%d samples in two seconds", s.Samples)
+	}
+	if n := guestMetric(t, r.node, "max_t_job_processes"); n < 15 || n > 40 {
+		t.Errorf("%v processes", n)
+	}
+}
+
+func vmBytes(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "cgroup")
+	if got := guestMetric(t, r.node, "total_job_io_write_mb"); got != 8 {
+		t.Errorf("written: %v MiB, the kernel: %s", got, r.After["io/io.stat"])
+	}
+}
+
+func vmCreated(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "created")
+	_, after := guestTruth(t, r.Out)
+	// wait4 tells the same of a job that waited for all of its children. The job's own look
+	// at its group came before its end.
+	rusage := r.node.Job.UserSeconds + r.node.Job.SystemSeconds
+	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, rusage, 0.01)
+	if after.CPU > r.node.Job.CPUSeconds || after.CPU < 0.9*rusage {
+		t.Errorf("cpu_seconds %v, wait4 %v; the group had %v shortly before", r.node.Job.CPUSeconds, rusage, after.CPU)
+	}
+	if whole := r.number(t, r.After, "make/cpu.stat", "usage_usec") / 1e6; r.node.Job.CPUSeconds > whole {
+		t.Errorf("cpu_seconds %v, of us and the job together %v", r.node.Job.CPUSeconds, whole)
+	}
+	for file := range r.After {
+		if strings.Count(file, "/") > 1 {
+			t.Errorf("a group stays: %s", file)
+		}
+	}
+	if left := r.After["make/cgroup.subtree_control"]; left != "\n" && left != "" {
+		t.Errorf("controllers stay enabled: %q", left)
+	}
+	if r.node.Job.CgroupStays {
+		t.Error("the report says that the group stays")
+	}
+}
+
+func vmCreatedKilled(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "created")
+	guestLimits(t, r.node, 0.9, 48)
+	guestKilled(t, r.node, r.run, 48)
+	guestMetric(t, r.node, "job_throttled_periods_pct")
+}
+
+func vmStays(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "created")
+	if !r.node.Job.CgroupStays {
+		t.Errorf("the report does not say that the group stays: %+v", r.node.Job)
+	}
+	pid, held := strings.TrimSpace(r.Out), false
+	for file, text := range r.After {
+		held = held || strings.HasSuffix(file, "/cgroup.procs") && strings.Contains("\n"+text, "\n"+pid+"\n")
+	}
+	if !held {
+		t.Errorf("the daemon %s is in none of the groups: %v", pid, r.After)
+	}
+	guestMissing(t, r.node, collector.SourceCgroup, "not empty")
+}
+
+// vmShared: a group that has other processes cannot give a group below it the memory
+// controller. CPU time is then the made group's, memory that of the processes.
+func vmShared(t *testing.T, r *vmResult) {
+	if j := r.node.Job; j.Source != "created" || j.MemoryKind != "pss" && j.MemoryKind != "rss" {
+		t.Errorf("source %q, memory %q", j.Source, j.MemoryKind)
+	}
+	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 43, 0.1)
+	guestMissing(t, r.node, collector.SourceCgroup, "--cgroup create", "subtree_control", "busy")
+}
+
+// vmShell: what a shell beside us uses is not the job's; the limits are the job's too.
+func vmShell(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "tree")
+	guestLimits(t, r.node, 1.5, 300)
+}
+
+func vmNamespace(t *testing.T, r *vmResult) {
+	guestSource(t, r.node, "cgroup")
+	guestLimits(t, r.node, 1.5, 48)
+	guestKilled(t, r.node, r.run, 48)
+}
