@@ -80,7 +80,7 @@ func (r *Report) worst() *Verdict {
 			out, at = n.Verdict, name
 		}
 	}
-	if out == nil || len(r.Nodes) == 1 {
+	if out == nil || len(r.Nodes) == 1 || out.rank() == 0 { // all ended well
 		return out
 	}
 	v := *out
