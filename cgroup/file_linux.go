@@ -62,7 +62,10 @@ func (r *reader) mayHold(fd int) bool {
 		r.room = maxHeld
 		var limit unix.Rlimit
 		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
-			r.room = int(min(maxHeld, limit.Cur/8)) + 1
+			r.room = int(min(maxHeld, limit.Cur/8))
+		}
+		if r.room < maxHeld/4 { // where descriptors are scarce none is ours
+			r.room = -1
 		}
 	}
 	var st unix.Statfs_t

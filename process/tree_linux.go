@@ -139,6 +139,9 @@ func descriptors() int {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return 0
 	}
+	if limit.Cur < 128 { // they are scarce
+		return 0
+	}
 	return int(min(limit.Cur/4, maxHeld))
 }
 

@@ -232,6 +232,13 @@ func (o outcome) report(t testing.TB) *reporter.Report {
 	return r
 }
 
+// amiss tells of what is missing whether something went wrong. That there is no limit, or
+// no group of the job's own, is a matter of the machine; that a job ended at once, of the job.
+func amiss(m reporter.Missing) bool {
+	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|there is no control group|` +
+		`the control group has no such counter|the job ended before)`).MatchString(m.Why)
+}
+
 // lines is a process whose standard output is read line by line.
 type lines struct {
 	t   testing.TB

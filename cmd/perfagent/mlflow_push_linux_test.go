@@ -328,8 +328,8 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 				}
 			}
 			t.Logf("pushed in %v, with %d requests, of them %d batches", took.Round(time.Millisecond), len(asked), batches)
-			if batches > 10 || len(asked) > 16 {
-				t.Errorf("%d batches, want at most 10; %d requests, want at most 16: %q", batches, len(asked), asked)
+			if batches > 18 || len(asked) > 25 {
+				t.Errorf("%d batches, want at most 18; %d requests, want at most 25: %q", batches, len(asked), asked)
 			}
 			if maxLength < 3600 {
 				return // to read all back takes longer

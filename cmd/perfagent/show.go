@@ -140,8 +140,8 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	for _, name := range report.NodeNames() {
 		n := report.Nodes[name]
 		nodes[name] = n.Metrics
-		for _, m := range n.Missing {
-			o.remark(name, m.What+": "+m.Why)
+		for _, why := range byReason(n.Missing) {
+			o.remark(name, why)
 		}
 		for _, remark := range n.Remarks() {
 			o.remark(name, remark)
@@ -153,6 +153,24 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	}
 	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
 	return err
+}
+
+// byReason says what is missing, a line for each reason.
+func byReason(missing []reporter.Missing) []string {
+	var whys []string
+	what := make(map[string]string, len(missing))
+	for _, m := range missing {
+		if before, ok := what[m.Why]; ok {
+			what[m.Why] = before + ", " + m.What
+			continue
+		}
+		what[m.Why] = m.What
+		whys = append(whys, m.Why)
+	}
+	for i, why := range whys {
+		whys[i] = what[why] + ": " + why
+	}
+	return whys
 }
 
 // visibleJSON escapes what encoding/json leaves as it is and a terminal may obey:
