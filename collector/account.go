@@ -3,6 +3,7 @@ package collector
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/gpu"
 )
@@ -122,20 +123,27 @@ func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 // noteOOM looks, when the kernel has killed for want of memory, for whom.
 func (s *Sampler) noteOOM(r *Reading) {
 	a := &s.rec.Account
-	if !(a.OOMKills > s.oomSeen || a.HostOOMKills > s.hostOOMSeen) {
+	ours, theirs := a.OOMKills > s.oomSeen, a.HostOOMKills > s.hostOOMSeen
+	// The log is long, and on a host where others are killed all the time it is read
+	// only now and then.
+	if !ours && !(theirs && (s.closing || r.At.Mono-s.oomLook > hostOOMEvery)) {
 		return
 	}
-	if a.OOMKills.Known() {
-		s.oomSeen = a.OOMKills
-	}
-	if a.HostOOMKills.Known() {
-		s.hostOOMSeen = a.HostOOMKills
-	}
-	if a.OOMAt.IsZero() {
+	if a.OOMAt.IsZero() || ours && s.oomSeen == 0 { // a kill in our group says more than one elsewhere
 		a.OOMAt = s.rec.Start.Wall.Add(r.At.Boot - s.rec.Start.Boot)
 	}
-	a.Victims = oomVictims(s.rec.Start)
+	if ours {
+		s.oomSeen = a.OOMKills
+	}
+	if theirs {
+		s.hostOOMSeen = a.HostOOMKills
+	}
+	a.Victims, s.oomLook = oomVictims(s.rec.Start), r.At.Mono
 }
+
+// hostOOMEvery is how often the kernel's log is read for kills in groups that are not the
+// job's.
+const hostOOMEvery = 30 * time.Second
 
 // noteGPUs brings the devices up to the newest Reading, and makes room for their
 // columns when they are first seen.
@@ -146,8 +154,9 @@ func (s *Sampler) noteGPUs(r *Reading) {
 	for _, g := range r.GPUs.Missing {
 		s.rec.addGap(g.What, g.Why)
 	}
+	s.rec.GPUTrouble = ""
 	if r.GPUs.Err != nil {
-		s.rec.addGap(SourceGPU, r.GPUs.Err.Error())
+		s.rec.GPUTrouble = r.GPUs.Err.Error()
 	}
 	devices := r.GPUs.Devices[:min(len(r.GPUs.Devices), MaxGPUs)]
 	for i := len(s.rec.GPUs); i < len(devices); i++ {

@@ -108,7 +108,7 @@ type Account struct {
 	// OOMKills counts processes killed in the group, HostOOMKills on the whole host.
 	OOMKills     Optional  `json:"oom_kills"`
 	HostOOMKills Optional  `json:"host_oom_kills"`
-	OOMAt        time.Time `json:"oom_at,omitzero"` // of the first Reading that saw one of either
+	OOMAt        time.Time `json:"oom_at,omitzero"` // of the first Reading that saw one in the group, else on the host
 	Victims      []Victim  `json:"victims,omitempty"`
 
 	// Stalls of the job's group and of the host, seconds (PSI).

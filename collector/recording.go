@@ -40,6 +40,8 @@ type Recording struct {
 	Account Account
 	// GPUs are the node's, in the order of their columns.
 	GPUs []GPU
+	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" = it is.
+	GPUTrouble string
 	// Gaps are parts of a source that could not be measured, with the reason.
 	Gaps []Gap
 }

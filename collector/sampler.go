@@ -60,6 +60,8 @@ type Sampler struct {
 	base     baseCounters
 	// oomSeen and hostOOMSeen are the kills that were looked into already.
 	oomSeen, hostOOMSeen Optional
+	oomLook              time.Duration // when the kernel's log was read last
+	closing              bool          // this Reading is the last
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's
@@ -101,6 +103,7 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 	for {
 		select {
 		case <-ctx.Done():
+			s.closing = true
 			s.reader.job.hurry()
 			s.take()
 			return s.rec

@@ -124,6 +124,9 @@ func sourceMissing(rec *collector.Recording) []Missing {
 			out = append(out, Missing{source, fmt.Sprintf("counted only from %v after the start: it could not be read before", late.Round(time.Millisecond))})
 		}
 	}
+	if rec.GPUTrouble != "" {
+		out = append(out, Missing{collector.SourceGPU, rec.GPUTrouble})
+	}
 	for _, g := range rec.Gaps {
 		out = append(out, Missing{g.What, g.Why})
 	}

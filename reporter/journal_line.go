@@ -37,6 +37,8 @@ type journalState struct {
 	Account *collector.Account `json:"account,omitempty"`
 	GPUs    []collector.GPU    `json:"gpus,omitempty"`
 	Gaps    []collector.Gap    `json:"gaps,omitempty"`
+	// GPUTrouble is why nothing new is known of the GPUs.
+	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
 
 // accountEvery is how often the account of the job is written: within the 5 s for which
@@ -108,7 +110,7 @@ func keyOf(rec *collector.Recording) metaKey {
 
 func stateOf(rec *collector.Recording) journalState {
 	s := journalState{Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late, Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps}
+		Failures: rec.Failures, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late, Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble}
 	if rec.Columns() > collector.NumColumns {
 		s.Columns = columnKeys(rec.Columns())
 	}
@@ -124,7 +126,7 @@ func (s journalState) into(rec *collector.Recording) {
 	if s.Account != nil {
 		rec.Account = *s.Account
 	}
-	rec.GPUs, rec.Gaps = s.GPUs, s.Gaps
+	rec.GPUs, rec.Gaps, rec.GPUTrouble = s.GPUs, s.Gaps, s.GPUTrouble
 	if len(rec.GPUs) > collector.MaxGPUs {
 		rec.GPUs = rec.GPUs[:collector.MaxGPUs]
 	}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A tool runs in a control group of its own, and the job enters one below it. So the kernel
+// tells what the job used, and what the tool used beside it, in the very same run, whatever
+// else the machine does.
+
+// peerEnter is how a job enters the group "job" below the one that it is in, in the
+// hierarchies that are asked, and then begins. Descriptor 9 is a FIFO: a job that lives
+// until it is told ends when a byte comes.
+const peerEnter = `while IFS=: read -r _ c p; do
+  case ,$c, in
+  *,cpuacct,*) d=/sys/fs/cgroup/cpuacct$p/job;;
+  *,memory,*) d=/sys/fs/cgroup/memory$p/job;;
+  *) continue;;
+  esac
+  [ -d $d ] || mkdir $d
+  echo $$ > $d/cgroup.procs
+done < /proc/self/cgroup
+exec 9<>"$PEER_DIR/fifo"
+exec "$PEER_PYTHON" "$PEER_DIR/job.py"
+`
+
+// peerLongest is how long a run with thousands of processes may take.
+const peerLongest = 2 * time.Minute
+
+// peerTool is a tool that measures jobs.
+type peerTool struct {
+	name string
+	args func(r *peerRun) []string // the command line that runs r.job
+	says func(r *peerRun) (cpu, memory float64)
+}
+
+// peerTools are the tools that are compared, us first. What they do not sum up themselves
+// is summed from their series.
+func peerTools(t testing.TB) []peerTool {
+	t.Helper()
+	venv := peerVenv(t)
+	ours := func(mode string) peerTool {
+		return peerTool{"perfagent `--cgroup " + mode + "`", func(r *peerRun) []string {
+			return append([]string{binary(t), "run", "--cgroup", mode, "--html", "never", "--"}, r.job...)
+		}, (*peerRun).ourSays}
+	}
+	script, err := filepath.Abs("../../scripts/peer_resource_tracker.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []peerTool{
+		ours(cgroupOff), ours(cgroupCreate),
+		{"GNU time", func(r *peerRun) []string {
+			return append([]string{"/usr/bin/time", "-f", "%U %S %M", "-o", "time.txt"}, r.job...)
+		}, (*peerRun).timeSays},
+		{"con-duct 0.23.0", func(r *peerRun) []string {
+			return append([]string{venv + "/bin/con-duct", "run", "-l", "NONE", "-c", "none", "--fail-time", "0", "-p", "duct_", "--"}, r.job...)
+		}, (*peerRun).ductSays},
+		{"resource-tracker 0.5.0", func(r *peerRun) []string {
+			return append([]string{venv + "/bin/python", script, "tracker.json"}, r.job...)
+		}, (*peerRun).trackerSays},
+		{"psrecord 1.4", func(r *peerRun) []string {
+			return []string{venv + "/bin/psrecord", "exec " + strings.Join(r.job, " "), "--include-children", "--interval", "1",
+				"--log", "psrecord.csv", "--log-format", "csv"}
+		}, (*peerRun).psrecordSays},
+	}
+}
+
+// peerVenv is where the tools of other people are.
+func peerVenv(t testing.TB) string {
+	t.Helper()
+	venv, err := filepath.Abs("../../.tools/peers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !exists(venv + "/installed") {
+		t.Skip("no con-duct, resource-tracker and psrecord to compare with: run make bench or make peers, which install them")
+	}
+	return venv
+}
+
+// peerPython is a Python as a program, not as a script of a version manager, whose own
+// processes would be counted.
+func peerPython(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// peerRun is one run of a tool around a job.
+type peerRun struct {
+	t     testing.TB
+	dir   string
+	job   []string
+	cmd   *exec.Cmd
+	name  string // of the group around the tool
+	made  bool   // perfagent makes a group for the job
+	begin time.Time
+	wall  time.Duration
+}
+
+// peerStart starts a job, a program in Python, under a tool.
+func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
+	t.Helper()
+	r := &peerRun{t: t, dir: t.TempDir()}
+	r.name = fmt.Sprintf("perfagent-peer-%d-%s", os.Getpid(), strings.ReplaceAll(filepath.Base(filepath.Dir(r.dir)), "/", "-")+filepath.Base(r.dir))
+	for name, text := range map[string]string{"job.sh": peerEnter, "job.py": job} {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mkfifo(filepath.Join(r.dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, controller := range []string{"cpuacct", "memory"} {
+		if err := os.MkdirAll(filepath.Join("/sys/fs/cgroup", controller, r.name, "job"), 0o755); err != nil {
+			t.Skipf("no control groups of version 1 can be made here (run as root on such a system): %v", err)
+		}
+	}
+	t.Cleanup(r.remove)
+	r.job = []string{"/bin/sh", filepath.Join(r.dir, "job.sh")}
+	args := tool.args(r)
+	r.made = slices.Contains(args, cgroupCreate)
+	enter := `for c in cpuacct memory; do echo $$ > /sys/fs/cgroup/$c/` + r.name + `/cgroup.procs; done; exec "$@"`
+	r.cmd = command(t, "/bin/sh", append([]string{"-c", enter, "sh"}, args...)...)
+	r.cmd.Dir = r.dir
+	r.cmd.Env = append(r.cmd.Env, "PEER_DIR="+r.dir, "PEER_PYTHON="+peerPython(t))
+	out, err := os.Create(filepath.Join(r.dir, "out.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	r.cmd.Stdout, r.cmd.Stderr = out, out
+	r.begin = time.Now()
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// end waits for the tool, whose exit code is to be 0.
+func (r *peerRun) end() {
+	r.t.Helper()
+	timer := time.AfterFunc(peerLongest, func() { _ = unix.Kill(-r.cmd.Process.Pid, unix.SIGKILL) })
+	defer timer.Stop()
+	err := r.cmd.Wait()
+	r.wall = time.Since(r.begin)
+	if err != nil {
+		out, _ := os.ReadFile(filepath.Join(r.dir, "out.txt"))
+		r.t.Fatalf("%v: %v\n%s", r.cmd.Args, err, out)
+	}
+}
+
+// release ends a job, or a daemon of it, that waits for a byte.
+func (r *peerRun) release() {
+	fd, err := unix.Open(filepath.Join(r.dir, "fifo"), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // nobody waits
+	}
+	defer unix.Close(fd)
+	_, _ = unix.Write(fd, []byte("x"))
+}
+
+// remove removes the groups, once they are empty.
+func (r *peerRun) remove() {
+	r.release()
+	deadline := time.Now().Add(longest)
+	patterns := []string{r.name + "/*/job", r.name + "/job", r.name + "/*", r.name}
+	if r.made && r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() { // in other hierarchies it is beside
+		if name := filepath.Base(r.node().Job.Cgroup); strings.HasPrefix(name, "perfagent-") {
+			patterns = append(patterns, name)
+		}
+	}
+	for {
+		var left []string
+		for _, pattern := range patterns {
+			dirs, _ := filepath.Glob("/sys/fs/cgroup/*/" + pattern)
+			for _, dir := range dirs {
+				if info, err := os.Stat(dir); err == nil && info.IsDir() && unix.Rmdir(dir) != nil {
+					left = append(left, dir)
+				}
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Errorf("control groups that are not empty stay: %q", left)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// counter reads a number of the group of the job, or of the one around it and the tool.
+func (r *peerRun) counter(controller, file string, ofJob bool) float64 {
+	r.t.Helper()
+	dirs := []string{filepath.Join("/sys/fs/cgroup", controller, r.name)}
+	if ofJob { // below a group that we made for the job, it makes one more
+		dirs, _ = filepath.Glob(filepath.Join(dirs[0], "*", "job"))
+		dirs = append(dirs, filepath.Join("/sys/fs/cgroup", controller, r.name, "job"))
+	}
+	data, err := os.ReadFile(filepath.Join(dirs[0], file))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(string(data)), 64)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return v
+}
+
+// cpu is what the kernel says that the job, and the tool beside it, have used, seconds.
+func (r *peerRun) cpu() (job, tool float64) {
+	r.t.Helper()
+	all := r.counter("cpuacct", "cpuacct.usage", false) / 1e9
+	if r.goneWithJob() {
+		tool = r.node().Agent.CPUSeconds
+		return all - tool, tool
+	}
+	job = r.counter("cpuacct", "cpuacct.usage", true) / 1e9
+	return job, all - job
+}
+
+// peak is the kernel's peak of the job's memory, MiB.
+func (r *peerRun) peak() float64 {
+	r.t.Helper()
+	if r.goneWithJob() {
+		return r.node().Job.CgroupPeakMB
+	}
+	return r.counter("memory", "memory.max_usage_in_bytes", true) / (1 << 20)
+}
+
+// goneWithJob tells that the job's group was in one that perfagent made, and removed when
+// it was empty. What is left to hold it against is the group around both, of which
+// perfagent's own CPU time is taken, and for memory the group's peak, which it noted.
+func (r *peerRun) goneWithJob() bool {
+	if !r.made || r.cmd.ProcessState == nil {
+		return false
+	}
+	dirs, _ := filepath.Glob("/sys/fs/cgroup/cpuacct/" + r.name + "/*/job")
+	return len(dirs) == 0
+}
+
+// node is our report.
+func (r *peerRun) node() *reporter.Node {
+	r.t.Helper()
+	report, _ := onlyReport(r.t, filepath.Join(r.dir, "perfagent-out"))
+	return report.Nodes["0"]
+}
+
+func (r *peerRun) ourSays() (cpu, memory float64) {
+	n := r.node()
+	return n.Job.CPUSeconds, n.Job.PeakMemoryMB
+}
+
+func (r *peerRun) timeSays() (cpu, memory float64) {
+	var user, system, kb float64
+	if _, err := fmt.Sscan(peerFile(r.t, filepath.Join(r.dir, "time.txt")), &user, &system, &kb); err != nil {
+		r.t.Fatal(err)
+	}
+	return user + system, kb / 1024
+}
+
+func (r *peerRun) ductSays() (cpu, memory float64) {
+	var info struct {
+		Summary struct {
+			Wall    float64  `json:"wall_clock_time"`
+			Average *float64 `json:"average_pcpu"`
+			Peak    *float64 `json:"peak_rss"`
+		} `json:"execution_summary"`
+	}
+	r.decode("duct_info.json", &info)
+	s := info.Summary
+	return peerTimes(s.Average, s.Wall/100), peerTimes(s.Peak, 1.0/(1<<20))
+}
+
+func (r *peerRun) trackerSays() (cpu, memory float64) {
+	var says struct {
+		CPU    *float64 `json:"cpu_seconds"`
+		Memory *float64 `json:"memory_mib"`
+	}
+	r.decode("tracker.json", &says)
+	return peerTimes(says.CPU, 1), peerTimes(says.Memory, 1)
+}
+
+// psrecordSays adds up percent × seconds, each for the time since the line before.
+func (r *peerRun) psrecordSays() (cpu, memory float64) {
+	last := 0.0
+	for i, line := range strings.Split(strings.TrimSpace(peerFile(r.t, filepath.Join(r.dir, "psrecord.csv"))), "\n") {
+		if i == 0 {
+			continue // names
+		}
+		var v [5]float64 // elapsed_time, nproc, cpu, mem_real, mem_virtual
+		for i, field := range strings.Split(line, ",") {
+			v[i], _ = strconv.ParseFloat(field, 64)
+		}
+		cpu += v[2] / 100 * (v[0] - last)
+		memory, last = max(memory, v[3]), v[0]
+	}
+	return cpu, memory
+}
+
+// decode reads a file of a tool.
+func (r *peerRun) decode(name string, into any) {
+	r.t.Helper()
+	if err := json.Unmarshal([]byte(peerFile(r.t, filepath.Join(r.dir, name))), into); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func peerFile(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// peerTimes is a number that may be missing, NaN then, times a factor.
+func peerTimes(v *float64, factor float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v * factor
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// peersFlag has the tables of docs/job.md and docs/performance.md that compare us with
+// other tools and with the kernel measured and written: make peers.
+var peersFlag = flag.Bool("peers", false, "measure beside other tools, and write the tables of docs/job.md and docs/performance.md")
+
+// peerJobs are the jobs of the table.
+func peerJobs() []struct{ name, program string } {
+	return []struct{ name, program string }{
+		{"200 children × 10 ms", manyChildren}, {"double-forked daemon", daemonBurns},
+		{"a thread forks", threadForks}, {"4 processes share 300 MiB", sharing},
+	}
+}
+
+// peerFound is what one tool said of one job, and what the kernel did.
+type peerFound struct{ cpu, kernelCPU, memory, kernelMemory, own float64 }
+
+// TestPeerTable runs the same jobs under us and under other tools, each beside the kernel's
+// own counters of a control group that holds just the job.
+func TestPeerTable(t *testing.T) {
+	if !*peersFlag {
+		t.Skip("takes two minutes: make peers")
+	}
+	var names []string
+	found := make(map[string][]peerFound)
+	for _, tool := range peerTools(t) {
+		names = append(names, tool.name)
+		for _, job := range peerJobs() {
+			found[tool.name] = append(found[tool.name], peerMeasure(t, tool, job.program))
+		}
+	}
+	for i, job := range peerJobs() {
+		for _, name := range names[:2] { // ours
+			f := found[name][i]
+			if math.Abs(f.cpu-f.kernelCPU) > 0.01*f.kernelCPU+0.01 {
+				t.Errorf("%s, %s: %.3f s of CPU, the kernel says %.3f", job.name, name, f.cpu, f.kernelCPU)
+			}
+			if job.program == sharing && (f.memory < 300 || f.memory > 345) {
+				t.Errorf("%s, %s: %.0f MiB", job.name, name, f.memory)
+			}
+		}
+	}
+	peerWrite(t, "../../docs/job.md", "peers", peerRows(names, found))
+}
+
+func peerMeasure(t *testing.T, tool peerTool, program string) (f peerFound) {
+	r := peerStart(t, tool, program)
+	r.end()
+	f.kernelCPU, f.own = r.cpu()
+	f.kernelMemory = r.peak()
+	f.cpu, f.memory = tool.says(r)
+	r.remove()
+	t.Logf("%s: %+v", tool.name, f)
+	return f
+}
+
+func peerRows(names []string, found map[string][]peerFound) string {
+	var out strings.Builder
+	cell := func(format string, says, kernel float64) string {
+		if math.IsNaN(says) {
+			return fmt.Sprintf("nothing ("+format+")", kernel)
+		}
+		return fmt.Sprintf(format+" ("+format+")", says, kernel)
+	}
+	for _, table := range []struct {
+		head string
+		cell func(f peerFound) string
+	}{
+		{"CPU, s", func(f peerFound) string { return cell("%.2f", f.cpu, f.kernelCPU) }},
+		{"peak memory, MiB", func(f peerFound) string { return cell("%.0f", f.memory, f.kernelMemory) }},
+		{"the tool's own CPU, s", func(f peerFound) string { return fmt.Sprintf("%.3f", f.own) }},
+	} {
+		fmt.Fprintf(&out, "| %s |", table.head)
+		for _, job := range peerJobs() {
+			fmt.Fprintf(&out, " %s |", job.name)
+		}
+		out.WriteString("\n|---|---|---|---|---|\n")
+		for _, name := range names {
+			fmt.Fprintf(&out, "| %s |", name)
+			for _, f := range found[name] {
+				fmt.Fprintf(&out, " %s |", table.cell(f))
+			}
+			out.WriteString("\n")
+		}
+		out.WriteString("\n")
+	}
+	return strings.TrimSuffix(out.String(), "\n")
+}
+
+// peerWrite writes a part of a document anew.
+func peerWrite(t *testing.T, file, name, part string) {
+	t.Helper()
+	before, _, after := markedPart(t, readDocument(t, file), name)
+	doc := before + "<!-- " + name + ":begin -->\n" + part + "<!-- " + name + ":end -->" + after
+	if err := os.WriteFile(file, []byte(doc), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + part)
+}
+
+// peerStorm forks %d processes, at most 50 at a time, each of which ends at once.
+const peerStorm = `import os
+for i in range(%d):
+    if os.fork() == 0: os._exit(0)
+    if i %% 50 == 49:
+        for _ in range(50): os.wait()
+`
+
+// peerOrphans forks twice the number of processes: half of them are left to perfagent.
+const peerOrphans = `import os
+for i in range(%d):
+    if os.fork() == 0:
+        if os.fork() == 0: os._exit(0)
+        os._exit(0)
+    os.wait()
+`
+
+// peerAlive has so many processes sleep until a byte comes; it says when they are there.
+const peerAlive = `import os, select, signal
+pids = [os.posix_spawn("/bin/sleep", ["sleep", "150"], {}) for i in range(%d)]
+open(os.environ["PEER_DIR"] + "/ready", "w").close()
+select.select([9], [], [], 140)
+for pid in pids: os.kill(pid, signal.SIGKILL)
+for pid in pids: os.waitpid(pid, 0)
+`
+
+// peerVanish has ten processes start others for so many seconds, each of which goes after
+// 0 to 9 ms of CPU.
+const peerVanish = burn + `
+end = time.time() + %d
+for w in range(10):
+    if os.fork() == 0:
+        n = 0
+        while time.time() < end:
+            n += 1
+            if os.fork() == 0:
+                burn(n %% 10 / 1000)
+                os._exit(0)
+            os.wait()
+        os._exit(0)
+for w in range(10): os.wait()
+`
+
+// peerStress is a job that is hard to measure.
+type peerStress struct {
+	name, program, interval string
+	least                   float64 // processes that are to be seen at once
+	orphans                 int
+	steady                  bool // it waits when its processes are there
+}
+
+// TestPeerStress has the real binary measure jobs of thousands of processes, and of such
+// that vanish while they are looked at. With -peers they are greater, and a table is made.
+func TestPeerStress(t *testing.T) {
+	const alive = 5000
+	storm, vanish, tick := 1000, 2, "50ms" // it is over within a second
+	if *peersFlag {
+		storm, vanish, tick = alive, 10, "1s"
+	}
+	var rows strings.Builder
+	rows.WriteString("| job | counted by | our own CPU: s in all, % of a core | processes seen at once | CPU of the job, s: ours (the kernel's) | ticks missed | exit code |\n|---|---|---|---|---|---|---|\n")
+	jobs := []peerStress{
+		{fmt.Sprintf("fork storm: %d processes that end at once", storm), fmt.Sprintf(peerStorm, storm), tick, 1, 0, false},
+		{fmt.Sprintf("fork storm: %d processes, half of them orphans", storm), fmt.Sprintf(peerOrphans, storm/2), tick, 1, storm / 2, false},
+		{fmt.Sprintf("vanishing: 10 × processes of 0 to 9 ms, %d s, read each 10 ms", vanish), fmt.Sprintf(peerVanish, vanish), "10ms", 11, 0, false},
+		{"301 processes alive, 1 Hz", fmt.Sprintf(peerAlive, 300), "1s", 301, 0, true},
+	}
+	if *peersFlag {
+		for _, n := range []int{1, alive} { // of one: what all else costs
+			jobs = append(jobs, peerStress{fmt.Sprintf("%d processes alive, 1 Hz", n+1), fmt.Sprintf(peerAlive, n), "1s", float64(n) + 1, 0, true})
+		}
+	}
+	for _, job := range jobs {
+		for _, mode := range []string{cgroupOff, cgroupCreate} {
+			if !*peersFlag && mode == cgroupCreate {
+				continue
+			}
+			t.Run(job.name+"/"+mode, func(t *testing.T) { rows.WriteString(peerStressRow(t, &job, mode)) })
+		}
+	}
+	if *peersFlag {
+		peerWrite(t, "../../docs/performance.md", "stress", rows.String())
+	}
+}
+
+// peerWindow is how long the cost of a steady job is measured, and peerSettle how long it is
+// let be before: until then we have found out whether PSS is too dear, see package process.
+const (
+	peerWindow = 10 * time.Second
+	peerSettle = 12 * time.Second
+)
+
+func peerStressRow(t *testing.T, job *peerStress, mode string) string {
+	tool := peerTool{mode, func(r *peerRun) []string {
+		return append([]string{binary(t), "run", "--cgroup", mode, "--html", "never", "--interval", job.interval, "--"}, r.job...)
+	}, (*peerRun).ourSays}
+	r := peerStart(t, tool, job.program)
+	share := math.NaN()
+	if job.steady {
+		settle, window := time.Second, time.Second
+		if *peersFlag {
+			settle, window = peerSettle, peerWindow
+		}
+		share = r.steady(settle, window) / 10 // ms a second is a thousandth of a core
+		r.release()
+	}
+	r.end()
+	kernel, own := r.cpu()
+	if !job.steady {
+		share = own / r.wall.Seconds() * 100
+	}
+	n := r.node()
+	seen, cpu := n.Metrics["max_t_job_processes"], n.Job.CPUSeconds
+	if math.Abs(cpu-kernel) > 0.01*kernel+0.02 {
+		t.Errorf("%.3f s of CPU, the kernel says %.3f", cpu, kernel)
+	}
+	if seen < job.least || n.Job.Orphans != job.orphans || n.Job.ExitCode != 0 {
+		t.Errorf("%v processes at once, want %v; %d orphans, want %d; exit code %d; missing %v",
+			seen, job.least, n.Job.Orphans, job.orphans, n.Job.ExitCode, n.Missing)
+	}
+	t.Logf("%.3f s of our own CPU, %.2f %% of a core; %v processes; missing %v", own, share, seen, n.Missing)
+	return fmt.Sprintf("| %s | %s | %.2f, %.2f | %.0f | %.2f (%.2f) | %d of %d | %d |\n", job.name, n.Job.Source, own, share, seen,
+		cpu, kernel, n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, n.Job.ExitCode)
+}
+
+// steady waits until the job is whole and, by settle, steady, and measures for a while: milliseconds
+// of the tool's CPU a second.
+func (r *peerRun) steady(settle, window time.Duration) float64 {
+	r.t.Helper()
+	for begin := time.Now(); !exists(r.dir + "/ready"); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > peerLongest {
+			r.t.Fatalf("the job is not whole after %v", peerLongest)
+		}
+	}
+	time.Sleep(settle)
+	_, before := r.cpu()
+	from := time.Now()
+	time.Sleep(window)
+	_, after := r.cpu()
+	return (after - before) * 1000 / time.Since(from).Seconds()
+}
+
+// BenchmarkPeers300 is what tools at 1 Hz cost beside a job of 300 processes that sleep,
+// and BenchmarkPeers5000 beside one of 5,000: one tool after the other on the same job.
+func BenchmarkPeers300(b *testing.B) { benchmarkPeers(b, 300) }
+
+func BenchmarkPeers5000(b *testing.B) { benchmarkPeers(b, 5000) }
+
+func benchmarkPeers(b *testing.B, processes int) {
+	names := []string{"perfagent", "created", "", "con-duct", "resource-tracker"}
+	for b.Loop() {
+		var ours float64
+		for i, tool := range peerTools(b)[:len(names)] {
+			if names[i] == "" {
+				continue // GNU time does not sample
+			}
+			r := peerStart(b, tool, fmt.Sprintf(peerAlive, processes))
+			settle := 3 * time.Second
+			if i == 0 {
+				settle = peerSettle
+			}
+			cost := r.steady(settle, peerWindow)
+			r.release()
+			r.end()
+			r.remove()
+			b.ReportMetric(cost, names[i]+"-ms/s")
+			if i == 0 {
+				ours = cost
+			} else {
+				b.ReportMetric(ours/cost, "of-"+names[i])
+			}
+		}
+	}
+}
