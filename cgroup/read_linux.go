@@ -109,9 +109,10 @@ func (g *Group) readMemory(c *Counters) {
 	switch g.limit {
 	case memoryFiles{}:
 	case g.own:
-		c.LimitWorkingSet, c.LimitPeak, c.LimitOOMKills = c.WorkingSet, c.PeakMemory, c.OOMKills
+		c.LimitWorkingSet, c.LimitPageCache = c.WorkingSet, c.PageCache
+		c.LimitPeak, c.LimitOOMKills = c.PeakMemory, c.OOMKills
 	default:
-		c.LimitWorkingSet, _ = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
+		c.LimitWorkingSet, c.LimitPageCache = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
 		c.LimitPeak = c.number(&g.r, g.limit.peak)
 		if g.limit.oom != "" {
 			var err error

@@ -11,13 +11,14 @@ import (
 // baseCounters are what the counters of an Account were before the job.
 type baseCounters struct {
 	periods, throttled, throttledSeconds Optional
-	oomKills, hostOOMKills, peak         Optional
+	oomKills, hostOOMKills               Optional
+	peak, limitPeak                      Optional
 	jobStall, hostStall                  Stalls
 }
 
 func newBaseCounters(r *Reading) baseCounters {
 	u := Unknown()
-	b := baseCounters{u, u, u, u, u, u, NoAccount().JobStall, NoAccount().HostStall}
+	b := baseCounters{u, u, u, u, u, u, u, NoAccount().JobStall, NoAccount().HostStall}
 	b.update(r)
 	return b
 }
@@ -53,12 +54,20 @@ func (b *baseCounters) update(r *Reading) {
 	first(&b.throttledSeconds, g.ThrottledSeconds)
 	first(&b.oomKills, g.OOMKills)
 	first(&b.peak, g.PeakMemory)
+	first(&b.limitPeak, g.LimitPeak)
 	stalls(&b.jobStall, newStalls(g.Pressure))
 }
 
 // newer takes what is known now, else keeps what was known before.
 func newer(into *Optional, now Optional) {
 	if now.Known() {
+		*into = now
+	}
+}
+
+// highest keeps the greatest that was known.
+func highest(into *Optional, now Optional) {
+	if now.Known() && !(*into >= now) {
 		*into = now
 	}
 }
@@ -74,7 +83,7 @@ func (s *Sampler) account(r *Reading) {
 		a.HostStall = newStalls(*r.Pressure).minus(b.hostStall)
 	}
 	if j := r.Job; j != nil {
-		s.accountJob(a, j)
+		s.accountJob(a, r)
 		if j.Group != nil {
 			s.accountGroup(a, j)
 		}
@@ -82,8 +91,12 @@ func (s *Sampler) account(r *Reading) {
 	s.noteOOM(r)
 }
 
-func (s *Sampler) accountJob(a *Account, j *JobUse) {
+func (s *Sampler) accountJob(a *Account, r *Reading) {
+	j := r.Job
 	a.Limits = j.Limits
+	if length := (r.At.Mono - s.prev.At.Mono).Seconds(); length > 0 {
+		a.LimitCPUSeconds += j.Limits.CPUs * length
+	}
 	if !math.IsNaN(j.CPUSeconds) {
 		a.CPUSeconds = Optional(s.progress.job.cpu.total)
 	}
@@ -106,15 +119,13 @@ func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, Optional(g.ThrottledSeconds)))
 	newer(&a.OOMKills, growth(b.oomKills, Optional(g.OOMKills)))
 	newer(&a.LimitPeakMB, Optional(g.LimitPeak/MiB))
+	a.LimitRose = a.LimitRose || Optional(g.LimitPeak) > b.limitPeak
+	highest(&a.LimitCacheMB, Optional(g.LimitPageCache/MiB))
 	if peak := Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
 		newer(&a.PeakMB, peak/MiB)
 	}
-	if cache := Optional(j.PageCache / MiB); cache.Known() && !(a.CacheMB >= cache) {
-		a.CacheMB = cache
-	}
-	if own := Optional(j.Own / MiB); own.Known() && !(a.OwnMB >= own) {
-		a.OwnMB = own
-	}
+	highest(&a.CacheMB, Optional(j.PageCache/MiB))
+	highest(&a.OwnMB, Optional(j.Own/MiB))
 	if !j.Shared {
 		a.JobStall = newStalls(g.Pressure).minus(b.jobStall)
 	}

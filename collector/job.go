@@ -33,8 +33,9 @@ type JobOptions struct {
 	// too. nil = there are none to be seen; NoGroup may say why.
 	Group   *cgroup.Group
 	NoGroup error
-	// Tree finds the job's processes.
-	Tree *process.Tree
+	// Tree finds the job's processes. nil = they cannot be found; NoTree says why.
+	Tree   *process.Tree
+	NoTree error
 	// Reaped tells what the dead processes of the job have used that we waited for. It must
 	// be set before Run. nil = nothing.
 	Reaped func() Reaped
@@ -102,8 +103,15 @@ type Account struct {
 	Periods          Optional `json:"periods"`
 	Throttled        Optional `json:"throttled"`
 	ThrottledSeconds Optional `json:"throttled_seconds"`
-	// LimitPeakMB is the kernel's peak of the group that has the memory limit, MiB.
-	LimitPeakMB Optional `json:"limit_peak_mb"`
+	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache
+	// included, MiB; LimitRose tells that it rose while the job ran. LimitCacheMB is the most
+	// page cache that was seen in that group.
+	LimitPeakMB  Optional `json:"limit_peak_mb"`
+	LimitRose    bool     `json:"limit_rose,omitempty"`
+	LimitCacheMB Optional `json:"limit_cache_mb"`
+	// LimitCPUSeconds is the time for which the job might have used CPUs by its limit, summed
+	// over CPUs: limits may change meanwhile.
+	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
 	// OOMKills counts processes killed in the group, HostOOMKills on the whole host.
 	OOMKills     Optional  `json:"oom_kills"`
@@ -178,7 +186,7 @@ func NoAccount() Account {
 	u := Unknown()
 	none := Stalls{u, u, u, u, u, u}
 	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: Limits{Quota: u, MemoryMB: u},
-		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, OOMKills: u, HostOOMKills: u,
+		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, OOMKills: u, HostOOMKills: u,
 		JobStall: none, HostStall: none}
 }
 

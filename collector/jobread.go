@@ -129,6 +129,11 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	use.Own = own.memory + j.before
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-own.processes), max(0, c.Threads-own.threads)
+	if use.Processes == 0 && j.Reaped != nil && j.Reaped().Over {
+		// Of a moment at which there are none nothing is known of the job.
+		use.Processes, use.Threads, use.Memory, use.PageCache = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		use.MemoryKind = MemoryGroup
+	}
 	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
 		use.MemoryKind = MemoryGroup
 	}
@@ -136,6 +141,12 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 
 // readTree takes what the control group does not tell from the job's processes.
 func (j *jobReader) readTree(use *JobUse) error {
+	if j.Tree == nil && j.Source == JobFromTree {
+		if j.Reaped != nil && j.Reaped().Over {
+			j.takeReaped(use, j.Reaped())
+		}
+		return j.NoTree
+	}
 	if j.Tree == nil || j.Source != JobFromTree && !slices.ContainsFunc(
 		[]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}, math.IsNaN) {
 		return nil

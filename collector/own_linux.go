@@ -27,10 +27,10 @@ func (j *jobReader) own() own {
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
 		out.cpu = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
 	}
-	self := statOf(os.Getpid())
+	self := statOf("self")
 	out.memory, out.threads = self.private, self.threads
 	if pid := j.helperPid(); pid > 0 {
-		h := statOf(pid)
+		h := statOf(strconv.Itoa(pid))
 		j.helper.run(pid, h.cpu)
 		out.memory += h.private
 		if h.threads > 0 {
@@ -56,8 +56,8 @@ func (h *helperCPU) run(pid int, cpu float64) {
 type processStat struct{ cpu, private, threads float64 }
 
 // statOf reads /proc/PID/stat and /proc/PID/statm (proc(5)); zero where it cannot.
-func statOf(pid int) processStat {
-	dir := "/proc/" + strconv.Itoa(pid)
+func statOf(pid string) processStat {
+	dir := "/proc/" + pid
 	var out processStat
 	data, err := os.ReadFile(dir + "/stat")
 	at := bytes.LastIndexByte(data, ')')

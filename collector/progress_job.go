@@ -84,12 +84,10 @@ type jobProgress struct {
 // moment must not be counted again when it comes back.
 type growing struct {
 	total, last float64
-	fallen      int // Readings in a row below last
+	low         float64 // what it fell to at the Reading before, if fallen
 	begun       bool
+	fallen      bool
 }
-
-// fallsForGood is how many Readings in a row tell that a counter does not come back.
-const fallsForGood = 3
 
 // add takes one more reading of the counter; NaN changes nothing.
 func (g *growing) add(v float64) {
@@ -98,11 +96,11 @@ func (g *growing) add(v float64) {
 	case !g.begun:
 		g.last, g.begun = v, true
 	case v >= g.last:
-		g.total, g.last, g.fallen = g.total+v-g.last, v, 0
+		g.total, g.last, g.fallen = g.total+v-g.last, v, false
+	case g.fallen: // for good: parents are read before their children, so the next Reading has it
+		g.total, g.last, g.fallen = g.total+max(0, v-g.low), v, false
 	default:
-		if g.fallen++; g.fallen >= fallsForGood {
-			g.last, g.fallen = v, 0
-		}
+		g.low, g.fallen = v, true
 	}
 }
 
@@ -137,6 +135,7 @@ func (p *Progress) measureJobCounters(r *Reading, minWindow time.Duration, s *Sa
 	p.job.write.add(j.Write)
 	if !math.IsNaN(j.CPUSeconds) {
 		p.measureRate(JobCPU, now, p.job.cpu.total, 1, minWindow, s)
+		p.dropImpossible(r, s)
 	}
 	if math.IsNaN(j.Read) {
 		return
@@ -144,6 +143,15 @@ func (p *Progress) measureJobCounters(r *Reading, minWindow time.Duration, s *Sa
 	s.Values[JobRead], s.Values[JobWrite] = p.job.read.total/MiB, p.job.write.total/MiB
 	p.measureRate(JobReadRate, now, s.Values[JobRead], 1, minWindow, s)
 	p.measureRate(JobWriteRate, now, s.Values[JobWrite], 1, minWindow, s)
+}
+
+// dropImpossible leaves out CPUs that the host does not have: time that was used before the
+// window and came to light in it, by processes that could not be seen.
+func (p *Progress) dropImpossible(r *Reading, s *Sample) {
+	const slack = 0.1 // of ticks
+	if cpus := float64(len(r.CPU)); cpus > 0 && s.Values[JobCPU] > cpus*(1+slack)+slack {
+		s.Values[JobCPU] = math.NaN()
+	}
 }
 
 // measureGroup makes the columns of the control group and its limits.

@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
@@ -39,7 +40,25 @@ func wholeCPU(j *Job, a *collector.Account) float64 {
 	if a.Living.Known() {
 		ended += float64(a.Living)
 	}
+	if a.CPUSeconds.Known() { // what was seen of children of which the account went to nobody
+		return max(ended, float64(a.CPUSeconds))
+	}
 	return ended
+}
+
+// leftGroup says that processes of the job used much CPU time outside of the control group
+// that was taken for the job's: then the samples lack them. "" = they did not.
+func leftGroup(j *Job, rec *collector.Recording) string {
+	a := &rec.Account
+	if j == nil || a.Source == collector.JobFromTree || !a.CPUSeconds.Known() {
+		return ""
+	}
+	ended, inside := j.UserSeconds+j.SystemSeconds, float64(a.CPUSeconds)
+	if ended < 1.1*inside+0.1 {
+		return ""
+	}
+	return fmt.Sprintf("processes of the job used %s of CPU outside of its control group, which the samples do not have; --cgroup off follows them",
+		seconds(ended-inside))
 }
 
 // peakMemory is the highest memory of the whole job, MiB; 0 = not known. Between samples
@@ -56,6 +75,9 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 	}
 	if group := float64(a.PeakMB - a.CacheMB - a.OwnMB); a.Source != collector.JobFromTree && !math.IsNaN(group) {
 		peak = max(peak, group)
+	}
+	if a.Source != collector.JobFromTree && a.PeakMB > 0 { // wait4 counts pages of files, too
+		peak = min(peak, float64(a.PeakMB))
 	}
 	return peak
 }

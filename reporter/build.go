@@ -52,7 +52,7 @@ func New(in Input) *Report {
 		GPUs:      newGPUs(rec),
 		Metrics:   metrics,
 		Summaries: newQuantiles(rec),
-		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec)...), absent...),
+		Missing:   append(append(append([]Missing{}, in.Missing...), sourceMissing(rec, job)...), absent...),
 		Push:      &Push{MLflow: in.Push},
 	}
 	if in.Push.State == "" {
@@ -67,7 +67,7 @@ func New(in Input) *Report {
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.BootMB, job: job, noJob: errNoJob,
-		account: &rec.Account, gpus: rec.GPUs}
+		account: &rec.Account, gpus: rec.GPUs, length: (rec.End.Mono - rec.Start.Mono).Seconds()}
 	f.wall = func() (float64, error) { return wall, nil }
 	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
 	return f
@@ -110,7 +110,7 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 
 // sourceMissing lists the sources that failed, with how often, and what the
 // clocks did.
-func sourceMissing(rec *collector.Recording) []Missing {
+func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
 		readings := rec.Samples
@@ -123,6 +123,9 @@ func sourceMissing(rec *collector.Recording) []Missing {
 		if late, ok := rec.Late[source]; ok {
 			out = append(out, Missing{source, fmt.Sprintf("counted only from %v after the start: it could not be read before", late.Round(time.Millisecond))})
 		}
+	}
+	if left := leftGroup(job, rec); left != "" {
+		out = append(out, Missing{collector.SourceJob, left})
 	}
 	if rec.GPUTrouble != "" {
 		out = append(out, Missing{collector.SourceGPU, rec.GPUTrouble})

@@ -46,6 +46,8 @@ const (
 const (
 	findSeconds        = 5    // shorter runs have no findings
 	findTightPct       = 90   // of the memory limit
+	findSmallLimit     = 1024 // MiB of memory: less is not worth a warning
+	findThrottledLoss  = 0.05 // of the job's CPU time: less is not worth a warning
 	findTightRoom      = 1.25 // × the peak is what to ask for then
 	findKilledRoom     = 1.5  // × the limit, when a process was killed for it
 	findDiskPct        = 95   // of the file system
@@ -85,11 +87,11 @@ func Rules() []Rule {
 			"let it work in parallel, or ask for 1 CPU", judgeOneThread},
 		{findCPUsUnused, SeverityWarning, s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not with one_busy_thread or throttled", 100*(findCPURoom-1), 100*findCPUsOver),
 			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1)), judgeCPUsUnused},
-		{findThrottled, SeverityWarning, s("the CPU quota stopped the job in %d %% of its periods or more", findThrottledPct),
+		{findThrottled, SeverityWarning, s("the CPU quota stopped the job in %d %% of its periods or more; info where that took less than %.0f %% of the job's CPU time", findThrottledPct, 100*findThrottledLoss),
 			"ask for more CPUs, or run fewer threads", judgeThrottled},
 		{findSwapping, SeverityWarning, s("the node moved %d MiB or more from and to its swap, and %d MiB per second or more on average", findSwapMB, findSwapRate),
 			"ask for more memory, or use less", judgeSwapping},
-		{findMemoryUnused, SeverityWarning, s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of that group, whichever is greater) is less than half the limit", findMemoryRoom),
+		{findMemoryUnused, SeverityWarning, s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of that group, whichever is greater) is less than half the limit; info where the limit is less than %s", findMemoryRoom, wholeSize(findSmallLimit)),
 			s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom), judgeMemoryUnused},
 		{findImbalance, SeverityWarning, s("of several nodes, the one with the least CPU (mean over nodes %v CPUs or more), memory (%s or more) or GPU use (%d %% or more) has less than half of the mean over nodes", findImbalanceCPUs, wholeSize(findImbalanceMB), findImbalanceGPU),
 			"give the nodes equal shares of the work, or use fewer nodes", nil},

@@ -151,7 +151,11 @@ func judgeThrottled(e *examined) *Finding {
 	if positive(stopped) {
 		text += ", for " + seconds(stopped) + " summed over CPUs"
 	}
-	return &Finding{Text: text + ": ask for more CPUs, or run fewer threads.",
+	severity := ""
+	if used := e.metric(jobCPUMetric); stopped < findThrottledLoss*used { // little was lost
+		severity = SeverityInfo
+	}
+	return &Finding{Severity: severity, Text: text + ": ask for more CPUs, or run fewer threads.",
 		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
 }
 
@@ -185,12 +189,18 @@ func judgeMemoryUnused(e *examined) *Finding {
 	limit, peak := e.memoryLimit(), e.peakMemory()
 	ask := roundSize(findMemoryRoom * peak)
 	switch {
+	case e.metric(oomMetric) > 0: // the kernel says otherwise
+		return nil
 	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
 		return nil
 	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
 		return nil
 	}
-	return &Finding{
+	severity := ""
+	if limit < findSmallLimit {
+		severity = SeverityInfo
+	}
+	return &Finding{Severity: severity,
 		Text:     fmt.Sprintf("The job used at most %s of its %s of memory: ask for %s instead of %s.", wholeSize(peak), wholeSize(limit), wholeSize(ask), wholeSize(limit)),
 		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
 }

@@ -198,7 +198,7 @@ func TestJobView_Limits(t *testing.T) {
 		return Highlight{}
 	}
 	for _, want := range []Highlight{
-		{"CPU limit", "2 CPUs", "155.7 % used, by quota of /docker/3f5a9c"},
+		{"CPU limit", "2 CPUs", "100.0 % used, by quota of /docker/3f5a9c"},
 		{"throttled", "31.0 %", "of the quota's periods, 12.1 s in all"},
 		{"mem limit", "8.0 GiB", "91.2 % reached, set by /docker"},
 		{"job memory", "2.0 GiB", "peak of the whole job (cgroup), largest process 1.5 GiB, 4 processes, 36 threads"},
@@ -213,10 +213,10 @@ func TestJobView_Limits(t *testing.T) {
 		want   string
 	}{
 		"as many as the node": {Limits{CPUs: 8, CPUSetCPUs: 8, AffinityCPUs: 8}, ""},
-		"cpuset":              {Limits{CPUs: 4, CPUSetCPUs: 4, AffinityCPUs: 4}, "155.7 % used, by cpuset"},
-		"affinity":            {Limits{CPUs: 4, CPUSetCPUs: 8, AffinityCPUs: 4}, "155.7 % used, by affinity"},
-		"a quota above":       {Limits{CPUs: 4, CPUQuota: 6, AffinityCPUs: 4, CPUGroup: "/g"}, "155.7 % used, by affinity"},
-		"quota of no name":    {Limits{CPUs: 1.5, CPUQuota: 1.5}, "155.7 % used, by quota"},
+		"cpuset":              {Limits{CPUs: 4, CPUSetCPUs: 4, AffinityCPUs: 4}, "100.0 % used, by cpuset"},
+		"affinity":            {Limits{CPUs: 4, CPUSetCPUs: 8, AffinityCPUs: 4}, "100.0 % used, by affinity"},
+		"a quota above":       {Limits{CPUs: 4, CPUQuota: 6, AffinityCPUs: 4, CPUGroup: "/g"}, "100.0 % used, by affinity"},
+		"quota of no name":    {Limits{CPUs: 1.5, CPUQuota: 1.5}, "100.0 % used, by quota"},
 	} {
 		n.Limits = &c.limits
 		delete(n.Metrics, throttledMetric)

@@ -30,9 +30,11 @@ type facts struct {
 	at100 float64
 	wall  func() (float64, error) // seconds from start to end
 	cpus  int
-	boot  [6]float64 // by collector.Counters; NaN = never read
-	job   *Job
-	noJob error // why job is nil
+	// length is the time between the first and the last Reading, seconds.
+	length float64
+	boot   [6]float64 // by collector.Counters; NaN = never read
+	job    *Job
+	noJob  error // why job is nil
 	// account is nil for a report that has none: perf.py's.
 	account *collector.Account
 	gpus    []collector.GPU
@@ -137,10 +139,10 @@ var metricTable = []Metric{
 	{jobThreadsMetric, "threads", "most threads that the job had at once", "greatest over all samples", false, maxOf(collector.JobThreads)},
 	{jobReadMetric, "MiB (2^20 bytes)", "bytes that the job read from storage", "read_bytes of /proc/PID/io and ru_inblock of what has ended, or io.stat of the job's control group; page cache hits are not in it", false, maxOf(collector.JobRead)},
 	{jobWriteMetric, "MiB (2^20 bytes)", "bytes that the job wrote to storage", "write_bytes of /proc/PID/io and ru_oublock of what has ended, or io.stat of the job's control group", false, maxOf(collector.JobWrite)},
-	{limitCPUMetric, "percent", "how much of the CPUs that it may use the job used", "job_cpu_seconds / (wall_seconds × limits.cpus)", false, limitCPU},
+	{limitCPUMetric, "percent", "how much of the CPUs that it may use the job used", "job_cpu_seconds / (wall_seconds × limits.cpus), of a limit that changes its mean over time", false, limitCPU},
 	{throttledMetric, "percent of periods", "CPU quota periods in which the job was stopped", "growth of nr_throttled / growth of nr_periods of the group that sets the quota (cpu.stat)", false, throttledPeriods},
 	{throttledForMetric, "seconds", "how long the CPU quota stopped the job, summed over CPUs", "growth of throttled_time (v1) or throttled_usec (v2) of the same group", false, ofAccount(func(a *collector.Account) collector.Optional { return a.ThrottledSeconds }, collector.JobThrottled)},
-	{limitMemoryMetric, "percent", "how close the job came to its memory limit", "greatest, over all samples, of the working set (use less inactive page cache) of the group that sets the limit / limit", false, maxOf(collector.LimitMemoryPercent)},
+	{limitMemoryMetric, "percent", "how close the job came to its memory limit", "greatest of the samples' working set (use less inactive page cache) of the group that sets the limit and, between samples, of the kernel's own peak of that group less its page cache / limit", false, limitMemory},
 	{oomMetric, "processes", "processes killed for want of memory in the control group that the job is in", "growth of oom_kill of memory.events or memory.oom_control", false, ofAccount(func(a *collector.Account) collector.Optional { return a.OOMKills }, collector.JobPageCache)},
 	{hostOOMMetric, "processes", "processes killed for want of memory on the node, in whatever group", "growth of oom_kill of /proc/vmstat", false, ofAccount(func(a *collector.Account) collector.Optional { return a.HostOOMKills }, collector.SwapIn)},
 	{jobPSICPUMetric, "percent of time", "time in which a task of the job waited for a CPU", "growth of total of cpu.pressure some / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.CPUSome }, collector.JobPSICPUSome)},
@@ -306,14 +308,22 @@ func perWall(f *facts, v float64) (float64, error) {
 }
 
 func limitCPU(f *facts) (float64, error) {
-	cores, err := jobCores(f)
+	cpu, err := jobCPUSeconds(f)
 	if err != nil {
 		return 0, err
 	}
-	if f.account == nil || !(f.account.Limits.CPUs > 0) {
+	wall, err := f.wall()
+	if err != nil {
+		return 0, err
+	}
+	if f.account == nil || !(f.account.Limits.CPUs > 0) || !(wall > 0) {
 		return 0, errors.New("how many CPUs the job may use is not known")
 	}
-	return 100 * cores / f.account.Limits.CPUs, nil
+	allowed := wall * f.account.Limits.CPUs
+	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed meanwhile
+		allowed = wall * a.LimitCPUSeconds / f.length
+	}
+	return min(100, 100*cpu/allowed), nil
 }
 
 func jobPeakMemory(f *facts) (float64, error) {
@@ -321,6 +331,25 @@ func jobPeakMemory(f *facts) (float64, error) {
 		return f.job.PeakMemoryMB, nil
 	}
 	return maxOf(collector.JobMemory)(f)
+}
+
+// limitMemory is how much of the limit was reached. Between samples the kernel's own peak
+// tells, where it rose while the job ran: less the most page cache that was seen, but for
+// a group in which the kernel had to kill. It takes page cache before it kills.
+func limitMemory(f *facts) (float64, error) {
+	pct, err := maxOf(collector.LimitMemoryPercent)(f)
+	a := f.account
+	if a == nil || !a.LimitRose || !(a.Limits.MemoryMB > 0) {
+		return pct, err
+	}
+	peak := a.LimitPeakMB - a.LimitCacheMB
+	if a.OOMKills > 0 {
+		peak = a.LimitPeakMB
+	}
+	if reached := 100 * float64(peak/a.Limits.MemoryMB); reached > pct {
+		return min(100, reached), nil
+	}
+	return pct, err
 }
 
 func throttledPeriods(f *facts) (float64, error) {

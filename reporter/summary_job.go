@@ -19,9 +19,9 @@ func (n *Node) jobRows(run *Run) []row {
 		rows = append(rows, row{label: "job memory", value: sizeText(peak), note: n.jobMemoryNote(peak, noteWidth)})
 	}
 	if processes := n.metric(jobProcessesMetric); !math.IsNaN(processes) {
-		r := row{label: "job tasks", value: fixed(processes, 0), note: "processes at once"}
+		r := row{label: "job tasks", value: fixed(processes, 0), note: numbered(processes, "process", "processes") + " at once"}
 		if threads := n.metric(jobThreadsMetric); !math.IsNaN(threads) {
-			r.note += ", " + fixed(threads, 0) + " threads"
+			r.note += ", " + fixed(threads, 0) + " " + numbered(threads, "thread", "threads")
 		}
 		rows = append(rows, r)
 	}
@@ -280,4 +280,12 @@ func (n *Node) strainRows(wall float64) []row {
 		rows = append(rows, row{label: "stolen", value: percent(v), note: "of the CPU time went to other virtual machines"})
 	}
 	return rows
+}
+
+// numbered is the word for so many.
+func numbered(n float64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }

@@ -147,7 +147,7 @@ func shortJob() *Report {
 	in.Run.WallSeconds, in.Job.UserSeconds, in.Job.SystemSeconds, in.Job.MaxRSSMB = 0.0031, 0.001, 0.0005, 4.25
 	in.Job.MaxRSSAtMost = true
 	in.Recording.Account.HostStall = collector.Stalls{}
-	in.Recording.Samples = 1
+	in.Recording.Account.CPUSeconds, in.Recording.Samples = 0.0015, 1
 	in.Recording.End.Mono = 3100 * time.Microsecond
 	return New(in)
 }

@@ -138,6 +138,9 @@ func newVerdict(n *Node, run Run, rec *collector.Recording, e Ending) *Verdict {
 	if n.Job == nil && len(run.Command) == 0 {
 		return nil
 	}
+	if e.Limit.Before(run.Start.Time) { // of another job, or nonsense
+		e.Limit = time.Time{}
+	}
 	q := &inquest{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e, evidence: make(map[string]any)}
 	v := &Verdict{Evidence: q.evidence, Conditions: []string{}}
 	v.Cause, v.Text = q.cause()

@@ -122,7 +122,7 @@ func (q *inquest) timeLimit() (cause, text string) {
 // ownTimeout tells that the command is timeout(1), which says by its exit code that the
 // time was over: 124, or 137 when it had to send SIGKILL.
 func (q *inquest) ownTimeout() string {
-	if q.commandName() != "timeout" {
+	if limit, ok := timeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
 		return ""
 	}
 	kills := slices.ContainsFunc(q.run.Command[1:], func(arg string) bool {
@@ -135,6 +135,28 @@ func (q *inquest) ownTimeout() string {
 		return "ended at a time limit: timeout ended with SIGKILL, as it does when the time is over and SIGTERM did not help"
 	}
 	return ""
+}
+
+// timeoutLimit finds the duration in the arguments of timeout(1): the first that is neither
+// an option nor an option's value. 0 is none.
+func timeoutLimit(command []string) (seconds float64, ok bool) {
+	for i := 1; i < len(command); i++ {
+		switch arg := command[i]; {
+		case arg == "-k" || arg == "-s" || arg == "--kill-after" || arg == "--signal":
+			i++
+		case strings.HasPrefix(arg, "-"):
+		default:
+			unit := 1.0
+			if n := len(arg); n > 0 {
+				if at := strings.IndexByte("smhd", arg[n-1]); at >= 0 {
+					unit, arg = []float64{1, 60, 3600, 86400}[at], arg[:n-1]
+				}
+			}
+			v, err := strconv.ParseFloat(arg, 64)
+			return v * unit, err == nil && v > 0
+		}
+	}
+	return 0, false
 }
 
 // signal tells of a job that a signal ended, and of one that exited with 128+n after

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"strconv"
 	"slices"
 	"time"
 
@@ -41,6 +42,10 @@ func newAccount(mode, name string, interval time.Duration) *account {
 	a := &account{ended: make(chan struct{}), stop: func() {}}
 	a.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: a.reaped, Env: os.Environ(),
 		Tree: process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(pid int) bool { return a.job.Other(pid) }})}
+	if self, err := os.Readlink("/proc/self"); err == nil && self != strconv.Itoa(os.Getpid()) {
+		a.options.Tree = nil
+		a.options.NoTree = fmt.Errorf("find the job's processes: /proc is that of another pid namespace, in which perfagent is process %s; mount one of its own", self)
+	}
 	if mode == cgroupCreate {
 		a.makeGroup(name)
 	}

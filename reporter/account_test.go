@@ -1,0 +1,117 @@
+package reporter
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// accountReport is a report of a job of 10 s whose Account is changed by a test.
+func accountReport(t *testing.T, change func(a *collector.Account, j *Job)) *Node {
+	t.Helper()
+	in := jobViewInput(10, 0, 0, "")
+	in.Run.WallSeconds = 10
+	in.Recording.End.Mono = in.Recording.Start.Mono + 10*time.Second
+	in.Recording.Account = collector.NoAccount()
+	a := &in.Recording.Account
+	a.Source, a.Limits.CPUs = collector.JobFromTree, 2
+	change(a, in.Job)
+	r := New(in)
+	return r.Nodes[r.NodeNames()[0]]
+}
+
+// A group whose peak the kernel saw between two samples, and in which it killed, was at its
+// limit, whatever the samples say.
+func TestAccount_LimitBetweenSamples(t *testing.T) {
+	for _, c := range []struct {
+		name                      string
+		rose                      bool
+		peak, cache, kills, limit float64
+		want                      float64 // at least; 0 = that of the samples
+	}{
+		{"killed", true, 200, 150, 1, 200, 100},
+		{"page cache is not the job's", true, 200, 190, 0, 200, 5},
+		{"peak between samples", true, 150, 10, 0, 200, 70},
+		{"a peak of before", false, 200, 0, 0, 200, 0},
+	} {
+		n := accountReport(t, func(a *collector.Account, _ *Job) {
+			a.Limits.MemoryMB, a.LimitPeakMB, a.LimitCacheMB = collector.Optional(c.limit), collector.Optional(c.peak), collector.Optional(c.cache)
+			a.LimitRose, a.OOMKills = c.rose, collector.Optional(c.kills)
+		})
+		got, ok := n.Metrics[limitMemoryMetric]
+		if c.want == 0 && ok || c.want > 0 && math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v %% of the limit (%v), want %v", c.name, got, ok, c.want)
+		}
+		for _, f := range n.Findings {
+			if c.kills > 0 && f.ID == findMemoryUnused {
+				t.Errorf("%s: who was killed for memory is told to ask for less: %s", c.name, f.Text)
+			}
+		}
+	}
+}
+
+func TestAccount_WholeCPU(t *testing.T) {
+	for _, c := range []struct {
+		name, source        string
+		account, living     collector.Optional
+		user, want, outside float64
+	}{
+		{"all has ended", collector.JobFromTree, 5, 0, 5, 5, 0},
+		{"a daemon goes on", collector.JobFromTree, 5.9, 1, 5, 6, 0},
+		{"children of which nobody has the account", collector.JobFromTree, 5, 0, 0.2, 5, 0},
+		{"not looked at", collector.JobFromTree, collector.Unknown(), collector.Unknown(), 5, 5, 0},
+		{"a group has short children", collector.JobFromCreated, 7, collector.Unknown(), 5, 7, 0},
+		{"left the group", collector.JobFromGroup, 1, collector.Unknown(), 5, 5, 4},
+	} {
+		n := accountReport(t, func(a *collector.Account, j *Job) {
+			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
+		})
+		if n.Job.CPUSeconds != c.want {
+			t.Errorf("%s: %v s, want %v", c.name, n.Job.CPUSeconds, c.want)
+		}
+		said := false
+		for _, m := range n.Missing {
+			said = said || strings.Contains(m.Why, "outside of its control group")
+		}
+		if said != (c.outside > 0) {
+			t.Errorf("%s: it is said that the job left its group: %v", c.name, said)
+		}
+	}
+}
+
+// A limit that was lowered in mid-run was not exceeded before.
+func TestAccount_LimitThatChanges(t *testing.T) {
+	n := accountReport(t, func(a *collector.Account, j *Job) {
+		j.UserSeconds, j.SystemSeconds, a.CPUSeconds, a.Limits.CPUs = 5, 0, 5, 0.2
+		a.LimitCPUSeconds = 1e9
+	})
+	if v := n.Metrics[limitCPUMetric]; !(v > 0 && v < 1) {
+		t.Errorf("%v %% of a limit that was high nearly all the time", v)
+	}
+	n = accountReport(t, func(a *collector.Account, j *Job) { j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2 })
+	if v := n.Metrics[limitCPUMetric]; v != 100 {
+		t.Errorf("%v %%, want no more than 100", v)
+	}
+}
+
+func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
+	n := accountReport(t, func(a *collector.Account, j *Job) {
+		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 97, 5, 0, 103
+	})
+	if n.Job.PeakMemoryMB != 97 {
+		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
+	}
+}
+
+func TestTimeoutLimit(t *testing.T) {
+	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
+		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
+		got, ok := timeoutLimit(strings.Fields(text))
+		if ok != (want > 0) || ok && got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, ok, want)
+		}
+	}
+}
