@@ -129,13 +129,12 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	use.Own = own.memory + j.before
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-own.processes), max(0, c.Threads-own.threads)
-	if use.Processes == 0 && j.Reaped != nil && j.Reaped().Over {
-		// Of a moment at which there are none nothing is known of the job.
-		use.Processes, use.Threads, use.Memory, use.PageCache = math.NaN(), math.NaN(), math.NaN(), math.NaN()
-		use.MemoryKind = MemoryGroup
-	}
 	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
 		use.MemoryKind = MemoryGroup
+	}
+	if use.Processes == 0 && j.Reaped != nil && j.Reaped().Over {
+		// Of a moment at which there are none nothing is known of the job.
+		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
 	}
 }
 

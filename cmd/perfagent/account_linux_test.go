@@ -399,3 +399,50 @@ func TestAccountGPUsFail(t *testing.T) {
 		})
 	}
 }
+
+// TestAccountPidNamespace has a /proc that is not of our pid namespace: the processes in it
+// are not the job's.
+func TestAccountPidNamespace(t *testing.T) {
+	o := perform(t, script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	if _, there := n.Metrics["max_t_job_processes"]; there || n.Job.PeakMemoryMB > 100 {
+		t.Errorf("processes of the host were counted: %v, %v MiB", n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
+	}
+	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "job" && strings.Contains(m.Why, "pid namespace") }) {
+		t.Errorf("no reason is given: %v", n.Missing)
+	}
+}
+
+// TestAccountShort wants no zeros of a moment at which the job was over.
+func TestAccountShort(t *testing.T) {
+	for _, mode := range []string{"off", "create"} {
+		o := run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
+		o.want(t, 0)
+		n := o.report(t).Nodes["0"]
+		for _, name := range []string{"max_t_job_processes", "max_t_job_threads", "job_peak_memory_mb"} {
+			if v, there := n.Metrics[name]; there && v == 0 {
+				t.Errorf("%s: %s is 0", mode, name)
+			}
+		}
+	}
+}
+
+// TestAccountIgnoredChildren has children of which the kernel throws the account away.
+func TestAccountIgnoredChildren(t *testing.T) {
+	o := run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, python(burn+`
+import signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for i in range(2):
+    if os.fork() == 0:
+        burn(1)
+        os._exit(0)
+    try: os.wait()
+    except ChildProcessError: pass
+`)...)...)
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
+		t.Errorf("%v s of CPU, of which the kernel accounts %v; 2 s were used, and seen", cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
+	}
+}
