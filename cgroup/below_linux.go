@@ -60,9 +60,11 @@ const censusShare = 300
 // in the time that a count took, does to the next one.
 const longestPutOff = 2 * time.Second
 
-// fewProcesses are counted each time: it takes some 10 µs, and a group that was empty a
-// moment ago is soon not.
-const fewProcesses = 64
+// fewProcesses are counted anew soon: a group that was empty a moment ago is not any more.
+const (
+	fewProcesses = 64
+	soon         = 100 * time.Millisecond
+)
 
 func putOff(took time.Duration) time.Duration { return min(censusShare*took, longestPutOff) }
 
@@ -88,8 +90,9 @@ func (s *census) take(g *Group, c *Counters) {
 		if g.tasks == "" {
 			s.countThreads(g, c, home)
 		}
-		if s.next = start; !(s.processes <= fewProcesses) {
-			s.next = start.Add(putOff(time.Since(start)))
+		s.next = start.Add(putOff(time.Since(start)))
+		if s.processes <= fewProcesses {
+			s.next = start.Add(min(putOff(time.Since(start)), soon))
 		}
 	}
 	c.Processes, c.Threads = s.processes, s.threads

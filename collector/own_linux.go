@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,13 +31,9 @@ func (j *jobReader) own() own {
 	self := statOf("self")
 	out.memory, out.threads = self.private, self.threads
 	if pid := j.helperPid(); pid > 0 {
-		h := statOf(strconv.Itoa(pid))
-		j.helper.run(pid, h.cpu)
-		out.memory += h.private
-		if h.threads > 0 {
-			out.threads += h.threads
-			out.processes++
-		}
+		h, processes := familyOf(pid)
+		j.helper.run(pid, h.cpu+h.waited)
+		out.memory, out.threads, out.processes = out.memory+h.private, out.threads+h.threads, out.processes+processes
 	} else {
 		j.helper.run(0, 0)
 	}
@@ -52,8 +49,30 @@ func (h *helperCPU) run(pid int, cpu float64) {
 	h.last = max(h.last, cpu)
 }
 
-// processStat is what a process uses: seconds, bytes that it shares with nobody, threads.
-type processStat struct{ cpu, private, threads float64 }
+// maxFamily bounds how many processes of the helper are looked at.
+const maxFamily = 32
+
+// familyOf adds up what a process and all below it use: nvidia-smi may be a script that
+// starts the real one.
+func familyOf(pid int) (sum processStat, processes float64) {
+	todo := []string{strconv.Itoa(pid)}
+	for i := 0; i < len(todo) && i < maxFamily; i++ {
+		p := statOf(todo[i])
+		if p.threads == 0 {
+			continue
+		}
+		sum.cpu, sum.waited = sum.cpu+p.cpu, sum.waited+p.waited
+		sum.private, sum.threads = sum.private+p.private, sum.threads+p.threads
+		processes++
+		data, _ := os.ReadFile("/proc/" + todo[i] + "/task/" + todo[i] + "/children") // CONFIG_PROC_CHILDREN
+		todo = append(todo, strings.Fields(string(data))...)
+	}
+	return sum, processes
+}
+
+// processStat is what a process uses: seconds, bytes that it shares with nobody, threads;
+// and the seconds of the children that it waited for.
+type processStat struct{ cpu, private, threads, waited float64 }
 
 // statOf reads /proc/PID/stat and /proc/PID/statm (proc(5)); zero where it cannot.
 func statOf(pid string) processStat {
@@ -71,6 +90,9 @@ func statOf(pid string) processStat {
 	user, _ := parseCount(f[11])
 	system, _ := parseCount(f[12])
 	threads, _ := parseCount(f[17])
+	childUser, _ := parseCount(f[13])
+	childSystem, _ := parseCount(f[14])
+	out.waited = (time.Duration(childUser+childSystem) * clockTick).Seconds()
 	out.cpu, out.threads = (time.Duration(user+system) * clockTick).Seconds(), float64(threads)
 	if data, err = os.ReadFile(dir + "/statm"); err != nil {
 		return out

@@ -53,11 +53,15 @@ type Gap struct{ What, Why string }
 // maxGaps bounds what is remembered of them.
 const maxGaps = 100
 
-// addGap remembers a reason once.
+// addGap remembers the newest reason of each part, so that one which tells how long it has
+// lasted does not fill the list.
 func (rec *Recording) addGap(what, why string) {
-	g := Gap{what, why}
-	if len(rec.Gaps) < maxGaps && !slices.Contains(rec.Gaps, g) {
-		rec.Gaps = append(rec.Gaps, g)
+	i := slices.IndexFunc(rec.Gaps, func(g Gap) bool { return g.What == what })
+	switch {
+	case i >= 0:
+		rec.Gaps[i].Why = why
+	case len(rec.Gaps) < maxGaps:
+		rec.Gaps = append(rec.Gaps, Gap{what, why})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"time"
 )
 
@@ -200,7 +201,7 @@ func clean(text string) string {
 		text = text[:200] + "…"
 	}
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f || c == '\uFFFD' {
+		if !unicode.IsPrint(c) || c == '\uFFFD' { // control characters, marks that turn the direction of text
 			return ' '
 		}
 		return c

@@ -59,6 +59,9 @@ func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	return err
 }
 
+// ReapHelpers has nothing to do on this system.
+func (j *Job) ReapHelpers() {}
+
 // Other tells whether a child of this process is not the job's; here nobody asks.
 func (j *Job) Other(int) bool { return false }
 

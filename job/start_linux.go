@@ -22,8 +22,9 @@ type Job struct {
 	outside bool // of the control group that it was to enter
 	signals *Signals
 
-	mu     sync.Mutex
-	others []int // children that are not the job's: those that we had before, and helpers
+	mu      sync.Mutex
+	helpers []int
+	others  []int // children that are not the job's: those that we had before, and helpers
 	// childless tells that the job has ended with all its processes.
 	childless bool
 	reaped    Usage // of the job's processes that were waited for so far
@@ -91,9 +92,25 @@ func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	if err == nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.others = append(j.others, pid)
+		j.others, j.helpers = append(j.others, pid), append(j.helpers, pid)
 	}
 	return err
+}
+
+// ReapHelpers reaps those that have ended, or are about to, after Wait: left to process 1,
+// they would stay as zombies in a container where that one reaps nobody.
+func (j *Job) ReapHelpers() {
+	j.mu.Lock()
+	helpers := slices.Clone(j.helpers)
+	j.mu.Unlock()
+	for _, pid := range helpers {
+		for range 20 {
+			if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got != 0 || err != nil && err != syscall.EINTR {
+				break
+			}
+			time.Sleep(time.Millisecond / 2)
+		}
+	}
 }
 
 // Other tells whether a child of this process is not the job's: we had it before, or it

@@ -9,7 +9,9 @@ import (
 	"html"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -58,10 +60,38 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		p.version = reporter.Printable(n.Agent.Version)
 	}
 	p.cards = reporter.Highlights(n, wall)
-	for _, m := range n.Missing {
-		p.missing = append(p.missing, reporter.Missing{What: reporter.Printable(m.What), Why: reporter.Printable(m.Why)})
+	for i, m := range n.Missing {
+		if i == maxPageLines {
+			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(n.Missing)-i)})
+			break
+		}
+		p.missing = append(p.missing, reporter.Missing{What: short(m.What), Why: short(m.Why)})
 	}
+	p.said, p.advice, p.facts = shortSaid(p.said), shortSaid(p.advice), p.facts[:min(len(p.facts), maxPageLines)]
+	p.findings = p.findings[:min(len(p.findings), maxPageLines)]
 	return p
+}
+
+// What a page shows of lists and texts for which a report has no bound.
+const (
+	maxPageLines = 500
+	maxPageText  = 2000 // bytes
+)
+
+// short is a text as the page shows it.
+func short(text string) string {
+	if len(text) > maxPageText {
+		text = strings.ToValidUTF8(text[:maxPageText], "") + "…"
+	}
+	return reporter.Printable(text)
+}
+
+func shortSaid(list []reporter.Said) []reporter.Said {
+	out := slices.Clone(list[:min(len(list), maxPageLines)])
+	for i := range out {
+		out[i].Text = short(out[i].Text)
+	}
+	return out
 }
 
 func (p *pageNode) cells() int {

@@ -80,6 +80,11 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 			return errors.New(f.Why)
 		}
 	}
+	for _, g := range rec.Gaps {
+		if g.What == c.Key() {
+			return errors.New(g.Why)
+		}
+	}
 	length := time.Duration(0)
 	if rec.Samples > 0 {
 		length = rec.End.Mono - rec.Start.Mono

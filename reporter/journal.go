@@ -22,7 +22,7 @@ const (
 	journalSync = 3 * time.Second
 	// journalGrowth is how many bytes of lines are appended before the journal is
 	// rewritten from the ring and the summaries.
-	journalGrowth = 128 << 10
+	journalGrowth = 384 << 10
 	// journalMost is what a journal of the default --max-length never exceeds.
 	journalMost = 2 << 20
 	// journalRetry is how long a journal that could not be written rests.

@@ -22,8 +22,9 @@ func VerdictText(v *Verdict) (text string, bad bool) {
 		return "", bad
 	}
 	var suffered []string
-	for _, c := range v.Conditions {
-		if words := conditionText(c); !strings.Contains(strings.ToLower(text), words) {
+	said := strings.ToLower(text)
+	for _, c := range v.Conditions[:min(len(v.Conditions), maxConditions)] {
+		if words := conditionText(c); !strings.Contains(said, words) {
 			suffered = append(suffered, words)
 		}
 	}
@@ -82,6 +83,8 @@ type Said struct {
 }
 
 const (
+	// maxConditions is more than there are: those of a hostile report are not all looked at.
+	maxConditions = 20
 	// maxVerdicts is how many different ends a summary of several nodes tells of.
 	maxVerdicts = 3
 	// The most lines that one of them, or a piece of advice, takes.
@@ -118,18 +121,15 @@ func Verdicts(r *Report) []Said {
 		if text == "" || n.Verdict.Cause == CauseUnknown && r.Run.Incomplete != "" { // which is said
 			continue
 		}
-		key := fmt.Sprint(bad, n.Verdict.Cause)
+		key := n.Verdict.key(bad)
 		if i, seen := at[key]; seen {
 			list[i].nodes = append(list[i].nodes, name)
 			continue
 		}
 		at[key] = len(list)
-		list = append(list, nodesVerdict{Said{text, bad}, n.Verdict.Cause, []string{name}})
+		list = append(list, nodesVerdict{Said{text, bad}, key, []string{name}})
 	}
-	run := ""
-	if r.Run.Verdict != nil {
-		run = r.Run.Verdict.Cause
-	}
+	run := r.Run.Verdict.key(true)
 	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
 	var out []Said
 	for _, v := range list[:min(len(list), maxVerdicts)] {
@@ -144,8 +144,17 @@ func Verdicts(r *Report) []Said {
 // nodesVerdict is what is said of the nodes that ended in one way.
 type nodesVerdict struct {
 	Said
-	cause string
+	cause string // key of the verdict
 	nodes []string
+}
+
+// key is equal for verdicts of which one may stand for the other: the same cause and, as
+// far as that goes, the same signal and exit code. The rest of the text is one node's.
+func (v *Verdict) key(bad bool) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(bad, v.Cause, v.Evidence["signal"], evidenceNumber(v.Evidence["exit_code"]))
 }
 
 // rank puts the run's own cause first, and what is not bad last.

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"math"
 	"os"
-	"strconv"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/cgroup"
@@ -110,7 +110,8 @@ func (a *account) begin(j *job.Job) {
 }
 
 // gpuPatience is how long the end of the program is waited for that asks for the GPUs.
-const gpuPatience = 200 * time.Millisecond
+// A program that does not heed is killed by the kernel when perfagent ends.
+const gpuPatience = 30 * time.Millisecond
 
 // end gives back what was made. A group in which processes of the job go on stays.
 func (a *account) end(j *reporter.Job) {
@@ -119,6 +120,9 @@ func (a *account) end(j *reporter.Job) {
 		select {
 		case <-a.ended:
 		case <-time.After(gpuPatience):
+		}
+		if a.job != nil {
+			a.job.ReapHelpers()
 		}
 	}
 	if a.made == nil {

@@ -144,24 +144,28 @@ func TestAccountCPU(t *testing.T) {
 // gives what the group has used, which must be asked while it is there.
 func accountGroup(t *testing.T, args []string, path *string, out *[]string) func() float64 {
 	t.Helper()
-	dir := filepath.Join("/sys/fs/cgroup/cpuacct", fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), filepath.Base(t.TempDir())))
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("no control group of version 1 for CPU time can be made here (run as root on such a system): %v", err)
-	}
-	t.Cleanup(func() {
-		until(t, "the group is empty", func() bool {
-			data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-			return err != nil || len(data) == 0
-		})
-		if err := os.Remove(dir); err != nil {
-			t.Error(err)
+	name, enter := fmt.Sprintf("perfagent-test-%d-%s", os.Getpid(), filepath.Base(filepath.Dir(t.TempDir()))), ""
+	for _, controller := range []string{"cpuacct", "memory"} {
+		dir := filepath.Join("/sys/fs/cgroup", controller, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Skipf("no control group of version 1 for CPU time and memory can be made here (run as root on such a system): %v", err)
 		}
-	})
+		t.Cleanup(func() {
+			until(t, "the group is empty", func() bool {
+				data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+				return err != nil || len(data) == 0
+			})
+			if err := os.Remove(dir); err != nil {
+				t.Error(err)
+			}
+		})
+		enter += "echo $$ > " + dir + "/cgroup.procs; "
+	}
 	*path = "/bin/sh"
-	*out = append([]string{"sh", "-c", "echo $$ > " + dir + `/cgroup.procs; exec "$@"`, "sh"}, args...)
+	*out = append([]string{"sh", "-c", enter + `exec "$@"`, "sh"}, args...)
 	return func() float64 {
 		t.Helper()
-		data, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+		data, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuacct", name, "cpuacct.usage"))
 		var ns float64
 		if _, scanErr := fmt.Sscan(string(data), &ns); err != nil || scanErr != nil {
 			t.Fatal(err, scanErr)
@@ -185,6 +189,7 @@ func TestAccountAlone(t *testing.T) {
 	o := perform(t, cmd)
 	o.want(t, 0)
 	n := o.report(t).Nodes["0"]
+	wantSource(t, n, "cgroup")
 	truth := usage() - n.Agent.CPUSeconds
 	if math.Abs(n.Job.CPUSeconds-truth) > 0.01*truth+0.01 {
 		t.Errorf("%.3f s of CPU, want %.3f", n.Job.CPUSeconds, truth)
@@ -444,5 +449,30 @@ for i in range(2):
 	n := o.report(t).Nodes["0"]
 	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
 		t.Errorf("%v s of CPU, of which the kernel accounts %v; 2 s were used, and seen", cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
+	}
+}
+
+// TestAccountGPUsInGroup has perfagent alone in a group, and an nvidia-smi that is a script
+// around one which uses a CPU and 60 MiB: neither is the job's.
+func TestAccountGPUsInGroup(t *testing.T) {
+	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
+	env, pidFile := withGPUs(t, busy)
+	real := strings.Replace(smi, "while :; do\n", "x=$(head -c 60000000 /dev/zero | tr '\\0' x)\nwhile :; do\n", 1)
+	real = strings.Replace(real, "sleep 0.2", "for i in {1..20000}; do :; done", 1)
+	if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := perfagent(t, "run", "--interval", "250ms", "--", "sleep", "2.5")
+	cmd.Env = append(cmd.Env, env...)
+	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
+	o := perform(t, cmd)
+	o.want(t, 0)
+	n := o.report(t).Nodes["0"]
+	wantSource(t, n, "cgroup")
+	if n.Job.CPUSeconds > 0.3 || n.Job.PeakMemoryMB > 30 || n.Metrics["max_t_job_processes"] > 1 {
+		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, n.Job.PeakMemoryMB, n.Metrics["max_t_job_processes"])
+	}
+	if len(n.GPUs) != 2 {
+		t.Errorf("%d GPUs; missing: %v", len(n.GPUs), n.Missing)
 	}
 }

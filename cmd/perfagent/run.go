@@ -82,7 +82,7 @@ func (o *sampleOptions) prepare(cmd *cobra.Command, stderr io.Writer) (*logger, 
 	// in the first second: a short job would wait for it. A GOGC that is meant for the
 	// job, such as off, is not for us.
 	debug.SetGCPercent(400)
-	time.AfterFunc(time.Second, func() { debug.SetGCPercent(50) })
+	time.AfterFunc(time.Second, func() { debug.SetGCPercent(25) })
 	if err := o.settle(cmd); err != nil {
 		return nil, err
 	}
