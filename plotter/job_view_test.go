@@ -278,3 +278,26 @@ func BenchmarkJobView_Page(b *testing.B) {
 		})
 	}
 }
+
+// A report may have texts without a bound; its page has one.
+func TestJobView_PageHasBounds(t *testing.T) {
+	n := &reporter.Node{}
+	for i := range 2000 {
+		n.Missing = append(n.Missing, reporter.Missing{What: "w" + strings.Repeat("w", i%7), Why: strings.Repeat("x", 1<<16)})
+		n.Findings = append(n.Findings, reporter.Finding{ID: "x", Severity: "warning", Text: strings.Repeat("y", 1<<16)})
+	}
+	p := newPageNode(&reporter.Run{}, "0", n)
+	size := 0
+	for _, m := range p.missing {
+		size += len(m.Why)
+	}
+	for _, s := range p.advice {
+		size += len(s.Text)
+	}
+	if len(p.missing) != maxPageLines+1 || len(p.advice) != maxPageLines || size > maxPageText+maxPageLines*2*(cutPageText+8) {
+		t.Errorf("%d reasons, %d findings, %d bytes", len(p.missing), len(p.advice), size)
+	}
+	if first := p.missing[0].Why; len(first) != 1<<16 {
+		t.Errorf("the first reason was cut to %d bytes", len(first))
+	}
+}

@@ -60,14 +60,15 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		p.version = reporter.Printable(n.Agent.Version)
 	}
 	p.cards = reporter.Highlights(n, wall)
+	room := pageRoom(maxPageText)
 	for i, m := range n.Missing {
 		if i == maxPageLines {
 			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(n.Missing)-i)})
 			break
 		}
-		p.missing = append(p.missing, reporter.Missing{What: short(m.What), Why: short(m.Why)})
+		p.missing = append(p.missing, reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)})
 	}
-	p.said, p.advice, p.facts = shortSaid(p.said), shortSaid(p.advice), p.facts[:min(len(p.facts), maxPageLines)]
+	p.said, p.advice, p.facts = room.said(p.said), room.said(p.advice), p.facts[:min(len(p.facts), maxPageLines)]
 	p.findings = p.findings[:min(len(p.findings), maxPageLines)]
 	return p
 }
@@ -75,21 +76,26 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 // What a page shows of lists and texts for which a report has no bound.
 const (
 	maxPageLines = 500
-	maxPageText  = 2000 // bytes
+	maxPageText  = 8 << 20 // bytes of a node's texts; what comes after is cut
+	cutPageText  = 200
 )
 
-// short is a text as the page shows it.
-func short(text string) string {
-	if len(text) > maxPageText {
-		text = strings.ToValidUTF8(text[:maxPageText], "") + "…"
+// pageRoom is how many bytes of text there is room for.
+type pageRoom int
+
+// text is a text as the page shows it: whole while there is room.
+func (r *pageRoom) text(text string) string {
+	if len(text) > cutPageText && len(text) > int(*r) {
+		text = strings.ToValidUTF8(text[:cutPageText], "") + "…"
 	}
+	*r -= pageRoom(min(len(text), int(*r)))
 	return reporter.Printable(text)
 }
 
-func shortSaid(list []reporter.Said) []reporter.Said {
+func (r *pageRoom) said(list []reporter.Said) []reporter.Said {
 	out := slices.Clone(list[:min(len(list), maxPageLines)])
 	for i := range out {
-		out[i].Text = short(out[i].Text)
+		out[i].Text = r.text(out[i].Text)
 	}
 	return out
 }

@@ -161,7 +161,7 @@ func vmThrottled(t *testing.T, r *vmResult) {
 	}
 	// perfagent takes some periods to start, which are not the run's; a few pass between its
 	// readings and those of the job.
-	const few = 6
+	const few = 12
 	around := guestCounters{Periods: min(grown("nr_periods"), after.Periods-before.Periods+few),
 		Throttled: min(grown("nr_throttled"), after.Throttled-before.Throttled+few), ThrottledFor: grown("throttled_usec") / 1e6}
 	guestThrottled(t, r.node, before, after, around)
