@@ -17,6 +17,7 @@ func Find(Options) (*Group, error) {
 }
 
 func (g *Group) Version() string      { return "" }
+func (g *Group) Count(bool)           {}
 func (g *Group) Path() string         { return "" }
 func (g *Group) MemoryPath() string   { return "" }
 func (g *Group) Limits() Limits       { return noLimits() }

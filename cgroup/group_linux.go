@@ -43,7 +43,9 @@ type Group struct {
 
 	stacked map[string]bool // devices that are made of others
 	census  census
-	fallen  fallen
+	// uncounted: nobody wants to know how many processes there are.
+	uncounted bool
+	fallen    fallen
 }
 
 func newGroup(sys string) *Group {

@@ -23,7 +23,7 @@ func (g *Group) Read() Counters {
 	g.readCPU(&c)
 	g.readMemory(&c)
 	g.readTraffic(&c)
-	if len(g.homes) > 0 {
+	if len(g.homes) > 0 && !g.uncounted {
 		g.census.take(g, &c)
 	}
 	for i, s := range []*Stall{&c.Pressure.CPU, &c.Pressure.Memory, &c.Pressure.IO} {
@@ -37,6 +37,10 @@ func (g *Group) Read() Counters {
 	}
 	return c
 }
+
+// Count tells whether Read is to count processes and threads, which it does unless told
+// otherwise.
+func (g *Group) Count(wanted bool) { g.uncounted = !wanted }
 
 // fail notes why a file is absent.
 func (c *Counters) fail(name string, err error) {

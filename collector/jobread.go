@@ -42,6 +42,8 @@ type jobReader struct {
 	JobOptions
 	limits   Limits
 	limitsAt time.Duration
+	groupAt  time.Duration // when the group was read last
+	closing  bool          // the next Reading is the last
 	// before is the group's memory at the baseline, ours left out: what the kernel keeps
 	// of processes that have ended.
 	before float64
@@ -59,7 +61,7 @@ func (j *jobReader) helperPid() int {
 
 // hurry has the next reading be whole and new: it is the closing one.
 func (j *jobReader) hurry() {
-	j.limitsAt = 0
+	j.limitsAt, j.closing = 0, true
 	if j.Tree != nil {
 		j.Tree.Hurry()
 	}
@@ -115,8 +117,11 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 		}
 		return
 	}
+	if use.Limits = j.readLimits(out.At.Mono); !j.groupDue(use.Limits, out.At.Mono) {
+		return
+	}
 	c := j.Group.Read()
-	use.Group, use.Shared, use.Limits = &c, j.Source == JobFromTree, j.readLimits(out.At.Mono)
+	use.Group, use.Shared = &c, j.Source == JobFromTree
 	for _, name := range slices.Sorted(maps.Keys(c.Failed)) {
 		out.fail(SourceCgroup, fmt.Errorf("%s: %w", name, c.Failed[name]))
 	}
@@ -136,6 +141,19 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 		// Of a moment at which there are none nothing is known of the job.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
 	}
+}
+
+// sharedGroupEvery is how often a group is read that holds others, too, and limits nothing:
+// only kills for want of memory are of interest in it.
+const sharedGroupEvery = 5 * time.Second
+
+// groupDue tells whether the group is to be read now.
+func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
+	if j.Source == JobFromTree && !l.Quota.Known() && !l.MemoryMB.Known() && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
+		return false
+	}
+	j.groupAt = now
+	return true
 }
 
 // readTree takes what the control group does not tell from the job's processes.

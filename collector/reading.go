@@ -107,8 +107,9 @@ type Reader struct {
 	nics      topology
 	now       func() Instant
 	job       jobReader
-	gpus      *gpu.Monitor // nil = the node has none
-	scratch                // what is used again by the next Reading
+	vmAt      time.Duration // when /proc/vmstat was read last
+	gpus      *gpu.Monitor  // nil = the node has none
+	scratch                 // what is used again by the next Reading
 }
 
 // ReaderOptions say where the host is. The zero value is this host.
@@ -206,7 +207,9 @@ func (r *Reader) readCounters(out *Reading) {
 		out.Net = nil
 		out.fail(SourceNetwork, err)
 	}
-	if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
+	if !r.vmDue(out.At.Mono) {
+		out.VM = nil
+	} else if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
 		out.VM = nil
 		out.fail(SourceSwap, err)
 	}
@@ -214,6 +217,18 @@ func (r *Reader) readCounters(out *Reading) {
 		out.Pressure = nil
 		out.fail(SourcePressure, err)
 	}
+}
+
+// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for its
+// 150 lines, of which three are used.
+const vmEvery = 5 * time.Second
+
+func (r *Reader) vmDue(now time.Duration) bool {
+	if r.vmAt > 0 && now-r.vmAt < vmEvery && !r.job.closing {
+		return false
+	}
+	r.vmAt = now
+	return true
 }
 
 // guard turns a panic of a reader into its error: whatever stands in a kernel

@@ -44,7 +44,7 @@ func (p *proc) dead() bool {
 }
 
 // recheck is in how many scans each of the others' processes is read once.
-const recheck = 10
+const recheck = 30
 
 // maxRounds bounds how often what changed while it was read is read again.
 const maxRounds = 4
@@ -57,7 +57,7 @@ const maxRounds = 4
 // long as its folder in procfs has the inode number that it had: the kernel gives
 // a new one to a folder when another process takes the id (and, which costs no
 // more than a reading, when it had dropped it from its cache). As a process gets
-// new parents only among its ancestors, it cannot become the job's. A tenth of
+// new parents only among its ancestors, it cannot become the job's. A thirtieth of
 // them is read again in each scan all the same: file systems that procfs was
 // copied to may use inodes again.
 func (t *Tree) scan() error {

@@ -77,12 +77,14 @@ func (a *account) findGroup(mode string) {
 		return
 	}
 	a.options.Group = g
+	g.Count(false) // unless it is the job's, below
 	if mode == cgroupOff {
 		return
 	}
 	pids, err := g.Pids()
 	if err == nil && len(pids) == 1 && pids[0] == os.Getpid() && !math.IsNaN(g.Read().CPUSeconds) {
 		a.options.Source = collector.JobFromGroup
+		g.Count(true)
 	}
 }
 
