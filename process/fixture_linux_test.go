@@ -319,6 +319,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 	damage(p, path)
 	for what, tree := range map[string]*Tree{"seen before": known, "new": p.tree(nil)} {
 		known := what == "seen before"
+		tree.measured = -maxBeat // memory is measured anew
 		u := treeRead(t, tree)
 		want := Use{CPUSeconds: 2, Processes: 2, Threads: 2, Memory: 12 << 10, MemoryKind: "pss", ReadBytes: 6, WriteBytes: 7}
 		failed := map[string]string{"stat": "stat", "io": "io", "smaps_rollup": "memory"}[file]
@@ -522,5 +523,28 @@ func TestTreeHurry(t *testing.T) {
 	tree.Hurry()
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
 		t.Errorf("after Hurry: %+v", u)
+	}
+}
+
+// Memory that stays as it is is not measured each time, and one that grows is at once.
+func TestTreeMeasuresMemoryThatMoves(t *testing.T) {
+	p := treeFixture(t)
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 8})
+	tree := p.tree(nil)
+	treeWant(t, tree, 200)
+	if u := treeRead(t, tree); u.MemoryFresh || u.Memory != 8<<10 {
+		t.Errorf("measured again, though nothing moved: %+v", u)
+	}
+	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1011, pssKB: 9})
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 9<<10 {
+		t.Errorf("not measured, though it grew: %+v", u)
+	}
+	p.put(treeLine{pid: 201, parent: 100, start: 61, pages: 1, pssKB: 1})
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 10<<10 {
+		t.Errorf("not measured, though there is one more: %+v", u)
+	}
+	tree.measured -= maxBeat
+	if u := treeRead(t, tree); !u.MemoryFresh {
+		t.Errorf("not measured for 5 s: %+v", u)
 	}
 }

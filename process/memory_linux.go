@@ -41,15 +41,40 @@ func (t *Tree) readMemory() {
 	}
 	begin := t.clock()
 	if t.rssOnly == nil {
-		if begin.wall < t.due.memory {
+		resident := t.resident()
+		if begin.wall < t.due.memory || t.steady(resident) && begin.wall < t.measured+maxBeat {
 			return
 		}
 		t.readPSS(begin)
 		t.due.memory = min(after(begin, t.clock(), pssPart), begin.wall+maxBeat)
+		t.weighed, t.measured = resident, begin.wall
 	}
 	if t.rssOnly != nil {
 		t.sumRSS()
 	}
+}
+
+// residence is how many pages so many processes have.
+type residence struct {
+	processes int
+	pages     uint64
+}
+
+// resident is that of the newest scan.
+func (t *Tree) resident() residence {
+	r := residence{processes: len(t.ours)}
+	for _, p := range t.ours {
+		r.pages += p.pages
+	}
+	return r
+}
+
+// steady tells whether there is about as much as when PSS was measured: what it shares is
+// then not asked for again.
+func (t *Tree) steady(now residence) bool {
+	was := t.weighed
+	moved := max(now.pages, was.pages) - min(now.pages, was.pages)
+	return t.use.MemoryKind != "" && now.processes == was.processes && moved <= was.pages/100
 }
 
 // sumRSS takes the resident pages that the scan found.

@@ -36,15 +36,17 @@ type Tree struct {
 	maxHeld     int
 	hiddenBy    error // why the newest process that is hidden is so
 
-	unread  failure // stat, in this scan
-	use     Use     // what the last Read gave
-	failed  map[string]error
-	rssOnly error // why PSS is not measured any more
-	dear    bool  // the newest pass over PSS took more than it may
-	pace    pace  // of the newest smaps_rollup that tells one
-	due     struct{ scan, memory, io time.Duration }
-	clock   func() instant
-	last    bool // this Read is to be the last
+	unread   failure // stat, in this scan
+	use      Use     // what the last Read gave
+	failed   map[string]error
+	rssOnly  error         // why PSS is not measured any more
+	weighed  residence     // when PSS was measured last
+	measured time.Duration // and when that was
+	dear     bool          // the newest pass over PSS took more than it may
+	pace     pace          // of the newest smaps_rollup that tells one
+	due      struct{ scan, memory, io time.Duration }
+	clock    func() instant
+	last     bool // this Read is to be the last
 
 	noMemory bool // somebody else tells it
 }
@@ -86,7 +88,8 @@ func clock(id int32) time.Duration {
 // are due. A scan that took c of processor time is followed by the next one c/2 %
 // later, so that scans take at most that of a core; until then Read gives what it
 // gave before. The same holds for memory (0.5 %) and storage bytes (0.05 %), which
-// however are not put off for more than 5 s. The very first scan reads every
+// however are not put off for more than 5 s; memory is not measured anew before that as long
+// as resident sizes stay within 1 %. The very first scan reads every
 // process of the host and puts nothing off.
 //
 // The error says that there is nothing to be read: no procfs, or no root.
