@@ -155,7 +155,13 @@ func browserJob() *reporter.Report {
 		cpu := clamp(p.cpu + noise(5))
 		memory += (p.memory - memory) * 0.012
 		disk += p.write / 8192 * step.Seconds()
+		job := cpu / 100 * 8 * 0.97
 		for c, v := range map[collector.Column]float64{
+			collector.JobCPU: math.Round(job*100) / 100, collector.JobMemory: math.Round((memory - 5) / 100 * 32768), collector.JobProcesses: 9, collector.JobThreads: 41,
+			collector.JobReadRate: p.read * 0.9, collector.JobWriteRate: p.write * 0.95, collector.CPUIowait: clamp(p.read / 40), collector.CPUSteal: 0,
+			collector.LimitMemory: math.Round((memory - 4) / 100 * 32768), collector.LimitMemoryPercent: clamp((memory - 4) / 100 * 32768 / 24576 * 100),
+			collector.PSICPUSome: clamp(cpu/5 + noise(2)), collector.PSIMemorySome: 0, collector.PSIMemoryFull: 0, collector.PSIIOSome: clamp(p.read/20 + noise(2)), collector.PSIIOFull: clamp(p.read/30 + noise(1)),
+			collector.Load1: 4.5, collector.ProcsRunning: 5, collector.SwapIn: 0, collector.SwapOut: 0, collector.JobThrottled: 0, collector.JobPageCache: 900, collector.JobRead: float64(i), collector.JobWrite: float64(i),
 			collector.CPUAvg: cpu, collector.CPUMin: clamp(cpu * (0.35 + 0.4*cpu/100)), collector.CPUMax: clamp(max(p.most, cpu+noise(8)+6)),
 			collector.MemPercent: clamp(memory + noise(0.3)), collector.MemUsed: memory / 100 * 32768,
 			collector.DiskPercent: clamp(disk), collector.DiskUsed: disk * 8192, collector.DiskFree: (100 - disk) * 8192,
@@ -170,11 +176,21 @@ func browserJob() *reporter.Report {
 		}
 	})
 	rec.BootMB = [6]float64{88_214.5 + total[0], 41_007.25 + total[1], 9120.5 + total[2], 30_411.75 + total[3], 9120.5 + total[4], 77_310.25 + total[5]}
+	browserAccount(&rec.Account)
 	r := browserReport(0, rec)
 	r.Run.Command = []string{"python", "train.py", "--data", "/scratch/images", "--epochs", "5"}
 	j := r.Nodes["0"].Job
 	j.UserSeconds, j.SystemSeconds, j.MaxRSSMB = 711.4, 38.25, 14950
 	return r
+}
+
+// browserAccount is that of the simulated job, which runs in a container.
+func browserAccount(a *collector.Account) {
+	a.Source, a.Group, a.MemoryKind = collector.JobFromGroup, "/docker/3f5a9c", collector.MemoryGroup
+	a.Limits = collector.Limits{CPUs: 8, Quota: 8, CPUSet: 8, Affinity: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
+	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 749.65, 1640, 0, 0, 0, 0
+	stall := collector.Stalls{CPUSome: 12, CPUFull: 4, IOSome: 3, IOFull: 2}
+	a.JobStall, a.HostStall = stall, stall
 }
 
 // browserLoad is what a phase of the job does: percents, and MiB/s.

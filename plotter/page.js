@@ -380,13 +380,14 @@ function fill(n) {
     return row;
   }));
   var box = byID("missing"), list = element("ul"), why = Object.create(null);
-  n.x.forEach(function (m) {
+  n.x.forEach(function (m, i) {
+    why[m[0]] = m[1];
+    if (i >= (n.y || 0)) return; // nothing is amiss
     var li = element("li"), what = element("b", m[0]);
     li.append(what, ": " + m[1]);
     list.appendChild(li);
-    why[m[0]] = m[1];
   });
-  box.replaceChildren.apply(box, n.x.length ? [element("h3", "Not measured, or noted"), list] : []);
+  box.replaceChildren.apply(box, n.y ? [element("h3", "Not measured, or noted"), list] : []);
   document.querySelectorAll("#metrics tr[data-metric]").forEach(function (tr) {
     var name = tr.getAttribute("data-metric"), v = Object.prototype.hasOwnProperty.call(n.m, name) ? n.m[name] : null, cells = tr.cells;
     cells[1].textContent = number(v);

@@ -30,6 +30,7 @@ type pageNode struct {
 	cards, facts       []reporter.Highlight
 	metrics            reporter.Values
 	missing            []reporter.Missing
+	listed             int // of missing; of the others nothing is amiss
 	exit               string
 	version            string
 }
@@ -61,16 +62,30 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	}
 	p.cards = reporter.Highlights(n, wall)
 	room := pageRoom(maxPageText)
-	for i, m := range n.Missing {
-		if i == maxPageLines {
-			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(n.Missing)-i)})
-			break
-		}
-		p.missing = append(p.missing, reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)})
-	}
+	p.takeMissing(n.Missing, &room)
 	p.said, p.advice, p.facts = room.said(p.said), room.said(p.advice), p.facts[:min(len(p.facts), maxPageLines)]
 	p.findings = p.findings[:min(len(p.findings), maxPageLines)]
 	return p
+}
+
+// takeMissing takes what is missing: first what is listed, then that of which nothing is
+// amiss, whose reasons stand beside the metrics only.
+func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
+	var rest []reporter.Missing
+	for i, m := range missing {
+		if i == maxPageLines {
+			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(missing)-i)})
+			break
+		}
+		shown := reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)}
+		if reporter.NothingAmiss(m.Why) {
+			rest = append(rest, shown)
+			continue
+		}
+		p.missing = append(p.missing, shown)
+	}
+	p.listed = len(p.missing)
+	p.missing = append(p.missing, rest...)
 }
 
 // What a page shows of lists and texts for which a report has no bound.
@@ -170,7 +185,7 @@ type chartData struct {
 
 // section is the node with the charts that the page has.
 func (p *pageNode) section(many bool, others []string, has []bool) section {
-	s := section{Name: p.name, Version: p.version, Many: many, Said: p.said, Advice: p.advice, Cards: p.cards, Facts: p.facts, Missing: p.missing,
+	s := section{Name: p.name, Version: p.version, Many: many, Said: p.said, Advice: p.advice, Cards: p.cards, Facts: p.facts, Missing: p.missing[:p.listed],
 		Metrics: metricTable(p.metricRows(others))}
 	plans := chartPlans(0)
 	for i, chart := range p.charts {
@@ -264,6 +279,7 @@ type nodeJSON struct {
 	Facts   [][2]string     `json:"f,omitzero"`
 	Metrics reporter.Values `json:"m,omitzero"`
 	Missing [][2]string     `json:"x,omitzero"`
+	Listed  int             `json:"y,omitzero"` // of Missing, in the list
 	// Bounds are the charts' limits and their words, by chart.
 	Bounds map[string][2]any `json:"b,omitempty"`
 	// Said and Advice are texts, and whether they are bad.
@@ -364,6 +380,7 @@ func (d *nodeJSON) describe(p *pageNode) {
 	for _, m := range p.missing {
 		d.Missing = append(d.Missing, [2]string{m.What, m.Why})
 	}
+	d.Listed = p.listed
 	d.Said, d.Advice = saidJSON(p.said), saidJSON(p.advice)
 }
 

@@ -74,7 +74,7 @@ func (p *Page) mapHeight() int {
 
 // row is the node's line in the table.
 func (p *pageNode) row() nodeRow {
-	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: len(p.missing)}
+	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: p.listed}
 	brief := reporter.Brief(p.metrics)
 	r.Mean, r.Peak, r.Memory, r.Unused = brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours
 	r.JobCPUs, r.JobMemory = brief.JobCPUs, brief.JobMemory

@@ -173,9 +173,9 @@ var (
 	errNoCounter     = errors.New("the control group has no such counter")
 )
 
-// notHere tells whether a reason is that there is nothing to measure: no job, no limit.
-// Nothing is amiss then, and a summary for people says nothing of it.
-func notHere(why string) bool {
+// NothingAmiss tells whether a reason of Missing is that there was nothing to measure: no
+// job, no limit. A summary for people says nothing of it.
+func NothingAmiss(why string) bool {
 	for _, err := range []error{errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errSharedGroup, errJobOver, errNoEnergy, errNoCounter} {
 		if why == err.Error() {
 			return true

@@ -51,7 +51,7 @@ func absences(r *Report) []absence {
 			continue
 		}
 		for _, m := range n.Missing {
-			if notHere(m.Why) {
+			if NothingAmiss(m.Why) {
 				continue
 			}
 			i, ok := coveredBy(byReason, m.Why)
