@@ -223,7 +223,6 @@ func TestDamagedFileCostsItsSourceOnly(t *testing.T) {
 			r := openTree(t, proc, sys)
 			healthy := r.Read()
 			spoil(t, proc, name, tt.file)
-			r.vmAt = 0
 			got := r.Read()
 			err := got.Failed[tt.source]
 			if err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), filepath.Join(proc, tt.file)) {
@@ -244,7 +243,6 @@ func TestDamagedFileCostsItsSourceOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			write(t, proc, tt.file, mended)
-			r.vmAt = 0
 			again := r.Read()
 			again.At, again.Disk = healthy.At, healthy.Disk
 			same(t, "the Reading after the repair", again, healthy)

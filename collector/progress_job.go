@@ -57,6 +57,9 @@ func (p *Progress) measureSwap(r *Reading, minWindow time.Duration, s *Sample) {
 	}
 	in, out := max(0, r.VM.SwapIn-p.swapStart.SwapIn)/MiB, max(0, r.VM.SwapOut-p.swapStart.SwapOut)/MiB
 	s.Values[SwapIn], s.Values[SwapOut] = in, out
+	if r.VM.Held {
+		return
+	}
 	p.measureRate(SwapInRate, r.At.Mono, in, 1, minWindow, s)
 	p.measureRate(SwapOutRate, r.At.Mono, out, 1, minWindow, s)
 }

@@ -67,6 +67,7 @@ type Load struct {
 // VMStat is the part of /proc/vmstat that is used, since boot.
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
+	Held            bool    // of an earlier Reading: it is not read each time
 	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN = not told (before Linux 4.13)
 }
 
@@ -107,7 +108,9 @@ type Reader struct {
 	nics      topology
 	now       func() Instant
 	job       jobReader
+	vmHeld    *VMStat       // of the newest time that it could be read
 	vmAt      time.Duration // when /proc/vmstat was read last
+	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = the node has none
 	scratch                 // what is used again by the next Reading
 }
@@ -208,10 +211,13 @@ func (r *Reader) readCounters(out *Reading) {
 		out.fail(SourceNetwork, err)
 	}
 	if !r.vmDue(out.At.Mono) {
-		out.VM = nil
+		out.VM = r.vmHeld
 	} else if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
-		out.VM = nil
+		out.VM, r.vmHeld = nil, nil
 		out.fail(SourceSwap, err)
+	} else if out.VM != nil {
+		held := *out.VM
+		held.Held, r.vmHeld = true, &held
 	}
 	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
 		out.Pressure = nil
@@ -219,12 +225,19 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 }
 
-// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for its
-// 150 lines, of which three are used.
-const vmEvery = 5 * time.Second
+const (
+	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for
+	// its 150 lines, of which three are used.
+	vmEvery = 5 * time.Second
+	// vmFirst is for how long it is read each time: a short job has its points.
+	vmFirst = 20 * time.Second
+)
 
 func (r *Reader) vmDue(now time.Duration) bool {
-	if r.vmAt > 0 && now-r.vmAt < vmEvery && !r.job.closing {
+	if r.vmBegun == 0 {
+		r.vmBegun = now
+	}
+	if now-r.vmBegun > vmFirst && now-r.vmAt < vmEvery && !r.job.closing {
 		return false
 	}
 	r.vmAt = now

@@ -469,8 +469,9 @@ func TestAccountGPUsInGroup(t *testing.T) {
 	o.want(t, 0)
 	n := o.report(t).Nodes["0"]
 	wantSource(t, n, "cgroup")
-	if n.Job.CPUSeconds > 0.3 || n.Job.PeakMemoryMB > 30 || n.Metrics["max_t_job_processes"] > 1 {
-		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, n.Job.PeakMemoryMB, n.Metrics["max_t_job_processes"])
+	memory := n.Samples.Column("job_memory_mb")
+	if n.Job.CPUSeconds > 0.3 || slices.Min(memory[len(memory)/2:len(memory)-1]) > 30 || n.Metrics["max_t_job_processes"] > 1 {
+		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, memory, n.Metrics["max_t_job_processes"])
 	}
 	if len(n.GPUs) != 2 {
 		t.Errorf("%d GPUs; missing: %v", len(n.GPUs), n.Missing)
