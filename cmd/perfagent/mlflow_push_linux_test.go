@@ -193,9 +193,10 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 			for _, digit := range order {
 				y := synthetic{run: id, seconds: 25, node: int(digit - '0')}
 				y.after, y.code = time.Duration(y.node)*time.Second, y.node
-				path := writeSynthetic(t, y)
+				paths = append(paths, writeSynthetic(t, y)) // their times depend on when they are made
+			}
+			for _, path := range paths {
 				pushNow(t, s, experiment, path)
-				paths = append(paths, path)
 			}
 			merge := perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
 			perform(t, merge).want(t, 0)
