@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"time"
+	"unicode"
 )
 
 // maxLine bounds a line of nvidia-smi; a row of ours has about 150 bytes.
