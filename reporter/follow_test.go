@@ -120,7 +120,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 	f := Follow(j.Path())
 	defer f.Close()
 	files := 0
-	for i := range 1500 {
+	for i := range 3000 {
 		spent = float64(i+1) / 1000
 		sample := s.next(rec)
 		if i%7 == 3 { // a window that was too short to be measured
@@ -131,7 +131,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 		if replaced {
 			files++
 		}
-		if i%29 != 0 && !replaced {
+		if i%59 != 0 && !replaced {
 			continue
 		}
 		followUntil(t, f, int64(i+1))
@@ -151,7 +151,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 			}
 		}
 	}
-	followUntil(t, f, 1500)
+	followUntil(t, f, 3000)
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
