@@ -164,7 +164,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 	if _, err := f.Look(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a journal that is gone: %v", err)
 	}
-	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 1500 {
+	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 3000 {
 		t.Error("what was known of it is gone, too")
 	}
 }
