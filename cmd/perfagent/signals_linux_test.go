@@ -270,13 +270,10 @@ func TestCtrlCInALoop(t *testing.T) {
 // loop types Ctrl-C at the first job of a loop and looks what the shell does.
 func (m *terminal) loop(goesOn bool) {
 	m.t.Helper()
-	m.expect("ready\r\n")
-	m.send("\x03")
+	m.interruptReady()
 	if goesOn {
-		m.expect("ready\r\n")
-		m.send("\x03")
-		m.expect("ready\r\n")
-		m.send("\x03")
+		m.interruptReady()
+		m.interruptReady()
 		m.expect("the-42\r\n")
 		return
 	}
@@ -294,6 +291,16 @@ func (m *terminal) loop(goesOn bool) {
 	if ws := m.cmd.ProcessState.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGINT {
 		m.t.Errorf("the script ended with %v", m.cmd.ProcessState)
 	}
+}
+
+// interruptReady types Ctrl-C at a job that is ready, once its shell waits for it:
+// a bash that has forked and does not wait yet dies of the signal, whatever its
+// child does.
+func (m *terminal) interruptReady() {
+	m.t.Helper()
+	m.expect("ready\r\n")
+	until(m.t, "the shell waits for its job", func() bool { return processState(m.cmd.Process.Pid) == "S" })
+	m.send("\x03")
 }
 
 // A job that stops itself, as an editor does, gives the shell its terminal back.
