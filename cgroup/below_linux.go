@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // maxGroups is how many groups below one are looked at.
@@ -126,7 +128,7 @@ func (g *Group) countLines(p *place, name string) (float64, error) {
 			return err
 		}
 		if line, _, _ := bytes.Cut(data, []byte{'\n'}); len(line) > 0 {
-			if _, ok := parseCount(line); !ok {
+			if _, ok := procfile.ParseCount(line); !ok {
 				return malformed(path, data)
 			}
 		}

@@ -74,11 +74,11 @@ type Counters struct {
 	// highest Memory (memory.peak from Linux 5.19, memory.max_usage_in_bytes).
 	Memory, WorkingSet, PageCache, PeakMemory float64
 
-	// LimitWorkingSet, LimitPageCache, LimitPeak and LimitOOMKills are WorkingSet, PageCache, PeakMemory and
-	// OOMKills of the group that sets Limits.Memory: the group's own, or those of an
-	// ancestor, with all that runs beside us in it (v1: without the OOM kills below
-	// it). NaN without a limit, and when a hidden ancestor sets it.
-	LimitWorkingSet, LimitPageCache, LimitPeak, LimitOOMKills float64
+	// LimitWorkingSet, LimitPageCache and LimitPeak are WorkingSet, PageCache and
+	// PeakMemory of the group that sets Limits.Memory: the group's own, or those of an
+	// ancestor, with all that runs beside us in it. NaN without a limit, and when a
+	// hidden ancestor sets it.
+	LimitWorkingSet, LimitPageCache, LimitPeak float64
 
 	// OOMKills counts the processes of the group and of all below it that the kernel
 	// killed for want of memory, whoever's limit it was. (v2 memory.events oom_kill,
@@ -119,7 +119,7 @@ func absent() Counters {
 	return Counters{
 		CPUSeconds: n, Periods: n, ThrottledPeriods: n, ThrottledSeconds: n,
 		Memory: n, WorkingSet: n, PageCache: n, PeakMemory: n,
-		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, LimitOOMKills: n, OOMKills: n,
+		LimitWorkingSet: n, LimitPageCache: n, LimitPeak: n, OOMKills: n,
 		ReadBytes: n, WriteBytes: n, Processes: n, Threads: n,
 		Pressure: noPressure(),
 	}

@@ -25,8 +25,12 @@ func (g *Group) Read() Counters       { return absent() }
 func (g *Group) Close()               {}
 func (g *Group) Pids() ([]int, error) { return nil, ErrNone }
 
-// ReadPressure is for Linux only.
-func ReadPressure(string) (Pressure, error) {
+// HostPressure is for Linux only.
+type HostPressure struct{}
+
+func NewHostPressure(string) *HostPressure { return &HostPressure{} }
+
+func (h *HostPressure) Read() (Pressure, error) {
 	return noPressure(), fmt.Errorf("read pressure: %w", errors.ErrUnsupported)
 }
 

@@ -2,9 +2,10 @@ package cgroup
 
 import (
 	"fmt"
-	"io/fs"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // reader reads small kernel files into a buffer that it keeps.
 type reader struct {
-	buf []byte
+	file procfile.Buffer
 
 	// held are files that stay open, because they are read again and again: to open a
 	// file of a group takes the kernel several times as long as to read it. An open
@@ -32,8 +33,8 @@ func (r *reader) again(path string, limit int) ([]byte, error) {
 	fd, open := r.held[path]
 	if !open {
 		var err error
-		if fd, err = openFile(path); err != nil {
-			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		if fd, err = procfile.Open(path); err != nil {
+			return nil, err
 		}
 		if r.mayHold(fd) {
 			r.held[path] = fd
@@ -41,7 +42,7 @@ func (r *reader) again(path string, limit int) ([]byte, error) {
 			defer unix.Close(fd)
 		}
 	}
-	data, err := r.readFrom(fd, path, limit)
+	data, err := r.file.ReadFrom(fd, path, limit)
 	if err != nil {
 		r.release(path)
 	}
@@ -70,49 +71,17 @@ func (r *reader) mayHold(fd int) bool {
 	}
 	var st unix.Statfs_t
 	return len(r.held) < r.room && unix.Fstatfs(fd, &st) == nil &&
-		(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC)
+		(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC || st.Type == unix.PROC_SUPER_MAGIC)
 }
+
+// read returns a file's contents, which the next read overwrites.
+func (r *reader) read(path string, limit int) ([]byte, error) { return r.file.Read(path, limit) }
 
 // release closes a file that was held.
 func (r *reader) release(path string) {
 	if fd, held := r.held[path]; held {
 		unix.Close(fd)
 		delete(r.held, path)
-	}
-}
-
-// read returns a file's contents, which the next read overwrites.
-func (r *reader) read(path string, limit int) ([]byte, error) {
-	fd, err := openFile(path)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	return r.readFrom(fd, path, limit)
-}
-
-// readFrom reads an open file from its beginning, wherever it was read before.
-func (r *reader) readFrom(fd int, path string, limit int) ([]byte, error) {
-	if r.buf == nil {
-		r.buf = make([]byte, 8<<10)
-	}
-	for n := 0; ; {
-		m, err := unix.Pread(fd, r.buf[n:], int64(n))
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-		case m <= 0:
-			return r.buf[:n], nil
-		}
-		n += m
-		if n > limit {
-			return nil, fmt.Errorf("read %s: more than %d bytes", path, limit)
-		}
-		if n == len(r.buf) {
-			r.buf = append(r.buf, make([]byte, len(r.buf))...)
-		}
 	}
 }
 
@@ -152,17 +121,6 @@ func malformed(path string, data []byte) error {
 		return fmt.Errorf("read %s: not understood: %q ... (%d bytes)", path, data[:40], len(data))
 	}
 	return fmt.Errorf("read %s: not understood: %q", path, data)
-}
-
-// openFile opens for reading. A FIFO that somebody put in a copied tree does not
-// block it.
-func openFile(path string) (int, error) {
-	for {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
 }
 
 // exists tells whether there is such a file, readable or not.

@@ -27,12 +27,12 @@ func BenchmarkGroupSample(b *testing.B) {
 		b.Skipf("no group can be made here (run as root): %v", err)
 	}
 	defer m.Remove()
-	g := m.Group()
+	g, host := m.Group(), NewHostPressure("")
 	b.ReportAllocs()
 	before := groupCPU()
 	for b.Loop() {
 		g.Read()
-		if _, err := ReadPressure(""); err != nil {
+		if _, err := host.Read(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -81,9 +81,10 @@ func BenchmarkGroupEnter(b *testing.B) {
 }
 
 func BenchmarkPressure(b *testing.B) {
+	host := NewHostPressure("")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := ReadPressure(""); err != nil {
+		if _, err := host.Read(); err != nil {
 			b.Skip(err)
 		}
 	}

@@ -293,7 +293,7 @@ func TestGroupInside(t *testing.T) {
 	want := absent()
 	want.CPUSeconds, want.Processes, want.Threads = 1, 1, 9
 	want.Periods, want.ThrottledPeriods, want.ThrottledSeconds = 40, 30, 1.5
-	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak, want.LimitOOMKills = 1.3e8, 5e7, 209715200, 4
+	want.LimitWorkingSet, want.LimitPageCache, want.LimitPeak = 1.3e8, 5e7, 209715200
 	groupSame(t, "counters", in.Read(), want)
 	if l := in.Limits(); l.Memory != 209715200 || l.CPUs != .5 || l.CPUGroup != "/job" || in.Path() != "/job/task/made" {
 		t.Errorf("limits %+v of %s", l, in.Path())

@@ -20,7 +20,7 @@ func wantV2() Counters {
 	return Counters{
 		CPUSeconds: 5.5, Periods: 300, ThrottledPeriods: 120, ThrottledSeconds: 4.5,
 		Memory: 5e8, WorkingSet: 4.1e8, PageCache: 1.2e8, PeakMemory: 6e8,
-		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, LimitOOMKills: 2, OOMKills: 1,
+		LimitWorkingSet: 7e8, LimitPageCache: 2e8, LimitPeak: 9e8, OOMKills: 1,
 		ReadBytes: 1005, WriteBytes: 2006, Processes: 5, Threads: 5,
 		Pressure: Pressure{Stall{2.5, 1.5}, Stall{30e-6, 20e-6}, Stall{7e-6, math.NaN()}},
 	}
@@ -30,7 +30,7 @@ func wantV1() Counters {
 	return Counters{
 		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8,
-		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, LimitOOMKills: 4, OOMKills: 3,
+		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, OOMKills: 3,
 		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 6,
 		Pressure: noPressure(),
 	}
@@ -287,21 +287,21 @@ func TestGroupCensusIsBounded(t *testing.T) {
 func TestGroupHostPressure(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
-	if _, err := ReadPressure(proc); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := NewHostPressure(proc).Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no PSI: %v", err)
 	}
 	line := "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
 	for _, name := range stallNames {
 		groupWrite(t, filepath.Join(proc, "pressure", name), line)
 	}
-	p, err := ReadPressure(proc)
+	p, err := NewHostPressure(proc).Read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	groupSame(t, "pressure", p, Pressure{Stall{3, nan}, Stall{3, 1}, Stall{3, 1}})
 	for _, text := range []string{"", "some", "total=5\n", "some avg10=0 total=x\n", "full total=5\n"} {
 		groupWrite(t, filepath.Join(proc, "pressure/memory"), text)
-		p, err := ReadPressure(proc)
+		p, err := NewHostPressure(proc).Read()
 		if err == nil || !strings.Contains(err.Error(), "pressure/memory") {
 			t.Errorf("%q: error %v", text, err)
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // membership is a line of /proc/PID/cgroup: where a process stands in one
@@ -106,27 +108,11 @@ func below(path, root string) (string, bool) {
 
 // parseNumber reads one decimal number, and white space around it.
 func parseNumber(data []byte) (float64, bool) {
-	n, ok := parseCount(bytes.TrimSpace(data))
+	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
 	if !ok {
 		return nan, false
 	}
 	return float64(n), true
-}
-
-// parseCount reads a decimal number; false if it is none or has more than 64 bits.
-func parseCount(b []byte) (uint64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		d := uint64(c - '0')
-		if d > 9 || n > (1<<64-1-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, true
 }
 
 // parseKeys looks the keys up in lines of "key value".
@@ -187,11 +173,11 @@ func parseCPUs(data []byte) (int, bool) {
 		var part []byte
 		part, data, _ = bytes.Cut(data, []byte{','})
 		from, to, isRange := bytes.Cut(part, []byte{'-'})
-		a, ok := parseCount(from)
+		a, ok := procfile.ParseCount(from)
 		b := a
 		if isRange {
 			var okTo bool
-			b, okTo = parseCount(to)
+			b, okTo = procfile.ParseCount(to)
 			ok = ok && okTo
 		}
 		if !ok || b < a || b >= maxCPU {
@@ -274,8 +260,8 @@ func parseBlkio(line []byte) (traffic, bool) {
 // isDevice tells "MAJ:MIN".
 func isDevice(b []byte) bool {
 	major, minor, ok := bytes.Cut(b, []byte{':'})
-	_, okMajor := parseCount(major)
-	_, okMinor := parseCount(minor)
+	_, okMajor := procfile.ParseCount(major)
+	_, okMinor := procfile.ParseCount(minor)
 	return ok && okMajor && okMinor && len(b) < 32
 }
 
@@ -284,7 +270,7 @@ func parsePids(data []byte, pids []int) []int {
 	for len(data) > 0 {
 		var line []byte
 		line, data, _ = bytes.Cut(data, []byte{'\n'})
-		if n, ok := parseCount(line); ok && n <= math.MaxInt32 {
+		if n, ok := procfile.ParseCount(line); ok && n <= math.MaxInt32 {
 			pids = append(pids, int(n))
 		}
 	}

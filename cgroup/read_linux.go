@@ -114,16 +114,10 @@ func (g *Group) readMemory(c *Counters) {
 	case memoryFiles{}:
 	case g.own:
 		c.LimitWorkingSet, c.LimitPageCache = c.WorkingSet, c.PageCache
-		c.LimitPeak, c.LimitOOMKills = c.PeakMemory, c.OOMKills
+		c.LimitPeak = c.PeakMemory
 	default:
 		c.LimitWorkingSet, c.LimitPageCache = g.workingSet(c, g.limit.stat, c.number(&g.r, g.limit.usage))
 		c.LimitPeak = c.number(&g.r, g.limit.peak)
-		if g.limit.oom != "" {
-			var err error
-			if c.LimitOOMKills, err = oomKills(g.r.again, g.limit.oom); err != nil {
-				c.fail(filepath.Base(g.limit.oom), err)
-			}
-		}
 	}
 }
 
@@ -227,20 +221,29 @@ func stall(read func(string, int) ([]byte, error), path string) (Stall, error) {
 	return s, nil
 }
 
-// ReadPressure reads the pressure of the host, PROC/pressure/{cpu,memory,io}; proc ""
-// is /proc. CPU.Full is always absent: for a host it means nothing, and the kernel
-// writes 0. An error tells of each file that could not be read; where the kernel
-// has no PSI, of one.
-func ReadPressure(proc string) (Pressure, error) {
+// HostPressure reads the pressure of the whole host, again and again.
+type HostPressure struct {
+	r    reader
+	proc string
+}
+
+// NewHostPressure reads below the root of a procfs; "" is /proc. Nothing is read yet.
+func NewHostPressure(proc string) *HostPressure {
 	if proc == "" {
 		proc = "/proc"
 	}
+	return &HostPressure{r: reader{held: map[string]int{}}, proc: proc}
+}
+
+// Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it
+// means nothing, and the kernel writes 0. An error tells of each file that could not
+// be read; where the kernel has no PSI, of one.
+func (h *HostPressure) Read() (Pressure, error) {
 	p := noPressure()
-	r := reader{buf: make([]byte, 512)}
 	var errs []error
 	for i, s := range []*Stall{&p.CPU, &p.Memory, &p.IO} {
 		var err error
-		if *s, err = stall(r.read, proc+"/pressure/"+stallNames[i]); err != nil {
+		if *s, err = stall(h.r.again, h.proc+"/pressure/"+stallNames[i]); err != nil {
 			errs = append(errs, err)
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {

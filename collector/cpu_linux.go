@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // userHZ is the ticks of a second in /proc/stat.
@@ -36,13 +38,13 @@ func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
 		var line []byte
 		line, data, _ = bytes.Cut(data, []byte{'\n'})
 		var f [11][]byte
-		n := min(splitFields(line, f[:]), len(f))
+		n := procfile.SplitFields(line, f[:])
 		if n < 8 {
 			return nil, fmt.Errorf("line %q has %d fields", line, n)
 		}
 		var seconds [10]float64
 		for i, field := range f[1:n] {
-			ticks, ok := parseCount(field)
+			ticks, ok := procfile.ParseCount(field)
 			if !ok {
 				return nil, fmt.Errorf("%s: %q is not a count", f[0], field)
 			}

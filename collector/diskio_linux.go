@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the
@@ -43,7 +45,7 @@ func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
 		line, data, _ = bytes.Cut(data, []byte{'\n'})
 		var f [14][]byte
 		read, written := 5, 9
-		switch n := splitFields(line, f[:]); {
+		switch n := procfile.SplitFields(line, f[:]); {
 		case n == 0:
 			continue
 		case n == 7:
@@ -51,8 +53,8 @@ func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
 		case n < 14:
 			return nil, fmt.Errorf("line %q has %d fields", line, n)
 		}
-		in, okIn := parseCount(f[read])
-		out, okOut := parseCount(f[written])
+		in, okIn := procfile.ParseCount(f[read])
+		out, okOut := procfile.ParseCount(f[written])
 		if !okIn || !okOut {
 			return nil, fmt.Errorf("device %q: %q sectors read, %q written", f[2], f[read], f[written])
 		}
@@ -74,9 +76,9 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 			continue
 		}
 		var f [7][]byte
-		n := splitFields(data, f[:])
-		in, okIn := parseCount(f[2])
-		out, okOut := parseCount(f[6])
+		n := procfile.SplitFields(data, f[:])
+		in, okIn := procfile.ParseCount(f[2])
+		out, okOut := procfile.ParseCount(f[6])
 		if n < len(f) || !okIn || !okOut {
 			continue
 		}

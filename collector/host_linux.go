@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // describe reads what procfs tells of the host.
@@ -29,7 +31,7 @@ func (r *Reader) procLine(name string) string {
 // cpuModel is the first "model name" of /proc/cpuinfo. Only the file's beginning
 // is read: on x86 the kernel asks every CPU for its frequency as the file is read.
 func (r *Reader) cpuModel() string {
-	fd, err := openFile(filepath.Join(r.proc, "cpuinfo"))
+	fd, err := procfile.Open(filepath.Join(r.proc, "cpuinfo"))
 	if err != nil {
 		return ""
 	}

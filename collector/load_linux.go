@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // readLoad reads /proc/loadavg: "0.20 0.18 0.12 1/80 11206" (proc(5)).
@@ -28,7 +29,7 @@ func (r *Reader) readLoad() (*Load, error) {
 
 func parseLoad(data []byte) (*Load, error) {
 	var f [4][]byte
-	if splitFields(data, f[:]) < len(f) {
+	if procfile.SplitFields(data, f[:]) < len(f) {
 		return nil, errors.New("fewer than 4 fields")
 	}
 	one, err := strconv.ParseFloat(string(f[0]), 64)
@@ -36,7 +37,7 @@ func parseLoad(data []byte) (*Load, error) {
 		return nil, fmt.Errorf("the load %.20q is no number", f[0])
 	}
 	running, _, _ := bytes.Cut(f[3], []byte{'/'})
-	n, ok := parseCount(running)
+	n, ok := procfile.ParseCount(running)
 	if !ok {
 		return nil, fmt.Errorf("%.20q is no number of tasks", running)
 	}
@@ -69,7 +70,7 @@ func parseVMStat(data []byte) (*VMStat, error) {
 			continue
 		}
 		value, _, _ := bytes.Cut(data[at+len(line.key):], []byte{'\n'})
-		n, ok := parseCount(bytes.TrimSpace(value))
+		n, ok := procfile.ParseCount(bytes.TrimSpace(value))
 		if !ok {
 			return nil, fmt.Errorf("%.20q is no count", value)
 		}
@@ -83,7 +84,10 @@ func parseVMStat(data []byte) (*VMStat, error) {
 
 // readPressure reads the host's PSI.
 func (r *Reader) readPressure() (*cgroup.Pressure, error) {
-	p, err := cgroup.ReadPressure(r.proc)
+	if r.pressure == nil {
+		r.pressure = cgroup.NewHostPressure(r.proc)
+	}
+	p, err := r.pressure.Read()
 	if err != nil {
 		return nil, err
 	}

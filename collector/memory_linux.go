@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // readMemory reads /proc/meminfo with psutil's meaning. gopsutil is not used: it
@@ -66,8 +68,8 @@ func parseMeminfo(data []byte) (meminfo, error) {
 				continue
 			}
 			var f [1][]byte
-			splitFields(value, f[:])
-			kb, ok := parseCount(f[0])
+			procfile.SplitFields(value, f[:])
+			kb, ok := procfile.ParseCount(f[0])
 			if !ok || kb > 1<<53 {
 				return info, fmt.Errorf("%s: %q is not a number of kB", k, bytes.TrimSpace(value))
 			}
@@ -109,11 +111,11 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 func parseLowWatermark(data []byte) (uint64, error) {
 	var pages uint64
 	for line := range bytes.Lines(data) {
-		var f [2][]byte
-		if splitFields(line, f[:]) != 2 || string(f[0]) != "low" {
+		var f [3][]byte
+		if procfile.SplitFields(line, f[:]) != 2 || string(f[0]) != "low" {
 			continue
 		}
-		n, ok := parseCount(f[1])
+		n, ok := procfile.ParseCount(f[1])
 		if !ok || n > 1<<40 {
 			return 0, fmt.Errorf("low watermark %q", f[1])
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // readNet reads /proc/net/dev. gopsutil is not used: it makes a string of every
@@ -55,12 +57,12 @@ func parseNetDev(data []byte, names *nameCache) ([]Device, error) {
 		if len(name) == 0 {
 			return nil, fmt.Errorf("line %q has no name", line)
 		}
-		var f [9][]byte
-		if n := splitFields(line[colon+1:], f[:]); n < 16 {
+		var f [16][]byte
+		if n := procfile.SplitFields(line[colon+1:], f[:]); n < len(f) {
 			return nil, fmt.Errorf("line %q has %d counters", line, n)
 		}
-		in, okIn := parseCount(f[0])
-		out, okOut := parseCount(f[8])
+		in, okIn := procfile.ParseCount(f[0])
+		out, okOut := procfile.ParseCount(f[8])
 		if !okIn || !okOut {
 			return nil, fmt.Errorf("%s: %q received, %q sent", name, f[0], f[8])
 		}

@@ -1,13 +1,14 @@
 package collector
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // helperCPU is the CPU time of the program that asks for the GPUs. When one has ended
@@ -79,30 +80,29 @@ func statOf(pid string) processStat {
 	dir := "/proc/" + pid
 	var out processStat
 	data, err := os.ReadFile(dir + "/stat")
-	at := bytes.LastIndexByte(data, ')')
-	if err != nil || at < 0 {
+	if err != nil {
 		return out
 	}
-	var f [18][]byte // from the third field of the line on: state is 0
-	if splitFields(data[at+1:], f[:]) < len(f) {
+	var f [procfile.StatThreads + 1][]byte
+	if _, _, n := procfile.SplitStat(data, f[:]); n < len(f) {
 		return out
 	}
-	user, _ := parseCount(f[11])
-	system, _ := parseCount(f[12])
-	threads, _ := parseCount(f[17])
-	childUser, _ := parseCount(f[13])
-	childSystem, _ := parseCount(f[14])
+	user, _ := procfile.ParseCount(f[procfile.StatUTime])
+	system, _ := procfile.ParseCount(f[procfile.StatSTime])
+	threads, _ := procfile.ParseCount(f[procfile.StatThreads])
+	childUser, _ := procfile.ParseCount(f[procfile.StatCUTime])
+	childSystem, _ := procfile.ParseCount(f[procfile.StatCSTime])
 	out.waited = (time.Duration(childUser+childSystem) * clockTick).Seconds()
 	out.cpu, out.threads = (time.Duration(user+system) * clockTick).Seconds(), float64(threads)
 	if data, err = os.ReadFile(dir + "/statm"); err != nil {
 		return out
 	}
 	var m [3][]byte // size, resident, shared; pages
-	if splitFields(data, m[:]) < len(m) {
+	if procfile.SplitFields(data, m[:]) < len(m) {
 		return out
 	}
-	resident, _ := parseCount(m[1])
-	shared, _ := parseCount(m[2])
+	resident, _ := procfile.ParseCount(m[1])
+	shared, _ := procfile.ParseCount(m[2])
 	out.private = max(0, float64(resident)-float64(shared)) * float64(unix.Getpagesize())
 	return out
 }

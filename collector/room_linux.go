@@ -9,23 +9,12 @@ import (
 
 // room asks statfs(2). Who is root may use the blocks that are reserved for root.
 func room(path string) (Room, error) {
-	var st unix.Statfs_t
-	for {
-		err := unix.Statfs(path, &st)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return Room{}, fmt.Errorf("statfs %s: %w", path, err)
-		}
-		break
+	st, unit, err := statfs(path)
+	if err != nil {
+		return Room{}, err
 	}
 	if st.Blocks == 0 || st.Flags&unix.ST_RDONLY != 0 {
 		return Room{}, fmt.Errorf("statfs %s: nothing can be written there", path)
-	}
-	unit := uint64(st.Frsize)
-	if unit == 0 {
-		unit = uint64(st.Bsize)
 	}
 	free := st.Bavail
 	if os.Geteuid() == 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -14,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // maxFile bounds what is read of one file of sysfs; pp_dpm_sclk has a few lines.
@@ -181,36 +180,8 @@ func (c *card) findUUID() string {
 	return "GPU-" + id
 }
 
-// readFile reads a small file of the kernel. A FIFO in a copied tree does not block it.
+// readFile reads a small file of the kernel.
 func readFile(path string) ([]byte, error) {
-	fd, err := open(path)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer unix.Close(fd)
-	buf := make([]byte, maxFile+1)
-	for n := 0; ; {
-		m, err := unix.Read(fd, buf[n:])
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-		case m <= 0:
-			return buf[:n], nil
-		}
-		if n += m; n > maxFile {
-			return nil, fmt.Errorf("read %s: more than %d bytes", path, maxFile)
-		}
-	}
-}
-
-// open opens for reading.
-func open(path string) (int, error) {
-	for {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
+	var b procfile.Buffer
+	return b.Read(path, maxFile)
 }

@@ -1,12 +1,13 @@
 package gpu
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // process is how a child is known.
@@ -64,11 +65,14 @@ func (p *process) release() {
 // stat is a process's state and start time, in ticks since boot.
 func stat(pid int) (state, since string) {
 	data, err := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	f := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:]) // the name before it may hold anything
-	if err != nil || len(f) < 20 {
+	if err != nil {
 		return "", ""
 	}
-	return string(f[0]), string(f[19])
+	var f [procfile.StatStart + 1][]byte
+	if _, _, n := procfile.SplitStat(data, f[:]); n < len(f) {
+		return "", ""
+	}
+	return string(f[procfile.StatState]), string(f[procfile.StatStart])
 }
 
 // shut adds to the descriptors of a child that all others are closed which it

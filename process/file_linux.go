@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 const (
@@ -148,7 +150,7 @@ func appendPIDs(list []proc, records []byte) []proc {
 		if end := slices.Index(name, 0); end >= 0 {
 			name = name[:end]
 		}
-		if pid, ok := parseCount(name); ok && pid > 0 && pid <= maxPIDs && name[0] != '0' {
+		if pid, ok := procfile.ParseCount(name); ok && pid > 0 && pid <= maxPIDs && name[0] != '0' {
 			list = append(list, proc{pid: int32(pid), inode: binary.NativeEndian.Uint64(records)})
 		}
 		records = records[size:]

@@ -1,13 +1,15 @@
 package process
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/perfagent/perfagent/procfile"
+)
 
 // stat is what is used of /proc/PID/stat. Times are ticks of 1/100 s.
 type stat struct {
 	ppid    int32
 	state   byte
-	commLen uint8
-	comm    [16]byte
 	ticks   float64 // user and system, of the process and of the children that it waited for
 	own     float64 // those of the process among them
 	threads float64
@@ -15,58 +17,42 @@ type stat struct {
 	pages   uint64 // resident
 }
 
-// Fields of /proc/PID/stat, counted from the state, which follows the name.
-const (
-	fieldState   = 0
-	fieldParent  = 1
-	fieldUTime   = 11
-	fieldSTime   = 12
-	fieldCSTime  = 14
-	fieldThreads = 17
-	fieldStart   = 19
-	fieldRSS     = 21
-	numFields    = fieldRSS + 1
-)
+// numFields is how many of the fields of /proc/PID/stat are looked at.
+const numFields = procfile.StatRSS + 1
 
 // maxPages bounds resident pages, so that their bytes fit in 64 bits.
 const maxPages = 1 << 50
 
-// parseStat reads /proc/PID/stat (proc_pid_stat(5), do_task_stat in the kernel's
-// fs/proc/array.c). The name may hold spaces, parentheses and newlines, so that it
-// ends with the last parenthesis of the file.
+// parseStat reads /proc/PID/stat.
 func parseStat(data []byte, pid int32) (stat, error) {
 	var s stat
-	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
-	if open < 0 || end < open {
-		return s, damaged("no name in parentheses")
-	}
-	if n, ok := parseCount(bytes.TrimSpace(data[:open])); !ok || n != uint64(pid) {
-		return s, damaged("it does not begin with its process id")
-	}
-	s.commLen = uint8(copy(s.comm[:], data[open+1:end]))
 	var f [numFields][]byte
-	if splitFields(data[end+1:], f[:]) < numFields {
-		return s, damaged("too few fields")
+	first, _, fields := procfile.SplitStat(data, f[:])
+	if fields < numFields {
+		return s, damaged("no name in parentheses, or too few fields after it")
+	}
+	if n, ok := procfile.ParseCount(first); !ok || n != uint64(pid) {
+		return s, damaged("it does not begin with its process id")
 	}
 	var n [numFields]uint64
 	for i := range n {
-		if i != fieldParent && (i < fieldUTime || i > fieldCSTime) && i != fieldThreads && i != fieldStart && i != fieldRSS {
+		if i != procfile.StatParent && (i < procfile.StatUTime || i > procfile.StatCSTime) && i != procfile.StatThreads && i != procfile.StatStart && i != procfile.StatRSS {
 			continue
 		}
 		var ok bool
-		if n[i], ok = parseCount(f[i]); !ok {
+		if n[i], ok = procfile.ParseCount(f[i]); !ok {
 			return s, damaged("a field is not a count")
 		}
 	}
-	if n[fieldParent] > maxPIDs || n[fieldThreads] > maxPIDs || n[fieldRSS] > maxPages || len(f[fieldState]) != 1 {
+	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages || len(f[procfile.StatState]) != 1 {
 		return s, damaged("a field makes no sense")
 	}
-	for i := fieldUTime; i <= fieldCSTime; i++ {
+	for i := procfile.StatUTime; i <= procfile.StatCSTime; i++ {
 		s.ticks += float64(n[i])
 	}
-	s.own = float64(n[fieldUTime]) + float64(n[fieldSTime])
-	s.ppid, s.state, s.threads = int32(n[fieldParent]), f[fieldState][0], float64(n[fieldThreads])
-	s.start, s.pages = n[fieldStart], n[fieldRSS]
+	s.own = float64(n[procfile.StatUTime]) + float64(n[procfile.StatSTime])
+	s.ppid, s.state, s.threads = int32(n[procfile.StatParent]), f[procfile.StatState][0], float64(n[procfile.StatThreads])
+	s.start, s.pages = n[procfile.StatStart], n[procfile.StatRSS]
 	return s, nil
 }
 
@@ -80,8 +66,8 @@ func parseValue(data []byte, key string) (uint64, bool) {
 			continue
 		}
 		var f [2][]byte
-		splitFields(value, f[:])
-		return parseCount(f[0])
+		procfile.SplitFields(value, f[:])
+		return procfile.ParseCount(f[0])
 	}
 	return 0, false
 }
@@ -103,41 +89,4 @@ func parseIO(data []byte) (read, written uint64, err error) {
 		return 0, 0, damaged("it lacks read_bytes or write_bytes")
 	}
 	return read, written, nil
-}
-
-// splitFields puts the fields of a line into f, as far as they fit, and returns
-// how many of them there are, at most len(f).
-func splitFields(line []byte, f [][]byte) int {
-	n := 0
-	for i := 0; i < len(line) && n < len(f); {
-		if blank(line[i]) {
-			i++
-			continue
-		}
-		start := i
-		for i < len(line) && !blank(line[i]) {
-			i++
-		}
-		f[n] = line[start:i]
-		n++
-	}
-	return n
-}
-
-func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
-
-// parseCount reads a decimal number; false if it is none or has more than 64 bits.
-func parseCount(b []byte) (uint64, bool) {
-	if len(b) == 0 || len(b) > 20 {
-		return 0, false
-	}
-	var n uint64
-	for _, c := range b {
-		d := uint64(c - '0')
-		if d > 9 || n > (1<<64-1-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, true
 }

@@ -321,8 +321,8 @@ func TestTreeFindsChildOfAThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	treeWant(t, tree, min(j.cmd.Process.Pid, child), max(j.cmd.Process.Pid, child))
-	if names := tree.Processes(); names[0].Comm != "exe" || names[0].RSS == 0 || names[0].Start == 0 {
-		t.Errorf("%+v", names)
+	if first := tree.ours[0]; first.rss() == 0 || first.start == 0 {
+		t.Errorf("%+v", first)
 	}
 }
 
@@ -350,14 +350,13 @@ func TestTreeFindsDaemon(t *testing.T) {
 			treeMust(j.cmd.Process.Kill())
 			j.cmd.ProcessState, _ = j.cmd.Process.Wait() // cmd.Wait would close the daemon's input
 			u := treeRead(t, tree)
-			list := tree.Processes()
-			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(list) != 1 {
-				t.Fatalf("%+v %+v", u, list)
+			if u.Processes != 1 || u.CPUSeconds < 0.11 || u.MemoryKind != "pss" || len(tree.ours) != 1 {
+				t.Fatalf("%+v, %d processes", u, len(tree.ours))
 			}
 			treeMust(j.input.Close()) // ends the daemon
 			if adopted {
 				var status syscall.WaitStatus
-				if _, err := syscall.Wait4(list[0].PID, &status, 0, nil); err != nil {
+				if _, err := syscall.Wait4(int(tree.ours[0].pid), &status, 0, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -378,8 +377,8 @@ func TestTreeOfAZombie(t *testing.T) {
 		t.Fatal(got)
 	}
 	u := treeRead(t, tree)
-	if list := tree.Processes(); u.Processes != 1 || u.CPUSeconds < 0.28 || len(list) != 2 || u.Failed != nil || list[1].RSS != 0 {
-		t.Fatalf("%+v %+v", u, list)
+	if u.Processes != 1 || u.CPUSeconds < 0.28 || len(tree.ours) != 2 || u.Failed != nil || tree.ours[1].rss() != 0 {
+		t.Fatalf("%+v, %d processes", u, len(tree.ours))
 	}
 }
 
@@ -413,8 +412,8 @@ sys.stdin.read()
 	}
 	u := treeRead(t, tree)
 	rss := 0.0
-	for _, p := range tree.Processes() {
-		rss += float64(p.RSS)
+	for _, p := range tree.ours {
+		rss += float64(p.rss())
 	}
 	t.Logf("PSS %.1f MB, RSS %.1f MB", u.Memory/1e6, rss/1e6)
 	if u.Processes != 4 || u.MemoryKind != "pss" || u.Memory < 300e6 || u.Memory > 360e6 || rss < 1200e6 || u.Failed != nil {
@@ -471,11 +470,11 @@ func TestTreeInAForkStorm(t *testing.T) {
 	for deadline := time.Now().Add(treePatience); ; {
 		n, cpu := treeReap(j.cmd.Process.Pid)
 		adopted, reaped = adopted+n, reaped+cpu
-		if used = treeRead(t, tree).CPUSeconds; len(tree.Processes()) == 1 {
+		if used = treeRead(t, tree).CPUSeconds; len(tree.ours) == 1 {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%+v", tree.Processes())
+			t.Fatalf("%d processes", len(tree.ours))
 		}
 	}
 	truth := treeCPU(j.end()) + reaped

@@ -202,14 +202,5 @@ func (t *Tree) sum() {
 	u.CPUSeconds = ticks / userHZ
 }
 
-// Processes are those of the newest scan that succeeded, zombies included.
-func (t *Tree) Processes() []Process {
-	list := make([]Process, 0, len(t.ours))
-	for _, p := range t.ours {
-		list = append(list, Process{PID: int(p.pid), Start: p.start, Comm: string(p.comm[:p.commLen]), RSS: p.rss()})
-	}
-	return list
-}
-
 // rss is the resident bytes.
 func (p *proc) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }

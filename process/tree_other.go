@@ -29,6 +29,3 @@ func (t *Tree) Hurry() {}
 
 // Close has nothing to do.
 func (t *Tree) Close() error { return nil }
-
-// Processes are none.
-func (t *Tree) Processes() []Process { return nil }

@@ -41,11 +41,3 @@ type Use struct {
 	// "memory" and "io". It is not changed later. nil = nothing failed.
 	Failed map[string]error
 }
-
-// Process is one of the job's, as the newest scan saw it.
-type Process struct {
-	PID   int
-	Start uint64 // ticks (1/100 s) since boot; with PID it names the process for ever
-	Comm  string // what the kernel calls it: at most 15 bytes, of any kind
-	RSS   uint64 // bytes in memory, shared ones included; 0 for a zombie
-}

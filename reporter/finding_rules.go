@@ -78,7 +78,7 @@ func judgeGPUIdle(e *examined) *Finding {
 		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
 	}
 	text := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s (utilization tells no more than that one ran): %s, or find what %s for.",
-		gpuNames(idle, "was", "were"), percent(most), plural(idle, "", " at most"), ask, plural(idle, "it waits", "they wait"))
+		gpuNames(idle, "was", "were"), percent(most), numbered(len(idle), "", " at most"), ask, numbered(len(idle), "it waits", "they wait"))
 	return &Finding{Text: text, Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
 }
 
@@ -297,18 +297,7 @@ func wholeSize(mb float64) string {
 
 // counted writes how many there are of a thing.
 func counted(n float64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fixed(n, 0) + " " + many
-}
-
-// plural chooses a word by how many devices a list has.
-func plural(list []int, one, many string) string {
-	if len(list) == 1 {
-		return one
-	}
-	return many
+	return fixed(n, 0) + " " + numbered(n, one, many)
 }
 
 // gpuNames names devices, a few by their numbers, with the verb that fits.
@@ -317,9 +306,9 @@ func gpuNames(list []int, one, many string) string {
 	for _, i := range list[:min(len(list), 8)] {
 		words = append(words, strconv.Itoa(i))
 	}
-	text := plural(list, "GPU ", "GPUs ") + strings.Join(words, ", ")
+	text := numbered(len(list), "GPU ", "GPUs ") + strings.Join(words, ", ")
 	if more := len(list) - len(words); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return strings.TrimRight(text+" "+plural(list, one, many), " ")
+	return strings.TrimRight(text+" "+numbered(len(list), one, many), " ")
 }

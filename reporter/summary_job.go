@@ -283,7 +283,7 @@ func (n *Node) strainRows(wall float64) []row {
 }
 
 // numbered is the word for so many.
-func numbered(n float64, one, many string) string {
+func numbered[N int | float64](n N, one, many string) string {
 	if n == 1 {
 		return one
 	}

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import sys
+import tempfile
 
 from mlflow import MlflowClient
 from mlflow.entities import ViewType
@@ -27,8 +28,9 @@ def artifacts(client, run_id, path=None):
             continue
         found = {"path": f.path, "size": f.file_size}
         if f.path.endswith(".json") and f.file_size <= 1 << 20:
-            with open(client.download_artifacts(run_id, f.path), "rb") as data:
-                found["sha256"] = hashlib.sha256(data.read()).hexdigest()
+            with tempfile.TemporaryDirectory() as place:  # MLflow's own would stay
+                with open(client.download_artifacts(run_id, f.path, place), "rb") as data:
+                    found["sha256"] = hashlib.sha256(data.read()).hexdigest()
         yield found
 
 

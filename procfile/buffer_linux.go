@@ -1,0 +1,67 @@
+package procfile
+
+import (
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a file for reading. A FIFO that somebody put in a copied tree does not
+// block it. The error is an *fs.PathError.
+func Open(path string) (fd int, err error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		switch err {
+		case nil:
+			return fd, nil
+		case unix.EINTR:
+		default:
+			return -1, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+}
+
+// firstSize is where a Buffer begins. /proc/stat of a small host fits.
+const firstSize = 8 << 10
+
+// Buffer is the memory that files are read into, one after the other. Its zero value
+// is ready. os.ReadFile would ask for the file's size, register the file with the
+// network poller (which refuses it) and allocate the contents anew each time.
+type Buffer struct{ data []byte }
+
+// Read returns a file's contents, which the next call overwrites. More than limit
+// bytes are an error.
+func (b *Buffer) Read(path string, limit int) ([]byte, error) {
+	fd, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return b.ReadFrom(fd, path, limit)
+}
+
+// ReadFrom reads an open file from its beginning, wherever it was read before; path
+// is for errors.
+func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
+	if b.data == nil {
+		b.data = make([]byte, firstSize)
+	}
+	for n := 0; ; {
+		m, err := unix.Pread(fd, b.data[n:], int64(n))
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case m <= 0:
+			return b.data[:n], nil
+		}
+		if n += m; n > limit {
+			return nil, fmt.Errorf("read %s: more than %d bytes", path, limit)
+		}
+		if n == len(b.data) {
+			b.data = append(b.data, make([]byte, len(b.data))...)
+		}
+	}
+}

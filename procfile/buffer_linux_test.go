@@ -1,0 +1,78 @@
+package procfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Files of every size around the buffer's are read whole, and none above the limit.
+func TestBufferSizes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	const limit = 3 * firstSize
+	var b Buffer
+	for _, size := range []int{0, 1, firstSize - 1, firstSize, firstSize + 1, limit, 10, limit + 1, 4 * limit} {
+		want := strings.Repeat("x", size)
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		data, err := b.Read(path, limit)
+		if size > limit {
+			if err == nil || !strings.Contains(err.Error(), "read "+path+": more than") {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+			continue
+		}
+		if err != nil || string(data) != want {
+			t.Errorf("%d bytes: %d read, %v", size, len(data), err)
+		}
+	}
+}
+
+// What cannot be read is an error with its path, and nothing blocks.
+func TestBufferErrors(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var b Buffer
+	for path, want := range map[string]error{fifo: unix.ESPIPE, dir: unix.EISDIR, filepath.Join(dir, "none"): unix.ENOENT} {
+		var at *fs.PathError
+		if _, err := b.Read(path, 100); !errors.Is(err, want) || !errors.As(err, &at) || at.Path != path {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// An open file of the kernel tells what is now, each time; no call allocates.
+func TestReadFromIsNew(t *testing.T) {
+	fd, err := Open("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	var b Buffer
+	state := func() string {
+		data, err := b.ReadFrom(fd, "stat", 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f [StatRSS + 1][]byte
+		if pid, _, n := SplitStat(data, f[:]); n != len(f) || string(pid) == "" {
+			t.Fatalf("%q", data)
+		}
+		return string(f[StatState])
+	}
+	if got := state(); got != "R" && got != "S" {
+		t.Errorf("state %q", got)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = b.ReadFrom(fd, "stat", 4096) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

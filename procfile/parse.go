@@ -1,0 +1,66 @@
+package procfile
+
+import "bytes"
+
+// ParseCount reads a decimal number; false if it is none or has more than 64 bits.
+func ParseCount(b []byte) (uint64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}
+
+// SplitFields puts the fields of a line, which white space separates, into f, and
+// returns how many it put there. What does not fit is not looked at.
+func SplitFields(line []byte, f [][]byte) int {
+	n := 0
+	for i := 0; i < len(line) && n < len(f); {
+		if blank(line[i]) {
+			i++
+			continue
+		}
+		start := i
+		for i < len(line) && !blank(line[i]) {
+			i++
+		}
+		f[n] = line[start:i]
+		n++
+	}
+	return n
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// Fields of /proc/PID/stat (proc_pid_stat(5), do_task_stat in the kernel's
+// fs/proc/array.c) as SplitStat puts them: counted from the state, which follows the
+// name. Times are clock ticks, the start is since boot, StatRSS is pages.
+const (
+	StatState   = 0
+	StatParent  = 1
+	StatUTime   = 11
+	StatSTime   = 12
+	StatCUTime  = 13 // of the children that it waited for
+	StatCSTime  = 14
+	StatThreads = 17
+	StatStart   = 19
+	StatRSS     = 21
+)
+
+// SplitStat puts the fields of /proc/PID/stat from the state on into f, and returns
+// how many. The name may hold spaces, parentheses and newlines, so that it ends with
+// the last parenthesis of the file; where there is none, n is 0.
+func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 0 || end < open {
+		return nil, nil, 0
+	}
+	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
+}

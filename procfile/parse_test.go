@@ -1,0 +1,59 @@
+package procfile
+
+import (
+	"bytes"
+	"strconv"
+	"testing"
+)
+
+func TestParseCount(t *testing.T) {
+	for text, want := range map[string]string{
+		"0": "0", "007": "7", "18446744073709551615": "18446744073709551615", "00000000000000000001": "1",
+		"18446744073709551616": "", "99999999999999999999": "", "000000000000000000001": "", "": "", "-1": "", "+1": "", "1 ": "", "1.0": "", "x": "",
+	} {
+		n, ok := ParseCount([]byte(text))
+		if got := strconv.FormatUint(n, 10); ok != (want != "") || ok && got != want {
+			t.Errorf("%q: %v, %v", text, n, ok)
+		}
+	}
+}
+
+func TestSplitStat(t *testing.T) {
+	const after = "S 7 1 1 0 -1 4194560 9 8 7 6 11 12 13 14 20 0 17 0 19 4096 21 22\n"
+	for _, name := range []string{"sh", "", "a b", "a) S 9 (b", ")(", "two\nlines", "((((", "))))"} {
+		var f [StatRSS + 1][]byte
+		pid, got, n := SplitStat([]byte("42 ("+name+") "+after), f[:])
+		if string(pid) != "42" || string(got) != name || n != len(f) {
+			t.Errorf("%q: pid %q, name %q, %d fields", name, pid, got, n)
+		}
+		for i, want := range map[int]string{StatState: "S", StatParent: "7", StatUTime: "11", StatSTime: "12", StatCUTime: "13",
+			StatCSTime: "14", StatThreads: "17", StatStart: "19", StatRSS: "21"} {
+			if string(f[i]) != want {
+				t.Errorf("%q: field %d is %q, not %q", name, i, f[i], want)
+			}
+		}
+	}
+	for _, text := range []string{"", "42 sh S 1", "42 )sh( S 1", "(", ")"} {
+		if _, _, n := SplitStat([]byte(text), make([][]byte, 3)); n != 0 {
+			t.Errorf("%q has %d fields", text, n)
+		}
+	}
+}
+
+// The fields are those of the standard library, as far as they are asked for.
+func FuzzSplitFields(f *testing.F) {
+	f.Add([]byte(" a  bc\td\r\ne "), uint8(2))
+	f.Fuzz(func(t *testing.T, line []byte, room uint8) {
+		fields := make([][]byte, room)
+		n := SplitFields(line, fields)
+		want := bytes.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+		if n != min(len(want), int(room)) {
+			t.Fatalf("%d fields of %q, not %d", n, line, len(want))
+		}
+		for i, field := range fields[:n] {
+			if !bytes.Equal(field, want[i]) {
+				t.Fatalf("field %d of %q is %q, not %q", i, line, field, want[i])
+			}
+		}
+	})
+}
