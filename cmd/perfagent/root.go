@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -77,6 +79,17 @@ page.
 	}
 	root.SetOut(s.out)
 	root.SetErr(s.err)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Flags().VisitAll(foldUsage)
+		help(cmd, args)
+	})
 	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s), newMetrics(s), newVersion(s))
 	return root
+}
+
+// foldUsage breaks a flag's text into lines that people can read.
+func foldUsage(f *pflag.Flag) {
+	const width, lines = 64, 20
+	f.Usage = strings.Join(reporter.WrapText(f.Usage, width, lines), "\n")
 }
