@@ -89,9 +89,9 @@ func (g *Group) settle(v1 [len(controllers)]*place, onV1 func(string) bool) {
 	g.findFiles()
 }
 
-// name is the path for people.
+// name is the path for people: where memory is counted, or CPU time; in v2 all is one.
 func (g *Group) name() string {
-	for _, p := range []*place{g.unified, g.memory, g.acct} {
+	for _, p := range []*place{g.memory, g.acct, g.unified} {
 		if p.hasCounters() {
 			return p.names[0]
 		}
@@ -206,7 +206,8 @@ func (g *Group) Limits() Limits {
 	}
 	if g.memory != nil {
 		for i, dir := range g.memory.dirs {
-			if v := g.limitOf(&l, dir); v < l.Memory || v == v && l.Memory != l.Memory {
+			// Of equal limits the outermost is hit first: it counts what the others do, and more.
+			if v := g.limitOf(&l, dir); v <= l.Memory || v == v && l.Memory != l.Memory {
 				l.Memory, l.MemoryGroup, limiting = v, g.memory.names[i], i
 			}
 		}

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the tests need: Pythons with psutil and cmarkgfm in .tools/venv, with MLflow's server and client in
-# .tools/mlflow3 and .tools/mlflow2, Prometheus in .tools/prometheus, GNU time, curl, Chromium with a font, podman and
-# qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
+# .tools/mlflow3 and .tools/mlflow2, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, GNU time, curl,
+# Chromium with a font, podman and qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in
+# CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
 # Usage: scripts/test-tools.sh STAMP [peers]
@@ -39,13 +40,16 @@ apt_install() {
 	return 1
 }
 
-# apt_unpack PACKAGE: its files into .tools/PACKAGE. The machine gets no package, no user and no service of it.
+# apt_unpack NAME PACKAGE...: their files into .tools/NAME. The machine gets no package, no user and no service of them.
 apt_unpack() {
 	can_apt || return 1
-	say "unpacking a Debian package into .tools: $1"
-	rm -rf ".tools/$1" .tools/deb
+	name=$1
+	shift
+	say "unpacking Debian package(s) into .tools/$name: $*"
+	rm -rf ".tools/$name" .tools/deb
 	mkdir .tools/deb # apt-get downloads into the current directory
-	if (cd .tools/deb && apt_get download "$1" && dpkg-deb -x "$1"_*.deb unpacked) && mv .tools/deb/unpacked ".tools/$1"; then
+	if (cd .tools/deb && apt_get download "$@" && for deb in *.deb; do dpkg-deb -x "$deb" unpacked || exit 1; done) &&
+		mv .tools/deb/unpacked ".tools/$name"; then
 		rm -rf .tools/deb
 		return 0
 	fi
@@ -77,8 +81,18 @@ has_kernel() { ! is_amd64 || ls .tools/kernel/boot/vmlinuz-* >/dev/null 2>&1; }
 unpack_kernel() {
 	can_apt && apt_get check || return 1 # with new lists: the package below names the newest
 	kernel=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: //p' | head -n 1)
-	rm -rf .tools/kernel
-	apt_unpack "${kernel:-linux-image-cloud-amd64}" && mv ".tools/$kernel" .tools/kernel
+	apt_unpack kernel "${kernel:-linux-image-cloud-amd64}"
+}
+
+has_slurm() {
+	ls .tools/slurm/usr/sbin/slurmctld-wlm || { command -v munged && command -v slurmctld && command -v slurmd && command -v srun; }
+} >/dev/null 2>&1
+
+# unpack_slurm: with munge, and the libraries of both that are not installed. Installing would start services.
+unpack_slurm() {
+	can_apt && apt_get check || return 1 # with new lists
+	# shellcheck disable=SC2046 # several words
+	apt_unpack slurm $(apt-get -s install --no-install-recommends slurm-wlm slurm-client munge | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
 
 has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
@@ -169,7 +183,7 @@ if ! has_gnu_time && ! apt_install time; then
 	lacking "GNU time is missing, the comparison with it is skipped" "apt-get install time"
 fi
 
-if ! has_prometheus && ! apt_unpack prometheus; then
+if ! has_prometheus && ! apt_unpack prometheus prometheus; then
 	lacking "Prometheus is missing, the tests that scrape with it are skipped" "apt-get install prometheus"
 fi
 
@@ -190,6 +204,10 @@ fi
 
 if ! has_kernel && ! unpack_kernel; then
 	lacking "a kernel for the virtual machine is missing, the tests on cgroup v2 are skipped" "make test as root on Debian: it unpacks the package of linux-image-cloud-amd64 into .tools/kernel"
+fi
+
+if ! has_slurm && ! unpack_slurm; then
+	lacking "Slurm or munge is missing, the tests in its steps are skipped" "apt-get install slurm-wlm slurm-client munge"
 fi
 
 # Only wanted for the race detector: worth an install in CI, not on somebody's machine.

@@ -1,0 +1,631 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// slurm is a cluster of one node that lives in a folder of the test: munged, slurmctld and
+// slurmd as Debian has them, with control groups v1.
+type slurm struct {
+	dir  string
+	root string // where Debian's packages are unpacked, "" = installed
+	node string // its control groups are /slurm_NODE
+	env  []string
+	t    *testing.T
+
+	daemons []*exec.Cmd
+}
+
+const slurmInstall = "apt-get install slurm-wlm slurm-client munge (make test unpacks them into .tools/slurm, as root on Debian)"
+
+// In the steps and batch jobs of a real Slurm, the report says of the job what the kernel
+// and Slurm say of it, and Slurm sees of the job what it sees without perfagent.
+func TestSlurm(t *testing.T) {
+	t.Parallel()
+	s := newSlurm(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *slurm)
+	}{
+		{"CPU", slurmCPU}, {"memory", slurmMemory}, {"group of our own", slurmCreate},
+		{"out of memory", slurmOOM}, {"a child out of memory", slurmOOMChild}, {"another task out of memory", slurmOOMBeside},
+		{"batch script", slurmBatch}, {"signals", slurmSignals}, {"TERM", slurmTerm}, {"exit codes", slurmExits},
+	} {
+		t.Run(c.name, func(t *testing.T) { t.Parallel(); c.test(t, s) })
+	}
+}
+
+// Of a job that does not mind TERM, Slurm kills every process after a while, us too. This
+// has a cluster of its own: nothing new is started on a node while a job is being ended.
+func TestSlurmKill(t *testing.T) {
+	t.Parallel()
+	slurmKilled(t, newSlurm(t))
+}
+
+// newSlurm starts the cluster, and ends it with the test.
+func newSlurm(t *testing.T) *slurm {
+	t.Helper()
+	slurmNeeds(t)
+	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
+	if path, err := filepath.Abs("../../.tools/slurm"); err == nil && exists(filepath.Join(path, "usr/sbin/slurmctld-wlm")) {
+		s.root = path
+	}
+	var err error
+	if s.dir, err = os.MkdirTemp("", "perfagent-slurm-"); err != nil { // the path of a socket is bounded
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(s.dir) })
+	t.Cleanup(s.stop)
+	s.configure()
+	socket := filepath.Join(s.dir, "munge/socket")
+	s.start("munged", "--foreground", "--force", "--socket="+socket, "--key-file="+s.dir+"/munge/key",
+		"--pid-file="+s.dir+"/munge/pid", "--log-file="+s.dir+"/munge/log", "--seed-file="+s.dir+"/munge/seed")
+	until(t, "munged answers", func() bool { return exists(socket) })
+	s.start("slurmctld", "-D", "-c")
+	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.stepd()...)...)
+	for begin := time.Now(); s.state() != "idle"; time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > longest {
+			t.Fatalf("no idle node within %v, but %q", longest, s.state())
+		}
+	}
+	return s
+}
+
+// slurmNeeds skips where Slurm cannot hold its jobs in control groups.
+func slurmNeeds(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("Slurm's control groups need root: run the tests as root")
+	}
+	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
+		if path := "/sys/fs/cgroup/" + file; !exists(path) {
+			t.Skipf("Slurm's limits are tested with control groups v1, and there is no %s: boot with systemd.unified_cgroup_hierarchy=0", path)
+		}
+	}
+}
+
+// configure writes the configuration. More CPUs than the machine has let all jobs run at once.
+func (s *slurm) configure() {
+	s.t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	plugins := ""
+	if s.root != "" {
+		dir := s.libraries() + "/slurm-wlm"
+		plugins = "PluginDir=" + dir + "\n"
+		s.env = append(s.env, "LD_LIBRARY_PATH="+dir+":"+s.libraries())
+	}
+	swap := "no" // without the kernel's account of swap there is no limit of it
+	if exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
+		swap = "yes\nAllowedSwapSpace=0"
+	}
+	for _, dir := range []string{"bin", "munge", "state", "spool", "log"} {
+		if err := os.Mkdir(filepath.Join(s.dir, dir), 0o711); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(s.dir, 0o711); err != nil {
+		s.t.Fatal(err)
+	}
+	key := make([]byte, 128)
+	_, _ = rand.Read(key)
+	write(s.t, s.dir+"/munge/key", string(key), 0o600)
+	write(s.t, s.dir+"/cgroup.conf", fmt.Sprintf(slurmGroups, swap), 0o644)
+	conf := write(s.t, s.dir+"/slurm.conf", strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
+		"PORT1", freePort(s.t), "PORT2", freePort(s.t)).Replace(slurmConf)+plugins, 0o644)
+	s.env = testEnv(append(s.env, "SLURM_CONF="+conf)...)
+}
+
+const slurmConf = `ClusterName=test
+SlurmctldHost=HOST(127.0.0.1)
+SlurmctldPort=PORT1
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=DIR/munge/socket
+CredType=cred/munge
+StateSaveLocation=DIR/state
+SlurmdSpoolDir=DIR/spool
+SlurmctldPidFile=DIR/slurmctld.pid
+SlurmdPidFile=DIR/slurmd.pid
+SlurmctldLogFile=DIR/log/slurmctld
+SlurmdLogFile=DIR/log/slurmd
+ProctrackType=proctrack/cgroup
+TaskPlugin=task/cgroup
+JobAcctGatherType=jobacct_gather/cgroup
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+SwitchType=switch/none
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=100
+SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=1
+ReturnToService=2
+SlurmctldTimeout=300
+SlurmdTimeout=300
+InactiveLimit=0
+KillWait=4
+NodeName=NODE NodeHostname=HOST NodeAddr=127.0.0.1 Port=PORT2 CPUs=64 Boards=1 SocketsPerBoard=1 CoresPerSocket=64 ThreadsPerCore=1 RealMemory=16000 State=UNKNOWN
+PartitionName=debug Nodes=NODE Default=YES MaxTime=INFINITE State=UP
+`
+
+const slurmGroups = `CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+CgroupAutomount=no
+ConstrainCores=no
+ConstrainDevices=no
+ConstrainRAMSpace=yes
+ConstrainSwapSpace=%s
+`
+
+// libraries is where the unpacked packages have theirs.
+func (s *slurm) libraries() string {
+	s.t.Helper()
+	found, _ := filepath.Glob(s.root + "/usr/lib/*/slurm-wlm")
+	if len(found) != 1 {
+		s.t.Fatalf("%s has no libraries of Slurm: remove it, and run make test", s.root)
+	}
+	return filepath.Dir(found[0])
+}
+
+// program finds one of Slurm or munge. Slurm's daemons look at the names by which they are
+// called, so the unpacked ones get those which Debian's installed ones have.
+func (s *slurm) program(t *testing.T, name string) string {
+	t.Helper()
+	if s.root == "" {
+		return tool(t, name, slurmInstall)
+	}
+	for _, path := range []string{"usr/bin/" + name, "usr/sbin/" + name, "usr/sbin/" + name + "-wlm"} {
+		if path = filepath.Join(s.root, path); !exists(path) {
+			continue
+		}
+		if !strings.HasSuffix(path, "-wlm") {
+			return path
+		}
+		link := filepath.Join(s.dir, "bin", name)
+		if err := os.Symlink(path, link); err != nil && !exists(link) {
+			t.Fatal(err)
+		}
+		return link
+	}
+	t.Fatalf("%s has no %s: remove it, and run make test", s.root, name)
+	return ""
+}
+
+// stepd tells slurmd where an unpacked slurmstepd is.
+func (s *slurm) stepd() []string {
+	if s.root == "" {
+		return nil
+	}
+	return []string{"-d", s.program(s.t, "slurmstepd")}
+}
+
+// start starts a daemon in the foreground. timeout(1) ends it if nobody else does.
+func (s *slurm) start(name string, args ...string) {
+	s.t.Helper()
+	cmd := command(s.t, "timeout", append([]string{"-k", "5", "300", s.program(s.t, name)}, args...)...)
+	cmd.Env = s.env
+	said, err := os.Create(filepath.Join(s.dir, "log", name+".out"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.daemons = append(s.daemons, cmd)
+}
+
+// state is what Slurm says of the node.
+func (s *slurm) state() string {
+	s.t.Helper()
+	o := perform(s.t, s.command(s.t, "sinfo", "-h", "-o", "%T"))
+	return strings.TrimSpace(o.out + o.err)
+}
+
+// stop ends all of it, the jobs first, and removes the control groups. It is for a test
+// that failed, too.
+func (s *slurm) stop() {
+	t := s.t
+	s.killJobs()
+	for _, cmd := range s.daemons {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for _, cmd := range s.daemons {
+		wait(t, cmd)
+	}
+	s.killJobs() // of a slurmstepd that was just being started
+	for _, dir := range slices.Backward(s.groups()) {
+		if !slurmWithin(func() bool { return os.Remove(dir) == nil || !exists(dir) }) {
+			t.Errorf("%s cannot be removed", dir)
+		}
+	}
+	if !t.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(s.dir + "/log/*")
+	for _, path := range logs {
+		data, _ := os.ReadFile(path)
+		t.Logf("%s:\n%s", filepath.Base(path), data[max(0, len(data)-8000):])
+	}
+}
+
+// slurmWithin waits as until does, but for what must not end a test in its midst.
+func slurmWithin(ok func() bool) bool {
+	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > longest {
+			return false
+		}
+	}
+	return true
+}
+
+// groups are the control groups of the node, those above first.
+func (s *slurm) groups() []string {
+	var dirs []string
+	tops, _ := filepath.Glob("/sys/fs/cgroup/*/slurm_" + s.node)
+	for _, top := range tops {
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return nil // it has gone meanwhile
+			}
+			dirs = append(dirs, path)
+			return nil
+		})
+	}
+	return dirs
+}
+
+// killJobs kills what is in the node's groups: jobs and the slurmstepd of each, which are
+// no children of ours.
+func (s *slurm) killJobs() {
+	gone := slurmWithin(func() bool {
+		var pids []int
+		for _, dir := range s.groups() {
+			data, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+			for text := range bytes.FieldsSeq(data) {
+				if pid, err := strconv.Atoi(string(text)); err == nil && pid > 1 {
+					pids = append(pids, pid)
+				}
+			}
+		}
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		return len(pids) == 0
+	})
+	if !gone {
+		s.t.Errorf("processes of Slurm's jobs live on in %q", s.groups())
+	}
+}
+
+// command prepares one of Slurm's commands.
+func (s *slurm) command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := command(t, s.program(t, name), args...)
+	cmd.Env = s.env
+	return cmd
+}
+
+// slurmStep is a job of one step.
+type slurmStep struct {
+	memory int // MiB
+	flags  []string
+	agent  []string // more of perfagent's options; nil: the job runs without perfagent
+	job    []string
+}
+
+var slurmPlain = []string{} // perfagent, without more options
+
+// step prepares srun of a step whose reports come into out.
+func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
+	t.Helper()
+	out = filepath.Join(t.TempDir(), "out")
+	args := append([]string{"--quiet", "--mem=" + strconv.Itoa(r.memory), "--job-name=" + slurmName(t)}, r.flags...)
+	if r.agent != nil {
+		args = append(append(args, binary(t), "run", "--out", out), append(r.agent, "--")...)
+	}
+	return s.command(t, "srun", append(args, r.job...)...), out
+}
+
+// slurmName is the test's name as one of a job.
+func slurmName(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", ".") }
+
+// run runs a step to its end and reads the report.
+func (s *slurm) run(t *testing.T, r slurmStep, code int) (outcome, *reporter.Report) {
+	t.Helper()
+	cmd, out := s.step(t, r)
+	o := perform(t, cmd)
+	o.want(t, code)
+	report, path := onlyReport(t, out)
+	t.Cleanup(func() {
+		if t.Failed() {
+			data, _ := os.ReadFile(path)
+			t.Logf("stdout: %s\nstderr: %s\nreport: %s", o.out, o.err, data)
+		}
+	})
+	return o, report
+}
+
+// slurmLimiting is the group that is hit first: Slurm gives the step the job's limit, and
+// the job's group counts what the step does, and more.
+var slurmLimiting = regexp.MustCompile(`/job_\d+$`)
+
+// slurmInStep checks what holds of every step: its group and its memory limit.
+func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
+	t.Helper()
+	guestSource(t, n, source)
+	if n.Limits == nil || n.Limits.MemoryMB != limit || !slurmLimiting.MatchString(n.Limits.MemoryGroup) {
+		t.Errorf("limits %+v, want %v MiB of the job", n.Limits, limit)
+	}
+	for _, m := range n.Missing {
+		if amiss(m) {
+			t.Errorf("missing: %+v", m)
+		}
+	}
+}
+
+// slurmCPU: the total within 1 % of the kernel's.
+func slurmCPU(t *testing.T, s *slurm) {
+	o, r := s.run(t, slurmStep{memory: 200, agent: []string{"--interval", "20ms"},
+		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
+	n := r.Nodes["0"]
+	slurmInStep(t, n, "cgroup", 200)
+	before, after := guestTruth(t, o.out)
+	truth := after.CPU - before.CPU - (after.Agent - before.Agent)
+	guestNear(t, "cpu_seconds", n.Job.CPUSeconds, truth, 0.01)
+	if truth < 1.2 {
+		t.Errorf("the kernel counted %v s only, the job was to take 1.2", truth)
+	}
+	t.Logf("CPU: the report %.4f s, the kernel %.4f s", n.Job.CPUSeconds, truth)
+	if !strings.HasSuffix(n.Job.Cgroup, "/step_0/task_0") {
+		t.Errorf("group %q", n.Job.Cgroup)
+	}
+	verdictIs(t, r, "exited", "exited with code 0")
+}
+
+// slurmMemory: the job's peak, of two processes together, and that of the group, which
+// perfagent is in.
+func slurmMemory(t *testing.T, s *slurm) {
+	o, r := s.run(t, slurmStep{memory: 300, agent: []string{"--interval", "20ms"},
+		job: []string{"sh", "-c", `"$0" hog 50 1 & "$0" truth hog 50 1; wait`, guest(t)}}, 0)
+	n := r.Nodes["0"]
+	slurmInStep(t, n, "cgroup", 300)
+	_, after := guestTruth(t, o.out)
+	most := after.Peak / guestMiB
+	if peak := n.Job.PeakMemoryMB; peak < 100 || peak > most {
+		t.Errorf("peak of a job of 100 MiB: %v MiB, of its group: %v", peak, most)
+	}
+	guestNear(t, "cgroup_peak_mb", n.Job.CgroupPeakMB, most, 0.01)
+	// Of the step's limit slurmstepd takes a part.
+	if tight := guestMetric(t, n, "max_t_limit_memory_pct"); tight < 100*100.0/300 || tight > 100*(most+30)/300 {
+		t.Errorf("%v %% of the limit of 300 MiB, the job had %v", tight, most)
+	}
+}
+
+// slurmCreate: root may make a group inside of the step's, and Slurm can remove its own
+// afterwards.
+func slurmCreate(t *testing.T, s *slurm) {
+	o, r := s.run(t, slurmStep{memory: 200, agent: []string{"--interval", "20ms", "--cgroup", "create"},
+		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
+	n := r.Nodes["0"]
+	slurmInStep(t, n, "created", 200)
+	_, after := guestTruth(t, o.out) // of the made group
+	guestNear(t, "cpu_seconds", n.Job.CPUSeconds, after.CPU, 0.01)
+	if n.Job.CgroupStays {
+		t.Error("the group stays")
+	}
+	for _, controller := range []string{"memory", "cpuacct"} {
+		until(t, "Slurm removes the step's group", func() bool { return !exists("/sys/fs/cgroup/" + controller + n.Limits.MemoryGroup) })
+	}
+}
+
+// slurmOOM: the job itself is killed. srun's exit code is what it is without perfagent.
+func slurmOOM(t *testing.T, s *slurm) {
+	job := append([]string{guest(t)}, strings.Fields("hog 400 0")...)
+	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
+	o := perform(t, cmd)
+	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.code)
+	slurmKilledByKernel(t, r, 137)
+	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
+}
+
+// slurmOOMChild: a child is, and the job fails for it.
+func slurmOOMChild(t *testing.T, s *slurm) {
+	job := append([]string{guest(t)}, strings.Fields("parent 3 hog 400 0")...)
+	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
+	o := perform(t, cmd)
+	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.code)
+	slurmKilledByKernel(t, r, 3)
+	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
+}
+
+// slurmKilledByKernel checks a verdict of the limit of 100 MiB of a group.
+func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
+	t.Helper()
+	n := r.Nodes["0"]
+	guestKilled(t, n, r.Run, 100)
+	verdictSays(t, n.Verdict, map[string]any{"exit_code": code, "process": "guest"})
+	if group, _ := n.Verdict.Evidence["limit_group"].(string); !slurmLimiting.MatchString(group) {
+		t.Errorf("limit_group %q, want the job's", group)
+	}
+	t.Log(n.Verdict.Text)
+}
+
+// slurmOOMBeside: two tasks share the limit of their step. What the kernel kills in one is
+// not the other's, which fails for another reason.
+func slurmOOMBeside(t *testing.T, s *slurm) {
+	out := filepath.Join(t.TempDir(), "out")
+	cmd, _ := s.step(t, slurmStep{memory: 100, flags: []string{"-n2"}, agent: []string{"--out", out}, job: []string{"sh", "-c",
+		`if [ $SLURM_PROCID = 1 ]; then exec "$0" hog 400 0; fi; read line; exit 5`, guest(t)}})
+	r, w := pipe(t)
+	cmd.Stdin = r
+	l := launch(t, cmd)
+	until(t, "the first task's report", func() bool {
+		return slices.ContainsFunc(reportsIn(t, out), func(path string) bool { return filepath.Ext(path) == ".json" })
+	})
+	w.Close()
+	l.end()
+	causes := map[string]*reporter.Verdict{}
+	for _, path := range reportsIn(t, out) {
+		if n := readReport(t, filepath.Join(out, path)).Nodes["0"]; n.Verdict != nil {
+			causes[n.Verdict.Cause] = n.Verdict
+		}
+	}
+	killed, other := causes["oom_cgroup"], causes["exited"]
+	if killed == nil || other == nil || len(causes) != 2 {
+		t.Fatalf("verdicts %v, want oom_cgroup of one task and exited of the other; files %q", causes, reportsIn(t, out))
+	}
+	verdictSays(t, killed, map[string]any{"limit_mb": 100, "oom_kills": 1, "exit_code": 137})
+	verdictSays(t, other, map[string]any{"exit_code": 5})
+}
+
+// slurmBatch: in a batch script the shell is in the group with us. The limits are the
+// job's all the same.
+func slurmBatch(t *testing.T, s *slurm) {
+	out, said := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "said")
+	o := perform(t, s.command(t, "sbatch", "--mem=100", "--output="+said, "--job-name="+slurmName(t),
+		"--wrap", fmt.Sprintf("%s run --out %s -- %s parent 3 hog 400 0; echo code $?", binary(t), out, guest(t))))
+	o.want(t, 0)
+	until(t, "the end of the batch job", func() bool {
+		data, _ := os.ReadFile(said)
+		return strings.Contains(string(data), "code 3\n")
+	})
+	r, _ := onlyReport(t, out)
+	n := r.Nodes["0"]
+	guestSource(t, n, "tree")
+	slurmKilledByKernel(t, r, 3)
+}
+
+// cancel is scancel of a test's job.
+func (s *slurm) cancel(t *testing.T, name string, flags ...string) {
+	t.Helper()
+	perform(t, s.command(t, "scancel", append(flags, "--name="+name)...)).want(t, 0)
+}
+
+// slurmSignals: each signal comes once, as without perfagent.
+func slurmSignals(t *testing.T, s *slurm) {
+	for _, agent := range [][]string{nil, slurmPlain} {
+		cmd, out := s.step(t, slurmStep{memory: 200, agent: agent})
+		l := launch(t, asPart(cmd, "counter"))
+		l.pid("ready")
+		for _, sig := range []string{"USR1", "USR2", "HUP", "INT", "CONT", "ALRM", "QUIT"} {
+			s.cancel(t, slurmName(t), "--signal="+sig)
+			l.expect("SIG" + sig)
+		}
+		s.cancel(t, slurmName(t))
+		o, rest := l.end()
+		o.want(t, 9)
+		// With TERM comes CONT; what is pending at the same time comes by its number, and TERM
+		// ends the job.
+		if slices.Sort(rest); !slices.Equal(rest, []string{"SIGCONT", "SIGTERM"}) && !slices.Equal(rest, []string{"SIGTERM"}) {
+			t.Errorf("at the end the job got %q, want SIGCONT and SIGTERM once", rest)
+		}
+		if agent == nil {
+			continue
+		}
+		r, _ := onlyReport(t, out)
+		v := verdictIs(t, r, "exited", "exited with code 9 after SIGTERM from slurmstepd (process ")
+		verdictSays(t, v, map[string]any{"exit_code": 9, "sent_signal": "SIGTERM", "sender": "slurmstepd"})
+	}
+}
+
+// slurmTerm: a job that TERM ends. Slurm tells no reason with it.
+func slurmTerm(t *testing.T, s *slurm) {
+	var codes []int
+	for _, agent := range [][]string{nil, slurmPlain} {
+		cmd, out := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "echo ready; exec sleep 60"}})
+		l := launch(t, cmd)
+		l.expect("ready")
+		s.cancel(t, slurmName(t))
+		o, _ := l.end()
+		codes = append(codes, o.code)
+		if agent == nil {
+			continue
+		}
+		r, _ := onlyReport(t, out)
+		v := verdictIs(t, r, "signal", "killed by SIGTERM from slurmstepd (process ")
+		verdictSays(t, v, map[string]any{"signal": "SIGTERM", "sent_signal": "SIGTERM", "sender": "slurmstepd", "exit_code": 143})
+	}
+	if codes[0] != codes[1] {
+		t.Errorf("srun's exit codes without and with perfagent: %v", codes)
+	}
+}
+
+// slurmKilled: the journal is kept, and knows of the TERM.
+func slurmKilled(t *testing.T, s *slurm) {
+	cmd, out := s.step(t, slurmStep{memory: 100, agent: []string{"--interval", "100ms"},
+		job: []string{"sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.05; done"}})
+	l := launch(t, cmd)
+	pid := l.pid("pid")
+	us := parentOf(t, pid)
+	s.cancel(t, slurmName(t))
+	l.expect("caught")
+	l.end() // whose code says nothing: srun gives up when Slurm has been busy
+	for _, id := range []int{pid, us} {
+		until(t, "the end of the job and of perfagent", func() bool { return strings.Trim(processState(id), "ZX") == "" })
+	}
+	paths := reportsIn(t, out)
+	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
+		t.Fatalf("files %q, want a journal", paths)
+	}
+	r, err := reporter.Read(filepath.Join(out, paths[0]), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := verdictIs(t, r, "unknown", "how the command ended is not known", "SIGTERM from slurmstepd (process ", "had come before")
+	verdictSays(t, v, map[string]any{"sender": "slurmstepd", "sent_signal": "SIGTERM"})
+	verdictTime(t, r, "signal_time")
+	// slurmd waits 5 s at least before it kills, whatever KillWait is.
+	text, _ := v.Evidence["signal_time"].(string)
+	at, _ := time.Parse(time.RFC3339, text)
+	if since := r.Run.End.Sub(at); since < 3*time.Second {
+		t.Errorf("the journal ends %v after SIGTERM, KILL comes after 5 s", since)
+	}
+	if n := r.Nodes["0"]; n.Limits == nil || n.Limits.MemoryMB != 100 {
+		t.Errorf("limits %+v", n.Limits)
+	}
+}
+
+// slurmExits: srun ends as without perfagent.
+func slurmExits(t *testing.T, s *slurm) {
+	for _, job := range []string{"exit 7", "kill -9 $$", "kill -SEGV $$", "exit 200"} {
+		var codes []int
+		for _, agent := range [][]string{nil, slurmPlain} {
+			cmd, _ := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "cat; echo out; echo err >&2; " + job}})
+			cmd.Stdin = strings.NewReader("in\n")
+			o := perform(t, cmd)
+			codes = append(codes, o.code)
+			// Of a task that a signal ends srun may lose what it wrote last.
+			if strings.HasPrefix(job, "exit") && (o.out != "in\nout\n" || !strings.Contains(o.err, "err\n")) {
+				t.Errorf("%s: stdout %q, stderr %q", job, o.out, o.err)
+			}
+		}
+		if codes[0] != codes[1] || codes[0] == 0 {
+			t.Errorf("%s: srun's exit codes without and with perfagent: %v", job, codes)
+		}
+	}
+}
