@@ -25,7 +25,7 @@ const groupMode = "PERFAGENT_GROUP_TEST"
 func TestMain(m *testing.M) {
 	modes := map[string]func() error{
 		"where": groupWhere, "eat": groupEat, "burn": groupBurn, "quit": func() error { return nil },
-		"v2": groupInV2View, "namespace": groupInNamespace, "readonly": groupReadOnly, "alone": groupAlone,
+		"hold": groupHold, "v2": groupInV2View, "namespace": groupInNamespace, "readonly": groupReadOnly, "alone": groupAlone,
 	}
 	mode := os.Getenv(groupMode)
 	if mode == "" {
@@ -90,6 +90,18 @@ func groupEat() error {
 		eaten[i] = 1
 	}
 	runtime.KeepAlive(eaten)
+	return nil
+}
+
+// groupHold takes 64 MiB of memory, says so, and keeps it until its input ends.
+func groupHold() error {
+	held := make([]byte, 64<<20)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+	runtime.KeepAlive(held)
 	return nil
 }
 

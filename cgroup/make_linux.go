@@ -220,7 +220,7 @@ func (m *Made) stepBack() error {
 	if err := writeFile(filepath.Join(m.v2.own, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
 		return err
 	}
-	if err := removeGroup(m.leaf); err != nil {
+	if err := removeGroup(m.leaf, time.Now().Add(moment)); err != nil {
 		return err
 	}
 	m.leaf = ""
@@ -357,20 +357,22 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 		err = start(fd)
 	}
 	for _, b := range m.v1[:in] {
-		back = errors.Join(back, patiently(func() error {
+		back = errors.Join(back, patiently(time.Now().Add(moment), func() error {
 			return writeFile(filepath.Join(b.own, "tasks"), tid)
 		}, unix.EAGAIN, unix.EBUSY, unix.ENOMEM))
 	}
 	return err, back
 }
 
-// patiently tries for 100 ms what the kernel may refuse for a moment with these errors.
-func patiently(f func() error, refusals ...error) error {
-	deadline := time.Now().Add(100 * time.Millisecond)
+// moment is for how long the kernel may refuse what it will do soon.
+const moment = 100 * time.Millisecond
+
+// patiently tries until then what the kernel may refuse for a moment with these errors.
+func patiently(until time.Time, f func() error, refusals ...error) error {
 	for {
 		err := f()
 		again := slices.ContainsFunc(refusals, func(r error) bool { return errors.Is(err, r) })
-		if !again || time.Now().After(deadline) {
+		if !again || time.Now().After(until) {
 			return err
 		}
 		time.Sleep(time.Millisecond)
@@ -379,6 +381,7 @@ func patiently(f func() error, refusals ...error) error {
 
 // Remove removes the made groups, and those that the job made below them. When one
 // still has processes all stay, and the error is ErrBusy; Remove may be called again.
+// Processes that are ending are waited for, as long as there are no others.
 // A second call after success does nothing. No Read of Group may run meanwhile.
 func (m *Made) Remove() error {
 	if m.group != nil {
@@ -388,13 +391,12 @@ func (m *Made) Remove() error {
 	if m.v2 != nil {
 		branches = append(branches, *m.v2)
 	}
-	for _, b := range branches {
-		if n, err := processesIn(b.dir); err == nil && n > 0 {
-			return fmt.Errorf("remove control group %s: %w: processes in it: %d", b.dir, ErrBusy, n)
-		}
+	if err := awaitEmpty(branches); err != nil {
+		return err
 	}
+	until := time.Now().Add(moment)
 	for _, b := range branches {
-		if err := removeGroup(b.dir); err != nil {
+		if err := removeGroup(b.dir, until); err != nil {
 			return err
 		}
 	}
@@ -408,20 +410,9 @@ func (m *Made) Remove() error {
 	return nil
 }
 
-// processesIn counts the processes of a group and of all below it.
-func processesIn(dir string) (int, error) {
-	n := 0
-	err := walk(dir, func(d string) error {
-		data, err := os.ReadFile(filepath.Join(d, "cgroup.procs"))
-		n += bytes.Count(data, []byte{'\n'})
-		return err
-	})
-	return n, err
-}
-
 // removeGroup removes a group and the groups below it, deepest first. A process that
 // has just ended may keep its group for a moment.
-func removeGroup(dir string) error {
+func removeGroup(dir string, until time.Time) error {
 	var all []string
 	err := walk(dir, func(d string) error {
 		all = append(all, d)
@@ -431,7 +422,7 @@ func removeGroup(dir string) error {
 		return fmt.Errorf("remove control group %s: %w", dir, err)
 	}
 	for _, d := range slices.Backward(all) {
-		err := patiently(func() error { return unix.Rmdir(d) }, unix.EBUSY)
+		err := patiently(until, func() error { return unix.Rmdir(d) }, unix.EBUSY)
 		switch {
 		case errors.Is(err, unix.EBUSY):
 			return fmt.Errorf("remove control group %s: %w", d, ErrBusy)

@@ -8,8 +8,10 @@ import (
 	"github.com/perfagent/perfagent/gpu"
 )
 
-// baseCounters are what the counters of an Account were before the job.
+// baseCounters are what the counters of an Account were before the job; those of the
+// groups that set the limits, before such a group set them.
 type baseCounters struct {
+	cpuGroup, memoryGroup                string // that set them at the last Reading of the group
 	periods, throttled, throttledSeconds Optional
 	oomKills, hostOOMKills               Optional
 	peak, limitPeak                      Optional
@@ -18,7 +20,11 @@ type baseCounters struct {
 
 func newBaseCounters(r *Reading) baseCounters {
 	u := Unknown()
-	b := baseCounters{u, u, u, u, u, u, u, NoAccount().JobStall, NoAccount().HostStall}
+	b := baseCounters{periods: u, throttled: u, throttledSeconds: u, oomKills: u, hostOOMKills: u, peak: u, limitPeak: u,
+		jobStall: NoAccount().JobStall, hostStall: NoAccount().HostStall}
+	if r.Job != nil {
+		b.cpuGroup, b.memoryGroup = r.Job.Limits.CPUGroup, r.Job.Limits.MemoryGroup
+	}
 	b.update(r)
 	return b
 }
@@ -56,6 +62,30 @@ func (b *baseCounters) update(r *Reading) {
 	first(&b.peak, g.PeakMemory)
 	first(&b.limitPeak, g.LimitPeak)
 	stalls(&b.jobStall, newStalls(g.Pressure))
+}
+
+// follow goes over to the counters of other groups where these set the limits from now
+// on: what they had counted before is not of the job, what grew until now stays.
+func (b *baseCounters) follow(a *Account, j *JobUse) {
+	g := j.Group
+	if j.Limits.CPUGroup != b.cpuGroup {
+		b.cpuGroup = j.Limits.CPUGroup
+		b.periods = rebased(a.Periods, g.Periods)
+		b.throttled = rebased(a.Throttled, g.ThrottledPeriods)
+		b.throttledSeconds = rebased(a.ThrottledSeconds, g.ThrottledSeconds)
+	}
+	if j.Limits.MemoryGroup != b.memoryGroup {
+		b.memoryGroup, b.limitPeak = j.Limits.MemoryGroup, Optional(g.LimitPeak)
+		a.LimitPeakMB, a.LimitCacheMB = Unknown(), Unknown()
+	}
+}
+
+// rebased is where a counter begins of which so much is to have grown by now.
+func rebased(grown Optional, now float64) Optional {
+	if !grown.Known() {
+		grown = 0
+	}
+	return Optional(now) - grown
 }
 
 // newer takes what is known now, else keeps what was known before.
@@ -107,20 +137,21 @@ func (s *Sampler) accountJob(a *Account, r *Reading) {
 	if a.MemoryKind == MemoryPSS && j.MemoryKind == MemoryRSS {
 		s.rec.addGap(JobMemory.Key(), "from some moment on resident sizes were added up (rss), in which shared pages count several times")
 	}
-	if a.MemoryKind != MemoryRSS { // once an upper bound, always one
-		a.MemoryKind = j.MemoryKind
+	if a.MemoryKind == MemoryRSS || a.MemoryKind == MemoryGroup && j.MemoryKind == MemoryPSS {
+		return // once an upper bound, always one; and it is when a job is small that the group does not tell
 	}
+	a.MemoryKind = j.MemoryKind
 }
 
 func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 	g, b := j.Group, &s.base
+	b.follow(a, j)
+	killed := a.OOMKills
 	newer(&a.Periods, growth(b.periods, Optional(g.Periods)))
 	newer(&a.Throttled, growth(b.throttled, Optional(g.ThrottledPeriods)))
 	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, Optional(g.ThrottledSeconds)))
 	newer(&a.OOMKills, growth(b.oomKills, Optional(g.OOMKills)))
-	newer(&a.LimitPeakMB, Optional(g.LimitPeak/MiB))
-	a.LimitRose = a.LimitRose || Optional(g.LimitPeak) > b.limitPeak
-	highest(&a.LimitCacheMB, Optional(g.LimitPageCache/MiB))
+	s.accountLimit(a, j, killed)
 	if peak := Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
 		newer(&a.PeakMB, peak/MiB)
 	}
@@ -130,6 +161,35 @@ func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 		a.JobStall = newStalls(g.Pressure).minus(b.jobStall)
 	}
 }
+
+// accountLimit notes how much of the memory limit was reached between the last Reading
+// and this one: all of it where the kernel had to kill in a group that had been full; else
+// its peak, where it rose meanwhile, less the most page cache that was seen, which the
+// kernel takes back first.
+func (s *Sampler) accountLimit(a *Account, j *JobUse, killed Optional) {
+	g, limit := j.Group, j.Limits.MemoryMB
+	peak := Optional(g.LimitPeak / MiB)
+	newer(&a.LimitPeakMB, peak)
+	highest(&a.LimitCacheMB, Optional(g.LimitPageCache/MiB))
+	rose := Optional(g.LimitPeak) > s.base.limitPeak
+	if rose {
+		s.base.limitPeak = Optional(g.LimitPeak)
+	}
+	if !killed.Known() {
+		killed = 0
+	}
+	switch {
+	case !(limit > 0):
+	case a.OOMKills > killed && peak >= fullGroup*limit:
+		highest(&a.LimitReachedPct, 100)
+	case rose:
+		highest(&a.LimitReachedPct, min(100, 100*(peak-a.LimitCacheMB)/limit))
+	}
+}
+
+// fullGroup is the part of its limit at which a group counts as full: the kernel counts
+// pages for each CPU apart, and charges some at once.
+const fullGroup = 0.98
 
 // noteOOM looks, when the kernel has killed for want of memory, for whom.
 func (s *Sampler) noteOOM(r *Reading) {
@@ -149,7 +209,7 @@ func (s *Sampler) noteOOM(r *Reading) {
 	if theirs {
 		s.hostOOMSeen = a.HostOOMKills
 	}
-	a.Victims, s.oomLook = oomVictims(s.rec.Start), r.At.Mono
+	a.Victims, s.oomLook = s.victims(r.At), r.At.Mono
 }
 
 // hostOOMEvery is how often the kernel's log is read for kills in groups that are not the

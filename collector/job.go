@@ -104,11 +104,13 @@ type Account struct {
 	Throttled        Optional `json:"throttled"`
 	ThrottledSeconds Optional `json:"throttled_seconds"`
 	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache
-	// included, MiB; LimitRose tells that it rose while the job ran. LimitCacheMB is the most
-	// page cache that was seen in that group.
+	// included, MiB. LimitCacheMB is the most page cache that was seen in that group.
 	LimitPeakMB  Optional `json:"limit_peak_mb"`
-	LimitRose    bool     `json:"limit_rose,omitempty"`
 	LimitCacheMB Optional `json:"limit_cache_mb"`
+	// LimitReachedPct is the most of the memory limit, as it was at that time, that the
+	// kernel's peaks tell to have been in use, page cache left out; not known where none rose
+	// while the job ran.
+	LimitReachedPct Optional `json:"limit_reached_pct"`
 	// LimitCPUSeconds is the time for which the job might have used CPUs by its limit, summed
 	// over CPUs: limits may change meanwhile.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
@@ -139,13 +141,17 @@ type Limits struct {
 	MemoryGroup string   `json:"memory_group,omitempty"`
 }
 
-// Signal is a signal and who sent it; see reporter's Sent.
+// Signal is a signal that was sent to us, and who sent it.
 type Signal struct {
-	Signal  string    `json:"signal"`
-	At      time.Time `json:"at"`
-	Kernel  bool      `json:"kernel,omitempty"`
-	PID     int       `json:"pid"`
-	Process string    `json:"process,omitempty"`
+	Signal string    `json:"signal"`           // "SIGTERM"
+	Number int       `json:"number,omitempty"` // of this system's; 0 = not known
+	At     time.Time `json:"at"`
+	// Kernel tells that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
+	Kernel bool `json:"kernel,omitempty"`
+	// PID is the sender's process id and Process its name; -1 and "" = not known. A sender
+	// outside of our process namespace has the id 0.
+	PID     int    `json:"pid"`
+	Process string `json:"process,omitempty"`
 }
 
 // Victim is a process that the kernel killed for want of memory.
@@ -154,7 +160,10 @@ type Victim struct {
 	PID     int       `json:"pid"`     // 0 = not known
 	At      time.Time `json:"at,omitzero"`
 	Group   string    `json:"group,omitempty"` // of the victim
-	Host    bool      `json:"host"`            // the host was out of memory, not a group
+	// LimitGroup is the group whose limit was hit: the victim's or one above it; "" = not known.
+	LimitGroup string `json:"limit_group,omitempty"`
+	Host       bool   `json:"host"`              // the host was out of memory, not a group
+	Foreign    bool   `json:"foreign,omitempty"` // it was seen among the processes that are not the job's
 }
 
 // Stalls are seconds in which some or all tasks waited for a resource (PSI).
@@ -186,7 +195,7 @@ func NoAccount() Account {
 	u := Unknown()
 	none := Stalls{u, u, u, u, u, u}
 	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: Limits{Quota: u, MemoryMB: u},
-		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, OOMKills: u, HostOOMKills: u,
+		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, OOMKills: u, HostOOMKills: u,
 		JobStall: none, HostStall: none}
 }
 

@@ -1,7 +1,7 @@
 package collector
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -42,8 +42,10 @@ type jobReader struct {
 	JobOptions
 	limits   Limits
 	limitsAt time.Duration
-	groupAt  time.Duration // when the group was read last
-	closing  bool          // the next Reading is the last
+	// limitsFailed says by file which of them could not be read.
+	limitsFailed map[string]error
+	groupAt      time.Duration // when the group was read last
+	closing      bool          // the next Reading is the last
 	// before is the group's memory at the baseline, ours left out: what the kernel keeps
 	// of processes that have ended.
 	before float64
@@ -72,8 +74,11 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	if j.Source == "" {
 		return nil
 	}
-	use := &JobUse{Memory: math.NaN(), PageCache: math.NaN(), Processes: math.NaN(), Threads: math.NaN()}
-	j.readGroup(use, out)
+	nan := math.NaN()
+	use := &JobUse{CPUSeconds: nan, Living: nan, Memory: nan, PageCache: nan, Processes: nan, Threads: nan}
+	if err := guard(func() error { j.readGroup(use, out); return nil }); err != nil {
+		out.fail(SourceJob, err)
+	}
 	if use.Memory > 0 {
 		j.before = use.Memory
 	}
@@ -93,7 +98,7 @@ func (j *jobReader) bytesAtStart(use *JobUse) (read, write float64) {
 }
 
 // read reads everything of the job.
-func (j *jobReader) read(r *Reader, out *Reading) *JobUse {
+func (j *jobReader) read(out *Reading) *JobUse {
 	if j.Source == "" {
 		return nil
 	}
@@ -111,27 +116,32 @@ func (j *jobReader) read(r *Reader, out *Reading) *JobUse {
 
 // readGroup takes what the control group tells.
 func (j *jobReader) readGroup(use *JobUse, out *Reading) {
-	if j.Group == nil {
-		if use.Limits = j.readLimits(out.At.Mono); j.NoGroup != nil {
-			out.fail(SourceCgroup, j.NoGroup)
-		}
-		return
+	use.Limits = j.readLimits(out.At.Mono)
+	for _, name := range slices.Sorted(maps.Keys(j.limitsFailed)) {
+		out.fail(SourceCgroup, fileError{name, j.limitsFailed[name]})
 	}
-	if use.Limits = j.readLimits(out.At.Mono); !j.groupDue(use.Limits, out.At.Mono) {
+	if j.Group == nil && j.NoGroup != nil {
+		out.fail(SourceCgroup, j.NoGroup)
+	}
+	if j.Group == nil || !j.groupDue(use.Limits, out.At.Mono) {
 		return
 	}
 	c := j.Group.Read()
 	use.Group, use.Shared = &c, j.Source == JobFromTree
 	for _, name := range slices.Sorted(maps.Keys(c.Failed)) {
-		out.fail(SourceCgroup, fmt.Errorf("%s: %w", name, c.Failed[name]))
+		out.fail(SourceCgroup, fileError{name, c.Failed[name]})
 	}
 	if j.Source == JobFromTree {
 		return
 	}
 	own := j.own()
 	use.CPUSeconds = c.CPUSeconds - own.cpu
-	use.Memory, use.PageCache = max(0, c.Memory-c.PageCache-own.memory-j.before), c.PageCache
-	use.Own = own.memory + j.before
+	use.PageCache, use.Own = c.PageCache, own.memory+j.before
+	// What is ours is not known to the page: where nothing is left the job is too small to
+	// be told apart, and its processes tell.
+	if memory := c.Memory - c.PageCache - use.Own; memory > 0 {
+		use.Memory = memory
+	}
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-own.processes), max(0, c.Threads-own.threads)
 	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
@@ -212,10 +222,11 @@ func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 
 // treeError names what could not be read of the job's processes.
 func treeError(tree process.Use) error {
+	var errs []error
 	for _, what := range slices.Sorted(maps.Keys(tree.Failed)) {
-		return fmt.Errorf("%s: %w", what, tree.Failed[what])
+		errs = append(errs, fileError{what, tree.Failed[what]})
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // readLimits is what bounds the job now.
@@ -228,6 +239,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		g := j.Group.Limits()
 		l.Quota, l.CPUSet, l.MemoryMB = Optional(g.CPUs), g.CPUSet, Optional(g.Memory/MiB)
 		l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
+		j.limitsFailed = g.Failed
 	}
 	l.CPUs = l.leastCPUs()
 	j.limits, j.limitsAt = l, now

@@ -2,48 +2,89 @@ package collector
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// maxKernelLog bounds what is read of the kernel's log.
-const maxKernelLog = 8 << 20
+	"github.com/perfagent/perfagent/process"
+)
 
 // maxVictims bounds how many killed processes are named.
 const maxVictims = 20
 
-// oomVictims lists the processes that the kernel says in its log (/dev/kmsg) to have
-// killed for want of memory since a moment; nil where the log may not be read.
-func oomVictims(since Instant) []Victim {
-	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+// kernelLog is the kernel's log (/dev/kmsg) from a moment on. nil = it may not be read.
+type kernelLog struct {
+	fd     int
+	found  []Victim // so far, the newest few
+	record [8 << 10]byte
+	// pids tells that process ids are those that the log uses: of the first pid namespace.
+	pids bool
+}
+
+// openKernelLog opens the log at its end: what is in it was before the job. Its own times
+// do not tell that, as its clock runs apart from the others by seconds in months. The
+// descriptor is not for the job.
+func openKernelLog() *kernelLog {
+	// Something else may be there in a container: a terminal, from which nothing may be
+	// taken, has no end to go to.
+	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil
 	}
-	defer unix.Close(fd)
-	var out []Victim
-	record := make([]byte, 8<<10) // one read gives one record
-	for read := 0; read < maxKernelLog && len(out) < maxVictims; {
-		n, err := unix.Read(fd, record)
+	if _, err := unix.Seek(fd, 0, unix.SEEK_END); err != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return &kernelLog{fd: fd}
+}
+
+func (l *kernelLog) close() {
+	if l != nil {
+		unix.Close(l.fd)
+	}
+}
+
+// read reads on in the log, most bytes of it, for processes that the kernel says to have
+// killed for want of memory. tree, if any, is asked at once whose they were.
+func (l *kernelLog) read(start, now Instant, tree *process.Tree, most int) {
+	for read := 0; read < most; {
+		n, err := unix.Read(l.fd, l.record[:]) // one record
 		switch {
-		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten while we read, the next one is there
+		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten before we read it, the next one is there
 			read++
 			continue
-		case err != nil || n <= 0:
-			return out
+		case err != nil || n <= 0: // EAGAIN: there are no more
+			return
 		}
 		read += n
-		v, at, ok := parseVictim(record[:n])
-		if !ok || at < since.Mono || slices.ContainsFunc(out, func(w Victim) bool { return w.PID == v.PID }) {
+		v, at, ok := parseVictim(l.record[:n])
+		if !ok || slices.ContainsFunc(l.found, func(w Victim) bool { return w.PID == v.PID }) {
 			continue // the second line of the same kill has no group
 		}
-		v.At = since.Wall.Add(at - since.Mono)
-		out = append(out, v)
+		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
+		v.Foreign = tree != nil && l.samePIDs() && tree.Foreign(v.PID)
+		if len(l.found) == maxVictims {
+			l.found = slices.Delete(l.found, 0, 1)
+		}
+		l.found = append(l.found, v)
 	}
-	return out
+}
+
+// victims lists the processes that were found, the newest few.
+func (l *kernelLog) victims() []Victim { return slices.Clone(l.found) }
+
+// samePIDs tells whether we are in the first pid namespace, the inode number of which is
+// the same on every machine (PROC_PID_INIT_INO).
+func (l *kernelLog) samePIDs() bool {
+	if !l.pids {
+		name, err := os.Readlink("/proc/self/ns/pid")
+		l.pids = err == nil && name == "pid:[4026531836]"
+	}
+	return l.pids
 }
 
 // parseVictim reads a record of /dev/kmsg: "4,1234,5678901,-;message", the third number
@@ -82,8 +123,10 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if !found || err != nil || v.PID <= 0 {
 		return v, 0, false
 	}
-	_, v.Group, _ = strings.Cut(before, ",task_memcg=")
-	v.Host = !strings.Contains(before, "constraint=CONSTRAINT_MEMCG")
+	before, v.Group, _ = strings.Cut(before, ",task_memcg=")
+	if v.Host = !strings.Contains(before, "constraint=CONSTRAINT_MEMCG"); !v.Host {
+		_, v.LimitGroup, _ = strings.Cut(before, ",oom_memcg=")
+	}
 	return v, at, true
 }
 

@@ -9,7 +9,7 @@ import (
 func TestParseVictim(t *testing.T) {
 	const head = "6,568,34361325065,-;"
 	for line, want := range map[string]Victim{
-		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":                               {Process: "python3", PID: 27157, Group: "/a/b"},
+		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":                               {Process: "python3", PID: 27157, Group: "/a/b", LimitGroup: "/a"},
 		"oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/u,task=x,pid=1,uid=0,pid=7,uid=0":                                  {Process: "x,pid=1,uid=0", PID: 7, Group: "/u", Host: true},
 		"Memory cgroup out of memory: Killed process 27157 (python3) total-vm:77996kB, anon-rss:20224kB, file-rss:6224kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0": {Process: "python3", PID: 27157},
 		"Out of memory: Killed process 7 (a) (b) total-vm:1kB, anon-rss:1kB, file-rss:1kB, shmem-rss:0kB":                                                                      {Process: "a) (b", PID: 7, Host: true},

@@ -2,4 +2,15 @@
 
 package collector
 
-func oomVictims(Instant) []Victim { return nil }
+import "github.com/perfagent/perfagent/process"
+
+// kernelLog is not read on this system.
+type kernelLog struct{}
+
+func openKernelLog() *kernelLog { return nil }
+
+func (*kernelLog) close() {}
+
+func (*kernelLog) read(_, _ Instant, _ *process.Tree, _ int) {}
+
+func (*kernelLog) victims() []Victim { return nil }

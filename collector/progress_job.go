@@ -79,6 +79,7 @@ func (p *Progress) measurePressure(r *Reading, minWindow time.Duration, s *Sampl
 type jobProgress struct {
 	cpu, read, write   growing
 	periods, throttled float64 // at the last Reading that had some
+	quotaGroup         string  // of which group they are
 }
 
 // growing sums the growth of a counter that is itself a sum over processes. It may fall:
@@ -166,6 +167,9 @@ func (p *Progress) measureGroup(r *Reading, minWindow time.Duration, s *Sample) 
 	s.Values[LimitMemory] = round3(g.LimitWorkingSet / MiB)
 	if limit := float64(r.Job.Limits.MemoryMB); limit > 0 {
 		s.Values[LimitMemoryPercent] = round3(min(100, 100*g.LimitWorkingSet/MiB/limit))
+	}
+	if group := r.Job.Limits.CPUGroup; group != p.job.quotaGroup {
+		p.job.quotaGroup, p.job.periods = group, math.NaN()
 	}
 	if periods := g.Periods - p.job.periods; periods > 0 { // else the group was idle
 		s.Values[JobThrottled] = round3(min(100, 100*max(0, g.ThrottledPeriods-p.job.throttled)/periods))

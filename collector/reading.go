@@ -91,14 +91,6 @@ const (
 	PerfPy                     // in perf.py's totals (psutil's sum)
 )
 
-// fail notes that a source gave nothing.
-func (r *Reading) fail(source string, err error) {
-	if r.Failed == nil {
-		r.Failed = make(map[string]error)
-	}
-	r.Failed[source] = err
-}
-
 // Reader takes Readings of one host. It is not safe for concurrent use.
 type Reader struct {
 	proc, sys string
@@ -187,7 +179,7 @@ func (r *Reader) Read() *Reading {
 		out.Load = nil
 		out.fail(SourceLoad, err)
 	}
-	out.Job = r.job.read(r, out)
+	out.Job = r.job.read(out)
 	if r.gpus != nil {
 		reading := r.gpus.Read()
 		out.GPUs = &reading

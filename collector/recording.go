@@ -97,12 +97,6 @@ type ClockEvent struct {
 	By time.Duration
 }
 
-// Failure is a reason for which a source gave nothing, with how often.
-type Failure struct {
-	Source, Why string
-	Count       int64
-}
-
 // Suspended is how long the machine slept during the run.
 func (rec *Recording) Suspended() time.Duration {
 	var sum time.Duration

@@ -3,6 +3,7 @@ package collector
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +18,7 @@ func room(path string) (Room, error) {
 		return Room{}, fmt.Errorf("statfs %s: nothing can be written there", path)
 	}
 	free := st.Bavail
-	if os.Geteuid() == 0 {
+	if hostRoot() {
 		free = st.Bfree
 	}
 	r := Room{Path: path, Free: float64(free) * float64(unit), Inodes: -1}
@@ -25,4 +26,18 @@ func room(path string) (Room, error) {
 		r.Inodes = float64(st.Ffree)
 	}
 	return r, nil
+}
+
+// hostRoot tells whether this user is the host's root, not that of a user namespace, such
+// as a container's without root: there the reserve is somebody else's. A namespace that has
+// every user of its parent, each by its own id, can only be made where all are.
+func hostRoot() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	if os.IsNotExist(err) { // a kernel without user namespaces
+		return true
+	}
+	return err == nil && strings.Join(strings.Fields(string(ids)), " ") == "0 0 4294967295"
 }

@@ -60,6 +60,8 @@ type Sampler struct {
 	base     baseCounters
 	// oomSeen and hostOOMSeen are the kills that were looked into already.
 	oomSeen, hostOOMSeen Optional
+	logs                 <-chan *kernelLog // gives the log when it is open
+	log                  *kernelLog
 	oomLook              time.Duration // when the kernel's log was read last
 	closing              bool          // this Reading is the last
 }
@@ -73,8 +75,14 @@ func NewSampler(reader *Reader, o Options) *Sampler {
 	if o.MaxLength == 0 {
 		o.MaxLength = 1000
 	}
+	logs := make(chan *kernelLog, 1)
+	if reader.job.Source != "" {
+		go func() { logs <- openKernelLog() }() // takes the kernel 50 µs, and the job waits for us
+	} else {
+		logs <- nil
+	}
 	base := reader.Baseline()
-	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base, base: newBaseCounters(base)}
+	s := &Sampler{reader: reader, opts: o, logs: logs, progress: Begin(base), prev: base, base: newBaseCounters(base)}
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
 	if job := &reader.job; job.Source != "" {
 		s.rec.Account.Source = job.Source
@@ -94,6 +102,8 @@ func NewSampler(reader *Reader, o Options) *Sampler {
 // Run samples until ctx ends, takes the closing Reading and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
+	s.log = <-s.logs
+	defer s.log.close()
 	s.describe()
 	if s.opts.Begin != nil {
 		s.opts.Begin(s.rec)
@@ -144,6 +154,7 @@ func (s *Sampler) take() {
 	s.noteGPUs(r)
 	s.rec.Add(&sample)
 	s.rec.End = r.At
+	s.pollLog(r.At)
 	s.account(r)
 	s.rec.CPUSeconds = s.progress.CPUSeconds()
 	for i, v := range bootTotals(r, false) {
@@ -185,24 +196,6 @@ func (s *Sampler) noteTime(r *Reading) {
 func (s *Sampler) noteClock(e ClockEvent) {
 	if len(s.rec.Clock) < maxClockEvents {
 		s.rec.Clock = append(s.rec.Clock, e)
-	}
-}
-
-// noteFailures counts each reason for which a source was absent.
-func (s *Sampler) noteFailures(r *Reading) {
-	for _, source := range Sources() {
-		err := r.Failed[source]
-		if err == nil {
-			continue
-		}
-		why := err.Error()
-		i := slices.IndexFunc(s.rec.Failures, func(f Failure) bool { return f.Source == source && f.Why == why })
-		switch {
-		case i >= 0:
-			s.rec.Failures[i].Count++
-		case len(s.rec.Failures) < maxFailures:
-			s.rec.Failures = append(s.rec.Failures, Failure{source, why, 1})
-		}
 	}
 }
 

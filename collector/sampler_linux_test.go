@@ -232,8 +232,8 @@ func TestFailuresAreCountedAndRecover(t *testing.T) {
 			}
 		}})
 		same(t, "failures", rec.Failures, []Failure{
-			{SourceDiskIO, "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
-			{SourceMemory, "read " + h.proc + "/meminfo: no MemTotal", 1},
+			{SourceDiskIO, "", "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
+			{SourceMemory, "", "read " + h.proc + "/meminfo: no MemTotal", 1},
 		})
 		same(t, "late", rec.Late, map[string]time.Duration{SourceDiskIO: 3 * time.Second})
 		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})

@@ -152,7 +152,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	p := Begin(reading(0, 10, 0, 0, 0))
 	_, s := p.Next(reading(time.Second, 10.5, 100, 200, 300), 0)
-	rec.Failures = append(make([]Failure, 0, 4), Failure{SourceCPU, "why", 1})
+	rec.Failures = append(make([]Failure, 0, 4), Failure{SourceCPU, "", "why", 1})
 	rec.Add(&s)
 	rec.Late = map[string]time.Duration{SourceDiskIO: time.Second}
 	clone := rec.Clone()
@@ -163,7 +163,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	same(t, "samples", clone.Samples, int64(1))
 	same(t, "ring", clone.Ring.Count(), int64(1))
 	same(t, "summary", summaryOf(clone, CPUAvg), summary{1, 1, 50})
-	same(t, "failures", clone.Failures, []Failure{{SourceCPU, "why", 1}})
+	same(t, "failures", clone.Failures, []Failure{{SourceCPU, "", "why", 1}})
 	same(t, "disks", clone.Disks, []string(nil))
 	same(t, "late sources", clone.Late, map[string]time.Duration{SourceDiskIO: time.Second})
 }

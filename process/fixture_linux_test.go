@@ -28,6 +28,7 @@ type treeLine struct {
 	ticks         [4]int
 	threads       int
 	pages, pssKB  int
+	faults        int
 	read, written int
 }
 
@@ -55,8 +56,8 @@ func (p treeProc) put(l treeLine) {
 	if l.state == "" {
 		l.state = "S"
 	}
-	p.file(l.pid, "stat", fmt.Sprintf("%d (%s) %s %d 1 1 0 -1 4194304 10 20 30 40 %d %d %d %d 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 0\n",
-		l.pid, l.comm, l.state, l.parent, l.ticks[0], l.ticks[1], l.ticks[2], l.ticks[3], max(l.threads, 1), l.start, l.pages))
+	p.file(l.pid, "stat", fmt.Sprintf("%d (%s) %s %d 1 1 0 -1 4194304 %d 20 30 40 %d %d %d %d 20 0 %d 0 %d 1000 %d 18446744073709551615 1 1 0\n",
+		l.pid, l.comm, l.state, l.parent, l.faults, l.ticks[0], l.ticks[1], l.ticks[2], l.ticks[3], max(l.threads, 1), l.start, l.pages))
 	p.file(l.pid, "smaps_rollup", fmt.Sprintf("00400000-7fff0000 ---p 00000000 00:00 0                          [rollup]\nRss:    %8d kB\nPss:    %8d kB\nPss_Dirty:   1 kB\n",
 		4*l.pages, l.pssKB))
 	p.file(l.pid, "io", fmt.Sprintf("rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n", l.read, l.written))
@@ -542,5 +543,61 @@ func TestTreeMeasuresMemoryThatMoves(t *testing.T) {
 	tree.measured -= maxBeat
 	if u := treeRead(t, tree); !u.MemoryFresh {
 		t.Errorf("not measured for 5 s: %+v", u)
+	}
+}
+
+// Pages that two processes share may part while both have as many as before: each is a
+// minor fault of one of them. What one process has is its own, so its faults say nothing.
+func TestTreeMeasuresMemoryThatParts(t *testing.T) {
+	p := treeFixture(t)
+	first := treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000, faults: 5000}
+	second := treeLine{pid: 201, parent: 200, start: 61, pages: 1000, pssKB: 2000, faults: 70}
+	p.put(first)
+	tree := p.tree(nil)
+	treeWant(t, tree, 200)
+	first.faults += 5000
+	p.put(first)
+	if u := treeRead(t, tree); u.MemoryFresh {
+		t.Errorf("one process, of which only the faults moved, was measured: %+v", u)
+	}
+	p.put(second)
+	treeWant(t, tree, 200, 201)
+	page := os.Getpagesize() >> 10
+	second.pssKB, second.faults = 4000, 70+2*2000/page/100 // 1 % of the PSS
+	p.put(second)
+	if u := treeRead(t, tree); u.MemoryFresh {
+		t.Errorf("measured after 1 %% of faults: %+v", u)
+	}
+	second.faults++
+	p.put(second)
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 6000<<10 {
+		t.Errorf("not measured, though pages parted: %+v", u)
+	}
+	if u := treeRead(t, tree); u.MemoryFresh {
+		t.Errorf("measured again, though nothing moved: %+v", u)
+	}
+	p.replace(treeLine{pid: 201, parent: 200, start: 99, pages: 1000, pssKB: 3000, faults: 90}) // fewer faults in all
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != 5000<<10 {
+		t.Errorf("not measured, though another took the place of one: %+v", u)
+	}
+}
+
+// Passes over PSS take 0.5 % of a core in the long run. What was not used of it counts for 5 s
+// back, and however dear they are, they are 5 s apart at most.
+func TestTreeAfterPSS(t *testing.T) {
+	at := func(wall, cpu int) instant {
+		return instant{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
+	}
+	for _, c := range []struct {
+		due, begin, cost, want int // s, s, ms, s
+	}{
+		{0, 1000, 10, 997}, {997, 1000, 10, 999}, {999, 1000, 10, 1001}, {1001, 1001, 10, 1003},
+		{900, 1000, 5, 996}, {1000, 1000, 25, 1005}, {1000, 1000, 60, 1005}, {900, 1000, 60, 1005},
+	} {
+		tree := &Tree{}
+		tree.due.memory = at(c.due, 0).wall
+		if got := tree.afterPSS(at(c.begin, 100), at(c.begin+1, 100+c.cost)); got != at(c.want, 0).wall {
+			t.Errorf("due at %d s, begun at %d s, %d ms: next at %v, want %d s", c.due, c.begin, c.cost, got, c.want)
+		}
 	}
 }

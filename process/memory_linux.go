@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -41,13 +42,16 @@ func (t *Tree) readMemory() {
 	}
 	begin := t.clock()
 	if t.rssOnly == nil {
+		if begin.wall < t.due.memory {
+			return
+		}
 		resident := t.resident()
-		if begin.wall < t.due.memory || t.steady(resident) && begin.wall < t.measured+maxBeat {
+		if t.steady(resident) && begin.wall < t.measured+maxBeat {
 			return
 		}
 		t.readPSS(begin)
-		t.due.memory = min(after(begin, t.clock(), pssPart), begin.wall+maxBeat)
-		t.weighed, t.measured = resident, begin.wall
+		t.due.memory = t.afterPSS(begin, t.clock())
+		t.weigh(resident, begin.wall)
 	}
 	if t.rssOnly != nil {
 		t.sumRSS()
@@ -69,12 +73,46 @@ func (t *Tree) resident() residence {
 	return r
 }
 
-// steady tells whether there is about as much as when PSS was measured: what it shares is
-// then not asked for again.
+// steady tells whether the PSS must be about what it was when it was measured: it is then
+// not asked for again. The resident pages of several processes stay as they are when pages
+// that they share by copy-on-write part; but each such page is a minor fault.
 func (t *Tree) steady(now residence) bool {
 	was := t.weighed
-	moved := max(now.pages, was.pages) - min(now.pages, was.pages)
-	return t.use.MemoryKind != "" && now.processes == was.processes && moved <= was.pages/100
+	if t.use.MemoryKind == "" || now.processes != was.processes {
+		return false
+	}
+	// Of the pages of many, most may be shared: it is the PSS that is to be right.
+	most := uint64(t.use.Memory) / uint64(os.Getpagesize()) / 100
+	if max(now.pages, was.pages)-min(now.pages, was.pages) > most {
+		return false
+	}
+	return now.processes == 1 || t.faults() <= most
+}
+
+// faults is how many minor faults the job's processes had since PSS was measured; of one
+// that began since, all.
+func (t *Tree) faults() uint64 {
+	var n uint64
+	for _, p := range t.ours {
+		n += p.faults - min(p.faults, p.weighed)
+	}
+	return n
+}
+
+// weigh notes what there was when PSS was measured.
+func (t *Tree) weigh(r residence, at time.Duration) {
+	t.weighed, t.measured = r, at
+	for _, p := range t.ours {
+		p.weighed = p.faults
+	}
+}
+
+// afterPSS is when a pass over PSS may follow on one from begin to end. What was not used of
+// its part of a core counts for up to 5 s back: memory that moves after having been steady
+// is measured in each scan at first.
+func (t *Tree) afterPSS(begin, end instant) time.Duration {
+	from := max(t.due.memory, begin.wall-maxBeat)
+	return min(from+time.Duration(float64(end.cpu-begin.cpu)/pssPart), begin.wall+maxBeat)
 }
 
 // sumRSS takes the resident pages that the scan found.

@@ -15,6 +15,7 @@ type stat struct {
 	threads float64
 	start   uint64 // since boot
 	pages   uint64 // resident
+	faults  uint64 // minor page faults: one for each shared page of which it got a copy
 }
 
 // numFields is how many of the fields of /proc/PID/stat are looked at.
@@ -36,7 +37,10 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	}
 	var n [numFields]uint64
 	for i := range n {
-		if i != procfile.StatParent && (i < procfile.StatUTime || i > procfile.StatCSTime) && i != procfile.StatThreads && i != procfile.StatStart && i != procfile.StatRSS {
+		switch i {
+		case procfile.StatParent, procfile.StatMinFlt, procfile.StatUTime, procfile.StatSTime, procfile.StatCUTime, procfile.StatCSTime,
+			procfile.StatThreads, procfile.StatStart, procfile.StatRSS:
+		default:
 			continue
 		}
 		var ok bool
@@ -52,7 +56,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	}
 	s.own = float64(n[procfile.StatUTime]) + float64(n[procfile.StatSTime])
 	s.ppid, s.state, s.threads = int32(n[procfile.StatParent]), f[procfile.StatState][0], float64(n[procfile.StatThreads])
-	s.start, s.pages = n[procfile.StatStart], n[procfile.StatRSS]
+	s.start, s.pages, s.faults = n[procfile.StatStart], n[procfile.StatRSS], n[procfile.StatMinFlt]
 	return s, nil
 }
 

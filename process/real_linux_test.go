@@ -421,6 +421,52 @@ sys.stdin.read()
 	}
 }
 
+// Two processes share 200 MB by copy on write, until one writes to all of it: their resident
+// pages are as many as before, and the memory is twice as much.
+func TestTreeSeesSharedMemoryPart(t *testing.T) {
+	python := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if _, err := exec.LookPath(python); err != nil {
+		t.Skip("needs Python 3 (apt-get install python3, or make test): ", err)
+	}
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, exec.Command(python, "-c", `
+import os, sys
+block = bytearray(200_000_000)
+for i in range(0, len(block), 4096): block[i] = 1
+child = os.fork()
+print("shared", flush=True) if child else None
+if child == 0:
+    sys.stdin.buffer.raw.read(1)
+    for i in range(0, len(block), 4096): block[i] = 2
+    print("apart", flush=True)
+    sys.stdin.buffer.raw.read(1)
+    os._exit(0)
+os.waitpid(child, 0)
+`))
+	for i, want := range []struct {
+		line  string
+		least float64
+	}{{"shared", 200e6}, {"apart", 400e6}} {
+		if got := j.line(t); got != want.line {
+			t.Fatal(got)
+		}
+		u := treeRead(t, tree)
+		t.Logf("%s: PSS %.1f MB, %d resident pages", want.line, u.Memory/1e6, tree.resident().pages)
+		if u.Processes != 2 || u.MemoryKind != "pss" || u.Memory < want.least || u.Memory > want.least*1.05+20e6 {
+			t.Errorf("%s: %+v", want.line, u)
+		}
+		if i == 0 {
+			if _, err := j.input.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // treeStorm is n processes, half of which are adopted by the job's first.
 func treeStorm(n int) *exec.Cmd {
 	return exec.Command("sh", "-c", fmt.Sprintf(

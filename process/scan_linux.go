@@ -34,6 +34,7 @@ type proc struct {
 	inode   uint64
 	seq     int64  // when it was read: later readings have higher numbers
 	pss     uint64 // bytes, newest; 0 = never measured
+	weighed uint64 // its faults when the job's PSS was measured
 	paced   bool   // pss was measured after this scan
 }
 
@@ -115,9 +116,9 @@ func (t *Tree) load(p *proc) {
 	}
 	switch {
 	case err == nil:
-		p.class, p.was, p.pss = unknown, unknown, 0
+		p.class, p.was, p.pss, p.weighed = unknown, unknown, 0, 0
 		if old != nil && old.start == p.start {
-			p.was, p.pss = old.remembered(), old.pss
+			p.was, p.pss, p.weighed = old.remembered(), old.pss, old.weighed
 		}
 		return
 	case gone(err):
@@ -127,7 +128,7 @@ func (t *Tree) load(p *proc) {
 	t.note(&t.unread, p.pid, "stat", err)
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
-		p.stat, p.pss, p.was, p.class, p.stale = old.stat, old.pss, old.remembered(), unknown, true
+		p.stat, p.pss, p.weighed, p.was, p.class, p.stale = old.stat, old.pss, old.weighed, old.remembered(), unknown, true
 	case denied(err):
 		p.class, t.hiddenBy = hidden, err
 	default:

@@ -89,8 +89,9 @@ func clock(id int32) time.Duration {
 // later, so that scans take at most that of a core; until then Read gives what it
 // gave before. The same holds for memory (0.5 %) and storage bytes (0.05 %), which
 // however are not put off for more than 5 s; memory is not measured anew before that as long
-// as resident sizes stay within 1 %. The very first scan reads every
-// process of the host and puts nothing off.
+// as nothing says that it moved by more than 1 %: resident sizes, the number of processes,
+// and with several their page faults. The very first scan reads every process of the host
+// and puts nothing off.
 //
 // The error says that there is nothing to be read: no procfs, or no root.
 func (t *Tree) Read() (Use, error) {
@@ -114,7 +115,7 @@ func (t *Tree) Read() (Use, error) {
 		return nothing(), err
 	}
 	t.sum()
-	if t.last {
+	if t.last || len(t.ours) <= exactAtMost {
 		t.sumExact()
 	}
 	t.fail("stat", t.unread.why("the stat", len(t.all)))

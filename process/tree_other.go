@@ -27,5 +27,8 @@ func (t *Tree) Memory(bool) {}
 // Hurry has nothing to do.
 func (t *Tree) Hurry() {}
 
+// Foreign is not known.
+func (t *Tree) Foreign(int) bool { return false }
+
 // Close has nothing to do.
 func (t *Tree) Close() error { return nil }

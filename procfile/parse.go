@@ -45,6 +45,8 @@ func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r'
 const (
 	StatState   = 0
 	StatParent  = 1
+	StatFlags   = 6 // PF_… of the kernel's sched.h
+	StatMinFlt  = 7 // minor page faults, of all its threads
 	StatUTime   = 11
 	StatSTime   = 12
 	StatCUTime  = 13 // of the children that it waited for

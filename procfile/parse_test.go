@@ -26,7 +26,7 @@ func TestSplitStat(t *testing.T) {
 		if string(pid) != "42" || string(got) != name || n != len(f) {
 			t.Errorf("%q: pid %q, name %q, %d fields", name, pid, got, n)
 		}
-		for i, want := range map[int]string{StatState: "S", StatParent: "7", StatUTime: "11", StatSTime: "12", StatCUTime: "13",
+		for i, want := range map[int]string{StatState: "S", StatParent: "7", StatFlags: "4194560", StatMinFlt: "9", StatUTime: "11", StatSTime: "12", StatCUTime: "13",
 			StatCSTime: "14", StatThreads: "17", StatStart: "19", StatRSS: "21"} {
 			if string(f[i]) != want {
 				t.Errorf("%q: field %d is %q, not %q", name, i, f[i], want)

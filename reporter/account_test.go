@@ -1,7 +1,6 @@
 package reporter
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -23,31 +22,22 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *Job)) *Nod
 	return r.Nodes[r.NodeNames()[0]]
 }
 
-// A group whose peak the kernel saw between two samples, and in which it killed, was at its
-// limit, whatever the samples say.
+// The kernel's own peak of the limiting group counts where it says more than the samples.
 func TestAccount_LimitBetweenSamples(t *testing.T) {
 	for _, c := range []struct {
-		name                      string
-		rose                      bool
-		peak, cache, kills, limit float64
-		want                      float64 // at least; 0 = that of the samples
-	}{
-		{"killed", true, 200, 150, 1, 200, 100},
-		{"page cache is not the job's", true, 200, 190, 0, 200, 5},
-		{"peak between samples", true, 150, 10, 0, 200, 70},
-		{"a peak of before", false, 200, 0, 0, 200, 0},
-	} {
+		reached collector.Optional
+		want    float64
+	}{{100, 100}, {70, 70}, {collector.Unknown(), 0}} {
 		n := accountReport(t, func(a *collector.Account, _ *Job) {
-			a.Limits.MemoryMB, a.LimitPeakMB, a.LimitCacheMB = collector.Optional(c.limit), collector.Optional(c.peak), collector.Optional(c.cache)
-			a.LimitRose, a.OOMKills = c.rose, collector.Optional(c.kills)
+			a.Limits.MemoryMB, a.LimitReachedPct = 200, c.reached
 		})
 		got, ok := n.Metrics[limitMemoryMetric]
-		if c.want == 0 && ok || c.want > 0 && math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s: %v %% of the limit (%v), want %v", c.name, got, ok, c.want)
+		if ok != c.reached.Known() || ok && got != c.want {
+			t.Errorf("%v: %v %% of the limit (%v)", c.reached, got, ok)
 		}
 		for _, f := range n.Findings {
-			if c.kills > 0 && f.ID == findMemoryUnused {
-				t.Errorf("%s: who was killed for memory is told to ask for less: %s", c.name, f.Text)
+			if c.want == 100 && f.ID == findMemoryUnused {
+				t.Errorf("who was at the limit is told to ask for less: %s", f.Text)
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 // whyAbsent says why a column was never measured.
 func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
-		if f.Source == c.Source() {
+		if c.Lacks(f) {
 			return errors.New(f.Why)
 		}
 	}

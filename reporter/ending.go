@@ -2,6 +2,8 @@ package reporter
 
 import (
 	"time"
+
+	"github.com/perfagent/perfagent/collector"
 )
 
 // Ending is what is known of the job's end beyond its exit status. The zero value knows
@@ -24,16 +26,7 @@ type Ending struct {
 }
 
 // Sent is a signal and who sent it.
-type Sent struct {
-	Signal string // "SIGTERM"
-	At     time.Time
-	// Kernel tells that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
-	Kernel bool
-	// PID is the sender's process id and Process its name; -1 and "" = not known. A sender
-	// outside of our process namespace has the id 0.
-	PID     int
-	Process string
-}
+type Sent collector.Signal
 
 // Room is what is left of a file system at the job's end, for a user such as the job's.
 type Room struct {

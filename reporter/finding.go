@@ -52,17 +52,14 @@ const (
 	findKilledRoom     = 1.5  // × the limit, when a process was killed for it
 	findDiskPct        = 95   // of the file system
 	findDiskFreeMB     = 100 << 10
-	findGPUIdlePct     = 10 // mean utilization
 	findGPUMemoryPct   = 95 // of the device's memory
 	findThreadLeast    = 0.85
 	findThreadMost     = 1.15
 	findPhasesPeak     = 1.5 // CPUs: with a higher peak it was more than one thread at times
 	findCPURoom        = 1.1 // × the peak is what to ask for
 	findCPUsOver       = 0.25
-	findThrottledPct   = 10 // of the quota's periods
-	findSwapMB         = 64
-	findSwapRate       = 1 // MiB per second
-	findMemoryRoom     = 2 // × the peak is what to ask for
+	findWaitPct        = 20 // of the time a task waited for a CPU: then use tells not what the job could use
+	findMemoryRoom     = 2  // × the peak is what to ask for
 	findMissedTicks    = 3
 	findMissedPct      = 10  // of the ticks, or of the run in one gap
 	findImbalanceShare = 0.5 // of the mean over nodes
@@ -81,15 +78,15 @@ func Rules() []Rule {
 			s("ask for %v × its peak; for %v × the limit when processes were killed for it", findTightRoom, findKilledRoom), judgeMemoryTight},
 		{findDiskFull, SeverityWarning, s("a file system of --disk-path was %d %% full or more, with less than %s free where that is known", findDiskPct, wholeSize(findDiskFreeMB)),
 			"make room, or write elsewhere", judgeDisk},
-		{findGPUIdle, SeverityWarning, s("GPUs of the job on which a kernel ran in less than %d %% of the time, on average", findGPUIdlePct),
+		{findGPUIdle, SeverityWarning, s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average", gpuIdleShare),
 			"ask for fewer GPUs, or find what they wait for", judgeGPUIdle},
-		{findOneThread, SeverityWarning, s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the node's and nothing tells that they were asked for", findThreadLeast, findThreadMost),
+		{findOneThread, SeverityWarning, s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the time (`job_psi_cpu_some_avg_pct`, where there is none `psi_cpu_some_avg_pct`), unless the job had one thread", findThreadLeast, findThreadMost, findWaitPct),
 			"let it work in parallel, or ask for 1 CPU", judgeOneThread},
-		{findCPUsUnused, SeverityWarning, s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not with one_busy_thread or throttled", 100*(findCPURoom-1), 100*findCPUsOver),
+		{findCPUsUnused, SeverityWarning, s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not with one_busy_thread or throttled, nor where tasks waited for a CPU as above", 100*(findCPURoom-1), 100*findCPUsOver),
 			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1)), judgeCPUsUnused},
-		{findThrottled, SeverityWarning, s("the CPU quota stopped the job in %d %% of its periods or more; info where that took less than %.0f %% of the job's CPU time", findThrottledPct, 100*findThrottledLoss),
+		{findThrottled, SeverityWarning, s("the CPU quota stopped the job in %.0f %% of its periods or more; info where that took less than %.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
 			"ask for more CPUs, or run fewer threads", judgeThrottled},
-		{findSwapping, SeverityWarning, s("the node moved %d MiB or more from and to its swap, and %d MiB per second or more on average", findSwapMB, findSwapRate),
+		{findSwapping, SeverityWarning, s("the node moved %v MiB or more from and to its swap, and %v MiB per second or more on average", swapTotal, swapRate),
 			"ask for more memory, or use less", judgeSwapping},
 		{findMemoryUnused, SeverityWarning, s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of that group, whichever is greater) is less than half the limit; info where the limit is less than %s", findMemoryRoom, wholeSize(findSmallLimit)),
 			s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom), judgeMemoryUnused},

@@ -11,7 +11,10 @@ import (
 
 // judgeMemoryTight: the job came close to its memory limit.
 func judgeMemoryTight(e *examined) *Finding {
-	pct, limit, kills := e.metric(limitMemoryMetric), e.memoryLimit(), e.metric(oomMetric)
+	pct, limit, kills := e.metric(limitMemoryMetric), e.memoryLimit(), 0.0
+	if e.Verdict != nil { // of the kills in the group those for this limit
+		kills = evidenceNumber(e.Verdict.Evidence["limit_kills"])
+	}
 	if !positive(pct) || pct < findTightPct {
 		return nil
 	}
@@ -62,7 +65,7 @@ func judgeGPUIdle(e *examined) *Finding {
 			continue
 		}
 		own++
-		if mean >= 0 && mean < findGPUIdlePct {
+		if mean >= 0 && mean < gpuIdleShare {
 			idle, use = append(idle, g.Index), append(use, rounded(mean, 3))
 		}
 	}
@@ -95,14 +98,20 @@ func judgeGPUMemory(e *examined) *Finding {
 	if len(full) == 0 {
 		return nil
 	}
+	fullest := 0
+	for i := range used {
+		if used[i]/total[i] > used[fullest]/total[fullest] {
+			fullest = i
+		}
+	}
 	text := fmt.Sprintf("The memory of %s was full, up to %s of %s: larger inputs may fail, unless the framework takes all memory beforehand.",
-		gpuNames(full, "", ""), wholeSize(used[0]), wholeSize(total[0]))
+		gpuNames(full, "", ""), wholeSize(used[fullest]), wholeSize(total[fullest]))
 	return &Finding{Text: text, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
 
 // judgeOneThread: one CPU's worth of work on several CPUs.
 func judgeOneThread(e *examined) *Finding {
-	if !e.oneThread() {
+	if !e.oneThread() || e.waitedForCPU() && e.metric(jobThreadsMetric) != 1 {
 		return nil
 	}
 	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
@@ -126,7 +135,7 @@ func judgeOneThread(e *examined) *Finding {
 func judgeCPUsUnused(e *examined) *Finding {
 	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
 	ask := max(1, math.Ceil(peak*findCPURoom))
-	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
+	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
 		!(limit-ask >= max(1, findCPUsOver*limit)) {
 		return nil
 	}
@@ -148,6 +157,9 @@ func judgeThrottled(e *examined) *Finding {
 		text += " of " + cpusText(quota) + " CPUs"
 	}
 	text += " stopped the job in " + percent(pct) + " of its periods"
+	if e.Job != nil && e.Job.Source == collector.JobFromTree {
+		text = strings.Replace(text, "the job", "the job's control group", 1)
+	}
 	if positive(stopped) {
 		text += ", for " + seconds(stopped) + " summed over CPUs"
 	}
@@ -168,7 +180,7 @@ func judgeSwapping(e *examined) *Finding {
 			total += v
 		}
 	}
-	if !positive(total) || total < findSwapMB || total/e.wall < findSwapRate {
+	if !positive(total) || total < swapTotal || total/e.wall < swapRate {
 		return nil
 	}
 	var moved []string
@@ -247,7 +259,20 @@ func (e *examined) oneThread() bool {
 	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
 }
 
-func (e *examined) throttled() bool { return e.metric(throttledMetric) >= findThrottledPct }
+func (e *examined) throttled() bool {
+	return e.metric(throttledMetric) >= throttledShare && !e.quotaOfOthers()
+}
+
+// waitedForCPU tells that the job did not get the CPUs that it could have used: what it
+// used says nothing then of how many it needs. Where its own tasks are not known those of
+// the node tell.
+func (e *examined) waitedForCPU() bool {
+	waited := e.metric(jobPSICPUMetric)
+	if math.IsNaN(waited) {
+		waited = e.metric(psiCPUSomeMetric)
+	}
+	return waited >= findWaitPct
+}
 
 // memoryLimit is the memory that the job may use, MiB; NaN = there is no limit.
 func (e *examined) memoryLimit() float64 {

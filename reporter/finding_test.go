@@ -59,6 +59,14 @@ func findingAll(of ...func(*Node)) func(*Node) {
 
 func findingLimits(l Limits) func(*Node) { return func(n *Node) { n.Limits = &l } }
 
+func findingKills(n float64) func(*Node) {
+	return func(node *Node) {
+		node.Verdict = &Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"oom_kills": 2.0, "limit_kills": n}}
+	}
+}
+
+func findingSource(source string) func(*Node) { return func(n *Node) { n.Job = &Job{Source: source} } }
+
 func findingFree(mb float64) func(*Node) {
 	return func(n *Node) { n.Summaries = map[string]Quantile{collector.DiskFree.Key(): {Min: mb}} }
 }
@@ -67,7 +75,8 @@ func findingSampling(s Sampling) func(*Node) { return func(n *Node) { n.Sampling
 
 var findingCases = []findingCase{
 	{findMemoryTight, "limit", findingSet(limitMemoryMetric, 90.0), findingSet(limitMemoryMetric, 89.999)},
-	{findMemoryTight, "killed", findingSet(limitMemoryMetric, 99.97, oomMetric, 2.0), findingSet(limitMemoryMetric, math.NaN(), oomMetric, 2.0)},
+	{findMemoryTight, "killed", findingAll(findingSet(limitMemoryMetric, 99.97, oomMetric, 2.0), findingKills(2)), findingAll(findingSet(limitMemoryMetric, math.NaN(), oomMetric, 2.0), findingKills(2))},
+	{findMemoryTight, "killed for another limit", findingAll(findingSet(limitMemoryMetric, 91.0, oomMetric, 2.0), findingKills(0)), findingAll(findingSet(limitMemoryMetric, 50.0, oomMetric, 2.0), findingKills(0))},
 	{findMemoryTight, "limit that went", findingAll(findingLimits(Limits{CPUs: 8}), findingSet(limitMemoryMetric, 95.0)), findingLimits(Limits{CPUs: 8})},
 	{findDiskFull, "share", findingAll(findingSet(diskPeakMetric, 95.0), findingFree(812.5)), findingAll(findingSet(diskPeakMetric, 94.999), findingFree(812.5))},
 	{findDiskFull, "large", findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102399)), findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102400))},
@@ -94,9 +103,16 @@ var findingCases = []findingCase{
 		findingAll(findingLimits(Limits{CPUs: 10, CPUQuota: 10}), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 7.2))},
 	{findCPUsUnused, "affinity", findingAll(findingLimits(Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(jobCoresMetric, 0.0, jobCoresPeakMetric, 0.01)),
 		findingAll(findingLimits(Limits{CPUs: 64, AffinityCPUs: 64}), findingSet(jobCoresMetric, 0.0, jobCoresPeakMetric, 0.01))},
+	{findOneThread, "crowded, but one thread", findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 90.0, jobThreadsMetric, 1.0),
+		findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 20.0, jobThreadsMetric, 2.0)},
+	{findOneThread, "others wait", findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 90.0, jobPSICPUMetric, 19.999, jobThreadsMetric, 2.0),
+		findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 90.0, jobPSICPUMetric, 20.0, jobThreadsMetric, 2.0)},
+	{findCPUsUnused, "crowded", findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 3.0, psiCPUSomeMetric, 19.999), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 3.0, psiCPUSomeMetric, 20.0)},
 	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(jobCoresMetric, 20.0, jobCoresPeakMetric, 30.0)),
 		findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(jobCoresMetric, 20.0, jobCoresPeakMetric, 30.0, throttledMetric, math.NaN()), func(n *Node) { n.Limits.CPUQuota = 0 })},
 	{findThrottled, "periods", findingSet(throttledMetric, 10.0, throttledForMetric, 12.34), findingSet(throttledMetric, 9.999, throttledForMetric, 12.34)},
+	{findThrottled, "with others", findingAll(findingSource(collector.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.8, jobCoresPeakMetric, 7.8)),
+		findingAll(findingSource(collector.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.79, jobCoresPeakMetric, 7.8))},
 	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(throttledMetric, 40.0, jobCoresMetric, 1.3, jobCoresPeakMetric, 2.0, throttledForMetric, math.NaN())),
 		findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(throttledMetric, 0.0, jobCoresMetric, 2.3, jobCoresPeakMetric, 4.0))},
 	{findSwapping, "amount", func(n *Node) { findingSet(wallMetric, 10.0, swapInMetric, 24.0, swapOutMetric, 40.0)(n) },
@@ -110,6 +126,7 @@ var findingCases = []findingCase{
 	{findMemoryUnused, "less than the node", func(n *Node) { n.Limits.MemoryMB = 262143; n.Metrics[limitMemoryMetric] = 2 },
 		func(n *Node) { n.Limits.MemoryMB = 262144; n.Metrics[limitMemoryMetric] = 2 }},
 	{findGPUMemoryFull, "share", findingSet("max_t_gpu_0_memory_used_mb", 76000.0), findingSet("max_t_gpu_0_memory_used_mb", 75999.0)},
+	{findGPUMemoryFull, "both", findingSet("max_t_gpu_0_memory_used_mb", 78000.0, "max_t_gpu_1_memory_used_mb", 79900.0), func(n *Node) { n.GPUs = nil }},
 	{findGPUMemoryFull, "of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
 		func(n *Node) { n.GPUs[0].MemoryMB = 0; n.Metrics["max_t_gpu_0_memory_used_mb"] = 79000 }},
 	{findSamplingGaps, "share", findingSampling(Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 2}), findingSampling(Sampling{Samples: 28, MissedTicks: 3, LongestGapSeconds: 2})},

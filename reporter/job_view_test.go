@@ -165,7 +165,7 @@ func TestJobView_Verdict(t *testing.T) {
 		"exit 0":       {exited(0, "exited with code 0"), "", false},
 		"exit 3":       {exited(3, "exited with code 3"), "", true},
 		"and survived": {exited(0, "exited with code 0; a child was killed"), "exited with code 0; a child was killed", false},
-		"throttled":    {exited(0, "exited with code 0", "throttled", "io_wait"), "exited with code 0; on the way: throttled, waiting for I/O.", false},
+		"throttled":    {exited(0, "exited with code 0", "throttled", "io_wait"), "exited with code 0; on the way: throttled, waiting for I/O", false},
 		"said already": {exited(0, "exited with code 0 while throttled.", "throttled"), "exited with code 0 while throttled.", false},
 		"no text":      {&Verdict{Cause: CauseOOMHost}, "out of memory", true},
 		"of later":     {&Verdict{Cause: "alien\x1b"}, `alien\x1b`, true},

@@ -334,20 +334,11 @@ func jobPeakMemory(f *facts) (float64, error) {
 }
 
 // limitMemory is how much of the limit was reached. Between samples the kernel's own peak
-// tells, where it rose while the job ran: less the most page cache that was seen, but for
-// a group in which the kernel had to kill. It takes page cache before it kills.
+// tells.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent)(f)
-	a := f.account
-	if a == nil || !a.LimitRose || !(a.Limits.MemoryMB > 0) {
-		return pct, err
-	}
-	peak := a.LimitPeakMB - a.LimitCacheMB
-	if a.OOMKills > 0 {
-		peak = a.LimitPeakMB
-	}
-	if reached := 100 * float64(peak/a.Limits.MemoryMB); reached > pct {
-		return min(100, reached), nil
+	if f.account != nil && float64(f.account.LimitReachedPct) > pct {
+		return float64(f.account.LimitReachedPct), nil
 	}
 	return pct, err
 }

@@ -54,12 +54,17 @@ func (n *Node) jobCPURows(run *Run) []row {
 	return []row{{label: "job CPU", value: seconds(cpu), note: split}, {note: n.jobBusy(cpu, run.WallSeconds)[0]}}
 }
 
-// jobSplit says in which mode the CPU time went; "" = not known.
+// jobSplit says in which mode the CPU time went, and how much of it is of processes of which
+// wait4(2) does not tell: daemons that go on, children that nobody waited for. "" = not known.
 func (n *Node) jobSplit() string {
 	if n.Job == nil {
 		return ""
 	}
-	return fmt.Sprintf("user %s, system %s", seconds(n.Job.UserSeconds), seconds(n.Job.SystemSeconds))
+	text := fmt.Sprintf("user %s, system %s", seconds(n.Job.UserSeconds), seconds(n.Job.SystemSeconds))
+	if rest := n.Job.CPUSeconds - n.Job.UserSeconds - n.Job.SystemSeconds; rest >= max(0.05, 0.01*n.Job.CPUSeconds) {
+		text += ", not waited for " + seconds(rest)
+	}
+	return text
 }
 
 // jobBusy says how many CPUs the job kept busy and of how many, at length and in short;

@@ -148,14 +148,14 @@ func sourceOf(what string) (name string, isSource bool) {
 		return what, true
 	}
 	if c, ok := collector.ColumnNamed(what); ok {
-		return c.Source(), true
+		return columnSource(c), true
 	}
 	m, ok := MetricNamed(what)
 	if !ok {
 		return what, false
 	}
 	nothing := &facts{perfpy: true, wall: func() (float64, error) { return 1, nil }}
-	nothing.why = func(c collector.Column) error { return sourceError(c.Source()) }
+	nothing.why = func(c collector.Column) error { return sourceError(columnSource(c)) }
 	for i := range nothing.boot {
 		nothing.boot[i] = math.NaN()
 	}
@@ -164,4 +164,12 @@ func sourceOf(what string) (name string, isSource bool) {
 		return string(source), true
 	}
 	return what, false
+}
+
+// columnSource is the source of a column; of a GPU's it tells which one.
+func columnSource(c collector.Column) string {
+	if device, _, ok := c.GPU(); ok {
+		return fmt.Sprintf("%s %d", c.Source(), device)
+	}
+	return c.Source()
 }

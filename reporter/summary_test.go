@@ -327,3 +327,13 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 		summaryOf(t, r, SummaryOptions{})
 	}
 }
+
+// Of several GPUs the summary tells which one says nothing.
+func TestSummary_MissingNamesTheGPU(t *testing.T) {
+	r := &Report{Nodes: map[string]*Node{"0": {Missing: []Missing{
+		{"gpu_3_power_watts", "nvidia-smi says [N/A]"}, {"max_t_gpu_3_power_watts", "nvidia-smi says [N/A]"}, {"gpu_3_utilization_pct", "nvidia-smi says [N/A]"}}}}}
+	list := absences(r)
+	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi says [N/A]" {
+		t.Errorf("%+v", list)
+	}
+}

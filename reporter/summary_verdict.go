@@ -29,7 +29,7 @@ func VerdictText(v *Verdict) (text string, bad bool) {
 		}
 	}
 	if len(suffered) > 0 {
-		text = strings.TrimRight(text, ". ") + "; on the way: " + listed(suffered, 5) + "."
+		text = strings.TrimRight(text, ". ") + "; on the way: " + listed(suffered, 5)
 	}
 	return text, bad
 }
@@ -118,7 +118,7 @@ func Verdicts(r *Report) []Said {
 			continue
 		}
 		text, bad := VerdictText(n.Verdict)
-		if text == "" || n.Verdict.Cause == CauseUnknown && r.Run.Incomplete != "" { // which is said
+		if text == "" || n.Verdict.Cause == CauseUnknown && r.Run.Incomplete != "" && len(n.Verdict.Evidence)+len(n.Verdict.Conditions) == 0 { // which is said
 			continue
 		}
 		key := n.Verdict.key(bad)

@@ -34,9 +34,9 @@ type Cause struct {
 func Causes() []Cause {
 	return []Cause{
 		{CauseUnknown, "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost", nil},
-		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "process", "pid", "time"}},
+		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had from outside", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills", "process", "pid", "time"}},
 		{CauseOOMHost, "the job failed, and the kernel killed a process of it because the host was out of memory: its log names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) + " or more of the host's memory was in use", []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"}},
-		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or died of SIGKILL after a SIGTERM that was not sent before a known end time, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
+		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler that tells no end time, died of SIGKILL within " + fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
 		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to had less than " + fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
 		{CauseSignal, "a signal killed the job, or it exited with 128+n after signal n had been sent to it", []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"}},
 		{CauseExited, "the job exited by itself", []string{"exit_code"}},
@@ -49,6 +49,9 @@ const (
 	hostMemoryFull = 90
 	// fullMB is the room, MiB, below which a file system counts as full.
 	fullMB = 1
+	// killGrace is the longest time after SIGTERM in which a scheduler that tells no end time
+	// is taken to have sent the SIGKILL too: they wait for 5 to 60 s unless told otherwise.
+	killGrace = 2 * time.Minute
 	// limitSlack is how much before the scheduler's end time a signal counts as its own.
 	limitSlack = 10 * time.Second
 	// groupFull is the share of the limit that a peak must have reached for a kill to be
@@ -190,9 +193,9 @@ func (q *inquest) notKnown() string {
 			break
 		}
 	}
-	if q.account.OOMKills > 0 {
-		q.evidence["oom_kills"] = float64(q.account.OOMKills)
-		text += "; until then the kernel had killed " + processes(float64(q.account.OOMKills)) + " of the control group for want of memory"
+	if kills := groupKills(q.account); kills > 0 {
+		q.noteKills(kills)
+		text += "; until then the kernel had killed " + processes(kills) + " of the control group for want of memory"
 	}
 	return text
 }

@@ -27,27 +27,29 @@ type Condition struct {
 
 // Their thresholds.
 const (
-	minCondition    = 1.0  // seconds: of shorter runs shares of the time mean little
-	throttledShare  = 10.0 // percent of the periods
-	memoryStall     = 10.0 // percent of the time
-	memoryTight     = 95.0 // percent of the limit
-	memorySomeStall = 1.0  // percent of the time
-	ioStall         = 20.0 // percent of the time
-	iowaitShare     = 20.0 // percent of the CPU time
-	swapTotal       = 64.0 // MiB
-	swapRate        = 1.0  // MiB/s
-	gpuIdleShare    = 10.0 // percent of the time
-	gpuIdleAfter    = 30.0 // seconds
+	minCondition    = 1.0      // seconds: of shorter runs shares of the time mean little
+	throttledShare  = 10.0     // percent of the periods
+	memoryStall     = 10.0     // percent of the time
+	memoryTight     = 95.0     // percent of the limit
+	memorySomeStall = 1.0      // percent of the time
+	ioStall         = 20.0     // percent of the time
+	iowaitShare     = 20.0     // percent of the CPU time
+	ioRate          = 1.0 / 16 // MiB/s: a job that moves less is not what waits on the node
+	quotaPart       = 0.1      // of a quota that is shared: who uses less is not who was stopped
+	swapTotal       = 64.0     // MiB
+	swapRate        = 1.0      // MiB/s
+	gpuIdleShare    = 10.0     // percent of the time
+	gpuIdleAfter    = 30.0     // seconds
 )
 
 // Conditions is the table of conditions, in the order of Verdict.Conditions.
 func Conditions() []Condition {
 	pct := percentOf
 	return []Condition{
-		{ConditionThrottled, "`" + throttledMetric + "` ≥ " + pct(throttledShare), (*inquest).throttled},
+		{ConditionThrottled, "`" + throttledMetric + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*inquest).throttled},
 		{ConditionMemoryStarved, "`" + jobPSIMemoryMetric + "` (where there is none: `" + psiMemoryFullMetric + "`) ≥ " + pct(memoryStall) +
 			", or `" + limitMemoryMetric + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*inquest).memoryStarved},
-		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`) ≥ " + pct(ioStall), (*inquest).ioWait},
+		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`, of the node, and the job itself moved " + sizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*inquest).ioWait},
 		{ConditionSwapping, "`" + swapInMetric + "` + `" + swapOutMetric + "` ≥ " + sizeText(swapTotal) + ", and ≥ " + sizeText(swapRate) + "/s on average", (*inquest).swapping},
 		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over the job's GPUs < " + pct(gpuIdleShare) + ", in a run of " + fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
 	}
@@ -73,7 +75,18 @@ func (q *inquest) first(metrics ...string) string {
 	return ""
 }
 
-func (q *inquest) throttled() bool { return q.least(throttledMetric, throttledShare) }
+func (q *inquest) throttled() bool {
+	return !q.node.quotaOfOthers() && q.least(throttledMetric, throttledShare)
+}
+
+// quotaOfOthers tells that others are under the job's CPU quota and that the job used next
+// to nothing of it: then it was them whom the quota stopped.
+func (n *Node) quotaOfOthers() bool {
+	if n.Job == nil || n.Job.Source != collector.JobFromTree || n.Limits == nil {
+		return false
+	}
+	return n.metric(jobCoresMetric) < quotaPart*n.Limits.CPUQuota
+}
 
 func (q *inquest) memoryStarved() bool {
 	if q.least(q.first(jobPSIMemoryMetric, psiMemoryFullMetric), memoryStall) {
@@ -90,6 +103,9 @@ func (q *inquest) memoryStarved() bool {
 func (q *inquest) ioWait() bool {
 	if _, known := q.node.Metrics[jobPSIIOMetric]; known {
 		return q.least(jobPSIIOMetric, ioStall)
+	}
+	if moved := q.node.metric(jobReadMetric) + q.node.metric(jobWriteMetric); !(moved >= ioRate*q.run.WallSeconds) {
+		return false // others on the node wait
 	}
 	return q.least(psiIOFullMetric, ioStall) || q.least(iowaitMetric, iowaitShare)
 }

@@ -54,6 +54,8 @@ func (q *inquest) relation(v collector.Victim) int {
 	switch {
 	case killed && v.PID == q.job.PID:
 		return 3
+	case v.Foreign:
+		return 0
 	case killed && within(v.Group, home) && (q.ownGroup() || v.Process == q.commandName()):
 		return 2 // in another process namespace, or all of the group was killed at once
 	case killed:
@@ -104,6 +106,60 @@ func (q *inquest) hostFull() bool {
 	return math.IsNaN(limit) || peak < groupFull*limit
 }
 
+// noteKills puts kills in the job's group into the evidence, and how many of them were for
+// the limit that the job has from outside.
+func (q *inquest) noteKills(kills float64) {
+	q.known("oom_kills", kills)
+	if kills > 0 {
+		q.known("limit_kills", limitKills(q.account))
+	}
+}
+
+// limitKills is how many processes the kernel killed because the group was full that sets
+// the job's memory limit. The other kills are those of groups with a limit of their own:
+// below it, where the job made some, or above it, where others have filled them.
+func limitKills(a *collector.Account) float64 {
+	kills, here := float64(a.OOMKills), false
+	for _, v := range a.Victims {
+		switch at, known := hitLimit(a, v); {
+		case known && at:
+			here = true
+		case known && within(v.Group, a.MemoryHome):
+			kills--
+		}
+	}
+	switch {
+	case here:
+		return max(1, kills)
+	case !(kills > 0) || limitFree(a):
+		return 0
+	}
+	return kills
+}
+
+// hitLimit tells whether it was the job's memory limit for which a victim was killed, and
+// whether that is known. The log has the paths of the whole host: where our group has
+// another name than in the log, they cannot be compared.
+func hitLimit(a *collector.Account, v collector.Victim) (at, known bool) {
+	switch {
+	case v.Host:
+		return false, true
+	case v.LimitGroup == "":
+		return false, false
+	case v.LimitGroup == a.Limits.MemoryGroup:
+		return true, true
+	case a.Limits.MemoryGroup == "": // it is set above what we see
+		return false, within(v.LimitGroup, a.MemoryHome) && v.LimitGroup != a.MemoryHome
+	}
+	return false, within(v.Group, a.MemoryHome)
+}
+
+// limitFree tells that the kernel's peak of the group that sets the memory limit was so
+// low that the limit cannot have been hit.
+func limitFree(a *collector.Account) bool {
+	return float64(a.LimitPeakMB) < groupFull*float64(a.Limits.MemoryMB)
+}
+
 // hostMemory is the host's memory in use, percent, in the newest sample.
 func (q *inquest) hostMemory() float64 { return q.newest(collector.MemPercent) }
 
@@ -130,12 +186,22 @@ func (q *inquest) peakMB() float64 {
 	return math.NaN()
 }
 
-// groupText fills in the evidence of a group's limit and says it in a sentence.
+// groupText fills in the evidence of a group's limit and says it in a sentence. How high
+// the limit was is told where it was the job's: of groups that have one of their own only
+// the name is known.
 func (q *inquest) groupText(v collector.Victim) string {
+	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
+	at, known := hitLimit(q.account, v)
+	switch {
+	case known && !at:
+		q.evidence["limit_group"] = Printable(v.LimitGroup)
+		return q.killText(v, " hit the memory limit of the control group "+Printable(v.LimitGroup))
+	case !known && limitFree(q.account):
+		return q.killText(v, " hit the memory limit of a control group within or around its own")
+	}
 	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
 	q.known("limit_mb", limit)
 	q.known("peak_mb", peak)
-	q.known("oom_kills", math.Max(float64(q.account.OOMKills), 1))
 	if q.account.Limits.MemoryGroup != "" {
 		q.evidence["limit_group"] = Printable(q.account.Limits.MemoryGroup)
 	}
@@ -153,7 +219,7 @@ func (q *inquest) groupText(v collector.Victim) string {
 // hostText does so where the host was out of memory.
 func (q *inquest) hostText(v collector.Victim) string {
 	q.known("host_oom_kills", float64(q.account.HostOOMKills))
-	q.known("oom_kills", float64(q.account.OOMKills))
+	q.noteKills(float64(q.account.OOMKills))
 	used := q.hostMemory()
 	q.known("host_memory_pct", used)
 	text := q.killText(v, " was killed because the host was out of memory")
@@ -195,13 +261,25 @@ func (q *inquest) endText() string {
 	return "exited with code " + fixed(float64(q.job.ExitCode), 0)
 }
 
+// groupKills is how many processes the kernel killed in the job's control group, those
+// left out that are known not to be the job's.
+func groupKills(a *collector.Account) float64 {
+	kills := float64(a.OOMKills)
+	for _, v := range a.Victims {
+		if v.Foreign && !v.Host && (v.Group == "" || within(v.Group, a.MemoryHome)) {
+			kills--
+		}
+	}
+	return kills
+}
+
 // survived tells what the kernel killed of a job that succeeded all the same.
 func (q *inquest) survived() string {
-	if !(q.account.OOMKills > 0) {
+	kills := groupKills(q.account)
+	if !(kills > 0) {
 		return ""
 	}
-	kills := float64(q.account.OOMKills)
-	q.known("oom_kills", kills)
+	q.noteKills(kills)
 	return ", although the kernel killed " + processes(kills) + " of its control group for want of memory"
 }
 

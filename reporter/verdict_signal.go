@@ -29,6 +29,16 @@ func (q *inquest) lastEnding() (Sent, bool) {
 	return Sent{}, false
 }
 
+// toldToEnd is the newest signal n that was sent to us where the job exited with 128+n.
+func (q *inquest) toldToEnd() (Sent, bool) {
+	for _, s := range slices.Backward(q.end.Signals) {
+		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.job.ExitCode == 128+s.Number {
+			return s, true
+		}
+	}
+	return Sent{}, false
+}
+
 // firstOf is the first signal of a name that was sent to us.
 func (q *inquest) firstOf(name string) (Sent, bool) {
 	for _, s := range q.end.Signals {
@@ -53,6 +63,16 @@ func (s Sent) ends() bool {
 
 // byTimeout tells whether timeout(1) sent the signal.
 func (s Sent) byTimeout() bool { return !s.Kernel && s.Process == "timeout" }
+
+// byScheduler tells whether a scheduler's daemon can have sent the signal: by its name, or
+// because it is out of sight.
+func (s Sent) byScheduler() bool {
+	if s.Kernel {
+		return false
+	}
+	daemons := []string{"slurmstepd", "slurmd", "pbs_mom", "sge_shepherd", "sge_execd", "sbatchd", "res"}
+	return s.PID <= 0 || slices.Contains(daemons, s.Process) || strings.HasPrefix(s.Process, "flux-")
+}
 
 // sender says who sent the signal.
 func (s Sent) sender() string {
@@ -94,18 +114,11 @@ func (q *inquest) timeLimit() (cause, text string) {
 	if text := q.ownTimeout(); text != "" {
 		return CauseTimeLimit, text
 	}
-	s, sent := q.firstOf("SIGTERM")
-	if !sent {
+	i := slices.IndexFunc(q.end.Signals, q.endsTime)
+	if i < 0 {
 		return "", ""
 	}
-	reached := !q.end.Limit.IsZero() && !s.At.Before(q.end.Limit.Add(-limitSlack))
-	early := !q.end.Limit.IsZero() && !reached
-	killed := q.job.Signal == "SIGKILL"
-	switch {
-	case s.byTimeout():
-	case early || !reached && !killed:
-		return "", ""
-	}
+	s, killed := q.end.Signals[i], q.job.Signal == "SIGKILL"
 	q.noteSender(s)
 	q.moment("limit_time", q.end.Limit)
 	text = "ended at a time limit"
@@ -117,6 +130,19 @@ func (q *inquest) timeLimit() (cause, text string) {
 		return CauseTimeLimit, text + ", SIGKILL " + fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
 	}
 	return CauseTimeLimit, text + "; the job " + q.endText()
+}
+
+// endsTime tells whether a signal was sent because the time was over.
+func (q *inquest) endsTime(s Sent) bool {
+	switch {
+	case s.Signal != "SIGTERM" || !q.inTime(s):
+		return false
+	case s.byTimeout():
+		return true
+	case !q.end.Limit.IsZero():
+		return !s.At.Before(q.end.Limit.Add(-limitSlack))
+	}
+	return q.end.Scheduler != "" && s.byScheduler() && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
 }
 
 // ownTimeout tells that the command is timeout(1), which says by its exit code that the
@@ -165,8 +191,8 @@ func (q *inquest) signal() (cause, text string) {
 	name := q.job.Signal
 	verb := "killed by "
 	if name == "" {
-		s, sent := q.lastEnding()
-		if !sent || q.job.ExitCode != 128+signalNumber(s.Signal) {
+		s, sent := q.toldToEnd()
+		if !sent {
 			return "", ""
 		}
 		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.job.ExitCode)+", as programs do after "
@@ -203,23 +229,13 @@ func crashText(name string) string {
 	return ""
 }
 
-// signalNumber is the number of the signals that end a program, the same on all systems
-// that we run on; -1 for others.
-func signalNumber(name string) int {
-	n, ok := map[string]int{"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGABRT": 6, "SIGALRM": 14, "SIGTERM": 15}[name]
-	if !ok {
-		return -1
-	}
-	return n
-}
-
 // diskFull looks for a file system without room.
 func (q *inquest) diskFull() (cause, text string) {
 	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
 		return "", ""
 	}
-	if s, sent := q.lastEnding(); sent && q.job.Signal == "" && q.job.ExitCode == 128+signalNumber(s.Signal) {
-		return "", "" // it was told to end
+	if _, sent := q.toldToEnd(); sent {
+		return "", ""
 	}
 	if q.job.ExitCode == 126 || q.job.ExitCode == 127 {
 		return "", "" // a shell did not find its command

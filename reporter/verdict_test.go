@@ -70,7 +70,7 @@ func verdictWhole(t *testing.T, v *Verdict) {
 
 // term is a TERM so many seconds after the start.
 func term(seconds float64, pid int, process string) Sent {
-	return Sent{Signal: "SIGTERM", At: testStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
+	return Sent{Signal: "SIGTERM", Number: 15, At: testStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
 }
 
 // oomInGroup is one kill in the job's group, of which the kernel's log tells that much.
@@ -93,6 +93,23 @@ func hostOOM(memory float64, victims ...collector.Victim) func(*verdictCase) {
 		c.a.HostOOMKills, c.a.OOMKills, c.a.Victims = 1, 0, victims
 		c.last.Values[collector.MemPercent], c.last.Weights[collector.MemPercent] = memory, 1
 	}
+}
+
+// limitedBy is a victim of the limit of a group.
+func limitedBy(group string, v collector.Victim) collector.Victim {
+	v.LimitGroup = group
+	return v
+}
+
+// foreign is a victim that was seen beside the job.
+func foreign(v collector.Victim) collector.Victim {
+	v.Foreign = true
+	return v
+}
+
+// limitOf has the limit set by a group, with that peak.
+func limitOf(group string, peak collector.Optional) func(*verdictCase) {
+	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
 }
 
 func sentTo(s ...Sent) func(*verdictCase) {
@@ -120,6 +137,8 @@ func TestVerdictCauses(t *testing.T) {
 			c.in.Ending.Scheduler, c.in.Ending.Limit = "Slurm", testStart.Add(time.Duration(limit*float64(time.Second)))
 		}
 	}
+	old := func(c *verdictCase) { c.in.Ending.Scheduler = "Slurm" } // it tells no end time
+	usr1 := Sent{Signal: "SIGUSR1", Number: 10, At: testStart.Add(5 * time.Second), PID: 77, Process: "bash"}
 	freed := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
 	}
@@ -148,9 +167,13 @@ func TestVerdictCauses(t *testing.T) {
 		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
 		{"kill by one that is gone", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
 		{"128+n", 143, "", sentTo(term(5, 77, "bash")), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
+		{"128+n, then another", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
+		{"128+n of USR1", 138, "", sentTo(usr1), CauseSignal, "exited with code 138, as programs do after SIGUSR1 from bash"},
+		{"not found after USR1", 127, "", sentTo(usr1), CauseExited, "exited with code 127"},
+		{"128 after a signal without a number", 128, "", sentTo(Sent{Signal: "SIGUSR1", At: testStart}), CauseExited, "exited with code 128"},
 		{"handled", 3, "", sentTo(term(5, 77, "bash")), CauseExited, "exited with code 3 after SIGTERM from bash"},
 		{"saved and done", 0, "", sentTo(term(5, 77, "timeout")), CauseExited, "exited with code 0"},
-		{"Ctrl-C", 130, "SIGINT", sentTo(Sent{Signal: "SIGINT", At: testStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
+		{"Ctrl-C", 130, "SIGINT", sentTo(Sent{Signal: "SIGINT", Number: 2, At: testStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
 
 		{"OOM of the main process", 137, "SIGKILL", oomInGroup(main), CauseOOMCgroup,
 			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB"},
@@ -163,6 +186,14 @@ func TestVerdictCauses(t *testing.T) {
 		{"OOM of a child, then TERM", 143, "SIGTERM", all(oomInGroup(child), sentTo(term(5, 77, "bash"))), CauseSignal, "SIGTERM from bash"},
 		{"OOM of a child, then abort", 134, "SIGABRT", oomInGroup(child), CauseOOMCgroup, "died of SIGABRT after the kernel killed"},
 		{"OOM before TERM then KILL", 137, "SIGKILL", all(oomInGroup(main), sentTo(term(5, 77, "bash"))), CauseOOMCgroup, "python"},
+		{"OOM of a neighbour", 4, "", oomInGroup(foreign(child)), CauseExited, "exited with code 4"},
+		{"OOM of a neighbour, success", 0, "", oomInGroup(foreign(child)), CauseExited, "exited with code 0"},
+		{"OOM of a neighbour, a shell's 137", 137, "", oomInGroup(foreign(child)), CauseExited, "none of which is known to be the job's"},
+		{"OOM of a neighbour and of a child", 4, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false)), child), CauseOOMCgroup, "worker"},
+		{"OOM at a limit below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
+			"worker (process 4300) hit the memory limit of the control group /slurm/job_1/inner at 12:00:07 UTC"},
+		{"OOM at the limit", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM, no log, low peak", 3, "", all(noLog, limitOf("/slurm", 52)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
 		{"the log's group is another's", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
 
 		{"host OOM by the log", 137, "SIGKILL", hostOOM(97, victim("python", 4242, "/slurm/job_1", true)), CauseOOMHost,
@@ -176,8 +207,21 @@ func TestVerdictCauses(t *testing.T) {
 		{"others' OOM, kill -9, memory is free", 137, "SIGKILL", hostOOM(40), CauseSignal, "does not tell who"},
 		{"others' OOM, failure", 1, "", hostOOM(97), CauseExited, "exited with code 1"},
 
-		{"TERM, then KILL", 137, "SIGKILL", sentTo(term(15, 77, "slurmstepd")), CauseTimeLimit,
-			"ended at a time limit: SIGTERM from slurmstepd (process 77) at 12:00:15 UTC, SIGKILL 5.0 s later"},
+		{"TERM, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 77, "slurmstepd"))), CauseTimeLimit,
+			"ended at a time limit of Slurm: SIGTERM from slurmstepd (process 77) at 12:00:15 UTC, SIGKILL 5.0 s later"},
+		{"TERM, then KILL, by one out of sight", 137, "SIGKILL", all(old, sentTo(term(15, 0, ""))), CauseTimeLimit, "outside of this process namespace"},
+		{"TERM, then KILL, by one that is not known", 137, "SIGKILL", all(old, sentTo(term(15, -1, ""))), CauseTimeLimit, "a process at"},
+		{"TERM of somebody's before the scheduler's", 137, "SIGKILL", all(old, sentTo(term(5, 77, "bash"), term(15, 78, "flux-shell-3"))), CauseTimeLimit, "flux-shell-3"},
+		{"TERM, then KILL, by a shell", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal, "killed by SIGKILL"},
+		{"TERM, then KILL, by a shell in a job", 137, "SIGKILL", all(old, sentTo(term(15, 77, "bash"))), CauseSignal, "killed by SIGKILL"},
+		{"TERM, then KILL, by one that is gone", 137, "SIGKILL", all(old, sentTo(term(15, 77, ""))), CauseSignal, "killed by SIGKILL"},
+		{"TERM, then KILL, without a scheduler", 137, "SIGKILL", sentTo(term(15, 0, "")), CauseSignal, "killed by SIGKILL"},
+		{"TERM, KILL much later", 137, "SIGKILL", all(old, func(c *verdictCase) {
+			c.in.Ending.Signals, c.job.End = []Sent{term(15, 77, "slurmstepd")}, Time{testStart.Add(15*time.Second + killGrace + 1)}
+		}), CauseSignal, "killed by SIGKILL"},
+		{"TERM of timeout, KILL much later", 137, "SIGKILL", func(c *verdictCase) {
+			c.in.Ending.Signals, c.job.End = []Sent{term(15, 77, "timeout")}, Time{testStart.Add(time.Hour)}
+		}, CauseTimeLimit, "SIGTERM from timeout"},
 		{"timeout", 143, "SIGTERM", sentTo(term(20, 77, "timeout")), CauseTimeLimit, "SIGTERM from timeout (process 77)"},
 		{"timeout, handled", 1, "", sentTo(term(19, 77, "timeout")), CauseTimeLimit, "the job exited with code 1"},
 		{"end time reached", 143, "SIGTERM", all(slurm(18), sentTo(term(19, 77, "slurmstepd"))), CauseTimeLimit, "time limit of Slurm"},
@@ -194,6 +238,7 @@ func TestVerdictCauses(t *testing.T) {
 		{"full disk, success", 0, "", roomLeft(full), CauseExited, ""},
 		{"full disk, killed", 137, "SIGKILL", roomLeft(full), CauseSignal, ""},
 		{"full disk, told to end", 143, "", all(roomLeft(full), sentTo(term(5, 77, "bash"))), CauseSignal, ""},
+		{"full disk, checkpoint, failure", 1, "", all(roomLeft(full), sentTo(usr1)), CauseDiskFull, ""},
 		{"full disk, OOM", 1, "", all(roomLeft(full), oomInGroup(child)), CauseOOMCgroup, ""},
 		{"room enough", 1, "", roomLeft(Room{"/", 1, 1}), CauseExited, ""},
 
@@ -225,13 +270,55 @@ func TestVerdictEvidence(t *testing.T) {
 		{143, "SIGTERM", sentTo(term(5, 77, "bash")), map[string]any{"exit_code": 143.0, "signal": "SIGTERM", "sender": "bash",
 			"sender_pid": 77.0, "sent_signal": "SIGTERM", "signal_time": "2024-05-01T12:00:05Z"}},
 		{137, "SIGKILL", oomInGroup(victim("python", 4242, "/slurm/job_1", false)), map[string]any{"exit_code": 137.0, "signal": "SIGKILL",
-			"limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "process": "python", "pid": 4242.0, "time": "2024-05-01T12:00:07Z"}},
-		{1, "", oomInGroup(), map[string]any{"exit_code": 1.0, "limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "time": "2024-05-01T12:00:09Z"}},
+			"limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "python", "pid": 4242.0, "time": "2024-05-01T12:00:07Z"}},
+		{1, "", oomInGroup(), map[string]any{"exit_code": 1.0, "limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "time": "2024-05-01T12:00:09Z"}},
+		{3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", victim("worker", 4300, "/slurm/job_1/inner", false))), limitOf("/slurm/job_1", 52)),
+			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "process": "worker", "pid": 4300.0, "limit_group": "/slurm/job_1/inner", "time": "2024-05-01T12:00:07Z"}},
+		{3, "", all(oomInGroup(limitedBy("/slurm", victim("worker", 4300, "/slurm/job_1/inner", false))), limitOf("/slurm", 2048)),
+			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "worker", "pid": 4300.0, "limit_group": "/slurm", "limit_mb": 2048.0,
+				"peak_mb": 2048.0, "time": "2024-05-01T12:00:07Z"}},
+		{3, "", all(oomInGroup(), limitOf("/slurm", 1800)), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "time": "2024-05-01T12:00:09Z"}},
+		{0, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false))), map[string]any{"exit_code": 0.0}},
 		{1, "", roomLeft(Room{"/scratch/", 0.25, 7}), map[string]any{"exit_code": 1.0, "path": "/scratch", "available_mb": 0.25,
 			"available_inodes": 7.0, "time": "2024-05-01T12:00:20Z"}},
 	} {
 		if v := verdictOf(t, test.code, test.signal, test.change); !reflect.DeepEqual(v.Evidence, test.want) {
 			t.Errorf("%s:\ngot  %v\nwant %v", v.Cause, v.Evidence, test.want)
+		}
+	}
+}
+
+// Only kills at the limit that the job has from outside are a matter of that limit.
+func TestVerdictLimitKills(t *testing.T) {
+	child := victim("worker", 4300, "/slurm/job_1/inner", false)
+	elsewhere := victim("hog", 99, "/other", false)
+	for _, test := range []struct {
+		name    string
+		kills   collector.Optional
+		group   string // that sets the limit
+		peak    collector.Optional
+		victims []collector.Victim
+		want    float64
+	}{
+		{"none", 0, "/slurm", 2048, nil, 0},
+		{"not known", collector.Unknown(), "/slurm", 2048, nil, 0},
+		{"no log", 2, "/slurm", 2048, nil, 2},
+		{"no log, no peak", 2, "/slurm", collector.Unknown(), nil, 2},
+		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
+		{"at the limit", 1, "/slurm", 52, []collector.Victim{limitedBy("/slurm", child)}, 1},
+		{"below it", 1, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 2},
+		{"of others", 1, "/slurm", 2048, []collector.Victim{limitedBy("/other", elsewhere)}, 1},
+		{"of the host", 1, "/slurm", 52, []collector.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
+		{"at a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
+		{"below a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"under another name", 1, "/", collector.Unknown(), []collector.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
+	} {
+		a := collector.NoAccount()
+		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
+		a.Limits.MemoryMB, a.Limits.MemoryGroup, a.LimitPeakMB = 2048, test.group, test.peak
+		if got := limitKills(&a); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
 }
@@ -263,6 +350,19 @@ func TestVerdictConditions(t *testing.T) {
 	stall := func(into func(*collector.Account) *collector.Optional, v float64) func(*verdictCase) {
 		return func(c *verdictCase) { *into(c.a) = collector.Optional(v) }
 	}
+	moved := func(mb float64) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.in.Job = &Job{}
+			sample(collector.JobRead, mb)(c)
+			sample(collector.JobWrite, 0)(c)
+		}
+	}
+	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
+		return func(c *verdictCase) {
+			c.a.Source, c.a.Limits.Quota = collector.JobFromTree, 2
+			c.a.CPUSeconds = collector.Optional(share * 2 * c.in.Run.WallSeconds)
+		}
+	}
 	jobIO := func(a *collector.Account) *collector.Optional { return &a.JobStall.IOFull }
 	hostIO := func(a *collector.Account) *collector.Optional { return &a.HostStall.IOFull }
 	jobFull := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemoryFull }
@@ -277,6 +377,8 @@ func TestVerdictConditions(t *testing.T) {
 		value  float64
 	}{
 		{"throttled", throttled(200, 20), ConditionThrottled, "job_throttled_periods_pct", 10},
+		{"throttled with others", all(throttled(200, 20), shared(0.1)), ConditionThrottled, "job_throttled_periods_pct", 10},
+		{"others were throttled", all(throttled(200, 20), shared(0.09)), "", "", 0},
 		{"throttled a little", throttled(200, 19), "", "", 0},
 		{"throttled, short", all(throttled(5, 5), short), "", "", 0},
 		{"memory", stall(jobFull, 2), ConditionMemoryStarved, "job_psi_memory_full_avg_pct", 10},
@@ -286,10 +388,12 @@ func TestVerdictConditions(t *testing.T) {
 		{"limit without stalls", sample(collector.LimitMemoryPercent, 99), "", "", 0},
 		{"limit not reached", all(sample(collector.LimitMemoryPercent, 94), stall(jobSome, 0.5)), "", "", 0},
 		{"storage", stall(jobIO, 4), ConditionIOWait, "job_psi_io_full_avg_pct", 20},
-		{"storage of the host", stall(hostIO, 4), ConditionIOWait, "psi_io_full_avg_pct", 20},
+		{"storage of the host", all(stall(hostIO, 4), moved(1.25)), ConditionIOWait, "psi_io_full_avg_pct", 20},
+		{"storage of the host, by others", all(stall(hostIO, 20), moved(1.24)), "", "", 0},
+		{"storage of the host, by whom is not known", stall(hostIO, 20), "", "", 0},
 		{"storage of others", all(stall(hostIO, 20), stall(jobIO, 1), sample(collector.CPUIowait, 90)), "", "", 0},
-		{"iowait", sample(collector.CPUIowait, 20), ConditionIOWait, "cpu_avg_iowait_pct", 20},
-		{"less iowait", sample(collector.CPUIowait, 19), "", "", 0},
+		{"iowait", all(sample(collector.CPUIowait, 20), moved(100)), ConditionIOWait, "cpu_avg_iowait_pct", 20},
+		{"less iowait", all(sample(collector.CPUIowait, 19), moved(100)), "", "", 0},
 		{"swap", all(sample(collector.SwapIn, 30), sample(collector.SwapOut, 34)), ConditionSwapping, "total_swap_out_mb", 34},
 		{"less swap", all(sample(collector.SwapIn, 30), sample(collector.SwapOut, 33)), "", "", 0},
 		{"swap in a long run", all(sample(collector.SwapIn, 64), func(c *verdictCase) { c.in.Run.WallSeconds = 65 }), "", "", 0},

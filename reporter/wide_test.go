@@ -400,7 +400,7 @@ func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
 		if got, ok := MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
-		if source, isSource := sourceOf(name); source != collector.SourceGPU || !isSource {
+		if source, isSource := sourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
 			t.Errorf("%s is of %q", name, source)
 		}
 	}

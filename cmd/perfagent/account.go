@@ -115,8 +115,38 @@ func (a *account) begin(j *job.Job) {
 // A program that does not heed is killed by the kernel when perfagent ends.
 const gpuPatience = 30 * time.Millisecond
 
-// end gives back what was made. A group in which processes of the job go on stays.
+// end gives back what was made. A group in which processes of the job go on stays. Nobody
+// may be reading the group.
 func (a *account) end(j *reporter.Job) {
+	a.endGPUs()
+	if a.made == nil {
+		return
+	}
+	removed := make(chan error, 1)
+	go func() { removed <- a.made.Remove() }()
+	var err error
+	select {
+	case err = <-removed:
+	case <-time.After(patience):
+		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", a.options.Group.Path(), patience)
+	}
+	if err != nil {
+		j.CgroupStays = true
+		a.miss(collector.SourceCgroup, err)
+	}
+}
+
+// leave is end for where the sampler did not come back: it may be reading the group, which
+// therefore stays. It says so.
+func (a *account) leave() string {
+	a.endGPUs()
+	if a.made == nil {
+		return ""
+	}
+	return fmt.Sprintf("; control group %s stays: once it is empty, remove it with rmdir", a.options.Group.Path())
+}
+
+func (a *account) endGPUs() {
 	a.stop()
 	if a.gpus != nil {
 		select {
@@ -126,13 +156,6 @@ func (a *account) end(j *reporter.Job) {
 		if a.job != nil {
 			a.job.ReapHelpers()
 		}
-	}
-	if a.made == nil {
-		return
-	}
-	if err := a.made.Remove(); err != nil {
-		j.CgroupStays = true
-		a.miss(collector.SourceCgroup, err)
 	}
 }
 

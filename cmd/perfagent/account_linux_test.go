@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -117,6 +119,8 @@ func TestAccountCPU(t *testing.T) {
 					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another counter of the kernel's
 					if c.name == "daemon" {
 						truth++
+						w.Close() // it ends
+						stays(t, filepath.Base(n.Job.Cgroup))
 					}
 				} else {
 					wantSource(t, n, "tree")
@@ -137,6 +141,40 @@ func TestAccountCPU(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// parting are two processes that share 300 MiB until one of them writes to all of it, and
+// lives on for 2.2 s. It says what the kernel then says of both.
+const parting = `
+import os, time
+memory = bytearray(300 << 20)
+for i in range(0, len(memory), 4096): memory[i] = 1
+if os.fork() == 0:
+    time.sleep(2.3)
+    for i in range(0, len(memory), 4096): memory[i] = 2
+    kb = 0
+    for pid in os.getpid(), os.getppid():
+        for line in open(f"/proc/{pid}/smaps_rollup"):
+            if line.startswith("Pss:"): kb += int(line.split()[1])
+    print(kb / 1024, flush=True)
+    time.sleep(2.2)
+    os._exit(0)
+os.wait()
+`
+
+// TestAccountPagesPart wants the peak of memory that two processes shared at first, while
+// the resident pages of both stay as many.
+func TestAccountPagesPart(t *testing.T) {
+	o := run(t, append([]string{"run", "--cgroup", "off", "--"}, python(parting)...)...)
+	o.want(t, 0)
+	var truth float64
+	if _, err := fmt.Sscan(o.out, &truth); err != nil || truth < 600 {
+		t.Fatalf("%q, %v", o.out, err)
+	}
+	n := o.report(t).Nodes["0"]
+	if got := n.Job.PeakMemoryMB; math.Abs(got-truth) > 0.02*truth || n.Job.MemoryKind != "pss" {
+		t.Errorf("peak %.1f MiB (%s), the kernel says %.1f; samples %.1f", got, n.Job.MemoryKind, truth, n.Envelope["job_memory_mb"].Max)
 	}
 }
 
@@ -252,6 +290,98 @@ func TestAccountGroupRemoved(t *testing.T) {
 	}
 	if left := groupsNamed(t, name); len(left) > 0 || n.Job.CgroupStays {
 		t.Errorf("left behind: %v (cgroup_stays %v)", left, n.Job.CgroupStays)
+	}
+}
+
+// hanging runs a command in a mount namespace of its own, where a file system is in the place
+// of a path that answers nobody: FUSE, whose server, this program, never says a word. The
+// path "" leaves that to the command, which has the server's descriptor in $FUSE. It says
+// whether the command could be run.
+const hanging = `
+import ctypes, os, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def mount(what, where, kind, flags, data):
+    if libc.mount(what, where.encode(), kind, flags, data):
+        sys.exit("mount %s: %s" % (where, os.strerror(ctypes.get_errno())))
+def hang(fd, where, mode):
+    mount(b"hang", where, b"fuse", 0, b"fd=%d,rootmode=%o,user_id=0,group_id=0" % (fd, mode))
+if "FUSE" not in os.environ:
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    mount(b"none", "/", None, 0x44000, None) # MS_REC | MS_PRIVATE
+    if sys.argv[1]: hang(fd, sys.argv[1], 0o100444)
+    os.environ["FUSE"] = str(fd)
+    sys.exit(subprocess.call(sys.argv[2:], pass_fds=[fd]))
+`
+
+// hangingGroup is a job whose control group hangs from then on, where it counts processes.
+const hangingGroup = hanging + `
+import time
+time.sleep(0.3)
+for line in open("/proc/self/cgroup"):
+    if ":pids:" in line: hang(int(os.environ["FUSE"]), "/sys/fs/cgroup/pids" + line.rstrip().split(":", 2)[2], 0o40555)
+sys.exit(7)
+`
+
+// underHanging prepares perfagent where a path hangs.
+func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
+		lacking(t, "a file system that hangs cannot be made here: run the tests as root where /dev/fuse is (modprobe fuse)")
+	}
+	cmd := perfagent(t, args...)
+	cmd.Args = append(append([]string{tool(t, "unshare", "install util-linux"), "-m"}, python(hanging)...), append([]string{path}, cmd.Args...)...)
+	cmd.Path = cmd.Args[0]
+	return cmd
+}
+
+// stays removes a group that perfagent left, which must be there and empty, and gives where
+// it was.
+func stays(t *testing.T, name string) []string {
+	t.Helper()
+	groups := groupsNamed(t, name)
+	for _, dir := range groups {
+		until(t, dir+" can be removed", func() bool { return unix.Rmdir(dir) != unix.EBUSY })
+	}
+	return groups
+}
+
+// TestAccountHangingHost has the closing reading wait for the kernel for ever: the group, which
+// may be being read, is left, and that is said; the journal has the run.
+func TestAccountHangingHost(t *testing.T) {
+	t.Parallel()
+	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
+	o := perform(t, cmd)
+	o.want(t, 7)
+	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.out)
+	if found == nil {
+		t.Skipf("no control group of v1 can be made here: %s%s", o.out, o.err)
+	}
+	if groups := stays(t, found[1]); len(groups) == 0 {
+		t.Error("the group was removed, though it may be being read")
+	}
+	o.wantLine(t, "closing reading", "journal", found[1]+" stays", "rmdir")
+	if !exists(filepath.Join(o.dir, "perfagent-out/hangs/node-0.jsonl")) {
+		t.Error("there is no journal")
+	}
+}
+
+// TestAccountHangingGroup has the removal of the group wait for the kernel for ever.
+func TestAccountHangingGroup(t *testing.T) {
+	t.Parallel()
+	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, python(hangingGroup)...)...)
+	o := perform(t, cmd)
+	o.want(t, 7)
+	n := o.report(t).Nodes["0"]
+	if n.Job.Source != "created" {
+		t.Skipf("no control group can be made here: %v", n.Missing)
+	}
+	if len(stays(t, filepath.Base(n.Job.Cgroup))) == 0 || !n.Job.CgroupStays {
+		t.Errorf("the group was removed, or nothing is said of it: cgroup_stays %v", n.Job.CgroupStays)
+	}
+	if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+		return m.What == "cgroup" && strings.Contains(m.Why, "no answer within")
+	}) {
+		t.Errorf("no reason is given: %v", n.Missing)
 	}
 }
 

@@ -154,8 +154,7 @@ func (w *wrap) run() error {
 	case rec := <-recorded:
 		w.finish(about, status, rec)
 	case <-time.After(patience):
-		w.account.end(&reporter.Job{})
-		w.log.Warn("the host did not answer the closing reading: what is known is in the journal")
+		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.account.leave())
 	}
 	return w.exit(status)
 }

@@ -19,9 +19,9 @@ func (o *sampleOptions) ending(status job.Status) reporter.Ending {
 		e.NotKnown = status.Err.Error()
 	}
 	for _, s := range status.Sent {
-		e.Signals = append(e.Signals, reporter.Sent{Signal: s.Name, At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process})
+		e.Signals = append(e.Signals, reporter.Sent(sent(s)))
 	}
-	e.Scheduler, e.Limit = scheduler()
+	e.Scheduler, e.Limit = endTime(os.LookupEnv)
 	if status.ExitCode != 0 {
 		e.Rooms = o.rooms()
 	}
@@ -38,15 +38,19 @@ func (o *sampleOptions) ending(status job.Status) reporter.Ending {
 // noteSignals has the journal tell who wanted the job to end, for the case that perfagent
 // is killed with it.
 func (w *wrap) noteSignals(rec *collector.Recording) {
-	sent := w.signals.Sent()
-	if len(sent) == 0 {
+	signals := w.signals.Sent()
+	if len(signals) == 0 {
 		return
 	}
 	rec.Account.Signals = nil // readers of copies have the old one
-	for _, s := range sent {
-		rec.Account.Signals = append(rec.Account.Signals,
-			collector.Signal{Signal: s.Name, At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process})
+	for _, s := range signals {
+		rec.Account.Signals = append(rec.Account.Signals, sent(s))
 	}
+}
+
+// sent is a signal in the collector's words, which are the reporter's too.
+func sent(s job.Sent) collector.Signal {
+	return collector.Signal{Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process}
 }
 
 // rooms asks the file systems that a job is likely to write to: that of its directory, of
@@ -74,25 +78,15 @@ func (o *sampleOptions) rooms() []reporter.Room {
 	return rooms
 }
 
-// schedulers are those who may end a job, by the variable in which they tell its id.
-func schedulers() []struct{ variable, name string } {
-	return []struct{ variable, name string }{
-		{"SLURM_JOB_ID", "Slurm"}, {"PBS_JOBID", "PBS"}, {"LSB_JOBID", "LSF"}, {"FLUX_JOB_ID", "Flux"},
-		{"COBALT_JOBID", "Cobalt"}, {"AWS_BATCH_JOB_ID", "AWS Batch"}, {"JOB_ID", "Grid Engine"},
+// endTime is who is in charge of the job, and when it ends it if that is told.
+func endTime(lookup func(string) (string, bool)) (name string, limit time.Time) {
+	s, _ := inCharge(lookup)
+	if s.limit == "" {
+		return s.name, limit
 	}
-}
-
-// scheduler is who is in charge of the job, and when it ends it if that is told.
-func scheduler() (name string, limit time.Time) {
-	for _, s := range schedulers() {
-		if os.Getenv(s.variable) != "" {
-			name = s.name
-			break
-		}
-	}
-	// Slurm 22.05 and newer: seconds since 1970.
-	if n, err := strconv.ParseInt(os.Getenv("SLURM_JOB_END_TIME"), 10, 64); err == nil && n > 0 && n < 1<<40 {
+	seconds, _ := lookup(s.limit)
+	if n, err := strconv.ParseInt(seconds, 10, 64); err == nil && n > 0 && n < 1<<40 {
 		limit = time.Unix(n, 0)
 	}
-	return name, limit
+	return s.name, limit
 }

@@ -139,19 +139,97 @@ func TestVerdictOfKill(t *testing.T) {
 	verdictSays(t, verdictIs(t, o.report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
 }
 
-// A job that does not mind TERM and is killed then had its time.
+// A job that does not mind TERM and is killed then had its time if a scheduler's daemon
+// sent the TERM. Somebody's shell is none, whatever a variable with a common name says.
 func TestVerdictOfTermThenKill(t *testing.T) {
 	t.Parallel()
-	l := launch(t, perfagent(t, "run", "--", "sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.01; done"))
-	pid := l.pid("pid")
-	l.signal(syscall.SIGTERM)
-	l.expect("caught")
-	if err := unix.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
+	bash := tool(t, "bash", "apt-get install bash")
+	for _, test := range []struct{ sender, scheduler, cause, text string }{
+		{"slurmstepd", "SLURM_JOB_ID=4711", "time_limit", "ended at a time limit of Slurm: SIGTERM from slurmstepd (process "},
+		{"bash", "SLURM_JOB_ID=4711", "signal", "killed by SIGKILL"},
+		{"slurmstepd", "JOB_ID=build-17", "signal", "killed by SIGKILL"},
+		{"bash", "JOB_ID=build-17", "signal", "killed by SIGKILL"},
+	} {
+		t.Run(test.sender+" "+test.scheduler, func(t *testing.T) {
+			t.Parallel()
+			cmd := perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.01; done")
+			cmd.Env = append(cmd.Env, test.scheduler)
+			l := launch(t, cmd)
+			pid := l.pid("pid")
+			path := filepath.Join(t.TempDir(), test.sender)
+			if err := os.Symlink(bash, path); err != nil {
+				t.Fatal(err)
+			}
+			sender := command(t, path, "-c", "kill -TERM $1; read -r go; kill -KILL $2", test.sender, fmt.Sprint(cmd.Process.Pid), fmt.Sprint(pid))
+			hold, release, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hold.Close()
+			sender.Stdin = hold
+			if err := sender.Start(); err != nil {
+				t.Fatal(err)
+			}
+			l.expect("caught")
+			release.Close()
+			o, _ := l.end()
+			if err := sender.Wait(); err != nil {
+				t.Error(err)
+			}
+			v := verdictIs(t, o.report(t), test.cause, test.text)
+			verdictSays(t, v, map[string]any{"signal": "SIGKILL", "exit_code": 137})
+			if test.cause == "time_limit" {
+				verdictSays(t, v, map[string]any{"sent_signal": "SIGTERM", "sender": "slurmstepd", "sender_pid": sender.Process.Pid})
+			}
+		})
 	}
-	o, _ := l.end()
-	v := verdictIs(t, o.report(t), "time_limit", "ended at a time limit: SIGTERM from ", ", SIGKILL 0.")
-	verdictSays(t, v, map[string]any{"signal": "SIGKILL", "sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
+}
+
+// A signal that a job has caught, such as one that asks for a checkpoint, does not explain
+// each exit code above 126.
+func TestVerdictOfAnotherSignal(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ then, cause, text string }{
+		{"no-such-command", "exited", "exited with code 127"},
+		{"exit " + fmt.Sprint(128+int(syscall.SIGUSR1)), "signal", "as programs do after SIGUSR1 from "},
+	} {
+		l := launch(t, perfagent(t, "run", "--", "sh", "-c", `trap 'caught=1' USR1; echo ready; while [ -z "$caught" ]; do sleep 0.01; done; `+test.then))
+		l.expect("ready")
+		l.signal(syscall.SIGUSR1)
+		o, _ := l.end()
+		verdictIs(t, o.report(t), test.cause, test.text)
+	}
+}
+
+// Grid Engine's variable for the job's id has a common name.
+func TestSchedulerInCharge(t *testing.T) {
+	for _, test := range []struct {
+		env         []string
+		name, jobID string
+		limit       int64 // 0 = none
+	}{
+		{nil, "", "", 0},
+		{[]string{"JOB_ID=build-17"}, "", "", 0},
+		{[]string{"JOB_ID=99", "SGE_TASK_ID=undefined"}, "Grid Engine", "99", 0},
+		{[]string{"JOB_ID=99", "SGE_TASK_ID=1", "SLURM_JOB_ID=5"}, "Slurm", "5", 0},
+		{[]string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=1767225600"}, "Slurm", "5", 1767225600},
+		{[]string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=soon"}, "Slurm", "5", 0},
+		{[]string{"PBS_JOBID=6", "SLURM_JOB_ID=", "SLURM_JOB_END_TIME=1767225600"}, "PBS", "6", 0},
+	} {
+		lookup := func(name string) (string, bool) {
+			for _, e := range test.env {
+				if v, ok := strings.CutPrefix(e, name+"="); ok {
+					return v, true
+				}
+			}
+			return "", false
+		}
+		_, jobID := inCharge(lookup)
+		name, limit := endTime(lookup)
+		if name != test.name || jobID != test.jobID || whoAmI(lookup).runID != test.jobID || limit.IsZero() != (test.limit == 0) || test.limit > 0 && limit.Unix() != test.limit {
+			t.Errorf("%q: %q, job %q, until %v", test.env, name, jobID, limit)
+		}
+	}
 }
 
 // timeout(1) around perfagent is known by its name, and as the command by its exit code.
@@ -213,6 +291,49 @@ func TestVerdictOfMemoryLimit(t *testing.T) {
 	}
 }
 
+// verdictLogged tells whether the kernel's log can be read and has a text. After ten kills
+// within 5 s, on all of the machine, the kernel leaves out which limit was hit.
+func verdictLogged(t *testing.T, text string) bool {
+	t.Helper()
+	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	record := make([]byte, 8<<10)
+	for {
+		n, err := unix.Read(fd, record)
+		switch {
+		case err == unix.EPIPE || err == unix.EINTR:
+		case err != nil:
+			t.Logf("the kernel's log does not have %q", text)
+			return false
+		case strings.Contains(string(record[:n]), text):
+			return true
+		}
+	}
+}
+
+// A group that the job makes may have a limit of its own: it is that one which was hit.
+func TestVerdictOfALimitBelow(t *testing.T) {
+	t.Parallel()
+	group := verdictGroup(t, 1024)
+	inner := filepath.Join(group, "inner")
+	t.Cleanup(func() {
+		until(t, "the inner group is removed", func() bool { return unix.Rmdir(inner) == nil || !exists(inner) })
+	})
+	hog := `mkdir "$0"; echo 40M >"$0/memory.limit_in_bytes"; [ ! -e "$0/memory.memsw.limit_in_bytes" ] || echo 40M >"$0/memory.memsw.limit_in_bytes"
+		sh -c 'echo $$ >"$0/cgroup.procs"; exec ` + verdictHog + `' "$0"; exit 3`
+	o := perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
+	o.want(t, 3)
+	words := []string{"exited with code 3 after the kernel killed a process: ", "hit the memory limit of a control group within or around its own"}
+	want := map[string]any{"oom_kills": 1, "limit_kills": 0, "limit_mb": nil, "peak_mb": nil, "limit_group": nil}
+	if name := strings.TrimPrefix(inner, "/sys/fs/cgroup/memory"); verdictLogged(t, "oom_memcg="+name+",") {
+		words[1], want["limit_group"] = "hit the memory limit of the control group "+name+" at ", name
+	}
+	verdictSays(t, verdictIs(t, o.report(t), "oom_cgroup", words...), want)
+}
+
 // What the kernel killed in the same group before is not the job's.
 func TestVerdictForgetsAnOldKill(t *testing.T) {
 	t.Parallel()
@@ -254,6 +375,46 @@ func TestVerdictAccusesNobodyOfAnothersKill(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A neighbour in the same group that was seen among the processes which are not the job's
+// is not why the job failed.
+func TestVerdictKnowsANeighbour(t *testing.T) {
+	t.Parallel()
+	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
+		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
+	}
+	group := verdictGroup(t, 64)
+	neighbour := verdictInside(command(t, "/bin/sh", "-c", "read -r go; exec "+verdictHog), group)
+	hold, release, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	neighbour.Stdin = hold
+	if err := neighbour.Start(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
+	l := launch(t, verdictInside(cmd, group))
+	l.expect("ready")
+	until(t, "the journal has samples", func() bool {
+		paths := reportsIn(t, filepath.Join(cmd.Dir, "perfagent-out"))
+		if len(paths) == 0 {
+			return false
+		}
+		r, err := reporter.Read(filepath.Join(cmd.Dir, "perfagent-out", paths[0]), 0)
+		return err == nil && r.Nodes["0"] != nil && r.Nodes["0"].Metrics["job_cpu_seconds"] > 0
+	})
+	release.Close()
+	if err := neighbour.Wait(); err == nil {
+		t.Fatal("the neighbour was not killed")
+	}
+	write(t, filepath.Join(cmd.Dir, "go"), "", 0o644)
+	o, _ := l.end()
+	o.want(t, 4)
+	v := verdictIs(t, o.report(t), "exited", "exited with code 4")
+	verdictSays(t, v, map[string]any{"exit_code": 4, "oom_kills": nil})
 }
 
 func TestVerdictOfAFullDisk(t *testing.T) {

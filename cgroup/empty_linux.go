@@ -1,0 +1,109 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
+)
+
+// longestDeath is for how long processes that are ending are waited for, in all. To free
+// the memory of one takes the kernel 100 to 200 ms for each GiB.
+const longestDeath = 500 * time.Millisecond
+
+// awaitEmpty returns nil once no process is left in the groups. A process that was killed is
+// in its group until its memory is freed, often after its parent has ended; one that lives is
+// not waited for.
+func awaitEmpty(branches []branch) error {
+	until := time.Now().Add(longestDeath)
+	for {
+		dir, n, living := occupied(branches)
+		switch {
+		case n == 0:
+			return nil
+		case living:
+			return fmt.Errorf("remove control group %s: %w: processes in it: %d", dir, ErrBusy, n)
+		case time.Now().After(until):
+			return fmt.Errorf("remove control group %s: %w: processes in it that were killed and take long to end: %d; once they have, remove it with rmdir",
+				dir, ErrBusy, n)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// occupied gives a group that holds processes, how many, and whether one of them lives. A
+// group that cannot be read is passed over: the kernel then says why it cannot be removed.
+func occupied(branches []branch) (dir string, n int, living bool) {
+	for _, b := range branches {
+		pids, err := processesIn(b.dir)
+		if err != nil || len(pids) == 0 {
+			continue
+		}
+		dir, n = b.dir, len(pids)
+		if slices.ContainsFunc(pids, func(pid int) bool { return !ending(pid) }) {
+			return dir, n, true
+		}
+	}
+	return dir, n, false
+}
+
+// processesIn lists the processes of a group and of all below it.
+func processesIn(dir string) (pids []int, err error) {
+	err = walk(dir, func(d string) error {
+		data, err := os.ReadFile(filepath.Join(d, "cgroup.procs"))
+		pids = parsePids(data, pids)
+		return err
+	})
+	return pids, err
+}
+
+// ending tells whether a process has ended, or nothing can keep its threads from it.
+func ending(pid int) bool {
+	if pid <= 0 { // of another pid namespace
+		return false
+	}
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(tasks)
+	if err != nil { // procfs may also hide it
+		return errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+	}
+	return !slices.ContainsFunc(threads, func(e os.DirEntry) bool { return !taskEnding(filepath.Join(tasks, e.Name())) })
+}
+
+// taskEnding tells it of a thread: it has begun to end, or has a SIGKILL that it did not
+// take yet.
+func taskEnding(dir string) bool {
+	data, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return isGone(err) || errors.Is(err, unix.ESRCH)
+	}
+	const exiting = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
+	var f [procfile.StatFlags + 1][]byte
+	if _, _, n := procfile.SplitStat(data, f[:]); n == len(f) {
+		if flags, ok := procfile.ParseCount(f[procfile.StatFlags]); ok && flags&exiting != 0 {
+			return true
+		}
+	}
+	data, err = os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return isGone(err) || errors.Is(err, unix.ESRCH)
+	}
+	return slices.ContainsFunc([]string{"SigPnd:", "ShdPnd:"}, func(key string) bool { return killPending(data, key) })
+}
+
+// killPending looks for SIGKILL in a line of /proc/PID/status that has a set of signals, in
+// hexadecimal.
+func killPending(status []byte, key string) bool {
+	_, rest, found := bytes.Cut(status, []byte("\n"+key))
+	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	set, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+	return found && err == nil && set&(1<<(unix.SIGKILL-1)) != 0
+}

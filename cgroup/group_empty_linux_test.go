@@ -1,0 +1,163 @@
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groupHolding starts a process with 64 MiB in the made group.
+func groupHolding(t *testing.T, m *Made) *exec.Cmd {
+	t.Helper()
+	cmd := groupCommand("hold")
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	if err := groupStart(m, cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // if the test ends early
+		in.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	return cmd
+}
+
+// groupOf is a made group in all hierarchies, or in v2 alone.
+func groupOf(t *testing.T, onlyV2 bool) *Made {
+	t.Helper()
+	m := groupMake(t)
+	if !onlyV2 {
+		return m
+	}
+	if m.v2 == nil {
+		t.Skip("no cgroup v2 here")
+	}
+	alone := &Made{v2: &branch{m.v2.dir, m.v2.own}, missing: map[string]error{}}
+	t.Cleanup(func() {
+		if err := alone.Remove(); err != nil {
+			t.Error(err)
+		}
+		m.v2 = nil
+	})
+	return alone
+}
+
+// A process that was killed is in its group until its memory is freed: it is waited for.
+func TestGroupRemoveWaitsForTheDying(t *testing.T) {
+	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
+		t.Run(name, func(t *testing.T) {
+			m := groupOf(t, onlyV2)
+			cmd := groupHolding(t, m)
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Remove(); err != nil {
+				t.Error(err)
+			}
+			if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + groupName(t)); !onlyV2 && left != nil {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
+// One that lives is not waited for, whatever ends beside it.
+func TestGroupRemoveWaitsForNoOther(t *testing.T) {
+	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
+		t.Run(name, func(t *testing.T) {
+			m := groupOf(t, onlyV2)
+			daemon, killed := groupHolding(t, m), groupHolding(t, m)
+			if err := killed.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			err := m.Remove()
+			if took := time.Since(begin); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") || took > longestDeath/2 {
+				t.Errorf("%v after %v", err, took)
+			}
+			daemon.Process.Kill()
+			if err := m.Remove(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A process that was killed and does not end, as one of a frozen group, is not waited for
+// for ever. When it ends the group can be removed.
+func TestGroupRemoveGivesTheDyingUp(t *testing.T) {
+	freezer := "/sys/fs/cgroup/freezer/" + groupName(t)
+	if err := os.Mkdir(freezer, 0o755); err != nil {
+		t.Skipf("no group of v1's freezer can be made here: run as root on such a system: %v", err)
+	}
+	defer os.Remove(freezer)
+	m := groupMake(t)
+	cmd := groupHolding(t, m)
+	groupSet(t, freezer+"/cgroup.procs", strconv.Itoa(cmd.Process.Pid))
+	groupSet(t, freezer+"/freezer.state", "FROZEN")
+	thaw := func() { _ = os.WriteFile(freezer+"/freezer.state", []byte("THAWED"), 0) }
+	defer thaw()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if state, err := os.ReadFile(freezer + "/freezer.state"); string(state) == "FROZEN\n" {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("not frozen: %s, %v", state, err)
+		}
+	}
+	if ending(cmd.Process.Pid) {
+		t.Error("a frozen process was taken for one that ends")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	err := m.Remove()
+	if took := time.Since(begin); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "rmdir") || took < longestDeath || took > longestDeath+5*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	time.AfterFunc(longestDeath/10, thaw)
+	if err := m.Remove(); err != nil {
+		t.Error(err)
+	}
+	cmd.Wait()
+}
+
+// A zombie has ended, and so has a process that is gone; of one of another pid namespace
+// nothing is known.
+func TestGroupEnding(t *testing.T) {
+	if ending(os.Getpid()) || ending(1) || ending(0) {
+		t.Error("a process that lives, or is not known, is taken for one that ends")
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skip("needs sleep: ", err)
+	}
+	pid := cmd.Process.Pid
+	if ending(pid) {
+		t.Error("sleep is taken for a process that ends")
+	}
+	cmd.Process.Kill()
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !ending(pid) {
+		t.Error("a zombie is taken for one that lives")
+	}
+	cmd.Wait()
+	if !ending(pid) {
+		t.Error("a process that has gone is taken for one that lives")
+	}
+}

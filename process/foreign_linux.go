@@ -1,0 +1,19 @@
+package process
+
+// Foreign tells whether one of the two newest scans saw a process that is not the job's,
+// in either. Of a process that neither saw, or the parents of which it could not follow,
+// it is not known, which is false.
+func (t *Tree) Foreign(pid int) bool {
+	seen := false
+	for _, list := range [][]proc{t.all, t.spare} { // spare is the scan before, until the next begins
+		p := find(list, int32(pid))
+		switch {
+		case p == nil:
+		case p.class == ours:
+			return false
+		case p.class == foreign || p.class == ignored:
+			seen = true
+		}
+	}
+	return seen
+}
