@@ -78,6 +78,15 @@ func (a *diskAsk) serve(statfs func(string) (DiskUsage, error)) {
 	}
 }
 
+// paths are the file systems that are asked.
+func (d *diskSpace) paths() []string {
+	var out []string
+	for _, a := range d.asks {
+		out = append(out, a.path)
+	}
+	return out
+}
+
 // read asks all file systems at once. Those that answered are returned even when
 // others failed; the error names the latter.
 func (d *diskSpace) read() ([]DiskUsage, error) {

@@ -23,6 +23,7 @@ type Recording struct {
 	LongestGap time.Duration
 	Clock      []ClockEvent
 	Failures   []Failure
+	DiskPaths  []string // the file systems whose fill is measured
 	Disks      []string // the block devices that were counted, ever
 	NICs       []string // the interfaces that were counted, ever, lo included
 	// BootMB are the counters since boot at the last good Reading, in MiB, by the

@@ -84,6 +84,7 @@ func NewSampler(reader *Reader, o Options) *Sampler {
 	base := reader.Baseline()
 	s := &Sampler{reader: reader, opts: o, logs: logs, progress: Begin(base), prev: base, base: newBaseCounters(base)}
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
+	s.rec.DiskPaths = reader.disks.paths()
 	if job := &reader.job; job.Source != "" {
 		s.rec.Account.Source = job.Source
 		if job.Group != nil {

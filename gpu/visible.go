@@ -35,24 +35,6 @@ func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 	return ofJob, note
 }
 
-// OfJob tells whether a job with this environment was given the device, as far as
-// that can be told of one device alone; func OfJob, which knows them all, is exact.
-func (d Device) OfJob(env []string) bool {
-	list, set := lookup(env, "CUDA_VISIBLE_DEVICES")
-	if d.Vendor == "amd" || !set || d.Index < 0 || d.Index > 1<<10 {
-		yes, _ := OfJob([]Device{d}, env)
-		return yes[0]
-	}
-	// Indexes up to this one's are taken to be valid.
-	devices := make([]Device, d.Index+maxDevices)
-	for i := range devices {
-		devices[i] = Device{Index: i, Vendor: d.Vendor, UUID: "?" + strconv.Itoa(i)}
-	}
-	devices[d.Index] = d
-	yes, _ := OfJob(devices, []string{"CUDA_VISIBLE_DEVICES=" + list})
-	return yes[d.Index]
-}
-
 // chooseNVIDIA returns the places of the job's devices in the list of all.
 func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note string) {
 	list, set := lookup(env, "CUDA_VISIBLE_DEVICES")

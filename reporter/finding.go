@@ -8,10 +8,10 @@ import (
 
 // Rule is one row of the table of findings.
 type Rule struct {
-	ID       string `json:"id"`
-	Severity string `json:"severity"` // SeverityWarning or SeverityInfo
-	When     string `json:"when"`     // the threshold
-	Advice   string `json:"advice"`   // what to change
+	ID       string
+	Severity string // SeverityWarning or SeverityInfo
+	When     string // the threshold
+	Advice   string // what to change
 
 	// judge holds one node against the rule; nil = the rule does not fire. It is nil for
 	// imbalance, which needs several nodes.

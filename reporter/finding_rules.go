@@ -47,11 +47,22 @@ func judgeDisk(e *examined) *Finding {
 	if !positive(pct) || pct < findDiskPct || free >= findDiskFreeMB {
 		return nil
 	}
-	text := "The file system was up to " + percent(pct) + " full"
+	text := "The file system " + e.fullestPath() + "was up to " + percent(pct) + " full"
 	if !math.IsNaN(free) {
 		text += ", with " + wholeSize(free) + " free"
 	}
 	return &Finding{Text: text + ": make room or write elsewhere before writing fails.", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
+}
+
+// fullestPath names the file systems that were watched, of which the fullest counted.
+func (e *examined) fullestPath() string {
+	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
+		return ""
+	}
+	if len(e.Sampling.DiskPaths) == 1 {
+		return "of " + Printable(e.Sampling.DiskPaths[0]) + " "
+	}
+	return "(the fullest of " + Printable(listed(e.Sampling.DiskPaths, 4)) + ") "
 }
 
 // judgeGPUIdle: GPUs of the job on which next to nothing ran.

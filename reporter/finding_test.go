@@ -80,6 +80,8 @@ var findingCases = []findingCase{
 	{findMemoryTight, "limit that went", findingAll(findingLimits(Limits{CPUs: 8}), findingSet(limitMemoryMetric, 95.0)), findingLimits(Limits{CPUs: 8})},
 	{findDiskFull, "share", findingAll(findingSet(diskPeakMetric, 95.0), findingFree(812.5)), findingAll(findingSet(diskPeakMetric, 94.999), findingFree(812.5))},
 	{findDiskFull, "large", findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102399)), findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102400))},
+	{findDiskFull, "by name", findingAll(findingSet(diskPeakMetric, 96.0), findingFree(10), func(n *Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
+	{findDiskFull, "of two", findingAll(findingSet(diskPeakMetric, 96.0), findingFree(10), func(n *Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
 	{findDiskFull, "free is not known", findingAll(findingSet(diskPeakMetric, 97.0), func(n *Node) { n.Summaries = nil }), func(n *Node) { n.Summaries = nil }},
 	{findGPUIdle, "one of two", findingSet("gpu_1_avg_utilization_pct", 9.999), findingSet("gpu_1_avg_utilization_pct", 10.0)},
 	{findGPUIdle, "both", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25), func(n *Node) {

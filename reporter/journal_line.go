@@ -29,6 +29,7 @@ type journalState struct {
 	Gap      time.Duration            `json:"longest_gap_ns"`
 	Clock    []collector.ClockEvent   `json:"clock,omitempty"`
 	Failures []collector.Failure      `json:"failures,omitempty"`
+	Paths    []string                 `json:"disk_paths,omitempty"`
 	Disks    []string                 `json:"disks,omitempty"`
 	NICs     []string                 `json:"nics,omitempty"`
 	Late     map[string]time.Duration `json:"late,omitempty"`
@@ -110,7 +111,7 @@ func keyOf(rec *collector.Recording) metaKey {
 
 func stateOf(rec *collector.Recording) journalState {
 	s := journalState{Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late, Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble}
+		Failures: rec.Failures, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late, Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble}
 	if rec.Columns() > collector.NumColumns {
 		s.Columns = columnKeys(rec.Columns())
 	}
@@ -122,7 +123,7 @@ func (s journalState) into(rec *collector.Recording) {
 		rec.Start = s.Start
 	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
-	rec.Failures, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Disks, s.NICs, s.Late
+	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
 	if s.Account != nil {
 		rec.Account = *s.Account
 	}

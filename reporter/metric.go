@@ -377,11 +377,6 @@ func stallOf(value func(*collector.Account) collector.Optional, c collector.Colu
 func jobCPU(j *Job) float64 { return j.CPUSeconds }
 func jobRSS(j *Job) float64 { return j.MaxRSSMB }
 
-// needsJob tells whether a metric needs a wrapped job.
-func needsJob(name string) bool {
-	return name == wallMetric || strings.HasPrefix(name, "job_")
-}
-
 // GPUMetrics lists the metrics that each GPU has one of, in the order of output. {i} in
 // their names stands for the device's place among the node's GPUs, from 0 on.
 func GPUMetrics() []Metric {

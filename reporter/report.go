@@ -84,10 +84,11 @@ type Sampling struct {
 	Samples           int64        `json:"samples"`      // taken, not kept
 	MissedTicks       int64        `json:"missed_ticks"` // points of the grid without a sample
 	LongestGapSeconds float64      `json:"longest_gap_seconds"`
-	Stride            int64        `json:"stride"`     // samples that one kept sample stands for
-	MaxLength         int          `json:"max_length"` // capacity of the ring
-	Disks             []string     `json:"disks"`      // block devices that were counted
-	NICs              []string     `json:"nics"`       // interfaces that were counted
+	Stride            int64        `json:"stride"`               // samples that one kept sample stands for
+	MaxLength         int          `json:"max_length"`           // capacity of the ring
+	DiskPaths         []string     `json:"disk_paths,omitempty"` // file systems whose fill was measured
+	Disks             []string     `json:"disks"`                // block devices that were counted
+	NICs              []string     `json:"nics"`                 // interfaces that were counted
 	ClockSteps        []ClockEvent `json:"clock_steps,omitempty"`
 	Suspends          []ClockEvent `json:"suspends,omitempty"`
 }

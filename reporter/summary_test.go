@@ -337,3 +337,8 @@ func TestSummary_MissingNamesTheGPU(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// needsJob tells whether a metric needs a wrapped job.
+func needsJob(name string) bool {
+	return name == wallMetric || strings.HasPrefix(name, "job_")
+}

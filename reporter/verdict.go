@@ -181,23 +181,26 @@ func (q *inquest) cause() (cause, text string) {
 
 // notKnown says why the end of a job is not known.
 func (q *inquest) notKnown() string {
-	text := "how the command ended is not known: "
+	const text = "how the command ended is not known"
 	if q.run.Incomplete == "" {
-		return text + "no exit status was recorded"
+		return text + ": no exit status was recorded"
 	}
-	text += q.run.Incomplete
+	known := ""
 	for _, s := range slices.Backward(q.account.Signals) {
 		if sent := Sent(s); sent.ends() {
 			q.noteSender(sent)
-			text += "; " + sent.text() + " had come before"
+			known += "; " + sent.text() + " had come before"
 			break
 		}
 	}
 	if kills := groupKills(q.account); kills > 0 {
 		q.noteKills(kills)
-		text += "; until then the kernel had killed " + processes(kills) + " of the control group for want of memory"
+		known += "; until then the kernel had killed " + processes(kills) + " of the control group for want of memory"
 	}
-	return text
+	if known == "" {
+		return text + ": " + q.run.Incomplete
+	}
+	return text + known
 }
 
 // exited tells of an exit code that nothing explains better.

@@ -148,6 +148,8 @@ func hitLimit(a *collector.Account, v collector.Victim) (at, known bool) {
 		return false, false
 	case v.LimitGroup == a.Limits.MemoryGroup:
 		return true, true
+	case within(a.MemoryHome, v.LimitGroup) && a.LimitPeakMB.Known() && !limitFree(a):
+		return true, true // a group around it was full, too: job and step of a scheduler have the same limit
 	case a.Limits.MemoryGroup == "": // it is set above what we see
 		return false, within(v.LimitGroup, a.MemoryHome) && v.LimitGroup != a.MemoryHome
 	}

@@ -207,7 +207,12 @@ func (q *inquest) signal() (cause, text string) {
 	case crash(name):
 		return CauseSignal, text + crashText(name)
 	case name == "SIGKILL":
-		return CauseSignal, text + "; the kernel does not tell who sent it" + q.elsewhere()
+		text += "; the kernel does not tell who sent it" + q.elsewhere()
+		if s, sent := q.lastEnding(); sent {
+			q.noteSender(s)
+			text += "; " + s.text() + " had come before"
+		}
+		return CauseSignal, text
 	}
 	return CauseSignal, text + ", which was sent to the job itself; the kernel does not tell by whom"
 }

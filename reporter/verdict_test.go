@@ -193,6 +193,8 @@ func TestVerdictCauses(t *testing.T) {
 		{"OOM at a limit below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
 			"worker (process 4300) hit the memory limit of the control group /slurm/job_1/inner at 12:00:07 UTC"},
 		{"OOM at the limit", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at the same limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at a higher limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
 		{"OOM, no log, low peak", 3, "", all(noLog, limitOf("/slurm", 52)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
 		{"the log's group is another's", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
 
@@ -212,7 +214,8 @@ func TestVerdictCauses(t *testing.T) {
 		{"TERM, then KILL, by one out of sight", 137, "SIGKILL", all(old, sentTo(term(15, 0, ""))), CauseTimeLimit, "outside of this process namespace"},
 		{"TERM, then KILL, by one that is not known", 137, "SIGKILL", all(old, sentTo(term(15, -1, ""))), CauseTimeLimit, "a process at"},
 		{"TERM of somebody's before the scheduler's", 137, "SIGKILL", all(old, sentTo(term(5, 77, "bash"), term(15, 78, "flux-shell-3"))), CauseTimeLimit, "flux-shell-3"},
-		{"TERM, then KILL, by a shell", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal, "killed by SIGKILL"},
+		{"TERM, then KILL, by a shell", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal,
+			"killed by SIGKILL; the kernel does not tell who sent it; SIGTERM from bash (process 77) at 12:00:15 UTC had come before"},
 		{"TERM, then KILL, by a shell in a job", 137, "SIGKILL", all(old, sentTo(term(15, 77, "bash"))), CauseSignal, "killed by SIGKILL"},
 		{"TERM, then KILL, by one that is gone", 137, "SIGKILL", all(old, sentTo(term(15, 77, ""))), CauseSignal, "killed by SIGKILL"},
 		{"TERM, then KILL, without a scheduler", 137, "SIGKILL", sentTo(term(15, 0, "")), CauseSignal, "killed by SIGKILL"},
