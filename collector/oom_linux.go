@@ -13,6 +13,9 @@ import (
 	"github.com/perfagent/perfagent/process"
 )
 
+// scarceFiles is the limit of descriptors below which none is held for the log.
+const scarceFiles = 64
+
 // maxVictims bounds how many killed processes are named.
 const maxVictims = 20
 
@@ -29,6 +32,10 @@ type kernelLog struct {
 // do not tell that, as its clock runs apart from the others by seconds in months. The
 // descriptor is not for the job.
 func openKernelLog() *kernelLog {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
+		return nil // the job is to start
+	}
 	// Something else may be there in a container: a terminal, from which nothing may be
 	// taken, has no end to go to.
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
