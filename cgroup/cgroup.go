@@ -47,6 +47,10 @@ type Limits struct {
 	// /proc/PID/cgroup; "" without a limit, or when a hidden ancestor sets it.
 	CPUGroup, MemoryGroup string
 
+	// MemoryInner is the innermost group with the same memory limit, where that is
+	// another than MemoryGroup, the outermost.
+	MemoryInner string
+
 	// Failed has, by the name of the file, why a limit that may be there is not
 	// known; nil when nothing failed.
 	Failed map[string]error

@@ -267,7 +267,7 @@ func TestGroupLimits(t *testing.T) {
 			Limits{CPUs: .5, CPUSet: 1, Memory: 4096, CPUGroup: "/p/c"}},
 		"podman without a limit": {podman.with(map[string]string{"memory/memory.stat": "hierarchical_memory_limit 9223372036854771712\n", "memory/memory.limit_in_bytes": "9223372036854771712\n", "cpu/cpu.cfs_quota_us": "-1\n"}),
 			Limits{CPUs: n, CPUSet: 1, Memory: n}},
-		"slurm": {slurm, Limits{CPUs: n, Memory: 209715200, MemoryGroup: "/slurm/uid_0/job_1"}},
+		"slurm": {slurm, Limits{CPUs: n, Memory: 209715200, MemoryGroup: "/slurm/uid_0/job_1", MemoryInner: "/slurm/uid_0/job_1/step_0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

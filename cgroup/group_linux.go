@@ -206,13 +206,16 @@ func (g *Group) Limits() Limits {
 	}
 	if g.memory != nil {
 		for i, dir := range g.memory.dirs {
-			// Of equal limits the outermost is hit first: it counts what the others do, and more.
-			if v := g.limitOf(&l, dir); v <= l.Memory || v == v && l.Memory != l.Memory {
-				l.Memory, l.MemoryGroup, limiting = v, g.memory.names[i], i
+			switch v := g.limitOf(&l, dir); {
+			case v == l.Memory: // the outermost is full first: it counts what the others do, and more
+				l.MemoryInner = cmp.Or(l.MemoryInner, l.MemoryGroup)
+				l.MemoryGroup, limiting = g.memory.names[i], i
+			case v < l.Memory || v == v && l.Memory != l.Memory:
+				l.Memory, l.MemoryGroup, l.MemoryInner, limiting = v, g.memory.names[i], "", i
 			}
 		}
 		if v := g.hiddenLimit(&l); v < l.Memory || v == v && l.Memory != l.Memory {
-			l.Memory, l.MemoryGroup, limiting = v, "", -1
+			l.Memory, l.MemoryGroup, l.MemoryInner, limiting = v, "", "", -1
 		}
 	}
 	g.follow(quota, limiting)

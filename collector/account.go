@@ -163,9 +163,9 @@ func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 }
 
 // accountLimit notes how much of the memory limit was reached between the last Reading
-// and this one: all of it where the kernel had to kill in a group that had been full; else
-// its peak, where it rose meanwhile, less the most page cache that was seen, which the
-// kernel takes back first.
+// and this one: the kernel's peak, where it rose meanwhile, less the most page cache that was
+// seen, which the kernel takes back first. Where it killed and the group had been full, that
+// is noted: whether this limit was why, its log tells.
 func (s *Sampler) accountLimit(a *Account, j *JobUse, killed Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := Optional(g.LimitPeak / MiB)
@@ -180,8 +180,8 @@ func (s *Sampler) accountLimit(a *Account, j *JobUse, killed Optional) {
 	}
 	switch {
 	case !(limit > 0):
-	case a.OOMKills > killed && peak >= fullGroup*limit:
-		highest(&a.LimitReachedPct, 100)
+	case a.OOMKills > killed && peak >= fullGroup*limit && !a.FullAtKillMB.Known():
+		a.FullAtKillMB = limit
 	case rose:
 		highest(&a.LimitReachedPct, min(100, 100*(peak-a.LimitCacheMB)/limit))
 	}
@@ -210,6 +210,7 @@ func (s *Sampler) noteOOM(r *Reading) {
 		s.hostOOMSeen = a.HostOOMKills
 	}
 	a.Victims, s.oomLook = s.victims(r.At), r.At.Mono
+	a.LogPIDs = s.log != nil && s.log.whole()
 }
 
 // hostOOMEvery is how often the kernel's log is read for kills in groups that are not the

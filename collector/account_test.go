@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,15 +71,16 @@ func TestAccountOfMemoryLimit(t *testing.T) {
 		readings []groupAt
 		want     Optional
 	}{
-		"a peak of before":            {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, Unknown()},
-		"a peak between two Readings": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 150, cache: 10}}, 70},
-		"page cache is taken back":    {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 190}}, 5},
-		"killed at the limit":         {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 100},
-		"killed below a lower limit":  {[]groupAt{{limit: 1000, peak: 20}, {limit: 1000, peak: 100, cache: 50, oomKills: 1}}, 5},
-		"killed, and full before":     {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, 100},
-		"an old kill":                 {[]groupAt{{limit: 200, peak: 20, oomKills: 1}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 25},
-		"the limit is lowered later":  {[]groupAt{{limit: 4000, peak: 20}, {limit: 4000, peak: 300}, {limit: 200, peak: 300}}, 7.5},
-		"the limit is raised later":   {[]groupAt{{limit: 400, peak: 20}, {limit: 400, peak: 300}, {limit: 4000, peak: 310}}, 75},
+		"a peak of before":                       {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, Unknown()},
+		"a peak between two Readings":            {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 150, cache: 10}}, 70},
+		"page cache is taken back":               {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 190}}, 5},
+		"killed at the limit":                    {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, Unknown()},
+		"killed below a lower limit":             {[]groupAt{{limit: 1000, peak: 20}, {limit: 1000, peak: 100, cache: 50, oomKills: 1}}, 5},
+		"killed, and full before":                {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, Unknown()},
+		"killed at the limit, then it is raised": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, oomKills: 1}, {limit: 2000, peak: 200, oomKills: 1}}, Unknown()},
+		"an old kill":                            {[]groupAt{{limit: 200, peak: 20, oomKills: 1}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 25},
+		"the limit is lowered later":             {[]groupAt{{limit: 4000, peak: 20}, {limit: 4000, peak: 300}, {limit: 200, peak: 300}}, 7.5},
+		"the limit is raised later":              {[]groupAt{{limit: 400, peak: 20}, {limit: 400, peak: 300}, {limit: 4000, peak: 310}}, 75},
 		"another group, with a past": {[]groupAt{{limit: 200, peak: 20, memoryGroup: "leaf"}, {limit: 200, peak: 40, memoryGroup: "leaf"},
 			{limit: 400, peak: 390, memoryGroup: "parent"}, {limit: 400, peak: 390, memoryGroup: "parent"}}, 20},
 		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, Unknown()},
@@ -86,6 +88,9 @@ func TestAccountOfMemoryLimit(t *testing.T) {
 		a, _ := accountAfter(t, c.readings)
 		if a.LimitReachedPct != c.want && (a.LimitReachedPct.Known() || c.want.Known()) {
 			t.Errorf("%s: %v %%, want %v", name, a.LimitReachedPct, c.want)
+		}
+		if full := strings.HasPrefix(name, "killed at the limit") || strings.HasPrefix(name, "killed, and full"); full != (a.FullAtKillMB == 200) {
+			t.Errorf("%s: full at a kill: %v", name, a.FullAtKillMB)
 		}
 	}
 }

@@ -111,6 +111,9 @@ type Account struct {
 	// kernel's peaks tell to have been in use, page cache left out; not known where none rose
 	// while the job ran.
 	LimitReachedPct Optional `json:"limit_reached_pct"`
+	// FullAtKillMB is the memory limit, MiB, at the first kill in the group at which the
+	// group with the limit had been full; not known where there was none.
+	FullAtKillMB Optional `json:"full_at_kill_mb"`
 	// LimitCPUSeconds is the time for which the job might have used CPUs by its limit, summed
 	// over CPUs: limits may change meanwhile.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
@@ -120,6 +123,9 @@ type Account struct {
 	HostOOMKills Optional  `json:"host_oom_kills"`
 	OOMAt        time.Time `json:"oom_at,omitzero"` // of the first Reading that saw one in the group, else on the host
 	Victims      []Victim  `json:"victims,omitempty"`
+	// LogPIDs tells that Victims are all that the kernel's log has, and that process ids in
+	// it are ours.
+	LogPIDs bool `json:"log_pids,omitempty"`
 
 	// Stalls of the job's group and of the host, seconds (PSI).
 	JobStall  Stalls `json:"job_stall"`
@@ -139,6 +145,8 @@ type Limits struct {
 	MemoryMB    Optional `json:"memory_mb"` // Unknown() = none
 	CPUGroup    string   `json:"cpu_group,omitempty"`
 	MemoryGroup string   `json:"memory_group,omitempty"`
+	// MemoryInner is the innermost of several groups with that limit; "" = there is one.
+	MemoryInner string `json:"memory_inner,omitempty"`
 }
 
 // Signal is a signal that was sent to us, and who sent it.
@@ -195,7 +203,7 @@ func NoAccount() Account {
 	u := Unknown()
 	none := Stalls{u, u, u, u, u, u}
 	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: Limits{Quota: u, MemoryMB: u},
-		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, OOMKills: u, HostOOMKills: u,
+		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u, OOMKills: u, HostOOMKills: u,
 		JobStall: none, HostStall: none}
 }
 

@@ -35,7 +35,8 @@ type JobUse struct {
 }
 
 // limitsEvery is how often the limits are read again: they may change while the job runs.
-const limitsEvery = 5 * time.Second
+// At the usual interval that is in each sample.
+const limitsEvery = 900 * time.Millisecond
 
 // jobReader reads what the job uses.
 type jobReader struct {
@@ -197,16 +198,21 @@ func (j *jobReader) readTree(use *JobUse) error {
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind
 	}
-	if math.IsNaN(use.Processes) {
-		use.Processes = tree.Processes
-	}
-	if math.IsNaN(use.Threads) {
-		use.Threads = tree.Threads
+	if tree.Processes > 0 { // of a moment at which there are none nothing is known of the job
+		use.Processes, use.Threads = known(use.Processes, tree.Processes), known(use.Threads, tree.Threads)
 	}
 	if math.IsNaN(use.Read) && tree.IOFresh {
 		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
 	}
 	return treeError(tree)
+}
+
+// known is a number, or another where it is not known.
+func known(v, other float64) float64 {
+	if math.IsNaN(v) {
+		return other
+	}
+	return v
 }
 
 // takeReaped takes the account of a job of which nothing is left. How much memory it had
@@ -238,7 +244,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 	if j.Group != nil {
 		g := j.Group.Limits()
 		l.Quota, l.CPUSet, l.MemoryMB = Optional(g.CPUs), g.CPUSet, Optional(g.Memory/MiB)
-		l.CPUGroup, l.MemoryGroup = g.CPUGroup, g.MemoryGroup
+		l.CPUGroup, l.MemoryGroup, l.MemoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
 		j.limitsFailed = g.Failed
 	}
 	l.CPUs = l.leastCPUs()

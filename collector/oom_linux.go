@@ -26,6 +26,8 @@ type kernelLog struct {
 	record [8 << 10]byte
 	// pids tells that process ids are those that the log uses: of the first pid namespace.
 	pids bool
+	// lost tells that not all victims are among those found.
+	lost bool
 }
 
 // openKernelLog opens the log at its end: what is in it was before the job. Its own times
@@ -62,6 +64,7 @@ func (l *kernelLog) read(start, now Instant, tree *process.Tree, most int) {
 		n, err := unix.Read(l.fd, l.record[:]) // one record
 		switch {
 		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten before we read it, the next one is there
+			l.lost = l.lost || err == unix.EPIPE
 			read++
 			continue
 		case err != nil || n <= 0: // EAGAIN: there are no more
@@ -75,7 +78,10 @@ func (l *kernelLog) read(start, now Instant, tree *process.Tree, most int) {
 		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
 		v.Foreign = tree != nil && l.samePIDs() && tree.Foreign(v.PID)
 		if len(l.found) == maxVictims {
-			l.found = slices.Delete(l.found, 0, 1)
+			// Those of which the most is known stay.
+			i := max(0, slices.IndexFunc(l.found, func(w Victim) bool { return w.LimitGroup == "" && !w.Host }))
+			l.found = slices.Delete(l.found, i, i+1)
+			l.lost = true
 		}
 		l.found = append(l.found, v)
 	}
@@ -83,6 +89,9 @@ func (l *kernelLog) read(start, now Instant, tree *process.Tree, most int) {
 
 // victims lists the processes that were found, the newest few.
 func (l *kernelLog) victims() []Victim { return slices.Clone(l.found) }
+
+// whole tells that all victims were found, and that their process ids are ours.
+func (l *kernelLog) whole() bool { return !l.lost && l.samePIDs() }
 
 // samePIDs tells whether we are in the first pid namespace, the inode number of which is
 // the same on every machine (PROC_PID_INIT_INO).
@@ -108,6 +117,10 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	fields := strings.SplitN(string(head), ",", 4)
 	line, _, _ := strings.Cut(string(message), "\n")
 	if !found || len(fields) < 3 {
+		return v, 0, false
+	}
+	// Records of the kernel's own have facility 0: a priority below 8. Others are a program's.
+	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
 		return v, 0, false
 	}
 	micros, err := strconv.ParseInt(fields[2], 10, 64)

@@ -14,3 +14,5 @@ func (*kernelLog) close() {}
 func (*kernelLog) read(_, _ Instant, _ *process.Tree, _ int) {}
 
 func (*kernelLog) victims() []Victim { return nil }
+
+func (*kernelLog) whole() bool { return false }

@@ -95,7 +95,7 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		r.Missing = append(r.Missing, Gap{"gpu", fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)})
 	}
 	if b.fault != nil {
-		r.Missing = append(r.Missing, Gap{"gpu", b.fault.Error() + "; started again"})
+		r.Missing = append(r.Missing, Gap{"gpu", "started again: " + b.fault.Error()})
 	}
 	if live && b.note != "" && now.Sub(b.noted) <= stale {
 		r.Missing = append(r.Missing, Gap{"gpu", "nvidia-smi: " + b.note})
@@ -109,6 +109,8 @@ func (b *board) trouble(now time.Time, stale time.Duration) error {
 		return b.err
 	case b.began.IsZero():
 		return errors.New("query GPUs: nvidia-smi has not been started yet")
+	case b.note != "" && b.noted.After(b.seen) && (b.seen.IsZero() || now.Sub(b.seen) > stale):
+		return errors.New("query GPUs: nvidia-smi answers what is not understood: " + b.note)
 	case b.seen.IsZero():
 		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start", now.Sub(b.began).Seconds())
 	case now.Sub(b.seen) > stale:

@@ -138,3 +138,48 @@ func TestGPUChildWithoutPidfd(t *testing.T) {
 		t.Error("the child is gone")
 	}
 }
+
+// What a script leaves of its group is killed, with a pidfd and without, but never
+// the group of a later process of the same number.
+func TestGPUChildSweep(t *testing.T) {
+	for _, pidfd := range []bool{true, false} {
+		var p process
+		attributes := p.attributes()
+		cmd := exec.Command("sh", "-c", "trap '' TERM; sleep 1000 & echo $!; read end")
+		cmd.SysProcAttr = attributes
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		if _, err := fmt.Fscan(out, &left); err != nil {
+			t.Fatal(err)
+		}
+		pid := cmd.Process.Pid
+		if !pidfd {
+			p.release()
+		}
+		p.identify(pid, false)
+		if p.sweep(pid); gpuEnded(left) {
+			t.Error("the group was killed while the script ran")
+		}
+		in.Close()
+		gpuWaitEnded(t, pid)
+		other := process{pidfd: -1, since: "1"}
+		other.toGroup(pid, unix.SIGKILL)
+		if other.sweep(pid); gpuEnded(left) {
+			t.Error("the group of another process was killed")
+		}
+		p.sweep(pid)
+		gpuWaitEnded(t, left)
+		_ = cmd.Wait()
+		p.release()
+	}
+}

@@ -76,6 +76,7 @@ type Monitor struct {
 	cards []card // AMD's
 	pace  pace
 	pid   atomic.Int64
+	child atomic.Pointer[child] // the newest that was started
 
 	mu     sync.Mutex
 	nvidia board
@@ -132,6 +133,17 @@ func (m *Monitor) Run(ctx context.Context) {
 	select {
 	case <-cards:
 	case <-time.After(m.pace.grace / 4): // a read that hangs in the driver cannot be ended
+	}
+}
+
+// Kill kills the query that runs now, with all that it has started, and does not
+// wait for its end. It is for a program that is about to end, after the context
+// of Run, and cannot wait for Run: a script around nvidia-smi may end at once, and
+// leave a process behind that does not. It may be called beside Run.
+func (m *Monitor) Kill() {
+	if c := m.child.Load(); c != nil {
+		c.send(true)
+		c.free() // from here on its number may be another's
 	}
 }
 

@@ -131,10 +131,13 @@ func TestGPURunDies(t *testing.T) {
 	gpuRun(t, m)
 	gpuWait(t, m, "the restart", func(r Reading) bool {
 		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g Gap) bool {
-			return g.What == "gpu" && strings.Contains(g.Why, "GPU is lost; started again")
+			return g.What == "gpu" && strings.HasPrefix(g.Why, "started again: ") && strings.HasSuffix(g.Why, "GPU is lost")
 		})
 	})
-	r := gpuWait(t, m, "the end", gpuErrHas("GPU is lost; given up after 3 restarts"))
+	r := gpuWait(t, m, "the end", gpuErrHas("given up after 3 restarts: "))
+	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
+		t.Errorf("the reason is %v", r.Err)
+	}
 	if len(r.Devices) != 1 || !math.IsNaN(r.States[0].UtilizationPct) || m.Pid() != 0 {
 		t.Errorf("after the end: %+v, process %d", r, m.Pid())
 	}
@@ -176,7 +179,14 @@ func TestGPURunFloodAndGarbage(t *testing.T) {
 	m = gpuOpen(t, gpuEnv(t, "h200.txt", "garbage"))
 	m.pace.hang = 500 * time.Millisecond
 	gpuRun(t, m)
-	r := gpuWait(t, m, "giving up", gpuErrHas("given up"))
+	r := gpuWait(t, m, "what is said", gpuErrHas("nvidia-smi answers what is not understood: "))
+	if text := r.Err.Error(); len(text) > 300 || strings.ContainsAny(text, "\x00\x1b\n") || !strings.HasSuffix(text, "999…") {
+		t.Errorf("garbage: %q", text)
+	}
+	r = gpuWait(t, m, "giving up", gpuErrHas("given up"))
+	if !strings.Contains(r.Err.Error(), "answered what is not understood and was killed: [31m") {
+		t.Errorf("garbage: %v", r.Err)
+	}
 	if len(r.Devices) != 0 || strings.ContainsAny(r.Err.Error(), "\x00\x1b\n") {
 		t.Errorf("garbage: %+v", r)
 	}
@@ -269,4 +279,27 @@ func TestGPURunEndsWhatAnotherReaps(t *testing.T) {
 	gpuWait(t, m, "a device", gpuDevices(1))
 	stop()
 	<-gone
+}
+
+func TestGPUGivenUp(t *testing.T) {
+	for faults, want := range map[int]string{0: "dead", 1: "given up after 1 restart: dead", 2: "given up after 2 restarts: dead"} {
+		var m Monitor
+		m.giveUp(errors.New("dead"), faults)
+		if got := m.nvidia.err.Error(); got != want {
+			t.Errorf("%d: %q, want %q", faults, got, want)
+		}
+	}
+}
+
+// What comes after rows is told, too, once they are old.
+func TestGPUBoardNotUnderstood(t *testing.T) {
+	now := time.Now()
+	b := board{began: now.Add(-time.Minute), seen: now.Add(-30 * time.Second), note: "WHAT", noted: now}
+	if err := b.trouble(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {
+		t.Error(err)
+	}
+	b.seen = now.Add(-time.Second)
+	if err := b.trouble(now, 5*time.Second); err != nil {
+		t.Error(err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type child struct {
 	process
 	pid int
 	out *os.File // our end of its stdout and stderr
+
+	mu    sync.Mutex // Kill comes from another goroutine
+	freed bool       // nobody looks at the process any more
 }
 
 // outcome is how a process came to its end.
@@ -64,7 +68,11 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 // giveUp keeps the reason: from here on nothing is known of NVIDIA's devices.
 func (m *Monitor) giveUp(err error, faults int) {
 	if faults > 0 {
-		err = fmt.Errorf("%w; given up after %d restarts", err, faults)
+		times := "restarts"
+		if faults == 1 {
+			times = "restart"
+		}
+		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that nobody cuts it off
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,6 +89,7 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	if err != nil {
 		return outcome{final: true, err: fmt.Errorf("start %s: %w", m.smi, err)}
 	}
+	m.child.Store(c)
 	r := reader{m: m, q: q}
 	eof := make(chan struct{})
 	go func() {
@@ -124,7 +133,7 @@ func (m *Monitor) start(args []string) (*child, error) {
 	}
 	if err != nil {
 		out.Close()
-		c.release()
+		c.free()
 		return nil, err
 	}
 	c.identify(c.pid, m.o.Start == nil)
@@ -161,7 +170,7 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 // itself, and then killed. One that hangs is killed at once.
 func (c *child) end(eof <-chan struct{}, hung bool, grace time.Duration) error {
 	defer c.out.Close()
-	defer c.release()
+	defer c.free()
 	select {
 	case <-eof:
 		if c.wait(grace / 4) { // it has closed its output because it has ended
@@ -170,23 +179,49 @@ func (c *child) end(eof <-chan struct{}, hung bool, grace time.Duration) error {
 	default:
 	}
 	if !hung {
-		c.signal(false)
+		c.send(false)
 		if c.wait(grace) {
 			return nil
 		}
 	}
-	c.signal(true)
+	c.send(true)
 	if c.wait(grace / 4) {
 		return nil
 	}
 	return errors.New("it does not end when it is killed")
 }
 
+// send is signal, unless the process was given up.
+func (c *child) send(kill bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.freed {
+		c.signal(kill)
+	}
+}
+
+// over is gone; what was given up is gone for us.
+func (c *child) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.freed || c.gone()
+}
+
+// free gives the process up.
+func (c *child) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.freed {
+		c.freed = true
+		c.release()
+	}
+}
+
 // wait waits for the end of the process; false = it is still there.
 func (c *child) wait(limit time.Duration) bool {
 	deadline := time.Now().Add(limit)
 	for pause := 200 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if c.gone() {
+		if c.over() {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -258,6 +293,8 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 	switch {
 	case r.flooded:
 		o.final, o.err = true, errors.New("query GPUs: nvidia-smi writes more than 1 MiB a second")
+	case hung && r.message != "":
+		o.err = fmt.Errorf("query GPUs: nvidia-smi answered what is not understood and was killed: %s", r.message)
 	case hung:
 		o.err = fmt.Errorf("query GPUs: nvidia-smi answered nothing for %.0f s and was killed", r.m.pace.hang.Seconds())
 	case !r.rows && r.message != "":

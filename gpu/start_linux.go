@@ -43,6 +43,28 @@ func (p *process) alive(pid int) bool {
 	return p.since != "" && since == p.since
 }
 
+// toGroup sends a signal to the group that the child leads. The kernel finds it by
+// the pidfd, whoever has the number (since Linux 6.9). An older one finds it by the
+// number, which is nobody else's as long as the child was not reaped.
+func (p *process) toGroup(pid int, sig syscall.Signal) {
+	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
+	if p.pidfd >= 0 {
+		if err := unix.PidfdSendSignal(p.pidfd, sig, nil, processGroup); err == nil || err == unix.ESRCH {
+			return
+		}
+	}
+	if p.alive(pid) {
+		_ = syscall.Kill(-pid, sig)
+	}
+}
+
+// sweep kills what is left of the group when the child has ended.
+func (p *process) sweep(pid int) {
+	if p.ended(pid) {
+		p.toGroup(pid, syscall.SIGKILL)
+	}
+}
+
 // ended tells whether the child has ended, reaped or not.
 func (p *process) ended(pid int) bool {
 	if p.pidfd >= 0 {

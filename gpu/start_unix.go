@@ -24,23 +24,24 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	})
 }
 
-// signal sends TERM, or KILL, to the group that the child leads, if it is the
-// child still: elsewhere it may have been reaped, and its number be another's.
+// signal sends TERM, or KILL, to the group that the child leads.
 func (c *child) signal(kill bool) {
 	sig := syscall.SIGTERM
 	if kill {
 		sig = syscall.SIGKILL
 	}
-	if !c.done && c.alive(c.pid) {
-		_ = syscall.Kill(-c.pid, sig)
+	if !c.done {
+		c.toGroup(c.pid, sig)
 	}
 }
 
-// gone tells whether the child has ended, and reaps it if it is ours to reap.
+// gone tells whether the child has ended, and reaps it if it is ours to reap. What
+// a script has left of its group is killed before.
 func (c *child) gone() bool {
 	if c.done {
 		return true
 	}
+	c.sweep(c.pid)
 	if !c.owned {
 		c.done = c.ended(c.pid)
 		return c.done

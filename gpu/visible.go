@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,9 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		}
 		i, ok := entryOf(devices, all, entry)
 		if !ok {
+			if len(all) == maxDevices && beyond(entry) {
+				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed", clean(entry), maxDevices)
+			}
 			break
 		}
 		if slices.Contains(chosen, i) {
@@ -99,6 +103,12 @@ func entryOf(devices []Device, all []int, entry string) (place int, ok bool) {
 		}
 	}
 	return place, ok
+}
+
+// beyond tells whether an entry may be of a device that is not followed.
+func beyond(entry string) bool {
+	index, err := strconv.ParseUint(entry, 10, 16)
+	return err == nil && index >= maxDevices || err != nil && len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-")
 }
 
 // mixed tells whether the devices are of different models.

@@ -134,3 +134,16 @@ func FuzzGPUOfJob(f *testing.F) {
 		}
 	})
 }
+
+// Of more devices than are followed the job's may be others.
+func TestGPUOfJobNotFollowed(t *testing.T) {
+	devices := gpuNode("nvidia", maxDevices)
+	for list, want := range map[string]string{"18": "?", "3,18": "3 ?", "GPU-ffff": "?", "15": "15", "-1": "", "": "", "x": "", "1,none": "1"} {
+		if got := gpuChosen(devices, "CUDA_VISIBLE_DEVICES="+list); got != want {
+			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
+		}
+	}
+	if _, note := OfJob(devices, []string{"CUDA_VISIBLE_DEVICES=18"}); note != "CUDA_VISIBLE_DEVICES names 18, which is not among the 16 devices that are followed" {
+		t.Errorf("%q", note)
+	}
+}

@@ -197,6 +197,9 @@ func (s *Signals) Late() <-chan syscall.Signal {
 // Sent is not known on this system.
 func (s *Signals) Sent() []Sent { return nil }
 
+// Noted never delivers anything on this system.
+func (s *Signals) Noted() <-chan Sent { return nil }
+
 func (s *Signals) relay() {
 	defer close(s.done)
 	for sig := range s.ch {

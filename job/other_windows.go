@@ -123,6 +123,9 @@ func (s *Signals) Late() <-chan syscall.Signal { return nil }
 // Sent is not known on this system.
 func (s *Signals) Sent() []Sent { return nil }
 
+// Noted never delivers anything on this system.
+func (s *Signals) Noted() <-chan Sent { return nil }
+
 // Reraise exits with 128+sig: there are no signals to die by.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }
 

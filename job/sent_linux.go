@@ -35,6 +35,19 @@ func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
 		s.sent = slices.Delete(s.sent, 0, 1)
 	}
 	s.sent = append(s.sent, n)
+	select {
+	case s.noted <- n:
+	default:
+	}
+}
+
+// Noted delivers each signal of Sent as it comes. Nobody waits for one who does not take
+// them: what comes when some are left is dropped. On nil it never delivers.
+func (s *Signals) Noted() <-chan Sent {
+	if s == nil {
+		return nil
+	}
+	return s.noted
 }
 
 // repeatedBy tells whether another signal is the same once more: timeout(1) sends each to

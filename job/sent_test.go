@@ -92,4 +92,16 @@ func TestSentToSelf(t *testing.T) {
 	_ = unix.Kill(os.Getpid(), syscall.SIGUSR1)
 	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
 	wantSent(t, s.Sent(), syscall.SIGUSR1, false, os.Getpid())
+	wantSent(t, []Sent{<-s.Noted()}, syscall.SIGUSR1, false, os.Getpid())
+}
+
+// Who does not take what is noted delays nothing.
+func TestNotedByNobody(t *testing.T) {
+	s := &Signals{noted: make(chan Sent, 1)}
+	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
+		s.note(sig, 1, 0)
+	}
+	if first := <-s.Noted(); len(s.Sent()) != 3 || first.Signal != syscall.SIGUSR1 || len(s.noted) != 0 {
+		t.Errorf("sent %+v, noted first %+v and %d more", s.Sent(), first, len(s.noted))
+	}
 }

@@ -45,6 +45,7 @@ type origins struct{ user, kernel uint32 }
 type Signals struct {
 	ch      chan os.Signal
 	late    chan syscall.Signal
+	noted   chan Sent
 	ready   chan struct{}    // closed when the handlers are set up
 	done    chan struct{}    // closed when relay has returned
 	ignored []syscall.Signal // ignored when we started, so to be by the job
@@ -70,6 +71,7 @@ func Catch() *Signals {
 		// the runtime at most once, so none is dropped.
 		ch:    make(chan os.Signal, 4*lastSignal),
 		late:  make(chan syscall.Signal, 1),
+		noted: make(chan Sent, maxSent),
 		ready: make(chan struct{}),
 		done:  make(chan struct{}),
 	}

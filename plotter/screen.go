@@ -3,6 +3,7 @@ package plotter
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -308,14 +309,19 @@ func screenColumns(n *reporter.Node, live LiveNode) []screenRow {
 	}...)
 }
 
-// screenGPUs are the rows of the GPUs. Of several the later ones go first, where there is
-// no room.
+// screenGPUs are the rows of the job's GPUs; where it has none, of all that the node has.
+// Of several the later ones go first, where there is no room.
 func screenGPUs(n *reporter.Node) []screenRow {
+	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
+	own := slices.ContainsFunc(gpus, func(g reporter.GPU) bool { return g.OfJob })
 	var rows []screenRow
-	for i := range min(len(n.GPUs), collector.MaxGPUs) {
-		name := "GPU " + strconv.Itoa(i)
-		rows = append(rows, screenRow{min(2+i, 8), name, collector.GPUColumn(i, collector.GPUUtilization)},
-			screenRow{min(5+i, 8), name + " mem", collector.GPUColumn(i, collector.GPUMemoryUsed)})
+	for i, g := range gpus {
+		if own && !g.OfJob {
+			continue
+		}
+		name, rank := "GPU "+strconv.Itoa(i), len(rows)/2
+		rows = append(rows, screenRow{min(2+rank, 8), name, collector.GPUColumn(i, collector.GPUUtilization)},
+			screenRow{min(5+rank, 8), name + " mem", collector.GPUColumn(i, collector.GPUMemoryUsed)})
 	}
 	return rows
 }

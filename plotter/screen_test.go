@@ -363,6 +363,37 @@ func TestScreenLine(t *testing.T) {
 	}
 }
 
+// Of the GPUs the job's are shown, on the screen and in the line; all where it has none.
+func TestScreen_GPUsOfTheJob(t *testing.T) {
+	rec := screenRecording(1)
+	for i := range 10 {
+		rec.GPUs = append(rec.GPUs, collector.GPU{Index: i})
+	}
+	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
+	o := screenOptions(1, 80, 16)
+	live := LiveNode{State: "running", Newest: slices.Repeat([]float64{50}, int(collector.GPUColumn(collector.MaxGPUs, 0)))}
+	o.Live["0"] = live
+	for _, own := range [][]int{{8, 9}, nil} {
+		want := []int{0, 1}
+		for _, i := range own {
+			r.Nodes["0"].GPUs[i].OfJob = true
+			want = own
+		}
+		lines := Screen(r, o)
+		for _, i := range want {
+			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(ScreenLine(r, o), ", "+name+" 50.0 %") {
+				t.Errorf("of %v: no %s in\n%s\n%s", own, name, strings.Join(lines, "\n"), ScreenLine(r, o))
+			}
+		}
+		if other := "GPU 7"; own != nil && (strings.Contains(strings.Join(lines, "\n"), other) || strings.Contains(ScreenLine(r, o), other)) {
+			t.Errorf("of %v: %s is shown", own, other)
+		}
+		for i := range r.Nodes["0"].GPUs {
+			r.Nodes["0"].GPUs[i].OfJob = false
+		}
+	}
+}
+
 // A megabyte of words costs no more than what is seen of it.
 func TestScreen_OfALongCommandIsCheap(t *testing.T) {
 	r := screenReport(1)

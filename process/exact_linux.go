@@ -2,17 +2,13 @@ package process
 
 import "time"
 
-// exactAtMost is how many processes are asked for nanoseconds in every scan: it takes a
-// system call each. Of short windows ticks are a large part.
-const exactAtMost = 64
-
 // cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: a process' run time.
 const cpuClock = 2
 
 // sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms of each process:
 // the kernel has a clock for the CPU time of each (clock_getcpuclockid(3)), which tells
-// nanoseconds. Many processes are asked at the end only, for what goes on then. A clock
-// that is not near the ticks is that of another process, which took the id.
+// nanoseconds. Of short windows ticks are a large part. A clock that is not near the ticks
+// is that of another process, which took the id.
 func (t *Tree) sumExact() {
 	if t.proc() != "/proc" {
 		return // ids of another system

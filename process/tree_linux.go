@@ -46,7 +46,6 @@ type Tree struct {
 	pace     pace          // of the newest smaps_rollup that tells one
 	due      struct{ scan, memory, io time.Duration }
 	clock    func() instant
-	last     bool // this Read is to be the last
 
 	noMemory bool // somebody else tells it
 }
@@ -115,9 +114,7 @@ func (t *Tree) Read() (Use, error) {
 		return nothing(), err
 	}
 	t.sum()
-	if t.last || len(t.ours) <= exactAtMost {
-		t.sumExact()
-	}
+	t.sumExact()
 	t.fail("stat", t.unread.why("the stat", len(t.all)))
 	end := t.clock()
 	if t.scans > 1 {
@@ -149,9 +146,9 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// Hurry has the next Read measure CPU time and storage whatever that costs, CPU time to
-// less than a tick: it is to be the last.
-func (t *Tree) Hurry() { t.due.scan, t.due.io, t.last = 0, 0, true }
+// Hurry has the next Read measure CPU time and storage whatever that costs: it is to be
+// the last.
+func (t *Tree) Hurry() { t.due.scan, t.due.io = 0, 0 }
 
 // Memory says whether Read measures memory from now on, which is most of its cost. It
 // does at first.

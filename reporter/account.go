@@ -70,14 +70,14 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
 		peak = v
 	}
-	if !j.MaxRSSAtMost {
-		peak = max(peak, j.MaxRSSMB)
+	if largest := j.MaxRSSMB; !j.MaxRSSAtMost {
+		if a.Source != collector.JobFromTree && a.PeakMB > 0 { // wait4 counts pages of files, too
+			largest = min(largest, float64(a.PeakMB))
+		}
+		peak = max(peak, largest)
 	}
 	if group := float64(a.PeakMB - a.CacheMB - a.OwnMB); a.Source != collector.JobFromTree && !math.IsNaN(group) {
 		peak = max(peak, group)
-	}
-	if a.Source != collector.JobFromTree && a.PeakMB > 0 { // wait4 counts pages of files, too
-		peak = min(peak, float64(a.PeakMB))
 	}
 	return peak
 }

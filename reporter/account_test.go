@@ -99,7 +99,7 @@ func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 func TestTimeoutLimit(t *testing.T) {
 	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
 		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
-		got, ok := timeoutLimit(strings.Fields(text))
+		got, ok := TimeoutLimit(strings.Fields(text))
 		if ok != (want > 0) || ok && got != want {
 			t.Errorf("%s: %v %v, want %v", text, got, ok, want)
 		}

@@ -103,6 +103,10 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		return errNoMemoryLimit
 	case c == collector.JobThrottled && !rec.Account.Limits.Quota.Known():
 		return errNoQuota
+	case c == collector.JobThrottled && rec.Account.Periods == 0:
+		return errNoPeriod
+	case c == collector.JobThrottled || c == collector.LimitMemory || c == collector.LimitMemoryPercent: // not of the job's group alone
+		return errNoCounter
 	case c.Source() == collector.SourceCgroup && rec.Account.Source == collector.JobFromTree:
 		return errSharedGroup
 	case c.Source() == collector.SourceCgroup && rec.Samples > 0:

@@ -23,6 +23,9 @@ type Ending struct {
 	// the job; zero = not known.
 	Scheduler string
 	Limit     time.Time
+	// Timeout is when the timeout(1) that runs perfagent ends the job; zero = there is none,
+	// or it is not known.
+	Timeout time.Time
 }
 
 // Sent is a signal and who sent it.

@@ -49,6 +49,7 @@ const (
 	findSmallLimit     = 1024 // MiB of memory: less is not worth a warning
 	findThrottledLoss  = 0.05 // of the job's CPU time: less is not worth a warning
 	findTightRoom      = 1.25 // × the peak is what to ask for then
+	findTightOwn       = 0.1  // of the limit: with less it is others, or files in memory, that fill it
 	findKilledRoom     = 1.5  // × the limit, when a process was killed for it
 	findDiskPct        = 95   // of the file system
 	findDiskFreeMB     = 100 << 10
@@ -74,11 +75,11 @@ const (
 func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
-		{findMemoryTight, SeverityWarning, s("the working set of the control group that has the memory limit came to %d %% of the limit or more", findTightPct),
+		{findMemoryTight, SeverityWarning, s("the working set of the control group that has the memory limit came to %d %% of the limit or more; info where the job itself had less than %.0f %% of it and nothing was killed", findTightPct, 100*findTightOwn),
 			s("ask for %v × its peak; for %v × the limit when processes were killed for it", findTightRoom, findKilledRoom), judgeMemoryTight},
 		{findDiskFull, SeverityWarning, s("a file system of --disk-path was %d %% full or more, with less than %s free where that is known", findDiskPct, wholeSize(findDiskFreeMB)),
 			"make room, or write elsewhere", judgeDisk},
-		{findGPUIdle, SeverityWarning, s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average", gpuIdleShare),
+		{findGPUIdle, SeverityWarning, s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
 			"ask for fewer GPUs, or find what they wait for", judgeGPUIdle},
 		{findOneThread, SeverityWarning, s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the time (`job_psi_cpu_some_avg_pct`, where there is none `psi_cpu_some_avg_pct`), unless the job had one thread", findThreadLeast, findThreadMost, findWaitPct),
 			"let it work in parallel, or ask for 1 CPU", judgeOneThread},

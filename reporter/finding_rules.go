@@ -15,6 +15,9 @@ func judgeMemoryTight(e *examined) *Finding {
 	if e.Verdict != nil { // of the kills in the group those for this limit
 		kills = evidenceNumber(e.Verdict.Evidence["limit_kills"])
 	}
+	if then := e.killedAt(); kills > 0 && then > 0 { // the limit may have been changed since
+		limit = then
+	}
 	if !positive(pct) || pct < findTightPct {
 		return nil
 	}
@@ -30,12 +33,25 @@ func judgeMemoryTight(e *examined) *Finding {
 	if kills > 0 {
 		text += ", and the kernel killed " + counted(kills, "process", "processes") + " for it"
 	}
-	if positive(ask) {
+	severity := ""
+	switch own := e.metric(jobPeakMemoryMetric); {
+	case !(kills > 0) && own < findTightOwn*limit:
+		severity = SeverityInfo
+		text += ", of which the job itself had at most " + wholeSize(own) + ": look what else its control group holds, or ask for more memory."
+	case positive(ask):
 		text += ": ask for " + least + wholeSize(ask) + "."
-	} else {
+	default:
 		text += ": ask for more memory."
 	}
-	return &Finding{Text: text, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
+	return &Finding{Severity: severity, Text: text, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
+}
+
+// killedAt is the memory limit at which the kernel killed, MiB; 0 = not known.
+func (e *examined) killedAt() float64 {
+	if e.Verdict == nil {
+		return 0
+	}
+	return evidenceNumber(e.Verdict.Evidence["limit_mb"])
 }
 
 // judgeDisk: a file system was nearly full.
@@ -76,7 +92,7 @@ func judgeGPUIdle(e *examined) *Finding {
 			continue
 		}
 		own++
-		if mean >= 0 && mean < gpuIdleShare {
+		if mean >= 0 && mean < gpuIdleShare && e.gpuKnown(i) >= gpuIdleKnown {
 			idle, use = append(idle, g.Index), append(use, rounded(mean, 3))
 		}
 	}
@@ -306,6 +322,21 @@ func (e *examined) peakMemory() float64 {
 // gpuUse is the mean utilization of a device, percent; NaN = not known.
 func (e *examined) gpuUse(device int) float64 {
 	return e.metric(gpuMetricName("gpu_{i}_avg_utilization_pct", device))
+}
+
+// gpuKnown is the part of the kept samples, and so of the time, that has a device's
+// utilization: a query that ends early leaves a mean that says little of the run.
+func (e *examined) gpuKnown(device int) float64 {
+	if device >= collector.MaxGPUs {
+		return 0
+	}
+	known, all := 0, e.Samples.Len()
+	for _, v := range e.Samples.Column(collector.GPUColumn(device, collector.GPUUtilization).Key()) {
+		if !math.IsNaN(v) {
+			known++
+		}
+	}
+	return float64(known) / float64(max(1, all))
 }
 
 // roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. It is less

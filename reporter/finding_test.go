@@ -30,7 +30,21 @@ func findingNode() *Node {
 			"gpu_0_avg_utilization_pct": 91, "gpu_1_avg_utilization_pct": 88, "gpu_2_avg_utilization_pct": 0,
 			"max_t_gpu_0_memory_used_mb": 60000, "max_t_gpu_1_memory_used_mb": 60000, "max_t_gpu_2_memory_used_mb": 80000},
 		Summaries: map[string]Quantile{collector.DiskFree.Key(): {Min: 40000, Mean: 40000, Max: 40000}},
+		Samples:   findingSamples(60, 60, 60),
 	}
+}
+
+// findingSamples are 60 samples, of which so many of the first have each GPU's utilization.
+func findingSamples(measured ...int) Samples {
+	s := Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{make([]float64, 60)}}
+	for i, n := range measured {
+		column := make([]float64, 60)
+		for j := n; j < len(column); j++ {
+			column[j] = math.NaN()
+		}
+		s.Keys, s.Columns = append(s.Keys, collector.GPUColumn(i, collector.GPUUtilization).Key()), append(s.Columns, column)
+	}
+	return s
 }
 
 var findingRun = &Run{ID: "r", WallSeconds: 60}
@@ -77,6 +91,10 @@ var findingCases = []findingCase{
 	{findMemoryTight, "limit", findingSet(limitMemoryMetric, 90.0), findingSet(limitMemoryMetric, 89.999)},
 	{findMemoryTight, "killed", findingAll(findingSet(limitMemoryMetric, 99.97, oomMetric, 2.0), findingKills(2)), findingAll(findingSet(limitMemoryMetric, math.NaN(), oomMetric, 2.0), findingKills(2))},
 	{findMemoryTight, "killed for another limit", findingAll(findingSet(limitMemoryMetric, 91.0, oomMetric, 2.0), findingKills(0)), findingAll(findingSet(limitMemoryMetric, 50.0, oomMetric, 2.0), findingKills(0))},
+	{findMemoryTight, "filled by others", findingSet(limitMemoryMetric, 95.0, jobPeakMemoryMetric, 819.0), findingSet(limitMemoryMetric, 89.0, jobPeakMemoryMetric, 819.0)},
+	{findMemoryTight, "killed, then the limit was raised", findingAll(findingSet(limitMemoryMetric, 100.0, oomMetric, 1.0), func(n *Node) {
+		n.Verdict = &Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
+	}), findingSet(limitMemoryMetric, 80.0, oomMetric, 1.0)},
 	{findMemoryTight, "limit that went", findingAll(findingLimits(Limits{CPUs: 8}), findingSet(limitMemoryMetric, 95.0)), findingLimits(Limits{CPUs: 8})},
 	{findDiskFull, "share", findingAll(findingSet(diskPeakMetric, 95.0), findingFree(812.5)), findingAll(findingSet(diskPeakMetric, 94.999), findingFree(812.5))},
 	{findDiskFull, "large", findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102399)), findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102400))},
@@ -90,6 +108,8 @@ var findingCases = []findingCase{
 	}},
 	{findGPUIdle, "the only one", func(n *Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
 		func(n *Node) { n.GPUs = n.GPUs[:1]; delete(n.Metrics, "gpu_0_avg_utilization_pct") }},
+	{findGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *Node) { n.Samples = findingSamples(30, 30) }),
+		findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *Node) { n.Samples = findingSamples(29, 60) })},
 	{findOneThread, "least", findingSet(jobCoresMetric, 0.85, jobCoresPeakMetric, 1.01), findingSet(jobCoresMetric, 0.849, jobCoresPeakMetric, 7.1)},
 	{findOneThread, "most", findingSet(jobCoresMetric, 1.15, jobCoresPeakMetric, 1.2), findingSet(jobCoresMetric, 1.1501, jobCoresPeakMetric, 7.1)},
 	{findOneThread, "two CPUs", findingAll(findingLimits(Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0)),

@@ -55,7 +55,7 @@ func (n *Node) jobHighlights(wall float64) []Highlight {
 			note += ", " + processes(v)
 		}
 		if v := n.metric(jobThreadsMetric); !math.IsNaN(v) {
-			note += ", " + fixed(v, 0) + " threads"
+			note += ", " + fixed(v, 0) + " " + numbered(v, "thread", "threads")
 		}
 		out = append(out, Highlight{"job memory", sizeText(peak), note})
 	case n.Job != nil:

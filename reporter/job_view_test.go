@@ -136,6 +136,20 @@ func jobViewGPUs() *Report {
 	return r
 }
 
+// Where there are more GPUs than are followed, the job may have others.
+func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
+	for why, want := range map[string]string{
+		"20 devices: only the first 16 are followed": "of 16 followed are the job's; the node has 20",
+		"nvidia-smi says [N/A]":                      "of the node's 16 could be seen by the job",
+	} {
+		n := jobViewGPUs().Nodes["0"]
+		n.Missing = append(n.Missing, Missing{collector.SourceGPU, why})
+		if rows := n.gpuRows(); len(rows) != 1 || rows[0].value != "0" || rows[0].note != want {
+			t.Errorf("%q: %+v, want %q", why, rows, want)
+		}
+	}
+}
+
 // A plain job's summary grew by no more than three lines: see testdata/summary-good.txt.
 func TestJobView_SummaryOfAPlainJobIsShort(t *testing.T) {
 	text := summaryOf(t, goldenSummaries(t)["good"], SummaryOptions{Path: "x"})
@@ -222,6 +236,17 @@ func TestJobView_Limits(t *testing.T) {
 		delete(n.Metrics, throttledMetric)
 		if got := find("CPU limit").Note; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// One of them is no "threads".
+func TestJobView_OneThread(t *testing.T) {
+	n := jobViewContainer(0, 20, 0).Nodes["0"]
+	n.Metrics[jobProcessesMetric], n.Metrics[jobThreadsMetric] = 1, 1
+	for _, h := range Highlights(n, 20) {
+		if h.Label == "job memory" && !strings.HasSuffix(h.Note, ", 1 process, 1 thread") {
+			t.Errorf("%+v", h)
 		}
 	}
 }

@@ -59,6 +59,7 @@ type Journal struct {
 	head             []byte
 	cost             func() float64
 	queue            chan journalEntry
+	signals          chan collector.Signal // never closed
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
@@ -87,7 +88,7 @@ func CreateJournal(dir string, head JournalHead) (*Journal, error) {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
-		queue: make(chan journalEntry, journalQueue), done: make(chan struct{})}
+		queue: make(chan journalEntry, journalQueue), signals: make(chan collector.Signal, journalQueue), done: make(chan struct{})}
 	j.w = journalWriter{journal: j, file: f, bound: journalGrowth}
 	if err := j.w.write(j.head); err != nil {
 		f.Close()
@@ -177,8 +178,9 @@ func (j *Journal) Remove() error {
 type journalWriter struct {
 	journal  *Journal
 	file     *os.File
-	size     int64 // of what was written whole
-	bound    int64 // size at which the journal is rewritten
+	size     int64              // of what was written whole
+	bound    int64              // size at which the journal is rewritten
+	signals  []collector.Signal // those of lines, which a snapshot's account may lack
 	failing  bool
 	retry    time.Time
 	firstErr error
@@ -197,15 +199,18 @@ func (w *journalWriter) run() {
 				return
 			}
 			w.take(e)
-			if !armed {
-				timer.Reset(journalSync)
-				armed = true
-			}
+		case s := <-w.journal.signals:
+			w.takeSignal(s)
 		case <-timer.C:
 			armed = false
 			if err := w.file.Sync(); err != nil {
 				w.fail(err)
 			}
+			continue
+		}
+		if !armed {
+			timer.Reset(journalSync)
+			armed = true
 		}
 	}
 }
@@ -243,7 +248,8 @@ func (w *journalWriter) write(data []byte) error {
 	return nil
 }
 
-// rewrite replaces the journal by its head and one snapshot of the Recording.
+// rewrite replaces the journal by its head and one snapshot of the Recording, which is a
+// copy of ours.
 func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) error {
 	tmp := w.journal.path + ".tmp"
 	os.Remove(tmp) // of an earlier try
@@ -252,6 +258,7 @@ func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) 
 		return err
 	}
 	holdJournal(f)
+	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
 	st, errSize := f.Stat()

@@ -14,12 +14,14 @@ import (
 	"github.com/perfagent/perfagent/series"
 )
 
-// A journal holds its head, then lines of two kinds, told apart by their key:
+// A journal holds its head, then lines of three kinds, told apart by their key:
 //
 //	{"snapshot":{…}}  everything up to then: the ring, the summaries, the state
 //	{"sample":[…],…}  one more sample, and the state when it changed
+//	{"signal":{…}}    a signal that the agent was sent, at once; the next state has it too
 //
-// A reader starts from the last snapshot and adds the samples that follow.
+// A reader starts from the last snapshot and adds the samples that follow. Those of
+// earlier versions take a signal for a damaged line and leave it out.
 
 // journalState is what a Recording holds beside ring and summaries.
 type journalState struct {
@@ -284,10 +286,11 @@ type journalReading struct {
 	head     JournalHead
 	rec      *collector.Recording // nil = no head yet
 	columns  layout
-	damaged  int           // lines
-	taken    int64         // samples by the newest line, read or not
-	newest   []newestValue // by column; nil = not told
-	agentCPU float64       // s; 0 = not told
+	damaged  int                // lines
+	taken    int64              // samples by the newest line, read or not
+	newest   []newestValue      // by column; nil = not told
+	signals  []collector.Signal // of lines of their own
+	agentCPU float64            // s; 0 = not told
 }
 
 // newestValue is a column's newest value that was measured, and when that was, since the
@@ -316,16 +319,21 @@ func (j *journalReading) take(line []byte) error {
 	return nil
 }
 
-// add takes a sample or a snapshot.
+// add takes a sample, a signal or a snapshot.
 func (j *journalReading) add(line []byte) error {
 	var kind struct {
-		Snapshot *journalSnapshot `json:"snapshot"`
+		Snapshot *journalSnapshot  `json:"snapshot"`
+		Signal   *collector.Signal `json:"signal"`
 		journalSample
 	}
 	if err := json.Unmarshal(line, &kind); err != nil {
 		return err
 	}
-	if kind.Snapshot == nil {
+	switch {
+	case kind.Signal != nil:
+		j.signals = withSignal(j.signals, *kind.Signal)
+		return nil
+	case kind.Snapshot == nil:
 		return j.addSample(&kind.journalSample)
 	}
 	snap := kind.Snapshot
@@ -388,5 +396,6 @@ func (j *journalReading) report() *Report {
 	if j.agentCPU > 0 {
 		h.Agent.CPUSeconds = j.agentCPU
 	}
+	j.rec.Account.Signals = allSignals(j.rec.Account.Signals, j.signals)
 	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
 }

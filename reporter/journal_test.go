@@ -388,6 +388,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("node-0.jsonl", append(append(line, '\n'), snapshot.Bytes()...))
 	sample := (&Journal{}).line(s.next(rec), rec)
 	f.Add("node-0.jsonl", append(append(append(line, '\n'), sample...), sample...))
+	f.Add("node-0.jsonl", append(append(line, '\n'), `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
 	f.Add("x.json", []byte(`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}]}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/2","nodes":{}}`))
 	f.Add("x.json", []byte(`{"schema":"perfagent.report/1","nodes":{"0":null}}`))

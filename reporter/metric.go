@@ -167,6 +167,7 @@ var (
 	errNoGroup       = errors.New("there is no control group to be seen")
 	errNoMemoryLimit = errors.New("no control group limits the memory")
 	errNoQuota       = errors.New("no control group limits the CPU time")
+	errNoPeriod      = errors.New("no period of the CPU quota passed while the job ran")
 	errSharedGroup   = errors.New("others are in the job's control group: perfagent run --cgroup create makes one for the job")
 	errJobOver       = errors.New("the job ended before it was looked at")
 	errNoEnergy      = errors.New("the device has no energy counter that can be read")
@@ -176,7 +177,7 @@ var (
 // NothingAmiss tells whether a reason of Missing is that there was nothing to measure: no
 // job, no limit. A summary for people says nothing of it.
 func NothingAmiss(why string) bool {
-	for _, err := range []error{errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errSharedGroup, errJobOver, errNoEnergy, errNoCounter} {
+	for _, err := range []error{errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errNoPeriod, errSharedGroup, errJobOver, errNoEnergy, errNoCounter} {
 		if why == err.Error() {
 			return true
 		}
@@ -334,9 +335,12 @@ func jobPeakMemory(f *facts) (float64, error) {
 }
 
 // limitMemory is how much of the limit was reached. Between samples the kernel's own peak
-// tells.
+// tells, and that it had to kill.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent)(f)
+	if f.account != nil && f.account.FullAtKillMB.Known() && limitKills(f.account) > 0 {
+		return 100, nil
+	}
 	if f.account != nil && float64(f.account.LimitReachedPct) > pct {
 		return float64(f.account.LimitReachedPct), nil
 	}

@@ -205,9 +205,21 @@ func (n *Node) gpuRows() []row {
 		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
 	}
 	if len(rows) == 0 && others > 0 {
-		rows = append(rows, row{label: "GPUs", value: "0", note: fmt.Sprintf("of the node's %d could be seen by the job", others)})
+		rows = append(rows, row{label: "GPUs", value: "0", note: n.unseenGPUs(others)})
 	}
 	return rows
+}
+
+// unseenGPUs says that the job has none of so many GPUs. Of very many the agent follows
+// some only, which the report says among what is missing, and the job may have others.
+func (n *Node) unseenGPUs(listed int) string {
+	for _, m := range n.Missing {
+		var all, followed int
+		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == collector.SourceGPU && all > listed {
+			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
+		}
+	}
+	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
 }
 
 // gpuRow is what is known of the device at a place.

@@ -107,29 +107,32 @@ func (p *page) verdict(r *Report) {
 }
 
 // Verdicts are what there is to say of how the job ended: of one node its verdict, of
-// several each cause once with the nodes that have it, the run's own first. There are no
-// more than three.
+// several each cause once with the nodes that have it, the run's own first, even if it is
+// no more than an exit code. There are no more than three.
 func Verdicts(r *Report) []Said {
 	var list []nodesVerdict
-	at := make(map[string]int)
+	at, run := make(map[string]int), r.Run.Verdict.key(true)
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
 		if n == nil {
 			continue
 		}
 		text, bad := VerdictText(n.Verdict)
+		key := n.Verdict.key(bad)
+		ends := key
+		if text == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
+			text, ends = Printable(n.Verdict.Text), "only "+key
+		}
 		if text == "" || n.Verdict.Cause == CauseUnknown && r.Run.Incomplete != "" && len(n.Verdict.Evidence)+len(n.Verdict.Conditions) == 0 { // which is said
 			continue
 		}
-		key := n.Verdict.key(bad)
-		if i, seen := at[key]; seen {
+		if i, seen := at[ends]; seen {
 			list[i].nodes = append(list[i].nodes, name)
 			continue
 		}
-		at[key] = len(list)
+		at[ends] = len(list)
 		list = append(list, nodesVerdict{Said{text, bad}, key, []string{name}})
 	}
-	run := r.Run.Verdict.key(true)
 	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
 	var out []Said
 	for _, v := range list[:min(len(list), maxVerdicts)] {

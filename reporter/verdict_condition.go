@@ -30,6 +30,7 @@ const (
 	minCondition    = 1.0      // seconds: of shorter runs shares of the time mean little
 	throttledShare  = 10.0     // percent of the periods
 	memoryStall     = 10.0     // percent of the time
+	memoryPart      = 0.1      // of the node's memory: of a job with less nobody knows whether it waited
 	memoryTight     = 95.0     // percent of the limit
 	memorySomeStall = 1.0      // percent of the time
 	ioStall         = 20.0     // percent of the time
@@ -40,6 +41,7 @@ const (
 	swapRate        = 1.0      // MiB/s
 	gpuIdleShare    = 10.0     // percent of the time
 	gpuIdleAfter    = 30.0     // seconds
+	gpuIdleKnown    = 0.5      // of the run: a GPU that was measured for less is not judged
 )
 
 // Conditions is the table of conditions, in the order of Verdict.Conditions.
@@ -47,11 +49,11 @@ func Conditions() []Condition {
 	pct := percentOf
 	return []Condition{
 		{ConditionThrottled, "`" + throttledMetric + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*inquest).throttled},
-		{ConditionMemoryStarved, "`" + jobPSIMemoryMetric + "` (where there is none: `" + psiMemoryFullMetric + "`) ≥ " + pct(memoryStall) +
+		{ConditionMemoryStarved, "`" + jobPSIMemoryMetric + "` (where there is none: `" + psiMemoryFullMetric + "`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
 			", or `" + limitMemoryMetric + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*inquest).memoryStarved},
 		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`, of the node, and the job itself moved " + sizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*inquest).ioWait},
 		{ConditionSwapping, "`" + swapInMetric + "` + `" + swapOutMetric + "` ≥ " + sizeText(swapTotal) + ", and ≥ " + sizeText(swapRate) + "/s on average", (*inquest).swapping},
-		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over the job's GPUs < " + pct(gpuIdleShare) + ", in a run of " + fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
+		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " + fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
 	}
 }
 
@@ -63,16 +65,6 @@ func (q *inquest) least(metric string, level float64) bool {
 	}
 	q.known(metric, v)
 	return true
-}
-
-// first is the first of the metrics that was measured; "" for none.
-func (q *inquest) first(metrics ...string) string {
-	for _, m := range metrics {
-		if _, ok := q.node.Metrics[m]; ok {
-			return m
-		}
-	}
-	return ""
 }
 
 func (q *inquest) throttled() bool {
@@ -89,7 +81,11 @@ func (n *Node) quotaOfOthers() bool {
 }
 
 func (q *inquest) memoryStarved() bool {
-	if q.least(q.first(jobPSIMemoryMetric, psiMemoryFullMetric), memoryStall) {
+	if _, known := q.node.Metrics[jobPSIMemoryMetric]; known {
+		if q.least(jobPSIMemoryMetric, memoryStall) {
+			return true
+		}
+	} else if q.node.metric(jobPeakMemoryMetric) >= memoryPart*q.node.Host.MemoryMB && q.least(psiMemoryFullMetric, memoryStall) {
 		return true
 	}
 	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
@@ -131,7 +127,7 @@ func (q *inquest) gpuIdle() bool {
 			continue
 		}
 		mean, known := q.rec.Summaries[c].Mean()
-		if !known || math.IsNaN(mean) {
+		if !known || math.IsNaN(mean) || !(q.rec.Summaries[c].Weight() >= gpuIdleKnown*q.run.WallSeconds) {
 			continue
 		}
 		sum, n = sum+mean, n+1

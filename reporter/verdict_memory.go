@@ -18,6 +18,8 @@ func (q *inquest) outOfMemory() (cause, text string) {
 		return "", ""
 	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal):
 		return "", "" // somebody ended it, whatever it had lost before
+	case q.job.Signal == "" && q.endedOtherwise():
+		return "", ""
 	case named && victim.Host:
 		return CauseOOMHost, q.hostText(victim)
 	case named:
@@ -30,6 +32,13 @@ func (q *inquest) outOfMemory() (cause, text string) {
 		return CauseOOMHost, q.hostText(q.likely())
 	}
 	return "", ""
+}
+
+// endedOtherwise tells of an exit code that says itself why: a shell did not find its
+// command, somebody had told the job to end, the time was over.
+func (q *inquest) endedOtherwise() bool {
+	_, told := q.toldToEnd()
+	return q.job.ExitCode == 126 || q.job.ExitCode == 127 || told || q.ownTimeout() != ""
 }
 
 // victim is the process of the job that the kernel's log says to have been killed.
@@ -56,6 +65,8 @@ func (q *inquest) relation(v collector.Victim) int {
 		return 3
 	case v.Foreign:
 		return 0
+	case killed && q.account.LogPIDs && v.PID > 0:
+		return 0 // its main process is not among the victims: somebody else killed it
 	case killed && within(v.Group, home) && (q.ownGroup() || v.Process == q.commandName()):
 		return 2 // in another process namespace, or all of the group was killed at once
 	case killed:
@@ -119,18 +130,20 @@ func (q *inquest) noteKills(kills float64) {
 // the job's memory limit. The other kills are those of groups with a limit of their own:
 // below it, where the job made some, or above it, where others have filled them.
 func limitKills(a *collector.Account) float64 {
-	kills, here := float64(a.OOMKills), false
+	kills, here, elsewhere := float64(a.OOMKills), 0.0, false
 	for _, v := range a.Victims {
 		switch at, known := hitLimit(a, v); {
 		case known && at:
-			here = true
+			here++
 		case known && within(v.Group, a.MemoryHome):
-			kills--
+			elsewhere = true
 		}
 	}
 	switch {
-	case here:
-		return max(1, kills)
+	case elsewhere: // those of which it is not told may be of either
+		return here
+	case here > 0:
+		return max(here, kills)
 	case !(kills > 0) || limitFree(a):
 		return 0
 	}
@@ -148,8 +161,8 @@ func hitLimit(a *collector.Account, v collector.Victim) (at, known bool) {
 		return false, false
 	case v.LimitGroup == a.Limits.MemoryGroup:
 		return true, true
-	case within(a.MemoryHome, v.LimitGroup) && a.LimitPeakMB.Known() && !limitFree(a):
-		return true, true // a group around it was full, too: job and step of a scheduler have the same limit
+	case within(v.LimitGroup, a.Limits.MemoryGroup) && within(a.Limits.MemoryInner, v.LimitGroup):
+		return true, true // job and step of a scheduler have the same limit
 	case a.Limits.MemoryGroup == "": // it is set above what we see
 		return false, within(v.LimitGroup, a.MemoryHome) && v.LimitGroup != a.MemoryHome
 	}
@@ -198,10 +211,13 @@ func (q *inquest) groupText(v collector.Victim) string {
 	case known && !at:
 		q.evidence["limit_group"] = Printable(v.LimitGroup)
 		return q.killText(v, " hit the memory limit of the control group "+Printable(v.LimitGroup))
-	case !known && limitFree(q.account):
+	case !known && (limitFree(q.account) || q.account.OOMKills > 0 && limitKills(q.account) == 0):
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
 	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
+	if then := float64(q.account.FullAtKillMB); then > 0 { // it may have been changed since
+		limit, peak = then, min(peak, then)
+	}
 	q.known("limit_mb", limit)
 	q.known("peak_mb", peak)
 	if q.account.Limits.MemoryGroup != "" {
@@ -285,8 +301,13 @@ func (q *inquest) survived() string {
 	return ", although the kernel killed " + processes(kills) + " of its control group for want of memory"
 }
 
-// elsewhere tells of kills on the host that are not proved to be the job's.
+// elsewhere tells of kills that did not end the job: of others in a group that is the job's
+// alone, or on the host, which are not proved to be the job's.
 func (q *inquest) elsewhere() string {
+	if kills := groupKills(q.account); q.ownGroup() && kills > 0 {
+		q.noteKills(kills)
+		return "; before, the kernel killed " + processes(kills) + " of its control group for want of memory, but not this one"
+	}
 	if q.killed() && q.account.HostOOMKills > 0 {
 		q.known("host_oom_kills", float64(q.account.HostOOMKills))
 		return "; the kernel killed " + processes(float64(q.account.HostOOMKills)) + " on this host for want of memory meanwhile, none of which is known to be the job's"

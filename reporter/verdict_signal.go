@@ -137,8 +137,8 @@ func (q *inquest) endsTime(s Sent) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.inTime(s):
 		return false
-	case s.byTimeout():
-		return true
+	case s.byTimeout(): // it also passes on what it is sent itself
+		return q.end.Timeout.IsZero() || !s.At.Before(q.end.Timeout.Add(-time.Second))
 	case !q.end.Limit.IsZero():
 		return !s.At.Before(q.end.Limit.Add(-limitSlack))
 	}
@@ -148,7 +148,7 @@ func (q *inquest) endsTime(s Sent) bool {
 // ownTimeout tells that the command is timeout(1), which says by its exit code that the
 // time was over: 124, or 137 when it had to send SIGKILL.
 func (q *inquest) ownTimeout() string {
-	if limit, ok := timeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
+	if limit, ok := TimeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
 		return ""
 	}
 	kills := slices.ContainsFunc(q.run.Command[1:], func(arg string) bool {
@@ -163,9 +163,10 @@ func (q *inquest) ownTimeout() string {
 	return ""
 }
 
-// timeoutLimit finds the duration in the arguments of timeout(1): the first that is neither
-// an option nor an option's value. 0 is none.
-func timeoutLimit(command []string) (seconds float64, ok bool) {
+// TimeoutLimit finds the duration in a command line of timeout(1), seconds: the first argument
+// that is neither an option nor an option's value. Not ok where there is none, or it is 0,
+// which is no limit.
+func TimeoutLimit(command []string) (seconds float64, ok bool) {
 	for i := 1; i < len(command); i++ {
 		switch arg := command[i]; {
 		case arg == "-k" || arg == "-s" || arg == "--kill-after" || arg == "--signal":

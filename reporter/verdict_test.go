@@ -112,6 +112,25 @@ func limitOf(group string, peak collector.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
 }
 
+// inner is the innermost group with the same limit.
+func inner(group string) func(*verdictCase) {
+	return func(c *verdictCase) { c.a.Limits.MemoryInner = group }
+}
+
+// fullAt has the group full at that limit when the kernel killed.
+func fullAt(mb collector.Optional) func(*verdictCase) {
+	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
+}
+
+// timeoutAt has a timeout(1) around perfagent that ends the job so many seconds after the start.
+func timeoutAt(seconds float64) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.in.Ending.Timeout = testStart.Add(time.Duration(seconds * float64(time.Second)))
+	}
+}
+
+func logPIDs(c *verdictCase) { c.a.LogPIDs = true }
+
 func sentTo(s ...Sent) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Ending.Signals = s }
 }
@@ -193,7 +212,14 @@ func TestVerdictCauses(t *testing.T) {
 		{"OOM at a limit below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
 			"worker (process 4300) hit the memory limit of the control group /slurm/job_1/inner at 12:00:07 UTC"},
 		{"OOM at the limit", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
-		{"OOM at the same limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at the same limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm", 52), inner("/slurm/job_1/step")), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at a higher limit, full below", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
+		{"OOM at a limit that was raised later", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm", 300), fullAt(200)), CauseOOMCgroup, "hit the memory limit of 200 MiB of its control group at 12:00:07 UTC; peak 200 MiB"},
+		{"OOM of a child, then kill -9, all of the group ours", 137, "SIGKILL", all(own, logPIDs, oomInGroup(child)), CauseSignal,
+			"killed by SIGKILL; the kernel does not tell who sent it; before, the kernel killed 1 process of its control group for want of memory, but not this one"},
+		{"OOM of a child, then TERM that is heeded", 143, "", all(oomInGroup(child), sentTo(term(15, 77, "bash"))), CauseSignal, "as programs do after SIGTERM"},
+		{"OOM of a child, then no such command", 127, "", oomInGroup(child), CauseExited, "exited with code 127"},
+		{"OOM of some, unnamed, after named ones below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child), victim("other", 4301, "", false)), limitOf("/slurm/job_1", 2048)), CauseOOMCgroup, "the control group /slurm/job_1/inner"},
 		{"OOM at a higher limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
 		{"OOM, no log, low peak", 3, "", all(noLog, limitOf("/slurm", 52)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
 		{"the log's group is another's", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
@@ -214,6 +240,8 @@ func TestVerdictCauses(t *testing.T) {
 		{"TERM, then KILL, by one out of sight", 137, "SIGKILL", all(old, sentTo(term(15, 0, ""))), CauseTimeLimit, "outside of this process namespace"},
 		{"TERM, then KILL, by one that is not known", 137, "SIGKILL", all(old, sentTo(term(15, -1, ""))), CauseTimeLimit, "a process at"},
 		{"TERM of somebody's before the scheduler's", 137, "SIGKILL", all(old, sentTo(term(5, 77, "bash"), term(15, 78, "flux-shell-3"))), CauseTimeLimit, "flux-shell-3"},
+		{"timeout, at its time", 143, "SIGTERM", all(timeoutAt(15), sentTo(term(15, 77, "timeout"))), CauseTimeLimit, "ended at a time limit: SIGTERM from timeout"},
+		{"timeout, passing on", 143, "SIGTERM", all(timeoutAt(1000), sentTo(term(15, 77, "timeout"))), CauseSignal, "killed by SIGTERM from timeout"},
 		{"TERM, then KILL, by a shell", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal,
 			"killed by SIGKILL; the kernel does not tell who sent it; SIGTERM from bash (process 77) at 12:00:15 UTC had come before"},
 		{"TERM, then KILL, by a shell in a job", 137, "SIGKILL", all(old, sentTo(term(15, 77, "bash"))), CauseSignal, "killed by SIGKILL"},
@@ -310,7 +338,7 @@ func TestVerdictLimitKills(t *testing.T) {
 		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
 		{"at the limit", 1, "/slurm", 52, []collector.Victim{limitedBy("/slurm", child)}, 1},
 		{"below it", 1, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 2},
+		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
 		{"of others", 1, "/slurm", 2048, []collector.Victim{limitedBy("/other", elsewhere)}, 1},
 		{"of the host", 1, "/slurm", 52, []collector.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
 		{"at a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
@@ -345,6 +373,9 @@ func TestVerdictConditions(t *testing.T) {
 			sample(collector.GPUColumn(0, collector.GPUUtilization), utilization)(c)
 		}
 	}
+	gpuFor := func(seconds float64) func(*verdictCase) {
+		return func(c *verdictCase) { c.last.Weights[collector.GPUColumn(0, collector.GPUUtilization)] = seconds }
+	}
 	throttled := func(periods, throttled float64) func(*verdictCase) {
 		return func(c *verdictCase) {
 			c.a.Periods, c.a.Throttled = collector.Optional(periods), collector.Optional(throttled)
@@ -366,6 +397,12 @@ func TestVerdictConditions(t *testing.T) {
 			c.a.CPUSeconds = collector.Optional(share * 2 * c.in.Run.WallSeconds)
 		}
 	}
+	memory := func(share float64) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.in.Recording.Host.MemoryMB = 1000
+			c.in.Job = &Job{MaxRSSMB: share * 1000}
+		}
+	}
 	jobIO := func(a *collector.Account) *collector.Optional { return &a.JobStall.IOFull }
 	hostIO := func(a *collector.Account) *collector.Optional { return &a.HostStall.IOFull }
 	jobFull := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemoryFull }
@@ -385,7 +422,8 @@ func TestVerdictConditions(t *testing.T) {
 		{"throttled a little", throttled(200, 19), "", "", 0},
 		{"throttled, short", all(throttled(5, 5), short), "", "", 0},
 		{"memory", stall(jobFull, 2), ConditionMemoryStarved, "job_psi_memory_full_avg_pct", 10},
-		{"memory of the host", stall(hostFull, 2), ConditionMemoryStarved, "psi_memory_full_avg_pct", 10},
+		{"memory of the host", all(stall(hostFull, 2), memory(0.1)), ConditionMemoryStarved, "psi_memory_full_avg_pct", 10},
+		{"memory of the host, a small job", all(stall(hostFull, 20), memory(0.09)), "", "", 0},
 		{"memory of others", all(stall(hostFull, 20), stall(jobFull, 1)), "", "", 0},
 		{"limit with stalls", all(sample(collector.LimitMemoryPercent, 95), stall(jobSome, 0.5)), ConditionMemoryStarved, "max_t_limit_memory_pct", 95},
 		{"limit without stalls", sample(collector.LimitMemoryPercent, 99), "", "", 0},
@@ -403,6 +441,8 @@ func TestVerdictConditions(t *testing.T) {
 		{"GPU idle", gpus(30, 9.9, true), ConditionGPUIdle, "gpu_avg_utilization_pct", 9.9},
 		{"GPU busy", gpus(30, 10, true), "", "", 0},
 		{"GPU of others", gpus(30, 0, false), "", "", 0},
+		{"GPU measured for half", all(gpus(30, 0, true), gpuFor(15)), ConditionGPUIdle, "gpu_avg_utilization_pct", 0},
+		{"GPU measured for less", all(gpus(30, 0, true), gpuFor(14.9)), "", "", 0},
 		{"GPU, short", gpus(29, 0, true), "", "", 0},
 		{"nothing", func(*verdictCase) {}, "", "", 0},
 	} {

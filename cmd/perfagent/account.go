@@ -112,7 +112,7 @@ func (a *account) begin(j *job.Job) {
 }
 
 // gpuPatience is how long the end of the program is waited for that asks for the GPUs.
-// A program that does not heed is killed by the kernel when perfagent ends.
+// One that does not heed is killed then, with all that it has started.
 const gpuPatience = 30 * time.Millisecond
 
 // end gives back what was made. A group in which processes of the job go on stays. Nobody
@@ -152,6 +152,7 @@ func (a *account) endGPUs() {
 		select {
 		case <-a.ended:
 		case <-time.After(gpuPatience):
+			a.gpus.Kill() // before it is reaped
 		}
 		if a.job != nil {
 			a.job.ReapHelpers()

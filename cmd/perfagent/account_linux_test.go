@@ -497,6 +497,32 @@ func TestAccountGPUsKilled(t *testing.T) {
 	wantGone(t, pidFile)
 }
 
+// TestAccountGPUsScript has an nvidia-smi that hangs and does not heed TERM, behind a script
+// that does, or does not: neither outlives perfagent.
+func TestAccountGPUsScript(t *testing.T) {
+	for name, trap := range map[string]string{"heeds": "", "does not heed": "trap '' TERM\n"} {
+		t.Run(name, func(t *testing.T) {
+			env, pidFile := withGPUs(t, "#!/bin/sh\n"+trap+"\"$0.real\" \"$@\"\nexit\n")
+			real := "#!/bin/sh\ntrap '' TERM\necho $$ > \"$SMI_PID\"\nwhile :; do sleep 1; done\n"
+			if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			cmd := perfagent(t, "run", "--", "sh", "-c", `until [ -s "$SMI_PID" ]; do sleep 0.05; done`)
+			cmd.Env = append(cmd.Env, env...)
+			perform(t, cmd).want(t, 0)
+			defer func() { // one that was left must not stay
+				var pid int
+				if data, _ := os.ReadFile(pidFile); len(data) > 0 {
+					if _, err := fmt.Sscan(string(data), &pid); err == nil && t.Failed() {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			}()
+			wantGone(t, pidFile)
+		})
+	}
+}
+
 // wantGone waits until a process is not there any more whose id is in a file.
 func wantGone(t *testing.T, pidFile string) {
 	t.Helper()

@@ -90,6 +90,13 @@ func (p *place) observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
+// signal journals a signal that we were sent.
+func (p *place) signal(s collector.Signal) {
+	if p.journal != nil {
+		p.journal.Signal(s)
+	}
+}
+
 // journalPath is the journal's file; "" where there is none.
 func (p *place) journalPath() string {
 	if p.journal == nil {

@@ -145,6 +145,7 @@ func (w *wrap) run() error {
 	ctx, stop := context.WithCancel(context.Background())
 	recorded := make(chan *collector.Recording, 1)
 	go func() { recorded <- sampler.Run(ctx) }()
+	go w.journalSignals(ctx)
 	j.Release()
 	status := j.Wait()
 	stop()

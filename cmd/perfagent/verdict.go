@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ func (o *sampleOptions) ending(status job.Status) reporter.Ending {
 		e.Signals = append(e.Signals, reporter.Sent(sent(s)))
 	}
 	e.Scheduler, e.Limit = endTime(os.LookupEnv)
+	e.Timeout = timeoutEnd(collector.Now())
 	if status.ExitCode != 0 {
 		e.Rooms = o.rooms()
 	}
@@ -45,6 +47,18 @@ func (w *wrap) noteSignals(rec *collector.Recording) {
 	rec.Account.Signals = nil // readers of copies have the old one
 	for _, s := range signals {
 		rec.Account.Signals = append(rec.Account.Signals, sent(s))
+	}
+}
+
+// journalSignals does so at once: the next sample may be far off.
+func (w *wrap) journalSignals(ctx context.Context) {
+	for {
+		select {
+		case s := <-w.signals.Noted():
+			w.place.signal(sent(s))
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -239,6 +239,11 @@ func TestVerdictOfTimeout(t *testing.T) {
 	r, _ := onlyReport(t, filepath.Join(o.dir, "out"))
 	verdictSays(t, verdictIs(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
 	verdictIs(t, run(t, "run", "--", "timeout", "0.1", "sleep", "60").report(t), "time_limit", "code 124")
+	// Before its time timeout passes on what somebody sent it.
+	o = perform(t, script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
+while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
+	r, _ = onlyReport(t, filepath.Join(o.dir, "out"))
+	verdictIs(t, r, "signal", "SIGTERM from timeout")
 	stubborn := "trap '' TERM; while :; do sleep 0.05; done"
 	verdictIs(t, run(t, "run", "--", "timeout", "-k", "0.1", "0.2", "sh", "-c", stubborn).report(t), "time_limit", "SIGKILL")
 }
@@ -258,6 +263,63 @@ func TestVerdictOfAJournal(t *testing.T) {
 	}
 	v := verdictIs(t, r, "unknown", "how the command ended is not known", "SIGTERM from timeout (process ", "had come before")
 	verdictSays(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
+}
+
+// A signal is in the journal at once, however far off the next sample is.
+func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
+	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
+	l := launch(t, cmd)
+	l.expect("ready")
+	l.signal(syscall.SIGTERM)
+	l.expect("caught")
+	until(t, "the signal is in the journal", func() bool {
+		data, err := os.ReadFile(path)
+		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
+	})
+	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // of both at once
+		t.Fatal(err)
+	}
+	l.end()
+	r, err := reporter.Read(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender := fmt.Sprintf("SIGTERM from %s (process %d)", strings.TrimSpace(string(comm)), os.Getpid())
+	v := verdictIs(t, r, "unknown", "how the command ended is not known", sender, "had come before")
+	verdictSays(t, v, map[string]any{"sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
+	o := run(t, "show", path)
+	o.want(t, 0)
+	if !strings.Contains(strings.Join(strings.Fields(o.out), " "), sender) || strings.Contains(o.out, "damaged") {
+		t.Errorf("want %q in:\n%s", sender, o.out)
+	}
+}
+
+// Of several nodes the run's own verdict is said first, though it is no more than an exit
+// code: a launcher kills the others when one fails.
+func TestVerdictOfSeveralNodes(t *testing.T) {
+	t.Parallel()
+	o := perform(t, script(t, "sh", `"$P" run --run-id r --node 0 -- true
+"$P" run --run-id r --node 1 -- sh -c 'exit 4'
+"$P" run --run-id r --node 2 -- sh -c 'kill -9 $$'
+cd perfagent-out/r && "$P" merge node-*.json -o all.json && "$P" show all.json >show && "$P" show --format markdown all.json >markdown && "$P" plot all.json -o page.html`))
+	o.want(t, 0)
+	for _, name := range []string{"show", "markdown", "page.html"} {
+		data, err := os.ReadFile(filepath.Join(o.dir, "perfagent-out/r", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		own, other := strings.Index(text, "node 1: exited with code 4"), strings.Index(text, "node 2: killed by SIGKILL")
+		if own < 0 || other < own {
+			t.Errorf("%s: node 1's verdict at %d, node 2's at %d", name, own, other)
+		}
+	}
 }
 
 func TestVerdictOfMemoryLimit(t *testing.T) {

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+)
+
+// Of a moment at which the job has ended it is not said that it had no processes.
+func TestAccountOfOneInterval(t *testing.T) {
+	t.Parallel()
+	for range 4 {
+		n := run(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").report(t).Nodes["0"]
+		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
+			if v, there := n.Metrics[metric]; there && v < 1 {
+				t.Errorf("%s is %v", metric, v)
+			}
+		}
+	}
+}
+
+// What the ticks of many processes cut off is not told as used in the last window.
+func TestAccountOfManyAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const many = `
+import os, time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+for i in range(90):
+    if os.fork() == 0:
+        burn(0.0085)
+        time.sleep(60)
+        os._exit(0)
+time.sleep(4)
+os.killpg(0, 9)
+`
+	n := run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", "python3", "-c", many).report(t).Nodes["0"]
+	cores := n.Envelope["job_cpu_cores"].Mean
+	if last := cores[len(cores)-1]; len(cores) < 6 || !(last < 0.3) {
+		t.Errorf("CPUs of a job that sleeps at its end: %v", cores)
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// timeoutEnd is when the timeout(1) that runs us ends the job: its command line has the
+// duration, /proc its start. A TERM from it before that is one that it was sent itself.
+// Zero where none runs us, or where it is not known.
+func timeoutEnd(now collector.Instant) time.Time {
+	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
+	data, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return time.Time{}
+	}
+	var f [procfile.StatStart + 1][]byte
+	_, name, n := procfile.SplitStat(data, f[:])
+	if string(name) != "timeout" || n < len(f) {
+		return time.Time{}
+	}
+	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
+	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+	limit, known := reporter.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
+	const longest = 10 * 365 * 24 * 3600.0 // seconds; what is more ends no job
+	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
+		return time.Time{}
+	}
+	const userHZ = 100 // ticks of /proc in a second
+	start := now.Wall.Add(time.Duration(ticks)*time.Second/userHZ - now.Boot)
+	return start.Add(time.Duration(limit * float64(time.Second)))
+}
