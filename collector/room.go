@@ -4,9 +4,11 @@ import "time"
 
 // Room is what can still be written to a file system by this user.
 type Room struct {
-	Path   string
-	Free   float64 // bytes
-	Inodes float64 // files that can still be made; -1 where there is no such bound, or none is told
+	Path string
+	Free float64 // bytes
+	// Reserve is the part of Free that others may not use, and that samples leave out.
+	Reserve float64
+	Inodes  float64 // files that can still be made; -1 where there is no such bound, or none is told
 }
 
 // Rooms asks file systems what room they have, all at once, and waits at most 200 ms for

@@ -22,6 +22,7 @@ func room(path string) (Room, error) {
 		free = st.Bfree
 	}
 	r := Room{Path: path, Free: float64(free) * float64(unit), Inodes: -1}
+	r.Reserve = r.Free - float64(st.Bavail)*float64(unit)
 	if st.Files > 0 { // btrfs and others make inodes as they need them
 		r.Inodes = float64(st.Ffree)
 	}

@@ -25,14 +25,7 @@ func (o *sampleOptions) ending(status job.Status) reporter.Ending {
 	e.Scheduler, e.Limit = endTime(os.LookupEnv)
 	e.Timeout = timeoutEnd(collector.Now())
 	if status.ExitCode != 0 {
-		e.Rooms = o.rooms()
-	}
-	// The samples leave out what is reserved for root. What cannot be written to at all,
-	// such as an image, is not among the rooms.
-	for _, r := range e.Rooms {
-		if os.Geteuid() != 0 && slices.Contains(o.diskPaths, r.Path) {
-			e.DiskPaths = append(e.DiskPaths, r.Path)
-		}
+		e.Rooms, e.DiskPaths = o.rooms()
 	}
 	return e
 }
@@ -69,7 +62,7 @@ func sent(s job.Sent) collector.Signal {
 
 // rooms asks the file systems that a job is likely to write to: that of its directory, of
 // temporary files, of the reports, and those that are watched.
-func (o *sampleOptions) rooms() []reporter.Room {
+func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
 	cwd, err := os.Getwd()
 	if err != nil {
 		cwd = "."
@@ -85,11 +78,15 @@ func (o *sampleOptions) rooms() []reporter.Room {
 			unique = append(unique, p)
 		}
 	}
-	var rooms []reporter.Room
 	for _, r := range collector.Rooms(unique) {
 		rooms = append(rooms, reporter.Room{Path: r.Path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes})
+		// Samples leave out what is reserved for root; many file systems reserve nothing. What
+		// cannot be written to at all, such as an image, is not among the rooms.
+		if r.Reserve == 0 && slices.Contains(o.diskPaths, r.Path) {
+			watched = append(watched, r.Path)
+		}
 	}
-	return rooms
+	return rooms, watched
 }
 
 // endTime is who is in charge of the job, and when it ends it if that is told.
