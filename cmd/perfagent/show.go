@@ -33,7 +33,8 @@ func newShow(s streams) *cobra.Command {
 		Use:   "show [flags] [REPORT]",
 		Short: "show a report: as text, Markdown, CSV or JSON",
 		Long: `Show a report: one of ours, perf.py's JSON, or the journal (node-N.jsonl) that
-a crash left behind. Without a name it is the newest one under --out.
+a crash left behind; of a directory the newest below it. Without a name it is the
+newest one under --out.
 
   text      the summary, with pictures that keep every peak
   markdown  the same for the job summary of a CI system
@@ -67,12 +68,12 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
 		o.out = v
 	}
-	path := ""
+	path := o.out
 	if len(args) == 1 {
 		path = args[0]
-	} else {
-		var err error
-		if path, err = newest(o.out); err != nil {
+	}
+	if st, err := os.Stat(path); len(args) == 0 || err == nil && st.IsDir() {
+		if path, err = newest(path); err != nil {
 			return err
 		}
 	}
