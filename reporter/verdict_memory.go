@@ -201,6 +201,10 @@ func (q *inquest) peakMB() float64 {
 	return math.NaN()
 }
 
+// pastLimitMB is how much the kernel's peak may be above a limit: it lets a few pages pass.
+// More is of another limit.
+const pastLimitMB = 1
+
 // groupText fills in the evidence of a group's limit and says it in a sentence. How high
 // the limit was is told where it was the job's: of groups that have one of their own only
 // the name is known.
@@ -215,8 +219,10 @@ func (q *inquest) groupText(v collector.Victim) string {
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
 	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
-	if then := float64(q.account.FullAtKillMB); then > 0 { // it may have been changed since
-		limit, peak = then, min(peak, then)
+	if then := float64(q.account.FullAtKillMB); then > 0 { // it may have been changed since, or before
+		if limit = then; peak > then+pastLimitMB {
+			peak = then
+		}
 	}
 	q.known("limit_mb", limit)
 	q.known("peak_mb", peak)
