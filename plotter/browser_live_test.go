@@ -1,6 +1,7 @@
 package plotter
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -18,11 +19,19 @@ import (
 
 // browserGrowing serves the live page of a run that has gone on for so many seconds.
 func browserGrowing(t *testing.T, seconds *atomic.Int64) *httptest.Server {
+	return browserServing(t, func() *reporter.Report { return browserSoFar(int(seconds.Load())) })
+}
+
+// browserServing serves the live page of a report. Whoever asks may be gone before the
+// answer: tests close connections and browsers at any time.
+func browserServing(t *testing.T, report func() *reporter.Report) *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if err := WritePage(w, browserSoFar(int(seconds.Load())), PageOptions{Live: 200 * time.Millisecond}); err != nil {
+		var page bytes.Buffer
+		if err := WritePage(&page, report(), PageOptions{Live: 200 * time.Millisecond}); err != nil {
 			t.Error(err)
 		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page.Bytes())
 	}))
 }
 

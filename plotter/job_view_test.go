@@ -3,8 +3,6 @@ package plotter
 import (
 	"bytes"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -243,12 +241,7 @@ func TestJobView_LivePageGetsCharts(t *testing.T) {
 		r.Nodes["0"].Verdict = nil
 		return r
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		if err := WritePage(w, soFar(int(seconds.Load())), PageOptions{Live: 200 * time.Millisecond}); err != nil {
-			t.Error(err)
-		}
-	}))
+	server := browserServing(t, func() *reporter.Report { return soFar(int(seconds.Load())) })
 	defer server.Close()
 	b := browserNew(t)
 	b.visit(server.URL + "/")
