@@ -73,6 +73,11 @@ func (l layout) sample(line *journalSample) error {
 		}
 	}
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
+	for i, v := range line.Values { // a byte that was damaged may leave a number
+		if c := collector.Column(i); v < 0 || v > 100 && c.Percent() {
+			return fmt.Errorf("sample with %v for %s", v, c.Key())
+		}
+	}
 	return nil
 }
 

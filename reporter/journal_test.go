@@ -148,6 +148,11 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
+		for c := range collector.NumColumns {
+			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.Percent() && most > 100 {
+				t.Fatalf("%s of %v", c.Key(), most)
+			}
+		}
 		return r.Nodes["3"].Sampling.Samples
 	}
 	if got := samplesOf(whole); got != 60 {
@@ -160,6 +165,17 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		}
 		if got := samplesOf(whole[:cut]); got != want {
 			t.Fatalf("cut at %d: %d samples, want %d", cut, got, want)
+		}
+	}
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
+	for at := last; at < len(whole); at++ { // a point that has become a digit leaves a number
+		if whole[at] != '.' {
+			continue
+		}
+		data := bytes.Clone(whole)
+		data[at] = '4'
+		if got := samplesOf(data); got < 59 {
+			t.Fatalf("a point lost at %d: %d samples of 60", at, got)
 		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
