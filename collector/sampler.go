@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/procfile"
 	"github.com/perfagent/perfagent/series"
 )
 
-// clockTick is the resolution of CPU time in /proc/stat: USER_HZ is 100 on every
-// architecture that Linux runs on today (times(2), proc(5)).
-const clockTick = 10 * time.Millisecond
+// clockTick is the resolution of CPU time in /proc/stat (times(2), proc(5)).
+const clockTick = time.Second / procfile.UserHZ
 
 // FirstWindow is the least time that the first percents and rates of a run are
 // measured over: four ticks, so that a job of 50 ms is measured.

@@ -1,6 +1,10 @@
 package process
 
-import "time"
+import (
+	"time"
+
+	"github.com/perfagent/perfagent/procfile"
+)
 
 // cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: a process' run time.
 const cpuClock = 2
@@ -15,7 +19,7 @@ func (t *Tree) sumExact() {
 	}
 	const most = time.Second // what a process may use between its ticks and its clock
 	for _, p := range t.ours {
-		cut := clock(^p.pid<<3|cpuClock) - time.Duration(p.own)*time.Second/userHZ
+		cut := clock(^p.pid<<3|cpuClock) - time.Duration(p.own)*time.Second/procfile.UserHZ
 		if !p.stale && cut > 0 && cut < most {
 			t.use.CPUSeconds += cut.Seconds()
 		}

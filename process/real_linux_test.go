@@ -382,8 +382,9 @@ func TestTreeOfAZombie(t *testing.T) {
 	}
 }
 
-// Four processes that share 300 MB by copy on write have them once.
-func TestTreeCountsSharedMemoryOnce(t *testing.T) {
+// treePython is the Python of some jobs.
+func treePython(t *testing.T) string {
+	t.Helper()
 	python := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if python == "" {
 		python = "python3"
@@ -391,6 +392,12 @@ func TestTreeCountsSharedMemoryOnce(t *testing.T) {
 	if _, err := exec.LookPath(python); err != nil {
 		t.Skip("needs Python 3 (apt-get install python3, or make test): ", err)
 	}
+	return python
+}
+
+// Four processes that share 300 MB by copy on write have them once.
+func TestTreeCountsSharedMemoryOnce(t *testing.T) {
+	python := treePython(t)
 	tree := treeOwn()
 	defer tree.Close()
 	j := treeStart(t, exec.Command(python, "-c", `
@@ -424,13 +431,7 @@ sys.stdin.read()
 // Two processes share 200 MB by copy on write, until one writes to all of it: their resident
 // pages are as many as before, and the memory is twice as much.
 func TestTreeSeesSharedMemoryPart(t *testing.T) {
-	python := os.Getenv("PERFAGENT_TEST_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if _, err := exec.LookPath(python); err != nil {
-		t.Skip("needs Python 3 (apt-get install python3, or make test): ", err)
-	}
+	python := treePython(t)
 	tree := treeOwn()
 	defer tree.Close()
 	j := treeStart(t, exec.Command(python, "-c", `

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 const (
-	userHZ   = 100 // ticks of a second in /proc/PID/stat, on every system that Go builds for
 	maxBeat  = 5 * time.Second
 	scanPart = 0.02   // of a core, for scans
 	pssPart  = 0.005  // of a core, for smaps_rollup
@@ -197,7 +198,7 @@ func (t *Tree) sum() {
 			u.Threads += p.threads
 		}
 	}
-	u.CPUSeconds = ticks / userHZ
+	u.CPUSeconds = ticks / procfile.UserHZ
 }
 
 // rss is the resident bytes.

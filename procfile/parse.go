@@ -39,6 +39,10 @@ func SplitFields(line []byte, f [][]byte) int {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
+// UserHZ is the clock ticks of a second in the kernel's text files: USER_HZ is 100 on
+// every system that Go builds for.
+const UserHZ = 100
+
 // Fields of /proc/PID/stat (proc_pid_stat(5), do_task_stat in the kernel's
 // fs/proc/array.c) as SplitStat puts them: counted from the state, which follows the
 // name. Times are clock ticks, the start is since boot, StatRSS is pages.

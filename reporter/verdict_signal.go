@@ -240,11 +240,8 @@ func (q *inquest) diskFull() (cause, text string) {
 	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
 		return "", ""
 	}
-	if _, sent := q.toldToEnd(); sent {
+	if q.endedOtherwise() {
 		return "", ""
-	}
-	if q.job.ExitCode == 126 || q.job.ExitCode == 127 {
-		return "", "" // a shell did not find its command
 	}
 	i := slices.IndexFunc(q.end.Rooms, Room.full)
 	if i < 0 {

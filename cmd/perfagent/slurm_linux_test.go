@@ -443,23 +443,21 @@ func slurmCreate(t *testing.T, s *slurm) {
 	}
 }
 
-// slurmOOM: the job itself is killed. srun's exit code is what it is without perfagent.
-func slurmOOM(t *testing.T, s *slurm) {
-	job := append([]string{guest(t)}, strings.Fields("hog 400 0")...)
-	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
-	o := perform(t, cmd)
-	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.code)
-	slurmKilledByKernel(t, r, 137)
-	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
-}
+// slurmOOM: the job itself is killed.
+func slurmOOM(t *testing.T, s *slurm) { slurmOverLimit(t, s, "hog 400 0", 137) }
 
 // slurmOOMChild: a child is, and the job fails for it.
-func slurmOOMChild(t *testing.T, s *slurm) {
-	job := append([]string{guest(t)}, strings.Fields("parent 3 hog 400 0")...)
+func slurmOOMChild(t *testing.T, s *slurm) { slurmOverLimit(t, s, "parent 3 hog 400 0", 3) }
+
+// slurmOverLimit runs a job that needs more than the step has. srun's exit code is what it is
+// without perfagent.
+func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
+	t.Helper()
+	job := append([]string{guest(t)}, strings.Fields(args)...)
 	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
 	o := perform(t, cmd)
 	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.code)
-	slurmKilledByKernel(t, r, 3)
+	slurmKilledByKernel(t, r, code)
 	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
 }
 

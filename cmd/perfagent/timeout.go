@@ -33,7 +33,6 @@ func timeoutEnd(now collector.Instant) time.Time {
 	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}
 	}
-	const userHZ = 100 // ticks of /proc in a second
-	start := now.Wall.Add(time.Duration(ticks)*time.Second/userHZ - now.Boot)
+	start := now.Wall.Add(time.Duration(ticks)*time.Second/procfile.UserHZ - now.Boot)
 	return start.Add(time.Duration(limit * float64(time.Second)))
 }
