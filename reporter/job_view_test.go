@@ -263,3 +263,37 @@ func TestJobView_ManyNodes(t *testing.T) {
 		t.Errorf("%v\n%.3000s", time.Since(begin), text)
 	}
 }
+
+// Of several nodes the GPUs are told together: only those of a job, or of a node that
+// wraps none; the mean is over those that were measured.
+func TestGPUsOfAllNodes(t *testing.T) {
+	job := &Job{}
+	node := func(job *Job, m Values, of ...bool) *Node {
+		n := &Node{Job: job, Metrics: m}
+		for _, o := range of {
+			n.GPUs = append(n.GPUs, GPU{OfJob: o, MemoryMB: 1024})
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		nodes map[string]*Node
+		want  []row
+	}{
+		"none":     {map[string]*Node{"0": node(job, nil), "1": nil}, nil},
+		"no job's": {map[string]*Node{"0": node(job, Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
+		"unmeasured": {map[string]*Node{"0": node(job, nil, true), "1": node(job, nil)},
+			[]row{{label: "GPUs", value: percent(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
+		"job, sidecar, a device of others, one unmeasured": {
+			map[string]*Node{
+				"0":  node(job, Values{"gpu_0_avg_utilization_pct": 90, "gpu_1_avg_utilization_pct": 1, "max_t_gpu_0_memory_used_mb": 512, "max_t_gpu_1_memory_used_mb": 1000}, true, false, true),
+				"10": node(nil, Values{"gpu_0_avg_utilization_pct": 30, "max_t_gpu_0_memory_used_mb": 100}, false),
+			},
+			[]row{{label: "GPUs", value: "60.0 %", note: "busy, mean of 2 of the 3 on 2 nodes"}, {value: "30.0 %", note: "the least,", of: "node 10, GPU 0"},
+				{value: "512 MiB", note: "the most memory used on one, of 1.0 GiB"}}},
+	} {
+		gpus := newGPUsOfAll(&Report{Nodes: c.nodes})
+		if got := gpus.rows(); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
+		}
+	}
+}

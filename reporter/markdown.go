@@ -91,7 +91,7 @@ func (m *markdown) head(r *Report) {
 func markdownRows(r *Report) (rows []row, cost string) {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
-		return all.rows(), all.cost()
+		return allRows(r, &all), all.cost()
 	}
 	n := r.only()
 	return n.rows(&r.Run), n.cost()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -182,80 +181,6 @@ func (l *Limits) cpuLimitedBy() (by, of string) {
 		return "cpuset", ""
 	}
 	return "affinity", ""
-}
-
-// gpuRowsShown is how many GPUs a summary lists.
-const gpuRowsShown = 8
-
-// gpuRows are a line for each GPU of the job; of a node without a job, for each GPU.
-func (n *Node) gpuRows() []row {
-	var rows []row
-	more, others := 0, 0
-	for i := range n.GPUs {
-		switch {
-		case !n.GPUs[i].OfJob && n.Job != nil:
-			others++
-		case len(rows) == gpuRowsShown:
-			more++
-		default:
-			rows = append(rows, n.gpuRow(i))
-		}
-	}
-	if more > 0 {
-		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
-	}
-	if len(rows) == 0 && others > 0 {
-		rows = append(rows, row{label: "GPUs", value: "0", note: n.unseenGPUs(others)})
-	}
-	return rows
-}
-
-// unseenGPUs says that the job has none of so many GPUs. Of very many the agent follows
-// some only, which the report says among what is missing, and the job may have others.
-func (n *Node) unseenGPUs(listed int) string {
-	for _, m := range n.Missing {
-		var all, followed int
-		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == collector.SourceGPU && all > listed {
-			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
-		}
-	}
-	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
-}
-
-// gpuRow is what is known of the device at a place.
-func (n *Node) gpuRow(i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: percent(n.gpuMetric("gpu_{i}_avg_utilization_pct", i)), note: n.gpuNote(i), of: strings.TrimPrefix(Printable(n.GPUs[i].Name), "NVIDIA ")}
-	if r.of != "" {
-		r.note += ";"
-	}
-	return r
-}
-
-// gpuNote says what memory and power a device reached, and of how much.
-func (n *Node) gpuNote(i int) string {
-	g := n.GPUs[i]
-	note := "busy"
-	if v := n.gpuMetric("max_t_gpu_{i}_memory_used_mb", i); !math.IsNaN(v) {
-		note += ", " + sizeText(v)
-		if g.MemoryMB > 0 {
-			note += " of " + sizeText(g.MemoryMB)
-		}
-		if used, unit := size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // said once
-			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
-		}
-	}
-	if v := n.gpuMetric("max_t_gpu_{i}_power_watts", i); !math.IsNaN(v) {
-		note += ", " + fixed(v, 0)
-		if g.PowerLimitWatts > 0 {
-			note += " of " + fixed(g.PowerLimitWatts, 0)
-		}
-		note += " W"
-	}
-	return note
-}
-
-func (n *Node) gpuMetric(pattern string, device int) float64 {
-	return n.metric(gpuMetricName(pattern, device))
 }
 
 // From these on the summary tells of tasks that waited, in percent of the time: less is

@@ -48,7 +48,7 @@ func (p *page) nodes(r *Report, pictures []string) {
 	}
 	p.cells(bold, all.cells())
 	p.line(plain, "")
-	for _, row := range all.rows() {
+	for _, row := range allRows(r, &all) {
 		p.row(row)
 	}
 	p.perfpyNote(r)
@@ -78,7 +78,13 @@ func nodeRows(r *Report) (rows []nodeRow, all nodeRow) {
 	return rows, all
 }
 
-// rows are the numbers of all nodes together that have no column.
+// allRows are the numbers of all nodes together that have no column.
+func allRows(r *Report, all *nodeRow) []row {
+	gpus := newGPUsOfAll(r)
+	return append(all.rows(), gpus.rows()...)
+}
+
+// rows are what the nodes wasted, and the CPU of their jobs.
 func (a *nodeRow) rows() []row {
 	rows := []row{{label: "wasted", value: hoursText(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
 	if !math.IsNaN(a.jobCPU) {
