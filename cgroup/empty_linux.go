@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -96,14 +95,5 @@ func taskEnding(dir string) bool {
 	if err != nil {
 		return isGone(err) || errors.Is(err, unix.ESRCH)
 	}
-	return slices.ContainsFunc([]string{"SigPnd:", "ShdPnd:"}, func(key string) bool { return killPending(data, key) })
-}
-
-// killPending looks for SIGKILL in a line of /proc/PID/status that has a set of signals, in
-// hexadecimal.
-func killPending(status []byte, key string) bool {
-	_, rest, found := bytes.Cut(status, []byte("\n"+key))
-	line, _, _ := bytes.Cut(rest, []byte{'\n'})
-	set, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
-	return found && err == nil && set&(1<<(unix.SIGKILL-1)) != 0
+	return procfile.HasSignal(data, "SigPnd", uint(unix.SIGKILL)) || procfile.HasSignal(data, "ShdPnd", uint(unix.SIGKILL))
 }

@@ -29,8 +29,9 @@ const statfsPatience = 200 * time.Millisecond
 // diskSpace asks each file system on a goroutine of its own, so that one that
 // hangs is absent from the Reading instead of stopping the sampling.
 type diskSpace struct {
-	asks   []*diskAsk
-	statfs func(path string) (DiskUsage, error) // diskUsage, except in tests of what hangs
+	asks     []*diskAsk
+	patience time.Duration                        // statfsPatience, except in tests
+	statfs   func(path string) (DiskUsage, error) // diskUsage, except in tests of what hangs
 }
 
 // diskAsk is one file system and the question under way, if any.
@@ -48,7 +49,7 @@ type diskAnswer struct {
 }
 
 func newDiskSpace(paths []string) *diskSpace {
-	d := &diskSpace{statfs: diskUsage}
+	d := &diskSpace{patience: statfsPatience, statfs: diskUsage}
 	for _, p := range paths {
 		d.asks = append(d.asks, &diskAsk{path: p})
 	}
@@ -118,7 +119,7 @@ func (d *diskSpace) wait() {
 			continue
 		}
 		if timeout == nil {
-			timer := time.NewTimer(statfsPatience)
+			timer := time.NewTimer(d.patience)
 			defer timer.Stop()
 			timeout = timer.C
 		}

@@ -47,6 +47,7 @@ func fixture(t testing.TB, name string) *Reader {
 func openTree(t testing.TB, proc, sys string) *Reader {
 	t.Helper()
 	r := NewReader(ReaderOptions{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}})
+	r.disks.patience = time.Minute // these answer, however busy the machine is
 	t.Cleanup(r.Close)
 	return r
 }

@@ -61,6 +61,9 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 		delete(c.heard, conn)
 		return
 	}
+	if _, open := c.heard[conn]; !open && state != http.StateNew {
+		return // closed for being one too many: its goroutine has yet to see it
+	}
 	c.heard[conn] = time.Now()
 	if len(c.heard) <= c.most {
 		return

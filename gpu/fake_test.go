@@ -161,7 +161,8 @@ func gpuEnv(t *testing.T, fixture, fake string, more ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20"}, more...)
+	return append([]string{"PATH=/nowhere:" + gpuPath(t), "GPU_FIXTURE=" + file, "GPU_FAKE=" + fake, "GPU_LOOP=20",
+		"GORACE=atexit_sleep_ms=0"}, more...) // else each fake that ends by itself sleeps for a second
 }
 
 // gpuOpen opens a Monitor that is less patient than a real one.
@@ -171,7 +172,7 @@ func gpuOpen(t *testing.T, env []string) *Monitor {
 	if m == nil {
 		t.Fatal("Open found no nvidia-smi")
 	}
-	m.pace = pace{interval: time.Second, stale: 2 * time.Second, hang: 3 * time.Second, backoff: 10 * time.Millisecond, grace: time.Second}
+	m.pace = pace{interval: time.Second, stale: 20 * time.Second, hang: time.Minute, backoff: 10 * time.Millisecond, grace: time.Second}
 	return m
 }
 
@@ -188,7 +189,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 		cancel()
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("Run does not return")
 		}
 	}

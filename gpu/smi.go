@@ -97,7 +97,7 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 		r.read(c.out)
 	}()
 	hung := m.watch(ctx, eof)
-	ended := c.end(eof, hung, m.pace.grace)
+	ended := c.end(ctx, eof, hung, m.pace.grace)
 	<-eof // the pipe is closed: what the reader found is ours now
 	return r.outcome(hung, ended)
 }
@@ -167,8 +167,9 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 }
 
 // end makes sure that the process is gone: it is asked to, unless it has ended by
-// itself, and then killed. One that hangs is killed at once.
-func (c *child) end(eof <-chan struct{}, hung bool, grace time.Duration) error {
+// itself, and then killed. One that hangs is killed at once. As long as ctx goes on there is
+// time to wait until the kernel has ended one that was killed.
+func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace time.Duration) error {
 	defer c.out.Close()
 	defer c.free()
 	select {
@@ -185,8 +186,13 @@ func (c *child) end(eof <-chan struct{}, hung bool, grace time.Duration) error {
 		}
 	}
 	c.send(true)
-	if c.wait(grace / 4) {
-		return nil
+	for range 40 {
+		if c.wait(grace / 4) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	return errors.New("it does not end when it is killed")
 }

@@ -65,24 +65,29 @@ func nameOf(pid int) string {
 	return string(bytes.TrimSuffix(data, []byte{'\n'}))
 }
 
-// sentUntil lists the signals that were sent to us. One that ended the job may have been
-// sent to us as well, and may not have been told to us yet: it is waited for, as
-// sentByTerminal does, for a moment.
+// sentUntil lists the signals that were sent to us. One that ended the job, by its default
+// action or its handler's will, may have been sent to us as well, and may not have been told
+// to us yet: it is waited for, as sentByTerminal does.
 func (s *Signals) sentUntil(death syscall.Signal) []Sent {
 	if s == nil {
 		return nil
 	}
-	for range 10 {
-		s.mu.Lock()
-		sent := slices.Clone(s.sent)
-		s.mu.Unlock()
-		if !slices.Contains(relayed(), death) || slices.ContainsFunc(sent, func(n Sent) bool { return n.Signal == death }) {
+	for i := 0; ; i++ {
+		sent := s.Sent()
+		told := !slices.Contains(relayed(), death) || slices.ContainsFunc(sent, func(n Sent) bool { return n.Signal == death })
+		if (told || i >= promptly) && (i >= patiently || !slices.ContainsFunc(relayed(), s.onTheWay)) {
 			return sent
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return s.sentUntil(0)
 }
 
 // Sent lists the signals that were sent to us so far; see Status.
-func (s *Signals) Sent() []Sent { return s.sentUntil(0) }
+func (s *Signals) Sent() []Sent {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
+}

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/procfile"
 )
 
 // relayed are the signals that the job gets when we are sent them.
@@ -373,7 +375,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	if s == nil || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
 		return false
 	}
-	for range 10 {
+	for i := 0; i < promptly || i < patiently && s.onTheWay(sig); i++ {
 		s.mu.Lock()
 		now, first := s.total(sig), s.first[sig]
 		s.mu.Unlock()
@@ -383,6 +385,26 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 		time.Sleep(time.Millisecond) // nobody told us, or not yet
 	}
 	return false
+}
+
+// How long, in milliseconds, we wait for a signal that ended the job to be told to us: where
+// nothing says that it was sent to us as well, and where it is under way on a busy CPU.
+const (
+	promptly  = 10
+	patiently = 1000
+)
+
+// onTheWay tells that sig was sent to us and that relay does not know of it yet: it is
+// pending, or its handler has run and nobody was woken.
+func (s *Signals) onTheWay(sig syscall.Signal) bool {
+	s.mu.Lock()
+	delivered := s.hooked[sig] && counted(sig) != s.seen[sig]
+	s.mu.Unlock()
+	if delivered {
+		return true
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	return err == nil && procfile.HasSignal(status, "ShdPnd", uint(sig))
 }
 
 // Reraise ends this process by sig without a core file, for its parent to see

@@ -88,10 +88,10 @@ func (j *Job) Outside() bool { return j.outside }
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	unlock := j.signals.hold() // nobody reaps it before it is known
 	defer unlock()
+	j.mu.Lock() // who sees the child asks Other whose it is, and waits until that is known
+	defer j.mu.Unlock()
 	pid, err := fork()
 	if err == nil {
-		j.mu.Lock()
-		defer j.mu.Unlock()
 		j.others, j.helpers = append(j.others, pid), append(j.helpers, pid)
 	}
 	return err

@@ -252,7 +252,7 @@ func TestTimeout_OfASlowBody(t *testing.T) {
 	start := time.Now()
 	err := getRun(c)
 	wantText(t, err, "no answer within 100ms")
-	if !Temporary(err) || time.Since(start) > 5*time.Second {
+	if !Temporary(err) || time.Since(start) > time.Minute {
 		t.Errorf("%v after %v", err, time.Since(start))
 	}
 }

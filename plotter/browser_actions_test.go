@@ -358,6 +358,7 @@ func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
 	b.shows(r, "0")
 
 	b.do(chromedp.Focus("[data-heatmap=cpu]", chromedp.ByQuery))
+	b.frames() // scrolling hides the tooltip
 	b.keys(kb.ArrowDown + kb.ArrowDown + kb.ArrowDown + kb.ArrowUp + kb.ArrowRight)
 	b.says("node 2 (node-0002)")
 	b.keys(kb.Enter)

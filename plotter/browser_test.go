@@ -31,7 +31,7 @@ import (
 // and keyboard. One browser serves all tests of the package; each page has a new tab.
 
 // browserPatience is how long a test waits for what the browser must do.
-const browserPatience = 30 * time.Second
+const browserPatience = 2 * time.Minute
 
 // browserProcess is the browser, started when the first test needs it.
 var browserProcess struct {
@@ -64,9 +64,10 @@ func browserContext(t testing.TB) context.Context {
 	b := &browserProcess
 	b.once.Do(func() {
 		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),
-			chromedp.Flag("headless", "new"), chromedp.Flag("lang", "en-US"), chromedp.WindowSize(browserWidth, browserHeight))
+			chromedp.Flag("headless", "new"), chromedp.Flag("lang", "en-US"), chromedp.WindowSize(browserWidth, browserHeight),
+			chromedp.WSURLReadTimeout(browserPatience))
 		alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
-		ctx, cancel := chromedp.NewContext(alloc)
+		ctx, cancel := chromedp.NewContext(alloc, chromedp.WithBrowserOption(chromedp.WithDialTimeout(browserPatience)))
 		b.ctx, b.stop = ctx, func() { cancel(); stopAlloc() }
 		b.err = chromedp.Run(ctx) // starts it
 	})
@@ -299,10 +300,10 @@ func (b *browserTab) box(selector string) browserBox {
 	if b.still {
 		frames = "0" // the page sees nothing
 	}
-	b.do(chromedp.Evaluate(`(async () => { const e = document.querySelector(`+browserQuote(selector)+`);
+	b.do(chromedp.Evaluate(`(async () => { const find = () => document.querySelector(`+browserQuote(selector)+`), e = find();
 		if (e !== document.body) e.scrollIntoView({block: innerHeight > 1500 ? "nearest" : "center", behavior: "instant"});
 		for (let i = 0; i < `+frames+`; i++) await new Promise(requestAnimationFrame);
-		const r = e.getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`, &at,
+		const r = find().getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`, &at,
 		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	return at
 }
@@ -360,7 +361,12 @@ func (b *browserTab) tip() string {
 // says wants the tooltip to be shown with all of these lines.
 func (b *browserTab) says(words ...string) {
 	b.t.Helper()
-	got := b.tip()
+	b.said(b.tip(), words...)
+}
+
+// said wants a tooltip's text to have all of these lines.
+func (b *browserTab) said(got string, words ...string) {
+	b.t.Helper()
 	for _, w := range words {
 		if !slices.Contains(strings.Split(got, "\n"), w) {
 			b.t.Errorf("no line of the tooltip is %q: %q", w, got)

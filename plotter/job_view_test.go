@@ -242,7 +242,6 @@ func TestJobView_LivePageGetsCharts(t *testing.T) {
 		return r
 	}
 	server := browserServing(t, func() *reporter.Report { return soFar(int(seconds.Load())) })
-	defer server.Close()
 	b := browserNew(t)
 	b.visit(server.URL + "/")
 	b.is(`document.querySelectorAll("[data-chart]").length === 8`)
@@ -250,8 +249,7 @@ func TestJobView_LivePageGetsCharts(t *testing.T) {
 	b.until(`document.querySelectorAll("[data-chart]").length === 11 && Number(document.querySelector("[data-chart=gpu_power]").dataset.to) === 30`)
 	b.whole()
 	r := soFar(30)
-	b.bucket("gpu_memory", r, r.Nodes["0"], 20)
-	b.says(browserReading(t, r.Nodes["0"], "gpu_memory", 20)...)
+	b.tells("gpu_memory", r, r.Nodes["0"], 20)
 }
 
 // BenchmarkJobView_Page makes the page of a job with limits on one node, of a thousand

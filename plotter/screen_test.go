@@ -397,10 +397,18 @@ func TestScreen_GPUsOfTheJob(t *testing.T) {
 // A megabyte of words costs no more than what is seen of it.
 func TestScreen_OfALongCommandIsCheap(t *testing.T) {
 	r := screenReport(1)
+	// The fewest of many: under the race detector fmt's pool drops what it has at random.
+	fewest := func() float64 {
+		least := math.Inf(1)
+		for range 60 {
+			least = min(least, testing.AllocsPerRun(1, func() { Screen(r, screenOptions(1, 79, 24)) }))
+		}
+		return least
+	}
 	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 250_000)
-	long := testing.AllocsPerRun(3, func() { Screen(r, screenOptions(1, 79, 24)) })
+	long := fewest()
 	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 500)
-	short := testing.AllocsPerRun(3, func() { Screen(r, screenOptions(1, 79, 24)) })
+	short := fewest()
 	if long > short+5 {
 		t.Errorf("%v allocations with a long command, %v with a short one", long, short)
 	}

@@ -1,6 +1,9 @@
 package procfile
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // ParseCount reads a decimal number; false if it is none or has more than 64 bits.
 func ParseCount(b []byte) (uint64, bool) {
@@ -69,4 +72,14 @@ func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 		return nil, nil, 0
 	}
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
+}
+
+// HasSignal tells whether a set of signals in /proc/PID/status (proc_pid_status(5)), such as
+// "ShdPnd" (sent to the process and not delivered yet), has a signal. A file without that
+// line has none.
+func HasSignal(status []byte, set string, sig uint) bool {
+	_, rest, found := bytes.Cut(status, []byte("\n"+set+":"))
+	line, _, _ := bytes.Cut(rest, []byte{'\n'})
+	bits, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
+	return found && err == nil && sig > 0 && bits>>(sig-1)&1 == 1
 }

@@ -383,7 +383,7 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	start := time.Now()
 	cancel()
 	<-done
-	if took := time.Since(start); took > time.Second {
+	if took := time.Since(start); took > liveTimeout*4/5 { // a request that goes on takes all of it
 		t.Errorf("it took %v", took)
 	}
 	if live.RunID() != "" {

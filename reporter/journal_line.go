@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -247,6 +249,9 @@ func (l *journalSample) into(rec *collector.Recording) error {
 	}
 	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
+	}
+	if l.Mono < 0 || l.Boot < 0 || slices.ContainsFunc(l.BootMB, func(v float64) bool { return v < 0 }) {
+		return errors.New("a time or counter below 0")
 	}
 	copy(s.Values[:], l.Values)
 	for c := range s.Weights {

@@ -51,7 +51,7 @@ func TestJournal_Signals(t *testing.T) {
 	}
 	told := func(want ...string) {
 		t.Helper()
-		end := time.Now().Add(10 * time.Second)
+		end := time.Now().Add(time.Minute)
 		got := signalNames(t, j.Path())
 		for ; !slices.Equal(got, want) && time.Now().Before(end); got = signalNames(t, j.Path()) {
 			time.Sleep(time.Millisecond)

@@ -73,7 +73,7 @@ func (h *holder) has(t *testing.T) {
 		if line != "locked" {
 			t.Fatalf("the other process says %q", line)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("no lock within 30 s")
 	}
 }
@@ -92,7 +92,7 @@ func (h *holder) opens(t *testing.T, path string) {
 				return
 			}
 		}
-		if time.Since(begin) > 30*time.Second {
+		if time.Since(begin) > 2*time.Minute {
 			t.Fatal("the other process does not open the file")
 		}
 	}
@@ -141,7 +141,7 @@ func TestLock_EndsWithItsProcess(t *testing.T) {
 	if err := h.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	release, err := Lock(ctx, path)
 	if err != nil {

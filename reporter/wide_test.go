@@ -300,7 +300,7 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB", name, took>>20, len(packed)>>10)
 		}
-		if d := time.Since(begin); d > 5*time.Second {
+		if d := time.Since(begin); d > time.Minute {
 			t.Errorf("%s: took %v", name, d)
 		}
 		n := r.Nodes["3"]

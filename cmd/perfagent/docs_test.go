@@ -39,8 +39,11 @@ const (
 	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
 	// blockLimit is how long one block of commands may take.
-	blockLimit = 60 * time.Second
+	blockLimit = 5 * time.Minute
 )
+
+// patiently lets a real server on a busy machine be slower than a user would wait for.
+const patiently = "PERFAGENT_PUSH_TIMEOUT=1m"
 
 // documents are the README and the files in docs.
 func documents(t *testing.T) []string {
@@ -267,7 +270,7 @@ func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), blockLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-eu", "-c", script)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Dir, cmd.WaitDelay = dir, blockLimit // a job whose perfagent was killed holds the pipe
 	cmd.Env = append(env, "TERM=dumb", "LC_ALL=C.UTF-8")
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -303,7 +306,7 @@ func TestDocsMLflowCommands(t *testing.T) {
 					t.Fatal(err)
 				}
 				runBlock(t, b.line, withServer(s, b.text), dir, "PATH="+path, "HOME="+home, "TMPDIR="+home, "MLFLOW_TRACKING_URI="+s.URL,
-					"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "PYTHONWARNINGS=ignore", "GIT_PYTHON_REFRESH=quiet")
+					"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "PYTHONWARNINGS=ignore", "GIT_PYTHON_REFRESH=quiet", patiently)
 				wantDocumentedRuns(t, s, dir)
 			})
 		}
@@ -352,7 +355,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 		}
 		runs[r.Run.ID] = state.RunID
 		line := s.ReadBack(t, state.RunID).Metrics["system/"+node+"/system_memory_usage_percentage"]
-		if r.Run.WallSeconds >= 1 && (len(line) < 2 || line[len(line)-1].Step < 1) {
+		if r.Run.WallSeconds >= 1 && r.Nodes[node].Samples.Len() > 1 && (len(line) < 2 || line[len(line)-1].Step < 1) {
 			t.Errorf("%s: the chart has the points %v, too few for a line", file, line)
 		}
 	}
@@ -834,7 +837,7 @@ func TestDocsReports(t *testing.T) {
 
 	// A journal that a killed perfagent left, perf.py's JSON, and all nodes merged.
 	journal := "perfagent-out/j/node-2.jsonl"
-	killed := d.start(journal, "run", "--run-id", "j", "--node", "2", "--interval", "20ms", "--", "sleep", "5")
+	killed := d.start(journal, "run", "--run-id", "j", "--node", "2", "--interval", "20ms", "--", "sleep", "60")
 	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,7 @@ func (k keys) forms() []string {
 func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := perfagent(t, args...)
-	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment)
+	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently)
 	return cmd
 }
 

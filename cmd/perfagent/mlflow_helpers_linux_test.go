@@ -63,6 +63,7 @@ func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd 
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
+	cmd.Env = append(cmd.Env, patiently)
 	if experiment != "" {
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME="+experiment)
 	}
@@ -461,7 +462,7 @@ func (f rawReport) addSeries(to map[string][]mlflowtest.Point, node string) {
 		switch begin, end := ends[i]-start, ends[i+1]-start; {
 		case length < 1000 || length >= 10_000:
 			return end / 10_000
-		case (begin+end)/2 < length/2 || begin+end < length:
+		case begin+end <= length:
 			return 0
 		}
 		return 1

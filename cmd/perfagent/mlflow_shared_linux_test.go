@@ -145,6 +145,22 @@ func TestFailureOfOneNodeStands(t *testing.T) {
 // Copies of a report, which no lock keeps apart, make one run.
 func TestCopiesPushedAtOnce(t *testing.T) {
 	t.Parallel()
+	for try := 1; ; try++ {
+		alive, late := copiesPushedAtOnce(t)
+		switch one := len(alive) == 1 && len(alive[0].Metrics[oneSeries]) == 1; {
+		case one:
+			return
+		case late < 250*time.Millisecond || try == 5: // they give each other 300 ms
+			t.Fatalf("%d runs: %+v", len(alive), alive)
+		}
+		t.Logf("try %d: the copies made their runs %v apart", try, late)
+	}
+}
+
+// copiesPushedAtOnce gives the runs that are there in the end, and how far apart they were
+// made.
+func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Duration) {
+	t.Helper()
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "sleep", "0.3")
 	var cmds []*exec.Cmd
@@ -155,10 +171,14 @@ func TestCopiesPushedAtOnce(t *testing.T) {
 	for _, o := range sideBySide(t, cmds...) {
 		o.want(t, 0)
 	}
-	alive := slices.DeleteFunc(s.Runs(), func(r mlflowtest.RunData) bool { return r.Info.LifecycleStage == "deleted" })
-	if len(alive) != 1 || len(alive[0].Metrics[oneSeries]) != 1 {
-		t.Errorf("%d runs: %+v", len(alive), alive)
+	var made []time.Time
+	for _, r := range s.Requests() {
+		if strings.Contains(r.Path, "runs/create") {
+			made = append(made, r.Time)
+		}
 	}
+	alive = slices.DeleteFunc(s.Runs(), func(r mlflowtest.RunData) bool { return r.Info.LifecycleStage == "deleted" })
+	return alive, made[len(made)-1].Sub(made[0])
 }
 
 // A journal that is pushed while the run goes on gets no point that changes later.
@@ -170,18 +190,22 @@ func TestPushWhileTheRunGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	begun := time.Now()
 	l := launch(t, cmd)
 	l.expect("ready")
 	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
 	until(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
 	run(t, "push", journal).want(t, 0)
-	if got := s.only(t); len(got.Metrics[oneSeries]) != 0 || got.Info.Status != mlflow.Running {
+	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
 		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)
 	}
 	end.Close()
-	l.end()
-	got := s.only(t)
-	if steps := s.steps(""); !slices.Equal(steps, []int64{0, 1}) || got.Info.Status != mlflow.Finished && got.Info.Status != mlflow.Failed {
+	o, _ := l.end()
+	got, want := s.only(t), []int64{0, 1}
+	for k := int64(2); k <= int64(o.report(t).Run.WallSeconds/10); k++ { // a window is 10 s
+		want = append(want, k)
+	}
+	if steps := s.steps(""); !slices.Equal(steps, want) || got.Info.Status != mlflow.Finished && got.Info.Status != mlflow.Failed {
 		t.Errorf("steps %v, %s", steps, got.Info.Status)
 	}
 }
@@ -192,7 +216,7 @@ func TestReportReplacedWhilePushing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Hang())
-	cmd := pushing(t, s.URL, "--push-timeout", "2s", "--run-id", "x", "--", "sh", "-c", "exit 5")
+	cmd := pushing(t, s.URL, "--push-timeout", "10s", "--run-id", "x", "--", "sh", "-c", "exit 5")
 	precious := write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
 	l := launch(t, cmd)
 	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")

@@ -21,7 +21,7 @@ var perfpyKeys = []string{"cpu_pct_per_cpu_avg", "cpu_pct_per_cpu_min", "cpu_pct
 // perfpyRun runs a job with --compat perf.py and returns its summary and its file.
 func perfpyRun(t *testing.T) (o outcome, path string) {
 	t.Helper()
-	o = run(t, "run", "--compat", "perf.py", "--summary", "always", "--interval", "50ms", "--node", "3", "--", "sh", "-c", "sleep 0.3; exit 2")
+	o = run(t, "run", "--compat", "perf.py", "--summary", "always", "--interval", "50ms", "--node", "3", "--", "sh", "-c", untilSampledSo(5)+"; exit 2")
 	o.want(t, 2)
 	paths := reportsIn(t, filepath.Join(o.dir, "perfagent-out"))
 	if len(paths) != 1 || filepath.Base(paths[0]) != "node-3.json" {

@@ -235,7 +235,7 @@ func TestShow_OnTerminal(t *testing.T) {
 // where no summary is wanted.
 func TestShow_PicturesOfARun(t *testing.T) {
 	t.Parallel()
-	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sleep", "0.5"}
+	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
 	cmd := perfagent(t, args...)
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
 	begin := time.Now()
