@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,7 +51,7 @@ if os.fork() == 0:
     if os.fork() == 0:
         os.close(r)
         burn(1)
-        os.write(w, b"x")
+        os.write(w, str(time.process_time()).encode())
         os.close(w)
         for fd in range(3): os.close(fd)
         os.read(9, 1)
@@ -57,7 +59,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 os.close(w)
-os.read(r, 1)
+print(os.read(r, 64).decode())
 `
 
 // threadForks has all its work done by the children of a thread that is not the main one.
@@ -84,7 +86,7 @@ pids = []
 for i in range(3):
     pid = os.fork()
     if pid == 0:
-        time.sleep(1.5)
+        time.sleep(1.5 + 0.3 * i)
         os._exit(0)
     pids.append(pid)
 for pid in pids: os.waitpid(pid, 0)
@@ -109,16 +111,20 @@ func TestAccountCPU(t *testing.T) {
 				}
 				defer w.Close()
 				cmd.ExtraFiles = []*os.File{6: r} // descriptor 9
-				o := perform(t, cmd)
+				o, own := performAlone(t, cmd)
 				r.Close()
 				o.want(t, 0)
 				n := o.report(t).Nodes["0"]
-				truth := usage() - n.Agent.CPUSeconds
+				truth := usage() - own
 				if mode == "create" {
 					wantSource(t, n, "created")
 					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another counter of the kernel's
 					if c.name == "daemon" {
-						truth++
+						var told float64
+						if _, err := fmt.Sscan(o.out, &told); err != nil {
+							t.Fatal(err)
+						}
+						truth += told
 						w.Close() // it ends
 						stays(t, filepath.Base(n.Job.Cgroup))
 					}
@@ -151,7 +157,7 @@ import os, time
 memory = bytearray(300 << 20)
 for i in range(0, len(memory), 4096): memory[i] = 1
 if os.fork() == 0:
-    time.sleep(2.3)
+    time.sleep(2.0)
     for i in range(0, len(memory), 4096): memory[i] = 2
     kb = 0
     for pid in os.getpid(), os.getppid():
@@ -178,6 +184,28 @@ func TestAccountPagesPart(t *testing.T) {
 	}
 }
 
+// performAlone is perform, and gives the CPU seconds of the process itself to its very end,
+// without its children's.
+func performAlone(t *testing.T, cmd *exec.Cmd) (outcome, float64) {
+	t.Helper()
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(longest, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
+	defer timer.Stop()
+	for unix.Waitid(unix.P_PID, cmd.Process.Pid, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	var own unix.Timespec
+	const clockOfAll = 2                                                                   // CPUCLOCK_SCHED: of all threads of a process
+	if err := unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own); err != nil { // it is a zombie
+		t.Fatal(err)
+	}
+	wait(t, cmd)
+	return outcome{out.String(), stderr.String(), cmd.ProcessState.ExitCode(), cmd.Dir}, time.Duration(own.Nano()).Seconds()
+}
+
 // accountGroup makes a v1 group that a shell enters which then becomes the command. It
 // gives what the group has used, which must be asked while it is there.
 func accountGroup(t *testing.T, args []string, path *string, out *[]string) func() float64 {
@@ -193,9 +221,7 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 				data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 				return err != nil || len(data) == 0
 			})
-			if err := os.Remove(dir); err != nil {
-				t.Error(err)
-			}
+			until(t, dir+" is removed", func() bool { return os.Remove(dir) == nil || !exists(dir) })
 		})
 		enter += "echo $$ > " + dir + "/cgroup.procs; "
 	}
@@ -440,6 +466,7 @@ while :; do
     done
     echo "${line#, }" || exit
   done
+  echo >> "$SMI_PID.said"
   sleep 0.2
 done
 `
@@ -455,11 +482,28 @@ func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 	return []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "SMI_PID=" + pidFile}, pidFile
 }
 
+// besideGPUs runs a command whose job ends with its standard input, until nvidia-smi has
+// answered twice, and a while longer.
+func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duration) outcome {
+	t.Helper()
+	r, w := pipe(t)
+	cmd.Stdin = r
+	l := launch(t, cmd)
+	until(t, "nvidia-smi has answered twice", func() bool {
+		data, _ := os.ReadFile(pidFile + ".said")
+		return len(data) >= 2
+	})
+	time.Sleep(longer)
+	w.Close()
+	o, _ := l.end()
+	return o
+}
+
 func TestAccountGPUs(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
-	cmd := perfagent(t, "run", "--interval", "50ms", "--", "sleep", "1.5")
+	cmd := perfagent(t, "run", "--interval", "50ms", "--", "cat")
 	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
-	o := perform(t, cmd)
+	o := besideGPUs(t, cmd, pidFile, time.Second)
 	o.want(t, 0)
 	n := o.report(t).Nodes["0"]
 	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
@@ -489,7 +533,10 @@ func TestAccountGPUsKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "nvidia-smi was started", func() bool { return exists(pidFile) })
+	until(t, "nvidia-smi was started", func() bool {
+		data, _ := os.ReadFile(pidFile)
+		return strings.HasSuffix(string(data), "\n")
+	})
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -544,12 +591,16 @@ func TestAccountGPUsFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env, _ := withGPUs(t, c.program)
-			cmd := perfagent(t, "run", "--", "sh", "-c", "sleep 0.3; exit 3")
+			job := `until [ -s "$SMI_PID" ]; do sleep 0.05; done; sleep 1; exit 3` // it has said what it has to say
+			if name == "no format" {
+				job = "sleep 1; exit 3" // it is never started
+			}
+			cmd := perfagent(t, "run", "--", "sh", "-c", job)
 			cmd.Env = append(cmd.Env, env...)
 			o := perform(t, cmd)
 			o.want(t, 3)
 			r := o.report(t)
-			if r.Run.WallSeconds > 2 || len(r.Nodes["0"].GPUs) != 0 {
+			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // one that hangs does so for 60 s
 				t.Errorf("the job took %v s; gpus %v", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
 			if c.why != "" && !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool {
@@ -597,6 +648,7 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for i in range(2):
     if os.fork() == 0:
         burn(1)
+        time.sleep(0.6) # what is used after the last look is not known
         os._exit(0)
     try: os.wait()
     except ChildProcessError: pass
@@ -618,16 +670,21 @@ func TestAccountGPUsInGroup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := perfagent(t, "run", "--interval", "250ms", "--", "sleep", "2.5")
+	cmd := perfagent(t, "run", "--interval", "250ms", "--", "cat")
 	cmd.Env = append(cmd.Env, env...)
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
-	o := perform(t, cmd)
+	o := besideGPUs(t, cmd, pidFile, 2500*time.Millisecond)
 	o.want(t, 0)
 	n := o.report(t).Nodes["0"]
 	wantSource(t, n, "cgroup")
-	memory := n.Samples.Column("job_memory_mb")
-	if n.Job.CPUSeconds > 0.3 || slices.Min(memory[len(memory)/2:len(memory)-1]) > 30 || n.Metrics["max_t_job_processes"] > 1 {
-		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, memory, n.Metrics["max_t_job_processes"])
+	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
+	if len(memory) < 4 || len(processes) != len(memory) {
+		t.Fatalf("%d samples", len(memory))
+	}
+	half := len(memory) / 2 // before that processes of nvidia-smi end while they are counted
+	low := slices.ContainsFunc(memory[half:len(memory)-1], func(v float64) bool { return v <= 30 })
+	if n.Job.CPUSeconds > 0.3 || !low || slices.Max(processes[half:]) > 1 {
+		t.Errorf("nvidia-smi was counted (%s): %v s, %v MiB, %v processes", n.Job.Source, n.Job.CPUSeconds, memory, processes)
 	}
 	if len(n.GPUs) != 2 {
 		t.Errorf("%d GPUs; missing: %v", len(n.GPUs), n.Missing)

@@ -55,6 +55,7 @@ type guestCounters struct {
 	OOMKills     float64 `json:"oom_kills"`
 	Peak         float64 `json:"peak"`
 	ThrottledFor float64 `json:"throttled_for"` // seconds
+	Own          float64 `json:"own"`           // CPU seconds of the job's program itself so far
 }
 
 // guestTruth finds in a job's output what it read of the kernel before and after its work.

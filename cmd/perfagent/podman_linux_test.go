@@ -194,10 +194,10 @@ func podmanCPU(t *testing.T, s *podmanStore, flags string) {
 	guestLimits(t, r.node, 0.3, 200)
 	before, after := guestTruth(t, r.out)
 	agent := after.Agent - before.Agent
-	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent, 0.01)
-	t.Logf("CPU: the report %.4f s, the kernel %.4f s, perfagent's own %.4f s", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent, agent)
+	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent+before.Own, 0.01)
+	t.Logf("CPU: the report %.4f s, the kernel %.4f s, perfagent's own %.4f s", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent+before.Own, agent)
 	around := after
-	around.Periods, around.Throttled, around.ThrottledFor = after.Periods+5, after.Throttled+5, after.ThrottledFor+1 // until the closing reading
+	around.Periods, around.Throttled, around.ThrottledFor = after.Periods+30, after.Throttled+30, after.ThrottledFor+10 // until the closing reading
 	guestThrottled(t, r.node, before, after, around)
 	guestNear(t, "limit_cpu_utilization_pct", guestMetric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.3), 0.001)
 }
@@ -275,7 +275,7 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 func podmanChange(t *testing.T, s *podmanStore) {
 	out := t.TempDir()
 	cmd := command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
-		args: []string{"/perfagent", "run", "--", "/bin/sh", "-c", "echo ready; exec /guest sleep 6.5"}}, out)...)
+		args: []string{"/perfagent", "run", "--", "/bin/sh", "-c", "echo ready; while [ ! -e /out/go ]; do busybox sleep 0.1; done"}}, out)...)
 	cmd.Env = s.env
 	l := launch(t, cmd)
 	l.expect("ready")
@@ -283,9 +283,8 @@ func podmanChange(t *testing.T, s *podmanStore) {
 	if o := s.podman(t, "update", "--memory=100m", "--memory-swap=100m", "change"); o.code != 0 {
 		podmanLimit(t, s)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Logf("the limit was changed after %v", took)
-	}
+	t.Logf("the limit was changed after %v", time.Since(start))
+	write(t, filepath.Join(out, "go"), "", 0o644)
 	o, _ := l.end()
 	o.want(t, 0)
 	report, _ := onlyReport(t, out)

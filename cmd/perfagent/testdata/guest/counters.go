@@ -33,6 +33,7 @@ func readCounters() counters {
 	if dir := groupDir("cpuacct"); dir != "" {
 		c.CPU = key(dir, "cpuacct.usage", "") / 1e9
 	}
+	c.Own = used()
 	return c
 }
 

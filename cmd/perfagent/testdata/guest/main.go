@@ -192,6 +192,7 @@ type counters struct {
 	OOMKills     float64 `json:"oom_kills"`
 	Peak         float64 `json:"peak"`          // bytes
 	ThrottledFor float64 `json:"throttled_for"` // seconds
+	Own          float64 `json:"own"`           // CPU seconds of this process
 }
 
 // truth plays a part, then writes what the kernel counted before and after it.
