@@ -75,7 +75,7 @@ func (s *Signals) sentUntil(death syscall.Signal) []Sent {
 	for i := 0; ; i++ {
 		sent := s.Sent()
 		told := !slices.Contains(relayed(), death) || slices.ContainsFunc(sent, func(n Sent) bool { return n.Signal == death })
-		if (told || i >= promptly) && (i >= patiently || !slices.ContainsFunc(relayed(), s.onTheWay)) {
+		if (told || i >= promptly) && (i >= patiently || !s.onTheWay(relayed()...)) {
 			return sent
 		}
 		time.Sleep(time.Millisecond)

@@ -105,3 +105,20 @@ func TestNotedByNobody(t *testing.T) {
 		t.Errorf("sent %+v, noted first %+v and %d more", s.Sent(), first, len(s.noted))
 	}
 }
+
+// What the handler has counted and relay has not seen is on its way.
+func TestOnTheWay(t *testing.T) {
+	s := Catch()
+	defer s.Stop()
+	s.wait()
+	_ = unix.Kill(os.Getpid(), syscall.SIGUSR2)
+	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
+	if s.onTheWay(relayed()...) {
+		t.Error("a signal that was told is still on its way")
+	}
+	behind := &Signals{}
+	behind.hooked[syscall.SIGUSR2] = true // and never seen
+	if !behind.onTheWay(syscall.SIGTERM, syscall.SIGUSR2) || behind.onTheWay(syscall.SIGTERM) {
+		t.Error("SIGUSR2 is not on its way, or SIGTERM is")
+	}
+}

@@ -394,17 +394,17 @@ const (
 	patiently = 1000
 )
 
-// onTheWay tells that sig was sent to us and that relay does not know of it yet: it is
-// pending, or its handler has run and nobody was woken.
-func (s *Signals) onTheWay(sig syscall.Signal) bool {
+// onTheWay tells that one of these was sent to us and that relay does not know of it yet: it
+// is pending, or its handler has run and nobody was woken.
+func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 	s.mu.Lock()
-	delivered := s.hooked[sig] && counted(sig) != s.seen[sig]
+	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool { return s.hooked[sig] && counted(sig) != s.seen[sig] })
 	s.mu.Unlock()
 	if delivered {
 		return true
 	}
 	status, err := os.ReadFile("/proc/self/status")
-	return err == nil && procfile.HasSignal(status, "ShdPnd", uint(sig))
+	return err == nil && slices.ContainsFunc(sigs, func(sig syscall.Signal) bool { return procfile.HasSignal(status, "ShdPnd", uint(sig)) })
 }
 
 // Reraise ends this process by sig without a core file, for its parent to see

@@ -148,6 +148,11 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
+		for name, v := range r.Nodes["3"].Metrics {
+			if v < 0 {
+				t.Fatalf("%s of %v", name, v)
+			}
+		}
 		for c := range collector.NumColumns {
 			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.Percent() && most > 100 {
 				t.Fatalf("%s of %v", c.Key(), most)
@@ -168,14 +173,18 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		}
 	}
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
-	for at := last; at < len(whole); at++ { // a point that has become a digit leaves a number
-		if whole[at] != '.' {
+	for at := last; at < len(whole); at++ { // a point that has become a digit, or a digit a sign, leaves a number
+		damage := byte('-') // of a number's first digit
+		switch before := whole[at-1]; {
+		case whole[at] == '.':
+			damage = '4'
+		case whole[at] < '0' || whole[at] > '9' || before != '[' && before != ',' && before != ':':
 			continue
 		}
 		data := bytes.Clone(whole)
-		data[at] = '4'
+		data[at] = damage
 		if got := samplesOf(data); got < 59 {
-			t.Fatalf("a point lost at %d: %d samples of 60", at, got)
+			t.Fatalf("%q at %d: %d samples of 60", damage, at, got)
 		}
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -1,0 +1,64 @@
+package procfile
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestHasSignal(t *testing.T) {
+	const status = "Name:\tsh\nSigQ:\t0/1\nSigPnd:\t0000000000000100\nShdPnd:\t8000000000004001\nSigBlk:\tnonsense\n"
+	for _, c := range []struct {
+		set  string
+		sig  uint
+		want bool
+	}{
+		{"SigPnd", 9, true}, {"SigPnd", 8, false}, {"ShdPnd", 1, true}, {"ShdPnd", 15, true}, {"ShdPnd", 64, true}, {"ShdPnd", 63, false},
+		{"ShdPnd", 0, false}, {"ShdPnd", 65, false}, {"SigBlk", 1, false}, {"SigCgt", 1, false}, {"Pnd", 9, false},
+	} {
+		if got := HasSignal([]byte(status), c.set, c.sig); got != c.want {
+			t.Errorf("%s has %d: %v", c.set, c.sig, got)
+		}
+	}
+	if HasSignal(nil, "SigPnd", 9) || HasSignal([]byte("\nSigPnd:"), "SigPnd", 9) {
+		t.Error("an empty file has a signal")
+	}
+}
+
+// A stopped process does not take what it is sent.
+func TestHasSignalOfAProcess(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	pending := func() bool {
+		data, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(data), "\nState:\tT") && HasSignal(data, "ShdPnd", uint(syscall.SIGTERM))
+	}
+	if pending() {
+		t.Error("SIGTERM is pending before it was sent")
+	}
+	_ = cmd.Process.Signal(syscall.SIGSTOP)
+	stopped := func() bool {
+		data, _ := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
+		return strings.Contains(string(data), "\nState:\tT")
+	}
+	for begin := time.Now(); !stopped() && time.Since(begin) < time.Minute; {
+		time.Sleep(time.Millisecond)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if !pending() {
+		t.Error("SIGTERM is not pending")
+	}
+}
