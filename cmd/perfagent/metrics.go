@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,9 @@ func newMetrics(s streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return printMetricsJSON(s.out)
+			}
+			if isTerminal(s.out) {
+				return printMetricsFolded(s.out)
 			}
 			return printMetrics(s.out)
 		},
@@ -52,4 +56,19 @@ func printMetrics(w io.Writer) error {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Meaning, m.How)
 	}
 	return tab.Flush()
+}
+
+// printMetricsFolded is for a terminal, on which the table's lines are too long.
+func printMetricsFolded(w io.Writer) error {
+	var out strings.Builder
+	for _, m := range allMetrics() {
+		fmt.Fprintf(&out, "%s, %s\n", m.Name, m.Unit)
+		for _, text := range []string{m.Meaning, "= " + m.How} {
+			for _, line := range reporter.WrapText(text, reporter.SummaryWidth-4, 20) {
+				fmt.Fprintf(&out, "    %s\n", line)
+			}
+		}
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }

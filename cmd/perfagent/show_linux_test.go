@@ -250,3 +250,22 @@ func TestShow_PicturesOfARun(t *testing.T) {
 		t.Errorf("stderr %q", o.err)
 	}
 }
+
+// On a terminal the list of metrics is as wide as one.
+func TestMetricsOnATerminal(t *testing.T) {
+	t.Parallel()
+	screen, code := onTerminal(t, perfagent(t, "metrics")).end()
+	if code != 0 {
+		t.Errorf("exit code %d:\n%.2000s", code, screen)
+	}
+	for _, m := range allMetrics() {
+		if !strings.Contains("\n"+screen, "\n"+m.Name+", "+m.Unit+"\r\n    "+m.Meaning[:10]) {
+			t.Errorf("no %s", m.Name)
+		}
+	}
+	for line := range strings.Lines(screen) {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > reporter.SummaryWidth {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
