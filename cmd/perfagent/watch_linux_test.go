@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -518,8 +519,10 @@ func TestWatch_TheJobDoesNotNotice(t *testing.T) {
 			missed[watchers] = append(missed[watchers], float64(s.MissedTicks)/float64(s.Samples+s.MissedTicks))
 		}
 	}
-	// What watchers cost they cost each time; a machine that stood still did it once.
-	ratio := float64(slices.Min(times[true])) / float64(slices.Min(times[false]))
+	ratio := math.Inf(1) // what watchers cost they cost each time; other tests come and go
+	for round, took := range times[true] {
+		ratio = min(ratio, float64(took)/float64(times[false][round]))
+	}
 	t.Logf("the job took %v without watchers, %v with three of them: ratio %.3f", times[false], times[true], ratio)
 	if share := slices.Min(missed[true]); share > 0.5 {
 		t.Errorf("with watchers %.0f %% of the ticks were missed at best", 100*share)
