@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -80,20 +81,24 @@ func ending(pid int) bool {
 // taskEnding tells it of a thread: it has begun to end, or has a SIGKILL that it did not
 // take yet.
 func taskEnding(dir string) bool {
-	data, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err == nil && exiting(stat) {
+		return true
+	}
+	status, errStatus := os.ReadFile(filepath.Join(dir, "status"))
+	if err := cmp.Or(err, errStatus); err != nil {
 		return isGone(err) || errors.Is(err, unix.ESRCH)
 	}
-	const exiting = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
+	return procfile.HasSignal(status, "SigPnd", uint(unix.SIGKILL)) || procfile.HasSignal(status, "ShdPnd", uint(unix.SIGKILL))
+}
+
+// exiting tells it of a thread's /proc/PID/task/TID/stat.
+func exiting(stat []byte) bool {
+	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
 	var f [procfile.StatFlags + 1][]byte
-	if _, _, n := procfile.SplitStat(data, f[:]); n == len(f) {
-		if flags, ok := procfile.ParseCount(f[procfile.StatFlags]); ok && flags&exiting != 0 {
-			return true
-		}
+	if _, _, n := procfile.SplitStat(stat, f[:]); n < len(f) {
+		return false
 	}
-	data, err = os.ReadFile(filepath.Join(dir, "status"))
-	if err != nil {
-		return isGone(err) || errors.Is(err, unix.ESRCH)
-	}
-	return procfile.HasSignal(data, "SigPnd", uint(unix.SIGKILL)) || procfile.HasSignal(data, "ShdPnd", uint(unix.SIGKILL))
+	flags, ok := procfile.ParseCount(f[procfile.StatFlags])
+	return ok && flags&ends != 0
 }
