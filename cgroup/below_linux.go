@@ -75,6 +75,7 @@ func putOff(took time.Duration) time.Duration { return min(censusShare*took, lon
 type census struct {
 	next               time.Time
 	processes, threads float64
+	dead               float64 // of what pids.current counts: nobody has waited for them yet
 }
 
 // take counts anew if it is time.
@@ -91,6 +92,8 @@ func (s *census) take(g *Group, c *Counters) {
 		}
 		if g.tasks == "" {
 			s.countThreads(g, c, home)
+		} else {
+			s.countDead(g, home)
 		}
 		s.next = start.Add(putOff(time.Since(start)))
 		if s.processes <= fewProcesses {
@@ -99,15 +102,34 @@ func (s *census) take(g *Group, c *Counters) {
 	}
 	c.Processes, c.Threads = s.processes, s.threads
 	if g.tasks != "" {
-		c.Threads = c.number(&g.r, g.tasks)
+		c.Threads = c.number(&g.r, g.tasks) - s.dead
 	}
 }
 
-func (s *census) countThreads(g *Group, c *Counters, home *place) {
-	name := "tasks"
-	if home.v2 {
-		name = "cgroup.threads"
+// countDead finds how many of those that pids.current counts have ended: the lists of tasks
+// leave them out. Of tasks that come and go meanwhile the lesser count is taken.
+func (s *census) countDead(g *Group, home *place) {
+	s.dead = 0
+	var none Counters
+	before := none.number(&g.r, g.tasks)
+	if !(before > s.processes) {
+		return
 	}
+	if alive, err := g.countLines(home, threadList(home)); err == nil && alive > 0 {
+		s.dead = max(0, min(before, none.number(&g.r, g.tasks))-alive)
+	}
+}
+
+// threadList is the file that lists a group's tasks.
+func threadList(home *place) string {
+	if home.v2 {
+		return "cgroup.threads"
+	}
+	return "tasks"
+}
+
+func (s *census) countThreads(g *Group, c *Counters, home *place) {
+	name := threadList(home)
 	n, err := g.countLines(home, name)
 	if err != nil {
 		c.fail(name, err)

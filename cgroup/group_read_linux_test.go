@@ -31,7 +31,7 @@ func wantV1() Counters {
 		CPUSeconds: 2.5, Periods: 40, ThrottledPeriods: 30, ThrottledSeconds: 1.5,
 		Memory: 1e8, WorkingSet: 7e7, PageCache: 4e7, PeakMemory: 1.2e8,
 		LimitWorkingSet: 1.3e8, LimitPageCache: 5e7, LimitPeak: 209715200, OOMKills: 3,
-		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 6,
+		ReadBytes: 52527104, WriteBytes: 73408512, Processes: 2, Threads: 3, // 3 of the 6 tasks have ended
 		Pressure: noPressure(),
 	}
 }

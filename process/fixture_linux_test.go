@@ -402,7 +402,7 @@ func TestTreePutsScansOff(t *testing.T) {
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
 		t.Fatalf("%+v", u)
 	}
-	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pssKB: 9, read: 7})
+	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}, pages: 9, pssKB: 9, read: 7})
 	c.at.wall += 749 * time.Millisecond
 	if u := treeRead(t, tree); !u.Skipped || u.Fresh || u.CPUSeconds != 0 || u.Memory != 8<<10 || u.Processes != 1 {
 		t.Fatalf("15 ms are 2 %% of 750 ms: %+v", u)
@@ -417,26 +417,47 @@ func TestTreePutsScansOff(t *testing.T) {
 	}
 }
 
-// The second pass in a row over PSS that takes more than 50 ms is the last.
-func TestTreeGivesPSSUp(t *testing.T) {
+// A pass over PSS that has taken 50 ms leaves the rest to the next: those of which nothing is
+// known are taken to share as much as the others, and come first then.
+func TestTreeMeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
 	for pid := 200; pid < 205; pid++ {
-		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 2, pssKB: 1})
+		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
 	}
+	p.put(treeLine{pid: 204, parent: 100, start: 60, pages: 500, pssKB: 900})
 	tree := p.tree(nil)
 	c := &treeClock{look: 15 * time.Millisecond}
 	tree.clock = c.now
-	if u := treeRead(t, tree); u.MemoryKind != "pss" || u.Memory != 5<<10 || u.Failed["memory"] != nil {
-		t.Fatalf("the first: %+v", u)
+	u := treeRead(t, tree)
+	if u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != (4*400+200)<<10 || u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "50 ms were not enough for 1 of 5 processes") {
+		t.Fatalf("the first pass: %+v", u)
 	}
-	c.at.wall += time.Hour
-	for range 2 {
-		u := treeRead(t, tree)
-		if u.Memory != float64(10*os.Getpagesize()) || u.MemoryKind != "rss" || !u.MemoryFresh ||
-			u.Failed["memory"] == nil || !strings.Contains(u.Failed["memory"].Error(), "60 ms for 4 of 5") {
-			t.Fatalf("%+v", u)
+	for pid := 200; pid < 204; pid++ { // without a fault: nobody can see it
+		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
+	}
+	for pass, want := range []float64{(900 + 3*500 + 400) << 10, (900 + 4*500) << 10} {
+		c.at.wall += maxBeat
+		if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != want || u.Failed["memory"] != nil {
+			t.Fatalf("pass %d: %v KiB, want %v: %+v", pass+2, u.Memory/1024, want/1024, u)
 		}
-		c.at.wall, c.look = c.at.wall+time.Hour, 0
+	}
+	c.look = 0
+	c.at.wall += maxBeat
+	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
+		t.Errorf("a whole pass: %+v", u)
+	}
+	c.at.wall += maxBeat - time.Millisecond
+	if u := treeRead(t, tree); u.MemoryFresh {
+		t.Errorf("nothing moved, and it was measured: %+v", u)
+	}
+}
+
+// How long memory that does not move is left alone grows with what it costs to look.
+func TestTreeResting(t *testing.T) {
+	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 5 * time.Millisecond: maxBeat, 20 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
+		if got := resting(cost); got != want {
+			t.Errorf("after %v: %v, want %v", cost, got, want)
+		}
 	}
 }
 

@@ -1,20 +1,25 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
 const (
-	// maxPSS is the processor time that a pass over smaps_rollup may take twice in a row;
-	// it stops at four times that. It is 1 % of the longest beat. Where the processor is shared
-	// a pass may take several times as long as the one before.
+	// maxPSS is the processor time after which a pass over smaps_rollup leaves the rest to
+	// the next: 1 % of the longest beat.
 	maxPSS = 50 * time.Millisecond
 	// maxPSSWall is when a pass ends by the clock on the wall, which also runs while
 	// others have the CPU, and while a process is busy with its memory map. That
 	// says nothing of the cost, so the next pass asks again.
 	maxPSSWall = time.Second
+	// restingPart is what of a core goes to processes whose memory does not move, and maxRest
+	// how long they are left alone at most: other processes may share more with them, or less.
+	restingPart = 0.001
+	maxRest     = time.Minute
 	// maxOnePSS is the processor time that one process may be expected to take.
 	maxOnePSS = 100 * time.Millisecond
 	// pacePages is how many pages a process must have to tell the pace.
@@ -35,7 +40,7 @@ func (p pace) of(pages uint64) time.Duration {
 }
 
 // readMemory measures the memory of the job's processes, if it is due: PSS, or RSS
-// once PSS has cost too much. With no process left, the last value stays.
+// where PSS cannot be had. With no process left, the last value stays.
 func (t *Tree) readMemory() {
 	if len(t.ours) == 0 {
 		return
@@ -46,12 +51,16 @@ func (t *Tree) readMemory() {
 			return
 		}
 		resident := t.resident()
-		if t.steady(resident) && begin.wall < t.measured+maxBeat {
+		if t.steady(resident) && begin.wall < t.measured+t.rest {
 			return
 		}
-		t.readPSS(begin)
-		t.due.memory = t.afterPSS(begin, t.clock())
-		t.weigh(resident, begin.wall)
+		whole := t.readPSS(begin)
+		end := t.clock()
+		t.due.memory, t.rest = t.afterPSS(begin, end), resting(end.cpu-begin.cpu)
+		t.weighed, t.measured = resident, begin.wall
+		if !whole {
+			t.weighed.processes = 0 // the rest is due as soon as it may be
+		}
 	}
 	if t.rssOnly != nil {
 		t.sumRSS()
@@ -89,8 +98,8 @@ func (t *Tree) steady(now residence) bool {
 	return now.processes == 1 || t.faults() <= most
 }
 
-// faults is how many minor faults the job's processes had since PSS was measured; of one
-// that began since, all.
+// faults is how many minor faults the job's processes had since their PSS was measured; of
+// one of which it was not, all.
 func (t *Tree) faults() uint64 {
 	var n uint64
 	for _, p := range t.ours {
@@ -99,12 +108,10 @@ func (t *Tree) faults() uint64 {
 	return n
 }
 
-// weigh notes what there was when PSS was measured.
-func (t *Tree) weigh(r residence, at time.Duration) {
-	t.weighed, t.measured = r, at
-	for _, p := range t.ours {
-		p.weighed = p.faults
-	}
+// resting is for how long processes whose memory does not move are left alone after a pass
+// of such a cost.
+func resting(cost time.Duration) time.Duration {
+	return min(max(time.Duration(float64(cost)/restingPart), maxBeat), maxRest)
 }
 
 // afterPSS is when a pass over PSS may follow on one from begin to end. What was not used of
@@ -133,44 +140,106 @@ func (t *Tree) sumRSS() {
 
 // readPSS adds up the PSS of the job's processes, which counts a page that n of
 // them share as a n-th for each. In the place of what cannot be read stands the
-// RSS. It sets rssOnly when it is to be the last of its kind.
-func (t *Tree) readPSS(begin instant) {
-	var bytes float64
+// RSS. Once it has cost what it may, processes have the PSS that they had, and those that had
+// none are taken to share as much as the others; whole says that it did not come to that.
+func (t *Tree) readPSS(begin instant) (whole bool) {
+	var sum pssSum
 	var unread failure
-	alive := 0
-	last := begin
-	for _, p := range t.ours {
+	last, whole := begin, true
+	for _, p := range t.neediest() {
 		if p.dead() {
+			continue
+		}
+		if last.cpu-begin.cpu > maxPSS {
+			sum.unmeasured(p)
+			whole = false
 			continue
 		}
 		n, err := t.pss(p, last.wall-begin.wall > maxPSSWall, &unread)
 		if t.rssOnly != nil {
-			return
+			return whole
 		}
 		if err == nil {
-			alive++
-			bytes += float64(n)
+			sum.measured(p, n)
 		}
 		at := t.clock()
+		p.pssAt = at.wall
 		if p.pages >= pacePages && p.paced {
 			t.pace = pace(float64(at.cpu-last.cpu) / float64(p.pages))
 		}
 		last = at
-		if took := at.cpu - begin.cpu; took > 4*maxPSS || took > maxPSS && t.dear {
-			t.rssOnly = fmt.Errorf("measure PSS: it took %.0f ms for %d of %d processes; %s",
-				(at.cpu-begin.cpu).Seconds()*1e3, alive, len(t.ours), insteadOfPSS)
-			return
-		}
 	}
-	t.dear = last.cpu-begin.cpu > maxPSS
-	t.fail("memory", unread.why("the PSS", len(t.ours)))
-	if alive == 0 {
-		return
+	t.fail("memory", sum.why(unread.why("the PSS", len(t.ours))))
+	if sum.alive == 0 {
+		return whole
 	}
-	t.use.Memory, t.use.MemoryKind, t.use.MemoryFresh = bytes, "pss", true
+	t.use.Memory, t.use.MemoryKind, t.use.MemoryFresh = sum.total(), "pss", true
 	if unread.n > 0 {
 		t.use.MemoryKind = "rss"
 	}
+	return whole
+}
+
+// neediest are the job's processes in the order in which they are measured: those of which
+// nothing is known, those whose memory has moved, then the others, each by how long ago they
+// were measured.
+func (t *Tree) neediest() []*proc {
+	need := func(p *proc) int {
+		switch {
+		case p.pss == 0:
+			return 0
+		case p.faults != p.weighed:
+			return 1
+		}
+		return 2
+	}
+	t.byNeed = append(t.byNeed[:0], t.ours...)
+	slices.SortFunc(t.byNeed, func(a, b *proc) int {
+		return cmp.Or(cmp.Compare(need(a), need(b)), cmp.Compare(a.pssAt, b.pssAt), cmp.Compare(a.pid, b.pid))
+	})
+	return t.byNeed
+}
+
+// pssSum adds up the memory of processes, in bytes.
+type pssSum struct {
+	alive          int
+	bytes          float64
+	resident       float64 // of those that bytes is of
+	guessed        int
+	guessedResides float64
+}
+
+func (s *pssSum) measured(p *proc, bytes uint64) {
+	s.alive++
+	s.bytes += float64(bytes)
+	s.resident += float64(p.rss())
+}
+
+// unmeasured adds a process that this pass does not come to.
+func (s *pssSum) unmeasured(p *proc) {
+	if p.pss > 0 {
+		s.measured(p, p.pss)
+		return
+	}
+	s.alive++
+	s.guessed++
+	s.guessedResides += float64(p.rss())
+}
+
+func (s *pssSum) total() float64 {
+	if !(s.resident > 0) {
+		return s.bytes + s.guessedResides
+	}
+	return s.bytes + s.guessedResides*s.bytes/s.resident
+}
+
+// why says what the sum lacks, beside another reason.
+func (s *pssSum) why(other error) error {
+	if other != nil || s.guessed == 0 {
+		return other
+	}
+	return fmt.Errorf("measure PSS: %.0f ms were not enough for %d of %d processes; they are taken to share as much of their pages as the others, until they are measured",
+		maxPSS.Seconds()*1e3, s.guessed, s.alive)
 }
 
 // pss is the memory of one process. One that sleeps in the kernel may hold the lock
@@ -197,7 +266,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	if err == nil {
 		var n uint64
 		if n, err = parsePSS(data); err == nil {
-			p.pss, p.paced = n, true
+			p.pss, p.paced, p.weighed = n, true, p.faults
 		}
 	}
 	switch {

@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,8 +35,9 @@ type proc struct {
 	inode   uint64
 	seq     int64  // when it was read: later readings have higher numbers
 	pss     uint64 // bytes, newest; 0 = never measured
-	weighed uint64 // its faults when the job's PSS was measured
-	paced   bool   // pss was measured after this scan
+	weighed uint64 // its faults when that was measured
+	pssAt   time.Duration
+	paced   bool // pss was measured after this scan
 }
 
 // dead is a process of which nothing is left but its times. One whose first thread
@@ -116,9 +118,9 @@ func (t *Tree) load(p *proc) {
 	}
 	switch {
 	case err == nil:
-		p.class, p.was, p.pss, p.weighed = unknown, unknown, 0, 0
+		p.class, p.was, p.pss, p.weighed, p.pssAt = unknown, unknown, 0, 0, 0
 		if old != nil && old.start == p.start {
-			p.was, p.pss, p.weighed = old.remembered(), old.pss, old.weighed
+			p.was, p.pss, p.weighed, p.pssAt = old.remembered(), old.pss, old.weighed, old.pssAt
 		}
 		return
 	case gone(err):
@@ -128,7 +130,7 @@ func (t *Tree) load(p *proc) {
 	t.note(&t.unread, p.pid, "stat", err)
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
-		p.stat, p.pss, p.weighed, p.was, p.class, p.stale = old.stat, old.pss, old.weighed, old.remembered(), unknown, true
+		p.stat, p.pss, p.weighed, p.pssAt, p.was, p.class, p.stale = old.stat, old.pss, old.weighed, old.pssAt, old.remembered(), unknown, true
 	case denied(err):
 		p.class, t.hiddenBy = hidden, err
 	default:

@@ -43,7 +43,8 @@ type Tree struct {
 	rssOnly  error         // why PSS is not measured any more
 	weighed  residence     // when PSS was measured last
 	measured time.Duration // and when that was
-	dear     bool          // the newest pass over PSS took more than it may
+	rest     time.Duration // and how long it holds while nothing moves
+	byNeed   []*proc       // the order of the newest pass
 	pace     pace          // of the newest smaps_rollup that tells one
 	due      struct{ scan, memory, io time.Duration }
 	clock    func() instant

@@ -64,7 +64,8 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 // peakMemory is the highest memory of the whole job, MiB; 0 = not known. Between samples
 // nobody looks, so it is the greatest of what is known to have been reached: the samples'
 // highest; the largest process (wait4); and the kernel's peak of the job's own control
-// group less the most page cache, and the most of ours, that were seen in it: not the job's memory.
+// group less what is not the job's memory: the most page cache, and the most of ours, that
+// were seen in it, and the page cache that may have come and gone unseen.
 func peakMemory(j *Job, rec *collector.Recording) float64 {
 	a, peak := &rec.Account, 0.0
 	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
@@ -76,10 +77,20 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 		}
 		peak = max(peak, largest)
 	}
-	if group := float64(a.PeakMB - a.CacheMB - a.OwnMB); a.Source != collector.JobFromTree && !math.IsNaN(group) {
+	if group := float64(a.PeakMB-a.CacheMB-a.OwnMB) - unseenCache(j, a); a.Source != collector.JobFromTree && !math.IsNaN(group) {
 		peak = max(peak, group)
 	}
 	return peak
+}
+
+// unseenCache is the most page cache, MiB, that can have come and gone between two samples: what
+// the job has read from storage or written to files. Before the kernel kills it has taken
+// back what it could.
+func unseenCache(j *Job, a *collector.Account) float64 {
+	if a.OOMKills > 0 && a.FullAtKillMB.Known() {
+		return 0
+	}
+	return j.BlockReadMB + j.BlockWriteMB
 }
 
 func newLimits(rec *collector.Recording) *Limits {

@@ -25,15 +25,25 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *Job)) *Nod
 // The kernel's own peak of the limiting group counts where it says more than the samples.
 func TestAccount_LimitBetweenSamples(t *testing.T) {
 	for _, c := range []struct {
-		reached collector.Optional
-		want    float64
-	}{{100, 100}, {70, 70}, {collector.Unknown(), 0}} {
-		n := accountReport(t, func(a *collector.Account, _ *Job) {
+		reached     collector.Optional
+		read, wrote float64 // MiB
+		killed      bool
+		want        float64 // 0 = not known
+	}{
+		{100, 0, 0, false, 100}, {70, 0, 0, false, 70}, {collector.Unknown(), 0, 0, false, 0},
+		{70, 10, 30, false, 50}, {70, 100, 100, false, 0}, // it may all have been page cache
+		{70, 10, 30, true, 100},
+	} {
+		n := accountReport(t, func(a *collector.Account, j *Job) {
 			a.Limits.MemoryMB, a.LimitReachedPct = 200, c.reached
+			j.BlockReadMB, j.BlockWriteMB = c.read, c.wrote
+			if c.killed {
+				a.OOMKills, a.FullAtKillMB = 1, 200
+			}
 		})
 		got, ok := n.Metrics[limitMemoryMetric]
-		if ok != c.reached.Known() || ok && got != c.want {
-			t.Errorf("%v: %v %% of the limit (%v)", c.reached, got, ok)
+		if ok != (c.want > 0) || ok && got != c.want {
+			t.Errorf("%+v: %v %% of the limit (%v)", c, got, ok)
 		}
 		for _, f := range n.Findings {
 			if c.want == 100 && f.ID == findMemoryUnused {
@@ -93,6 +103,26 @@ func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 	})
 	if n.Job.PeakMemoryMB != 97 {
 		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
+	}
+}
+
+// Page cache that came and went between two samples is not the job's memory.
+func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
+	for _, c := range []struct {
+		read, wrote float64
+		kills       collector.Optional
+		want        float64
+	}{{0, 0, 0, 150}, {20, 30, 0, 100}, {100, 200, 0, 7}, {100, 200, 1, 150}} {
+		n := accountReport(t, func(a *collector.Account, j *Job) {
+			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 160, 6, 4, 7
+			j.BlockReadMB, j.BlockWriteMB, a.OOMKills = c.read, c.wrote, c.kills
+			if c.kills > 0 {
+				a.FullAtKillMB = 160
+			}
+		})
+		if n.Job.PeakMemoryMB != c.want {
+			t.Errorf("%+v: peak %v MiB", c, n.Job.PeakMemoryMB)
+		}
 	}
 }
 

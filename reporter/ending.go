@@ -16,6 +16,9 @@ type Ending struct {
 	Signals []Sent
 	// Rooms are the file systems that matter to a failed job, as they were at its end.
 	Rooms []Room
+	// RoomsBefore are the same before it began: one that was full then proves nothing. Where
+	// there is none of a path that is not known.
+	RoomsBefore []Room
 	// DiskPaths are those that were watched and that the job's user can write to until
 	// disk_free_mb, which is of the fullest of them, is 0.
 	DiskPaths []string
@@ -31,7 +34,7 @@ type Ending struct {
 // Sent is a signal and who sent it.
 type Sent collector.Signal
 
-// Room is what is left of a file system at the job's end, for a user such as the job's.
+// Room is what is left of a file system at one moment, for a user such as the job's.
 type Room struct {
 	Path string // as the job's user would name it: its directory, TMPDIR, --out
 	// FreeMB is MiB. Inodes is how many files can still be made, -1 where the file system

@@ -3,6 +3,7 @@ package reporter
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -134,7 +135,7 @@ var metricTable = []Metric{
 	{"boot_total_net_io_ext_recv_mb", "MiB (2^20 bytes)", "bytes received from other hosts since boot", "the kernel's counters at the end, same devices as the total", false, bootOf(5)},
 	{jobCoresMetric, "CPUs", "CPUs that the job kept busy, on average", "job_cpu_seconds / wall_seconds", false, jobCores},
 	{jobCoresPeakMetric, "CPUs", "most CPUs that the job kept busy in a sample", "greatest, over all samples, of the job's CPU time / time", false, maxOf(collector.JobCPU)},
-	{jobPeakMemoryMetric, "MiB (2^20 bytes)", "highest memory of the whole job", "greatest of the samples (pss, rss or cgroup, see job.memory_kind), of the largest process (wait4), and of the control group's own peak less its page cache", false, jobPeakMemory},
+	{jobPeakMemoryMetric, "MiB (2^20 bytes)", "highest memory of the whole job", "greatest of the samples (pss, rss or cgroup, see job.memory_kind), of the largest process (wait4), and of the control group's own peak less its page cache, and less what the job read from storage and wrote", false, jobPeakMemory},
 	{jobProcessesMetric, "processes", "most processes that the job had at once", "greatest over all samples", false, maxOf(collector.JobProcesses)},
 	{jobThreadsMetric, "threads", "most threads that the job had at once", "greatest over all samples", false, maxOf(collector.JobThreads)},
 	{jobReadMetric, "MiB (2^20 bytes)", "bytes that the job read from storage", "read_bytes of /proc/PID/io and ru_inblock of what has ended, or io.stat of the job's control group; page cache hits are not in it", false, maxOf(collector.JobRead)},
@@ -142,7 +143,7 @@ var metricTable = []Metric{
 	{limitCPUMetric, "percent", "how much of the CPUs that it may use the job used", "job_cpu_seconds / (wall_seconds × limits.cpus), of a limit that changes its mean over time", false, limitCPU},
 	{throttledMetric, "percent of periods", "CPU quota periods in which the job was stopped", "growth of nr_throttled / growth of nr_periods of the group that sets the quota (cpu.stat)", false, throttledPeriods},
 	{throttledForMetric, "seconds", "how long the CPU quota stopped the job, summed over CPUs", "growth of throttled_time (v1) or throttled_usec (v2) of the same group", false, ofAccount(func(a *collector.Account) collector.Optional { return a.ThrottledSeconds }, collector.JobThrottled)},
-	{limitMemoryMetric, "percent", "how close the job came to its memory limit", "greatest of the samples' working set (use less inactive page cache) of the group that sets the limit and, between samples, of the kernel's own peak of that group less its page cache / limit", false, limitMemory},
+	{limitMemoryMetric, "percent", "how close the job came to its memory limit", "greatest of the samples' working set (use less inactive page cache) of the group that sets the limit and, between samples, of the kernel's own peak of that group less its page cache, and less what the job read from storage and wrote / limit", false, limitMemory},
 	{oomMetric, "processes", "processes killed for want of memory in the control group that the job is in", "growth of oom_kill of memory.events or memory.oom_control", false, ofAccount(func(a *collector.Account) collector.Optional { return a.OOMKills }, collector.JobPageCache)},
 	{hostOOMMetric, "processes", "processes killed for want of memory on the node, in whatever group", "growth of oom_kill of /proc/vmstat", false, ofAccount(func(a *collector.Account) collector.Optional { return a.HostOOMKills }, collector.SwapIn)},
 	{jobPSICPUMetric, "percent of time", "time in which a task of the job waited for a CPU", "growth of total of cpu.pressure some / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.CPUSome }, collector.JobPSICPUSome)},
@@ -341,10 +342,20 @@ func limitMemory(f *facts) (float64, error) {
 	if f.account != nil && f.account.FullAtKillMB.Known() && limitKills(f.account) > 0 {
 		return 100, nil
 	}
-	if f.account != nil && float64(f.account.LimitReachedPct) > pct {
-		return float64(f.account.LimitReachedPct), nil
+	if between := limitReached(f); between > pct {
+		return between, nil
 	}
 	return pct, err
+}
+
+// limitReached is what the kernel's peaks tell of the time between samples, without page
+// cache that may have come and gone.
+func limitReached(f *facts) float64 {
+	a := f.account
+	if a == nil || f.job == nil || !(a.Limits.MemoryMB > 0) {
+		return math.NaN()
+	}
+	return float64(a.LimitReachedPct) - 100*unseenCache(f.job, a)/float64(a.Limits.MemoryMB)
 }
 
 func throttledPeriods(f *facts) (float64, error) {

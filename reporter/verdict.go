@@ -37,7 +37,7 @@ func Causes() []Cause {
 		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had from outside", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills", "process", "pid", "time"}},
 		{CauseOOMHost, "the job failed, and the kernel killed a process of it because the host was out of memory: its log names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) + " or more of the host's memory was in use", []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"}},
 		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler that tells no end time, died of SIGKILL within " + fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
-		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to had less than " + fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
+		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to, with room when it began, had less than " + fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
 		{CauseSignal, "a signal killed the job, or it exited with 128+n after signal n had been sent to it", []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"}},
 		{CauseExited, "the job exited by itself", []string{"exit_code"}},
 	}
@@ -213,7 +213,7 @@ func (q *inquest) exited() string {
 	case q.job.ExitCode == 128+9:
 		text += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
-	return text + q.elsewhere()
+	return text + q.elsewhere() + q.stillFull()
 }
 
 // killed tells whether SIGKILL ended the job, or a command of a job that is a shell.

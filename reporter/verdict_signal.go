@@ -243,7 +243,7 @@ func (q *inquest) diskFull() (cause, text string) {
 	if q.endedOtherwise() {
 		return "", ""
 	}
-	i := slices.IndexFunc(q.end.Rooms, Room.full)
+	i := slices.IndexFunc(q.end.Rooms, func(r Room) bool { return r.full() && !q.fullBefore(r.Path) })
 	if i < 0 {
 		return q.wasFull()
 	}
@@ -270,13 +270,28 @@ func (q *inquest) wasFull() (cause, text string) {
 			least = v
 		}
 	}
-	if !(least < fullMB) || len(q.end.DiskPaths) == 0 {
+	if !(least < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
 		return "", ""
 	}
 	where := Printable(strings.Join(q.end.DiskPaths, ", "))
 	q.evidence["path"] = where
 	q.known("available_mb", least)
 	return CauseDiskFull, q.endText() + ", and no room was left on the file system of " + where + " in the last samples"
+}
+
+// fullBefore tells whether there was no room for it before the job began.
+func (q *inquest) fullBefore(path string) bool {
+	return slices.ContainsFunc(q.end.RoomsBefore, func(r Room) bool { return r.Path == path && r.full() })
+}
+
+// stillFull says of a job that failed that there was no room for it from the start on; "" =
+// there was.
+func (q *inquest) stillFull() string {
+	i := slices.IndexFunc(q.end.Rooms, func(r Room) bool { return r.full() && q.fullBefore(r.Path) })
+	if i < 0 || q.job.ExitCode == 0 || q.endedOtherwise() {
+		return ""
+	}
+	return "; the file system of " + Printable(path.Clean(q.end.Rooms[i].Path)) + " was full before it began, and is"
 }
 
 // full tells whether nothing more can be written. What is not known (NaN) is not full.

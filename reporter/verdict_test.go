@@ -263,6 +263,11 @@ func TestVerdictCauses(t *testing.T) {
 		{"124 of another command", 124, "", nothing, CauseExited, "exited with code 124"},
 
 		{"disk full", 1, "", roomLeft(Room{"/", 9000, 9000}, full), CauseDiskFull, "exited with code 1, and no room was left on the file system of /scratch when it ended"},
+		{"full before", 1, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 1; the file system of /scratch was full before it began, and is"},
+		{"another was full before", 1, "", all(roomLeft(full), fullBefore("/tmp")), CauseDiskFull, "of /scratch when it ended"},
+		{"one was full before, one is", 1, "", all(roomLeft(full, Room{"/tmp", 0, 7}), fullBefore("/scratch")), CauseDiskFull, "of /tmp when it ended"},
+		{"full before, all well", 0, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 0"},
+		{"disk was full all the time", 1, "", all(freed(0.5), fullBefore("/scratch"), func(c *verdictCase) { c.in.Ending.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
 		{"no inodes", 1, "", roomLeft(Room{"/tmp", 9000, 0}), CauseDiskFull, "no inodes left"},
 		{"no bound of inodes", 1, "", roomLeft(Room{"/tmp", 9000, -1}), CauseExited, ""},
 		{"bus error on a full disk", 135, "SIGBUS", roomLeft(full), CauseDiskFull, "died of SIGBUS"},
@@ -287,6 +292,13 @@ func TestVerdictCauses(t *testing.T) {
 				t.Errorf("got %s: %q\nwant %s: %q", v.Cause, v.Text, test.cause, test.text)
 			}
 		})
+	}
+}
+
+// fullBefore has no room at a path before the job began.
+func fullBefore(path string) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.in.Ending.RoomsBefore = []Room{{"/else", 9000, 9000}, {path, 0, 9000}}
 	}
 }
 

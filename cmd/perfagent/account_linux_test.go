@@ -690,3 +690,24 @@ func TestAccountGPUsInGroup(t *testing.T) {
 		t.Errorf("%d GPUs; missing: %v", len(n.GPUs), n.Missing)
 	}
 }
+
+// Children that nobody has waited for are neither processes nor threads of the job, wherever
+// the numbers come from.
+func TestAccountZombies(t *testing.T) {
+	for _, mode := range []string{"off", "create"} {
+		o := run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, python(`
+import os, time
+for i in range(50):
+    if os.fork() == 0: os._exit(0)
+time.sleep(1.5)
+`)...)...)
+		o.want(t, 0)
+		n := o.report(t).Nodes["0"]
+		for _, key := range []string{"job_processes", "job_threads"} {
+			most := n.Envelope[key].Max
+			if len(most) < 3 || most[len(most)-2] != 1 { // in the last one it may have ended
+				t.Errorf("%s, source %s: %s %v, want 1", mode, n.Job.Source, key, most)
+			}
+		}
+	}
+}

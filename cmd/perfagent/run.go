@@ -112,6 +112,8 @@ type wrap struct {
 	listening *listening
 	account   *account
 	signals   *job.Signals
+	// roomsBefore has the room that the job had, once the file systems have answered.
+	roomsBefore <-chan []reporter.Room
 }
 
 func (w *wrap) run() error {
@@ -123,6 +125,7 @@ func (w *wrap) run() error {
 	about := reporter.Run{ID: o.runID, Command: w.command.Args, Tags: tags}
 	placed := make(chan *place, 1) // the disk and the kernel are asked at once: the job waits
 	head := o.head(about, w.tracking)
+	w.roomsBefore = o.roomsBefore()
 	go func() { placed <- openPlace(o.out, head, w.log) }()
 	w.listening = o.newListening(o.streams.err, w.log, false)
 	w.account = newAccount(o.cgroup, fmt.Sprintf("perfagent-%s.%d.%d", o.runID, o.node, os.Getpid()), o.interval)
@@ -206,7 +209,7 @@ func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Reco
 	ended := newJob(status)
 	w.account.end(ended)
 	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: ended, Agent: agent(),
-		Missing: append(w.place.missing, w.account.missing...), Push: w.tracking.state, Ending: o.ending(status)}
+		Missing: append(w.place.missing, w.account.missing...), Push: w.tracking.state, Ending: o.ending(status, w.roomsBefore)}
 	if d, ok := o.deliver(in, w.place, o.streams.err, w.log); ok {
 		o.pushAtEnd(w.tracking, d, w.late(), o.streams.err, w.log)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // ending gathers what is known of the job's end beyond its exit status.
-func (o *sampleOptions) ending(status job.Status) reporter.Ending {
+func (o *sampleOptions) ending(status job.Status, before <-chan []reporter.Room) reporter.Ending {
 	e := reporter.Ending{}
 	if status.Err != nil {
 		e.NotKnown = status.Err.Error()
@@ -26,6 +26,10 @@ func (o *sampleOptions) ending(status job.Status) reporter.Ending {
 	e.Timeout = timeoutEnd(collector.Now())
 	if status.ExitCode != 0 {
 		e.Rooms, e.DiskPaths = o.rooms()
+		select {
+		case e.RoomsBefore = <-before:
+		default: // a file system that does not answer
+		}
 	}
 	return e
 }
@@ -60,9 +64,9 @@ func sent(s job.Sent) collector.Signal {
 	return collector.Signal{Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process}
 }
 
-// rooms asks the file systems that a job is likely to write to: that of its directory, of
-// temporary files, of the reports, and those that are watched.
-func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
+// roomPaths are in the file systems that a job is likely to write to: that of its directory,
+// of temporary files, of the reports, and those that are watched.
+func (o *sampleOptions) roomPaths() (unique []string) {
 	cwd, err := os.Getwd()
 	if err != nil {
 		cwd = "."
@@ -72,14 +76,42 @@ func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
 		out = o.out
 	}
 	paths := []string{cwd, os.TempDir(), out}
-	var unique []string
 	for _, p := range append(paths, o.diskPaths...) {
 		if !slices.Contains(unique, p) {
 			unique = append(unique, p)
 		}
 	}
-	for _, r := range collector.Rooms(unique) {
-		rooms = append(rooms, reporter.Room{Path: r.Path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes})
+	return unique
+}
+
+// roomsBefore asks them while the job is being started; nobody waits for the answer.
+func (o *sampleOptions) roomsBefore() <-chan []reporter.Room {
+	before := make(chan []reporter.Room, 1)
+	paths := o.roomPaths()
+	go func() {
+		var rooms []reporter.Room
+		for _, path := range paths {
+			there := path // the directory of the reports may have yet to be made
+			for _, err := os.Stat(there); err != nil && there != filepath.Dir(there); _, err = os.Stat(there) {
+				there = filepath.Dir(there)
+			}
+			for _, r := range collector.Rooms([]string{there}) {
+				rooms = append(rooms, newRoom(path, r))
+			}
+		}
+		before <- rooms
+	}()
+	return before
+}
+
+func newRoom(path string, r collector.Room) reporter.Room {
+	return reporter.Room{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
+}
+
+// rooms asks the file systems, and tells which of them are watched.
+func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
+	for _, r := range collector.Rooms(o.roomPaths()) {
+		rooms = append(rooms, newRoom(r.Path, r))
 		// Samples leave out what is reserved for root; many file systems reserve nothing. What
 		// cannot be written to at all, such as an image, is not among the rooms.
 		if r.Reserve == 0 && slices.Contains(o.diskPaths, r.Path) {
