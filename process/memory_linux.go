@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -251,9 +253,6 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 		return p.pss, nil
 	case p.state == 'D':
 		return p.rss(), nil
-	case p.state == 'Z': // threads of it still run, see dead
-		t.note(unread, p.pid, "smaps_rollup", damaged("its first thread has ended, and with it what the kernel says of its memory"))
-		return 0, nil
 	case late:
 		t.note(unread, p.pid, "smaps_rollup", damaged("those before it took more than 1 s"))
 		return p.rss(), nil
@@ -262,7 +261,14 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 			p.pid, p.rss()>>20, cost.Seconds()*1e3, insteadOfPSS)
 		return 0, nil
 	}
-	data, err := t.dir.read(p.pid, "smaps_rollup")
+	file := "smaps_rollup"
+	if p.state == 'Z' { // its first thread has ended, others go on, see dead
+		if file = t.rollupOfThread(p.pid); file == "" {
+			t.note(unread, p.pid, "smaps_rollup", errFirstThread)
+			return 0, errFirstThread
+		}
+	}
+	data, err := t.dir.read(p.pid, file)
 	if err == nil {
 		var n uint64
 		if n, err = parsePSS(data); err == nil {
@@ -279,6 +285,21 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	}
 	t.note(unread, p.pid, "smaps_rollup", err)
 	return p.rss(), nil
+}
+
+// errFirstThread is why the memory of a process is not known.
+const errFirstThread = damaged("its first thread has ended, and no other tells of its memory")
+
+// rollupOfThread is the smaps_rollup of a thread that is not the first one; "" = there is none.
+func (t *Tree) rollupOfThread(pid int32) string {
+	first := strconv.Itoa(int(pid))
+	threads, _ := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
+	for _, e := range threads {
+		if name := "task/" + e.Name() + "/smaps_rollup"; e.Name() != first && t.dir.has(pid, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // withoutMap is for a process that is there and whose smaps_rollup is not. It has

@@ -711,3 +711,22 @@ time.sleep(1.5)
 		}
 	}
 }
+
+// A process whose first thread has ended goes on, and so does what is known of its memory.
+func TestAccountWithoutFirstThread(t *testing.T) {
+	o := run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, python(`
+import ctypes, os, threading, time
+def work():
+    held = b"x" * (100 << 20)
+    time.sleep(2)
+    os._exit(4)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+`)...)...)
+	o.want(t, 4)
+	n := o.report(t).Nodes["0"]
+	memory := n.Envelope["job_memory_mb"].Max
+	if len(memory) < 4 || memory[len(memory)/2] < 100 || n.Job.PeakMemoryMB < 100 || n.Job.MemoryKind != "pss" {
+		t.Errorf("memory %v, peak %v (%s)", memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)
+	}
+}
