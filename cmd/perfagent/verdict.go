@@ -89,19 +89,30 @@ func (o *sampleOptions) roomsBefore() <-chan []reporter.Room {
 	before := make(chan []reporter.Room, 1)
 	paths := o.roomPaths()
 	go func() {
-		var rooms []reporter.Room
+		var there []string
 		for _, path := range paths {
-			there := path // the directory of the reports may have yet to be made
-			for _, err := os.Stat(there); err != nil && there != filepath.Dir(there); _, err = os.Stat(there) {
-				there = filepath.Dir(there)
-			}
-			for _, r := range collector.Rooms([]string{there}) {
-				rooms = append(rooms, newRoom(path, r))
+			there = append(there, existing(path))
+		}
+		var rooms []reporter.Room
+		for _, r := range collector.Rooms(there) {
+			for i, path := range paths {
+				if there[i] == r.Path {
+					rooms = append(rooms, newRoom(path, r))
+				}
 			}
 		}
 		before <- rooms
 	}()
 	return before
+}
+
+// existing is a path or, where there is nothing yet, the next above it: the directory of the
+// reports may have yet to be made.
+func existing(path string) string {
+	for _, err := os.Stat(path); err != nil && path != filepath.Dir(path); _, err = os.Stat(path) {
+		path = filepath.Dir(path)
+	}
+	return path
 }
 
 func newRoom(path string, r collector.Room) reporter.Room {
