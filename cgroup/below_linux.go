@@ -81,6 +81,9 @@ type census struct {
 // take counts anew if it is time.
 func (s *census) take(g *Group, c *Counters) {
 	start := time.Now()
+	if g.tasks != "" {
+		c.Threads = c.number(&g.r, g.tasks)
+	}
 	if start.After(s.next) {
 		s.processes, s.threads = nan, nan
 		home := g.homes[0]
@@ -93,29 +96,30 @@ func (s *census) take(g *Group, c *Counters) {
 		if g.tasks == "" {
 			s.countThreads(g, c, home)
 		} else {
-			s.countDead(g, home)
+			s.countDead(g, home, c.Threads)
 		}
 		s.next = start.Add(putOff(time.Since(start)))
 		if s.processes <= fewProcesses {
 			s.next = start.Add(min(putOff(time.Since(start)), soon))
 		}
 	}
-	c.Processes, c.Threads = s.processes, s.threads
+	c.Processes = s.processes
 	if g.tasks != "" {
-		c.Threads = c.number(&g.r, g.tasks) - s.dead
+		c.Threads -= s.dead
+	} else {
+		c.Threads = s.threads
 	}
 }
 
-// countDead finds how many of those that pids.current counts have ended: the lists of tasks
-// leave them out. Of tasks that come and go meanwhile the lesser count is taken.
-func (s *census) countDead(g *Group, home *place) {
+// countDead finds how many of those that pids.current counted before have ended: the lists of
+// tasks leave them out. Of tasks that come and go meanwhile the lesser count is taken.
+func (s *census) countDead(g *Group, home *place, before float64) {
 	s.dead = 0
-	var none Counters
-	before := none.number(&g.r, g.tasks)
 	if !(before > s.processes) {
 		return
 	}
 	if alive, err := g.countLines(home, threadList(home)); err == nil && alive > 0 {
+		var none Counters // what cannot be read has been said
 		s.dead = max(0, min(before, none.number(&g.r, g.tasks))-alive)
 	}
 }

@@ -84,13 +84,20 @@ func TestSentByTerminal(t *testing.T) {
 	wantSent(t, st.Sent, syscall.SIGINT, true, -1)
 }
 
+// caughtByUs sends this process a signal that it catches, until the test ends.
+func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
+	t.Helper()
+	s := Catch()
+	t.Cleanup(s.Stop)
+	s.wait()
+	_ = unix.Kill(os.Getpid(), sig)
+	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
+	return s
+}
+
 // The handler does the same where the test binary cannot be started again (an emulator).
 func TestSentToSelf(t *testing.T) {
-	s := Catch()
-	defer s.Stop()
-	s.wait()
-	_ = unix.Kill(os.Getpid(), syscall.SIGUSR1)
-	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
+	s := caughtByUs(t, syscall.SIGUSR1)
 	wantSent(t, s.Sent(), syscall.SIGUSR1, false, os.Getpid())
 	wantSent(t, []Sent{<-s.Noted()}, syscall.SIGUSR1, false, os.Getpid())
 }
@@ -108,11 +115,7 @@ func TestNotedByNobody(t *testing.T) {
 
 // What the handler has counted and relay has not seen is on its way.
 func TestOnTheWay(t *testing.T) {
-	s := Catch()
-	defer s.Stop()
-	s.wait()
-	_ = unix.Kill(os.Getpid(), syscall.SIGUSR2)
-	until(t, "the signal is noted", func() bool { return len(s.Sent()) > 0 })
+	s := caughtByUs(t, syscall.SIGUSR2)
 	if s.onTheWay(relayed()...) {
 		t.Error("a signal that was told is still on its way")
 	}

@@ -165,7 +165,7 @@ func (t *Tree) readPSS(begin instant) (whole bool) {
 			sum.measured(p, n)
 		}
 		at := t.clock()
-		p.pssAt = at.wall
+		p.pssAt, p.weighed = at.wall, p.faults
 		if p.pages >= pacePages && p.paced {
 			t.pace = pace(float64(at.cpu-last.cpu) / float64(p.pages))
 		}
@@ -272,7 +272,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	if err == nil {
 		var n uint64
 		if n, err = parsePSS(data); err == nil {
-			p.pss, p.paced, p.weighed = n, true, p.faults
+			p.pss, p.paced = n, true
 		}
 	}
 	switch {

@@ -35,7 +35,7 @@ type proc struct {
 	inode   uint64
 	seq     int64  // when it was read: later readings have higher numbers
 	pss     uint64 // bytes, newest; 0 = never measured
-	weighed uint64 // its faults when that was measured
+	weighed uint64 // its faults when that was looked for, at pssAt
 	pssAt   time.Duration
 	paced   bool // pss was measured after this scan
 }

@@ -39,21 +39,19 @@ func TestHasSignalOfAProcess(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	pending := func() bool {
+	status := func() []byte {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Contains(string(data), "\nState:\tT") && HasSignal(data, "ShdPnd", uint(syscall.SIGTERM))
+		return data
 	}
+	stopped := func() bool { return strings.Contains(string(status()), "\nState:\tT") }
+	pending := func() bool { return stopped() && HasSignal(status(), "ShdPnd", uint(syscall.SIGTERM)) }
 	if pending() {
 		t.Error("SIGTERM is pending before it was sent")
 	}
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
-	stopped := func() bool {
-		data, _ := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
-		return strings.Contains(string(data), "\nState:\tT")
-	}
 	for begin := time.Now(); !stopped() && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
