@@ -222,7 +222,7 @@ func sparkRows(n *reporter.Node) []sparkRow {
 func busiestGPU(n *reporter.Node) []float64 {
 	var out []float64
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {
-		if n.Job != nil && !n.GPUs[i].OfJob {
+		if !n.ShowsGPU(i) {
 			continue
 		}
 		values := sparkValues(n, collector.GPUColumn(i, collector.GPUUtilization))

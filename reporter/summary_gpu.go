@@ -11,13 +11,17 @@ import (
 // gpuRowsShown is how many GPUs a summary lists.
 const gpuRowsShown = 8
 
+// ShowsGPU tells whether the device at a place is one to be told of: it is the job's, or
+// there is no job.
+func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }
+
 // gpuRows are a line for each GPU of the job; of a node without a job, for each GPU.
 func (n *Node) gpuRows() []row {
 	var rows []row
 	more, others := 0, 0
 	for i := range n.GPUs {
 		switch {
-		case !n.GPUs[i].OfJob && n.Job != nil:
+		case !n.ShowsGPU(i):
 			others++
 		case len(rows) == gpuRowsShown:
 			more++
@@ -100,7 +104,7 @@ func newGPUsOfAll(r *Report) gpusOfAll {
 			continue
 		}
 		for i := range n.GPUs {
-			if n.GPUs[i].OfJob || n.Job == nil {
+			if n.ShowsGPU(i) {
 				all.add(Printable(name), n, i)
 			}
 		}
