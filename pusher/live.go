@@ -38,13 +38,13 @@ type Live struct {
 	ready  atomic.Bool
 	makes  atomic.Bool  // a run is being made, or may have been
 	sent   atomic.Int64 // ms since 1970 of the last point that the server has
+	unsure atomic.Bool  // of a later request it is not known whether the server has its points
 
 	step int64 // of the sampling goroutine: of the newest sample
 
 	// Of our own goroutine.
 	client  *mlflow.Client
 	run     *mlflow.Run
-	unsure  bool // a request failed half-way: the server may have its points
 	resting time.Duration
 }
 
@@ -145,6 +145,16 @@ func (l *Live) RunID() string {
 // MayHaveMade tells whether a run may have been made of which Run does not know.
 func (l *Live) MayHaveMade() bool { return l.makes.Load() }
 
+// sentUntil is the time of the last point that was sent, in ms since 1970; 0 = none was.
+// Not sure where the answer to a later request is not there, or nobody pushes live.
+func (l *Live) sentUntil() (until int64, sure bool) {
+	if l == nil {
+		return 0, false
+	}
+	sure = !l.unsure.Load()
+	return l.sent.Load(), sure
+}
+
 // rest waits after a failure: as long as the server asks for, and ever longer where
 // it will not pass by itself, so that a wrong password does not lock an account.
 func (l *Live) rest(ctx context.Context, err error) bool {
@@ -181,17 +191,17 @@ func (l *Live) push(ctx context.Context, h handover) error {
 			return err
 		}
 	}
-	if l.unsure {
+	if l.unsure.Load() {
 		run, err := l.client.Run(ctx, l.run.ID)
 		if err != nil {
 			return err
 		}
-		until, err := lastPoint(ctx, l.client, run, track{start: h.start, thinned: h.thinned}, h.moments)
+		until, err := newPast(l.client, run).lastPoint(ctx, track{start: h.start, thinned: h.thinned}, h.moments)
 		if err != nil {
 			return err
 		}
-		l.unsure = false
 		l.sent.Store(max(l.sent.Load(), until))
+		l.unsure.Store(false)
 	}
 	return l.send(ctx, h.moments)
 }
@@ -202,11 +212,12 @@ func (l *Live) send(ctx context.Context, moments []moment) error {
 		moments = moments[1:]
 	}
 	for _, b := range pack(nil, nil, moments) {
-		if err := l.client.LogBatch(ctx, l.run.ID, b); err != nil {
-			l.unsure = true
+		l.unsure.Store(true)
+		if err := logBatch(ctx, l.client, l.run.ID, b); err != nil {
 			return err
 		}
 		l.sent.Store(b.Metrics[len(b.Metrics)-1].Timestamp)
+		l.unsure.Store(false)
 	}
 	return nil
 }
@@ -219,7 +230,7 @@ func (l *Live) findRun(ctx context.Context, h handover) error {
 			err = active(run)
 		}
 		if err == nil {
-			l.run, l.unsure = run, true // another recording's points may be in it
+			l.run = run
 		}
 		return err
 	}

@@ -1,7 +1,6 @@
 package pusher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +38,8 @@ type Options struct {
 	// Patience is how long another node's run is waited for before one of our own
 	// is made. Node 0 does not wait.
 	Patience time.Duration
+	// Live, if any, pushed this recording while it went on, and knows how far it came.
+	Live *Live
 	// Progress, if any, is told how many values were sent of how many.
 	Progress func(sent, all int)
 }
@@ -58,18 +59,17 @@ type Plan struct {
 	// Notes are what people should know and is no failure.
 	Notes []string
 
-	link      *mlflow.Run
-	known     map[string]string // experiments by name
-	metrics   []mlflow.Metric
-	dropped   int
-	moments   []moment
-	histories map[string][]mlflow.Metric // of the metrics that were asked for
+	link    *mlflow.Run
+	known   map[string]string // experiments by name
+	metrics []mlflow.Metric
+	dropped int
+	moments []moment
+	past    *past // of Run
 }
 
 // Prepare finds the run of a report and what the run lacks.
 func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
-	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination, o.Recorded),
-		histories: make(map[string][]mlflow.Metric)}
+	p := &Plan{client: c, report: r, opts: o, id: newIdentity(r, o.Destination, o.Recorded)}
 	if err := p.findRun(ctx); err != nil {
 		return nil, fmt.Errorf("find the MLflow run: %w", err)
 	}
@@ -91,6 +91,7 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 func (p *Plan) ask(ctx context.Context) error {
 	p.metrics, p.dropped = metrics(p.report)
 	p.moments, p.Known, p.Points = nil, 0, 0
+	p.past = newPast(p.client, p.Run)
 	if err := p.askMetrics(ctx); err != nil {
 		return fmt.Errorf("ask for the metrics that the run has: %w", err)
 	}
@@ -205,12 +206,9 @@ func (id identity) first() bool { return len(id.nodes) == 0 || id.nodes[0] == "0
 
 // askMetrics leaves out the metrics that the run has.
 func (p *Plan) askMetrics(ctx context.Context) error {
-	if p.Run == nil {
-		return nil
-	}
 	var lacking []mlflow.Metric
 	for _, m := range p.metrics {
-		has, err := p.has(ctx, m)
+		has, err := p.past.has(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -224,33 +222,12 @@ func (p *Plan) askMetrics(ctx context.Context) error {
 	return nil
 }
 
-// has tells whether the run has a point: the latest one of each name is known, for
-// others the server is asked.
-func (p *Plan) has(ctx context.Context, m mlflow.Metric) (bool, error) {
-	latest, there := p.Run.Metrics[m.Key]
-	if !there || latest == m {
-		return there, nil
-	}
-	history, asked := p.histories[m.Key]
-	if !asked {
-		var err error
-		if history, err = p.client.MetricHistory(ctx, p.Run.ID, m.Key); err != nil {
-			return false, err
-		}
-		p.histories[m.Key] = history
-	}
-	return slices.Contains(history, m), nil
-}
-
 // askSeries adds the points of a node that come after the run's last one.
 func (p *Plan) askSeries(ctx context.Context, t track) error {
 	all := t.moments()
-	until := int64(-1)
-	if p.Run != nil && len(all) > 0 {
-		var err error
-		if until, err = lastPoint(ctx, p.client, p.Run, t, all); err != nil {
-			return err
-		}
+	until, err := p.sentUntil(ctx, t, all)
+	if err != nil {
+		return err
 	}
 	for _, m := range all {
 		if m.at > until {
@@ -262,72 +239,15 @@ func (p *Plan) askSeries(ctx context.Context, t track) error {
 	return nil
 }
 
-// lastPoint asks for the time of the last point of a recording that a run has; −1 =
-// none. The points of a moment are sent together and in the order of time, so that any
-// series will do which all moments have. A point is known by time, step and value:
-// other recordings of the node may have points in the same series. Of a recording that
-// was thinned since, the live points were finer: there time and step must do.
-func lastPoint(ctx context.Context, c *mlflow.Client, run *mlflow.Run, t track, all []moment) (int64, error) {
-	until := int64(-1)
-	for _, key := range anchors(all) {
-		latest, there := run.Metrics[key]
-		if !there {
-			continue
-		}
-		history := []mlflow.Metric{latest}
-		if !t.made(latest, all) {
-			var err error
-			if history, err = c.MetricHistory(ctx, run.ID, key); err != nil {
-				return 0, err
-			}
-		}
-		for _, m := range history {
-			if t.made(m, all) {
-				until = max(until, m.Timestamp)
-			}
-		}
+// sentUntil is the time of the last point of a recording that the run has. Of a recording
+// that was thinned the server cannot tell it for sure, but whoever sent it can.
+func (p *Plan) sentUntil(ctx context.Context, t track, all []moment) (int64, error) {
+	sent, sure := p.opts.Live.sentUntil()
+	if sure && t.thinned {
+		return sent, nil
 	}
-	return until, nil
-}
-
-// made tells whether a point that a run has is one of a track's moments.
-func (t track) made(m mlflow.Metric, all []moment) bool {
-	if m.Timestamp < all[0].at || m.Timestamp > all[len(all)-1].at {
-		return false
-	}
-	if t.thinned && m.Step == (m.Timestamp-t.start)/Window.Milliseconds() {
-		return true
-	}
-	i, found := slices.BinarySearchFunc(all, m.Timestamp, func(a moment, at int64) int { return cmp.Compare(a.at, at) })
-	return found && slices.ContainsFunc(all[i].points, func(p mlflow.Metric) bool {
-		return p.Key == m.Key && p.Step == m.Step && p.Value == m.Value
-	})
-}
-
-// anchors are the fewest series that have a point in every moment.
-func anchors(all []moment) []string {
-	var keys []string
-	for rest := all; len(rest) > 0; {
-		key := rest[0].points[len(rest[0].points)-1].Key
-		keys = append(keys, key)
-		var without []moment
-		for _, m := range rest {
-			if !m.has(key) {
-				without = append(without, m)
-			}
-		}
-		rest = without
-	}
-	return keys
-}
-
-func (m moment) has(key string) bool {
-	for _, p := range m.points {
-		if p.Key == key {
-			return true
-		}
-	}
-	return false
+	asked, err := p.past.lastPoint(ctx, t, all)
+	return max(sent, asked), err
 }
 
 // Send sends what the run lacks. What was sent before an error stays: preparing and
@@ -343,7 +263,7 @@ func (p *Plan) Send(ctx context.Context) error {
 	if p.Run.Tags == nil {
 		p.Run.Tags = make(map[string]string)
 	}
-	if err := p.sendLacking(ctx); err != nil {
+	if err := p.sendValues(ctx); err != nil {
 		return err
 	}
 	if err := p.settlePaths(ctx); err != nil {
@@ -422,45 +342,13 @@ func (p *Plan) settle(ctx context.Context, made *mlflow.Run) (*mlflow.Run, error
 	if p.Run, err = p.client.Run(ctx, winner.ID); err != nil {
 		return nil, err
 	}
-	clear(p.histories)
 	return p.Run, p.ask(ctx)
 }
 
-// sendLacking sends metrics, tags and points. A server of 2.x may refuse a request of
-// which it has a part, because another process has sent it since we asked, or because
-// its answer was lost: then it is asked anew, as long as that brings us on.
-func (p *Plan) sendLacking(ctx context.Context) error {
+// sendValues sends metrics and points, and of the tags those that the run lacks.
+func (p *Plan) sendValues(ctx context.Context) error {
 	said, notes := p.tags()
 	p.Notes = append(p.Notes, notes...)
-	for {
-		lacking := p.Metrics + p.Points
-		err := p.sendValues(ctx, said)
-		if !partlyThere(err) {
-			return err
-		}
-		run, errAsk := p.client.Run(ctx, p.Run.ID)
-		if errAsk != nil {
-			return errAsk
-		}
-		p.Run = run
-		clear(p.histories)
-		if errAsk = p.ask(ctx); errAsk != nil {
-			return errAsk
-		}
-		if p.Metrics+p.Points >= lacking {
-			return err
-		}
-	}
-}
-
-// partlyThere tells whether a database refused points because it has some of them.
-func partlyThere(err error) bool {
-	var e *mlflow.Error
-	return errors.As(err, &e) && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))
-}
-
-// sendValues sends metrics and points, and of the tags those that the run lacks.
-func (p *Plan) sendValues(ctx context.Context, said []mlflow.Tag) error {
 	if p.Run.Tags[TagIncomplete] == "true" && p.report.Run.Incomplete == "" {
 		said = append(said, mlflow.Tag{Key: TagIncomplete, Value: "false"})
 	}
@@ -470,7 +358,7 @@ func (p *Plan) sendValues(ctx context.Context, said []mlflow.Tag) error {
 	said = without(said, p.Run.Tags)
 	sent, all := 0, p.Metrics+p.Points
 	for _, b := range pack(p.metrics, said, p.moments) {
-		if err := p.client.LogBatch(ctx, p.Run.ID, b); err != nil {
+		if err := logBatch(ctx, p.client, p.Run.ID, b); err != nil {
 			return err
 		}
 		sent += len(b.Metrics)
@@ -506,40 +394,6 @@ func without(tags []mlflow.Tag, has map[string]string) (out []mlflow.Tag) {
 		}
 	}
 	return out
-}
-
-// maxItems is MLflow's limit of what one request may hold. Points of ours are too short
-// to reach its limit of bytes, but long tags are not.
-const (
-	maxItems      = 1000
-	maxTagsBeside = 100_000 // bytes of tags that may stand in a request with points
-)
-
-// pack fills requests: first the metrics and tags, then whole moments.
-func pack(metrics []mlflow.Metric, tags []mlflow.Tag, moments []moment) []mlflow.Batch {
-	out := mlflow.Split(mlflow.Batch{Metrics: metrics, Tags: tags})
-	var open mlflow.Batch
-	if n := len(out); n > 0 && tagBytes(out[n-1].Tags) < maxTagsBeside {
-		open, out = out[n-1], out[:n-1]
-	}
-	for _, m := range moments {
-		if len(open.Metrics)+len(open.Tags)+len(m.points) > maxItems {
-			out = append(out, open)
-			open = mlflow.Batch{}
-		}
-		open.Metrics = append(open.Metrics, m.points...)
-	}
-	if len(open.Metrics)+len(open.Tags) > 0 {
-		out = append(out, open)
-	}
-	return out
-}
-
-func tagBytes(tags []mlflow.Tag) (n int) {
-	for _, t := range tags {
-		n += len(t.Key) + len(t.Value)
-	}
-	return n
 }
 
 // sendArtifacts sends the files. What the store does not take is a note.

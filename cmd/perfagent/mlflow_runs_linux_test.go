@@ -48,6 +48,7 @@ func testMLflow3(t *testing.T) {
 		serverCase{"environment of the job", testJobsEnvironment},
 		serverCase{"a given run", testGivenRun},
 		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
+		serverCase{"twin recordings", testTwinRecordings},
 		serverCase{"pushed again", testPushedAgain},
 		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
 		serverCase{"an answer is lost", testAnswerIsLost},
@@ -71,6 +72,7 @@ func TestMLflow2(t *testing.T) {
 		serverCase{"a run of our own", testOwnRuns},
 		serverCase{"a given run", testGivenRun},
 		serverCase{"two recordings in one run", testTwoRecordingsInOneRun},
+		serverCase{"twin recordings", testTwinRecordings},
 		serverCase{"pushed again", testPushedAgain},
 		serverCase{"copies pushed at once", testCopiesPushedAtOnce},
 		serverCase{"an answer is lost", testAnswerIsLost},
@@ -402,6 +404,22 @@ func testTwoRecordingsInOneRun(t *testing.T, s *mlflowtest.Server) {
 			}
 		})
 	}
+}
+
+// Recordings of the same moments, which have nearly all values in common, are both whole,
+// also where a request brings many points that are there.
+func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
+	id, origin := givenRun(t, s, study(t)), time.Now().Add(-time.Hour)
+	var paths []string
+	for k := range 3 {
+		paths = append(paths, writeSynthetic(t, synthetic{run: fmt.Sprint("twin", k), origin: origin, seconds: 45, jobMB: float64(k)}))
+	}
+	for range 2 {
+		for _, path := range paths {
+			pushNow(t, s, "", "--mlflow-run-id", id, path)
+		}
+	}
+	wantHistories(t, s.ReadBack(t, id), paths...)
 }
 
 // sideBySide runs prepared processes beside one another to their ends.

@@ -333,7 +333,7 @@ func (t *tracking) push(ctx context.Context, d delivered) (state reporter.PushSt
 	if release, err := reporter.Lock(ctx, d.path); err == nil {
 		defer release()
 	}
-	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded()}
+	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded(), Live: t.live}
 	options.Settle = t.live != nil && t.live.MayHaveMade()
 	plan, err := pusher.Prepare(ctx, client, d.report, options)
 	if err == nil {

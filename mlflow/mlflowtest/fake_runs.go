@@ -285,6 +285,9 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	if !f.FileStore && len(in.Metrics) > sortedOut && r.hasAny(in.Metrics) {
+		return nil, &apiError{400, "BAD_REQUEST", "(sqlite3.IntegrityError) UNIQUE constraint failed: metrics.key, metrics.timestamp, metrics.step, metrics.run_uuid, metrics.value, metrics.is_nan"}
+	}
 	changed := r.clone()
 	for _, p := range in.Params {
 		if err := changed.param(p); err != nil {
@@ -304,6 +307,19 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	*r = *changed
 	return struct{}{}, nil
 }
+
+// sortedOut is of how many metrics a database of 2.x finds out which it has already.
+const sortedOut = 100
+
+// hasAny tells whether a point is there.
+func (r *run) hasAny(metrics []metric) bool {
+	return slices.ContainsFunc(metrics, func(m metric) bool {
+		_, found := slices.BinarySearchFunc(r.metrics[m.Key], m.point(), comparePoints)
+		return found
+	})
+}
+
+func (m *metric) point() Point { return Point{int64(*m.Timestamp), int64(m.Step), *m.Value} }
 
 // clone copies what a batch may change; the slices of points only grow.
 func (r *run) clone() *run {
@@ -334,7 +350,7 @@ func (r *run) log(m *metric, asFile bool) *apiError {
 		return err
 	}
 	points := r.metrics[m.Key]
-	p := Point{int64(*m.Timestamp), int64(m.Step), *m.Value}
+	p := m.point()
 	i, found := slices.BinarySearchFunc(points, p, comparePoints)
 	switch {
 	case asFile:
