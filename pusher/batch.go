@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perfagent/perfagent/mlflow"
 )
@@ -43,24 +44,20 @@ func tagBytes(tags []mlflow.Tag) (n int) {
 	return n
 }
 
-// sorted is of how many values MLflow 2.x sorts out by itself which it has already.
-const sorted = 100
+// sortedOut is of how many values every version of MLflow finds out which it has already.
+const sortedOut = 100
 
-// logBatch sends a request. A database of MLflow 2.x refuses a large one of which it has a
-// part: because another process sent that, because an answer was lost, or because another
-// recording has the same points. Then it is sent in pieces.
+// logBatch sends a request. On a database MLflow 2.x and the first 3.x refuse a larger one
+// of which they have a part: because another process sent that, because an answer was lost,
+// or because another recording has the same points. Then it is sent in pieces, which may
+// have parts of a moment. Its last point, the anchor, comes last in that, too.
 func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batch) error {
 	err := c.LogBatch(ctx, runID, b)
 	if !partlyThere(err) {
 		return err
 	}
-	for piece := range slices.Chunk(b.Metrics, sorted) {
-		for range 4 { // more often nobody else sends the same at this very moment
-			if err = c.LogBatch(ctx, runID, mlflow.Batch{Metrics: piece}); !partlyThere(err) {
-				break
-			}
-		}
-		if err != nil {
+	for piece := range slices.Chunk(b.Metrics, sortedOut) {
+		if err := logPiece(ctx, c, runID, piece); err != nil {
 			return err
 		}
 	}
@@ -68,6 +65,21 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 		return nil
 	}
 	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
+}
+
+// logPiece sends a piece, again where another process sends the same at this very moment.
+func logPiece(ctx context.Context, c *mlflow.Client, runID string, piece []mlflow.Metric) error {
+	for try := time.Duration(1); ; try++ {
+		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: piece})
+		if !partlyThere(err) || try == 4 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(try * 50 * time.Millisecond):
+		}
+	}
 }
 
 // partlyThere tells whether a database refused points because it has some of them.

@@ -7,7 +7,8 @@
 //     same numbers get the same names, steps and time stamps each time, and the
 //     server stores the same point once.
 //   - The server is asked how far it got: of each node the points after its last
-//     one are sent, by time. A request never splits the points of a moment.
+//     one are sent, by time. The points of a moment are in one request, or their
+//     anchor, by which they are looked for, is in the last one.
 //   - Runs are known again by their tags (TagInvocation), never by what a client
 //     remembers.
 //

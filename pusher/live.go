@@ -38,13 +38,13 @@ type Live struct {
 	ready  atomic.Bool
 	makes  atomic.Bool  // a run is being made, or may have been
 	sent   atomic.Int64 // ms since 1970 of the last point that the server has
-	unsure atomic.Bool  // of a later request it is not known whether the server has its points
 
 	step int64 // of the sampling goroutine: of the newest sample
 
 	// Of our own goroutine.
 	client  *mlflow.Client
 	run     *mlflow.Run
+	unsure  bool // a request failed half-way: the server may have its points
 	resting time.Duration
 }
 
@@ -145,14 +145,13 @@ func (l *Live) RunID() string {
 // MayHaveMade tells whether a run may have been made of which Run does not know.
 func (l *Live) MayHaveMade() bool { return l.makes.Load() }
 
-// sentUntil is the time of the last point that was sent, in ms since 1970; 0 = none was.
-// Not sure where the answer to a later request is not there, or nobody pushes live.
-func (l *Live) sentUntil() (until int64, sure bool) {
-	if l == nil {
-		return 0, false
+// sentUntil is the time of the last point that was sent to a run, in ms since 1970; −1 =
+// none was. It is not sure where the answer to a later request was lost. Once Run has ended.
+func (l *Live) sentUntil(runID string) (until int64, sure bool) {
+	if l.RunID() != runID || l.sent.Load() == 0 {
+		return -1, false
 	}
-	sure = !l.unsure.Load()
-	return l.sent.Load(), sure
+	return l.sent.Load(), !l.unsure
 }
 
 // rest waits after a failure: as long as the server asks for, and ever longer where
@@ -191,19 +190,31 @@ func (l *Live) push(ctx context.Context, h handover) error {
 			return err
 		}
 	}
-	if l.unsure.Load() {
-		run, err := l.client.Run(ctx, l.run.ID)
-		if err != nil {
+	// In a given run there may be other recordings, of which it would take many questions to
+	// tell our points. There they are sent again: databases keep them once.
+	if l.unsure && (l.dest.RunID == "" || h.thinned) {
+		if err := l.askHowFar(ctx, h); err != nil {
 			return err
 		}
-		until, err := newPast(l.client, run).lastPoint(ctx, track{start: h.start, thinned: h.thinned}, h.moments)
-		if err != nil {
-			return err
-		}
-		l.sent.Store(max(l.sent.Load(), until))
-		l.unsure.Store(false)
 	}
 	return l.send(ctx, h.moments)
+}
+
+// askHowFar asks for the last point that the server has, where the answer to a request was
+// lost.
+func (l *Live) askHowFar(ctx context.Context, h handover) error {
+	run, err := l.client.Run(ctx, l.run.ID)
+	if err != nil {
+		return err
+	}
+	there := newPast(l.client, run, h.moments[0].at, h.moments[len(h.moments)-1].at)
+	there.alone = l.dest.RunID == ""
+	until, err := there.lastPoint(ctx, track{start: h.start, thinned: h.thinned}, h.moments)
+	if err != nil {
+		return err
+	}
+	l.sent.Store(max(l.sent.Load(), until))
+	return nil
 }
 
 func (l *Live) send(ctx context.Context, moments []moment) error {
@@ -212,13 +223,13 @@ func (l *Live) send(ctx context.Context, moments []moment) error {
 		moments = moments[1:]
 	}
 	for _, b := range pack(nil, nil, moments) {
-		l.unsure.Store(true)
 		if err := logBatch(ctx, l.client, l.run.ID, b); err != nil {
+			l.unsure = true
 			return err
 		}
 		l.sent.Store(b.Metrics[len(b.Metrics)-1].Timestamp)
-		l.unsure.Store(false)
 	}
+	l.unsure = false
 	return nil
 }
 

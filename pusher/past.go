@@ -8,16 +8,19 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// past is what a run has already. The latest point of each metric came with the run; a
-// metric's history is asked for once, when it is needed.
+// past is what a run has already, of a time that is asked about. The latest point of each
+// metric came with the run; a metric's history is asked for once, when it is needed.
 type past struct {
-	client    *mlflow.Client
-	run       *mlflow.Run // nil = none, which has nothing
+	client *mlflow.Client
+	run    *mlflow.Run // nil = none, which has nothing
+	// alone tells that of a node no other recording's points are in the run.
+	alone     bool
+	from, to  int64 // ms since 1970
 	histories map[string]map[mlflow.Metric]bool
 }
 
-func newPast(c *mlflow.Client, run *mlflow.Run) *past {
-	return &past{client: c, run: run, histories: make(map[string]map[mlflow.Metric]bool)}
+func newPast(c *mlflow.Client, run *mlflow.Run, from, to int64) *past {
+	return &past{client: c, run: run, from: from, to: to, histories: make(map[string]map[mlflow.Metric]bool)}
 }
 
 // latest is a metric's point of the highest step.
@@ -39,6 +42,7 @@ func (p *past) has(ctx context.Context, m mlflow.Metric) (bool, error) {
 	return history[m], err
 }
 
+// history is what the run has of a metric within the time.
 func (p *past) history(ctx context.Context, key string) (map[mlflow.Metric]bool, error) {
 	if history, asked := p.histories[key]; asked {
 		return history, nil
@@ -47,9 +51,11 @@ func (p *past) history(ctx context.Context, key string) (map[mlflow.Metric]bool,
 	if err != nil {
 		return nil, err
 	}
-	history := make(map[mlflow.Metric]bool, len(points))
+	history := make(map[mlflow.Metric]bool)
 	for _, m := range points {
-		history[m] = true
+		if p.from <= m.Timestamp && m.Timestamp <= p.to {
+			history[m] = true
+		}
 	}
 	p.histories[key] = history
 	return history, nil
@@ -57,13 +63,18 @@ func (p *past) history(ctx context.Context, key string) (map[mlflow.Metric]bool,
 
 // lastPoint is the time of the last point of a recording that the run has; −1 = none.
 //
-// The points of a moment are sent together and in the order of time. Other recordings of
-// the node may have points in the same series, and some of these may be, by chance, at the
-// same millisecond and of the same value. So the run must have a point of each moment up to
-// the last one, and all points of that. Where it has not, all points of all are asked for.
+// Moments are sent in the order of time. Other recordings of the node may have points in
+// the same series, and some of these may be, by chance, at the same millisecond and of the
+// same value. So the run must have a point of each moment up to the last one, and all
+// points of that. Where it has not, all points of each are looked for.
 func (p *past) lastPoint(ctx context.Context, t track, all []moment) (int64, error) {
-	if t.thinned {
+	switch last := len(all) - 1; {
+	case last < 0:
+		return -1, nil
+	case t.thinned:
 		return p.lastOfThinned(ctx, t, all)
+	case p.alone && p.isLatest(all[last]):
+		return all[last].at, nil
 	}
 	n, err := p.anchored(ctx, all)
 	if err != nil || n == 0 {
@@ -80,6 +91,14 @@ func (p *past) lastPoint(ctx context.Context, t track, all []moment) (int64, err
 		until = m.at
 	}
 	return until, nil
+}
+
+// isLatest tells whether the latest points of the run are those of a moment.
+func (p *past) isLatest(m moment) bool {
+	return !slices.ContainsFunc(m.points, func(q mlflow.Metric) bool {
+		latest, there := p.latest(q.Key)
+		return !there || latest != q
+	})
 }
 
 // anchored counts the moments, up to the first of which the run has no anchor.

@@ -1,12 +1,16 @@
 package pusher
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/mlflow/mlflowtest"
 	"github.com/perfagent/perfagent/series"
 )
 
@@ -42,9 +46,11 @@ func TestLastPoint(t *testing.T) {
 			continue
 		}
 		run := newRun(t, c, h.rec.Start.Wall)
+		alone := true
 		for _, shift := range []int64{-40_000_000, 50_000_000_000} { // somebody else's, before and after
 			if rnd.IntN(2) == 0 {
 				send(t, c, run.ID, shifted(all, shift))
+				alone = false
 			}
 		}
 		n := rnd.IntN(len(all) + 1)
@@ -52,12 +58,15 @@ func TestLastPoint(t *testing.T) {
 		switch twin := rnd.IntN(3); {
 		case tr.thinned:
 		case twin == 0: // somebody else's, by chance the same but for the first
-			send(t, c, run.ID, all[1:])
-			if n > 0 {
+			k := 1 + rnd.IntN(len(all))
+			send(t, c, run.ID, all[k:])
+			if n >= k {
 				n = len(all)
 			}
+			alone = false
 		case twin == 1: // or the same but for one value each
 			send(t, c, run.ID, nearly(rnd, all))
+			alone = false
 		}
 		want := int64(-1)
 		if n > 0 {
@@ -67,12 +76,15 @@ func TestLastPoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := newPast(c, run).lastPoint(ctx, tr, all); err != nil || got != want {
+		there := newPast(c, run, all[0].at, all[len(all)-1].at)
+		there.alone = alone && rnd.IntN(2) == 0
+		if got, err := there.lastPoint(ctx, tr, all); err != nil || got != want {
 			t.Errorf("seed %d: the last point of %d of %d moments is at %d (%v), want %d", seed, n, len(all), got, err, want)
 		}
 	}
 }
 
+// nearly are moments of which each has another value in one series.
 func nearly(rnd *rand.Rand, all []moment) []moment {
 	out := shifted(all, 0)
 	for _, m := range out {
@@ -116,7 +128,7 @@ func TestPush_AfterLivePushingBesideAnotherRecording(t *testing.T) {
 		t.Fatal("the ring is not thinned")
 	}
 	all := s.track().moments()
-	sent, sure := s.live.sentUntil()
+	sent, sure := s.live.sentUntil(s.live.run.ID)
 	late := 0
 	for _, m := range all {
 		if m.at > sent {
@@ -132,5 +144,120 @@ func TestPush_AfterLivePushingBesideAnotherRecording(t *testing.T) {
 	}
 	if got := len(s.fake.Runs()[0].Metrics[key]); !sure || late == 0 || got != had+late {
 		t.Errorf("%d points, want %d and %d; sure %v", got, had, late, sure)
+	}
+}
+
+// At whatever request a push breaks off, beside a recording that is nearly the same and on
+// a server that refuses large requests of which it has a part, both are whole in the end.
+func TestPush_GoesOnBesideATwin(t *testing.T) {
+	t.Parallel()
+	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
+	for range 250 {
+		h.tick()
+	}
+	r, all := h.report(), h.track().moments()
+	twin := nearly(rand.New(rand.NewPCG(2, 2)), all)
+	prepare := func() (*mlflowtest.Fake, *mlflow.Client, Options) {
+		fake, _, c := serve(t)
+		run := newRun(t, c, time.Now())
+		send(t, c, run.ID, twin)
+		return fake, c, Options{Destination: Destination{RunID: run.ID, Given: true, Invocation: "i"}}
+	}
+	fake, c, o := prepare()
+	if _, err := push(t, c, r, o); err != nil {
+		t.Fatal(err)
+	}
+	want, requests := fake.Runs()[0], len(fake.Requests())
+	for key, points := range want.Metrics {
+		if has := slices.ContainsFunc(all, func(m moment) bool { return m.has(key) }); has && len(points) < len(all) {
+			t.Fatalf("%s has %d points of %d", key, len(points), len(all))
+		}
+	}
+	for n := range requests {
+		for _, applied := range []bool{false, true} {
+			fake, c, o := prepare()
+			hook := mlflowtest.Drop()
+			if applied {
+				hook = fake.Applied(hook)
+			}
+			fake.SetBefore(only(n, hook))
+			_, _ = push(t, c, r, o)
+			fake.SetBefore(nil)
+			if _, err := push(t, c, r, o); err != nil {
+				t.Fatal(err)
+			}
+			got := fake.Runs()[0]
+			got.Info.StartTime = want.Info.StartTime
+			wantSame(t, fmt.Sprintf("request %d, applied %v", n, applied), want, got)
+		}
+	}
+}
+
+// asked counts the questions for a history.
+func asked(fake *mlflowtest.Fake, part string) (n int) {
+	for _, q := range fake.Requests() {
+		if strings.Contains(q.Path, "get-history") && strings.Contains(q.Path, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// A push at the end asks for little, also where a longer recording is in the run.
+func TestPush_AsksForLittle(t *testing.T) {
+	t.Parallel()
+	var s *stage
+	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
+		s = in
+		s.seconds(99, nil)
+	})
+	c, all := connect(t, s.l.URL), s.track().moments()
+	longer := shifted(all, -10_000_000)
+	for i := range longer {
+		for k := range longer[i].points {
+			longer[i].points[k].Step += 1000
+		}
+	}
+	send(t, c, s.live.run.ID, longer)
+	p, err := push(t, c, s.report(), Options{Destination: Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}, Live: s.live})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := asked(s.fake, "system"); n > 1 || p.Points == 0 || p.Known == 0 {
+		t.Errorf("%d histories were asked for; %d points sent, %d known", n, p.Points, p.Known)
+	}
+	fake, _, c := serve(t)
+	for range 2 {
+		if _, err := push(t, c, s.report(), Options{Destination: Destination{Invocation: "j"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := asked(fake, ""); n > 0 {
+		t.Errorf("%d histories were asked for to push again what is there", n)
+	}
+}
+
+// What Live knows is of its own run, and of nothing where it sent nothing.
+func TestPush_WhatLiveDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	var s *stage
+	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
+		s = in
+		s.rec.Ring = series.NewRing(40, int(collector.NumColumns))
+		s.seconds(75, nil)
+	})
+	c := connect(t, s.l.URL)
+	for name, live := range map[string]*Live{"of another run": s.live, "sent nothing": {}, "not there": nil} {
+		run := newRun(t, c, time.Now())
+		all := s.track().moments()
+		send(t, c, run.ID, all[:2]) // somebody pushed the journal
+		p, err := push(t, c, s.report(), Options{Destination: Destination{Invocation: "i", RunID: run.ID, Given: true}, Live: live})
+		lacking := 0
+		for _, m := range all[2:] {
+			lacking += len(m.points)
+		}
+		if err != nil || p.Points != lacking {
+			t.Errorf("%s: %d points sent, want %d; %v", name, p.Points, lacking, err)
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package pusher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -38,7 +40,8 @@ type Options struct {
 	// Patience is how long another node's run is waited for before one of our own
 	// is made. Node 0 does not wait.
 	Patience time.Duration
-	// Live, if any, pushed this recording while it went on, and knows how far it came.
+	// Live, if any, pushed this recording while it went on, and knows how far it came. Its
+	// Run has ended.
 	Live *Live
 	// Progress, if any, is told how many values were sent of how many.
 	Progress func(sent, all int)
@@ -64,7 +67,6 @@ type Plan struct {
 	metrics []mlflow.Metric
 	dropped int
 	moments []moment
-	past    *past // of Run
 }
 
 // Prepare finds the run of a report and what the run lacks.
@@ -91,7 +93,6 @@ func Prepare(ctx context.Context, c *mlflow.Client, r *reporter.Report, o Option
 func (p *Plan) ask(ctx context.Context) error {
 	p.metrics, p.dropped = metrics(p.report)
 	p.moments, p.Known, p.Points = nil, 0, 0
-	p.past = newPast(p.client, p.Run)
 	if err := p.askMetrics(ctx); err != nil {
 		return fmt.Errorf("ask for the metrics that the run has: %w", err)
 	}
@@ -206,9 +207,10 @@ func (id identity) first() bool { return len(id.nodes) == 0 || id.nodes[0] == "0
 
 // askMetrics leaves out the metrics that the run has.
 func (p *Plan) askMetrics(ctx context.Context) error {
+	there := newPast(p.client, p.Run, math.MinInt64, math.MaxInt64)
 	var lacking []mlflow.Metric
 	for _, m := range p.metrics {
-		has, err := p.past.has(ctx, m)
+		has, err := there.has(ctx, m)
 		if err != nil {
 			return err
 		}
@@ -240,13 +242,21 @@ func (p *Plan) askSeries(ctx context.Context, t track) error {
 }
 
 // sentUntil is the time of the last point of a recording that the run has. Of a recording
-// that was thinned the server cannot tell it for sure, but whoever sent it can.
+// that was thinned the server cannot tell it for sure. But whoever sent the points while
+// it went on knows, if nobody pushed the journal meanwhile.
 func (p *Plan) sentUntil(ctx context.Context, t track, all []moment) (int64, error) {
-	sent, sure := p.opts.Live.sentUntil()
-	if sure && t.thinned {
+	sent, sure := int64(-1), false
+	if p.opts.Live != nil && p.Run != nil {
+		sent, sure = p.opts.Live.sentUntil(p.Run.ID)
+	}
+	i, _ := slices.BinarySearchFunc(all, sent+1, func(m moment, at int64) int { return cmp.Compare(m.at, at) })
+	rest := all[i:]
+	if sure && t.thinned && p.Run.Tags[TagIncomplete] != "true" || len(rest) == 0 {
 		return sent, nil
 	}
-	asked, err := p.past.lastPoint(ctx, t, all)
+	there := newPast(p.client, p.Run, rest[0].at, rest[len(rest)-1].at)
+	there.alone = p.Own()
+	asked, err := there.lastPoint(ctx, t, rest)
 	return max(sent, asked), err
 }
 

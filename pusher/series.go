@@ -150,7 +150,7 @@ func (s gpuSeries) of(i int, d device) (Series, bool) {
 func prefix(node string) string { return "system/" + node + "/" }
 
 // moment is the points of one window: one time stamp, one step, a value per series.
-// It is sent whole or not at all.
+// It is sent whole, or with its last point last.
 type moment struct {
 	at, step int64
 	points   []mlflow.Metric
@@ -256,7 +256,7 @@ type line struct {
 }
 
 // lines are all series of a track. Those of the host come last, because they are in every
-// moment: see anchors.
+// moment (see anchors), and because a moment whose last point is there is there as a whole.
 func (t track) lines() []line {
 	var all []Series
 	for i, d := range t.gpus[:min(len(t.gpus), collector.MaxGPUs)] {

@@ -34,6 +34,7 @@ type tracking struct {
 	state reporter.PushState
 	dest  pusher.Destination
 	live  *pusher.Live
+	ended *pusher.Live // live, once it has ended
 	// stopLive ends the live pushing, and tells whether it did end.
 	stopLive func() bool
 }
@@ -194,6 +195,7 @@ func (t *tracking) endLive() {
 	if t.live == nil || !t.stopLive() {
 		return
 	}
+	t.ended = t.live
 	if id := t.live.RunID(); id != "" {
 		t.dest.RunID, t.state.RunID = id, id
 	}
@@ -333,7 +335,7 @@ func (t *tracking) push(ctx context.Context, d delivered) (state reporter.PushSt
 	if release, err := reporter.Lock(ctx, d.path); err == nil {
 		defer release()
 	}
-	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded(), Live: t.live}
+	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded(), Live: t.ended}
 	options.Settle = t.live != nil && t.live.MayHaveMade()
 	plan, err := pusher.Prepare(ctx, client, d.report, options)
 	if err == nil {

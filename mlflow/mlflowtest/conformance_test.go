@@ -433,24 +433,22 @@ func batchRows() []row {
 		row{name: "key with a colon", request: log("a:b"), want: badValue, real3: ok, real2: ok, why: onWindows},
 		row{name: "key with a newline", request: log("a\n"), want: badValue, real3: ok, real2: ok, why: "their expression overlooks a last newline"},
 		row{name: "an empty key", request: log(""), want: badValue},
-		partlyThere("100 metrics of which one is there", ok, 100),
-		with(partlyThere("101 metrics of which one is there", "400 BAD_REQUEST", 101), func(r *row) {
-			r.real3, r.why = ok, "3.x sorts out what it has, in 2.x a database refuses it"
-		}),
+		knownRow("100 metrics of which the last is there", 100, 99),
+		knownRow("101 metrics of which the last is there", 101, 100),
+		knownRow("101 metrics of which the first is there", 101, 0),
+		knownRow("350 metrics of which one in the middle is there", 350, 201),
 		row{name: "a metric in the folder of another", request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b","value":1,"timestamp":1},{"key":"a/b/c","value":1,"timestamp":1}]}`,
 			want: internal, real3: ok, real2: ok, why: fileStore},
 	)
 }
 
-// partlyThere is a row of a batch of which the server has the last metric.
-func partlyThere(name, want string, n int) row {
-	r := batchRow(name, want, n, 0, 0)
-	r.before = []string{fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,"step":1}]}`, n-1)}
-	return r
-}
-
-func with(r row, change func(*row)) row {
-	change(&r)
+// knownRow is a row of a batch of n metrics of which the server has one.
+func knownRow(name string, n, known int) row {
+	r := batchRow(name, ok, n, 0, 1)
+	r.before = []string{fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,"step":1}]}`, known)}
+	if n > sortedOut {
+		r.want, r.real3, r.why = "400 BAD_REQUEST", ok, "later 3.x sort out what they have"
+	}
 	return r
 }
 

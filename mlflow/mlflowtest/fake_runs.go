@@ -286,7 +286,7 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 		return nil, err
 	}
 	if !f.FileStore && len(in.Metrics) > sortedOut && r.hasAny(in.Metrics) {
-		return nil, &apiError{400, "BAD_REQUEST", "(sqlite3.IntegrityError) UNIQUE constraint failed: metrics.key, metrics.timestamp, metrics.step, metrics.run_uuid, metrics.value, metrics.is_nan"}
+		return nil, r.logKnown(in.Metrics)
 	}
 	changed := r.clone()
 	for _, p := range in.Params {
@@ -310,6 +310,30 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 
 // sortedOut is of how many metrics a database of 2.x finds out which it has already.
 const sortedOut = 100
+
+// logKnown does what a database of 2.x does with more than it can sort out of which it has
+// a part: a hundred metrics at a time it looks which of them are there, and then logs all
+// others of the batch, until one of these is there, too. What was logged stays.
+func (r *run) logKnown(metrics []metric) *apiError {
+	for some := range slices.Chunk(metrics, sortedOut) {
+		var others []metric
+		for i, m := range metrics {
+			asked := slices.ContainsFunc(some, func(s metric) bool { return s.Key == m.Key })
+			if !asked || !r.hasAny(metrics[i:i+1]) {
+				others = append(others, m)
+			}
+		}
+		if r.hasAny(others) {
+			break
+		}
+		for i := range others {
+			if err := r.log(&others[i], false); err != nil {
+				return err
+			}
+		}
+	}
+	return &apiError{400, "BAD_REQUEST", "(sqlite3.IntegrityError) UNIQUE constraint failed: metrics.key, metrics.timestamp, metrics.step, metrics.run_uuid, metrics.value, metrics.is_nan"}
+}
 
 // hasAny tells whether a point is there.
 func (r *run) hasAny(metrics []metric) bool {
