@@ -146,7 +146,14 @@ func children() []int {
 // stopped. It returns when we are continued; the SIGCONT that did it is relayed
 // to the job like any other, unless the job had it already.
 func (j *Job) mirrorStop(sig syscall.Signal) {
-	if !underJobControl(sig) || !j.stillStopped() {
+	if !underJobControl(sig) {
+		return
+	}
+	// Nothing is relayed until our own handler is back: the next SIGTSTP is again to stop
+	// us only after the job.
+	unlock := j.signals.hold()
+	defer unlock()
+	if !j.stillStopped() {
 		return
 	}
 	// A signal to the thread, not to the process: so that this very thread
@@ -166,10 +173,9 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 }
 
 // stillStopped tells whether the job is stopped now; then a SIGCONT that reached
-// us earlier and has not been relayed yet must not continue it.
+// us earlier and has not been relayed yet must not continue it. The caller holds the
+// signals' lock.
 func (j *Job) stillStopped() bool {
-	unlock := j.signals.hold()
-	defer unlock()
 	if !stopped(j.pid) {
 		return false
 	}

@@ -122,6 +122,42 @@ func stateOf(rec *collector.Recording) journalState {
 	return s
 }
 
+// UnmarshalJSON refuses what only damage makes: a sign in the place of a digit. Of the
+// numbers only a step of the clock, and instants, can be below 0.
+func (s *journalState) UnmarshalJSON(data []byte) error {
+	type state journalState
+	if err := json.Unmarshal(data, (*state)(s)); err != nil {
+		return err
+	}
+	var values map[string]any
+	if err := json.Unmarshal(data, &values); err != nil {
+		return err
+	}
+	delete(values, "clock")
+	delete(values, "start")
+	if belowZero(values) {
+		return errors.New("a state with a number below 0")
+	}
+	return nil
+}
+
+// belowZero tells whether any number in a JSON value is below 0.
+func belowZero(value any) bool {
+	switch v := value.(type) {
+	case float64:
+		return v < 0
+	case []any:
+		return slices.ContainsFunc(v, belowZero)
+	case map[string]any:
+		for _, member := range v {
+			if belowZero(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (s journalState) into(rec *collector.Recording) {
 	if !s.Start.Wall.IsZero() {
 		rec.Start = s.Start

@@ -434,3 +434,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A sign in the place of a digit of the state is damage: the line is left out, and nothing
+// in the report is below 0 that cannot be. A clock that was set back is none.
+func TestJournal_StateBelowZero(t *testing.T) {
+	t.Parallel()
+	const whole = `{"host":{"cpus":2,"memory_mb":1000},"missed_ticks":3,"longest_gap_ns":5,"failures":[{"source":"cpu","count":4}],` +
+		`"clock":[{"by":-5}],"late":{"x":6},"account":{"cpu_seconds":7},"gpus":[{"memory_mb":8}]}`
+	var s journalState
+	if err := json.Unmarshal([]byte(whole), &s); err != nil || s.Missed != 3 || s.Clock[0].By != -5 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	for _, digit := range "2134678" {
+		damaged := strings.Replace(whole, ":"+string(digit), ":-"+string(digit), 1)
+		if err := json.Unmarshal([]byte(damaged), new(journalState)); err == nil {
+			t.Errorf("taken: %s", damaged)
+		}
+	}
+}

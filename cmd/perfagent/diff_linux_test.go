@@ -120,11 +120,11 @@ func diffCPU(t *testing.T, o outcome) (pct float64, changed bool) {
 // Equal sets look changed one time in twenty, by the test's definition. On two CPUs
 // that five other programs wanted, the CPU time of equal work varied by 2 to 40 %, and
 // one change in six by 20 % was not found. So the whole is repeated with fresh runs
-// when it does not come out, seven times at most: a diff that is wrong fails each time,
-// one that is right fails them all once in thousands of runs, be the machine as it may.
+// when it does not come out, fifteen times at most: a diff that is wrong fails each time,
+// one that is right fails them all once in millions of runs, be the machine as it may.
 // TestLevelAndPower has the same claims without a machine's noise.
 func TestDiffOfRealRuns(t *testing.T) {
-	const runs, attempts = 10, 8
+	const runs, attempts = 10, 16
 	base := uint64(0) // of the calibration that was disturbed least
 	for range 5 {
 		base = max(base, diffRoundsOf(t, 250*time.Millisecond))

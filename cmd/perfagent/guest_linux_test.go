@@ -162,6 +162,14 @@ func guestNear(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
+// guestCPU compares CPU seconds with the kernel's, which go on until the guest ends.
+func guestCPU(t *testing.T, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 0.01*want+0.02) {
+		t.Errorf("%v s of CPU, the kernel says %v", got, want)
+	}
+}
+
 // guestMissing checks that something is said to be missing, for a reason with these words.
 func guestMissing(t *testing.T, n *reporter.Node, what string, words ...string) {
 	t.Helper()

@@ -205,7 +205,7 @@ func podmanCPU(t *testing.T, s *podmanStore, flags string) {
 	guestLimits(t, r.node, 0.3, 200)
 	before, after := guestTruth(t, r.out)
 	agent := after.Agent - before.Agent
-	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent+before.Own, 0.01)
+	guestCPU(t, r.node.Job.CPUSeconds, after.CPU-before.CPU-agent+before.Own)
 	t.Logf("CPU: the report %.4f s, the kernel %.4f s, perfagent's own %.4f s", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent+before.Own, agent)
 	around := after
 	around.Periods, around.Throttled, around.ThrottledFor = after.Periods+30, after.Throttled+30, after.ThrottledFor+10 // until the closing reading
@@ -265,7 +265,7 @@ func podmanPermitted(t *testing.T, s *podmanStore) {
 		t.Errorf("limit %v MiB", m)
 	}
 	_, after := guestTruth(t, r.out) // of the made group: the job's look came shortly before its end
-	guestNear(t, "cpu_seconds", r.node.Job.CPUSeconds, after.CPU, 0.01)
+	guestCPU(t, r.node.Job.CPUSeconds, after.CPU)
 	if r.node.Job.CgroupStays {
 		t.Error("the group stays")
 	}

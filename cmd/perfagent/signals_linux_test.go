@@ -213,9 +213,7 @@ func TestCtrlZAndForeground(t *testing.T) {
 		m.send("\x1a")
 		m.expect("Stopped")
 		m.expect("prompt-$ ")
-		if a, b := processState(agent), processState(pid); a != "T" || b != "T" {
-			t.Fatalf("states of perfagent and job: %q, %q", a, b)
-		}
+		until(t, "perfagent and job are stopped", func() bool { return processState(agent) == "T" && processState(pid) == "T" })
 		m.send("fg\n")
 		m.once(agent, syscall.SIGCONT)
 	}

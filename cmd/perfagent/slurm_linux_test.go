@@ -398,7 +398,7 @@ func slurmCPU(t *testing.T, s *slurm) {
 	slurmInStep(t, n, "cgroup", 200)
 	before, after := guestTruth(t, o.out)
 	truth := after.CPU - before.CPU - (after.Agent - before.Agent) + before.Own
-	guestNear(t, "cpu_seconds", n.Job.CPUSeconds, truth, 0.01)
+	guestCPU(t, n.Job.CPUSeconds, truth)
 	if truth < 1.2 {
 		t.Errorf("the kernel counted %v s only, the job was to take 1.2", truth)
 	}
@@ -436,7 +436,7 @@ func slurmCreate(t *testing.T, s *slurm) {
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "created", 200)
 	_, after := guestTruth(t, o.out) // of the made group
-	guestNear(t, "cpu_seconds", n.Job.CPUSeconds, after.CPU, 0.01)
+	guestCPU(t, n.Job.CPUSeconds, after.CPU)
 	if n.Job.CgroupStays {
 		t.Error("the group stays")
 	}

@@ -22,16 +22,23 @@ import (
 )
 
 // FreePort finds a port of loopback that nobody listens on, below those that
-// outgoing connections are given.
+// outgoing connections are given. Until the test ends nobody else is given it: the UDP
+// port of the same number stands for it.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {
 		port := 10000 + random.IntN(20000)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		ours, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
+		l, err := net.Listen("tcp", ours.LocalAddr().String())
+		if err != nil {
+			ours.Close()
+			continue
+		}
 		l.Close()
+		tb.Cleanup(func() { ours.Close() })
 		return port
 	}
 	tb.Fatal("no free port")
