@@ -103,7 +103,7 @@ type Reader struct {
 	vmHeld    *VMStat       // of the newest time that it could be read
 	vmAt      time.Duration // when /proc/vmstat was read last
 	vmBegun   time.Duration // and first
-	gpus      *gpu.Monitor  // nil = the node has none
+	gpus      *gpu.Monitor  // nil = they are not followed
 	scratch                 // what is used again by the next Reading
 }
 
@@ -118,7 +118,7 @@ type ReaderOptions struct {
 	Now func() Instant
 	// Job is where the job's own use is read.
 	Job JobOptions
-	// GPUs watches the node's GPUs; nil = there are none. Somebody else runs it.
+	// GPUs watches the node's GPUs; nil = they are not followed. Somebody else runs it.
 	GPUs *gpu.Monitor
 }
 

@@ -61,9 +61,6 @@ func TestGPUAMD(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := Open(Options{Sys: sys, Env: []string{"PATH=/nowhere"}})
-	if m == nil {
-		t.Fatal("no card was found")
-	}
 	gpuRun(t, m)
 	r := gpuWait(t, m, "three cards", gpuDevices(3))
 	text := strings.ReplaceAll(string(gpuDump(r)), sys, "/sys")

@@ -72,13 +72,14 @@ type Options struct {
 // Monitor follows the GPUs of a node.
 type Monitor struct {
 	o     Options
-	smi   string // the program; "" = none
+	smi   string // the program; "" = none, or not found yet; written under mu
 	cards []card // AMD's
 	pace  pace
 	pid   atomic.Int64
 	child atomic.Pointer[child] // the newest that was started
 
 	mu     sync.Mutex
+	sought time.Time // since when the program is looked for; zero = it is not
 	nvidia board
 	amd    board
 }
@@ -92,22 +93,18 @@ type pace struct {
 	grace    time.Duration // between TERM and KILL, and after KILL
 }
 
-// Open looks for GPUs and starts nothing. It returns nil when there is no sign of
-// one: no nvidia-smi on the PATH, and no AMD card in sysfs.
+// Open looks for AMD's cards in sysfs, and starts nothing. nvidia-smi is looked for by
+// Run: a directory of the PATH may hang, and nobody is to wait for it.
 func Open(o Options) *Monitor {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	m := &Monitor{o: o, smi: findProgram(o.Env), cards: findCards(cmp.Or(o.Sys, "/sys"))}
-	if m.smi == "" && len(m.cards) == 0 {
-		return nil
-	}
+	m := &Monitor{o: o, cards: findCards(cmp.Or(o.Sys, "/sys"))}
 	// The driver computes utilisation over up to a second: asking more often
 	// gives the same numbers again.
 	interval := max(o.Interval, time.Second)
 	stale := max(5*time.Second, 3*interval)
 	m.pace = pace{interval: interval, stale: stale, hang: 6 * stale, backoff: time.Second, grace: time.Second}
-	m.nvidia.settled = m.smi == ""
 	return m
 }
 
@@ -122,7 +119,7 @@ func (m *Monitor) Run(ctx context.Context) {
 			m.followCards(ctx)
 		}
 	}()
-	if m.smi != "" {
+	if m.find(ctx) {
 		m.followNVIDIA(ctx)
 	}
 	select {
@@ -133,6 +130,24 @@ func (m *Monitor) Run(ctx context.Context) {
 	select {
 	case <-cards:
 	case <-time.After(m.pace.grace / 4): // a read that hangs in the driver cannot be ended
+	}
+}
+
+// find looks for nvidia-smi, and tells whether it is there. It returns early when ctx ends.
+func (m *Monitor) find(ctx context.Context) bool {
+	m.mu.Lock()
+	m.sought = time.Now()
+	m.mu.Unlock()
+	found := make(chan string, 1)
+	go func() { found <- findProgram(m.o.Env) }()
+	select {
+	case <-ctx.Done():
+		return false
+	case smi := <-found:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.smi, m.sought, m.nvidia.settled = smi, time.Time{}, smi == ""
+		return smi != ""
 	}
 }
 
@@ -157,7 +172,10 @@ func (m *Monitor) Read() Reading {
 	defer m.mu.Unlock()
 	var r Reading
 	now := time.Now()
-	if m.smi != "" {
+	switch {
+	case m.smi == "" && !m.sought.IsZero() && now.Sub(m.sought) > findPatience:
+		r.Err = fmt.Errorf("find nvidia-smi on the PATH: a directory of it has not answered for %.0f s", now.Sub(m.sought).Seconds())
+	case m.smi != "":
 		m.nvidia.add(&r, now, m.pace.stale, 0)
 		r.Err = m.nvidia.trouble(now, m.pace.stale)
 	}
@@ -176,8 +194,12 @@ func unknown() State {
 	return State{nan, nan, nan, nan, nan, nan, nil}
 }
 
+// findPatience is more than looking through a PATH takes, on any disk that answers.
+const findPatience = time.Second
+
 // findProgram looks for nvidia-smi as a shell would, but not in the working
-// directory, which is the job's.
+// directory, which is the job's. It reads of it, too: a file server that is dead then
+// holds up this goroutine, and not the fork, for which others wait.
 func findProgram(env []string) string {
 	name := "nvidia-smi"
 	if runtime.GOOS == "windows" {
@@ -191,6 +213,10 @@ func findProgram(env []string) string {
 		file := filepath.Join(dir, name)
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+			if f, err := os.Open(file); err == nil { // to be executed it need not be readable
+				_, _ = f.Read(make([]byte, 512))
+				f.Close()
+			}
 			return file
 		}
 	}

@@ -234,11 +234,13 @@ func BenchmarkGPUParse16(b *testing.B) {
 	}
 }
 
-// BenchmarkGPUNone is what a node without a GPU pays in all: Open, once.
+// BenchmarkGPUNone is what a node without a GPU pays in all: Open and Run, once.
 func BenchmarkGPUNone(b *testing.B) {
 	o := Options{Env: []string{"HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}}
 	for b.Loop() {
-		if Open(o) != nil {
+		m := Open(o)
+		m.Run(b.Context())
+		if m.smi != "" || len(m.cards) > 0 {
 			b.Skip("there is a GPU here")
 		}
 	}

@@ -66,8 +66,8 @@ func gpuDevices(n int) func(Reading) bool {
 func TestGPURunNormal(t *testing.T) {
 	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
-		if err := m.Read().Err; err == nil || m.Pid() != 0 {
-			t.Errorf("before Run: error %v, process %d", err, m.Pid())
+		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.Pid() != 0 {
+			t.Errorf("before Run: %+v, process %d", r, m.Pid())
 		}
 		stop := gpuRun(t, m)
 		r := gpuWait(t, m, "devices", gpuDevices(n))

@@ -30,8 +30,8 @@ const (
 type account struct {
 	made    *cgroup.Made // nil = none was made
 	options collector.JobOptions
-	gpus    *gpu.Monitor // nil = the node has none
-	job     *job.Job     // nil until it was started
+	gpus    *gpu.Monitor
+	job     *job.Job // nil until it was started
 	ended   chan struct{}
 	missing []reporter.Missing
 	stop    context.CancelFunc
@@ -100,9 +100,6 @@ func (a *account) begin(j *job.Job) {
 			a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
 		}
 	}
-	if a.gpus == nil {
-		return
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	a.stop = stop
 	go func() {
@@ -148,16 +145,15 @@ func (a *account) leave() string {
 
 func (a *account) endGPUs() {
 	a.stop()
-	if a.gpus != nil {
-		select {
-		case <-a.ended:
-		case <-time.After(gpuPatience):
-			a.gpus.Kill() // before it is reaped
-		}
-		if a.job != nil {
-			a.job.ReapHelpers()
-		}
+	if a.job == nil { // they are not followed
+		return
 	}
+	select {
+	case <-a.ended:
+	case <-time.After(gpuPatience):
+		a.gpus.Kill() // before it is reaped
+	}
+	a.job.ReapHelpers()
 }
 
 func (a *account) miss(what string, err error) {

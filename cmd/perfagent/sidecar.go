@@ -106,14 +106,12 @@ func nextSignal() <-chan string {
 func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.Recording, error) {
 	recorded := make(chan *collector.Recording, 1)
 	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: o.interval, Env: os.Environ()})
-	if gpus != nil {
-		asked := make(chan struct{})
-		go func() {
-			defer close(asked)
-			gpus.Run(ctx)
-		}()
-		defer func() { <-asked }()
-	}
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		gpus.Run(ctx)
+	}()
+	defer func() { <-asked }()
 	go func() {
 		recorded <- collector.NewSampler(o.reader(collector.JobOptions{}, gpus), o.sampling(r.listening.begin, r.observe)).Run(ctx)
 	}()
