@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -198,8 +199,7 @@ func unknown() State {
 const findPatience = time.Second
 
 // findProgram looks for nvidia-smi as a shell would, but not in the working
-// directory, which is the job's. It reads of it, too: a file server that is dead then
-// holds up this goroutine, and not the fork, for which others wait.
+// directory, which is the job's.
 func findProgram(env []string) string {
 	name := "nvidia-smi"
 	if runtime.GOOS == "windows" {
@@ -213,14 +213,27 @@ func findProgram(env []string) string {
 		file := filepath.Join(dir, name)
 		info, err := os.Stat(file)
 		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
-			if f, err := os.Open(file); err == nil { // to be executed it need not be readable
-				_, _ = f.Read(make([]byte, 512))
-				f.Close()
-			}
+			touch(file, true)
 			return file
 		}
 	}
 	return ""
+}
+
+// touch reads the beginning of a program, and of the interpreter of a script: a file server
+// that is dead then holds up this goroutine, and not the fork, for which others wait.
+func touch(file string, script bool) {
+	f, err := os.Open(file)
+	if err != nil { // to be executed it need not be readable
+		return
+	}
+	defer f.Close()
+	begin := make([]byte, 512)
+	n, _ := io.ReadFull(f, begin)
+	line, isScript := strings.CutPrefix(string(begin[:n]), "#!")
+	if words := strings.Fields(strings.SplitN(line, "\n", 2)[0]); script && isScript && len(words) > 0 {
+		touch(words[0], false)
+	}
 }
 
 // lookup returns a variable of an environment; the last one counts.

@@ -12,14 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangingDir mounts a file system of which nobody answers for, as a dead file server's.
+// hangingDir is on a file system that nobody answers for, as a dead file server's.
 func hangingDir(t *testing.T) string {
+	t.Helper()
+	return hangs(t, t.TempDir())
+}
+
+// hangs mounts such a file system over a directory.
+func hangs(t *testing.T, dir string) string {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Skipf("a directory that hangs needs root and /dev/fuse (modprobe fuse): %v", err)
 	}
-	dir := t.TempDir()
 	if err := unix.Mount("hangs", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)); err != nil {
 		unix.Close(fd)
 		t.Skipf("a directory that hangs needs the right to mount: %v", err)
@@ -66,4 +71,66 @@ func TestPathThatHangs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A job whose working directory has begun to hang starts and ends as without us: /bin/false
+// does not look where it is, and neither do we wait for it.
+func TestWorkingDirectoryThatHangs(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	cmd := script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
+	goOn, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
+	l := launch(t, cmd)
+	l.expect("ready")
+	hangs(t, cmd.Dir)
+	begin := time.Now()
+	goOn.Close()
+	o, _ := l.end()
+	if took := time.Since(begin); took > noise {
+		t.Errorf("it took %v", took)
+	}
+	o.want(t, 1)
+	if r := readReport(t, filepath.Join(out, "x/node-0.json")); r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
+		t.Errorf("verdict %+v", r.Run.Verdict)
+	}
+}
+
+// Where neither the directory of the reports answers nor the temporary one, the job runs all
+// the same, and a line says that there is no report.
+func TestNoDirectoryAnswers(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
+	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
+	begin := time.Now()
+	o := perform(t, cmd)
+	o.want(t, 7)
+	if took := time.Since(begin); o.out != "job\n" || took > 4*patience+noise {
+		t.Errorf("stdout %q after %v", o.out, took)
+	}
+	o.wantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
+}
+
+// A directory of the reports that begins to hang while the job runs costs nothing but time:
+// the report is elsewhere.
+func TestReportsThatHang(t *testing.T) {
+	t.Parallel()
+	cmd := perfagent(t, "run", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
+	goOn, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmp := t.TempDir()
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	l := launch(t, cmd)
+	l.expect("ready")
+	hangs(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
+	goOn.Close()
+	o, _ := l.end()
+	o.want(t, 7)
+	_, path := onlyReport(t, tmp)
+	o.wantLine(t, "no answer within 5s; the report is "+path)
 }

@@ -33,47 +33,52 @@ type place struct {
 func openPlace(out string, head reporter.JournalHead, log *logger) *place {
 	p := &place{log: log}
 	dir := filepath.Join(out, head.Run.ID)
-	journal, err := createJournal(dir, head)
+	var err, tmpErr error
+	p.journal, err = createJournal(dir, head, func() (string, error) { return dir, os.MkdirAll(dir, 0o777) })
 	if err == nil {
-		p.journal = journal
 		return p
 	}
-	tmp, tmpErr := os.MkdirTemp("", "perfagent-")
+	p.journal, tmpErr = createJournal(os.TempDir(), head, func() (string, error) { return os.MkdirTemp("", "perfagent-") })
 	if tmpErr == nil {
-		if journal, tmpErr = createJournal(tmp, head); tmpErr == nil {
-			p.journal = journal
-			p.degrade("report", fmt.Errorf("%w; the report goes to %s", err, journal.ReportPath()))
-			return p
-		}
-		os.Remove(tmp)
+		p.degrade("report", fmt.Errorf("%w; the report goes to %s", err, p.journal.ReportPath()))
+		return p
 	}
 	p.degrade("report", fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, tmpErr))
 	return p
 }
 
-// createJournal makes the directory and the journal, within patience.
-func createJournal(dir string, head reporter.JournalHead) (*reporter.Journal, error) {
+// createJournal makes the directory and the journal in it, within patience.
+func createJournal(where string, head reporter.JournalHead, directory func() (string, error)) (*reporter.Journal, error) {
 	type result struct {
 		journal *reporter.Journal
 		err     error
 	}
-	done := make(chan result, 1)
-	go func() {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			done <- result{nil, fmt.Errorf("create directory: %w", err)}
-			return
+	r, ok := answered(patience, func() result {
+		dir, err := directory()
+		if err != nil {
+			return result{nil, fmt.Errorf("create directory: %w", err)}
 		}
 		j, err := reporter.CreateJournal(dir, head)
 		if err != nil {
 			os.Remove(dir) // only if it is empty
 		}
-		done <- result{j, err}
-	}()
+		return result{j, err}
+	})
+	if !ok {
+		return nil, fmt.Errorf("create journal in %s: no answer within %v", where, patience)
+	}
+	return r.journal, r.err
+}
+
+// answered gives what ask returns, unless a disk that hangs keeps it for longer than limit.
+func answered[T any](limit time.Duration, ask func() T) (answer T, ok bool) {
+	done := make(chan T, 1)
+	go func() { done <- ask() }()
 	select {
-	case r := <-done:
-		return r.journal, r.err
-	case <-time.After(patience):
-		return nil, fmt.Errorf("create journal in %s: no answer within %v", dir, patience)
+	case answer = <-done:
+		return answer, true
+	case <-time.After(limit):
+		return answer, false
 	}
 }
 
@@ -134,16 +139,35 @@ func (p *place) save(data []byte) string {
 	if p.journal == nil {
 		return ""
 	}
-	done := make(chan string, 1)
-	go func() { done <- p.write(data) }()
-	select {
-	case path := <-done:
+	path, ok := answered(patience, func() string { return p.write(data) })
+	if ok {
 		return path
-	case <-time.After(patience):
-		p.log.Warn(fmt.Sprintf("write report %s: no answer within %v; what is known is in %s",
-			p.journal.ReportPath(), patience, p.journal.Path()))
+	}
+	hangs := fmt.Sprintf("write report %s: no answer within %v", p.journal.ReportPath(), patience)
+	path, ok = answered(patience, func() string {
+		path, _ := p.writeElsewhere(data)
+		return path
+	})
+	if !ok || path == "" {
+		p.log.Warn(fmt.Sprintf("%s; what is known is in %s", hangs, p.journal.Path()))
 		return ""
 	}
+	p.log.Warn(fmt.Sprintf("%s; the report is %s", hangs, path))
+	return path
+}
+
+// writeElsewhere writes the report into a new temporary directory.
+func (p *place) writeElsewhere(data []byte) (path string, err error) {
+	dir, err := os.MkdirTemp("", "perfagent-")
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, filepath.Base(p.journal.ReportPath()))
+	if err := reporter.WriteNew(path, data); err != nil {
+		os.Remove(dir)
+		return "", err
+	}
+	return path, nil
 }
 
 // refresh replaces the report of a recording that goes on; the first time it
@@ -168,14 +192,10 @@ func (p *place) write(data []byte) string {
 		p.removeJournal()
 		return path
 	}
-	if tmp, tmpErr := os.MkdirTemp("", "perfagent-"); tmpErr == nil {
-		path = filepath.Join(tmp, filepath.Base(p.journal.ReportPath()))
-		if tmpErr = reporter.WriteNew(path, data); tmpErr == nil {
-			p.log.Warn(fmt.Sprintf("%v; the report is %s", err, path))
-			p.removeJournal()
-			return path
-		}
-		os.Remove(tmp)
+	if elsewhere, tmpErr := p.writeElsewhere(data); tmpErr == nil {
+		p.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
+		p.removeJournal()
+		return elsewhere
 	}
 	_ = p.journal.Keep()
 	p.log.Warn(fmt.Sprintf("%v; what is known is in %s", err, p.journal.Path()))

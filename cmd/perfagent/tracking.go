@@ -409,7 +409,11 @@ func (t *tracking) pushCommand(d delivered, state reporter.PushState) string {
 		}
 	}
 	path := d.path
-	if absolute, err := filepath.Abs(path); err == nil {
+	absolute, ok := answered(time.Second, func() string { // the working directory may hang
+		absolute, _ := filepath.Abs(path)
+		return absolute
+	})
+	if ok && absolute != "" {
 		path = absolute
 	}
 	return pusher.CommandLine(append(words, path))

@@ -87,8 +87,8 @@ func (o *sampleOptions) roomPaths() (unique []string) {
 // roomsBefore asks them while the job is being started; nobody waits for the answer.
 func (o *sampleOptions) roomsBefore() <-chan []reporter.Room {
 	before := make(chan []reporter.Room, 1)
-	paths := o.roomPaths()
 	go func() {
+		paths := o.roomPaths()
 		var there []string
 		for _, path := range paths {
 			there = append(there, existing(path))
@@ -121,7 +121,8 @@ func newRoom(path string, r collector.Room) reporter.Room {
 
 // rooms asks the file systems, and tells which of them are watched.
 func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
-	for _, r := range collector.Rooms(o.roomPaths()) {
+	paths, _ := answered(time.Second, o.roomPaths) // the working directory may hang
+	for _, r := range collector.Rooms(paths) {
 		rooms = append(rooms, newRoom(r.Path, r))
 		// Samples leave out what is reserved for root; many file systems reserve nothing. What
 		// cannot be written to at all, such as an image, is not among the rooms.
