@@ -73,14 +73,15 @@ type Options struct {
 // Monitor follows the GPUs of a node.
 type Monitor struct {
 	o     Options
-	smi   string // the program; "" = none, or not found yet; written under mu
-	cards []card // AMD's
+	smi   string      // the program; "" = none, or not found yet; written under mu
+	cards []card      // AMD's
+	found chan string // gives the program, once
 	pace  pace
 	pid   atomic.Int64
 	child atomic.Pointer[child] // the newest that was started
 
 	mu     sync.Mutex
-	sought time.Time // since when the program is looked for; zero = it is not
+	sought time.Time // since when the program is looked for; zero = that is over
 	nvidia board
 	amd    board
 }
@@ -94,13 +95,15 @@ type pace struct {
 	grace    time.Duration // between TERM and KILL, and after KILL
 }
 
-// Open looks for AMD's cards in sysfs, and starts nothing. nvidia-smi is looked for by
-// Run: a directory of the PATH may hang, and nobody is to wait for it.
+// Open looks for AMD's cards in sysfs, and starts no process. It begins to look for
+// nvidia-smi, for which only Run waits: a directory of the PATH may hang.
 func Open(o Options) *Monitor {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	m := &Monitor{o: o, cards: findCards(cmp.Or(o.Sys, "/sys"))}
+	m := &Monitor{o: o, sought: time.Now(), found: make(chan string, 1)}
+	go func() { m.found <- findProgram(o.Env) }()
+	m.cards = findCards(cmp.Or(o.Sys, "/sys"))
 	// The driver computes utilisation over up to a second: asking more often
 	// gives the same numbers again.
 	interval := max(o.Interval, time.Second)
@@ -134,17 +137,13 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// find looks for nvidia-smi, and tells whether it is there. It returns early when ctx ends.
+// find waits until nvidia-smi was looked for, and tells whether it is there. It returns
+// early when ctx ends.
 func (m *Monitor) find(ctx context.Context) bool {
-	m.mu.Lock()
-	m.sought = time.Now()
-	m.mu.Unlock()
-	found := make(chan string, 1)
-	go func() { found <- findProgram(m.o.Env) }()
 	select {
 	case <-ctx.Done():
 		return false
-	case smi := <-found:
+	case smi := <-m.found:
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.smi, m.sought, m.nvidia.settled = smi, time.Time{}, smi == ""
