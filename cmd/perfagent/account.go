@@ -119,12 +119,8 @@ func (a *account) end(j *reporter.Job) {
 	if a.made == nil {
 		return
 	}
-	removed := make(chan error, 1)
-	go func() { removed <- a.made.Remove() }()
-	var err error
-	select {
-	case err = <-removed:
-	case <-time.After(patience):
+	err, ok := answered(patience, a.made.Remove)
+	if !ok {
 		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", a.options.Group.Path(), patience)
 	}
 	if err != nil {

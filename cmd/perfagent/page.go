@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -65,27 +64,22 @@ func (p *place) savePage(path string, page <-chan rendered) string {
 		return ""
 	}
 	name := pageName(path)
-	done := make(chan error, 1)
-	go func() {
+	err, ok := answered(patience, func() error {
 		made := <-page
 		if made.err != nil {
-			done <- made.err
-			return
+			return made.err
 		}
-		done <- reporter.WritePicture(name, made.data, p.page == name)
-	}()
-	select {
-	case err := <-done:
-		if err != nil {
-			p.log.Warn(err.Error())
-			return ""
-		}
-		p.page = name
-		return name
-	case <-time.After(patience):
-		p.log.Warn(fmt.Sprintf("write page %s: no answer within %v", name, patience))
+		return reporter.WritePicture(name, made.data, p.page == name)
+	})
+	if !ok {
+		err = fmt.Errorf("write page %s: no answer within %v", name, patience)
+	}
+	if err != nil {
+		p.log.Warn(err.Error())
 		return ""
 	}
+	p.page = name
+	return name
 }
 
 // pageName is where the page of a report stands: beside it.

@@ -145,7 +145,7 @@ func (p *place) save(data []byte) string {
 	}
 	hangs := fmt.Sprintf("write report %s: no answer within %v", p.journal.ReportPath(), patience)
 	path, ok = answered(patience, func() string {
-		path, _ := p.writeElsewhere(data)
+		path, _ := writeElsewhere(filepath.Base(p.journal.ReportPath()), data)
 		return path
 	})
 	if !ok || path == "" {
@@ -156,13 +156,13 @@ func (p *place) save(data []byte) string {
 	return path
 }
 
-// writeElsewhere writes the report into a new temporary directory.
-func (p *place) writeElsewhere(data []byte) (path string, err error) {
+// writeElsewhere writes a report into a new temporary directory.
+func writeElsewhere(name string, data []byte) (path string, err error) {
 	dir, err := os.MkdirTemp("", "perfagent-")
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(dir, filepath.Base(p.journal.ReportPath()))
+	path = filepath.Join(dir, name)
 	if err := reporter.WriteNew(path, data); err != nil {
 		os.Remove(dir)
 		return "", err
@@ -192,7 +192,7 @@ func (p *place) write(data []byte) string {
 		p.removeJournal()
 		return path
 	}
-	if elsewhere, tmpErr := p.writeElsewhere(data); tmpErr == nil {
+	if elsewhere, tmpErr := writeElsewhere(filepath.Base(p.journal.ReportPath()), data); tmpErr == nil {
 		p.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
 		p.removeJournal()
 		return elsewhere

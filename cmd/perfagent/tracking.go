@@ -302,24 +302,15 @@ func (o *sampleOptions) note(d *delivered, state reporter.PushState) error {
 	if err != nil {
 		return fmt.Errorf("note the push in %s: %w", d.path, err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- reporter.Rewrite(d.path, d.data, data) }()
-	select {
-	case err = <-done:
-	case <-time.After(patience):
+	err, ok := answered(patience, func() error { return reporter.Rewrite(d.path, d.data, data) })
+	if !ok {
 		return fmt.Errorf("write report %s: no answer within %v", d.path, patience)
 	}
 	if state.State != reporter.PushPending || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, reporter.ErrReplaced) {
 		return err
 	}
-	dir, errTemp := os.MkdirTemp("", "perfagent-")
-	if errTemp == nil {
-		d.path = filepath.Join(dir, filepath.Base(d.path))
-		errTemp = reporter.WriteNew(d.path, data)
-	}
-	if errTemp != nil {
-		d.path = ""
-	}
+	var errTemp error
+	d.path, errTemp = writeElsewhere(filepath.Base(d.path), data)
 	return errors.Join(err, errTemp)
 }
 
