@@ -136,14 +136,19 @@ func TestSampleAllocatesNothing(t *testing.T) {
 	}
 	p = Begin(prev)
 	rec.Widen(2)
-	allocs := testing.AllocsPerRun(1, func() {
+	many := func() {
 		for range 5000 {
 			_, s := p.Next(cur, 0)
 			rec.Add(&s)
 		}
-	})
-	if allocs != 0 {
-		t.Errorf("%v allocations in 5000 samples", allocs)
+	}
+	// The fewest of some: a garbage collection that begins meanwhile has its own.
+	fewest := math.Inf(1)
+	for try := 0; try < 5 && fewest > 0; try++ {
+		fewest = min(fewest, testing.AllocsPerRun(1, many))
+	}
+	if fewest != 0 {
+		t.Errorf("%v allocations in 5000 samples", fewest)
 	}
 }
 

@@ -1,6 +1,9 @@
 package series
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 // stream is perfagent's own: 18 columns, 5 of them percentages with a histogram, one of those with 4 thresholds.
 type stream struct {
@@ -39,9 +42,14 @@ func TestSampleIntoRingAndSummariesAllocatesNothing(t *testing.T) {
 			s.add()
 		}
 	}
-	// One run of many, as AllocsPerRun would round fewer allocations than runs down to 0.
-	if allocs := testing.AllocsPerRun(1, many); allocs != 0 {
-		t.Errorf("%v allocations in 5000 samples", allocs)
+	// One run of many, as AllocsPerRun would round fewer allocations than runs down to 0; and
+	// the fewest of some, as a garbage collection that begins meanwhile has its own.
+	fewest := math.Inf(1)
+	for try := 0; try < 5 && fewest > 0; try++ {
+		fewest = min(fewest, testing.AllocsPerRun(1, many))
+	}
+	if fewest != 0 {
+		t.Errorf("%v allocations in 5000 samples", fewest)
 	}
 }
 
