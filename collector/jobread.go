@@ -52,6 +52,7 @@ type jobReader struct {
 	before float64
 	helper helperCPU
 	gpus   *gpu.Monitor
+	tree   jobTree
 }
 
 // helperPid is the process that asks for the GPUs; 0 = there is none.
@@ -64,10 +65,7 @@ func (j *jobReader) helperPid() int {
 
 // hurry has the next reading be whole and new: it is the closing one.
 func (j *jobReader) hurry() {
-	j.limitsAt, j.closing = 0, true
-	if j.Tree != nil {
-		j.Tree.Hurry()
-	}
+	j.limitsAt, j.closing, j.tree.closing = 0, true, true
 }
 
 // baseline reads the counters that run already before the job starts.
@@ -187,8 +185,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 		j.takeReaped(use, reaped)
 		return nil
 	}
-	j.Tree.Memory(math.IsNaN(use.Memory))
-	tree, err := j.Tree.Read()
+	tree, err := j.tree.read(math.IsNaN(use.Memory))
 	if err != nil {
 		return err
 	}

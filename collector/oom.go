@@ -13,7 +13,7 @@ func (s *Sampler) victims(now Instant) []Victim {
 	if s.log == nil {
 		return nil
 	}
-	s.log.read(s.rec.Start, now, s.reader.job.Tree, maxKernelLog)
+	s.log.read(s.rec.Start, now, s.reader.job.tree.foreign, maxKernelLog)
 	return s.log.victims()
 }
 
@@ -21,6 +21,6 @@ func (s *Sampler) victims(now Instant) []Victim {
 // counter tells of a kill: whose a process was, only the newest scans know.
 func (s *Sampler) pollLog(now Instant) {
 	if job := &s.reader.job; s.log != nil && job.Source == JobFromTree && job.Group != nil {
-		s.log.read(s.rec.Start, now, job.Tree, maxKernelPoll)
+		s.log.read(s.rec.Start, now, job.tree.foreign, maxKernelPoll)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/perfagent/perfagent/process"
 )
 
 // scarceFiles is the limit of descriptors below which none is held for the log.
@@ -58,8 +56,8 @@ func (l *kernelLog) close() {
 }
 
 // read reads on in the log, most bytes of it, for processes that the kernel says to have
-// killed for want of memory. tree, if any, is asked at once whose they were.
-func (l *kernelLog) read(start, now Instant, tree *process.Tree, most int) {
+// killed for want of memory. foreign is asked at once whose they were.
+func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, most int) {
 	for read := 0; read < most; {
 		n, err := unix.Read(l.fd, l.record[:]) // one record
 		switch {
@@ -76,7 +74,7 @@ func (l *kernelLog) read(start, now Instant, tree *process.Tree, most int) {
 			continue // the second line of the same kill has no group
 		}
 		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
-		v.Foreign = tree != nil && l.samePIDs() && tree.Foreign(v.PID)
+		v.Foreign = l.samePIDs() && foreign(v.PID)
 		if len(l.found) == maxVictims {
 			// Those of which the most is known stay.
 			i := max(0, slices.IndexFunc(l.found, func(w Victim) bool { return w.LimitGroup == "" && !w.Host }))

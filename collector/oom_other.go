@@ -2,8 +2,6 @@
 
 package collector
 
-import "github.com/perfagent/perfagent/process"
-
 // kernelLog is not read on this system.
 type kernelLog struct{}
 
@@ -11,7 +9,7 @@ func openKernelLog() *kernelLog { return nil }
 
 func (*kernelLog) close() {}
 
-func (*kernelLog) read(_, _ Instant, _ *process.Tree, _ int) {}
+func (*kernelLog) read(_, _ Instant, _ func(int) bool, _ int) {}
 
 func (*kernelLog) victims() []Victim { return nil }
 

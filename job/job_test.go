@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -210,6 +211,49 @@ func TestOrphans(t *testing.T) {
 		while [ -d /proc/$(cat `+pid+`) ]; do sleep 0.01; done; exit 4`)
 	if st.ExitCode != 4 || st.Orphans != 1 || st.Usage.UserSeconds < 0.05 {
 		t.Errorf("status %+v", st)
+	}
+}
+
+// A helper whose exec hangs holds up neither signals nor the job's end; until it is known,
+// only the job is reaped, and then all.
+func TestHelperThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"to the end", "for a while"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := filepath.Join(t.TempDir(), "begin")
+			cmd := command(t, "helper", "", "sh", "-c", `while [ ! -e `+begin+` ]; do sleep 0.01; done
+				trap 'exit 5' TERM; sh -c "sleep 60 & echo orphan \$!"; i=0; while [ $i -lt 3000 ]; do sleep 0.01; i=$((i+1)); done`)
+			r, hung, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer hung.Close()
+			cmd.ExtraFiles = []*os.File{r}
+			w := start(t, cmd)
+			r.Close()
+			helper := w.pid("made")
+			if err := os.WriteFile(begin, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			orphan := w.pid("orphan")
+			until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
+			_ = unix.Kill(orphan, unix.SIGKILL)
+			zombie := func(pid int) bool { f := stat(pid); return f != nil && f[0] == "Z" }
+			until(t, "both are dead", func() bool { return zombie(helper) && zombie(orphan) })
+			orphans := 0
+			if name == "for a while" {
+				hung.Close()
+				until(t, "both are reaped", func() bool { return stat(helper) == nil && stat(orphan) == nil })
+				orphans = 1
+			} else if time.Sleep(50 * time.Millisecond); !zombie(helper) || !zombie(orphan) {
+				t.Error("somebody was reaped while the helper was not known")
+			}
+			w.signal(syscall.SIGTERM)
+			if code, st := w.end(); code != 5 || st.ExitCode != 5 || st.Orphans != orphans || st.Err != nil {
+				t.Errorf("exit code %d, status %+v", code, st)
+			}
+		})
 	}
 }
 

@@ -35,11 +35,20 @@ const patience = 15 * time.Second
 func TestMain(m *testing.M) {
 	switch os.Getenv(role) {
 	case "":
+		// In the background of a script, INT and QUIT are ignored, and would be so in every
+		// job. A signal that is caught here has its default there.
+		for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+			if signal.Ignored(sig) {
+				signal.Notify(make(chan os.Signal, 1), sig)
+			}
+		}
 		os.Exit(m.Run())
 	case "agent":
-		os.Exit(agent(func(*Signals) {}))
+		os.Exit(agent(func(*Signals) {}, func(*Job) {}))
 	case "early":
-		os.Exit(agent(sendEarly))
+		os.Exit(agent(sendEarly, func(*Job) {}))
+	case "helper":
+		os.Exit(agent(func(*Signals) {}, startHelper))
 	case "counter":
 		counter()
 	case "selfstop":
@@ -58,7 +67,7 @@ func TestMain(m *testing.M) {
 }
 
 // agent is perfagent in small.
-func agent(between func(*Signals)) int {
+func agent(between func(*Signals), running func(*Job)) int {
 	s := Catch()
 	c := Command{Args: os.Args[1:], Env: []string{role + "=" + os.Getenv(nextRole)}}
 	between(s)
@@ -67,6 +76,7 @@ func agent(between func(*Signals)) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
+	running(j)
 	st := j.Wait()
 	if file := os.Getenv(result); file != "" {
 		text, _ := json.Marshal(st)
@@ -94,6 +104,20 @@ func sendEarly(s *Signals) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// startHelper has a helper made that is dead long before it is known: when descriptor 3 ends.
+func startHelper(j *Job) {
+	made := make(chan int)
+	go func() {
+		_ = j.StartHelper(func() (int, error) {
+			pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", ":"}, &syscall.ProcAttr{})
+			made <- pid
+			_, _ = os.NewFile(3, "the end of exec").Read(make([]byte, 1))
+			return pid, err
+		})
+	}()
+	fmt.Println("made", <-made)
 }
 
 // counter says every signal it gets, until a TERM.

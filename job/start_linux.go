@@ -22,9 +22,13 @@ type Job struct {
 	outside bool // of the control group that it was to enter
 	signals *Signals
 
-	mu      sync.Mutex
-	helpers []int
-	others  []int // children that are not the job's: those that we had before, and helpers
+	// naming is held while a helper is made that is not among others yet: who asks whose a
+	// child is waits for it. It is taken before mu, which nobody holds for long.
+	naming   sync.Mutex
+	mu       sync.Mutex
+	nameless bool // a helper is being made; set under the signals' lock
+	helpers  []int
+	others   []int // children that are not the job's: those that we had before, and helpers
 	// childless tells that the job has ended with all its processes.
 	childless bool
 	reaped    Usage // of the job's processes that were waited for so far
@@ -84,17 +88,36 @@ func (j *Job) fork(c Command, file string, argv []string, attr *syscall.ProcAttr
 func (j *Job) Outside() bool { return j.outside }
 
 // StartHelper has fork make a child of ours that is not the job's: its end is not
-// reported, and what it uses is not counted. Wait reaps it.
+// reported, and what it uses is not counted. Wait reaps it, and until fork returns, nobody
+// but the job itself: a helper on a disk that hangs holds up no signal and no exit code.
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {
-	unlock := j.signals.hold() // nobody reaps it before it is known
-	defer unlock()
-	j.mu.Lock() // who sees the child asks Other whose it is, and waits until that is known
-	defer j.mu.Unlock()
+	j.naming.Lock()
+	defer j.naming.Unlock()
+	j.expectHelper(true)
+	defer j.expectHelper(false)
 	pid, err := fork()
 	if err == nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
 		j.others, j.helpers = append(j.others, pid), append(j.helpers, pid)
 	}
 	return err
+}
+
+// expectHelper says whether a child may be there that is nobody's yet.
+func (j *Job) expectHelper(yes bool) {
+	unlock := j.signals.hold() // nobody is reaping
+	defer unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.nameless = yes
+}
+
+// expectsHelper tells whether only the job itself may be reaped.
+func (j *Job) expectsHelper() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.nameless
 }
 
 // ReapHelpers reaps those that have ended, or are about to, after Wait: left to process 1,
@@ -116,6 +139,13 @@ func (j *Job) ReapHelpers() {
 // Other tells whether a child of this process is not the job's: we had it before, or it
 // is a helper. It may be called from any goroutine.
 func (j *Job) Other(pid int) bool {
+	j.naming.Lock()
+	defer j.naming.Unlock()
+	return j.named(pid)
+}
+
+// named is Other for a child that is not just being made.
+func (j *Job) named(pid int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Contains(j.others, pid)

@@ -25,7 +25,7 @@ func (j *Job) Wait() Status {
 	st := Status{Pid: j.pid, Start: j.start}
 	defer setSubreaper(j.reaper) // nobody would reap orphans from here on
 	for {
-		block()
+		j.block()
 		pid, ws, ru, err := j.reap()
 		switch {
 		case err != nil:
@@ -46,11 +46,18 @@ func (j *Job) Wait() Status {
 	}
 }
 
-// block returns when a child has ended or stopped, and leaves it as it is.
-func block() {
+// block returns when reap may have something to do, and leaves it as it is.
+func (j *Job) block() {
+	const changed = unix.WEXITED | unix.WSTOPPED | unix.WNOWAIT
+	for pause := time.Millisecond; j.expectsHelper(); pause = min(2*pause, 20*time.Millisecond) {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, j.pid, &info, changed|unix.WNOHANG, nil); err == nil && info.Signo != 0 {
+			return
+		}
+		time.Sleep(pause)
+	}
 	for {
-		err := unix.Waitid(unix.P_ALL, 0, &unix.Siginfo{}, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
+		if err := unix.Waitid(unix.P_ALL, 0, &unix.Siginfo{}, changed, nil); err != unix.EINTR {
 			return // reap meets the same error, and returns it
 		}
 	}
@@ -58,15 +65,23 @@ func block() {
 
 // reap takes one child that has ended or stopped; pid is 0 when there is none.
 // It holds the signals' lock: a process id that has been reaped may belong to
-// another process at once, and must not be sent anything any more.
+// another process at once, and must not be sent anything any more. While a helper is
+// expected none is taken but the job's main process: it might be the helper.
 func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err error) {
 	unlock := j.signals.hold()
 	defer unlock()
+	child, expecting := -1, j.expectsHelper()
+	if expecting {
+		child = j.pid
+	}
 	for {
-		pid, err = syscall.Wait4(-1, &ws, syscall.WUNTRACED|syscall.WNOHANG, &ru)
+		pid, err = syscall.Wait4(child, &ws, syscall.WUNTRACED|syscall.WNOHANG, &ru)
 		if err != syscall.EINTR {
 			break
 		}
+	}
+	if expecting && err == syscall.ECHILD { // there may be others
+		return 0, ws, ru, nil
 	}
 	if pid == j.pid && !ws.Stopped() {
 		j.signals.detach()
@@ -109,7 +124,7 @@ func (j *Job) noteChildless(err error) {
 // this process had before the job (a shell that started a daemon and then executed
 // us) are not the job's.
 func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
-	if j.Other(pid) {
+	if j.named(pid) {
 		return
 	}
 	j.count(st, ru)

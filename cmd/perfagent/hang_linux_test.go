@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +75,33 @@ func TestPathThatHangs(t *testing.T) {
 	}
 }
 
+// Whatever thread of ours waits for a disk, it is not the one that the kernel gives signals to
+// first: they reach the job at once.
+func TestSignalBesideWhatHangs(t *testing.T) {
+	t.Parallel()
+	bin, hung := t.TempDir(), hangingDir(t)
+	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte("#!"+hung+"/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		cmd := perfagent(t, "run", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; i=0; while [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done")
+		cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+		l := launch(t, cmd)
+		l.expect("ready")
+		time.Sleep(200 * time.Millisecond) // the search for nvidia-smi is on its way then
+		if s := processState(cmd.Process.Pid); s == "D" {
+			t.Error("the first thread waits for a disk")
+		}
+		begin := time.Now()
+		l.signal(syscall.SIGTERM)
+		o, _ := l.end()
+		if took := time.Since(begin); took > noise {
+			t.Errorf("its end took %v", took)
+		}
+		o.want(t, 7)
+	}
+}
+
 // A job whose working directory has begun to hang starts and ends as without us: /bin/false
 // does not look where it is, and neither do we wait for it.
 func TestWorkingDirectoryThatHangs(t *testing.T) {
@@ -133,4 +162,77 @@ func TestReportsThatHang(t *testing.T) {
 	o.want(t, 7)
 	_, path := onlyReport(t, tmp)
 	o.wantLine(t, "no answer within 5s; the report is "+path)
+}
+
+// A process of which the kernel tells nothing, as of one that hangs in exec, costs the job's
+// own numbers as long as it is there, and nothing else. What hangs here is mounted over its
+// folder, for perfagent and the job alone.
+func TestProcessThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"for a while", "to the end"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Skipf("a process that hangs needs root and /dev/fuse (modprobe fuse): %v", err)
+			}
+			fuse := os.NewFile(uintptr(fd), "/dev/fuse")
+			defer fuse.Close() // whoever waits gets an error
+			cmd := perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
+				sleep 60 >/dev/null 2>&1 3<&- & c=$! d=/proc/$!
+				mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hangs $d || exit 9
+				exec 3<&-; echo hangs $c; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done
+				read x || exit 7; umount -l $d; echo gone; read x; kill $c; exit 7`)
+			goOn, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.ExtraFiles = []*os.File{fuse}
+			cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
+			l := launch(t, cmd)
+			pid, _ := strconv.Atoi(l.field("hangs"))
+			defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
+			samples := func() int {
+				data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
+				return strings.Count(string(data), "\n")
+			}
+			more := func(n int) {
+				t.Helper()
+				n += samples()
+				until(t, "there are more samples", func() bool { return samples() >= n })
+			}
+			more(8)
+			if name == "for a while" {
+				fuse.Close()
+				fmt.Fprintln(goOn)
+				l.expect("gone")
+				more(4)
+			}
+			begin := time.Now()
+			goOn.Close()
+			o, _ := l.end()
+			if took := time.Since(begin); took > 2*time.Second+noise {
+				t.Errorf("its end took %v", took)
+			}
+			o.want(t, 7)
+			n := o.report(t).Nodes["0"]
+			if why := reasons(n, "job"); !strings.Contains(why, "read the job's processes: no answer within 2s") {
+				t.Errorf("missing says %q of the job", why)
+			}
+			if n.Job.UserSeconds < 0.05 || n.Job.CPUSeconds < n.Job.UserSeconds {
+				t.Errorf("the job %+v", n.Job)
+			}
+			known := func(key string) (count int) {
+				for _, v := range n.Envelope[key].Mean {
+					if !math.IsNaN(v) {
+						count++
+					}
+				}
+				return count
+			}
+			if host, job := known("cpu_pct_per_cpu_avg"), known("job_processes"); host < 8 || job > 2 && name == "to the end" || job < 2 && name == "for a while" {
+				t.Errorf("%d samples of the host, %d of the job's processes: %v", host, job, n.Envelope["job_processes"])
+			}
+		})
+	}
 }

@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 		play()
 		os.Exit(0)
 	}
-	// Under nohup, or in the background of a script, HUP and INT are ignored, and
-	// would be so in every job. A signal that is caught here has its default there.
-	for _, sig := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+	// Under nohup, or in the background of a script, these are ignored, and would be so in
+	// every job. A signal that is caught here has its default there.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
