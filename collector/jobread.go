@@ -19,6 +19,8 @@ type JobUse struct {
 	CPUSeconds, Read, Write float64
 	// Living is the part of CPUSeconds of processes that have not ended.
 	Living float64
+	// Lag is how long after the Reading CPUSeconds was known: the job went on meanwhile.
+	Lag time.Duration
 	// Memory, bytes, counted as MemoryKind tells; PageCache, which the kernel takes back
 	// when memory is short, is not in it.
 	Memory, PageCache float64
@@ -185,12 +187,12 @@ func (j *jobReader) readTree(use *JobUse) error {
 		j.takeReaped(use, reaped)
 		return nil
 	}
-	tree, err := j.tree.read(math.IsNaN(use.Memory))
+	tree, took, err := j.tree.read(math.IsNaN(use.Memory))
 	if err != nil {
 		return err
 	}
 	if math.IsNaN(use.CPUSeconds) && tree.Fresh {
-		use.CPUSeconds, use.Living = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds
+		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, took
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind

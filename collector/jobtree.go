@@ -23,25 +23,28 @@ type jobTree struct {
 }
 
 type treeAnswer struct {
-	use process.Use
-	err error
+	use  process.Use
+	took time.Duration // from the question on
+	err  error
 }
 
 func newJobTree(tree *process.Tree) jobTree {
 	return jobTree{tree: tree, answer: make(chan treeAnswer, 1)}
 }
 
-// read asks for the job's processes, with what they have in memory or without. What came
-// late to an earlier Reading is not used: it is of another time.
-func (t *jobTree) read(memory bool) (process.Use, error) {
+// read asks for the job's processes, with what they have in memory or without, and tells how
+// long that took. What came late to an earlier Reading is not used: it is of another time.
+func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
+	begin, patience := time.Now(), treePatience // for both, when this is the last
 	if t.pending {
-		var patience time.Duration
-		if t.closing {
-			patience = treePatience
+		if !t.closing {
+			patience = 0
 		}
 		if _, err := t.wait(patience); err != nil {
-			return process.Use{}, err
+			return process.Use{}, 0, err
 		}
+		patience = treePatience - time.Since(begin)
+		begin = time.Now()
 	}
 	t.pending = true
 	hurry := t.closing
@@ -54,14 +57,15 @@ func (t *jobTree) read(memory bool) (process.Use, error) {
 			a.use, err = t.tree.Read()
 			return err
 		})
+		a.took = time.Since(begin)
 		t.answer <- a
 	}()
-	runtime.Gosched() // mostly the answer is here after this, and no timer is needed
-	a, err := t.wait(treePatience)
+	runtime.Gosched() // the answer may be here after this, and no timer is needed
+	a, err := t.wait(patience)
 	if err != nil {
-		return process.Use{}, err
+		return process.Use{}, 0, err
 	}
-	return a.use, a.err
+	return a.use, a.took, a.err
 }
 
 // wait takes the answer, or fails where it is not there in time.
@@ -82,7 +86,7 @@ func (t *jobTree) wait(patience time.Duration) (treeAnswer, error) {
 		case <-timer.C:
 		}
 	}
-	return treeAnswer{}, fmt.Errorf("read the job's processes: no answer within %v: one of this machine's hangs, in exec or in its memory", treePatience)
+	return treeAnswer{}, fmt.Errorf("read the job's processes: no answer within %v: a process of this machine hangs, in exec or in its memory", treePatience)
 }
 
 // foreign is process.Tree's Foreign; not known while a question is open.

@@ -31,7 +31,7 @@ func TestJobTreeThatHangs(t *testing.T) {
 		var took []time.Duration
 		read := func() (process.Use, error) {
 			begin := time.Now()
-			use, err := tree.read(false)
+			use, _, err := tree.read(false)
 			took = append(took, time.Since(begin))
 			return use, err
 		}
@@ -64,7 +64,7 @@ func TestJobTreeThatHangs(t *testing.T) {
 func TestJobTreeThatPanics(t *testing.T) {
 	tree := newJobTree(nil) // its methods do
 	for range 2 {
-		if _, err := tree.read(true); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
+		if _, _, err := tree.read(true); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
 			t.Error(err)
 		}
 	}

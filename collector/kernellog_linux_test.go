@@ -55,6 +55,9 @@ func killForMemory(t *testing.T) (group string, pid int) {
 
 // What the log tells is of this run if it came after the beginning, whatever the clocks
 // say: the log's own runs apart from the others.
+// nobody is a foreign process.
+func nobody(int) bool { return false }
+
 func TestKernelLogTellsVictims(t *testing.T) {
 	l := logOf(t)
 	start := Now()
@@ -69,7 +72,7 @@ func TestKernelLogTellsVictims(t *testing.T) {
 		}
 		return &victims[i]
 	}
-	l.read(start, now, nil, maxKernelLog)
+	l.read(start, now, nobody, maxKernelLog)
 	v := of(l.victims())
 	if v == nil || v.Process != "tail" || v.Host || v.Foreign {
 		t.Fatalf("victim %+v, want process %d", v, pid)
@@ -82,11 +85,11 @@ func TestKernelLogTellsVictims(t *testing.T) {
 	if !v.At.Equal(start.Wall) {
 		t.Errorf("time %v, want that of the start, %v: it cannot have been before", v.At, start.Wall)
 	}
-	if l.read(start, now, nil, maxKernelLog); of(l.victims()) == nil {
+	if l.read(start, now, nobody, maxKernelLog); of(l.victims()) == nil {
 		t.Error("what was found is forgotten")
 	}
 	later := logOf(t)
-	later.read(Instant{}, now, nil, maxKernelLog)
+	later.read(Instant{}, now, nobody, maxKernelLog)
 	if old := of(later.victims()); old != nil {
 		t.Errorf("a log that was opened later tells %+v", old)
 	}
@@ -99,7 +102,7 @@ func TestKernelLogIsBounded(t *testing.T) {
 		l.found = append(l.found, Victim{PID: -1 - pid})
 	}
 	_, pid := killForMemory(t)
-	l.read(Now(), Now(), nil, maxKernelLog)
+	l.read(Now(), Now(), nobody, maxKernelLog)
 	victims := l.victims()
 	// Another test's may come after it, but none of those of before.
 	at := slices.IndexFunc(victims, func(v Victim) bool { return v.PID == pid })
@@ -121,7 +124,7 @@ func TestKernelLogUnreadable(t *testing.T) {
 func BenchmarkPollKernelLog(b *testing.B) {
 	l := logOf(b)
 	for b.Loop() {
-		l.read(Instant{}, Instant{}, nil, maxKernelPoll)
+		l.read(Instant{}, Instant{}, nobody, maxKernelPoll)
 	}
 }
 

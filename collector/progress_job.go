@@ -138,7 +138,7 @@ func (p *Progress) measureJobCounters(r *Reading, minWindow time.Duration, s *Sa
 	p.job.read.add(j.Read)
 	p.job.write.add(j.Write)
 	if !math.IsNaN(j.CPUSeconds) {
-		p.measureRate(JobCPU, now, p.job.cpu.total, 1, minWindow, s)
+		p.measureRate(JobCPU, now+j.Lag, p.job.cpu.total, 1, minWindow, s)
 		p.dropImpossible(r, s)
 	}
 	if math.IsNaN(j.Read) {

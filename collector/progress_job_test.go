@@ -53,3 +53,21 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 		t.Errorf("%v CPUs, want 1", s.Values[JobCPU])
 	}
 }
+
+// What was known late counts for a window that ends late.
+func TestProgress_LateCPUTime(t *testing.T) {
+	at := func(mono, cpu float64, lag time.Duration) *Reading {
+		nan := math.NaN()
+		r := &Reading{CPU: make([]CPUTimes, 2), Job: &JobUse{CPUSeconds: cpu, Lag: lag, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r.At.Mono = time.Duration(mono * float64(time.Second))
+		return r
+	}
+	p := Begin(at(0, 0, 0))
+	for _, r := range []*Reading{at(1, 1, 0), at(2, 2.9, 900*time.Millisecond), at(3, 3, 0), at(4, 4, 0)} {
+		var s Sample
+		p, s = p.Next(r, 100*time.Millisecond)
+		if got := s.Values[JobCPU]; math.Abs(got-1) > 1e-9 {
+			t.Errorf("after %v: %v CPUs", r.At.Mono, got)
+		}
+	}
+}

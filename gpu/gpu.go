@@ -64,9 +64,8 @@ type Options struct {
 	Interval time.Duration // between readings; less than a second is taken as one second
 	Env      []string      // of nvidia-smi, and its PATH is the one that is searched; nil = os.Environ()
 
-	// Start, if not nil, is called to start nvidia-smi: it calls fork, at once,
-	// under the lock of who reaps the children of this process. Then nobody here
-	// waits for the process.
+	// Start, if not nil, is called to start nvidia-smi: it calls fork, at once, and has nobody
+	// reap the child before it knows it. Then nobody here waits for the process.
 	Start func(fork func() (pid int, err error)) error
 }
 
@@ -219,8 +218,8 @@ func findProgram(env []string) string {
 	return ""
 }
 
-// touch reads the beginning of a program, and of the interpreter of a script: a file server
-// that is dead then holds up this goroutine, and not the fork, for which others wait.
+// touch reads the beginning of a program, and of the interpreter of a script: where a file
+// server is dead, no process is made that would hang there.
 func touch(file string, script bool) {
 	f, err := os.Open(file)
 	if err != nil { // to be executed it need not be readable

@@ -5,18 +5,31 @@ package gpu
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// shell is what executes nvidia-smi, in the process that becomes it.
+const shell = "/bin/sh"
 
 // fork makes the process: in a group of its own, where a terminal's Ctrl-C does
 // not reach it, with no descriptor but the pipe that its output goes to. The
 // pipe's end ends it also when we are killed: exec gives it back the default
 // action of SIGPIPE.
+//
+// Until a child has executed its program the Go runtime cannot stop the world, and soon
+// nothing of ours runs any more. So what is executed here is the shell, which is at hand, and
+// nvidia-smi, which may be on a file server that is dead, by the shell.
 func (c *child) fork(file string, args, env []string, null, out *os.File) (int, error) {
 	w := out.Fd()
 	if err := syscall.SetNonblock(int(w), false); err != nil { // a flag that both sides of a fork share
 		return 0, err
 	}
-	return syscall.ForkExec(file, append([]string{file}, args...), &syscall.ProcAttr{
+	argv := append([]string{file}, args...)
+	if unix.Access(shell, unix.X_OK) == nil {
+		file, argv = shell, append([]string{shell, "-c", `exec "$0" "$@"`}, argv...)
+	}
+	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
 		Dir:   "/", // so that it keeps no directory of the job busy
 		Env:   env,
 		Files: shut([]uintptr{null.Fd(), w, w}),

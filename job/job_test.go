@@ -222,7 +222,7 @@ func TestHelperThatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begin := filepath.Join(t.TempDir(), "begin")
-			cmd := command(t, "helper", "", "sh", "-c", `while [ ! -e `+begin+` ]; do sleep 0.01; done
+			cmd := command(t, "hung helper", "", "sh", "-c", `while [ ! -e `+begin+` ]; do sleep 0.01; done
 				trap 'exit 5' TERM; sh -c "sleep 60 & echo orphan \$!"; i=0; while [ $i -lt 3000 ]; do sleep 0.01; i=$((i+1)); done`)
 			r, hung, err := os.Pipe()
 			if err != nil {
@@ -254,6 +254,58 @@ func TestHelperThatHangs(t *testing.T) {
 				t.Errorf("exit code %d, status %+v", code, st)
 			}
 		})
+	}
+}
+
+// The job is over when nobody is left but who is not the job's.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	for script, over := range map[string]string{"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false"} {
+		w := start(t, command(t, "helper", "", "sh", "-c", script))
+		if over == "false" {
+			pid := w.pid("daemon")
+			defer func() { _ = unix.Kill(pid, unix.SIGKILL) }()
+		}
+		if line, _ := w.expect("over "); line != "over "+over {
+			t.Errorf("%q: %s", script, line)
+		}
+		if code, st := w.end(); code != 3 || st.Orphans != 0 {
+			t.Errorf("%q: exit code %d, status %+v", script, code, st)
+		}
+	}
+}
+
+// An orphan that is dead when the job ends is counted also where a helper is just being made.
+func TestOrphanBesideHelper(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
+	r, hung, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	goOn, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.ExtraFiles = []*os.File{r}
+	w := start(t, cmd)
+	r.Close()
+	lines := map[string]int{}
+	for range 3 { // "made" comes when it likes
+		line, _ := w.expect("")
+		word, pid, _ := strings.Cut(line, " ")
+		lines[word], _ = strconv.Atoi(pid)
+	}
+	orphan := lines["orphan"]
+	until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
+	_ = unix.Kill(orphan, unix.SIGKILL)
+	until(t, "it is dead", func() bool { f := stat(orphan); return f == nil || f[0] == "Z" })
+	goOn.Close()
+	until(t, "the job is reaped", func() bool { return stat(lines["job"]) == nil })
+	hung.Close()
+	if code, st := w.end(); code != 3 || st.Orphans != 1 {
+		t.Errorf("exit code %d, status %+v", code, st)
 	}
 }
 

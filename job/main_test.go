@@ -44,11 +44,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	case "agent":
-		os.Exit(agent(func(*Signals) {}, func(*Job) {}))
+		os.Exit(agent(hooks{}))
 	case "early":
-		os.Exit(agent(sendEarly, func(*Job) {}))
+		os.Exit(agent(hooks{caught: sendEarly}))
+	case "hung helper":
+		os.Exit(agent(hooks{started: startHungHelper}))
 	case "helper":
-		os.Exit(agent(func(*Signals) {}, startHelper))
+		os.Exit(agent(hooks{started: startHelper, ended: func(j *Job) { fmt.Println("over", j.Over()) }}))
 	case "counter":
 		counter()
 	case "selfstop":
@@ -66,18 +68,31 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// hooks are what an agent does between its steps.
+type hooks struct {
+	caught         func(*Signals)
+	started, ended func(*Job)
+}
+
 // agent is perfagent in small.
-func agent(between func(*Signals), running func(*Job)) int {
+func agent(h hooks) int {
 	s := Catch()
 	c := Command{Args: os.Args[1:], Env: []string{role + "=" + os.Getenv(nextRole)}}
-	between(s)
+	if h.caught != nil {
+		h.caught(s)
+	}
 	j, err := Start(c, s)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
-	running(j)
+	if h.started != nil {
+		h.started(j)
+	}
 	st := j.Wait()
+	if h.ended != nil {
+		h.ended(j)
+	}
 	if file := os.Getenv(result); file != "" {
 		text, _ := json.Marshal(st)
 		if err := os.WriteFile(file, text, 0o600); err != nil {
@@ -106,8 +121,19 @@ func sendEarly(s *Signals) {
 	}
 }
 
-// startHelper has a helper made that is dead long before it is known: when descriptor 3 ends.
+// startHelper has a helper made that outlives the job.
 func startHelper(j *Job) {
+	err := j.StartHelper(func() (int, error) {
+		return syscall.ForkExec("/bin/sh", []string{"sh", "-c", "exec sleep 60"},
+			&syscall.ProcAttr{Env: os.Environ(), Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+// startHungHelper has one made that is dead long before it is known: when descriptor 3 ends.
+func startHungHelper(j *Job) {
 	made := make(chan int)
 	go func() {
 		_ = j.StartHelper(func() (int, error) {

@@ -22,8 +22,8 @@ type Job struct {
 	outside bool // of the control group that it was to enter
 	signals *Signals
 
-	// naming is held while a helper is made that is not among others yet: who asks whose a
-	// child is waits for it. It is taken before mu, which nobody holds for long.
+	// naming is held while a helper is made that is not among others yet: who meets a child and
+	// asks whose it is waits for it. It is taken before mu, which nobody holds for long.
 	naming   sync.Mutex
 	mu       sync.Mutex
 	nameless bool // a helper is being made; set under the signals' lock
@@ -42,7 +42,8 @@ func Start(c Command, s *Signals) (*Job, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("start job: no command given")
 	}
-	j := &Job{signals: s, reaper: adoptOrphans(), others: children()}
+	before, _ := children()
+	j := &Job{signals: s, reaper: adoptOrphans(), others: before}
 	env, files := c.environ(), streams()
 	fork := func(file string, argv []string) error {
 		j.start = time.Now()
@@ -89,7 +90,8 @@ func (j *Job) Outside() bool { return j.outside }
 
 // StartHelper has fork make a child of ours that is not the job's: its end is not
 // reported, and what it uses is not counted. Wait reaps it, and until fork returns, nobody
-// but the job itself: a helper on a disk that hangs holds up no signal and no exit code.
+// but the job itself: a fork that takes long holds up no signal and no exit code. Without
+// Signals it may be taken for an orphan.
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {
 	j.naming.Lock()
 	defer j.naming.Unlock()
@@ -144,7 +146,7 @@ func (j *Job) Other(pid int) bool {
 	return j.named(pid)
 }
 
-// named is Other for a child that is not just being made.
+// named is Other for a child that was reaped, so that it is not the one that is being made.
 func (j *Job) named(pid int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,10 @@ import (
 // maxLastRound bounds what is reaped after the main process ended, so that a
 // job that leaves processes dying for ever cannot hold us.
 const maxLastRound = 100_000
+
+// helperStarts is how many milliseconds a helper that is just being made is waited for when
+// the job has ended.
+const helperStarts = 1000
 
 // Wait blocks until the job's main process has ended and returns its status. It
 // reaps every child of this process meanwhile, adds the usage of orphans, and
@@ -100,6 +105,12 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 	}
 	st.Sent = j.signals.sentUntil(st.Signo)
+	for range helperStarts { // or none but the main process is reaped
+		if !j.expectsHelper() {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	for range maxLastRound {
 		pid, ws, ru, err := j.reap()
 		if pid <= 0 || err != nil {
@@ -113,11 +124,14 @@ func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
 	st.Usage.MaxRSSFloor = j.floor
 }
 
-// noteChildless notes that no process of the job goes on: we have no children.
+// noteChildless notes whether no process of the job goes on: we have no children but those
+// that are not the job's.
 func (j *Job) noteChildless(err error) {
+	left, ok := children()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.childless = err == syscall.ECHILD
+	foreign := func(pid int) bool { return slices.Contains(j.others, pid) }
+	j.childless = err == syscall.ECHILD || ok && !j.nameless && len(slices.DeleteFunc(left, foreign)) == 0
 }
 
 // countOrphan adds a dead child that is not the job's main process. Children that
@@ -139,21 +153,28 @@ func (j *Job) count(st *Status, ru syscall.Rusage) {
 	j.reaped = st.Usage
 }
 
-// children lists the child processes that we have now; nil where the kernel does
-// not say (CONFIG_PROC_CHILDREN).
-func children() []int {
-	self := strconv.Itoa(os.Getpid())
-	data, err := os.ReadFile("/proc/self/task/" + self + "/children")
+// children lists the child processes that we have now, each of which is one thread's; not ok
+// where the kernel does not say (CONFIG_PROC_CHILDREN).
+func children() (pids []int, ok bool) {
+	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	var pids []int
-	for _, f := range bytes.Fields(data) {
-		if pid, err := strconv.Atoi(string(f)); err == nil {
-			pids = append(pids, pid)
+	for _, task := range tasks {
+		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		if err != nil && task.Name() != strconv.Itoa(os.Getpid()) {
+			continue // a thread that has ended gave its children to another
+		}
+		if err != nil {
+			return nil, false
+		}
+		for _, f := range bytes.Fields(data) {
+			if pid, err := strconv.Atoi(string(f)); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
-	return pids
+	return pids, true
 }
 
 // mirrorStop stops us by the signal that stopped the job, when our parent is a
