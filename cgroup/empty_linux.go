@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,9 @@ func awaitEmpty(branches []branch) error {
 func occupied(branches []branch) (dir string, n int, living bool) {
 	for _, b := range branches {
 		pids, err := processesIn(b.dir)
+		if err == nil && len(pids) == 0 && populated(b.dir) {
+			dir, n = b.dir, max(n, 1)
+		}
 		if err != nil || len(pids) == 0 {
 			continue
 		}
@@ -53,6 +57,13 @@ func occupied(branches []branch) (dir string, n int, living bool) {
 		}
 	}
 	return dir, n, false
+}
+
+// populated tells whether a v2 group has processes, such as are not listed in cgroup.procs
+// any more: of a process that has ended but for its memory the kernel lists nothing.
+func populated(dir string) bool {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
+	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")
 }
 
 // processesIn lists the processes of a group and of all below it.

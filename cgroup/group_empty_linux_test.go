@@ -80,10 +80,16 @@ func TestGroupRemoveWaitsForNoOther(t *testing.T) {
 			if err := killed.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			begin := time.Now()
-			err := m.Remove()
-			if took := time.Since(begin); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") || took > longestDeath/2 {
-				t.Errorf("%v after %v", err, took)
+			took := time.Hour
+			for range 5 { // the quickest: the machine may stand still
+				begin := time.Now()
+				err := m.Remove()
+				if took = min(took, time.Since(begin)); !errors.Is(err, ErrBusy) || strings.Contains(err.Error(), "killed") {
+					t.Error(err)
+				}
+			}
+			if took > longestDeath/2 {
+				t.Errorf("a process that lives was waited for: %v", took)
 			}
 			daemon.Process.Kill()
 			groupRemove(t, m)
@@ -157,7 +163,8 @@ func TestGroupEnding(t *testing.T) {
 }
 
 // groupRemove removes a group of processes that were killed. A machine may stand still for as
-// long as Remove waits for them: where it has waited that long it is asked again.
+// long as Remove waits for them: where it has waited that long it is asked again. In v1 the
+// kernel may list a process no more and still hold the group.
 func groupRemove(t *testing.T, m *Made) {
 	t.Helper()
 	for begin := time.Now(); ; {
@@ -166,7 +173,7 @@ func groupRemove(t *testing.T, m *Made) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "killed") || time.Since(start) < longestDeath || time.Since(begin) > time.Minute {
+		if !errors.Is(err, ErrBusy) || time.Since(start) < longestDeath || time.Since(begin) > time.Minute {
 			t.Error(err)
 			return
 		}

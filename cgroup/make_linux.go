@@ -394,7 +394,7 @@ func (m *Made) Remove() error {
 	if err := awaitEmpty(branches); err != nil {
 		return err
 	}
-	until := time.Now().Add(moment)
+	until := time.Now().Add(longestDeath)
 	for _, b := range branches {
 		if err := removeGroup(b.dir, until); err != nil {
 			return err

@@ -166,7 +166,7 @@ func TestGPURunHangs(t *testing.T) {
 }
 
 func TestGPURunStartsSlowly(t *testing.T) {
-	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:300"))
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
 	m.pace.stale = 100 * time.Millisecond
 	gpuRun(t, m)
 	gpuWait(t, m, "word of the wait", gpuErrHas("has not answered yet"))

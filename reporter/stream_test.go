@@ -406,6 +406,7 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 			if err != full || calls != stop {
 				t.Errorf("%v after %d nodes, want %d", err, calls, stop)
 			}
+			synctest.Wait() // one that ends may not be gone yet
 			stacks := make([]byte, 1<<20)
 			stacks = stacks[:runtime.Stack(stacks, true)]
 			if bytes.Contains(stacks, []byte("reporter.(*scan)")) || bytes.Contains(stacks, []byte("reporter.decodeNode")) {
@@ -424,11 +425,14 @@ func TestScan_KeepsNoNode(t *testing.T) {
 	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
 	var had []weak.Pointer[Node]
 	if _, err := Scan(path, Wanted{All: true}, func(_ *Run, name string, n *Node) error {
-		runtime.GC()
-		for i, p := range had {
-			if p.Value() != nil {
-				t.Errorf("node %d is still there with node %s", i, name)
-			}
+		// Again where a stack that was just stopped may seem to hold one.
+		kept := func(p weak.Pointer[Node]) bool { return p.Value() != nil }
+		for try := 0; try < 10 && (try == 0 || slices.ContainsFunc(had, kept)); try++ {
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+		}
+		if i := slices.IndexFunc(had, kept); i >= 0 {
+			t.Errorf("node %d is still there with node %s", i, name)
 		}
 		had = append(had, weak.Make(n))
 		return nil

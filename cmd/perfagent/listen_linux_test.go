@@ -727,20 +727,19 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 func TestListenBadClientsDisturbNobody(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
-		harm, calm := listenBesieged(t)
+		harm := listenBesieged(t)
 		switch {
 		case harm == "":
 			return
-		case calm || try == 5:
+		case try == 5: // what clients really do is there each time
 			t.Fatal(harm)
 		}
-		t.Logf("try %d, in which a run without clients was disturbed, too: %s", try, harm)
+		t.Logf("try %d: %s", try, harm)
 	}
 }
 
-// listenBesieged says what bad clients did to a run (nothing: ""), and whether a run
-// without clients at the same time was left alone by the machine.
-func listenBesieged(t *testing.T) (harm string, calm bool) {
+// listenBesieged says what bad clients did to a run (nothing: ""), beside a run without.
+func listenBesieged(t *testing.T) (harm string) {
 	t.Helper()
 	cmd := perfagent(t, append([]string{"run", "--interval", "250ms"}, holdOpen...)...)
 	in, hold := pipe(t)
@@ -777,10 +776,20 @@ func listenBesieged(t *testing.T) (harm string, calm bool) {
 			}
 		})
 	}
+	resets := 0
 	for range 12 {
-		begin := time.Now()
-		if code, _, _ := l.get("/healthz"); code != 200 || time.Since(begin) > 20*time.Second {
-			t.Errorf("a good client got %d after %v", code, time.Since(begin))
+		begin, code := time.Now(), 0
+		for code == 0 && time.Since(begin) < 20*time.Second {
+			answer, err := listenClient().Get(l.url + "healthz")
+			if err != nil { // one connection too many, and this the oldest of which nothing was heard yet
+				resets++
+				continue
+			}
+			answer.Body.Close()
+			code = answer.StatusCode
+		}
+		if code != 200 || time.Since(begin) > 20*time.Second || resets > 6 {
+			t.Errorf("a good client got %d after %v, %d times nothing", code, time.Since(begin), resets)
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
@@ -802,7 +811,7 @@ func listenBesieged(t *testing.T) (harm string, calm bool) {
 	if s.Samples < 10 || s.MissedTicks > 1 || s.LongestGapSeconds > 0.75 || took > 2*time.Second { // 1 tick is the noise of a shared machine
 		harm = fmt.Sprintf("the end took %v, sampling %+v; without clients %v, %+v", took, s, alone, quiet)
 	}
-	return harm, quiet.MissedTicks == 0 && quiet.LongestGapSeconds <= 0.5 && alone <= time.Second
+	return harm
 }
 
 // listenConn connects; the test's end closes.
