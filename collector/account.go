@@ -130,6 +130,7 @@ func (s *Sampler) accountJob(a *Account, r *Reading) {
 	if !math.IsNaN(j.CPUSeconds) {
 		a.CPUSeconds = Optional(s.progress.job.cpu.total)
 	}
+	a.CPUOpen = math.IsNaN(j.CPUSeconds) && s.closing && s.reader.job.Source == JobFromTree && s.reader.job.Tree != nil
 	a.Living = Optional(j.Living) // of this very Reading: what has ended since is not living
 	if j.MemoryKind == "" {
 		return

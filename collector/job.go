@@ -89,7 +89,10 @@ type Account struct {
 	// CPUSeconds of the whole job, us and our helpers left out; Living is the part of it
 	// that processes have used which have not ended.
 	CPUSeconds Optional `json:"cpu_seconds"`
-	Living     Optional `json:"living_cpu_seconds"`
+	// CPUOpen tells that the last Reading found processes of the job left and could not tell
+	// what they have used.
+	CPUOpen bool     `json:"cpu_open,omitempty"`
+	Living  Optional `json:"living_cpu_seconds"`
 	// PeakMB is the kernel's peak of the group that holds the job, page cache included,
 	// when it rose while the job ran; CacheMB the most page cache that was seen in it, OwnMB
 	// the most of what is not the job's: ours, and what was there before it. All MiB.

@@ -52,7 +52,7 @@ type jobReader struct {
 	// before is the group's memory at the baseline, ours left out: what the kernel keeps
 	// of processes that have ended.
 	before float64
-	helper helperCPU
+	helper helper
 	gpus   *gpu.Monitor
 	tree   jobTree
 }

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/perfagent/perfagent/process"
@@ -13,13 +12,16 @@ import (
 // as long as its disk does not, and is then waited for once, not in every Reading.
 const treePatience = 2 * time.Second
 
-// jobTree reads the job's processes on a goroutine of its own, so that one that hangs is
-// absent from the Reading instead of stopping the sampling.
+// longScan is a scan that did not only work: what it met first is much older than what it
+// met last.
+const longScan = 250 * time.Millisecond
+
+// jobTree reads the job's processes.
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
-	answer  chan treeAnswer
-	pending bool // the answer was not here in time
+	asked   ask[treeAnswer]
 	closing bool // the next one is the last
+	skewed  bool // the one before took long
 }
 
 type treeAnswer struct {
@@ -29,27 +31,15 @@ type treeAnswer struct {
 }
 
 func newJobTree(tree *process.Tree) jobTree {
-	return jobTree{tree: tree, answer: make(chan treeAnswer, 1)}
+	return jobTree{tree: tree, asked: newAsk[treeAnswer]()}
 }
 
 // read asks for the job's processes, with what they have in memory or without, and tells how
-// long that took. What came late to an earlier Reading is not used: it is of another time.
+// long that took. Of a scan that took long CPU time and storage are left to the next one,
+// unless this is the last or all take long.
 func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
-	begin, patience := time.Now(), treePatience // for both, when this is the last
-	if t.pending {
-		if !t.closing {
-			patience = 0
-		}
-		if _, err := t.wait(patience); err != nil {
-			return process.Use{}, 0, err
-		}
-		patience = treePatience - time.Since(begin)
-		begin = time.Now()
-	}
-	t.pending = true
-	hurry := t.closing
-	go func() {
-		var a treeAnswer
+	begin, hurry := time.Now(), t.closing
+	a, ok := t.asked.put(func() (a treeAnswer) {
 		a.err = guard(func() (err error) {
 			if t.tree.Memory(memory); hurry {
 				t.tree.Hurry()
@@ -58,38 +48,18 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 			return err
 		})
 		a.took = time.Since(begin)
-		t.answer <- a
-	}()
-	runtime.Gosched() // the answer may be here after this, and no timer is needed
-	a, err := t.wait(patience)
-	if err != nil {
-		return process.Use{}, 0, err
+		return a
+	}, treePatience, hurry)
+	if !ok {
+		return process.Use{}, 0, fmt.Errorf("read the job's processes: no answer within %v: a process of this machine hangs, in exec or in its memory", treePatience)
+	}
+	if t.skewed = a.took > longScan && !t.skewed && !hurry; t.skewed {
+		a.use.Fresh, a.use.IOFresh = false, false
 	}
 	return a.use, a.took, a.err
 }
 
-// wait takes the answer, or fails where it is not there in time.
-func (t *jobTree) wait(patience time.Duration) (treeAnswer, error) {
-	select {
-	case a := <-t.answer:
-		t.pending = false
-		return a, nil
-	default:
-	}
-	if patience > 0 {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case a := <-t.answer:
-			t.pending = false
-			return a, nil
-		case <-timer.C:
-		}
-	}
-	return treeAnswer{}, fmt.Errorf("read the job's processes: no answer within %v: a process of this machine hangs, in exec or in its memory", treePatience)
-}
-
 // foreign is process.Tree's Foreign; not known while a question is open.
 func (t *jobTree) foreign(pid int) bool {
-	return t.tree != nil && !t.pending && t.tree.Foreign(pid)
+	return t.tree != nil && !t.asked.pending && t.tree.Foreign(pid)
 }

@@ -61,6 +61,62 @@ func TestJobTreeThatHangs(t *testing.T) {
 	})
 }
 
+// What a scan met first is old when it ends late: its CPU time is not told, but where all
+// scans are so, and at the end.
+func TestJobTreeThatTakesLong(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	synctest.Test(t, func(t *testing.T) {
+		long, tree := true, newJobTree(nil)
+		options := process.Options{Root: os.Getpid(), Ignore: func(int) bool {
+			if long {
+				time.Sleep(longScan + time.Millisecond)
+			}
+			return false
+		}}
+		tell := func() bool {
+			tree.tree = process.NewTree(options) // the first scan of each puts nothing off
+			use, took, err := tree.read(false)
+			if err != nil || long != (took > longScan) || use.Processes < 1 {
+				t.Errorf("%+v, %v after %v", use, err, took)
+			}
+			return use.Fresh
+		}
+		var told []bool
+		for n := range 6 {
+			long, tree.closing = n < 3 || n == 5, n == 5
+			told = append(told, tell())
+		}
+		same(t, "told", told, []bool{false, true, false, true, true, true})
+	})
+}
+
+// What the helper uses is what it used before, where the kernel does not say.
+func TestHelperThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHelper()
+		self := h.look(os.Getpid())
+		if self.threads < 1 || self.processes < 1 {
+			t.Fatalf("%+v", self)
+		}
+		answer, hung := h.asked.answer, make(chan family)
+		h.asked.answer, h.asked.pending = hung, true
+		if got := h.look(os.Getpid()); got != self {
+			t.Errorf("while it hangs: %+v, want %+v", got, self)
+		}
+		if got := h.look(1 << 30); got != (family{}) {
+			t.Errorf("of another: %+v", got)
+		}
+		h.asked.answer, h.asked.pending = answer, false
+		if again := h.look(os.Getpid()); again.threads < 1 {
+			t.Errorf("%+v", again)
+		}
+	})
+}
+
 func TestJobTreeThatPanics(t *testing.T) {
 	tree := newJobTree(nil) // its methods do
 	for range 2 {

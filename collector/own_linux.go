@@ -11,12 +11,17 @@ import (
 	"github.com/perfagent/perfagent/procfile"
 )
 
-// helperCPU is the CPU time of the program that asks for the GPUs. When one has ended
-// its time is still to be left out.
-type helperCPU struct {
+// helper is what the program uses that asks for the GPUs. When one has ended its time is
+// still to be left out.
+type helper struct {
 	pid         int
 	ended, last float64 // seconds: of those that have ended, of the one that runs
+	asked       ask[family]
+	family      family // of the one that runs, when it was told last
 }
+
+// helperPatience is how long it is waited for: the driver may keep it from answering.
+const helperPatience = 200 * time.Millisecond
 
 // own tells what of the group's numbers is ours: nothing where the group was made for
 // the job.
@@ -32,9 +37,8 @@ func (j *jobReader) own() own {
 	self := statOf("self")
 	out.memory, out.threads = self.private, self.threads
 	if pid := j.helperPid(); pid > 0 {
-		h, processes := familyOf(pid)
-		j.helper.run(pid, h.cpu+h.waited)
-		out.memory, out.threads, out.processes = out.memory+h.private, out.threads+h.threads, out.processes+processes
+		h := j.helper.look(pid)
+		out.memory, out.threads, out.processes = out.memory+h.private, out.threads+h.threads, out.processes+h.processes
 	} else {
 		j.helper.run(0, 0)
 	}
@@ -42,8 +46,23 @@ func (j *jobReader) own() own {
 	return out
 }
 
+func newHelper() helper { return helper{asked: newAsk[family]()} }
+
+// look asks what the helper that runs now uses, or has what it used before.
+func (h *helper) look(pid int) family {
+	f, ok := h.asked.put(func() family { return familyOf(pid) }, helperPatience, false)
+	switch {
+	case ok:
+		h.family = f
+	case pid != h.pid:
+		h.family = family{}
+	}
+	h.run(pid, h.family.cpu+h.family.waited)
+	return h.family
+}
+
 // run notes what the helper that runs now has used.
-func (h *helperCPU) run(pid int, cpu float64) {
+func (h *helper) run(pid int, cpu float64) {
 	if pid != h.pid {
 		h.ended, h.last, h.pid = h.ended+h.last, 0, pid
 	}
@@ -53,9 +72,14 @@ func (h *helperCPU) run(pid int, cpu float64) {
 // maxFamily bounds how many processes of the helper are looked at.
 const maxFamily = 32
 
-// familyOf adds up what a process and all below it use: nvidia-smi may be a script that
-// starts the real one.
-func familyOf(pid int) (sum processStat, processes float64) {
+// family is what a process and all below it use.
+type family struct {
+	processStat
+	processes float64
+}
+
+// familyOf adds that up: nvidia-smi may be a script that starts the real one.
+func familyOf(pid int) (sum family) {
 	todo := []string{strconv.Itoa(pid)}
 	for i := 0; i < len(todo) && i < maxFamily; i++ {
 		p := statOf(todo[i])
@@ -64,11 +88,11 @@ func familyOf(pid int) (sum processStat, processes float64) {
 		}
 		sum.cpu, sum.waited = sum.cpu+p.cpu, sum.waited+p.waited
 		sum.private, sum.threads = sum.private+p.private, sum.threads+p.threads
-		processes++
+		sum.processes++
 		data, _ := os.ReadFile("/proc/" + todo[i] + "/task/" + todo[i] + "/children") // CONFIG_PROC_CHILDREN
 		todo = append(todo, strings.Fields(string(data))...)
 	}
-	return sum, processes
+	return sum
 }
 
 // processStat is what a process uses: seconds, bytes that it shares with nobody, threads;

@@ -124,7 +124,7 @@ type ReaderOptions struct {
 
 // NewReader returns a Reader. Nothing is read yet. Close it when done.
 func NewReader(o ReaderOptions) *Reader {
-	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, job: jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree)}}
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, job: jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
 	}

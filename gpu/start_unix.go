@@ -4,6 +4,8 @@ package gpu
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +30,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	argv := append([]string{file}, args...)
 	if unix.Access(shell, unix.X_OK) == nil {
 		file, argv = shell, append([]string{shell, "-c", `exec "$0" "$@"`}, argv...)
+		env = slices.DeleteFunc(slices.Clone(env), forShells)
 	}
 	return syscall.ForkExec(file, argv, &syscall.ProcAttr{
 		Dir:   "/", // so that it keeps no directory of the job busy
@@ -35,6 +38,12 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 		Files: shut([]uintptr{null.Fd(), w, w}),
 		Sys:   c.attributes(),
 	})
+}
+
+// forShells tells whether a variable is one that a shell itself goes by.
+func forShells(variable string) bool {
+	name, _, _ := strings.Cut(variable, "=")
+	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
 // signal sends TERM, or KILL, to the group that the child leads.

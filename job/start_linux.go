@@ -146,11 +146,21 @@ func (j *Job) Other(pid int) bool {
 	return j.named(pid)
 }
 
-// named is Other for a child that was reaped, so that it is not the one that is being made.
+// named is Other for a child that is not the one that is being made.
 func (j *Job) named(pid int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Contains(j.others, pid)
+}
+
+// forget is named for a child that was reaped: the next one with its id is the job's.
+func (j *Job) forget(pid int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	is := func(other int) bool { return other == pid }
+	before := len(j.others)
+	j.others, j.helpers = slices.DeleteFunc(j.others, is), slices.DeleteFunc(j.helpers, is)
+	return len(j.others) < before
 }
 
 // Reaped is what the job's dead processes have used that were waited for so far. It may

@@ -138,7 +138,7 @@ func (j *Job) noteChildless(err error) {
 // this process had before the job (a shell that started a daemon and then executed
 // us) are not the job's.
 func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
-	if j.named(pid) {
+	if j.forget(pid) {
 		return
 	}
 	j.count(st, ru)

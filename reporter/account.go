@@ -15,7 +15,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	}
 	a, j := &rec.Account, *job
 	j.Source, j.MemoryKind, j.Cgroup = a.Source, a.MemoryKind, a.Group
-	j.CPUSeconds = wholeCPU(&j, a)
+	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUOpen
 	j.PeakMemoryMB = peakMemory(&j, rec)
 	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // it ended before it was read: wait4's own peak
 		j.MemoryKind = collector.MemoryRSS

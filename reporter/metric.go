@@ -277,10 +277,15 @@ func jobWall(f *facts) (float64, error) {
 	return f.wall()
 }
 
+// errOpenCPU is why the job's CPU time is not told: job.cpu_seconds has what is known of it.
+var errOpenCPU = errors.New("what processes of the job that go on have used could not be read at its end")
+
 // jobCPUSeconds is the job's CPU time; of a job the end of which is not known, what its
 // account says so far.
 func jobCPUSeconds(f *facts) (float64, error) {
 	switch {
+	case f.account != nil && f.account.CPUOpen:
+		return 0, errOpenCPU
 	case f.job != nil:
 		return jobCPU(f.job), nil
 	case f.account != nil && f.account.CPUSeconds.Known():

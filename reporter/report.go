@@ -141,6 +141,9 @@ type Job struct {
 	// CPUSeconds is all CPU time of the job to its end, short children and daemons that
 	// go on included; us and our helpers left out.
 	CPUSeconds float64 `json:"cpu_seconds"`
+	// CPUAtLeast tells that CPUSeconds is only a lower bound: processes of the job went on
+	// at its end, and what they have used could not be read.
+	CPUAtLeast bool `json:"cpu_at_least,omitempty"`
 	// PeakMemoryMB is the highest memory of the whole job, MiB, counted as MemoryKind
 	// tells: pss, rss or cgroup. 0 = not known.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`

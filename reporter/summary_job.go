@@ -33,7 +33,7 @@ func (n *Node) jobRows(run *Run) []row {
 
 // jobCPUSeconds is all CPU time of the job; NaN = not known.
 func (n *Node) jobCPUSeconds() float64 {
-	if v := n.metric(jobCPUMetric); !math.IsNaN(v) || n == nil || n.Job == nil {
+	if v := n.metric(jobCPUMetric); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
 		return v
 	}
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)

@@ -234,6 +234,9 @@ func TestProcessThatHangs(t *testing.T) {
 			if n.Job.UserSeconds < 0.05 || n.Job.CPUSeconds < n.Job.UserSeconds {
 				t.Errorf("the job %+v", n.Job)
 			}
+			if _, told := n.Metrics["job_cpu_seconds"]; told != (name == "for a while") || n.Job.CPUAtLeast == told {
+				t.Errorf("job_cpu_seconds %v, %+v, missing says %q", n.Metrics["job_cpu_seconds"], n.Job, reasons(n, "job_cpu_seconds"))
+			}
 			known := func(key string) (count int) {
 				for _, v := range n.Envelope[key].Mean {
 					if !math.IsNaN(v) {
