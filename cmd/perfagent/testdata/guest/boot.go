@@ -163,7 +163,11 @@ func (t *trial) try(r *result) error {
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Env = []string{"PATH=/bin", "HOME=/", "PERFAGENT_OUT=" + out}
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+	late := time.AfterFunc(longest, t.late)
 	err = cmd.Run()
+	if !late.Stop() {
+		return fmt.Errorf("it was not over after %v", longest)
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return err
@@ -174,6 +178,25 @@ func (t *trial) try(r *result) error {
 	complaints, _ := os.ReadFile(out + ".stderr")
 	r.Out, r.Err = string(said), string(complaints)
 	return r.readReport(out)
+}
+
+// longest is for how long a trial may go on: seconds are usual, the machine is slow.
+const longest = time.Minute
+
+// late says what the machine's processes wait for, and ends the trial's.
+func (t *trial) late() {
+	fmt.Printf("guest: %s is not over after %v\n", t.Name, longest)
+	tasks, _ := filepath.Glob("/proc/[0-9]*/task/*")
+	for _, task := range tasks {
+		name, _ := os.ReadFile(task + "/comm")
+		stack, _ := os.ReadFile(task + "/stack")
+		if _, err := os.Readlink(task + "/exe"); err == nil { // the kernel's own threads have none
+			fmt.Printf("guest: %s %s%s", task, name, stack)
+		}
+	}
+	for _, g := range t.Groups {
+		_ = os.WriteFile(filepath.Join(groups, g.Path, "cgroup.kill"), []byte("1"), 0)
+	}
 }
 
 // readReport adds the one report.
