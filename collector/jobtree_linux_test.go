@@ -13,13 +13,19 @@ import (
 	"github.com/perfagent/perfagent/process"
 )
 
-// The job's processes are waited for once; what comes late is not told as of now.
-func TestJobTreeThatHangs(t *testing.T) {
+// aChild is a process for the trees to find.
+func aChild(t *testing.T) {
+	t.Helper()
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+}
+
+// The job's processes are waited for once; what comes late is not told as of now.
+func TestJobTreeThatHangs(t *testing.T) {
+	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var scans atomic.Int32
@@ -64,11 +70,7 @@ func TestJobTreeThatHangs(t *testing.T) {
 // What a scan met first is old when it ends late: its CPU time is not told, but where all
 // scans are so, and at the end.
 func TestJobTreeThatTakesLong(t *testing.T) {
-	child := exec.Command("sleep", "60")
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		long, tree := true, newJobTree(nil)
 		options := process.Options{Root: os.Getpid(), Ignore: func(int) bool {

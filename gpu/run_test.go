@@ -165,6 +165,13 @@ func TestGPURunHangs(t *testing.T) {
 	}
 }
 
+// What a shell goes by does not keep the one from nvidia-smi that executes it.
+func TestGPURunWithAShellsVariables(t *testing.T) {
+	m := gpuOpen(t, append(gpuEnv(t, "h200.txt", ""), "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
+	gpuRun(t, m)
+	gpuWait(t, m, "a device", gpuDevices(1))
+}
+
 func TestGPURunStartsSlowly(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
 	m.pace.stale = 100 * time.Millisecond

@@ -257,6 +257,14 @@ func TestHelperThatHangs(t *testing.T) {
 	}
 }
 
+// The id of a helper that was reaped may be the job's next.
+func TestHelperIsForgotten(t *testing.T) {
+	j := &Job{others: []int{5, 7}, helpers: []int{7}}
+	if !j.Other(7) || !j.forget(7) || j.Other(7) || j.forget(7) || !j.Other(5) || len(j.helpers) != 0 {
+		t.Errorf("others %v, helpers %v", j.others, j.helpers)
+	}
+}
+
 // The job is over when nobody is left but who is not the job's.
 func TestOver(t *testing.T) {
 	t.Parallel()

@@ -143,17 +143,13 @@ func (j *Job) ReapHelpers() {
 func (j *Job) Other(pid int) bool {
 	j.naming.Lock()
 	defer j.naming.Unlock()
-	return j.named(pid)
-}
-
-// named is Other for a child that is not the one that is being made.
-func (j *Job) named(pid int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Contains(j.others, pid)
 }
 
-// forget is named for a child that was reaped: the next one with its id is the job's.
+// forget is Other for a child that was reaped, which therefore is not just being made. The
+// next one with its id is the job's.
 func (j *Job) forget(pid int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

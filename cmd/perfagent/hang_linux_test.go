@@ -20,19 +20,26 @@ func hangingDir(t *testing.T) string {
 	return hangs(t, t.TempDir())
 }
 
-// hangs mounts such a file system over a directory.
-func hangs(t *testing.T, dir string) string {
+// openFuse opens the kernel's side of such a file system. Nobody reads from it.
+func openFuse(t *testing.T) *os.File {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("a directory that hangs needs root and /dev/fuse (modprobe fuse): %v", err)
+		t.Skipf("what hangs needs root and /dev/fuse (modprobe fuse): %v", err)
 	}
-	if err := unix.Mount("hangs", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fd)); err != nil {
-		unix.Close(fd)
+	return os.NewFile(uintptr(fd), "/dev/fuse")
+}
+
+// hangs mounts such a file system over a directory.
+func hangs(t *testing.T, dir string) string {
+	t.Helper()
+	fuse := openFuse(t)
+	if err := unix.Mount("hangs", dir, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse.Fd())); err != nil {
+		fuse.Close()
 		t.Skipf("a directory that hangs needs the right to mount: %v", err)
 	}
 	t.Cleanup(func() {
-		unix.Close(fd) // whoever waits gets an error
+		fuse.Close() // whoever waits gets an error
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
@@ -184,11 +191,7 @@ func TestProcessThatHangs(t *testing.T) {
 	for _, name := range []string{"for a while", "to the end"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
-			if err != nil {
-				t.Skipf("a process that hangs needs root and /dev/fuse (modprobe fuse): %v", err)
-			}
-			fuse := os.NewFile(uintptr(fd), "/dev/fuse")
+			fuse := openFuse(t)
 			defer fuse.Close() // whoever waits gets an error
 			cmd := perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
 				sleep 60 >/dev/null 2>&1 3<&- & c=$! d=/proc/$!
