@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/collector/gpu"
 )
 
 // baseCounters are what the counters of an Account were before the job; those of the

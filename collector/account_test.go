@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/collector/cgroup"
 )
 
 // groupAt is what the control group says at one Reading; NaN = nothing.

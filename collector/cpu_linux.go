@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // userHZ is the ticks of a second in /proc/stat.

@@ -13,7 +13,7 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 	"github.com/shirou/gopsutil/v3/net"
 
-	"github.com/perfagent/perfagent/cgroup"
+	"github.com/perfagent/perfagent/collector/cgroup"
 )
 
 // account is what a tree says: the devices in our sums and in perf.py's, and the

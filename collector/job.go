@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/gpu"
-	"github.com/perfagent/perfagent/process"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // Where the numbers of the job come from.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/gpu"
-	"github.com/perfagent/perfagent/process"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // JobUse is what the accounts of the job said at one instant. NaN = not known.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/process"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // emptyGroup is a group of a copied host that holds no process.

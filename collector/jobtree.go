@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perfagent/perfagent/process"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // treePatience is how long a Reading waits for the job's processes. Five thousand of them

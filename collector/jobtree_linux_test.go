@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/perfagent/perfagent/process"
+	"github.com/perfagent/perfagent/collector/process"
 )
 
 // aChild is a process for the trees to find.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // readLoad reads /proc/loadavg: "0.20 0.18 0.12 1/80 11206" (proc(5)).

@@ -2,7 +2,7 @@
 
 package collector
 
-import "github.com/perfagent/perfagent/cgroup"
+import "github.com/perfagent/perfagent/collector/cgroup"
 
 // These sources are Linux's own: elsewhere there is nothing to read, and nothing missing.
 

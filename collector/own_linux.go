@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // helper is what the program uses that asks for the GPUs. When one has ended its time is

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
 )
 
 // The sources of a Reading, as they are named in errors and reports.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // Recording is what a run leaves: exact summaries of every sample, the ring, and

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfagent/perfagent/procfile"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // clockTick is the resolution of CPU time in /proc/stat (times(2), proc(5)).

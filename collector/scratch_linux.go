@@ -3,8 +3,8 @@ package collector
 import (
 	"path/filepath"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // maxProcFile bounds what is read of one kernel file. /proc/stat of the largest

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/cgroup"
-	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
 )
 
 const weekOfSeconds = 7 * 24 * 3600

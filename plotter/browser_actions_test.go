@@ -14,9 +14,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportertest"
 )
 
 // metrics wants the page to give the metrics of a node: the very numbers, in the units

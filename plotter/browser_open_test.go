@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportertest"
 )
 
 // TestBrowser_OpensEveryPage: no page has an error, asks for anything, or lacks what

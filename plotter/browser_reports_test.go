@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportertest"
 )
 
 // The reports of which the tests open pages.

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportertest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

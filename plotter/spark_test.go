@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 

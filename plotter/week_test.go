@@ -3,7 +3,7 @@ package plotter
 import (
 	"testing"
 
-	"github.com/perfagent/perfagent/plotter/plottertest"
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // journalBucket is a bucket of the ring in a snapshot, as short as can be: a

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // layout tells where the values of our columns stand in the lines of a journal

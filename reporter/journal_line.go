@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // A journal holds its head, then lines of three kinds, told apart by their key:

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // What bounds the unpacking of a hostile journal.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // Metric is one row of the table: a number that every report gives.

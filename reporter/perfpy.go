@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // perfpyRemark is what a reader of perf.py's numbers must know.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // goldenRows are five samples of perf.py's, by the order of its keys.

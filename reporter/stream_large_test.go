@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/reportertest"
 )
 
 // streamPage is what a page of many nodes needs.

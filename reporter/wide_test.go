@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // wideSameFloats takes what is not known for equal.

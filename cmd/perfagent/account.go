@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perfagent/perfagent/cgroup"
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/job"
-	"github.com/perfagent/perfagent/process"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
-	"github.com/perfagent/perfagent/pusher"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/comparer"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
 // The exit codes of diff, as diff(1) has them: a gate that fired is no trouble of ours.

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/exporter"
 	"github.com/perfagent/perfagent/reporter"
 )
 

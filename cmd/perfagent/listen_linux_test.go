@@ -25,8 +25,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/exporter"
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 )
 
 // update rewrites the golden files: go test ./cmd/perfagent -run Help -update.

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 )
 
 // pushAgain is how often two processes push at once, in each of the tests below.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
-	"github.com/perfagent/perfagent/pusher"
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/gpu"
+	"github.com/perfagent/perfagent/collector/gpu"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/pusher"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 	"github.com/perfagent/perfagent/reporter"
 )
 

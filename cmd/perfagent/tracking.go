@@ -17,9 +17,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/pusher"
 	"github.com/perfagent/perfagent/reporter"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/pusher"
+	"github.com/perfagent/perfagent/agent/pusher"
 )
 
 // leastRefresh is the shortest time between two pictures of a run.

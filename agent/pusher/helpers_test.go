@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
 )
 

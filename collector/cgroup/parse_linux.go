@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // membership is a line of /proc/PID/cgroup: where a process stands in one

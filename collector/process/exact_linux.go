@@ -3,7 +3,7 @@ package process
 import (
 	"time"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: a process' run time.

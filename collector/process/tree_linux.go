@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 const (

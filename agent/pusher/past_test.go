@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
-	"github.com/perfagent/perfagent/series"
 )
 
 // Some anchor has a point in each moment, and there are no more than needed.

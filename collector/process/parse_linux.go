@@ -3,7 +3,7 @@ package process
 import (
 	"bytes"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // stat is what is used of /proc/PID/stat. Times are ticks of 1/100 s.

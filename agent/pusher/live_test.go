@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
-	"github.com/perfagent/perfagent/mlflow/mlflowtest"
-	"github.com/perfagent/perfagent/series"
 )
 
 // closing is a hook that lets no connection wait for the next request: a goroutine

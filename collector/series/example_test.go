@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/perfagent/perfagent/series"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // A ring of four buckets after twenty samples: each stands for eight of them, and the one-sample peak is still there.

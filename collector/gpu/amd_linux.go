@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/procfile"
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // maxFile bounds what is read of one file of sysfs; pp_dpm_sclk has a few lines.
