@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -57,9 +58,9 @@ func browserEvil() map[string]string {
 func browserPoisoned(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
 	mark := func(where string) string {
-		text := evil + "·" + where + "·"
-		marks[where] = reporter.Printable(text)
-		return text
+		words := evil + "·" + where + "·"
+		marks[where] = text.Printable(words)
+		return words
 	}
 	r = browserMinute(0)
 	r.Nodes["1"] = browserMinute(1).Nodes["1"]
@@ -114,9 +115,9 @@ func TestBrowser_HostileReports(t *testing.T) {
 			if got != elements {
 				t.Errorf("there are other elements than of a harmless report:\n%s\n%s", got, elements)
 			}
-			for where, text := range marks {
-				if !strings.Contains(seen, text) {
-					t.Errorf("%s is lost from view: %q", where, text)
+			for where, words := range marks {
+				if !strings.Contains(seen, words) {
+					t.Errorf("%s is lost from view: %q", where, words)
 				}
 			}
 			b.is(`window.pwned === undefined && document.title.length > 0`)
@@ -130,8 +131,8 @@ func TestBrowser_HostileReports(t *testing.T) {
 		b := browserNew(t)
 		b.scripts(false)
 		b.visit(browserFile(t, browserHTML(t, r)))
-		for where, text := range marks {
-			if !strings.Contains(where, "node 1") && !strings.Contains(b.readable(), text) {
+		for where, words := range marks {
+			if !strings.Contains(where, "node 1") && !strings.Contains(b.readable(), words) {
 				t.Errorf("%s is lost from view", where)
 			}
 		}
@@ -217,12 +218,12 @@ func TestBrowser_LongTexts(t *testing.T) {
 			r.Run.Tags = map[string]string{"k": strings.Repeat(letters, 10_000) + "·the end of the tag"}
 			r.Nodes["0"].Missing = []reporter.Missing{{What: "cpu", Why: strings.Repeat(letters, 10_000) + "·the end of the reason"}}
 			b := browserOpen(t, r, "")
-			text := b.readable()
-			if !strings.Contains(text, long[:1<<19]) {
+			words := b.readable()
+			if !strings.Contains(words, long[:1<<19]) {
 				t.Error("the command is not all there")
 			}
 			for _, end := range []string{"command", "host", "tag", "reason"} {
-				if !strings.Contains(text, "·the end of the "+end) {
+				if !strings.Contains(words, "·the end of the "+end) {
 					t.Errorf("the end of the %s is lost", end)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -140,7 +141,7 @@ func memoryBound(l *reporter.Limits) (float64, string) {
 	if !(l.MemoryMB > 0) || math.IsInf(l.MemoryMB, 0) {
 		return 0, ""
 	}
-	return l.MemoryMB, "limit " + reporter.SizeText(l.MemoryMB)
+	return l.MemoryMB, "limit " + text.SizeText(l.MemoryMB)
 }
 
 // Keys lists the sample keys that the page draws.
@@ -220,9 +221,9 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	}
 	band, ok := bandOf(n, key)
 	if !ok {
-		return Chart{}, fmt.Errorf("nothing of %q was measured; there are: %s", reporter.Printable(key), measuredKeys(n))
+		return Chart{}, fmt.Errorf("nothing of %q was measured; there are: %s", text.Printable(key), measuredKeys(n))
 	}
-	name := reporter.Printable(key)
+	name := text.Printable(key)
 	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
 	if column, known := collector.ColumnNamed(key); known {
 		c.Unit = shortUnit(column)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -113,7 +114,7 @@ func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
 		if late := n.time.Start - first; late >= 1 && first > 0 {
-			n.facts = append(n.facts, reporter.Highlight{Label: "began", Value: reporter.SecondsText(late) + " after the first node"})
+			n.facts = append(n.facts, reporter.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"})
 		}
 	}
 }
@@ -218,9 +219,9 @@ func (p *Page) otherMetrics() []string {
 // top makes the upper part.
 func (p *Page) top(run *reporter.Run) topData {
 	d := topData{Title: "perfagent", Headline: p.headline(run), State: "ended", Command: reporter.CommandLine(run.Command),
-		Incomplete: reporter.Printable(run.Incomplete), Note: p.note()}
+		Incomplete: text.Printable(run.Incomplete), Note: p.note()}
 	if run.ID != "" {
-		d.Title = reporter.Printable(run.ID) + " · perfagent"
+		d.Title = text.Printable(run.ID) + " · perfagent"
 	}
 	if run.Incomplete != "" || run.ExitCode != nil && *run.ExitCode != 0 {
 		d.State = "failed"
@@ -233,13 +234,13 @@ func (p *Page) top(run *reporter.Run) topData {
 			d.Facts = append(d.Facts, reporter.Highlight{Label: label, Value: value})
 		}
 	}
-	add("run", reporter.Printable(run.ID))
+	add("run", text.Printable(run.ID))
 	if !run.Start.IsZero() {
 		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
 		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
-	add("took", reporter.SecondsText(run.WallSeconds))
-	if signal := reporter.Printable(run.Signal); len(signal) > 20 { // the headline cuts it
+	add("took", text.Seconds(run.WallSeconds))
+	if signal := text.Printable(run.Signal); len(signal) > 20 { // the headline cuts it
 		add("signal", signal)
 	}
 	for _, tag := range reporter.Tags(run) {
@@ -254,7 +255,7 @@ func (p *Page) top(run *reporter.Run) topData {
 
 func (p *Page) headline(run *reporter.Run) string {
 	if p.options.Live > 0 {
-		return "running for " + reporter.SecondsText(run.WallSeconds)
+		return "running for " + text.Seconds(run.WallSeconds)
 	}
 	nodes := make(map[string]*reporter.Node, len(p.nodes))
 	for _, n := range p.nodes {
@@ -277,7 +278,7 @@ func (p *Page) note() string {
 
 // titleOf is what a chart shows in words, for those who do not see it.
 func titleOf(c Chart, t Timeline) string {
-	words := []string{c.Title + " over " + reporter.SecondsText(t.Length())}
+	words := []string{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series {
 		alone := Chart{Series: []Series{s}}
 		words = append(words, s.Label+" at most "+strconv.FormatFloat(alone.top(), 'g', 6, 64)+" "+c.Unit)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -44,7 +45,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p.said, p.advice = reporter.Verdicts(alone), reporter.AdviceSaid(alone)
 	wall := run.WallSeconds
 	if n.Host != nil {
-		p.host = reporter.Printable(n.Host.Hostname)
+		p.host = text.Printable(n.Host.Hostname)
 		p.cpus = float64(n.Host.CPUs)
 	}
 	if n.Limits != nil && n.Limits.CPUs > 0 {
@@ -53,12 +54,12 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	if n.Job != nil {
 		p.exit = strconv.Itoa(n.Job.ExitCode)
 		if n.Job.Signal != "" {
-			p.exit += " " + reporter.Printable(n.Job.Signal)
+			p.exit += " " + text.Printable(n.Job.Signal)
 		}
 		wall = n.Job.End.Sub(n.Job.Start.Time).Seconds()
 	}
 	if n.Agent != nil {
-		p.version = reporter.Printable(n.Agent.Version)
+		p.version = text.Printable(n.Agent.Version)
 	}
 	p.cards = reporter.Highlights(n, wall)
 	room := pageRoom(maxPageText)
@@ -99,12 +100,12 @@ const (
 type pageRoom int
 
 // text is a text as the page shows it: whole while there is room.
-func (r *pageRoom) text(text string) string {
-	if len(text) > cutPageText && len(text) > int(*r) {
-		text = strings.ToValidUTF8(text[:cutPageText], "") + "…"
+func (r *pageRoom) text(words string) string {
+	if len(words) > cutPageText && len(words) > int(*r) {
+		words = strings.ToValidUTF8(words[:cutPageText], "") + "…"
 	}
-	*r -= pageRoom(min(len(text), int(*r)))
-	return reporter.Printable(text)
+	*r -= pageRoom(min(len(words), int(*r)))
+	return text.Printable(words)
 }
 
 func (r *pageRoom) said(list []reporter.Said) []reporter.Said {
@@ -235,7 +236,7 @@ func printableMetrics(v reporter.Values) reporter.Values {
 	out := make(reporter.Values, len(v))
 	for name, value := range v {
 		if !math.IsNaN(value) && !math.IsInf(value, 0) {
-			out[reporter.Printable(name)] = value
+			out[text.Printable(name)] = value
 		}
 	}
 	return out
@@ -245,7 +246,7 @@ func printableMetrics(v reporter.Values) reporter.Values {
 // longer than the rest of the page, at the end of every job.
 func metricTable(rows []metricRow) template.HTML {
 	out := make([]byte, 0, 1<<14)
-	text := func(parts ...string) {
+	words := func(parts ...string) {
 		for i, s := range parts {
 			if i%2 == 1 { // what is between our own words
 				s = html.EscapeString(s)
@@ -254,17 +255,17 @@ func metricTable(rows []metricRow) template.HTML {
 		}
 	}
 	for _, r := range rows {
-		text(`<tr data-metric="`, r.Name, `"`)
+		words(`<tr data-metric="`, r.Name, `"`)
 		value := "–"
 		if r.Has {
 			value = r.Value
-			text(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
+			words(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
 		}
-		text(`><td>`, r.Name, `</td><td class="number">`, value, `</td><td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
+		words(`><td>`, r.Name, `</td><td class="number">`, value, `</td><td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
 		if r.Why != "" {
-			text(` <i>(`, r.Why, `)</i>`)
+			words(` <i>(`, r.Why, `)</i>`)
 		}
-		text("</td></tr>\n")
+		words("</td></tr>\n")
 	}
 	return template.HTML(out)
 }

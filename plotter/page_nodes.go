@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -36,7 +37,7 @@ type nodeRow struct {
 
 func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 	start, length := p.span()
-	d := nodesData{First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: reporter.SecondsText(length)}
+	d := nodesData{First: p.nodes[0].name, Last: p.nodes[len(p.nodes)-1].name, Length: text.Seconds(length)}
 	all := &reporter.Report{Run: *run, Nodes: make(map[string]*reporter.Node, len(p.nodes))}
 	for _, n := range p.nodes {
 		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}

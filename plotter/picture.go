@@ -10,6 +10,7 @@ import (
 	"github.com/go-analyze/charts/chartdraw"
 	"github.com/go-analyze/charts/chartdraw/drawing"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -96,7 +97,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	}
 	n := r.Nodes[name]
 	if n == nil {
-		return nil, fmt.Errorf("the report has no node %s", reporter.Printable(name))
+		return nil, fmt.Errorf("the report has no node %s", text.Printable(name))
 	}
 	p := &picture{charts: Charts(n), width: float64(o.Width), each: chartHeight}
 	if o.Metric != "" {
@@ -109,7 +110,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	p.time, p.charts = drawn(&r.Run, n, p.charts)
 	p.title = reporter.Headline(r) + ", node " + name
 	if n.Host != nil && n.Host.Hostname != "" {
-		p.title += " (" + reporter.Printable(n.Host.Hostname) + ")"
+		p.title += " (" + text.Printable(n.Host.Hostname) + ")"
 	}
 	return p, nil
 }

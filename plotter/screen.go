@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -121,34 +122,34 @@ func screenRest(o ScreenOptions) screenLine {
 
 // render cuts a line to the screen and dresses it.
 func (l screenLine) render(o ScreenOptions) string {
-	text := l.text
+	words := l.text
 	if o.ASCII {
-		text = screenASCII(text)
+		words = screenASCII(words)
 	}
-	text = strings.TrimRight(screenClip(text, o.Width), " ")
+	words = strings.TrimRight(screenClip(words, o.Width), " ")
 	if o.ASCII {
-		text = strings.ReplaceAll(text, "…", "~")
+		words = strings.ReplaceAll(words, "…", "~")
 	}
-	if o.Color && l.style != "" && text != "" {
-		return "\x1b[" + l.style + "m" + text + "\x1b[0m"
+	if o.Color && l.style != "" && words != "" {
+		return "\x1b[" + l.style + "m" + words + "\x1b[0m"
 	}
-	return text
+	return words
 }
 
 // screenClip cuts text to a width, but no number in two, nor from its unit: what is left
 // would look like another number.
-func screenClip(text string, width int) string {
-	if reporter.TextWidth(text) <= width {
-		return text
+func screenClip(words string, width int) string {
+	if text.Width(words) <= width {
+		return words
 	}
-	kept := strings.TrimSuffix(reporter.ClipText(text, width), "…")
-	whole, rest := strings.TrimRight(kept, " "), strings.TrimLeft(text[len(kept):], " ")
+	kept := strings.TrimSuffix(text.Clip(words, width), "…")
+	whole, rest := strings.TrimRight(kept, " "), strings.TrimLeft(words[len(kept):], " ")
 	const digits = "0123456789."
 	less := strings.TrimRight(whole, digits)
 	if less != whole && rest != "" && (strings.ContainsRune(digits+"%", rune(rest[0])) || rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z') {
 		kept = less
 	}
-	return reporter.ClipText(kept+"…", width)
+	return text.Clip(kept+"…", width)
 }
 
 // screenASCII writes our own signs with ASCII's, and what else is beyond it as escapes.
@@ -193,7 +194,7 @@ func screenNode(r *reporter.Report, o ScreenOptions) []screenLine {
 	}
 	lines := []screenLine{title}
 	if live.Trouble != "" {
-		lines = append(lines, screenLine{1, screenAlarm, reporter.Printable(live.Trouble)})
+		lines = append(lines, screenLine{1, screenAlarm, text.Printable(live.Trouble)})
 	}
 	if len(r.Run.Command) > 0 {
 		lines = append(lines, screenLine{4, "", screenPad("command", screenLabel) + screenCommand(r.Run.Command, o.Width)})
@@ -216,11 +217,11 @@ func screenTitle(r *reporter.Report, node string, live LiveNode) string {
 	if state == "" {
 		state = sparkAbsent
 	}
-	text := reporter.Printable(state) + "   run " + reporter.ClipText(reporter.Printable(r.Run.ID), 40) + ", node " + reporter.ClipText(reporter.Printable(node), 10)
+	words := text.Printable(state) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) + ", node " + text.Clip(text.Printable(node), 10)
 	if !r.Run.Start.IsZero() {
-		text += ", " + r.Run.Start.UTC().Format("2006-01-02 15:04 MST")
+		words += ", " + r.Run.Start.UTC().Format("2006-01-02 15:04 MST")
 	}
-	return text
+	return words
 }
 
 // screenCommand is the beginning of a command's line: the rest of a megabyte of words
@@ -246,13 +247,13 @@ func screenHost(h *reporter.Host) string {
 	}
 	var words []string
 	if h.Hostname != "" {
-		words = append(words, reporter.ClipText(reporter.Printable(h.Hostname), 40))
+		words = append(words, text.Clip(text.Printable(h.Hostname), 40))
 	}
 	if h.CPUs > 0 {
 		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))
 	}
 	if h.MemoryMB > 0 {
-		words = append(words, reporter.SizeText(h.MemoryMB)+" memory")
+		words = append(words, text.SizeText(h.MemoryMB)+" memory")
 	}
 	return strings.Join(words, ", ")
 }
@@ -261,7 +262,7 @@ func screenHost(h *reporter.Host) string {
 func screenCost(n *reporter.Node, wall float64) string {
 	var words []string
 	if a := n.Agent; a != nil && a.CPUSeconds > 0 {
-		cost := "own cost " + reporter.SecondsText(a.CPUSeconds) + " of CPU"
+		cost := "own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
 		if share := 100 * a.CPUSeconds / wall; share > 0 && share < 1e6 {
 			cost += fmt.Sprintf(" (%.2g %%)", share)
 		}
@@ -359,15 +360,15 @@ func screenRows(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine {
 	lines := []screenLine{{6, screenDim, screenHeader(n, live, cells, numbers)}}
 	for _, row := range screenColumns(n, live) {
 		values := sparkValues(n, row.column)
-		text := screenPad(row.label, screenLabel)
+		words := screenPad(row.label, screenLabel)
 		if cells > 0 {
-			text += screenPad(Spark(values, cells, 0, screenTop(n, row.column, values), o.ASCII), cells) + " "
+			words += screenPad(Spark(values, cells, 0, screenTop(n, row.column, values), o.ASCII), cells) + " "
 		}
 		now, peak := screenNumbers(n, live, row.column)
 		for _, v := range []float64{now, peak}[:numbers] {
-			text += screenPadLeft(screenValue(row.column, v, screenNumber-1), screenNumber)
+			words += screenPadLeft(screenValue(row.column, v, screenNumber-1), screenNumber)
 		}
-		lines = append(lines, screenLine{row.rank, "", text})
+		lines = append(lines, screenLine{row.rank, "", words})
 	}
 	return lines
 }
@@ -378,12 +379,12 @@ func screenNarrow(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine
 	lines := []screenLine{{6, screenDim, screenPadLeft(screenFirst(live), o.Width)}}
 	for _, row := range screenColumns(n, live) {
 		now, _ := screenNumbers(n, live, row.column)
-		room := o.Width - reporter.TextWidth(row.label)
-		text := row.label
+		room := o.Width - text.Width(row.label)
+		words := row.label
 		if room > 1 {
-			text += screenPadLeft(screenValue(row.column, now, room-1), room)
+			words += screenPadLeft(screenValue(row.column, now, room-1), room)
 		}
-		lines = append(lines, screenLine{row.rank, "", text})
+		lines = append(lines, screenLine{row.rank, "", words})
 	}
 	return lines
 }
@@ -391,19 +392,19 @@ func screenNarrow(n *reporter.Node, live LiveNode, o ScreenOptions) []screenLine
 // screenHeader stands above the rows: the time that the pictures span, and what the
 // numbers are.
 func screenHeader(n *reporter.Node, live LiveNode, cells, numbers int) string {
-	text := strings.Repeat(" ", screenLabel)
+	words := strings.Repeat(" ", screenLabel)
 	if cells > 0 {
 		axis := ""
 		if used := min(n.Samples.Len(), cells); used > 0 {
 			from, to := sparkSpan(n)
 			axis = sparkAxis(to-from, used)
 		}
-		text += screenPad(axis, cells) + " "
+		words += screenPad(axis, cells) + " "
 	}
 	for _, word := range []string{screenFirst(live), "peak"}[:numbers] {
-		text += screenPadLeft(word, screenNumber)
+		words += screenPadLeft(word, screenNumber)
 	}
-	return text
+	return words
 }
 
 // screenFirst says what the first number is.
@@ -437,9 +438,9 @@ func screenNumbers(n *reporter.Node, live LiveNode, c collector.Column) (now, pe
 // screenValue writes a value of a column in so many cells: where there is no room for
 // the blank and the unit, without; where there is none for all digits, as … alone.
 func screenValue(c collector.Column, v float64, room int) string {
-	for _, text := range screenForms(c, v) {
-		if reporter.TextWidth(text) <= room {
-			return text
+	for _, words := range screenForms(c, v) {
+		if text.Width(words) <= room {
+			return words
 		}
 	}
 	return "…"
@@ -452,7 +453,7 @@ func screenForms(c collector.Column, v float64) []string {
 		return []string{sparkAbsent}
 	}
 	if c.Percent() {
-		number, unit, _ := strings.Cut(reporter.PercentText(v), " ")
+		number, unit, _ := strings.Cut(text.Percent(v), " ")
 		return []string{number + " " + unit, number + unit, number}
 	}
 	switch c.Unit() {
@@ -495,7 +496,7 @@ func screenSize(v float64) (number, unit string) {
 // 999.9 GiB/s.
 func screenRate(v float64) (number, unit string) {
 	if math.Abs(v) < 999.95 {
-		number, unit, _ = strings.Cut(reporter.RateText(v), " ")
+		number, unit, _ = strings.Cut(text.Rate(v), " ")
 		return number, unit
 	}
 	units := [...]string{"MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"}
@@ -520,7 +521,7 @@ func screenOthers(r *reporter.Report, o ScreenOptions) []screenLine {
 	words := 0 // the same for all, so that the pictures are of one time axis
 	for name, live := range o.Live {
 		if name != o.Node && (live.End || live.Alarm) {
-			words = min(30, max(words, 2+reporter.TextWidth(live.State)))
+			words = min(30, max(words, 2+text.Width(live.State)))
 		}
 	}
 	for _, name := range r.NodeNames() {
@@ -546,25 +547,25 @@ func screenOthers(r *reporter.Report, o ScreenOptions) []screenLine {
 // screenOther is the line of another node: CPU with its picture of so many cells,
 // memory, and how it stands unless it goes on.
 func screenOther(name string, n *reporter.Node, live LiveNode, o ScreenOptions, cells int) string {
-	label := "node " + reporter.ClipText(reporter.Printable(name), 10)
-	text := screenPad(label, screenLabel)
+	label := "node " + text.Clip(text.Printable(name), 10)
+	words := screenPad(label, screenLabel)
 	if cells >= leastPicture {
-		text += screenPad(Spark(sparkValues(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
+		words += screenPad(Spark(sparkValues(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
 	}
 	value := func(c collector.Column) string {
 		v, _ := screenNumbers(n, live, c)
 		return screenValue(c, v, 7)
 	}
 	cpu, memory := value(collector.CPUAvg), value(collector.MemPercent)
-	text += "CPU " + screenPadLeft(cpu, 7) + "  memory " + screenPadLeft(memory, 7)
+	words += "CPU " + screenPadLeft(cpu, 7) + "  memory " + screenPadLeft(memory, 7)
 	if live.End || live.Alarm {
-		if reporter.TextWidth(text)+2 >= o.Width { // then how it stands is what matters
-			return label + " " + reporter.Printable(live.State)
+		if text.Width(words)+2 >= o.Width { // then how it stands is what matters
+			return label + " " + text.Printable(live.State)
 		}
-		return text + "  " + reporter.Printable(live.State)
+		return words + "  " + text.Printable(live.State)
 	}
-	for _, shorter := range []string{text, label + " CPU " + cpu + " memory " + memory, label + " CPU " + cpu} {
-		if reporter.TextWidth(shorter) <= o.Width {
+	for _, shorter := range []string{words, label + " CPU " + cpu + " memory " + memory, label + " CPU " + cpu} {
+		if text.Width(shorter) <= o.Width {
 			return shorter
 		}
 	}
@@ -583,28 +584,28 @@ func ScreenLine(r *reporter.Report, o ScreenOptions) string {
 		return screenForms(c, now)[0]
 	}
 	_, peak := screenNumbers(n, live, collector.CPUAvg)
-	text := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
-		reporter.Printable(live.State), value(collector.CPUAvg), screenForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
+	words := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
+		text.Printable(live.State), value(collector.CPUAvg), screenForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
 		value(collector.DiskReadRate), value(collector.DiskWriteRate), value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
 	for _, row := range screenColumns(n, live) {
 		if now, _ := screenNumbers(n, live, row.column); row.column >= collector.JobCPU && !math.IsNaN(now) {
-			text += ", " + row.label + " " + screenForms(row.column, now)[0]
+			words += ", " + row.label + " " + screenForms(row.column, now)[0]
 		}
 	}
 	if live.Trouble != "" {
-		text += "; " + reporter.Printable(live.Trouble)
+		words += "; " + text.Printable(live.Trouble)
 	}
 	if o.ASCII {
-		return screenASCII(text)
+		return screenASCII(words)
 	}
-	return text
+	return words
 }
 
 // screenPad fills text up to a width in cells; screenPadLeft does so on the other side.
 func screenPad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-reporter.TextWidth(s)))
+	return s + strings.Repeat(" ", max(0, width-text.Width(s)))
 }
 
 func screenPadLeft(s string, width int) string {
-	return strings.Repeat(" ", max(0, width-reporter.TextWidth(s))) + s
+	return strings.Repeat(" ", max(0, width-text.Width(s))) + s
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -155,7 +156,7 @@ func TestScreen_FitsAnyTerminal(t *testing.T) {
 					screenPrintable(t, line, o.ASCII)
 				}
 				for _, line := range lines {
-					if n := reporter.TextWidth(line); n > max(0, width) {
+					if n := text.Width(line); n > max(0, width) {
 						t.Fatalf("report %d, %d × %d: a line of %d cells: %q", i, width, height, n, line)
 					}
 				}
@@ -255,10 +256,10 @@ func TestScreen_SaysHowItStands(t *testing.T) {
 		{LiveNode{}, []string{"\x1b[1m–   run", "now"}},
 	} {
 		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, End: true}
-		text := strings.Join(Screen(r, o), "\n")
+		said := strings.Join(Screen(r, o), "\n")
 		for _, word := range append(c.words, "\x1b[1;31mnode 1") {
-			if !strings.Contains(text, word) {
-				t.Errorf("%+v: no %q in\n%s", c.live, word, text)
+			if !strings.Contains(said, word) {
+				t.Errorf("%+v: no %q in\n%s", c.live, word, said)
 			}
 		}
 	}
@@ -337,9 +338,9 @@ q quits`)
 }
 
 // screenNumbersOf are the numbers in a text, without those of a date.
-func screenNumbersOf(text string) map[string]bool {
+func screenNumbersOf(words string) map[string]bool {
 	out := make(map[string]bool)
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }) {
+	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }) {
 		out[word] = true
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -162,7 +163,7 @@ func sparkLine(label, picture string, cells int, words string, ascii bool) strin
 // sparkAxis is the line under the pictures: 0 under the first cell, and the span ends
 // under the last where that leaves a gap.
 func sparkAxis(span float64, cells int) string {
-	words := reporter.SecondsText(span)
+	words := text.Seconds(span)
 	if span < 0 || words == sparkAbsent {
 		return sparkAbsent
 	}
@@ -210,7 +211,7 @@ func sparkRows(n *reporter.Node) []sparkRow {
 			row.scale = "nothing " + r.what
 		case !r.column.Percent():
 			row.hi = max(most, leastRate)
-			row.scale = "0 to " + reporter.RateText(row.hi) + " " + r.what
+			row.scale = "0 to " + text.Rate(row.hi) + " " + r.what
 		}
 		rows = append(rows, row)
 	}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -63,7 +64,7 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 
 // sparkNodeLabel names a node in at most ten cells.
 func sparkNodeLabel(name string) string {
-	name = reporter.Printable(name)
+	name = text.Printable(name)
 	if label := "node " + name; utf8.RuneCountInString(label) < sparkLabel {
 		return label
 	}

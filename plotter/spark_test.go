@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -183,7 +184,7 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 		}
 		width, ascii := rng.IntN(100)-5, rng.IntN(2) == 0
 		for _, line := range SummaryPictures(r, width, ascii) {
-			if utf8.RuneCountInString(line) > width || line != reporter.Printable(line) || line != strings.TrimRight(line, " ") {
+			if utf8.RuneCountInString(line) > width || line != text.Printable(line) || line != strings.TrimRight(line, " ") {
 				t.Fatalf("%d cells for %d: %q", utf8.RuneCountInString(line), width, line)
 			}
 			if ascii && strings.ContainsFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }) {

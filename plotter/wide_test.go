@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -76,7 +77,7 @@ func TestWide_ScreenWithLittleRoom(t *testing.T) {
 				t.Errorf("%d × %d: %d lines", width, height, len(got))
 			}
 			for _, l := range got {
-				if reporter.TextWidth(l) > width {
+				if text.Width(l) > width {
 					t.Errorf("%d × %d: %q", width, height, l)
 				}
 			}
@@ -100,7 +101,7 @@ func TestWide_ScreenOfAHostileReport(t *testing.T) {
 	for _, width := range []int{11, 24, 79} {
 		o.Width = width
 		for _, l := range Screen(r, o) {
-			if reporter.TextWidth(l) > width {
+			if text.Width(l) > width {
 				t.Errorf("%q", l)
 			}
 		}

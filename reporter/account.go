@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // withAccount adds to what wait4(2) says of a job what the counters of its control group
@@ -58,7 +59,7 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 		return ""
 	}
 	return fmt.Sprintf("processes of the job used %s of CPU outside of its control group, which the samples do not have; --cgroup off follows them",
-		seconds(ended-inside))
+		text.Seconds(ended-inside))
 }
 
 // peakMemory is the highest memory of the whole job, MiB; 0 = not known. Between samples

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // WriteCSV writes the kept samples as a table: a row for each, the nodes one after the
@@ -161,7 +162,7 @@ func (t *csvTable) header() []string {
 // csvText makes text from a report harmless in a spreadsheet, which takes a field
 // that begins so for a formula (with wide characters, too), and on a terminal.
 func csvText(s string) string {
-	s = Printable(s)
+	s = text.Printable(s)
 	if s != "" && strings.ContainsRune("=+-@'＝＋－＠", []rune(s)[0]) {
 		return "'" + s
 	}
@@ -207,9 +208,9 @@ func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
 			}
 			ends[i] = len(buf)
 		}
-		text, from := string(buf), 0
+		words, from := string(buf), 0
 		for i, end := range ends {
-			fields[len(first)+i] = text[from:end]
+			fields[len(first)+i] = words[from:end]
 			from = end
 		}
 		if err := out.Write(fields); err != nil {

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // cursor walks over JSON of which a library has checked the grammar, and which is
@@ -133,7 +135,7 @@ func (c *cursor) number() (float64, error) {
 	}
 	v, err := strconv.ParseFloat(string(c.data[from:c.at]), 64)
 	if err != nil { // only of a number that is too large
-		return 0, fmt.Errorf("%q is beyond what a number can be", clip(string(c.data[from:c.at]), 40))
+		return 0, fmt.Errorf("%q is beyond what a number can be", text.Clip(string(c.data[from:c.at]), 40))
 	}
 	return v, nil
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // addImbalance brings the imbalance findings up to the nodes that the report has; those
@@ -40,7 +42,7 @@ func measures() []measure {
 		{"memory_mb", findImbalanceMB, func(e *examined) float64 { return e.metric(jobPeakMemoryMetric) },
 			func(v float64) string { return wholeSize(v) + " of memory" }},
 		{"gpu_utilization_pct", findImbalanceGPU, (*examined).gpuMean,
-			func(v float64) string { return percent(v) + " of its GPUs' time" }},
+			func(v float64) string { return text.Percent(v) + " of its GPUs' time" }},
 	}
 }
 
@@ -86,8 +88,8 @@ func (r *Report) imbalance() map[string]Finding {
 }
 
 // unitOf is the unit in a measure's text, where it is one of size or percent.
-func unitOf(text string) string {
-	if word := strings.Fields(text)[1]; word == "%" || strings.HasSuffix(word, "iB") {
+func unitOf(words string) string {
+	if word := strings.Fields(words)[1]; word == "%" || strings.HasSuffix(word, "iB") {
 		return " " + word
 	}
 	return ""

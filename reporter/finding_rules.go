@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // judgeMemoryTight: the job came close to its memory limit.
@@ -26,24 +27,24 @@ func judgeMemoryTight(e *examined) *Finding {
 	if kills > 0 {
 		ask, least = roundSize(limit*findKilledRoom), "at least "
 	}
-	text := "The memory in use came to " + percent(pct) + " of the limit"
+	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
 	if positive(limit) {
-		text += " of " + wholeSize(limit)
+		words += " of " + wholeSize(limit)
 	}
 	if kills > 0 {
-		text += ", and the kernel killed " + counted(kills, "process", "processes") + " for it"
+		words += ", and the kernel killed " + counted(kills, "process", "processes") + " for it"
 	}
 	severity := ""
 	switch own := e.metric(jobPeakMemoryMetric); {
 	case !(kills > 0) && own < findTightOwn*limit:
 		severity = SeverityInfo
-		text += ", of which the job itself had at most " + wholeSize(own) + ": look what else its control group holds, or ask for more memory."
+		words += ", of which the job itself had at most " + wholeSize(own) + ": look what else its control group holds, or ask for more memory."
 	case positive(ask):
-		text += ": ask for " + least + wholeSize(ask) + "."
+		words += ": ask for " + least + wholeSize(ask) + "."
 	default:
-		text += ": ask for more memory."
+		words += ": ask for more memory."
 	}
-	return &Finding{Severity: severity, Text: text, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
+	return &Finding{Severity: severity, Text: words, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
 }
 
 // killedAt is the memory limit at which the kernel killed, MiB; 0 = not known.
@@ -63,11 +64,11 @@ func judgeDisk(e *examined) *Finding {
 	if !positive(pct) || pct < findDiskPct || free >= findDiskFreeMB {
 		return nil
 	}
-	text := "The file system " + e.fullestPath() + "was up to " + percent(pct) + " full"
+	words := "The file system " + e.fullestPath() + "was up to " + text.Percent(pct) + " full"
 	if !math.IsNaN(free) {
-		text += ", with " + wholeSize(free) + " free"
+		words += ", with " + wholeSize(free) + " free"
 	}
-	return &Finding{Text: text + ": make room or write elsewhere before writing fails.", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
+	return &Finding{Text: words + ": make room or write elsewhere before writing fails.", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
 // fullestPath names the file systems that were watched, of which the fullest counted.
@@ -76,9 +77,9 @@ func (e *examined) fullestPath() string {
 		return ""
 	}
 	if len(e.Sampling.DiskPaths) == 1 {
-		return "of " + Printable(e.Sampling.DiskPaths[0]) + " "
+		return "of " + text.Printable(e.Sampling.DiskPaths[0]) + " "
 	}
-	return "(the fullest of " + Printable(listed(e.Sampling.DiskPaths, 4)) + ") "
+	return "(the fullest of " + text.Printable(listed(e.Sampling.DiskPaths, 4)) + ") "
 }
 
 // judgeGPUIdle: GPUs of the job on which next to nothing ran.
@@ -107,9 +108,9 @@ func judgeGPUIdle(e *examined) *Finding {
 	if busy := own - len(idle); busy > 0 {
 		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
 	}
-	text := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s (utilization tells no more than that one ran): %s, or find what %s for.",
-		gpuNames(idle, "was", "were"), percent(most), numbered(len(idle), "", " at most"), ask, numbered(len(idle), "it waits", "they wait"))
-	return &Finding{Text: text, Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
+	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s (utilization tells no more than that one ran): %s, or find what %s for.",
+		gpuNames(idle, "was", "were"), text.Percent(most), numbered(len(idle), "", " at most"), ask, numbered(len(idle), "it waits", "they wait"))
+	return &Finding{Text: words, Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
 }
 
 // judgeGPUMemory: GPUs of the job the memory of which was full.
@@ -131,9 +132,9 @@ func judgeGPUMemory(e *examined) *Finding {
 			fullest = i
 		}
 	}
-	text := fmt.Sprintf("The memory of %s was full, up to %s of %s: larger inputs may fail, unless the framework takes all memory beforehand.",
+	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: larger inputs may fail, unless the framework takes all memory beforehand.",
 		gpuNames(full, "", ""), wholeSize(used[fullest]), wholeSize(total[fullest]))
-	return &Finding{Text: text, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
+	return &Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
 
 // judgeOneThread: one CPU's worth of work on several CPUs.
@@ -143,14 +144,14 @@ func judgeOneThread(e *examined) *Finding {
 	}
 	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
 	f := &Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
-	text := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", cpusText(mean), cpusText(limit))
+	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", cpusText(mean), cpusText(limit))
 	switch {
 	case peak > findPhasesPeak:
-		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone", text, cpusText(peak))
+		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone", words, cpusText(peak))
 	case e.cpusAskedFor():
-		f.Text, f.Evidence["ask_cpus"] = text+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0
+		f.Text, f.Evidence["ask_cpus"] = words+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0
 	default:
-		f.Text = text + ", as one thread does: it can be faster if it works in parallel"
+		f.Text = words + ", as one thread does: it can be faster if it works in parallel"
 	}
 	if f.Text += "."; !e.cpusAskedFor() {
 		f.Severity = SeverityInfo
@@ -178,23 +179,23 @@ func judgeThrottled(e *examined) *Finding {
 		return nil
 	}
 	pct, stopped, quota := e.metric(throttledMetric), e.metric(throttledForMetric), math.NaN()
-	text := "The CPU quota"
+	words := "The CPU quota"
 	if e.Limits != nil && positive(e.Limits.CPUQuota) {
 		quota = e.Limits.CPUQuota
-		text += " of " + cpusText(quota) + " CPUs"
+		words += " of " + cpusText(quota) + " CPUs"
 	}
-	text += " stopped the job in " + percent(pct) + " of its periods"
+	words += " stopped the job in " + text.Percent(pct) + " of its periods"
 	if e.Job != nil && e.Job.Source == collector.JobFromTree {
-		text = strings.Replace(text, "the job", "the job's control group", 1)
+		words = strings.Replace(words, "the job", "the job's control group", 1)
 	}
 	if positive(stopped) {
-		text += ", for " + seconds(stopped) + " summed over CPUs"
+		words += ", for " + text.Seconds(stopped) + " summed over CPUs"
 	}
 	severity := ""
 	if used := e.metric(jobCPUMetric); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
 	}
-	return &Finding{Severity: severity, Text: text + ": ask for more CPUs, or run fewer threads.",
+	return &Finding{Severity: severity, Text: words + ": ask for more CPUs, or run fewer threads.",
 		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
 }
 
@@ -219,7 +220,7 @@ func judgeSwapping(e *examined) *Finding {
 	}
 	return &Finding{
 		Text: fmt.Sprintf("The node was short of memory: %s, %s on average. Ask for more memory, or use less.",
-			strings.Join(moved, " and "), rate(total/e.wall)),
+			strings.Join(moved, " and "), text.Rate(total/e.wall)),
 		Evidence: evidence("swap_in_mb", in, "swap_out_mb", out, "mb_per_second", total/e.wall)}
 }
 
@@ -258,12 +259,12 @@ func judgeSampling(e *examined) *Finding {
 	if share := 100 * gap / e.wall; missed < findMissedPct && !(share >= findMissedPct) {
 		return nil
 	}
-	text := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, fixed(ticks, 0))
+	words := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, text.Fixed(ticks, 0))
 	if positive(gap) {
-		text += ", up to " + seconds(gap) + " in one gap"
+		words += ", up to " + text.Seconds(gap) + " in one gap"
 	}
 	return &Finding{
-		Text:     text + ": peaks may not have been seen, totals are right. Leave perfagent a little CPU, or choose a longer --interval.",
+		Text:     words + ": peaks may not have been seen, totals are right. Leave perfagent a little CPU, or choose a longer --interval.",
 		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples, "missed_pct", missed, "longest_gap_seconds", gap)}
 }
 
@@ -359,12 +360,12 @@ func wholeSize(mb float64) string {
 	if gib := mb / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
 		return strconv.FormatFloat(gib, 'f', -1, 64) + " GiB"
 	}
-	return strings.Replace(sizeText(mb), ".0 ", " ", 1)
+	return strings.Replace(text.SizeText(mb), ".0 ", " ", 1)
 }
 
 // counted writes how many there are of a thing.
 func counted(n float64, one, many string) string {
-	return fixed(n, 0) + " " + numbered(n, one, many)
+	return text.Fixed(n, 0) + " " + numbered(n, one, many)
 }
 
 // gpuNames names devices, a few by their numbers, with the verb that fits.
@@ -373,9 +374,9 @@ func gpuNames(list []int, one, many string) string {
 	for _, i := range list[:min(len(list), 8)] {
 		words = append(words, strconv.Itoa(i))
 	}
-	text := numbered(len(list), "GPU ", "GPUs ") + strings.Join(words, ", ")
+	said := numbered(len(list), "GPU ", "GPUs ") + strings.Join(words, ", ")
 	if more := len(list) - len(words); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+		said += fmt.Sprintf(" and %d more", more)
 	}
-	return strings.TrimRight(text+" "+numbered(len(list), one, many), " ")
+	return strings.TrimRight(said+" "+numbered(len(list), one, many), " ")
 }

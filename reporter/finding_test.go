@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // findingNode is a node of a run of 60 s that fits: nothing is to be said of it.
@@ -497,7 +498,7 @@ func TestFinding_Hostile(t *testing.T) {
 			if _, err := json.Marshal(a.Evidence); err != nil {
 				t.Fatalf("%s: %v: %v", a.ID, a.Evidence, err)
 			}
-			if a.Text == "" || Printable(a.Text) != a.Text || len(a.Text) > 400 || strings.Contains(a.Text, "NaN") || strings.Contains(a.Text, "Inf") || strings.Contains(a.Text, "%!") {
+			if a.Text == "" || text.Printable(a.Text) != a.Text || len(a.Text) > 400 || strings.Contains(a.Text, "NaN") || strings.Contains(a.Text, "Inf") || strings.Contains(a.Text, "%!") {
 				t.Fatalf("%s: %q", a.ID, a.Text)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Highlight is one of the few numbers that a person looks for first.
@@ -21,9 +22,9 @@ type Highlight struct {
 func Highlights(n *Node, wall float64) []Highlight {
 	unused, hours := n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
 	out := []Highlight{
-		{"CPU busy", percent(n.metric(cpuMeanMetric)), "mean of all CPUs" + p95(n) + ", peak " + percent(n.metric(cpuPeakMetric))},
-		{"wasted", hoursText(unused) + " CPU·h", wasteNote(unused, hours)},
-		{"memory", percent(n.metric(memPeakMetric)), n.memoryNote()},
+		{"CPU busy", text.Percent(n.metric(cpuMeanMetric)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.metric(cpuPeakMetric))},
+		{"wasted", text.Hours(unused) + " CPU·h", wasteNote(unused, hours)},
+		{"memory", text.Percent(n.metric(memPeakMetric)), n.memoryNote()},
 	}
 	out = append(out, n.jobHighlights(wall)...)
 	for _, r := range slices.Concat(n.limitRows(), n.gpuRows(), n.strainRows(wall)) {
@@ -33,10 +34,10 @@ func Highlights(n *Node, wall float64) []Highlight {
 		twoWays("disk", n.metric(diskReadMetric), "read", n.metric(diskWriteMetric), "written"),
 		twoWays("network", n.metric(extRecvMetric), "received", n.metric(extSentMetric), "sent"),
 		twoWays("loopback", n.metric(loRecvMetric), "received", n.metric(loSentMetric), "sent"),
-		Highlight{"disk space", percent(n.metric(diskPeakMetric)), "peak fill"})
+		Highlight{"disk space", text.Percent(n.metric(diskPeakMetric)), "peak fill"})
 	for i := range out { // "– %" is no value
-		if strings.HasPrefix(out[i].Value, none) {
-			out[i].Value = none
+		if strings.HasPrefix(out[i].Value, text.Absent) {
+			out[i].Value = text.Absent
 		}
 	}
 	return out
@@ -46,7 +47,7 @@ func Highlights(n *Node, wall float64) []Highlight {
 func (n *Node) jobHighlights(wall float64) []Highlight {
 	var out []Highlight
 	if cpu := n.jobCPUSeconds(); !math.IsNaN(cpu) {
-		out = append(out, Highlight{"job CPU", seconds(cpu), joined(n.jobSplit(), n.jobBusy(cpu, wall)[0])})
+		out = append(out, Highlight{"job CPU", text.Seconds(cpu), joined(n.jobSplit(), n.jobBusy(cpu, wall)[0])})
 	}
 	switch peak := n.jobPeak(); {
 	case peak > 0:
@@ -55,11 +56,11 @@ func (n *Node) jobHighlights(wall float64) []Highlight {
 			note += ", " + processes(v)
 		}
 		if v := n.metric(jobThreadsMetric); !math.IsNaN(v) {
-			note += ", " + fixed(v, 0) + " " + numbered(v, "thread", "threads")
+			note += ", " + text.Fixed(v, 0) + " " + numbered(v, "thread", "threads")
 		}
-		out = append(out, Highlight{"job memory", sizeText(peak), note})
+		out = append(out, Highlight{"job memory", text.SizeText(peak), note})
 	case n.Job != nil:
-		rss := Highlight{"job memory", sizeText(n.Job.MaxRSSMB), "peak of the largest process"}
+		rss := Highlight{"job memory", text.SizeText(n.Job.MaxRSSMB), "peak of the largest process"}
 		if n.Job.MaxRSSAtMost {
 			rss.Note += ", at most"
 		}
@@ -82,7 +83,7 @@ func (r row) highlight(above string) Highlight {
 
 // twoWays tells of bytes in two directions.
 func twoWays(label string, in float64, inWord string, out float64, outWord string) Highlight {
-	return Highlight{label, sizeText(in), inWord + ", " + sizeText(out) + " " + outWord}
+	return Highlight{label, text.SizeText(in), inWord + ", " + text.SizeText(out) + " " + outWord}
 }
 
 // Facts are what is known of a node that is no metric: its host, how it was
@@ -97,14 +98,14 @@ func Facts(n *Node) []Highlight {
 	}
 	if h := n.Host; h != nil {
 		add("host", hostText(h))
-		add("system", strings.Join(strings.Fields(Printable(h.OS+" "+h.Kernel+" "+h.Arch)), " "))
-		add("CPU model", Printable(h.CPUModel))
-		add("boot", Printable(h.BootID))
+		add("system", strings.Join(strings.Fields(text.Printable(h.OS+" "+h.Kernel+" "+h.Arch)), " "))
+		add("CPU model", text.Printable(h.CPUModel))
+		add("boot", text.Printable(h.BootID))
 	}
 	if s := n.Sampling; s != nil {
 		add("sampling", samplingLine(s))
-		add("disks", Printable(strings.Join(s.Disks, ", ")))
-		add("network devices", Printable(strings.Join(s.NICs, ", ")))
+		add("disks", text.Printable(strings.Join(s.Disks, ", ")))
+		add("network devices", text.Printable(strings.Join(s.NICs, ", ")))
 	}
 	if n.Agent != nil {
 		add("perfagent", agentLine(n.Agent))
@@ -125,7 +126,7 @@ func Facts(n *Node) []Highlight {
 	if n.Origin == OriginPerfPy {
 		add("note", perfpyRemark)
 	} else {
-		add("origin", Printable(n.Origin))
+		add("origin", text.Printable(n.Origin))
 	}
 	return out
 }
@@ -136,45 +137,45 @@ func hostText(h *Host) string {
 	switch {
 	case h.Hostname == "":
 		return numbers
-	case numbers == none:
-		return Printable(h.Hostname)
+	case numbers == text.Absent:
+		return text.Printable(h.Hostname)
 	}
-	return Printable(h.Hostname) + ", " + numbers
+	return text.Printable(h.Hostname) + ", " + numbers
 }
 
 // jobLine says which process the job was and how it ended.
 func jobLine(j *Job) string {
-	text := fmt.Sprintf("process %d, exit %d", j.PID, j.ExitCode)
+	words := fmt.Sprintf("process %d, exit %d", j.PID, j.ExitCode)
 	if j.Signal != "" {
-		text += " by " + Printable(j.Signal)
+		words += " by " + text.Printable(j.Signal)
 	}
 	if j.Orphans > 0 {
-		text += fmt.Sprintf(", %d orphans counted", j.Orphans)
+		words += fmt.Sprintf(", %d orphans counted", j.Orphans)
 	}
-	return text
+	return words
 }
 
 // sourceText says where the job's own numbers come from; "" = not known.
 func (j *Job) sourceText() string {
-	text := ""
+	words := ""
 	switch j.Source {
 	case collector.JobFromGroup:
-		text = "of its control group"
+		words = "of its control group"
 	case collector.JobFromCreated:
-		text = "of a control group made for it"
+		words = "of a control group made for it"
 	case collector.JobFromTree:
 		return "of its processes"
 	default:
 		return ""
 	}
-	text += " " + Printable(j.Cgroup)
+	words += " " + text.Printable(j.Cgroup)
 	if j.CgroupPeakMB > 0 {
-		text += ", peak with page cache " + sizeText(j.CgroupPeakMB)
+		words += ", peak with page cache " + text.SizeText(j.CgroupPeakMB)
 	}
 	if j.CgroupStays {
-		text += "; it stays: processes of the job go on in it"
+		words += "; it stays: processes of the job go on in it"
 	}
-	return text
+	return words
 }
 
 // text says what bounds the job; "" = nothing is known.
@@ -189,15 +190,15 @@ func (l *Limits) text() string {
 	add(l.CPUQuota > 0, "quota %s by %s", cpusText(l.CPUQuota), orNone(l.CPUGroup))
 	add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
 	add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
-	add(l.MemoryMB > 0, "memory %s by %s", sizeText(l.MemoryMB), orNone(l.MemoryGroup))
+	add(l.MemoryMB > 0, "memory %s by %s", text.SizeText(l.MemoryMB), orNone(l.MemoryGroup))
 	return strings.Join(words, ", ")
 }
 
 func orNone(s string) string {
 	if s == "" {
-		return none
+		return text.Absent
 	}
-	return Printable(s)
+	return text.Printable(s)
 }
 
 // text names a GPU that stands at a place, and what held it back.
@@ -207,16 +208,16 @@ func (g *GPU) text(at int) string {
 		words = append(words, fmt.Sprintf("index %d", g.Index))
 	}
 	if g.UUID != "" {
-		words = append(words, Printable(g.UUID))
+		words = append(words, text.Printable(g.UUID))
 	}
 	if g.MIG {
 		words = append(words, "MIG")
 	}
 	if g.ClockMHz > 0 {
-		words = append(words, fmt.Sprintf("clock up to %s MHz", fixed(g.ClockMHz, 0)))
+		words = append(words, fmt.Sprintf("clock up to %s MHz", text.Fixed(g.ClockMHz, 0)))
 	}
 	if len(g.Throttle) > 0 {
-		words = append(words, "held back by "+Printable(strings.Join(g.Throttle, ", ")))
+		words = append(words, "held back by "+text.Printable(strings.Join(g.Throttle, ", ")))
 	}
 	if !g.OfJob {
 		words = append(words, "not the job's")
@@ -225,28 +226,28 @@ func (g *GPU) text(at int) string {
 }
 
 func samplingLine(s *Sampling) string {
-	text := fmt.Sprintf("%d × %v s", s.Samples, s.IntervalSeconds)
+	words := fmt.Sprintf("%d × %v s", s.Samples, s.IntervalSeconds)
 	if s.MissedTicks > 0 {
-		text += fmt.Sprintf(", %d missed", s.MissedTicks)
+		words += fmt.Sprintf(", %d missed", s.MissedTicks)
 	}
 	if s.LongestGapSeconds > 0 {
-		text += ", longest gap " + seconds(s.LongestGapSeconds)
+		words += ", longest gap " + text.Seconds(s.LongestGapSeconds)
 	}
 	if s.Stride > 1 {
-		text += fmt.Sprintf(", one point drawn for %d samples", s.Stride)
+		words += fmt.Sprintf(", one point drawn for %d samples", s.Stride)
 	}
-	return text
+	return words
 }
 
 func agentLine(a *Agent) string {
-	text := Printable(a.Version)
+	words := text.Printable(a.Version)
 	if a.CPUSeconds > 0 {
-		text += ", own cost " + seconds(a.CPUSeconds) + " of CPU"
+		words += ", own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
 	}
 	if a.MaxRSSMB > 0 {
-		text += ", " + sizeText(a.MaxRSSMB) + " memory"
+		words += ", " + text.SizeText(a.MaxRSSMB) + " memory"
 	}
-	return strings.TrimPrefix(text, ", ")
+	return strings.TrimPrefix(words, ", ")
 }
 
 // BriefNode is a node in a line of a table; "–" = absent.
@@ -255,6 +256,6 @@ type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMe
 // Brief picks a line's numbers out of a node's metrics.
 func Brief(metrics Values) BriefNode {
 	n := &Node{Metrics: metrics}
-	return BriefNode{percent(n.metric(cpuMeanMetric)), percent(n.metric(cpuPeakMetric)), percent(n.metric(memPeakMetric)), hoursText(n.metric(unusedHoursMetric)),
-		fixed(n.metric(jobCoresMetric), 2), sizeText(n.metric(jobPeakMemoryMetric))}
+	return BriefNode{text.Percent(n.metric(cpuMeanMetric)), text.Percent(n.metric(cpuPeakMetric)), text.Percent(n.metric(memPeakMetric)), text.Hours(n.metric(unusedHoursMetric)),
+		text.Fixed(n.metric(jobCoresMetric), 2), text.SizeText(n.metric(jobPeakMemoryMetric))}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // jobViewRecording is recordingOf with a job that behaves as jobs do, read from its
@@ -152,14 +153,14 @@ func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 
 // A plain job's summary grew by no more than three lines: see testdata/summary-good.txt.
 func TestJobView_SummaryOfAPlainJobIsShort(t *testing.T) {
-	text := summaryOf(t, goldenSummaries(t)["good"], SummaryOptions{Path: "x"})
+	words := summaryOf(t, goldenSummaries(t)["good"], SummaryOptions{Path: "x"})
 	const before = 20 // lines, when there was nothing of the job but its CPU time
-	if lines := strings.Count(text, "\n"); lines > before+3 {
-		t.Errorf("%d lines:\n%s", lines, text)
+	if lines := strings.Count(words, "\n"); lines > before+3 {
+		t.Errorf("%d lines:\n%s", lines, words)
 	}
 	for _, not := range []string{"limit", "GPU", "swap", "waiting", "stolen", "verdict", "advice", "throttled", "missing"} {
-		if strings.Contains(text, not) {
-			t.Errorf("it says %q:\n%s", not, text)
+		if strings.Contains(words, not) {
+			t.Errorf("it says %q:\n%s", not, words)
 		}
 	}
 }
@@ -167,8 +168,8 @@ func TestJobView_SummaryOfAPlainJobIsShort(t *testing.T) {
 // The verdict stands near the top in the colour of alarms, where it says more than an
 // exit code.
 func TestJobView_Verdict(t *testing.T) {
-	exited := func(code float64, text string, conditions ...string) *Verdict {
-		return &Verdict{Cause: CauseExited, Text: text, Evidence: map[string]any{"exit_code": code}, Conditions: conditions}
+	exited := func(code float64, words string, conditions ...string) *Verdict {
+		return &Verdict{Cause: CauseExited, Text: words, Evidence: map[string]any{"exit_code": code}, Conditions: conditions}
 	}
 	for name, c := range map[string]struct {
 		verdict *Verdict
@@ -184,19 +185,19 @@ func TestJobView_Verdict(t *testing.T) {
 		"no text":      {&Verdict{Cause: CauseOOMHost}, "out of memory", true},
 		"of later":     {&Verdict{Cause: "alien\x1b"}, `alien\x1b`, true},
 	} {
-		if text, bad := VerdictText(c.verdict); text != c.text || bad != c.bad {
-			t.Errorf("%s: %q %v, want %q %v", name, text, bad, c.text, c.bad)
+		if words, bad := VerdictText(c.verdict); words != c.text || bad != c.bad {
+			t.Errorf("%s: %q %v, want %q %v", name, words, bad, c.text, c.bad)
 		}
 	}
-	text := summaryOf(t, jobViewContainer(0, 20, 0), SummaryOptions{Color: true})
-	if lines := strings.Split(text, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict    killed for want of memory") {
+	words := summaryOf(t, jobViewContainer(0, 20, 0), SummaryOptions{Color: true})
+	if lines := strings.Split(words, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict    killed for want of memory") {
 		t.Errorf("%q", lines[1])
 	}
 	r := New(jobViewInput(0, 5, 0, ""))
 	r.Run.Incomplete = "cut off"
 	r.Nodes["0"].Verdict = &Verdict{Cause: CauseUnknown, Text: "how the command ended is not known: cut off"}
-	if text := summaryOf(t, r, SummaryOptions{}); strings.Contains(text, "verdict") {
-		t.Errorf("said twice:\n%s", text)
+	if words := summaryOf(t, r, SummaryOptions{}); strings.Contains(words, "verdict") {
+		t.Errorf("said twice:\n%s", words)
 	}
 }
 
@@ -257,14 +258,14 @@ func TestJobView_ManyNodes(t *testing.T) {
 	for i := range 1000 {
 		r.Nodes[fmt.Sprint(i)] = r.Nodes["0"]
 	}
-	text, best := "", time.Hour
+	words, best := "", time.Hour
 	for i := 0; i < 3 && best > 5*time.Second; i++ { // the machine may have other work
 		begin := time.Now()
-		text = summaryOf(t, r, SummaryOptions{})
+		words = summaryOf(t, r, SummaryOptions{})
 		best = min(best, time.Since(begin))
 	}
-	if !strings.Contains(text, "node 0, 1 and 998 more: killed for want of memory") || strings.Count(text, "ask for 12 GiB") != 1 || best > 5*time.Second {
-		t.Errorf("%v\n%.3000s", best, text)
+	if !strings.Contains(words, "node 0, 1 and 998 more: killed for want of memory") || strings.Count(words, "ask for 12 GiB") != 1 || best > 5*time.Second {
+		t.Errorf("%v\n%.3000s", best, words)
 	}
 }
 
@@ -286,7 +287,7 @@ func TestGPUsOfAllNodes(t *testing.T) {
 		"none":     {map[string]*Node{"0": node(job, nil), "1": nil}, nil},
 		"no job's": {map[string]*Node{"0": node(job, Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
 		"unmeasured": {map[string]*Node{"0": node(job, nil, true), "1": node(job, nil)},
-			[]row{{label: "GPUs", value: percent(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
+			[]row{{label: "GPUs", value: text.Percent(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
 		"job, sidecar, a device of others, one unmeasured": {
 			map[string]*Node{
 				"0":  node(job, Values{"gpu_0_avg_utilization_pct": 90, "gpu_1_avg_utilization_pct": 1, "max_t_gpu_0_memory_used_mb": 512, "max_t_gpu_1_memory_used_mb": 1000}, true, false, true),

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // MarkdownOptions say what a Markdown summary has beside the report's numbers.
@@ -62,7 +64,7 @@ func WriteMarkdown(w io.Writer, r *Report, o MarkdownOptions) error {
 // markdown lays a summary out.
 type markdown struct{ out bytes.Buffer }
 
-func (m *markdown) line(text string) { m.out.WriteString(text + "\n") }
+func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
 
 // head says how the run ended, and what it was.
 func (m *markdown) head(r *Report) {
@@ -70,7 +72,7 @@ func (m *markdown) head(r *Report) {
 	p := &page{width: markdownAbout}
 	if sig := r.Run.Signal; sig != "" && strings.Trim(sig, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != "" {
 		titled.Run.Signal = "a signal"
-		p.line(plain, padRight("signal", labelWidth)+Printable(sig))
+		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(sig))
 	}
 	_, end := ending(&titled)
 	m.line("### perfagent: " + markdownText(end))
@@ -117,8 +119,8 @@ func (m *markdown) numbers(rows []row) {
 
 // numberText is a number with its unit; what is absent has no unit.
 func numberText(s string) string {
-	if strings.HasPrefix(s, none) {
-		return none
+	if strings.HasPrefix(s, text.Absent) {
+		return text.Absent
 	}
 	return markdownText(s)
 }
@@ -174,9 +176,9 @@ func chosenRows(rows []nodeRow) []nodeRow {
 // markdown is the row as one of a table; name and host are Markdown already.
 func (a *nodeRow) markdown(name, host string) string {
 	cells := []string{name, host}
-	for _, text := range []string{seconds(a.wall), percent(a.mean), percent(a.peak), percent(a.mem), sizeText(a.read), sizeText(a.write),
-		sizeText(a.recv), sizeText(a.sent), shortHours(a.unused), fixed(a.jobCPU/a.wall, 2), sizeText(a.jobMemory), a.exit} {
-		cells = append(cells, numberText(text))
+	for _, words := range []string{text.Seconds(a.wall), text.Percent(a.mean), text.Percent(a.peak), text.Percent(a.mem), text.SizeText(a.read), text.SizeText(a.write),
+		text.SizeText(a.recv), text.SizeText(a.sent), text.ShortHours(a.unused), text.Fixed(a.jobCPU/a.wall, 2), text.SizeText(a.jobMemory), a.exit} {
+		cells = append(cells, numberText(words))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
 }
@@ -192,7 +194,7 @@ func (m *markdown) advice(r *Report) {
 	var lines []string
 	for _, a := range list[:min(len(list), FindingsShown)] {
 		mark := "- "
-		for _, part := range wrap(a.Text, markdownAdvice, 5) {
+		for _, part := range text.Wrap(a.Text, markdownAdvice, 5) {
 			lines = append(lines, mark+part)
 			mark = "  "
 		}
@@ -230,7 +232,7 @@ func (m *markdown) metrics(values Values) {
 	m.line("|---|---:|---|---|")
 	var unknown []string
 	for _, name := range values.Names() {
-		number := none
+		number := text.Absent
 		if v := values[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
 			number = string(appendNumber(nil, v))
 		}
@@ -238,7 +240,7 @@ func (m *markdown) metrics(values Values) {
 			m.line("| " + codeSpan(name) + " | " + number + " | " + markdownText(metric.Unit) + " | " + markdownText(metric.Meaning) + " |")
 			continue
 		}
-		unknown = append(unknown, Printable(name)+" = "+number)
+		unknown = append(unknown, text.Printable(name)+" = "+number)
 	}
 	m.line("")
 	if len(unknown) > 0 {
@@ -258,13 +260,13 @@ func (m *markdown) fence(lines []string, width int) {
 	}
 	left := max(0, len(lines)-markdownLines)
 	lines = lines[:len(lines)-left]
-	text := make([]string, len(lines))
+	words := make([]string, len(lines))
 	for i, line := range lines {
-		text[i] = clip(Printable(line), width)
+		words[i] = text.Clip(text.Printable(line), width)
 	}
-	marks := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+	marks := strings.Repeat("`", max(3, longestRun(words, '`')+1))
 	m.line(marks + "text")
-	for _, line := range text {
+	for _, line := range words {
 		m.line(line)
 	}
 	if left > 0 {
@@ -293,9 +295,9 @@ func longestRun(lines []string, c byte) int {
 // and a backtick the span, and programs do not agree on how to escape them there: they
 // are written as Printable writes what cannot be seen.
 func codeSpan(s string) string {
-	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(clip(Printable(s), markdownCell))
+	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), markdownCell))
 	if strings.TrimSpace(s) == "" {
-		return none
+		return text.Absent
 	}
 	return "`" + s + "`"
 }

@@ -3,6 +3,8 @@ package reporter
 import (
 	"bytes"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // page lays lines out.
@@ -30,12 +32,12 @@ const (
 )
 
 // line writes one line, cut to the page.
-func (p *page) line(s style, text string) {
-	text = clip(strings.TrimRight(text, " "), p.width)
-	if p.color && s != plain && text != "" {
-		text = "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+func (p *page) line(s style, words string) {
+	words = text.Clip(strings.TrimRight(words, " "), p.width)
+	if p.color && s != plain && words != "" {
+		words = "\x1b[" + string(s) + "m" + words + "\x1b[0m"
 	}
-	p.out.WriteString(text + "\n")
+	p.out.WriteString(words + "\n")
 }
 
 // text writes a label and words, on two lines at most.
@@ -43,8 +45,8 @@ func (p *page) text(s style, label, words string) { p.words(s, label, words, 2) 
 
 // words is text on so many lines at most.
 func (p *page) words(s style, label, words string, lines int) {
-	for _, part := range wrap(words, max(20, p.width-labelWidth), lines) {
-		p.line(s, padRight(label, labelWidth)+part)
+	for _, part := range text.Wrap(words, max(20, p.width-labelWidth), lines) {
+		p.line(s, text.PadRight(label, labelWidth)+part)
 		label = ""
 	}
 }
@@ -65,14 +67,14 @@ func (p *page) row(r row) {
 	if at := strings.LastIndexByte(r.value, ' '); at >= 0 {
 		number, unit = r.value[:at], r.value[at+1:]
 	}
-	if number == none {
+	if number == text.Absent {
 		unit = ""
 	}
 	note := strings.TrimRight(r.note+" "+r.of, " ")
 	if r.rate != "" {
-		note = padRight(note, len("received")) + "  " + padLeft(r.rate, 13)
+		note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)
 	}
-	p.line(plain, padRight(r.label, labelWidth)+padLeft(number, numberWidth)+" "+padRight(unit, unitWidth)+" "+note)
+	p.line(plain, text.PadRight(r.label, labelWidth)+text.PadLeft(number, numberWidth)+" "+text.PadRight(unit, unitWidth)+" "+note)
 }
 
 // pictures writes lines that were drawn elsewhere, apart from what stands around them.
@@ -82,7 +84,7 @@ func (p *page) pictures(lines []string) {
 	}
 	p.gap()
 	for _, line := range lines {
-		p.line(plain, Printable(line))
+		p.line(plain, text.Printable(line))
 	}
 	p.gap()
 }
@@ -99,11 +101,11 @@ func (p *page) path(label, path string) {
 	if path == "" {
 		return
 	}
-	path = Printable(path)
-	if labelWidth+textWidth(path) > p.width {
+	path = text.Printable(path)
+	if labelWidth+text.Width(path) > p.width {
 		p.line(plain, label)
 		p.out.WriteString(path + "\n")
 		return
 	}
-	p.out.WriteString(padRight(label, labelWidth) + path + "\n")
+	p.out.WriteString(text.PadRight(label, labelWidth) + path + "\n")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // perfpyRemark is what a reader of perf.py's numbers must know.
@@ -42,7 +43,7 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	}
 	nodes, err := readPerfPy(&cursor{data: data})
 	if err != nil {
-		return nil, errors.New(Printable(err.Error()))
+		return nil, errors.New(text.Printable(err.Error()))
 	}
 	if len(nodes) == 0 {
 		return nil, errors.New("holds no node")
@@ -93,7 +94,7 @@ func readPerfPy(c *cursor) (map[string]Samples, error) {
 	for c.more('}') {
 		name := unquote(c.key())
 		if index, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(index, 10) != name {
-			return nil, fmt.Errorf("node %q is not an integer", Printable(clip(name, 40)))
+			return nil, fmt.Errorf("node %q is not an integer", text.Printable(text.Clip(name, 40)))
 		}
 		if _, twice := nodes[name]; twice {
 			return nil, fmt.Errorf("node %s stands there twice", name)

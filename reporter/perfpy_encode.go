@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // EncodePerfPy writes samples by node exactly as perf.py's save_to does with
@@ -19,7 +20,7 @@ func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 	nodes := make(map[string]*Node, len(samples))
 	for name := range samples {
 		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
-			return nil, fmt.Errorf("encode perf.py's JSON: node %q is not an integer", Printable(clip(name, 40)))
+			return nil, fmt.Errorf("encode perf.py's JSON: node %q is not an integer", text.Printable(text.Clip(name, 40)))
 		}
 		nodes[name] = nil
 	}

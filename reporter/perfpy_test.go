@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // goldenRows are five samples of perf.py's, by the order of its keys.
@@ -229,8 +230,8 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		r, err := ParsePerfPy([]byte(data), 4)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q (%v)", data, err, want, r)
-		} else if text := err.Error(); text != Printable(text) || len(text) > 300 {
-			t.Errorf("%.60s: not one plain line: %q", data, text)
+		} else if words := err.Error(); words != text.Printable(words) || len(words) > 300 {
+			t.Errorf("%.60s: not one plain line: %q", data, words)
 		}
 	}
 }
@@ -320,8 +321,8 @@ func FuzzPerfPy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, cpus int) {
 		r, err := ParsePerfPy(data, cpus)
 		if err != nil {
-			if text := err.Error(); text != Printable(text) {
-				t.Errorf("%q", text)
+			if words := err.Error(); words != text.Printable(words) {
+				t.Errorf("%q", words)
 			}
 			return
 		}

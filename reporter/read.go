@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Read reads a report from a file of any kind that we know: our own JSON, a
@@ -57,7 +58,7 @@ func parse(path string, data []byte, cpus int) (*Report, Kind, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(probe)) {
 		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return nil, 0, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", Printable(clip(key, 40)))
+			return nil, 0, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", text.Printable(text.Clip(key, 40)))
 		}
 	}
 	r, err := ParsePerfPy(data, cpus)
@@ -88,11 +89,11 @@ func checkSchema(got, ours string) error {
 	name, ourMajor, _ := strings.Cut(ours, "/")
 	gotName, gotMajor, _ := strings.Cut(got, "/")
 	if gotName != name {
-		return fmt.Errorf("has the schema %q, not %s", Printable(clip(got, 40)), ours)
+		return fmt.Errorf("has the schema %q, not %s", text.Printable(text.Clip(got, 40)), ours)
 	}
 	major, _, _ := strings.Cut(gotMajor, ".")
 	if major != ourMajor {
-		return fmt.Errorf("has the schema %q; this perfagent reads %s: use a newer perfagent", Printable(clip(got, 40)), ours)
+		return fmt.Errorf("has the schema %q; this perfagent reads %s: use a newer perfagent", text.Printable(text.Clip(got, 40)), ours)
 	}
 	return nil
 }
@@ -102,7 +103,7 @@ func (n *Node) checkSeries(samples int) error {
 	for _, key := range n.Envelope.keys() {
 		band := n.Envelope[key]
 		if len(band.Min) != samples || len(band.Mean) != samples || len(band.Max) != samples {
-			return fmt.Errorf("the envelope of %q does not match the %d samples", Printable(clip(key, 40)), samples)
+			return fmt.Errorf("the envelope of %q does not match the %d samples", text.Printable(text.Clip(key, 40)), samples)
 		}
 	}
 	return nil
@@ -121,7 +122,7 @@ func located(data []byte, err error) error {
 		offset = kind.Offset
 	}
 	if offset < 0 {
-		return errors.New(Printable(err.Error()))
+		return errors.New(text.Printable(err.Error()))
 	}
 	line := 1 + bytes.Count(data[:min(int(offset), len(data))], []byte{'\n'})
 	if word := notFinite(data, offset); syntax != nil && word != "" {
@@ -130,7 +131,7 @@ func located(data []byte, err error) error {
 	if syntax != nil && (errors.Is(err, io.ErrUnexpectedEOF) || offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))) {
 		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)
 	}
-	return fmt.Errorf("line %d: %s", line, Printable(err.Error()))
+	return fmt.Errorf("line %d: %s", line, text.Printable(err.Error()))
 }
 
 const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Samples are the kept samples, one column per key. In JSON they are perf.py's
@@ -128,7 +129,7 @@ func (r *rowReader) row(row int) error {
 			r.skip()
 			continue
 		case !numeric(b):
-			return fmt.Errorf("%q is not a number", Printable(clip(unquote(quoted), 40)))
+			return fmt.Errorf("%q is not a number", text.Printable(text.Clip(unquote(quoted), 40)))
 		}
 		r.measured = true
 		column := r.column(quoted, position, row)
@@ -210,7 +211,7 @@ func (e *Envelope) read(c *cursor, wanted Wanted) error {
 		}
 		band, err := c.band()
 		if err != nil {
-			return fmt.Errorf("envelope of %q: %w", Printable(clip(key, 40)), err)
+			return fmt.Errorf("envelope of %q: %w", text.Printable(text.Clip(key, 40)), err)
 		}
 		(*e)[key] = band
 	}

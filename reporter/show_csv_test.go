@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 func showCSV(t testing.TB, r *Report) []byte {
@@ -162,8 +163,8 @@ func showField(t *testing.T, name, got string, want json.Number) int {
 
 // No text of a report is a formula, a control character or a field of its own.
 func TestWriteCSV_HostileKeys(t *testing.T) {
-	for _, text := range showHostile {
-		for name, r := range showReports(text) {
+	for _, words := range showHostile {
+		for name, r := range showReports(words) {
 			showCSVBack(t, name, r)
 		}
 	}
@@ -181,7 +182,7 @@ func showCSVBack(t testing.TB, name string, r *Report) {
 		t.Errorf("%s: %d lines for %d rows", name, bytes.Count(data, []byte("\n")), len(rows))
 	}
 	for _, head := range rows[0] {
-		if head != Printable(head) || head != "" && strings.ContainsAny(head[:1], "=+-@\t\r") {
+		if head != text.Printable(head) || head != "" && strings.ContainsAny(head[:1], "=+-@\t\r") {
 			t.Errorf("%s: the column %q", name, head)
 		}
 	}
@@ -260,11 +261,11 @@ func TestWriteCSV_Streams(t *testing.T) {
 }
 
 func FuzzWriteCSV(f *testing.F) {
-	for _, text := range showHostile {
-		f.Add(text, 1.5)
+	for _, words := range showHostile {
+		f.Add(words, 1.5)
 	}
-	f.Fuzz(func(t *testing.T, text string, v float64) {
-		for name, r := range showReports(text) {
+	f.Fuzz(func(t *testing.T, words string, v float64) {
+		for name, r := range showReports(words) {
 			for _, n := range r.Nodes {
 				if n != nil {
 					n.Samples.Columns[0][1] = v

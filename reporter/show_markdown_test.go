@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 func showMarkdown(t testing.TB, r *Report, pictures ...string) string {
@@ -37,19 +39,19 @@ func TestWriteMarkdown_Golden(t *testing.T) {
 
 // showMarkdownForm says where a summary is not made of the lines that we write: what
 // comes from a report must stand in a fenced block or a code span.
-func showMarkdownForm(t testing.TB, name, text string) {
+func showMarkdownForm(t testing.TB, name, words string) {
 	t.Helper()
-	if len(text) >= 512<<10 || !strings.HasSuffix(text, "\n") || strings.Contains(text, "\n\n\n") {
-		t.Errorf("%s: %d bytes, or ends or gaps that do not belong", name, len(text))
+	if len(words) >= 512<<10 || !strings.HasSuffix(words, "\n") || strings.Contains(words, "\n\n\n") {
+		t.Errorf("%s: %d bytes, or ends or gaps that do not belong", name, len(words))
 	}
 	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
 	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| \| value \| \||` +
 		`<details><summary>All metrics</summary>|</details>|Missing:|Advice:|Not known to this perfagent:|` +
 		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|perfagent: [^<>@]+\.|)$`)
 	marks, headings, details := "", 0, 0
-	for line := range strings.SplitSeq(text, "\n") {
+	for line := range strings.SplitSeq(words, "\n") {
 		switch {
-		case line != Printable(line):
+		case line != text.Printable(line):
 			t.Errorf("%s: control characters in %q", name, line)
 		case marks == "" && strings.HasPrefix(line, "```"):
 			marks = strings.TrimSuffix(line, "text")
@@ -78,9 +80,9 @@ func showMarkdownForm(t testing.TB, name, text string) {
 }
 
 func TestWriteMarkdown_HostileText(t *testing.T) {
-	for i, text := range showHostile {
-		for name, r := range showReports(text) {
-			showMarkdownForm(t, fmt.Sprint(i, name), showMarkdown(t, r, text, text))
+	for i, words := range showHostile {
+		for name, r := range showReports(words) {
+			showMarkdownForm(t, fmt.Sprint(i, name), showMarkdown(t, r, words, words))
 		}
 	}
 	for name, r := range goldenSummaries(t) {
@@ -98,22 +100,22 @@ func TestWriteMarkdown_StaysSmall(t *testing.T) {
 		n.Metrics[fmt.Sprint(i, long[:4096])] = float64(i)
 		n.Missing = append(n.Missing, Missing{fmt.Sprint("what ", i), fmt.Sprint(i, long[:4096])})
 	}
-	text := showMarkdown(t, r, slices.Repeat([]string{long}, 500)...)
-	showMarkdownForm(t, "one", text)
+	words := showMarkdown(t, r, slices.Repeat([]string{long}, 500)...)
+	showMarkdownForm(t, "one", words)
 	for _, want := range []string{"and 440 more, see the report", "and 2941 more, see the report", "…"} {
-		if !strings.Contains(text, want) {
+		if !strings.Contains(words, want) {
 			t.Errorf("does not say %q", want)
 		}
 	}
 	many := showNodes(1000, 3, 700, 999)
-	text = showMarkdown(t, many)
-	showMarkdownForm(t, "many", text)
+	words = showMarkdown(t, many)
+	showMarkdownForm(t, "many", words)
 	for _, want := range []string{"950 more nodes are in the report", "\n| `3` | ", "\n| `700` | ", "\n| `999` | `compute-0999.cluster.example.org` | ", "\n| all | "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("does not have %q:\n%s", want, text)
+		if !strings.Contains(words, want) {
+			t.Errorf("does not have %q:\n%s", want, words)
 		}
 	}
-	if rows := strings.Count(text, "\n| `"); rows != 50 {
+	if rows := strings.Count(words, "\n| `"); rows != 50 {
 		t.Errorf("%d rows of nodes, want 50", rows)
 	}
 	every := showMarkdown(t, showNodes(60, slices.Collect(func(yield func(int) bool) {
@@ -135,12 +137,12 @@ func TestWriteMarkdown_ReturnsWriteErrors(t *testing.T) {
 }
 
 func FuzzWriteMarkdown(f *testing.F) {
-	for _, text := range showHostile {
-		f.Add(text)
+	for _, words := range showHostile {
+		f.Add(words)
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for name, r := range showReports(text) {
-			showMarkdownForm(t, name, showMarkdown(t, r, text))
+	f.Fuzz(func(t *testing.T, words string) {
+		for name, r := range showReports(words) {
+			showMarkdownForm(t, name, showMarkdown(t, r, words))
 		}
 	})
 }
@@ -150,9 +152,9 @@ func FuzzWriteMarkdown(f *testing.F) {
 func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 	texts := append(slices.Clone(showHostile), "plain")
 	var names, pages []string
-	for i, text := range texts {
-		for name, r := range showReports(text) {
-			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, showMarkdown(t, r, text))
+	for i, words := range texts {
+		for name, r := range showReports(words) {
+			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, showMarkdown(t, r, words))
 		}
 	}
 	plain := make(map[string]string) // tags of the reports of the text "plain", by kind
@@ -170,9 +172,9 @@ func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 		if shape != plain[kind] {
 			t.Errorf("%s: %q changes the page:\n%s\nwant:\n%s", names[i], texts[i/3], shape, plain[kind])
 		}
-		text := texts[i/3]
-		if shown := html.UnescapeString(tags.ReplaceAllString(page, "")); len(text) < 200 && !strings.Contains(shown, Printable(text)) {
-			t.Errorf("%s: %q is not on the page:\n%s", names[i], Printable(text), shown)
+		words := texts[i/3]
+		if shown := html.UnescapeString(tags.ReplaceAllString(page, "")); len(words) < 200 && !strings.Contains(shown, text.Printable(words)) {
+			t.Errorf("%s: %q is not on the page:\n%s", names[i], text.Printable(words), shown)
 		}
 	}
 }

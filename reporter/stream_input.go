@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // bounded is the input of a decoder, which keeps each value in memory as it stands.
@@ -57,7 +59,7 @@ func (s *scan) explain(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.As(err, &wrong):
-		return s.inLine(wrong.at, Printable(wrong.Error()))
+		return s.inLine(wrong.at, text.Printable(wrong.Error()))
 	case s.input.err != nil && errors.Is(err, s.input.err):
 		return s.input.err
 	case !errors.As(err, &syntax):
@@ -68,7 +70,7 @@ func (s *scan) explain(err error) error {
 	if word := s.notFinite(syntax.ByteOffset); word != "" {
 		return s.inLine(syntax.ByteOffset, word+notFiniteHint)
 	}
-	return s.inLine(syntax.ByteOffset, Printable(syntax.Err.Error()))
+	return s.inLine(syntax.ByteOffset, text.Printable(syntax.Err.Error()))
 }
 
 // notFinite is notFinite for the file.

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 const (
@@ -119,7 +121,7 @@ func checkName(name string, before map[string]bool) error {
 	i, err := strconv.ParseUint(name, 10, 31)
 	switch {
 	case err != nil || strconv.FormatUint(i, 10) != name:
-		return fmt.Errorf("has a node %q, which is no node index", Printable(clip(name, 40)))
+		return fmt.Errorf("has a node %q, which is no node index", text.Printable(text.Clip(name, 40)))
 	case before[name]:
 		return fmt.Errorf("node %s stands there twice", name)
 	case len(before) == maxNodes:

@@ -22,6 +22,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // streamFile writes a file of a test.
@@ -108,9 +110,9 @@ func TestScan_GivesWhatReadGives(t *testing.T) {
 func TestScan_ReadsWhatIsWanted(t *testing.T) {
 	data := streamReports(t)["merged"]
 	// That numbers of others are not parsed is seen by one that cannot be.
-	text := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
-	text = strings.ReplaceAll(text, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
-	path := streamFile(t, []byte(text))
+	words := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
+	words = strings.ReplaceAll(words, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
+	path := streamFile(t, []byte(words))
 	if _, _, err := streamAll(t, path, Wanted{All: true}); err == nil {
 		t.Fatal("1e999 is a number")
 	}
@@ -150,7 +152,7 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	members["future"] = json.RawMessage(`{"nodes": {"0": [1]}, "schema": 7}`)
-	text := func(keys ...string) string {
+	words := func(keys ...string) string {
 		var parts []string
 		for _, key := range keys {
 			parts = append(parts, fmt.Sprintf("%q: %s", key, members[key]))
@@ -158,18 +160,18 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 		return "\n{" + strings.Join(parts, ",\n") + "}\n"
 	}
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
-		got, _, err := streamAll(t, streamFile(t, []byte(text(keys...))), Wanted{All: true})
+		got, _, err := streamAll(t, streamFile(t, []byte(words(keys...))), Wanted{All: true})
 		if err != nil {
 			t.Fatal(keys, err)
 		}
 		streamSame(t, fmt.Sprint(keys), want, got)
-		other := strings.Replace(text(keys...), Schema, "perfagent.report/2", 1)
+		other := strings.Replace(words(keys...), Schema, "perfagent.report/2", 1)
 		_, order, err := streamAll(t, streamFile(t, []byte(other)), Wanted{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
 			t.Errorf("%v: another schema: %v, after nodes %q", keys, err, order)
 		}
 	}
-	got, _, err := streamAll(t, streamFile(t, []byte(text("schema", "nodes"))), Wanted{All: true})
+	got, _, err := streamAll(t, streamFile(t, []byte(words("schema", "nodes"))), Wanted{All: true})
 	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
 		t.Errorf("without a run: %v", err)
 	}
@@ -298,17 +300,17 @@ func streamHostile() map[string]string {
 }
 
 func TestScan_HostileReports(t *testing.T) {
-	for text, want := range streamHostile() {
-		path := streamFile(t, []byte(text))
+	for words, want := range streamHostile() {
+		path := streamFile(t, []byte(words))
 		_, _, scanErr := streamAll(t, path, Wanted{All: true})
 		_, readErr := Read(path, 0)
 		if scanErr == nil || readErr == nil || scanErr.Error() != readErr.Error() {
-			t.Errorf("%.100q: Scan %v, Read %v", text, scanErr, readErr)
+			t.Errorf("%.100q: Scan %v, Read %v", words, scanErr, readErr)
 			continue
 		}
 		said := strings.TrimPrefix(scanErr.Error(), "read report "+path+": ")
-		if !strings.Contains(said, want) || said == scanErr.Error() || said != Printable(said) || len(said) > 300 {
-			t.Errorf("%.100q: %q, want %q", text, said, want)
+		if !strings.Contains(said, want) || said == scanErr.Error() || said != text.Printable(said) || len(said) > 300 {
+			t.Errorf("%.100q: %q, want %q", words, said, want)
 		}
 	}
 }
@@ -348,34 +350,34 @@ func TestScan_Files(t *testing.T) {
 // A node, and any other value, is bounded.
 func TestScan_ValuesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<13)
-	for text, want := range map[string]string{
+	for words, want := range map[string]string{
 		"{\"schema\":\n\"" + long + long: "line 1: what begins here takes more than",
 		"{\"schema\":\"perfagent.report/1\",\"run\":{},\n\"nodes\":{\"0\":{},\n\"1\":\n{\"a\":\"" + long + long: "line 3: what begins here",
 		"{\"" + long + long: "line 1: what begins here",
 		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: what begins here",
 	} {
-		s := scan{file: strings.NewReader(text), size: int64(len(text)), limit: 1 << 12, wanted: Wanted{}, seen: make(map[string]bool)}
+		s := scan{file: strings.NewReader(words), size: int64(len(words)), limit: 1 << 12, wanted: Wanted{}, seen: make(map[string]bool)}
 		err := s.all(func(*Run, string, *Node) error { return nil })
 		if err = s.explain(err); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60q: %v, want %q", text, err, want)
+			t.Errorf("%.60q: %v, want %q", words, err, want)
 		}
 	}
 }
 
 // Nodes of any size come whole and in order, also those that are read alone.
 func TestScan_LargeNodes(t *testing.T) {
-	var text bytes.Buffer
-	text.WriteString(`{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{`)
+	var words bytes.Buffer
+	words.WriteString(`{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{`)
 	for i := range 12 {
 		pad := 10
 		if i%3 == 1 {
 			pad = sharedSize + 1
 		}
-		fmt.Fprintf(&text, `"%d":{"samples":[{"a":%d}],"pad":"%s"},`, i, i, strings.Repeat("x", pad))
+		fmt.Fprintf(&words, `"%d":{"samples":[{"a":%d}],"pad":"%s"},`, i, i, strings.Repeat("x", pad))
 	}
-	text.Truncate(text.Len() - 1)
-	text.WriteString("}}")
-	r, order, err := streamAll(t, streamFile(t, text.Bytes()), Wanted{All: true})
+	words.Truncate(words.Len() - 1)
+	words.WriteString("}}")
+	r, order, err := streamAll(t, streamFile(t, words.Bytes()), Wanted{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,9 +445,9 @@ func TestScan_KeepsNoNode(t *testing.T) {
 
 // streamSeeds are what the fuzz tests begin with.
 func streamSeeds(f *testing.F) {
-	for text := range streamHostile() {
-		if len(text) < 4000 {
-			f.Add([]byte(text))
+	for words := range streamHostile() {
+		if len(words) < 4000 {
+			f.Add([]byte(words))
 		}
 	}
 	good, err := Encode(nodeReport(0, 2, 0, map[string]string{"a": "b"}))
@@ -453,13 +455,13 @@ func streamSeeds(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
-	for _, text := range []string{
+	for _, words := range []string{
 		`{"Schema":"perfagent.report/1.5","RUN":{"ID":"x"},"noDes":{"0":{"SAMPLES":[{"a":1}],"enveloPe":{"b":{"MIN":[1],"mEan":[null],"max":[2e3]}}}}}`,
 		`{"schema":"perfagent.report/1","nodes":{"5":{"samples":[{"a":1},{"b":2,"a":null},{"c":null,"\u0061":3,"\ud800":1}],"samples":[{"z":-0.5e-3}]}}}`,
 		`{"schema":"perfagent.report/1","nodes":{"5":{"envelope":{"a":null,"b":{}},"envelope":null,"host":{"cpus":1},"host":{"hostname":"h"},"missing":[{"what":"a"}]}}}`,
 		"{\"schema\":\"perfagent.report/1\",\"nodes\":{\"5\":{\"samples\":[{\"\xff\":1,\"\\\"}\":2},{}],\"envelope\":{\"\xfe\":{\"min\":[0,1],\"mean\":[0,1],\"max\":[0,1]}}}}}",
 	} {
-		f.Add([]byte(text))
+		f.Add([]byte(words))
 	}
 }
 
@@ -473,7 +475,7 @@ func FuzzScan(f *testing.F) {
 			order, nodes[name] = append(order, name), n
 			return nil
 		})
-		if err != nil && err.Error() != Printable(err.Error()) {
+		if err != nil && err.Error() != text.Printable(err.Error()) {
 			t.Errorf("an error that a terminal acts on: %q", err)
 		}
 		want, slowErr := streamSlowly(data)
@@ -505,8 +507,8 @@ func FuzzScan(f *testing.F) {
 // FuzzSeries compares the readers of samples and of numbers with slow ones. What is
 // not JSON makes no reader panic, or go on for ever.
 func FuzzSeries(f *testing.F) {
-	for _, text := range []string{`[]`, `null`, `[null,1,-2.5e-3,0.1]`, `[{"a":1,"b":null},{},{"b":2,"a":1e5}]`, `[{"a":"x"}]`, `[[1]]`, `{"min":[1]}`, `[1e999]`, `"`, `[{"a":`, `[,`, `[}`, `{"a"}`} {
-		f.Add([]byte(text))
+	for _, words := range []string{`[]`, `null`, `[null,1,-2.5e-3,0.1]`, `[{"a":1,"b":null},{},{"b":2,"a":1e5}]`, `[{"a":"x"}]`, `[[1]]`, `{"min":[1]}`, `[1e999]`, `"`, `[{"a":`, `[,`, `[}`, `{"a"}`} {
+		f.Add([]byte(words))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var samples Samples
@@ -542,8 +544,8 @@ func FuzzSeries(f *testing.F) {
 // streamTorn fails where its text ends.
 type streamTorn string
 
-func (text streamTorn) ReadAt(p []byte, at int64) (int, error) {
-	n := copy(p, text[min(int(at), len(text)):])
+func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
+	n := copy(p, words[min(int(at), len(words)):])
 	if n == 0 {
 		return 0, io.ErrClosedPipe
 	}
@@ -551,10 +553,10 @@ func (text streamTorn) ReadAt(p []byte, at int64) (int, error) {
 }
 
 func TestScan_ReadErrors(t *testing.T) {
-	for _, text := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
-		_, err := scanReport(streamTorn(text), 1<<10, Wanted{}, func(*Run, string, *Node) error { return nil })
+	for _, words := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
+		_, err := scanReport(streamTorn(words), 1<<10, Wanted{}, func(*Run, string, *Node) error { return nil })
 		if err != io.ErrClosedPipe {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s: %v", words, err)
 		}
 	}
 }

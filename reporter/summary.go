@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // SummaryOptions say how the terminal summary looks.
@@ -57,25 +58,25 @@ func WriteSummary(w io.Writer, r *Report, o SummaryOptions) error {
 // about says what the run was.
 func (p *page) about(r *Report) {
 	if r.Run.Incomplete != "" {
-		p.text(alarm, "incomplete", Printable(r.Run.Incomplete))
+		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
 	}
 	if len(r.Run.Command) > 0 {
-		p.line(plain, padRight("command", labelWidth)+commandLine(r.Run.Command))
+		p.line(plain, text.PadRight("command", labelWidth)+commandLine(r.Run.Command))
 	}
-	p.line(plain, padRight("run", labelWidth)+runLine(r))
+	p.line(plain, text.PadRight("run", labelWidth)+runLine(r))
 	if len(r.Run.Tags) > 0 {
-		p.line(plain, padRight("tags", labelWidth)+strings.Join(Tags(&r.Run), ", "))
+		p.line(plain, text.PadRight("tags", labelWidth)+strings.Join(Tags(&r.Run), ", "))
 	}
 }
 
 // ending says how the run ended and how long it took.
 func ending(r *Report) (style, string) {
-	run, length := r.Run, seconds(r.Run.wall())
+	run, length := r.Run, text.Seconds(r.Run.wall())
 	switch {
 	case run.Incomplete != "":
 		return alarm, "no end, seen for " + length
 	case run.Signal != "" && run.ExitCode != nil:
-		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", clip(Printable(run.Signal), 20), *run.ExitCode, length)
+		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", text.Clip(text.Printable(run.Signal), 20), *run.ExitCode, length)
 	case run.ExitCode != nil && *run.ExitCode != 0:
 		return alarm, fmt.Sprintf("failed (exit %d) after %s", *run.ExitCode, length)
 	case run.ExitCode != nil:
@@ -98,7 +99,7 @@ func (r *Run) wall() float64 {
 func commandLine(command []string) string {
 	words := make([]string, len(command))
 	for i, arg := range command {
-		words[i] = Printable(arg)
+		words[i] = text.Printable(arg)
 		if arg == "" || strings.Contains(arg, " ") {
 			words[i] = "'" + words[i] + "'"
 		}
@@ -108,12 +109,12 @@ func commandLine(command []string) string {
 
 // runLine names the run, its node or nodes, and when it began.
 func runLine(r *Report) string {
-	words := []string{clip(Printable(r.Run.ID), 34)}
+	words := []string{text.Clip(text.Printable(r.Run.ID), 34)}
 	if r.Run.ID == "" {
-		words[0] = none
+		words[0] = text.Absent
 	}
 	if names := r.NodeNames(); len(names) == 1 {
-		words = append(words, "node "+clip(Printable(names[0]), 10))
+		words = append(words, "node "+text.Clip(text.Printable(names[0]), 10))
 	} else {
 		words = append(words, fmt.Sprintf("%d nodes", len(names)))
 	}
@@ -148,7 +149,7 @@ func (p *page) node(r *Report, pictures []string) {
 // host says what the node is, and what must be known of its numbers.
 func (p *page) host(n *Node) {
 	if n.Host != nil {
-		p.line(plain, padRight("host", labelWidth)+hostLine(n.Host))
+		p.line(plain, text.PadRight("host", labelWidth)+hostLine(n.Host))
 	}
 	if n.Origin == OriginPerfPy {
 		p.text(bold, "note", perfpyRemark)
@@ -172,16 +173,16 @@ func (n *Node) rows(run *Run) []row {
 func hostLine(h *Host) string {
 	var words []string
 	if h.Hostname != "" {
-		words = append(words, clip(Printable(h.Hostname), 40))
+		words = append(words, text.Clip(text.Printable(h.Hostname), 40))
 	}
 	if h.CPUs > 0 {
 		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))
 	}
 	if h.MemoryMB > 0 {
-		words = append(words, sizeText(h.MemoryMB)+" memory")
+		words = append(words, text.SizeText(h.MemoryMB)+" memory")
 	}
 	if len(words) == 0 {
-		return none
+		return text.Absent
 	}
 	return strings.Join(words, ", ")
 }
@@ -200,16 +201,16 @@ func (n *Node) metric(name string) float64 {
 func (n *Node) cpuRows() []row {
 	unused, hours := n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
 	return []row{
-		{label: "CPU", value: percent(n.metric(cpuMeanMetric)), note: "mean of all CPUs" + p95(n)},
-		{value: percent(n.metric(cpuPeakMetric)), note: "peak"},
-		{value: percent(n.metric(cpuOver80Metric)), note: "of the time at 80 % or more"},
-		{label: "wasted", value: hoursText(unused) + " CPU·h", note: wasteNote(unused, hours)},
+		{label: "CPU", value: text.Percent(n.metric(cpuMeanMetric)), note: "mean of all CPUs" + p95(n)},
+		{value: text.Percent(n.metric(cpuPeakMetric)), note: "peak"},
+		{value: text.Percent(n.metric(cpuOver80Metric)), note: "of the time at 80 % or more"},
+		{label: "wasted", value: text.Hours(unused) + " CPU·h", note: wasteNote(unused, hours)},
 	}
 }
 
 func p95(n *Node) string {
 	if q, ok := n.Summaries[collector.CPUAvg.Key()]; ok && q.P95 != nil {
-		return ", p95 " + percent(*q.P95)
+		return ", p95 " + text.Percent(*q.P95)
 	}
 	return ""
 }
@@ -218,18 +219,18 @@ func wasteNote(unused, hours float64) string {
 	if math.IsNaN(unused) || hours <= 0 {
 		return "unused"
 	}
-	return fmt.Sprintf("unused, %s of %s", percent(100*unused/hours), hoursText(hours))
+	return fmt.Sprintf("unused, %s of %s", text.Percent(100*unused/hours), text.Hours(hours))
 }
 
 func (n *Node) memoryRows() []row {
-	rows := []row{{label: "memory", value: percent(n.metric(memPeakMetric)), note: n.memoryNote()}}
+	rows := []row{{label: "memory", value: text.Percent(n.metric(memPeakMetric)), note: n.memoryNote()}}
 	switch {
 	case n.Job == nil || n.jobPeak() > 0: // then the whole job has a row of its own
 		return rows
 	case n.Job.MaxRSSAtMost:
-		return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "at most: peak of the job's largest process"})
+		return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB), note: "at most: peak of the job's largest process"})
 	}
-	return append(rows, row{value: sizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
+	return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
 }
 
 // memoryNote says what the peak of the node's memory is in bytes.
@@ -238,7 +239,7 @@ func (n *Node) memoryNote() string {
 	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
 		return "peak of the node"
 	}
-	return fmt.Sprintf("peak of the node, %s of %s", sizeText(peak/100*n.Host.MemoryMB), sizeText(n.Host.MemoryMB))
+	return fmt.Sprintf("peak of the node, %s of %s", text.SizeText(peak/100*n.Host.MemoryMB), text.SizeText(n.Host.MemoryMB))
 }
 
 func (n *Node) trafficRows(wall float64) []row {
@@ -252,19 +253,19 @@ func (n *Node) trafficRows(wall float64) []row {
 		{"", loSentMetric, "sent"},
 	} {
 		v := n.metric(t.metric)
-		r := row{label: t.label, value: sizeText(v), note: t.note}
+		r := row{label: t.label, value: text.SizeText(v), note: t.note}
 		if wall > 0 && math.Abs(v) > 0 {
-			r.rate = rate(v / wall)
+			r.rate = text.Rate(v / wall)
 		}
 		rows = append(rows, r)
 	}
-	return append(rows, row{label: "disk fill", value: percent(n.metric(diskPeakMetric)), note: "peak"})
+	return append(rows, row{label: "disk fill", value: text.Percent(n.metric(diskPeakMetric)), note: "peak"})
 }
 
 // agent writes what the measuring itself cost.
 func (p *page) agent(n *Node) {
 	if words := n.cost(); words != "" {
-		p.line(dim, padRight("perfagent", labelWidth)+words)
+		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}
 }
 
@@ -272,7 +273,7 @@ func (p *page) agent(n *Node) {
 func (n *Node) cost() string {
 	var words []string
 	if n.Agent != nil && n.Agent.CPUSeconds > 0 {
-		words = append(words, "own cost "+seconds(n.Agent.CPUSeconds)+" of CPU")
+		words = append(words, "own cost "+text.Seconds(n.Agent.CPUSeconds)+" of CPU")
 	}
 	if s := n.Sampling; s != nil {
 		words = append(words, fmt.Sprintf("%d × %v s sampled", s.Samples, s.IntervalSeconds))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // gpuRowsShown is how many GPUs a summary lists.
@@ -52,7 +53,7 @@ func (n *Node) unseenGPUs(listed int) string {
 
 // gpuRow is what is known of the device at a place.
 func (n *Node) gpuRow(i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: percent(n.gpuMetric("gpu_{i}_avg_utilization_pct", i)), note: n.gpuNote(i), of: strings.TrimPrefix(Printable(n.GPUs[i].Name), "NVIDIA ")}
+	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.gpuMetric("gpu_{i}_avg_utilization_pct", i)), note: n.gpuNote(i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
 	if r.of != "" {
 		r.note += ";"
 	}
@@ -64,18 +65,18 @@ func (n *Node) gpuNote(i int) string {
 	g := n.GPUs[i]
 	note := "busy"
 	if v := n.gpuMetric("max_t_gpu_{i}_memory_used_mb", i); !math.IsNaN(v) {
-		note += ", " + sizeText(v)
+		note += ", " + text.SizeText(v)
 		if g.MemoryMB > 0 {
-			note += " of " + sizeText(g.MemoryMB)
+			note += " of " + text.SizeText(g.MemoryMB)
 		}
-		if used, unit := size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // said once
+		if used, unit := text.Size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // said once
 			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
 		}
 	}
 	if v := n.gpuMetric("max_t_gpu_{i}_power_watts", i); !math.IsNaN(v) {
-		note += ", " + fixed(v, 0)
+		note += ", " + text.Fixed(v, 0)
 		if g.PowerLimitWatts > 0 {
-			note += " of " + fixed(g.PowerLimitWatts, 0)
+			note += " of " + text.Fixed(g.PowerLimitWatts, 0)
 		}
 		note += " W"
 	}
@@ -105,7 +106,7 @@ func newGPUsOfAll(r *Report) gpusOfAll {
 		}
 		for i := range n.GPUs {
 			if n.ShowsGPU(i) {
-				all.add(Printable(name), n, i)
+				all.add(text.Printable(name), n, i)
 			}
 		}
 		if all.listed > before {
@@ -139,14 +140,14 @@ func (a *gpusOfAll) rows() []row {
 	if a.measured > 0 && a.measured < a.listed {
 		note = fmt.Sprintf("busy, mean of %d of the %d on %d %s", a.measured, a.listed, a.nodes, numbered(a.nodes, "node", "nodes"))
 	}
-	rows := []row{{label: "GPUs", value: percent(a.busy / float64(a.measured)), note: note}}
+	rows := []row{{label: "GPUs", value: text.Percent(a.busy / float64(a.measured)), note: note}}
 	if a.measured > 1 {
-		rows = append(rows, row{value: percent(a.least), note: "the least,", of: a.leastAt})
+		rows = append(rows, row{value: text.Percent(a.least), note: "the least,", of: a.leastAt})
 	}
 	if a.memory > 0 {
-		r := row{value: sizeText(a.memory), note: "the most memory used on one"}
+		r := row{value: text.SizeText(a.memory), note: "the most memory used on one"}
 		if a.fullOf > 0 {
-			r.note += ", of " + sizeText(a.fullOf)
+			r.note += ", of " + text.SizeText(a.fullOf)
 		}
 		rows = append(rows, r)
 	}

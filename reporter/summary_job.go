@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // noteWidth is the room for a note in a line of SummaryWidth.
@@ -15,18 +16,18 @@ const noteWidth = SummaryWidth - labelWidth - numberWidth - 1 - unitWidth - 1
 func (n *Node) jobRows(run *Run) []row {
 	rows := n.jobCPURows(run)
 	if peak := n.jobPeak(); peak > 0 {
-		rows = append(rows, row{label: "job memory", value: sizeText(peak), note: n.jobMemoryNote(peak, noteWidth)})
+		rows = append(rows, row{label: "job memory", value: text.SizeText(peak), note: n.jobMemoryNote(peak, noteWidth)})
 	}
 	if processes := n.metric(jobProcessesMetric); !math.IsNaN(processes) {
-		r := row{label: "job tasks", value: fixed(processes, 0), note: numbered(processes, "process", "processes") + " at once"}
+		r := row{label: "job tasks", value: text.Fixed(processes, 0), note: numbered(processes, "process", "processes") + " at once"}
 		if threads := n.metric(jobThreadsMetric); !math.IsNaN(threads) {
-			r.note += ", " + fixed(threads, 0) + " " + numbered(threads, "thread", "threads")
+			r.note += ", " + text.Fixed(threads, 0) + " " + numbered(threads, "thread", "threads")
 		}
 		rows = append(rows, r)
 	}
 	read, written := n.metric(jobReadMetric), n.metric(jobWriteMetric)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
-		rows = append(rows, row{label: "job disk", value: sizeText(read), note: "read, " + sizeText(written) + " written"})
+		rows = append(rows, row{label: "job disk", value: text.SizeText(read), note: "read, " + text.SizeText(written) + " written"})
 	}
 	return rows
 }
@@ -46,11 +47,11 @@ func (n *Node) jobCPURows(run *Run) []row {
 	}
 	split := n.jobSplit()
 	for _, busy := range n.jobBusy(cpu, run.WallSeconds) {
-		if note := joined(split, busy); textWidth(note) <= noteWidth {
-			return []row{{label: "job CPU", value: seconds(cpu), note: note}}
+		if note := joined(split, busy); text.Width(note) <= noteWidth {
+			return []row{{label: "job CPU", value: text.Seconds(cpu), note: note}}
 		}
 	}
-	return []row{{label: "job CPU", value: seconds(cpu), note: split}, {note: n.jobBusy(cpu, run.WallSeconds)[0]}}
+	return []row{{label: "job CPU", value: text.Seconds(cpu), note: split}, {note: n.jobBusy(cpu, run.WallSeconds)[0]}}
 }
 
 // jobSplit says in which mode the CPU time went, and how much of it is of processes of which
@@ -59,11 +60,11 @@ func (n *Node) jobSplit() string {
 	if n.Job == nil {
 		return ""
 	}
-	text := fmt.Sprintf("user %s, system %s", seconds(n.Job.UserSeconds), seconds(n.Job.SystemSeconds))
+	words := fmt.Sprintf("user %s, system %s", text.Seconds(n.Job.UserSeconds), text.Seconds(n.Job.SystemSeconds))
 	if rest := n.Job.CPUSeconds - n.Job.UserSeconds - n.Job.SystemSeconds; rest >= max(0.05, 0.01*n.Job.CPUSeconds) {
-		text += ", not waited for " + seconds(rest)
+		words += ", not waited for " + text.Seconds(rest)
 	}
-	return text
+	return words
 }
 
 // jobBusy says how many CPUs the job kept busy and of how many, at length and in short;
@@ -76,7 +77,7 @@ func (n *Node) jobBusy(cpu, wall float64) [2]string {
 	if number >= 9.995 {
 		decimals = 1
 	}
-	busy := fixed(number, decimals)
+	busy := text.Fixed(number, decimals)
 	if n.Limits == nil || !(n.Limits.CPUs > 0) {
 		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
 	}
@@ -95,7 +96,7 @@ func joined(a, b string) string {
 // cpusText writes a number of CPUs: 2, 1.5, 0.25.
 func cpusText(v float64) string {
 	if !(math.Abs(v) < 1e7) {
-		return fixed(v, 0)
+		return text.Fixed(v, 0)
 	}
 	return strconv.FormatFloat(rounded(v, 2), 'f', -1, 64)
 }
@@ -126,7 +127,7 @@ func (n *Node) jobMemoryNote(peak float64, width int) string {
 	if j.MaxRSSAtMost || !(j.MaxRSSMB > 0) || j.MaxRSSMB > 0.95*peak {
 		return note
 	}
-	if more := note + ", largest process " + sizeText(j.MaxRSSMB); textWidth(more) <= width {
+	if more := note + ", largest process " + text.SizeText(j.MaxRSSMB); text.Width(more) <= width {
 		return more
 	}
 	return note
@@ -145,14 +146,14 @@ func (n *Node) limitRows() []row {
 		rows = append(rows, row{label: "CPU limit", value: cpusText(l.CPUs) + " CPUs", note: joined(shareText(n.metric(limitCPUMetric), " used"), "by "+by), of: of})
 	}
 	if v := n.metric(throttledMetric); !math.IsNaN(v) && l.CPUQuota > 0 {
-		rows = append(rows, row{label: "throttled", value: percent(v), note: "of the quota's periods, " + seconds(n.metric(throttledForMetric)) + " in all"})
+		rows = append(rows, row{label: "throttled", value: text.Percent(v), note: "of the quota's periods, " + text.Seconds(n.metric(throttledForMetric)) + " in all"})
 	}
 	if l.MemoryMB > 0 {
-		rows = append(rows, row{label: "mem limit", value: sizeText(l.MemoryMB), note: joined(shareText(n.metric(limitMemoryMetric), " reached"), "set by"), of: Printable(l.MemoryGroup)})
+		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB), note: joined(shareText(n.metric(limitMemoryMetric), " reached"), "set by"), of: text.Printable(l.MemoryGroup)})
 	}
 	for i := range rows {
 		if rows[i].of == "" {
-			rows[i].note = trimSuffixes(rows[i].note, ", set by", "set by", " of")
+			rows[i].note = text.TrimSuffixes(rows[i].note, ", set by", "set by", " of")
 		}
 	}
 	return rows
@@ -163,7 +164,7 @@ func shareText(v float64, word string) string {
 	if math.IsNaN(v) {
 		return ""
 	}
-	return percent(v) + word
+	return text.Percent(v) + word
 }
 
 // cpuLimited tells whether the job may use fewer CPUs than the node has.
@@ -176,7 +177,7 @@ func (n *Node) cpuLimited() bool {
 func (l *Limits) cpuLimitedBy() (by, of string) {
 	switch {
 	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs:
-		return "quota of", Printable(l.CPUGroup)
+		return "quota of", text.Printable(l.CPUGroup)
 	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
 		return "cpuset", ""
 	}
@@ -198,7 +199,7 @@ const (
 func (n *Node) strainRows(wall float64) []row {
 	var rows []row
 	if in, out := n.metric(swapInMetric), n.metric(swapOutMetric); in > 0 || out > 0 {
-		rows = append(rows, row{label: "swap", value: sizeText(in), note: "in, " + sizeText(out) + " out, of the node"})
+		rows = append(rows, row{label: "swap", value: text.SizeText(in), note: "in, " + text.SizeText(out) + " out, of the node"})
 	}
 	label := "waiting"
 	for _, s := range []struct {
@@ -214,12 +215,12 @@ func (n *Node) strainRows(wall float64) []row {
 			v, whose = n.metric(s.node), ", on the node"
 		}
 		if v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, row{label: label, value: percent(v), note: s.note + whose})
+			rows = append(rows, row{label: label, value: text.Percent(v), note: s.note + whose})
 			label = ""
 		}
 	}
 	if v := n.metric(stealMetric); v >= notableSteal {
-		rows = append(rows, row{label: "stolen", value: percent(v), note: "of the CPU time went to other virtual machines"})
+		rows = append(rows, row{label: "stolen", value: text.Percent(v), note: "of the CPU time went to other virtual machines"})
 	}
 	return rows
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // maxMissing is how many reasons the summary gives; the report has them all.
@@ -120,11 +121,11 @@ func (a *absence) text(nodes int) string {
 	if a.sources > 0 {
 		what = what[:a.sources]
 	}
-	text := Printable(listed(what, 5))
+	words := text.Printable(listed(what, 5))
 	if len(a.nodes) < nodes {
-		text += " on node " + Printable(listed(a.nodes, 3))
+		words += " on node " + text.Printable(listed(a.nodes, 3))
 	}
-	return text + ": " + Printable(a.why)
+	return words + ": " + text.Printable(a.why)
 }
 
 // listed joins at most n words and counts the others.

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // nodeColumns is the table of nodes: heads and widths in cells, with a space
@@ -32,7 +34,7 @@ type nodeRow struct {
 // nodes writes a line for each node, one for all, and the pictures.
 func (p *page) nodes(r *Report, pictures []string) {
 	p.line(plain, "")
-	p.line(dim, padLeft("", 25)+padLeft("CPU %", 11)+padLeft("mem %", 6)+padLeft("disk", 12)+padLeft("network", 12)+padLeft("unused", 8))
+	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
 	heads := make([]string, len(nodeColumns))
 	for i, c := range nodeColumns {
 		heads[i] = c.head
@@ -52,10 +54,10 @@ func (p *page) nodes(r *Report, pictures []string) {
 		p.row(row)
 	}
 	p.perfpyNote(r)
-	p.line(dim, padRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
 	p.pictures(pictures)
 	if words := all.cost(); words != "" {
-		p.line(dim, padRight("perfagent", labelWidth)+words)
+		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}
 }
 
@@ -86,9 +88,9 @@ func allRows(r *Report, all *nodeRow) []row {
 
 // rows are what the nodes wasted, and the CPU of their jobs.
 func (a *nodeRow) rows() []row {
-	rows := []row{{label: "wasted", value: hoursText(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
+	rows := []row{{label: "wasted", value: text.Hours(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
 	if !math.IsNaN(a.jobCPU) {
-		rows = append(rows, row{label: "jobs", value: seconds(a.jobCPU), note: joined("of CPU", a.busy())})
+		rows = append(rows, row{label: "jobs", value: text.Seconds(a.jobCPU), note: joined("of CPU", a.busy())})
 	}
 	return rows
 }
@@ -98,7 +100,7 @@ func (a *nodeRow) busy() string {
 	if !(a.wall > 0) {
 		return ""
 	}
-	return fixed(a.jobCPU/a.wall, 2) + " CPUs busy"
+	return text.Fixed(a.jobCPU/a.wall, 2) + " CPUs busy"
 }
 
 // cost says what the measuring itself cost; "" = not known.
@@ -106,13 +108,13 @@ func (a *nodeRow) cost() string {
 	if math.IsNaN(a.agent) {
 		return ""
 	}
-	return "own cost " + seconds(a.agent) + " of CPU on all nodes"
+	return "own cost " + text.Seconds(a.agent) + " of CPU on all nodes"
 }
 
 // perfpyNote says what must be known of the nodes that were read from perf.py's JSON.
 func (p *page) perfpyNote(r *Report) {
 	if nodes := perfpyNodes(r); len(nodes) > 0 {
-		p.text(bold, "note", fmt.Sprintf("node %s: %s", Printable(listed(nodes, 3)), perfpyRemark))
+		p.text(bold, "note", fmt.Sprintf("node %s: %s", text.Printable(listed(nodes, 3)), perfpyRemark))
 	}
 }
 
@@ -127,7 +129,7 @@ func perfpyNodes(r *Report) []string {
 }
 
 func newNodeRow(name string, n *Node) nodeRow {
-	row := nodeRow{node: Printable(name), host: none, exit: none, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
+	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
 	row.mean, row.peak, row.mem = n.metric(cpuMeanMetric), n.metric(cpuPeakMetric), n.metric(memPeakMetric)
 	row.read, row.write = n.metric(diskReadMetric), n.metric(diskWriteMetric)
 	row.recv, row.sent = n.metric(extRecvMetric), n.metric(extSentMetric)
@@ -137,7 +139,7 @@ func newNodeRow(name string, n *Node) nodeRow {
 		return row
 	}
 	if n.Host != nil && n.Host.Hostname != "" {
-		row.host, row.hostname = shortHost(Printable(n.Host.Hostname)), n.Host.Hostname
+		row.host, row.hostname = shortHost(text.Printable(n.Host.Hostname)), n.Host.Hostname
 	}
 	if math.IsNaN(row.wall) {
 		row.wall = n.length()
@@ -173,12 +175,12 @@ func shortHost(name string) string {
 	if first, _, cut := strings.Cut(name, "."); cut && net.ParseIP(name) == nil {
 		name = first
 	}
-	return clipStart(name, 10)
+	return text.ClipStart(name, 10)
 }
 
 func exitText(code *int) string {
 	if code == nil {
-		return none
+		return text.Absent
 	}
 	return strconv.Itoa(*code)
 }
@@ -211,40 +213,22 @@ func greatest(a, b float64) float64 {
 
 func (a *nodeRow) cells() []string {
 	short := func(v float64) string {
-		number, unit := size(v)
+		number, unit := text.Size(v)
 		return number + unit[:min(1, len(unit))]
 	}
-	return []string{a.node, a.host, shortSeconds(a.wall), fixed(a.mean, 1), fixed(a.peak, 1), fixed(a.mem, 1),
-		short(a.read), short(a.write), short(a.recv), short(a.sent), shortHours(a.unused), a.exit}
+	return []string{a.node, a.host, text.ShortSeconds(a.wall), text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),
+		short(a.read), short(a.write), short(a.recv), short(a.sent), text.ShortHours(a.unused), a.exit}
 }
 
 // cells writes one line of the table. The host begins its column, all else ends it.
 func (p *page) cells(s style, cells []string) {
 	var out strings.Builder
 	for i, c := range nodeColumns {
-		text := clip(cells[i], c.width)
+		words := text.Clip(cells[i], c.width)
 		if c.head == "host" {
-			text = padRight(text, c.width)
+			words = text.PadRight(words, c.width)
 		}
-		out.WriteString(padLeft(text, c.width) + " ")
+		out.WriteString(text.PadLeft(words, c.width) + " ")
 	}
 	p.line(s, out.String())
-}
-
-// shortSeconds is seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
-func shortSeconds(s float64) string {
-	return strings.ReplaceAll(strings.ReplaceAll(seconds(s), " ", ""), "min", "m")
-}
-
-// shortHours writes CPU hours in at most seven characters.
-func shortHours(v float64) string {
-	switch {
-	case v > 0 && v < 0.001:
-		return "<0.001"
-	case math.Abs(v) < 100:
-		return fixed(v, 3)
-	case math.Abs(v) < 1e4:
-		return fixed(v, 1)
-	}
-	return fixed(v, 0)
 }

@@ -3,6 +3,8 @@ package reporter
 import (
 	"fmt"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // push says how the nodes' pushes to MLflow stand, where one was wanted. While a run
@@ -39,8 +41,8 @@ func (p *page) push(r *Report) {
 			p.text(plain, "", fmt.Sprintf("and %d more answers", len(order)-i))
 			return
 		}
-		for _, part := range wrap(said, max(20, p.width-labelWidth), 5) {
-			p.line(s, padRight(label, labelWidth)+part)
+		for _, part := range text.Wrap(said, max(20, p.width-labelWidth), 5) {
+			p.line(s, text.PadRight(label, labelWidth)+part)
 			label = ""
 		}
 	}
@@ -48,10 +50,10 @@ func (p *page) push(r *Report) {
 
 // said is a state in words; "" where there is nothing to say.
 func (s PushState) said() string {
-	why := Printable(s.Error)
+	why := text.Printable(s.Error)
 	switch {
 	case s.State == PushDone:
-		return strings.TrimSuffix(fmt.Sprintf("done: run %s at %s; %s", Printable(s.RunID), Printable(s.URI), why), "; ")
+		return strings.TrimSuffix(fmt.Sprintf("done: run %s at %s; %s", text.Printable(s.RunID), text.Printable(s.URI), why), "; ")
 	case s.Error == "":
 		return ""
 	case s.State == PushPending:
@@ -65,7 +67,7 @@ func (s PushState) whole() string {
 	var words []string
 	add := func(label, value string) {
 		if value != "" {
-			words = append(words, label+Printable(value))
+			words = append(words, label+text.Printable(value))
 		}
 	}
 	add("run ", s.RunID)
@@ -76,5 +78,5 @@ func (s PushState) whole() string {
 	if len(words) == 0 && s.State != PushPending {
 		return ""
 	}
-	return strings.Join(append([]string{Printable(s.State)}, words...), "; ")
+	return strings.Join(append([]string{text.Printable(s.State)}, words...), "; ")
 }

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -189,10 +190,10 @@ func summaryOf(t *testing.T, r *Report, o SummaryOptions) string {
 	if err := WriteSummary(&out, r, o); err != nil {
 		t.Fatal(err)
 	}
-	text := out.String()
-	bare := text
+	words := out.String()
+	bare := words
 	if o.Color {
-		bare = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
+		bare = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(words, "")
 	}
 	width := SummaryWidth
 	if o.Width > 0 {
@@ -200,17 +201,17 @@ func summaryOf(t *testing.T, r *Report, o SummaryOptions) string {
 	}
 	for line := range strings.Lines(bare) {
 		line = strings.TrimSuffix(line, "\n")
-		if !utf8.ValidString(line) || line != Printable(line) {
+		if !utf8.ValidString(line) || line != text.Printable(line) {
 			t.Errorf("characters that a terminal acts on: %q", line)
 		}
-		if textWidth(line) > width && line != o.Path {
-			t.Errorf("%d cells wide: %q", textWidth(line), line)
+		if text.Width(line) > width && line != o.Path {
+			t.Errorf("%d cells wide: %q", text.Width(line), line)
 		}
 		if strings.TrimRight(line, " ") != line {
 			t.Errorf("trailing spaces: %q", line)
 		}
 	}
-	return text
+	return words
 }
 
 func TestWriteSummary_Golden(t *testing.T) {
@@ -251,19 +252,19 @@ func TestWriteSummary_ColorAddsNothingElse(t *testing.T) {
 
 func TestWriteSummary_NeverCutsThePath(t *testing.T) {
 	path := "/" + strings.Repeat("long/", 40) + "node-0.json"
-	text := summaryOf(t, sidecar(), SummaryOptions{Path: path})
-	if !strings.HasSuffix(text, "\n"+path+"\n") {
-		t.Errorf("the last line is not the path:\n%s", text)
+	words := summaryOf(t, sidecar(), SummaryOptions{Path: path})
+	if !strings.HasSuffix(words, "\n"+path+"\n") {
+		t.Errorf("the last line is not the path:\n%s", words)
 	}
 }
 
 func TestWriteSummary_GivesAReasonOnce(t *testing.T) {
-	text := summaryOf(t, incompleteRun(), SummaryOptions{})
-	if n := strings.Count(text, "/proc/diskstats"); n != 1 {
-		t.Errorf("the reason stands there %d times:\n%s", n, text)
+	words := summaryOf(t, incompleteRun(), SummaryOptions{})
+	if n := strings.Count(words, "/proc/diskstats"); n != 1 {
+		t.Errorf("the reason stands there %d times:\n%s", n, words)
 	}
-	if !strings.Contains(text, "(3 of 126 readings)") || strings.Contains(text, "no job") {
-		t.Errorf("%s", text)
+	if !strings.Contains(words, "(3 of 126 readings)") || strings.Contains(words, "no job") {
+		t.Errorf("%s", words)
 	}
 }
 

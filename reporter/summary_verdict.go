@@ -4,34 +4,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // VerdictText says how a job ended and what it suffered from, as printable text, and
 // whether that is bad. It is empty where that is no more than an exit code, which is said
 // elsewhere.
-func VerdictText(v *Verdict) (text string, bad bool) {
+func VerdictText(v *Verdict) (line string, bad bool) {
 	if v == nil {
 		return "", false
 	}
 	code := evidenceNumber(v.Evidence["exit_code"])
-	text, bad = Printable(v.Text), v.Cause != CauseExited || code != 0
+	line, bad = text.Printable(v.Text), v.Cause != CauseExited || code != 0
 	switch {
-	case text == "":
-		text = causeText(v.Cause)
-	case v.Cause == CauseExited && text == "exited with code "+fixed(code, 0) && len(v.Conditions) == 0:
+	case line == "":
+		line = causeText(v.Cause)
+	case v.Cause == CauseExited && line == "exited with code "+text.Fixed(code, 0) && len(v.Conditions) == 0:
 		return "", bad
 	}
 	var suffered []string
-	said := strings.ToLower(text)
+	said := strings.ToLower(line)
 	for _, c := range v.Conditions[:min(len(v.Conditions), maxConditions)] {
 		if words := conditionText(c); !strings.Contains(said, words) {
 			suffered = append(suffered, words)
 		}
 	}
 	if len(suffered) > 0 {
-		text = strings.TrimRight(text, ". ") + "; on the way: " + listed(suffered, 5)
+		line = strings.TrimRight(line, ". ") + "; on the way: " + listed(suffered, 5)
 	}
-	return text, bad
+	return line, bad
 }
 
 // evidenceNumber is a number of the evidence, as New made it or as a file has it; 0 where
@@ -60,7 +62,7 @@ func causeText(cause string) string {
 	case CauseDiskFull:
 		return "disk full"
 	}
-	return Printable(cause)
+	return text.Printable(cause)
 }
 
 // conditionText is a condition in words.
@@ -73,7 +75,7 @@ func conditionText(condition string) string {
 	case "gpu_idle":
 		return "GPU idle"
 	}
-	return Printable(condition)
+	return text.Printable(condition)
 }
 
 // Said is something for people: a verdict or a piece of advice, as printable text.
@@ -117,13 +119,13 @@ func Verdicts(r *Report) []Said {
 		if n == nil {
 			continue
 		}
-		text, bad := VerdictText(n.Verdict)
+		words, bad := VerdictText(n.Verdict)
 		key := n.Verdict.key(bad)
 		ends := key
-		if text == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
-			text, ends = Printable(n.Verdict.Text), "only "+key
+		if words == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
+			words, ends = text.Printable(n.Verdict.Text), "only "+key
 		}
-		if text == "" || n.Verdict.Cause == CauseUnknown && r.Run.Incomplete != "" && len(n.Verdict.Evidence)+len(n.Verdict.Conditions) == 0 { // which is said
+		if words == "" || n.Verdict.Cause == CauseUnknown && r.Run.Incomplete != "" && len(n.Verdict.Evidence)+len(n.Verdict.Conditions) == 0 { // which is said
 			continue
 		}
 		if i, seen := at[ends]; seen {
@@ -131,13 +133,13 @@ func Verdicts(r *Report) []Said {
 			continue
 		}
 		at[ends] = len(list)
-		list = append(list, nodesVerdict{Said{text, bad}, key, []string{name}})
+		list = append(list, nodesVerdict{Said{words, bad}, key, []string{name}})
 	}
 	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
 	var out []Said
 	for _, v := range list[:min(len(list), maxVerdicts)] {
 		if len(r.Nodes) > 1 {
-			v.Text = "node " + Printable(listed(v.nodes, 2)) + ": " + v.Text
+			v.Text = "node " + text.Printable(listed(v.nodes, 2)) + ": " + v.Text
 		}
 		out = append(out, v.Said)
 	}
@@ -177,11 +179,11 @@ func AdviceSaid(r *Report) []Said {
 	var out []Said
 	if len(r.Nodes) <= 1 {
 		for _, f := range r.only().Findings {
-			out = append(out, Said{Printable(f.Text), f.Severity == SeverityWarning})
+			out = append(out, Said{text.Printable(f.Text), f.Severity == SeverityWarning})
 		}
 	} else {
 		for _, a := range r.Advice() {
-			out = append(out, Said{"node " + Printable(listed(a.Nodes, 2)) + ": " + Printable(a.Text), a.Severity == SeverityWarning})
+			out = append(out, Said{"node " + text.Printable(listed(a.Nodes, 2)) + ": " + text.Printable(a.Text), a.Severity == SeverityWarning})
 		}
 	}
 	return slices.DeleteFunc(out, func(s Said) bool { return strings.TrimSpace(s.Text) == "" })

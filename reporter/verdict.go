@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // The causes of a Verdict.
@@ -36,8 +37,8 @@ func Causes() []Cause {
 		{CauseUnknown, "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost", nil},
 		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had from outside", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills", "process", "pid", "time"}},
 		{CauseOOMHost, "the job failed, and the kernel killed a process of it because the host was out of memory: its log names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) + " or more of the host's memory was in use", []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"}},
-		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler that tells no end time, died of SIGKILL within " + fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
-		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to, with room when it began, had less than " + fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
+		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler that tells no end time, died of SIGKILL within " + text.Fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
+		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
 		{CauseSignal, "a signal killed the job, or it exited with 128+n after signal n had been sent to it", []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"}},
 		{CauseExited, "the job exited by itself", []string{"exit_code"}},
 	}
@@ -87,7 +88,7 @@ func (r *Report) worst() *Verdict {
 		return out
 	}
 	v := *out
-	v.Text = "node " + Printable(clip(at, 40)) + ": " + v.Text
+	v.Text = "node " + text.Printable(text.Clip(at, 40)) + ": " + v.Text
 	return &v
 }
 
@@ -147,7 +148,7 @@ func newVerdict(n *Node, run Run, rec *collector.Recording, e Ending) *Verdict {
 	q := &inquest{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e, evidence: make(map[string]any)}
 	v := &Verdict{Evidence: q.evidence, Conditions: []string{}}
 	v.Cause, v.Text = q.cause()
-	v.Text = Printable(v.Text)
+	v.Text = text.Printable(v.Text)
 	for _, c := range Conditions() {
 		if c.holds(q) {
 			v.Conditions = append(v.Conditions, c.Name)
@@ -157,23 +158,23 @@ func newVerdict(n *Node, run Run, rec *collector.Recording, e Ending) *Verdict {
 }
 
 // cause looks for the causes in the order of the table.
-func (q *inquest) cause() (cause, text string) {
+func (q *inquest) cause() (cause, words string) {
 	switch {
 	case q.job == nil:
 		return CauseUnknown, q.notKnown()
 	case q.end.NotKnown != "":
-		return CauseUnknown, "how the job ended is not known: " + Printable(q.end.NotKnown)
+		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown)
 	}
 	q.evidence["exit_code"] = float64(q.job.ExitCode)
 	if q.job.Signal != "" {
-		q.evidence["signal"] = Printable(q.job.Signal)
+		q.evidence["signal"] = text.Printable(q.job.Signal)
 	}
 	if q.job.ExitCode == 0 {
 		return CauseExited, "exited with code 0" + q.survived()
 	}
-	for _, look := range []func() (cause, text string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
-		if cause, text := look(); cause != "" {
-			return cause, text
+	for _, look := range []func() (cause, words string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
+		if cause, words := look(); cause != "" {
+			return cause, words
 		}
 	}
 	return CauseExited, q.exited()
@@ -205,15 +206,15 @@ func (q *inquest) notKnown() string {
 
 // exited tells of an exit code that nothing explains better.
 func (q *inquest) exited() string {
-	text := "exited with code " + strconv.Itoa(q.job.ExitCode)
+	words := "exited with code " + strconv.Itoa(q.job.ExitCode)
 	switch s, sent := q.lastEnding(); {
 	case sent:
 		q.noteSender(s)
-		text += " after " + s.text()
+		words += " after " + s.text()
 	case q.job.ExitCode == 128+9:
-		text += ", as a shell does when SIGKILL ended its command; who sent it is not known"
+		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
-	return text + q.elsewhere() + q.stillFull()
+	return words + q.elsewhere() + q.stillFull()
 }
 
 // killed tells whether SIGKILL ended the job, or a command of a job that is a shell.
@@ -242,9 +243,9 @@ func processText(name string, pid int) string {
 	case name == "":
 		return "process " + strconv.Itoa(pid)
 	case pid <= 0:
-		return Printable(name)
+		return text.Printable(name)
 	}
-	return Printable(name) + " (process " + strconv.Itoa(pid) + ")"
+	return text.Printable(name) + " (process " + strconv.Itoa(pid) + ")"
 }
 
 // processes is "1 process" or "3 processes".
@@ -252,7 +253,7 @@ func processes(n float64) string {
 	if n == 1 {
 		return "1 process"
 	}
-	return fixed(n, 0) + " processes"
+	return text.Fixed(n, 0) + " processes"
 }
 
 // known puts a number into the evidence, unless it is not known.

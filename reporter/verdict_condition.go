@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // The conditions of a Verdict.
@@ -51,9 +52,9 @@ func Conditions() []Condition {
 		{ConditionThrottled, "`" + throttledMetric + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*inquest).throttled},
 		{ConditionMemoryStarved, "`" + jobPSIMemoryMetric + "` (where there is none: `" + psiMemoryFullMetric + "`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
 			", or `" + limitMemoryMetric + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*inquest).memoryStarved},
-		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`, of the node, and the job itself moved " + sizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*inquest).ioWait},
-		{ConditionSwapping, "`" + swapInMetric + "` + `" + swapOutMetric + "` ≥ " + sizeText(swapTotal) + ", and ≥ " + sizeText(swapRate) + "/s on average", (*inquest).swapping},
-		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " + fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
+		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`, of the node, and the job itself moved " + text.SizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*inquest).ioWait},
+		{ConditionSwapping, "`" + swapInMetric + "` + `" + swapOutMetric + "` ≥ " + text.SizeText(swapTotal) + ", and ≥ " + text.SizeText(swapRate) + "/s on average", (*inquest).swapping},
+		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // outOfMemory looks for a kill of the job's by the kernel. What counts is that a counter
 // of kills grew while the job ran, and that a process of the job was hit: its own group's
 // counter tells that, or the kernel's log. Kills of others on the same host prove nothing.
-func (q *inquest) outOfMemory() (cause, text string) {
+func (q *inquest) outOfMemory() (cause, words string) {
 	victim, named := q.victim()
 	inGroup := q.account.OOMKills > 0
 	switch {
@@ -213,8 +214,8 @@ func (q *inquest) groupText(v collector.Victim) string {
 	at, known := hitLimit(q.account, v)
 	switch {
 	case known && !at:
-		q.evidence["limit_group"] = Printable(v.LimitGroup)
-		return q.killText(v, " hit the memory limit of the control group "+Printable(v.LimitGroup))
+		q.evidence["limit_group"] = text.Printable(v.LimitGroup)
+		return q.killText(v, " hit the memory limit of the control group "+text.Printable(v.LimitGroup))
 	case !known && (limitFree(q.account) || q.account.OOMKills > 0 && limitKills(q.account) == 0):
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
@@ -227,17 +228,17 @@ func (q *inquest) groupText(v collector.Victim) string {
 	q.known("limit_mb", limit)
 	q.known("peak_mb", peak)
 	if q.account.Limits.MemoryGroup != "" {
-		q.evidence["limit_group"] = Printable(q.account.Limits.MemoryGroup)
+		q.evidence["limit_group"] = text.Printable(q.account.Limits.MemoryGroup)
 	}
 	what := " hit the memory limit of its control group"
 	if limit > 0 {
-		what = " hit the memory limit of " + sizeText(limit) + " of its control group"
+		what = " hit the memory limit of " + text.SizeText(limit) + " of its control group"
 	}
-	text := q.killText(v, what)
+	words := q.killText(v, what)
 	if peak > 0 {
-		text += "; peak " + sizeText(peak)
+		words += "; peak " + text.SizeText(peak)
 	}
-	return text
+	return words
 }
 
 // hostText does so where the host was out of memory.
@@ -246,17 +247,17 @@ func (q *inquest) hostText(v collector.Victim) string {
 	q.noteKills(float64(q.account.OOMKills))
 	used := q.hostMemory()
 	q.known("host_memory_pct", used)
-	text := q.killText(v, " was killed because the host was out of memory")
+	words := q.killText(v, " was killed because the host was out of memory")
 	if used > 0 {
-		text += "; " + fixed(used, 0) + " % of it was in use in the last sample"
+		words += "; " + text.Fixed(used, 0) + " % of it was in use in the last sample"
 	}
-	return text
+	return words
 }
 
 // killText tells who was killed, when, and how the job ended. what follows the victim.
 func (q *inquest) killText(v collector.Victim, what string) string {
 	if v.Process != "" {
-		q.evidence["process"] = Printable(v.Process)
+		q.evidence["process"] = text.Printable(v.Process)
 	}
 	if v.PID > 0 {
 		q.evidence["pid"] = float64(v.PID)
@@ -270,11 +271,11 @@ func (q *inquest) killText(v collector.Victim, what string) string {
 	if q.job.Signal != "SIGKILL" {
 		head = q.endText() + " after the kernel killed a process: "
 	}
-	text := head + processText(v.Process, v.PID) + what
+	words := head + processText(v.Process, v.PID) + what
 	if !at.IsZero() {
-		text += " at " + clockTime(at)
+		words += " at " + clockTime(at)
 	}
-	return text
+	return words
 }
 
 // endText is how the job's main process ended.
@@ -282,7 +283,7 @@ func (q *inquest) endText() string {
 	if q.job.Signal != "" {
 		return "died of " + q.job.Signal
 	}
-	return "exited with code " + fixed(float64(q.job.ExitCode), 0)
+	return "exited with code " + text.Fixed(float64(q.job.ExitCode), 0)
 }
 
 // groupKills is how many processes the kernel killed in the job's control group, those

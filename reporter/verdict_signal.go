@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // lastSamples is how many of the kept samples are looked at for what was so shortly before
@@ -100,7 +101,7 @@ func (s Sent) text() string {
 func (q *inquest) noteSender(s Sent) {
 	q.evidence["sender"] = s.sender()
 	if s.Process != "" && !s.Kernel {
-		q.evidence["sender"] = Printable(s.Process)
+		q.evidence["sender"] = text.Printable(s.Process)
 	}
 	if s.PID > 0 && !s.Kernel {
 		q.evidence["sender_pid"] = float64(s.PID)
@@ -110,9 +111,9 @@ func (q *inquest) noteSender(s Sent) {
 }
 
 // timeLimit looks for somebody who ended the job because its time was over.
-func (q *inquest) timeLimit() (cause, text string) {
-	if text := q.ownTimeout(); text != "" {
-		return CauseTimeLimit, text
+func (q *inquest) timeLimit() (cause, words string) {
+	if words := q.ownTimeout(); words != "" {
+		return CauseTimeLimit, words
 	}
 	i := slices.IndexFunc(q.end.Signals, q.endsTime)
 	if i < 0 {
@@ -121,15 +122,15 @@ func (q *inquest) timeLimit() (cause, text string) {
 	s, killed := q.end.Signals[i], q.job.Signal == "SIGKILL"
 	q.noteSender(s)
 	q.moment("limit_time", q.end.Limit)
-	text = "ended at a time limit"
+	words = "ended at a time limit"
 	if q.end.Scheduler != "" && !s.byTimeout() {
-		text += " of " + q.end.Scheduler
+		words += " of " + q.end.Scheduler
 	}
-	text += ": " + s.text()
+	words += ": " + s.text()
 	if killed {
-		return CauseTimeLimit, text + ", SIGKILL " + fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
+		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
 	}
-	return CauseTimeLimit, text + "; the job " + q.endText()
+	return CauseTimeLimit, words + "; the job " + q.endText()
 }
 
 // endsTime tells whether a signal was sent because the time was over.
@@ -188,7 +189,7 @@ func TimeoutLimit(command []string) (seconds float64, ok bool) {
 
 // signal tells of a job that a signal ended, and of one that exited with 128+n after
 // signal n had been sent to it.
-func (q *inquest) signal() (cause, text string) {
+func (q *inquest) signal() (cause, words string) {
 	name := q.job.Signal
 	verb := "killed by "
 	if name == "" {
@@ -199,23 +200,23 @@ func (q *inquest) signal() (cause, text string) {
 		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.job.ExitCode)+", as programs do after "
 		q.evidence["signal"] = name
 	}
-	text = verb + name
+	words = verb + name
 	if s, sent := q.firstOf(name); sent {
 		q.noteSender(s)
-		return CauseSignal, text + " from " + s.sender() + " at " + clockTime(s.At)
+		return CauseSignal, words + " from " + s.sender() + " at " + clockTime(s.At)
 	}
 	switch {
 	case crash(name):
-		return CauseSignal, text + crashText(name)
+		return CauseSignal, words + crashText(name)
 	case name == "SIGKILL":
-		text += "; the kernel does not tell who sent it" + q.elsewhere()
+		words += "; the kernel does not tell who sent it" + q.elsewhere()
 		if s, sent := q.lastEnding(); sent {
 			q.noteSender(s)
-			text += "; " + s.text() + " had come before"
+			words += "; " + s.text() + " had come before"
 		}
-		return CauseSignal, text
+		return CauseSignal, words
 	}
-	return CauseSignal, text + ", which was sent to the job itself; the kernel does not tell by whom"
+	return CauseSignal, words + ", which was sent to the job itself; the kernel does not tell by whom"
 }
 
 // crashText says what such a signal means when nobody sent it.
@@ -236,7 +237,7 @@ func crashText(name string) string {
 }
 
 // diskFull looks for a file system without room.
-func (q *inquest) diskFull() (cause, text string) {
+func (q *inquest) diskFull() (cause, words string) {
 	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
 		return "", ""
 	}
@@ -248,7 +249,7 @@ func (q *inquest) diskFull() (cause, text string) {
 		return q.wasFull()
 	}
 	room := q.end.Rooms[i]
-	q.evidence["path"] = Printable(path.Clean(room.Path))
+	q.evidence["path"] = text.Printable(path.Clean(room.Path))
 	q.known("available_mb", room.FreeMB)
 	if room.Inodes >= 0 {
 		q.known("available_inodes", room.Inodes)
@@ -258,12 +259,12 @@ func (q *inquest) diskFull() (cause, text string) {
 	if !(room.FreeMB < fullMB) {
 		what = "no file could be made any more (no inodes left) on the file system of "
 	}
-	return CauseDiskFull, q.endText() + ", and " + what + Printable(path.Clean(room.Path)) + " when it ended"
+	return CauseDiskFull, q.endText() + ", and " + what + text.Printable(path.Clean(room.Path)) + " when it ended"
 }
 
 // wasFull looks whether a watched file system had no room in the last samples: a job that
 // fails may remove what it could not finish.
-func (q *inquest) wasFull() (cause, text string) {
+func (q *inquest) wasFull() (cause, words string) {
 	least := math.NaN()
 	for i := max(0, q.rec.Ring.Len()-lastSamples); i < q.rec.Ring.Len(); i++ {
 		if v := q.rec.Ring.Bucket(i).Stats[collector.DiskFree].Min; !(v >= least) && !math.IsNaN(v) {
@@ -273,7 +274,7 @@ func (q *inquest) wasFull() (cause, text string) {
 	if !(least < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
 		return "", ""
 	}
-	where := Printable(strings.Join(q.end.DiskPaths, ", "))
+	where := text.Printable(strings.Join(q.end.DiskPaths, ", "))
 	q.evidence["path"] = where
 	q.known("available_mb", least)
 	return CauseDiskFull, q.endText() + ", and no room was left on the file system of " + where + " in the last samples"
@@ -291,7 +292,7 @@ func (q *inquest) stillFull() string {
 	if i < 0 || q.job.ExitCode == 0 || q.endedOtherwise() {
 		return ""
 	}
-	return "; the file system of " + Printable(path.Clean(q.end.Rooms[i].Path)) + " was full before it began, and is"
+	return "; the file system of " + text.Printable(path.Clean(q.end.Rooms[i].Path)) + " was full before it began, and is"
 }
 
 // full tells whether nothing more can be written. What is not known (NaN) is not full.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // verdictCase is a job that ended, of which little is known: tests add to it.
@@ -52,7 +53,7 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 // again, and its sentence is one line of printable text.
 func verdictWhole(t *testing.T, v *Verdict) {
 	t.Helper()
-	if v.Text == "" || v.Text != Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
+	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
 		t.Errorf("verdict %+v", v)
 	}
 	data, err := json.Marshal(v)

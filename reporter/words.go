@@ -1,12 +1,16 @@
 package reporter
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
 
 // Headline says in a few words how the run ended and how long it took: "exit 0
 // after 9.6 s".
 func Headline(r *Report) string {
-	_, text := ending(r)
-	return text
+	_, words := ending(r)
+	return words
 }
 
 // CommandLine is the wrapped command as one line of printable text; arguments that
@@ -17,7 +21,7 @@ func CommandLine(command []string) string { return commandLine(command) }
 func Tags(r *Run) []string {
 	var out []string
 	for k, v := range r.Tags {
-		out = append(out, Printable(k+"="+v))
+		out = append(out, text.Printable(k+"="+v))
 	}
 	slices.Sort(out)
 	return out

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
@@ -91,10 +92,10 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 		return nil, fmt.Errorf("--cpus: %d is negative", o.cpus)
 	}
 	gates := make([]comparer.Gate, len(o.failIf))
-	for i, text := range o.failIf {
+	for i, words := range o.failIf {
 		var err error
-		if gates[i], err = comparer.ParseGate(text); err != nil {
-			return nil, fmt.Errorf("--fail-if %q: %w", text, err)
+		if gates[i], err = comparer.ParseGate(words); err != nil {
+			return nil, fmt.Errorf("--fail-if %q: %w", words, err)
 		}
 	}
 	return gates, nil
@@ -268,7 +269,7 @@ func (o *diffOptions) judge(c *comparer.Comparison) error {
 		default:
 			continue
 		}
-		fmt.Fprintf(o.streams.err, "perfagent: gate %s\n", reporter.Printable(v.String()))
+		fmt.Fprintf(o.streams.err, "perfagent: gate %s\n", text.Printable(v.String()))
 	}
 	if code == 0 {
 		return nil

@@ -12,9 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"go.uber.org/zap/zapcore"
-
-	"github.com/perfagent/perfagent/reporter"
 )
 
 // logger writes lines to stderr through zap's core. Package zap itself is left out:
@@ -23,20 +22,20 @@ import (
 type logger struct{ core zapcore.Core }
 
 // Debug, Info, Warn and Error log a text; control characters in it are shown as escapes.
-func (l *logger) Debug(text string) { l.write(zapcore.DebugLevel, text) }
-func (l *logger) Info(text string)  { l.write(zapcore.InfoLevel, text) }
-func (l *logger) Warn(text string)  { l.write(zapcore.WarnLevel, text) }
-func (l *logger) Error(text string) { l.write(zapcore.ErrorLevel, text) }
+func (l *logger) Debug(words string) { l.write(zapcore.DebugLevel, words) }
+func (l *logger) Info(words string)  { l.write(zapcore.InfoLevel, words) }
+func (l *logger) Warn(words string)  { l.write(zapcore.WarnLevel, words) }
+func (l *logger) Error(words string) { l.write(zapcore.ErrorLevel, words) }
 
 // enabledInfo tells whether Info says anything.
 func (l *logger) enabledInfo() bool { return l.core.Enabled(zapcore.InfoLevel) }
 
-func (l *logger) write(level zapcore.Level, text string) {
+func (l *logger) write(level zapcore.Level, words string) {
 	if !l.core.Enabled(level) {
 		return
 	}
 	// A stderr that cannot be written is nobody's concern: there is no other place to say it.
-	_ = l.core.Write(zapcore.Entry{Level: level, Time: time.Now(), LoggerName: "perfagent:", Message: reporter.Printable(text)}, nil)
+	_ = l.core.Write(zapcore.Entry{Level: level, Time: time.Now(), LoggerName: "perfagent:", Message: text.Printable(words)}, nil)
 }
 
 // newLogger makes the log on stderr. On a console a line is as short as an error
@@ -79,9 +78,9 @@ func (p *patientWriter) Write(data []byte) (int, error) {
 	if p.stop.Load() {
 		return 0, errNobodyReads
 	}
-	text, done := bytes.Clone(data), make(chan error, 1)
+	words, done := bytes.Clone(data), make(chan error, 1)
 	go func() {
-		_, err := p.w.Write(text)
+		_, err := p.w.Write(words)
 		done <- err
 	}()
 	select {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -63,8 +64,8 @@ func printMetricsFolded(w io.Writer) error {
 	var out strings.Builder
 	for _, m := range allMetrics() {
 		fmt.Fprintf(&out, "%s, %s\n", m.Name, m.Unit)
-		for _, text := range []string{m.Meaning, "= " + m.How} {
-			for _, line := range reporter.WrapText(text, reporter.SummaryWidth-4, 20) {
+		for _, words := range []string{m.Meaning, "= " + m.How} {
+			for _, line := range text.Wrap(words, reporter.SummaryWidth-4, 20) {
 				fmt.Fprintf(&out, "    %s\n", line)
 			}
 		}

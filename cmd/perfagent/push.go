@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -76,7 +77,7 @@ func (o *pushOptions) run(paths []string) error {
 	failed := 0
 	for _, path := range paths {
 		if err := o.pushFile(ctx, path); err != nil {
-			fmt.Fprintf(o.streams.err, "perfagent: push %s: %s\n", reporter.Printable(path), reporter.Printable(err.Error()))
+			fmt.Fprintf(o.streams.err, "perfagent: push %s: %s\n", text.Printable(path), text.Printable(err.Error()))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -271,14 +272,14 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 	if err != nil {
 		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
-	fmt.Fprintf(o.streams.out, "%s: %s\n", reporter.Printable(file.Path), reporter.Printable(pushed(client, plan)))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(pushed(client, plan)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
 	if errors.Is(err, reporter.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
 		return err
 	}
 	if err != nil {
 		// The server has everything: that is what the exit code tells.
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(err.Error()))
+		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(err.Error()))
 	}
 	return nil
 }
@@ -360,9 +361,9 @@ func note(file *reporter.File, states map[string]reporter.PushState) error {
 func (o *pushOptions) tell(c *mlflow.Client, file *reporter.File, opts pusher.Options, plan *pusher.Plan) {
 	out := o.streams.out
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(out, "  %-10s%s\n", label, reporter.Printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
 	}
-	fmt.Fprintf(out, "%s would go to\n", reporter.Printable(file.Path))
+	fmt.Fprintf(out, "%s would go to\n", text.Printable(file.Path))
 	line("server", "%s", c.URI())
 	switch {
 	case plan.Run != nil && plan.Own():
@@ -413,20 +414,20 @@ func (p *progress) show(sent, all int) {
 	}
 	p.last = now
 	left := time.Duration(float64(now.Sub(p.began)) / float64(sent) * float64(all-sent)).Round(time.Second)
-	text := fmt.Sprintf("%d of %d values sent (%d %%), %v left", sent, all, 100*sent/all, left)
+	words := fmt.Sprintf("%d of %d values sent (%d %%), %v left", sent, all, 100*sent/all, left)
 	if terminal {
-		fmt.Fprintf(p.to, "\r\x1b[K%s", text)
+		fmt.Fprintf(p.to, "\r\x1b[K%s", words)
 		p.shown = true
 		return
 	}
-	fmt.Fprintf(p.to, "perfagent: %s\n", text)
+	fmt.Fprintf(p.to, "perfagent: %s\n", words)
 }
 
 // retry says why nothing moves where the wait is long.
 func (p *progress) retry(err error, wait time.Duration) bool {
 	if wait >= 2*time.Second {
 		p.end()
-		fmt.Fprintf(p.to, "perfagent: %s; trying again in %v\n", reporter.Printable(err.Error()), wait.Round(time.Second))
+		fmt.Fprintf(p.to, "perfagent: %s; trying again in %v\n", text.Printable(err.Error()), wait.Round(time.Second))
 	}
 	return true
 }

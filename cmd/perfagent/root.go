@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // The exit codes of our own failures; everything else is the job's code.
@@ -54,7 +54,7 @@ func execute(args []string, s streams) int {
 		}
 	}
 	if exit.err != nil {
-		fmt.Fprintf(s.err, "perfagent: %s\n", reporter.Printable(exit.err.Error()))
+		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(exit.err.Error()))
 	}
 	return exit.code
 }
@@ -91,5 +91,5 @@ page.
 // foldUsage breaks a flag's text into lines that people can read.
 func foldUsage(f *pflag.Flag) {
 	const width, lines = 64, 20
-	f.Usage = strings.Join(reporter.WrapText(f.Usage, width, lines), "\n")
+	f.Usage = strings.Join(text.Wrap(f.Usage, width, lines), "\n")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -191,11 +192,11 @@ func visibleJSON(data []byte) []byte {
 	return out
 }
 
-func (o *showOptions) remark(node, text string) {
+func (o *showOptions) remark(node, words string) {
 	if node != "" {
-		text = "node " + node + ": " + text
+		words = "node " + node + ": " + words
 	}
-	fmt.Fprintf(o.streams.err, "perfagent: %s\n", reporter.Printable(text))
+	fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
 }
 
 // newest finds the report or journal under out that was changed last.

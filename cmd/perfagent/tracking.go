@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -113,13 +114,13 @@ const maxEnvEntry = 128 << 10
 
 // keeps tells whether a JSON text is the same when it is read and written: what is not
 // UTF-8, or half of a character, would not be.
-func keeps(text string) bool {
+func keeps(words string) bool {
 	var value any
-	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
+	if !utf8.ValidString(words) || json.Unmarshal([]byte(words), &value) != nil {
 		return false
 	}
 	again, err := json.Marshal(value)
-	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(text, "\uFFFD")
+	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(words, "\uFFFD")
 }
 
 // connect makes a client for pushing while the job runs or at its end: patience is
@@ -285,7 +286,7 @@ func (o *sampleOptions) concludePush(t *tracking, d delivered, state reporter.Pu
 	ignoreBackground()
 	switch {
 	case state.State == reporter.PushDone && o.wantsSummary(stderr):
-		fmt.Fprintf(stderr, "perfagent: %s\n", reporter.Printable(said))
+		fmt.Fprintf(stderr, "perfagent: %s\n", text.Printable(said))
 	case state.State == reporter.PushDone:
 		log.Debug(said)
 	case d.path == "":

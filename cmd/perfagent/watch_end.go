@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -51,7 +52,7 @@ func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	case run.Incomplete != "":
 		e.open, e.words = true, "no end in its report"
 	case run.Signal != "":
-		e.failed, e.words = true, "killed by "+reporter.ClipText(reporter.Printable(run.Signal), 20)
+		e.failed, e.words = true, "killed by "+text.Clip(text.Printable(run.Signal), 20)
 	case run.ExitCode != nil && *run.ExitCode != 0:
 		e.failed, e.words = true, fmt.Sprintf("exit %d", *run.ExitCode)
 	}
@@ -74,7 +75,7 @@ func (w *watching) sayEnd() error {
 		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, showCommand(n.follower.Path()))
 	}
 	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, reporter.Headline(w.main.end),
-		reporter.Printable(showCommand(w.main.endPath)))
+		text.Printable(showCommand(w.main.endPath)))
 	return err
 }
 
@@ -113,25 +114,25 @@ func (w *watching) endings() (ends []nodeEnd, unread int) {
 func (w *watching) sayEnds(ends []nodeEnd, unread int) error {
 	failed := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.failed })
 	open := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.open })
-	text := fmt.Sprintf("%d nodes", len(ends)+unread)
+	words := fmt.Sprintf("%d nodes", len(ends)+unread)
 	if len(failed) > 0 {
-		text += fmt.Sprintf(", %d failed (%s)", len(failed), nameEnds(failed))
+		words += fmt.Sprintf(", %d failed (%s)", len(failed), nameEnds(failed))
 	}
 	if len(open) > 0 {
-		text += fmt.Sprintf(", %d without an end (%s)", len(open), nameEnds(open))
+		words += fmt.Sprintf(", %d without an end (%s)", len(open), nameEnds(open))
 	}
 	if unread > 0 {
-		text += fmt.Sprintf(", %d not looked at", unread)
+		words += fmt.Sprintf(", %d not looked at", unread)
 	}
 	if len(failed)+len(open)+unread == 0 {
-		text += ", none failed"
+		words += ", none failed"
 	}
 	first := slices.Concat(failed, open, ends)[0]
-	text += "; " + showCommand(first.show)
+	words += "; " + showCommand(first.show)
 	if len(open) > 0 {
-		return errors.New(reporter.Printable("watch: run " + w.id + ": " + text))
+		return errors.New(text.Printable("watch: run " + w.id + ": " + words))
 	}
-	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s\n", w.id, reporter.Printable(text))
+	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s\n", w.id, text.Printable(words))
 	return err
 }
 

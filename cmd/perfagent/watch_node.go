@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -266,7 +267,7 @@ func (n *watchedNode) live(now time.Time) plotter.LiveNode {
 	if n.report != nil {
 		known = n.report.Run.WallSeconds
 	}
-	length, silent := reporter.SecondsText(known+quiet.Seconds()), ", no sample for "+reporter.SecondsText(quiet.Seconds())
+	length, silent := text.Seconds(known+quiet.Seconds()), ", no sample for "+text.Seconds(quiet.Seconds())
 	out := plotter.LiveNode{Newest: n.newest, Alarm: true}
 	switch {
 	case n.end != nil:
@@ -282,11 +283,11 @@ func (n *watchedNode) live(now time.Time) plotter.LiveNode {
 	case n.trouble != nil:
 		out.State, out.Trouble = "cannot be read", n.trouble.Error()
 	case n.isGone():
-		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), reporter.SecondsText(known))
+		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), text.Seconds(known))
 	case n.writer == reporter.WriterAlive && quiet > n.patient():
 		out.State = "running for " + length + silent
 	case quiet > n.patient():
-		out.State = "seen for " + reporter.SecondsText(known) + silent
+		out.State = "seen for " + text.Seconds(known) + silent
 	case n.report == nil:
 		out.State, out.Alarm = "starting", false
 	default:

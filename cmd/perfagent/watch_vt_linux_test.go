@@ -14,7 +14,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // watchVT is as much of a terminal as the live view uses. Whatever else it is told is
@@ -56,34 +56,34 @@ func (f watchFrame) row(label string) string {
 var watchSequence = regexp.MustCompile(`^\x1b\[(\??[0-9;]*)([A-Za-z])`)
 
 // take shows what was written, and gives the frames that were finished.
-func (v *watchVT) take(text string) []watchFrame {
-	text, v.rest = v.rest+text, ""
+func (v *watchVT) take(words string) []watchFrame {
+	words, v.rest = v.rest+words, ""
 	var frames []watchFrame
-	for text != "" {
-		if text[0] == 0x1b {
-			m := watchSequence.FindStringSubmatch(text)
+	for words != "" {
+		if words[0] == 0x1b {
+			m := watchSequence.FindStringSubmatch(words)
 			if m == nil {
-				if len(text) < 12 { // the rest is on its way
-					v.rest = text
+				if len(words) < 12 { // the rest is on its way
+					v.rest = words
 					return frames
 				}
-				v.wrong = append(v.wrong, text[:12])
-				text = text[1:]
+				v.wrong = append(v.wrong, words[:12])
+				words = words[1:]
 				continue
 			}
-			text = text[len(m[0]):]
+			words = words[len(m[0]):]
 			if f, done := v.control(m[1], m[2]); done {
 				frames = append(frames, f)
 			}
 			continue
 		}
-		r, size := utf8.DecodeRuneInString(text)
-		if r == utf8.RuneError && size == 1 && !utf8.FullRuneInString(text) {
-			v.rest = text
+		r, size := utf8.DecodeRuneInString(words)
+		if r == utf8.RuneError && size == 1 && !utf8.FullRuneInString(words) {
+			v.rest = words
 			return frames
 		}
-		v.write(r, text[:size])
-		text = text[size:]
+		v.write(r, words[:size])
+		words = words[size:]
 	}
 	return frames
 }
@@ -105,7 +105,7 @@ func (v *watchVT) write(r rune, raw string) {
 			v.lines = append(v.lines, "")
 		}
 		v.lines[v.row] += raw
-		if reporter.TextWidth(v.lines[v.row]) > v.width {
+		if text.Width(v.lines[v.row]) > v.width {
 			v.wide = v.lines[v.row]
 		}
 	}

@@ -49,8 +49,8 @@ func compared(a, b []float64) Metric {
 	return m
 }
 
-// text writes what may be absent.
-func text[T any](v *T) string {
+// written writes what may be absent.
+func written[T any](v *T) string {
 	if v == nil {
 		return "null"
 	}
@@ -117,7 +117,7 @@ func TestCompareValues(t *testing.T) {
 			if m.P != nil {
 				p = fmt.Sprintf("%.6f", *m.P)
 			}
-			got := []string{text(m.A), text(m.B), text(m.ChangePct), p, text(m.Changed), text(m.ALow) + "…" + text(m.AHigh), m.Change()}
+			got := []string{written(m.A), written(m.B), written(m.ChangePct), p, written(m.Changed), written(m.ALow) + "…" + written(m.AHigh), m.Change()}
 			want := []string{test.wantA, test.wantB, test.change, test.p, test.changed, test.intervalA, test.tableSay}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
@@ -261,17 +261,17 @@ func TestNodesBecomeOneValue(t *testing.T) {
 		"wall_seconds": 40, "job_cpu_seconds": 50, "job_max_rss_mb": 40,
 	} {
 		if m, _ := c.Metric(name); m.A == nil || *m.A != want {
-			t.Errorf("%s: %s, want %v", name, text(m.A), want)
+			t.Errorf("%s: %s, want %v", name, written(m.A), want)
 		}
 	}
 	// Where a node lacks the hours all weigh the same, and the hours are absent.
 	delete(two, hoursMetric)
 	c = Compare(side, side)
-	if m, _ := c.Metric("cpu_avg_utilization_pct"); text(m.A) != "25" {
-		t.Errorf("plain mean: %s", text(m.A))
+	if m, _ := c.Metric("cpu_avg_utilization_pct"); written(m.A) != "25" {
+		t.Errorf("plain mean: %s", written(m.A))
 	}
 	if m, _ := c.Metric(hoursMetric); m.A != nil || m.Why != "node 1: not in the report" {
-		t.Errorf("hours of one node pass for those of both: %s, %q", text(m.A), m.Why)
+		t.Errorf("hours of one node pass for those of both: %s, %q", written(m.A), m.Why)
 	}
 }
 
@@ -288,11 +288,11 @@ func TestAbsentMetrics(t *testing.T) {
 	}
 	c := Compare(a, b)
 	m, _ := c.Metric(cpuMetric)
-	if m.NA != 5 || m.NB != 1 || text(m.B) != "1" || m.Changed != nil || m.Why != "B: absent in 4 of 5 runs: no job was wrapped" {
+	if m.NA != 5 || m.NB != 1 || written(m.B) != "1" || m.Changed != nil || m.Why != "B: absent in 4 of 5 runs: no job was wrapped" {
 		t.Errorf("partly absent: %+v", m)
 	}
 	m, _ = c.Metric("wall_seconds")
-	if m.A != nil || text(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != none || m.Why != "A: not in the report" {
+	if m.A != nil || written(m.B) != "7" || m.ChangePct != nil || m.P != nil || m.Changed != nil || m.Change() != none || m.Why != "A: not in the report" {
 		t.Errorf("absent in A: %+v", m)
 	}
 	m, _ = c.Metric("max_t_mem_percent")
@@ -311,7 +311,7 @@ func TestPerfPyTotalsAreNotCompared(t *testing.T) {
 	a, b := sideOf("a", "total_disk_io_read_mb", 5), sideOf("b", "total_disk_io_read_mb", 6)
 	b.Reports[0].Report.Nodes["0"].Origin = reporter.OriginPerfPy
 	m, _ := Compare(a, b).Metric("total_disk_io_read_mb")
-	if text(m.A) != "5" || m.B != nil || !strings.Contains(m.Why, "since boot") {
+	if written(m.A) != "5" || m.B != nil || !strings.Contains(m.Why, "since boot") {
 		t.Errorf("%+v", m)
 	}
 }
@@ -399,14 +399,14 @@ func FuzzCompare(f *testing.F) {
 		if _, err := json.Marshal(m); err != nil {
 			t.Fatal(err)
 		}
-		if text(m.Changed) != text(back.Changed) {
-			t.Errorf("changed: %s, the other way round %s", text(m.Changed), text(back.Changed))
+		if written(m.Changed) != written(back.Changed) {
+			t.Errorf("changed: %s, the other way round %s", written(m.Changed), written(back.Changed))
 		}
 		if m.P != nil && (*m.P < 0 || *m.P > 1) {
 			t.Errorf("p = %v", *m.P)
 		}
 		if want := median(a); (m.A == nil) != (len(a) == 0) || m.A != nil && math.Abs(*m.A-want) > 1e-9*math.Abs(want) {
-			t.Errorf("the median of %v is %s, want %v", a, text(m.A), want)
+			t.Errorf("the median of %v is %s, want %v", a, written(m.A), want)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -32,13 +33,13 @@ type Verdict struct {
 // number: with a sign and % for a change of B against A, without % for an amount in the
 // metric's unit. Spaces do not matter. A percentage other than 0 that has no sign is
 // refused: of a metric in percent it would be taken for the amount.
-func ParseGate(text string) (Gate, error) {
-	at := strings.IndexAny(text, "<>")
+func ParseGate(words string) (Gate, error) {
+	at := strings.IndexAny(words, "<>")
 	if at < 0 {
 		return Gate{}, errors.New("is not METRIC OP VALUE, like 'job_cpu_seconds > +10%'; OP is >, >=, < or <=")
 	}
-	g := Gate{Metric: strings.TrimSpace(text[:at]), Op: text[at : at+1]}
-	rest, orEqual := strings.CutPrefix(text[at+1:], "=")
+	g := Gate{Metric: strings.TrimSpace(words[:at]), Op: words[at : at+1]}
+	rest, orEqual := strings.CutPrefix(words[at+1:], "=")
 	if orEqual {
 		g.Op += "="
 	}
@@ -51,7 +52,7 @@ func ParseGate(text string) (Gate, error) {
 	v, err := strconv.ParseFloat(value, 64)
 	// ParseFloat also reads Inf, NaN, hexadecimal numbers and 1_000.
 	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !finite(v) {
-		return Gate{}, fmt.Errorf("%q is no number, like +10%%, -5%% or 90", reporter.Printable(clip(value, 40)))
+		return Gate{}, fmt.Errorf("%q is no number, like +10%%, -5%% or 90", text.Printable(clip(value, 40)))
 	}
 	if percent && v != 0 && !strings.ContainsAny(value[:1], "+-") {
 		return Gate{}, fmt.Errorf("%s%% has no sign: a change is %s +%s%%, an amount in the metric's unit (%s) is %s %s",
@@ -70,7 +71,7 @@ func checkMetric(name string) error {
 	if _, ok := reporter.MetricNamed(name); ok {
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
-	return fmt.Errorf("there is no metric %q: perfagent metrics lists them", reporter.Printable(clip(name, 40)))
+	return fmt.Errorf("there is no metric %q: perfagent metrics lists them", text.Printable(clip(name, 40)))
 }
 
 // unitOf is the unit of a metric that there is.

@@ -108,8 +108,8 @@ func TestJudge(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := c.Judge(g)
-			if text(v.Fired) != test.fired || !strings.Contains(v.Reason, test.reason) {
-				t.Errorf("fired %s, %q; want %s, %q", text(v.Fired), v.Reason, test.fired, test.reason)
+			if written(v.Fired) != test.fired || !strings.Contains(v.Reason, test.reason) {
+				t.Errorf("fired %s, %q; want %s, %q", written(v.Fired), v.Reason, test.fired, test.reason)
 			}
 			if len(c.Gates) != 1 || c.Gates[0] != v || v.Gate != test.gate {
 				t.Errorf("kept: %+v", c.Gates)

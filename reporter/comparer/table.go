@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // lineWidth is the most that a line of words below the table takes, in characters.
@@ -80,19 +80,19 @@ func (m Metric) Change() string {
 	case m.Changed != nil && !*m.Changed:
 		return "~"
 	}
-	text := "from 0"
+	words := "from 0"
 	switch {
 	case *m.A == *m.B:
-		text = changeText(0, 3) // also of 0 and 0
+		words = changeText(0, 3) // also of 0 and 0
 	case m.ChangePct != nil:
-		text = changeText(*m.ChangePct, 3)
+		words = changeText(*m.ChangePct, 3)
 	case *m.A != 0:
-		text = "huge" // more than a number can tell
+		words = "huge" // more than a number can tell
 	}
 	if m.Changed == nil {
-		text += " ?"
+		words += " ?"
 	}
-	return text
+	return words
 }
 
 // sides says what A and B are.
@@ -106,7 +106,7 @@ func (c *Comparison) sides() []string {
 		if s.Reports != s.Runs {
 			files = fmt.Sprintf(" in %s", counted(s.Reports, "report"))
 		}
-		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, reporter.Printable(clip(s.Name, maxText))))
+		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, text.Printable(clip(s.Name, maxText))))
 	}
 	return out
 }
@@ -129,7 +129,7 @@ func (c *Comparison) remarks() []string {
 		out = append(out, "note: "+note)
 	}
 	for i := range out {
-		out[i] = reporter.Printable(clip(out[i], 4*maxText))
+		out[i] = text.Printable(clip(out[i], 4*maxText))
 	}
 	return out
 }
@@ -221,8 +221,8 @@ func WriteTable(w io.Writer, c *Comparison, color bool) error {
 		out.WriteString(line + "\n")
 	}
 	out.WriteString("\n")
-	for _, text := range c.remarks() {
-		for _, line := range wrapped(text) {
+	for _, words := range c.remarks() {
+		for _, line := range wrapped(words) {
 			out.WriteString(line + "\n")
 		}
 	}
@@ -265,10 +265,10 @@ func (r row) aligned(widths [columns]int) string {
 
 // wrapped breaks a text at spaces into lines; all but the first are indented. Words
 // that are longer than a line stay whole: paths are to be copied.
-func wrapped(text string) []string {
+func wrapped(words string) []string {
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(words) {
 		switch {
 		case line == "":
 			line = word

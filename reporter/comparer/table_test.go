@@ -241,7 +241,7 @@ func TestSpread(t *testing.T) {
 		{f(0), f(0), f(5), 6, "±5"}, {f(0), f(0), f(0.00781), 6, "±0.008"}, {f(0), f(-2.7e-6), f(0), 6, "±3e-06"}, {f(0), f(0), f(16.7), 6, "±17"}, {f(0), f(0), f(0), 6, "±0%"}, {f(1), f(0), f(100), 6, "±>999%"}, {f(1), nil, nil, 5, "±?"}, {f(1), nil, nil, 1, ""}, {nil, nil, nil, 0, ""},
 	} {
 		if got := spread(test.centre, test.low, test.high, test.n); got != test.want {
-			t.Errorf("%s %s…%s: %q, want %q", text(test.centre), text(test.low), text(test.high), got, test.want)
+			t.Errorf("%s %s…%s: %q, want %q", written(test.centre), written(test.low), written(test.high), got, test.want)
 		}
 	}
 }

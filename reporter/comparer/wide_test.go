@@ -30,7 +30,7 @@ func TestWide_ValuesOfARunOfTwoNodes(t *testing.T) {
 		side := wideSide("a", reporter.Values{name: 3})
 		m, ok := Compare(side, side).Metric(name)
 		if !ok || m.A == nil || *m.A != want {
-			t.Errorf("%s: %v, %v, want %v", name, ok, text(m.A), want)
+			t.Errorf("%s: %v, %v, want %v", name, ok, written(m.A), want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package reporter
+package text
 
 import (
 	"fmt"
@@ -58,7 +58,7 @@ func visible(r rune, size int) bool {
 }
 
 // clip cuts text to a width in terminal cells; what was cut ends in an ellipsis.
-func clip(s string, width int) string {
+func Clip(s string, width int) string {
 	used, keep := 0, 0 // keep: bytes that leave a cell for the ellipsis
 	for i, r := range s {
 		if used < width {
@@ -75,8 +75,8 @@ func clip(s string, width int) string {
 }
 
 // clipStart is clip that cuts the beginning.
-func clipStart(s string, width int) string {
-	if textWidth(s) <= width {
+func ClipStart(s string, width int) string {
+	if Width(s) <= width {
 		return s
 	}
 	used, from := cells('…'), len(s)
@@ -87,11 +87,11 @@ func clipStart(s string, width int) string {
 		}
 		from -= size
 	}
-	return clip("…"+s[from:], width)
+	return Clip("…"+s[from:], width)
 }
 
 // textWidth is how many cells of a terminal the text takes.
-func textWidth(s string) int {
+func Width(s string) int {
 	n := 0
 	for _, r := range s {
 		n += cells(r)
@@ -120,20 +120,20 @@ func cells(r rune) int {
 }
 
 // padRight fills text up to a width in cells.
-func padRight(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-textWidth(s)))
+func PadRight(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-Width(s)))
 }
 
 // padLeft is padRight on the other side.
-func padLeft(s string, width int) string {
-	return strings.Repeat(" ", max(0, width-textWidth(s))) + s
+func PadLeft(s string, width int) string {
+	return strings.Repeat(" ", max(0, width-Width(s))) + s
 }
 
 // wrap breaks text at spaces into at most n lines of a width; what does not fit
 // is cut.
-func wrap(s string, width, n int) []string {
+func Wrap(s string, width, n int) []string {
 	var out []string
-	for len(out) < n-1 && textWidth(s) > width {
+	for len(out) < n-1 && Width(s) > width {
 		fits := fitting(s, width)
 		if fits == 0 {
 			break
@@ -146,7 +146,7 @@ func wrap(s string, width, n int) []string {
 		out = append(out, s[:fits])
 		s = s[fits:]
 	}
-	return append(out, clip(s, width))
+	return append(out, Clip(s, width))
 }
 
 // fitting is how many bytes of a text that is wider than that fit into a width.
@@ -161,14 +161,14 @@ func fitting(s string, width int) int {
 }
 
 // none stands for a value that is absent.
-const none = "–"
+const Absent = "–"
 
 // fixed writes a number with some decimals, absurdly large ones in few digits all
 // the same.
-func fixed(v float64, decimals int) string {
+func Fixed(v float64, decimals int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return none
+		return Absent
 	case math.Abs(v) >= 1e7:
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
@@ -177,23 +177,23 @@ func fixed(v float64, decimals int) string {
 
 // seconds writes a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h.
 // From an hour on it is cut, not rounded: 2 h 05 min have passed in full.
-func seconds(s float64) string {
+func Seconds(s float64) string {
 	whole := math.Floor(s + 0.5)
 	switch {
 	case math.IsNaN(s) || math.IsInf(s, 0):
-		return none
+		return Absent
 	case s < 0:
-		return "-" + seconds(-s)
+		return "-" + Seconds(-s)
 	case s == 0:
 		return "0 s"
 	case s < 0.0001:
 		return "<0.0001 s"
 	case s < 0.0095:
-		return fixed(s, 4) + " s"
+		return Fixed(s, 4) + " s"
 	case s < 0.995:
-		return fixed(s, 2) + " s"
+		return Fixed(s, 2) + " s"
 	case s < 59.95:
-		return fixed(s, 1) + " s"
+		return Fixed(s, 1) + " s"
 	case whole < 3600:
 		return fmt.Sprintf("%d min %02d s", int(whole)/60, int(whole)%60)
 	case whole < 86400:
@@ -201,15 +201,15 @@ func seconds(s float64) string {
 	case whole < 1e9:
 		return fmt.Sprintf("%d d %02d h", int(whole)/86400, int(whole)/3600%24)
 	}
-	return fixed(s/86400, 0) + " d"
+	return Fixed(s/86400, 0) + " d"
 }
 
 // size splits an amount of MiB (2^20 bytes) into a number and its binary unit:
 // 0 B, 12 KiB, 1.5 MiB, 312 MiB, 1.5 GiB.
-func size(mib float64) (number, unit string) {
+func Size(mib float64) (number, unit string) {
 	v := math.Abs(mib) * (1 << 20)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return none, ""
+		return Absent, ""
 	}
 	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	i := 0
@@ -221,7 +221,7 @@ func size(mib float64) (number, unit string) {
 	if i >= 2 && v < 9.95 || i >= 3 && v < 99.95 {
 		decimals = 1
 	}
-	number = fixed(v, decimals)
+	number = Fixed(v, decimals)
 	if mib < 0 && number != "0" {
 		number = "-" + number
 	}
@@ -229,45 +229,32 @@ func size(mib float64) (number, unit string) {
 }
 
 // sizeText is size in one word.
-func sizeText(mib float64) string {
-	number, unit := size(mib)
+func SizeText(mib float64) string {
+	number, unit := Size(mib)
 	return strings.TrimRight(number+" "+unit, " ")
 }
 
 // rate writes MiB per second.
-func rate(v float64) string {
+func Rate(v float64) string {
 	switch {
 	case v > 0 && v < 0.005:
 		return "<0.01 MiB/s"
 	case math.Abs(v) < 9.995:
-		return fixed(v, 2) + " MiB/s"
+		return Fixed(v, 2) + " MiB/s"
 	}
-	return fixed(v, 1) + " MiB/s"
+	return Fixed(v, 1) + " MiB/s"
 }
 
-// SecondsText is a duration in words, as the summary has it: 0.05 s, 12.3 s, 3 min 20 s,
-// 2 h 05 min, 6 d 23 h; NaN and infinities are –.
-func SecondsText(s float64) string { return seconds(s) }
-
-// SizeText is an amount of MiB (2^20 bytes) in words: 0 B, 12 KiB, 1.5 GiB; – as above.
-func SizeText(mib float64) string { return sizeText(mib) }
-
-// RateText is MiB per second in words: 0.25 MiB/s, 202.1 MiB/s; – as above.
-func RateText(v float64) string { return rate(v) }
-
-// PercentText is a percentage in words: 54.3 %; – as above.
-func PercentText(v float64) string { return percent(v) }
-
 // percent writes a percentage with one decimal.
-func percent(v float64) string { return fixed(v, 1) + " %" }
+func Percent(v float64) string { return Fixed(v, 1) + " %" }
 
 // hoursText writes CPU hours with at least two digits that tell something.
-func hoursText(v float64) string {
+func Hours(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0 || a >= 100 || math.IsNaN(v):
-		return fixed(v, 1)
+		return Fixed(v, 1)
 	case a >= 0.01:
-		return fixed(v, 3)
+		return Fixed(v, 3)
 	case a >= 1e-6:
 		return strconv.FormatFloat(v, 'f', 6, 64)
 	}
@@ -275,9 +262,27 @@ func hoursText(v float64) string {
 }
 
 // trimSuffixes takes off the end of a text whichever of some words stands there.
-func trimSuffixes(s string, words ...string) string {
+func TrimSuffixes(s string, words ...string) string {
 	for _, w := range words {
 		s = strings.TrimSuffix(s, w)
 	}
 	return s
+}
+
+// shortSeconds is seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.
+func ShortSeconds(s float64) string {
+	return strings.ReplaceAll(strings.ReplaceAll(Seconds(s), " ", ""), "min", "m")
+}
+
+// shortHours writes CPU hours in at most seven characters.
+func ShortHours(v float64) string {
+	switch {
+	case v > 0 && v < 0.001:
+		return "<0.001"
+	case math.Abs(v) < 100:
+		return Fixed(v, 3)
+	case math.Abs(v) < 1e4:
+		return Fixed(v, 1)
+	}
+	return Fixed(v, 0)
 }

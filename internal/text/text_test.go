@@ -1,4 +1,4 @@
-package reporter
+package text
 
 import (
 	"math"
@@ -25,7 +25,7 @@ func TestPrintable(t *testing.T) {
 
 func FuzzPrintable(f *testing.F) {
 	f.Add("plain", 10)
-	f.Add(hostile, 17)
+	f.Add(hostileText, 17)
 	f.Add("日本語🚀\u0301", 3)
 	f.Fuzz(func(t *testing.T, s string, width int) {
 		shown := Printable(s)
@@ -38,17 +38,17 @@ func FuzzPrintable(f *testing.F) {
 			t.Fatalf("%q is shown as %q", s, shown)
 		}
 		width %= 200
-		for _, cut := range []string{clip(shown, width), clipStart(shown, width)} {
-			if textWidth(cut) > max(width, 0) || !utf8.ValidString(cut) || textWidth(shown) <= width && cut != shown {
+		for _, cut := range []string{Clip(shown, width), ClipStart(shown, width)} {
+			if Width(cut) > max(width, 0) || !utf8.ValidString(cut) || Width(shown) <= width && cut != shown {
 				t.Fatalf("%q cut to %d cells is %q", shown, width, cut)
 			}
 		}
 		if width < 1 {
 			return
 		}
-		parts := wrap(shown, width, 3)
+		parts := Wrap(shown, width, 3)
 		for _, part := range parts {
-			if textWidth(part) > width {
+			if Width(part) > width {
 				t.Fatalf("%q wrapped to %d cells has %q", shown, width, part)
 			}
 		}
@@ -69,10 +69,10 @@ func TestClip(t *testing.T) {
 		{"hello", 5, "hello", "hello"}, {"hello", 4, "hel…", "…llo"}, {"hello", 1, "…", "…"}, {"hello", 0, "", ""}, {"hello", -1, "", ""}, {"", 0, "", ""},
 		{"日本語", 6, "日本語", "日本語"}, {"日本語", 5, "日本…", "…本語"}, {"日本語", 4, "日…", "…語"}, {"日本語", 2, "…", "…"}, {"a日", 2, "a…", "…"},
 	} {
-		if got := clip(c.in, c.width); got != c.want {
+		if got := Clip(c.in, c.width); got != c.want {
 			t.Errorf("%q cut to %d is %q, want %q", c.in, c.width, got, c.want)
 		}
-		if got := clipStart(c.in, c.width); got != c.start {
+		if got := ClipStart(c.in, c.width); got != c.start {
 			t.Errorf("%q cut at its start to %d is %q, want %q", c.in, c.width, got, c.start)
 		}
 	}
@@ -86,7 +86,7 @@ func TestWrap(t *testing.T) {
 		{"short", []string{"short"}}, {"", []string{""}}, {"two words here", []string{"two words", "here"}},
 		{"abcdefghijklmnop", []string{"abcdefghij", "klmnop"}}, {"one two three four five six", []string{"one two", "three fou…"}},
 	} {
-		if got := wrap(c.in, 10, 2); !slices.Equal(got, c.want) {
+		if got := Wrap(c.in, 10, 2); !slices.Equal(got, c.want) {
 			t.Errorf("%q is %q, want %q", c.in, got, c.want)
 		}
 	}
@@ -102,16 +102,16 @@ func TestUnits(t *testing.T) {
 		write func(float64) string
 		rows  []row
 	}{
-		"seconds": {seconds, []row{{0, "0 s"}, {0.00001, "<0.0001 s"}, {0.0031, "0.0031 s"}, {0.0095, "0.01 s"}, {0.05, "0.05 s"}, {0.994, "0.99 s"},
+		"seconds": {Seconds, []row{{0, "0 s"}, {0.00001, "<0.0001 s"}, {0.0031, "0.0031 s"}, {0.0095, "0.01 s"}, {0.05, "0.05 s"}, {0.994, "0.99 s"},
 			{0.996, "1.0 s"}, {12.34, "12.3 s"}, {59.94, "59.9 s"}, {59.96, "1 min 00 s"}, {200, "3 min 20 s"}, {3599.4, "59 min 59 s"}, {3599.6, "1 h 00 min"},
-			{7500, "2 h 05 min"}, {86399, "23 h 59 min"}, {6*86400 + 23*3600, "6 d 23 h"}, {6*86400 + 3*3600, "6 d 03 h"}, {1e12, "1.16e+07 d"}, {-5, "-5.0 s"}, {nan, none}, {inf, none}}},
-		"size": {sizeText, []row{{0, "0 B"}, {1.0 / (1 << 20), "1 B"}, {12.0 / 1024, "12 KiB"}, {1023.4 / 1024, "1023 KiB"}, {1023.9 / 1024, "1.0 MiB"}, {4.25, "4.2 MiB"},
-			{9.96, "10 MiB"}, {312, "312 MiB"}, {1536, "1.5 GiB"}, {15.6 * 1024, "15.6 GiB"}, {125 * 1024, "125 GiB"}, {2.3 * 1024 * 1024, "2.3 TiB"}, {-1536, "-1.5 GiB"}, {nan, none}, {inf, none}}},
-		"rate":    {rate, []row{{0, "0.00 MiB/s"}, {0.001, "<0.01 MiB/s"}, {0.5, "0.50 MiB/s"}, {9.99, "9.99 MiB/s"}, {74, "74.0 MiB/s"}, {1e300, "1e+300 MiB/s"}}},
-		"percent": {percent, []row{{0, "0.0 %"}, {49.98, "50.0 %"}, {100, "100.0 %"}}},
-		"hours":   {hoursText, []row{{0, "0.0"}, {0.0000001, "1.0e-07"}, {0.000123, "0.000123"}, {0.0133, "0.013"}, {8, "8.000"}, {1234.56, "1234.6"}, {nan, none}}},
-		"short":   {shortSeconds, []row{{0.05, "0.05s"}, {200, "3m20s"}, {7500, "2h05m"}, {600000, "6d22h"}, {nan, none}}},
-		"nodes":   {shortHours, []row{{0, "0.000"}, {0.0001, "<0.001"}, {12.3456, "12.346"}, {123.4, "123.4"}, {98765.4, "98765"}}},
+			{7500, "2 h 05 min"}, {86399, "23 h 59 min"}, {6*86400 + 23*3600, "6 d 23 h"}, {6*86400 + 3*3600, "6 d 03 h"}, {1e12, "1.16e+07 d"}, {-5, "-5.0 s"}, {nan, Absent}, {inf, Absent}}},
+		"size": {SizeText, []row{{0, "0 B"}, {1.0 / (1 << 20), "1 B"}, {12.0 / 1024, "12 KiB"}, {1023.4 / 1024, "1023 KiB"}, {1023.9 / 1024, "1.0 MiB"}, {4.25, "4.2 MiB"},
+			{9.96, "10 MiB"}, {312, "312 MiB"}, {1536, "1.5 GiB"}, {15.6 * 1024, "15.6 GiB"}, {125 * 1024, "125 GiB"}, {2.3 * 1024 * 1024, "2.3 TiB"}, {-1536, "-1.5 GiB"}, {nan, Absent}, {inf, Absent}}},
+		"rate":    {Rate, []row{{0, "0.00 MiB/s"}, {0.001, "<0.01 MiB/s"}, {0.5, "0.50 MiB/s"}, {9.99, "9.99 MiB/s"}, {74, "74.0 MiB/s"}, {1e300, "1e+300 MiB/s"}}},
+		"percent": {Percent, []row{{0, "0.0 %"}, {49.98, "50.0 %"}, {100, "100.0 %"}}},
+		"hours":   {Hours, []row{{0, "0.0"}, {0.0000001, "1.0e-07"}, {0.000123, "0.000123"}, {0.0133, "0.013"}, {8, "8.000"}, {1234.56, "1234.6"}, {nan, Absent}}},
+		"short":   {ShortSeconds, []row{{0.05, "0.05s"}, {200, "3m20s"}, {7500, "2h05m"}, {600000, "6d22h"}, {nan, Absent}}},
+		"nodes":   {ShortHours, []row{{0, "0.000"}, {0.0001, "<0.001"}, {12.3456, "12.346"}, {123.4, "123.4"}, {98765.4, "98765"}}},
 	} {
 		for _, r := range c.rows {
 			if got := c.write(r.v); got != r.want {
@@ -120,3 +120,6 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+// hostileText has what no terminal may be sent.
+const hostileText = "a\x1b[31mred\x1b]0;title\a\rb\n\tc\u202ed\u200be\u2028f\xffg\x7fh\u009b2Ji \\ \u65e5\u672c\u8a9e"
