@@ -112,7 +112,7 @@ func examine(n *Node, run *Run) *examined {
 	if n == nil || n.Origin == OriginPerfPy {
 		return nil
 	}
-	wall := n.metric(wallMetric)
+	wall := n.Metric(wallMetric)
 	if math.IsNaN(wall) && run != nil {
 		wall = run.WallSeconds // a sidecar's, a journal's
 	}

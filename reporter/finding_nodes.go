@@ -37,9 +37,9 @@ type measure struct {
 
 func measures() []measure {
 	return []measure{
-		{"cpus", findImbalanceCPUs, func(e *examined) float64 { return e.metric(jobCoresMetric) },
+		{"cpus", findImbalanceCPUs, func(e *examined) float64 { return e.Metric(jobCoresMetric) },
 			func(v float64) string { return cpusText(v) + " CPUs" }},
-		{"memory_mb", findImbalanceMB, func(e *examined) float64 { return e.metric(jobPeakMemoryMetric) },
+		{"memory_mb", findImbalanceMB, func(e *examined) float64 { return e.Metric(jobPeakMemoryMetric) },
 			func(v float64) string { return wholeSize(v) + " of memory" }},
 		{"gpu_utilization_pct", findImbalanceGPU, (*examined).gpuMean,
 			func(v float64) string { return text.Percent(v) + " of its GPUs' time" }},

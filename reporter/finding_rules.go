@@ -12,7 +12,7 @@ import (
 
 // judgeMemoryTight: the job came close to its memory limit.
 func judgeMemoryTight(e *examined) *Finding {
-	pct, limit, kills := e.metric(limitMemoryMetric), e.memoryLimit(), 0.0
+	pct, limit, kills := e.Metric(limitMemoryMetric), e.memoryLimit(), 0.0
 	if e.Verdict != nil { // of the kills in the group those for this limit
 		kills = evidenceNumber(e.Verdict.Evidence["limit_kills"])
 	}
@@ -35,7 +35,7 @@ func judgeMemoryTight(e *examined) *Finding {
 		words += ", and the kernel killed " + counted(kills, "process", "processes") + " for it"
 	}
 	severity := ""
-	switch own := e.metric(jobPeakMemoryMetric); {
+	switch own := e.Metric(jobPeakMemoryMetric); {
 	case !(kills > 0) && own < findTightOwn*limit:
 		severity = SeverityInfo
 		words += ", of which the job itself had at most " + wholeSize(own) + ": look what else its control group holds, or ask for more memory."
@@ -57,7 +57,7 @@ func (e *examined) killedAt() float64 {
 
 // judgeDisk: a file system was nearly full.
 func judgeDisk(e *examined) *Finding {
-	pct, free := e.metric(diskPeakMetric), math.NaN()
+	pct, free := e.Metric(diskPeakMetric), math.NaN()
 	if q, ok := e.Summaries[collector.DiskFree.Key()]; ok && q.Min >= 0 {
 		free = q.Min
 	}
@@ -118,7 +118,7 @@ func judgeGPUMemory(e *examined) *Finding {
 	var full []int
 	var used, total []float64
 	for i, g := range e.GPUs {
-		peak := e.metric(gpuMetricName("max_t_gpu_{i}_memory_used_mb", i))
+		peak := e.Metric(gpuMetricName("max_t_gpu_{i}_memory_used_mb", i))
 		if g.OfJob && positive(g.MemoryMB) && positive(peak) && 100*(peak/g.MemoryMB) >= findGPUMemoryPct {
 			full, used, total = append(full, g.Index), append(used, rounded(peak, 3)), append(total, rounded(g.MemoryMB, 3))
 		}
@@ -139,10 +139,10 @@ func judgeGPUMemory(e *examined) *Finding {
 
 // judgeOneThread: one CPU's worth of work on several CPUs.
 func judgeOneThread(e *examined) *Finding {
-	if !e.oneThread() || e.waitedForCPU() && e.metric(jobThreadsMetric) != 1 {
+	if !e.oneThread() || e.waitedForCPU() && e.Metric(jobThreadsMetric) != 1 {
 		return nil
 	}
-	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
+	mean, peak, limit := e.Metric(jobCoresMetric), e.Metric(jobCoresPeakMetric), e.cpuLimit()
 	f := &Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
 	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", cpusText(mean), cpusText(limit))
 	switch {
@@ -161,7 +161,7 @@ func judgeOneThread(e *examined) *Finding {
 
 // judgeCPUsUnused: more CPUs were asked for than used.
 func judgeCPUsUnused(e *examined) *Finding {
-	mean, peak, limit := e.metric(jobCoresMetric), e.metric(jobCoresPeakMetric), e.cpuLimit()
+	mean, peak, limit := e.Metric(jobCoresMetric), e.Metric(jobCoresPeakMetric), e.cpuLimit()
 	ask := max(1, math.Ceil(peak*findCPURoom))
 	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
 		!(limit-ask >= max(1, findCPUsOver*limit)) {
@@ -178,7 +178,7 @@ func judgeThrottled(e *examined) *Finding {
 	if !e.throttled() {
 		return nil
 	}
-	pct, stopped, quota := e.metric(throttledMetric), e.metric(throttledForMetric), math.NaN()
+	pct, stopped, quota := e.Metric(throttledMetric), e.Metric(throttledForMetric), math.NaN()
 	words := "The CPU quota"
 	if e.Limits != nil && positive(e.Limits.CPUQuota) {
 		quota = e.Limits.CPUQuota
@@ -192,7 +192,7 @@ func judgeThrottled(e *examined) *Finding {
 		words += ", for " + text.Seconds(stopped) + " summed over CPUs"
 	}
 	severity := ""
-	if used := e.metric(jobCPUMetric); stopped < findThrottledLoss*used { // little was lost
+	if used := e.Metric(jobCPUMetric); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
 	}
 	return &Finding{Severity: severity, Text: words + ": ask for more CPUs, or run fewer threads.",
@@ -201,7 +201,7 @@ func judgeThrottled(e *examined) *Finding {
 
 // judgeSwapping: the node's memory did not suffice.
 func judgeSwapping(e *examined) *Finding {
-	in, out := e.metric(swapInMetric), e.metric(swapOutMetric)
+	in, out := e.Metric(swapInMetric), e.Metric(swapOutMetric)
 	total := 0.0
 	for _, v := range []float64{in, out} {
 		if positive(v) {
@@ -229,7 +229,7 @@ func judgeMemoryUnused(e *examined) *Finding {
 	limit, peak := e.memoryLimit(), e.peakMemory()
 	ask := roundSize(findMemoryRoom * peak)
 	switch {
-	case e.metric(oomMetric) > 0: // the kernel says otherwise
+	case e.Metric(oomMetric) > 0: // the kernel says otherwise
 		return nil
 	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
 		return nil
@@ -283,21 +283,21 @@ func (e *examined) cpusAskedFor() bool {
 }
 
 func (e *examined) oneThread() bool {
-	mean := e.metric(jobCoresMetric)
+	mean := e.Metric(jobCoresMetric)
 	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
 }
 
 func (e *examined) throttled() bool {
-	return e.metric(throttledMetric) >= throttledShare && !e.quotaOfOthers()
+	return e.Metric(throttledMetric) >= throttledShare && !e.quotaOfOthers()
 }
 
 // waitedForCPU tells that the job did not get the CPUs that it could have used: what it
 // used says nothing then of how many it needs. Where its own tasks are not known those of
 // the node tell.
 func (e *examined) waitedForCPU() bool {
-	waited := e.metric(jobPSICPUMetric)
+	waited := e.Metric(jobPSICPUMetric)
 	if math.IsNaN(waited) {
-		waited = e.metric(psiCPUSomeMetric)
+		waited = e.Metric(psiCPUSomeMetric)
 	}
 	return waited >= findWaitPct
 }
@@ -313,7 +313,7 @@ func (e *examined) memoryLimit() float64 {
 // peakMemory is the highest memory, MiB, of the job or of the group that has the limit,
 // whichever is greater; NaN = neither is known.
 func (e *examined) peakMemory() float64 {
-	job, group := e.metric(jobPeakMemoryMetric), e.metric(limitMemoryMetric)/100*e.memoryLimit()
+	job, group := e.Metric(jobPeakMemoryMetric), e.Metric(limitMemoryMetric)/100*e.memoryLimit()
 	if math.IsNaN(job) || group > job {
 		return group
 	}
@@ -322,7 +322,7 @@ func (e *examined) peakMemory() float64 {
 
 // gpuUse is the mean utilization of a device, percent; NaN = not known.
 func (e *examined) gpuUse(device int) float64 {
-	return e.metric(gpuMetricName("gpu_{i}_avg_utilization_pct", device))
+	return e.Metric(gpuMetricName("gpu_{i}_avg_utilization_pct", device))
 }
 
 // gpuKnown is the part of the kept samples, and so of the time, that has a device's

@@ -20,21 +20,21 @@ type Highlight struct {
 // Highlights picks out of a node what it used, wasted and reached at most. wall is
 // how long the run took, in seconds; 0 = unknown.
 func Highlights(n *Node, wall float64) []Highlight {
-	unused, hours := n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
+	unused, hours := n.Metric(unusedHoursMetric), n.Metric(cpuHoursMetric)
 	out := []Highlight{
-		{"CPU busy", text.Percent(n.metric(cpuMeanMetric)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.metric(cpuPeakMetric))},
+		{"CPU busy", text.Percent(n.Metric(cpuMeanMetric)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(cpuPeakMetric))},
 		{"wasted", text.Hours(unused) + " CPU·h", wasteNote(unused, hours)},
-		{"memory", text.Percent(n.metric(memPeakMetric)), n.memoryNote()},
+		{"memory", text.Percent(n.Metric(memPeakMetric)), n.memoryNote()},
 	}
 	out = append(out, n.jobHighlights(wall)...)
 	for _, r := range slices.Concat(n.limitRows(), n.gpuRows(), n.strainRows(wall)) {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
 	out = append(out,
-		twoWays("disk", n.metric(diskReadMetric), "read", n.metric(diskWriteMetric), "written"),
-		twoWays("network", n.metric(extRecvMetric), "received", n.metric(extSentMetric), "sent"),
-		twoWays("loopback", n.metric(loRecvMetric), "received", n.metric(loSentMetric), "sent"),
-		Highlight{"disk space", text.Percent(n.metric(diskPeakMetric)), "peak fill"})
+		twoWays("disk", n.Metric(diskReadMetric), "read", n.Metric(diskWriteMetric), "written"),
+		twoWays("network", n.Metric(extRecvMetric), "received", n.Metric(extSentMetric), "sent"),
+		twoWays("loopback", n.Metric(loRecvMetric), "received", n.Metric(loSentMetric), "sent"),
+		Highlight{"disk space", text.Percent(n.Metric(diskPeakMetric)), "peak fill"})
 	for i := range out { // "– %" is no value
 		if strings.HasPrefix(out[i].Value, text.Absent) {
 			out[i].Value = text.Absent
@@ -52,10 +52,10 @@ func (n *Node) jobHighlights(wall float64) []Highlight {
 	switch peak := n.jobPeak(); {
 	case peak > 0:
 		note := n.jobMemoryNote(peak, math.MaxInt)
-		if v := n.metric(jobProcessesMetric); !math.IsNaN(v) {
+		if v := n.Metric(jobProcessesMetric); !math.IsNaN(v) {
 			note += ", " + processes(v)
 		}
-		if v := n.metric(jobThreadsMetric); !math.IsNaN(v) {
+		if v := n.Metric(jobThreadsMetric); !math.IsNaN(v) {
 			note += ", " + text.Fixed(v, 0) + " " + numbered(v, "thread", "threads")
 		}
 		out = append(out, Highlight{"job memory", text.SizeText(peak), note})
@@ -66,7 +66,7 @@ func (n *Node) jobHighlights(wall float64) []Highlight {
 		}
 		out = append(out, rss)
 	}
-	if read, written := n.metric(jobReadMetric), n.metric(jobWriteMetric); !math.IsNaN(read) || !math.IsNaN(written) {
+	if read, written := n.Metric(jobReadMetric), n.Metric(jobWriteMetric); !math.IsNaN(read) || !math.IsNaN(written) {
 		out = append(out, twoWays("job disk", read, "read", written, "written"))
 	}
 	return out
@@ -256,6 +256,6 @@ type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMe
 // Brief picks a line's numbers out of a node's metrics.
 func Brief(metrics Values) BriefNode {
 	n := &Node{Metrics: metrics}
-	return BriefNode{text.Percent(n.metric(cpuMeanMetric)), text.Percent(n.metric(cpuPeakMetric)), text.Percent(n.metric(memPeakMetric)), text.Hours(n.metric(unusedHoursMetric)),
-		text.Fixed(n.metric(jobCoresMetric), 2), text.SizeText(n.metric(jobPeakMemoryMetric))}
+	return BriefNode{text.Percent(n.Metric(cpuMeanMetric)), text.Percent(n.Metric(cpuPeakMetric)), text.Percent(n.Metric(memPeakMetric)), text.Hours(n.Metric(unusedHoursMetric)),
+		text.Fixed(n.Metric(jobCoresMetric), 2), text.SizeText(n.Metric(jobPeakMemoryMetric))}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -348,3 +349,30 @@ func (v Values) Names() []string {
 	slices.Sort(names[known:])
 	return names
 }
+
+// Metric is a Metric's value; NaN = absent.
+func (n *Node) Metric(name string) float64 {
+	if n == nil {
+		return math.NaN()
+	}
+	if v, ok := n.Metrics[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// Wall is how long the run took; NaN = unknown.
+func (r *Run) Wall() float64 {
+	if r.WallSeconds == 0 && r.Start.IsZero() {
+		return math.NaN()
+	}
+	return r.WallSeconds
+}
+
+func (n *Node) GPUMetric(pattern string, device int) float64 {
+	return n.Metric(gpuMetricName(pattern, device))
+}
+
+// ShowsGPU tells whether the device at a place is one to be told of: it is the job's, or
+// there is no job.
+func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }

@@ -71,7 +71,7 @@ func (p *page) about(r *Report) {
 
 // ending says how the run ended and how long it took.
 func ending(r *Report) (style, string) {
-	run, length := r.Run, text.Seconds(r.Run.wall())
+	run, length := r.Run, text.Seconds(r.Run.Wall())
 	switch {
 	case run.Incomplete != "":
 		return alarm, "no end, seen for " + length
@@ -85,14 +85,6 @@ func ending(r *Report) (style, string) {
 		return bold, "perf.py's samples of " + length
 	}
 	return bold, "sampled for " + length
-}
-
-// wall is how long the run took; NaN = unknown.
-func (r *Run) wall() float64 {
-	if r.WallSeconds == 0 && r.Start.IsZero() {
-		return math.NaN()
-	}
-	return r.WallSeconds
 }
 
 // commandLine shows a command; arguments that would look like several are quoted.
@@ -187,23 +179,12 @@ func hostLine(h *Host) string {
 	return strings.Join(words, ", ")
 }
 
-// metric is a metric's value; NaN = absent.
-func (n *Node) metric(name string) float64 {
-	if n == nil {
-		return math.NaN()
-	}
-	if v, ok := n.Metrics[name]; ok {
-		return v
-	}
-	return math.NaN()
-}
-
 func (n *Node) cpuRows() []row {
-	unused, hours := n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
+	unused, hours := n.Metric(unusedHoursMetric), n.Metric(cpuHoursMetric)
 	return []row{
-		{label: "CPU", value: text.Percent(n.metric(cpuMeanMetric)), note: "mean of all CPUs" + p95(n)},
-		{value: text.Percent(n.metric(cpuPeakMetric)), note: "peak"},
-		{value: text.Percent(n.metric(cpuOver80Metric)), note: "of the time at 80 % or more"},
+		{label: "CPU", value: text.Percent(n.Metric(cpuMeanMetric)), note: "mean of all CPUs" + p95(n)},
+		{value: text.Percent(n.Metric(cpuPeakMetric)), note: "peak"},
+		{value: text.Percent(n.Metric(cpuOver80Metric)), note: "of the time at 80 % or more"},
 		{label: "wasted", value: text.Hours(unused) + " CPU·h", note: wasteNote(unused, hours)},
 	}
 }
@@ -223,7 +204,7 @@ func wasteNote(unused, hours float64) string {
 }
 
 func (n *Node) memoryRows() []row {
-	rows := []row{{label: "memory", value: text.Percent(n.metric(memPeakMetric)), note: n.memoryNote()}}
+	rows := []row{{label: "memory", value: text.Percent(n.Metric(memPeakMetric)), note: n.memoryNote()}}
 	switch {
 	case n.Job == nil || n.jobPeak() > 0: // then the whole job has a row of its own
 		return rows
@@ -235,7 +216,7 @@ func (n *Node) memoryRows() []row {
 
 // memoryNote says what the peak of the node's memory is in bytes.
 func (n *Node) memoryNote() string {
-	peak := n.metric(memPeakMetric)
+	peak := n.Metric(memPeakMetric)
 	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
 		return "peak of the node"
 	}
@@ -252,14 +233,14 @@ func (n *Node) trafficRows(wall float64) []row {
 		{"loopback", loRecvMetric, "received"},
 		{"", loSentMetric, "sent"},
 	} {
-		v := n.metric(t.metric)
+		v := n.Metric(t.metric)
 		r := row{label: t.label, value: text.SizeText(v), note: t.note}
 		if wall > 0 && math.Abs(v) > 0 {
 			r.rate = text.Rate(v / wall)
 		}
 		rows = append(rows, r)
 	}
-	return append(rows, row{label: "disk fill", value: text.Percent(n.metric(diskPeakMetric)), note: "peak"})
+	return append(rows, row{label: "disk fill", value: text.Percent(n.Metric(diskPeakMetric)), note: "peak"})
 }
 
 // agent writes what the measuring itself cost.

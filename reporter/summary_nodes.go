@@ -63,7 +63,7 @@ func (p *page) nodes(r *Report, pictures []string) {
 
 // nodeRows are the lines of the nodes and the one of all.
 func nodeRows(r *Report) (rows []nodeRow, all nodeRow) {
-	all = nodeRow{node: "all", wall: r.Run.wall(), exit: exitText(r.Run.ExitCode)}
+	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode)}
 	for i, name := range r.NodeNames() {
 		row := newNodeRow(name, r.Nodes[name])
 		if i == 0 {
@@ -130,11 +130,11 @@ func perfpyNodes(r *Report) []string {
 
 func newNodeRow(name string, n *Node) nodeRow {
 	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
-	row.mean, row.peak, row.mem = n.metric(cpuMeanMetric), n.metric(cpuPeakMetric), n.metric(memPeakMetric)
-	row.read, row.write = n.metric(diskReadMetric), n.metric(diskWriteMetric)
-	row.recv, row.sent = n.metric(extRecvMetric), n.metric(extSentMetric)
-	row.unused, row.hours = n.metric(unusedHoursMetric), n.metric(cpuHoursMetric)
-	row.wall = n.metric(wallMetric)
+	row.mean, row.peak, row.mem = n.Metric(cpuMeanMetric), n.Metric(cpuPeakMetric), n.Metric(memPeakMetric)
+	row.read, row.write = n.Metric(diskReadMetric), n.Metric(diskWriteMetric)
+	row.recv, row.sent = n.Metric(extRecvMetric), n.Metric(extSentMetric)
+	row.unused, row.hours = n.Metric(unusedHoursMetric), n.Metric(cpuHoursMetric)
+	row.wall = n.Metric(wallMetric)
 	if n == nil {
 		return row
 	}
@@ -166,7 +166,7 @@ func (n *Node) length() float64 {
 	if n.Host == nil || n.Host.CPUs <= 0 {
 		return math.NaN()
 	}
-	return n.metric(cpuHoursMetric) / float64(n.Host.CPUs) * 3600
+	return n.Metric(cpuHoursMetric) / float64(n.Host.CPUs) * 3600
 }
 
 // shortHost leaves out the domain, and of a long name the beginning: hosts of one

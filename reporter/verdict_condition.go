@@ -78,7 +78,7 @@ func (n *Node) quotaOfOthers() bool {
 	if n.Job == nil || n.Job.Source != collector.JobFromTree || n.Limits == nil {
 		return false
 	}
-	return n.metric(jobCoresMetric) < quotaPart*n.Limits.CPUQuota
+	return n.Metric(jobCoresMetric) < quotaPart*n.Limits.CPUQuota
 }
 
 func (q *inquest) memoryStarved() bool {
@@ -86,7 +86,7 @@ func (q *inquest) memoryStarved() bool {
 		if q.least(jobPSIMemoryMetric, memoryStall) {
 			return true
 		}
-	} else if q.node.metric(jobPeakMemoryMetric) >= memoryPart*q.node.Host.MemoryMB && q.least(psiMemoryFullMetric, memoryStall) {
+	} else if q.node.Metric(jobPeakMemoryMetric) >= memoryPart*q.node.Host.MemoryMB && q.least(psiMemoryFullMetric, memoryStall) {
 		return true
 	}
 	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
@@ -101,7 +101,7 @@ func (q *inquest) ioWait() bool {
 	if _, known := q.node.Metrics[jobPSIIOMetric]; known {
 		return q.least(jobPSIIOMetric, ioStall)
 	}
-	if moved := q.node.metric(jobReadMetric) + q.node.metric(jobWriteMetric); !(moved >= ioRate*q.run.WallSeconds) {
+	if moved := q.node.Metric(jobReadMetric) + q.node.Metric(jobWriteMetric); !(moved >= ioRate*q.run.WallSeconds) {
 		return false // others on the node wait
 	}
 	return q.least(psiIOFullMetric, ioStall) || q.least(iowaitMetric, iowaitShare)
