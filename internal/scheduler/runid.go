@@ -1,0 +1,56 @@
+package scheduler
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// runIDLetters are the characters that a run id may have. A regular expression would be compiled
+// at every start, while the job waits.
+const runIDLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+
+// maxRunID is the most characters that a run id may have.
+const maxRunID = 128
+
+// CheckRunID returns an error if id cannot name the folder of a run.
+func CheckRunID(id string) error {
+	switch {
+	case strings.Trim(id, runIDLetters) != "":
+		return fmt.Errorf("%q has other characters than letters, digits, '.', '_' and '-'", id)
+	case strings.Trim(id, ".") == "":
+		return fmt.Errorf("%q cannot name a folder", id)
+	case len(id) > maxRunID:
+		return fmt.Errorf("%q is longer than %d characters", id[:32]+"…", maxRunID)
+	}
+
+	return nil
+}
+
+// SafeRunID makes a run id of any text: characters that a run id may not have become '_', and what
+// is too long is cut. The id of the empty text is empty.
+func SafeRunID(text string) string {
+	safe := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(runIDLetters, r) {
+			return r
+		}
+		return '_'
+	}, text)
+	safe = safe[:min(len(safe), maxRunID)]
+
+	if strings.Trim(safe, ".") == "" {
+		return strings.Repeat("_", len(safe))
+	}
+
+	return safe
+}
+
+// NewRunID returns a run id made of the time and six random digits. Ids sort by time.
+func NewRunID(now time.Time) string {
+	var random [3]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+
+	return now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(random[:])
+}

@@ -1,0 +1,155 @@
+package scheduler
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// environment returns the lookup function of a list such as os.Environ returns.
+func environment(env ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, e := range env {
+			if value, ok := strings.CutPrefix(e, name+"="); ok && name != "" {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestDetect_SchedulerInCharge(t *testing.T) {
+	for _, test := range []struct {
+		env         []string
+		name, jobID string
+		end         int64 // seconds since 1970; 0 = none
+	}{
+		{env: nil},
+		{env: []string{"JOB_ID=build-17"}}, // a common name: Grid Engine sets another one as well
+		{env: []string{"JOB_ID=99", "SGE_TASK_ID=undefined"}, name: "Grid Engine", jobID: "99"},
+		{env: []string{"JOB_ID=99", "SGE_TASK_ID=1", "SLURM_JOB_ID=5"}, name: "Slurm", jobID: "5"},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=1767225600"}, name: "Slurm", jobID: "5", end: 1767225600},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=soon"}, name: "Slurm", jobID: "5"},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=-1"}, name: "Slurm", jobID: "5"},
+		{env: []string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=9223372036854775807"}, name: "Slurm", jobID: "5"},
+		{env: []string{"PBS_JOBID=6", "SLURM_JOB_ID=", "SLURM_JOB_END_TIME=1767225600"}, name: "PBS", jobID: "6"},
+		{env: []string{"SLURM_JOB_END_TIME=1767225600"}},
+	} {
+		id := Detect(environment(test.env...))
+
+		if id.Scheduler != test.name || id.JobID != test.jobID || id.RunID != test.jobID {
+			t.Errorf("%q: %q, job %q, run %q", test.env, id.Scheduler, id.JobID, id.RunID)
+		}
+		if id.EndTime.IsZero() != (test.end == 0) || test.end > 0 && !id.EndTime.Equal(time.Unix(test.end, 0)) {
+			t.Errorf("%q: ends at %v", test.env, id.EndTime)
+		}
+	}
+}
+
+// Each system is recognized by the variables of its own row.
+func TestDetect_EachSystem(t *testing.T) {
+	for _, s := range Systems() {
+		var env []string
+		if s.JobID != "" {
+			env = append(env, s.JobID+"=4711")
+		}
+		if s.Beside != "" {
+			env = append(env, s.Beside+"=1")
+		}
+		if s.NodeIndex != "" {
+			env = append(env, s.NodeIndex+"=3")
+		}
+
+		id := Detect(environment(env...))
+
+		if s.JobID != "" && (id.Scheduler != s.Name || id.RunID != "4711") {
+			t.Errorf("%s: %q, run %q", s.Name, id.Scheduler, id.RunID)
+		}
+		if s.NodeIndex != "" && id.Node != 3 {
+			t.Errorf("%s: node %d", s.Name, id.Node)
+		}
+	}
+}
+
+func TestDetect_NodeIndex(t *testing.T) {
+	for _, test := range []struct {
+		env  []string
+		want int
+	}{
+		{[]string{"SLURM_NODEID=3", "GROUP_RANK=5"}, 3},
+		{[]string{"SLURM_NODEID=-1", "GROUP_RANK=5"}, 5},
+		{[]string{"SLURM_NODEID=", "VC_TASK_INDEX=2"}, 2},
+		{[]string{"SLURM_NODEID=4294967296"}, 0},
+		{[]string{"RANK=3", "OMPI_COMM_WORLD_RANK=3"}, 0}, // ranks
+	} {
+		if got := Detect(environment(test.env...)).Node; got != test.want {
+			t.Errorf("%q: node %d, want %d", test.env, got, test.want)
+		}
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	for _, test := range []struct {
+		env  []string
+		list string
+		ok   bool
+	}{
+		{nil, "", false},
+		{[]string{"SLURM_JOB_GPUS=0,1"}, "0,1", true},
+		{[]string{"SLURM_JOB_GPUS=0,1", "SLURM_STEP_GPUS=1"}, "1", true},
+		{[]string{"SLURM_JOB_GPUS=0,1", "SLURM_STEP_GPUS="}, "", true},
+	} {
+		if list, ok := GPUs(environment(test.env...)); list != test.list || ok != test.ok {
+			t.Errorf("%q: %q, %v", test.env, list, ok)
+		}
+	}
+}
+
+func TestIsDaemon(t *testing.T) {
+	for name, want := range map[string]bool{
+		"slurmstepd": true, "slurmd": true, "pbs_mom": true, "sge_shepherd": true, "sge_execd": true, "sbatchd": true,
+		"res": true, "flux-broker": true, "flux-": true,
+		"": false, "flux": false, "restic": false, "bash": false, "slurmctld": false,
+	} {
+		if IsDaemon(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
+
+func TestSafeRunID(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                         "",
+		"4711":                     "4711",
+		"123[4].server.site":       "123_4_.server.site",
+		"../../etc":                ".._.._etc",
+		"..":                       "__",
+		"\x1b[31m\n":               "_[31m_",
+		strings.Repeat("x", 1000):  strings.Repeat("x", maxRunID),
+		"日本":                       "__",
+		strings.Repeat(".", 1<<10): strings.Repeat("_", maxRunID),
+	} {
+		text, want := text, strings.ReplaceAll(want, "[", "_")
+		got := SafeRunID(text)
+
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		if got != "" && CheckRunID(got) != nil {
+			t.Errorf("%q: %v", got, CheckRunID(got))
+		}
+	}
+}
+
+func TestCheckRunID(t *testing.T) {
+	for _, id := range []string{"", ".", "..", "a/b", "a b", "a\n", "ü", strings.Repeat("x", maxRunID+1)} {
+		if CheckRunID(id) == nil {
+			t.Errorf("%q names a folder", id)
+		}
+	}
+
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	if id := NewRunID(now); CheckRunID(id) != nil || !strings.HasPrefix(id, "20260131-120000-") || id == NewRunID(now) {
+		t.Errorf("new run id %q", id)
+	}
+}
