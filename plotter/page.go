@@ -288,3 +288,12 @@ func titleOf(c Chart, t Timeline) string {
 	}
 	return strings.Join(words, "; ")
 }
+
+// PagePath returns where the page of a report file is: beside it, with the extension .html.
+func PagePath(report string) string {
+	if ext := filepath.Ext(report); strings.EqualFold(ext, ".json") {
+		report = report[:len(report)-len(ext)]
+	}
+
+	return report + ".html"
+}

@@ -18,12 +18,6 @@ import (
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
 
-// The exit codes of diff, as diff(1) has them: a gate that fired is no trouble of ours.
-const (
-	exitGate    = 1
-	exitTrouble = 2
-)
-
 type diffOptions struct {
 	failIf  []string
 	format  string

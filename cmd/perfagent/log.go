@@ -13,29 +13,33 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/text"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// logger writes lines to stderr through zap's core. Package zap itself is left out:
-// its loggers stand between a text and the core without a use for us, and every
-// package that is linked in is initialized at every start, while the job waits.
-type logger struct{ core zapcore.Core }
+// A logger writes lines to stderr.
+type logger struct{ *zap.Logger }
 
-// Debug, Info, Warn and Error log a text; control characters in it are shown as escapes.
-func (l *logger) Debug(words string) { l.write(zapcore.DebugLevel, words) }
-func (l *logger) Info(words string)  { l.write(zapcore.InfoLevel, words) }
-func (l *logger) Warn(words string)  { l.write(zapcore.WarnLevel, words) }
-func (l *logger) Error(words string) { l.write(zapcore.ErrorLevel, words) }
+// enabledInfo reports whether Info says anything.
+func (l *logger) enabledInfo() bool { return l.Core().Enabled(zapcore.InfoLevel) }
 
-// enabledInfo tells whether Info says anything.
-func (l *logger) enabledInfo() bool { return l.core.Enabled(zapcore.InfoLevel) }
+// A printableCore shows control characters in messages as escapes.
+type printableCore struct{ zapcore.Core }
 
-func (l *logger) write(level zapcore.Level, words string) {
-	if !l.core.Enabled(level) {
-		return
+func (c printableCore) With(fields []zapcore.Field) zapcore.Core {
+	return printableCore{c.Core.With(fields)}
+}
+
+func (c printableCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return checked.AddCore(e, c)
 	}
-	// A stderr that cannot be written is nobody's concern: there is no other place to say it.
-	_ = l.core.Write(zapcore.Entry{Level: level, Time: time.Now(), LoggerName: "perfagent:", Message: text.Printable(words)}, nil)
+	return checked
+}
+
+func (c printableCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	e.Message = text.Printable(e.Message)
+	return c.Core.Write(e, fields)
 }
 
 // newLogger makes the log on stderr. On a console a line is as short as an error
@@ -58,7 +62,11 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	default:
 		return nil, fmt.Errorf("--log-format: %q is not console or json", format)
 	}
-	return &logger{zapcore.NewCore(enc, zapcore.AddSync(w), lvl)}, nil
+	core := printableCore{zapcore.NewCore(enc, zapcore.AddSync(w), lvl)}
+	// A stderr that cannot be written is not reported: there is no other place to say it.
+	discard := zap.ErrorOutput(zapcore.AddSync(io.Discard))
+
+	return &logger{zap.New(core, discard).Named("perfagent:")}, nil
 }
 
 // patientWriter writes to a stderr that may be read by nobody. By default the

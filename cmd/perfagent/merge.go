@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -75,7 +77,7 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if err != nil {
 		return err
 	}
-	page := pageName(o.output)
+	page := plotter.PagePath(o.output)
 	if o.html == "never" {
 		page = ""
 	}
@@ -95,11 +97,11 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if err != nil || page == "" {
 		return err
 	}
-	html, err := renderPage(merged)
-	if err != nil {
+	var html bytes.Buffer
+	if err := plotter.WritePage(&html, merged, plotter.PageOptions{}); err != nil {
 		return err
 	}
-	return reporter.WritePicture(page, html, o.force)
+	return reporter.WritePicture(page, html.Bytes(), o.force)
 }
 
 // replaceable tells whether a file may be written: it is not there, or is a regular

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
@@ -198,7 +199,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *gro
 	if g.uri == "" {
 		return errors.New("the report remembers no server: give --mlflow URI, or set MLFLOW_TRACKING_URI")
 	}
-	cfg, err := clientConfig(g.uri)
+	cfg, err := pusher.ClientConfig(g.uri, agent.Version(), os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -272,7 +273,7 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 	if err != nil {
 		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
-	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(pushed(client, plan)))
+	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(plan.Outcome(client)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
 	if errors.Is(err, reporter.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
 		return err
@@ -301,7 +302,7 @@ func artifactOf(file *reporter.File, g *group, uri string, given bool) []pusher.
 
 // done is how the group stands that the server has all of.
 func (g *group) done(runID, uri string, given bool, notes []string) reporter.PushState {
-	return doneState(reporter.PushState{RunID: runID, Given: given, URI: uri}, notes)
+	return pusher.DoneState(reporter.PushState{RunID: runID, Given: given, URI: uri}, notes)
 }
 
 // noteFailure writes down that a push failed. What the report remembers stays where
@@ -376,9 +377,9 @@ func (o *pushOptions) tell(c *mlflow.Client, file *reporter.File, opts pusher.Op
 	}
 	line("nodes", "%s", strings.Join(plan.Nodes(), ", "))
 	line("metrics", "%d", plan.Metrics)
-	line("series", "%s", counted(plan.Points, "point"))
+	line("series", "%s", text.Count(plan.Points, "point"))
 	if plan.Known > 0 {
-		line("there", "%s already", counted(plan.Known, "value"))
+		line("there", "%s already", text.Count(plan.Known, "value"))
 	}
 	line("tags", "%s", strings.Join(slices.Sorted(maps.Keys(plan.Tags())), ", "))
 	line("artifact", "%s (%s)", plan.ArtifactName(0), size(len(file.Data)))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,51 +11,21 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// The exit codes of our own failures; everything else is the job's code.
-const (
-	exitFailure       = 1   // any command but run
-	exitOwnFailure    = 125 // run: we failed before the job started
-	exitNotExecutable = 126
-	exitNotFound      = 127
-)
-
 // streams are where a command writes; stdin is always the job's.
 type streams struct{ out, err io.Writer }
-
-// exitError carries an exit code to main. A nil err prints nothing.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e exitError) Unwrap() error { return e.err }
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
-	if err == nil {
-		return 0
+
+	code, say := exitCode(cmd.Name(), err)
+	if say != nil {
+		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(say.Error()))
 	}
-	var exit exitError
-	if !errors.As(err, &exit) {
-		exit = exitError{exitFailure, err}
-		if cmd.Name() == "run" {
-			exit.code = exitOwnFailure
-		}
-	}
-	if exit.err != nil {
-		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(exit.err.Error()))
-	}
-	return exit.code
+
+	return code
 }
 
 func newRoot(s streams) *cobra.Command {

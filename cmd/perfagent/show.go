@@ -126,7 +126,7 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 
 // pageBeside is the page that was written beside a report; "" = there is none.
 func pageBeside(path string) string {
-	page := pageName(path)
+	page := plotter.PagePath(path)
 	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
 		return ""
 	}

@@ -7,25 +7,7 @@ import (
 	"os/signal"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/job"
-	"github.com/perfagent/perfagent/reporter"
 )
-
-// agent is what perfagent itself has used so far.
-func agent() reporter.Agent {
-	return reporter.Agent{Version: version(), MaxRSSMB: float64(job.PeakRSS()) / collector.MiB, CPUSeconds: ownCPU()}
-}
-
-// ownCPU is the CPU time that perfagent itself has used so far, s; 0 = not known.
-func ownCPU() float64 {
-	var ru unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
-		return 0
-	}
-	return float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
-}
 
 // parentInSession tells whether our parent lives in our session: a shell that we
 // were typed into, or a script, rather than the program behind a new terminal.

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/spf13/cobra"
 )
 
@@ -14,17 +14,8 @@ func newVersion(s streams) *cobra.Command {
 		Short: "print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.out, "perfagent %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(s.out, "perfagent %s %s %s/%s\n", agent.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
-}
-
-// version is the module's, as the build stamped it; "devel" without a stamp.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
-	}
-	return info.Main.Version
 }

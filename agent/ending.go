@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// ending gathers what is known of the job's end beyond its exit status.
+func (w *wrap) ending(status job.Status) reporter.Ending {
+	e := reporter.Ending{}
+	if status.Err != nil {
+		e.NotKnown = status.Err.Error()
+	}
+	for _, s := range status.Sent {
+		e.Signals = append(e.Signals, reporter.Sent(newSignal(s)))
+	}
+
+	identity := scheduler.Detect(os.LookupEnv)
+	e.Scheduler, e.Limit = identity.Scheduler, identity.EndTime
+	e.Timeout = timeoutEnd(collector.Now())
+
+	if status.ExitCode != 0 {
+		e.Rooms, e.DiskPaths = w.o.freeAfter()
+		select {
+		case e.RoomsBefore = <-w.freeBefore:
+		default: // a file system that does not answer
+		}
+	}
+
+	return e
+}
+
+// A signalObserver has the journal say who wanted the job to end, for the case that perfagent is
+// killed with it.
+type signalObserver struct{ *wrap }
+
+func (w signalObserver) begin(*collector.Recording) {}
+
+func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
+	sent := w.signals.Sent()
+	if len(sent) == 0 {
+		return
+	}
+
+	rec.Account.Signals = nil // readers of copies have the old one
+	for _, s := range sent {
+		rec.Account.Signals = append(rec.Account.Signals, newSignal(s))
+	}
+}
+
+func (w signalObserver) end() []reporter.Missing { return nil }
+
+// journalSignals journals each signal at once, because the next sample may be far off.
+func (w *wrap) journalSignals(ctx context.Context) {
+	for {
+		select {
+		case s := <-w.signals.Noted():
+			w.output.signal(newSignal(s))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// newSignal returns a signal in the collector's words.
+func newSignal(s job.Sent) collector.Signal {
+	return collector.Signal{
+		Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process,
+	}
+}
+
+// writtenPaths returns paths in the file systems that a job is likely to write to: that of its
+// directory, of temporary files, of the reports, and those that are watched.
+func (o Options) writtenPaths() []string {
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = "."
+	}
+	out, err := filepath.Abs(o.Out)
+	if err != nil {
+		out = o.Out
+	}
+
+	var unique []string
+	for _, p := range append([]string{cwd, os.TempDir(), out}, o.DiskPaths...) {
+		if !slices.Contains(unique, p) {
+			unique = append(unique, p)
+		}
+	}
+
+	return unique
+}
+
+// freeBefore measures their free space while the job is being started. Nobody waits for it.
+func (o Options) freeBefore() <-chan []reporter.Room {
+	before := make(chan []reporter.Room, 1)
+	go func() {
+		paths := o.writtenPaths()
+		var there []string
+		for _, path := range paths {
+			there = append(there, existing(path))
+		}
+
+		var free []reporter.Room
+		for _, r := range collector.Rooms(there) {
+			for i, path := range paths {
+				if there[i] == r.Path {
+					free = append(free, newRoom(path, r))
+				}
+			}
+		}
+		before <- free
+	}()
+
+	return before
+}
+
+// freeAfter measures the free space at the job's end, and returns which of the paths are watched.
+func (o Options) freeAfter() (free []reporter.Room, watched []string) {
+	paths, _ := answered(time.Second, o.writtenPaths) // the working directory may hang
+	for _, r := range collector.Rooms(paths) {
+		free = append(free, newRoom(r.Path, r))
+		// Samples leave out what is reserved for root; many file systems reserve nothing. What
+		// cannot be written to at all, such as an image, is not among them.
+		if r.Reserve == 0 && slices.Contains(o.DiskPaths, r.Path) {
+			watched = append(watched, r.Path)
+		}
+	}
+
+	return free, watched
+}
+
+// existing returns path or, where there is nothing yet, the nearest directory above it that
+// exists: the directory of the reports may have yet to be made.
+func existing(path string) string {
+	for _, err := os.Stat(path); err != nil && path != filepath.Dir(path); _, err = os.Stat(path) {
+		path = filepath.Dir(path)
+	}
+
+	return path
+}
+
+func newRoom(path string, r collector.Room) reporter.Room {
+	return reporter.Room{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
+}

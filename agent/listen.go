@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A livePage serves a run that goes on: its page, its report, and /metrics. It observes the run.
+type livePage struct {
+	session  *session
+	address  exporter.Address
+	listener net.Listener // of an address that needs no look-up; nil = not open
+	exporter *exporter.Exporter
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu     sync.Mutex
+	failed string // why there is no server; "" = there is one, or will be
+}
+
+// newLivePage opens the address, which takes no time. A name must be looked up first: that is
+// left to begin, because the job waits.
+func (s *session) newLivePage() *livePage {
+	l := &livePage{session: s, cancel: func() {}}
+	l.address, _ = exporter.ParseAddress(s.o.Listen) // checked before
+	if !l.address.Name {
+		l.listener = l.open(context.Background())
+	}
+
+	return l
+}
+
+// open listens, and says where or why not. It returns nil if it failed.
+func (l *livePage) open(ctx context.Context) net.Listener {
+	listener, err := l.address.Listen(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.fail(err)
+		}
+		return nil
+	}
+
+	hostname, _ := os.Hostname() // "" will do
+	url := exporter.URL(listener, l.address, hostname)
+	if l.session.o.OnListen != nil {
+		l.session.o.OnListen(url)
+	} else {
+		l.session.log.Info("listening on " + url)
+	}
+
+	return listener
+}
+
+// fail notes that there will be no server: in one line and in the report.
+func (l *livePage) fail(err error) {
+	why := fmt.Sprintf("cannot listen on %s: %v", l.address, err)
+	l.mu.Lock()
+	l.failed = why
+	l.mu.Unlock()
+
+	hint := ""
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) { // another port would do
+		hint = " (--listen 0 takes any free port)"
+	}
+	l.session.log.Error(why + "; there will be no live page and no /metrics" + hint)
+}
+
+// serve begins to answer, in goroutines of its own. It is called once the job runs. incomplete
+// says why the reports have no end.
+func (l *livePage) serve(incomplete string) {
+	if l.failed != "" {
+		return
+	}
+
+	s := l.session
+	l.exporter = exporter.New(exporter.Options{
+		RunID: s.o.RunID, Node: *s.o.Node, Version: Version(), Interval: s.o.Interval,
+		Agent: s.ownUse, Report: s.liveReport(incomplete),
+	})
+
+	l.done = make(chan struct{})
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(context.Background())
+	go func() {
+		defer close(l.done)
+		listener := l.listener
+		if listener == nil {
+			listener = l.open(ctx)
+		}
+		if listener == nil {
+			return
+		}
+		if err := l.exporter.Serve(listener, l.address.Host); !errors.Is(err, http.ErrServerClosed) {
+			l.fail(err)
+		}
+	}()
+}
+
+func (l *livePage) begin(rec *collector.Recording) {
+	if l.exporter != nil {
+		l.exporter.Begin(rec)
+	}
+}
+
+func (l *livePage) observe(s *collector.Sample, rec *collector.Recording) {
+	if l.exporter != nil {
+		l.exporter.Observe(s, rec)
+	}
+}
+
+// end closes the server at once, whoever is connected.
+func (l *livePage) end() []reporter.Missing {
+	l.cancel()
+	switch {
+	case l.exporter != nil:
+		l.exporter.Close()
+		select {
+		case <-l.done:
+		case <-time.After(100 * time.Millisecond): // a name that is still being looked up
+		}
+	case l.listener != nil: // the job never started
+		l.listener.Close()
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.failed == "" {
+		return nil
+	}
+	return []reporter.Missing{{What: "listen", Why: l.failed}}
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// monitorRuns is why a report of a Monitor that goes on has no end.
+const monitorRuns = "the program is still running"
+
+// A Monitor watches the calling process and its children from inside, from Start to Stop. It is how
+// perf.py is used: a thread that is started and finalized by the benchmark itself.
+type Monitor struct {
+	session *session
+	head    reporter.JournalHead
+	before  job.Usage // of this process and its children, at Start
+
+	cancel   context.CancelFunc
+	recorded chan *collector.Recording
+	followed chan struct{} // closed when the GPUs are no longer followed
+
+	stop   sync.Once
+	result *Result
+	err    error
+}
+
+// Start begins to watch the calling process and its children. Sampling ends with Stop, or when ctx
+// is done. The error is an *OptionError.
+func Start(ctx context.Context, o Options) (*Monitor, error) {
+	o, err := o.settle()
+	if err != nil {
+		return nil, err
+	}
+	if o.TakeOver {
+		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches a program from inside, and takes nothing over")}
+	}
+
+	m := &Monitor{
+		session: newSession(o, os.Args), before: job.OwnUsage(),
+		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
+	}
+	s := m.session
+	m.head = s.head()
+	s.output = openOutput(o.Out, m.head, s.log)
+	if o.Listen != Off {
+		s.page = s.newLivePage()
+	}
+
+	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
+	options := collector.JobOptions{Source: collector.JobFromTree, Running: true, Env: os.Environ()}
+	options.Tree, options.NoTree = newTree(process.Options{
+		Root: os.Getpid(), Self: true, Ignore: func(pid int) bool { return pid == gpus.Pid() },
+	})
+	sampler := collector.NewSampler(s.reader(collector.ReaderOptions{Job: options, GPUs: gpus}), s.sampling())
+	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
+
+	ctx, m.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(m.followed)
+		gpus.Run(ctx)
+	}()
+	go func() { m.recorded <- sampler.Run(ctx) }()
+
+	return m, nil
+}
+
+// Stop ends the sampling and writes the report, in which the job is the process and its children
+// between Start and Stop. It returns when the report has been written and, if there is a server,
+// pushed. The Result has no exit code. A further call returns the same.
+func (m *Monitor) Stop() (*Result, error) {
+	m.stop.Do(func() { m.result, m.err = m.end() })
+	return m.result, m.err
+}
+
+func (m *Monitor) end() (*Result, error) {
+	s, end := m.session, time.Now()
+	m.cancel()
+	<-m.followed
+
+	var rec *collector.Recording
+	select {
+	case rec = <-m.recorded:
+	case <-time.After(diskPatience):
+		s.observers.end()
+		return nil, errors.New("agent: the host did not answer the last reading; what is known is in " + s.output.journalPath())
+	}
+
+	in := s.input(rec, s.observers.end())
+	in.Run.Start, in.Run.End = m.head.Run.Start, reporter.Time{Time: end}
+	in.Run.WallSeconds = end.Sub(m.head.Run.Start.Time).Seconds()
+	in.Job = m.account(end)
+
+	result := &Result{}
+
+	return result, s.deliver(in, result, nil)
+}
+
+// account returns what the process and the children that it waited for have used since Start.
+func (m *Monitor) account(end time.Time) *reporter.Job {
+	use := job.OwnUsage()
+	j := newJob(job.Status{Pid: os.Getpid(), Start: m.head.Run.Start.Time, End: end, Usage: use.Minus(m.before)})
+
+	// The kernel keeps the highest size since the process began: it is that of the time since
+	// Start only if it rose meanwhile.
+	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB
+	j.MaxRSSAtMost = use.MaxRSS <= m.before.MaxRSS
+
+	return j
+}

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"sync"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// An observer sees a run while it goes on: the journal, the live push, the live page, the
+// refresher of a report.
+type observer interface {
+	// begin is called in the sampling goroutine, before the first sample.
+	begin(*collector.Recording)
+
+	// observe is called in the sampling goroutine, after each sample. It must not wait for
+	// anything, and must not keep the Recording: a Clone is for that.
+	observe(*collector.Sample, *collector.Recording)
+
+	// end is called once, after the last sample. It ends what the observer has started, waits
+	// for that within bounds, and returns what the report lacks because of it.
+	end() []reporter.Missing
+}
+
+// observers hands what a Sampler tells to each observer of a run.
+type observers struct {
+	// mu orders the end after the last sample: a Sampler that hung may come back late. Nobody
+	// else ever holds it for long.
+	mu    sync.Mutex
+	list  []observer
+	ended bool
+}
+
+func (o *observers) begin(rec *collector.Recording) {
+	o.each(func(one observer) { one.begin(rec) })
+}
+
+func (o *observers) observe(s *collector.Sample, rec *collector.Recording) {
+	o.each(func(one observer) { one.observe(s, rec) })
+}
+
+func (o *observers) each(do func(observer)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.ended {
+		return
+	}
+	for _, one := range o.list {
+		do(one)
+	}
+}
+
+// end ends all observers, the first one first.
+func (o *observers) end() []reporter.Missing {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	o.ended = true
+	var missing []reporter.Missing
+	for _, one := range o.list {
+		missing = append(missing, one.end()...)
+	}
+
+	return missing
+}

@@ -1,0 +1,286 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/internal/scheduler"
+	"github.com/perfagent/perfagent/mlflow"
+)
+
+// The defaults of Options.
+const (
+	DefaultInterval    = time.Second
+	DefaultMaxLength   = 1000
+	DefaultOut         = "perfagent-out"
+	DefaultPushTimeout = 10 * time.Second
+)
+
+// Values of Options that name a choice. The empty string is the default of each.
+const (
+	Auto   = "auto"    // of MLflow, Cgroup and HTML
+	Off    = "off"     // of MLflow, Listen and Cgroup
+	Create = "create"  // of Cgroup
+	Never  = "never"   // of HTML
+	PerfPy = "perf.py" // of Compat
+)
+
+// The limits of Options.
+const (
+	MinInterval  = 10 * time.Millisecond
+	MaxMaxLength = 1_000_000
+	MaxNode      = math.MaxInt32 // what readers of reports accept
+)
+
+// Options say what is measured, and where the report goes. They have the names of the command
+// line's flags, and the zero value has their defaults. The variables of schedulers and of MLflow
+// are obeyed as on the command line; the PERFAGENT_… variables are not: they are the command
+// line's own.
+type Options struct {
+	// Args is the command that Run wraps, and its arguments. Start and Sidecar ignore it.
+	Args []string
+
+	// Out is the directory of the reports: files go to Out/RunID/node-N.json.
+	// "" is DefaultOut.
+	Out string
+
+	// RunID names the run, the same on every node: up to 128 letters, digits, '.', '_' and '-'.
+	// "" is the scheduler's job id, else the time and random digits.
+	RunID string
+
+	// Node is the index of this node. nil is the scheduler's, else 0.
+	Node *int
+
+	// Interval is the time between samples, at least MinInterval. 0 is DefaultInterval.
+	Interval time.Duration
+
+	// MaxLength is how many samples are kept at most. 0 is DefaultMaxLength.
+	MaxLength int
+
+	// DiskPaths name the file systems whose usage is measured; the fullest one counts.
+	// nil is "/".
+	DiskPaths []string
+
+	// Tags go into the report and to MLflow.
+	Tags map[string]string
+
+	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes where
+	// MLFLOW_TRACKING_URI is set. "" is Auto.
+	MLflow string
+
+	// PushTimeout is how long pushing may go on after the end. 0 is DefaultPushTimeout; a
+	// negative value sends nothing.
+	PushTimeout time.Duration
+
+	// Listen is the address of a live page and of /metrics while the run goes on: PORT (this
+	// machine only), HOST:PORT, or Off. "" is Off.
+	Listen string
+
+	// Cgroup is where Run counts the job's own use: Auto (the process's own control group where
+	// nobody else is in it, else the job's processes), Create (a group made for the job, where
+	// permitted), Off (its processes). "" is Auto.
+	Cgroup string
+
+	// HTML is Auto, which writes a page beside the report, or Never. "" is Auto.
+	HTML string
+
+	// Compat is "", or PerfPy for perf.py's numbers and its file layout.
+	Compat string
+
+	// Stdin, Stdout and Stderr are the command's. nil is the calling program's own. The job
+	// gets the open file itself where one is an *os.File; anything else is copied, as in
+	// os/exec.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Log gets what the command line prints on stderr. nil is silent.
+	Log *zap.Logger
+
+	// OnListen, if not nil, is called with the URL of the live page, from a goroutine of the run.
+	// Without it the URL goes to Log.
+	OnListen func(url string)
+
+	// OnReport, if not nil, is called when the report and its page have been written, before
+	// anything is pushed.
+	OnReport func(*Result)
+
+	// TakeOver gives the whole process to the run, as the command line does: signals that are
+	// sent to the process are passed on to the job, orphans of the job are adopted and counted,
+	// all children are waited for, two threads run Go code at a time, garbage is collected
+	// rarely, and the process becomes the command where no child can be made. One run of a
+	// process at a time may ask for it.
+	TakeOver bool
+}
+
+// An OptionError says which of the Options is wrong.
+type OptionError struct {
+	Option string // "Interval"
+	Err    error
+}
+
+// Error implements error.
+func (e *OptionError) Error() string { return "agent: option " + e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+// ErrNoCommand is the error of Run for Options without Args.
+var ErrNoCommand = errors.New("agent: no command is given")
+
+// settle returns the options with all defaults filled in, from the scheduler's variables and then
+// the constants. The error is an *OptionError.
+func (o Options) settle() (Options, error) {
+	setDefault(&o.Out, DefaultOut)
+	setDefault(&o.Interval, DefaultInterval)
+	setDefault(&o.MaxLength, DefaultMaxLength)
+	setDefault(&o.MLflow, Auto)
+	setDefault(&o.PushTimeout, DefaultPushTimeout)
+	setDefault(&o.Listen, Off)
+	setDefault(&o.Cgroup, Auto)
+	setDefault(&o.HTML, Auto)
+
+	if len(o.DiskPaths) == 0 {
+		o.DiskPaths = []string{"/"}
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+
+	if err := o.Check(); err != nil {
+		return o, err
+	}
+
+	identity := scheduler.Detect(os.LookupEnv)
+	setDefault(&o.RunID, identity.RunID)
+	setDefault(&o.RunID, scheduler.NewRunID(time.Now()))
+	if o.Node == nil {
+		o.Node = &identity.Node
+	}
+
+	return o, nil
+}
+
+func setDefault[T comparable](option *T, value T) {
+	var zero T
+	if *option == zero {
+		*option = value
+	}
+}
+
+// Check returns an *OptionError for the first option that has a bad value.
+func (o Options) Check() error {
+	for _, check := range []struct {
+		option string
+		err    error
+	}{
+		{"Interval", o.checkInterval()},
+		{"MaxLength", o.checkMaxLength()},
+		{"Node", o.checkNode()},
+		{"HTML", oneOf(o.HTML, Auto, Never)},
+		{"Cgroup", oneOf(o.Cgroup, Auto, Create, Off)},
+		{"Compat", oneOf(o.Compat, PerfPy)},
+		{"DiskPaths", o.checkDiskPaths()},
+		{"MLflow", o.checkMLflow()},
+		{"Listen", o.checkListen()},
+		{"RunID", o.checkRunID()},
+		{"Tags", o.checkTags()},
+	} {
+		if check.err != nil {
+			return &OptionError{check.option, check.err}
+		}
+	}
+
+	return nil
+}
+
+func (o Options) checkInterval() error {
+	if o.Interval != 0 && o.Interval < MinInterval {
+		return fmt.Errorf("%v is below %v", o.Interval, MinInterval)
+	}
+	return nil
+}
+
+func (o Options) checkMaxLength() error {
+	if o.MaxLength != 0 && (o.MaxLength < 2 || o.MaxLength > MaxMaxLength) {
+		return fmt.Errorf("%d is not between 2 and %d", o.MaxLength, MaxMaxLength)
+	}
+	return nil
+}
+
+func (o Options) checkNode() error {
+	if o.Node != nil && (*o.Node < 0 || *o.Node > MaxNode) {
+		return fmt.Errorf("%d is not between 0 and %d", *o.Node, MaxNode)
+	}
+	return nil
+}
+
+func (o Options) checkDiskPaths() error {
+	if slices.Contains(o.DiskPaths, "") {
+		return errors.New("an empty path")
+	}
+	return nil
+}
+
+// checkMLflow accepts the URI of a server that MLflow knows and perfagent cannot push to: that is
+// said at the end, and stops no job.
+func (o Options) checkMLflow() error {
+	if oneOf(o.MLflow, Auto, Off) == nil {
+		return nil
+	}
+
+	var unsupported *mlflow.UnsupportedURIError
+	if err := mlflow.CheckURI(o.MLflow); err != nil && !errors.As(err, &unsupported) {
+		return fmt.Errorf("neither auto, off nor the URI of a server: %w", err)
+	}
+
+	return nil
+}
+
+// checkListen refuses what cannot be an address. Whether it is free shows when it is opened.
+func (o Options) checkListen() error {
+	if oneOf(o.Listen, Off) == nil {
+		return nil
+	}
+	_, err := exporter.ParseAddress(o.Listen)
+	return err
+}
+
+func (o Options) checkRunID() error {
+	if o.RunID == "" {
+		return nil
+	}
+	return scheduler.CheckRunID(o.RunID)
+}
+
+func (o Options) checkTags() error {
+	if _, ok := o.Tags[""]; ok {
+		return errors.New("a tag without a key")
+	}
+	return nil
+}
+
+// oneOf returns an error unless value is empty or one of the words.
+func oneOf(value string, words ...string) error {
+	if value == "" || slices.Contains(words, value) {
+		return nil
+	}
+
+	list := words[0]
+	for i, word := range words[1:] {
+		if i == len(words)-2 {
+			list += " or " + word
+		} else {
+			list += ", " + word
+		}
+	}
+
+	return fmt.Errorf("%q is not %s", value, list)
+}

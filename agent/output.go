@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// diskPatience is how long a disk or a kernel file that hangs may keep the job from starting, or
+// its exit code from being returned.
+const diskPatience = 5 * time.Second
+
+// An output is where the files of a recording go. It observes the run for the journal.
+type output struct {
+	journal *reporter.Journal // nil if no directory can be written
+	missing []reporter.Missing
+	log     *zap.Logger
+
+	claimed bool   // the report's name has been written before, and is ours to replace
+	page    string // the page that was written, ours to replace; "" = none yet
+}
+
+// openOutput claims a name in OUT/RUN-ID or, where that cannot be written, in a new temporary
+// directory, and says so in one line.
+func openOutput(out string, head reporter.JournalHead, log *zap.Logger) *output {
+	o := &output{log: log}
+	dir := filepath.Join(out, head.Run.ID)
+
+	var err, errTemp error
+	o.journal, err = createJournal(dir, head, func() (string, error) { return dir, os.MkdirAll(dir, 0o777) })
+	if err == nil {
+		return o
+	}
+
+	o.journal, errTemp = createJournal(os.TempDir(), head, func() (string, error) { return os.MkdirTemp("", "perfagent-") })
+	if errTemp == nil {
+		o.degrade("report", fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
+		return o
+	}
+
+	o.degrade("report", fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
+
+	return o
+}
+
+// createJournal makes a directory and the journal in it. where names the directory if nothing
+// answers.
+func createJournal(where string, head reporter.JournalHead, makeDir func() (string, error)) (*reporter.Journal, error) {
+	type result struct {
+		journal *reporter.Journal
+		err     error
+	}
+
+	r, ok := answered(diskPatience, func() result {
+		dir, err := makeDir()
+		if err != nil {
+			return result{nil, fmt.Errorf("create directory: %w", err)}
+		}
+		j, err := reporter.CreateJournal(dir, head)
+		if err != nil {
+			os.Remove(dir) // only if it is empty
+		}
+		return result{j, err}
+	})
+	if !ok {
+		return nil, fmt.Errorf("create journal in %s: no answer within %v", where, diskPatience)
+	}
+
+	return r.journal, r.err
+}
+
+// degrade notes something that does not work, in the report and in one line.
+func (o *output) degrade(what string, err error) {
+	o.missing = append(o.missing, reporter.Missing{What: what, Why: err.Error()})
+	o.log.Error(err.Error()) // whatever --log-level says
+}
+
+func (o *output) begin(*collector.Recording) {}
+
+// observe journals a sample.
+func (o *output) observe(s *collector.Sample, rec *collector.Recording) {
+	if o.journal != nil {
+		o.journal.Observe(s, rec)
+	}
+}
+
+// end stops the journal, so that the report can say what went wrong with it.
+func (o *output) end() []reporter.Missing {
+	if o.journal == nil {
+		return o.missing
+	}
+	if err := o.journal.Stop(diskPatience); err != nil {
+		return append(o.missing, reporter.Missing{What: "journal", Why: err.Error()})
+	}
+
+	return o.missing
+}
+
+// signal journals a signal that this process was sent.
+func (o *output) signal(s collector.Signal) {
+	if o.journal != nil {
+		o.journal.Signal(s)
+	}
+}
+
+// journalPath returns the journal's file; "" if there is none.
+func (o *output) journalPath() string {
+	if o.journal == nil {
+		return ""
+	}
+	return o.journal.Path()
+}
+
+// abandon removes what was claimed for a job that never started.
+func (o *output) abandon() {
+	if o.journal == nil {
+		return
+	}
+
+	_ = o.journal.Stop(diskPatience)
+	_ = o.journal.Remove()
+	dir := filepath.Dir(o.journal.Path())
+	if os.Remove(dir) == nil { // only when nothing else is in it
+		os.Remove(filepath.Dir(dir))
+	}
+}
+
+// save writes the report and removes the journal. It returns the report's path; "" if it could
+// not be written anywhere. A file system that hangs is given up.
+func (o *output) save(data []byte) string {
+	if o.journal == nil {
+		return ""
+	}
+
+	path, ok := answered(diskPatience, func() string { return o.write(data) })
+	if ok {
+		return path
+	}
+
+	hangs := fmt.Sprintf("write report %s: no answer within %v", o.journal.ReportPath(), diskPatience)
+	path, ok = answered(diskPatience, func() string {
+		path, _ := writeElsewhere(filepath.Base(o.journal.ReportPath()), data)
+		return path
+	})
+	if !ok || path == "" {
+		o.log.Warn(fmt.Sprintf("%s; what is known is in %s", hangs, o.journal.Path()))
+		return ""
+	}
+	o.log.Warn(fmt.Sprintf("%s; the report is %s", hangs, path))
+
+	return path
+}
+
+// write is save without patience.
+func (o *output) write(data []byte) string {
+	path := o.journal.ReportPath()
+	err := o.refresh(data)
+	for k := 2; errors.Is(err, fs.ErrExist); k++ { // somebody ignored our claim
+		path = fmt.Sprintf("%s.%d.json", trimExt(o.journal.ReportPath()), k)
+		err = reporter.WriteNew(path, data)
+	}
+	if err == nil {
+		o.removeJournal()
+		return path
+	}
+
+	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.journal.ReportPath()), data); errTemp == nil {
+		o.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
+		o.removeJournal()
+		return elsewhere
+	}
+
+	_ = o.journal.Keep()
+	o.log.Warn(fmt.Sprintf("%v; what is known is in %s", err, o.journal.Path()))
+
+	return ""
+}
+
+// refresh writes the report of a recording that goes on. The first time it takes the name that
+// the journal claimed; later it replaces the file.
+func (o *output) refresh(data []byte) error {
+	if o.claimed {
+		return reporter.Write(o.journal.ReportPath(), data)
+	}
+
+	err := reporter.WriteNew(o.journal.ReportPath(), data)
+	o.claimed = err == nil
+
+	return err
+}
+
+func (o *output) removeJournal() {
+	if err := o.journal.Remove(); err != nil {
+		o.log.Warn(fmt.Sprintf("remove journal: %v", err))
+	}
+}
+
+// writeElsewhere writes a report into a new temporary directory.
+func writeElsewhere(name string, data []byte) (path string, err error) {
+	dir, err := os.MkdirTemp("", "perfagent-")
+	if err != nil {
+		return "", err
+	}
+
+	path = filepath.Join(dir, name)
+	if err := reporter.WriteNew(path, data); err != nil {
+		os.Remove(dir)
+		return "", err
+	}
+
+	return path, nil
+}
+
+func trimExt(path string) string { return path[:len(path)-len(filepath.Ext(path))] }
+
+// answered returns what ask returns, unless something that hangs keeps it for longer than limit.
+func answered[T any](limit time.Duration, ask func() T) (answer T, ok bool) {
+	done := make(chan T, 1)
+	go func() { done <- ask() }()
+	select {
+	case answer = <-done:
+		return answer, true
+	case <-time.After(limit):
+		return answer, false
+	}
+}

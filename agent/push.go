@@ -1,0 +1,227 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const (
+	// joinPatience is how long, at the job's end, other nodes than 0 wait for node 0's MLflow run
+	// before they make one of their own.
+	joinPatience = 1500 * time.Millisecond
+
+	// pushGrace is how long a push may take to notice that its time is up.
+	pushGrace = 500 * time.Millisecond
+)
+
+// A delivery is the report of a run that has ended, and its file.
+type delivery struct {
+	report *reporter.Report
+	node   string
+	path   string // of the file, or of the journal where none could be written; "" = there is neither
+	data   []byte // of the file; nil where there is none
+	perfpy bool   // the file is in perf.py's layout, which has no place for the push's state
+
+	program string // how a shell finds perfagent
+}
+
+// recordedAs returns the run id by which a push finds the file's numbers again, where it is not
+// the report's own; "" where it is.
+func (d delivery) recordedAs() string {
+	if !d.perfpy || d.data == nil {
+		return ""
+	}
+	again, err := reporter.ParsePerfPy(d.data, 0)
+	if err != nil {
+		return ""
+	}
+
+	return again.Run.ID
+}
+
+// push sends everything to the server within PushTimeout, and notes in the report how the push
+// stands then. A value from cut ends it early. It returns what was sent, in words; "" unless the
+// server has everything.
+func (s *session) push(d delivery, cut <-chan string) (outcome string) {
+	t := s.tracking
+	switch {
+	case t.state.Error != "": // a URI that we cannot push to
+		s.log.Error("MLflow: " + t.state.Error)
+		return ""
+	case !t.on():
+		return ""
+	case s.o.PushTimeout < 0:
+		state := t.state
+		state.Error = "nothing was sent: --push-timeout is 0"
+		return s.concludePush(d, state, "")
+	}
+
+	type result struct {
+		state   reporter.PushState
+		outcome string
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.o.PushTimeout)
+	defer cancel()
+	done := make(chan result, 1)
+	go func() {
+		state, outcome := t.push(ctx, d)
+		done <- result{state, outcome}
+	}()
+
+	why := ""
+	select {
+	case r := <-done:
+		return s.concludePush(d, r.state, r.outcome)
+	case why = <-cut:
+		cancel()
+	case <-ctx.Done():
+		why = fmt.Sprintf("not done within the --push-timeout of %v", s.o.PushTimeout)
+	}
+
+	r := result{state: t.state}
+	select {
+	case r = <-done:
+	case <-time.After(pushGrace): // a disk that hangs
+		r.state.Error = why
+	}
+	if r.state.State == reporter.PushPending && ctx.Err() == context.Canceled {
+		r.state.Error = why
+	}
+
+	return s.concludePush(d, r.state, r.outcome)
+}
+
+// concludePush writes down how the push stands. A push that is not done is one line in the log.
+func (s *session) concludePush(d delivery, state reporter.PushState, outcome string) string {
+	if d.data != nil && !d.perfpy {
+		if err := d.note(state); err != nil {
+			s.log.Warn(err.Error())
+		}
+	}
+
+	switch {
+	case state.State == reporter.PushDone:
+		return outcome
+	case d.path == "":
+		s.log.Error("MLflow: " + state.Error + "; there is no file to push later")
+	default:
+		s.log.Error("MLflow: " + state.Error + "; the numbers are safe, push them with: " + d.pushCommand(state))
+	}
+
+	return ""
+}
+
+// note writes the state of a push into the report's file, unless the disk hangs. Where the file is
+// gone and is still wanted, the report goes to a temporary directory.
+func (d *delivery) note(state reporter.PushState) error {
+	data, err := reporter.WithPush(d.data, map[string]reporter.PushState{d.node: state})
+	if err != nil {
+		return fmt.Errorf("note the push in %s: %w", d.path, err)
+	}
+
+	err, ok := answered(diskPatience, func() error { return reporter.Rewrite(d.path, d.data, data) })
+	if !ok {
+		return fmt.Errorf("write report %s: no answer within %v", d.path, diskPatience)
+	}
+
+	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, reporter.ErrReplaced)
+	if state.State != reporter.PushPending || !gone {
+		return err
+	}
+
+	var errTemp error
+	d.path, errTemp = writeElsewhere(filepath.Base(d.path), data)
+
+	return errors.Join(err, errTemp)
+}
+
+// push sends everything. It returns the state of the push, and what was sent in words.
+func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushState, outcome string) {
+	state = t.state
+	client, err := t.connect(1000) // until the time is up
+	if err != nil {
+		state.Error = err.Error()
+		return state, ""
+	}
+	defer client.Close()
+	if release, err := reporter.Lock(ctx, d.path); err == nil {
+		defer release()
+	}
+
+	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
+		Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recordedAs(), Live: t.ended,
+		Settle: t.live != nil && t.live.MayHaveMade(),
+	})
+	if err == nil {
+		err = plan.Send(ctx)
+	}
+
+	if plan != nil && plan.Run != nil {
+		state.RunID = plan.Run.ID
+	}
+	if err != nil {
+		state.Error = err.Error()
+		return state, ""
+	}
+
+	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome(client)
+}
+
+// artifacts returns the report's file as it will be when the push is done.
+func (t *tracking) artifacts(d delivery) []pusher.Artifact {
+	if d.data == nil {
+		return nil
+	}
+
+	data := func(runID string) ([]byte, error) {
+		if d.perfpy {
+			return d.data, nil
+		}
+		state := t.state
+		state.RunID = runID
+		return reporter.WithPush(d.data, map[string]reporter.PushState{d.node: pusher.DoneState(state, nil)})
+	}
+
+	return []pusher.Artifact{{Name: filepath.Base(d.path), ContentType: "application/json", Data: data}}
+}
+
+// pushCommand returns the line for a shell that sends what is missing. The report remembers where
+// to; perf.py's layout cannot.
+func (d delivery) pushCommand(state reporter.PushState) string {
+	words := []string{d.program, "push"}
+	if d.perfpy {
+		if state.RunID == "" && state.ExperimentName == "" && state.ExperimentID != "" {
+			words = append([]string{"MLFLOW_EXPERIMENT_ID=" + state.ExperimentID}, words...)
+		}
+		words = append(words, "--mlflow", state.URI)
+		if state.RunID != "" {
+			words = append(words, "--mlflow-run-id", state.RunID)
+		} else if state.ExperimentName != "" {
+			words = append(words, "--mlflow-experiment", state.ExperimentName)
+		}
+		for _, n := range d.report.Nodes {
+			if n.Host != nil && n.Host.CPUs > 0 {
+				words = append(words, "--cpus", strconv.Itoa(n.Host.CPUs))
+			}
+		}
+	}
+
+	path := d.path
+	absolute, ok := answered(time.Second, func() string { // the working directory may hang
+		absolute, _ := filepath.Abs(path)
+		return absolute
+	})
+	if ok && absolute != "" {
+		path = absolute
+	}
+
+	return pusher.CommandLine(append(words, path))
+}

@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Run runs the command of o.Args and writes a report of what it used. It returns when the report
+// has been written and, if there is a server, pushed.
+//
+// A job that fails is no error: the Result has its exit code. An error is perfagent's own:
+// an *OptionError, job.ErrNotFound or job.ErrNotExecutable (the command was not started), or a
+// report that could not be written anywhere (there is a Result then). When ctx is done, Run sends
+// the job TERM, waits for its end, and returns the Result with ctx's error.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	o, err := o.settle()
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Args) == 0 {
+		return nil, ErrNoCommand
+	}
+
+	w := newWrap(o)
+	if _, err := job.Resolve(o.Args[0]); err != nil {
+		return nil, err
+	}
+	if o.TakeOver {
+		ownProcess()
+		if err := job.Headroom(); err != nil {
+			return nil, w.becomeJob(err)
+		}
+		// Never stopped: a TERM that comes while the report is written must not replace the
+		// job's exit code.
+		w.signals = job.Catch()
+	}
+
+	return w.run(ctx)
+}
+
+// A wrap is one wrapped command, from the baseline to the report.
+type wrap struct {
+	*session
+	command job.Command
+	signals *job.Signals // nil unless the process was taken over
+	source  *jobSource
+
+	// freeBefore receives the free space measured before the job started.
+	freeBefore <-chan []reporter.Room
+}
+
+func newWrap(o Options) *wrap {
+	w := &wrap{session: newSession(o, o.Args)}
+	w.command = job.Command{
+		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
+		Env: append(w.tracking.jobEnv(o.RunID), "PERFAGENT_RUN_ID="+o.RunID, "PERFAGENT_NODE="+strconv.Itoa(*o.Node)),
+	}
+
+	return w
+}
+
+// becomeJob replaces this process by the command. It returns only if that fails.
+func (w *wrap) becomeJob(why error) error {
+	w.log.Warn(fmt.Sprintf("%v: the command runs without being measured", why))
+	return job.Exec(w.command, w.signals)
+}
+
+func (w *wrap) run(ctx context.Context) (*Result, error) {
+	// The disk and the kernel are asked at once, because the job waits.
+	head := w.head()
+	opened := make(chan *output, 1)
+	w.freeBefore = w.o.freeBefore()
+	go func() { opened <- openOutput(w.o.Out, head, w.log) }()
+
+	if w.o.Listen != Off {
+		w.page = w.newLivePage()
+	}
+	w.source = newJobSource(w.o)
+	if w.source.made != nil {
+		w.command.Enter = w.source.made.Enter
+	}
+
+	// The reader is never closed: a source that hangs may still be asked when we leave.
+	reader := w.reader(collector.ReaderOptions{Job: w.source.options, GPUs: w.source.gpus})
+	sampler := collector.NewSampler(reader, w.sampling())
+
+	w.output = <-opened
+	j, err := job.Start(w.command, w.signals)
+	if err != nil {
+		return nil, w.cannotStart(err)
+	}
+	w.source.begin(j)
+	w.observe(&signalObserver{w})
+	w.startObservers(head, j.Started(), "the job is still running")
+
+	sampling, stop := context.WithCancel(context.Background())
+	recorded := make(chan *collector.Recording, 1)
+	go func() { recorded <- sampler.Run(sampling) }()
+	go w.journalSignals(sampling)
+	if w.o.TakeOver {
+		j.Release()
+	}
+
+	status := w.wait(ctx, j)
+	stop()
+
+	select {
+	case rec := <-recorded:
+		return w.finish(ctx, status, rec)
+	case <-time.After(diskPatience):
+		w.observers.end()
+		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.source.leave())
+		return w.result(status), errors.Join(errNoReport, ctx.Err())
+	}
+}
+
+// wait waits for the job, and sends it TERM when ctx is done.
+func (w *wrap) wait(ctx context.Context, j *job.Job) job.Status {
+	stop := context.AfterFunc(ctx, func() { _ = j.Signal(terminate) })
+	defer stop()
+
+	return j.Wait()
+}
+
+// cannotStart gives up what was claimed. A process of perfagent's own that cannot make a child may
+// still become the job.
+func (w *wrap) cannotStart(err error) error {
+	w.output.abandon()
+	if w.page != nil {
+		w.page.end()
+	}
+	w.source.end(&reporter.Job{})
+	if w.o.TakeOver && errors.Is(err, job.ErrNoProcess) {
+		return w.becomeJob(err)
+	}
+
+	return err
+}
+
+// result returns what the job's status says.
+func (w *wrap) result(status job.Status) *Result {
+	if status.Err != nil {
+		w.log.Warn(status.Err.Error())
+	}
+	return &Result{ExitCode: status.ExitCode, Signal: status.Signal, FromTerminal: status.FromTerminal}
+}
+
+// finish makes, writes and pushes the report.
+func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Recording) (*Result, error) {
+	missing := w.observers.end()
+
+	// The wall clock may have been stepped meanwhile: times follow its start.
+	wall := status.End.Sub(status.Start)
+	status.End = status.Start.Add(wall + rec.Suspended())
+
+	account := newJob(status)
+	w.source.end(account)
+	missing = append(missing, w.source.missing...)
+	if !w.o.TakeOver {
+		missing = append(missing, reporter.Missing{
+			What: "orphans",
+			Why:  "processes of the job that outlived their parents were not followed: perfagent ran inside another program",
+		})
+	}
+
+	in := w.input(rec, missing)
+	code := status.ExitCode
+	in.Run.Start, in.Run.End = account.Start, account.End
+	in.Run.WallSeconds, in.Run.ExitCode, in.Run.Signal = wall.Seconds(), &code, status.Signal
+	in.Job, in.Ending = account, w.ending(status)
+
+	cut, release := w.cut(ctx)
+	defer release()
+	result := w.result(status)
+	err := w.deliver(in, result, cut)
+
+	return result, errors.Join(err, ctx.Err())
+}
+
+// cut returns the channel that says why pushing is to end early: a signal that came after the job's
+// end, or ctx. release gives the channel up.
+func (w *wrap) cut(ctx context.Context) (cut <-chan string, release func()) {
+	why, done := make(chan string, 1), make(chan struct{})
+	go func() {
+		select {
+		case sig, ok := <-w.signals.Late():
+			if ok {
+				why <- fmt.Sprintf("cut short by signal %d (%v)", int(sig), sig)
+			}
+		case <-ctx.Done():
+			why <- "cut short: " + ctx.Err().Error()
+		case <-done:
+		}
+	}()
+
+	return why, func() { close(done) }
+}
+
+// newJob returns the report's account of a job with this status.
+func newJob(s job.Status) *reporter.Job {
+	u := s.Usage
+	return &reporter.Job{
+		PID: s.Pid, Start: reporter.Time{Time: s.Start}, End: reporter.Time{Time: s.End},
+		ExitCode: s.ExitCode, Signal: s.Signal,
+		UserSeconds: u.UserSeconds, SystemSeconds: u.SystemSeconds,
+		MaxRSSMB: float64(u.MaxRSS) / collector.MiB, MaxRSSAtMost: u.MaxRSS <= u.MaxRSSFloor,
+		BlockReadMB:  float64(u.BlockInput) * blockUnit / collector.MiB,
+		BlockWriteMB: float64(u.BlockOutput) * blockUnit / collector.MiB,
+		MinorFaults:  u.MinorFaults, MajorFaults: u.MajorFaults,
+		VoluntarySwitches: u.VoluntarySwitches, InvoluntarySwitches: u.InvoluntarySwitches,
+		Orphans: s.Orphans,
+	}
+}

@@ -1,0 +1,239 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A Result is what a run leaves.
+type Result struct {
+	// Report is what the run used. nil if the host did not answer the last reading.
+	Report *reporter.Report
+
+	// ReportPath is the report's file and PagePath its page; "" if there is none.
+	ReportPath, PagePath string
+
+	// ExitCode is the command's exit code, or 128+n after signal n; 0 of a Monitor and a sidecar.
+	ExitCode int
+
+	// Signal names the signal that killed the command: "SIGKILL". "" if none did.
+	Signal string
+
+	// FromTerminal reports whether that signal came from the terminal (Ctrl-C, Ctrl-\).
+	FromTerminal bool
+
+	// Pushed says what was sent to MLflow; "" unless the server has everything.
+	Pushed string
+}
+
+// errNoReport is the error of a run whose report could not be written anywhere.
+var errNoReport = errors.New("agent: the report could not be written")
+
+// A session is one recording, from the claim of its files to the end of the push.
+type session struct {
+	o   Options // settled
+	log *zap.Logger
+	run reporter.Run // id, command, tags
+
+	tracking  *tracking
+	output    *output
+	page      *livePage // nil if there is none
+	observers observers
+}
+
+// newSession prepares a recording of what run says. Nothing is opened yet.
+func newSession(o Options, command []string) *session {
+	return &session{
+		o: o, log: o.Log, tracking: newTracking(o),
+		run: reporter.Run{ID: o.RunID, Command: command, Tags: o.Tags},
+	}
+}
+
+// head returns what the journal says of the run.
+func (s *session) head() reporter.JournalHead {
+	run, now := s.run, reporter.Time{Time: time.Now()}
+	run.Start, run.End = now, now
+	head := reporter.JournalHead{
+		Run: run, Node: *s.o.Node, Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
+		Agent: reporter.Agent{Version: Version()},
+	}
+	if s.o.TakeOver {
+		head.Cost = job.OwnCPU
+	}
+
+	return head
+}
+
+// observe adds an observer.
+func (s *session) observe(one observer) { s.observers.list = append(s.observers.list, one) }
+
+// startObservers has the live push and the live page begin with the first sample. started is the
+// run's start, incomplete why reports made meanwhile have no end.
+func (s *session) startObservers(head reporter.JournalHead, started time.Time, incomplete string) {
+	s.observe(s.output)
+
+	if s.o.Compat == "" { // perf.py's numbers are those of its file
+		s.tracking.head, s.tracking.started = head, started
+	}
+	s.observe(s.tracking)
+
+	if s.page != nil {
+		s.page.serve(incomplete)
+		s.observe(s.page)
+	}
+}
+
+// sampling returns the Sampler's options.
+func (s *session) sampling() collector.Options {
+	return collector.Options{
+		Interval: s.o.Interval, MaxLength: s.o.MaxLength, PerfPy: s.o.Compat == PerfPy,
+		Begin: s.observers.begin, Observe: s.observers.observe,
+	}
+}
+
+// reader opens the host, at HOST_PROC and HOST_SYS where these are set.
+func (s *session) reader(o collector.ReaderOptions) *collector.Reader {
+	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
+	return collector.NewReader(o)
+}
+
+// ownUse returns what perfagent itself has used so far. Inside another program that cannot be told
+// apart.
+func (s *session) ownUse() reporter.Agent {
+	use := reporter.Agent{Version: Version()}
+	if s.o.TakeOver {
+		use.CPUSeconds, use.MaxRSSMB = job.OwnCPU(), float64(job.PeakRSS())/collector.MiB
+	}
+
+	return use
+}
+
+// input returns what the report of a recording is made from, but for its end.
+func (s *session) input(rec *collector.Recording, missing []reporter.Missing) reporter.Input {
+	if !s.o.TakeOver {
+		missing = append(slices.Clone(missing), reporter.Missing{
+			What: "agent", Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
+		})
+	}
+
+	return reporter.Input{
+		Run: s.run, Node: *s.o.Node, Recording: rec, Agent: s.ownUse(), Missing: missing, Push: s.tracking.state,
+	}
+}
+
+// makeReport makes the report of a recording, ours or perf.py's.
+func (s *session) makeReport(in reporter.Input) *reporter.Report {
+	if in.Recording.PerfPy != nil {
+		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
+	}
+	return reporter.New(in)
+}
+
+// encode returns the bytes of a report's file, in our layout or in perf.py's.
+func (s *session) encode(r *reporter.Report, rec *collector.Recording) ([]byte, error) {
+	if rec.PerfPy != nil {
+		return reporter.EncodePerfPy(map[string][]collector.Sample{s.nodeName(): rec.PerfPy.Items()})
+	}
+	return reporter.Encode(r)
+}
+
+// nodeName is the node's index as reports write it.
+func (s *session) nodeName() string { return strconv.Itoa(*s.o.Node) }
+
+// reportSoFar returns the function that makes reports of the run while it goes on. It may be called
+// from any goroutine, with copies of the Recording. incomplete says why there is no end.
+func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *reporter.Report {
+	missing := slices.Clone(s.output.missing)
+	return func(rec *collector.Recording) *reporter.Report {
+		in := s.input(rec, missing)
+		in.Run.Incomplete = incomplete
+		return s.makeReport(in)
+	}
+}
+
+// liveReport is reportSoFar for people who look on: before the first sample it has one reason for
+// all that is absent.
+func (s *session) liveReport(incomplete string) func(*collector.Recording) *reporter.Report {
+	report, missing := s.reportSoFar(incomplete), slices.Clone(s.output.missing)
+	return func(rec *collector.Recording) *reporter.Report {
+		r := report(rec)
+		if n := r.Nodes[s.nodeName()]; rec.PerfPy == nil && rec.Samples == 0 && n != nil {
+			n.Missing = append(slices.Clone(missing), reporter.Missing{
+				What: "samples",
+				Why:  fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
+			})
+		}
+		return r
+	}
+}
+
+// deliver writes the report of a recording that has ended and its page, tells the caller, and
+// pushes. A value from cut ends the push early. The error is perfagent's own; result gets what
+// there is all the same.
+func (s *session) deliver(in reporter.Input, result *Result, cut <-chan string) error {
+	kept := in.Recording.Ring.Len()
+	if s.o.TakeOver && kept > manySamples {
+		debug.SetGCPercent(20) // a large report makes much garbage
+	}
+
+	result.Report = s.makeReport(in)
+	page := s.startPage(result.Report, kept)
+	data, err := s.encode(result.Report, in.Recording)
+	if err != nil {
+		s.log.Warn(err.Error())
+		return err
+	}
+	if s.o.Compat != "" { // perf.py's file has no place for it
+		for _, m := range in.Missing {
+			s.log.Warn(m.What + ": " + m.Why)
+		}
+	}
+
+	result.ReportPath = s.output.save(data)
+	result.PagePath = s.output.savePage(result.ReportPath, page)
+	if s.o.OnReport != nil {
+		s.o.OnReport(result)
+	}
+
+	d := delivery{
+		report: result.Report, node: s.nodeName(), path: result.ReportPath, data: data,
+		perfpy: in.Recording.PerfPy != nil, program: s.program(),
+	}
+	if d.path == "" {
+		d.path, d.data = s.output.journalPath(), nil
+	}
+	result.Pushed = s.push(d, cut)
+	if d.data == nil {
+		return errNoReport
+	}
+
+	return nil
+}
+
+// program returns the name by which a shell finds perfagent again.
+func (s *session) program() string {
+	name := os.Args[0]
+	switch {
+	case !s.o.TakeOver: // the program is not perfagent
+		return "perfagent"
+	case filepath.Base(name) == name: // found on PATH
+		return name
+	}
+	if path, err := os.Executable(); err == nil {
+		return path
+	}
+
+	return name
+}

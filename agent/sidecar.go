@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+)
+
+// sidecarRuns is why a report of a sidecar that goes on has no end.
+const sidecarRuns = "the sidecar is still running"
+
+// Sidecar watches the host until ctx is done, and then writes a report. Until then the report is
+// refreshed every 30 seconds. That ctx is done is no error.
+func Sidecar(ctx context.Context, o Options) (*Result, error) {
+	o, err := o.settle()
+	if err != nil {
+		return nil, err
+	}
+	if o.TakeOver {
+		ownProcess()
+	}
+
+	s := newSession(o, nil)
+	head := s.head()
+	if s.output = openOutput(o.Out, head, s.log); s.output.journal == nil {
+		return nil, errors.New("a sidecar without a place for its report would be useless")
+	}
+	if o.Listen != Off {
+		s.page = s.newLivePage()
+	}
+	s.startObservers(head, head.Run.Start.Time, sidecarRuns)
+	s.observe(s.newRefresher(sidecarRuns))
+
+	rec, err := s.sample(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: what is known is in %s", err, s.output.journal.Path())
+	}
+
+	in := s.input(rec, s.observers.end())
+	result := &Result{}
+	cut, release := s.nextSignal()
+	defer release()
+
+	return result, s.deliver(in, result, cut)
+}
+
+// sample samples the host until ctx is done. A source that hangs then is given up.
+func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
+	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: s.o.Interval, Env: os.Environ()})
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		gpus.Run(ctx)
+	}()
+	defer func() { <-followed }()
+
+	recorded := make(chan *collector.Recording, 1)
+	go func() {
+		reader := s.reader(collector.ReaderOptions{GPUs: gpus})
+		recorded <- collector.NewSampler(reader, s.sampling()).Run(ctx)
+	}()
+
+	select {
+	case rec := <-recorded:
+		return rec, nil
+	case <-ctx.Done():
+	}
+	select {
+	case rec := <-recorded:
+		return rec, nil
+	case <-time.After(diskPatience):
+		s.observers.end()
+		return nil, errors.New("the host did not answer the closing reading")
+	}
+}
+
+// nextSignal returns the channel that says that a further TERM, INT or HUP came, which ends the
+// pushing early. release gives it up. A program that uses this package keeps its signals.
+func (s *session) nextSignal() (cut <-chan string, release func()) {
+	why := make(chan string, 1)
+	if !s.o.TakeOver {
+		return why, func() {}
+	}
+
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case sig := <-signals:
+			why <- fmt.Sprintf("cut short by a further signal (%v)", sig)
+		case <-done:
+		}
+	}()
+
+	return why, func() { close(done) }
+}

@@ -1,0 +1,190 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A jobSource is where the job's own use is measured: the control group that holds it, or its
+// processes; and the node's GPUs.
+type jobSource struct {
+	options collector.JobOptions
+	made    *cgroup.Made // nil if none was made
+	gpus    *gpu.Monitor
+	missing []reporter.Missing
+
+	job   *job.Job // nil until it was started
+	stop  context.CancelFunc
+	ended chan struct{} // closed when the GPUs are no longer followed
+}
+
+// newJobSource finds or makes the control group of a job to come. The job waits for it. Without
+// takeOver the job's processes are all below its own, not below this program.
+func newJobSource(o Options) *jobSource {
+	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
+	src.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
+	src.options.Tree, src.options.NoTree = newTree(process.Options{
+		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
+	})
+
+	if o.Cgroup == Create {
+		src.makeGroup(fmt.Sprintf("perfagent-%s.%d.%d", o.RunID, *o.Node, os.Getpid()))
+	}
+	if src.made == nil {
+		src.findGroup(o)
+	}
+
+	src.gpus = gpu.Open(gpu.Options{
+		Interval: o.Interval, Env: src.options.Env,
+		Start: func(fork func() (int, error)) error { return src.job.StartHelper(fork) },
+	})
+
+	return src
+}
+
+// newTree returns the processes that o names, or why they cannot be found.
+func newTree(o process.Options) (*process.Tree, error) {
+	self, err := os.Readlink("/proc/self")
+	if err == nil && self != strconv.Itoa(os.Getpid()) {
+		return nil, fmt.Errorf("find the job's processes: /proc is that of another pid namespace, in which perfagent is process %s; mount one of its own", self)
+	}
+
+	return process.NewTree(o), nil
+}
+
+func (src *jobSource) makeGroup(name string) {
+	made, err := cgroup.Make(name)
+	if err != nil {
+		src.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
+		return
+	}
+
+	src.made = made
+	src.options.Source, src.options.Group = collector.JobFromCreated, made.Group()
+}
+
+// findGroup looks at the control group of this process. It is the job's if it holds nothing but
+// this process and, soon, the job; not so where a shell or a test runner waits for us in it, whose
+// use is not the job's, nor where this is not a process of perfagent's own. The group limits the
+// job in any case.
+func (src *jobSource) findGroup(o Options) {
+	g, err := cgroup.Find(cgroup.Options{})
+	if err != nil {
+		src.options.NoGroup = err
+		return
+	}
+	src.options.Group = g
+	g.Count(false) // unless it is the job's, below
+	if o.Cgroup == Off || !o.TakeOver {
+		return
+	}
+
+	pids, err := g.Pids()
+	if err == nil && len(pids) == 1 && pids[0] == os.Getpid() && !math.IsNaN(g.Read().CPUSeconds) {
+		src.options.Source = collector.JobFromGroup
+		g.Count(true)
+	}
+}
+
+// begin is called when the job runs.
+func (src *jobSource) begin(j *job.Job) {
+	src.job = j
+	if src.made != nil && j.Outside() {
+		src.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
+	}
+	if src.made != nil {
+		missing := src.made.Missing()
+		for _, dir := range slices.Sorted(maps.Keys(missing)) {
+			src.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
+		}
+	}
+
+	ctx, stop := context.WithCancel(context.Background())
+	src.stop = stop
+	go func() {
+		defer close(src.ended)
+		src.gpus.Run(ctx)
+	}()
+}
+
+// gpuPatience is how long the end of the program that asks for the GPUs is waited for. One that
+// does not heed is killed then, with all that it has started.
+const gpuPatience = 30 * time.Millisecond
+
+// end gives back what was made. A group in which processes of the job go on stays, which is noted
+// in j. Nobody may be reading the group.
+func (src *jobSource) end(j *reporter.Job) {
+	src.endGPUs()
+	if src.made == nil {
+		return
+	}
+
+	err, ok := answered(diskPatience, src.made.Remove)
+	if !ok {
+		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", src.options.Group.Path(), diskPatience)
+	}
+	if err != nil {
+		j.CgroupStays = true
+		src.miss(collector.SourceCgroup, err)
+	}
+}
+
+// leave is end for where the sampler did not come back: it may be reading the group, which
+// therefore stays. It returns what to say of that.
+func (src *jobSource) leave() string {
+	src.endGPUs()
+	if src.made == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("; control group %s stays: once it is empty, remove it with rmdir", src.options.Group.Path())
+}
+
+func (src *jobSource) endGPUs() {
+	src.stop()
+	if src.job == nil { // they are not followed
+		return
+	}
+
+	select {
+	case <-src.ended:
+	case <-time.After(gpuPatience):
+		src.gpus.Kill() // before it is reaped
+	}
+	src.job.ReapHelpers()
+}
+
+func (src *jobSource) miss(what string, err error) {
+	src.missing = append(src.missing, reporter.Missing{What: what, Why: err.Error()})
+}
+
+// reaped returns what the job's dead processes have used.
+func (src *jobSource) reaped() collector.Reaped {
+	if src.job == nil {
+		return collector.Reaped{}
+	}
+
+	u := src.job.Reaped()
+
+	return collector.Reaped{
+		Over:       src.job.Over(),
+		CPUSeconds: u.UserSeconds + u.SystemSeconds,
+		ReadBytes:  float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,
+	}
+}
+
+// blockUnit is the bytes of one block of ru_inblock and ru_oublock, whatever the disk's.
+const blockUnit = 512

@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A tracking is where the numbers of a run go in MLflow, as options and environment say. It asks
+// no server by itself. It observes the run for the live push.
+type tracking struct {
+	uri   string // as given, perhaps with user info: never shown
+	state reporter.PushState
+	dest  pusher.Destination
+
+	// head and started describe the run to the live push; there is none while started is zero.
+	head    reporter.JournalHead
+	started time.Time
+	live    *pusher.Live
+	stop    func() (ended bool)
+	ended   *pusher.Live // live, once it has ended
+}
+
+// newTracking settles where to push to.
+func newTracking(o Options) *tracking {
+	t := &tracking{uri: o.MLflow, state: reporter.PushState{State: reporter.PushOff}}
+	switch o.MLflow {
+	case Off:
+		t.uri = ""
+	case Auto:
+		t.uri = os.Getenv("MLFLOW_TRACKING_URI")
+	}
+	if t.uri == "" {
+		return t
+	}
+
+	t.state.URI = mlflow.PublicURI(t.uri)
+	if err := mlflow.CheckURI(t.uri); err != nil {
+		t.state.Error = err.Error()
+		return t
+	}
+
+	run := os.Getenv("MLFLOW_RUN_ID")
+	t.dest = pusher.Destination{
+		RunID: run, Given: run != "", Invocation: pusher.NewInvocation(*o.Node),
+		ExperimentName: os.Getenv("MLFLOW_EXPERIMENT_NAME"), ExperimentID: os.Getenv("MLFLOW_EXPERIMENT_ID"),
+	}
+	t.state = reporter.PushState{
+		State: reporter.PushPending, URI: t.state.URI, RunID: run, Given: t.dest.Given, Invocation: t.dest.Invocation,
+		ExperimentName: t.dest.ExperimentName, ExperimentID: t.dest.ExperimentID,
+	}
+
+	return t
+}
+
+// on reports whether there is a server to push to.
+func (t *tracking) on() bool { return t.state.State == reporter.PushPending }
+
+// jobEnv returns what the job's environment gains, so that the MLflow runs that the job makes
+// bear our tags. A value of MLFLOW_RUN_CONTEXT that cannot be read is left alone.
+func (t *tracking) jobEnv(runID string) []string {
+	if !t.on() {
+		return nil
+	}
+
+	var tags map[string]json.RawMessage
+	if had := os.Getenv("MLFLOW_RUN_CONTEXT"); had == "" {
+		tags = make(map[string]json.RawMessage)
+	} else if json.Unmarshal([]byte(had), &tags) != nil || tags == nil || !survivesJSON(had) {
+		return nil
+	}
+	for key, value := range map[string]string{pusher.TagRunID: runID, pusher.TagInvocation: t.dest.Invocation} {
+		tags[key], _ = json.Marshal(value) // no text fails
+	}
+
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(tags) != nil {
+		return nil
+	}
+	entry := "MLFLOW_RUN_CONTEXT=" + strings.TrimSpace(out.String())
+	if len(entry) >= maxEnvEntry {
+		return nil
+	}
+
+	return []string{entry}
+}
+
+// maxEnvEntry is what execve(2) takes of one string with its end, MAX_ARG_STRLEN of
+// linux/binfmts.h: with a longer one the job could not start.
+const maxEnvEntry = 128 << 10
+
+// survivesJSON reports whether a JSON text stays the same when it is read and written: what is
+// not UTF-8, or half of a character, does not.
+func survivesJSON(text string) bool {
+	var value any
+	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
+		return false
+	}
+	again, err := json.Marshal(value)
+
+	return err == nil && bytes.Count(again, []byte("\uFFFD")) == strings.Count(text, "\uFFFD")
+}
+
+const (
+	// maxAnswer bounds what an answer of the server may cost in memory beside a job, in bytes; a
+	// run of a thousand nodes has 3 MB of latest values.
+	maxAnswer = 8 << 20
+
+	// maxRefused is how often a server that refuses the connection is asked again at the job's
+	// end: where it is down for long, each job of a pipeline should not wait out its whole time.
+	maxRefused = 3
+)
+
+// connect returns a client for pushing while the job runs or at its end. How long to retry is
+// the caller's choice, not that of MLFLOW_HTTP_….
+func (t *tracking) connect(retries int) (*mlflow.Client, error) {
+	cfg, err := pusher.ClientConfig(t.uri, Version(), os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+
+	cfg.MaxRetries, cfg.BackoffFactor, cfg.BackoffJitter, cfg.MaxBackoff = retries, 0.2, 0.1, 2*time.Second
+	cfg.MaxAnswer = maxAnswer
+	refused := 0
+	cfg.OnRetry = func(err error, _ time.Duration) bool {
+		if unreachable(err) {
+			refused++
+		}
+		return refused <= maxRefused
+	}
+
+	return mlflow.New(cfg)
+}
+
+// unreachable reports whether nobody answers at the server's address at all.
+func unreachable(err error) bool {
+	var dns *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound
+}
+
+// begin starts the live push.
+func (t *tracking) begin(*collector.Recording) {
+	if !t.on() || t.started.IsZero() {
+		return
+	}
+
+	head := t.head
+	head.Run.Start = reporter.Time{Time: t.started}
+	t.live = pusher.NewLive(head, t.dest, func() (*mlflow.Client, error) { return t.connect(1) })
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.live.Run(ctx)
+	}()
+
+	t.stop = func() bool {
+		cancel()
+		select {
+		case <-done:
+			return true
+		case <-time.After(300 * time.Millisecond): // a credentials file on a disk that hangs
+			return false
+		}
+	}
+}
+
+func (t *tracking) observe(_ *collector.Sample, rec *collector.Recording) {
+	if t.live != nil {
+		t.live.Observe(rec)
+	}
+}
+
+// end stops the live push, and remembers the MLflow run that it found or made.
+func (t *tracking) end() []reporter.Missing {
+	if t.live == nil || !t.stop() {
+		return nil
+	}
+
+	t.ended = t.live
+	if id := t.live.RunID(); id != "" {
+		t.dest.RunID, t.state.RunID = id, id
+	}
+
+	return nil
+}

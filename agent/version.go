@@ -1,0 +1,33 @@
+package agent
+
+import "runtime/debug"
+
+// module is the path of perfagent's module.
+const module = "github.com/perfagent/perfagent"
+
+// Version returns the version of perfagent's module that the program was built with; "devel" if
+// the build does not say.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return develVersion
+	}
+
+	version := ""
+	if info.Main.Path == module {
+		version = info.Main.Version
+	}
+	for _, dependency := range info.Deps {
+		if dependency.Path == module {
+			version = dependency.Version
+		}
+	}
+	if version == "" || version == "(devel)" {
+		return develVersion
+	}
+
+	return version
+}
+
+// develVersion is the version of a build without a stamp.
+const develVersion = "devel"

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/job"
+)
+
+// The exit codes of perfagent's own. Every other code of "run" is the job's: its exit code, or
+// 128+n after signal n, which package job settles.
+const (
+	exitFailure = 1 // any command but run and diff
+
+	// Of run, if the job was not started.
+	exitOwnFailure    = 125
+	exitNotExecutable = 126
+	exitNotFound      = 127
+
+	// Of diff, as diff(1) has them: a gate that fired is no trouble of ours.
+	exitGate    = 1
+	exitTrouble = 2
+)
+
+// An exitError carries an exit code to main. A nil err prints nothing.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// exitCode returns the exit code for the error of a command, and what is to be printed; nil for
+// nothing.
+func exitCode(command string, err error) (code int, say error) {
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit):
+		return exit.code, exit.err
+	case command == "run":
+		return exitOwnFailure, err
+	}
+
+	return exitFailure, err
+}
+
+// runError returns the error of "run" for what agent.Run returned. A job that was started has its
+// own exit code, whatever else went wrong.
+func runError(result *agent.Result, err error) error {
+	switch {
+	case result != nil && result.ExitCode != 0:
+		return exitError{code: result.ExitCode}
+	case result != nil || err == nil:
+		return nil
+	case errors.Is(err, job.ErrNotFound):
+		return exitError{exitNotFound, err}
+	case errors.Is(err, job.ErrNotExecutable):
+		return exitError{exitNotExecutable, err}
+	}
+
+	return exitError{exitOwnFailure, err}
+}

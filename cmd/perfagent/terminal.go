@@ -1,0 +1,64 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// descriptor returns the number behind stdout or stderr; -1 for anything else. File.Fd is not
+// asked: it may make the open file blocking, and that one is the job's too.
+func descriptor(w io.Writer) int {
+	if p, ok := w.(*patientWriter); ok {
+		w = p.w
+	}
+	switch w {
+	case os.Stdout:
+		return 1
+	case os.Stderr:
+		return 2
+	}
+
+	return -1
+}
+
+func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
+
+// colorful reports whether w may get colours, by the conventions of NO_COLOR and TERM.
+func colorful(w io.Writer) bool {
+	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// summaryOptions returns how a report's summary looks on w.
+func summaryOptions(r *reporter.Report, w io.Writer, path, page string) reporter.SummaryOptions {
+	columns := width(w)
+	return reporter.SummaryOptions{
+		Color: colorful(w), Width: columns, Path: path, Page: page,
+		Pictures: plotter.SummaryPictures(r, min(columns, reporter.SummaryWidth), !utf8Terminal()),
+	}
+}
+
+// utf8Terminal reports whether the locale has UTF-8, as C libraries settle it: by the first of
+// three variables that is set.
+func utf8Terminal() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(os.Getenv(name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+
+	return false
+}
+
+// width returns the terminal's width in cells, or 80.
+func width(w io.Writer) int {
+	if columns, _, err := term.GetSize(descriptor(w)); err == nil && columns > 0 {
+		return columns
+	}
+	return 80
+}
