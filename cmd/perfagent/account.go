@@ -37,8 +37,10 @@ type account struct {
 	stop    context.CancelFunc
 }
 
-// newAccount finds or makes the control group. The job waits for it.
-func newAccount(mode, name string, interval time.Duration) *account {
+// newAccount settles from what the job's use is counted, and makes the control group of that
+// name if one is asked for. The job waits for it.
+func (w *wrap) newAccount(name string) *account {
+	mode, interval := w.options.cgroup, w.options.interval
 	a := &account{ended: make(chan struct{}), stop: func() {}}
 	a.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: a.reaped, Env: os.Environ(),
 		Tree: process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(pid int) bool { return a.job.Other(pid) }})}
@@ -50,7 +52,7 @@ func newAccount(mode, name string, interval time.Duration) *account {
 		a.makeGroup(name)
 	}
 	if a.made == nil {
-		a.findGroup(mode)
+		a.useGroup(w.group, w.noGroup, mode)
 	}
 	a.gpus = gpu.Open(gpu.Options{Interval: interval, Env: a.options.Env,
 		Start: func(fork func() (int, error)) error { return a.job.StartHelper(fork) }})
@@ -67,13 +69,12 @@ func (a *account) makeGroup(name string) {
 	a.options.Source, a.options.Group = collector.JobFromCreated, made.Group()
 }
 
-// findGroup looks whether our own group holds nothing but us and, soon, the job. Not so
+// useGroup looks whether our own group holds nothing but us and, soon, the job. Not so
 // where a shell or a test runner waits for us in it: what that one uses is not the job's.
 // The group limits the job in any case.
-func (a *account) findGroup(mode string) {
-	g, err := cgroup.Find(cgroup.Options{})
-	if err != nil {
-		a.options.NoGroup = err
+func (a *account) useGroup(g *cgroup.Group, none error, mode string) {
+	if none != nil {
+		a.options.NoGroup = none
 		return
 	}
 	a.options.Group = g

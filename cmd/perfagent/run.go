@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
@@ -62,15 +63,24 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	t := o.newTracking()
 	command := job.Command{Args: args, Env: append(t.jobEnv(o.runID),
 		"PERFAGENT_RUN_ID="+o.runID, "PERFAGENT_NODE="+strconv.Itoa(o.node))}
-	if _, err := job.Resolve(args[0]); err != nil {
+	if command.Path, err = job.Resolve(args[0]); err != nil {
 		return startError(err)
 	}
-	if err := job.Headroom(); err != nil {
+	group, noGroup := cgroup.Find(cgroup.Options{})
+	if err := job.Headroom(taskLimits(group)); err != nil {
 		log.Warn(fmt.Sprintf("%v: the command runs without being measured", err))
 		return startError(job.Exec(command, nil))
 	}
-	w := &wrap{options: o, command: command, log: log, tracking: t}
+	w := &wrap{options: o, command: command, log: log, tracking: t, group: group, noGroup: noGroup}
 	return w.run()
+}
+
+// taskLimits returns what bounds the number of processes and threads in our control groups.
+func taskLimits(g *cgroup.Group) (limits []job.TaskLimit) {
+	for _, l := range g.TaskLimits() {
+		limits = append(limits, job.TaskLimit(l))
+	}
+	return limits
 }
 
 // prepare settles the options and makes the log: what run and sidecar do first.
@@ -112,6 +122,8 @@ type wrap struct {
 	listening *listening
 	account   *account
 	signals   *job.Signals
+	group     *cgroup.Group // ours; nil = none was found, for this reason
+	noGroup   error
 	// roomsBefore has the room that the job had, once the file systems have answered.
 	roomsBefore <-chan []reporter.Room
 }
@@ -128,7 +140,7 @@ func (w *wrap) run() error {
 	w.roomsBefore = o.roomsBefore()
 	go func() { placed <- openPlace(o.out, head, w.log) }()
 	w.listening = o.newListening(o.streams.err, w.log, false)
-	w.account = newAccount(o.cgroup, fmt.Sprintf("perfagent-%s.%d.%d", o.runID, o.node, os.Getpid()), o.interval)
+	w.account = w.newAccount(fmt.Sprintf("perfagent-%s.%d.%d", o.runID, o.node, os.Getpid()))
 	if w.account.made != nil {
 		w.command.Enter = w.account.made.Enter
 	}
