@@ -268,10 +268,12 @@ func TestFamily_ForgetsHelper(t *testing.T) {
 	}
 }
 
-// The job is over when nobody is left but who is not the job's.
+// The job is over when no child is left that is its own.
 func TestJob_Over(t *testing.T) {
 	t.Parallel()
-	for script, over := range map[string]string{"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false"} {
+	for script, over := range map[string]string{
+		"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false",
+	} {
 		w := start(t, command(t, "helper", "", "sh", "-c", script))
 		if over == "false" {
 			pid := w.pid("daemon")

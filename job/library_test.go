@@ -172,7 +172,7 @@ func TestJob_Signal(t *testing.T) {
 	}
 }
 
-// Signals sent while the job ends reach it or nobody; -race looks at the lock.
+// Signals sent while the job ends reach it or no process at all; -race looks at the lock.
 func TestJob_SignalWhileItEnds(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -192,7 +192,7 @@ func TestJob_SignalWhileItEnds(t *testing.T) {
 	}
 }
 
-// A job that stops is waited for, and stops nobody else.
+// A job that stops is waited for, and does not stop this process.
 func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "kill -STOP $$; exit 4"))
@@ -212,7 +212,7 @@ func TestJob_StoppedOneIsWaitedFor(t *testing.T) {
 	}
 }
 
-// If something else in the process waits for the job, that is said, and nobody is signalled.
+// If something else in the process waits for the job, Err says so, and no process is signalled.
 func TestJob_ReapedBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	j := library(t, shellCommand(nil, "exit 3"))
@@ -271,7 +271,7 @@ func TestCommand_OneWriterForBoth(t *testing.T) {
 	}
 }
 
-// uncomparable is a writer of which two cannot be compared.
+// uncomparable is a writer whose values cannot be compared.
 type uncomparable []func([]byte)
 
 func (u uncomparable) Write(p []byte) (int, error) {
@@ -356,8 +356,9 @@ func TestStatus_CopyErr(t *testing.T) {
 	if st := library(t, c).Wait(); st.ExitCode != 3 || !errors.Is(st.CopyErr, trouble) || st.Err != nil {
 		t.Errorf("reader: %+v", st)
 	}
-	// As without us, a job whose output nobody takes is told by SIGPIPE.
-	if st := library(t, shellCommand(failing{trouble}, "exec yes")).Wait(); st.Signal != "SIGPIPE" || !errors.Is(st.CopyErr, trouble) {
+	// A job whose output cannot be delivered gets SIGPIPE, as without us.
+	st := library(t, shellCommand(failing{trouble}, "exec yes")).Wait()
+	if st.Signal != "SIGPIPE" || !errors.Is(st.CopyErr, trouble) {
 		t.Errorf("writer: %+v", st)
 	}
 	// A job need not read all of its input.
@@ -379,7 +380,8 @@ func TestStart_FailureLeavesNothing(t *testing.T) {
 	}
 	before := open()
 	for range 20 {
-		c := Command{Args: []string{"/no/such/command"}, Stdin: strings.NewReader("x"), Stdout: io.Discard, Stderr: &bytes.Buffer{}}
+		c := Command{Args: []string{"/no/such/command"}}
+		c.Stdin, c.Stdout, c.Stderr = strings.NewReader("x"), io.Discard, &bytes.Buffer{}
 		if _, err := Start(c, nil); !errors.Is(err, ErrNotFound) {
 			t.Fatal(err)
 		}

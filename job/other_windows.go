@@ -44,8 +44,8 @@ func brokenPipe(err error) bool {
 	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, noData)
 }
 
-// conclude fills in how the job ended and what it used, of which only CPU times are
-// known. An exit code above 255 is reduced to its low byte.
+// conclude fills in how the job ended, and its CPU times. What else it used is
+// unknown. An exit code above 255 is reduced to its low byte.
 func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	st.ExitCode = state.ExitCode() & 0xff
 	if st.ExitCode == 0 && state.ExitCode() != 0 {

@@ -118,13 +118,13 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 		if now != first {
 			return now.kernel != first.kernel
 		}
-		time.Sleep(time.Millisecond) // nobody told us, or not yet
+		time.Sleep(time.Millisecond) // we were not told, or not yet
 	}
 	return false
 }
 
 // onTheWay reports whether one of these signals was sent to us without relay
-// knowing of it yet: it is pending, or its handler has run and nobody was woken.
+// knowing of it yet: it is pending, or its handler has run and relay was not woken.
 func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
 	s.mu.Lock()
 	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {

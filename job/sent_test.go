@@ -23,7 +23,8 @@ func wantSent(t *testing.T, sent []Sent, sig syscall.Signal, kernel bool, pid in
 	if pid > 0 {
 		name = nameOf(pid)
 	}
-	if s.Signal != sig || s.Name != unix.SignalName(sig) || s.Kernel != kernel || s.PID != pid || s.Process != name || s.At.IsZero() {
+	if s.Signal != sig || s.Name != unix.SignalName(sig) || s.Kernel != kernel ||
+		s.PID != pid || s.Process != name || s.At.IsZero() {
 		t.Errorf("sent: %+v, want %v from %d %q, kernel %v", s, sig, pid, name, kernel)
 	}
 }

@@ -33,7 +33,7 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 	defer runtime.UnlockOSThread()
 	if sig == unix.SIGTSTP {
 		// We catch this one. The kernel's own action is what is wanted: it spares
-		// a group that nobody could continue.
+		// a group that no shell could continue.
 		handler, ok := setDefault(sig)
 		if !ok {
 			sig = unix.SIGSTOP
@@ -104,5 +104,8 @@ func stat(pid int) []string {
 	if _, _, n := procfile.SplitStat(data, f[:]); n < len(f) {
 		return nil
 	}
-	return []string{procfile.StatState: string(f[procfile.StatState]), procfile.StatParent: string(f[procfile.StatParent])}
+	return []string{
+		procfile.StatState:  string(f[procfile.StatState]),
+		procfile.StatParent: string(f[procfile.StatParent]),
+	}
 }

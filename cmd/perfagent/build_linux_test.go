@@ -13,7 +13,8 @@ func TestMake_InstallsTheReleasedProgram(t *testing.T) {
 	t.Parallel()
 	mk := tool(t, "make", "apt-get install make")
 	dir := t.TempDir()
-	cmd := exec.Command(mk, "-C", "../..", "install", "BIN="+filepath.Join(dir, "built"), "DESTDIR="+dir, "PREFIX=/opt/some")
+	variables := []string{"BIN=" + filepath.Join(dir, "built"), "DESTDIR=" + dir, "PREFIX=/opt/some"}
+	cmd := exec.Command(mk, append([]string{"-C", "../..", "install"}, variables...)...)
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "VCS=", "MAKEFLAGS=", "MAKELEVEL=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)

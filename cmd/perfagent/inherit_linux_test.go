@@ -56,7 +56,8 @@ func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
 	}
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
-	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ", "VTALRM", "IO", "PWR")
+	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
+		"VTALRM", "IO", "PWR")
 	for path, passed := range map[string][]string{plainBinary(t): plain, binary(t): released} {
 		for sig := unix.Signal(1); sig <= 31; sig++ {
 			name := strings.TrimPrefix(unix.SignalName(sig), "SIG")

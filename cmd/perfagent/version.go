@@ -11,8 +11,8 @@ import (
 )
 
 // plainBuild is what version says of a build without the entry point before the Go runtime.
-const plainBuild = " (plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT are not passed on; " +
-	"see docs/limits.md)"
+const plainBuild = " (plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT " +
+	"are not passed on; see docs/limits.md)"
 
 func newVersion(s streams) *cobra.Command {
 	return &cobra.Command{
