@@ -6,6 +6,10 @@ FUZZTIME  ?= 1m
 # More arguments for go test, e.g. make test TESTFLAGS='-run TestRing -v'
 TESTFLAGS ?=
 
+# Where make install puts the binary; DESTDIR comes before it.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
 BIN   = bin/perfagent
 READY = .tools/ready
 PEERS = .tools/peers/installed
@@ -17,16 +21,18 @@ export PERFAGENT_TEST_MLFLOW3 = $(CURDIR)/.tools/mlflow3
 export PERFAGENT_TEST_MLFLOW2 = $(CURDIR)/.tools/mlflow2
 
 .DEFAULT_GOAL = help
-.PHONY: help build demo test bench peers fuzz lint cross picture pictures clean
+.PHONY: help build install demo test bench peers fuzz lint cross picture pictures clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-# A checkout that git cannot read (another owner, no commit yet, no git) must still build.
 build: ## build the static binary bin/perfagent
-	@vcs=false; if git rev-parse -q --verify HEAD >/dev/null 2>&1; then vcs=auto; fi; \
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=$$vcs -ldflags '-s -w -E github.com/perfagent/perfagent/job.entry' -o $(BIN) ./cmd/perfagent
+	@sh scripts/build.sh $(BIN)
 	@wc -c <$(BIN) | awk '{ printf "$(BIN): %.1f MiB (%d bytes)\n", $$1/1048576, $$1 }'
+
+install: build ## install the binary in PREFIX/bin (/usr/local/bin), below DESTDIR
+	mkdir -p "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/perfagent"
 
 demo: build ## wrap a real job of about ten seconds, then show its report
 	$(BIN) run --summary never --out perfagent-out -- $(PYTHON) testdata/demo/job.py

@@ -45,7 +45,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 
 	m := &Monitor{
-		session: newSession(o, os.Args), before: job.OwnUsage(),
+		session: newSession(o, os.Args), before: programUsage(),
 		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
 	}
 	s := m.session
@@ -106,13 +106,19 @@ func (m *Monitor) end() (*Result, error) {
 
 // account returns what the process and the children that it waited for have used since Start.
 func (m *Monitor) account(end time.Time) *reporter.Job {
-	use := job.OwnUsage()
-	j := newJob(job.Status{Pid: os.Getpid(), Start: m.head.Run.Start.Time, End: end, Usage: use.Minus(m.before)})
+	use, before := programUsage(), m.before
+	j := newJob(job.Status{Pid: os.Getpid(), Start: m.head.Run.Start.Time, End: end, Usage: job.Usage{
+		UserSeconds: use.UserSeconds - before.UserSeconds, SystemSeconds: use.SystemSeconds - before.SystemSeconds,
+		MinorFaults: use.MinorFaults - before.MinorFaults, MajorFaults: use.MajorFaults - before.MajorFaults,
+		BlockInput: use.BlockInput - before.BlockInput, BlockOutput: use.BlockOutput - before.BlockOutput,
+		VoluntarySwitches:   use.VoluntarySwitches - before.VoluntarySwitches,
+		InvoluntarySwitches: use.InvoluntarySwitches - before.InvoluntarySwitches,
+	}})
 
 	// The kernel keeps the highest size since the process began: it is that of the time since
 	// Start only if it rose meanwhile.
 	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB
-	j.MaxRSSAtMost = use.MaxRSS <= m.before.MaxRSS
+	j.MaxRSSAtMost = use.MaxRSS <= before.MaxRSS
 
 	return j
 }

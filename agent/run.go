@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -29,12 +30,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 
 	w := newWrap(o)
-	if _, err := job.Resolve(o.Args[0]); err != nil {
+	if w.command.Path, err = job.Resolve(o.Args[0]); err != nil {
 		return nil, err
 	}
 	if o.TakeOver {
 		ownProcess()
-		if err := job.Headroom(); err != nil {
+		if err := job.Headroom(w.own.taskLimits()); err != nil {
 			return nil, w.becomeJob(err)
 		}
 		// Never stopped: a TERM that comes while the report is written must not replace the
@@ -50,6 +51,7 @@ type wrap struct {
 	*session
 	command job.Command
 	signals *job.Signals // nil unless the process was taken over
+	own     ownGroup
 	source  *jobSource
 
 	// freeBefore receives the free space measured before the job started.
@@ -57,7 +59,7 @@ type wrap struct {
 }
 
 func newWrap(o Options) *wrap {
-	w := &wrap{session: newSession(o, o.Args)}
+	w := &wrap{session: newSession(o, o.Args), own: findOwnGroup()}
 	w.command = job.Command{
 		Args: o.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
 		Env: append(w.tracking.jobEnv(o.RunID), "PERFAGENT_RUN_ID="+o.RunID, "PERFAGENT_NODE="+strconv.Itoa(*o.Node)),
@@ -82,7 +84,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	if w.o.Listen != Off {
 		w.page = w.newLivePage()
 	}
-	w.source = newJobSource(w.o)
+	w.source = newJobSource(w.o, w.own)
 	if w.source.made != nil {
 		w.command.Enter = w.source.made.Enter
 	}
@@ -123,7 +125,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 // wait waits for the job, and sends it TERM when ctx is done.
 func (w *wrap) wait(ctx context.Context, j *job.Job) job.Status {
-	stop := context.AfterFunc(ctx, func() { _ = j.Signal(terminate) })
+	stop := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
 	defer stop()
 
 	return j.Wait()
@@ -163,11 +165,8 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	account := newJob(status)
 	w.source.end(account)
 	missing = append(missing, w.source.missing...)
-	if !w.o.TakeOver {
-		missing = append(missing, reporter.Missing{
-			What: "orphans",
-			Why:  "processes of the job that outlived their parents were not followed: perfagent ran inside another program",
-		})
+	if status.Uncounted != nil {
+		missing = append(missing, reporter.Missing{What: "orphans", Why: status.Uncounted.Error()})
 	}
 
 	in := w.input(rec, missing)

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -70,7 +69,7 @@ func (s *session) head() reporter.JournalHead {
 		Agent: reporter.Agent{Version: Version()},
 	}
 	if s.o.TakeOver {
-		head.Cost = job.OwnCPU
+		head.Cost = ownCPU
 	}
 
 	return head
@@ -114,7 +113,7 @@ func (s *session) reader(o collector.ReaderOptions) *collector.Reader {
 func (s *session) ownUse() reporter.Agent {
 	use := reporter.Agent{Version: Version()}
 	if s.o.TakeOver {
-		use.CPUSeconds, use.MaxRSSMB = job.OwnCPU(), float64(job.PeakRSS())/collector.MiB
+		use.CPUSeconds, use.MaxRSSMB = ownCPU(), float64(peakRSS())/collector.MiB
 	}
 
 	return use

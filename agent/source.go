@@ -31,9 +31,29 @@ type jobSource struct {
 	ended chan struct{} // closed when the GPUs are no longer followed
 }
 
-// newJobSource finds or makes the control group of a job to come. The job waits for it. Without
-// takeOver the job's processes are all below its own, not below this program.
-func newJobSource(o Options) *jobSource {
+// An ownGroup is the control group that this process is in, or why it cannot be seen.
+type ownGroup struct {
+	group *cgroup.Group
+	err   error
+}
+
+func findOwnGroup() ownGroup {
+	group, err := cgroup.Find(cgroup.Options{})
+	return ownGroup{group, err}
+}
+
+// taskLimits returns what bounds the number of processes and threads in the group.
+func (g ownGroup) taskLimits() []job.TaskLimit {
+	var limits []job.TaskLimit
+	for _, l := range g.group.TaskLimits() {
+		limits = append(limits, job.TaskLimit(l))
+	}
+	return limits
+}
+
+// newJobSource settles where a job to come is measured, and makes a control group for it if one is
+// asked for. The job waits for it.
+func newJobSource(o Options, own ownGroup) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
@@ -44,13 +64,14 @@ func newJobSource(o Options) *jobSource {
 		src.makeGroup(fmt.Sprintf("perfagent-%s.%d.%d", o.RunID, *o.Node, os.Getpid()))
 	}
 	if src.made == nil {
-		src.findGroup(o)
+		src.useGroup(o, own)
 	}
 
-	src.gpus = gpu.Open(gpu.Options{
-		Interval: o.Interval, Env: src.options.Env,
-		Start: func(fork func() (int, error)) error { return src.job.StartHelper(fork) },
-	})
+	g := gpu.Options{Interval: o.Interval, Env: src.options.Env}
+	if o.TakeOver { // else nobody but the package itself waits for the program that it starts
+		g.Start = func(fork func() (int, error)) error { return src.job.StartHelper(fork) }
+	}
+	src.gpus = gpu.Open(g)
 
 	return src
 }
@@ -76,16 +97,15 @@ func (src *jobSource) makeGroup(name string) {
 	src.options.Source, src.options.Group = collector.JobFromCreated, made.Group()
 }
 
-// findGroup looks at the control group of this process. It is the job's if it holds nothing but
-// this process and, soon, the job; not so where a shell or a test runner waits for us in it, whose
-// use is not the job's, nor where this is not a process of perfagent's own. The group limits the
-// job in any case.
-func (src *jobSource) findGroup(o Options) {
-	g, err := cgroup.Find(cgroup.Options{})
-	if err != nil {
-		src.options.NoGroup = err
+// useGroup takes the control group of this process for the job's if it holds nothing but this
+// process and, soon, the job. A shell or a test runner that waits for us in it uses CPU that is not
+// the job's, and so does a program that is not perfagent. The group limits the job in any case.
+func (src *jobSource) useGroup(o Options, own ownGroup) {
+	if own.err != nil {
+		src.options.NoGroup = own.err
 		return
 	}
+	g := own.group
 	src.options.Group = g
 	g.Count(false) // unless it is the job's, below
 	if o.Cgroup == Off || !o.TakeOver {

@@ -12,7 +12,14 @@ func Version() string {
 	if !ok {
 		return develVersion
 	}
+	return versionIn(info)
+}
 
+// develVersion is the version of a build without a stamp.
+const develVersion = "devel"
+
+// versionIn looks for the module among those that a program was built from.
+func versionIn(info *debug.BuildInfo) string {
 	version := ""
 	if info.Main.Path == module {
 		version = info.Main.Version
@@ -28,6 +35,3 @@ func Version() string {
 
 	return version
 }
-
-// develVersion is the version of a build without a stamp.
-const develVersion = "devel"

@@ -36,6 +36,9 @@ type JobOptions struct {
 	// Tree finds the job's processes. nil = they cannot be found; NoTree says why.
 	Tree   *process.Tree
 	NoTree error
+	// Running reports whether the job runs already at the baseline, which then reads what its
+	// processes have used so far. What the caller waits for is among them.
+	Running bool
 	// Reaped tells what the dead processes of the job have used that we waited for. It must
 	// be set before Run. nil = nothing.
 	Reaped func() Reaped

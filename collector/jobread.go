@@ -83,6 +83,13 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	if use.Memory > 0 {
 		j.before = use.Memory
 	}
+	if j.Running {
+		use.Read, use.Write = nan, nan
+		if err := guard(func() error { return j.readTree(use) }); err != nil {
+			out.fail(SourceJob, err)
+		}
+		return use
+	}
 	if j.Source == JobFromTree {
 		use.CPUSeconds, use.Living = 0, 0
 	}
@@ -193,6 +200,9 @@ func (j *jobReader) readTree(use *JobUse) error {
 	}
 	if math.IsNaN(use.CPUSeconds) && tree.Fresh {
 		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, took
+	}
+	if j.Running { // the caller's own account has the living part, too
+		use.Living = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind

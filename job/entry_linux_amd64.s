@@ -6,7 +6,7 @@
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0-0
 	MOVQ SP, R12
 	SUBQ $64, SP            // room for a struct sigaction
-	XORL R14, R14
+	MOVL $1, R14            // bit 0: the program began here
 	MOVL $1, R13
 signal:
 	MOVQ R13, DI

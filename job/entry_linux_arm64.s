@@ -5,7 +5,7 @@
 // descriptor, and jumps to where Go programs begin, with RSP as it was.
 TEXT ·entry(SB), NOSPLIT|NOFRAME, $0-0
 	SUB  $64, RSP           // room for a struct sigaction
-	MOVD $0, R21
+	MOVD $1, R21            // bit 0: the program began here
 	MOVD $1, R20
 signal:
 	MOVD R20, R0

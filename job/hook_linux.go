@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Package os/signal does not say who sent a signal, and the kernel says it only
-// to the handler. So a few instructions of assembly stand before the runtime's
-// handler: they note siginfo's si_code and si_pid, count the delivery in one of two
-// tables, and jump to the runtime's handler with everything as it was. The
-// tables are package variables because a signal handler has nothing but fixed
-// addresses to work with. Each is indexed by signal number.
+// Package os/signal does not say who sent a signal, and the kernel tells only the
+// handler. So a few instructions of assembly run before the runtime's handler: they
+// note siginfo's si_code and si_pid, count the delivery in one of two tables, and
+// jump to the runtime's handler with everything as it was. The tables are package
+// variables because a signal handler has nothing but fixed addresses to work with.
+// Each is indexed by signal number.
 var (
 	fromUser   [lastSignal + 1]uint32  // si_code <= 0: kill, tgkill, sigqueue
 	fromKernel [lastSignal + 1]uint32  // si_code > 0: the terminal, a timer, a limit
@@ -23,10 +23,11 @@ var (
 	senders    [lastSignal + 1]sender  // of the newest delivery
 )
 
-// sender is what the kernel tells of who sent a signal, as the assembly lays it down.
+// A sender is what the kernel says of a signal's origin, laid out as the assembly
+// writes it.
 type sender struct{ code, pid int32 }
 
-// hookAddress is the address of the assembly handler.
+// hookAddress returns the address of the assembly handler.
 func hookAddress() uintptr
 
 // sigaction is the kernel's struct for amd64 and arm64 (not the C library's).
@@ -50,8 +51,9 @@ func action(sig syscall.Signal, next *sigaction) (old sigaction, ok bool) {
 	return old, errno == 0
 }
 
-// hook puts our handler before the runtime's. It fails where the runtime has
-// none yet. Flags and mask stay, so the handler still runs on its own stack.
+// hook puts our handler before the runtime's, and reports whether it could: the
+// runtime may have none yet. Flags and mask stay, so the handler still runs on its
+// own stack.
 func hook(sig syscall.Signal) bool {
 	act, ok := action(sig, nil)
 	if !ok || act.handler == sigDefault || act.handler == sigIgnore {
@@ -75,14 +77,14 @@ func unhook(sig syscall.Signal) {
 	}
 }
 
-// counted reads how often sig was delivered through the hook.
+// counted returns how often sig was delivered through the hook.
 func counted(sig syscall.Signal) origins {
 	return origins{atomic.LoadUint32(&fromUser[sig]), atomic.LoadUint32(&fromKernel[sig])}
 }
 
-// sentBy is the process id behind the newest delivery of sig: of kill, tgkill and
-// sigqueue the sender's, 0 for one in another process namespace. -1 = a timer sent it,
-// or the kernel.
+// sentBy returns the ID of the process that sent sig last by kill, tgkill or
+// sigqueue: 0 for one in another process namespace, -1 if a timer or the kernel
+// sent the signal.
 func sentBy(sig syscall.Signal) int {
 	switch atomic.LoadInt32(&senders[sig].code) {
 	case 0, -1, -6: // SI_USER, SI_QUEUE, SI_TKILL
@@ -91,13 +93,13 @@ func sentBy(sig syscall.Signal) int {
 	return -1
 }
 
-// ignored tells whether sig is ignored now.
+// ignored reports whether sig is ignored now.
 func ignored(sig syscall.Signal) bool {
 	act, ok := action(sig, nil)
 	return ok && act.handler == sigIgnore
 }
 
-// setDefault gives sig the kernel's default action, and returns what it had.
+// setDefault gives sig the kernel's default action and returns its previous one.
 func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
 	return action(sig, &sigaction{handler: sigDefault})
 }

@@ -17,9 +17,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-func TestExitCodes(t *testing.T) {
+func TestJob_ExitCodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		script, signal string
@@ -42,7 +44,7 @@ func TestExitCodes(t *testing.T) {
 
 // The job must find what it would find without us: the same script is run both
 // ways from the same surroundings.
-func TestSurroundings(t *testing.T) {
+func TestJob_HasTheSurroundingsOfItsCaller(t *testing.T) {
 	t.Parallel()
 	look := `for fd in 0 1 2 9; do readlink /proc/self/fd/$fd; done; cat <&9
 		ls /proc/self/fd | wc -l; ulimit -S -n; ulimit -H -n; umask; cut -d' ' -f5-8 /proc/self/stat
@@ -83,7 +85,7 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-func TestStdinAndPipe(t *testing.T) {
+func TestJob_HasOurPipes(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "cat")
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
@@ -110,7 +112,7 @@ func TestStdinAndPipe(t *testing.T) {
 	}
 }
 
-func TestEnvironment(t *testing.T) {
+func TestCommand_Environ(t *testing.T) {
 	t.Setenv("JOB_A", "1")
 	t.Setenv("JOB_B", "2")
 	env := Command{Env: []string{"JOB_A=new=x", "JOB_C="}}.environ()
@@ -156,7 +158,7 @@ func searchCases(two, usual string) []searchCase {
 	}
 }
 
-func TestSearch(t *testing.T) {
+func TestStart_Searches(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	write(t, one+"/denied", "exit 1", 0o644)
 	write(t, one+"/later", "exit 1", 0o644)
@@ -193,7 +195,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-func TestNoArguments(t *testing.T) {
+func TestStart_WithoutArguments(t *testing.T) {
 	if _, err := Start(Command{}, nil); err == nil {
 		t.Error("a command without a name was started")
 	}
@@ -202,7 +204,7 @@ func TestNoArguments(t *testing.T) {
 	}
 }
 
-func TestOrphans(t *testing.T) {
+func TestJob_CountsOrphans(t *testing.T) {
 	t.Parallel()
 	// The job loses a child that uses the CPU, and goes on until it is dead
 	// and reaped, so that we must have done it.
@@ -216,7 +218,7 @@ func TestOrphans(t *testing.T) {
 
 // A helper whose exec hangs holds up neither signals nor the job's end; until it is known,
 // only the job is reaped, and then all.
-func TestHelperThatHangs(t *testing.T) {
+func TestJob_HelperThatHangs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"to the end", "for a while"} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +241,7 @@ func TestHelperThatHangs(t *testing.T) {
 			orphan := w.pid("orphan")
 			until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 			_ = unix.Kill(orphan, unix.SIGKILL)
-			zombie := func(pid int) bool { f := stat(pid); return f != nil && f[0] == "Z" }
+			zombie := func(pid int) bool { f := stat(pid); return f != nil && f[procfile.StatState] == "Z" }
 			until(t, "both are dead", func() bool { return zombie(helper) && zombie(orphan) })
 			orphans := 0
 			if name == "for a while" {
@@ -258,17 +260,20 @@ func TestHelperThatHangs(t *testing.T) {
 }
 
 // The id of a helper that was reaped may be the job's next.
-func TestHelperIsForgotten(t *testing.T) {
-	j := &Job{others: []int{5, 7}, helpers: []int{7}}
-	if !j.Other(7) || !j.forget(7) || j.Other(7) || j.forget(7) || !j.Other(5) || len(j.helpers) != 0 {
-		t.Errorf("others %v, helpers %v", j.others, j.helpers)
+func TestFamily_ForgetsHelper(t *testing.T) {
+	f := &family{others: []int{5, 7}, helpers: []int{7}}
+	j := &Job{family: f}
+	if !j.Other(7) || !f.forget(7) || j.Other(7) || f.forget(7) || !j.Other(5) || len(f.helpers) != 0 {
+		t.Errorf("others %v, helpers %v", f.others, f.helpers)
 	}
 }
 
-// The job is over when nobody is left but who is not the job's.
-func TestOver(t *testing.T) {
+// The job is over when no child is left that is its own.
+func TestJob_Over(t *testing.T) {
 	t.Parallel()
-	for script, over := range map[string]string{"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false"} {
+	for script, over := range map[string]string{
+		"exit 3": "true", `sleep 60 >/dev/null 2>&1 & echo daemon $!; exit 3`: "false",
+	} {
 		w := start(t, command(t, "helper", "", "sh", "-c", script))
 		if over == "false" {
 			pid := w.pid("daemon")
@@ -284,7 +289,7 @@ func TestOver(t *testing.T) {
 }
 
 // An orphan that is dead when the job ends is counted also where a helper is just being made.
-func TestOrphanBesideHelper(t *testing.T) {
+func TestJob_OrphanBesideHelper(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "hung helper", "", "sh", "-c", `echo job $$; sh -c "sleep 60 & echo orphan \$!"; read x; exit 3`)
 	r, hung, err := os.Pipe()
@@ -308,7 +313,7 @@ func TestOrphanBesideHelper(t *testing.T) {
 	orphan := lines["orphan"]
 	until(t, "the orphan is one", func() bool { return parentOf(orphan) == cmd.Process.Pid })
 	_ = unix.Kill(orphan, unix.SIGKILL)
-	until(t, "it is dead", func() bool { f := stat(orphan); return f == nil || f[0] == "Z" })
+	until(t, "it is dead", func() bool { f := stat(orphan); return f == nil || f[procfile.StatState] == "Z" })
 	goOn.Close()
 	until(t, "the job is reaped", func() bool { return stat(lines["job"]) == nil })
 	hung.Close()
@@ -317,7 +322,7 @@ func TestOrphanBesideHelper(t *testing.T) {
 	}
 }
 
-func TestDaemonIsLeftAlone(t *testing.T) {
+func TestJob_LeavesDaemonAlone(t *testing.T) {
 	t.Parallel()
 	pid := filepath.Join(t.TempDir(), "pid")
 	code, st := run(t, `sleep 60 >/dev/null 2>&1 & echo $! >`+pid+`; exit 3`)
@@ -335,7 +340,7 @@ func TestDaemonIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMemoryPeak(t *testing.T) {
+func TestUsage_PeakOfMemory(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "hog", os.Args[0]))
 	line, _ := w.expect("peak ")
@@ -362,7 +367,7 @@ func TestMemoryPeak(t *testing.T) {
 	}
 }
 
-func TestMemoryFloor(t *testing.T) {
+func TestUsage_FloorOfMemory(t *testing.T) {
 	t.Parallel()
 	_, st := start(t, command(t, "agent", "", "true")).end()
 	if st.Usage.MaxRSS > st.Usage.MaxRSSFloor {
@@ -371,7 +376,7 @@ func TestMemoryFloor(t *testing.T) {
 }
 
 // A killed agent takes nothing with it.
-func TestJobSurvivesUs(t *testing.T) {
+func TestJob_SurvivesUs(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; read x; echo $x")
 	in, err := cmd.StdinPipe()
@@ -390,7 +395,7 @@ func TestJobSurvivesUs(t *testing.T) {
 	w.expect("survived")
 }
 
-func TestNoProcessThenExec(t *testing.T) {
+func TestExec_WithoutAnyProcessLeft(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "full", "", "sh", "-c", "echo in place $$").CombinedOutput()
 	lines := strings.Fields(string(out))
@@ -399,7 +404,7 @@ func TestNoProcessThenExec(t *testing.T) {
 	}
 }
 
-func TestExec(t *testing.T) {
+func TestExec_ReplacesUs(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "inplace", "", "sh", "-c", "echo pid $$ $A; grep SigIgn /proc/$$/status").CombinedOutput()
 	f := strings.Fields(string(out))
@@ -412,7 +417,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-func TestHeadroom(t *testing.T) {
+func TestHeadroom_OfUser(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "headroom", "", "5").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "user: limit RLIMIT_NPROC") {
@@ -427,34 +432,24 @@ func TestHeadroom(t *testing.T) {
 	}
 }
 
-func TestGroupHeadroom(t *testing.T) {
+func TestHeadroom_OfGroups(t *testing.T) {
 	t.Parallel()
-	mount := t.TempDir()
-	deep := mount + "/a/b"
-	if err := os.MkdirAll(deep, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	set := func(dir, limit, used string) {
-		write(t, dir+"/pids.max", limit+"\n", 0o644)
-		write(t, dir+"/pids.current", used+"\n", 0o644)
-	}
-	set(deep, "max", "3")
-	set(mount+"/a", "100", "84")
-	if err := pidsHeadroom(mount, "/a/b", tasksNeeded); err != nil {
+	far := TaskLimit{Name: "far/pids.max", Max: 1 << 40, Used: 3}
+	if err := Headroom([]TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 84}}); err != nil {
 		t.Error(err)
 	}
-	set(mount+"/a", "100", "85")
-	if err := pidsHeadroom(mount, "/a/b/gone", tasksNeeded); err == nil || !strings.Contains(err.Error(), "/a/pids.max: 85 of 100") {
+	err := Headroom([]TaskLimit{far, {Name: "a/pids.max", Max: 100, Used: 85}})
+	if err == nil || err.Error() != "limit a/pids.max: 85 of 100 processes and threads used" {
 		t.Errorf("error %v", err)
 	}
-	if err := pidsHeadroom(mount+"/nowhere", "/../x", tasksNeeded); err != nil {
+	if err := Headroom(nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func BenchmarkHeadroom(b *testing.B) {
 	for b.Loop() {
-		_ = Headroom()
+		_ = Headroom(nil)
 	}
 }
 

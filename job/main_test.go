@@ -111,9 +111,9 @@ func sendEarly(s *Signals) {
 	s.wait()
 	_ = unix.Kill(os.Getpid(), syscall.SIGTERM)
 	for {
-		release := s.hold()
+		s.mu.Lock()
 		n := len(s.early)
-		release()
+		s.mu.Unlock()
 		if n > 0 {
 			return
 		}
@@ -221,7 +221,7 @@ func full() {
 	fmt.Println(Exec(c, s))
 }
 
-// tight says what Headroom says with a small limit, as an ordinary user.
+// tight prints what Headroom returns with a small limit, as root and as an ordinary user.
 func tight() {
 	var limit unix.Rlimit
 	_ = unix.Getrlimit(unix.RLIMIT_NPROC, &limit)
@@ -231,12 +231,12 @@ func tight() {
 		panic(err)
 	}
 	if os.Getuid() == 0 {
-		fmt.Println("root:", userHeadroom(tasksNeeded))
+		fmt.Println("root:", Headroom(nil))
 		if err := syscall.Setuid(54321); err != nil {
 			panic(err)
 		}
 	}
-	fmt.Println("user:", userHeadroom(tasksNeeded))
+	fmt.Println("user:", Headroom(nil))
 }
 
 // inPlace becomes the job.

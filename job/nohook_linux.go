@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// On these architectures no handler of ours stands before the runtime's: where
-// a signal came from is guessed, see Signals.guess: an INT or QUIT sent by kill(2)
+// On these architectures no handler of ours runs before the runtime's, and where a
+// signal came from is guessed (see Signals.guess): an INT or QUIT sent by kill(2)
 // while we are in the terminal's foreground is taken for the terminal's and not
-// relayed. That SIGTSTP or SIGCONT were ignored is not known, either.
+// relayed. Nor is it known whether SIGTSTP or SIGCONT was ignored.
 
 func hook(syscall.Signal) bool        { return false }
 func unhook(syscall.Signal)           {}
@@ -18,11 +18,11 @@ func counted(syscall.Signal) origins  { return origins{} }
 func sentBy(syscall.Signal) int       { return -1 }
 func ignored(sig syscall.Signal) bool { return signal.Ignored(sig) }
 
-// sigaction stands for a disposition that we cannot set here.
+// sigaction is a disposition, which cannot be set here.
 type sigaction struct{}
 
-// setDefault can do what Reraise needs for the signals by which the runtime dies
-// as the kernel would have us die.
+// setDefault does what Reraise needs for the signals by which the runtime dies as
+// the kernel would let us die.
 func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP:
@@ -34,8 +34,11 @@ func setDefault(sig syscall.Signal) (was sigaction, ok bool) {
 
 func (sigaction) restore(syscall.Signal) {}
 
-// ignoredAtStart cannot be known: see entry_linux.go.
-func ignoredAtStart(syscall.Signal) bool { return false }
+// There is no entry point here that looks before the runtime does; see
+// entry_linux.go.
 
-// closedAtStart cannot be known: see entry_linux.go.
-func closedAtStart(int) bool { return false }
+// PlainBuild is false: no build knows more.
+func PlainBuild() bool { return false }
+
+func ignoredAtStart(syscall.Signal) bool { return false }
+func closedAtStart(int) bool             { return false }

@@ -3,7 +3,7 @@
 package job
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -14,69 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Job is a command that was started. On this system orphans are not adopted,
-// and a job that stops itself is not followed.
-type Job struct {
-	proc    *os.Process
-	start   time.Time
-	signals *Signals
-}
-
-// Start runs the command; see the package comment.
-func Start(c Command, s *Signals) (*Job, error) {
-	if len(c.Args) == 0 {
-		return nil, errors.New("start job: no command given")
-	}
-	j := &Job{signals: s}
-	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
-	fork := func(file string, argv []string) (err error) {
-		j.start = time.Now()
-		j.proc, err = os.StartProcess(file, argv, &os.ProcAttr{Env: c.environ(), Files: files})
-		return err
-	}
-	err := search(c.Args[0], func(file string) error { return attempt(file, c.Args, fork) })
-	if err != nil {
-		return nil, explain(c.Args[0], err)
-	}
-	s.attach(j.proc)
-	return j, nil
-}
-
-// Pid is the process id of the job's main process.
-func (j *Job) Pid() int { return j.proc.Pid }
-
-// Started is the moment just before the process was made.
-func (j *Job) Started() time.Time { return j.start }
-
-// StartHelper has fork make a child of ours that is not the job's.
-func (j *Job) StartHelper(fork func() (pid int, err error)) error {
-	_, err := fork()
-	return err
-}
-
-// ReapHelpers has nothing to do on this system.
-func (j *Job) ReapHelpers() {}
-
-// Other tells whether a child of this process is not the job's; here nobody asks.
-func (j *Job) Other(int) bool { return false }
-
-// Reaped is what the job's dead processes have used so far: not known on this system.
-func (j *Job) Reaped() Usage { return Usage{} }
-
-// Over tells that all processes of the job have ended: not known on this system.
-func (j *Job) Over() bool { return false }
-
-// Outside tells that the job is outside its control group; here there are none.
-func (j *Job) Outside() bool { return true }
-
-// Wait blocks until the job has ended and returns its status.
-func (j *Job) Wait() Status {
-	state, err := j.proc.Wait()
-	st := Status{Pid: j.proc.Pid, Start: j.start, End: time.Now()}
-	if err != nil {
-		st.ExitCode, st.Err = 255, err
-		return st
-	}
+// conclude fills in how the job ended and what it used.
+func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	ws := state.Sys().(syscall.WaitStatus)
 	st.ExitCode = ws.ExitStatus()
 	if ws.Signaled() {
@@ -86,10 +25,13 @@ func (j *Job) Wait() Status {
 		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 	}
 	st.Usage = usage(state)
-	return st
 }
 
-// usage puts the system's account into our units. Darwin counts resident memory
+// Signal sends sig to the job's main process. The error is os.ErrProcessDone once
+// that has been waited for.
+func (j *Job) Signal(sig syscall.Signal) error { return j.proc.Signal(sig) }
+
+// usage converts the system's account into our units. Darwin counts resident memory
 // in bytes, the BSDs and Solaris in KiB.
 func usage(state *os.ProcessState) Usage {
 	u := Usage{UserSeconds: state.UserTime().Seconds(), SystemSeconds: state.SystemTime().Seconds()}
@@ -104,7 +46,7 @@ func usage(state *os.ProcessState) Usage {
 	return u
 }
 
-// maxrssUnit is the bytes of one count of ru_maxrss.
+// maxrssUnit returns how many bytes one count of ru_maxrss is.
 func maxrssUnit() int64 {
 	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
 		return 1
@@ -112,8 +54,8 @@ func maxrssUnit() int64 {
 	return 1024
 }
 
-// PeakRSS is the high-water mark of this process's memory in bytes; 0 where it
-// cannot be known.
+// PeakRSS returns the high-water mark of this process's memory in bytes, or 0 if it
+// is unknown.
 func PeakRSS() int64 {
 	var ru unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
@@ -125,23 +67,17 @@ func PeakRSS() int64 {
 // Exec replaces this process by the command; see Start for its errors.
 func Exec(c Command, s *Signals) error {
 	if len(c.Args) == 0 {
-		return errors.New("execute job: no command given")
+		return fmt.Errorf("execute job: %w", errNoCommand)
 	}
 	s.Stop()
-	err := search(c.Args[0], func(file string) error {
-		return attempt(file, c.Args, func(file string, argv []string) error {
-			return syscall.Exec(file, argv, c.environ())
-		})
-	})
+	env := c.environ()
+	err := c.search(func(file string, argv []string) error { return syscall.Exec(file, argv, env) })
 	return explain(c.Args[0], err)
 }
 
-// Headroom is nil on this system: limits are not looked at.
-func Headroom() error { return nil }
-
-// Signals catches what is sent to this process and relays it to the job. On this
-// system it is a guess who sent a signal: INT, QUIT and WINCH count as the
-// terminal's while we are in its foreground group, and are not relayed then.
+// Signals catches what this process is sent and relays it to the job. On this system
+// a signal's sender is guessed: INT, QUIT and WINCH count as the terminal's while we
+// are in its foreground group, and are not relayed then.
 type Signals struct {
 	ch   chan os.Signal
 	late chan syscall.Signal
@@ -154,7 +90,7 @@ type Signals struct {
 	terminal map[os.Signal]bool // seen from the terminal
 }
 
-// Catch begins to catch what is sent to this process.
+// Catch takes this process over for one job and begins to catch what it is sent.
 func Catch() *Signals {
 	s := &Signals{
 		ch:       make(chan os.Signal, 256),
@@ -186,7 +122,7 @@ func (s *Signals) Stop() {
 	s.ch = nil
 }
 
-// Late delivers the first TERM, INT, HUP or QUIT that came after the job's end.
+// Late delivers the first TERM, INT, HUP or QUIT that arrived after the job's end.
 func (s *Signals) Late() <-chan syscall.Signal {
 	if s == nil {
 		return nil
@@ -194,12 +130,7 @@ func (s *Signals) Late() <-chan syscall.Signal {
 	return s.late
 }
 
-// Sent is not known on this system.
-func (s *Signals) Sent() []Sent { return nil }
-
-// Noted never delivers anything on this system.
-func (s *Signals) Noted() <-chan Sent { return nil }
-
+// relay runs until Stop.
 func (s *Signals) relay() {
 	defer close(s.done)
 	for sig := range s.ch {
@@ -209,7 +140,7 @@ func (s *Signals) relay() {
 	}
 }
 
-// handle passes one signal on.
+// handle relays one signal.
 func (s *Signals) handle(sig os.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +167,7 @@ func (s *Signals) handle(sig os.Signal) {
 	}
 }
 
-// foreground tells whether our group is the terminal's foreground group.
+// foreground reports whether our group is the terminal's foreground group.
 func foreground() bool {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -261,7 +192,7 @@ func (s *Signals) attach(proc *os.Process) {
 	s.early = nil
 }
 
-// sentByTerminal tells whether sig is believed to have come from the terminal.
+// sentByTerminal reports whether sig is believed to have come from the terminal.
 func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	if s == nil {
 		return false
@@ -271,7 +202,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	return s.terminal[sig]
 }
 
-// Reraise ends this process by sig, for its parent to see that the job died so.
+// Reraise ends this process by sig, so that its parent sees that the job died so.
 func Reraise(sig syscall.Signal) {
 	if sig != syscall.SIGQUIT { // for which the runtime prints its goroutines
 		signal.Reset(sig)
@@ -280,6 +211,3 @@ func Reraise(sig syscall.Signal) {
 	}
 	os.Exit(128 + int(sig))
 }
-
-// Release does nothing here.
-func (j *Job) Release() {}

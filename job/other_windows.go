@@ -7,38 +7,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
-	"time"
 )
 
-// Job is a command that was started. On Windows it is what package os/exec makes
-// of it: the console sends Ctrl-C to the job itself, no orphans are counted, and
-// of its usage only CPU times are known.
-type Job struct {
-	proc  *os.Process
-	start time.Time
-}
-
-// Start runs the command; the signals are not needed on Windows.
-func Start(c Command, _ *Signals) (*Job, error) {
-	if len(c.Args) == 0 {
-		return nil, errors.New("start job: no command given")
-	}
-	file, err := Resolve(c.Args[0])
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	proc, err := os.StartProcess(file, c.Args, &os.ProcAttr{
-		Env:   c.environ(),
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("run %q: %w: %w", c.Args[0], ErrNotExecutable, err)
-	}
-	return &Job{proc, start}, nil
-}
-
-// Resolve finds the file that Start would execute, as exec.LookPath does.
+// Resolve returns the file that Start would execute, as exec.LookPath does.
 func Resolve(name string) (string, error) {
 	file, err := exec.LookPath(name)
 	if err != nil {
@@ -47,48 +18,50 @@ func Resolve(name string) (string, error) {
 	return file, nil
 }
 
-// Pid is the process id of the job's main process.
-func (j *Job) Pid() int { return j.proc.Pid }
-
-// Started is the moment just before the process was made.
-func (j *Job) Started() time.Time { return j.start }
-
-// StartHelper has fork make a child of ours that is not the job's.
-func (j *Job) StartHelper(fork func() (pid int, err error)) error {
-	_, err := fork()
-	return err
+// search executes the file that the command means.
+func (c Command) search(execute func(file string, argv []string) error) error {
+	file := c.Path
+	if file == "" {
+		var err error
+		if file, err = Resolve(c.Args[0]); err != nil {
+			return err
+		}
+	}
+	return execute(file, c.Args)
 }
 
-// ReapHelpers has nothing to do on this system.
-func (j *Job) ReapHelpers() {}
-
-// Other tells whether a child of this process is not the job's; here nobody asks.
-func (j *Job) Other(int) bool { return false }
-
-// Reaped is what the job's dead processes have used so far: not known on this system.
-func (j *Job) Reaped() Usage { return Usage{} }
-
-// Over tells that all processes of the job have ended: not known on this system.
-func (j *Job) Over() bool { return false }
-
-// Outside tells that the job is outside its control group; here there are none.
-func (j *Job) Outside() bool { return true }
-
-// Wait blocks until the job has ended and returns its status. Exit codes above
-// 255 have their low byte.
-func (j *Job) Wait() Status {
-	state, err := j.proc.Wait()
-	st := Status{Pid: j.proc.Pid, Start: j.start, End: time.Now()}
-	if err != nil {
-		st.ExitCode, st.Err = 255, err
-		return st
+// explain turns an error of search into one of the package's errors.
+func explain(name string, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return err
 	}
+	return fmt.Errorf("run %q: %w: %w", name, ErrNotExecutable, err)
+}
+
+// brokenPipe reports whether err says that a pipe has no reader any more.
+func brokenPipe(err error) bool {
+	const noData = syscall.Errno(232) // ERROR_NO_DATA
+	return errors.Is(err, syscall.ERROR_BROKEN_PIPE) || errors.Is(err, noData)
+}
+
+// conclude fills in how the job ended, and its CPU times. What else it used is
+// unknown. An exit code above 255 is reduced to its low byte.
+func (j *Job) conclude(st *Status, state *os.ProcessState) {
 	st.ExitCode = state.ExitCode() & 0xff
 	if st.ExitCode == 0 && state.ExitCode() != 0 {
 		st.ExitCode = 255
 	}
 	st.Usage = Usage{UserSeconds: state.UserTime().Seconds(), SystemSeconds: state.SystemTime().Seconds()}
-	return st
+}
+
+// Signal kills the job's main process, for a signal that would end it: there is no
+// gentler way. The error is os.ErrProcessDone once that has been waited for.
+func (j *Job) Signal(sig syscall.Signal) error {
+	switch sig {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGKILL:
+		return j.proc.Kill()
+	}
+	return fmt.Errorf("send %v to job: %w", sig, errors.ErrUnsupported)
 }
 
 // Exec cannot be done on Windows.
@@ -96,11 +69,8 @@ func Exec(Command, *Signals) error {
 	return fmt.Errorf("execute job in place: %w", errors.ErrUnsupported)
 }
 
-// Headroom is nil on Windows: limits are not looked at.
-func Headroom() error { return nil }
-
-// Signals keeps Ctrl-C, which the console sends to every process of its own,
-// from ending us before the job.
+// Signals keeps Ctrl-C, which the console sends to the job by itself, from ending
+// this process before the job.
 type Signals struct{ ch chan os.Signal }
 
 // Catch begins to catch Ctrl-C.
@@ -117,17 +87,11 @@ func (s *Signals) Stop() {
 	}
 }
 
+// attach has nothing to do: nothing is relayed.
+func (s *Signals) attach(*os.Process) {}
+
 // Late never delivers anything on Windows.
 func (s *Signals) Late() <-chan syscall.Signal { return nil }
 
-// Sent is not known on this system.
-func (s *Signals) Sent() []Sent { return nil }
-
-// Noted never delivers anything on this system.
-func (s *Signals) Noted() <-chan Sent { return nil }
-
 // Reraise exits with 128+sig: there are no signals to die by.
 func Reraise(sig syscall.Signal) { os.Exit(128 + int(sig)) }
-
-// Release does nothing here.
-func (j *Job) Release() {}

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is what execvp(3) of glibc searches when PATH is not set at all.
+// defaultPath is what glibc's execvp(3) searches if PATH is not set at all.
 const defaultPath = "/bin:/usr/bin"
 
-// Resolve finds the file that Start would execute for name: name itself when it
-// has a slash, else the first executable file in the directories of PATH. As in
+// Resolve returns the file that Start would execute for name: name itself if it has
+// a slash, else the first executable file in the directories of PATH. As in
 // execvp(3), an empty directory means the current one, an unset PATH means
-// /bin:/usr/bin, and a file without permission does not end the search. The
-// errors are ErrNotFound and ErrNotExecutable.
+// /bin:/usr/bin, and a file without permission does not end the search. The errors
+// are ErrNotFound and ErrNotExecutable.
 func Resolve(name string) (string, error) {
 	var found string
 	err := search(name, func(file string) error {
@@ -33,8 +33,24 @@ func Resolve(name string) (string, error) {
 	return found, nil
 }
 
-// search calls try with each file that name may mean until one succeeds, and
-// returns what execvp(3) would have failed with. The errors of try are errnos.
+// search executes the first file that the command may mean for which that
+// succeeds.
+func (c Command) search(execute func(file string, argv []string) error) error {
+	if c.Path != "" {
+		if err := attempt(c.Path, c.Args, execute); err == nil || !passable(err) {
+			return err
+		}
+	}
+	return search(c.Args[0], func(file string) error {
+		if err := executable(file); err != nil {
+			return err
+		}
+		return attempt(file, c.Args, execute)
+	})
+}
+
+// search calls try with each file that name may mean until it succeeds, and returns
+// the error that execvp(3) would have. The errors of try are errnos.
 func search(name string, try func(file string) error) error {
 	if name == "" {
 		return syscall.ENOENT
@@ -53,24 +69,32 @@ func search(name string, try func(file string) error) error {
 			file = dir + "/" + name
 		}
 		err := try(file)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, syscall.EACCES), errors.Is(err, errInterpreter):
-			last = err // worth telling, unless a later directory has it
-		case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENODEV),
-			errors.Is(err, syscall.ESTALE), errors.Is(err, syscall.ETIMEDOUT):
-		default:
+		if err == nil || !passable(err) {
 			return err
+		}
+		if errors.Is(err, syscall.EACCES) || errors.Is(err, errInterpreter) {
+			last = err // worth reporting, unless a later directory has it
 		}
 	}
 	return last
 }
 
+// passable reports whether the search goes on after a file with that error.
+func passable(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.EACCES, syscall.ENOENT, syscall.ENOTDIR, syscall.ENODEV, syscall.ESTALE, syscall.ETIMEDOUT,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
 // errInterpreter is the kernel's ENOENT for a file that is there.
 var errInterpreter = fmt.Errorf("its interpreter (first line or program header) is missing: %w", syscall.ENOENT)
 
-// executable tells cheaply whether executing file can work, as an errno.
+// executable checks cheaply whether executing file can work. Its errors are errnos.
 func executable(file string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(file, &st); err != nil {
@@ -85,25 +109,22 @@ func executable(file string) error {
 	return unix.Faccessat(unix.AT_FDCWD, file, unix.X_OK, unix.AT_EACCESS)
 }
 
-// attempt executes file by way of exec (a fork and exec, or an exec in place).
-// A text file in no executable format is given to /bin/sh, as execvp(3) does.
-func attempt(file string, args []string, exec func(file string, argv []string) error) error {
-	if err := executable(file); err != nil {
-		return err
-	}
-	err := exec(file, args)
+// attempt executes a file: by a fork and exec, or by an exec in place. A text file
+// in no executable format is given to /bin/sh, as execvp(3) does.
+func attempt(file string, args []string, execute func(file string, argv []string) error) error {
+	err := execute(file, args)
 	switch {
 	case errors.Is(err, syscall.ENOENT):
 		return errInterpreter
 	case errors.Is(err, syscall.ENOEXEC) && isText(file):
 		argv := append([]string{"/bin/sh", file}, args[1:]...)
-		return exec("/bin/sh", argv)
+		return execute("/bin/sh", argv)
 	}
 	return err
 }
 
-// isText tells whether the shell may read file: it can be opened and its
-// beginning holds no NUL byte. An empty file is an empty script.
+// isText reports whether the shell may read file: it can be opened and its beginning
+// holds no NUL byte. An empty file is an empty script.
 func isText(file string) bool {
 	f, err := os.Open(file)
 	if err != nil {

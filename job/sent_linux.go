@@ -7,11 +7,21 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxSent is how many signals are remembered; a job that is sent USR1 all the time has no
-// use for all of them.
+// maxSent is how many signals are remembered; a job that is sent USR1 all the time
+// has no use for all of them.
 const maxSent = 32
+
+// How long, in milliseconds, we wait to be told of a signal that ended the job:
+// where nothing indicates that we were sent it as well, and where it is on its way
+// on a busy CPU.
+const (
+	promptly  = 10
+	patiently = 1000
+)
 
 // note remembers who sent a signal. The caller holds the lock.
 func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
@@ -22,6 +32,7 @@ func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
 	if user+kernel == 0 {
 		return // told already, together with one before it
 	}
+
 	n := Sent{Signal: sig, Name: signalName(sig), At: time.Now(), Kernel: user == 0, PID: -1}
 	if !n.Kernel && s.hooked[sig] {
 		if n.PID = sentBy(sig); n.PID > 0 {
@@ -31,6 +42,7 @@ func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
 	if i := len(s.sent) - 1; i >= 0 && s.sent[i].repeatedBy(n) {
 		return
 	}
+
 	if len(s.sent) == maxSent {
 		s.sent = slices.Delete(s.sent, 0, 1)
 	}
@@ -41,22 +53,13 @@ func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
 	}
 }
 
-// Noted delivers each signal of Sent as it comes. Nobody waits for one who does not take
-// them: what comes when some are left is dropped. On nil it never delivers.
-func (s *Signals) Noted() <-chan Sent {
-	if s == nil {
-		return nil
-	}
-	return s.noted
-}
-
-// repeatedBy tells whether another signal is the same once more: timeout(1) sends each to
-// its child and to the whole group.
+// repeatedBy reports whether b is a again: timeout(1) sends each signal to its
+// child and to the whole group.
 func (a Sent) repeatedBy(b Sent) bool {
 	return a.Signal == b.Signal && a.PID == b.PID && a.Kernel == b.Kernel && b.At.Sub(a.At) < time.Second
 }
 
-// nameOf is a process's name, "" when it has ended.
+// nameOf returns a process's name, or "" if it has ended.
 func nameOf(pid int) string {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	if err != nil {
@@ -65,24 +68,7 @@ func nameOf(pid int) string {
 	return string(bytes.TrimSuffix(data, []byte{'\n'}))
 }
 
-// sentUntil lists the signals that were sent to us. One that ended the job, by its default
-// action or its handler's will, may have been sent to us as well, and may not have been told
-// to us yet: it is waited for, as sentByTerminal does.
-func (s *Signals) sentUntil(death syscall.Signal) []Sent {
-	if s == nil {
-		return nil
-	}
-	for i := 0; ; i++ {
-		sent := s.Sent()
-		told := !slices.Contains(relayed(), death) || slices.ContainsFunc(sent, func(n Sent) bool { return n.Signal == death })
-		if (told || i >= promptly) && (i >= patiently || !s.onTheWay(relayed()...)) {
-			return sent
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// Sent lists the signals that were sent to us so far; see Status.
+// Sent returns the signals that this process has been sent so far; see Status.
 func (s *Signals) Sent() []Sent {
 	if s == nil {
 		return nil
@@ -90,4 +76,67 @@ func (s *Signals) Sent() []Sent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sent)
+}
+
+// Noted delivers each signal of Sent as it arrives. It waits for no receiver: what
+// arrives while many are left is dropped. On nil it never delivers.
+func (s *Signals) Noted() <-chan Sent {
+	if s == nil {
+		return nil
+	}
+	return s.noted
+}
+
+// sentUntil returns the signals that we were sent. One that ended the job, by its
+// default action or at its handler's will, may have been sent to us as well without
+// our having been told yet: it is waited for, as in sentByTerminal.
+func (s *Signals) sentUntil(death syscall.Signal) []Sent {
+	if s == nil {
+		return nil
+	}
+	for i := 0; ; i++ {
+		sent := s.Sent()
+		told := !slices.Contains(relayed(), death) ||
+			slices.ContainsFunc(sent, func(n Sent) bool { return n.Signal == death })
+		if (told || i >= promptly) && (i >= patiently || !s.onTheWay(relayed()...)) {
+			return sent
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// sentByTerminal reports whether the kernel sent us sig, INT or QUIT, since we
+// began to catch: what kills the job may do so before we have been woken.
+func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
+	if s == nil || sig != syscall.SIGINT && sig != syscall.SIGQUIT {
+		return false
+	}
+	for i := 0; i < promptly || i < patiently && s.onTheWay(sig); i++ {
+		s.mu.Lock()
+		now, first := s.total(sig), s.first[sig]
+		s.mu.Unlock()
+		if now != first {
+			return now.kernel != first.kernel
+		}
+		time.Sleep(time.Millisecond) // we were not told, or not yet
+	}
+	return false
+}
+
+// onTheWay reports whether one of these signals was sent to us without relay
+// knowing of it yet: it is pending, or its handler has run and relay was not woken.
+func (s *Signals) onTheWay(sigs ...syscall.Signal) bool {
+	s.mu.Lock()
+	delivered := slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {
+		return s.hooked[sig] && counted(sig) != s.seen[sig]
+	})
+	s.mu.Unlock()
+	if delivered {
+		return true
+	}
+
+	status, err := os.ReadFile("/proc/self/status")
+	return err == nil && slices.ContainsFunc(sigs, func(sig syscall.Signal) bool {
+		return procfile.HasSignal(status, "ShdPnd", uint(sig))
+	})
 }

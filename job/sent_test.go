@@ -23,14 +23,15 @@ func wantSent(t *testing.T, sent []Sent, sig syscall.Signal, kernel bool, pid in
 	if pid > 0 {
 		name = nameOf(pid)
 	}
-	if s.Signal != sig || s.Name != unix.SignalName(sig) || s.Kernel != kernel || s.PID != pid || s.Process != name || s.At.IsZero() {
+	if s.Signal != sig || s.Name != unix.SignalName(sig) || s.Kernel != kernel ||
+		s.PID != pid || s.Process != name || s.At.IsZero() {
 		t.Errorf("sent: %+v, want %v from %d %q, kernel %v", s, sig, pid, name, kernel)
 	}
 }
 
 // Who sent a signal is known by process id and name, and a second one at once is not
 // told apart.
-func TestSentByProcess(t *testing.T) {
+func TestSent_ByProcess(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
 	w.pid("ready")
@@ -44,7 +45,7 @@ func TestSentByProcess(t *testing.T) {
 }
 
 // A signal to the whole group may have ended the job before we were told of it.
-func TestSentToGroup(t *testing.T) {
+func TestSent_ToGroup(t *testing.T) {
 	t.Parallel()
 	for range 10 {
 		cmd := command(t, "agent", "", "sh", "-c", "echo pid $$; exec sleep 60")
@@ -63,7 +64,7 @@ func TestSentToGroup(t *testing.T) {
 }
 
 // What the terminal sends has no sender.
-func TestSentByTerminal(t *testing.T) {
+func TestSent_ByTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "", "sh", "-c", "trap 'exit 5' INT; echo ready $$; while :; do sleep 0.01; done")
 	file := filepath.Join(t.TempDir(), "status.json")
@@ -96,14 +97,14 @@ func caughtByUs(t *testing.T, sig syscall.Signal) *Signals {
 }
 
 // The handler does the same where the test binary cannot be started again (an emulator).
-func TestSentToSelf(t *testing.T) {
+func TestSent_ToSelf(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR1)
 	wantSent(t, s.Sent(), syscall.SIGUSR1, false, os.Getpid())
 	wantSent(t, []Sent{<-s.Noted()}, syscall.SIGUSR1, false, os.Getpid())
 }
 
 // Who does not take what is noted delays nothing.
-func TestNotedByNobody(t *testing.T) {
+func TestSignals_NotedByNobody(t *testing.T) {
 	s := &Signals{noted: make(chan Sent, 1)}
 	for _, sig := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
 		s.note(sig, 1, 0)
@@ -114,7 +115,7 @@ func TestNotedByNobody(t *testing.T) {
 }
 
 // What the handler has counted and relay has not seen is on its way.
-func TestOnTheWay(t *testing.T) {
+func TestSignals_OnTheWay(t *testing.T) {
 	s := caughtByUs(t, syscall.SIGUSR2)
 	if s.onTheWay(relayed()...) {
 		t.Error("a signal that was told is still on its way")

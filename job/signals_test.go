@@ -16,7 +16,7 @@ import (
 )
 
 // Each signal sent to the agent's process id is seen by the job, once.
-func TestEachSignalOnce(t *testing.T) {
+func TestSignals_RelaysEachOnce(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "counter", os.Args[0]))
 	w.pid("ready")
@@ -59,7 +59,7 @@ func (w *wrapped) settle() {
 
 // Signals that were ignored when we started are so in the job; a job that
 // handles them all the same gets them.
-func TestIgnoredSignalStillRelayed(t *testing.T) {
+func TestSignals_RelaysIgnored(t *testing.T) {
 	t.Parallel()
 	cmd := command(t, "agent", "counter", "-c", `trap '' HUP INT; exec "$0" "$0"`, os.Args[0])
 	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
@@ -74,7 +74,7 @@ func TestIgnoredSignalStillRelayed(t *testing.T) {
 	w.end()
 }
 
-func TestEarlySignal(t *testing.T) {
+func TestSignals_DeliversEarlyOne(t *testing.T) {
 	t.Parallel()
 	code, st := start(t, command(t, "early", "", "sleep", "60")).end()
 	if code != 143 || st.Signal != "SIGTERM" {
@@ -82,7 +82,7 @@ func TestEarlySignal(t *testing.T) {
 	}
 }
 
-func TestJobDecidesAboutTerm(t *testing.T) {
+func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	t.Parallel()
 	// It takes its time, and we wait.
 	w := start(t, command(t, "agent", "", "sh", "-c",
@@ -121,7 +121,7 @@ func state(pid int) string {
 
 // Without a shell that would notice, a job that stops itself does not stop us,
 // and a CONT sent to us continues it.
-func TestSelfStopWithoutJobControl(t *testing.T) {
+func TestJob_SelfStopWithoutJobControl(t *testing.T) {
 	t.Parallel()
 	w := start(t, command(t, "agent", "selfstop", os.Args[0]))
 	pid := w.pid("stopping")
@@ -136,7 +136,7 @@ func TestSelfStopWithoutJobControl(t *testing.T) {
 	}
 }
 
-func TestLate(t *testing.T) {
+func TestSignals_Late(t *testing.T) {
 	s := Catch()
 	defer s.Stop()
 	j, err := Start(Command{Args: []string{"true"}}, s)
@@ -261,7 +261,7 @@ func (m *terminal) once(agent int, sig syscall.Signal) {
 	}
 }
 
-func TestTerminalSignalsOnce(t *testing.T) {
+func TestSignals_TerminalSendsOnce(t *testing.T) {
 	t.Parallel()
 	m := onTerminal(t, command(t, "agent", "counter", os.Args[0]))
 	m.pid("ready")
@@ -295,7 +295,7 @@ func TestTerminalSignalsOnce(t *testing.T) {
 }
 
 // The leader of a session is the only one to be told of a hang-up.
-func TestHangup(t *testing.T) {
+func TestSignals_Hangup(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -347,7 +347,7 @@ func readLines(f *os.File) <-chan string {
 
 // A job that Ctrl-C or Ctrl-\ killed is told apart from one killed by kill(1),
 // and the agent dies by the same signal.
-func TestDeathFromTerminal(t *testing.T) {
+func TestStatus_DeathFromTerminal(t *testing.T) {
 	t.Parallel()
 	for key, sig := range map[string]syscall.Signal{"\x03": syscall.SIGINT, "\x1c": syscall.SIGQUIT} {
 		cmd := command(t, "agent", "", "sh", "-c", "echo ready $$; exec sleep 60")
@@ -403,7 +403,7 @@ func parent(t *testing.T, pid int) int {
 
 // Ctrl-Z stops job and agent, the shell has its terminal back; fg continues both,
 // and the job is told of that once.
-func TestCtrlZ(t *testing.T) {
+func TestJob_CtrlZ(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "counter")
 	m.send("$AGENT $AGENT\n")
@@ -433,7 +433,7 @@ func TestCtrlZ(t *testing.T) {
 
 // A job that stops itself, at once or after it has tidied up, gives the shell its
 // terminal back when it has stopped, and goes on after fg.
-func TestJobThatStopsItself(t *testing.T) {
+func TestJob_StopsItself(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "selfstop")
 	m.send("$AGENT $AGENT\n")
@@ -463,7 +463,7 @@ func TestJobThatStopsItself(t *testing.T) {
 }
 
 // A job that ignores Ctrl-Z goes on, and keeps the terminal.
-func TestJobIgnoresCtrlZ(t *testing.T) {
+func TestJob_IgnoresCtrlZ(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "")
 	m.send("$AGENT sh -c 'trap \"\" TSTP; trap \"echo in\"t INT; echo ready; while :; do sleep 0.05; done'\n")
@@ -479,7 +479,7 @@ func TestJobIgnoresCtrlZ(t *testing.T) {
 }
 
 // A shell's loop ends at Ctrl-C as it would without us.
-func TestCtrlCEndsLoop(t *testing.T) {
+func TestReraise_CtrlCEndsLoop(t *testing.T) {
 	t.Parallel()
 	m := shell(t, "")
 	m.send("for i in 1 2 3; do $AGENT sh -c 'echo ready; exec sleep 60'; done; echo the-$((40+2))\n")

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // What was ignored or closed when perfagent was executed is so in the job, as it
 // would be without us.
 func TestJobInheritsWhatWasIgnoredAndClosed(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
 	}
 	const job = `grep SigIgn /proc/$$/status; for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; true`
@@ -39,5 +46,68 @@ func TestJobInheritsWhatWasIgnoredAndClosed(t *testing.T) {
 				t.Errorf("with perfagent:\n%swithout:\n%s", got, want)
 			}
 		})
+	}
+}
+
+// What each build says of itself in its version and in docs/limits.md, for each signal.
+func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
+	t.Parallel()
+	if !hasEntry() {
+		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
+	}
+	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
+	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
+		"VTALRM", "IO", "PWR")
+	for path, passed := range map[string][]string{plainBinary(t): plain, binary(t): released} {
+		for sig := unix.Signal(1); sig <= 31; sig++ {
+			name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
+			if sig == unix.SIGKILL || sig == unix.SIGSTOP {
+				continue
+			}
+			want := uint64(0)
+			if slices.Contains(passed, name) {
+				want = 1 << (sig - 1)
+			}
+			if got := ignoredInJob(t, path, fmt.Sprintf("trap '' %d", sig)); got != want {
+				t.Errorf("%s, %s ignored: the job ignores %x, want %x", path, name, got, want)
+			}
+		}
+	}
+}
+
+// ignoredInJob returns the set of signals that a job ignores (SigIgn of proc_pid_status(5)) if a
+// shell with the given traps executes perfagent.
+func ignoredInJob(t *testing.T, perfagent, traps string) uint64 {
+	t.Helper()
+	cmd := command(t, "sh", "-c", traps+`; exec "$@"`, "sh", perfagent, "run", "--", "grep", "SigIgn", "/proc/self/status")
+	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
+	o := perform(t, cmd)
+	o.want(t, 0)
+	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(o.out, "SigIgn:")), 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// Real signals: under trap ” TERM PIPE a job of the released program lives through both as it
+// would without us, and one of a plain build does not.
+func TestJobUnderTrap_OfBothBuilds(t *testing.T) {
+	t.Parallel()
+	if !hasEntry() {
+		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
+	}
+	for signal, died := range map[string]int{"TERM": 143, "PIPE": 141} {
+		for path, code := range map[string]int{"": 7, binary(t): 7, plainBinary(t): died} {
+			wrapper := []string{path, "run", "--"}
+			if path == "" {
+				wrapper = nil
+			}
+			args := []string{"-c", `trap '' TERM PIPE; exec "$@"`, "sh"}
+			cmd := command(t, "sh", append(append(args, wrapper...), "sh", "-c", "kill -"+signal+" $$; exit 7")...)
+			if o := perform(t, cmd); o.code != code {
+				t.Errorf("%q, %s: exit code %d, want %d", path, signal, o.code, code)
+			}
+		}
 	}
 }

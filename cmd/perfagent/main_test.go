@@ -46,44 +46,64 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	mlflowServers.Close()
-	if build.dir != "" {
-		os.RemoveAll(build.dir)
+	if builds.dir != "" {
+		os.RemoveAll(builds.dir)
 	}
 	os.Exit(code)
 }
 
-// build is the binary under test, built once.
-var build struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
+// builds are the binaries under test, each built once.
+var builds struct {
+	mu    sync.Mutex
+	dir   string
+	paths map[string]string // by the name of the file
 }
 
 // binary builds perfagent as it is released and returns its path.
 func binary(t testing.TB) string {
 	t.Helper()
-	build.once.Do(func() {
-		if build.dir, build.err = os.MkdirTemp("", "perfagent-e2e-"); build.err != nil {
-			return
-		}
-		build.err = os.Chmod(build.dir, 0o755) // other users run it, too
-		build.path = filepath.Join(build.dir, "perfagent")
-		if runtime.GOOS == "windows" {
-			build.path += ".exe"
-		}
-		args := []string{"build", "-trimpath", "-buildvcs=false", "-o", build.path}
-		if runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
-			args = append(args, "-ldflags", "-E github.com/perfagent/perfagent/job.entry") // as make build does
-		}
-		cmd := exec.Command("go", append(args, ".")...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			build.err = fmt.Errorf("go build: %w\n%s", err, out)
-		}
-	})
-	if build.err != nil {
-		t.Fatal(build.err)
+	if runtime.GOOS == "windows" { // where there is no shell, and the same program comes out
+		return plainBinary(t)
 	}
-	return build.path
+	return built(t, "perfagent", func(path string) *exec.Cmd {
+		return exec.Command("sh", "../../scripts/build.sh", path)
+	})
+}
+
+// plainBinary builds perfagent by go build alone and returns its path.
+func plainBinary(t testing.TB) string {
+	t.Helper()
+	return built(t, "perfagent-plain.exe", func(path string) *exec.Cmd {
+		return exec.Command("go", "build", "-o", path, ".")
+	})
+}
+
+// built returns the path of a binary, which it makes if this has not been done yet.
+func built(t testing.TB, name string, command func(path string) *exec.Cmd) string {
+	t.Helper()
+	builds.mu.Lock()
+	defer builds.mu.Unlock()
+	if path := builds.paths[name]; path != "" {
+		return path
+	}
+
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "perfagent-e2e-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o755); err != nil { // other users run it, too
+			t.Fatal(err)
+		}
+		builds.dir, builds.paths = dir, make(map[string]string)
+	}
+
+	path := filepath.Join(builds.dir, name)
+	cmd := command(path)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false", "VCS=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	builds.paths[name] = path
+	return path
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/agent"
-	"github.com/perfagent/perfagent/job"
 )
 
 func newRun(s streams) *cobra.Command {
@@ -50,8 +49,8 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 
 	// A job that died of the terminal's Ctrl-C under a shell takes us along by the same signal:
 	// the shell shows the same 128+n, and stops its loop or script as it would without us.
-	if result != nil && result.FromTerminal && parentInSession() {
-		job.Reraise(job.SignalNamed(result.Signal))
+	if result != nil && result.FromTerminal {
+		dieWithShell(result.Signal)
 	}
 
 	return runError(result, err)

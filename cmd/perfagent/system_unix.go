@@ -6,15 +6,20 @@ import (
 	"io"
 	"os/signal"
 
+	"github.com/perfagent/perfagent/job"
+
 	"golang.org/x/sys/unix"
 )
 
-// parentInSession tells whether our parent lives in our session: a shell that we
-// were typed into, or a script, rather than the program behind a new terminal.
-func parentInSession() bool {
+// dieWithShell ends this process by the signal that its job died of, if the parent is a shell that
+// we were typed into, or a script, rather than the program behind a new terminal: if the parent
+// lives in our session.
+func dieWithShell(signal string) {
 	ours, err := unix.Getsid(0)
 	theirs, errParent := unix.Getsid(unix.Getppid())
-	return err == nil && errParent == nil && ours == theirs
+	if err == nil && errParent == nil && ours == theirs {
+		job.Reraise(unix.SignalNum(signal))
+	}
 }
 
 // inForeground tells whether w is a terminal, and we are who it is for now. What is

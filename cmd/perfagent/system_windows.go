@@ -4,8 +4,8 @@ import (
 	"io"
 )
 
-// parentInSession is for terminals that send signals.
-func parentInSession() bool { return false }
+// dieWithShell is for terminals that send signals.
+func dieWithShell(string) {}
 
 // inForeground tells whether w is a terminal.
 func inForeground(w io.Writer) bool { return isTerminal(w) }

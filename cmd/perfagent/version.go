@@ -3,10 +3,17 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/agent"
-	"github.com/spf13/cobra"
+	"github.com/perfagent/perfagent/job"
 )
+
+// plainBuild is what version says of a build without the entry point before the Go runtime.
+const plainBuild = " (plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT " +
+	"are not passed on; see docs/limits.md)"
 
 func newVersion(s streams) *cobra.Command {
 	return &cobra.Command{
@@ -14,8 +21,44 @@ func newVersion(s streams) *cobra.Command {
 		Short: "print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.out, "perfagent %s %s %s/%s\n", agent.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			var settings []debug.BuildSetting
+			if info, ok := debug.ReadBuildInfo(); ok {
+				settings = info.Settings
+			}
+			_, err := fmt.Fprintln(s.out, versionLine(agent.Version(), settings, job.PlainBuild()))
 			return err
 		},
 	}
+}
+
+// versionLine describes this program: the version, and what the build knows of its commit.
+func versionLine(version string, settings []debug.BuildSetting, plain bool) string {
+	line := fmt.Sprintf("perfagent %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if commit := commit(settings); commit != "" {
+		line += " commit " + commit
+	}
+	if plain {
+		line += plainBuild
+	}
+
+	return line
+}
+
+// commit returns the commit of the checkout that was built, followed by "+dirty" if there were
+// changes, or "" if the build does not know it. A pseudo-version has its beginning, too.
+func commit(settings []debug.BuildSetting) string {
+	var revision, dirty string
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	if revision == "" {
+		return ""
+	}
+
+	return revision + dirty
 }

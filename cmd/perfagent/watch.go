@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
 // leastRefresh is the shortest time between two pictures of a run.
@@ -99,7 +101,7 @@ func (o *watchOptions) runID(args []string) (string, error) {
 	if args[0] == "" {
 		return "", errors.New("watch: an empty run id")
 	}
-	if err := checkRunID(args[0]); err != nil {
+	if err := scheduler.CheckRunID(args[0]); err != nil {
 		return "", fmt.Errorf("watch: run id %w", err)
 	}
 	return args[0], nil
@@ -115,8 +117,8 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 	switch {
 	case o.out == "":
 		return fmt.Errorf("%s: an empty directory name", out)
-	case o.node < 0 || o.node > maxNode:
-		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, maxNode)
+	case o.node < 0 || o.node > agent.MaxNode:
+		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
 	case o.refresh < leastRefresh:
 		return fmt.Errorf("--refresh: %v is below %v", o.refresh, leastRefresh)
 	}

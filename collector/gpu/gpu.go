@@ -64,8 +64,9 @@ type Options struct {
 	Interval time.Duration // between readings; less than a second is taken as one second
 	Env      []string      // of nvidia-smi, and its PATH is the one that is searched; nil = os.Environ()
 
-	// Start, if not nil, is called to start nvidia-smi: it calls fork, at once, and has nobody
-	// reap the child before it knows it. Then nobody here waits for the process.
+	// Start, if not nil, is called to start nvidia-smi. It calls fork at once, sees to it that
+	// nothing reaps the child before it knows it, and the child is for its caller to wait for. If
+	// Start is nil, the Monitor waits for the child, and for no other process.
 	Start func(fork func() (pid int, err error)) error
 }
 
@@ -150,10 +151,10 @@ func (m *Monitor) find(ctx context.Context) bool {
 	}
 }
 
-// Kill kills the query that runs now, with all that it has started, and does not
-// wait for its end. It is for a program that is about to end, after the context
-// of Run, and cannot wait for Run: a script around nvidia-smi may end at once, and
-// leave a process behind that does not. It may be called beside Run.
+// Kill kills the query that runs now, with everything that it has started, and does
+// not wait for its end. It is for a program that cannot wait for Run after it has
+// ended the context: a script around nvidia-smi may end at once and leave a process
+// behind that does not. It may be called beside Run.
 func (m *Monitor) Kill() {
 	if c := m.child.Load(); c != nil {
 		c.send(true)

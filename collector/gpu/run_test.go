@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -290,6 +291,36 @@ func TestGPURunEndsWhatAnotherReaps(t *testing.T) {
 	gpuWait(t, m, "a device", gpuDevices(1))
 	stop()
 	<-gone
+}
+
+// In a program that goes on, a process that is killed without being waited for leaves no zombie,
+// and no other child is waited for in its place.
+func TestMonitor_KilledProcessIsReaped(t *testing.T) {
+	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
+	m.pace.grace = time.Minute
+	other := exec.Command("sh", "-c", "exit 5")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := gpuContext(t)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		m.Run(ctx)
+	}()
+	gpuWait(t, m, "a device", gpuDevices(1))
+	pid := m.Pid()
+	cancel()
+	m.Kill()
+	<-ended
+	for deadline := time.Now().Add(time.Minute); syscall.Kill(pid, 0) != syscall.ESRCH; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d was not reaped", pid)
+		}
+	}
+	if _ = other.Wait(); other.ProcessState.ExitCode() != 5 {
+		t.Errorf("the other child ended with %v", other.ProcessState)
+	}
 }
 
 func TestGPUGivenUp(t *testing.T) {

@@ -213,12 +213,13 @@ func (c *child) over() bool {
 	return c.freed || c.gone()
 }
 
-// free gives the process up.
+// free gives the process up. One that is ours to reap is reaped whenever it ends.
 func (c *child) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.freed {
 		c.freed = true
+		c.leave()
 		c.release()
 	}
 }

@@ -46,6 +46,20 @@ func forShells(variable string) bool {
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
 }
 
+// leave has a process that is ours, and that hangs in the driver, reaped when it ends: in a
+// program that goes on it would remain a zombie.
+func (c *child) leave() {
+	if c.owned && !c.gone() {
+		go func(pid int) {
+			for {
+				if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+					return
+				}
+			}
+		}(c.pid)
+	}
+}
+
 // signal sends TERM, or KILL, to the group that the child leads.
 func (c *child) signal(kill bool) {
 	sig := syscall.SIGTERM

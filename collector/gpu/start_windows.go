@@ -43,4 +43,6 @@ func (c *child) gone() bool {
 	}
 }
 
+func (c *child) leave() {}
+
 func (c *child) release() {}

@@ -209,6 +209,9 @@ func (t *Tree) findRoot() error {
 	}
 	t.rootStart = root.start
 	root.class, root.was = foreign, unknown
+	if t.o.Self {
+		root.class = ours
+	}
 	return nil
 }
 

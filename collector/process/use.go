@@ -3,7 +3,8 @@ package process
 // Options say whose processes are read, and from where.
 type Options struct {
 	Proc   string             // the procfs; "" = /proc
-	Root   int                // all descendants of this process are the job's, itself not
+	Root   int                // all descendants of this process are the job's
+	Self   bool               // Root itself is the job's, too
 	Ignore func(pid int) bool // children of Root that are not the job's, with all below them; may be nil
 }
 

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// make install puts the released program where it is told, with the commit that it is of.
+func TestMake_InstallsTheReleasedProgram(t *testing.T) {
+	t.Parallel()
+	mk := tool(t, "make", "apt-get install make")
+	dir := t.TempDir()
+	variables := []string{"BIN=" + filepath.Join(dir, "built"), "DESTDIR=" + dir, "PREFIX=/opt/some"}
+	cmd := exec.Command(mk, append([]string{"-C", "../..", "install"}, variables...)...)
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "VCS=", "MAKEFLAGS=", "MAKELEVEL=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+
+	got, err := exec.Command(filepath.Join(dir, "opt/some/bin/perfagent"), "version").Output()
+	if err != nil || strings.Contains(string(got), "plain go build") {
+		t.Errorf("%q, %v", got, err)
+	}
+	head, err := exec.Command("git", "rev-parse", "--verify", "HEAD").Output()
+	if err != nil {
+		t.Logf("the commit is not looked at: needs a checkout that git reads: %v", err)
+	} else if !strings.Contains(string(got), " commit "+strings.TrimSpace(string(head))) {
+		t.Errorf("%q does not name the commit %s", got, head)
+	}
+}

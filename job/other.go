@@ -1,0 +1,118 @@
+//go:build !linux
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// A Job is a command that was started. On this system it is what package os makes
+// of it: orphans are not adopted, and a job that stops is not followed.
+type Job struct {
+	proc    *os.Process
+	start   time.Time
+	streams *streams
+	signals *Signals
+}
+
+// Start runs the command and, with s, relays what this process is sent to it. See
+// the package comment.
+func Start(c Command, s *Signals) (*Job, error) {
+	if len(c.Args) == 0 {
+		return nil, fmt.Errorf("start job: %w", errNoCommand)
+	}
+	pipes, err := c.openStreams()
+	if err != nil {
+		return nil, fmt.Errorf("run %q: %w", c.Args[0], err)
+	}
+
+	j := &Job{signals: s, streams: pipes}
+	attr := &os.ProcAttr{Env: c.environ(), Files: pipes.orOurs()}
+	err = c.search(func(file string, argv []string) (err error) {
+		j.start = time.Now()
+		j.proc, err = os.StartProcess(file, argv, attr)
+		return err
+	})
+	if err != nil {
+		pipes.close()
+		return nil, explain(c.Args[0], err)
+	}
+
+	s.attach(j.proc)
+	pipes.start()
+	return j, nil
+}
+
+// orOurs returns the job's files 0, 1 and 2.
+func (s *streams) orOurs() []*os.File {
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	for i, file := range s.files {
+		if file != nil {
+			files[i] = file
+		}
+	}
+	return files
+}
+
+// Wait waits for the job's main process to end and returns its status.
+func (j *Job) Wait() Status {
+	state, err := j.proc.Wait()
+	st := Status{Pid: j.proc.Pid, Start: j.start, End: time.Now(), Uncounted: errUncounted}
+	if err != nil {
+		st.ExitCode, st.Err = 255, err
+	} else {
+		j.conclude(&st, state)
+	}
+	st.CopyErr = j.streams.wait()
+	return st
+}
+
+// errUncounted is the reason for Status.Uncounted.
+var errUncounted = errors.New("what the job's orphans used is not counted: orphans are not adopted on this system")
+
+// Pid returns the process ID of the job's main process.
+func (j *Job) Pid() int { return j.proc.Pid }
+
+// Started returns the moment just before the process was made.
+func (j *Job) Started() time.Time { return j.start }
+
+// StartHelper calls fork, which makes a child of this process that is not the job's.
+func (j *Job) StartHelper(fork func() (pid int, err error)) error {
+	_, err := fork()
+	return err
+}
+
+// ReapHelpers has nothing to do on this system.
+func (j *Job) ReapHelpers() {}
+
+// Other reports whether a child of this process is not the job's main process.
+func (j *Job) Other(pid int) bool { return pid != j.proc.Pid }
+
+// Reaped returns what the job's dead processes have used so far, which is unknown
+// on this system.
+func (j *Job) Reaped() Usage { return Usage{} }
+
+// Over reports whether all processes of the job have ended, which is unknown on
+// this system.
+func (j *Job) Over() bool { return false }
+
+// Outside reports whether the job is outside its control group. Here there are none.
+func (j *Job) Outside() bool { return true }
+
+// Release does nothing on this system.
+func (j *Job) Release() {}
+
+// Headroom returns nil on this system: limits are not looked at.
+func Headroom([]TaskLimit) error { return nil }
+
+// PlainBuild is false: no build of this system has the entry point.
+func PlainBuild() bool { return false }
+
+// Sent is unknown on this system.
+func (s *Signals) Sent() []Sent { return nil }
+
+// Noted never delivers anything on this system.
+func (s *Signals) Noted() <-chan Sent { return nil }

@@ -1,0 +1,126 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// streams connect a job with the readers and writers of its Command.
+type streams struct {
+	files  [3]*os.File // the job's descriptors 0, 1 and 2; nil for our own
+	theirs []*os.File  // the job's ends of the pipes
+	ours   []*os.File  // our ends of them
+
+	copies []func() error // what keeps the pipes going
+	copied chan error     // their results
+}
+
+// openStreams makes the pipes that c needs.
+func (c Command) openStreams() (*streams, error) {
+	s := &streams{}
+	err := s.input(c.Stdin)
+	if err == nil {
+		s.files[1], err = s.output(c.Stdout)
+	}
+	switch {
+	case err != nil:
+	case c.Stderr != nil && equal(c.Stdout, c.Stderr):
+		s.files[2] = s.files[1]
+	default:
+		s.files[2], err = s.output(c.Stderr)
+	}
+
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("%w: %w", ErrNoProcess, err)
+	}
+	return s, nil
+}
+
+// equal reports whether two writers are the same. Those whose types cannot be
+// compared are not.
+func equal(a, b io.Writer) bool {
+	defer func() { _ = recover() }()
+	return a == b
+}
+
+// input settles the job's descriptor 0.
+func (s *streams) input(from io.Reader) error {
+	if from == nil {
+		return nil
+	}
+	if file, ok := from.(*os.File); ok {
+		s.files[0] = file
+		return nil
+	}
+
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	s.files[0], s.theirs, s.ours = r, append(s.theirs, r), append(s.ours, w)
+	s.copies = append(s.copies, func() error {
+		_, err := io.Copy(w, from)
+		if brokenPipe(err) { // the job has read all that it wanted
+			err = nil
+		}
+		return errors.Join(err, w.Close())
+	})
+	return nil
+}
+
+// output returns the job's descriptor for one of its output streams.
+func (s *streams) output(to io.Writer) (*os.File, error) {
+	if to == nil {
+		return nil, nil
+	}
+	if file, ok := to.(*os.File); ok {
+		return file, nil
+	}
+
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	s.theirs, s.ours = append(s.theirs, w), append(s.ours, r)
+	s.copies = append(s.copies, func() error {
+		_, err := io.Copy(to, r)
+		r.Close() // a job whose output cannot be delivered gets SIGPIPE
+		return err
+	})
+	return w, nil
+}
+
+// start begins to copy. The job has its ends of the pipes now.
+func (s *streams) start() {
+	closeAll(s.theirs)
+	s.copied = make(chan error, len(s.copies))
+	for _, run := range s.copies {
+		go func() { s.copied <- run() }()
+	}
+}
+
+// wait returns when everything is copied, with the first error.
+func (s *streams) wait() error {
+	var first error
+	for range s.copies {
+		if err := <-s.copied; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// close gives the pipes up. There is no job.
+func (s *streams) close() {
+	closeAll(s.theirs)
+	closeAll(s.ours)
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Builds perfagent into the file $1, as everything is built that is shipped or installed. GOOS and GOARCH choose
+# another system, VCS=false leaves the version out.
+set -eu
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+
+# What runs before the Go runtime: see job/entry_linux.go.
+ldflags='-s -w'
+case $("$go" env GOOS)/$("$go" env GOARCH) in
+linux/amd64 | linux/arm64) ldflags="$ldflags -E github.com/perfagent/perfagent/job.entry" ;;
+esac
+
+# A checkout that git cannot read (another owner, no commit yet, no git) must still build.
+if [ -z "${VCS:-}" ]; then
+	VCS=false
+	if git rev-parse -q --verify HEAD >/dev/null 2>&1; then VCS=auto; fi
+fi
+
+CGO_ENABLED=0 exec "$go" build -trimpath -buildvcs="$VCS" -ldflags "$ldflags" -o "$1" ./cmd/perfagent
