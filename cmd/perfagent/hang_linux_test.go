@@ -147,6 +147,9 @@ func TestWorkingDirectoryThatHangs(t *testing.T) {
 	}
 }
 
+// patience is how long perfagent waits for a disk that hangs.
+const patience = 5 * time.Second
+
 // Where neither the directory of the reports answers nor the temporary one, the job runs all
 // the same, and a line says that there is no report.
 func TestNoDirectoryAnswers(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -63,7 +64,7 @@ func peerTools(t testing.TB) []peerTool {
 		t.Fatal(err)
 	}
 	return []peerTool{
-		ours(cgroupOff), ours(cgroupCreate),
+		ours(agent.Off), ours(agent.Create),
 		{"GNU time", func(r *peerRun) []string {
 			return append([]string{"/usr/bin/time", "-f", "%U %S %M", "-o", "time.txt"}, r.job...)
 		}, (*peerRun).timeSays},
@@ -137,7 +138,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	t.Cleanup(r.remove)
 	r.job = []string{"/bin/sh", filepath.Join(r.dir, "job.sh")}
 	args := tool.args(r)
-	r.made = slices.Contains(args, cgroupCreate)
+	r.made = slices.Contains(args, agent.Create)
 	enter := `for c in cpuacct memory; do echo $$ > /sys/fs/cgroup/$c/` + r.name + `/cgroup.procs; done; exec "$@"`
 	r.cmd = command(t, "/bin/sh", append([]string{"-c", enter, "sh"}, args...)...)
 	r.cmd.Dir = r.dir

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/agent"
 )
 
 // peersFlag has the tables of docs/job.md and docs/performance.md that compare us with
@@ -181,8 +183,8 @@ func TestPeerStress(t *testing.T) {
 		}
 	}
 	for _, job := range jobs {
-		for _, mode := range []string{cgroupOff, cgroupCreate} {
-			if !*peersFlag && mode == cgroupCreate {
+		for _, mode := range []string{agent.Off, agent.Create} {
+			if !*peersFlag && mode == agent.Create {
 				continue
 			}
 			t.Run(job.name+"/"+mode, func(t *testing.T) { rows.WriteString(peerStressRow(t, &job, mode)) })

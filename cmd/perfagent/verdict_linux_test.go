@@ -201,37 +201,6 @@ func TestVerdictOfAnotherSignal(t *testing.T) {
 	}
 }
 
-// Grid Engine's variable for the job's id has a common name.
-func TestSchedulerInCharge(t *testing.T) {
-	for _, test := range []struct {
-		env         []string
-		name, jobID string
-		limit       int64 // 0 = none
-	}{
-		{nil, "", "", 0},
-		{[]string{"JOB_ID=build-17"}, "", "", 0},
-		{[]string{"JOB_ID=99", "SGE_TASK_ID=undefined"}, "Grid Engine", "99", 0},
-		{[]string{"JOB_ID=99", "SGE_TASK_ID=1", "SLURM_JOB_ID=5"}, "Slurm", "5", 0},
-		{[]string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=1767225600"}, "Slurm", "5", 1767225600},
-		{[]string{"SLURM_JOB_ID=5", "SLURM_JOB_END_TIME=soon"}, "Slurm", "5", 0},
-		{[]string{"PBS_JOBID=6", "SLURM_JOB_ID=", "SLURM_JOB_END_TIME=1767225600"}, "PBS", "6", 0},
-	} {
-		lookup := func(name string) (string, bool) {
-			for _, e := range test.env {
-				if v, ok := strings.CutPrefix(e, name+"="); ok {
-					return v, true
-				}
-			}
-			return "", false
-		}
-		_, jobID := inCharge(lookup)
-		name, limit := endTime(lookup)
-		if name != test.name || jobID != test.jobID || whoAmI(lookup).runID != test.jobID || limit.IsZero() != (test.limit == 0) || test.limit > 0 && limit.Unix() != test.limit {
-			t.Errorf("%q: %q, job %q, until %v", test.env, name, jobID, limit)
-		}
-	}
-}
-
 // timeout(1) around perfagent is known by its name, and as the command by its exit code.
 func TestVerdictOfTimeout(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// burn uses CPU time of this process until it has used so much.
+func burn(seconds float64) {
+	for from := ownCPU(); ownCPU()-from < seconds; {
+		for i := range 1 << 16 {
+			_ = math.Sqrt(float64(i))
+		}
+	}
+}
+
+// burnChild uses so many rounds of CPU time in a child, and returns what it used in seconds.
+func burnChild(t *testing.T) float64 {
+	t.Helper()
+
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+
+	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+}
+
+// A Monitor's numbers are those of the process and its children from Start to Stop.
+func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
+	burn(0.3) // before Start: not counted
+	burnChild(t)
+	before := programUsage()
+
+	m, err := Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, Interval: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	burn(0.5)
+	burnChild(t)
+	r, err := m.Stop()
+	after := programUsage()
+
+	if err != nil || r.ExitCode != 0 || r.Signal != "" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	report := read(t, r)
+	n := report.Nodes["0"]
+	want := after.UserSeconds + after.SystemSeconds - before.UserSeconds - before.SystemSeconds
+	for name, got := range map[string]float64{
+		"job.user_seconds + system_seconds": n.Job.UserSeconds + n.Job.SystemSeconds,
+		"job.cpu_seconds":                   n.Job.CPUSeconds,
+		"job_cpu_seconds":                   n.Metrics["job_cpu_seconds"],
+	} {
+		if got > want+0.05 || got < 0.8*want-0.05 {
+			t.Errorf("%s is %.3f; the process used %.3f s in and around that time", name, got, want)
+		}
+	}
+	if n.Job.PeakMemoryMB < 1 || n.Metrics["max_t_job_processes"] < 1 || n.Metrics["max_t_job_cpu_cores"] < 0.3 {
+		t.Errorf("peak %v MiB, %v processes, %v CPUs", n.Job.PeakMemoryMB, n.Metrics["max_t_job_processes"], n.Metrics["max_t_job_cpu_cores"])
+	}
+	if report.Run.ExitCode != nil || n.Verdict != nil || report.Run.Command[0] != os.Args[0] || n.Job.PID != os.Getpid() {
+		t.Errorf("exit code %v, verdict %v, command %q, process %d", report.Run.ExitCode, n.Verdict, report.Run.Command, n.Job.PID)
+	}
+}
+
+// Stop may be called again, and after the context has ended.
+func TestMonitor_StopTwice(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+
+	first, err := m.Stop()
+	again, errAgain := m.Stop()
+
+	if err != nil || errAgain != nil || first != again || first.ReportPath == "" {
+		t.Errorf("%+v, %v; then %+v, %v", first, err, again, errAgain)
+	}
+}
+
+func TestSidecar_UntilItsContextIsDone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	listening := make(chan string, 1)
+	o := Options{
+		Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, Interval: 20 * time.Millisecond,
+		Listen: "0", OnListen: func(url string) { listening <- url },
+	}
+	time.AfterFunc(200*time.Millisecond, cancel)
+
+	r, err := Sidecar(ctx, o)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := read(t, r)
+	if n := report.Nodes["0"]; n.Job != nil || n.Sampling.Samples < 2 || report.Run.Command != nil || report.Run.Incomplete != "" {
+		t.Errorf("run %+v, job %+v, %d samples", report.Run, n.Job, n.Sampling.Samples)
+	}
+	if url := <-listening; url == "" {
+		t.Error("nothing was said of the live page")
+	}
+}

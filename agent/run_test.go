@@ -1,0 +1,285 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// shell returns options that run a script, with the report in a directory of the test's own.
+func shell(t *testing.T, script string) Options {
+	t.Helper()
+	return Options{
+		Args: []string{"sh", "-c", script}, Out: filepath.Join(t.TempDir(), "out"), MLflow: Off,
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+	}
+}
+
+// mustRun runs a command to its end.
+func mustRun(t *testing.T, o Options) *Result {
+	t.Helper()
+
+	result, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return result
+}
+
+// read reads the report that a result names.
+func read(t *testing.T, r *Result) *reporter.Report {
+	t.Helper()
+
+	report, err := reporter.Read(r.ReportPath, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return report
+}
+
+// whyMissing returns the reason for which something is missing in a node; "" if it is not.
+func whyMissing(n *reporter.Node, what string) string {
+	for _, m := range n.Missing {
+		if m.What == what {
+			return m.Why
+		}
+	}
+	return ""
+}
+
+func TestRun_LeavesReportAndPage(t *testing.T) {
+	t.Parallel()
+	o := shell(t, "echo working; sleep 0.2; exit 3")
+	var out strings.Builder
+	o.Stdout = &out
+	o.Tags = map[string]string{"branch": "main"}
+
+	r := mustRun(t, o)
+
+	if r.ExitCode != 3 || r.Signal != "" || out.String() != "working\n" {
+		t.Errorf("exit %d by %q, stdout %q", r.ExitCode, r.Signal, out.String())
+	}
+	if _, err := os.Stat(r.PagePath); err != nil {
+		t.Error(err)
+	}
+	report := read(t, r)
+	node := report.Nodes["0"]
+	if report.Run.Tags["branch"] != "main" || *report.Run.ExitCode != 3 || node.Job == nil || node.Verdict.Cause != "exited" {
+		t.Errorf("run %+v, job %+v, verdict %+v", report.Run, node.Job, node.Verdict)
+	}
+	if wall := report.Run.WallSeconds; wall < 0.2 || wall > 60 {
+		t.Errorf("the job ran for %v s", wall)
+	}
+	if left, _ := filepath.Glob(filepath.Join(o.Out, "*", "*.jsonl")); left != nil {
+		t.Errorf("the journal is still there: %q", left)
+	}
+}
+
+// What perfagent cannot know inside another program is absent, with its reason.
+func TestRun_SaysWhatALibraryCannotKnow(t *testing.T) {
+	t.Parallel()
+	node := read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
+
+	if node.Agent.CPUSeconds != 0 || node.Agent.MaxRSSMB != 0 || whyMissing(node, "agent") == "" {
+		t.Errorf("own use %+v: %q", node.Agent, whyMissing(node, "agent"))
+	}
+	if whyMissing(node, "orphans") == "" {
+		t.Error("nothing is said of orphans")
+	}
+}
+
+func TestRun_KilledJob(t *testing.T) {
+	t.Parallel()
+	r := mustRun(t, shell(t, "kill -KILL $$"))
+
+	if r.ExitCode != 137 || r.Signal != "SIGKILL" || r.FromTerminal {
+		t.Errorf("exit %d by %q", r.ExitCode, r.Signal)
+	}
+}
+
+func TestRun_OwnFailures(t *testing.T) {
+	t.Parallel()
+	missing := shell(t, "")
+	missing.Args = []string{"perfagent-no-such-command"}
+	directory := shell(t, "")
+	directory.Args = []string{t.TempDir()}
+	none := shell(t, "")
+	none.Args = nil
+
+	for _, c := range []struct {
+		o    Options
+		want error
+	}{{missing, job.ErrNotFound}, {directory, job.ErrNotExecutable}, {none, ErrNoCommand}} {
+		r, err := Run(t.Context(), c.o)
+		if r != nil || !errors.Is(err, c.want) {
+			t.Errorf("%q: %+v, %v", c.o.Args, r, err)
+		}
+		if _, err := os.Stat(c.o.Out); err == nil {
+			t.Errorf("%q left files", c.o.Args)
+		}
+	}
+}
+
+// A job that finishes its work on TERM keeps its own exit code.
+func TestRun_ContextDone(t *testing.T) {
+	t.Parallel()
+	started, out := io.Pipe()
+	o := shell(t, `trap 'exit 7' TERM; echo started; while :; do sleep 0.05; done`)
+	o.Stdout = out
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = started.Read(make([]byte, 1)) // the trap is set
+		cancel()
+		_, _ = io.Copy(io.Discard, started)
+	}()
+
+	r, err := Run(ctx, o)
+
+	if !errors.Is(err, context.Canceled) || r == nil || r.ExitCode != 7 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if *read(t, r).Run.ExitCode != 7 {
+		t.Errorf("the report has %d", *read(t, r).Run.ExitCode)
+	}
+}
+
+// A report that can be written nowhere is perfagent's own failure, and the job's exit code is
+// known all the same.
+func TestRun_NoRoomForTheReport(t *testing.T) {
+	if os.Getenv("AGENT_TEST_NO_ROOM") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_NoRoomForTheReport$", "-test.v")
+		cmd.Env = append(os.Environ(), "AGENT_TEST_NO_ROOM=1", "TMPDIR=/proc/1/nowhere")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+
+	o := shellIn("/proc/1/nowhere", "exit 5")
+	r, err := Run(t.Context(), o)
+
+	if !errors.Is(err, errNoReport) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func shellIn(out, script string) Options {
+	return Options{
+		Args: []string{"sh", "-c", script}, Out: out, MLflow: Off,
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+	}
+}
+
+// Runs at once do not meet, and the program's own children are its own.
+func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
+	for i := range 3 {
+		o := shell(t, fmt.Sprintf("sleep 0.2; exit %d", 10+i))
+		all.Go(func() {
+			if r := mustRun(t, o); r.ExitCode != 10+i {
+				t.Errorf("run %d: exit %d", i, r.ExitCode)
+			}
+		})
+	}
+	for i := range 30 {
+		all.Go(func() {
+			err := exec.Command("sh", "-c", fmt.Sprintf("exit %d", i)).Run()
+			var exit *exec.ExitError
+			if i == 0 && err != nil || i > 0 && (!errors.As(err, &exit) || exit.ExitCode() != i) {
+				t.Errorf("child %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {
+	t.Parallel()
+	o := shell(t, "true")
+	var told string
+	o.OnReport = func(r *Result) {
+		if _, err := os.Stat(r.ReportPath); err == nil {
+			told = r.ReportPath
+		}
+	}
+
+	if r := mustRun(t, o); told != r.ReportPath {
+		t.Errorf("told of %q, left %q", told, r.ReportPath)
+	}
+}
+
+func TestRun_PerfPyLayout(t *testing.T) {
+	t.Parallel()
+	o := shell(t, "sleep 0.3")
+	o.Compat, o.Interval = PerfPy, 50*time.Millisecond
+
+	r := mustRun(t, o)
+
+	n := read(t, r).Nodes["0"]
+	if n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 2 {
+		t.Errorf("origin %q, %d samples", n.Origin, n.Samples.Len())
+	}
+}
+
+// The runtime of the calling program stays as it is.
+func TestRun_LeavesTheRuntimeAlone(t *testing.T) {
+	procs := runtime.GOMAXPROCS(0)
+	percent := debug.SetGCPercent(123)
+	defer debug.SetGCPercent(percent)
+
+	mustRun(t, shell(t, "true"))
+
+	if got := runtime.GOMAXPROCS(0); got != procs {
+		t.Errorf("GOMAXPROCS %d, was %d", got, procs)
+	}
+	if got := debug.SetGCPercent(123); got != 123 {
+		t.Errorf("GC percent %d, was 123", got)
+	}
+}
+
+func TestOptions_Bad(t *testing.T) {
+	t.Parallel()
+	negative := -1
+	for option, o := range map[string]Options{
+		"Interval":  {Interval: time.Millisecond},
+		"MaxLength": {MaxLength: 1},
+		"Node":      {Node: &negative},
+		"HTML":      {HTML: "always"},
+		"Cgroup":    {Cgroup: "auto,create"},
+		"Compat":    {Compat: "perf"},
+		"DiskPaths": {DiskPaths: []string{"/", ""}},
+		"MLflow":    {MLflow: "::"},
+		"Listen":    {Listen: "x:y:z"},
+		"RunID":     {RunID: "../x"},
+		"Tags":      {Tags: map[string]string{"": "x"}},
+	} {
+		o.Args = []string{"true"}
+		for name, call := range map[string]func() (any, error){
+			"Run":     func() (any, error) { return Run(t.Context(), o) },
+			"Start":   func() (any, error) { return Start(t.Context(), o) },
+			"Sidecar": func() (any, error) { return Sidecar(t.Context(), o) },
+		} {
+			_, err := call()
+			var bad *OptionError
+			if !errors.As(err, &bad) || bad.Option != option {
+				t.Errorf("%s with a bad %s: %v", name, option, err)
+			}
+		}
+	}
+}
