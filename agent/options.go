@@ -95,8 +95,8 @@ type Options struct {
 	// Compat is "", or PerfPy for perf.py's numbers and its file layout.
 	Compat string
 
-	// Stdin, Stdout and Stderr are the command's. nil is the calling program's own. The job
-	// gets the open file itself where one is an *os.File; anything else is copied, as in
+	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. The
+	// job gets the open file itself where one is an *os.File; anything else is copied, as in
 	// os/exec.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -156,6 +156,11 @@ func (o Options) settle() (Options, error) {
 
 	if err := o.Check(); err != nil {
 		return o, err
+	}
+	if !o.TakeOver { // else the job gets the descriptors themselves, also those that are closed
+		setDefault[io.Reader](&o.Stdin, os.Stdin)
+		setDefault[io.Writer](&o.Stdout, os.Stdout)
+		setDefault[io.Writer](&o.Stderr, os.Stderr)
 	}
 
 	identity := scheduler.Detect(os.LookupEnv)
