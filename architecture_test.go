@@ -1,0 +1,278 @@
+package perfagent_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is the path of the module, of which packages are named by what follows.
+const module = "github.com/perfagent/perfagent/"
+
+// A sourceFile is a Go file that is not a test, with the package that it belongs to.
+type sourceFile struct {
+	pkg, path string
+	ast       *ast.File
+}
+
+// sources parses all Go files but tests, for whatever system they are.
+func sources(t *testing.T) []sourceFile {
+	t.Helper()
+
+	var files []sourceFile
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if pkg := filepath.ToSlash(filepath.Dir(name)); pkg != "scripts" { // programs of one file each
+			files = append(files, sourceFile{pkg, name, file})
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return files
+}
+
+// imports returns what each package imports of this module.
+func imports(files []sourceFile) map[string][]string {
+	all := make(map[string][]string)
+	for _, f := range files {
+		list := all[f.pkg]
+		for _, spec := range f.ast.Imports {
+			name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+			if ours && !slices.Contains(list, name) {
+				list = append(list, name)
+			}
+		}
+		all[f.pkg] = list
+	}
+
+	return all
+}
+
+// A rule says what a package may import of this module.
+type rule struct {
+	pkg string
+	may []string
+}
+
+// rules reads the table of docs/architecture.md.
+func rules(t *testing.T) []rule {
+	t.Helper()
+
+	data, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(data), "<!-- imports:begin -->\n")
+	table, _, foundEnd := strings.Cut(table, "<!-- imports:end -->")
+	if !found || !foundEnd {
+		t.Fatal("docs/architecture.md has no table of imports")
+	}
+
+	var list []rule
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		list = append(list, rule{pkg: codes(cells[1])[0], may: codes(cells[3])})
+	}
+
+	return list
+}
+
+// codes returns the words of a cell that are set as code.
+func codes(cell string) []string {
+	var words []string
+	for i, part := range strings.Split(cell, "`") {
+		if i%2 == 1 {
+			words = append(words, part)
+		}
+	}
+	return words
+}
+
+// violations compares what packages import with what they may import: nothing but what their row
+// names, and only packages that stand below. A row may not name what is not imported, either.
+func violations(rules []rule, imports map[string][]string) []string {
+	var wrong []string
+	place := make(map[string]int)
+	for i, r := range rules {
+		place[r.pkg] = i + 1
+	}
+
+	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
+		if place[pkg] == 0 {
+			wrong = append(wrong, fmt.Sprintf("%s has no row", pkg))
+		}
+	}
+	for _, r := range rules {
+		list, exists := imports[r.pkg]
+		if !exists {
+			wrong = append(wrong, fmt.Sprintf("%s is no package", r.pkg))
+		}
+		for _, name := range list {
+			switch {
+			case !slices.Contains(r.may, name):
+				wrong = append(wrong, fmt.Sprintf("%s imports %s, which its row does not name", r.pkg, name))
+			case place[name] <= place[r.pkg]:
+				wrong = append(wrong, fmt.Sprintf("%s imports %s, which does not stand below it", r.pkg, name))
+			}
+		}
+		for _, name := range r.may {
+			if !slices.Contains(list, name) {
+				wrong = append(wrong, fmt.Sprintf("%s does not import %s, which its row names", r.pkg, name))
+			}
+		}
+	}
+
+	return wrong
+}
+
+// Imports go one way, down the table of docs/architecture.md.
+func TestImports(t *testing.T) {
+	files := sources(t)
+	all, table := imports(files), rules(t)
+
+	for _, wrong := range violations(table, all) {
+		t.Error(wrong)
+	}
+
+	// The rule must notice what it is there for.
+	const pkg, upward = "collector/series", "mlflow"
+	all[pkg] = append(all[pkg], upward)
+	want := fmt.Sprintf("%s imports %s, which its row does not name", pkg, upward)
+	if got := violations(table, all); !slices.Equal(got, []string{want}) {
+		t.Errorf("if %s imported %s, the rule would say %q", pkg, upward, got)
+	}
+}
+
+// What lies under internal/ is in no exported name of any other package.
+func TestExportedNames_HaveNoInternalType(t *testing.T) {
+	checked := 0
+	for _, f := range sources(t) {
+		if strings.HasPrefix(f.pkg, "internal/") || f.ast.Name.Name == "main" {
+			continue
+		}
+		hidden := internalNames(f.ast)
+		for _, d := range f.ast.Decls {
+			for _, part := range exportedParts(d) {
+				checked++
+				ast.Inspect(part, func(n ast.Node) bool {
+					if s, ok := n.(*ast.SelectorExpr); ok {
+						if x, ok := s.X.(*ast.Ident); ok && hidden[x.Name] != "" {
+							t.Errorf("%s: an exported name has %s.%s of %s", f.path, x.Name, s.Sel.Name, hidden[x.Name])
+						}
+					}
+					return true
+				})
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d exported names were looked at", checked)
+	}
+}
+
+// internalNames returns the packages under internal/ that a file imports, by the names that they
+// have in it.
+func internalNames(f *ast.File) map[string]string {
+	hidden := make(map[string]string)
+	for _, spec := range f.Imports {
+		name, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"internal/")
+		switch {
+		case !ours:
+		case spec.Name != nil:
+			hidden[spec.Name.Name] = "internal/" + name
+		default:
+			hidden[path.Base(name)] = "internal/" + name
+		}
+	}
+
+	return hidden
+}
+
+// exportedParts returns what other packages see of a declaration: the signatures of functions and
+// methods, the types and values of names, and of structs the exported fields.
+func exportedParts(d ast.Decl) []ast.Node {
+	var parts []ast.Node
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && (d.Recv == nil || exportedReceiver(d.Recv)) {
+			parts = append(parts, d.Type)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() {
+					parts = append(parts, exportedType(s.Type)...)
+				}
+			case *ast.ValueSpec:
+				if slices.ContainsFunc(s.Names, (*ast.Ident).IsExported) {
+					if s.Type != nil {
+						parts = append(parts, s.Type)
+					}
+					for _, v := range s.Values {
+						parts = append(parts, v)
+					}
+				}
+			}
+		}
+	}
+
+	return parts
+}
+
+func exportedReceiver(recv *ast.FieldList) bool {
+	exported := false
+	ast.Inspect(recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			exported = exported || id.IsExported()
+		}
+		return true
+	})
+
+	return exported
+}
+
+// exportedType returns a type, but of a struct only the fields that others see.
+func exportedType(t ast.Expr) []ast.Node {
+	s, ok := t.(*ast.StructType)
+	if !ok {
+		return []ast.Node{t}
+	}
+
+	var parts []ast.Node
+	for _, field := range s.Fields.List {
+		if len(field.Names) == 0 || slices.ContainsFunc(field.Names, (*ast.Ident).IsExported) {
+			parts = append(parts, field.Type)
+		}
+	}
+
+	return parts
+}
