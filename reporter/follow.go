@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/durable"
 )
 
 // Follower reads a journal while its agent writes it: at each Look what is new, and
@@ -58,7 +60,7 @@ func (f *Follower) isOpen(there os.FileInfo) bool {
 
 // start opens the file that has the name now, and reads it all.
 func (f *Follower) start() (changed bool, err error) {
-	file, err := openQuietly(f.path)
+	file, err := durable.OpenQuietly(f.path)
 	if err != nil {
 		return false, fmt.Errorf("follow journal: %w", err)
 	}

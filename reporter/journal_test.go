@@ -3,9 +3,7 @@ package reporter
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -20,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/durable"
 )
 
 // stream makes samples as a busy host gives them, deterministically.
@@ -257,7 +256,7 @@ func journalSize(tb testing.TB, n int) (most, report int64) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := WriteNew(j.ReportPath(), data); err != nil {
+	if err := durable.WriteNew(j.ReportPath(), data); err != nil {
 		tb.Fatal(err)
 	}
 	return max(most, sizeOf(tb, dir)), int64(len(data))
@@ -341,30 +340,6 @@ func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
 	}
 	if got := r.Nodes["3"].Sampling.Samples; got != 8 {
 		t.Errorf("%d samples of 8", got)
-	}
-}
-
-func TestWriteNew_NeverReplaces(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "r.json")
-	for name, place := range map[string]func(string, string) error{"rename": renameNew, "link": linkNew} {
-		t.Run(name, func(t *testing.T) {
-			os.Remove(path)
-			if err := writeFile(path, []byte("first"), (*os.File).Sync, place); err != nil {
-				t.Fatal(err)
-			}
-			err := writeFile(path, []byte("second"), (*os.File).Sync, place)
-			if !errors.Is(err, fs.ErrExist) {
-				t.Errorf("second write: %v", err)
-			}
-			got, _ := os.ReadFile(path)
-			if string(got) != "first" {
-				t.Errorf("the file holds %q", got)
-			}
-			entries, _ := os.ReadDir(filepath.Dir(path))
-			if len(entries) != 1 {
-				t.Errorf("left behind: %v", entries)
-			}
-		})
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
+
+	"github.com/perfagent/perfagent/internal/durable"
 )
 
 // WithPush returns the bytes of one of our reports with other push parts, by node,
@@ -97,30 +97,6 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 	return err
 }
 
-// ErrReplaced is the error of Rewrite, for errors.Is, for a file that is not what it was.
-var ErrReplaced = errors.New("somebody has replaced it meanwhile")
-
-// Rewrite replaces the bytes of a report file by others, under the same name and with
-// the same permissions, as Write does; where the name is a symbolic link, the file that
-// it leads to. A file that does not hold the old bytes any more is left alone.
-func Rewrite(path string, old, data []byte) error {
-	if now, err := readFile(path); err != nil {
-		return fmt.Errorf("write report %s: %w", path, err)
-	} else if !bytes.Equal(now, old) {
-		return fmt.Errorf("write report %s: %w", path, ErrReplaced)
-	}
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	st, err := os.Stat(target)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	place := func(from, to string) error { return errors.Join(os.Chmod(from, st.Mode().Perm()), os.Rename(from, to)) }
-	return named("report", path, writeFile(target, data, (*os.File).Sync, place))
-}
-
 // Kind tells the formats of files that Read knows.
 type Kind int
 
@@ -141,7 +117,7 @@ type File struct {
 
 // ReadFile is Read for those who need the file's bytes, too.
 func ReadFile(path string, cpus int) (*File, error) {
-	data, err := readFile(path)
+	data, err := readWhole(path)
 	f := &File{Path: path, Data: data}
 	if err == nil {
 		f.Report, f.Kind, err = parse(path, data, cpus)
@@ -150,4 +126,23 @@ func ReadFile(path string, cpus int) (*File, error) {
 		return nil, readError(path, err)
 	}
 	return f, nil
+}
+
+// maxFileSize is the largest report that is read whole: a merged report of a thousand nodes
+// is kept below it (see Merge).
+const maxFileSize = 256 << 20
+
+// readWhole reads a file of at most maxFileSize.
+func readWhole(path string) ([]byte, error) {
+	data, err := durable.ReadFile(path, maxFileSize)
+	var tooLarge *durable.SizeError
+	switch {
+	case errors.Is(err, durable.ErrDirectory):
+		return nil, errors.New("is a directory, not a report")
+	case errors.As(err, &tooLarge) && tooLarge.Size > 0:
+		return nil, fmt.Errorf("is %d MiB large: only perfagent plot reads reports of more than %d MiB", tooLarge.Size>>20, maxFileSize>>20)
+	case errors.As(err, &tooLarge):
+		return nil, fmt.Errorf("is larger than the %d MiB that a report may have", maxFileSize>>20)
+	}
+	return data, err
 }

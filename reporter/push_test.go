@@ -3,10 +3,6 @@ package reporter
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -228,53 +224,5 @@ func TestWithPush_RealReport(t *testing.T) {
 	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))
 	if i < 0 || i != j || !bytes.Equal(data[:i], back[:j]) || !reflect.DeepEqual(decoded(t, data), decoded(t, back)) {
 		t.Error("there and back is not the same")
-	}
-}
-
-// Permissions stay, links lead to the same file, and nothing else is left.
-func TestRewrite(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path, link := filepath.Join(dir, "sub", "node-0.json"), filepath.Join(dir, "link.json")
-	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("sub/node-0.json", link); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
-	}
-	for _, mode := range []fs.FileMode{0o600, 0o640, 0o444, 0o777} {
-		os.Remove(path)
-		if err := os.WriteFile(path, []byte("old"), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the umask
-			t.Fatal(err)
-		}
-		old := "old"
-		for _, name := range []string{path, link} {
-			if err := Rewrite(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrReplaced) {
-				t.Errorf("of what was replaced meanwhile: %v", err)
-			}
-			if err := Rewrite(name, []byte(old), []byte(name)); err != nil {
-				t.Fatal(err)
-			}
-			old = name
-			st, err := os.Stat(path)
-			if err != nil || st.Mode() != mode {
-				t.Errorf("the mode is %v, want %v (%v)", st.Mode(), mode, err)
-			}
-			if text, err := os.ReadFile(path); string(text) != name {
-				t.Errorf("it holds %q (%v)", text, err)
-			}
-		}
-		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != fs.ModeSymlink {
-			t.Errorf("the link is a %v (%v)", st.Mode(), err)
-		}
-	}
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("left: %v (%v)", left, err)
-	}
-	if err := Rewrite(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
 	}
 }

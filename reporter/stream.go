@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perfagent/perfagent/internal/durable"
 )
 
 const (
@@ -74,7 +76,7 @@ func scanFile(path string, wanted Wanted, node nodeFunc) (*Report, error) {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
 		return nil, errForeign
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	f, err := durable.Open(path)
 	if err != nil {
 		return nil, err
 	}

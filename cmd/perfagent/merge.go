@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type mergeOptions struct {
@@ -84,9 +85,9 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 			return err
 		}
 	}
-	write := reporter.WriteNew
+	write := reportfile.WriteNew
 	if o.force {
-		write = reporter.Write
+		write = reportfile.Write
 	}
 	err = write(o.output, data)
 	if errors.Is(err, fs.ErrExist) {
@@ -99,7 +100,7 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if err != nil {
 		return err
 	}
-	return reporter.WritePicture(page, html, o.force)
+	return reportfile.WritePicture(page, html, o.force)
 }
 
 // replaceable tells whether a file may be written: it is not there, or is a regular

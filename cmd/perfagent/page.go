@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // addHTMLFlag declares the flag of the commands that write a page beside a report.
@@ -69,7 +70,7 @@ func (p *place) savePage(path string, page <-chan rendered) string {
 		if made.err != nil {
 			return made.err
 		}
-		return reporter.WritePicture(name, made.data, p.page == name)
+		return reportfile.WritePicture(name, made.data, p.page == name)
 	})
 	if !ok {
 		err = fmt.Errorf("write page %s: no answer within %v", name, patience)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // patience is how long a disk or a kernel file that hangs may keep the job from
@@ -163,7 +164,7 @@ func writeElsewhere(name string, data []byte) (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(dir, name)
-	if err := reporter.WriteNew(path, data); err != nil {
+	if err := reportfile.WriteNew(path, data); err != nil {
 		os.Remove(dir)
 		return "", err
 	}
@@ -174,9 +175,9 @@ func writeElsewhere(name string, data []byte) (path string, err error) {
 // takes the name that the journal claimed.
 func (p *place) refresh(data []byte) error {
 	if p.refreshed {
-		return reporter.Write(p.journal.ReportPath(), data)
+		return reportfile.Write(p.journal.ReportPath(), data)
 	}
-	err := reporter.WriteNew(p.journal.ReportPath(), data)
+	err := reportfile.WriteNew(p.journal.ReportPath(), data)
 	p.refreshed = err == nil
 	return err
 }
@@ -186,7 +187,7 @@ func (p *place) write(data []byte) string {
 	err := p.refresh(data)
 	for k := 2; errors.Is(err, fs.ErrExist); k++ { // somebody ignored our claim
 		path = fmt.Sprintf("%s.%d.json", trimJSON(p.journal.ReportPath()), k)
-		err = reporter.WriteNew(path, data)
+		err = reportfile.WriteNew(path, data)
 	}
 	if err == nil {
 		p.removeJournal()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type plotOptions struct {
@@ -74,7 +75,7 @@ func (o *plotOptions) plot(path string) error {
 	if err := o.draw(&out, kind, path); err != nil {
 		return err
 	}
-	return reporter.WritePicture(o.output, out.Bytes(), o.force)
+	return reportfile.WritePicture(o.output, out.Bytes(), o.force)
 }
 
 // sameFile tells whether two names are of one file that is there.

@@ -21,6 +21,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type pushOptions struct {
@@ -98,7 +99,7 @@ func (o *pushOptions) pushFile(ctx context.Context, path string) error {
 	goesOn := reporter.Running(journalBeside(path))
 	if !o.dryRun && !goesOn {
 		// Where a file cannot be locked, the server still stores the same point once.
-		if release, err := reporter.Lock(ctx, path); err == nil {
+		if release, err := reportfile.Lock(ctx, path); err == nil {
 			defer release()
 		}
 	}
@@ -274,7 +275,7 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 	}
 	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(pushed(client, plan)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
-	if errors.Is(err, reporter.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
+	if errors.Is(err, reportfile.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
 		return err
 	}
 	if err != nil {
@@ -350,7 +351,7 @@ func note(file *reporter.File, states map[string]reporter.PushState) error {
 	if err != nil || string(data) == string(file.Data) {
 		return err
 	}
-	if err := reporter.Rewrite(file.Path, file.Data, data); err != nil {
+	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
 		return fmt.Errorf("note how the push stands: %w", err)
 	}
 	file.Data = data

@@ -22,6 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // joinPatience is how long, at the job's end, other nodes than 0 wait for node 0's
@@ -303,11 +304,11 @@ func (o *sampleOptions) note(d *delivered, state reporter.PushState) error {
 	if err != nil {
 		return fmt.Errorf("note the push in %s: %w", d.path, err)
 	}
-	err, ok := answered(patience, func() error { return reporter.Rewrite(d.path, d.data, data) })
+	err, ok := answered(patience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
 	if !ok {
 		return fmt.Errorf("write report %s: no answer within %v", d.path, patience)
 	}
-	if state.State != reporter.PushPending || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, reporter.ErrReplaced) {
+	if state.State != reporter.PushPending || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, reportfile.ErrReplaced) {
 		return err
 	}
 	var errTemp error
@@ -324,7 +325,7 @@ func (t *tracking) push(ctx context.Context, d delivered) (state reporter.PushSt
 		return state, ""
 	}
 	defer client.Close()
-	if release, err := reporter.Lock(ctx, d.path); err == nil {
+	if release, err := reportfile.Lock(ctx, d.path); err == nil {
 		defer release()
 	}
 	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded(), Live: t.ended}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package reporter
+package reportfile
 
 import (
 	"bufio"
