@@ -41,7 +41,7 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 				a.OOMKills, a.FullAtKillMB = 1, 200
 			}
 		})
-		got, ok := n.Metrics[limitMemoryMetric]
+		got, ok := n.Metrics[MetricLimitMemory]
 		if ok != (c.want > 0) || ok && got != c.want {
 			t.Errorf("%+v: %v %% of the limit (%v)", c, got, ok)
 		}
@@ -88,11 +88,11 @@ func TestAccount_LimitThatChanges(t *testing.T) {
 		j.UserSeconds, j.SystemSeconds, a.CPUSeconds, a.Limits.CPUs = 5, 0, 5, 0.2
 		a.LimitCPUSeconds = 1e9
 	})
-	if v := n.Metrics[limitCPUMetric]; !(v > 0 && v < 1) {
+	if v := n.Metrics[MetricLimitCPU]; !(v > 0 && v < 1) {
 		t.Errorf("%v %% of a limit that was high nearly all the time", v)
 	}
 	n = accountReport(t, func(a *collector.Account, j *Job) { j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2 })
-	if v := n.Metrics[limitCPUMetric]; v != 100 {
+	if v := n.Metrics[MetricLimitCPU]; v != 100 {
 		t.Errorf("%v %%, want no more than 100", v)
 	}
 }

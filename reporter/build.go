@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Input is what a Report of one node is made from.
@@ -244,9 +245,9 @@ func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, 
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
 	case !c.InSamples():
-		return rounded(least, 6), rounded(mean, 6), rounded(greatest, 6)
+		return plainjson.Round(least, 6), plainjson.Round(mean, 6), plainjson.Round(greatest, 6)
 	case c == collector.Timestamp:
-		return least, rounded(mean, 3), greatest
+		return least, plainjson.Round(mean, 3), greatest
 	}
-	return least, rounded(mean, 6), greatest
+	return least, plainjson.Round(mean, 6), greatest
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Rule is one row of the table of findings.
@@ -112,7 +114,7 @@ func examine(n *Node, run *Run) *examined {
 	if n == nil || n.Origin == OriginPerfPy {
 		return nil
 	}
-	wall := n.Metric(wallMetric)
+	wall := n.Metric(MetricWall)
 	if math.IsNaN(wall) && run != nil {
 		wall = run.WallSeconds // a sidecar's, a journal's
 	}
@@ -175,7 +177,7 @@ func evidence(pairs ...any) map[string]any {
 		switch v := pairs[i+1].(type) {
 		case float64:
 			if !math.IsNaN(v) && !math.IsInf(v, 0) {
-				out[name] = rounded(v, 3)
+				out[name] = plainjson.Round(v, 3)
 			}
 		default:
 			out[name] = v

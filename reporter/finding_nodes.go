@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -37,9 +38,9 @@ type measure struct {
 
 func measures() []measure {
 	return []measure{
-		{"cpus", findImbalanceCPUs, func(e *examined) float64 { return e.Metric(jobCoresMetric) },
+		{"cpus", findImbalanceCPUs, func(e *examined) float64 { return e.Metric(MetricJobCores) },
 			func(v float64) string { return cpusText(v) + " CPUs" }},
-		{"memory_mb", findImbalanceMB, func(e *examined) float64 { return e.Metric(jobPeakMemoryMetric) },
+		{"memory_mb", findImbalanceMB, func(e *examined) float64 { return e.Metric(MetricJobMemoryPeak) },
 			func(v float64) string { return wholeSize(v) + " of memory" }},
 		{"gpu_utilization_pct", findImbalanceGPU, (*examined).gpuMean,
 			func(v float64) string { return text.Percent(v) + " of its GPUs' time" }},
@@ -76,7 +77,7 @@ func (r *Report) imbalance() map[string]Finding {
 		if !ok {
 			f = rule.finding(&Finding{Evidence: evidence("nodes", count)})
 		}
-		f.Evidence[m.name], f.Evidence["mean_"+m.name] = rounded(value, 3), rounded(mean, 3)
+		f.Evidence[m.name], f.Evidence["mean_"+m.name] = plainjson.Round(value, 3), plainjson.Round(mean, 3)
 		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+strings.Fields(m.text(mean))[0]+unitOf(m.text(mean)))
 		out[node] = f
 	}

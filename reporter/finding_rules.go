@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
 // judgeMemoryTight: the job came close to its memory limit.
 func judgeMemoryTight(e *examined) *Finding {
-	pct, limit, kills := e.Metric(limitMemoryMetric), e.memoryLimit(), 0.0
+	pct, limit, kills := e.Metric(MetricLimitMemory), e.memoryLimit(), 0.0
 	if e.Verdict != nil { // of the kills in the group those for this limit
 		kills = evidenceNumber(e.Verdict.Evidence["limit_kills"])
 	}
@@ -35,7 +36,7 @@ func judgeMemoryTight(e *examined) *Finding {
 		words += ", and the kernel killed " + counted(kills, "process", "processes") + " for it"
 	}
 	severity := ""
-	switch own := e.Metric(jobPeakMemoryMetric); {
+	switch own := e.Metric(MetricJobMemoryPeak); {
 	case !(kills > 0) && own < findTightOwn*limit:
 		severity = SeverityInfo
 		words += ", of which the job itself had at most " + wholeSize(own) + ": look what else its control group holds, or ask for more memory."
@@ -57,7 +58,7 @@ func (e *examined) killedAt() float64 {
 
 // judgeDisk: a file system was nearly full.
 func judgeDisk(e *examined) *Finding {
-	pct, free := e.Metric(diskPeakMetric), math.NaN()
+	pct, free := e.Metric(MetricDiskPeak), math.NaN()
 	if q, ok := e.Summaries[collector.DiskFree.Key()]; ok && q.Min >= 0 {
 		free = q.Min
 	}
@@ -94,7 +95,7 @@ func judgeGPUIdle(e *examined) *Finding {
 		}
 		own++
 		if mean >= 0 && mean < gpuIdleShare && e.gpuKnown(i) >= gpuIdleKnown {
-			idle, use = append(idle, g.Index), append(use, rounded(mean, 3))
+			idle, use = append(idle, g.Index), append(use, plainjson.Round(mean, 3))
 		}
 	}
 	if len(idle) == 0 {
@@ -118,9 +119,9 @@ func judgeGPUMemory(e *examined) *Finding {
 	var full []int
 	var used, total []float64
 	for i, g := range e.GPUs {
-		peak := e.Metric(gpuMetricName("max_t_gpu_{i}_memory_used_mb", i))
+		peak := e.GPUMetric(MetricGPUMemoryPeak, i)
 		if g.OfJob && positive(g.MemoryMB) && positive(peak) && 100*(peak/g.MemoryMB) >= findGPUMemoryPct {
-			full, used, total = append(full, g.Index), append(used, rounded(peak, 3)), append(total, rounded(g.MemoryMB, 3))
+			full, used, total = append(full, g.Index), append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
 		}
 	}
 	if len(full) == 0 {
@@ -139,10 +140,10 @@ func judgeGPUMemory(e *examined) *Finding {
 
 // judgeOneThread: one CPU's worth of work on several CPUs.
 func judgeOneThread(e *examined) *Finding {
-	if !e.oneThread() || e.waitedForCPU() && e.Metric(jobThreadsMetric) != 1 {
+	if !e.oneThread() || e.waitedForCPU() && e.Metric(MetricJobThreads) != 1 {
 		return nil
 	}
-	mean, peak, limit := e.Metric(jobCoresMetric), e.Metric(jobCoresPeakMetric), e.cpuLimit()
+	mean, peak, limit := e.Metric(MetricJobCores), e.Metric(MetricJobCoresPeak), e.cpuLimit()
 	f := &Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
 	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", cpusText(mean), cpusText(limit))
 	switch {
@@ -161,7 +162,7 @@ func judgeOneThread(e *examined) *Finding {
 
 // judgeCPUsUnused: more CPUs were asked for than used.
 func judgeCPUsUnused(e *examined) *Finding {
-	mean, peak, limit := e.Metric(jobCoresMetric), e.Metric(jobCoresPeakMetric), e.cpuLimit()
+	mean, peak, limit := e.Metric(MetricJobCores), e.Metric(MetricJobCoresPeak), e.cpuLimit()
 	ask := max(1, math.Ceil(peak*findCPURoom))
 	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
 		!(limit-ask >= max(1, findCPUsOver*limit)) {
@@ -178,7 +179,7 @@ func judgeThrottled(e *examined) *Finding {
 	if !e.throttled() {
 		return nil
 	}
-	pct, stopped, quota := e.Metric(throttledMetric), e.Metric(throttledForMetric), math.NaN()
+	pct, stopped, quota := e.Metric(MetricThrottled), e.Metric(MetricThrottledSeconds), math.NaN()
 	words := "The CPU quota"
 	if e.Limits != nil && positive(e.Limits.CPUQuota) {
 		quota = e.Limits.CPUQuota
@@ -192,7 +193,7 @@ func judgeThrottled(e *examined) *Finding {
 		words += ", for " + text.Seconds(stopped) + " summed over CPUs"
 	}
 	severity := ""
-	if used := e.Metric(jobCPUMetric); stopped < findThrottledLoss*used { // little was lost
+	if used := e.Metric(MetricJobCPU); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
 	}
 	return &Finding{Severity: severity, Text: words + ": ask for more CPUs, or run fewer threads.",
@@ -201,7 +202,7 @@ func judgeThrottled(e *examined) *Finding {
 
 // judgeSwapping: the node's memory did not suffice.
 func judgeSwapping(e *examined) *Finding {
-	in, out := e.Metric(swapInMetric), e.Metric(swapOutMetric)
+	in, out := e.Metric(MetricSwapIn), e.Metric(MetricSwapOut)
 	total := 0.0
 	for _, v := range []float64{in, out} {
 		if positive(v) {
@@ -229,7 +230,7 @@ func judgeMemoryUnused(e *examined) *Finding {
 	limit, peak := e.memoryLimit(), e.peakMemory()
 	ask := roundSize(findMemoryRoom * peak)
 	switch {
-	case e.Metric(oomMetric) > 0: // the kernel says otherwise
+	case e.Metric(MetricJobOOMKills) > 0: // the kernel says otherwise
 		return nil
 	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
 		return nil
@@ -283,21 +284,21 @@ func (e *examined) cpusAskedFor() bool {
 }
 
 func (e *examined) oneThread() bool {
-	mean := e.Metric(jobCoresMetric)
+	mean := e.Metric(MetricJobCores)
 	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
 }
 
 func (e *examined) throttled() bool {
-	return e.Metric(throttledMetric) >= throttledShare && !e.quotaOfOthers()
+	return e.Metric(MetricThrottled) >= throttledShare && !e.quotaOfOthers()
 }
 
 // waitedForCPU tells that the job did not get the CPUs that it could have used: what it
 // used says nothing then of how many it needs. Where its own tasks are not known those of
 // the node tell.
 func (e *examined) waitedForCPU() bool {
-	waited := e.Metric(jobPSICPUMetric)
+	waited := e.Metric(MetricJobPSICPU)
 	if math.IsNaN(waited) {
-		waited = e.Metric(psiCPUSomeMetric)
+		waited = e.Metric(MetricPSICPUSome)
 	}
 	return waited >= findWaitPct
 }
@@ -313,7 +314,7 @@ func (e *examined) memoryLimit() float64 {
 // peakMemory is the highest memory, MiB, of the job or of the group that has the limit,
 // whichever is greater; NaN = neither is known.
 func (e *examined) peakMemory() float64 {
-	job, group := e.Metric(jobPeakMemoryMetric), e.Metric(limitMemoryMetric)/100*e.memoryLimit()
+	job, group := e.Metric(MetricJobMemoryPeak), e.Metric(MetricLimitMemory)/100*e.memoryLimit()
 	if math.IsNaN(job) || group > job {
 		return group
 	}
@@ -322,7 +323,7 @@ func (e *examined) peakMemory() float64 {
 
 // gpuUse is the mean utilization of a device, percent; NaN = not known.
 func (e *examined) gpuUse(device int) float64 {
-	return e.Metric(gpuMetricName("gpu_{i}_avg_utilization_pct", device))
+	return e.GPUMetric(MetricGPUUtilization, device)
 }
 
 // gpuKnown is the part of the kept samples, and so of the time, that has a device's

@@ -26,8 +26,8 @@ func findingNode() *Node {
 		Limits:   &Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
 		Sampling: &Sampling{IntervalSeconds: 1, Samples: 60, LongestGapSeconds: 1.001},
 		GPUs:     []GPU{{Index: 4, OfJob: true, MemoryMB: 80000}, {Index: 5, OfJob: true, MemoryMB: 80000}, {Index: 6, MemoryMB: 80000}},
-		Metrics: Values{wallMetric: 60, jobCoresMetric: 6.5, jobCoresPeakMetric: 7.75, jobPeakMemoryMetric: 5000, limitMemoryMetric: 70,
-			throttledMetric: 2, throttledForMetric: 0.5, swapInMetric: 0, swapOutMetric: 0, diskPeakMetric: 60, oomMetric: 0,
+		Metrics: Values{MetricWall: 60, MetricJobCores: 6.5, MetricJobCoresPeak: 7.75, MetricJobMemoryPeak: 5000, MetricLimitMemory: 70,
+			MetricThrottled: 2, MetricThrottledSeconds: 0.5, MetricSwapIn: 0, MetricSwapOut: 0, MetricDiskPeak: 60, MetricJobOOMKills: 0,
 			"gpu_0_avg_utilization_pct": 91, "gpu_1_avg_utilization_pct": 88, "gpu_2_avg_utilization_pct": 0,
 			"max_t_gpu_0_memory_used_mb": 60000, "max_t_gpu_1_memory_used_mb": 60000, "max_t_gpu_2_memory_used_mb": 80000},
 		Summaries: map[string]Quantile{collector.DiskFree.Key(): {Min: 40000, Mean: 40000, Max: 40000}},
@@ -89,19 +89,19 @@ func findingFree(mb float64) func(*Node) {
 func findingSampling(s Sampling) func(*Node) { return func(n *Node) { n.Sampling = &s } }
 
 var findingCases = []findingCase{
-	{findMemoryTight, "limit", findingSet(limitMemoryMetric, 90.0), findingSet(limitMemoryMetric, 89.999)},
-	{findMemoryTight, "killed", findingAll(findingSet(limitMemoryMetric, 99.97, oomMetric, 2.0), findingKills(2)), findingAll(findingSet(limitMemoryMetric, math.NaN(), oomMetric, 2.0), findingKills(2))},
-	{findMemoryTight, "killed for another limit", findingAll(findingSet(limitMemoryMetric, 91.0, oomMetric, 2.0), findingKills(0)), findingAll(findingSet(limitMemoryMetric, 50.0, oomMetric, 2.0), findingKills(0))},
-	{findMemoryTight, "filled by others", findingSet(limitMemoryMetric, 95.0, jobPeakMemoryMetric, 819.0), findingSet(limitMemoryMetric, 89.0, jobPeakMemoryMetric, 819.0)},
-	{findMemoryTight, "killed, then the limit was raised", findingAll(findingSet(limitMemoryMetric, 100.0, oomMetric, 1.0), func(n *Node) {
+	{findMemoryTight, "limit", findingSet(MetricLimitMemory, 90.0), findingSet(MetricLimitMemory, 89.999)},
+	{findMemoryTight, "killed", findingAll(findingSet(MetricLimitMemory, 99.97, MetricJobOOMKills, 2.0), findingKills(2)), findingAll(findingSet(MetricLimitMemory, math.NaN(), MetricJobOOMKills, 2.0), findingKills(2))},
+	{findMemoryTight, "killed for another limit", findingAll(findingSet(MetricLimitMemory, 91.0, MetricJobOOMKills, 2.0), findingKills(0)), findingAll(findingSet(MetricLimitMemory, 50.0, MetricJobOOMKills, 2.0), findingKills(0))},
+	{findMemoryTight, "filled by others", findingSet(MetricLimitMemory, 95.0, MetricJobMemoryPeak, 819.0), findingSet(MetricLimitMemory, 89.0, MetricJobMemoryPeak, 819.0)},
+	{findMemoryTight, "killed, then the limit was raised", findingAll(findingSet(MetricLimitMemory, 100.0, MetricJobOOMKills, 1.0), func(n *Node) {
 		n.Verdict = &Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
-	}), findingSet(limitMemoryMetric, 80.0, oomMetric, 1.0)},
-	{findMemoryTight, "limit that went", findingAll(findingLimits(Limits{CPUs: 8}), findingSet(limitMemoryMetric, 95.0)), findingLimits(Limits{CPUs: 8})},
-	{findDiskFull, "share", findingAll(findingSet(diskPeakMetric, 95.0), findingFree(812.5)), findingAll(findingSet(diskPeakMetric, 94.999), findingFree(812.5))},
-	{findDiskFull, "large", findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102399)), findingAll(findingSet(diskPeakMetric, 97.0), findingFree(102400))},
-	{findDiskFull, "by name", findingAll(findingSet(diskPeakMetric, 96.0), findingFree(10), func(n *Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
-	{findDiskFull, "of two", findingAll(findingSet(diskPeakMetric, 96.0), findingFree(10), func(n *Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
-	{findDiskFull, "free is not known", findingAll(findingSet(diskPeakMetric, 97.0), func(n *Node) { n.Summaries = nil }), func(n *Node) { n.Summaries = nil }},
+	}), findingSet(MetricLimitMemory, 80.0, MetricJobOOMKills, 1.0)},
+	{findMemoryTight, "limit that went", findingAll(findingLimits(Limits{CPUs: 8}), findingSet(MetricLimitMemory, 95.0)), findingLimits(Limits{CPUs: 8})},
+	{findDiskFull, "share", findingAll(findingSet(MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(MetricDiskPeak, 94.999), findingFree(812.5))},
+	{findDiskFull, "large", findingAll(findingSet(MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(MetricDiskPeak, 97.0), findingFree(102400))},
+	{findDiskFull, "by name", findingAll(findingSet(MetricDiskPeak, 96.0), findingFree(10), func(n *Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
+	{findDiskFull, "of two", findingAll(findingSet(MetricDiskPeak, 96.0), findingFree(10), func(n *Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
+	{findDiskFull, "free is not known", findingAll(findingSet(MetricDiskPeak, 97.0), func(n *Node) { n.Summaries = nil }), func(n *Node) { n.Summaries = nil }},
 	{findGPUIdle, "one of two", findingSet("gpu_1_avg_utilization_pct", 9.999), findingSet("gpu_1_avg_utilization_pct", 10.0)},
 	{findGPUIdle, "both", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25), func(n *Node) {
 		n.Metrics["gpu_0_avg_utilization_pct"], n.Metrics["gpu_1_avg_utilization_pct"] = 0, 0
@@ -111,43 +111,43 @@ var findingCases = []findingCase{
 		func(n *Node) { n.GPUs = n.GPUs[:1]; delete(n.Metrics, "gpu_0_avg_utilization_pct") }},
 	{findGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *Node) { n.Samples = findingSamples(30, 30) }),
 		findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *Node) { n.Samples = findingSamples(29, 60) })},
-	{findOneThread, "least", findingSet(jobCoresMetric, 0.85, jobCoresPeakMetric, 1.01), findingSet(jobCoresMetric, 0.849, jobCoresPeakMetric, 7.1)},
-	{findOneThread, "most", findingSet(jobCoresMetric, 1.15, jobCoresPeakMetric, 1.2), findingSet(jobCoresMetric, 1.1501, jobCoresPeakMetric, 7.1)},
-	{findOneThread, "two CPUs", findingAll(findingLimits(Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0)),
-		findingAll(findingLimits(Limits{CPUs: 1.99, CPUQuota: 1.99}), findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0))},
-	{findOneThread, "whole node", findingAll(findingLimits(Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0)),
-		findingAll(findingLimits(Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 2.0))},
-	{findOneThread, "phases", findingSet(jobCoresMetric, 1.1, jobCoresPeakMetric, 7.9), func(n *Node) { n.Limits = nil; n.Metrics[jobCoresMetric] = 1.1 }},
-	{findCPUsUnused, "mean", findingSet(jobCoresMetric, 3.999, jobCoresPeakMetric, 5.4), findingSet(jobCoresMetric, 4.0, jobCoresPeakMetric, 5.4)},
-	{findCPUsUnused, "peak", findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 5.45), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 5.46)},
-	{findCPUsUnused, "one left over", findingAll(findingLimits(Limits{CPUs: 2, CPUQuota: 2}), findingSet(jobCoresMetric, 0.5, jobCoresPeakMetric, 0.9)),
-		findingAll(findingLimits(Limits{CPUs: 1.9, CPUQuota: 1.9}), findingSet(jobCoresMetric, 0.5, jobCoresPeakMetric, 0.9))},
-	{findCPUsUnused, "a quarter left over", findingAll(findingLimits(Limits{CPUs: 10, CPUQuota: 10}), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 6.3)),
-		findingAll(findingLimits(Limits{CPUs: 10, CPUQuota: 10}), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 7.2))},
-	{findCPUsUnused, "affinity", findingAll(findingLimits(Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(jobCoresMetric, 0.0, jobCoresPeakMetric, 0.01)),
-		findingAll(findingLimits(Limits{CPUs: 64, AffinityCPUs: 64}), findingSet(jobCoresMetric, 0.0, jobCoresPeakMetric, 0.01))},
-	{findOneThread, "crowded, but one thread", findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 90.0, jobThreadsMetric, 1.0),
-		findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 20.0, jobThreadsMetric, 2.0)},
-	{findOneThread, "others wait", findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 90.0, jobPSICPUMetric, 19.999, jobThreadsMetric, 2.0),
-		findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0, psiCPUSomeMetric, 90.0, jobPSICPUMetric, 20.0, jobThreadsMetric, 2.0)},
-	{findCPUsUnused, "crowded", findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 3.0, psiCPUSomeMetric, 19.999), findingSet(jobCoresMetric, 2.0, jobCoresPeakMetric, 3.0, psiCPUSomeMetric, 20.0)},
-	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(jobCoresMetric, 20.0, jobCoresPeakMetric, 30.0)),
-		findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(jobCoresMetric, 20.0, jobCoresPeakMetric, 30.0, throttledMetric, math.NaN()), func(n *Node) { n.Limits.CPUQuota = 0 })},
-	{findThrottled, "periods", findingSet(throttledMetric, 10.0, throttledForMetric, 12.34), findingSet(throttledMetric, 9.999, throttledForMetric, 12.34)},
-	{findThrottled, "with others", findingAll(findingSource(collector.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.8, jobCoresPeakMetric, 7.8)),
-		findingAll(findingSource(collector.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.79, jobCoresPeakMetric, 7.8))},
-	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(throttledMetric, 40.0, jobCoresMetric, 1.3, jobCoresPeakMetric, 2.0, throttledForMetric, math.NaN())),
-		findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(throttledMetric, 0.0, jobCoresMetric, 2.3, jobCoresPeakMetric, 4.0))},
-	{findSwapping, "amount", func(n *Node) { findingSet(wallMetric, 10.0, swapInMetric, 24.0, swapOutMetric, 40.0)(n) },
-		findingSet(wallMetric, 10.0, swapInMetric, 23.9, swapOutMetric, 40.0)},
-	{findSwapping, "rate", findingSet(wallMetric, 100.0, swapInMetric, 100.0), findingSet(wallMetric, 100.0, swapInMetric, 99.9)},
-	{findSwapping, "one is not known", findingSet(swapInMetric, math.NaN(), swapOutMetric, 4096.0), findingSet(swapInMetric, math.NaN(), swapOutMetric, math.NaN())},
-	{findMemoryUnused, "job", findingSet(jobPeakMemoryMetric, 2047.9, limitMemoryMetric, 10.0), findingSet(jobPeakMemoryMetric, 2048.0, limitMemoryMetric, 10.0)},
-	{findMemoryUnused, "group", findingSet(jobPeakMemoryMetric, 100.0, limitMemoryMetric, 24.999), findingSet(jobPeakMemoryMetric, 100.0, limitMemoryMetric, 25.0)},
-	{findMemoryUnused, "6 GiB instead of 64", findingAll(findingLimits(Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 65536}), findingSet(jobPeakMemoryMetric, 2800.0, limitMemoryMetric, math.NaN())),
-		findingAll(findingLimits(Limits{CPUs: 8, CPUQuota: 8}), findingSet(jobPeakMemoryMetric, 2800.0, limitMemoryMetric, math.NaN()))},
-	{findMemoryUnused, "less than the node", func(n *Node) { n.Limits.MemoryMB = 262143; n.Metrics[limitMemoryMetric] = 2 },
-		func(n *Node) { n.Limits.MemoryMB = 262144; n.Metrics[limitMemoryMetric] = 2 }},
+	{findOneThread, "least", findingSet(MetricJobCores, 0.85, MetricJobCoresPeak, 1.01), findingSet(MetricJobCores, 0.849, MetricJobCoresPeak, 7.1)},
+	{findOneThread, "most", findingSet(MetricJobCores, 1.15, MetricJobCoresPeak, 1.2), findingSet(MetricJobCores, 1.1501, MetricJobCoresPeak, 7.1)},
+	{findOneThread, "two CPUs", findingAll(findingLimits(Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0)),
+		findingAll(findingLimits(Limits{CPUs: 1.99, CPUQuota: 1.99}), findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0))},
+	{findOneThread, "whole node", findingAll(findingLimits(Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0)),
+		findingAll(findingLimits(Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 2.0))},
+	{findOneThread, "phases", findingSet(MetricJobCores, 1.1, MetricJobCoresPeak, 7.9), func(n *Node) { n.Limits = nil; n.Metrics[MetricJobCores] = 1.1 }},
+	{findCPUsUnused, "mean", findingSet(MetricJobCores, 3.999, MetricJobCoresPeak, 5.4), findingSet(MetricJobCores, 4.0, MetricJobCoresPeak, 5.4)},
+	{findCPUsUnused, "peak", findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 5.45), findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 5.46)},
+	{findCPUsUnused, "one left over", findingAll(findingLimits(Limits{CPUs: 2, CPUQuota: 2}), findingSet(MetricJobCores, 0.5, MetricJobCoresPeak, 0.9)),
+		findingAll(findingLimits(Limits{CPUs: 1.9, CPUQuota: 1.9}), findingSet(MetricJobCores, 0.5, MetricJobCoresPeak, 0.9))},
+	{findCPUsUnused, "a quarter left over", findingAll(findingLimits(Limits{CPUs: 10, CPUQuota: 10}), findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 6.3)),
+		findingAll(findingLimits(Limits{CPUs: 10, CPUQuota: 10}), findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 7.2))},
+	{findCPUsUnused, "affinity", findingAll(findingLimits(Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(MetricJobCores, 0.0, MetricJobCoresPeak, 0.01)),
+		findingAll(findingLimits(Limits{CPUs: 64, AffinityCPUs: 64}), findingSet(MetricJobCores, 0.0, MetricJobCoresPeak, 0.01))},
+	{findOneThread, "crowded, but one thread", findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0, MetricPSICPUSome, 90.0, MetricJobThreads, 1.0),
+		findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0, MetricPSICPUSome, 20.0, MetricJobThreads, 2.0)},
+	{findOneThread, "others wait", findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0, MetricPSICPUSome, 90.0, MetricJobPSICPU, 19.999, MetricJobThreads, 2.0),
+		findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0, MetricPSICPUSome, 90.0, MetricJobPSICPU, 20.0, MetricJobThreads, 2.0)},
+	{findCPUsUnused, "crowded", findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 3.0, MetricPSICPUSome, 19.999), findingSet(MetricJobCores, 2.0, MetricJobCoresPeak, 3.0, MetricPSICPUSome, 20.0)},
+	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(MetricJobCores, 20.0, MetricJobCoresPeak, 30.0)),
+		findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(MetricJobCores, 20.0, MetricJobCoresPeak, 30.0, MetricThrottled, math.NaN()), func(n *Node) { n.Limits.CPUQuota = 0 })},
+	{findThrottled, "periods", findingSet(MetricThrottled, 10.0, MetricThrottledSeconds, 12.34), findingSet(MetricThrottled, 9.999, MetricThrottledSeconds, 12.34)},
+	{findThrottled, "with others", findingAll(findingSource(collector.JobFromTree), findingSet(MetricThrottled, 90.0, MetricJobCores, 0.8, MetricJobCoresPeak, 7.8)),
+		findingAll(findingSource(collector.JobFromTree), findingSet(MetricThrottled, 90.0, MetricJobCores, 0.79, MetricJobCoresPeak, 7.8))},
+	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(MetricThrottled, 40.0, MetricJobCores, 1.3, MetricJobCoresPeak, 2.0, MetricThrottledSeconds, math.NaN())),
+		findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(MetricThrottled, 0.0, MetricJobCores, 2.3, MetricJobCoresPeak, 4.0))},
+	{findSwapping, "amount", func(n *Node) { findingSet(MetricWall, 10.0, MetricSwapIn, 24.0, MetricSwapOut, 40.0)(n) },
+		findingSet(MetricWall, 10.0, MetricSwapIn, 23.9, MetricSwapOut, 40.0)},
+	{findSwapping, "rate", findingSet(MetricWall, 100.0, MetricSwapIn, 100.0), findingSet(MetricWall, 100.0, MetricSwapIn, 99.9)},
+	{findSwapping, "one is not known", findingSet(MetricSwapIn, math.NaN(), MetricSwapOut, 4096.0), findingSet(MetricSwapIn, math.NaN(), MetricSwapOut, math.NaN())},
+	{findMemoryUnused, "job", findingSet(MetricJobMemoryPeak, 2047.9, MetricLimitMemory, 10.0), findingSet(MetricJobMemoryPeak, 2048.0, MetricLimitMemory, 10.0)},
+	{findMemoryUnused, "group", findingSet(MetricJobMemoryPeak, 100.0, MetricLimitMemory, 24.999), findingSet(MetricJobMemoryPeak, 100.0, MetricLimitMemory, 25.0)},
+	{findMemoryUnused, "6 GiB instead of 64", findingAll(findingLimits(Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 65536}), findingSet(MetricJobMemoryPeak, 2800.0, MetricLimitMemory, math.NaN())),
+		findingAll(findingLimits(Limits{CPUs: 8, CPUQuota: 8}), findingSet(MetricJobMemoryPeak, 2800.0, MetricLimitMemory, math.NaN()))},
+	{findMemoryUnused, "less than the node", func(n *Node) { n.Limits.MemoryMB = 262143; n.Metrics[MetricLimitMemory] = 2 },
+		func(n *Node) { n.Limits.MemoryMB = 262144; n.Metrics[MetricLimitMemory] = 2 }},
 	{findGPUMemoryFull, "share", findingSet("max_t_gpu_0_memory_used_mb", 76000.0), findingSet("max_t_gpu_0_memory_used_mb", 75999.0)},
 	{findGPUMemoryFull, "both", findingSet("max_t_gpu_0_memory_used_mb", 78000.0, "max_t_gpu_1_memory_used_mb", 79900.0), func(n *Node) { n.GPUs = nil }},
 	{findGPUMemoryFull, "of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
@@ -256,8 +256,8 @@ func TestFinding_ShortRuns(t *testing.T) {
 		for _, c := range findingCases {
 			n := findingNode()
 			c.fires(n)
-			n.Metrics[swapInMetric] = 0 // a rate, which depends on the time
-			n.Metrics[wallMetric] = wall
+			n.Metrics[MetricSwapIn] = 0 // a rate, which depends on the time
+			n.Metrics[MetricWall] = wall
 			if got := findings(n, &Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != findSwapping) && c.name != "one is not known" {
 				t.Errorf("%s of %v s: %v", c.name, wall, got)
 			}
@@ -286,7 +286,7 @@ func TestFinding_Nothing(t *testing.T) {
 	}
 	n = findingNode()
 	n.Origin = OriginPerfPy
-	n.Metrics[diskPeakMetric] = 99
+	n.Metrics[MetricDiskPeak] = 99
 	if got := findings(n, findingRun); got == nil || len(got) > 0 {
 		t.Errorf("perf.py: %+v", got)
 	}
@@ -305,7 +305,7 @@ func TestFinding_Order(t *testing.T) {
 			}
 		}
 	}
-	n.Limits.MemoryMB, n.Metrics[limitMemoryMetric], n.Metrics[swapInMetric] = 200000, math.NaN(), 9999
+	n.Limits.MemoryMB, n.Metrics[MetricLimitMemory], n.Metrics[MetricSwapIn] = 200000, math.NaN(), 9999
 	want := "disk_nearly_full gpu_idle throttled swapping memory_unused one_busy_thread gpu_memory_full sampling_gaps"
 	if got := findings(n, findingRun); findingIDs(got) != want {
 		t.Errorf("got  %s\nwant %s", findingIDs(got), want)
@@ -328,7 +328,7 @@ func findingNodes(change ...func(*Node)) *Report {
 }
 
 func findingCores(v float64) func(*Node) {
-	return findingAll(findingSet(jobCoresMetric, v, jobCoresPeakMetric, 7.75))
+	return findingAll(findingSet(MetricJobCores, v, MetricJobCoresPeak, 7.75))
 }
 
 func findingGPUs(v float64) func(*Node) {
@@ -343,16 +343,16 @@ var findingNodesCases = []struct {
 	{"CPU", "1", []func(*Node){findingCores(6), findingCores(1.99), nil}, []func(*Node){findingCores(6), findingCores(2), findingCores(4)}},
 	{"two nodes", "1", []func(*Node){findingCores(6), findingCores(1.99)}, []func(*Node){findingCores(6), findingCores(2)}},
 	{"little CPU", "0", []func(*Node){findingCores(0), findingCores(1.2)}, []func(*Node){findingCores(0), findingCores(0.99)}},
-	{"memory", "0", []func(*Node){findingSet(jobPeakMemoryMetric, 1600.0), nil}, []func(*Node){findingSet(jobPeakMemoryMetric, 1667.0), nil}},
-	{"little memory", "0", []func(*Node){findingSet(jobPeakMemoryMetric, 100.0), findingSet(jobPeakMemoryMetric, 1950.0)},
-		[]func(*Node){findingSet(jobPeakMemoryMetric, 100.0), findingSet(jobPeakMemoryMetric, 1940.0)}},
+	{"memory", "0", []func(*Node){findingSet(MetricJobMemoryPeak, 1600.0), nil}, []func(*Node){findingSet(MetricJobMemoryPeak, 1667.0), nil}},
+	{"little memory", "0", []func(*Node){findingSet(MetricJobMemoryPeak, 100.0), findingSet(MetricJobMemoryPeak, 1950.0)},
+		[]func(*Node){findingSet(MetricJobMemoryPeak, 100.0), findingSet(MetricJobMemoryPeak, 1940.0)}},
 	{"GPU", "2", []func(*Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 30.0)},
 		[]func(*Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 50.0, "gpu_1_avg_utilization_pct", 30.0)}},
 	{"little GPU", "0", []func(*Node){findingGPUs(1), findingGPUs(19.1)}, []func(*Node){findingGPUs(1), findingGPUs(18.9)}},
-	{"all of them", "0", []func(*Node){findingAll(findingCores(0.25), findingSet(jobPeakMemoryMetric, 50.0, "gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 12.0)), nil, nil},
+	{"all of them", "0", []func(*Node){findingAll(findingCores(0.25), findingSet(MetricJobMemoryPeak, 50.0, "gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 12.0)), nil, nil},
 		[]func(*Node){nil, nil, nil}},
 	{"equal ones: the first", "0", []func(*Node){findingCores(2), findingCores(2), findingCores(7), findingCores(7)}, []func(*Node){nil}},
-	{"too short", "0", []func(*Node){findingCores(1.2), nil}, []func(*Node){findingAll(findingCores(1.2), findingSet(wallMetric, 4.9)), nil}},
+	{"too short", "0", []func(*Node){findingCores(1.2), nil}, []func(*Node){findingAll(findingCores(1.2), findingSet(MetricWall, 4.9)), nil}},
 }
 
 func TestFinding_Imbalance(t *testing.T) {
@@ -380,7 +380,7 @@ func TestFinding_Imbalance(t *testing.T) {
 // TestFinding_ImbalanceIsOfTheNodesAtHand: it follows the nodes that a report has, and
 // changes no list that another report has too.
 func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
-	r := findingNodes(findingCores(7), findingAll(findingCores(1.99), findingSet(throttledMetric, 50.0)), findingSet(diskPeakMetric, 99.0))
+	r := findingNodes(findingCores(7), findingAll(findingCores(1.99), findingSet(MetricThrottled, 50.0)), findingSet(MetricDiskPeak, 99.0))
 	r.Nodes["1"].Findings = append(make([]Finding, 0, 4), r.Nodes["1"].Findings...)
 	shared := r.Nodes["1"].Findings
 	before := fmt.Sprint(shared[:cap(shared)])
@@ -447,9 +447,9 @@ func TestFinding_Report(t *testing.T) {
 }
 
 func TestFinding_Advice(t *testing.T) {
-	thread := findingSet(jobCoresMetric, 1.0, jobCoresPeakMetric, 1.0)
+	thread := findingSet(MetricJobCores, 1.0, MetricJobCoresPeak, 1.0)
 	whole := findingAll(thread, findingLimits(Limits{CPUs: 64}))
-	full := findingSet(diskPeakMetric, 99.0)
+	full := findingSet(MetricDiskPeak, 99.0)
 	r := findingNodes(whole, findingAll(thread, full), findingCores(1.9), findingAll(thread, full))
 	r.Nodes["9"], r.Nodes["8"] = nil, &Node{Findings: []Finding{{ID: "later", Severity: SeverityWarning}, {ID: "later", Severity: SeverityInfo}}}
 	var got []string

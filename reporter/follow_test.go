@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // followed is a Follower of a new file in the test's folder, which is empty yet.
@@ -265,7 +266,7 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	rec := s.recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := marshal(JournalHead{Journal: JournalSchema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
+	line, err := plainjson.Marshal(JournalHead{Journal: JournalSchema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
 	if err != nil {
 		t.Fatal(err)
 	}

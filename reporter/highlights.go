@@ -20,21 +20,21 @@ type Highlight struct {
 // Highlights picks out of a node what it used, wasted and reached at most. wall is
 // how long the run took, in seconds; 0 = unknown.
 func Highlights(n *Node, wall float64) []Highlight {
-	unused, hours := n.Metric(unusedHoursMetric), n.Metric(cpuHoursMetric)
+	unused, hours := n.Metric(MetricUnusedCPUHours), n.Metric(MetricCPUHours)
 	out := []Highlight{
-		{"CPU busy", text.Percent(n.Metric(cpuMeanMetric)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(cpuPeakMetric))},
+		{"CPU busy", text.Percent(n.Metric(MetricCPUMean)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(MetricCPUPeak))},
 		{"wasted", text.Hours(unused) + " CPU·h", wasteNote(unused, hours)},
-		{"memory", text.Percent(n.Metric(memPeakMetric)), n.memoryNote()},
+		{"memory", text.Percent(n.Metric(MetricMemoryPeak)), n.memoryNote()},
 	}
 	out = append(out, n.jobHighlights(wall)...)
 	for _, r := range slices.Concat(n.limitRows(), n.gpuRows(), n.strainRows(wall)) {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
 	out = append(out,
-		twoWays("disk", n.Metric(diskReadMetric), "read", n.Metric(diskWriteMetric), "written"),
-		twoWays("network", n.Metric(extRecvMetric), "received", n.Metric(extSentMetric), "sent"),
-		twoWays("loopback", n.Metric(loRecvMetric), "received", n.Metric(loSentMetric), "sent"),
-		Highlight{"disk space", text.Percent(n.Metric(diskPeakMetric)), "peak fill"})
+		twoWays("disk", n.Metric(MetricDiskRead), "read", n.Metric(MetricDiskWritten), "written"),
+		twoWays("network", n.Metric(MetricNetworkReceived), "received", n.Metric(MetricNetworkSent), "sent"),
+		twoWays("loopback", n.Metric(MetricLoopbackReceived), "received", n.Metric(MetricLoopbackSent), "sent"),
+		Highlight{"disk space", text.Percent(n.Metric(MetricDiskPeak)), "peak fill"})
 	for i := range out { // "– %" is no value
 		if strings.HasPrefix(out[i].Value, text.Absent) {
 			out[i].Value = text.Absent
@@ -52,10 +52,10 @@ func (n *Node) jobHighlights(wall float64) []Highlight {
 	switch peak := n.jobPeak(); {
 	case peak > 0:
 		note := n.jobMemoryNote(peak, math.MaxInt)
-		if v := n.Metric(jobProcessesMetric); !math.IsNaN(v) {
+		if v := n.Metric(MetricJobProcesses); !math.IsNaN(v) {
 			note += ", " + processes(v)
 		}
-		if v := n.Metric(jobThreadsMetric); !math.IsNaN(v) {
+		if v := n.Metric(MetricJobThreads); !math.IsNaN(v) {
 			note += ", " + text.Fixed(v, 0) + " " + numbered(v, "thread", "threads")
 		}
 		out = append(out, Highlight{"job memory", text.SizeText(peak), note})
@@ -66,7 +66,7 @@ func (n *Node) jobHighlights(wall float64) []Highlight {
 		}
 		out = append(out, rss)
 	}
-	if read, written := n.Metric(jobReadMetric), n.Metric(jobWriteMetric); !math.IsNaN(read) || !math.IsNaN(written) {
+	if read, written := n.Metric(MetricJobRead), n.Metric(MetricJobWritten); !math.IsNaN(read) || !math.IsNaN(written) {
 		out = append(out, twoWays("job disk", read, "read", written, "written"))
 	}
 	return out
@@ -256,6 +256,6 @@ type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMe
 // Brief picks a line's numbers out of a node's metrics.
 func Brief(metrics Values) BriefNode {
 	n := &Node{Metrics: metrics}
-	return BriefNode{text.Percent(n.Metric(cpuMeanMetric)), text.Percent(n.Metric(cpuPeakMetric)), text.Percent(n.Metric(memPeakMetric)), text.Hours(n.Metric(unusedHoursMetric)),
-		text.Fixed(n.Metric(jobCoresMetric), 2), text.SizeText(n.Metric(jobPeakMemoryMetric))}
+	return BriefNode{text.Percent(n.Metric(MetricCPUMean)), text.Percent(n.Metric(MetricCPUPeak)), text.Percent(n.Metric(MetricMemoryPeak)), text.Hours(n.Metric(MetricUnusedCPUHours)),
+		text.Fixed(n.Metric(MetricJobCores), 2), text.SizeText(n.Metric(MetricJobMemoryPeak))}
 }

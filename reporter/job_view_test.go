@@ -92,8 +92,8 @@ func jobViewContainer(node, n, gpus int) *Report {
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := New(in)
 	name := fmt.Sprint(node)
-	r.Nodes[name].Metrics[limitMemoryMetric] = 91.25
-	r.Nodes[name].Metrics[swapInMetric], r.Nodes[name].Metrics[swapOutMetric] = 12, 30.5
+	r.Nodes[name].Metrics[MetricLimitMemory] = 91.25
+	r.Nodes[name].Metrics[MetricSwapIn], r.Nodes[name].Metrics[MetricSwapOut] = 12, 30.5
 	r.Nodes[name].Verdict = &Verdict{Cause: CauseOOMCgroup, Text: "killed for want of memory: the group /docker came to its limit of 8.0 GiB and python (process 4242) was killed",
 		Evidence: map[string]any{"exit_code": 137.0, "limit_mb": 8192.0}, Conditions: []string{"throttled", "memory_starved"}}
 	r.Nodes[name].Findings = []Finding{
@@ -234,7 +234,7 @@ func TestJobView_Limits(t *testing.T) {
 		"quota of no name":    {Limits{CPUs: 1.5, CPUQuota: 1.5}, "100.0 % used, by quota"},
 	} {
 		n.Limits = &c.limits
-		delete(n.Metrics, throttledMetric)
+		delete(n.Metrics, MetricThrottled)
 		if got := find("CPU limit").Note; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -244,7 +244,7 @@ func TestJobView_Limits(t *testing.T) {
 // One of them is no "threads".
 func TestJobView_OneThread(t *testing.T) {
 	n := jobViewContainer(0, 20, 0).Nodes["0"]
-	n.Metrics[jobProcessesMetric], n.Metrics[jobThreadsMetric] = 1, 1
+	n.Metrics[MetricJobProcesses], n.Metrics[MetricJobThreads] = 1, 1
 	for _, h := range Highlights(n, 20) {
 		if h.Label == "job memory" && !strings.HasSuffix(h.Note, ", 1 process, 1 thread") {
 			t.Errorf("%+v", h)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // JournalSchema is the format of the journal file.
@@ -79,7 +80,7 @@ type journalEntry struct {
 // The journal itself is the claim; two agents at once get two names.
 func CreateJournal(dir string, head JournalHead) (*Journal, error) {
 	head.Journal, head.Columns = JournalSchema, columnKeys(collector.NumColumns)
-	line, err := marshal(head)
+	line, err := plainjson.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}

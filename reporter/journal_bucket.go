@@ -6,6 +6,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // journalBucket is a bucket of the ring in a snapshot, as short as can be: a
@@ -26,7 +27,7 @@ func newJournalBucket(b series.Bucket) journalBucket {
 	out := journalBucket{Values: make(Numbers, len(b.Values)), Stats: make([]Numbers, len(b.Stats))}
 	for i, s := range b.Stats {
 		digits := bucketDigits(collector.Column(i))
-		value := rounded(b.Values[i], digits)
+		value := plainjson.Round(b.Values[i], digits)
 		out.Values[i] = value
 		if s.Count == 0 {
 			out.Stats[i] = Numbers{0}
@@ -35,10 +36,10 @@ func newJournalBucket(b series.Bucket) journalBucket {
 		if out.Count == 0 {
 			out.Weight, out.Count = s.Weight, s.Count
 		}
-		least, mean, most := rounded(s.Min, digits), rounded(s.Mean(), digits), rounded(s.Max, digits)
+		least, mean, most := plainjson.Round(s.Min, digits), plainjson.Round(s.Mean(), digits), plainjson.Round(s.Max, digits)
 		switch {
 		case s.Weight != out.Weight || s.Count != out.Count:
-			out.Stats[i] = Numbers{least, mean, most, rounded(s.Weight, 9), float64(s.Count)}
+			out.Stats[i] = Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}
 		case least == value && most == least:
 			out.Stats[i] = Numbers{}
 		case least == value:
@@ -53,15 +54,15 @@ func newJournalBucket(b series.Bucket) journalBucket {
 // append writes the bucket as JSON. It is written by hand because there are thousands of
 // them in each rewrite of a journal.
 func (b journalBucket) append(out []byte) []byte {
-	out = b.Values.append(append(out, `{"v":`...))
-	out = appendNumber(append(out, `,"w":`...), b.Weight)
+	out = plainjson.AppendFloats(append(out, `{"v":`...), b.Values)
+	out = plainjson.AppendFloat(append(out, `,"w":`...), b.Weight)
 	out = strconv.AppendInt(append(out, `,"n":`...), b.Count, 10)
 	out = append(out, `,"s":[`...)
 	for i, s := range b.Stats {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = s.append(out)
+		out = plainjson.AppendFloats(out, s)
 	}
 	return append(out, "]}\n"...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // A journal holds its head, then lines of three kinds, told apart by their key:
@@ -177,9 +178,9 @@ func (s journalState) into(rec *collector.Recording) {
 // every sample: the values and, seldom, the state.
 func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out := make([]byte, 0, 512)
-	out = Numbers(s.Values[:rec.Columns()]).append(append(out, `{"sample":`...))
+	out = plainjson.AppendFloats(append(out, `{"sample":`...), s.Values[:rec.Columns()])
 	common := s.Weights[collector.Timestamp]
-	out = appendNumber(append(out, `,"weight":`...), common)
+	out = plainjson.AppendFloat(append(out, `,"weight":`...), common)
 	sep := `,"weights":{`
 	for c, w := range s.Weights[:rec.Columns()] {
 		if w == common {
@@ -187,7 +188,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 		}
 		out = append(out, sep...)
 		out = append(strconv.AppendInt(append(out, '"'), int64(c), 10), `":`...)
-		out = appendNumber(out, w)
+		out = plainjson.AppendFloat(out, w)
 		sep = ","
 	}
 	if sep == "," {
@@ -196,13 +197,13 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out = strconv.AppendInt(append(out, `,"i":`...), rec.Samples-1, 10)
 	out = strconv.AppendInt(append(out, `,"mono_ns":`...), int64(rec.End.Mono-rec.Start.Mono), 10)
 	out = strconv.AppendInt(append(out, `,"boot_ns":`...), int64(rec.End.Boot-rec.Start.Boot), 10)
-	out = Numbers(rec.BootMB[:]).append(append(out, `,"boot_mb":`...))
+	out = plainjson.AppendFloats(append(out, `,"boot_mb":`...), rec.BootMB[:])
 	if cpu := j.ownCPU(); cpu > 0 {
-		out = appendNumber(append(out, `,"agent_cpu_s":`...), cpu)
+		out = plainjson.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
 	}
 	if key := keyOf(rec); key != j.written {
 		j.written = key
-		if state, err := marshal(stateOf(rec)); err == nil {
+		if state, err := plainjson.Marshal(stateOf(rec)); err == nil {
 			out = append(append(out, `,"state":`...), state...)
 		}
 	}
@@ -214,7 +215,7 @@ func (j *Journal) ownCPU() float64 {
 	if j.cost == nil {
 		return 0
 	}
-	return rounded(j.cost(), 6)
+	return plainjson.Round(j.cost(), 6)
 }
 
 const (
@@ -236,7 +237,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest journalNewest) 
 	snap := journalSnapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: ring.Stride(),
 		journalNewest: newest}
-	line, err := marshal(map[string]journalSnapshot{"snapshot": snap})
+	line, err := plainjson.Marshal(map[string]journalSnapshot{"snapshot": snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}

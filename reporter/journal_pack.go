@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // What bounds the unpacking of a hostile journal.
@@ -35,7 +36,7 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 		return err
 	}
 	write := func(v any) error {
-		data, err := marshal(v)
+		data, err := plainjson.Marshal(v)
 		if err == nil {
 			_, err = packed.Write(data)
 		}

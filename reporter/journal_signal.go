@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // maxJournalSignals is how many signals of lines are kept, the newest: an agent may be
@@ -26,7 +27,7 @@ func (w *journalWriter) takeSignal(s collector.Signal) {
 	if w.failing {
 		return // it comes with the snapshot
 	}
-	line, err := marshal(map[string]collector.Signal{"signal": s})
+	line, err := plainjson.Marshal(map[string]collector.Signal{"signal": s})
 	if err == nil {
 		err = w.write(append(line, '\n'))
 	}

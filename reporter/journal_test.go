@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // stream makes samples as a busy host gives them, deterministically.
@@ -54,7 +55,7 @@ func (s *stream) next(rec *collector.Recording) *collector.Sample {
 		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
 		s.total[i] += moved
 		set(c, s.total[i])
-		set(collector.DiskReadRate+collector.Column(i), rounded(moved/weight, 6))
+		set(collector.DiskReadRate+collector.Column(i), plainjson.Round(moved/weight, 6))
 	}
 	set(collector.Timestamp, float64(s.start.Wall.UnixMilli())/1000+float64(s.n))
 	rec.End = s.start
@@ -354,7 +355,7 @@ func TestEncode_IsTheSameJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compact, err := marshal(r)
+	compact, err := plainjson.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +385,7 @@ func FuzzRead(f *testing.F) {
 	if err := writeSnapshot(&snapshot, rec, journalNewest{}); err != nil {
 		f.Fatal(err)
 	}
-	line, _ := marshal(JournalHead{Journal: JournalSchema, Interval: time.Second, MaxLength: 4})
+	line, _ := plainjson.Marshal(JournalHead{Journal: JournalSchema, Interval: time.Second, MaxLength: 4})
 	f.Add("node-0.jsonl", append(append(line, '\n'), snapshot.Bytes()...))
 	sample := (&Journal{}).line(s.next(rec), rec)
 	f.Add("node-0.jsonl", append(append(append(line, '\n'), sample...), sample...))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -234,7 +235,7 @@ func (m *markdown) metrics(values Values) {
 	for _, name := range values.Names() {
 		number := text.Absent
 		if v := values[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
-			number = string(appendNumber(nil, v))
+			number = string(plainjson.AppendFloat(nil, v))
 		}
 		if metric, ok := MetricNamed(name); ok {
 			m.line("| " + codeSpan(name) + " | " + number + " | " + markdownText(metric.Unit) + " | " + markdownText(metric.Meaning) + " |")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -112,7 +113,7 @@ func mergeNode(have, add *Node) (*Node, error) {
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
 	bare.Push, bare.Findings = nil, nil // findings change with the nodes that a report has
-	return marshal(&bare)
+	return plainjson.Marshal(&bare)
 }
 
 // pushed ranks how far a push has come, so that merging forgets none.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // nodeReport is the report of one node of a run; code < 0: a sidecar's.
@@ -247,7 +249,7 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 			t.Errorf("limit %d: the peak is gone: %v", limit, band)
 		}
 		want := (600 + int(n.Sampling.Stride) - 1) / int(n.Sampling.Stride)
-		if n.Samples.Len() != want || n.Metrics[cpuPeakMetric] != 100 {
+		if n.Samples.Len() != want || n.Metrics[MetricCPUPeak] != 100 {
 			t.Errorf("limit %d: %d samples at stride %d", limit, n.Samples.Len(), n.Sampling.Stride)
 		}
 		if limit > len(full) != (n.Sampling.Stride == 1) {
@@ -270,7 +272,7 @@ func TestNode_HalveMergesNeighbours(t *testing.T) {
 		Sampling: &Sampling{Stride: 4},
 	}
 	n.halve()
-	got, err := marshal(n)
+	got, err := plainjson.Marshal(n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func (n *Node) Remarks() []string {
 		out = append(out, perfpyRemark)
 	}
 	if n.Job != nil && n.Job.MaxRSSAtMost {
-		out = append(out, jobRSSMetric+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
+		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -103,8 +104,8 @@ func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, _ := marshal(r.Nodes["3"])
-	read, _ := marshal(file.Nodes["3"])
+	live, _ := plainjson.Marshal(r.Nodes["3"])
+	read, _ := plainjson.Marshal(file.Nodes["3"])
 	if !bytes.Equal(live, read) {
 		t.Errorf("live\n%s\nfile\n%s", live, read)
 	}
@@ -145,7 +146,7 @@ func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
 			t.Errorf("n %d: %v, want %v", n, got, kept)
 		}
 		hours := (kept[len(kept)-1] - 1) * 2 / 3600
-		if got := r.Nodes["0"].Metrics[cpuHoursMetric]; math.Abs(got-hours) > 1e-9 {
+		if got := r.Nodes["0"].Metrics[MetricCPUHours]; math.Abs(got-hours) > 1e-9 {
 			t.Errorf("n %d: %v CPU hours, want %v", n, got, hours)
 		}
 	}
@@ -156,15 +157,15 @@ func TestParsePerfPy_SaysWhyItIsAbsent(t *testing.T) {
 		name, data, metric, why string
 		cpus, present           int
 	}{
-		{"no CPUs", goldenPerfPy(t), cpuHoursMetric, "--cpus", 0, 16},
-		{"no CPUs", goldenPerfPy(t), unusedHoursMetric, "--cpus", -3, 16},
-		{"one sample", `{"0": [{"cpu_pct_per_cpu_avg": 1, "timestamp": 5.5}]}`, cpuHoursMetric, "fewer than two", 8, 6},
-		{"no sample", `{"0": []}`, cpuMeanMetric, "no samples", 8, 0},
-		{"no sample", `{"0": []}`, cpuHoursMetric, "no samples", 8, 0},
-		{"no keys", `{"0": [{}, {}]}`, memPeakMetric, "no sample has mem_percent", 8, 0},
-		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, cpuHoursMetric, "timestamp", 8, 1},
-		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, cpuHoursMetric, "no time passes", 8, 0},
-		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, memPeakMetric, "mem_percent", 8, 1},
+		{"no CPUs", goldenPerfPy(t), MetricCPUHours, "--cpus", 0, 16},
+		{"no CPUs", goldenPerfPy(t), MetricUnusedCPUHours, "--cpus", -3, 16},
+		{"one sample", `{"0": [{"cpu_pct_per_cpu_avg": 1, "timestamp": 5.5}]}`, MetricCPUHours, "fewer than two", 8, 6},
+		{"no sample", `{"0": []}`, MetricCPUMean, "no samples", 8, 0},
+		{"no sample", `{"0": []}`, MetricCPUHours, "no samples", 8, 0},
+		{"no keys", `{"0": [{}, {}]}`, MetricMemoryPeak, "no sample has mem_percent", 8, 0},
+		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, MetricCPUHours, "timestamp", 8, 1},
+		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, MetricCPUHours, "no time passes", 8, 0},
+		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, MetricMemoryPeak, "mem_percent", 8, 1},
 	} {
 		r, err := ParsePerfPy([]byte(c.data), c.cpus)
 		if err != nil {

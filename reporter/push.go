@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // WithPush returns the bytes of one of our reports with other push parts, by node,
@@ -53,7 +54,7 @@ type edit struct {
 
 // pushEdit replaces the push part of a node, or makes one at the node's begin.
 func pushEdit(data []byte, node span, state PushState) (edit, error) {
-	text, err := marshal(Push{MLflow: state})
+	text, err := plainjson.Marshal(Push{MLflow: state})
 	if err != nil {
 		return edit{}, err
 	}

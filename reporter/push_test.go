@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // somePush is a state with letters that JSON escapes.
@@ -79,7 +81,7 @@ func TestWithPush(t *testing.T) {
 		"no nodes":                 {`{"x":{"0":{"push":1}}}`, `{"x":{"0":{"push":1}}}`},
 		"a BOM-less umlaut before": {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
 	} {
-		text, err := marshal(Push{MLflow: somePush()})
+		text, err := plainjson.Marshal(Push{MLflow: somePush()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Schema is the format of the report file. Readers refuse a higher major number.
@@ -310,9 +312,9 @@ func (v Values) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendKey(out, name)
+		out = plainjson.AppendString(out, name)
 		out = append(out, ':')
-		out = appendNumber(out, v[name])
+		out = plainjson.AppendFloat(out, v[name])
 	}
 	return append(out, '}'), nil
 }

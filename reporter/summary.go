@@ -180,11 +180,11 @@ func hostLine(h *Host) string {
 }
 
 func (n *Node) cpuRows() []row {
-	unused, hours := n.Metric(unusedHoursMetric), n.Metric(cpuHoursMetric)
+	unused, hours := n.Metric(MetricUnusedCPUHours), n.Metric(MetricCPUHours)
 	return []row{
-		{label: "CPU", value: text.Percent(n.Metric(cpuMeanMetric)), note: "mean of all CPUs" + p95(n)},
-		{value: text.Percent(n.Metric(cpuPeakMetric)), note: "peak"},
-		{value: text.Percent(n.Metric(cpuOver80Metric)), note: "of the time at 80 % or more"},
+		{label: "CPU", value: text.Percent(n.Metric(MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
+		{value: text.Percent(n.Metric(MetricCPUPeak)), note: "peak"},
+		{value: text.Percent(n.Metric(MetricCPUOver80)), note: "of the time at 80 % or more"},
 		{label: "wasted", value: text.Hours(unused) + " CPU·h", note: wasteNote(unused, hours)},
 	}
 }
@@ -204,7 +204,7 @@ func wasteNote(unused, hours float64) string {
 }
 
 func (n *Node) memoryRows() []row {
-	rows := []row{{label: "memory", value: text.Percent(n.Metric(memPeakMetric)), note: n.memoryNote()}}
+	rows := []row{{label: "memory", value: text.Percent(n.Metric(MetricMemoryPeak)), note: n.memoryNote()}}
 	switch {
 	case n.Job == nil || n.jobPeak() > 0: // then the whole job has a row of its own
 		return rows
@@ -216,7 +216,7 @@ func (n *Node) memoryRows() []row {
 
 // memoryNote says what the peak of the node's memory is in bytes.
 func (n *Node) memoryNote() string {
-	peak := n.Metric(memPeakMetric)
+	peak := n.Metric(MetricMemoryPeak)
 	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
 		return "peak of the node"
 	}
@@ -226,12 +226,12 @@ func (n *Node) memoryNote() string {
 func (n *Node) trafficRows(wall float64) []row {
 	var rows []row
 	for _, t := range []struct{ label, metric, note string }{
-		{"disk", diskReadMetric, "read"},
-		{"", diskWriteMetric, "written"},
-		{"network", extRecvMetric, "received"},
-		{"", extSentMetric, "sent"},
-		{"loopback", loRecvMetric, "received"},
-		{"", loSentMetric, "sent"},
+		{"disk", MetricDiskRead, "read"},
+		{"", MetricDiskWritten, "written"},
+		{"network", MetricNetworkReceived, "received"},
+		{"", MetricNetworkSent, "sent"},
+		{"loopback", MetricLoopbackReceived, "received"},
+		{"", MetricLoopbackSent, "sent"},
 	} {
 		v := n.Metric(t.metric)
 		r := row{label: t.label, value: text.SizeText(v), note: t.note}
@@ -240,7 +240,7 @@ func (n *Node) trafficRows(wall float64) []row {
 		}
 		rows = append(rows, r)
 	}
-	return append(rows, row{label: "disk fill", value: text.Percent(n.Metric(diskPeakMetric)), note: "peak"})
+	return append(rows, row{label: "disk fill", value: text.Percent(n.Metric(MetricDiskPeak)), note: "peak"})
 }
 
 // agent writes what the measuring itself cost.

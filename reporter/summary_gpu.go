@@ -49,7 +49,7 @@ func (n *Node) unseenGPUs(listed int) string {
 
 // gpuRow is what is known of the device at a place.
 func (n *Node) gpuRow(i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric("gpu_{i}_avg_utilization_pct", i)), note: n.gpuNote(i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
+	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric(MetricGPUUtilization, i)), note: n.gpuNote(i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
 	if r.of != "" {
 		r.note += ";"
 	}
@@ -60,7 +60,7 @@ func (n *Node) gpuRow(i int) row {
 func (n *Node) gpuNote(i int) string {
 	g := n.GPUs[i]
 	note := "busy"
-	if v := n.GPUMetric("max_t_gpu_{i}_memory_used_mb", i); !math.IsNaN(v) {
+	if v := n.GPUMetric(MetricGPUMemoryPeak, i); !math.IsNaN(v) {
 		note += ", " + text.SizeText(v)
 		if g.MemoryMB > 0 {
 			note += " of " + text.SizeText(g.MemoryMB)
@@ -69,7 +69,7 @@ func (n *Node) gpuNote(i int) string {
 			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
 		}
 	}
-	if v := n.GPUMetric("max_t_gpu_{i}_power_watts", i); !math.IsNaN(v) {
+	if v := n.GPUMetric(MetricGPUPowerPeak, i); !math.IsNaN(v) {
 		note += ", " + text.Fixed(v, 0)
 		if g.PowerLimitWatts > 0 {
 			note += " of " + text.Fixed(g.PowerLimitWatts, 0)
@@ -111,14 +111,14 @@ func newGPUsOfAll(r *Report) gpusOfAll {
 // add counts a device of a node.
 func (a *gpusOfAll) add(node string, n *Node, i int) {
 	a.listed++
-	if v := n.GPUMetric("gpu_{i}_avg_utilization_pct", i); !math.IsNaN(v) {
+	if v := n.GPUMetric(MetricGPUUtilization, i); !math.IsNaN(v) {
 		a.busy += v
 		a.measured++
 		if v < a.least {
 			a.least, a.leastAt = v, fmt.Sprintf("node %s, GPU %d", node, i)
 		}
 	}
-	if v := n.GPUMetric("max_t_gpu_{i}_memory_used_mb", i); v > a.memory {
+	if v := n.GPUMetric(MetricGPUMemoryPeak, i); v > a.memory {
 		a.memory, a.fullOf = v, n.GPUs[i].MemoryMB
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -18,14 +19,14 @@ func (n *Node) jobRows(run *Run) []row {
 	if peak := n.jobPeak(); peak > 0 {
 		rows = append(rows, row{label: "job memory", value: text.SizeText(peak), note: n.jobMemoryNote(peak, noteWidth)})
 	}
-	if processes := n.Metric(jobProcessesMetric); !math.IsNaN(processes) {
+	if processes := n.Metric(MetricJobProcesses); !math.IsNaN(processes) {
 		r := row{label: "job tasks", value: text.Fixed(processes, 0), note: numbered(processes, "process", "processes") + " at once"}
-		if threads := n.Metric(jobThreadsMetric); !math.IsNaN(threads) {
+		if threads := n.Metric(MetricJobThreads); !math.IsNaN(threads) {
 			r.note += ", " + text.Fixed(threads, 0) + " " + numbered(threads, "thread", "threads")
 		}
 		rows = append(rows, r)
 	}
-	read, written := n.Metric(jobReadMetric), n.Metric(jobWriteMetric)
+	read, written := n.Metric(MetricJobRead), n.Metric(MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
 		rows = append(rows, row{label: "job disk", value: text.SizeText(read), note: "read, " + text.SizeText(written) + " written"})
 	}
@@ -34,7 +35,7 @@ func (n *Node) jobRows(run *Run) []row {
 
 // jobCPUSeconds is all CPU time of the job; NaN = not known.
 func (n *Node) jobCPUSeconds() float64 {
-	if v := n.Metric(jobCPUMetric); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
+	if v := n.Metric(MetricJobCPU); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
 		return v
 	}
 	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
@@ -98,7 +99,7 @@ func cpusText(v float64) string {
 	if !(math.Abs(v) < 1e7) {
 		return text.Fixed(v, 0)
 	}
-	return strconv.FormatFloat(rounded(v, 2), 'f', -1, 64)
+	return strconv.FormatFloat(plainjson.Round(v, 2), 'f', -1, 64)
 }
 
 // jobPeak is the highest memory of the whole job in MiB; 0 = not known.
@@ -106,7 +107,7 @@ func (n *Node) jobPeak() float64 {
 	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
 		return n.Job.PeakMemoryMB
 	}
-	if v := n.Metric(jobPeakMemoryMetric); v > 0 {
+	if v := n.Metric(MetricJobMemoryPeak); v > 0 {
 		return v
 	}
 	return 0
@@ -143,13 +144,13 @@ func (n *Node) limitRows() []row {
 	var rows []row
 	if n.cpuLimited() {
 		by, of := l.cpuLimitedBy()
-		rows = append(rows, row{label: "CPU limit", value: cpusText(l.CPUs) + " CPUs", note: joined(shareText(n.Metric(limitCPUMetric), " used"), "by "+by), of: of})
+		rows = append(rows, row{label: "CPU limit", value: cpusText(l.CPUs) + " CPUs", note: joined(shareText(n.Metric(MetricLimitCPU), " used"), "by "+by), of: of})
 	}
-	if v := n.Metric(throttledMetric); !math.IsNaN(v) && l.CPUQuota > 0 {
-		rows = append(rows, row{label: "throttled", value: text.Percent(v), note: "of the quota's periods, " + text.Seconds(n.Metric(throttledForMetric)) + " in all"})
+	if v := n.Metric(MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
+		rows = append(rows, row{label: "throttled", value: text.Percent(v), note: "of the quota's periods, " + text.Seconds(n.Metric(MetricThrottledSeconds)) + " in all"})
 	}
 	if l.MemoryMB > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB), note: joined(shareText(n.Metric(limitMemoryMetric), " reached"), "set by"), of: text.Printable(l.MemoryGroup)})
+		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB), note: joined(shareText(n.Metric(MetricLimitMemory), " reached"), "set by"), of: text.Printable(l.MemoryGroup)})
 	}
 	for i := range rows {
 		if rows[i].of == "" {
@@ -198,7 +199,7 @@ const (
 // any worth telling.
 func (n *Node) strainRows(wall float64) []row {
 	var rows []row
-	if in, out := n.Metric(swapInMetric), n.Metric(swapOutMetric); in > 0 || out > 0 {
+	if in, out := n.Metric(MetricSwapIn), n.Metric(MetricSwapOut); in > 0 || out > 0 {
 		rows = append(rows, row{label: "swap", value: text.SizeText(in), note: "in, " + text.SizeText(out) + " out, of the node"})
 	}
 	label := "waiting"
@@ -206,9 +207,9 @@ func (n *Node) strainRows(wall float64) []row {
 		job, node, note string
 		from            float64
 	}{
-		{jobPSIMemoryMetric, psiMemoryFullMetric, "of the time for memory", notableMemory},
-		{jobPSIIOMetric, psiIOFullMetric, "of the time for storage", notableIO},
-		{jobPSICPUMetric, psiCPUSomeMetric, "of the time some task for a CPU", notableCPU},
+		{MetricJobPSIMemory, MetricPSIMemoryFull, "of the time for memory", notableMemory},
+		{MetricJobPSIIO, MetricPSIIOFull, "of the time for storage", notableIO},
+		{MetricJobPSICPU, MetricPSICPUSome, "of the time some task for a CPU", notableCPU},
 	} {
 		v, whose := n.Metric(s.job), ""
 		if math.IsNaN(v) {
@@ -219,7 +220,7 @@ func (n *Node) strainRows(wall float64) []row {
 			label = ""
 		}
 	}
-	if v := n.Metric(stealMetric); v >= notableSteal {
+	if v := n.Metric(MetricSteal); v >= notableSteal {
 		rows = append(rows, row{label: "stolen", value: text.Percent(v), note: "of the CPU time went to other virtual machines"})
 	}
 	return rows

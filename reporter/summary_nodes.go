@@ -130,11 +130,11 @@ func perfpyNodes(r *Report) []string {
 
 func newNodeRow(name string, n *Node) nodeRow {
 	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
-	row.mean, row.peak, row.mem = n.Metric(cpuMeanMetric), n.Metric(cpuPeakMetric), n.Metric(memPeakMetric)
-	row.read, row.write = n.Metric(diskReadMetric), n.Metric(diskWriteMetric)
-	row.recv, row.sent = n.Metric(extRecvMetric), n.Metric(extSentMetric)
-	row.unused, row.hours = n.Metric(unusedHoursMetric), n.Metric(cpuHoursMetric)
-	row.wall = n.Metric(wallMetric)
+	row.mean, row.peak, row.mem = n.Metric(MetricCPUMean), n.Metric(MetricCPUPeak), n.Metric(MetricMemoryPeak)
+	row.read, row.write = n.Metric(MetricDiskRead), n.Metric(MetricDiskWritten)
+	row.recv, row.sent = n.Metric(MetricNetworkReceived), n.Metric(MetricNetworkSent)
+	row.unused, row.hours = n.Metric(MetricUnusedCPUHours), n.Metric(MetricCPUHours)
+	row.wall = n.Metric(MetricWall)
 	if n == nil {
 		return row
 	}
@@ -166,7 +166,7 @@ func (n *Node) length() float64 {
 	if n.Host == nil || n.Host.CPUs <= 0 {
 		return math.NaN()
 	}
-	return n.Metric(cpuHoursMetric) / float64(n.Host.CPUs) * 3600
+	return n.Metric(MetricCPUHours) / float64(n.Host.CPUs) * 3600
 }
 
 // shortHost leaves out the domain, and of a long name the beginning: hosts of one

@@ -281,7 +281,7 @@ func TestWriteSummary_ReturnsWriteErrors(t *testing.T) {
 // The names that the summary picks are those of the table, and each metric of a
 // source says so.
 func TestSourceOf_KnowsTheTable(t *testing.T) {
-	own := map[string]bool{cpuHoursMetric: true, unusedHoursMetric: true, limitCPUMetric: true}
+	own := map[string]bool{MetricCPUHours: true, MetricUnusedCPUHours: true, MetricLimitCPU: true}
 	for _, m := range Metrics() {
 		source, isSource := sourceOf(m.Name)
 		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job there is no reason but that
@@ -289,15 +289,15 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		memPeakMetric: collector.SourceMemory, diskPeakMetric: collector.SourceDisk, diskReadMetric: collector.SourceDiskIO,
-		extSentMetric: collector.SourceNetwork, cpuMeanMetric: collector.SourceCPU, "boot_" + loRecvMetric: collector.SourceNetwork,
+		MetricMemoryPeak: collector.SourceMemory, MetricDiskPeak: collector.SourceDisk, MetricDiskRead: collector.SourceDiskIO,
+		MetricNetworkSent: collector.SourceNetwork, MetricCPUMean: collector.SourceCPU, "boot_" + MetricLoopbackReceived: collector.SourceNetwork,
 		"mem_percent": collector.SourceMemory, "journal": "journal",
 	} {
 		if got, _ := sourceOf(name); got != want {
 			t.Errorf("%s is of %s, want %s", name, got, want)
 		}
 	}
-	for _, name := range []string{cpuPeakMetric, cpuOver80Metric, diskWriteMetric, loSentMetric, extRecvMetric, wallMetric} {
+	for _, name := range []string{MetricCPUPeak, MetricCPUOver80, MetricDiskWritten, MetricLoopbackSent, MetricNetworkReceived, MetricWall} {
 		if _, ok := MetricNamed(name); !ok {
 			t.Errorf("%s is not in the table", name)
 		}
@@ -341,5 +341,5 @@ func TestSummary_MissingNamesTheGPU(t *testing.T) {
 
 // needsJob tells whether a metric needs a wrapped job.
 func needsJob(name string) bool {
-	return name == wallMetric || strings.HasPrefix(name, "job_")
+	return name == MetricWall || strings.HasPrefix(name, "job_")
 }

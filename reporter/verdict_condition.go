@@ -49,11 +49,11 @@ const (
 func Conditions() []Condition {
 	pct := percentOf
 	return []Condition{
-		{ConditionThrottled, "`" + throttledMetric + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*inquest).throttled},
-		{ConditionMemoryStarved, "`" + jobPSIMemoryMetric + "` (where there is none: `" + psiMemoryFullMetric + "`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
-			", or `" + limitMemoryMetric + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*inquest).memoryStarved},
-		{ConditionIOWait, "`" + jobPSIIOMetric + "` (where there is none: `" + psiIOFullMetric + "` or `" + iowaitMetric + "`, of the node, and the job itself moved " + text.SizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*inquest).ioWait},
-		{ConditionSwapping, "`" + swapInMetric + "` + `" + swapOutMetric + "` ≥ " + text.SizeText(swapTotal) + ", and ≥ " + text.SizeText(swapRate) + "/s on average", (*inquest).swapping},
+		{ConditionThrottled, "`" + MetricThrottled + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*inquest).throttled},
+		{ConditionMemoryStarved, "`" + MetricJobPSIMemory + "` (where there is none: `" + MetricPSIMemoryFull + "`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
+			", or `" + MetricLimitMemory + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*inquest).memoryStarved},
+		{ConditionIOWait, "`" + MetricJobPSIIO + "` (where there is none: `" + MetricPSIIOFull + "` or `" + MetricIOWait + "`, of the node, and the job itself moved " + text.SizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*inquest).ioWait},
+		{ConditionSwapping, "`" + MetricSwapIn + "` + `" + MetricSwapOut + "` ≥ " + text.SizeText(swapTotal) + ", and ≥ " + text.SizeText(swapRate) + "/s on average", (*inquest).swapping},
 		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more", (*inquest).gpuIdle},
 	}
 }
@@ -69,7 +69,7 @@ func (q *inquest) least(metric string, level float64) bool {
 }
 
 func (q *inquest) throttled() bool {
-	return !q.node.quotaOfOthers() && q.least(throttledMetric, throttledShare)
+	return !q.node.quotaOfOthers() && q.least(MetricThrottled, throttledShare)
 }
 
 // quotaOfOthers tells that others are under the job's CPU quota and that the job used next
@@ -78,19 +78,19 @@ func (n *Node) quotaOfOthers() bool {
 	if n.Job == nil || n.Job.Source != collector.JobFromTree || n.Limits == nil {
 		return false
 	}
-	return n.Metric(jobCoresMetric) < quotaPart*n.Limits.CPUQuota
+	return n.Metric(MetricJobCores) < quotaPart*n.Limits.CPUQuota
 }
 
 func (q *inquest) memoryStarved() bool {
-	if _, known := q.node.Metrics[jobPSIMemoryMetric]; known {
-		if q.least(jobPSIMemoryMetric, memoryStall) {
+	if _, known := q.node.Metrics[MetricJobPSIMemory]; known {
+		if q.least(MetricJobPSIMemory, memoryStall) {
 			return true
 		}
-	} else if q.node.Metric(jobPeakMemoryMetric) >= memoryPart*q.node.Host.MemoryMB && q.least(psiMemoryFullMetric, memoryStall) {
+	} else if q.node.Metric(MetricJobMemoryPeak) >= memoryPart*q.node.Host.MemoryMB && q.least(MetricPSIMemoryFull, memoryStall) {
 		return true
 	}
 	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
-	if !(some >= memorySomeStall) || !q.least(limitMemoryMetric, memoryTight) {
+	if !(some >= memorySomeStall) || !q.least(MetricLimitMemory, memoryTight) {
 		return false
 	}
 	q.known("job_psi_memory_some_avg_pct", min(100, some))
@@ -98,22 +98,22 @@ func (q *inquest) memoryStarved() bool {
 }
 
 func (q *inquest) ioWait() bool {
-	if _, known := q.node.Metrics[jobPSIIOMetric]; known {
-		return q.least(jobPSIIOMetric, ioStall)
+	if _, known := q.node.Metrics[MetricJobPSIIO]; known {
+		return q.least(MetricJobPSIIO, ioStall)
 	}
-	if moved := q.node.Metric(jobReadMetric) + q.node.Metric(jobWriteMetric); !(moved >= ioRate*q.run.WallSeconds) {
+	if moved := q.node.Metric(MetricJobRead) + q.node.Metric(MetricJobWritten); !(moved >= ioRate*q.run.WallSeconds) {
 		return false // others on the node wait
 	}
-	return q.least(psiIOFullMetric, ioStall) || q.least(iowaitMetric, iowaitShare)
+	return q.least(MetricPSIIOFull, ioStall) || q.least(MetricIOWait, iowaitShare)
 }
 
 func (q *inquest) swapping() bool {
-	in, out := q.node.Metrics[swapInMetric], q.node.Metrics[swapOutMetric]
+	in, out := q.node.Metrics[MetricSwapIn], q.node.Metrics[MetricSwapOut]
 	if in+out < swapTotal || in+out < swapRate*q.run.WallSeconds || q.run.WallSeconds < minCondition {
 		return false
 	}
-	q.known(swapInMetric, in)
-	q.known(swapOutMetric, out)
+	q.known(MetricSwapIn, in)
+	q.known(MetricSwapOut, out)
 	return true
 }
 
