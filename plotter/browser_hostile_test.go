@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // browserEvil are strings that would run, end an element, or hide what follows, in some
@@ -198,7 +199,7 @@ func browserFromFile(t *testing.T, r *reporter.Report) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	read, err := reporter.Read(path, 0)
+	read, err := reportfile.Read(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -428,21 +427,11 @@ func TestFinding_Merge(t *testing.T) {
 }
 
 // TestFinding_Report: the report of a run has the list, empty when there is nothing to
-// say; so has what a journal tells of a run that goes on.
+// say.
 func TestFinding_Report(t *testing.T) {
 	short := New(inputOf(0, 3, 0, ""))
 	if data := encodedReport(t, short); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
 		t.Errorf("no empty list in\n%s", data)
-	}
-	in := inputOf(0, 60, 0, "")
-	in.Recording.Account.Source = collector.JobFromTree
-	in.Recording.Account.CPUSeconds = 60
-	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: collector.Unknown()}
-	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, Time{}, Time{}, 0
-	head := &JournalHead{Run: in.Run, Interval: time.Second, MaxLength: 100}
-	r := head.report(in.Recording, 0, 0)
-	if n := r.Nodes["0"]; r.Run.Incomplete == "" || !strings.Contains(findingIDs(n.Findings), findOneThread) {
-		t.Errorf("journal: %v", n.Findings)
 	}
 }
 

@@ -18,7 +18,7 @@ type Source struct {
 }
 
 // mergedSize is the most bytes that a merged report takes: half of what is read.
-const mergedSize = maxFileSize / 2
+const mergedSize = MaxFileSize / 2
 
 // Merge puts the nodes of several reports into one. A node that several reports
 // hold alike, but for where it was pushed, is taken once; two different recordings

@@ -241,7 +241,7 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 		if len(data) > limit {
 			t.Errorf("%d bytes, limit %d", len(data), limit)
 		}
-		if _, err := parseReport(data); err != nil {
+		if _, err := Decode(data); err != nil {
 			t.Errorf("limit %d: %v", limit, err)
 		}
 		n := r.Nodes["0"]

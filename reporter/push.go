@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
@@ -96,54 +95,4 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 	}
 	_, err := dec.Token() // its end
 	return err
-}
-
-// Kind tells the formats of files that Read knows.
-type Kind int
-
-// The formats.
-const (
-	KindReport  Kind = iota // ours
-	KindJournal             // ours, of a run that goes on or was cut off
-	KindPerfPy              // perf.py's
-)
-
-// File is a report and the file that it was read from.
-type File struct {
-	Path   string
-	Kind   Kind
-	Data   []byte
-	Report *Report
-}
-
-// ReadFile is Read for those who need the file's bytes, too.
-func ReadFile(path string, cpus int) (*File, error) {
-	data, err := readWhole(path)
-	f := &File{Path: path, Data: data}
-	if err == nil {
-		f.Report, f.Kind, err = parse(path, data, cpus)
-	}
-	if err != nil {
-		return nil, readError(path, err)
-	}
-	return f, nil
-}
-
-// maxFileSize is the largest report that is read whole: a merged report of a thousand nodes
-// is kept below it (see Merge).
-const maxFileSize = 256 << 20
-
-// readWhole reads a file of at most maxFileSize.
-func readWhole(path string) ([]byte, error) {
-	data, err := durable.ReadFile(path, maxFileSize)
-	var tooLarge *durable.SizeError
-	switch {
-	case errors.Is(err, durable.ErrDirectory):
-		return nil, errors.New("is a directory, not a report")
-	case errors.As(err, &tooLarge) && tooLarge.Size > 0:
-		return nil, fmt.Errorf("is %d MiB large: only perfagent plot reads reports of more than %d MiB", tooLarge.Size>>20, maxFileSize>>20)
-	case errors.As(err, &tooLarge):
-		return nil, fmt.Errorf("is larger than the %d MiB that a report may have", maxFileSize>>20)
-	}
-	return data, err
 }

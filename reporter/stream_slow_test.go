@@ -98,7 +98,7 @@ func streamSlowly(data []byte) (*Report, error) {
 	if err := json.Unmarshal(data, &slow); err != nil {
 		return nil, err
 	}
-	if err := checkSchema(slow.Schema, Schema); err != nil {
+	if err := CheckSchema(slow.Schema, Schema); err != nil {
 		return nil, err
 	}
 	if len(slow.Nodes) == 0 {

@@ -8,8 +8,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -26,24 +24,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streamFile writes a file of a test.
-func streamFile(t testing.TB, data []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "r.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // streamAll puts together what Scan hands over. Goroutines that it leaves behind fail
 // the test.
-func streamAll(t *testing.T, path string, wanted Wanted) (r *Report, order []string, err error) {
+func streamAll(t *testing.T, data []byte, wanted Wanted) (r *Report, order []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		nodes := make(map[string]*Node)
 		var first *Run
-		run, failed := Scan(path, wanted, func(run *Run, name string, n *Node) error {
+		run, failed := Scan(bytes.NewReader(data), int64(len(data)), wanted, func(run *Run, name string, n *Node) error {
 			if first == nil {
 				copied := *run
 				first = &copied
@@ -84,23 +72,22 @@ func streamSame(t *testing.T, what string, want, got *Report) {
 	}
 }
 
-func TestScan_GivesWhatReadGives(t *testing.T) {
+func TestScan_GivesWhatDecodeGives(t *testing.T) {
 	for name, data := range streamReports(t) {
-		path := streamFile(t, data)
 		want, err := streamSlowly(data)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		scanned, order, err := streamAll(t, path, Wanted{All: true})
+		scanned, order, err := streamAll(t, data, Wanted{All: true})
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		read, err := Read(path, 0)
+		read, err := Decode(data)
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		streamSame(t, name+", Scan", want, scanned)
-		streamSame(t, name+", Read", want, read)
+		streamSame(t, name+", Decode", want, read)
 		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // as encoding/json writes them
 			t.Errorf("%s: nodes came as %q", name, order)
 		}
@@ -112,12 +99,11 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 	// That numbers of others are not parsed is seen by one that cannot be.
 	words := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
 	words = strings.ReplaceAll(words, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
-	path := streamFile(t, []byte(words))
-	if _, _, err := streamAll(t, path, Wanted{All: true}); err == nil {
+	if _, _, err := streamAll(t, []byte(words), Wanted{All: true}); err == nil {
 		t.Fatal("1e999 is a number")
 	}
 	wanted := Wanted{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
-	got, _, err := streamAll(t, path, wanted)
+	got, _, err := streamAll(t, []byte(words), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +116,7 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 		n.Envelope = Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
 	}
 	streamSame(t, "some columns", want, got)
-	if got, _, err = streamAll(t, path, Wanted{}); err != nil {
+	if got, _, err = streamAll(t, []byte(words), Wanted{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range want.Nodes {
@@ -160,54 +146,20 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 		return "\n{" + strings.Join(parts, ",\n") + "}\n"
 	}
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
-		got, _, err := streamAll(t, streamFile(t, []byte(words(keys...))), Wanted{All: true})
+		got, _, err := streamAll(t, []byte(words(keys...)), Wanted{All: true})
 		if err != nil {
 			t.Fatal(keys, err)
 		}
 		streamSame(t, fmt.Sprint(keys), want, got)
 		other := strings.Replace(words(keys...), Schema, "perfagent.report/2", 1)
-		_, order, err := streamAll(t, streamFile(t, []byte(other)), Wanted{All: true})
+		_, order, err := streamAll(t, []byte(other), Wanted{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
 			t.Errorf("%v: another schema: %v, after nodes %q", keys, err, order)
 		}
 	}
-	got, _, err := streamAll(t, streamFile(t, []byte(words("schema", "nodes"))), Wanted{All: true})
+	got, _, err := streamAll(t, []byte(words("schema", "nodes")), Wanted{All: true})
 	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
 		t.Errorf("without a run: %v", err)
-	}
-}
-
-func TestScan_OtherFiles(t *testing.T) {
-	dir := t.TempDir()
-	perfpy := filepath.Join(dir, "perf.json")
-	if err := os.WriteFile(perfpy, []byte(goldenPerfPy(t)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := newStream(1)
-	rec := s.recording(10)
-	j, err := CreateJournal(dir, head(s, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 7 {
-		j.Observe(s.next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{perfpy, j.Path()} {
-		want, err := Read(path, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, order, err := streamAll(t, path, Wanted{CPUs: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		streamSame(t, path, want, got)
-		if !slices.Equal(order, want.NodeNames()) {
-			t.Errorf("%s: nodes came as %q", path, order)
-		}
 	}
 }
 
@@ -215,22 +167,17 @@ func TestScan_OtherFiles(t *testing.T) {
 func TestScan_CutOff(t *testing.T) {
 	r := mustMerge(t, Source{"a", nodeReport(0, 2, 0, nil)}, Source{"b", nodeReport(1, 1, 7, nil)})
 	data := bytes.TrimSpace(encodedReport(t, r))
-	path := filepath.Join(t.TempDir(), "r.json")
 	for cut := 2; cut < len(data); cut += 3 { // lines are of any length
 		want := fmt.Sprintf("line %d: the file ends in the middle (cut off?)", 1+bytes.Count(data[:cut], []byte{'\n'}))
-		if _, err := parseReport(data[:cut]); err == nil || err.Error() != want {
+		if _, err := Decode(data[:cut]); err == nil || err.Error() != want {
 			t.Fatalf("cut off at %d: %v, want %s", cut, err, want)
 		}
 		if cut%29 != 0 {
 			continue
 		}
-		want = "read report " + path + ": " + want
-		if err := os.WriteFile(path, data[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, scanErr := Scan(path, Wanted{}, func(*Run, string, *Node) error { return nil })
-		if _, err := Read(path, 0); err == nil || err.Error() != want || scanErr == nil || scanErr.Error() != want {
-			t.Fatalf("cut off at %d: Scan %v, Read %v, want %s", cut, scanErr, err, want)
+		_, scanErr := Scan(bytes.NewReader(data[:cut]), int64(cut), Wanted{}, func(*Run, string, *Node) error { return nil })
+		if scanErr == nil || scanErr.Error() != want {
+			t.Fatalf("cut off at %d: Scan %v, want %s", cut, scanErr, want)
 		}
 	}
 }
@@ -301,48 +248,15 @@ func streamHostile() map[string]string {
 
 func TestScan_HostileReports(t *testing.T) {
 	for words, want := range streamHostile() {
-		path := streamFile(t, []byte(words))
-		_, _, scanErr := streamAll(t, path, Wanted{All: true})
-		_, readErr := Read(path, 0)
+		_, _, scanErr := streamAll(t, []byte(words), Wanted{All: true})
+		_, readErr := Decode([]byte(words))
 		if scanErr == nil || readErr == nil || scanErr.Error() != readErr.Error() {
-			t.Errorf("%.100q: Scan %v, Read %v", words, scanErr, readErr)
+			t.Errorf("%.100q: Scan %v, Decode %v", words, scanErr, readErr)
 			continue
 		}
-		said := strings.TrimPrefix(scanErr.Error(), "read report "+path+": ")
-		if !strings.Contains(said, want) || said == scanErr.Error() || said != text.Printable(said) || len(said) > 300 {
+		said := scanErr.Error()
+		if !strings.Contains(said, want) || said != text.Printable(said) || len(said) > 300 {
 			t.Errorf("%.100q: %q, want %q", words, said, want)
-		}
-	}
-}
-
-// What is not there, no file, or too large.
-func TestScan_Files(t *testing.T) {
-	dir := t.TempDir()
-	large := filepath.Join(dir, "large.json")
-	if err := os.WriteFile(large, []byte(`{"schema":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for size, want := range map[int64]string{maxScanSize + 1: "is 4096 MiB large; a report has at most 4096", maxFileSize + 1: "line 1: invalid character"} {
-		if err := os.Truncate(large, size); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := streamAll(t, large, Wanted{}); err == nil || !strings.Contains(err.Error(), large+": "+want) {
-			t.Errorf("%d bytes: %v", size, err)
-		}
-	}
-	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, maxFileSize+1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := streamAll(t, large, Wanted{}); err == nil || !strings.Contains(err.Error(), "no report of perfagent's, and with 256 MiB too large") {
-		t.Error(err)
-	}
-	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
-		t.Errorf("Read does not say what to do: %v", err)
-	}
-	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
-		_, _, scanErr := streamAll(t, path, Wanted{})
-		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
-			t.Errorf("%s: Scan %v, Read %v", path, scanErr, err)
 		}
 	}
 }
@@ -377,7 +291,7 @@ func TestScan_LargeNodes(t *testing.T) {
 	}
 	words.Truncate(words.Len() - 1)
 	words.WriteString("}}")
-	r, order, err := streamAll(t, streamFile(t, words.Bytes()), Wanted{All: true})
+	r, order, err := streamAll(t, words.Bytes(), Wanted{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,12 +308,12 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 	for i := range 30 {
 		sources = append(sources, Source{strconv.Itoa(i), nodeReport(i, 3, 0, nil)})
 	}
-	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
+	data := encodedReport(t, mustMerge(t, sources...))
 	full := errors.New("no more room")
 	for stop := 1; stop <= 30; stop++ {
 		synctest.Test(t, func(t *testing.T) { // fails where goroutines stay behind
 			calls := 0
-			_, err := Scan(path, Wanted{All: true}, func(*Run, string, *Node) error {
+			_, err := Scan(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(*Run, string, *Node) error {
 				if calls++; calls == stop {
 					return full
 				}
@@ -424,9 +338,9 @@ func TestScan_KeepsNoNode(t *testing.T) {
 	for i := range 10 {
 		sources = append(sources, Source{strconv.Itoa(i), nodeReport(i, 3, 0, nil)})
 	}
-	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
+	data := encodedReport(t, mustMerge(t, sources...))
 	var had []weak.Pointer[Node]
-	if _, err := Scan(path, Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+	if _, err := Scan(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(_ *Run, name string, n *Node) error {
 		// Again where a stack that was just stopped may seem to hold one.
 		kept := func(p weak.Pointer[Node]) bool { return p.Value() != nil }
 		for try := 0; try < 10 && (try == 0 || slices.ContainsFunc(had, kept)); try++ {

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/text"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // logger writes lines to stderr through zap's core. Package zap itself is left out:

@@ -57,7 +57,7 @@ func (o *mergeOptions) merge(paths []string) error {
 	}
 	var sources []reporter.Source
 	for _, path := range paths {
-		report, err := reporter.Read(path, o.cpus)
+		report, err := reportfile.Read(path, o.cpus)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -20,7 +21,7 @@ const patience = 5 * time.Second
 // place is where a recording's files go. Its journal is nil when no directory
 // could be written.
 type place struct {
-	journal *reporter.Journal
+	journal *journal.Journal
 	missing []reporter.Missing
 	log     *logger
 	// refreshed tells that the report's name is ours already.
@@ -31,7 +32,7 @@ type place struct {
 
 // openPlace claims a name in OUT/RUN-ID, or, where that cannot be written, in a
 // new temporary directory, and says so in one line.
-func openPlace(out string, head reporter.JournalHead, log *logger) *place {
+func openPlace(out string, head journal.Head, log *logger) *place {
 	p := &place{log: log}
 	dir := filepath.Join(out, head.Run.ID)
 	var err, tmpErr error
@@ -49,9 +50,9 @@ func openPlace(out string, head reporter.JournalHead, log *logger) *place {
 }
 
 // createJournal makes the directory and the journal in it, within patience.
-func createJournal(where string, head reporter.JournalHead, directory func() (string, error)) (*reporter.Journal, error) {
+func createJournal(where string, head journal.Head, directory func() (string, error)) (*journal.Journal, error) {
 	type result struct {
-		journal *reporter.Journal
+		journal *journal.Journal
 		err     error
 	}
 	r, ok := answered(patience, func() result {
@@ -59,7 +60,7 @@ func createJournal(where string, head reporter.JournalHead, directory func() (st
 		if err != nil {
 			return result{nil, fmt.Errorf("create directory: %w", err)}
 		}
-		j, err := reporter.CreateJournal(dir, head)
+		j, err := journal.Create(dir, head)
 		if err != nil {
 			os.Remove(dir) // only if it is empty
 		}

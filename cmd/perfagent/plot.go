@@ -126,8 +126,8 @@ func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 
 func (o *plotOptions) page(out io.Writer, path string) error {
 	page := plotter.NewPage(plotter.PageOptions{})
-	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys(), CPUs: o.cpus}
-	run, err := reporter.Scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
+	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys()}
+	run, err := reportfile.Scan(path, o.cpus, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
 		page.Add(run, name, n)
 		return nil
 	})
@@ -141,7 +141,7 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 func (o *plotOptions) read(path string) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
-	run, err := reporter.Scan(path, reporter.Wanted{All: true, CPUs: o.cpus}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		drawn := o.given.node && name == strconv.Itoa(o.node)
 		if !o.given.node && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
 			delete(r.Nodes, lowest)

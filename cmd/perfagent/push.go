@@ -21,6 +21,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -96,14 +97,14 @@ func (o *pushOptions) run(paths []string) error {
 
 // pushFile pushes what one file holds: all nodes that go to the same run at once.
 func (o *pushOptions) pushFile(ctx context.Context, path string) error {
-	goesOn := reporter.Running(journalBeside(path))
+	goesOn := journal.Running(journalBeside(path))
 	if !o.dryRun && !goesOn {
 		// Where a file cannot be locked, the server still stores the same point once.
 		if release, err := reportfile.Lock(ctx, path); err == nil {
 			defer release()
 		}
 	}
-	file, err := reporter.ReadFile(path, o.cpus)
+	file, err := reportfile.Load(path, o.cpus)
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	return d
 }
 
-func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *group) error {
+func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *group) error {
 	if g.uri == "" {
 		return errors.New("the report remembers no server: give --mlflow URI, or set MLFLOW_TRACKING_URI")
 	}
@@ -257,7 +258,7 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 }
 
 // pushPart pushes what goes to one run.
-func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reporter.File, g *group, progress *progress) error {
+func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reportfile.File, g *group, progress *progress) error {
 	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, GoesOn: g.goesOn, Settle: true}
 	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
@@ -286,13 +287,13 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 }
 
 // artifactOf is the file, as it will be when the push is done.
-func artifactOf(file *reporter.File, g *group, uri string, given bool) []pusher.Artifact {
+func artifactOf(file *reportfile.File, g *group, uri string, given bool) []pusher.Artifact {
 	a := pusher.Artifact{Name: filepath.Base(file.Path), ContentType: "application/json"}
-	if file.Kind == reporter.KindJournal {
+	if file.Kind == reportfile.KindJournal {
 		a.ContentType = "application/jsonl"
 	}
 	a.Data = func(runID string) ([]byte, error) {
-		if file.Kind != reporter.KindReport {
+		if file.Kind != reportfile.KindReport {
 			return file.Data, nil
 		}
 		return reporter.WithPush(file.Data, g.each(g.done(runID, uri, given, nil)))
@@ -307,7 +308,7 @@ func (g *group) done(runID, uri string, given bool, notes []string) reporter.Pus
 
 // noteFailure writes down that a push failed. What the report remembers stays where
 // flags named another place, and all of it in a dry run.
-func (o *pushOptions) noteFailure(file *reporter.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error) error {
+func (o *pushOptions) noteFailure(file *reportfile.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error) error {
 	named := o.mlflow != "" || o.runID != "" || o.experiment != ""
 	if o.dryRun || named && g.state.State == reporter.PushPending {
 		return nil
@@ -343,8 +344,8 @@ func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 }
 
 // note writes down in one of our reports how the push stands.
-func note(file *reporter.File, states map[string]reporter.PushState) error {
-	if file.Kind != reporter.KindReport || len(states) == 0 {
+func note(file *reportfile.File, states map[string]reporter.PushState) error {
+	if file.Kind != reportfile.KindReport || len(states) == 0 {
 		return nil
 	}
 	data, err := reporter.WithPush(file.Data, states)
@@ -359,7 +360,7 @@ func note(file *reporter.File, states map[string]reporter.PushState) error {
 }
 
 // tell says what a push would do.
-func (o *pushOptions) tell(c *mlflow.Client, file *reporter.File, opts pusher.Options, plan *pusher.Plan) {
+func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.Options, plan *pusher.Plan) {
 	out := o.streams.out
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))

@@ -20,6 +20,7 @@ import (
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 type runOptions struct {
@@ -172,9 +173,9 @@ func (w *wrap) observe(s *collector.Sample, rec *collector.Recording) {
 }
 
 // head is what the journal tells of the run.
-func (o *sampleOptions) head(about reporter.Run, t *tracking) reporter.JournalHead {
+func (o *sampleOptions) head(about reporter.Run, t *tracking) journal.Head {
 	about.Start, about.End = reporter.Time{Time: time.Now()}, reporter.Time{Time: time.Now()}
-	return reporter.JournalHead{Run: about, Node: o.node, Interval: o.interval, MaxLength: o.maxLength, Push: t.state,
+	return journal.Head{Run: about, Node: o.node, Interval: o.interval, MaxLength: o.maxLength, Push: t.state,
 		Agent: reporter.Agent{Version: version()}, Cost: ownCPU}
 }
 

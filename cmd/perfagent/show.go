@@ -18,6 +18,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type showOptions struct {
@@ -78,7 +79,7 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	report, err := reporter.Read(path, o.cpus)
+	report, err := reportfile.Read(path, o.cpus)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -165,7 +166,7 @@ func clientConfig(uri string) (mlflow.Config, error) {
 }
 
 // startLive begins to push while the run goes on.
-func (t *tracking) startLive(head reporter.JournalHead, started time.Time) {
+func (t *tracking) startLive(head journal.Head, started time.Time) {
 	if !t.on() {
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // verdictIs checks the cause and parts of the text, and gives the verdict.
@@ -269,7 +270,7 @@ func TestVerdictOfAJournal(t *testing.T) {
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
 		t.Fatalf("files %q, want a journal", paths)
 	}
-	r, err := reporter.Read(filepath.Join(cmd.Dir, "out", paths[0]), 0)
+	r, err := reportfile.Read(filepath.Join(cmd.Dir, "out", paths[0]), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.end()
-	r, err := reporter.Read(path, 0)
+	r, err := reportfile.Read(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +478,7 @@ func TestVerdictKnowsANeighbour(t *testing.T) {
 		if len(paths) == 0 {
 			return false
 		}
-		r, err := reporter.Read(filepath.Join(cmd.Dir, "perfagent-out", paths[0]), 0)
+		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out", paths[0]), 0)
 		return err == nil && r.Nodes["0"] != nil && r.Nodes["0"].Metrics["job_cpu_seconds"] > 0
 	})
 	release.Close()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // nodeEnd is what became of a node.
@@ -98,7 +99,7 @@ func (w *watching) endings() (ends []nodeEnd, unread int) {
 				unread++
 				continue
 			}
-			if r, err := reporter.Read(path, 0); err == nil {
+			if r, err := reportfile.Read(path, 0); err == nil {
 				ends = append(ends, reportEnd(node, r, path))
 			} else {
 				ends = append(ends, nodeEnd{index: node, words: "its report cannot be read", open: true, show: path})

@@ -17,6 +17,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // runFiles are the recordings in the folder of a run, by node.
@@ -59,7 +61,7 @@ func (r *runFiles) isBetter(path, than string, later bool) bool {
 	if than == "" {
 		return true
 	}
-	if a, b := reporter.Running(path), reporter.Running(than); a != b {
+	if a, b := journal.Running(path), journal.Running(than); a != b {
 		return a
 	}
 	return later
@@ -96,7 +98,7 @@ func isLater(path, than string) bool {
 func (r *runFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {
-		if reporter.Writing(r.journals[n]) != reporter.WriterGone {
+		if journal.WriterOf(r.journals[n]) != journal.Gone {
 			return n, true
 		}
 	}
@@ -135,10 +137,10 @@ func (r *runFiles) nodes() string {
 type watchedNode struct {
 	index    int
 	home     string // boot id of this machine; "" = unknown
-	follower *reporter.Follower
+	follower *journal.Follower
 	report   *reporter.Report // what the journal told last; nil = nothing yet
 	newest   []float64
-	writer   reporter.Writer
+	writer   journal.Writer
 	locked   bool      // its agent was seen with the lock
 	looked   time.Time // when it was looked at last
 	grown    time.Time // when it grew last
@@ -148,8 +150,8 @@ type watchedNode struct {
 	gaps     int // looks that found neither journal nor report
 }
 
-func newWatchedNode(index int, journal, home string) *watchedNode {
-	return &watchedNode{index: index, home: home, follower: reporter.Follow(journal)}
+func newWatchedNode(index int, path, home string) *watchedNode {
+	return &watchedNode{index: index, home: home, follower: journal.Follow(path)}
 }
 
 // name is the node's key in a report.
@@ -177,8 +179,8 @@ func (n *watchedNode) look(now time.Time) {
 	if err != nil && n.report != nil { // then it is no more the journal that we look at
 		return
 	}
-	n.writer = reporter.Writing(n.follower.Path())
-	n.locked = n.locked || n.writer == reporter.WriterAlive
+	n.writer = journal.WriterOf(n.follower.Path())
+	n.locked = n.locked || n.writer == journal.Alive
 }
 
 // age is how long ago the journal was written, by the file's time, but after the last
@@ -209,7 +211,7 @@ func (n *watchedNode) node() *reporter.Node {
 // the journal is removed.
 func (n *watchedNode) finish() {
 	path := strings.TrimSuffix(n.follower.Path(), "l")
-	r, err := reporter.Read(path, 0)
+	r, err := reportfile.Read(path, 0)
 	if err == nil {
 		n.end, n.endPath = r, path
 		return
@@ -240,7 +242,7 @@ func (n *watchedNode) patient() time.Duration {
 // agent had it when we looked before, or was on this machine. Of one on another machine
 // the lock may not be seen; only silence tells.
 func (n *watchedNode) isGone() bool {
-	if n.over() || n.trouble != nil && n.report != nil || n.writer != reporter.WriterGone {
+	if n.over() || n.trouble != nil && n.report != nil || n.writer != journal.Gone {
 		return false
 	}
 	if host := n.node().Host; host != nil && host.BootID != "" {
@@ -258,7 +260,7 @@ func bootID() string {
 
 // goesOn tells whether the agent seems to be at work.
 func (n *watchedNode) goesOn(now time.Time) bool {
-	return !n.over() && !n.isGone() && (n.writer == reporter.WriterAlive || n.silence(now) <= n.patient())
+	return !n.over() && !n.isGone() && (n.writer == journal.Alive || n.silence(now) <= n.patient())
 }
 
 // live says how the node stands.
@@ -284,7 +286,7 @@ func (n *watchedNode) live(now time.Time) plotter.LiveNode {
 		out.State, out.Trouble = "cannot be read", n.trouble.Error()
 	case n.isGone():
 		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), text.Seconds(known))
-	case n.writer == reporter.WriterAlive && quiet > n.patient():
+	case n.writer == journal.Alive && quiet > n.patient():
 		out.State = "running for " + length + silent
 	case quiet > n.patient():
 		out.State = "seen for " + text.Seconds(known) + silent

@@ -1,14 +1,14 @@
-package reporter
+package journal
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,62 +20,22 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
-// stream makes samples as a busy host gives them, deterministically.
-type stream struct {
-	rnd   *rand.Rand
-	start collector.Instant
-	n     int
-	total [6]float64
+func head(s *reportertest.Stream, maxLength int) Head {
+	return Head{Run: reporter.Run{ID: "r", Command: []string{"job", "\x1b[31m"}, Start: reporter.Time{Time: s.Start.Wall}, End: reporter.Time{Time: s.Start.Wall}},
+		Node: 3, Interval: time.Second, MaxLength: maxLength, Agent: reporter.Agent{Version: "test"}}
 }
 
-func newStream(seed uint64) *stream {
-	return &stream{rnd: rand.New(rand.NewPCG(seed, 1)), start: collector.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
-}
-
-// next adds one sample, one second after the last, to the Recording.
-func (s *stream) next(rec *collector.Recording) *collector.Sample {
-	s.n++
-	var out collector.Sample
-	weight := 1 + (s.rnd.Float64()-0.5)/500
-	for c := range out.Values {
-		out.Values[c], out.Weights[c] = math.NaN(), weight
+// read reads the journal in a file.
+func read(path string) (*reporter.Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
-	set := func(c collector.Column, v float64) { out.Values[c] = v }
-	cpu := math.Round(s.rnd.Float64()*1000) / 10
-	set(collector.CPUAvg, cpu*0.7)
-	set(collector.CPUMin, cpu/2)
-	set(collector.CPUMax, cpu)
-	set(collector.MemPercent, math.Round(s.rnd.Float64()*1000)/10)
-	if s.n%7 != 0 { // a source that fails now and then
-		set(collector.DiskPercent, 71.3)
-	}
-	for i, c := range collector.Counters() {
-		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
-		s.total[i] += moved
-		set(c, s.total[i])
-		set(collector.DiskReadRate+collector.Column(i), plainjson.Round(moved/weight, 6))
-	}
-	set(collector.Timestamp, float64(s.start.Wall.UnixMilli())/1000+float64(s.n))
-	rec.End = s.start
-	rec.End.Mono += time.Duration(s.n) * time.Second
-	rec.End.Boot += time.Duration(s.n) * time.Second
-	rec.BootMB = s.total
-	rec.Add(&out)
-	return &out
-}
-
-func (s *stream) recording(maxLength int) *collector.Recording {
-	rec := collector.NewRecording(s.start, time.Second, maxLength)
-	rec.Host = collector.Host{Hostname: "node", CPUs: 8, MemoryMB: 1024}
-	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
-	return rec
-}
-
-func head(s *stream, maxLength int) JournalHead {
-	return JournalHead{Run: Run{ID: "r", Command: []string{"job", "\x1b[31m"}, Start: Time{s.start.Wall}, End: Time{s.start.Wall}},
-		Node: 3, Interval: time.Second, MaxLength: maxLength, Agent: Agent{Version: "test"}}
+	return Parse(data)
 }
 
 // drain waits until the writer has taken everything.
@@ -88,27 +48,27 @@ func drain(j *Journal) {
 func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 11, 999, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			s := newStream(uint64(n))
-			rec := s.recording(10)
-			j, err := CreateJournal(t.TempDir(), head(s, 10))
+			s := reportertest.NewStream(uint64(n))
+			rec := s.Recording(10)
+			j, err := Create(t.TempDir(), head(s, 10))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range n {
-				j.Observe(s.next(rec), rec)
+				j.Observe(s.Next(rec), rec)
 				drain(j)
 			}
 			if err := j.Stop(time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			got, err := Read(j.Path(), 0)
+			got, err := read(j.Path())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if n == 0 { // no line told the state
-				rec = collector.NewRecording(collector.Instant{Wall: s.start.Wall}, time.Second, 10)
+				rec = collector.NewRecording(collector.Instant{Wall: s.Start.Wall}, time.Second, 10)
 			}
-			want := New(Input{Run: got.Run, Node: 3, Recording: rec, Agent: Agent{Version: "test"}})
+			want := reporter.New(reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}})
 			approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs()}
 			if d := cmp.Diff(want, got, approx); d != "" {
 				t.Errorf("report from the journal (-want +got):\n%s", d)
@@ -127,14 +87,14 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 }
 
 func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
-	s := newStream(1)
-	rec := s.recording(100)
-	j, err := CreateJournal(t.TempDir(), head(s, 100))
+	s := reportertest.NewStream(1)
+	rec := s.Recording(100)
+	j, err := Create(t.TempDir(), head(s, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 60 {
-		j.Observe(s.next(rec), rec)
+		j.Observe(s.Next(rec), rec)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
@@ -144,7 +104,7 @@ func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	samplesOf := func(data []byte) int64 {
-		r, err := parseJournal(data)
+		r, err := Parse(data)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -208,8 +168,8 @@ func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
 	names := make([]string, 8)
 	for i := range names {
 		wg.Go(func() {
-			s := newStream(1)
-			j, err := CreateJournal(dir, head(s, 10))
+			s := reportertest.NewStream(1)
+			j, err := Create(dir, head(s, 10))
 			if err != nil {
 				t.Error(err)
 				return
@@ -236,14 +196,14 @@ func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
 func journalSize(tb testing.TB, n int) (most, report int64) {
 	tb.Helper()
 	dir := tb.TempDir()
-	s := newStream(7)
-	rec := s.recording(1000)
-	j, err := CreateJournal(dir, head(s, 1000))
+	s := reportertest.NewStream(7)
+	rec := s.Recording(1000)
+	j, err := Create(dir, head(s, 1000))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for i := range n {
-		j.Observe(s.next(rec), rec)
+		j.Observe(s.Next(rec), rec)
 		if i%256 == 0 || j.wantSnapshot.Load() {
 			drain(j)
 			most = max(most, sizeOf(tb, dir))
@@ -253,7 +213,7 @@ func journalSize(tb testing.TB, n int) (most, report int64) {
 	if err := j.Stop(time.Minute); err != nil {
 		tb.Fatal(err)
 	}
-	data, err := Encode(New(Input{Run: Run{ID: "r"}, Recording: rec}))
+	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -297,14 +257,14 @@ func sizeOf(t testing.TB, dir string) int64 {
 }
 
 func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
-	s := newStream(3)
-	rec := s.recording(100)
-	j, err := CreateJournal(t.TempDir(), head(s, 100))
+	s := reportertest.NewStream(3)
+	rec := s.Recording(100)
+	j, err := Create(t.TempDir(), head(s, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
-		j.Observe(s.next(rec), rec)
+		j.Observe(s.Next(rec), rec)
 	}
 	drain(j)
 	if err := j.Stop(time.Minute); err != nil {
@@ -317,25 +277,25 @@ func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
 		t.Skipf("no /dev/full here: %v", err)
 	}
 	w.file = full
-	w.take(journalEntry{line: j.line(s.next(rec), rec)})
+	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if w.firstErr == nil || !w.failing {
 		t.Fatal("a full disk was not noticed")
 	}
 	w.file = good
-	w.take(journalEntry{line: j.line(s.next(rec), rec)})
+	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if j.wantSnapshot.Load() {
 		t.Error("a journal that failed just now does not rest")
 	}
 	w.retry = time.Now().Add(-time.Second)
-	w.take(journalEntry{line: j.line(s.next(rec), rec)})
+	w.take(entry{line: j.line(s.Next(rec), rec)})
 	if !j.wantSnapshot.Load() {
 		t.Error("no snapshot is asked for once the disk may have recovered")
 	}
-	w.take(journalEntry{snapshot: rec.Clone()})
+	w.take(entry{snapshot: rec.Clone()})
 	if w.failing {
 		t.Errorf("still failing: %v", w.firstErr)
 	}
-	r, err := Read(j.Path(), 0)
+	r, err := read(j.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,87 +304,102 @@ func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
 	}
 }
 
-func TestEncode_IsTheSameJSON(t *testing.T) {
-	s := newStream(9)
-	rec := s.recording(10)
-	for range 25 {
-		s.next(rec)
-	}
-	r := New(Input{Run: Run{ID: "r", Command: []string{"a\n\"b\\", "", "<é>"}, Tags: map[string]string{}}, Recording: rec, Missing: []Missing{{"x", "y"}}})
-	data, err := Encode(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compact, err := plainjson.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back bytes.Buffer
-	if err := json.Compact(&back, data); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(compact), back.String()); d != "" {
-		t.Error(d)
-	}
-	for i, line := range strings.Split(string(data), "\n") {
-		if strings.TrimRight(line, " ") != line {
-			t.Errorf("line %d ends in a space", i+1)
-		}
-	}
-}
-
-func FuzzRead(f *testing.F) {
-	s := newStream(5)
-	rec := s.recording(4)
-	for range 9 {
-		s.next(rec)
-	}
-	report, _ := Encode(New(Input{Run: Run{ID: "r"}, Recording: rec}))
-	f.Add("node-0.json", report)
-	var snapshot bytes.Buffer
-	if err := writeSnapshot(&snapshot, rec, journalNewest{}); err != nil {
-		f.Fatal(err)
-	}
-	line, _ := plainjson.Marshal(JournalHead{Journal: JournalSchema, Interval: time.Second, MaxLength: 4})
-	f.Add("node-0.jsonl", append(append(line, '\n'), snapshot.Bytes()...))
-	sample := (&Journal{}).line(s.next(rec), rec)
-	f.Add("node-0.jsonl", append(append(append(line, '\n'), sample...), sample...))
-	f.Add("node-0.jsonl", append(append(line, '\n'), `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
-	f.Add("x.json", []byte(`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}]}`))
-	f.Add("x.json", []byte(`{"schema":"perfagent.report/2","nodes":{}}`))
-	f.Add("x.json", []byte(`{"schema":"perfagent.report/1","nodes":{"0":null}}`))
-	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		r, _, err := parse(name, data, 2)
-		if err != nil {
-			return
-		}
-		again, err := Encode(r)
-		if err != nil {
-			t.Fatalf("what was read cannot be written: %v", err)
-		}
-		if !json.Valid(again) {
-			t.Fatal("what was written is not JSON")
-		}
-		if err := WriteSummary(&bytes.Buffer{}, r, SummaryOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
 // A sign in the place of a digit of the state is damage: the line is left out, and nothing
 // in the report is below 0 that cannot be. A clock that was set back is none.
 func TestJournal_StateBelowZero(t *testing.T) {
 	t.Parallel()
 	const whole = `{"host":{"cpus":2,"memory_mb":1000},"missed_ticks":3,"longest_gap_ns":5,"failures":[{"source":"cpu","count":4}],` +
 		`"clock":[{"by":-5}],"late":{"x":6},"account":{"cpu_seconds":7},"gpus":[{"memory_mb":8}]}`
-	var s journalState
+	var s state
 	if err := json.Unmarshal([]byte(whole), &s); err != nil || s.Missed != 3 || s.Clock[0].By != -5 {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	for _, digit := range "2134678" {
 		damaged := strings.Replace(whole, ":"+string(digit), ":-"+string(digit), 1)
-		if err := json.Unmarshal([]byte(damaged), new(journalState)); err == nil {
+		if err := json.Unmarshal([]byte(damaged), new(state)); err == nil {
 			t.Errorf("taken: %s", damaged)
 		}
 	}
+}
+
+func TestJournal_SaysWhatIsLost(t *testing.T) {
+	s := reportertest.NewStream(1)
+	rec := s.Recording(100)
+	j, err := Create(t.TempDir(), head(s, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		j.Observe(s.Next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := bytes.SplitAfter(data, []byte{'\n'})
+	holed := bytes.Join(append(kept[:5:5], kept[12:]...), nil) // head, 4 samples, 7 lost
+	r, err := Parse(holed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Nodes["3"]
+	if n.Sampling.Samples != 13 || n.Missing[0] != (reporter.Missing{What: "journal", Why: "samples that are lost: 7"}) {
+		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
+	}
+}
+
+// What a journal tells of a run that is still going on has findings, too.
+func TestHead_ReportHasFindings(t *testing.T) {
+	in := reportertest.Input(0, 60, 0, "")
+	in.Recording.Account.Source = collector.JobFromTree
+	in.Recording.Account.CPUSeconds = 60
+	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: collector.Unknown()}
+	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, reporter.Time{}, reporter.Time{}, 0
+	head := &Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
+	r := head.report(in.Recording, 0, 0)
+	found := func(f reporter.Finding) bool { return f.ID == "one_busy_thread" }
+	if n := r.Nodes["0"]; r.Run.Incomplete == "" || !slices.ContainsFunc(n.Findings, found) {
+		t.Errorf("findings %v", n.Findings)
+	}
+}
+
+// Whatever is read can be written again, as a report.
+func FuzzParse(f *testing.F) {
+	s := reportertest.NewStream(5)
+	rec := s.Recording(4)
+	for range 9 {
+		s.Next(rec)
+	}
+	head, err := plainjson.Marshal(Head{Journal: Schema, Interval: time.Second, MaxLength: 4})
+	if err != nil {
+		f.Fatal(err)
+	}
+	head = append(head, '\n')
+	var snapshot bytes.Buffer
+	if err := writeSnapshot(&snapshot, rec, newestSample{}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(slices.Concat(head, snapshot.Bytes()))
+	sample := (&Journal{}).line(s.Next(rec), rec)
+	f.Add(slices.Concat(head, sample, sample))
+	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Parse(data)
+		if err != nil {
+			return
+		}
+		again, err := reporter.Encode(r)
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if !json.Valid(again) {
+			t.Fatal("what was written is not JSON")
+		}
+		if err := reporter.WriteSummary(&bytes.Buffer{}, r, reporter.SummaryOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"math"
@@ -7,30 +7,31 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
 )
 
-// journalBucket is a bucket of the ring in a snapshot, as short as can be: a
+// bucket is a bucket of the ring in a snapshot, as short as can be: a
 // thousand of them are written again and again. Means keep 9 decimals; they are
 // only drawn. What metrics come from, the summaries, is written exactly.
-type journalBucket struct {
-	Values Numbers `json:"v"`
+type bucket struct {
+	Values reporter.Numbers `json:"v"`
 	// Weight and Count are those of the columns whose Stats don't tell.
 	Weight float64 `json:"w"`
 	Count  int64   `json:"n"`
 	// Stats has per column: [] what one measured value gives; [mean, max] when min
 	// is the value; [min, mean, max]; with weight and count appended where these
 	// differ; [0] when nothing was measured.
-	Stats []Numbers `json:"s"`
+	Stats []reporter.Numbers `json:"s"`
 }
 
-func newJournalBucket(b series.Bucket) journalBucket {
-	out := journalBucket{Values: make(Numbers, len(b.Values)), Stats: make([]Numbers, len(b.Stats))}
+func newBucket(b series.Bucket) bucket {
+	out := bucket{Values: make(reporter.Numbers, len(b.Values)), Stats: make([]reporter.Numbers, len(b.Stats))}
 	for i, s := range b.Stats {
 		digits := bucketDigits(collector.Column(i))
 		value := plainjson.Round(b.Values[i], digits)
 		out.Values[i] = value
 		if s.Count == 0 {
-			out.Stats[i] = Numbers{0}
+			out.Stats[i] = reporter.Numbers{0}
 			continue
 		}
 		if out.Count == 0 {
@@ -39,13 +40,13 @@ func newJournalBucket(b series.Bucket) journalBucket {
 		least, mean, most := plainjson.Round(s.Min, digits), plainjson.Round(s.Mean(), digits), plainjson.Round(s.Max, digits)
 		switch {
 		case s.Weight != out.Weight || s.Count != out.Count:
-			out.Stats[i] = Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}
+			out.Stats[i] = reporter.Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}
 		case least == value && most == least:
-			out.Stats[i] = Numbers{}
+			out.Stats[i] = reporter.Numbers{}
 		case least == value:
-			out.Stats[i] = Numbers{mean, most}
+			out.Stats[i] = reporter.Numbers{mean, most}
 		default:
-			out.Stats[i] = Numbers{least, mean, most}
+			out.Stats[i] = reporter.Numbers{least, mean, most}
 		}
 	}
 	return out
@@ -53,7 +54,7 @@ func newJournalBucket(b series.Bucket) journalBucket {
 
 // append writes the bucket as JSON. It is written by hand because there are thousands of
 // them in each rewrite of a journal.
-func (b journalBucket) append(out []byte) []byte {
+func (b bucket) append(out []byte) []byte {
 	out = plainjson.AppendFloats(append(out, `{"v":`...), b.Values)
 	out = plainjson.AppendFloat(append(out, `,"w":`...), b.Weight)
 	out = strconv.AppendInt(append(out, `,"n":`...), b.Count, 10)
@@ -82,7 +83,7 @@ func bucketDigits(c collector.Column) int {
 }
 
 // bucket is the inverse. What makes no sense in it is for RestoreRing to refuse.
-func (b journalBucket) bucket() series.Bucket {
+func (b bucket) bucket() series.Bucket {
 	out := series.Bucket{Values: b.Values, Stats: make([]series.Stat, len(b.Stats))}
 	for i, f := range b.Stats {
 		s := series.Stat{Weight: b.Weight, Count: b.Count}

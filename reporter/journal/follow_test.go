@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // followed is a Follower of a new file in the test's folder, which is empty yet.
@@ -51,12 +53,12 @@ func followLook(t testing.TB, f *Follower) (changed bool) {
 }
 
 // followText is a report as text; "" = none.
-func followText(t testing.TB, r *Report) string {
+func followText(t testing.TB, r *reporter.Report) string {
 	t.Helper()
 	if r == nil {
 		return ""
 	}
-	data, err := Encode(r)
+	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 	t.Parallel()
 	for n, snapshot := range map[int]bool{2: false, 3: true} {
 		data, _ := journalOf(t, n, snapshot)
-		whole, err := parseJournal(data)
+		whole, err := Parse(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +79,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 		before, path := "", filepath.Join(t.TempDir(), "node-3.jsonl")
 		for cut := 0; cut <= len(data); cut++ {
 			if cut > 0 && data[cut-1] == '\n' {
-				r, err := parseJournal(data[:cut])
+				r, err := Parse(data[:cut])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -110,11 +112,11 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 // A journal of every kind that the agent writes is followed through its rewrites, and
 // gives at each moment what reading the file gives.
 func TestFollower_FollowsRewrites(t *testing.T) {
-	s := newStream(4)
-	rec := s.recording(40)
+	s := reportertest.NewStream(4)
+	rec := s.Recording(40)
 	h, spent := head(s, 40), 0.0
 	h.Cost = func() float64 { return spent }
-	j, err := CreateJournal(t.TempDir(), h)
+	j, err := Create(t.TempDir(), h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 	files := 0
 	for i := range 3000 {
 		spent = float64(i+1) / 1000
-		sample := s.next(rec)
+		sample := s.Next(rec)
 		if i%7 == 3 { // a window that was too short to be measured
 			sample.Values[collector.CPUAvg] = math.NaN()
 		}
@@ -136,7 +138,7 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 			continue
 		}
 		followUntil(t, f, int64(i+1))
-		want, err := Read(j.Path(), 0)
+		want, err := read(j.Path())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +193,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 	f, path := followed(t)
 	followAppend(t, path, torn)
 	followLook(t, f)
-	want, err := parseJournal(torn)
+	want, err := Parse(torn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,12 +217,14 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 
 	// What is no journal takes nothing away of what is known.
 	for name, damage := range map[string]func(path string) error{
-		"a directory":          func(p string) error { return os.Mkdir(p, 0o755) },
-		"no head":              func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },
-		"a report":             func(p string) error { return os.WriteFile(p, []byte("{\"schema\":\"perfagent.report/1\"}\n"), 0o644) },
-		"a journal of later":   func(p string) error { return os.WriteFile(p, []byte("{\"journal\":\"perfagent.journal/2\"}\n"), 0o644) },
-		"more than can be had": func(p string) error { return errors.Join(os.WriteFile(p, nil, 0o644), os.Truncate(p, maxFileSize+1)) },
-		"gone":                 func(string) error { return nil },
+		"a directory":        func(p string) error { return os.Mkdir(p, 0o755) },
+		"no head":            func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },
+		"a report":           func(p string) error { return os.WriteFile(p, []byte("{\"schema\":\"perfagent.report/1\"}\n"), 0o644) },
+		"a journal of later": func(p string) error { return os.WriteFile(p, []byte("{\"journal\":\"perfagent.journal/2\"}\n"), 0o644) },
+		"more than can be had": func(p string) error {
+			return errors.Join(os.WriteFile(p, nil, 0o644), os.Truncate(p, reporter.MaxFileSize+1))
+		},
+		"gone": func(string) error { return nil },
 	} {
 		if err := errors.Join(os.Remove(path), damage(path)); err != nil {
 			t.Fatal(err)
@@ -262,18 +266,18 @@ func TestFollower_OfNothing(t *testing.T) {
 // Values that the newest sample lacks for once stand; what is not measured any more does
 // not.
 func TestFollower_NewestValuesAreNew(t *testing.T) {
-	s := newStream(2)
-	rec := s.recording(10)
+	s := reportertest.NewStream(2)
+	rec := s.Recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := plainjson.Marshal(JournalHead{Journal: JournalSchema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
+	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	followAppend(t, path, append(line, '\n'))
 	was := math.NaN()
 	for i, want := range []bool{true, true, true, false, false} {
-		sample := s.next(rec)
+		sample := s.Next(rec)
 		if i == 2 { // the job has ended just after the sample before
 			rec.End.Mono -= 900 * time.Millisecond
 		}
@@ -292,9 +296,9 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 
 // The line of a sample costs what it did: what the agent used is a number more.
 func TestJournal_LineWithItsCost(t *testing.T) {
-	s := newStream(2)
-	rec := s.recording(10)
-	sample := s.next(rec)
+	s := reportertest.NewStream(2)
+	rec := s.Recording(10)
+	sample := s.Next(rec)
 	plain, told := &Journal{}, &Journal{cost: func() float64 { return 123.4567891 }}
 	before, after := plain.line(sample, rec), told.line(sample, rec)
 	if n := len(after) - len(before); n != len(`,"agent_cpu_s":123.456789`) {
@@ -310,14 +314,14 @@ func TestJournal_LineWithItsCost(t *testing.T) {
 // BenchmarkFollower is what a watcher does for a sample of a journal at its bound, and
 // when the agent has rewritten it.
 func BenchmarkFollower(b *testing.B) {
-	s := newStream(7)
-	rec := s.recording(1000)
-	j, err := CreateJournal(b.TempDir(), head(s, 1000))
+	s := reportertest.NewStream(7)
+	rec := s.Recording(1000)
+	j, err := Create(b.TempDir(), head(s, 1000))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for i := range 7990 {
-		j.Observe(s.next(rec), rec)
+		j.Observe(s.Next(rec), rec)
 		if i%32 == 0 || j.wantSnapshot.Load() {
 			drain(j)
 		}
@@ -335,7 +339,7 @@ func BenchmarkFollower(b *testing.B) {
 		followLook(b, f)
 		for b.Loop() {
 			b.StopTimer()
-			followAppend(b, path, (&Journal{}).line(s.next(rec), rec))
+			followAppend(b, path, (&Journal{}).line(s.Next(rec), rec))
 			b.StartTimer()
 			followLook(b, f)
 			_ = f.Report()

@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"compress/gzip"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // What bounds the unpacking of a hostile journal.
@@ -47,7 +48,7 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 	}
 	var line []byte
 	for i := range ring.Len() {
-		line = newJournalBucket(ring.Bucket(i)).append(line[:0])
+		line = newBucket(ring.Bucket(i)).append(line[:0])
 		if _, err := packed.Write(line); err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 
 // unpack is the inverse, for a journal with a number of columns. A snapshot of an earlier
 // version has its summaries and buckets already.
-func (snap *journalSnapshot) unpack(width int) error {
+func (snap *snapshot) unpack(width int) error {
 	if snap.Packed == "" {
 		return nil
 	}
@@ -70,13 +71,13 @@ func (snap *journalSnapshot) unpack(width int) error {
 	}
 	most := snap.buckets()
 	bound := int64(width)*maxPackedSummary + most*int64(width+8)*maxPackedNumber
-	text := json.NewDecoder(io.LimitReader(packed, min(maxFileSize, int64(len(snap.Packed))*maxPackedRatio, bound)))
+	text := json.NewDecoder(io.LimitReader(packed, min(reporter.MaxFileSize, int64(len(snap.Packed))*maxPackedRatio, bound)))
 	snap.Packed, snap.Summaries, snap.Buckets = "", nil, nil
 	if err := text.Decode(&snap.Summaries); err != nil {
 		return fmt.Errorf("packed summaries: %w", err)
 	}
 	for {
-		var b journalBucket
+		var b bucket
 		switch err := text.Decode(&b); {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -93,7 +94,7 @@ func (snap *journalSnapshot) unpack(width int) error {
 
 // buckets is how many buckets the ring of a snapshot has, as far as that is known without
 // them.
-func (snap *journalSnapshot) buckets() int64 {
+func (snap *snapshot) buckets() int64 {
 	n := int64(min(max(snap.Capacity, 0), series.MaxCapacity))
 	if snap.Stride > 0 && snap.Samples >= 0 {
 		n = min(n, snap.Samples/snap.Stride+1)

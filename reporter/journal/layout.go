@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // layout tells where the values of our columns stand in the lines of a journal
@@ -57,7 +58,7 @@ func newLayout(keys []string) layout {
 }
 
 // sample puts the values and weights of a line in our order.
-func (l layout) sample(line *journalSample) error {
+func (l layout) sample(line *sampleLine) error {
 	if len(line.Values) != l.width {
 		return fmt.Errorf("sample of %d columns", len(line.Values))
 	}
@@ -82,7 +83,7 @@ func (l layout) sample(line *journalSample) error {
 }
 
 // snapshot puts the summaries and buckets of a snapshot in our order.
-func (l layout) snapshot(snap *journalSnapshot) error {
+func (l layout) snapshot(snap *snapshot) error {
 	if len(snap.Summaries) != l.width {
 		return fmt.Errorf("snapshot of %d columns", len(snap.Summaries))
 	}
@@ -97,8 +98,8 @@ func (l layout) snapshot(snap *journalSnapshot) error {
 		if len(b.Values) != l.width || len(b.Stats) != l.width {
 			return fmt.Errorf("bucket of %d and %d columns", len(b.Values), len(b.Stats))
 		}
-		// What was not measured: see journalBucket.
-		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, Numbers{0})
+		// What was not measured: see bucket.
+		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, reporter.Numbers{0})
 	}
 	return nil
 }

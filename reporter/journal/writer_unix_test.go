@@ -1,6 +1,6 @@
 //go:build unix
 
-package reporter
+package journal
 
 import (
 	"os"
@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // writerJournal makes a journal that is being written by this process.
 func writerJournal(t *testing.T, dir string) *Journal {
 	t.Helper()
-	s := newStream(1)
-	j, err := CreateJournal(dir, head(s, 10))
+	s := reportertest.NewStream(1)
+	j, err := Create(dir, head(s, 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,21 +29,21 @@ func writerJournal(t *testing.T, dir string) *Journal {
 func TestWriting_TellsWhoWrites(t *testing.T) {
 	t.Parallel()
 	j := writerJournal(t, t.TempDir())
-	if got := Writing(j.Path()); got != WriterAlive || !Running(j.Path()) {
+	if got := WriterOf(j.Path()); got != Alive || !Running(j.Path()) {
 		t.Errorf("a journal that is being written: %v", got)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if got := Writing(j.Path()); got != WriterAlive { // its report is still to be written
+	if got := WriterOf(j.Path()); got != Alive { // its report is still to be written
 		t.Errorf("a journal that was stopped: %v", got)
 	}
 	j.w.file.Close()
 	// A process that another test just starts has a copy of it until its exec, and so the lock.
-	for begin := time.Now(); Writing(j.Path()) == WriterAlive && time.Since(begin) < time.Minute; {
+	for begin := time.Now(); WriterOf(j.Path()) == Alive && time.Since(begin) < time.Minute; {
 		time.Sleep(time.Millisecond)
 	}
-	if got := Writing(j.Path()); got != WriterGone || Running(j.Path()) {
+	if got := WriterOf(j.Path()); got != Gone || Running(j.Path()) {
 		t.Errorf("a journal whose agent has ended: %v", got)
 	}
 	pushes, err := os.Open(j.Path())
@@ -52,7 +54,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 	if err := unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
-	if got := Writing(j.Path()); got != WriterGone {
+	if got := WriterOf(j.Path()); got != Gone {
 		t.Errorf("a journal that somebody pushes: %v", got)
 	}
 	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
@@ -60,7 +62,7 @@ func TestWriting_TellsWhoWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
-		if got := Writing(path); got == WriterAlive {
+		if got := WriterOf(path); got == Alive {
 			t.Errorf("%q: %v", path, got)
 		}
 	}
@@ -80,14 +82,14 @@ func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = Writing(path)
+					_ = WriterOf(path)
 				}
 			}
 		})
 	}
 	for i := range 300 {
 		j := writerJournal(t, dir)
-		if got := Writing(j.Path()); got != WriterAlive {
+		if got := WriterOf(j.Path()); got != Alive {
 			t.Errorf("journal %d: %v", i, got)
 		}
 		if err := j.Stop(time.Minute); err != nil {

@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
-// maxJournalSignals is how many signals of lines are kept, the newest: an agent may be
+// maxSignals is how many signals of lines are kept, the newest: an agent may be
 // sent USR1 all the time. It is more than an account has.
-const maxJournalSignals = 64
+const maxSignals = 64
 
 // Signal writes down at once that we were sent a signal: before the next sample, which
 // tells it with the account, perfagent may be killed. It never waits for the disk, and may
@@ -22,7 +22,7 @@ func (j *Journal) Signal(s collector.Signal) {
 }
 
 // takeSignal appends a signal's line.
-func (w *journalWriter) takeSignal(s collector.Signal) {
+func (w *writer) takeSignal(s collector.Signal) {
 	w.signals = withSignal(w.signals, s)
 	if w.failing {
 		return // it comes with the snapshot
@@ -39,7 +39,7 @@ func (w *journalWriter) takeSignal(s collector.Signal) {
 // withSignal adds one to the newest signals.
 func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal {
 	list = append(list, s)
-	return list[max(0, len(list)-maxJournalSignals):]
+	return list[max(0, len(list)-maxSignals):]
 }
 
 // allSignals are those of an account and of lines, oldest first, each once: a line may

@@ -1,6 +1,6 @@
 //go:build unix
 
-package reporter
+package journal
 
 import (
 	"errors"
@@ -12,29 +12,29 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// holdJournal marks a journal as being written, for as long as it is open: see Running.
+// hold marks a journal as being written, for as long as it is open: see Running.
 // A file system without locks takes no notice.
-func holdJournal(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
+func hold(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
-// Writing asks the lock of a journal for its agent. A journal without a line is not
+// WriterOf asks the lock of a journal for its agent. A journal without a line is not
 // asked while it is young: its agent may be about to lock it, and must find it free.
-func Writing(journal string) Writer {
+func WriterOf(journal string) Writer {
 	f, err := durable.Open(journal)
 	if err != nil {
-		return WriterUnknown
+		return Unknown
 	}
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || st.Size() == 0 && time.Since(st.ModTime()) < 5*time.Second {
-		return WriterUnknown
+		return Unknown
 	}
 	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case alone == nil:
-		return WriterGone
+		return Gone
 	case !errors.Is(alone, unix.EWOULDBLOCK):
-		return WriterUnknown
+		return Unknown
 	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
-		return WriterAlive
+		return Alive
 	}
-	return WriterGone // another reader has it to itself, just now
+	return Gone // another reader has it to itself, just now
 }

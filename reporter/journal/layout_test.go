@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"encoding/json"
@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // laterColumns are those that the first version of the journal did not have.
@@ -25,7 +27,7 @@ func laterColumns() []string {
 // it wrote it.
 func unpacked(t *testing.T, snap map[string]any) (summaries, buckets []any) {
 	t.Helper()
-	var parsed journalSnapshot
+	var parsed snapshot
 	text, err := json.Marshal(snap)
 	if err == nil {
 		err = json.Unmarshal(text, &parsed)
@@ -53,9 +55,9 @@ func unpacked(t *testing.T, snap map[string]any) (summaries, buckets []any) {
 // small a bound it has a snapshot, too.
 func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording) {
 	t.Helper()
-	s := newStream(uint64(n))
-	rec := s.recording(10)
-	j, err := CreateJournal(t.TempDir(), head(s, 10))
+	s := reportertest.NewStream(uint64(n))
+	rec := s.Recording(10)
+	j, err := Create(t.TempDir(), head(s, 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 		if snapshot && i == n/2 {
 			j.wantSnapshot.Store(true)
 		}
-		sample := s.next(rec)
+		sample := s.Next(rec)
 		// Values of the later columns, of which newStream knows nothing.
 		j.Observe(sample, rec)
 		drain(j)
@@ -148,7 +150,7 @@ func withoutLater() (move []int) {
 }
 
 // sameBut compares two reports; the columns without are absent in got.
-func sameBut(t *testing.T, what string, want, got *Report, without ...string) {
+func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...string) {
 	t.Helper()
 	w, g := want.Nodes["3"], got.Nodes["3"]
 	for _, key := range without {
@@ -186,11 +188,11 @@ func TestJournal_OfTheFirstVersion(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		for _, n := range []int{1, 8, 61} {
 			data, _ := journalOf(t, n, snapshot)
-			want, err := parseJournal(data)
+			want, err := Parse(data)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := parseJournal(rewritten(t, data, nil, withoutLater()))
+			got, err := Parse(rewritten(t, data, nil, withoutLater()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +208,7 @@ func TestJournal_OfALaterVersion(t *testing.T) {
 	ours := columnKeys(collector.NumColumns)
 	for _, snapshot := range []bool{false, true} {
 		data, _ := journalOf(t, 61, snapshot)
-		want, err := parseJournal(data)
+		want, err := Parse(data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +220,7 @@ func TestJournal_OfALaterVersion(t *testing.T) {
 				columns, move = append(columns, "power_watts"), append(move, -1)
 			}
 		}
-		got, err := parseJournal(rewritten(t, data, columns, move))
+		got, err := Parse(rewritten(t, data, columns, move))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,18 +234,18 @@ func TestJournal_LinesOfAnotherWidth(t *testing.T) {
 	data, _ := journalOf(t, 20, false)
 	head, rest, _ := strings.Cut(string(data), "\n")
 	short := strings.SplitAfter(string(rewritten(t, data, nil, withoutLater())), "\n")
-	r, err := parseJournal([]byte(head + "\n" + short[3] + rest))
+	r, err := Parse([]byte(head + "\n" + short[3] + rest))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := r.Nodes["3"]
-	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m Missing) bool {
+	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return m.What == "journal" && strings.Contains(m.Why, "damaged lines that were left out: 1")
 	}) {
 		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
 	}
 	for _, columns := range [][]string{{}, {"timestamp"}} {
-		if _, err := parseJournal(rewritten(t, data, columns, withoutLater())); err != nil {
+		if _, err := Parse(rewritten(t, data, columns, withoutLater())); err != nil {
 			t.Errorf("head with the columns %v: %v", columns, err)
 		}
 	}

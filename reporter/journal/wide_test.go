@@ -1,11 +1,9 @@
-package reporter
+package journal
 
 import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -20,85 +18,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
-
-// wideSameFloats takes what is not known for equal.
-func wideSameFloats() cmp.Option {
-	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b collector.Optional) bool { return a == b || !a.Known() && !b.Known() })}
-}
-
-// wideStream makes samples in which every column is busy.
-type wideStream struct {
-	*stream
-	gpusAt, gpus int // GPUs are found at this sample
-}
-
-func newWideStream(seed uint64, gpusAt, gpus int) *wideStream {
-	return &wideStream{newStream(seed), gpusAt, gpus}
-}
-
-func (w *wideStream) recording(maxLength int) *collector.Recording {
-	rec := w.stream.recording(maxLength)
-	a := &rec.Account
-	a.Source, a.Group, a.Version = collector.JobFromGroup, "/slurm/job_42", "hybrid"
-	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
-	return rec
-}
-
-// next adds one sample, a second after the last.
-func (w *wideStream) next(rec *collector.Recording) *collector.Sample {
-	if w.n == w.gpusAt && w.gpus > 0 {
-		for i := range w.gpus {
-			rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
-				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: collector.Unknown(), ClockMHz: collector.Unknown()})
-		}
-		rec.Widen(w.gpus)
-	}
-	scratch := collector.NewRecording(w.start, time.Second, 2)
-	s := w.stream.next(scratch)
-	rec.End, rec.BootMB = scratch.End, scratch.BootMB
-	for c := collector.JobCPU; c < collector.NumColumns; c++ {
-		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
-	}
-	for i := range rec.GPUs { // as nvidia-smi tells them
-		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)), float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
-			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v
-		}
-	}
-	for _, c := range []collector.Column{collector.MemUsed, collector.DiskUsed, collector.DiskFree} {
-		s.Values[c] = float64(w.rnd.IntN(1<<26)) / 256
-	}
-	w.account(rec)
-	rec.Add(s)
-	return s
-}
-
-// account is what the counters say after as many seconds.
-func (w *wideStream) account(rec *collector.Recording) {
-	a, n := &rec.Account, collector.Optional(w.n)
-	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = collector.MemoryGroup, n/2, n/4, 200, 10
-	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
-	a.OOMKills, a.HostOOMKills = 1, 2
-	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
-	a.HostStall = a.JobStall
-	a.HostStall.CPUFull = collector.Unknown()
-	if w.n > 3 && a.OOMAt.IsZero() {
-		a.OOMAt = w.start.Wall.Add(3 * time.Second)
-		a.Victims = []collector.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
-		rec.Gaps = append(rec.Gaps, collector.Gap{What: "gpu", Why: "the driver says [N/A]"})
-	}
-	for i := range rec.GPUs {
-		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}
-	}
-}
 
 // wideJournal makes a journal of n samples, with a snapshot after some of them where that
 // is not negative, and the Recording that it is of.
-func wideJournal(t testing.TB, w *wideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
+func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
 	t.Helper()
-	rec := w.recording(10)
-	j, err := CreateJournal(t.TempDir(), head(w.stream, 10))
+	rec := w.Recording(10)
+	j, err := Create(t.TempDir(), head(w.Stream, 10))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +35,7 @@ func wideJournal(t testing.TB, w *wideStream, n, snapshotAt int) ([]byte, *colle
 		if i == snapshotAt {
 			j.wantSnapshot.Store(true)
 		}
-		j.Observe(w.next(rec), rec)
+		j.Observe(w.Next(rec), rec)
 		drain(j)
 	}
 	if err := j.Stop(time.Minute); err != nil {
@@ -121,14 +50,14 @@ func wideJournal(t testing.TB, w *wideStream, n, snapshotAt int) ([]byte, *colle
 
 // wideSame compares a journal's report with that of the Recording. The account of the
 // newest seconds may not be in the journal yet.
-func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) *Report {
+func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) *reporter.Report {
 	t.Helper()
-	got, err := parseJournal(data)
+	got, err := Parse(data)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 	n := got.Nodes["3"]
-	want := New(Input{Run: got.Run, Node: 3, Recording: rec, Agent: Agent{Version: "test"}}).Nodes["3"]
+	want := reporter.New(reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}).Nodes["3"]
 	for _, part := range []string{"Summaries", "Limits", "Sampling"} {
 		if d := cmp.Diff(reflect.ValueOf(want).Elem().FieldByName(part).Interface(), reflect.ValueOf(n).Elem().FieldByName(part).Interface(), cmpopts.EquateApprox(1e-9, 2e-6)); d != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", what, part, d)
@@ -162,7 +91,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
 		for _, snapshotAt := range []int{-1, 0, 7, 12, 13, 20} {
-			data, rec := wideJournal(t, newWideStream(5, 12, gpus), 33, snapshotAt)
+			data, rec := wideJournal(t, reportertest.NewWideStream(5, 12, gpus), 33, snapshotAt)
 			wideSame(t, fmt.Sprintf("%d GPUs, snapshot at %d", gpus, snapshotAt), data, rec)
 		}
 	}
@@ -171,10 +100,10 @@ func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
 // kill -9: whatever of the last line is on disk, the samples before it are read, the account
 // is at most accountEvery old, and nothing of the GPUs is lost.
 func TestWide_JournalThatIsCutOff(t *testing.T) {
-	whole, _ := wideJournal(t, newWideStream(5, 12, 2), 40, 20)
+	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
 	for at := head; at < len(whole); at += 211 {
-		r, err := parseJournal(whole[:at])
+		r, err := Parse(whole[:at])
 		if err != nil {
 			t.Fatalf("cut at %d: %v", at, err)
 		}
@@ -201,10 +130,10 @@ func TestWide_JournalThatIsCutOff(t *testing.T) {
 // A line that is damaged just where the GPUs are found costs the lines up to the next
 // state, and no more.
 func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
-	data, _ := wideJournal(t, newWideStream(5, 12, 2), 40, -1)
+	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
-	r, err := parseJournal(bytes.Join(lines, nil))
+	r, err := Parse(bytes.Join(lines, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,42 +146,29 @@ func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
 // Account, GPUs and Gaps come back as they were.
 func TestWide_JournalKeepsTheAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
-		data, rec := wideJournal(t, newWideStream(5, 3, 2), 33, snapshotAt)
-		var j journalReading
+		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
+		var j reading
 		for line := range lines(data) {
 			if err := j.take(line); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if snapshotAt < 0 { // as of the last state, at most 4 s ago
-			last := newWideStream(5, 3, 2)
-			rec = last.recording(10)
+			last := reportertest.NewWideStream(5, 3, 2)
+			rec = last.Recording(10)
 			for range 32 { // the sample at 32 s has the state
-				last.next(rec)
+				last.Next(rec)
 			}
 		}
-		if d := cmp.Diff(rec.Account, j.rec.Account, wideSameFloats()); d != "" {
+		if d := cmp.Diff(rec.Account, j.rec.Account, reportertest.SameFloats()); d != "" {
 			t.Errorf("account (-want +got):\n%s", d)
 		}
-		if d := cmp.Diff(rec.GPUs, j.rec.GPUs, wideSameFloats()); d != "" {
+		if d := cmp.Diff(rec.GPUs, j.rec.GPUs, reportertest.SameFloats()); d != "" {
 			t.Errorf("GPUs (-want +got):\n%s", d)
 		}
 		if d := cmp.Diff(rec.Gaps, j.rec.Gaps); d != "" {
 			t.Errorf("gaps (-want +got):\n%s", d)
 		}
-	}
-}
-
-// What an account in a file does not tell is not known; 0 would be a claim.
-func TestWide_AccountOfAFileThatTellsLittle(t *testing.T) {
-	var a collector.Account
-	if err := json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a); err != nil {
-		t.Fatal(err)
-	}
-	want := collector.NoAccount()
-	want.Source, want.CPUSeconds, want.Limits.CPUs = "tree", 1.5, 2
-	if d := cmp.Diff(want, a, wideSameFloats()); d != "" {
-		t.Error(d)
 	}
 }
 
@@ -276,7 +192,7 @@ func wideGzip(parts ...string) string {
 
 // Packed buckets that are damaged or made to harm are one damaged line, in bounded memory.
 func TestWide_HostilePackedBuckets(t *testing.T) {
-	data, _ := wideJournal(t, newWideStream(5, 3, 2), 20, 10)
+	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
 	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
 	sums := "[" + strings.TrimSuffix(strings.Repeat("null,", int(collector.GPUColumn(2, 0))), ",") + "]"
@@ -291,7 +207,7 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		begin := time.Now()
-		r, err := parseJournal(widePacked(t, data, packed))
+		r, err := Parse(widePacked(t, data, packed))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -304,23 +220,23 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 			t.Errorf("%s: took %v", name, d)
 		}
 		n := r.Nodes["3"]
-		if !slices.ContainsFunc(n.Missing, func(m Missing) bool { return m.What == "journal" && strings.Contains(m.Why, "damaged") }) {
+		if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" && strings.Contains(m.Why, "damaged") }) {
 			t.Errorf("%s: nothing is said of the damage: %v", name, n.Missing)
 		}
 	}
-	if r, err := parseJournal(widePacked(t, data, good)); err != nil || r.Nodes["3"].Sampling.Samples != 20 {
+	if r, err := Parse(widePacked(t, data, good)); err != nil || r.Nodes["3"].Sampling.Samples != 20 {
 		t.Errorf("the good one: %v", err)
 	}
 }
 
 // The capacity that a hostile snapshot claims is no licence to unpack without end.
 func TestWide_HostileCapacity(t *testing.T) {
-	data, _ := wideJournal(t, newWideStream(5, 3, 0), 20, 10)
+	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
 		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := parseJournal(hostile); err != nil {
+		if _, err := Parse(hostile); err != nil {
 			t.Errorf("%d: %v", capacity, err)
 		}
 		runtime.ReadMemStats(&after)
@@ -330,104 +246,19 @@ func TestWide_HostileCapacity(t *testing.T) {
 	}
 }
 
-// The columns of GPUs stand last in the table, and only those that there are.
-func TestWide_CSVOfGPUs(t *testing.T) {
-	w := newWideStream(5, 3, 2)
-	rec := w.recording(10)
-	for range 5 {
-		w.next(rec)
-	}
-	rec.Summaries[collector.GPUColumn(0, collector.GPUUtilization)] = series.NewSummary() // [N/A]
-	r := New(Input{Run: Run{ID: "r"}, Recording: rec})
-	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, name := range rows[0] {
-		if strings.HasPrefix(name, "gpu_") && !strings.Contains(name, ".") {
-			got = append(got, name)
-		}
-	}
-	want := []string{"gpu_0_memory_used_mb [MiB]", "gpu_0_power_watts [W]", "gpu_0_temperature_celsius [°C]",
-		"gpu_1_utilization_pct [%]", "gpu_1_memory_used_mb [MiB]", "gpu_1_power_watts [W]", "gpu_1_temperature_celsius [°C]"}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-	if last := rows[0][len(rows[0])-1]; last != "gpu_1_temperature_celsius.max [°C]" {
-		t.Errorf("the last column is %s", last)
-	}
-}
-
-// Merging keeps what a node has, and a report that has been merged can be merged again
-// with the original: findings follow from the nodes that a report has.
-func TestWide_MergeKeepsWhatANodeHas(t *testing.T) {
-	node := func(i int) Source {
-		w := newWideStream(uint64(i), 2, 2)
-		rec := w.recording(10)
-		for range 12 {
-			w.next(rec)
-		}
-		r := New(Input{Run: Run{ID: "r", Start: Time{w.start.Wall}}, Node: i, Recording: rec, Job: &Job{UserSeconds: 6}})
-		r.Nodes[fmt.Sprint(i)].Findings = []Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
-		return Source{fmt.Sprint(i), r}
-	}
-	both := mustMerge(t, node(0), node(1))
-	for i := range 2 {
-		want, got := node(i).Report.Nodes[fmt.Sprint(i)], both.Nodes[fmt.Sprint(i)]
-		if d := cmp.Diff(want.GPUs, got.GPUs); d != "" || len(got.GPUs) != 2 {
-			t.Errorf("GPUs:\n%s", d)
-		}
-		if d := cmp.Diff(want.Limits, got.Limits); d != "" || got.Limits.MemoryMB != 256 {
-			t.Errorf("limits:\n%s", d)
-		}
-		if d := cmp.Diff(want.Job, got.Job); d != "" || got.Job.Source != "cgroup" {
-			t.Errorf("job:\n%s", d)
-		}
-		if d := cmp.Diff(want.Metrics, got.Metrics); d != "" || got.Metrics["gpu_1_energy_joules"] == 0 {
-			t.Errorf("metrics:\n%s", d)
-		}
-	}
-	both.Nodes["0"].Findings = nil
-	mustMerge(t, Source{"both", both}, node(0))
-	mustMerge(t, node(1), Source{"both", both})
-}
-
-// The metrics of a device are found by their own names, as those of the table are.
-func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
-	for _, m := range GPUMetrics() {
-		name := gpuMetricName(m.Name, 3)
-		if got, ok := MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
-			t.Errorf("%s: %+v, %v", name, got, ok)
-		}
-		if source, isSource := sourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
-			t.Errorf("%s is of %q", name, source)
-		}
-	}
-	for _, name := range []string{"gpu_16_energy_joules", "gpu_{i}_energy_joules", "gpu_01_energy_joules", "gpu__energy_joules", "max_t_gpu_0_energy_joules"} {
-		if m, ok := MetricNamed(name); ok {
-			t.Errorf("%s is %+v", name, m)
-		}
-	}
-	n := &Node{GPUs: make([]GPU, 40)}
-	if got := len(n.GPUMetrics()); got != collector.MaxGPUs*len(GPUMetrics()) {
-		t.Errorf("40 GPUs have %d metrics", got)
-	}
-}
-
 // wideSize feeds samples of which every column is busy to a journal on disk, the GPUs from
 // the start. It gives the greatest size of the journal and that of the report.
 func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	tb.Helper()
 	dir := tb.TempDir()
-	w := newWideStream(7, 0, gpus)
-	rec := w.recording(1000)
-	j, err := CreateJournal(dir, head(w.stream, 1000))
+	w := reportertest.NewWideStream(7, 0, gpus)
+	rec := w.Recording(1000)
+	j, err := Create(dir, head(w.Stream, 1000))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for i := range n {
-		j.Observe(w.next(rec), rec)
+		j.Observe(w.Next(rec), rec)
 		if i%64 == 0 || j.wantSnapshot.Load() {
 			drain(j)
 			most = max(most, sizeOf(tb, dir))
@@ -438,7 +269,7 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 		tb.Fatal(err)
 	}
 	most = max(most, sizeOf(tb, dir))
-	data, err := Encode(New(Input{Run: Run{ID: "r"}, Recording: rec}))
+	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -460,11 +291,15 @@ func TestWide_JournalStaysSmall(t *testing.T) {
 // A journal of the version before the buckets were packed, and the report that it made of
 // it then.
 func TestWide_JournalWithPlainBuckets(t *testing.T) {
-	got, err := Read("testdata/journal/plain-buckets.jsonl", 0)
+	got, err := read("testdata/plain-buckets.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := Read("testdata/journal/plain-buckets.json", 0)
+	data, err := os.ReadFile("testdata/plain-buckets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := reporter.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"errors"
@@ -12,32 +12,33 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
 )
 
-// JournalSchema is the format of the journal file.
-const JournalSchema = "perfagent.journal/1"
+// Schema is the format of the journal file.
+const Schema = "perfagent.journal/1"
 
 const (
-	// journalSync is how long a line may wait for fsync: below the 5 s within
+	// syncAfter is how long a line may wait for fsync: below the 5 s within
 	// which every sample is promised to be on disk.
-	journalSync = 3 * time.Second
-	// journalGrowth is how many bytes of lines are appended before the journal is
+	syncAfter = 3 * time.Second
+	// maxGrowth is how many bytes of lines are appended before the journal is
 	// rewritten from the ring and the summaries.
-	journalGrowth = 384 << 10
-	// journalMost is what a journal of the default --max-length never exceeds.
-	journalMost = 2 << 20
-	// journalRetry is how long a journal that could not be written rests.
-	journalRetry = 5 * time.Second
-	// journalQueue is how many samples may wait for a slow disk.
-	journalQueue = 64
+	maxGrowth = 384 << 10
+	// maxSize is what a journal of the default --max-length never exceeds.
+	maxSize = 2 << 20
+	// retryAfter is how long a journal that could not be written rests.
+	retryAfter = 5 * time.Second
+	// queueLength is how many samples may wait for a slow disk.
+	queueLength = 64
 )
 
-// JournalHead is the first line of a journal: what is known at the start.
-type JournalHead struct {
-	Journal string `json:"journal"` // JournalSchema
-	Run     Run    `json:"run"`
-	Node    int    `json:"node"`
-	Agent   Agent  `json:"agent"`
+// Head is the first line of a journal: what is known at the start.
+type Head struct {
+	Journal string         `json:"journal"` // Schema
+	Run     reporter.Run   `json:"run"`
+	Node    int            `json:"node"`
+	Agent   reporter.Agent `json:"agent"`
 	// Interval and MaxLength are those of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`
@@ -45,7 +46,7 @@ type JournalHead struct {
 	// in journals of the first version, which had eighteen.
 	Columns []string `json:"columns,omitempty"`
 	// Push is where the report is to be pushed.
-	Push PushState `json:"push,omitzero"`
+	Push reporter.PushState `json:"push,omitzero"`
 	// Cost tells the CPU seconds that the agent itself has used so far. It is asked
 	// once a sample, in the sampling goroutine; nil = not known.
 	Cost func() float64 `json:"-"`
@@ -59,27 +60,27 @@ type Journal struct {
 	path, reportPath string
 	head             []byte
 	cost             func() float64
-	queue            chan journalEntry
+	queue            chan entry
 	signals          chan collector.Signal // never closed
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
 	written      metaKey // of the sampling goroutine: what the last line told
-	w            journalWriter
+	w            writer
 }
 
-// journalEntry is a line to append, or a Recording to rewrite the file from.
-type journalEntry struct {
+// entry is a line to append, or a Recording to rewrite the file from.
+type entry struct {
 	line     []byte
 	snapshot *collector.Recording
-	newest   journalNewest // of the snapshot
+	newest   newestSample // of the snapshot
 }
 
-// CreateJournal claims the name of a recording in dir, which must exist:
+// Create claims the name of a recording in dir, which must exist:
 // node-N, or node-N.2 and so on when a recording of that node is there already.
 // The journal itself is the claim; two agents at once get two names.
-func CreateJournal(dir string, head JournalHead) (*Journal, error) {
-	head.Journal, head.Columns = JournalSchema, columnKeys(collector.NumColumns)
+func Create(dir string, head Head) (*Journal, error) {
+	head.Journal, head.Columns = Schema, columnKeys(collector.NumColumns)
 	line, err := plainjson.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
@@ -89,8 +90,8 @@ func CreateJournal(dir string, head JournalHead) (*Journal, error) {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
-		queue: make(chan journalEntry, journalQueue), signals: make(chan collector.Signal, journalQueue), done: make(chan struct{})}
-	j.w = journalWriter{journal: j, file: f, bound: journalGrowth}
+		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength), done: make(chan struct{})}
+	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {
 		f.Close()
 		os.Remove(f.Name())
@@ -122,7 +123,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 			os.Remove(f.Name())
 			continue
 		}
-		holdJournal(f)
+		hold(f)
 		return f, base + ".json", nil
 	}
 }
@@ -139,9 +140,9 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 // Observe takes one sample. It is called in the sampling goroutine, by
 // collector.Options.Observe, and never waits for the disk.
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
-	var e journalEntry
+	var e entry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
-		e.snapshot, e.newest = rec.Clone(), journalNewest{append(Numbers{}, s.Values[:rec.Columns()]...), j.ownCPU()}
+		e.snapshot, e.newest = rec.Clone(), newestSample{append(reporter.Numbers{}, s.Values[:rec.Columns()]...), j.ownCPU()}
 	} else {
 		e.line = j.line(s, rec)
 	}
@@ -175,8 +176,8 @@ func (j *Journal) Remove() error {
 	return errors.Join(j.w.file.Close(), os.Remove(j.path))
 }
 
-// journalWriter is the journal's goroutine and what belongs to it alone.
-type journalWriter struct {
+// writer is the journal's goroutine and what belongs to it alone.
+type writer struct {
 	journal  *Journal
 	file     *os.File
 	size     int64              // of what was written whole
@@ -188,9 +189,9 @@ type journalWriter struct {
 }
 
 // run writes until the queue is closed.
-func (w *journalWriter) run() {
+func (w *writer) run() {
 	defer close(w.journal.done)
-	timer := time.NewTimer(journalSync)
+	timer := time.NewTimer(syncAfter)
 	timer.Stop()
 	armed := false
 	for {
@@ -210,13 +211,13 @@ func (w *journalWriter) run() {
 			continue
 		}
 		if !armed {
-			timer.Reset(journalSync)
+			timer.Reset(syncAfter)
 			armed = true
 		}
 	}
 }
 
-func (w *journalWriter) take(e journalEntry) {
+func (w *writer) take(e entry) {
 	switch {
 	case e.snapshot != nil:
 		if err := w.rewrite(e.snapshot, e.newest); err != nil {
@@ -240,7 +241,7 @@ func (w *journalWriter) take(e journalEntry) {
 }
 
 // write appends whole lines or nothing.
-func (w *journalWriter) write(data []byte) error {
+func (w *writer) write(data []byte) error {
 	if _, err := w.file.Write(data); err != nil {
 		_ = w.file.Truncate(w.size) // a torn line would do no harm either
 		return err
@@ -251,14 +252,14 @@ func (w *journalWriter) write(data []byte) error {
 
 // rewrite replaces the journal by its head and one snapshot of the Recording, which is a
 // copy of ours.
-func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) error {
+func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	tmp := w.journal.path + ".tmp"
 	os.Remove(tmp) // of an earlier try
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
-	holdJournal(f)
+	hold(f)
 	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
@@ -283,20 +284,20 @@ func (w *journalWriter) rewrite(rec *collector.Recording, newest journalNewest) 
 // nextRewrite is the size at which a journal of a size is to be rewritten. Near the
 // promised bound it comes sooner: what is queued meanwhile is still to be written.
 func nextRewrite(size int64) int64 {
-	const near = journalMost - 96<<10
+	const near = maxSize - 96<<10
 	switch {
-	case size > journalMost: // a large --max-length: do not rewrite it all the time
+	case size > maxSize: // a large --max-length: do not rewrite it all the time
 		return size + size/2
-	case size+journalGrowth > near:
-		return max(near, size+journalGrowth/4)
+	case size+maxGrowth > near:
+		return max(near, size+maxGrowth/4)
 	}
-	return size + journalGrowth
+	return size + maxGrowth
 }
 
 // fail notes the first error and lets the journal rest.
-func (w *journalWriter) fail(err error) {
+func (w *writer) fail(err error) {
 	if w.firstErr == nil {
 		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
 	}
-	w.failing, w.retry = true, time.Now().Add(journalRetry)
+	w.failing, w.retry = true, time.Now().Add(retryAfter)
 }

@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // Follower reads a journal while its agent writes it: at each Look what is new, and
@@ -22,7 +23,7 @@ type Follower struct {
 	file    *os.File
 	seen    int64 // size of the file at the last Look
 	read    int64 // bytes of its whole lines
-	journal journalReading
+	journal reading
 }
 
 // Follow makes a Follower of a journal's path. Nothing is read yet.
@@ -80,12 +81,12 @@ func (f *Follower) goOn() (changed bool, err error) {
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("follow journal: %w", err)
-	case st.Size() > maxFileSize:
-		return false, fmt.Errorf("follow journal %s: is %d MiB large; at most %d MiB are read", f.path, st.Size()>>20, maxFileSize>>20)
+	case st.Size() > reporter.MaxFileSize:
+		return false, fmt.Errorf("follow journal %s: is %d MiB large; at most %d MiB are read", f.path, st.Size()>>20, reporter.MaxFileSize>>20)
 	case st.Size() == f.seen:
 		return false, nil
 	case st.Size() < f.read: // cut short by somebody else: what is left is all there is
-		f.read, f.journal = 0, journalReading{}
+		f.read, f.journal = 0, reading{}
 	}
 	data := make([]byte, st.Size()-f.read)
 	n, err := f.file.ReadAt(data, f.read)
@@ -104,7 +105,7 @@ func (f *Follower) goOn() (changed bool, err error) {
 
 // Report is what the whole lines tell: what Read gives of them. nil = there is no
 // line yet.
-func (f *Follower) Report() *Report {
+func (f *Follower) Report() *reporter.Report {
 	if f.journal.rec == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package reporter
+package journal
 
 import (
 	"fmt"
@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // signalAt is a signal that was sent some seconds after the start.
 func signalAt(name string, seconds, pid int) collector.Signal {
-	return collector.Signal{Signal: name, At: testStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
+	return collector.Signal{Signal: name, At: reportertest.RunStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
 }
 
 // signalNames are the signals that a journal tells of, in words.
@@ -23,7 +24,7 @@ func signalNames(t *testing.T, path string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var j journalReading
+	var j reading
 	for line := range lines(data) {
 		if err := j.take(line); err != nil {
 			t.Fatal(err)
@@ -43,9 +44,9 @@ func signalNames(t *testing.T, path string) []string {
 // A signal is told once, in its order, whether it stands in a line, with the account, in
 // both, or whether the file was replaced after its line was written.
 func TestJournal_Signals(t *testing.T) {
-	s := newStream(4)
-	rec := s.recording(40)
-	j, err := CreateJournal(t.TempDir(), head(s, 40))
+	s := reportertest.NewStream(4)
+	rec := s.Recording(40)
+	j, err := Create(t.TempDir(), head(s, 40))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +65,14 @@ func TestJournal_Signals(t *testing.T) {
 	j.Signal(second) // before any sample
 	told("SIGTERM of 8")
 	rec.Account.Signals = []collector.Signal{first}
-	j.Observe(s.next(rec), rec) // by a state that does not have it yet
+	j.Observe(s.Next(rec), rec) // by a state that does not have it yet
 	told("SIGUSR1 of 7", "SIGTERM of 8")
 	rec.Account.Signals = []collector.Signal{first, second}
-	j.Observe(s.next(rec), rec)
+	j.Observe(s.Next(rec), rec)
 	j.Signal(third)
 	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
 	j.wantSnapshot.Store(true)
-	j.Observe(s.next(rec), rec)
+	j.Observe(s.Next(rec), rec)
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,7 @@ func TestJournal_Signals(t *testing.T) {
 	if len(rec.Account.Signals) != 2 {
 		t.Errorf("the sampler's own account was changed: %+v", rec.Account.Signals)
 	}
-	r, err := Read(j.Path(), 0)
+	r, err := read(j.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +96,10 @@ func TestJournal_Signals(t *testing.T) {
 // Of very many signals the newest are kept.
 func TestJournal_ManySignals(t *testing.T) {
 	var list []collector.Signal
-	for i := range 10 * maxJournalSignals {
+	for i := range 10 * maxSignals {
 		list = withSignal(list, signalAt("SIGUSR1", i, 7))
 	}
-	if all := allSignals(nil, append(list, list...)); len(all) != maxJournalSignals || !all[len(all)-1].At.Equal(testStart.Add((10*maxJournalSignals-1)*time.Second)) {
+	if all := allSignals(nil, append(list, list...)); len(all) != maxSignals || !all[len(all)-1].At.Equal(reportertest.RunStart.Add((10*maxSignals-1)*time.Second)) {
 		t.Errorf("%d signals, the last at %v", len(all), all[len(all)-1].At)
 	}
 }

@@ -1,0 +1,135 @@
+package reporter
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// stream makes samples as a busy host gives them, deterministically.
+type stream struct {
+	rnd   *rand.Rand
+	start collector.Instant
+	n     int
+	total [6]float64
+}
+
+func newStream(seed uint64) *stream {
+	return &stream{rnd: rand.New(rand.NewPCG(seed, 1)), start: collector.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
+}
+
+// next adds one sample, one second after the last, to the Recording.
+func (s *stream) next(rec *collector.Recording) *collector.Sample {
+	s.n++
+	var out collector.Sample
+	weight := 1 + (s.rnd.Float64()-0.5)/500
+	for c := range out.Values {
+		out.Values[c], out.Weights[c] = math.NaN(), weight
+	}
+	set := func(c collector.Column, v float64) { out.Values[c] = v }
+	cpu := math.Round(s.rnd.Float64()*1000) / 10
+	set(collector.CPUAvg, cpu*0.7)
+	set(collector.CPUMin, cpu/2)
+	set(collector.CPUMax, cpu)
+	set(collector.MemPercent, math.Round(s.rnd.Float64()*1000)/10)
+	if s.n%7 != 0 { // a source that fails now and then
+		set(collector.DiskPercent, 71.3)
+	}
+	for i, c := range collector.Counters() {
+		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
+		s.total[i] += moved
+		set(c, s.total[i])
+		set(collector.DiskReadRate+collector.Column(i), plainjson.Round(moved/weight, 6))
+	}
+	set(collector.Timestamp, float64(s.start.Wall.UnixMilli())/1000+float64(s.n))
+	rec.End = s.start
+	rec.End.Mono += time.Duration(s.n) * time.Second
+	rec.End.Boot += time.Duration(s.n) * time.Second
+	rec.BootMB = s.total
+	rec.Add(&out)
+	return &out
+}
+
+func (s *stream) recording(maxLength int) *collector.Recording {
+	rec := collector.NewRecording(s.start, time.Second, maxLength)
+	rec.Host = collector.Host{Hostname: "node", CPUs: 8, MemoryMB: 1024}
+	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
+	return rec
+}
+
+// wideSameFloats takes what is not known for equal.
+func wideSameFloats() cmp.Option {
+	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b collector.Optional) bool { return a == b || !a.Known() && !b.Known() })}
+}
+
+// wideStream makes samples in which every column is busy.
+type wideStream struct {
+	*stream
+	gpusAt, gpus int // GPUs are found at this sample
+}
+
+func newWideStream(seed uint64, gpusAt, gpus int) *wideStream {
+	return &wideStream{newStream(seed), gpusAt, gpus}
+}
+
+func (w *wideStream) recording(maxLength int) *collector.Recording {
+	rec := w.stream.recording(maxLength)
+	a := &rec.Account
+	a.Source, a.Group, a.Version = collector.JobFromGroup, "/slurm/job_42", "hybrid"
+	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
+	return rec
+}
+
+// next adds one sample, a second after the last.
+func (w *wideStream) next(rec *collector.Recording) *collector.Sample {
+	if w.n == w.gpusAt && w.gpus > 0 {
+		for i := range w.gpus {
+			rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
+				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: collector.Unknown(), ClockMHz: collector.Unknown()})
+		}
+		rec.Widen(w.gpus)
+	}
+	scratch := collector.NewRecording(w.start, time.Second, 2)
+	s := w.stream.next(scratch)
+	rec.End, rec.BootMB = scratch.End, scratch.BootMB
+	for c := collector.JobCPU; c < collector.NumColumns; c++ {
+		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
+	}
+	for i := range rec.GPUs { // as nvidia-smi tells them
+		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)), float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
+			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v
+		}
+	}
+	for _, c := range []collector.Column{collector.MemUsed, collector.DiskUsed, collector.DiskFree} {
+		s.Values[c] = float64(w.rnd.IntN(1<<26)) / 256
+	}
+	w.account(rec)
+	rec.Add(s)
+	return s
+}
+
+// account is what the counters say after as many seconds.
+func (w *wideStream) account(rec *collector.Recording) {
+	a, n := &rec.Account, collector.Optional(w.n)
+	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = collector.MemoryGroup, n/2, n/4, 200, 10
+	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
+	a.OOMKills, a.HostOOMKills = 1, 2
+	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
+	a.HostStall = a.JobStall
+	a.HostStall.CPUFull = collector.Unknown()
+	if w.n > 3 && a.OOMAt.IsZero() {
+		a.OOMAt = w.start.Wall.Add(3 * time.Second)
+		a.Victims = []collector.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
+		rec.Gaps = append(rec.Gaps, collector.Gap{What: "gpu", Why: "the driver says [N/A]"})
+	}
+	for i := range rec.GPUs {
+		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}
+	}
+}
