@@ -11,6 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // ScreenOptions say how the live view looks.
@@ -237,7 +238,7 @@ func screenCommand(command []string, width int) string {
 		}
 		short, left = append(short, word), left-len(word)-1
 	}
-	return reporter.CommandLine(short)
+	return summary.CommandLine(short)
 }
 
 // screenHost names the machine.

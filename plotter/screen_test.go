@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // screenRecording is a minute and a half of a node that is busy for one second.
@@ -45,8 +46,8 @@ func screenRecording(samples int) *collector.Recording {
 // screenReport is a run of so many nodes that goes on.
 func screenReport(nodes int) *reporter.Report {
 	rec := screenRecording(90)
-	out := reporter.New(reporter.Input{Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py"}}, Recording: rec,
-		Agent: reporter.Agent{CPUSeconds: 0.0123}})
+	out := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py"}}, Recording: rec,
+		Agent: reporter.Agent{CPUSeconds: 0.0123}}})
 	for n := range nodes {
 		out.Nodes[fmt.Sprint(n)] = out.Nodes["0"]
 	}
@@ -230,7 +231,7 @@ func TestScreen_KeepsEveryPeak(t *testing.T) {
 		}
 		rec.Add(&s)
 	}
-	r := reporter.New(reporter.Input{Recording: rec})
+	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Recording: rec}})
 	for _, width := range []int{40, 79, 200} {
 		row := Screen(r, screenOptions(1, width, 24))
 		i := slices.IndexFunc(row, func(l string) bool { return strings.HasPrefix(l, "CPU") })
@@ -370,7 +371,7 @@ func TestScreen_GPUsOfTheJob(t *testing.T) {
 	for i := range 10 {
 		rec.GPUs = append(rec.GPUs, collector.GPU{Index: i})
 	}
-	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
+	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})
 	o := screenOptions(1, 80, 16)
 	live := LiveNode{State: "running", Newest: slices.Repeat([]float64{50}, int(collector.GPUColumn(collector.MaxGPUs, 0)))}
 	o.Live["0"] = live

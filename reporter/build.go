@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -23,11 +24,10 @@ type Input struct {
 	Missing []Missing
 	// Push is how the push stands; the zero value is off.
 	Push PushState
-	// Ending is what is known of the job's end beside Job.
-	Ending Ending
 }
 
-// New makes the Report of one node.
+// New makes the Report of one node, without verdict and findings. Package diagnosis adds them:
+// programs want diagnosis.New.
 func New(in Input) *Report {
 	rec := in.Recording
 	run := in.Run
@@ -60,10 +60,7 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
-	node.Verdict = newVerdict(node, run, rec, in.Ending)
-	r := &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{fmt.Sprint(in.Node): node}}
-	r.conclude()
-	return r
+	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(in.Node): node}}
 }
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {

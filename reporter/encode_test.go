@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
@@ -9,16 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 func TestEncode_IsTheSameJSON(t *testing.T) {
-	s := newStream(9)
-	rec := s.recording(10)
+	s := reportertest.NewStream(9)
+	rec := s.Recording(10)
 	for range 25 {
-		s.next(rec)
+		s.Next(rec)
 	}
-	r := New(Input{Run: Run{ID: "r", Command: []string{"a\n\"b\\", "", "<é>"}, Tags: map[string]string{}}, Recording: rec, Missing: []Missing{{"x", "y"}}})
-	data, err := Encode(r)
+	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"a\n\"b\\", "", "<é>"}, Tags: map[string]string{}}, Recording: rec, Missing: []reporter.Missing{{What: "x", Why: "y"}}})
+	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}

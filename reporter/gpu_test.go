@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // What an account in a file does not tell is not known; 0 would be a claim.
@@ -22,20 +24,20 @@ func TestWide_AccountOfAFileThatTellsLittle(t *testing.T) {
 	}
 	want := collector.NoAccount()
 	want.Source, want.CPUSeconds, want.Limits.CPUs = "tree", 1.5, 2
-	if d := cmp.Diff(want, a, wideSameFloats()); d != "" {
+	if d := cmp.Diff(want, a, reportertest.SameFloats()); d != "" {
 		t.Error(d)
 	}
 }
 
 // The columns of GPUs stand last in the table, and only those that there are.
 func TestWide_CSVOfGPUs(t *testing.T) {
-	w := newWideStream(5, 3, 2)
-	rec := w.recording(10)
+	w := reportertest.NewWideStream(5, 3, 2)
+	rec := w.Recording(10)
 	for range 5 {
-		w.next(rec)
+		w.Next(rec)
 	}
 	rec.Summaries[collector.GPUColumn(0, collector.GPUUtilization)] = series.NewSummary() // [N/A]
-	r := New(Input{Run: Run{ID: "r"}, Recording: rec})
+	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
 	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -59,15 +61,15 @@ func TestWide_CSVOfGPUs(t *testing.T) {
 // Merging keeps what a node has, and a report that has been merged can be merged again
 // with the original: findings follow from the nodes that a report has.
 func TestWide_MergeKeepsWhatANodeHas(t *testing.T) {
-	node := func(i int) Source {
-		w := newWideStream(uint64(i), 2, 2)
-		rec := w.recording(10)
+	node := func(i int) reporter.Source {
+		w := reportertest.NewWideStream(uint64(i), 2, 2)
+		rec := w.Recording(10)
 		for range 12 {
-			w.next(rec)
+			w.Next(rec)
 		}
-		r := New(Input{Run: Run{ID: "r", Start: Time{w.start.Wall}}, Node: i, Recording: rec, Job: &Job{UserSeconds: 6}})
-		r.Nodes[fmt.Sprint(i)].Findings = []Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
-		return Source{fmt.Sprint(i), r}
+		r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Start: reporter.Time{Time: w.Start.Wall}}, Node: i, Recording: rec, Job: &reporter.Job{UserSeconds: 6}})
+		r.Nodes[fmt.Sprint(i)].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
+		return reporter.Source{Path: fmt.Sprint(i), Report: r}
 	}
 	both := mustMerge(t, node(0), node(1))
 	for i := range 2 {
@@ -86,28 +88,28 @@ func TestWide_MergeKeepsWhatANodeHas(t *testing.T) {
 		}
 	}
 	both.Nodes["0"].Findings = nil
-	mustMerge(t, Source{"both", both}, node(0))
-	mustMerge(t, node(1), Source{"both", both})
+	mustMerge(t, reporter.Source{Path: "both", Report: both}, node(0))
+	mustMerge(t, node(1), reporter.Source{Path: "both", Report: both})
 }
 
 // The metrics of a device are found by their own names, as those of the table are.
 func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
-	for _, m := range GPUMetrics() {
-		name := gpuMetricName(m.Name, 3)
-		if got, ok := MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
+	for _, m := range reporter.GPUMetrics() {
+		name := strings.Replace(m.Name, "{i}", "3", 1)
+		if got, ok := reporter.MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
-		if source, isSource := sourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
+		if source, isSource := reporter.SourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
 			t.Errorf("%s is of %q", name, source)
 		}
 	}
 	for _, name := range []string{"gpu_16_energy_joules", "gpu_{i}_energy_joules", "gpu_01_energy_joules", "gpu__energy_joules", "max_t_gpu_0_energy_joules"} {
-		if m, ok := MetricNamed(name); ok {
+		if m, ok := reporter.MetricNamed(name); ok {
 			t.Errorf("%s is %+v", name, m)
 		}
 	}
-	n := &Node{GPUs: make([]GPU, 40)}
-	if got := len(n.GPUMetrics()); got != collector.MaxGPUs*len(GPUMetrics()) {
+	n := &reporter.Node{GPUs: make([]reporter.GPU, 40)}
+	if got := len(n.GPUMetrics()); got != collector.MaxGPUs*len(reporter.GPUMetrics()) {
 		t.Errorf("40 GPUs have %d metrics", got)
 	}
 }

@@ -34,6 +34,9 @@ const mergedSize = MaxFileSize / 2
 // the series of all nodes are halved until it fits. A point then has the sample of
 // the first of the two it stands for, the lesser minimum, the greater maximum, and
 // the plain mean of the two means: the seconds behind each are not in a report.
+//
+// The result has the verdicts and findings of its nodes, but those that follow from the nodes
+// together are to be drawn anew: programs want diagnosis.Merge.
 func Merge(inputs []Source) (*Report, error) { return merge(inputs, mergedSize) }
 
 func merge(inputs []Source, limit int) (*Report, error) {
@@ -60,7 +63,6 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		out.Run.join(in.Report.Run)
 	}
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
-	out.conclude()
 	return out, out.shrink(limit)
 }
 

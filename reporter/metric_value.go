@@ -189,7 +189,7 @@ func jobPeakMemory(f *facts) (float64, error) {
 // tells, and that it had to kill.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent)(f)
-	if f.account != nil && f.account.FullAtKillMB.Known() && limitKills(f.account) > 0 {
+	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account) > 0 {
 		return 100, nil
 	}
 	if between := limitReached(f); between > pct {

@@ -16,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// perfpyRemark is what a reader of perf.py's numbers must know.
-const perfpyRemark = "totals since boot, shares of the kept samples"
+// PerfPyRemark is what a reader of perf.py's numbers must know.
+const PerfPyRemark = "totals since boot, shares of the kept samples"
 
 // Remarks says what must be known to read the node's metrics rightly.
 func (n *Node) Remarks() []string {
@@ -26,7 +26,7 @@ func (n *Node) Remarks() []string {
 		return nil
 	}
 	if n.Origin == OriginPerfPy {
-		out = append(out, perfpyRemark)
+		out = append(out, PerfPyRemark)
 	}
 	if n.Job != nil && n.Job.MaxRSSAtMost {
 		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")

@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"math"
@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // What is null in a report is absent, not 0.
 func TestDecode_NullIsAbsent(t *testing.T) {
 	text := `{"schema":"perfagent.report/1","run":{"id":"r"},"nodes":{"0":{"metrics":{"max_t_mem_percent":null,"node_cpu_hours":2},"samples":[]}}}`
-	r, err := Decode([]byte(text))
+	r, err := reporter.Decode([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +22,7 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 	if v, ok := n.Metrics["max_t_mem_percent"]; ok || n.Metrics["node_cpu_hours"] != 2 {
 		t.Errorf("max_t_mem_percent %v, metrics %v", v, n.Metrics)
 	}
-	again, err := Encode(r)
+	again, err := reporter.Encode(r)
 	if err != nil || strings.Contains(string(again), "null") {
 		t.Errorf("%v: %s", err, again)
 	}
@@ -28,15 +30,15 @@ func TestDecode_NullIsAbsent(t *testing.T) {
 
 // A step of the wall clock is in no length, also after a merge.
 func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
-	r := nodeReport(0, 10, 0, nil)
-	r.Run.End = Time{r.Run.End.Add(time.Hour)}
-	if got := mustMerge(t, Source{"a", r}).Run.WallSeconds; got != 10 {
+	r := reportertest.NodeReport(0, 10, 0, nil)
+	r.Run.End = reporter.Time{Time: r.Run.End.Add(time.Hour)}
+	if got := mustMerge(t, reporter.Source{Path: "a", Report: r}).Run.WallSeconds; got != 10 {
 		t.Errorf("wall_seconds %v, want 10", got)
 	}
 }
 
 func TestWhyAbsent(t *testing.T) {
-	start := collector.Instant{Wall: testStart}
+	start := collector.Instant{Wall: reportertest.RunStart}
 	rec := collector.NewRecording(start, time.Second, 10)
 	var s collector.Sample
 	for c := range s.Values {
@@ -44,15 +46,15 @@ func TestWhyAbsent(t *testing.T) {
 	}
 	rec.Add(&s)
 	rec.End.Mono = 3 * time.Millisecond
-	if err := whyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "3ms is too short") {
+	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "3ms is too short") {
 		t.Error(err)
 	}
 	rec.End.Mono = 3 * time.Second
-	if err := whyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "did not advance") {
+	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "did not advance") {
 		t.Error(err)
 	}
 	rec.Failures = []collector.Failure{{Source: collector.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
-	if err := whyAbsent(rec, collector.CPUAvg); err.Error() != "read /proc/stat: no" {
+	if err := reporter.WhyAbsent(rec, collector.CPUAvg); err.Error() != "read /proc/stat: no" {
 		t.Error(err)
 	}
 }

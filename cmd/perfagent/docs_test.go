@@ -28,6 +28,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -115,7 +116,7 @@ func seriesRows() string {
 func ruleRows() string {
 	var out strings.Builder
 	out.WriteString("| id | severity | when | advice |\n|---|---|---|---|\n")
-	for _, r := range reporter.Rules() {
+	for _, r := range diagnosis.Rules() {
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, r.When, r.Advice)
 	}
 	return out.String()

@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // listenOff is the value of --listen that asks for no server.
@@ -167,7 +168,8 @@ func (o *sampleOptions) liveReport(about reporter.Run, p *place, t *tracking) fu
 		if rec.PerfPy != nil {
 			return reporter.NewPerfPyReport(rec.PerfPy.Items(), o.node, rec.Host.CPUs, about)
 		}
-		r := reporter.New(reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: missing, Push: push})
+		r := diagnosis.New(diagnosis.Input{Input: reporter.Input{
+			Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: missing, Push: push}})
 		if n := r.Nodes[strconv.Itoa(o.node)]; rec.Samples == 0 && n != nil { // the one reason for all that is absent
 			n.Missing = append(slices.Clone(missing), reporter.Missing{What: "samples",
 				Why: fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", o.interval)})

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -63,7 +64,7 @@ func (o *mergeOptions) merge(paths []string) error {
 		}
 		sources = append(sources, reporter.Source{Path: path, Report: report})
 	}
-	merged, err := reporter.Merge(sources)
+	merged, err := diagnosis.Merge(sources)
 	if err != nil {
 		return err
 	}

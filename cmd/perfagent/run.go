@@ -20,7 +20,9 @@ import (
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 type runOptions struct {
@@ -114,7 +116,7 @@ type wrap struct {
 	account   *account
 	signals   *job.Signals
 	// roomsBefore has the room that the job had, once the file systems have answered.
-	roomsBefore <-chan []reporter.Room
+	roomsBefore <-chan []diagnosis.FreeSpace
 }
 
 func (w *wrap) run() error {
@@ -209,8 +211,9 @@ func (w *wrap) finish(about reporter.Run, status job.Status, rec *collector.Reco
 	about.ExitCode, about.Signal = &code, status.Signal
 	ended := newJob(status)
 	w.account.end(ended)
-	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Job: ended, Agent: agent(),
-		Missing: append(w.place.missing, w.account.missing...), Push: w.tracking.state, Ending: o.ending(status, w.roomsBefore)}
+	in := diagnosis.Input{Exit: o.ending(status, w.roomsBefore), Input: reporter.Input{
+		Run: about, Node: o.node, Recording: rec, Job: ended, Agent: agent(),
+		Missing: append(w.place.missing, w.account.missing...), Push: w.tracking.state}}
 	if d, ok := o.deliver(in, w.place, o.streams.err, w.log); ok {
 		o.pushAtEnd(w.tracking, d, w.late(), o.streams.err, w.log)
 	}
@@ -229,7 +232,7 @@ func (w *wrap) late() <-chan string {
 
 // deliver saves the report in the layout asked for and shows its summary. It is not
 // ok where no report could be made.
-func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, log *logger) (d delivered, ok bool) {
+func (o *sampleOptions) deliver(in diagnosis.Input, p *place, stderr io.Writer, log *logger) (d delivered, ok bool) {
 	if in.Recording.Ring.Len() > manySamples {
 		debug.SetGCPercent(20) // a large report makes much that is soon of no use
 	}
@@ -255,7 +258,7 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 		return d, true
 	}
 	var text bytes.Buffer // one write: it is read whole or not at all
-	_ = reporter.WriteSummary(&text, report, summaryOptions(report, stderr, path, pagePath))
+	_ = summary.Write(&text, report, summaryOptions(report, stderr, path, pagePath))
 	ignoreBackground()
 	if _, err := stderr.Write(text.Bytes()); err != nil {
 		log.Debug(fmt.Sprintf("write summary: %v", err))
@@ -264,15 +267,15 @@ func (o *sampleOptions) deliver(in reporter.Input, p *place, stderr io.Writer, l
 }
 
 // report makes the report, ours or perf.py's.
-func (o *sampleOptions) report(in reporter.Input) *reporter.Report {
+func (o *sampleOptions) report(in diagnosis.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
 		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
 	}
-	return reporter.New(in)
+	return diagnosis.New(in)
 }
 
 // encode makes the bytes of a report's file, in our layout or in perf.py's.
-func (o *sampleOptions) encode(r *reporter.Report, in reporter.Input) ([]byte, error) {
+func (o *sampleOptions) encode(r *reporter.Report, in diagnosis.Input) ([]byte, error) {
 	if in.Recording.PerfPy != nil {
 		return reporter.EncodePerfPy(map[string][]collector.Sample{strconv.Itoa(o.node): in.Recording.PerfPy.Items()})
 	}
@@ -339,10 +342,10 @@ func colorful(w io.Writer) bool {
 }
 
 // summaryOptions say how a report's summary looks on w.
-func summaryOptions(r *reporter.Report, w io.Writer, path, page string) reporter.SummaryOptions {
+func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
-	return reporter.SummaryOptions{Color: colorful(w), Width: columns, Path: path, Page: page,
-		Pictures: plotter.SummaryPictures(r, min(columns, reporter.SummaryWidth), !utf8Terminal())}
+	return summary.Options{Color: colorful(w), Width: columns, Path: path, Page: page,
+		Pictures: plotter.SummaryPictures(r, min(columns, summary.Width), !utf8Terminal())}
 }
 
 // utf8Terminal tells whether the locale has UTF-8, as C libraries settle it: by the

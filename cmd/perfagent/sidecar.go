@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // refreshEvery is how old a sidecar's report may be while it runs, plus one
@@ -83,7 +84,8 @@ func (o *sidecarOptions) run(cmd *cobra.Command) error {
 	p.missing = append(p.missing, l.close()...)
 	p.stop()
 	t.endLive()
-	in := reporter.Input{Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing, Push: t.state}
+	in := diagnosis.Input{Input: reporter.Input{
+		Run: about, Node: o.node, Recording: rec, Agent: agent(), Missing: p.missing, Push: t.state}}
 	d, ok := o.deliver(in, p, o.streams.err, log)
 	if ok {
 		o.pushAtEnd(t, d, nextSignal(), o.streams.err, log)
@@ -170,7 +172,8 @@ func (r *refresher) observe(s *collector.Sample, rec *collector.Recording) {
 func (r *refresher) run() {
 	defer close(r.done)
 	for rec := range r.copies {
-		in := reporter.Input{Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing, Push: r.push}
+		in := diagnosis.Input{Input: reporter.Input{
+			Run: r.about, Node: r.options.node, Recording: rec, Agent: agent(), Missing: r.place.missing, Push: r.push}}
 		report := r.options.report(in)
 		data, err := r.options.encode(report, in)
 		if err == nil {

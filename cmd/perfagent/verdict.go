@@ -10,24 +10,25 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/job"
-	"github.com/perfagent/perfagent/reporter"
+
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // ending gathers what is known of the job's end beyond its exit status.
-func (o *sampleOptions) ending(status job.Status, before <-chan []reporter.Room) reporter.Ending {
-	e := reporter.Ending{}
+func (o *sampleOptions) ending(status job.Status, before <-chan []diagnosis.FreeSpace) diagnosis.ExitContext {
+	e := diagnosis.ExitContext{}
 	if status.Err != nil {
 		e.NotKnown = status.Err.Error()
 	}
 	for _, s := range status.Sent {
-		e.Signals = append(e.Signals, reporter.Sent(sent(s)))
+		e.Signals = append(e.Signals, diagnosis.Sent(sent(s)))
 	}
 	e.Scheduler, e.Limit = endTime(os.LookupEnv)
 	e.Timeout = timeoutEnd(collector.Now())
 	if status.ExitCode != 0 {
-		e.Rooms, e.DiskPaths = o.rooms()
+		e.Space, e.DiskPaths = o.rooms()
 		select {
-		case e.RoomsBefore = <-before:
+		case e.SpaceBefore = <-before:
 		default: // a file system that does not answer
 		}
 	}
@@ -85,15 +86,15 @@ func (o *sampleOptions) roomPaths() (unique []string) {
 }
 
 // roomsBefore asks them while the job is being started; nobody waits for the answer.
-func (o *sampleOptions) roomsBefore() <-chan []reporter.Room {
-	before := make(chan []reporter.Room, 1)
+func (o *sampleOptions) roomsBefore() <-chan []diagnosis.FreeSpace {
+	before := make(chan []diagnosis.FreeSpace, 1)
 	go func() {
 		paths := o.roomPaths()
 		var there []string
 		for _, path := range paths {
 			there = append(there, existing(path))
 		}
-		var rooms []reporter.Room
+		var rooms []diagnosis.FreeSpace
 		for _, r := range collector.Rooms(there) {
 			for i, path := range paths {
 				if there[i] == r.Path {
@@ -115,12 +116,12 @@ func existing(path string) string {
 	return path
 }
 
-func newRoom(path string, r collector.Room) reporter.Room {
-	return reporter.Room{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
+func newRoom(path string, r collector.Room) diagnosis.FreeSpace {
+	return diagnosis.FreeSpace{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
 }
 
 // rooms asks the file systems, and tells which of them are watched.
-func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
+func (o *sampleOptions) rooms() (rooms []diagnosis.FreeSpace, watched []string) {
 	paths, _ := answered(time.Second, o.roomPaths) // the working directory may hang
 	for _, r := range collector.Rooms(paths) {
 		rooms = append(rooms, newRoom(r.Path, r))

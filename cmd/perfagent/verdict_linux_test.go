@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -544,7 +545,7 @@ func TestVerdictTables(t *testing.T) {
 	cell := strings.NewReplacer("|", `\|`)
 	var causes, conditions strings.Builder
 	causes.WriteString("| cause | when | evidence |\n|---|---|---|\n")
-	for _, c := range reporter.Causes() {
+	for _, c := range diagnosis.Causes() {
 		evidence := ""
 		for _, key := range c.Evidence {
 			evidence += ", `" + key + "`"
@@ -552,7 +553,7 @@ func TestVerdictTables(t *testing.T) {
 		fmt.Fprintf(&causes, "| `%s` | %s | %s |\n", c.Name, cell.Replace(c.When), strings.TrimPrefix(evidence, ", "))
 	}
 	conditions.WriteString("| condition | when |\n|---|---|\n")
-	for _, c := range reporter.Conditions() {
+	for _, c := range diagnosis.Conditions() {
 		fmt.Fprintf(&conditions, "| `%s` | %s |\n", c.Name, cell.Replace(c.When))
 	}
 	generatedPart(t, verdictDoc, "causes", causes.String())

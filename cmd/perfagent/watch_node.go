@@ -19,6 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // runFiles are the recordings in the folder of a run, by node.
@@ -273,7 +274,7 @@ func (n *watchedNode) live(now time.Time) plotter.LiveNode {
 	out := plotter.LiveNode{Newest: n.newest, Alarm: true}
 	switch {
 	case n.end != nil:
-		out.State, out.End = reporter.Headline(n.end), true
+		out.State, out.End = summary.Headline(n.end), true
 		out.Alarm = n.end.Run.Signal != "" || n.end.Run.ExitCode != nil && *n.end.Run.ExitCode != 0
 	case n.isLost():
 		out.State = "ended, without a report here"

@@ -219,8 +219,14 @@ func Nodes(n int, failed ...int) *reporter.Report {
 	return r
 }
 
-// NodeReport returns the report of one node of a run; a negative code makes it a sidecar's.
+// NodeReport returns the report of NodeInput.
 func NodeReport(node, seconds, code int, tags map[string]string) *reporter.Report {
+	return reporter.New(NodeInput(node, seconds, code, tags))
+}
+
+// NodeInput returns what the report of one node of a run is made from; a negative code makes it a
+// sidecar's.
+func NodeInput(node, seconds, code int, tags map[string]string) reporter.Input {
 	in := Input(node, seconds, code, "")
 	if code > 128 {
 		in.Run.Signal, in.Job.Signal = "SIGKILL", "SIGKILL"
@@ -231,5 +237,5 @@ func NodeReport(node, seconds, code int, tags map[string]string) *reporter.Repor
 	shift := time.Duration(node) * 3 * time.Second
 	in.Run.Start.Time, in.Run.End.Time = in.Run.Start.Add(shift), in.Run.End.Add(shift)
 	in.Run.Tags = tags
-	return reporter.New(in)
+	return in
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 func head(s *reportertest.Stream, maxLength int) Head {
@@ -68,7 +70,7 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 			if n == 0 { // no line told the state
 				rec = collector.NewRecording(collector.Instant{Wall: s.Start.Wall}, time.Second, 10)
 			}
-			want := reporter.New(reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}})
+			want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
 			approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs()}
 			if d := cmp.Diff(want, got, approx); d != "" {
 				t.Errorf("report from the journal (-want +got):\n%s", d)
@@ -213,7 +215,7 @@ func journalSize(tb testing.TB, n int) (most, report int64) {
 	if err := j.Stop(time.Minute); err != nil {
 		tb.Fatal(err)
 	}
-	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}))
+	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -398,7 +400,7 @@ func FuzzParse(f *testing.F) {
 		if !json.Valid(again) {
 			t.Fatal("what was written is not JSON")
 		}
-		if err := reporter.WriteSummary(&bytes.Buffer{}, r, reporter.SummaryOptions{}); err != nil {
+		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	})

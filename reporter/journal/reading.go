@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // Parse rebuilds a Report from a journal: everything up to its last whole
@@ -176,5 +177,5 @@ func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *report
 	if lost > 0 {
 		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("samples that are lost: %d", lost)})
 	}
-	return reporter.New(in)
+	return diagnosis.New(diagnosis.Input{Input: in})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // wideJournal makes a journal of n samples, with a snapshot after some of them where that
@@ -57,7 +58,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 		t.Fatalf("%s: %v", what, err)
 	}
 	n := got.Nodes["3"]
-	want := reporter.New(reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}).Nodes["3"]
+	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}}).Nodes["3"]
 	for _, part := range []string{"Summaries", "Limits", "Sampling"} {
 		if d := cmp.Diff(reflect.ValueOf(want).Elem().FieldByName(part).Interface(), reflect.ValueOf(n).Elem().FieldByName(part).Interface(), cmpopts.EquateApprox(1e-9, 2e-6)); d != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", what, part, d)
@@ -269,7 +270,7 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 		tb.Fatal(err)
 	}
 	most = max(most, sizeOf(tb, dir))
-	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}))
+	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}}))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // scanned puts together what Scan hands over. Goroutines that it leaves behind fail the test.
@@ -241,7 +242,7 @@ func FuzzRead(f *testing.F) {
 		if !json.Valid(again) {
 			t.Fatal("what was written is not JSON")
 		}
-		if err := reporter.WriteSummary(&bytes.Buffer{}, r, reporter.SummaryOptions{}); err != nil {
+		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	})
