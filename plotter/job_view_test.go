@@ -152,27 +152,6 @@ func TestJobView_GPUsAreToldApart(t *testing.T) {
 	picturePNG(t, r, PictureOptions{Width: 800})
 }
 
-// The sparklines have a line for the GPU, and none for a network that is idle.
-func TestJobView_Sparklines(t *testing.T) {
-	r := jobViewReport(0, 60, 2)
-	lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n")
-	if !strings.Contains(lines, "\nGPU        ") || !strings.Contains(lines, "\nnetwork ") {
-		t.Errorf("%s", lines)
-	}
-	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
-		clear(r.Nodes["0"].Envelope[c.Key()].Max)
-	}
-	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU        ") {
-		t.Errorf("%s", lines)
-	}
-	for i := range r.Nodes["0"].GPUs {
-		r.Nodes["0"].GPUs[i].OfJob = false
-	}
-	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "GPU") || !strings.Contains(lines, "\nnetwork ") {
-		t.Errorf("%s", lines)
-	}
-}
-
 // TestJobView_Browser opens pages with all that there can be of a job: each value is told,
 // the texts are there, and a chart that a node does not have takes no room.
 func TestJobView_Browser(t *testing.T) {

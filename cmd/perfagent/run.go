@@ -18,7 +18,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/job"
-	"github.com/perfagent/perfagent/plotter"
+
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -345,7 +346,7 @@ func colorful(w io.Writer) bool {
 func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
 	return summary.Options{Color: colorful(w), Width: columns, Path: path, Page: page,
-		Pictures: plotter.SummaryPictures(r, min(columns, summary.Width), !utf8Terminal())}
+		Pictures: terminal.Pictures(r, min(columns, summary.Width), !utf8Terminal())}
 }
 
 // utf8Terminal tells whether the locale has UTF-8, as C libraries settle it: by the

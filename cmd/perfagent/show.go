@@ -16,7 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/plotter"
+
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -120,7 +121,7 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 	case formatCSV:
 		return reporter.WriteCSV(o.streams.out, report)
 	case formatMarkdown:
-		pictures := plotter.SummaryPictures(report, summary.Width, false) // read by browsers, whatever the locale here
+		pictures := terminal.Pictures(report, summary.Width, false) // read by browsers, whatever the locale here
 		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
 	}
 	return summary.Write(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))

@@ -15,7 +15,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/plotter"
+
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -265,13 +266,13 @@ func (n *watchedNode) goesOn(now time.Time) bool {
 }
 
 // live says how the node stands.
-func (n *watchedNode) live(now time.Time) plotter.LiveNode {
+func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	known, quiet := 0.0, n.silence(now)
 	if n.report != nil {
 		known = n.report.Run.WallSeconds
 	}
 	length, silent := text.Seconds(known+quiet.Seconds()), ", no sample for "+text.Seconds(quiet.Seconds())
-	out := plotter.LiveNode{Newest: n.newest, Alarm: true}
+	out := terminal.LiveNode{Newest: n.newest, Alarm: true}
 	switch {
 	case n.end != nil:
 		out.State, out.End = summary.Headline(n.end), true

@@ -1,4 +1,4 @@
-package plotter
+package terminal
 
 import (
 	"math"
@@ -9,18 +9,18 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxSparkNodes is how many nodes are drawn one below the other in a terminal.
-const maxSparkNodes = 16
+// maxNodes is how many nodes are drawn one below the other in a terminal.
+const maxNodes = 16
 
-// SummaryPictures are the lines of pictures for the summary of a report: Sparklines
-// of the only node, the CPU of each of a few nodes on one time axis, so that a
-// straggler is seen, and nil for more nodes than a screen has room for.
-func SummaryPictures(r *reporter.Report, width int, ascii bool) []string {
+// Pictures returns the pictures below the summary of a report: the Sparklines of the only node, the
+// CPU of each of a few nodes on one time axis, so that a straggler is seen, and nil for more nodes
+// than a screen has room for.
+func Pictures(r *reporter.Report, width int, ascii bool) []string {
 	names := r.NodeNames()
 	switch {
 	case len(names) == 1:
 		return Sparklines(r.Nodes[names[0]], width, ascii)
-	case len(names) > maxSparkNodes:
+	case len(names) > maxNodes:
 		return nil
 	}
 	return nodeSparklines(r, names, width, ascii)
@@ -29,7 +29,7 @@ func SummaryPictures(r *reporter.Report, width int, ascii bool) []string {
 // nodeSparklines draws the CPU of each node between the first node's begin and the
 // last one's end; a node that had not begun or was done is blank there.
 func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) []string {
-	p := sparkPicture{ascii: ascii}
+	p := picture{ascii: ascii}
 	from, to := math.Inf(1), math.Inf(-1)
 	for _, name := range names {
 		n := r.Nodes[name]
@@ -38,7 +38,7 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 		}
 		p.samples = max(p.samples, n.Samples.Len())
 		p.thinned = p.thinned || n.Sampling != nil && n.Sampling.Stride > 1
-		if a, b := sparkSpan(n); a < b { // not NaN
+		if a, b := spanOf(n); a < b { // not NaN
 			from, to = min(from, a), max(to, b)
 		}
 	}
@@ -46,7 +46,7 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 		return nil
 	}
 	for i, name := range names {
-		row := sparkRow{label: sparkNodeLabel(name), hi: 100}
+		row := sparkline{label: nodeLabel(name), hi: 100}
 		if i == 0 {
 			row.scale = "CPU, 0 to 100 %"
 		}
@@ -62,13 +62,13 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 	return p.lines(width, to-from)
 }
 
-// sparkNodeLabel names a node in at most ten cells.
-func sparkNodeLabel(name string) string {
+// nodeLabel names a node in at most ten cells.
+func nodeLabel(name string) string {
 	name = text.Printable(name)
-	if label := "node " + name; utf8.RuneCountInString(label) < sparkLabel {
+	if label := "node " + name; utf8.RuneCountInString(label) < labelWidth {
 		return label
 	}
-	return string([]rune(name)[:min(sparkLabel-1, utf8.RuneCountInString(name))])
+	return string([]rune(name)[:min(labelWidth-1, utf8.RuneCountInString(name))])
 }
 
 // cpuByTime gives the greatest CPU percent of each of so many equal parts of the time
@@ -82,13 +82,13 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	if n == nil {
 		return out
 	}
-	values, ends := sparkValues(n, collector.CPUAvg), sparkEnds(n)
-	begin, _ := sparkSpan(n)
+	values, ends := valuesOf(n, collector.CPUAvg), endsOf(n)
+	begin, _ := spanOf(n)
 	for i := range min(len(values), len(ends)) {
-		first := sparkCell(begin, from, to, cells)
-		last := max(first, int(math.Ceil(sparkShare(ends[i], from, to)*float64(cells)))-1)
+		first := cellAt(begin, from, to, cells)
+		last := max(first, int(math.Ceil(shareOf(ends[i], from, to)*float64(cells)))-1)
 		for c := first; c <= min(last, cells-1); c++ {
-			out[c] = sparkPeak([]float64{out[c], values[i]})
+			out[c] = highest([]float64{out[c], values[i]})
 		}
 		if ends[i] > begin {
 			begin = ends[i]
@@ -97,13 +97,13 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	return out
 }
 
-// sparkCell is the part in which a moment lies.
-func sparkCell(at, from, to float64, cells int) int {
-	return min(cells-1, int(sparkShare(at, from, to)*float64(cells)))
+// cellAt is the part in which a moment lies.
+func cellAt(at, from, to float64, cells int) int {
+	return min(cells-1, int(shareOf(at, from, to)*float64(cells)))
 }
 
-// sparkShare is how far a moment lies between two others, 0 to 1; an unknown one is at 0.
-func sparkShare(at, from, to float64) float64 {
+// shareOf is how far a moment lies between two others, 0 to 1; an unknown one is at 0.
+func shareOf(at, from, to float64) float64 {
 	if !(at > from) {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package plotter
+package terminal
 
 import (
 	"fmt"
@@ -64,8 +64,8 @@ func screenNewest() []float64 {
 	return out
 }
 
-func screenOptions(nodes, width, height int) ScreenOptions {
-	o := ScreenOptions{Width: width, Height: height, Node: "0", Footer: "q quits", Live: make(map[string]LiveNode)}
+func screenOptions(nodes, width, height int) Options {
+	o := Options{Width: width, Height: height, Node: "0", Footer: "q quits", Live: make(map[string]LiveNode)}
 	for n := range nodes {
 		o.Live[fmt.Sprint(n)] = LiveNode{State: "running for 1 min 30 s", Newest: screenNewest()}
 	}
@@ -132,7 +132,7 @@ func screenHostile() *reporter.Report {
 	return r
 }
 
-func screenHostileOptions(width, height int) ScreenOptions {
+func screenHostileOptions(width, height int) Options {
 	o := screenOptions(0, width, height)
 	o.More, o.Ended = math.MaxInt, math.MinInt
 	o.Live["0"] = LiveNode{State: "\x1b[31m日本\r\n", Newest: []float64{math.Inf(1)}, Trouble: "\x1b[31m日本\r\n"}
@@ -153,7 +153,7 @@ func TestScreen_FitsAnyTerminal(t *testing.T) {
 				if len(lines) > max(0, height) {
 					t.Fatalf("report %d, %d × %d: %d lines", i, width, height, len(lines))
 				}
-				for _, line := range append(lines, ScreenLine(r, o)) {
+				for _, line := range append(lines, Line(r, o)) {
 					screenPrintable(t, line, o.ASCII)
 				}
 				for _, line := range lines {
@@ -276,17 +276,17 @@ func TestScreen_GreatRates(t *testing.T) {
 		0: "0.00 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000 MiB/s", 1023.4: "1023 MiB/s", 1024: "1.00 GiB/s", 12345.6: "12.1 GiB/s",
 		1023 * 1024: "1023 GiB/s", 1 << 20: "1.00 TiB/s", 1 << 40: "1.00 EiB/s", 1e308: "9.1e+295 EiB/s", -2048: "-2.00 GiB/s",
 	} {
-		if got := screenValue(collector.DiskReadRate, v, 20); got != want {
+		if got := valueText(collector.DiskReadRate, v, 20); got != want {
 			t.Errorf("%v MiB/s: %q, want %q", v, got, want)
 		}
 		r, o := screenReport(1), screenOptions(1, 79, 24)
 		o.Live["0"].Newest[collector.DiskReadRate] = v
 		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Quantile{Max: v}
-		if len(want) > screenNumber-1 {
+		if len(want) > numberWidth-1 {
 			want = "9.1e+295E"
 		}
 		row := screenRowOf(Screen(r, o), "disk read")
-		if words := strings.Fields(row); !strings.HasSuffix(row, screenPadLeft(want, screenNumber)+screenPadLeft(want, screenNumber)) || len(words) < 4 {
+		if words := strings.Fields(row); !strings.HasSuffix(row, text.PadLeft(want, numberWidth)+text.PadLeft(want, numberWidth)) || len(words) < 4 {
 			t.Errorf("%v MiB/s: %q", v, row)
 		}
 	}
@@ -311,16 +311,16 @@ memory        3.1 %
 disk read 1.78MiB/s
 q quits`)
 	for room, want := range []string{"…", "…", "…", "…", "12.5", "12.5%", "12.5 %"} {
-		if got := screenValue(collector.CPUAvg, 12.5, room); got != want {
+		if got := valueText(collector.CPUAvg, 12.5, room); got != want {
 			t.Errorf("12.5 %% in %d cells: %q, want %q", room, got, want)
 		}
 	}
 	for room, want := range []string{"…", "…", "…", "…", "…", "1.50G", "1.50G", "1.50G", "1.50G", "1.50GiB/s", "1.50 GiB/s"} {
-		if got := screenValue(collector.DiskReadRate, 1536, room); got != want {
+		if got := valueText(collector.DiskReadRate, 1536, room); got != want {
 			t.Errorf("1536 MiB/s in %d cells: %q, want %q", room, got, want)
 		}
 	}
-	if got := screenValue(collector.DiskReadRate, 1.5, 4); got != "1.50" {
+	if got := valueText(collector.DiskReadRate, 1.5, 4); got != "1.50" {
 		t.Errorf("1.5 MiB/s in 4 cells: %q", got)
 	}
 	// At every width each number is whole: there are no others on the screen.
@@ -350,17 +350,17 @@ func screenNumbersOf(words string) map[string]bool {
 func TestScreenLine(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
-	if got := ScreenLine(screenReport(1), o); got != want {
+	if got := Line(screenReport(1), o); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	node := o.Live["0"]
 	node.Trouble = "no way"
 	o.Live["0"] = node
-	if got := ScreenLine(screenReport(1), o); got != want+"; no way" {
+	if got := Line(screenReport(1), o); got != want+"; no way" {
 		t.Errorf("with trouble: %s", got)
 	}
 	o.ASCII, o.Live = true, screenOptions(1, 0, 0).Live
-	if got := ScreenLine(screenReport(1), o); got != strings.ReplaceAll(want, "–", "-") {
+	if got := Line(screenReport(1), o); got != strings.ReplaceAll(want, "–", "-") {
 		t.Errorf("in ASCII: %s", got)
 	}
 }
@@ -383,11 +383,11 @@ func TestScreen_GPUsOfTheJob(t *testing.T) {
 		}
 		lines := Screen(r, o)
 		for _, i := range want {
-			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(ScreenLine(r, o), ", "+name+" 50.0 %") {
-				t.Errorf("of %v: no %s in\n%s\n%s", own, name, strings.Join(lines, "\n"), ScreenLine(r, o))
+			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(Line(r, o), ", "+name+" 50.0 %") {
+				t.Errorf("of %v: no %s in\n%s\n%s", own, name, strings.Join(lines, "\n"), Line(r, o))
 			}
 		}
-		if other := "GPU 7"; own != nil && (strings.Contains(strings.Join(lines, "\n"), other) || strings.Contains(ScreenLine(r, o), other)) {
+		if other := "GPU 7"; own != nil && (strings.Contains(strings.Join(lines, "\n"), other) || strings.Contains(Line(r, o), other)) {
 			t.Errorf("of %v: %s is shown", own, other)
 		}
 		for i := range r.Nodes["0"].GPUs {

@@ -1,4 +1,4 @@
-package plotter
+package terminal
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 
 // wideScreen is a run with limits and two GPUs, of which the second tells nothing but its
 // memory.
-func wideScreen() (*reporter.Report, ScreenOptions) {
+func wideScreen() (*reporter.Report, Options) {
 	r, o := screenReport(1), screenOptions(1, 79, 30)
 	n := r.Nodes["0"]
 	n.Limits = &reporter.Limits{CPUs: 4, MemoryMB: 2048}
@@ -57,7 +57,7 @@ GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
 	if strings.Contains(all, "GPU 1  ") || !strings.Contains(all, "GPU 1 mem") {
 		t.Errorf("the second GPU, of which only the memory is known:\n%s", all)
 	}
-	line := ScreenLine(r, o)
+	line := Line(r, o)
 	for _, part := range []string{"job CPU 2.00 CPUs", "job memory 1.50 GiB", "throttled 12.5 %", "GPU 0 93.0 %"} {
 		if !strings.Contains(line, part) {
 			t.Errorf("the line lacks %q: %s", part, line)

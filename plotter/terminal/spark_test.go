@@ -1,4 +1,4 @@
-package plotter
+package terminal
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -127,13 +128,13 @@ func TestSparklines_SayWhatTheyShow(t *testing.T) {
 // The burst of two seconds in a week is a full cell, where it happened, and it is the
 // envelope that shows it.
 func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
-	r := weekReport(t)
+	r := plottertest.Week(t)
 	n := r.Nodes["0"]
 	for _, width := range []int{60, 80} {
 		for _, ascii := range []bool{false, true} {
 			top := map[bool]string{false: "█", true: "@"}[ascii]
 			for _, line := range Sparklines(n, width, ascii) {
-				picture := []rune(line)[sparkLabel:]
+				picture := []rune(line)[labelWidth:]
 				at := strings.IndexRune(string(picture), []rune(top)[0])
 				if !strings.Contains(line, "to 100") { // neither CPU nor disk
 					continue
@@ -183,7 +184,7 @@ func TestSparklines_FitWithAnyNumbers(t *testing.T) {
 			r.Nodes[fmt.Sprint(i*i*rng.IntN(1<<30))] = n
 		}
 		width, ascii := rng.IntN(100)-5, rng.IntN(2) == 0
-		for _, line := range SummaryPictures(r, width, ascii) {
+		for _, line := range Pictures(r, width, ascii) {
 			if utf8.RuneCountInString(line) > width || line != text.Printable(line) || line != strings.TrimRight(line, " ") {
 				t.Fatalf("%d cells for %d: %q", utf8.RuneCountInString(line), width, line)
 			}
@@ -216,30 +217,51 @@ func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
 		"2147483647 ▁ █",
 		"time       0             20.0 s",
 	}
-	if got := SummaryPictures(r, 80, false); !slices.Equal(got, want) {
+	if got := Pictures(r, 80, false); !slices.Equal(got, want) {
 		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for i := 3; len(r.Nodes) <= maxSparkNodes; i++ {
+	for i := 3; len(r.Nodes) <= maxNodes; i++ {
 		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
 	}
-	if got := SummaryPictures(r, 80, false); got != nil {
+	if got := Pictures(r, 80, false); got != nil {
 		t.Errorf("%d nodes: %q", len(r.Nodes), got)
 	}
-	week := weekReport(t)
+	week := plottertest.Week(t)
 	week.Nodes["1"] = &reporter.Node{}
-	if got := SummaryPictures(week, 80, false); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
+	if got := Pictures(week, 80, false); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
 		t.Errorf("the burst of a week:\n%s", strings.Join(got, "\n"))
 	}
-	if got := SummaryPictures(&reporter.Report{}, 80, false); got != nil {
+	if got := Pictures(&reporter.Report{}, 80, false); got != nil {
 		t.Errorf("no node: %q", got)
 	}
 }
 
 func BenchmarkSparklines(b *testing.B) {
-	n := weekReport(b).Nodes["0"]
+	n := plottertest.Week(b).Nodes["0"]
 	for b.Loop() {
 		if len(Sparklines(n, 80, false)) != 7 {
 			b.Fatal("no pictures")
 		}
+	}
+}
+
+// The sparklines have a line for the GPU, and none for a network that is idle.
+func TestSparklines_OfAJobWithGPUs(t *testing.T) {
+	r := reportertest.Container(0, 60, 2)
+	lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n")
+	if !strings.Contains(lines, "\nGPU        ") || !strings.Contains(lines, "\nnetwork ") {
+		t.Errorf("%s", lines)
+	}
+	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
+		clear(r.Nodes["0"].Envelope[c.Key()].Max)
+	}
+	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU        ") {
+		t.Errorf("%s", lines)
+	}
+	for i := range r.Nodes["0"].GPUs {
+		r.Nodes["0"].GPUs[i].OfJob = false
+	}
+	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "GPU") || !strings.Contains(lines, "\nnetwork ") {
+		t.Errorf("%s", lines)
 	}
 }
