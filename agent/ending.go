@@ -11,16 +11,17 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // ending gathers what is known of the job's end beyond its exit status.
-func (w *wrap) ending(status job.Status) reporter.Ending {
-	e := reporter.Ending{}
+func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
+	e := diagnosis.ExitContext{}
 	if status.Err != nil {
 		e.NotKnown = status.Err.Error()
 	}
 	for _, s := range status.Sent {
-		e.Signals = append(e.Signals, reporter.Sent(newSignal(s)))
+		e.Signals = append(e.Signals, diagnosis.Sent(newSignal(s)))
 	}
 
 	identity := scheduler.Detect(os.LookupEnv)
@@ -28,9 +29,9 @@ func (w *wrap) ending(status job.Status) reporter.Ending {
 	e.Timeout = timeoutEnd(collector.Now())
 
 	if status.ExitCode != 0 {
-		e.Rooms, e.DiskPaths = w.o.freeAfter()
+		e.Space, e.DiskPaths = w.o.freeAfter()
 		select {
-		case e.RoomsBefore = <-w.freeBefore:
+		case e.SpaceBefore = <-w.freeBefore:
 		default: // a file system that does not answer
 		}
 	}
@@ -100,8 +101,8 @@ func (o Options) writtenPaths() []string {
 }
 
 // freeBefore measures their free space while the job is being started. Nobody waits for it.
-func (o Options) freeBefore() <-chan []reporter.Room {
-	before := make(chan []reporter.Room, 1)
+func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
+	before := make(chan []diagnosis.FreeSpace, 1)
 	go func() {
 		paths := o.writtenPaths()
 		var there []string
@@ -109,7 +110,7 @@ func (o Options) freeBefore() <-chan []reporter.Room {
 			there = append(there, existing(path))
 		}
 
-		var free []reporter.Room
+		var free []diagnosis.FreeSpace
 		for _, r := range collector.Rooms(there) {
 			for i, path := range paths {
 				if there[i] == r.Path {
@@ -124,7 +125,7 @@ func (o Options) freeBefore() <-chan []reporter.Room {
 }
 
 // freeAfter measures the free space at the job's end, and returns which of the paths are watched.
-func (o Options) freeAfter() (free []reporter.Room, watched []string) {
+func (o Options) freeAfter() (free []diagnosis.FreeSpace, watched []string) {
 	paths, _ := answered(time.Second, o.writtenPaths) // the working directory may hang
 	for _, r := range collector.Rooms(paths) {
 		free = append(free, newRoom(r.Path, r))
@@ -148,6 +149,6 @@ func existing(path string) string {
 	return path
 }
 
-func newRoom(path string, r collector.Room) reporter.Room {
-	return reporter.Room{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
+func newRoom(path string, r collector.Room) diagnosis.FreeSpace {
+	return diagnosis.FreeSpace{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // monitorRuns is why a report of a Monitor that goes on has no end.
@@ -21,7 +22,7 @@ const monitorRuns = "the program is still running"
 // perf.py is used: a thread that is started and finalized by the benchmark itself.
 type Monitor struct {
 	session *session
-	head    reporter.JournalHead
+	head    journal.Head
 	before  job.Usage // of this process and its children, at Start
 
 	cancel   context.CancelFunc

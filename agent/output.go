@@ -12,6 +12,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // diskPatience is how long a disk or a kernel file that hangs may keep the job from starting, or
@@ -20,7 +22,7 @@ const diskPatience = 5 * time.Second
 
 // An output is where the files of a recording go. It observes the run for the journal.
 type output struct {
-	journal *reporter.Journal // nil if no directory can be written
+	journal *journal.Journal // nil if no directory can be written
 	missing []reporter.Missing
 	log     *zap.Logger
 
@@ -30,7 +32,7 @@ type output struct {
 
 // openOutput claims a name in OUT/RUN-ID or, where that cannot be written, in a new temporary
 // directory, and says so in one line.
-func openOutput(out string, head reporter.JournalHead, log *zap.Logger) *output {
+func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 	o := &output{log: log}
 	dir := filepath.Join(out, head.Run.ID)
 
@@ -53,9 +55,9 @@ func openOutput(out string, head reporter.JournalHead, log *zap.Logger) *output 
 
 // createJournal makes a directory and the journal in it. where names the directory if nothing
 // answers.
-func createJournal(where string, head reporter.JournalHead, makeDir func() (string, error)) (*reporter.Journal, error) {
+func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
 	type result struct {
-		journal *reporter.Journal
+		journal *journal.Journal
 		err     error
 	}
 
@@ -64,7 +66,7 @@ func createJournal(where string, head reporter.JournalHead, makeDir func() (stri
 		if err != nil {
 			return result{nil, fmt.Errorf("create directory: %w", err)}
 		}
-		j, err := reporter.CreateJournal(dir, head)
+		j, err := journal.Create(dir, head)
 		if err != nil {
 			os.Remove(dir) // only if it is empty
 		}
@@ -165,7 +167,7 @@ func (o *output) write(data []byte) string {
 	err := o.refresh(data)
 	for k := 2; errors.Is(err, fs.ErrExist); k++ { // somebody ignored our claim
 		path = fmt.Sprintf("%s.%d.json", trimExt(o.journal.ReportPath()), k)
-		err = reporter.WriteNew(path, data)
+		err = reportfile.WriteNew(path, data)
 	}
 	if err == nil {
 		o.removeJournal()
@@ -188,10 +190,10 @@ func (o *output) write(data []byte) string {
 // the journal claimed; later it replaces the file.
 func (o *output) refresh(data []byte) error {
 	if o.claimed {
-		return reporter.Write(o.journal.ReportPath(), data)
+		return reportfile.Write(o.journal.ReportPath(), data)
 	}
 
-	err := reporter.WriteNew(o.journal.ReportPath(), data)
+	err := reportfile.WriteNew(o.journal.ReportPath(), data)
 	o.claimed = err == nil
 
 	return err
@@ -211,7 +213,7 @@ func writeElsewhere(name string, data []byte) (path string, err error) {
 	}
 
 	path = filepath.Join(dir, name)
-	if err := reporter.WriteNew(path, data); err != nil {
+	if err := reportfile.WriteNew(path, data); err != nil {
 		os.Remove(dir)
 		return "", err
 	}

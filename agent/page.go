@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // manySamples is how many kept samples make reports and pages that leave much garbage.
@@ -60,7 +61,7 @@ func (o *output) savePage(path string, page <-chan renderedPage) string {
 		if made.err != nil {
 			return made.err
 		}
-		return reporter.WritePicture(name, made.data, o.page == name)
+		return reportfile.WritePicture(name, made.data, o.page == name)
 	})
 	if !ok {
 		err = fmt.Errorf("write page %s: no answer within %v", name, diskPatience)

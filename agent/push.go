@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 const (
@@ -127,12 +128,12 @@ func (d *delivery) note(state reporter.PushState) error {
 		return fmt.Errorf("note the push in %s: %w", d.path, err)
 	}
 
-	err, ok := answered(diskPatience, func() error { return reporter.Rewrite(d.path, d.data, data) })
+	err, ok := answered(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
 	if !ok {
 		return fmt.Errorf("write report %s: no answer within %v", d.path, diskPatience)
 	}
 
-	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, reporter.ErrReplaced)
+	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, reportfile.ErrReplaced)
 	if state.State != reporter.PushPending || !gone {
 		return err
 	}
@@ -152,7 +153,7 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 		return state, ""
 	}
 	defer client.Close()
-	if release, err := reporter.Lock(ctx, d.path); err == nil {
+	if release, err := reportfile.Lock(ctx, d.path); err == nil {
 		defer release()
 	}
 

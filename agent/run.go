@@ -11,6 +11,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
@@ -55,7 +56,7 @@ type wrap struct {
 	source  *jobSource
 
 	// freeBefore receives the free space measured before the job started.
-	freeBefore <-chan []reporter.Room
+	freeBefore <-chan []diagnosis.FreeSpace
 }
 
 func newWrap(o Options) *wrap {
@@ -173,7 +174,7 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	code := status.ExitCode
 	in.Run.Start, in.Run.End = account.Start, account.End
 	in.Run.WallSeconds, in.Run.ExitCode, in.Run.Signal = wall.Seconds(), &code, status.Signal
-	in.Job, in.Ending = account, w.ending(status)
+	in.Job, in.Exit = account, w.ending(status)
 
 	cut, release := w.cut(ctx)
 	defer release()

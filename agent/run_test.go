@@ -17,6 +17,7 @@ import (
 
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // shell returns options that run a script, with the report in a directory of the test's own.
@@ -44,7 +45,7 @@ func mustRun(t *testing.T, o Options) *Result {
 func read(t *testing.T, r *Result) *reporter.Report {
 	t.Helper()
 
-	report, err := reporter.Read(r.ReportPath, 0)
+	report, err := reportfile.Read(r.ReportPath, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // A Result is what a run leaves.
@@ -61,10 +63,10 @@ func newSession(o Options, command []string) *session {
 }
 
 // head returns what the journal says of the run.
-func (s *session) head() reporter.JournalHead {
+func (s *session) head() journal.Head {
 	run, now := s.run, reporter.Time{Time: time.Now()}
 	run.Start, run.End = now, now
-	head := reporter.JournalHead{
+	head := journal.Head{
 		Run: run, Node: *s.o.Node, Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
 		Agent: reporter.Agent{Version: Version()},
 	}
@@ -80,7 +82,7 @@ func (s *session) observe(one observer) { s.observers.list = append(s.observers.
 
 // startObservers has the live push and the live page begin with the first sample. started is the
 // run's start, incomplete why reports made meanwhile have no end.
-func (s *session) startObservers(head reporter.JournalHead, started time.Time, incomplete string) {
+func (s *session) startObservers(head journal.Head, started time.Time, incomplete string) {
 	s.observe(s.output)
 
 	if s.o.Compat == "" { // perf.py's numbers are those of its file
@@ -120,24 +122,24 @@ func (s *session) ownUse() reporter.Agent {
 }
 
 // input returns what the report of a recording is made from, but for its end.
-func (s *session) input(rec *collector.Recording, missing []reporter.Missing) reporter.Input {
+func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
 		missing = append(slices.Clone(missing), reporter.Missing{
 			What: "agent", Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
 		})
 	}
 
-	return reporter.Input{
+	return diagnosis.Input{Input: reporter.Input{
 		Run: s.run, Node: *s.o.Node, Recording: rec, Agent: s.ownUse(), Missing: missing, Push: s.tracking.state,
-	}
+	}}
 }
 
 // makeReport makes the report of a recording, ours or perf.py's.
-func (s *session) makeReport(in reporter.Input) *reporter.Report {
+func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
 		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
 	}
-	return reporter.New(in)
+	return diagnosis.New(in)
 }
 
 // encode returns the bytes of a report's file, in our layout or in perf.py's.
@@ -181,7 +183,7 @@ func (s *session) liveReport(incomplete string) func(*collector.Recording) *repo
 // deliver writes the report of a recording that has ended and its page, tells the caller, and
 // pushes. A value from cut ends the push early. The error is perfagent's own; result gets what
 // there is all the same.
-func (s *session) deliver(in reporter.Input, result *Result, cut <-chan string) error {
+func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
 	kept := in.Recording.Ring.Len()
 	if s.o.TakeOver && kept > manySamples {
 		debug.SetGCPercent(20) // a large report makes much garbage

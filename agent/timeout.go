@@ -9,7 +9,8 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/procfile"
-	"github.com/perfagent/perfagent/reporter"
+
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // timeoutEnd is when the timeout(1) that runs us ends the job: its command line has the
@@ -28,7 +29,7 @@ func timeoutEnd(now collector.Instant) time.Time {
 	}
 	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
 	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-	limit, known := reporter.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
+	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
 	const longest = 10 * 365 * 24 * 3600.0 // seconds; what is more ends no job
 	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}

@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // A tracking is where the numbers of a run go in MLflow, as options and environment say. It asks
@@ -26,7 +27,7 @@ type tracking struct {
 	dest  pusher.Destination
 
 	// head and started describe the run to the live push; there is none while started is zero.
-	head    reporter.JournalHead
+	head    journal.Head
 	started time.Time
 	live    *pusher.Live
 	stop    func() (ended bool)

@@ -17,6 +17,7 @@ import (
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // metrics wants the page to give the metrics of a node: the very numbers, in the units
@@ -313,7 +314,7 @@ func (b *browserTab) shows(r *reporter.Report, name string) {
 	n := r.Nodes[name]
 	b.metrics(n)
 	text := browserEval[string](b, `document.getElementById("node").innerText`)
-	for _, h := range append(reporter.Highlights(n, 0)[:3], reporter.Facts(n)...) {
+	for _, h := range append(summary.Highlights(n, 0)[:3], summary.Details(n)...) {
 		if !strings.Contains(text, h.Value) {
 			b.t.Errorf("node %s: the page lacks %s %q", name, h.Label, h.Value)
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // browserEvil are strings that would run, end an element, or hide what follows, in some
@@ -85,7 +87,7 @@ func browserPoisoned(evil string) (r *reporter.Report, marks map[string]string) 
 		n.GPUs = []reporter.GPU{{UUID: at("UUID"), Name: at("GPU"), OfJob: true, Throttle: []string{at("throttle")}}, {Index: 7, Name: at("other GPU")}}
 		n.Verdict = &reporter.Verdict{Cause: at("cause"), Text: at("verdict"), Evidence: map[string]any{evil: evil}, Conditions: []string{at("condition")}}
 		delete(marks, "node "+name+" cause") // the text says it
-		n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: evil, Text: at("finding")}, {ID: "throttled", Severity: reporter.SeverityWarning, Text: at("warning")}}
+		n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: evil, Text: at("finding")}, {ID: "throttled", Severity: diagnosis.SeverityWarning, Text: at("warning")}}
 		n.Missing = []reporter.Missing{{What: at("what"), Why: at("why")}, {What: "max_t_mem_percent", Why: at("why of a metric")}}
 		delete(n.Metrics, "max_t_mem_percent")
 		n.Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushPending, RunID: at("push run"), URI: at("push URI"), Error: at("push error"),
@@ -198,7 +200,7 @@ func browserFromFile(t *testing.T, r *reporter.Report) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	read, err := reporter.Read(path, 0)
+	read, err := reportfile.Read(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

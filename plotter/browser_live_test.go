@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // browserGrowing serves the live page of a run that has gone on for so many seconds.
@@ -57,8 +58,8 @@ func (b *browserTab) tells(chart string, r *reporter.Report, n *reporter.Node, i
 // browserSoFar is the report of a run that goes on.
 func browserSoFar(seconds int) *reporter.Report {
 	rec := browserRecording(seconds, time.Second, func(i int, s *collector.Sample) { browserSet(s, i, float64(i%90)+0.5, 30+float64(i)/10, 2) })
-	return reporter.New(reporter.Input{Run: reporter.Run{ID: "live", Command: []string{"sleep", "600"}, Start: reporter.Time{Time: browserStart()},
-		End: reporter.Time{Time: browserStart().Add(rec.End.Mono)}, WallSeconds: float64(seconds), Incomplete: "the job is still running"}, Recording: rec})
+	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "live", Command: []string{"sleep", "600"}, Start: reporter.Time{Time: browserStart()},
+		End: reporter.Time{Time: browserStart().Add(rec.End.Mono)}, WallSeconds: float64(seconds), Incomplete: "the job is still running"}, Recording: rec}})
 }
 
 func TestBrowser_LivePageGrows(t *testing.T) {

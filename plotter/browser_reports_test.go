@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // The reports of which the tests open pages.
@@ -63,7 +64,7 @@ func browserSet(s *collector.Sample, i int, cpu, mem, rate float64) {
 func browserReport(node int, rec *collector.Recording) *reporter.Report {
 	exit, wall := 0, rec.End.Mono
 	start, end := reporter.Time{Time: browserStart()}, reporter.Time{Time: browserStart().Add(wall)}
-	return reporter.New(reporter.Input{
+	return diagnosis.New(diagnosis.Input{Input: reporter.Input{
 		Node: node,
 		Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py", "--epochs", "3"}, Start: start, End: end,
 			WallSeconds: wall.Seconds(), ExitCode: &exit, Tags: map[string]string{"branch": "main", "team": "blue"}},
@@ -71,7 +72,7 @@ func browserReport(node int, rec *collector.Recording) *reporter.Report {
 		Agent:     reporter.Agent{Version: "test", CPUSeconds: 0.01, MaxRSSMB: 14},
 		Job: &reporter.Job{PID: 4711, Start: start, End: end, UserSeconds: wall.Seconds() * 2, SystemSeconds: wall.Seconds() / 8,
 			MaxRSSMB: 812.5, BlockReadMB: 12},
-	})
+	}})
 }
 
 // browserShort is a job of 50 ms: one sample.
@@ -99,7 +100,7 @@ func browserGaps() *reporter.Report {
 func browserAbsent() *reporter.Report {
 	rec := browserRecording(0, time.Second, nil)
 	rec.Host, rec.Disks, rec.NICs = collector.Host{}, nil, nil
-	return reporter.New(reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec})
+	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
 // browserSampled is what a sampler says of this very machine.
@@ -109,7 +110,7 @@ func browserSampled(t testing.TB) *reporter.Report {
 	ctx, stop := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer stop()
 	rec := collector.NewSampler(reader, collector.Options{Interval: 20 * time.Millisecond, MaxLength: 1000}).Run(ctx)
-	return reporter.New(reporter.Input{Run: reporter.Run{ID: "here"}, Recording: rec, Agent: reporter.Agent{Version: "test"}})
+	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "here"}, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
 }
 
 // browserPerfPy is what perf.py wrote of two nodes.

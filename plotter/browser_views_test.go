@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // scripts switches JavaScript on or off for the pages that are visited from now on.
@@ -44,7 +45,7 @@ func TestBrowser_WithoutJavaScript(t *testing.T) {
 			b.is(`[...document.querySelectorAll("select")].every(e => !(` + browserShown("e") + `))`)
 			b.metrics(c.report.Nodes["0"])
 			text := browserEval[string](b, `document.body.innerText`)
-			for _, h := range append(reporter.Highlights(c.report.Nodes["0"], 0)[:2], reporter.Facts(c.report.Nodes["0"])...) {
+			for _, h := range append(summary.Highlights(c.report.Nodes["0"], 0)[:2], summary.Details(c.report.Nodes["0"])...) {
 				if !strings.Contains(text, h.Value) {
 					t.Errorf("the page lacks %s %q", h.Label, h.Value)
 				}

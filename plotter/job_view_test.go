@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // jobViewReport is the report of a job of so many seconds in a container with limits, on
@@ -37,11 +38,11 @@ func jobViewReport(node, seconds, gpus int) *reporter.Report {
 	}
 	r := browserReport(node, rec)
 	n := r.Nodes[strconv.Itoa(node)]
-	n.Verdict = &reporter.Verdict{Cause: reporter.CauseOOMCgroup, Text: "out of memory: the group /docker reached its limit of 1.0 GiB",
+	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Text: "out of memory: the group /docker reached its limit of 1.0 GiB",
 		Evidence: map[string]any{"exit_code": 137.0}, Conditions: []string{"throttled"}}
 	n.Findings = []reporter.Finding{
-		{ID: "memory_tight", Severity: reporter.SeverityWarning, Text: "The job reached 97 % of its memory limit: ask for 1.5 GiB instead of 1 GiB."},
-		{ID: "throttled", Severity: reporter.SeverityInfo, Text: "The CPU quota stopped the job in 31 % of the periods: ask for 3 CPUs instead of 2."}}
+		{ID: "memory_tight", Severity: diagnosis.SeverityWarning, Text: "The job reached 97 % of its memory limit: ask for 1.5 GiB instead of 1 GiB."},
+		{ID: "throttled", Severity: diagnosis.SeverityInfo, Text: "The CPU quota stopped the job in 31 % of the periods: ask for 3 CPUs instead of 2."}}
 	r.Run.Verdict = n.Verdict
 	return r
 }
@@ -149,27 +150,6 @@ func TestJobView_GPUsAreToldApart(t *testing.T) {
 		}
 	}
 	picturePNG(t, r, PictureOptions{Width: 800})
-}
-
-// The sparklines have a line for the GPU, and none for a network that is idle.
-func TestJobView_Sparklines(t *testing.T) {
-	r := jobViewReport(0, 60, 2)
-	lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n")
-	if !strings.Contains(lines, "\nGPU        ") || !strings.Contains(lines, "\nnetwork ") {
-		t.Errorf("%s", lines)
-	}
-	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
-		clear(r.Nodes["0"].Envelope[c.Key()].Max)
-	}
-	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU        ") {
-		t.Errorf("%s", lines)
-	}
-	for i := range r.Nodes["0"].GPUs {
-		r.Nodes["0"].GPUs[i].OfJob = false
-	}
-	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "GPU") || !strings.Contains(lines, "\nnetwork ") {
-		t.Errorf("%s", lines)
-	}
 }
 
 // TestJobView_Browser opens pages with all that there can be of a job: each value is told,

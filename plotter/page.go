@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // The parts of the page. uPlot is the chart library; its licence stands in the page.
@@ -115,7 +116,7 @@ func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
 		if late := n.time.Start - first; late >= 1 && first > 0 {
-			n.facts = append(n.facts, reporter.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"})
+			n.facts = append(n.facts, summary.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"})
 		}
 	}
 }
@@ -123,9 +124,9 @@ func (p *Page) noteStarts() {
 // topData is what the upper part of the page says.
 type topData struct {
 	Title, Headline, State, Command, Incomplete, Note string
-	Facts                                             []reporter.Highlight
+	Facts                                             []summary.Highlight
 	Alone                                             bool // there is one node, of which Said and Advice are
-	Said, Advice                                      []reporter.Said
+	Said, Advice                                      []summary.Message
 }
 
 // Write writes the page of the nodes that were added.
@@ -219,7 +220,7 @@ func (p *Page) otherMetrics() []string {
 
 // top makes the upper part.
 func (p *Page) top(run *reporter.Run) topData {
-	d := topData{Title: "perfagent", Headline: p.headline(run), State: "ended", Command: reporter.CommandLine(run.Command),
+	d := topData{Title: "perfagent", Headline: p.headline(run), State: "ended", Command: summary.CommandLine(run.Command),
 		Incomplete: text.Printable(run.Incomplete), Note: p.note()}
 	if run.ID != "" {
 		d.Title = text.Printable(run.ID) + " · perfagent"
@@ -232,7 +233,7 @@ func (p *Page) top(run *reporter.Run) topData {
 	}
 	add := func(label, value string) {
 		if value != "" {
-			d.Facts = append(d.Facts, reporter.Highlight{Label: label, Value: value})
+			d.Facts = append(d.Facts, summary.Highlight{Label: label, Value: value})
 		}
 	}
 	add("run", text.Printable(run.ID))
@@ -244,7 +245,7 @@ func (p *Page) top(run *reporter.Run) topData {
 	if signal := text.Printable(run.Signal); len(signal) > 20 { // the headline cuts it
 		add("signal", signal)
 	}
-	for _, tag := range reporter.Tags(run) {
+	for _, tag := range summary.Tags(run) {
 		add("tag", tag)
 	}
 	if len(p.nodes) == 1 {
@@ -262,7 +263,7 @@ func (p *Page) headline(run *reporter.Run) string {
 	for _, n := range p.nodes {
 		nodes[n.name] = &reporter.Node{Origin: n.origin}
 	}
-	return reporter.Headline(&reporter.Report{Run: *run, Nodes: nodes})
+	return summary.Headline(&reporter.Report{Run: *run, Nodes: nodes})
 }
 
 // note says what was put together to keep the page small.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // pageNode is what the page keeps of a node.
@@ -26,9 +27,9 @@ type pageNode struct {
 	cpus               float64 // that the job may use; 0 = not known
 	verdict            *reporter.Verdict
 	findings           []reporter.Finding
-	said, advice       []reporter.Said
+	said, advice       []summary.Message
 	thinned            bool
-	cards, facts       []reporter.Highlight
+	cards, facts       []summary.Highlight
 	metrics            reporter.Values
 	missing            []reporter.Missing
 	listed             int // of missing; of the others nothing is amiss
@@ -37,12 +38,12 @@ type pageNode struct {
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
-	p := &pageNode{name: name, origin: n.Origin, metrics: printableMetrics(n.Metrics), facts: reporter.Facts(n), gpus: gpusOf(n),
+	p := &pageNode{name: name, origin: n.Origin, metrics: printableMetrics(n.Metrics), facts: summary.Details(n), gpus: gpusOf(n),
 		verdict: n.Verdict, findings: n.Findings}
 	charts, _ := chartsOf(n, p.gpus)
 	p.time, p.charts = drawn(run, n, charts)
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
-	p.said, p.advice = reporter.Verdicts(alone), reporter.AdviceSaid(alone)
+	p.said, p.advice = summary.Verdicts(alone), summary.Advice(alone)
 	wall := run.WallSeconds
 	if n.Host != nil {
 		p.host = text.Printable(n.Host.Hostname)
@@ -61,7 +62,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	if n.Agent != nil {
 		p.version = text.Printable(n.Agent.Version)
 	}
-	p.cards = reporter.Highlights(n, wall)
+	p.cards = summary.Highlights(n, wall)
 	room := pageRoom(maxPageText)
 	p.takeMissing(n.Missing, &room)
 	p.said, p.advice, p.facts = room.said(p.said), room.said(p.advice), p.facts[:min(len(p.facts), maxPageLines)]
@@ -108,7 +109,7 @@ func (r *pageRoom) text(words string) string {
 	return text.Printable(words)
 }
 
-func (r *pageRoom) said(list []reporter.Said) []reporter.Said {
+func (r *pageRoom) said(list []summary.Message) []summary.Message {
 	out := slices.Clone(list[:min(len(list), maxPageLines)])
 	for i := range out {
 		out[i].Text = r.text(out[i].Text)
@@ -171,8 +172,8 @@ type metricRow struct {
 type section struct {
 	Name, Version string
 	Many          bool
-	Said, Advice  []reporter.Said
-	Cards, Facts  []reporter.Highlight
+	Said, Advice  []summary.Message
+	Cards, Facts  []summary.Highlight
 	Missing       []reporter.Missing
 	Charts        []chartData
 	Metrics       template.HTML
@@ -385,7 +386,7 @@ func (d *nodeJSON) describe(p *pageNode) {
 	d.Said, d.Advice = saidJSON(p.said), saidJSON(p.advice)
 }
 
-func saidJSON(list []reporter.Said) [][2]any {
+func saidJSON(list []summary.Message) [][2]any {
 	out := [][2]any{}
 	for _, s := range list {
 		out = append(out, [2]any{s.Text, s.Bad})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // nodesData is what the template shows of many nodes.
@@ -20,7 +21,7 @@ type nodesData struct {
 	Heatmaps            []heatmapData
 	Nodes               []nodeRow
 	Job                 bool // the table has what the jobs used
-	Said, Advice        []reporter.Said
+	Said, Advice        []summary.Message
 }
 
 type heatmapData struct {
@@ -42,7 +43,7 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 	for _, n := range p.nodes {
 		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}
 	}
-	d.Said, d.Advice = reporter.Verdicts(all), reporter.AdviceSaid(all)
+	d.Said, d.Advice = summary.Verdicts(all), summary.Advice(all)
 	for i, plan := range chartPlans(0) {
 		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
 			continue
@@ -76,7 +77,7 @@ func (p *Page) mapHeight() int {
 // row is the node's line in the table.
 func (p *pageNode) row() nodeRow {
 	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: p.listed}
-	brief := reporter.Brief(p.metrics)
+	brief := summary.Brief(p.metrics)
 	r.Mean, r.Peak, r.Memory, r.Unused = brief.CPUMean, brief.CPUPeak, brief.MemoryPeak, brief.UnusedHours
 	r.JobCPUs, r.JobMemory = brief.JobCPUs, brief.JobMemory
 	return r

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // PictureOptions say what a static picture shows.
@@ -108,7 +109,7 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
 	p.time, p.charts = drawn(&r.Run, n, p.charts)
-	p.title = reporter.Headline(r) + ", node " + name
+	p.title = summary.Headline(r) + ", node " + name
 	if n.Host != nil && n.Host.Hostname != "" {
 		p.title += " (" + text.Printable(n.Host.Hostname) + ")"
 	}

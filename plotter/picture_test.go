@@ -20,6 +20,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -49,7 +50,7 @@ func pageRead(t testing.TB, data []byte) (*reporter.Report, error) {
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return reporter.Read(path, 0)
+	return reportfile.Read(path, 0)
 }
 
 // TestPicture_Golden: the pictures of small reports are those in testdata.

@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"strings"
@@ -6,19 +6,21 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // accountReport is a report of a job of 10 s whose Account is changed by a test.
-func accountReport(t *testing.T, change func(a *collector.Account, j *Job)) *Node {
+func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.Job)) *reporter.Node {
 	t.Helper()
-	in := jobViewInput(10, 0, 0, "")
+	in := reportertest.JobInput(10, 0, 0, "")
 	in.Run.WallSeconds = 10
 	in.Recording.End.Mono = in.Recording.Start.Mono + 10*time.Second
 	in.Recording.Account = collector.NoAccount()
 	a := &in.Recording.Account
 	a.Source, a.Limits.CPUs = collector.JobFromTree, 2
 	change(a, in.Job)
-	r := New(in)
+	r := reporter.New(in)
 	return r.Nodes[r.NodeNames()[0]]
 }
 
@@ -34,21 +36,16 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 		{70, 10, 30, false, 50}, {70, 100, 100, false, 0}, // it may all have been page cache
 		{70, 10, 30, true, 100},
 	} {
-		n := accountReport(t, func(a *collector.Account, j *Job) {
+		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.Limits.MemoryMB, a.LimitReachedPct = 200, c.reached
 			j.BlockReadMB, j.BlockWriteMB = c.read, c.wrote
 			if c.killed {
 				a.OOMKills, a.FullAtKillMB = 1, 200
 			}
 		})
-		got, ok := n.Metrics[limitMemoryMetric]
+		got, ok := n.Metrics[reporter.MetricLimitMemory]
 		if ok != (c.want > 0) || ok && got != c.want {
 			t.Errorf("%+v: %v %% of the limit (%v)", c, got, ok)
-		}
-		for _, f := range n.Findings {
-			if c.want == 100 && f.ID == findMemoryUnused {
-				t.Errorf("who was at the limit is told to ask for less: %s", f.Text)
-			}
 		}
 	}
 }
@@ -66,7 +63,7 @@ func TestAccount_WholeCPU(t *testing.T) {
 		{"a group has short children", collector.JobFromCreated, 7, collector.Unknown(), 5, 7, 0},
 		{"left the group", collector.JobFromGroup, 1, collector.Unknown(), 5, 5, 4},
 	} {
-		n := accountReport(t, func(a *collector.Account, j *Job) {
+		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
 		})
 		if n.Job.CPUSeconds != c.want {
@@ -84,21 +81,23 @@ func TestAccount_WholeCPU(t *testing.T) {
 
 // A limit that was lowered in mid-run was not exceeded before.
 func TestAccount_LimitThatChanges(t *testing.T) {
-	n := accountReport(t, func(a *collector.Account, j *Job) {
+	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		j.UserSeconds, j.SystemSeconds, a.CPUSeconds, a.Limits.CPUs = 5, 0, 5, 0.2
 		a.LimitCPUSeconds = 1e9
 	})
-	if v := n.Metrics[limitCPUMetric]; !(v > 0 && v < 1) {
+	if v := n.Metrics[reporter.MetricLimitCPU]; !(v > 0 && v < 1) {
 		t.Errorf("%v %% of a limit that was high nearly all the time", v)
 	}
-	n = accountReport(t, func(a *collector.Account, j *Job) { j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2 })
-	if v := n.Metrics[limitCPUMetric]; v != 100 {
+	n = accountReport(t, func(a *collector.Account, j *reporter.Job) {
+		j.UserSeconds, a.CPUSeconds, a.Limits.CPUs = 500, 500, 0.2
+	})
+	if v := n.Metrics[reporter.MetricLimitCPU]; v != 100 {
 		t.Errorf("%v %%, want no more than 100", v)
 	}
 }
 
 func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
-	n := accountReport(t, func(a *collector.Account, j *Job) {
+	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 97 {
@@ -113,7 +112,7 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 		kills       collector.Optional
 		want        float64
 	}{{0, 0, 0, 150}, {20, 30, 0, 100}, {100, 200, 0, 7}, {100, 200, 1, 150}} {
-		n := accountReport(t, func(a *collector.Account, j *Job) {
+		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 160, 6, 4, 7
 			j.BlockReadMB, j.BlockWriteMB, a.OOMKills = c.read, c.wrote, c.kills
 			if c.kills > 0 {
@@ -122,16 +121,6 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 		})
 		if n.Job.PeakMemoryMB != c.want {
 			t.Errorf("%+v: peak %v MiB", c, n.Job.PeakMemoryMB)
-		}
-	}
-}
-
-func TestTimeoutLimit(t *testing.T) {
-	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
-		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
-		got, ok := TimeoutLimit(strings.Fields(text))
-		if ok != (want > 0) || ok && got != want {
-			t.Errorf("%s: %v %v, want %v", text, got, ok, want)
 		}
 	}
 }

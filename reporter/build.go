@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Input is what a Report of one node is made from.
@@ -22,11 +24,10 @@ type Input struct {
 	Missing []Missing
 	// Push is how the push stands; the zero value is off.
 	Push PushState
-	// Ending is what is known of the job's end beside Job.
-	Ending Ending
 }
 
-// New makes the Report of one node.
+// New makes the Report of one node, without verdict and findings. Package diagnosis adds them:
+// programs want diagnosis.New.
 func New(in Input) *Report {
 	rec := in.Recording
 	run := in.Run
@@ -59,10 +60,7 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
-	node.Verdict = newVerdict(node, run, rec, in.Ending)
-	r := &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{fmt.Sprint(in.Node): node}}
-	r.conclude()
-	return r
+	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(in.Node): node}}
 }
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
@@ -244,9 +242,9 @@ func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, 
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
 	case !c.InSamples():
-		return rounded(least, 6), rounded(mean, 6), rounded(greatest, 6)
+		return plainjson.Round(least, 6), plainjson.Round(mean, 6), plainjson.Round(greatest, 6)
 	case c == collector.Timestamp:
-		return least, rounded(mean, 3), greatest
+		return least, plainjson.Round(mean, 3), greatest
 	}
-	return least, rounded(mean, 6), greatest
+	return least, plainjson.Round(mean, 6), greatest
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -225,5 +226,5 @@ func appendCSV(out []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return out
 	}
-	return appendNumber(out, v)
+	return plainjson.AppendFloat(out, v)
 }

@@ -1,8 +1,10 @@
-// Package reporter says what a finished run used: the [Report], its file, the
-// one table of metrics, and the summary that people read.
+// Package reporter says what a finished run used: the [Report], the table of metrics, merging, and
+// the formats in which a report is stored.
 //
-// A [collector.Recording] becomes a Report by [New]; a Report is a value that
-// nobody changes afterwards. [Metrics] is the only place that spells the name of
-// a metric. [Read] gives a Report from any file that we know: our own, perf.py's,
-// or a [Journal] that a crash left behind.
+// [New] builds a Report from a [collector.Recording]; [Merge] joins the nodes of several. Neither
+// draws conclusions: package diagnosis does. A Report is a value that nobody changes afterwards.
+// [Metrics] is the only place that defines a metric, and spells its name.
+//
+// [Encode], [Decode] and [Scan] are for our own files, [ParsePerfPy] and [EncodePerfPy] for
+// perf.py's, [WriteCSV] for spreadsheets. The package opens no files: package reportfile does.
 package reporter

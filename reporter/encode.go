@@ -1,31 +1,20 @@
 package reporter
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Encode gives the report file's bytes: JSON with one line per field, per sample
 // and per envelope, so that it can be read, searched and compared by line, and
 // still is small.
 func Encode(r *Report) ([]byte, error) {
-	compact, err := marshal(r)
+	compact, err := plainjson.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encode report: %w", err)
 	}
 	return indent(compact, 4), nil
-}
-
-// marshal is json.Marshal without the escapes for HTML: the file is no page.
-func marshal(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
 // indent breaks compact JSON into lines down to a depth; what lies deeper stays

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -17,7 +18,7 @@ type Source struct {
 }
 
 // mergedSize is the most bytes that a merged report takes: half of what is read.
-const mergedSize = maxFileSize / 2
+const mergedSize = MaxFileSize / 2
 
 // Merge puts the nodes of several reports into one. A node that several reports
 // hold alike, but for where it was pushed, is taken once; two different recordings
@@ -33,6 +34,9 @@ const mergedSize = maxFileSize / 2
 // the series of all nodes are halved until it fits. A point then has the sample of
 // the first of the two it stands for, the lesser minimum, the greater maximum, and
 // the plain mean of the two means: the seconds behind each are not in a report.
+//
+// The result has the verdicts and findings of its nodes, but those that follow from the nodes
+// together are to be drawn anew: programs want diagnosis.Merge.
 func Merge(inputs []Source) (*Report, error) { return merge(inputs, mergedSize) }
 
 func merge(inputs []Source, limit int) (*Report, error) {
@@ -59,7 +63,6 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		out.Run.join(in.Report.Run)
 	}
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
-	out.conclude()
 	return out, out.shrink(limit)
 }
 
@@ -112,7 +115,7 @@ func mergeNode(have, add *Node) (*Node, error) {
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
 	bare.Push, bare.Findings = nil, nil // findings change with the nodes that a report has
-	return marshal(&bare)
+	return plainjson.Marshal(&bare)
 }
 
 // pushed ranks how far a push has come, so that merging forgets none.

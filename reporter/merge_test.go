@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
@@ -9,35 +9,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
-// nodeReport is the report of one node of a run; code < 0: a sidecar's.
-func nodeReport(node, seconds, code int, tags map[string]string) *Report {
-	in := inputOf(node, seconds, code, "")
-	if code > 128 {
-		in.Run.Signal, in.Job.Signal = "SIGKILL", "SIGKILL"
-	}
-	if code < 0 {
-		in.Job, in.Run.ExitCode, in.Run.Command = nil, nil, nil
-	}
-	shift := time.Duration(node) * 3 * time.Second
-	in.Run.Start.Time, in.Run.End.Time = in.Run.Start.Add(shift), in.Run.End.Add(shift)
-	in.Run.Tags = tags
-	return New(in)
-}
-
-func mustMerge(t *testing.T, inputs ...Source) *Report {
+func mustMerge(t *testing.T, inputs ...reporter.Source) *reporter.Report {
 	t.Helper()
-	r, err := Merge(inputs)
+	r, err := reporter.Merge(inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-func encodedReport(t *testing.T, r *Report) []byte {
+func encodedReport(t *testing.T, r *reporter.Report) []byte {
 	t.Helper()
-	data, err := Encode(r)
+	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +34,8 @@ func encodedReport(t *testing.T, r *Report) []byte {
 }
 
 func TestMerge_SpansTheNodes(t *testing.T) {
-	a, b, c := nodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}), nodeReport(2, 10, 7, map[string]string{"k": "b"}), nodeReport(10, 5, 137, nil)
-	r := mustMerge(t, Source{"c", c}, Source{"b", b}, Source{"a", a})
+	a, b, c := reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}), reportertest.NodeReport(2, 10, 7, map[string]string{"k": "b"}), reportertest.NodeReport(10, 5, 137, nil)
+	r := mustMerge(t, reporter.Source{Path: "c", Report: c}, reporter.Source{Path: "b", Report: b}, reporter.Source{Path: "a", Report: a})
 	if got := r.NodeNames(); !slices.Equal(got, []string{"0", "2", "10"}) {
 		t.Errorf("nodes %v", got)
 	}
@@ -54,36 +43,36 @@ func TestMerge_SpansTheNodes(t *testing.T) {
 	if *run.ExitCode != 7 || run.Signal != "" {
 		t.Errorf("exit %d %q, want that of node 2", *run.ExitCode, run.Signal)
 	}
-	if !run.Start.Equal(testStart) || !run.End.Equal(testStart.Add(35*time.Second)) || run.WallSeconds != 35 {
+	if !run.Start.Equal(reportertest.RunStart) || !run.End.Equal(reportertest.RunStart.Add(35*time.Second)) || run.WallSeconds != 35 {
 		t.Errorf("from %v to %v, %v s", run.Start, run.End, run.WallSeconds)
 	}
-	if run.Tags["k"] != "a" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != Schema {
+	if run.Tags["k"] != "a" || run.Tags["x"] != "1" || run.ID != a.Run.ID || run.Command[0] != "python" || r.Schema != reporter.Schema {
 		t.Errorf("%+v", run)
 	}
-	if !bytes.Equal(encodedReport(t, a), encodedReport(t, nodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
+	if !bytes.Equal(encodedReport(t, a), encodedReport(t, reportertest.NodeReport(0, 10, 0, map[string]string{"k": "a", "x": "1"}))) {
 		t.Error("an input was changed")
 	}
 }
 
 func TestMerge_ExitCodes(t *testing.T) {
 	seven := 7
-	lone := NewPerfPyReport(goldenSamples(), 1, 8, Run{ExitCode: &seven, Signal: "SIGHUP"})
+	lone := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 1, 8, reporter.Run{ExitCode: &seven, Signal: "SIGHUP"})
 	for _, c := range []struct {
 		name   string
-		in     []*Report
+		in     []*reporter.Report
 		code   int // -1: none
 		signal string
 	}{
-		{"all well", []*Report{nodeReport(0, 1, 0, nil), nodeReport(1, 1, 0, nil)}, 0, ""},
-		{"sidecars", []*Report{nodeReport(0, 1, -1, nil), nodeReport(1, 1, -1, nil)}, -1, ""},
-		{"sidecar and job", []*Report{nodeReport(0, 1, -1, nil), nodeReport(1, 1, 0, nil)}, 0, ""},
-		{"killed", []*Report{nodeReport(0, 1, 0, nil), nodeReport(1, 1, 137, nil), nodeReport(2, 1, 3, nil)}, 137, "SIGKILL"},
-		{"run without job", []*Report{nodeReport(0, 1, 0, nil), lone, nodeReport(2, 1, 3, nil)}, 7, "SIGHUP"},
-		{"run after job", []*Report{nodeReport(0, 1, 4, nil), lone}, 4, ""},
+		{"all well", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), reportertest.NodeReport(1, 1, 0, nil)}, 0, ""},
+		{"sidecars", []*reporter.Report{reportertest.NodeReport(0, 1, -1, nil), reportertest.NodeReport(1, 1, -1, nil)}, -1, ""},
+		{"sidecar and job", []*reporter.Report{reportertest.NodeReport(0, 1, -1, nil), reportertest.NodeReport(1, 1, 0, nil)}, 0, ""},
+		{"killed", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), reportertest.NodeReport(1, 1, 137, nil), reportertest.NodeReport(2, 1, 3, nil)}, 137, "SIGKILL"},
+		{"run without job", []*reporter.Report{reportertest.NodeReport(0, 1, 0, nil), lone, reportertest.NodeReport(2, 1, 3, nil)}, 7, "SIGHUP"},
+		{"run after job", []*reporter.Report{reportertest.NodeReport(0, 1, 4, nil), lone}, 4, ""},
 	} {
-		var inputs []Source
+		var inputs []reporter.Source
 		for i, r := range c.in {
-			inputs = append(inputs, Source{fmt.Sprint(i), r})
+			inputs = append(inputs, reporter.Source{Path: fmt.Sprint(i), Report: r})
 		}
 		r := mustMerge(t, inputs...)
 		got := -1
@@ -96,59 +85,10 @@ func TestMerge_ExitCodes(t *testing.T) {
 	}
 }
 
-// bareReport is the report of a node of which there is no more to say than how it exited.
-func bareReport(node, code int) *Report {
-	r := nodeReport(node, 1, code, nil)
-	for _, n := range r.Nodes {
-		n.Verdict.Conditions = nil
-	}
-	return r
-}
-
-// The run's own verdict is said first, with its node, also where it is a bare exit code.
-func TestMerge_SaysTheRunsVerdictFirst(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		codes []int
-		want  []string
-	}{
-		{"killed by the launcher", []int{0, 4, 137}, []string{"node 1: exited with code 4", "node 2: killed by SIGKILL"}},
-		{"only an exit code", []int{1, 0, 0, 0}, []string{"node 0: exited with code 1"}},
-		{"the same code twice", []int{0, 3, 0, 3}, []string{"node 1, 3: exited with code 3"}},
-		{"other codes", []int{0, 3, 4}, []string{"node 1: exited with code 3"}},
-		{"one node", []int{4}, nil},
-		{"all well", []int{0, 0}, nil},
-	} {
-		var inputs []Source
-		for i, code := range c.codes {
-			inputs = append(inputs, Source{fmt.Sprint(i), bareReport(i, code)})
-		}
-		r := mustMerge(t, inputs...)
-		said := Verdicts(r)
-		ok := len(said) == len(c.want)
-		for i := 0; ok && i < len(said); i++ {
-			ok = strings.HasPrefix(said[i].Text, c.want[i]) && said[i].Bad
-		}
-		if !ok {
-			t.Errorf("%s: said %+v, want %q", c.name, said, c.want)
-		}
-	}
-}
-
-// A bare exit code takes nothing from a node that says more of the same code.
-func TestMerge_SaysMoreThanTheCode(t *testing.T) {
-	a, b := bareReport(0, 3), bareReport(1, 3)
-	b.Nodes["1"].Verdict.Text = "exited with code 3 after SIGTERM from bash (process 7)"
-	said := Verdicts(mustMerge(t, Source{"a", a}, Source{"b", b}))
-	if len(said) != 2 || said[0].Text != "node 0: exited with code 3" || said[1].Text != "node 1: "+b.Nodes["1"].Verdict.Text {
-		t.Errorf("said %+v", said)
-	}
-}
-
 func TestMerge_TheSameNodeTwice(t *testing.T) {
-	a, b := nodeReport(4, 10, 0, nil), nodeReport(4, 10, 0, nil)
-	b.Nodes["4"].Push = &Push{MLflow: PushState{State: "done", RunID: "r"}}
-	for _, order := range [][]Source{{{"a", a}, {"b", b}}, {{"b", b}, {"a", a}}} {
+	a, b := reportertest.NodeReport(4, 10, 0, nil), reportertest.NodeReport(4, 10, 0, nil)
+	b.Nodes["4"].Push = &reporter.Push{MLflow: reporter.PushState{State: "done", RunID: "r"}}
+	for _, order := range [][]reporter.Source{{{Path: "a", Report: a}, {Path: "b", Report: b}}, {{Path: "b", Report: b}, {Path: "a", Report: a}}} {
 		r := mustMerge(t, order...)
 		if len(r.Nodes) != 1 || r.Nodes["4"].Push.MLflow.RunID != "r" {
 			t.Errorf("%+v", r.Nodes["4"].Push)
@@ -157,25 +97,25 @@ func TestMerge_TheSameNodeTwice(t *testing.T) {
 	if a.Nodes["4"].Push.MLflow.State != "off" {
 		t.Error("an input was changed")
 	}
-	other := nodeReport(4, 11, 0, nil)
-	_, err := Merge([]Source{{"x/node-4.json", a}, {"y/node-4.json", other}})
+	other := reportertest.NodeReport(4, 11, 0, nil)
+	_, err := reporter.Merge([]reporter.Source{{Path: "x/node-4.json", Report: a}, {Path: "y/node-4.json", Report: other}})
 	if err == nil || !strings.Contains(err.Error(), "x/node-4.json") || !strings.Contains(err.Error(), "y/node-4.json") || !strings.Contains(err.Error(), "node 4 ") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestMerge_RefusesNothing(t *testing.T) {
-	if _, err := Merge(nil); err == nil {
+	if _, err := reporter.Merge(nil); err == nil {
 		t.Error("no inputs: no error")
 	}
-	if _, err := Merge([]Source{{"a.json", nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
+	if _, err := reporter.Merge([]reporter.Source{{Path: "a.json", Report: nil}}); err == nil || !strings.Contains(err.Error(), "a.json") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestMerge_KeepsWhatIsIncomplete(t *testing.T) {
-	broken := incompleteRun()
-	r := mustMerge(t, Source{"a", nodeReport(5, 10, 0, nil)}, Source{"b", broken})
+	broken := reportertest.Incomplete()
+	r := mustMerge(t, reporter.Source{Path: "a", Report: reportertest.NodeReport(5, 10, 0, nil)}, reporter.Source{Path: "b", Report: broken})
 	if r.Run.Incomplete != broken.Run.Incomplete {
 		t.Errorf("%q", r.Run.Incomplete)
 	}
@@ -183,12 +123,12 @@ func TestMerge_KeepsWhatIsIncomplete(t *testing.T) {
 
 // One input, or one merged again, stays as it is.
 func TestMerge_Identity(t *testing.T) {
-	r := nodeReport(3, 10, 7, map[string]string{"a": "b"})
-	once := mustMerge(t, Source{"a", r})
+	r := reportertest.NodeReport(3, 10, 7, map[string]string{"a": "b"})
+	once := mustMerge(t, reporter.Source{Path: "a", Report: r})
 	if a, b := encodedReport(t, r), encodedReport(t, once); !bytes.Equal(a, b) {
 		t.Errorf("%s\nwant\n%s", b, a)
 	}
-	if !bytes.Equal(encodedReport(t, once), encodedReport(t, mustMerge(t, Source{"a", once}, Source{"b", r}))) {
+	if !bytes.Equal(encodedReport(t, once), encodedReport(t, mustMerge(t, reporter.Source{Path: "a", Report: once}, reporter.Source{Path: "b", Report: r}))) {
 		t.Error("merged again it differs")
 	}
 }
@@ -197,22 +137,22 @@ func TestMerge_Identity(t *testing.T) {
 func TestMerge_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
-		var parts []Source
+		var parts []reporter.Source
 		for node := range 4 {
 			code := []int{0, 0, 3, 137, -1}[rng.IntN(5)]
-			r := nodeReport(node*7, 1+rng.IntN(20), code, map[string]string{fmt.Sprint(node): "v"})
+			r := reportertest.NodeReport(node*7, 1+rng.IntN(20), code, map[string]string{fmt.Sprint(node): "v"})
 			if code < 0 && rng.IntN(2) == 0 {
 				r.Run.Incomplete = "cut off"
 			}
-			parts = append(parts, Source{fmt.Sprint(node), r})
+			parts = append(parts, reporter.Source{Path: fmt.Sprint(node), Report: r})
 		}
 		want := encodedReport(t, mustMerge(t, parts...))
 		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-		left := Source{"left", mustMerge(t, parts[0], parts[1])}
-		right := Source{"right", mustMerge(t, parts[2], parts[3], parts[1])} // one of them twice
-		for name, got := range map[string]*Report{
+		left := reporter.Source{Path: "left", Report: mustMerge(t, parts[0], parts[1])}
+		right := reporter.Source{Path: "right", Report: mustMerge(t, parts[2], parts[3], parts[1])} // one of them twice
+		for name, got := range map[string]*reporter.Report{
 			"order": mustMerge(t, parts...), "steps": mustMerge(t, left, right), "steps back": mustMerge(t, right, left),
-			"one by one": mustMerge(t, Source{"l", mustMerge(t, left, parts[2])}, parts[3]),
+			"one by one": mustMerge(t, reporter.Source{Path: "l", Report: mustMerge(t, left, parts[2])}, parts[3]),
 		} {
 			if data := encodedReport(t, got); !bytes.Equal(data, want) {
 				t.Fatalf("%s: %.600s\nwant\n%.600s", name, data, want)
@@ -222,16 +162,16 @@ func TestMerge_Laws(t *testing.T) {
 }
 
 func TestMerge_ThinsToTheLimit(t *testing.T) {
-	inputs := []Source{{"a", nodeReport(0, 600, 0, nil)}, {"b", nodeReport(1, 333, 0, nil)}}
-	old, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	inputs := []reporter.Source{{Path: "a", Report: reportertest.NodeReport(0, 600, 0, nil)}, {Path: "b", Report: reportertest.NodeReport(1, 333, 0, nil)}}
+	old, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs = append(inputs, Source{"c", old})
+	inputs = append(inputs, reporter.Source{Path: "c", Report: old})
 	before := encodedReport(t, inputs[0].Report)
 	full := encodedReport(t, mustMerge(t, inputs...))
 	for _, limit := range []int{len(full) + 2000, len(full) - 1, len(full) / 3, len(full) / 20, 50000} {
-		r, err := merge(inputs, limit)
+		r, err := reporter.MergeWithin(inputs, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +179,7 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 		if len(data) > limit {
 			t.Errorf("%d bytes, limit %d", len(data), limit)
 		}
-		if _, err := parseReport(data); err != nil {
+		if _, err := reporter.Decode(data); err != nil {
 			t.Errorf("limit %d: %v", limit, err)
 		}
 		n := r.Nodes["0"]
@@ -247,7 +187,7 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 			t.Errorf("limit %d: the peak is gone: %v", limit, band)
 		}
 		want := (600 + int(n.Sampling.Stride) - 1) / int(n.Sampling.Stride)
-		if n.Samples.Len() != want || n.Metrics[cpuPeakMetric] != 100 {
+		if n.Samples.Len() != want || n.Metrics[reporter.MetricCPUPeak] != 100 {
 			t.Errorf("limit %d: %d samples at stride %d", limit, n.Samples.Len(), n.Sampling.Stride)
 		}
 		if limit > len(full) != (n.Sampling.Stride == 1) {
@@ -257,20 +197,20 @@ func TestMerge_ThinsToTheLimit(t *testing.T) {
 	if !bytes.Equal(before, encodedReport(t, inputs[0].Report)) {
 		t.Error("an input was changed")
 	}
-	if _, err := merge(inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
+	if _, err := reporter.MergeWithin(inputs, 1000); err == nil || !strings.Contains(err.Error(), "1000") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestNode_HalveMergesNeighbours(t *testing.T) {
 	nan := math.NaN()
-	n := &Node{
-		Samples:  Samples{Keys: []string{"k", "bare"}, Columns: [][]float64{{1, 2, 3, nan, nan}, {5, 4, nan, 7, 9}}},
-		Envelope: Envelope{"k": Band{Min: Numbers{0, 1, nan, 4, nan}, Mean: Numbers{1, 2, nan, 5, nan}, Max: Numbers{2, 9, nan, 6, nan}}},
-		Sampling: &Sampling{Stride: 4},
+	n := &reporter.Node{
+		Samples:  reporter.Samples{Keys: []string{"k", "bare"}, Columns: [][]float64{{1, 2, 3, nan, nan}, {5, 4, nan, 7, 9}}},
+		Envelope: reporter.Envelope{"k": reporter.Band{Min: reporter.Numbers{0, 1, nan, 4, nan}, Mean: reporter.Numbers{1, 2, nan, 5, nan}, Max: reporter.Numbers{2, 9, nan, 6, nan}}},
+		Sampling: &reporter.Sampling{Stride: 4},
 	}
-	n.halve()
-	got, err := marshal(n)
+	reporter.Halve(n)
+	got, err := plainjson.Marshal(n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,8 +16,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// perfpyRemark is what a reader of perf.py's numbers must know.
-const perfpyRemark = "totals since boot, shares of the kept samples"
+// PerfPyRemark is what a reader of perf.py's numbers must know.
+const PerfPyRemark = "totals since boot, shares of the kept samples"
 
 // Remarks says what must be known to read the node's metrics rightly.
 func (n *Node) Remarks() []string {
@@ -24,10 +26,10 @@ func (n *Node) Remarks() []string {
 		return nil
 	}
 	if n.Origin == OriginPerfPy {
-		out = append(out, perfpyRemark)
+		out = append(out, PerfPyRemark)
 	}
 	if n.Job != nil && n.Job.MaxRSSAtMost {
-		out = append(out, jobRSSMetric+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
+		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
 	}
 	return out
 }
@@ -37,16 +39,12 @@ func (n *Node) Remarks() []string {
 // of each node, which the file does not tell; 0 = unknown. The run's id is a hash
 // of the content, so that the same file is known again.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
-	if !json.Valid(data) {
-		var any json.RawMessage
-		return nil, located(data, json.Unmarshal(data, &any))
+	if err := probePerfPy(data); err != nil {
+		return nil, err
 	}
 	nodes, err := readPerfPy(&cursor{data: data})
 	if err != nil {
 		return nil, errors.New(text.Printable(err.Error()))
-	}
-	if len(nodes) == 0 {
-		return nil, errors.New("holds no node")
 	}
 	r := &Report{Schema: Schema, Nodes: make(map[string]*Node, len(nodes))}
 	r.Run.ID = fmt.Sprintf("perfpy-%x", sha256.Sum256(data))[:len("perfpy-")+12]
@@ -55,6 +53,23 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 		r.Run.span(samples)
 	}
 	return r, nil
+}
+
+// probePerfPy makes sure that the data are JSON, and could be of perf.py by their keys.
+func probePerfPy(data []byte) error {
+	var probe map[string]json.RawMessage
+	if err := json.Unmarshal(data, &probe); err != nil {
+		return located(data, err)
+	}
+	if len(probe) == 0 {
+		return errors.New("is an empty object, not a report")
+	}
+	for _, key := range slices.Sorted(maps.Keys(probe)) {
+		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
+			return fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", text.Printable(text.Clip(key, 40)))
+		}
+	}
+	return nil
 }
 
 // NewPerfPyReport makes the Report of one node from samples that were taken and
@@ -87,9 +102,7 @@ func perfpyColumns(n int) Samples {
 
 // readPerfPy reads the samples of each node.
 func readPerfPy(c *cursor) (map[string]Samples, error) {
-	if !c.enter('{') {
-		return nil, errors.New("is not an object of nodes")
-	}
+	c.enter('{')
 	nodes, cells := make(map[string]Samples), 0
 	for c.more('}') {
 		name := unquote(c.key())

@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
@@ -12,55 +12,24 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
-
-// goldenRows are five samples of perf.py's, by the order of its keys.
-var goldenRows = [][]float64{
-	{10, 0, 30, 40, 70, 1000, 2000, 5, 100, 5, 300, 1000},
-	{20, 5, 45, 41.5, 70.1, 1010, 2000.5, 5.5, 101, 5.5, 310, 1001},
-	{40, 25, 60, 44.2, 70.1, 1025.5, 2040, 6, 104, 6, 350, 1002},
-	{79.9, 60, 100, 55, 70.2, 1030, 2100, 6, 110, 6, 420, 1003},
-	{100, 100, 100, 60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421, 1004},
-}
 
 // goldenMetrics is what perf.py makes of them with 8 CPUs, in the order of the
 // table; its hours end at the last sample here, 4 s × 8 CPUs.
 var goldenMetrics = []float64{100.0, 49.980000000000004, 20.0, 20.0, 60.0, 80.0, 100.0, 100.0, 4 * 8 / 3600.0,
 	4 * 8 / 3600.0 * (100 - 49.98) / 100, 60.3, 70.2, 1030.0, 2222.0, 6.25, 111.5, 6.25, 421.0}
 
-func sampleOf(row []float64) collector.Sample {
-	var s collector.Sample
-	for c := range s.Values {
-		s.Values[c] = math.NaN()
-	}
-	copy(s.Values[:], row)
-	return s
-}
-
-func goldenSamples() []collector.Sample {
-	var out []collector.Sample
-	for _, row := range goldenRows {
-		out = append(out, sampleOf(row))
-	}
-	return out
-}
-
-func goldenPerfPy(t testing.TB) string {
-	t.Helper()
-	data, err := EncodePerfPy(map[string][]collector.Sample{"3": goldenSamples()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-func checkGolden(t *testing.T, n *Node) {
+func checkGolden(t *testing.T, n *reporter.Node) {
 	t.Helper()
 	if len(n.Metrics) != len(goldenMetrics) {
 		t.Errorf("%d metrics: %v", len(n.Metrics), n.Metrics)
 	}
-	for i, m := range Metrics()[:len(goldenMetrics)] {
+	for i, m := range reporter.Metrics()[:len(goldenMetrics)] {
 		if got, ok := n.Metrics[m.Name]; !ok || math.Abs(got-goldenMetrics[i]) > 1e-9 {
 			t.Errorf("%s is %v, want %v", m.Name, got, goldenMetrics[i])
 		}
@@ -71,22 +40,22 @@ func checkGolden(t *testing.T, n *Node) {
 }
 
 func TestParsePerfPy_GoldenVector(t *testing.T) {
-	r, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	r, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := r.Nodes["3"]
 	checkGolden(t, n)
-	if n.Origin != OriginPerfPy || n.Host == nil || n.Host.CPUs != 8 || n.Samples.Len() != 5 {
+	if n.Origin != reporter.OriginPerfPy || n.Host == nil || n.Host.CPUs != 8 || n.Samples.Len() != 5 {
 		t.Errorf("%+v", n)
 	}
 	if r.Run.Start.Unix() != 1000 || r.Run.End.Unix() != 1004 || r.Run.WallSeconds != 4 {
 		t.Errorf("run %+v", r.Run)
 	}
-	if got := n.Remarks(); !slices.Equal(got, []string{perfpyRemark}) {
+	if got := n.Remarks(); !slices.Equal(got, []string{reporter.PerfPyRemark}) {
 		t.Errorf("remarks %q", got)
 	}
-	again, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	again, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil || again.Run.ID != r.Run.ID || !strings.HasPrefix(r.Run.ID, "perfpy-") {
 		t.Errorf("ids %q and %q: %v", r.Run.ID, again.Run.ID, err)
 	}
@@ -94,26 +63,26 @@ func TestParsePerfPy_GoldenVector(t *testing.T) {
 
 func TestNewPerfPyReport_GivesTheNumbersOfItsFile(t *testing.T) {
 	exit := 7
-	r := NewPerfPyReport(goldenSamples(), 3, 8, Run{ID: "x", ExitCode: &exit})
+	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 3, 8, reporter.Run{ID: "x", ExitCode: &exit})
 	checkGolden(t, r.Nodes["3"])
 	if r.Run.ID != "x" || *r.Run.ExitCode != 7 || r.Run.WallSeconds != 4 {
 		t.Errorf("run %+v", r.Run)
 	}
-	file, err := ParsePerfPy([]byte(goldenPerfPy(t)), 8)
+	file, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, _ := marshal(r.Nodes["3"])
-	read, _ := marshal(file.Nodes["3"])
+	live, _ := plainjson.Marshal(r.Nodes["3"])
+	read, _ := plainjson.Marshal(file.Nodes["3"])
 	if !bytes.Equal(live, read) {
 		t.Errorf("live\n%s\nfile\n%s", live, read)
 	}
 }
 
 func TestNewPerfPyReport_KeepsTheTimesOfTheRun(t *testing.T) {
-	run := Run{Start: Time{testStart}, End: Time{testStart.Add(6e9)}, WallSeconds: 5.5}
-	r := NewPerfPyReport(goldenSamples(), 0, 8, run)
-	if r.Run.WallSeconds != 5.5 || !r.Run.Start.Equal(testStart) {
+	run := reporter.Run{Start: reporter.Time{Time: reportertest.RunStart}, End: reporter.Time{Time: reportertest.RunStart.Add(6e9)}, WallSeconds: 5.5}
+	r := reporter.NewPerfPyReport(reportertest.PerfPySamples(), 0, 8, run)
+	if r.Run.WallSeconds != 5.5 || !r.Run.Start.Equal(reportertest.RunStart) {
 		t.Errorf("%+v", r.Run)
 	}
 	checkGolden(t, r.Nodes["0"])
@@ -129,15 +98,15 @@ func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
 	} {
 		ring := series.NewDecimator[collector.Sample](10)
 		for i := range n {
-			row := slices.Clone(goldenRows[i%5])
+			row := slices.Clone(reportertest.PerfPyRows[i%5])
 			row[collector.Timestamp] = float64(i + 1)
-			ring.Add(sampleOf(row))
+			ring.Add(reportertest.PerfPySample(row))
 		}
-		data, err := EncodePerfPy(map[string][]collector.Sample{"0": ring.Items()})
+		data, err := reporter.EncodePerfPy(map[string][]collector.Sample{"0": ring.Items()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := ParsePerfPy(data, 2)
+		r, err := reporter.ParsePerfPy(data, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +114,7 @@ func TestPerfPy_GoldenRingThroughTheFile(t *testing.T) {
 			t.Errorf("n %d: %v, want %v", n, got, kept)
 		}
 		hours := (kept[len(kept)-1] - 1) * 2 / 3600
-		if got := r.Nodes["0"].Metrics[cpuHoursMetric]; math.Abs(got-hours) > 1e-9 {
+		if got := r.Nodes["0"].Metrics[reporter.MetricCPUHours]; math.Abs(got-hours) > 1e-9 {
 			t.Errorf("n %d: %v CPU hours, want %v", n, got, hours)
 		}
 	}
@@ -156,23 +125,23 @@ func TestParsePerfPy_SaysWhyItIsAbsent(t *testing.T) {
 		name, data, metric, why string
 		cpus, present           int
 	}{
-		{"no CPUs", goldenPerfPy(t), cpuHoursMetric, "--cpus", 0, 16},
-		{"no CPUs", goldenPerfPy(t), unusedHoursMetric, "--cpus", -3, 16},
-		{"one sample", `{"0": [{"cpu_pct_per_cpu_avg": 1, "timestamp": 5.5}]}`, cpuHoursMetric, "fewer than two", 8, 6},
-		{"no sample", `{"0": []}`, cpuMeanMetric, "no samples", 8, 0},
-		{"no sample", `{"0": []}`, cpuHoursMetric, "no samples", 8, 0},
-		{"no keys", `{"0": [{}, {}]}`, memPeakMetric, "no sample has mem_percent", 8, 0},
-		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, cpuHoursMetric, "timestamp", 8, 1},
-		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, cpuHoursMetric, "no time passes", 8, 0},
-		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, memPeakMetric, "mem_percent", 8, 1},
+		{"no CPUs", reportertest.PerfPyJSON(), reporter.MetricCPUHours, "--cpus", 0, 16},
+		{"no CPUs", reportertest.PerfPyJSON(), reporter.MetricUnusedCPUHours, "--cpus", -3, 16},
+		{"one sample", `{"0": [{"cpu_pct_per_cpu_avg": 1, "timestamp": 5.5}]}`, reporter.MetricCPUHours, "fewer than two", 8, 6},
+		{"no sample", `{"0": []}`, reporter.MetricCPUMean, "no samples", 8, 0},
+		{"no sample", `{"0": []}`, reporter.MetricCPUHours, "no samples", 8, 0},
+		{"no keys", `{"0": [{}, {}]}`, reporter.MetricMemoryPeak, "no sample has mem_percent", 8, 0},
+		{"no timestamps", `{"0": [{"mem_percent": 1}, {"mem_percent": 2}]}`, reporter.MetricCPUHours, "timestamp", 8, 1},
+		{"backwards", `{"0": [{"timestamp": 9}, {"timestamp": 2}]}`, reporter.MetricCPUHours, "no time passes", 8, 0},
+		{"nulls", `{"0": [{"timestamp": 9, "mem_percent": null}, {"timestamp": 12}]}`, reporter.MetricMemoryPeak, "mem_percent", 8, 1},
 	} {
-		r, err := ParsePerfPy([]byte(c.data), c.cpus)
+		r, err := reporter.ParsePerfPy([]byte(c.data), c.cpus)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
 		n := r.Nodes[r.NodeNames()[0]]
-		at := slices.IndexFunc(n.Missing, func(m Missing) bool { return m.What == c.metric })
+		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.What == c.metric })
 		if at < 0 || !strings.Contains(n.Missing[at].Why, c.why) {
 			t.Errorf("%s: missing %v, want %s for %q", c.name, n.Missing, c.metric, c.why)
 		}
@@ -186,7 +155,7 @@ func TestParsePerfPy_SaysWhyItIsAbsent(t *testing.T) {
 }
 
 func TestParsePerfPy_CountsSamplesWithoutKeys(t *testing.T) {
-	r, err := ParsePerfPy([]byte(`{"0": [{}, {"extra": 4}, {"timestamp": 1}]}`), 0)
+	r, err := reporter.ParsePerfPy([]byte(`{"0": [{}, {"extra": 4}, {"timestamp": 1}]}`), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,17 +171,17 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		"{\n\"0\": [\n{\"mem_percent\": NaN}]}": "line 3: NaN is not JSON",
 		"{\n\"0\": [\n{\"mem_percent\": -Infinity}]}": "line 3: -Infinity is not JSON",
 		"{\n\"0\": [\n{\"mem_percent\": Infinity}]}":  "line 3: Infinity is not JSON",
-		`[]`:                              "not an object",
-		`3`:                               "not an object",
-		`null`:                            "not an object",
-		`{}`:                              "no node",
+		`[]`:                              "line 1: json: cannot unmarshal array",
+		`3`:                               "line 1: json: cannot unmarshal number",
+		`null`:                            "is an empty object",
+		`{}`:                              "is an empty object",
 		`{} {}`:                           "line 1",
 		`{"0": []} x`:                     "line 1",
-		`{"a": []}`:                       `node "a" is not an integer`,
-		`{"-1": []}`:                      "not an integer",
+		`{"a": []}`:                       `the key "a" is not a node of perf.py's`,
+		`{"-1": []}`:                      `the key "-1" is not a node`,
 		`{"00": []}`:                      "not an integer",
-		`{"1.5": []}`:                     "not an integer",
-		`{"99999999999999999999": []}`:    "not an integer",
+		`{"1.5": []}`:                     `the key "1.5" is not a node`,
+		`{"99999999999999999999": []}`:    "is not a node",
 		`{"\u001b[31m": []}`:              `\\x1b`,
 		`{"0": [], "0": []}`:              "node 0 stands there twice",
 		`{"0": {}}`:                       "node 0: is not a list",
@@ -227,7 +196,7 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		`{"0": [{"timestamp": 1e18}]}`:    "timestamp 1e+18 is no time",
 		`{"0": [` + strings.Repeat("{},", 200000) + `{}]}`: "mostly empty",
 	} {
-		r, err := ParsePerfPy([]byte(data), 4)
+		r, err := reporter.ParsePerfPy([]byte(data), 4)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q (%v)", data, err, want, r)
 		} else if words := err.Error(); words != text.Printable(words) || len(words) > 300 {
@@ -240,15 +209,15 @@ func TestEncodePerfPy_Layout(t *testing.T) {
 	for want, samples := range map[string]map[string][]collector.Sample{
 		`{}`:                  nil,
 		"{\n    \"0\": []\n}": {"0": nil},
-		"{\n    \"2\": [\n        {}\n    ],\n    \"10\": []\n}":                                                  {"10": nil, "2": {sampleOf(nil)}},
-		"{\n    \"0\": [\n        {\n            \"cpu_pct_per_cpu_avg\": 12.5\n        },\n        {}\n    ]\n}": {"0": {sampleOf([]float64{12.5}), sampleOf(nil)}},
+		"{\n    \"2\": [\n        {}\n    ],\n    \"10\": []\n}":                                                  {"10": nil, "2": {reportertest.PerfPySample(nil)}},
+		"{\n    \"0\": [\n        {\n            \"cpu_pct_per_cpu_avg\": 12.5\n        },\n        {}\n    ]\n}": {"0": {reportertest.PerfPySample([]float64{12.5}), reportertest.PerfPySample(nil)}},
 	} {
-		got, err := EncodePerfPy(samples)
+		got, err := reporter.EncodePerfPy(samples)
 		if err != nil || string(got) != want {
 			t.Errorf("%s: %v, want %s", got, err, want)
 		}
 	}
-	if _, err := EncodePerfPy(map[string][]collector.Sample{"x\x1b": nil}); err == nil || !strings.Contains(err.Error(), "not an integer") {
+	if _, err := reporter.EncodePerfPy(map[string][]collector.Sample{"x\x1b": nil}); err == nil || !strings.Contains(err.Error(), "not an integer") {
 		t.Errorf("%v", err)
 	}
 }
@@ -268,14 +237,14 @@ func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is missing: install it to compare with json.dump")
 	}
-	samples := map[string][]collector.Sample{"0": nil, "3": goldenSamples(), "12": {sampleOf(nil)}}
+	samples := map[string][]collector.Sample{"0": nil, "3": reportertest.PerfPySamples(), "12": {reportertest.PerfPySample(nil)}}
 	floats := pythonFloats()
 	for len(floats) > 0 {
 		n := min(len(floats), collector.NumPerfPyKeys)
-		samples["3"] = append(samples["3"], sampleOf(floats[:n]))
+		samples["3"] = append(samples["3"], reportertest.PerfPySample(floats[:n]))
 		floats = floats[n:]
 	}
-	got, err := EncodePerfPy(samples)
+	got, err := reporter.EncodePerfPy(samples)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,10 +266,10 @@ func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
 }
 
 // kept turns columns back into samples.
-func kept(s Samples) []collector.Sample {
+func kept(s reporter.Samples) []collector.Sample {
 	out := make([]collector.Sample, s.Len())
 	for i := range out {
-		out[i] = sampleOf(nil)
+		out[i] = reportertest.PerfPySample(nil)
 		for c := range collector.Column(collector.NumPerfPyKeys) {
 			out[i].Values[c] = s.Column(c.Key())[i]
 		}
@@ -311,7 +280,7 @@ func kept(s Samples) []collector.Sample {
 // FuzzPerfPy feeds anything: no panic, errors of one plain line; and what is
 // accepted is a report that can be written, shown and encoded for perf.py again.
 func FuzzPerfPy(f *testing.F) {
-	f.Add([]byte(goldenPerfPy(f)), 8)
+	f.Add([]byte(reportertest.PerfPyJSON()), 8)
 	for _, seed := range []string{
 		`{"0": []}`, `{"0": [{}]}`, `{"0": [{"timestamp": NaN}]}`, `{"0":[{"timestamp":1},{"timestamp":2,"x":3}],"1":[]}`, `{`, `[]`,
 		`{"0":[{"cpu_pct_per_cpu_avg":1e300,"timestamp":253402300799.9}]}`, `{"0":[{"timestamp":1,"timestamp":null}]}`,
@@ -319,7 +288,7 @@ func FuzzPerfPy(f *testing.F) {
 		f.Add([]byte(seed), 0)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, cpus int) {
-		r, err := ParsePerfPy(data, cpus)
+		r, err := reporter.ParsePerfPy(data, cpus)
 		if err != nil {
 			if words := err.Error(); words != text.Printable(words) {
 				t.Errorf("%q", words)
@@ -329,12 +298,12 @@ func FuzzPerfPy(f *testing.F) {
 		if !json.Valid(data) {
 			t.Error("accepted what is not JSON")
 		}
-		encoded, err := Encode(r)
-		var back Report
+		encoded, err := reporter.Encode(r)
+		var back reporter.Report
 		if err != nil || json.Unmarshal(encoded, &back) != nil || len(back.Nodes) != len(r.Nodes) {
 			t.Errorf("does not read back: %v\n%s", err, encoded)
 		}
-		if err := WriteSummary(&bytes.Buffer{}, r, SummaryOptions{}); err != nil {
+		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
 			t.Error(err)
 		}
 		samples := make(map[string][]collector.Sample)
@@ -344,11 +313,11 @@ func FuzzPerfPy(f *testing.F) {
 			}
 			samples[name] = kept(n.Samples)
 		}
-		again, err := EncodePerfPy(samples)
+		again, err := reporter.EncodePerfPy(samples)
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := ParsePerfPy(again, cpus)
+		second, err := reporter.ParsePerfPy(again, cpus)
 		if err != nil {
 			t.Fatalf("%v: %s", err, again)
 		}

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // WithPush returns the bytes of one of our reports with other push parts, by node,
@@ -53,7 +53,7 @@ type edit struct {
 
 // pushEdit replaces the push part of a node, or makes one at the node's begin.
 func pushEdit(data []byte, node span, state PushState) (edit, error) {
-	text, err := marshal(Push{MLflow: state})
+	text, err := plainjson.Marshal(Push{MLflow: state})
 	if err != nil {
 		return edit{}, err
 	}
@@ -95,59 +95,4 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 	}
 	_, err := dec.Token() // its end
 	return err
-}
-
-// ErrReplaced is the error of Rewrite, for errors.Is, for a file that is not what it was.
-var ErrReplaced = errors.New("somebody has replaced it meanwhile")
-
-// Rewrite replaces the bytes of a report file by others, under the same name and with
-// the same permissions, as Write does; where the name is a symbolic link, the file that
-// it leads to. A file that does not hold the old bytes any more is left alone.
-func Rewrite(path string, old, data []byte) error {
-	if now, err := readFile(path); err != nil {
-		return fmt.Errorf("write report %s: %w", path, err)
-	} else if !bytes.Equal(now, old) {
-		return fmt.Errorf("write report %s: %w", path, ErrReplaced)
-	}
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	st, err := os.Stat(target)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
-	}
-	place := func(from, to string) error { return errors.Join(os.Chmod(from, st.Mode().Perm()), os.Rename(from, to)) }
-	return named("report", path, writeFile(target, data, (*os.File).Sync, place))
-}
-
-// Kind tells the formats of files that Read knows.
-type Kind int
-
-// The formats.
-const (
-	KindReport  Kind = iota // ours
-	KindJournal             // ours, of a run that goes on or was cut off
-	KindPerfPy              // perf.py's
-)
-
-// File is a report and the file that it was read from.
-type File struct {
-	Path   string
-	Kind   Kind
-	Data   []byte
-	Report *Report
-}
-
-// ReadFile is Read for those who need the file's bytes, too.
-func ReadFile(path string, cpus int) (*File, error) {
-	data, err := readFile(path)
-	f := &File{Path: path, Data: data}
-	if err == nil {
-		f.Report, f.Kind, err = parse(path, data, cpus)
-	}
-	if err != nil {
-		return nil, readError(path, err)
-	}
-	return f, nil
 }

@@ -1,27 +1,27 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // somePush is a state with letters that JSON escapes.
-func somePush() PushState {
-	return PushState{State: PushPending, RunID: "0123", URI: "http://h:5000/a?b&c", Error: "<no> \"answer\"\n\x1b \u2028 é", ExperimentName: "e", Invocation: "i"}
+func somePush() reporter.PushState {
+	return reporter.PushState{State: reporter.PushPending, RunID: "0123", URI: "http://h:5000/a?b&c", Error: "<no> \"answer\"\n\x1b \u2028 é", ExperimentName: "e", Invocation: "i"}
 }
 
 // states are those of some nodes.
-func states(nodes ...string) map[string]PushState {
-	out := make(map[string]PushState)
+func states(nodes ...string) map[string]reporter.PushState {
+	out := make(map[string]reporter.PushState)
 	for _, n := range nodes {
 		out[n] = somePush()
 	}
@@ -40,13 +40,13 @@ func decoded(t testing.TB, data []byte) (v any) {
 }
 
 // wanted is what a file is to hold with other push parts.
-func wanted(t testing.TB, data []byte, to map[string]PushState) any {
+func wanted(t testing.TB, data []byte, to map[string]reporter.PushState) any {
 	t.Helper()
 	v := decoded(t, data)
 	nodes, _ := v.(map[string]any)["nodes"].(map[string]any)
 	for name, n := range nodes {
 		if s, ok := to[name]; ok {
-			text, err := json.Marshal(Push{MLflow: s})
+			text, err := json.Marshal(reporter.Push{MLflow: s})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestWithPush(t *testing.T) {
 		"no nodes":                 {`{"x":{"0":{"push":1}}}`, `{"x":{"0":{"push":1}}}`},
 		"a BOM-less umlaut before": {`{"ü":"ö","nodes":{"0":{"push":§}}}`, ""},
 	} {
-		text, err := marshal(Push{MLflow: somePush()})
+		text, err := plainjson.Marshal(reporter.Push{MLflow: somePush()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestWithPush(t *testing.T) {
 			after = c.before
 		}
 		before := strings.ReplaceAll(c.before, "§", old)
-		got, err := WithPush([]byte(before), states("0", "1", "77"))
+		got, err := reporter.WithPush([]byte(before), states("0", "1", "77"))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -100,7 +100,7 @@ func TestWithPush(t *testing.T) {
 		if want := strings.ReplaceAll(after, "§", string(text)); string(got) != want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, want)
 		}
-		again, err := WithPush(got, states("0", "1", "77"))
+		again, err := reporter.WithPush(got, states("0", "1", "77"))
 		if err != nil || !bytes.Equal(again, got) {
 			t.Errorf("%s: once more it is %s (%v)", name, again, err)
 		}
@@ -115,12 +115,12 @@ func TestWithPush_DuplicateKeys(t *testing.T) {
 		`{"nodes":{"0":{"metrics":{}},"0":{"metrics":{},"push":{}}}}`,
 		`{"nodes":{"0":{"metrics":{}}},"nodes":{"0":{"metrics":{}}}}`,
 	} {
-		got, err := WithPush([]byte(text), states("0"))
+		got, err := reporter.WithPush([]byte(text), states("0"))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		var r Report
+		var r reporter.Report
 		if err := json.Unmarshal(got, &r); err != nil || r.Nodes["0"].Push == nil || r.Nodes["0"].Push.MLflow != somePush() {
 			t.Errorf("%s becomes %s (%v)", text, got, err)
 		}
@@ -133,7 +133,7 @@ func TestWithPush_Refuses(t *testing.T) {
 	for _, text := range []string{"", "  ", "null", "[]", "3", `"nodes"`, `{`, `{"nodes":`, `{"nodes":{"0":{"push":{}`, `{"nodes":[]}`, `{"nodes":null}`, `{"nodes":{"0":[]}}`,
 		`{"nodes":{"0":null}}`, `{"nodes":{"0":{"push":{}},}}`, `{"nodes":{"0":{"push"}}}`, `{"nodes":{"0":{"push":NaN}}}`,
 		`{"nodes":{"0":{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}}}`} {
-		if got, err := WithPush([]byte(text), states("0")); err == nil {
+		if got, err := reporter.WithPush([]byte(text), states("0")); err == nil {
 			t.Errorf("%.60q becomes %.100q", text, got)
 		}
 	}
@@ -148,7 +148,7 @@ func FuzzWithPush(f *testing.F) {
 		if !json.Valid(data) || duplicates(data) {
 			return
 		}
-		got, err := WithPush(data, states("0", "1"))
+		got, err := reporter.WithPush(data, states("0", "1"))
 		if err != nil {
 			return
 		}
@@ -200,81 +200,33 @@ func duplicates(data []byte) bool {
 // A real report stays what it was, to the byte, but for its push part.
 func TestWithPush_RealReport(t *testing.T) {
 	t.Parallel()
-	s := newStream(5)
-	rec := s.recording(50)
+	s := reportertest.NewStream(5)
+	rec := s.Recording(50)
 	for range 200 {
-		s.next(rec)
+		s.Next(rec)
 	}
-	before := New(Input{Run: Run{ID: "r"}, Node: 3, Recording: rec})
-	data, err := Encode(before)
+	before := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Node: 3, Recording: rec})
+	data, err := reporter.Encode(before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, err := WithPush(data, states("3"))
+	changed, err := reporter.WithPush(data, states("3"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var after Report
+	var after reporter.Report
 	if err := json.Unmarshal(changed, &after); err != nil {
 		t.Fatal(err)
 	}
 	if after.Nodes["3"].Push.MLflow != somePush() {
 		t.Errorf("%+v", after.Nodes["3"].Push)
 	}
-	back, err := WithPush(changed, map[string]PushState{"3": before.Nodes["3"].Push.MLflow})
+	back, err := reporter.WithPush(changed, map[string]reporter.PushState{"3": before.Nodes["3"].Push.MLflow})
 	if err != nil {
 		t.Fatal(err)
 	}
 	i, j := bytes.Index(data, []byte(`"push":`)), bytes.Index(back, []byte(`"push":`))
 	if i < 0 || i != j || !bytes.Equal(data[:i], back[:j]) || !reflect.DeepEqual(decoded(t, data), decoded(t, back)) {
 		t.Error("there and back is not the same")
-	}
-}
-
-// Permissions stay, links lead to the same file, and nothing else is left.
-func TestRewrite(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	path, link := filepath.Join(dir, "sub", "node-0.json"), filepath.Join(dir, "link.json")
-	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("sub/node-0.json", link); err != nil {
-		t.Skipf("no symbolic links here: %v", err)
-	}
-	for _, mode := range []fs.FileMode{0o600, 0o640, 0o444, 0o777} {
-		os.Remove(path)
-		if err := os.WriteFile(path, []byte("old"), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the umask
-			t.Fatal(err)
-		}
-		old := "old"
-		for _, name := range []string{path, link} {
-			if err := Rewrite(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrReplaced) {
-				t.Errorf("of what was replaced meanwhile: %v", err)
-			}
-			if err := Rewrite(name, []byte(old), []byte(name)); err != nil {
-				t.Fatal(err)
-			}
-			old = name
-			st, err := os.Stat(path)
-			if err != nil || st.Mode() != mode {
-				t.Errorf("the mode is %v, want %v (%v)", st.Mode(), mode, err)
-			}
-			if text, err := os.ReadFile(path); string(text) != name {
-				t.Errorf("it holds %q (%v)", text, err)
-			}
-		}
-		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != fs.ModeSymlink {
-			t.Errorf("the link is a %v (%v)", st.Mode(), err)
-		}
-	}
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("left: %v (%v)", left, err)
-	}
-	if err := Rewrite(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
 	}
 }

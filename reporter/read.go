@@ -6,72 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
-	"maps"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// Read reads a report from a file of any kind that we know: our own JSON, a
-// journal that a crash left behind, or perf.py's JSON; cpus is the number of CPUs
-// that the latter does not tell (0 = unknown). Errors name the file and what is
-// wrong with it.
-func Read(path string, cpus int) (*Report, error) {
-	f, err := ReadFile(path, cpus)
-	if err != nil {
-		return nil, err
-	}
-	return f.Report, nil
-}
-
-func readError(path string, err error) error {
-	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
-		return fmt.Errorf("read report: %w", err)
-	}
-	return fmt.Errorf("read report %s: %w", path, err)
-}
-
-// parse tells the formats apart by their first object.
-func parse(path string, data []byte, cpus int) (*Report, Kind, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, 0, errors.New("is empty")
-	}
-	if isJournal(path, data) {
-		r, err := parseJournal(data)
-		return r, KindJournal, err
-	}
-	if r, err := parseReport(data); !errors.Is(err, errForeign) {
-		return r, KindReport, err
-	}
-	var probe map[string]json.RawMessage
-	if err := json.Unmarshal(data, &probe); err != nil {
-		return nil, 0, located(data, err)
-	}
-	if len(probe) == 0 {
-		return nil, 0, errors.New("is an empty object, not a report")
-	}
-	for _, key := range slices.Sorted(maps.Keys(probe)) {
-		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return nil, 0, fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", text.Printable(text.Clip(key, 40)))
-		}
-	}
-	r, err := ParsePerfPy(data, cpus)
-	return r, KindPerfPy, err
-}
-
-// isJournal looks at the first line, and at the name where that line is damaged.
-func isJournal(path string, data []byte) bool {
-	first, _, _ := bytes.Cut(data, []byte{'\n'})
-	return bytes.HasPrefix(first, []byte(`{"journal":`)) || filepath.Ext(path) == ".jsonl"
-}
-
-func parseReport(data []byte) (*Report, error) {
+// Decode returns the report that Encode wrote, or an older version did. It returns ErrForeign if
+// the data are no report of ours.
+func Decode(data []byte) (*Report, error) {
 	nodes := make(map[string]*Node)
 	r, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(_ *Run, name string, n *Node) error {
 		nodes[name] = n
@@ -84,8 +26,8 @@ func parseReport(data []byte) (*Report, error) {
 	return r, nil
 }
 
-// checkSchema refuses other formats and newer major versions of ours.
-func checkSchema(got, ours string) error {
+// CheckSchema refuses other formats and newer major versions of ours.
+func CheckSchema(got, ours string) error {
 	name, ourMajor, _ := strings.Cut(ours, "/")
 	gotName, gotMajor, _ := strings.Cut(got, "/")
 	if gotName != name {
@@ -154,37 +96,4 @@ func notFinite(data []byte, offset int64) string {
 		return word
 	}
 	return ""
-}
-
-// lines yields the lines of a file without their ends; empty ones are left out.
-func lines(data []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for line := range bytes.Lines(data) {
-			if line = bytes.TrimSpace(line); len(line) > 0 && !yield(line) {
-				return
-			}
-		}
-	}
-}
-
-// recording starts the Recording that a journal's lines are added to.
-func (h *JournalHead) recording() *collector.Recording {
-	rec := collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
-	return rec
-}
-
-// report makes the Report of a run whose end is not known.
-func (h *JournalHead) report(rec *collector.Recording, damaged int, lost int64) *Report {
-	run := h.Run
-	elapsed := rec.End.Mono - rec.Start.Mono
-	run.Start, run.End, run.WallSeconds = Time{rec.Start.Wall}, Time{rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
-	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
-	in := Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent, Push: h.Push}
-	if damaged > 0 {
-		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("damaged lines that were left out: %d", damaged)})
-	}
-	if lost > 0 {
-		in.Missing = append(in.Missing, Missing{"journal", fmt.Sprintf("samples that are lost: %d", lost)})
-	}
-	return New(in)
 }

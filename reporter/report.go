@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Schema is the format of the report file. Readers refuse a higher major number.
@@ -310,9 +312,9 @@ func (v Values) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = appendKey(out, name)
+		out = plainjson.AppendString(out, name)
 		out = append(out, ':')
-		out = appendNumber(out, v[name])
+		out = plainjson.AppendFloat(out, v[name])
 	}
 	return append(out, '}'), nil
 }
@@ -350,7 +352,7 @@ func (v Values) Names() []string {
 	return names
 }
 
-// Metric is a Metric's value; NaN = absent.
+// Metric returns the value of a metric; NaN = absent.
 func (n *Node) Metric(name string) float64 {
 	if n == nil {
 		return math.NaN()
@@ -361,7 +363,24 @@ func (n *Node) Metric(name string) float64 {
 	return math.NaN()
 }
 
-// Wall is how long the run took; NaN = unknown.
+// Wall returns how long a node's job ran or, without a job, how long the node was sampled, in
+// seconds; NaN = unknown.
+func (n *Node) Wall() float64 {
+	if v := n.Metric(MetricWall); n == nil || !math.IsNaN(v) {
+		return v
+	}
+	if n.Origin == OriginPerfPy {
+		if v, err := perfpyLength(n.Samples); err == nil {
+			return v
+		}
+	}
+	if n.Host == nil || n.Host.CPUs <= 0 {
+		return math.NaN()
+	}
+	return n.Metric(MetricCPUHours) / float64(n.Host.CPUs) * 3600
+}
+
+// Wall returns how long the run took, in seconds; NaN = unknown.
 func (r *Run) Wall() float64 {
 	if r.WallSeconds == 0 && r.Start.IsZero() {
 		return math.NaN()
@@ -369,10 +388,28 @@ func (r *Run) Wall() float64 {
 	return r.WallSeconds
 }
 
+// GPUMetric returns the value of a metric of the GPU at a place; the name has {i} for it. NaN =
+// absent.
 func (n *Node) GPUMetric(pattern string, device int) float64 {
 	return n.Metric(gpuMetricName(pattern, device))
 }
 
-// ShowsGPU tells whether the device at a place is one to be told of: it is the job's, or
-// there is no job.
+// ShowsGPU reports whether the device at a place is worth telling of: it is the job's, or there is
+// no job.
 func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }
+
+// Number returns a number of the evidence, as New made it or as a file has it; 0 if it is not known.
+func (v *Verdict) Number(key string) float64 {
+	if v == nil {
+		return 0
+	}
+	switch n := v.Evidence[key].(type) {
+	case int:
+		return float64(n)
+	case int64:
+		return float64(n)
+	case float64:
+		return n
+	}
+	return 0
+}

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -54,9 +53,9 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 				out = append(out, ',')
 			}
 			first = false
-			out = appendKey(out, key)
+			out = plainjson.AppendString(out, key)
 			out = append(out, ':')
-			out = appendNumber(out, v)
+			out = plainjson.AppendFloat(out, v)
 		}
 		out = append(out, '}')
 	}
@@ -225,13 +224,13 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = appendKey(out, key)
+		out = plainjson.AppendString(out, key)
 		out = append(out, `:{"min":`...)
-		out = e[key].Min.append(out)
+		out = plainjson.AppendFloats(out, e[key].Min)
 		out = append(out, `,"mean":`...)
-		out = e[key].Mean.append(out)
+		out = plainjson.AppendFloats(out, e[key].Mean)
 		out = append(out, `,"max":`...)
-		out = e[key].Max.append(out)
+		out = plainjson.AppendFloats(out, e[key].Max)
 		out = append(out, '}')
 	}
 	return append(out, '}'), nil
@@ -258,18 +257,7 @@ func (e Envelope) keys() []string {
 type Numbers []float64
 
 // MarshalJSON implements json.Marshaler.
-func (n Numbers) MarshalJSON() ([]byte, error) { return n.append(nil), nil }
-
-func (n Numbers) append(out []byte) []byte {
-	out = append(out, '[')
-	for i, v := range n {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = appendNumber(out, v)
-	}
-	return append(out, ']')
-}
+func (n Numbers) MarshalJSON() ([]byte, error) { return plainjson.AppendFloats(nil, n), nil }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *Numbers) UnmarshalJSON(data []byte) error {
@@ -280,39 +268,4 @@ func (n *Numbers) UnmarshalJSON(data []byte) error {
 	}
 	*n = list
 	return nil
-}
-
-// appendNumber writes a number as shortly as it can be read back; what is not
-// finite becomes null: JSON has no word for it.
-func appendNumber(out []byte, v float64) []byte {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return append(out, "null"...)
-	}
-	format := byte('f')
-	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e21) {
-		format = 'e'
-	}
-	return strconv.AppendFloat(out, v, format, -1, 64)
-}
-
-// appendKey writes the key of an object. strconv.Quote alone will not do: JSON
-// knows no \x1b. Every key of ours takes the short way.
-func appendKey(out []byte, key string) []byte {
-	if strings.Trim(key, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" {
-		return append(append(append(out, '"'), key...), '"')
-	}
-	quoted, err := marshal(key)
-	if err != nil { // no text fails
-		return append(out, `""`...)
-	}
-	return append(out, quoted...)
-}
-
-// rounded keeps n decimals.
-func rounded(v float64, n int) float64 {
-	p := math.Pow10(n)
-	if r := math.Round(v*p) / p; !math.IsInf(r, 0) {
-		return r
-	}
-	return v
 }

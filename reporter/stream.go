@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,8 +12,9 @@ import (
 )
 
 const (
-	// maxScanSize is the largest report that is read node by node.
-	maxScanSize = 4 << 30
+	// MaxFileSize is the largest report that is read whole: a merged report of a thousand nodes
+	// is kept below it (see Merge).
+	MaxFileSize = 256 << 20
 	// maxValueSize bounds a node, or any other value, in the file of such a report.
 	maxValueSize = 256 << 20
 	// maxNodes bounds what nodes of next to nothing take in memory.
@@ -27,7 +27,6 @@ type Wanted struct {
 	Samples  []string // keys of the samples, such as timestamp
 	Envelope []string // keys of the envelope, such as cpu_pct_per_cpu_avg
 	All      bool     // every column of both
-	CPUs     int      // of a node in perf.py's JSON, which does not tell; 0 = unknown
 }
 
 func (w Wanted) sample(key string) bool { return w.All || slices.Contains(w.Samples, key) }
@@ -37,81 +36,35 @@ func (w Wanted) band(key string) bool { return w.All || slices.Contains(w.Envelo
 // nodeFunc takes a node; the run is that of all nodes.
 type nodeFunc = func(run *Run, name string, n *Node) error
 
-// Scan reads a report of at most 4 GiB, and of 256 MiB a node, node by node: only a
-// few are in memory at a time. Each is handed to node, in the order of the file, with
-// the run as a whole, and belongs to it from then on. It has what Read would give,
-// but of Samples and Envelope only the wanted columns; Samples.Len is 0 where no
-// wanted key has a value. The run is returned, too.
+// ErrForeign is the error of Decode and Scan for data that are no report of ours.
+var ErrForeign = errors.New("is no report of ours")
+
+// Scan reads a report of ours, of any size and of 256 MiB a node, node by node: only a few are
+// in memory at a time. Each is handed to node, in the order of the file, with the run as a
+// whole, and belongs to it from then on. It has what Decode would give, but of Samples and
+// Envelope only the wanted columns; Samples.Len is 0 where no wanted key has a value. The run
+// is returned, too.
 //
-// An error of node ends the reading and is returned as it is. Other errors are those
-// of Read; nodes that stand before the fault in the file may have been handed over.
-// Nodes are decoded in goroutines of Scan, which have ended when it returns; node is
-// called in the caller's.
-//
-// Journals, perf.py's JSON, pipes and devices are read by Read: whole, with all columns.
-func Scan(path string, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
+// An error of node ends the reading and is returned as it is. Other errors are those of
+// Decode; nodes that stand before the fault in the file may have been handed over. Nodes are
+// decoded in goroutines of Scan, which have ended when it returns; node is called in the
+// caller's.
+func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
 	var stopped error
-	r, err := scanFile(path, wanted, func(run *Run, name string, n *Node) error {
+	r, err := scanReport(file, size, wanted, func(run *Run, name string, n *Node) error {
 		stopped = node(run, name, n)
 		return stopped
 	})
 	switch {
 	case stopped != nil:
 		return nil, stopped
-	case errors.Is(err, errForeign):
-		return scanWhole(path, wanted.CPUs, node)
 	case err != nil:
-		return nil, readError(path, err)
+		return nil, err
 	}
 	return &r.Run, nil
 }
 
-// errForeign is for what Scan leaves to Read.
-var errForeign = errors.New("is no report of ours")
-
-func scanFile(path string, wanted Wanted, node nodeFunc) (*Report, error) {
-	// Before it is opened: whoever writes to a FIFO must not see us close it.
-	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
-		return nil, errForeign
-	}
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	var start [64]byte
-	if n, _ := f.ReadAt(start[:], 0); isJournal(path, start[:n]) {
-		return nil, errForeign
-	}
-	if st.Size() > maxScanSize {
-		return nil, fmt.Errorf("is %d MiB large; a report has at most %d", st.Size()>>20, maxScanSize>>20)
-	}
-	r, err := scanReport(f, st.Size(), wanted, node)
-	if errors.Is(err, errForeign) && st.Size() > maxFileSize {
-		err = fmt.Errorf("is no report of perfagent's, and with %d MiB too large to be read as another one", st.Size()>>20)
-	}
-	return r, err
-}
-
-// scanWhole is Scan by Read.
-func scanWhole(path string, cpus int, node nodeFunc) (*Run, error) {
-	r, err := Read(path, cpus)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range r.NodeNames() {
-		if err := node(&r.Run, name, r.Nodes[name]); err != nil {
-			return nil, err
-		}
-	}
-	return &r.Run, nil
-}
-
-// scanReport reads a report of ours. What it returns has no nodes.
+// scanReport is Scan, but for errors of node. What it returns has no nodes.
 func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
 	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
 	if err := s.all(node); err != nil {
@@ -142,7 +95,7 @@ func (s *scan) all(node nodeFunc) error {
 	if err == nil && !atNodes {
 		switch {
 		case !s.seen["schema"]:
-			return errForeign
+			return ErrForeign
 		case !s.seen["nodes"]:
 			return errNoNodes
 		}
@@ -170,7 +123,7 @@ func (s *scan) start() (atNodes bool, err error) {
 	// What encoding/json takes is taken here, too.
 	s.decoder = jsontext.NewDecoder(s.input, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if s.decoder.PeekKind() != '{' {
-		return false, errForeign
+		return false, ErrForeign
 	}
 	if _, err := s.decoder.ReadToken(); err != nil {
 		return false, err
@@ -241,7 +194,7 @@ func (s *scan) member(key string) (atNodes bool, err error) {
 		err = s.read(&s.report.Run)
 	default:
 		if err = s.read(&s.report.Schema); err == nil {
-			err = checkSchema(s.report.Schema, Schema)
+			err = CheckSchema(s.report.Schema, Schema)
 		}
 	}
 	return false, err

@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
@@ -10,30 +10,32 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // What reads a report slowly and simply, by encoding/json alone, for comparison.
 
 type streamSlowReport struct {
 	Schema string
-	Run    Run
+	Run    reporter.Run
 	Nodes  map[string]*streamSlowNode
 }
 
 type streamSlowNode struct {
-	Node
+	reporter.Node
 	Samples  streamSlowSamples                                     `json:"samples"`
 	Envelope map[string]struct{ Min, Mean, Max streamSlowNumbers } `json:"envelope"`
 }
 
-type streamSlowSamples struct{ Samples }
+type streamSlowSamples struct{ reporter.Samples }
 
 func (s *streamSlowSamples) UnmarshalJSON(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
 		return errors.New("not a list")
 	}
-	s.Samples = Samples{}
+	s.Samples = reporter.Samples{}
 	for row := 0; dec.More(); row++ {
 		if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 			return errors.New("not an object")
@@ -59,7 +61,7 @@ func (s *streamSlowSamples) UnmarshalJSON(data []byte) error {
 			}
 			i := slices.Index(s.Keys, key.(string))
 			if i < 0 {
-				if len(s.Keys) == maxSampleKeys {
+				if len(s.Keys) == reporter.MaxSampleKeys {
 					continue
 				}
 				i = len(s.Keys)
@@ -93,18 +95,18 @@ func (n *streamSlowNumbers) UnmarshalJSON(data []byte) error {
 }
 
 // streamSlowly reads a report of ours. It does not notice keys that stand twice.
-func streamSlowly(data []byte) (*Report, error) {
+func streamSlowly(data []byte) (*reporter.Report, error) {
 	var slow streamSlowReport
 	if err := json.Unmarshal(data, &slow); err != nil {
 		return nil, err
 	}
-	if err := checkSchema(slow.Schema, Schema); err != nil {
+	if err := reporter.CheckSchema(slow.Schema, reporter.Schema); err != nil {
 		return nil, err
 	}
 	if len(slow.Nodes) == 0 {
 		return nil, errors.New("no nodes")
 	}
-	r := &Report{Schema: slow.Schema, Run: slow.Run, Nodes: make(map[string]*Node)}
+	r := &reporter.Report{Schema: slow.Schema, Run: slow.Run, Nodes: make(map[string]*reporter.Node)}
 	for name, n := range slow.Nodes {
 		if i, err := strconv.ParseUint(name, 10, 31); n == nil || err != nil || strconv.FormatUint(i, 10) != name {
 			return nil, fmt.Errorf("not a node: %q", name)
@@ -112,16 +114,16 @@ func streamSlowly(data []byte) (*Report, error) {
 		node := n.Node
 		node.Samples = n.Samples.Samples
 		if n.Envelope != nil {
-			node.Envelope = make(Envelope)
+			node.Envelope = make(reporter.Envelope)
 		}
 		for key, b := range n.Envelope {
 			if rows := node.Samples.Len(); len(b.Min) != rows || len(b.Mean) != rows || len(b.Max) != rows {
 				return nil, errors.New("an envelope of another length")
 			}
-			node.Envelope[key] = Band{Numbers(b.Min), Numbers(b.Mean), Numbers(b.Max)}
+			node.Envelope[key] = reporter.Band{Min: reporter.Numbers(b.Min), Mean: reporter.Numbers(b.Mean), Max: reporter.Numbers(b.Max)}
 		}
 		if node.Missing == nil {
-			node.Missing = []Missing{}
+			node.Missing = []reporter.Missing{}
 		}
 		r.Nodes[name] = &node
 	}

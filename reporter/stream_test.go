@@ -1,4 +1,4 @@
-package reporter
+package reporter_test
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -23,27 +21,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
 )
-
-// streamFile writes a file of a test.
-func streamFile(t testing.TB, data []byte) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "r.json")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // streamAll puts together what Scan hands over. Goroutines that it leaves behind fail
 // the test.
-func streamAll(t *testing.T, path string, wanted Wanted) (r *Report, order []string, err error) {
+func streamAll(t *testing.T, data []byte, wanted reporter.Wanted) (r *reporter.Report, order []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		nodes := make(map[string]*Node)
-		var first *Run
-		run, failed := Scan(path, wanted, func(run *Run, name string, n *Node) error {
+		nodes := make(map[string]*reporter.Node)
+		var first *reporter.Run
+		run, failed := reporter.Scan(bytes.NewReader(data), int64(len(data)), wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
 			if first == nil {
 				copied := *run
 				first = &copied
@@ -58,7 +48,7 @@ func streamAll(t *testing.T, path string, wanted Wanted) (r *Report, order []str
 		if d := cmp.Diff(first, run); d != "" {
 			t.Errorf("the run that the first node came with (-) and the last (+): %s", d)
 		}
-		r = &Report{Schema: Schema, Run: *run, Nodes: nodes}
+		r = &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}
 	})
 	return r, order, err
 }
@@ -66,41 +56,40 @@ func streamAll(t *testing.T, path string, wanted Wanted) (r *Report, order []str
 // streamReports are reports of ours as files.
 func streamReports(t *testing.T) map[string][]byte {
 	out := make(map[string][]byte)
-	for name, r := range goldenSummaries(t) {
-		r.Schema = Schema
+	for name, r := range reportertest.Golden() {
+		r.Schema = reporter.Schema
 		out[name] = encodedReport(t, r)
 	}
 	for _, name := range []string{"hostile-nodes", "no-nodes", "nil-nodes"} {
 		delete(out, name)
 	}
-	out["merged"] = encodedReport(t, mustMerge(t, Source{"a", nodeReport(0, 9, 0, nil)}, Source{"b", nodeReport(2, 9, 7, nil)}, Source{"c", nodeReport(10, 5, -1, nil)}))
+	out["merged"] = encodedReport(t, mustMerge(t, reporter.Source{Path: "a", Report: reportertest.NodeReport(0, 9, 0, nil)}, reporter.Source{Path: "b", Report: reportertest.NodeReport(2, 9, 7, nil)}, reporter.Source{Path: "c", Report: reportertest.NodeReport(10, 5, -1, nil)}))
 	return out
 }
 
-func streamSame(t *testing.T, what string, want, got *Report) {
+func streamSame(t *testing.T, what string, want, got *reporter.Report) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
 		t.Errorf("%s: (-want +got)\n%.3000s", what, d)
 	}
 }
 
-func TestScan_GivesWhatReadGives(t *testing.T) {
+func TestScan_GivesWhatDecodeGives(t *testing.T) {
 	for name, data := range streamReports(t) {
-		path := streamFile(t, data)
 		want, err := streamSlowly(data)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		scanned, order, err := streamAll(t, path, Wanted{All: true})
+		scanned, order, err := streamAll(t, data, reporter.Wanted{All: true})
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		read, err := Read(path, 0)
+		read, err := reporter.Decode(data)
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		streamSame(t, name+", Scan", want, scanned)
-		streamSame(t, name+", Read", want, read)
+		streamSame(t, name+", Decode", want, read)
 		if !slices.Equal(order, slices.Sorted(maps.Keys(want.Nodes))) { // as encoding/json writes them
 			t.Errorf("%s: nodes came as %q", name, order)
 		}
@@ -112,12 +101,11 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 	// That numbers of others are not parsed is seen by one that cannot be.
 	words := regexp.MustCompile(`"disk_io_read_mb":(\d)`).ReplaceAllString(string(data), `"disk_io_read_mb":1e999, "x":$1`)
 	words = strings.ReplaceAll(words, `"disk_io_read_mb": {"min":[`, `"disk_io_read_mb": {"min":["]}{",{"min":[[]]},1e999,`)
-	path := streamFile(t, []byte(words))
-	if _, _, err := streamAll(t, path, Wanted{All: true}); err == nil {
+	if _, _, err := streamAll(t, []byte(words), reporter.Wanted{All: true}); err == nil {
 		t.Fatal("1e999 is a number")
 	}
-	wanted := Wanted{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
-	got, _, err := streamAll(t, path, wanted)
+	wanted := reporter.Wanted{Samples: []string{"timestamp", "none"}, Envelope: []string{"net_io_ext_recv_mb_per_second", "cpu_pct_per_cpu_avg"}}
+	got, _, err := streamAll(t, []byte(words), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +114,15 @@ func TestScan_ReadsWhatIsWanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range want.Nodes {
-		n.Samples = Samples{Keys: []string{"timestamp"}, Columns: [][]float64{n.Samples.Column("timestamp")}}
-		n.Envelope = Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
+		n.Samples = reporter.Samples{Keys: []string{"timestamp"}, Columns: [][]float64{n.Samples.Column("timestamp")}}
+		n.Envelope = reporter.Envelope{wanted.Envelope[0]: n.Envelope[wanted.Envelope[0]], wanted.Envelope[1]: n.Envelope[wanted.Envelope[1]]}
 	}
 	streamSame(t, "some columns", want, got)
-	if got, _, err = streamAll(t, path, Wanted{}); err != nil {
+	if got, _, err = streamAll(t, []byte(words), reporter.Wanted{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range want.Nodes {
-		n.Samples, n.Envelope = Samples{}, Envelope{}
+		n.Samples, n.Envelope = reporter.Samples{}, reporter.Envelope{}
 	}
 	streamSame(t, "no column", want, got)
 }
@@ -160,77 +148,38 @@ func TestScan_AnyOrderOfKeys(t *testing.T) {
 		return "\n{" + strings.Join(parts, ",\n") + "}\n"
 	}
 	for _, keys := range [][]string{{"nodes", "run", "schema"}, {"run", "nodes", "future", "schema"}, {"schema", "nodes", "run"}, {"future", "schema", "run", "nodes"}} {
-		got, _, err := streamAll(t, streamFile(t, []byte(words(keys...))), Wanted{All: true})
+		got, _, err := streamAll(t, []byte(words(keys...)), reporter.Wanted{All: true})
 		if err != nil {
 			t.Fatal(keys, err)
 		}
 		streamSame(t, fmt.Sprint(keys), want, got)
-		other := strings.Replace(words(keys...), Schema, "perfagent.report/2", 1)
-		_, order, err := streamAll(t, streamFile(t, []byte(other)), Wanted{All: true})
+		other := strings.Replace(words(keys...), reporter.Schema, "perfagent.report/2", 1)
+		_, order, err := streamAll(t, []byte(other), reporter.Wanted{All: true})
 		if err == nil || !strings.Contains(err.Error(), "use a newer perfagent") || len(order) > 0 {
 			t.Errorf("%v: another schema: %v, after nodes %q", keys, err, order)
 		}
 	}
-	got, _, err := streamAll(t, streamFile(t, []byte(words("schema", "nodes"))), Wanted{All: true})
+	got, _, err := streamAll(t, []byte(words("schema", "nodes")), reporter.Wanted{All: true})
 	if err != nil || len(got.Nodes) != len(want.Nodes) || got.Run.ID != "" {
 		t.Errorf("without a run: %v", err)
 	}
 }
 
-func TestScan_OtherFiles(t *testing.T) {
-	dir := t.TempDir()
-	perfpy := filepath.Join(dir, "perf.json")
-	if err := os.WriteFile(perfpy, []byte(goldenPerfPy(t)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := newStream(1)
-	rec := s.recording(10)
-	j, err := CreateJournal(dir, head(s, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 7 {
-		j.Observe(s.next(rec), rec)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{perfpy, j.Path()} {
-		want, err := Read(path, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, order, err := streamAll(t, path, Wanted{CPUs: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
-		streamSame(t, path, want, got)
-		if !slices.Equal(order, want.NodeNames()) {
-			t.Errorf("%s: nodes came as %q", path, order)
-		}
-	}
-}
-
 // Wherever a report is cut off, both readers say so, and where.
 func TestScan_CutOff(t *testing.T) {
-	r := mustMerge(t, Source{"a", nodeReport(0, 2, 0, nil)}, Source{"b", nodeReport(1, 1, 7, nil)})
+	r := mustMerge(t, reporter.Source{Path: "a", Report: reportertest.NodeReport(0, 2, 0, nil)}, reporter.Source{Path: "b", Report: reportertest.NodeReport(1, 1, 7, nil)})
 	data := bytes.TrimSpace(encodedReport(t, r))
-	path := filepath.Join(t.TempDir(), "r.json")
 	for cut := 2; cut < len(data); cut += 3 { // lines are of any length
 		want := fmt.Sprintf("line %d: the file ends in the middle (cut off?)", 1+bytes.Count(data[:cut], []byte{'\n'}))
-		if _, err := parseReport(data[:cut]); err == nil || err.Error() != want {
+		if _, err := reporter.Decode(data[:cut]); err == nil || err.Error() != want {
 			t.Fatalf("cut off at %d: %v, want %s", cut, err, want)
 		}
 		if cut%29 != 0 {
 			continue
 		}
-		want = "read report " + path + ": " + want
-		if err := os.WriteFile(path, data[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, scanErr := Scan(path, Wanted{}, func(*Run, string, *Node) error { return nil })
-		if _, err := Read(path, 0); err == nil || err.Error() != want || scanErr == nil || scanErr.Error() != want {
-			t.Fatalf("cut off at %d: Scan %v, Read %v, want %s", cut, scanErr, err, want)
+		_, scanErr := reporter.Scan(bytes.NewReader(data[:cut]), int64(cut), reporter.Wanted{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
+		if scanErr == nil || scanErr.Error() != want {
+			t.Fatalf("cut off at %d: Scan %v, want %s", cut, scanErr, want)
 		}
 	}
 }
@@ -238,7 +187,7 @@ func TestScan_CutOff(t *testing.T) {
 // streamHostile are faulty reports and what is said of them.
 func streamHostile() map[string]string {
 	var columns []string
-	for i := range maxSampleKeys {
+	for i := range reporter.MaxSampleKeys {
 		columns = append(columns, fmt.Sprintf(`"k%d":1`, i))
 	}
 	node := func(inner string) string {
@@ -301,48 +250,15 @@ func streamHostile() map[string]string {
 
 func TestScan_HostileReports(t *testing.T) {
 	for words, want := range streamHostile() {
-		path := streamFile(t, []byte(words))
-		_, _, scanErr := streamAll(t, path, Wanted{All: true})
-		_, readErr := Read(path, 0)
+		_, _, scanErr := streamAll(t, []byte(words), reporter.Wanted{All: true})
+		_, readErr := reporter.Decode([]byte(words))
 		if scanErr == nil || readErr == nil || scanErr.Error() != readErr.Error() {
-			t.Errorf("%.100q: Scan %v, Read %v", words, scanErr, readErr)
+			t.Errorf("%.100q: Scan %v, Decode %v", words, scanErr, readErr)
 			continue
 		}
-		said := strings.TrimPrefix(scanErr.Error(), "read report "+path+": ")
-		if !strings.Contains(said, want) || said == scanErr.Error() || said != text.Printable(said) || len(said) > 300 {
+		said := scanErr.Error()
+		if !strings.Contains(said, want) || said != text.Printable(said) || len(said) > 300 {
 			t.Errorf("%.100q: %q, want %q", words, said, want)
-		}
-	}
-}
-
-// What is not there, no file, or too large.
-func TestScan_Files(t *testing.T) {
-	dir := t.TempDir()
-	large := filepath.Join(dir, "large.json")
-	if err := os.WriteFile(large, []byte(`{"schema":`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for size, want := range map[int64]string{maxScanSize + 1: "is 4096 MiB large; a report has at most 4096", maxFileSize + 1: "line 1: invalid character"} {
-		if err := os.Truncate(large, size); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := streamAll(t, large, Wanted{}); err == nil || !strings.Contains(err.Error(), large+": "+want) {
-			t.Errorf("%d bytes: %v", size, err)
-		}
-	}
-	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, maxFileSize+1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := streamAll(t, large, Wanted{}); err == nil || !strings.Contains(err.Error(), "no report of perfagent's, and with 256 MiB too large") {
-		t.Error(err)
-	}
-	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
-		t.Errorf("Read does not say what to do: %v", err)
-	}
-	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
-		_, _, scanErr := streamAll(t, path, Wanted{})
-		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
-			t.Errorf("%s: Scan %v, Read %v", path, scanErr, err)
 		}
 	}
 }
@@ -356,9 +272,8 @@ func TestScan_ValuesAreBounded(t *testing.T) {
 		"{\"" + long + long: "line 1: what begins here",
 		"{\"nodes\":{\"1\":{\"a\":[" + strings.Repeat("0,", 1<<14): "line 1: what begins here",
 	} {
-		s := scan{file: strings.NewReader(words), size: int64(len(words)), limit: 1 << 12, wanted: Wanted{}, seen: make(map[string]bool)}
-		err := s.all(func(*Run, string, *Node) error { return nil })
-		if err = s.explain(err); err == nil || !strings.Contains(err.Error(), want) {
+		err := reporter.ScanWithin(strings.NewReader(words), int64(len(words)), 1<<12)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: %v, want %q", words, err, want)
 		}
 	}
@@ -371,13 +286,13 @@ func TestScan_LargeNodes(t *testing.T) {
 	for i := range 12 {
 		pad := 10
 		if i%3 == 1 {
-			pad = sharedSize + 1
+			pad = reporter.SharedSize + 1
 		}
 		fmt.Fprintf(&words, `"%d":{"samples":[{"a":%d}],"pad":"%s"},`, i, i, strings.Repeat("x", pad))
 	}
 	words.Truncate(words.Len() - 1)
 	words.WriteString("}}")
-	r, order, err := streamAll(t, streamFile(t, words.Bytes()), Wanted{All: true})
+	r, order, err := streamAll(t, words.Bytes(), reporter.Wanted{All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -390,16 +305,16 @@ func TestScan_LargeNodes(t *testing.T) {
 
 // The caller's error ends the reading, wherever that is, and comes back as it is.
 func TestScan_StopsWithTheCaller(t *testing.T) {
-	var sources []Source
+	var sources []reporter.Source
 	for i := range 30 {
-		sources = append(sources, Source{strconv.Itoa(i), nodeReport(i, 3, 0, nil)})
+		sources = append(sources, reporter.Source{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
 	}
-	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
+	data := encodedReport(t, mustMerge(t, sources...))
 	full := errors.New("no more room")
 	for stop := 1; stop <= 30; stop++ {
 		synctest.Test(t, func(t *testing.T) { // fails where goroutines stay behind
 			calls := 0
-			_, err := Scan(path, Wanted{All: true}, func(*Run, string, *Node) error {
+			_, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.Wanted{All: true}, func(*reporter.Run, string, *reporter.Node) error {
 				if calls++; calls == stop {
 					return full
 				}
@@ -420,15 +335,15 @@ func TestScan_StopsWithTheCaller(t *testing.T) {
 
 // Nodes that the caller has had are garbage, if it does not keep them.
 func TestScan_KeepsNoNode(t *testing.T) {
-	var sources []Source
+	var sources []reporter.Source
 	for i := range 10 {
-		sources = append(sources, Source{strconv.Itoa(i), nodeReport(i, 3, 0, nil)})
+		sources = append(sources, reporter.Source{Path: strconv.Itoa(i), Report: reportertest.NodeReport(i, 3, 0, nil)})
 	}
-	path := streamFile(t, encodedReport(t, mustMerge(t, sources...)))
-	var had []weak.Pointer[Node]
-	if _, err := Scan(path, Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+	data := encodedReport(t, mustMerge(t, sources...))
+	var had []weak.Pointer[reporter.Node]
+	if _, err := reporter.Scan(bytes.NewReader(data), int64(len(data)), reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		// Again where a stack that was just stopped may seem to hold one.
-		kept := func(p weak.Pointer[Node]) bool { return p.Value() != nil }
+		kept := func(p weak.Pointer[reporter.Node]) bool { return p.Value() != nil }
 		for try := 0; try < 10 && (try == 0 || slices.ContainsFunc(had, kept)); try++ {
 			runtime.GC()
 			time.Sleep(time.Millisecond)
@@ -450,7 +365,7 @@ func streamSeeds(f *testing.F) {
 			f.Add([]byte(words))
 		}
 	}
-	good, err := Encode(nodeReport(0, 2, 0, map[string]string{"a": "b"}))
+	good, err := reporter.Encode(reportertest.NodeReport(0, 2, 0, map[string]string{"a": "b"}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -470,8 +385,8 @@ func FuzzScan(f *testing.F) {
 	streamSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var order []string
-		nodes := make(map[string]*Node)
-		got, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+		nodes := make(map[string]*reporter.Node)
+		got, err := reporter.ScanReport(bytes.NewReader(data), int64(len(data)), reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 			order, nodes[name] = append(order, name), n
 			return nil
 		})
@@ -490,8 +405,8 @@ func FuzzScan(f *testing.F) {
 		}
 		got.Nodes = nodes
 		streamSame(t, "fuzz", want, got)
-		some := Wanted{Samples: []string{"a"}, Envelope: []string{"b"}}
-		_, err = scanReport(bytes.NewReader(data), int64(len(data)), some, func(_ *Run, name string, n *Node) error {
+		some := reporter.Wanted{Samples: []string{"a"}, Envelope: []string{"b"}}
+		_, err = reporter.ScanReport(bytes.NewReader(data), int64(len(data)), some, func(_ *reporter.Run, name string, n *reporter.Node) error {
 			if name != order[0] || len(n.Samples.Keys) > 1 || len(n.Envelope) > 1 {
 				t.Errorf("node %s, want %s, of some columns: %v, %v", name, order[0], n.Samples.Keys, n.Envelope)
 			}
@@ -511,14 +426,11 @@ func FuzzSeries(f *testing.F) {
 		f.Add([]byte(words))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var samples Samples
-		var numbers Numbers
+		var samples reporter.Samples
+		var numbers reporter.Numbers
 		samplesErr, numbersErr := samples.UnmarshalJSON(data), numbers.UnmarshalJSON(data)
-		c := cursor{data: data}
-		_, _ = c.band()
-		c.skip()
-		if c.at > len(data) {
-			t.Fatalf("at %d of %d", c.at, len(data))
+		if at := reporter.WalkBand(data); at > len(data) {
+			t.Fatalf("at %d of %d", at, len(data))
 		}
 		if !json.Valid(data) {
 			return
@@ -533,7 +445,7 @@ func FuzzSeries(f *testing.F) {
 			t.Fatalf("samples: %v, slowly %v; numbers: %v, slowly %v", samplesErr, slowSamplesErr, numbersErr, slowNumbersErr)
 		}
 		if samplesErr == nil {
-			streamSame(t, "samples", &Report{Nodes: map[string]*Node{"": {Samples: slowSamples.Samples}}}, &Report{Nodes: map[string]*Node{"": {Samples: samples}}})
+			streamSame(t, "samples", &reporter.Report{Nodes: map[string]*reporter.Node{"": {Samples: slowSamples.Samples}}}, &reporter.Report{Nodes: map[string]*reporter.Node{"": {Samples: samples}}})
 		}
 		if numbersErr == nil && !slices.EqualFunc(numbers, slowNumbers, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }) {
 			t.Errorf("%v, slowly %v", numbers, slowNumbers)
@@ -554,7 +466,7 @@ func (words streamTorn) ReadAt(p []byte, at int64) (int, error) {
 
 func TestScan_ReadErrors(t *testing.T) {
 	for _, words := range []string{`{`, `{"schema":"perfag`, `{"schema":"perfagent.report/1","run":{},"nodes":{"0":{},"1":{"a":`} {
-		_, err := scanReport(streamTorn(words), 1<<10, Wanted{}, func(*Run, string, *Node) error { return nil })
+		_, err := reporter.ScanReport(streamTorn(words), 1<<10, reporter.Wanted{}, func(*reporter.Run, string, *reporter.Node) error { return nil })
 		if err != io.ErrClosedPipe {
 			t.Errorf("%s: %v", words, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // update rewrites the golden files: go test ./exporter -update.
@@ -35,7 +36,7 @@ func listenFeed(interval time.Duration) *feed {
 		Agent: func() reporter.Agent { return reporter.Agent{CPUSeconds: 0.0125, MaxRSSMB: 14.5} },
 		Report: func(rec *collector.Recording) *reporter.Report {
 			f.reports++
-			return reporter.New(reporter.Input{Run: reporter.Run{ID: "r-1", Incomplete: "still running"}, Node: 3, Recording: rec})
+			return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r-1", Incomplete: "still running"}, Node: 3, Recording: rec}})
 		}})
 	return f
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // host takes samples as a busy host gives them, deterministically.
@@ -90,8 +91,8 @@ func (h *host) report() *reporter.Report {
 }
 
 // head is what is known at the start.
-func (h *host) head(node int) reporter.JournalHead {
-	return reporter.JournalHead{Run: reporter.Run{ID: "r", Command: []string{"job"}, Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
+func (h *host) head(node int) journal.Head {
+	return journal.Head{Run: reporter.Run{ID: "r", Command: []string{"job"}, Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
 }
 
 // serve starts a strict fake server, and a client of it that does not retry.

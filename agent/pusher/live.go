@@ -9,6 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // server that is slow or gone makes it fall behind, and it catches up later, from
 // the Recording's ring. Once the run is known it asks once per window.
 type Live struct {
-	about   reporter.JournalHead
+	about   journal.Head
 	dest    Destination
 	connect func() (*mlflow.Client, error)
 
@@ -58,7 +59,7 @@ type handover struct {
 
 // NewLive prepares the pushing of a run, of which about tells the start. connect is
 // called once the first window is full, in the goroutine of Run.
-func NewLive(about reporter.JournalHead, d Destination, connect func() (*mlflow.Client, error)) *Live {
+func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, error)) *Live {
 	l := &Live{about: about, dest: d, connect: connect, handed: make(chan handover, 1)}
 	l.ready.Store(true)
 	return l

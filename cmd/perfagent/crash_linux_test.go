@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // kills is how many perfagents are killed, atOnce how many of them live at a time.
@@ -83,7 +83,7 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 	time.Sleep(lived)       // the random moment
 	var wrote time.Duration // what the journal has before the kill
 	if found, _ := filepath.Glob(filepath.Join(cmd.Dir, "perfagent-out/*/node-0.jsonl")); len(found) == 1 {
-		if r, err := reporter.Read(found[0], 0); err == nil {
+		if r, err := reportfile.Read(found[0], 0); err == nil {
 			wrote = time.Duration(r.Run.WallSeconds * float64(time.Second))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/comparer"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type diffOptions struct {
@@ -161,7 +162,7 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 // readOne reads a report without its series, which nobody compares: of a thousand
 // runs they would take the memory of a thousand files.
 func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
-	report, err := reporter.Read(path, o.cpus)
+	report, err := reportfile.Read(path, o.cpus)
 	if err != nil {
 		if strings.HasPrefix(path, "-") && errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("diff: %s is taken for a report: flags go before the --", path)

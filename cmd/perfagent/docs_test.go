@@ -28,6 +28,8 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // These tests keep the documents true: what they list is what the program has,
@@ -114,7 +116,7 @@ func seriesRows() string {
 func ruleRows() string {
 	var out strings.Builder
 	out.WriteString("| id | severity | when | advice |\n|---|---|---|---|\n")
-	for _, r := range reporter.Rules() {
+	for _, r := range diagnosis.Rules() {
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, r.When, r.Advice)
 	}
 	return out.String()
@@ -340,7 +342,7 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	}
 	runs := make(map[string]string) // by our run id
 	for _, file := range files {
-		r, err := reporter.Read(file, 0)
+		r, err := reportfile.Read(file, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -737,7 +739,7 @@ func validFile(t *testing.T, path string) {
 	if err := strict.Validate(doc); err != nil {
 		t.Errorf("%s has what the schema does not tell: %v", path, err)
 	}
-	r, err := reporter.Read(path, 0)
+	r, err := reportfile.Read(path, 0)
 	if err != nil {
 		t.Error(err)
 		return
@@ -849,7 +851,7 @@ func TestDocsReports(t *testing.T) {
 	d.run(0, "merge", "perfagent-out/j/node-0.json", "perfagent-out/j/node-1.json", journal, "perfagent-out/j/node-4.json",
 		"perfagent-out/p/node-3.json", "--cpus", "8", "-o", "all.json")
 	validFile(t, d.path("all.json"))
-	merged, err := reporter.Read(d.path("all.json"), 0)
+	merged, err := reportfile.Read(d.path("all.json"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -383,8 +383,8 @@ func parentOf(t testing.TB, pid int) int {
 	return n
 }
 
-// terminal is a pty with something on it.
-type terminal struct {
+// ptyTerminal is a pty with something on it.
+type ptyTerminal struct {
 	t    testing.TB
 	cmd  *exec.Cmd
 	tty  *os.File
@@ -394,7 +394,7 @@ type terminal struct {
 }
 
 // onTerminal starts a prepared process as the leader of a session on a new pty.
-func onTerminal(t testing.TB, cmd *exec.Cmd) *terminal {
+func onTerminal(t testing.TB, cmd *exec.Cmd) *ptyTerminal {
 	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -408,7 +408,7 @@ func onTerminal(t testing.TB, cmd *exec.Cmd) *terminal {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	m := &terminal{t: t, cmd: cmd, tty: tty, more: make(chan string, 1000)}
+	m := &ptyTerminal{t: t, cmd: cmd, tty: tty, more: make(chan string, 1000)}
 	go func() {
 		defer close(m.more)
 		for buf := make([]byte, 4096); ; {
@@ -476,7 +476,7 @@ func resize(t testing.TB, tty *os.File, rows, columns int) {
 }
 
 // expect reads up to and including text, and returns what was before it.
-func (m *terminal) expect(text string) (before string) {
+func (m *ptyTerminal) expect(text string) (before string) {
 	m.t.Helper()
 	timeout := time.After(longest)
 	for {
@@ -498,7 +498,7 @@ func (m *terminal) expect(text string) (before string) {
 }
 
 // pid reads "word PID".
-func (m *terminal) pid(word string) int {
+func (m *ptyTerminal) pid(word string) int {
 	m.t.Helper()
 	m.expect(word + " ")
 	n, err := strconv.Atoi(strings.TrimSpace(m.expect("\n")))
@@ -509,7 +509,7 @@ func (m *terminal) pid(word string) int {
 }
 
 // send types text.
-func (m *terminal) send(text string) {
+func (m *ptyTerminal) send(text string) {
 	m.t.Helper()
 	if _, err := m.tty.WriteString(text); err != nil {
 		m.t.Fatal(err)
@@ -517,7 +517,7 @@ func (m *terminal) send(text string) {
 }
 
 // end waits for the process and returns all that was on the screen.
-func (m *terminal) end() (screen string, code int) {
+func (m *ptyTerminal) end() (screen string, code int) {
 	m.t.Helper()
 	wait(m.t, m.cmd)
 	timeout := time.After(longest)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type mergeOptions struct {
@@ -58,13 +60,13 @@ func (o *mergeOptions) merge(paths []string) error {
 	}
 	var sources []reporter.Source
 	for _, path := range paths {
-		report, err := reporter.Read(path, o.cpus)
+		report, err := reportfile.Read(path, o.cpus)
 		if err != nil {
 			return err
 		}
 		sources = append(sources, reporter.Source{Path: path, Report: report})
 	}
-	merged, err := reporter.Merge(sources)
+	merged, err := diagnosis.Merge(sources)
 	if err != nil {
 		return err
 	}
@@ -86,9 +88,9 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 			return err
 		}
 	}
-	write := reporter.WriteNew
+	write := reportfile.WriteNew
 	if o.force {
-		write = reporter.Write
+		write = reportfile.Write
 	}
 	err = write(o.output, data)
 	if errors.Is(err, fs.ErrExist) {
@@ -101,7 +103,7 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if err := plotter.WritePage(&html, merged, plotter.PageOptions{}); err != nil {
 		return err
 	}
-	return reporter.WritePicture(page, html.Bytes(), o.force)
+	return reportfile.WritePicture(page, html.Bytes(), o.force)
 }
 
 // replaceable tells whether a file may be written: it is not there, or is a regular

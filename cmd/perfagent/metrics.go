@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 func newMetrics(s streams) *cobra.Command {
@@ -65,7 +66,7 @@ func printMetricsFolded(w io.Writer) error {
 	for _, m := range allMetrics() {
 		fmt.Fprintf(&out, "%s, %s\n", m.Name, m.Unit)
 		for _, words := range []string{m.Meaning, "= " + m.How} {
-			for _, line := range text.Wrap(words, reporter.SummaryWidth-4, 20) {
+			for _, line := range text.Wrap(words, summary.Width-4, 20) {
 				fmt.Fprintf(&out, "    %s\n", line)
 			}
 		}

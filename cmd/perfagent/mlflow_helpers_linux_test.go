@@ -30,6 +30,7 @@ import (
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // serverCase is a test against a server that others use, too.
@@ -327,8 +328,8 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	rec.End = collector.Instant{Wall: start.Add(length), Mono: length, Boot: length}
 	run := reporter.Run{ID: y.run, Command: []string{"./simulate", "--quick"}, Start: reporter.Time{Time: start}, End: reporter.Time{Time: end},
 		WallSeconds: length.Seconds(), ExitCode: &y.code}
-	data, err := reporter.Encode(reporter.New(reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},
-		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: y.code, UserSeconds: 1, MaxRSSMB: 10}}))
+	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},
+		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: y.code, UserSeconds: 1, MaxRSSMB: 10}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type plotOptions struct {
@@ -74,7 +75,7 @@ func (o *plotOptions) plot(path string) error {
 	if err := o.draw(&out, kind, path); err != nil {
 		return err
 	}
-	return reporter.WritePicture(o.output, out.Bytes(), o.force)
+	return reportfile.WritePicture(o.output, out.Bytes(), o.force)
 }
 
 // sameFile tells whether two names are of one file that is there.
@@ -125,8 +126,8 @@ func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 
 func (o *plotOptions) page(out io.Writer, path string) error {
 	page := plotter.NewPage(plotter.PageOptions{})
-	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys(), CPUs: o.cpus}
-	run, err := reporter.Scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
+	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys()}
+	run, err := reportfile.Scan(path, o.cpus, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
 		page.Add(run, name, n)
 		return nil
 	})
@@ -140,7 +141,7 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 func (o *plotOptions) read(path string) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
-	run, err := reporter.Scan(path, reporter.Wanted{All: true, CPUs: o.cpus}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
 		drawn := o.given.node && name == strconv.Itoa(o.node)
 		if !o.given.node && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
 			delete(r.Nodes, lowest)

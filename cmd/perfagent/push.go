@@ -22,6 +22,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 type pushOptions struct {
@@ -96,14 +98,14 @@ func (o *pushOptions) run(paths []string) error {
 
 // pushFile pushes what one file holds: all nodes that go to the same run at once.
 func (o *pushOptions) pushFile(ctx context.Context, path string) error {
-	goesOn := reporter.Running(journalBeside(path))
+	goesOn := journal.Running(journalBeside(path))
 	if !o.dryRun && !goesOn {
 		// Where a file cannot be locked, the server still stores the same point once.
-		if release, err := reporter.Lock(ctx, path); err == nil {
+		if release, err := reportfile.Lock(ctx, path); err == nil {
 			defer release()
 		}
 	}
-	file, err := reporter.ReadFile(path, o.cpus)
+	file, err := reportfile.Load(path, o.cpus)
 	if err != nil {
 		return err
 	}
@@ -195,7 +197,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	return d
 }
 
-func (o *pushOptions) pushGroup(ctx context.Context, file *reporter.File, g *group) error {
+func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *group) error {
 	if g.uri == "" {
 		return errors.New("the report remembers no server: give --mlflow URI, or set MLFLOW_TRACKING_URI")
 	}
@@ -257,7 +259,7 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 }
 
 // pushPart pushes what goes to one run.
-func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reporter.File, g *group, progress *progress) error {
+func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reportfile.File, g *group, progress *progress) error {
 	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, GoesOn: g.goesOn, Settle: true}
 	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
@@ -275,7 +277,7 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 	}
 	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(plan.Outcome(client)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
-	if errors.Is(err, reporter.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
+	if errors.Is(err, reportfile.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
 		return err
 	}
 	if err != nil {
@@ -286,13 +288,13 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 }
 
 // artifactOf is the file, as it will be when the push is done.
-func artifactOf(file *reporter.File, g *group, uri string, given bool) []pusher.Artifact {
+func artifactOf(file *reportfile.File, g *group, uri string, given bool) []pusher.Artifact {
 	a := pusher.Artifact{Name: filepath.Base(file.Path), ContentType: "application/json"}
-	if file.Kind == reporter.KindJournal {
+	if file.Kind == reportfile.KindJournal {
 		a.ContentType = "application/jsonl"
 	}
 	a.Data = func(runID string) ([]byte, error) {
-		if file.Kind != reporter.KindReport {
+		if file.Kind != reportfile.KindReport {
 			return file.Data, nil
 		}
 		return reporter.WithPush(file.Data, g.each(g.done(runID, uri, given, nil)))
@@ -307,7 +309,7 @@ func (g *group) done(runID, uri string, given bool, notes []string) reporter.Pus
 
 // noteFailure writes down that a push failed. What the report remembers stays where
 // flags named another place, and all of it in a dry run.
-func (o *pushOptions) noteFailure(file *reporter.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error) error {
+func (o *pushOptions) noteFailure(file *reportfile.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error) error {
 	named := o.mlflow != "" || o.runID != "" || o.experiment != ""
 	if o.dryRun || named && g.state.State == reporter.PushPending {
 		return nil
@@ -343,15 +345,15 @@ func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 }
 
 // note writes down in one of our reports how the push stands.
-func note(file *reporter.File, states map[string]reporter.PushState) error {
-	if file.Kind != reporter.KindReport || len(states) == 0 {
+func note(file *reportfile.File, states map[string]reporter.PushState) error {
+	if file.Kind != reportfile.KindReport || len(states) == 0 {
 		return nil
 	}
 	data, err := reporter.WithPush(file.Data, states)
 	if err != nil || string(data) == string(file.Data) {
 		return err
 	}
-	if err := reporter.Rewrite(file.Path, file.Data, data); err != nil {
+	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
 		return fmt.Errorf("note how the push stands: %w", err)
 	}
 	file.Data = data
@@ -359,7 +361,7 @@ func note(file *reporter.File, states map[string]reporter.PushState) error {
 }
 
 // tell says what a push would do.
-func (o *pushOptions) tell(c *mlflow.Client, file *reporter.File, opts pusher.Options, plan *pusher.Plan) {
+func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.Options, plan *pusher.Plan) {
 	out := o.streams.out
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
@@ -377,9 +379,9 @@ func (o *pushOptions) tell(c *mlflow.Client, file *reporter.File, opts pusher.Op
 	}
 	line("nodes", "%s", strings.Join(plan.Nodes(), ", "))
 	line("metrics", "%d", plan.Metrics)
-	line("series", "%s", text.Count(plan.Points, "point"))
+	line("series", "%s", text.Count(plan.Points, "point", "points"))
 	if plan.Known > 0 {
-		line("there", "%s already", text.Count(plan.Known, "value"))
+		line("there", "%s already", text.Count(plan.Known, "value", "values"))
 	}
 	line("tags", "%s", strings.Join(slices.Sorted(maps.Keys(plan.Tags())), ", "))
 	line("artifact", "%s (%s)", plan.ArtifactName(0), size(len(file.Data)))

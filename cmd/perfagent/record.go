@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // recordOptions are the flags that run and sidecar share.
@@ -223,7 +223,7 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 
 	var out bytes.Buffer // one write: it is read whole or not at all
-	_ = reporter.WriteSummary(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
+	_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
 	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
 		o.log.Debug(fmt.Sprintf("write summary: %v", err))
 	}

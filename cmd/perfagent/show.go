@@ -17,7 +17,11 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
+
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 type showOptions struct {
@@ -78,7 +82,7 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	report, err := reporter.Read(path, o.cpus)
+	report, err := reportfile.Read(path, o.cpus)
 	if err != nil {
 		return err
 	}
@@ -118,10 +122,10 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 	case formatCSV:
 		return reporter.WriteCSV(o.streams.out, report)
 	case formatMarkdown:
-		pictures := plotter.SummaryPictures(report, reporter.SummaryWidth, false) // read by browsers, whatever the locale here
-		return reporter.WriteMarkdown(o.streams.out, report, reporter.MarkdownOptions{Pictures: pictures})
+		pictures := terminal.Pictures(report, summary.Width, false) // read by browsers, whatever the locale here
+		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
 	}
-	return reporter.WriteSummary(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))
+	return summary.Write(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))
 }
 
 // pageBeside is the page that was written beside a report; "" = there is none.

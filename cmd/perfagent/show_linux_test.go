@@ -17,6 +17,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // showIn runs perfagent show on a report that stands as node-0.json in its directory,
@@ -225,7 +226,7 @@ func TestShow_OnTerminal(t *testing.T) {
 				widest = max(widest, len([]rune(strings.TrimRight(line, "\r\n"))))
 			}
 		}
-		if want := min(columns, reporter.SummaryWidth); widest > want || widest < want-5 || strings.Count(screen, "  0 to 100 %\r\n") != 2 {
+		if want := min(columns, summary.Width); widest > want || widest < want-5 || strings.Count(screen, "  0 to 100 %\r\n") != 2 {
 			t.Errorf("%d columns: the pictures take %d:\n%s", columns, widest, screen)
 		}
 	}
@@ -264,7 +265,7 @@ func TestMetricsOnATerminal(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(screen) {
-		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > reporter.SummaryWidth {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > summary.Width {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}

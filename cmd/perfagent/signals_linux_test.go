@@ -98,7 +98,7 @@ func TestJobThatIgnoresTermIsLeftAlone(t *testing.T) {
 
 // once wants a signal to be on the screen, then the settling ones that perfagent
 // relays, and no other.
-func (m *terminal) once(agent int, sig syscall.Signal) {
+func (m *ptyTerminal) once(agent int, sig syscall.Signal) {
 	m.t.Helper()
 	seen := m.expect(unix.SignalName(sig))
 	for _, s := range settling {
@@ -110,7 +110,7 @@ func (m *terminal) once(agent int, sig syscall.Signal) {
 	}
 }
 
-func (m *terminal) kill(pid int, sig syscall.Signal) {
+func (m *ptyTerminal) kill(pid int, sig syscall.Signal) {
 	m.t.Helper()
 	if err := unix.Kill(pid, sig); err != nil {
 		m.t.Fatal(err)
@@ -192,7 +192,7 @@ func TestHangUpReachesTheJobOnce(t *testing.T) {
 }
 
 // shell is an interactive bash on a terminal; $P is perfagent.
-func shell(t *testing.T) *terminal {
+func shell(t *testing.T) *ptyTerminal {
 	t.Helper()
 	cmd := command(t, tool(t, "bash", "apt-get install bash"), "--norc", "--noprofile", "-i")
 	cmd.Env = append(cmd.Env, "PS1=prompt-$ ", "HISTFILE=", "TERM=dumb", "P="+binary(t), "JOB="+os.Args[0])
@@ -266,7 +266,7 @@ func TestCtrlCInALoop(t *testing.T) {
 }
 
 // loop types Ctrl-C at the first job of a loop and looks what the shell does.
-func (m *terminal) loop(goesOn bool) {
+func (m *ptyTerminal) loop(goesOn bool) {
 	m.t.Helper()
 	m.interruptReady()
 	if goesOn {
@@ -294,7 +294,7 @@ func (m *terminal) loop(goesOn bool) {
 // interruptReady types Ctrl-C at a job that is ready, once its shell waits for it:
 // a bash that has forked and does not wait yet dies of the signal, whatever its
 // child does.
-func (m *terminal) interruptReady() {
+func (m *ptyTerminal) interruptReady() {
 	m.t.Helper()
 	m.expect("ready\r\n")
 	until(m.t, "the shell waits for its job", func() bool { return processState(m.cmd.Process.Pid) == "S" })

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // slurm is a cluster of one node that lives in a folder of the test: munged, slurmctld and
@@ -592,7 +593,7 @@ func slurmKilled(t *testing.T, s *slurm) {
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
 		t.Fatalf("files %q, want a journal", paths)
 	}
-	r, err := reporter.Read(filepath.Join(out, paths[0]), 0)
+	r, err := reportfile.Read(filepath.Join(out, paths[0]), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

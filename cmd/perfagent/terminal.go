@@ -7,8 +7,9 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // descriptor returns the number behind stdout or stderr; -1 for anything else. File.Fd is not
@@ -35,11 +36,11 @@ func colorful(w io.Writer) bool {
 }
 
 // summaryOptions returns how a report's summary looks on w.
-func summaryOptions(r *reporter.Report, w io.Writer, path, page string) reporter.SummaryOptions {
+func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
-	return reporter.SummaryOptions{
+	return summary.Options{
 		Color: colorful(w), Width: columns, Path: path, Page: page,
-		Pictures: plotter.SummaryPictures(r, min(columns, reporter.SummaryWidth), !utf8Terminal()),
+		Pictures: terminal.Pictures(r, min(columns, summary.Width), !utf8Terminal()),
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
 // verdictIs checks the cause and parts of the text, and gives the verdict.
@@ -238,7 +240,7 @@ func TestVerdictOfAJournal(t *testing.T) {
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
 		t.Fatalf("files %q, want a journal", paths)
 	}
-	r, err := reporter.Read(filepath.Join(cmd.Dir, "out", paths[0]), 0)
+	r, err := reportfile.Read(filepath.Join(cmd.Dir, "out", paths[0]), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +265,7 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.end()
-	r, err := reporter.Read(path, 0)
+	r, err := reportfile.Read(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +448,7 @@ func TestVerdictKnowsANeighbour(t *testing.T) {
 		if len(paths) == 0 {
 			return false
 		}
-		r, err := reporter.Read(filepath.Join(cmd.Dir, "perfagent-out", paths[0]), 0)
+		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out", paths[0]), 0)
 		return err == nil && r.Nodes["0"] != nil && r.Nodes["0"].Metrics["job_cpu_seconds"] > 0
 	})
 	release.Close()
@@ -512,7 +514,7 @@ func TestVerdictTables(t *testing.T) {
 	cell := strings.NewReplacer("|", `\|`)
 	var causes, conditions strings.Builder
 	causes.WriteString("| cause | when | evidence |\n|---|---|---|\n")
-	for _, c := range reporter.Causes() {
+	for _, c := range diagnosis.Causes() {
 		evidence := ""
 		for _, key := range c.Evidence {
 			evidence += ", `" + key + "`"
@@ -520,7 +522,7 @@ func TestVerdictTables(t *testing.T) {
 		fmt.Fprintf(&causes, "| `%s` | %s | %s |\n", c.Name, cell.Replace(c.When), strings.TrimPrefix(evidence, ", "))
 	}
 	conditions.WriteString("| condition | when |\n|---|---|\n")
-	for _, c := range reporter.Conditions() {
+	for _, c := range diagnosis.Conditions() {
 		fmt.Fprintf(&conditions, "| `%s` | %s |\n", c.Name, cell.Replace(c.When))
 	}
 	generatedPart(t, verdictDoc, "causes", causes.String())

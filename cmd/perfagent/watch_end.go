@@ -8,6 +8,8 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // nodeEnd is what became of a node.
@@ -74,7 +76,7 @@ func (w *watching) sayEnd() error {
 	case n.end == nil:
 		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, showCommand(n.follower.Path()))
 	}
-	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, reporter.Headline(w.main.end),
+	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, summary.Headline(w.main.end),
 		text.Printable(showCommand(w.main.endPath)))
 	return err
 }
@@ -98,7 +100,7 @@ func (w *watching) endings() (ends []nodeEnd, unread int) {
 				unread++
 				continue
 			}
-			if r, err := reporter.Read(path, 0); err == nil {
+			if r, err := reportfile.Read(path, 0); err == nil {
 				ends = append(ends, reportEnd(node, r, path))
 			} else {
 				ends = append(ends, nodeEnd{index: node, words: "its report cannot be read", open: true, show: path})

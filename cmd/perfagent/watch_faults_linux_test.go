@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
 )
 
 // What cannot be watched gives one line that names it, and exit code 1.
@@ -230,7 +231,7 @@ func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
 }
 
 // watchJournal makes a journal that this process writes, under a directory.
-func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, host collector.Host) (*reporter.Journal, *collector.Recording) {
+func watchJournal(t testing.TB, dir, folder string, head journal.Head, host collector.Host) (*journal.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -238,7 +239,7 @@ func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, h
 	}
 	head.Run.Start = reporter.Time{Time: time.Now()}
 	head.Interval, head.MaxLength = time.Second, 1000
-	j, err := reporter.CreateJournal(dir, head)
+	j, err := journal.Create(dir, head)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +250,7 @@ func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, h
 }
 
 // watchSample adds a sample to a journal.
-func watchSample(j *reporter.Journal, rec *collector.Recording, n int) {
+func watchSample(j *journal.Journal, rec *collector.Recording, n int) {
 	var s collector.Sample
 	for c := range s.Values {
 		s.Values[c], s.Weights[c] = math.Mod(math.Sqrt(float64(n*(c+3))), 1)*100, 1+math.Mod(float64(n)/7, 1)/500
@@ -267,7 +268,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 	t.Parallel()
 	evil := "\x1b]0;title\a\x1b[2J\x1b[31m\r\n\x9b5n\u202e日本語👩‍👩‍👧\xff"
 	dir := t.TempDir()
-	head := reporter.JournalHead{Run: reporter.Run{ID: evil, Command: []string{evil, strings.Repeat("日\x1b[31m", 300_000), "", "b c"},
+	head := journal.Head{Run: reporter.Run{ID: evil, Command: []string{evil, strings.Repeat("日\x1b[31m", 300_000), "", "b c"},
 		Tags: map[string]string{evil: evil}}, Agent: reporter.Agent{Version: evil}}
 	j, rec := watchJournal(t, dir, "evil", head, collector.Host{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
 	defer func() { _ = j.Stop(longest) }()
@@ -303,10 +304,10 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 func TestWatch_OfALongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, rec := watchJournal(t, dir, "long", reporter.JournalHead{Run: reporter.Run{Command: []string{"x"}}}, collector.Host{CPUs: 2})
+	j, rec := watchJournal(t, dir, "long", journal.Head{Run: reporter.Run{Command: []string{"x"}}}, collector.Host{CPUs: 2})
 	defer func() { _ = j.Stop(longest) }()
 	n := 0
-	f := reporter.Follow(j.Path())
+	f := journal.Follow(j.Path())
 	defer f.Close()
 	for ; n < 8000; n++ {
 		watchSample(j, rec, n)

@@ -476,7 +476,7 @@ func TestWatch_WithoutKeys(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	m := onTerminal(t, script(t, "sh", "cd "+run.cmd.Dir+` && exec "$P" watch </dev/null`))
-	w := &watcher{terminal: m, vt: newWatchVT(80, 24)}
+	w := &watcher{ptyTerminal: m, vt: newWatchVT(80, 24)}
 	w.shows("Ctrl-C quits")
 	w.send("q") // to nobody
 	w.shows("Ctrl-C quits")

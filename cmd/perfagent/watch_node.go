@@ -15,8 +15,12 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/plotter"
+
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // runFiles are the recordings in the folder of a run, by node.
@@ -59,7 +63,7 @@ func (r *runFiles) isBetter(path, than string, later bool) bool {
 	if than == "" {
 		return true
 	}
-	if a, b := reporter.Running(path), reporter.Running(than); a != b {
+	if a, b := journal.Running(path), journal.Running(than); a != b {
 		return a
 	}
 	return later
@@ -96,7 +100,7 @@ func isLater(path, than string) bool {
 func (r *runFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {
-		if reporter.Writing(r.journals[n]) != reporter.WriterGone {
+		if journal.WriterOf(r.journals[n]) != journal.Gone {
 			return n, true
 		}
 	}
@@ -135,10 +139,10 @@ func (r *runFiles) nodes() string {
 type watchedNode struct {
 	index    int
 	home     string // boot id of this machine; "" = unknown
-	follower *reporter.Follower
+	follower *journal.Follower
 	report   *reporter.Report // what the journal told last; nil = nothing yet
 	newest   []float64
-	writer   reporter.Writer
+	writer   journal.Writer
 	locked   bool      // its agent was seen with the lock
 	looked   time.Time // when it was looked at last
 	grown    time.Time // when it grew last
@@ -148,8 +152,8 @@ type watchedNode struct {
 	gaps     int // looks that found neither journal nor report
 }
 
-func newWatchedNode(index int, journal, home string) *watchedNode {
-	return &watchedNode{index: index, home: home, follower: reporter.Follow(journal)}
+func newWatchedNode(index int, path, home string) *watchedNode {
+	return &watchedNode{index: index, home: home, follower: journal.Follow(path)}
 }
 
 // name is the node's key in a report.
@@ -177,8 +181,8 @@ func (n *watchedNode) look(now time.Time) {
 	if err != nil && n.report != nil { // then it is no more the journal that we look at
 		return
 	}
-	n.writer = reporter.Writing(n.follower.Path())
-	n.locked = n.locked || n.writer == reporter.WriterAlive
+	n.writer = journal.WriterOf(n.follower.Path())
+	n.locked = n.locked || n.writer == journal.Alive
 }
 
 // age is how long ago the journal was written, by the file's time, but after the last
@@ -209,7 +213,7 @@ func (n *watchedNode) node() *reporter.Node {
 // the journal is removed.
 func (n *watchedNode) finish() {
 	path := strings.TrimSuffix(n.follower.Path(), "l")
-	r, err := reporter.Read(path, 0)
+	r, err := reportfile.Read(path, 0)
 	if err == nil {
 		n.end, n.endPath = r, path
 		return
@@ -240,7 +244,7 @@ func (n *watchedNode) patient() time.Duration {
 // agent had it when we looked before, or was on this machine. Of one on another machine
 // the lock may not be seen; only silence tells.
 func (n *watchedNode) isGone() bool {
-	if n.over() || n.trouble != nil && n.report != nil || n.writer != reporter.WriterGone {
+	if n.over() || n.trouble != nil && n.report != nil || n.writer != journal.Gone {
 		return false
 	}
 	if host := n.node().Host; host != nil && host.BootID != "" {
@@ -258,20 +262,20 @@ func bootID() string {
 
 // goesOn tells whether the agent seems to be at work.
 func (n *watchedNode) goesOn(now time.Time) bool {
-	return !n.over() && !n.isGone() && (n.writer == reporter.WriterAlive || n.silence(now) <= n.patient())
+	return !n.over() && !n.isGone() && (n.writer == journal.Alive || n.silence(now) <= n.patient())
 }
 
 // live says how the node stands.
-func (n *watchedNode) live(now time.Time) plotter.LiveNode {
+func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	known, quiet := 0.0, n.silence(now)
 	if n.report != nil {
 		known = n.report.Run.WallSeconds
 	}
 	length, silent := text.Seconds(known+quiet.Seconds()), ", no sample for "+text.Seconds(quiet.Seconds())
-	out := plotter.LiveNode{Newest: n.newest, Alarm: true}
+	out := terminal.LiveNode{Newest: n.newest, Alarm: true}
 	switch {
 	case n.end != nil:
-		out.State, out.End = reporter.Headline(n.end), true
+		out.State, out.End = summary.Headline(n.end), true
 		out.Alarm = n.end.Run.Signal != "" || n.end.Run.ExitCode != nil && *n.end.Run.ExitCode != 0
 	case n.isLost():
 		out.State = "ended, without a report here"
@@ -284,7 +288,7 @@ func (n *watchedNode) live(now time.Time) plotter.LiveNode {
 		out.State, out.Trouble = "cannot be read", n.trouble.Error()
 	case n.isGone():
 		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), text.Seconds(known))
-	case n.writer == reporter.WriterAlive && quiet > n.patient():
+	case n.writer == journal.Alive && quiet > n.patient():
 		out.State = "running for " + length + silent
 	case quiet > n.patient():
 		out.State = "seen for " + text.Seconds(known) + silent

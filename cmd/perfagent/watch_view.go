@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/perfagent/perfagent/plotter"
+	"github.com/perfagent/perfagent/plotter/terminal"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -138,9 +138,9 @@ func (w *watching) report() *reporter.Report {
 }
 
 // screen says how the view looks now.
-func (w *watching) screen(now time.Time, width, height int) plotter.ScreenOptions {
-	o := plotter.ScreenOptions{Width: width, Height: height, ASCII: !utf8Terminal(), Node: w.main.name(),
-		Live: make(map[string]plotter.LiveNode), More: w.more, Ended: w.ended}
+func (w *watching) screen(now time.Time, width, height int) terminal.Options {
+	o := terminal.Options{Width: width, Height: height, ASCII: !utf8Terminal(), Node: w.main.name(),
+		Live: make(map[string]terminal.LiveNode), More: w.more, Ended: w.ended}
 	for _, n := range w.nodes {
 		o.Live[n.name()] = n.live(now)
 	}
@@ -171,7 +171,7 @@ func (w *watching) inLines() error {
 
 // printLine prints how the main node stands.
 func (w *watching) printLine(now time.Time) error {
-	line := plotter.ScreenLine(w.report(), w.screen(now, 0, 0))
+	line := terminal.Line(w.report(), w.screen(now, 0, 0))
 	if len(w.nodes)+w.ended+w.more > 1 {
 		line = "node " + w.main.name() + ": " + line
 	}
@@ -205,7 +205,7 @@ func (w *watching) onScreen() error {
 		if stands := w.stands(); w.options.due(now, drawn) || stands != stood {
 			o := w.screen(now, width-1, height) // a full last column would be cleared with the rest of the line
 			o.Color, o.Footer = colorful(w.options.streams.out), t.footer()
-			t.draw(plotter.Screen(w.report(), o))
+			t.draw(terminal.Screen(w.report(), o))
 			drawn, stood = now, stands
 		}
 		switch then, err := t.wait(tick.C); then {
@@ -234,7 +234,7 @@ func (w *watching) showEnd() error {
 	width, height := w.size()
 	o := w.screen(time.Now(), width-1, max(1, height-2))
 	o.Color = colorful(w.options.streams.out)
-	lines := plotter.Screen(w.report(), o)
+	lines := terminal.Screen(w.report(), o)
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}

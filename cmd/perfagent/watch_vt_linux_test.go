@@ -136,7 +136,7 @@ func (v *watchVT) control(params, final string) (f watchFrame, done bool) {
 
 // watcher is perfagent watch on a terminal.
 type watcher struct {
-	*terminal
+	*ptyTerminal
 	vt     *watchVT
 	frames []watchFrame
 }
@@ -145,7 +145,7 @@ type watcher struct {
 func watchOn(t testing.TB, dir string, env []string, args ...string) *watcher {
 	t.Helper()
 	cmd := watchCommand(t, dir, env, args...)
-	w := &watcher{terminal: onTerminal(t, cmd), vt: newWatchVT(80, 24)}
+	w := &watcher{ptyTerminal: onTerminal(t, cmd), vt: newWatchVT(80, 24)}
 	return w
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // The simulated week: a sample each second, and one burst of two seconds, in which
@@ -73,14 +74,14 @@ func newWeek() *reporter.Report {
 	length := WeekSeconds * time.Second
 	rec.End = collector.Instant{Wall: WeekStart().Add(length), Mono: length, Boot: length}
 	exit := 0
-	return reporter.New(reporter.Input{
+	return diagnosis.New(diagnosis.Input{Input: reporter.Input{
 		Run: reporter.Run{ID: "week", Command: []string{"sleep", "604800"}, ExitCode: &exit, Start: reporter.Time{Time: WeekStart()},
 			End: reporter.Time{Time: WeekStart().Add(length)}, WallSeconds: WeekSeconds},
 		Recording: rec,
 		Agent:     reporter.Agent{Version: "test", CPUSeconds: 390, MaxRSSMB: 14},
 		Job: &reporter.Job{PID: 1, Start: reporter.Time{Time: WeekStart()}, End: reporter.Time{Time: WeekStart().Add(length)},
 			UserSeconds: 250_000, SystemSeconds: 9000, MaxRSSMB: 812.5},
-	})
+	}})
 }
 
 // weekSample turns s, the sample before, into sample n of the week.

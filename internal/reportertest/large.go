@@ -1,5 +1,5 @@
-// Package reportertest makes reports for tests: as large as those of a thousand
-// nodes, the same each time, and valid by docs/report.schema.json.
+// Package reportertest makes samples, recordings and reports for tests, the same each time; reports
+// also as large as those of a thousand nodes.
 package reportertest
 
 import (

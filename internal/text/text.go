@@ -286,12 +286,3 @@ func ShortHours(v float64) string {
 	}
 	return Fixed(v, 0)
 }
-
-// Count writes a number of things: "1 point", "2 points".
-func Count(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-
-	return fmt.Sprintf("%d %s", n, noun)
-}

@@ -111,12 +111,31 @@ func TestUnits(t *testing.T) {
 		"percent": {Percent, []row{{0, "0.0 %"}, {49.98, "50.0 %"}, {100, "100.0 %"}}},
 		"hours":   {Hours, []row{{0, "0.0"}, {0.0000001, "1.0e-07"}, {0.000123, "0.000123"}, {0.0133, "0.013"}, {8, "8.000"}, {1234.56, "1234.6"}, {nan, Absent}}},
 		"short":   {ShortSeconds, []row{{0.05, "0.05s"}, {200, "3m20s"}, {7500, "2h05m"}, {600000, "6d22h"}, {nan, Absent}}},
+		"CPUs":    {CPUs, []row{{2, "2"}, {1.5, "1.5"}, {0.256, "0.26"}, {1e8, "1e+08"}, {nan, Absent}}},
+		"whole":   {WholeSize, []row{{64 * 1024, "64 GiB"}, {1280, "1.25 GiB"}, {1.3 * 1024, "1.3 GiB"}, {312, "312 MiB"}, {nan, Absent}}},
 		"nodes":   {ShortHours, []row{{0, "0.000"}, {0.0001, "<0.001"}, {12.3456, "12.346"}, {123.4, "123.4"}, {98765.4, "98765"}}},
 	} {
 		for _, r := range c.rows {
 			if got := c.write(r.v); got != r.want {
 				t.Errorf("%s: %v is %q, want %q", name, r.v, got, r.want)
 			}
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	for v, want := range map[float64]string{0: "0 processes", 1: "1 process", 3: "3 processes"} {
+		if got := Count(v, "process", "processes"); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	words := []string{"a", "b", "c"}
+	for n, want := range map[int]string{3: "a, b, c", 5: "a, b, c", 1: "a and 2 more"} {
+		if got := List(words, n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
 }

@@ -63,10 +63,10 @@ func TestEveryMetricHasARule(t *testing.T) {
 		if of, boot := ruleOf(m.Name), strings.HasPrefix(m.Name, bootPrefix); (of == nil) != boot {
 			t.Errorf("%s: has a rule: %v; counts since boot: %v", m.Name, of != nil, boot)
 		}
-		hours = hours || m.Name == hoursMetric
+		hours = hours || m.Name == reporter.MetricCPUHours
 	}
 	if !hours {
-		t.Errorf("%s, which weighs the nodes, is no metric", hoursMetric)
+		t.Errorf("%s, which weighs the nodes, is no metric", reporter.MetricCPUHours)
 	}
 	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
 	var names []string
@@ -251,7 +251,7 @@ func TestNodesBecomeOneValue(t *testing.T) {
 	for _, name := range Compared() {
 		one[name], two[name] = 10, 40
 	}
-	one[hoursMetric], two[hoursMetric] = 1, 3
+	one[reporter.MetricCPUHours], two[reporter.MetricCPUHours] = 1, 3
 	side := Side{Reports: []reporter.Source{nodesOf("a", 0, one, two)}}
 	c := Compare(side, side)
 	for name, want := range map[string]float64{
@@ -265,12 +265,12 @@ func TestNodesBecomeOneValue(t *testing.T) {
 		}
 	}
 	// Where a node lacks the hours all weigh the same, and the hours are absent.
-	delete(two, hoursMetric)
+	delete(two, reporter.MetricCPUHours)
 	c = Compare(side, side)
 	if m, _ := c.Metric("cpu_avg_utilization_pct"); written(m.A) != "25" {
 		t.Errorf("plain mean: %s", written(m.A))
 	}
-	if m, _ := c.Metric(hoursMetric); m.A != nil || m.Why != "node 1: not in the report" {
+	if m, _ := c.Metric(reporter.MetricCPUHours); m.A != nil || m.Why != "node 1: not in the report" {
 		t.Errorf("hours of one node pass for those of both: %s, %q", written(m.A), m.Why)
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// hoursMetric weighs the nodes of a run when a mean over them is taken.
-const hoursMetric = "node_cpu_hours"
-
 // bootPrefix begins the names of the counters since boot, which tell nothing of a
 // run and are not compared; totalPrefix those of the totals since the start.
 const (
@@ -104,7 +101,7 @@ func (r *run) value(name string, of rule) (float64, error) {
 			return 0, err
 		}
 		values = append(values, v)
-		if h, ok := n.Metrics[hoursMetric]; ok && h > 0 {
+		if h, ok := n.Metrics[reporter.MetricCPUHours]; ok && h > 0 {
 			weights = append(weights, h)
 		}
 	}

@@ -1,0 +1,164 @@
+// Package durable writes files whole or not at all, and reads files within bounds.
+//
+// A file is written under a temporary name, synced, and then given its own name, so that no
+// reader ever sees half of it and a crash leaves either the old file or the new one.
+package durable
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// WriteNew writes a file that must not exist yet, and waits until its bytes are on disk. It
+// returns fs.ErrExist if the name is taken. The directory is not synced: after a power failure
+// the name may be missing.
+func WriteNew(path string, data []byte) error {
+	return write(path, data, (*os.File).Sync, renameNew)
+}
+
+// Write is like WriteNew but replaces an existing file.
+func Write(path string, data []byte) error {
+	return write(path, data, (*os.File).Sync, os.Rename)
+}
+
+// WriteUnsynced writes a file that can be made again: whole or not at all, but without waiting
+// for the disk. Unless replace is set, it returns fs.ErrExist if the name is taken.
+func WriteUnsynced(path string, data []byte, replace bool) error {
+	place := renameNew
+	if replace {
+		place = os.Rename
+	}
+	return write(path, data, func(*os.File) error { return nil }, place)
+}
+
+// ErrChanged is the error of Swap for a file that no longer holds the expected bytes.
+var ErrChanged = errors.New("somebody has replaced it meanwhile")
+
+// Swap replaces the contents of a file that still holds old, keeping its name and permissions.
+// If path is a symbolic link, the file it points to is replaced.
+func Swap(path string, old, data []byte) error {
+	now, err := ReadFile(path, int64(len(old)))
+	if tooLarge := (*SizeError)(nil); errors.As(err, &tooLarge) {
+		return ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, old) {
+		return ErrChanged
+	}
+
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	st, err := os.Stat(target)
+	if err != nil {
+		return err
+	}
+
+	place := func(from, to string) error {
+		return errors.Join(os.Chmod(from, st.Mode().Perm()), os.Rename(from, to))
+	}
+	return write(target, data, (*os.File).Sync, place)
+}
+
+func write(path string, data []byte, sync func(*os.File) error, place func(from, to string) error) error {
+	tmp, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, sync(tmp), tmp.Close()); err == nil {
+		err = place(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// createBeside creates the hidden temporary file. Unlike os.CreateTemp it leaves the
+// permissions to the umask.
+func createBeside(path string) (*os.File, error) {
+	for k := 0; ; k++ {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.%d.tmp", filepath.Base(path), os.Getpid(), k))
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// linkNew is renameNew by way of a hard link, which refuses a taken name atomically. On file
+// systems without hard links it looks before it renames.
+func linkNew(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil {
+		return os.Remove(from)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fs.ErrExist
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
+}
+
+// Open opens a file for reading. It never waits for the writer of a FIFO, which reads as empty.
+func Open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+}
+
+// ErrDirectory is the error of ReadFile for a directory.
+var ErrDirectory = errors.New("is a directory")
+
+// SizeError is the error of ReadFile for a file above its limit.
+type SizeError struct {
+	Size int64 // of the file; 0 if it was not known beforehand
+}
+
+// Error implements error.
+func (e *SizeError) Error() string {
+	if e.Size == 0 {
+		return "is too large"
+	}
+	return fmt.Sprintf("is too large: %d bytes", e.Size)
+}
+
+// ReadFile reads a whole file of at most limit bytes. Its errors are those of package os,
+// ErrDirectory, and *SizeError.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.IsDir() {
+		return nil, ErrDirectory
+	}
+	if st.Size() > limit {
+		return nil, &SizeError{st.Size()}
+	}
+
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > limit { // a pipe, or a file that grows
+		return nil, &SizeError{}
+	}
+	return data, nil
+}

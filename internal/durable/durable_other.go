@@ -1,0 +1,14 @@
+//go:build !linux
+
+package durable
+
+import "os"
+
+// nonblock is for FIFOs, on Linux.
+const nonblock = 0
+
+// OpenQuietly is Open.
+func OpenQuietly(path string) (*os.File, error) { return Open(path) }
+
+// renameNew renames a file unless the new name is taken (fs.ErrExist).
+func renameNew(from, to string) error { return linkNew(from, to) }

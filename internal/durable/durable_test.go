@@ -1,0 +1,117 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWriteNew_NeverReplaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.json")
+	for name, place := range map[string]func(string, string) error{"rename": renameNew, "link": linkNew} {
+		t.Run(name, func(t *testing.T) {
+			os.Remove(path)
+			if err := write(path, []byte("first"), (*os.File).Sync, place); err != nil {
+				t.Fatal(err)
+			}
+			err := write(path, []byte("second"), (*os.File).Sync, place)
+			if !errors.Is(err, fs.ErrExist) {
+				t.Errorf("second write: %v", err)
+			}
+			got, _ := os.ReadFile(path)
+			if string(got) != "first" {
+				t.Errorf("the file holds %q", got)
+			}
+			entries, _ := os.ReadDir(filepath.Dir(path))
+			if len(entries) != 1 {
+				t.Errorf("left behind: %v", entries)
+			}
+		})
+	}
+}
+
+// Permissions stay, links lead to the same file, and nothing else is left.
+func TestSwap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "sub", "node-0.json"), filepath.Join(dir, "link.json")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("sub/node-0.json", link); err != nil {
+		t.Skipf("no symbolic links here: %v", err)
+	}
+	for _, mode := range []fs.FileMode{0o600, 0o640, 0o444, 0o777} {
+		os.Remove(path)
+		if err := os.WriteFile(path, []byte("old"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
+		old := "old"
+		for _, name := range []string{path, link} {
+			if err := Swap(name, []byte("other"), []byte("lost")); !errors.Is(err, ErrChanged) {
+				t.Errorf("of what was replaced meanwhile: %v", err)
+			}
+			if err := Swap(name, []byte(old), []byte(name)); err != nil {
+				t.Fatal(err)
+			}
+			old = name
+			st, err := os.Stat(path)
+			if err != nil || st.Mode() != mode {
+				t.Errorf("the mode is %v, want %v (%v)", st.Mode(), mode, err)
+			}
+			if text, err := os.ReadFile(path); string(text) != name {
+				t.Errorf("it holds %q (%v)", text, err)
+			}
+		}
+		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != fs.ModeSymlink {
+			t.Errorf("the link is a %v (%v)", st.Mode(), err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+	if err := Swap(filepath.Join(dir, "nowhere"), nil, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// What is longer or shorter than it was has been replaced, however large it is.
+func TestSwap_OfAnotherLength(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "r.json")
+	for _, now := range []string{"", "ol", "older"} {
+		if err := os.WriteFile(path, []byte(now), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Swap(path, []byte("old"), []byte("new")); !errors.Is(err, ErrChanged) {
+			t.Errorf("%q: %v", now, err)
+		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := os.WriteFile(path, []byte("1234"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := ReadFile(path, 4); err != nil || string(data) != "1234" {
+		t.Errorf("%q, %v", data, err)
+	}
+	var tooLarge *SizeError
+	if _, err := ReadFile(path, 3); !errors.As(err, &tooLarge) || tooLarge.Size != 4 {
+		t.Errorf("above its limit: %v", err)
+	}
+	if _, err := ReadFile(dir, 4); !errors.Is(err, ErrDirectory) {
+		t.Errorf("a directory: %v", err)
+	}
+	if _, err := ReadFile(filepath.Join(dir, "x"), 4); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing: %v", err)
+	}
+}

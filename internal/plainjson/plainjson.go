@@ -1,0 +1,69 @@
+// Package plainjson writes JSON that is no larger than it must be: without the escapes that
+// only HTML needs, and with numbers in their shortest form.
+package plainjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Marshal is json.Marshal without escapes for HTML.
+func Marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
+}
+
+// AppendFloat appends the shortest number that reads back as v. A value that is not finite
+// becomes null, because JSON has no word for it.
+func AppendFloat(out []byte, v float64) []byte {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(out, "null"...)
+	}
+	format := byte('f')
+	if a := math.Abs(v); a != 0 && (a < 1e-6 || a >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(out, v, format, -1, 64)
+}
+
+// AppendFloats appends an array of numbers, each as AppendFloat does.
+func AppendFloats(out []byte, list []float64) []byte {
+	out = append(out, '[')
+	for i, v := range list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = AppendFloat(out, v)
+	}
+	return append(out, ']')
+}
+
+// AppendString appends a string in quotes. strconv.AppendQuote will not do: JSON has no \x1b.
+// The names of metrics and samples take a short way.
+func AppendString(out []byte, s string) []byte {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == "" {
+		return append(append(append(out, '"'), s...), '"')
+	}
+	quoted, err := Marshal(s)
+	if err != nil { // no string fails
+		return append(out, `""`...)
+	}
+	return append(out, quoted...)
+}
+
+// Round rounds v to n decimals, so that it takes less room.
+func Round(v float64, n int) float64 {
+	p := math.Pow10(n)
+	if r := math.Round(v*p) / p; !math.IsInf(r, 0) {
+		return r
+	}
+	return v
+}

@@ -1,0 +1,71 @@
+package plainjson
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+)
+
+func TestMarshal_LeavesHTMLAlone(t *testing.T) {
+	t.Parallel()
+	data, err := Marshal(map[string]string{"a": "<b> & c"})
+	if err != nil || string(data) != `{"a":"<b> & c"}` {
+		t.Errorf("%s, %v", data, err)
+	}
+	if _, err := Marshal(math.NaN()); err == nil {
+		t.Error("a number that JSON has no word for is taken")
+	}
+}
+
+// Every finite number reads back as it was; all else is null.
+func FuzzAppendFloat(f *testing.F) {
+	for _, v := range []float64{0, math.Copysign(0, -1), 1, -1.5, 0.1, 1e-7, 1e-6, 1e20, 1e21, 1e300, math.MaxFloat64, math.SmallestNonzeroFloat64} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, v float64) {
+		text := AppendFloats(nil, []float64{v, math.NaN(), math.Inf(1), math.Inf(-1)})
+		var back []*float64
+		if err := json.Unmarshal(text, &back); err != nil || len(back) != 4 {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if finite := !math.IsNaN(v) && !math.IsInf(v, 0); finite != (back[0] != nil) || finite && *back[0] != v {
+			t.Errorf("%v is %s", v, text)
+		}
+		if back[1] != nil || back[2] != nil || back[3] != nil {
+			t.Errorf("%s", text)
+		}
+	})
+}
+
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "a_1", "A", "é", "\x1b", "\"\\", "<>&", "\u2028", "\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		text := AppendString(nil, s)
+		var back, want string
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatalf("%q: %s: %v", s, text, err)
+		}
+		encoded, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(encoded, &want); err != nil || back != want {
+			t.Errorf("%q comes back as %q, want %q (%v)", s, back, want, err)
+		}
+	})
+}
+
+func TestRound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		v    float64
+		n    int
+		want float64
+	}{{1.25, 1, 1.3}, {-1.25, 1, -1.3}, {0.1234567, 6, 0.123457}, {1e300, 9, 1e300}, {math.MaxFloat64, 3, math.MaxFloat64}} {
+		if got := Round(c.v, c.n); got != c.want {
+			t.Errorf("%v to %d decimals is %v, want %v", c.v, c.n, got, c.want)
+		}
+	}
+}

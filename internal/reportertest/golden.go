@@ -1,0 +1,26 @@
+package reportertest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// CompareGolden compares text with a golden file, which it writes anew if update is set.
+func CompareGolden(t testing.TB, file string, got []byte, update bool) {
+	t.Helper()
+	if update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, got, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("differs from %s (go test -update writes it anew):\n%s\nwant:\n%s", file, got, want)
+	}
+}

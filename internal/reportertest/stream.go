@@ -1,0 +1,139 @@
+package reportertest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// Stream makes samples as a busy host gives them, the same each time.
+type Stream struct {
+	rnd   *rand.Rand
+	Start collector.Instant // of the run
+	n     int
+	total [6]float64
+}
+
+// NewStream returns a Stream whose numbers follow from seed.
+func NewStream(seed uint64) *Stream {
+	return &Stream{rnd: rand.New(rand.NewPCG(seed, 1)), Start: collector.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
+}
+
+// Next adds one sample, one second after the last, to rec.
+func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
+	s.n++
+	var out collector.Sample
+	weight := 1 + (s.rnd.Float64()-0.5)/500
+	for c := range out.Values {
+		out.Values[c], out.Weights[c] = math.NaN(), weight
+	}
+	set := func(c collector.Column, v float64) { out.Values[c] = v }
+	cpu := math.Round(s.rnd.Float64()*1000) / 10
+	set(collector.CPUAvg, cpu*0.7)
+	set(collector.CPUMin, cpu/2)
+	set(collector.CPUMax, cpu)
+	set(collector.MemPercent, math.Round(s.rnd.Float64()*1000)/10)
+	if s.n%7 != 0 { // a source that fails now and then
+		set(collector.DiskPercent, 71.3)
+	}
+	for i, c := range collector.Counters() {
+		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
+		s.total[i] += moved
+		set(c, s.total[i])
+		set(collector.DiskReadRate+collector.Column(i), plainjson.Round(moved/weight, 6))
+	}
+	set(collector.Timestamp, float64(s.Start.Wall.UnixMilli())/1000+float64(s.n))
+	rec.End = s.Start
+	rec.End.Mono += time.Duration(s.n) * time.Second
+	rec.End.Boot += time.Duration(s.n) * time.Second
+	rec.BootMB = s.total
+	rec.Add(&out)
+	return &out
+}
+
+// Recording returns an empty Recording for the samples of the stream.
+func (s *Stream) Recording(maxLength int) *collector.Recording {
+	rec := collector.NewRecording(s.Start, time.Second, maxLength)
+	rec.Host = collector.Host{Hostname: "node", CPUs: 8, MemoryMB: 1024}
+	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
+	return rec
+}
+
+// SameFloats makes values that are not known equal.
+func SameFloats() cmp.Option {
+	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b collector.Optional) bool { return a == b || !a.Known() && !b.Known() })}
+}
+
+// WideStream makes samples in which every column is busy.
+type WideStream struct {
+	*Stream
+	gpusAt, gpus int // GPUs are found at this sample
+}
+
+// NewWideStream returns a WideStream that finds a number of GPUs before sample gpusAt.
+func NewWideStream(seed uint64, gpusAt, gpus int) *WideStream {
+	return &WideStream{NewStream(seed), gpusAt, gpus}
+}
+
+// Recording returns an empty Recording of a job with limits.
+func (w *WideStream) Recording(maxLength int) *collector.Recording {
+	rec := w.Stream.Recording(maxLength)
+	a := &rec.Account
+	a.Source, a.Group, a.Version = collector.JobFromGroup, "/slurm/job_42", "hybrid"
+	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
+	return rec
+}
+
+// Next adds one sample, one second after the last, to rec.
+func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
+	if w.n == w.gpusAt && w.gpus > 0 {
+		for i := range w.gpus {
+			rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
+				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: collector.Unknown(), ClockMHz: collector.Unknown()})
+		}
+		rec.Widen(w.gpus)
+	}
+	scratch := collector.NewRecording(w.Start, time.Second, 2)
+	s := w.Stream.Next(scratch)
+	rec.End, rec.BootMB = scratch.End, scratch.BootMB
+	for c := collector.JobCPU; c < collector.NumColumns; c++ {
+		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
+	}
+	for i := range rec.GPUs { // as nvidia-smi tells them
+		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)), float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
+			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v
+		}
+	}
+	for _, c := range []collector.Column{collector.MemUsed, collector.DiskUsed, collector.DiskFree} {
+		s.Values[c] = float64(w.rnd.IntN(1<<26)) / 256
+	}
+	w.account(rec)
+	rec.Add(s)
+	return s
+}
+
+// account is what the counters say after as many seconds.
+func (w *WideStream) account(rec *collector.Recording) {
+	a, n := &rec.Account, collector.Optional(w.n)
+	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = collector.MemoryGroup, n/2, n/4, 200, 10
+	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
+	a.OOMKills, a.HostOOMKills = 1, 2
+	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
+	a.HostStall = a.JobStall
+	a.HostStall.CPUFull = collector.Unknown()
+	if w.n > 3 && a.OOMAt.IsZero() {
+		a.OOMAt = w.Start.Wall.Add(3 * time.Second)
+		a.Victims = []collector.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
+		rec.Gaps = append(rec.Gaps, collector.Gap{What: "gpu", Why: "the driver says [N/A]"})
+	}
+	for i := range rec.GPUs {
+		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}
+	}
+}

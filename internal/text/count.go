@@ -1,0 +1,51 @@
+package text
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// CPUs writes a number of CPUs: 2, 1.5, 0.25.
+func CPUs(v float64) string {
+	if !(math.Abs(v) < 1e7) {
+		return Fixed(v, 0)
+	}
+	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
+}
+
+// WholeSize is SizeText without a decimal that says nothing, and with two where they matter:
+// 64 GiB, 1.25 GiB.
+func WholeSize(mib float64) string {
+	if gib := mib / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
+		return strconv.FormatFloat(gib, 'f', -1, 64) + " GiB"
+	}
+	return strings.Replace(SizeText(mib), ".0 ", " ", 1)
+}
+
+// Plural returns the word for n things.
+func Plural[N int | float64](n N, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Count writes how many there are of a thing: "1 process", "3 processes".
+func Count[N int | float64](n N, one, many string) string {
+	number := Fixed(float64(n), 0)
+	if whole, ok := any(n).(int); ok {
+		number = strconv.Itoa(whole)
+	}
+
+	return number + " " + Plural(n, one, many)
+}
+
+// List joins at most n words and counts the others.
+func List(words []string, n int) string {
+	if len(words) <= n {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:n], ", "), len(words)-n)
+}

@@ -1,0 +1,109 @@
+package terminal
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// wideScreen is a run with limits and two GPUs, of which the second tells nothing but its
+// memory.
+func wideScreen() (*reporter.Report, Options) {
+	r, o := screenReport(1), screenOptions(1, 79, 30)
+	n := r.Nodes["0"]
+	n.Limits = &reporter.Limits{CPUs: 4, MemoryMB: 2048}
+	n.GPUs = []reporter.GPU{{MemoryMB: 81920}, {Index: 1}}
+	newest := append(screenNewest(), make([]float64, 2*collector.NumGPUKeys)...)
+	for c := int(collector.NumColumns); c < len(newest); c++ {
+		newest[c] = math.NaN()
+	}
+	set := func(c collector.Column, now, peak float64) {
+		newest[c] = now
+		n.Summaries[c.Key()] = reporter.Quantile{Mean: now, Max: peak}
+		band := reporter.Band{}
+		for range n.Samples.Len() {
+			band.Min, band.Mean, band.Max = append(band.Min, now), append(band.Mean, now), append(band.Max, peak)
+		}
+		n.Envelope[c.Key()] = band
+	}
+	set(collector.JobCPU, 2, 2)
+	set(collector.JobMemory, 1536, 2048)
+	set(collector.LimitMemoryPercent, 75, 100)
+	set(collector.JobThrottled, 12.5, 50)
+	set(collector.GPUColumn(0, collector.GPUUtilization), 93, 100)
+	set(collector.GPUColumn(0, collector.GPUMemoryUsed), 40960, 40960)
+	set(collector.GPUColumn(1, collector.GPUMemoryUsed), 512, 512)
+	o.Live["0"] = LiveNode{State: "running for 1 min 30 s", Newest: newest}
+	return r, o
+}
+
+// What the job and the GPUs do stands below the node's, where it was measured; pictures
+// reach up to the limit where one is known.
+func TestWide_ScreenOfAJobWithLimitsAndGPUs(t *testing.T) {
+	r, o := wideScreen()
+	screenIs(t, "the rows", Screen(r, o)[7:14], `
+memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
+job CPU    ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅    2.00 CPUs   2.00 CPUs
+job memory ███████████████████████████████████████████     1.50 GiB    2.00 GiB
+mem limit  ███████████████████████████████████████████       75.0 %     100.0 %
+throttled  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅       12.5 %      50.0 %
+GPU 0      ███████████████████████████████████████████       93.0 %     100.0 %
+GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅     40.0 GiB    40.0 GiB`)
+	all := strings.Join(Screen(r, o), "\n")
+	if strings.Contains(all, "GPU 1  ") || !strings.Contains(all, "GPU 1 mem") {
+		t.Errorf("the second GPU, of which only the memory is known:\n%s", all)
+	}
+	line := Line(r, o)
+	for _, part := range []string{"job CPU 2.00 CPUs", "job memory 1.50 GiB", "throttled 12.5 %", "GPU 0 93.0 %"} {
+		if !strings.Contains(line, part) {
+			t.Errorf("the line lacks %q: %s", part, line)
+		}
+	}
+}
+
+// Where there is little room the node's and the job's CPU and memory are what stays, and no
+// line is wider than the screen.
+func TestWide_ScreenWithLittleRoom(t *testing.T) {
+	r, o := wideScreen()
+	for height := 3; height < 30; height++ {
+		for _, width := range []int{11, 24, 30, 45, 79, 200} {
+			o.Width, o.Height = width, height
+			got := Screen(r, o)
+			if len(got) > height {
+				t.Errorf("%d × %d: %d lines", width, height, len(got))
+			}
+			for _, l := range got {
+				if text.Width(l) > width {
+					t.Errorf("%d × %d: %q", width, height, l)
+				}
+			}
+			if all := strings.Join(got, "\n"); height == 10 && width >= 24 && (!strings.Contains(all, "job CPU") || !strings.Contains(all, "job memory") || strings.Contains(all, "GPU 1 mem")) {
+				t.Errorf("%d × %d:\n%s", width, height, all)
+			}
+		}
+	}
+}
+
+// More GPUs than have columns, and numbers that are none.
+func TestWide_ScreenOfAHostileReport(t *testing.T) {
+	r, o := wideScreen()
+	n := r.Nodes["0"]
+	n.GPUs = make([]reporter.GPU, 40)
+	n.Limits.CPUs, n.Limits.MemoryMB, n.GPUs[0].MemoryMB = math.Inf(1), math.NaN(), -1
+	live := o.Live["0"]
+	for c := range live.Newest {
+		live.Newest[c] = []float64{math.Inf(1), -1e300, 1e300, math.NaN()}[c%4]
+	}
+	for _, width := range []int{11, 24, 79} {
+		o.Width = width
+		for _, l := range Screen(r, o) {
+			if text.Width(l) > width {
+				t.Errorf("%q", l)
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// nodeLines is all but the other nodes and the footer.
+func nodeLines(r *reporter.Report, o Options) []line {
+	n, live := r.Nodes[o.Node], o.Live[o.Node]
+	if n == nil {
+		n = &reporter.Node{}
+	}
+	title := line{0, bold, titleText(r, o.Node, live)}
+	if live.Alarm {
+		title.style = alarm
+	}
+	lines := []line{title}
+	if live.Trouble != "" {
+		lines = append(lines, line{1, alarm, text.Printable(live.Trouble)})
+	}
+	if len(r.Run.Command) > 0 {
+		lines = append(lines, line{4, "", text.PadRight("command", labelWidth) + commandWords(r.Run.Command, o.Width)})
+	}
+	if host := hostWords(n.Host); host != "" {
+		lines = append(lines, line{8, "", text.PadRight("host", labelWidth) + host})
+	}
+	lines = append(lines, line{rank: 20})
+	lines = append(lines, rowLines(n, live, o)...)
+	lines = append(lines, line{rank: 21})
+	if cost := costWords(n, r.Run.WallSeconds); cost != "" {
+		lines = append(lines, line{3, dim, text.PadRight("perfagent", labelWidth) + cost})
+	}
+	return append(lines, line{rank: 22})
+}
+
+// titleText says how the node stands and which it is.
+func titleText(r *reporter.Report, node string, live LiveNode) string {
+	state := live.State
+	if state == "" {
+		state = text.Absent
+	}
+	words := text.Printable(state) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) + ", node " + text.Clip(text.Printable(node), 10)
+	if !r.Run.Start.IsZero() {
+		words += ", " + r.Run.Start.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return words
+}
+
+// commandWords is the beginning of a command's line: the rest of a megabyte of words
+// is not looked at.
+func commandWords(command []string, width int) string {
+	short, left := make([]string, 0, min(len(command), width+1)), 4*max(0, width)
+	for _, word := range command {
+		if left < 0 {
+			break
+		}
+		if len(word) > left {
+			word = word[:left] // what is cut in the middle of a character is off the screen
+		}
+		short, left = append(short, word), left-len(word)-1
+	}
+	return summary.CommandLine(short)
+}
+
+// hostWords names the machine.
+func hostWords(h *reporter.Host) string {
+	if h == nil {
+		return ""
+	}
+	var words []string
+	if h.Hostname != "" {
+		words = append(words, text.Clip(text.Printable(h.Hostname), 40))
+	}
+	if h.CPUs > 0 {
+		words = append(words, fmt.Sprintf("%d CPUs", h.CPUs))
+	}
+	if h.MemoryMB > 0 {
+		words = append(words, text.SizeText(h.MemoryMB)+" memory")
+	}
+	return strings.Join(words, ", ")
+}
+
+// costWords says what the measuring cost so far, and how it goes.
+func costWords(n *reporter.Node, wall float64) string {
+	var words []string
+	if a := n.Agent; a != nil && a.CPUSeconds > 0 {
+		cost := "own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
+		if share := 100 * a.CPUSeconds / wall; share > 0 && share < 1e6 {
+			cost += fmt.Sprintf(" (%.2g %%)", share)
+		}
+		words = append(words, cost)
+	}
+	if s := n.Sampling; s != nil && s.IntervalSeconds > 0 && s.IntervalSeconds < 1e9 {
+		words = append(words, fmt.Sprintf("%d × %v s sampled, %d missed", s.Samples, s.IntervalSeconds, s.MissedTicks))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,111 @@
+package terminal
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// maxNodes is how many nodes are drawn one below the other in a terminal.
+const maxNodes = 16
+
+// Pictures returns the pictures below the summary of a report: the Sparklines of the only node, the
+// CPU of each of a few nodes on one time axis, so that a straggler is seen, and nil for more nodes
+// than a screen has room for.
+func Pictures(r *reporter.Report, width int, ascii bool) []string {
+	names := r.NodeNames()
+	switch {
+	case len(names) == 1:
+		return Sparklines(r.Nodes[names[0]], width, ascii)
+	case len(names) > maxNodes:
+		return nil
+	}
+	return nodeSparklines(r, names, width, ascii)
+}
+
+// nodeSparklines draws the CPU of each node between the first node's begin and the
+// last one's end; a node that had not begun or was done is blank there.
+func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) []string {
+	p := picture{ascii: ascii}
+	from, to := math.Inf(1), math.Inf(-1)
+	for _, name := range names {
+		n := r.Nodes[name]
+		if n == nil || n.Samples.Len() == 0 {
+			continue
+		}
+		p.samples = max(p.samples, n.Samples.Len())
+		p.thinned = p.thinned || n.Sampling != nil && n.Sampling.Stride > 1
+		if a, b := spanOf(n); a < b { // not NaN
+			from, to = min(from, a), max(to, b)
+		}
+	}
+	if p.samples < 2 || !(from < to) || math.IsInf(to-from, 0) {
+		return nil
+	}
+	for i, name := range names {
+		row := sparkline{label: nodeLabel(name), hi: 100}
+		if i == 0 {
+			row.scale = "CPU, 0 to 100 %"
+		}
+		p.rows = append(p.rows, row)
+	}
+	cells := p.cells(width)
+	if cells == 0 {
+		return nil
+	}
+	for i, name := range names {
+		p.rows[i].values = cpuByTime(r.Nodes[name], from, to, cells)
+	}
+	return p.lines(width, to-from)
+}
+
+// nodeLabel names a node in at most ten cells.
+func nodeLabel(name string) string {
+	name = text.Printable(name)
+	if label := "node " + name; utf8.RuneCountInString(label) < labelWidth {
+		return label
+	}
+	return string([]rune(name)[:min(labelWidth-1, utf8.RuneCountInString(name))])
+}
+
+// cpuByTime gives the greatest CPU percent of each of so many equal parts of the time
+// between two moments. A kept sample counts in every part that what it stands for
+// touches, so that no peak is lost.
+func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
+	out := make([]float64, cells)
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	if n == nil {
+		return out
+	}
+	values, ends := valuesOf(n, collector.CPUAvg), endsOf(n)
+	begin, _ := spanOf(n)
+	for i := range min(len(values), len(ends)) {
+		first := cellAt(begin, from, to, cells)
+		last := max(first, int(math.Ceil(shareOf(ends[i], from, to)*float64(cells)))-1)
+		for c := first; c <= min(last, cells-1); c++ {
+			out[c] = highest([]float64{out[c], values[i]})
+		}
+		if ends[i] > begin {
+			begin = ends[i]
+		}
+	}
+	return out
+}
+
+// cellAt is the part in which a moment lies.
+func cellAt(at, from, to float64, cells int) int {
+	return min(cells-1, int(shareOf(at, from, to)*float64(cells)))
+}
+
+// shareOf is how far a moment lies between two others, 0 to 1; an unknown one is at 0.
+func shareOf(at, from, to float64) float64 {
+	if !(at > from) {
+		return 0
+	}
+	return min(1, (at-from)/(to-from))
+}

@@ -1,0 +1,95 @@
+package terminal
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// otherLines are the lines of the other nodes, and the count of those without one.
+func otherLines(r *reporter.Report, o Options) []line {
+	var lines []line
+	words := 0 // the same for all, so that the pictures are of one time axis
+	for name, live := range o.Live {
+		if name != o.Node && (live.End || live.Alarm) {
+			words = min(30, max(words, 2+text.Width(live.State)))
+		}
+	}
+	for _, name := range r.NodeNames() {
+		if name == o.Node {
+			continue
+		}
+		n, live := r.Nodes[name], o.Live[name]
+		if n == nil {
+			n = &reporter.Node{}
+		}
+		style := ""
+		if live.Alarm {
+			style = alarm
+		}
+		lines = append(lines, line{style: style, text: otherLine(name, n, live, o, min(40, o.Width-labelWidth-31-words))})
+	}
+	if o.More+o.Ended > 0 {
+		lines = append(lines, rest(o))
+	}
+	return lines
+}
+
+// otherLine is the line of another node: CPU with its picture of so many cells,
+// memory, and how it stands unless it goes on.
+func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
+	label := "node " + text.Clip(text.Printable(name), 10)
+	words := text.PadRight(label, labelWidth)
+	if cells >= leastPicture {
+		words += text.PadRight(Spark(valuesOf(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
+	}
+	value := func(c collector.Column) string {
+		v, _ := numbersOf(n, live, c)
+		return valueText(c, v, 7)
+	}
+	cpu, memory := value(collector.CPUAvg), value(collector.MemPercent)
+	words += "CPU " + text.PadLeft(cpu, 7) + "  memory " + text.PadLeft(memory, 7)
+	if live.End || live.Alarm {
+		if text.Width(words)+2 >= o.Width { // then how it stands is what matters
+			return label + " " + text.Printable(live.State)
+		}
+		return words + "  " + text.Printable(live.State)
+	}
+	for _, shorter := range []string{words, label + " CPU " + cpu + " memory " + memory, label + " CPU " + cpu} {
+		if text.Width(shorter) <= o.Width {
+			return shorter
+		}
+	}
+	return label + " …"
+}
+
+// Line says in one line what a screen shows of a node: for a log, or a terminal that can do no more.
+func Line(r *reporter.Report, o Options) string {
+	n, live := r.Nodes[o.Node], o.Live[o.Node]
+	if n == nil {
+		n = &reporter.Node{}
+	}
+	value := func(c collector.Column) string {
+		now, _ := numbersOf(n, live, c)
+		return valueForms(c, now)[0]
+	}
+	_, peak := numbersOf(n, live, collector.CPUAvg)
+	words := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
+		text.Printable(live.State), value(collector.CPUAvg), valueForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
+		value(collector.DiskReadRate), value(collector.DiskWriteRate), value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
+	for _, row := range rowsOf(n, live) {
+		if now, _ := numbersOf(n, live, row.column); row.column >= collector.JobCPU && !math.IsNaN(now) {
+			words += ", " + row.label + " " + valueForms(row.column, now)[0]
+		}
+	}
+	if live.Trouble != "" {
+		words += "; " + text.Printable(live.Trouble)
+	}
+	if o.ASCII {
+		return toASCII(words)
+	}
+	return words
+}

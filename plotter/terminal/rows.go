@@ -1,0 +1,173 @@
+package terminal
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// row is a row of a screen: what it is called and where it is from.
+type row struct {
+	rank   int
+	label  string
+	column collector.Column
+}
+
+// rowsOf lists the rows from top to bottom: those of the node always, those of the
+// job, of its limits and of the GPUs where something was measured.
+func rowsOf(n *reporter.Node, live LiveNode) []row {
+	rows := []row{
+		{1, "CPU", collector.CPUAvg},
+		{9, "busiest", collector.CPUMax},
+		{1, "memory", collector.MemPercent},
+	}
+	for _, row := range append([]row{
+		{1, "job CPU", collector.JobCPU},
+		{1, "job memory", collector.JobMemory},
+		{1, "mem limit", collector.LimitMemoryPercent},
+		{2, "throttled", collector.JobThrottled},
+	}, gpuRows(n)...) {
+		if now, peak := numbersOf(n, live, row.column); !math.IsNaN(now) || !math.IsNaN(peak) {
+			rows = append(rows, row)
+		}
+	}
+	return append(rows, []row{
+		{2, "disk read", collector.DiskReadRate},
+		{2, "disk write", collector.DiskWriteRate},
+		{2, "net recv", collector.NetExtRecvRate},
+		{2, "net sent", collector.NetExtSentRate},
+		{10, "loop recv", collector.NetLoRecvRate},
+		{10, "loop sent", collector.NetLoSentRate},
+		{11, "disk fill", collector.DiskPercent},
+	}...)
+}
+
+// gpuRows are the rows of the job's GPUs; where it has none, of all that the node has.
+// Of several the later ones go first, where there is no room.
+func gpuRows(n *reporter.Node) []row {
+	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
+	own := slices.ContainsFunc(gpus, func(g reporter.GPU) bool { return g.OfJob })
+	var rows []row
+	for i, g := range gpus {
+		if own && !g.OfJob {
+			continue
+		}
+		name, rank := "GPU "+strconv.Itoa(i), len(rows)/2
+		rows = append(rows, row{min(2+rank, 8), name, collector.GPUColumn(i, collector.GPUUtilization)},
+			row{min(5+rank, 8), name + " mem", collector.GPUColumn(i, collector.GPUMemoryUsed)})
+	}
+	return rows
+}
+
+// topOf is the upper end of a row's picture: 100 of a percent; what there is of a thing
+// that has a bound, where that is known; else the greatest value.
+func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
+	bound := 0.0
+	device, key, isGPU := c.GPU()
+	switch {
+	case c.Percent():
+		return 100
+	case c == collector.JobCPU && n.Limits != nil:
+		bound = n.Limits.CPUs
+	case c == collector.JobMemory && n.Limits != nil:
+		bound = n.Limits.MemoryMB
+	case isGPU && key == collector.GPUMemoryUsed && device < len(n.GPUs):
+		bound = n.GPUs[device].MemoryMB
+	}
+	return max(leastRate, highest(values), bound)
+}
+
+// rowLines are the pictures with their numbers, and what they mean above them.
+func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
+	cells, numbers := o.Width-labelWidth-2*numberWidth-1, 2
+	if cells < leastPicture {
+		cells, numbers = cells+numberWidth, 1
+	}
+	if cells < leastPicture {
+		cells = 0
+	}
+	if o.Width < labelWidth+numberWidth {
+		return narrowLines(n, live, o)
+	}
+	lines := []line{{6, dim, header(n, live, cells, numbers)}}
+	for _, row := range rowsOf(n, live) {
+		values := valuesOf(n, row.column)
+		words := text.PadRight(row.label, labelWidth)
+		if cells > 0 {
+			words += text.PadRight(Spark(values, cells, 0, topOf(n, row.column, values), o.ASCII), cells) + " "
+		}
+		now, peak := numbersOf(n, live, row.column)
+		for _, v := range []float64{now, peak}[:numbers] {
+			words += text.PadLeft(valueText(row.column, v, numberWidth-1), numberWidth)
+		}
+		lines = append(lines, line{row.rank, "", words})
+	}
+	return lines
+}
+
+// narrowLines are the rows where there is no room for a picture, nor for the blanks
+// between label and number.
+func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
+	lines := []line{{6, dim, text.PadLeft(firstHead(live), o.Width)}}
+	for _, row := range rowsOf(n, live) {
+		now, _ := numbersOf(n, live, row.column)
+		room := o.Width - text.Width(row.label)
+		words := row.label
+		if room > 1 {
+			words += text.PadLeft(valueText(row.column, now, room-1), room)
+		}
+		lines = append(lines, line{row.rank, "", words})
+	}
+	return lines
+}
+
+// header stands above the rows: the time that the pictures span, and what the
+// numbers are.
+func header(n *reporter.Node, live LiveNode, cells, numbers int) string {
+	words := strings.Repeat(" ", labelWidth)
+	if cells > 0 {
+		axis := ""
+		if used := min(n.Samples.Len(), cells); used > 0 {
+			from, to := spanOf(n)
+			axis = timeAxis(to-from, used)
+		}
+		words += text.PadRight(axis, cells) + " "
+	}
+	for _, word := range []string{firstHead(live), "peak"}[:numbers] {
+		words += text.PadLeft(word, numberWidth)
+	}
+	return words
+}
+
+// firstHead says what the first number is.
+func firstHead(live LiveNode) string {
+	switch {
+	case live.End:
+		return "mean"
+	case live.Alarm:
+		return "last"
+	}
+	return "now"
+}
+
+// numbersOf gives the newest value of a column, or at the end its mean, and its
+// peak; NaN = not known.
+func numbersOf(n *reporter.Node, live LiveNode, c collector.Column) (now, peak float64) {
+	now, peak = math.NaN(), math.NaN()
+	q, ok := n.Summaries[c.Key()]
+	if ok {
+		peak = q.Max
+	}
+	switch {
+	case live.End && ok:
+		now = q.Mean
+	case !live.End && int(c) < len(live.Newest):
+		now = live.Newest[c]
+	}
+	return now, peak
+}

@@ -1,0 +1,116 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Options say how the screen of a run looks.
+type Options struct {
+	// Width and Height are how many cells and lines there are.
+	Width, Height int
+	ASCII, Color  bool // only ASCII; colours
+	// Node is shown in full; the others get a line each.
+	Node string
+	// Live is what is known of the nodes beside the report.
+	Live map[string]LiveNode
+	// More is how many nodes go on that are not in the report; Ended how many have ended.
+	More, Ended int
+	// Footer is the last line: how to leave.
+	Footer string
+}
+
+// LiveNode is what is known of a node of a run that goes on, beside its report.
+type LiveNode struct {
+	// State says how it stands: "running for 3 min 20 s"; it is at its End with "exit 0
+	// after 12.3 s".
+	State string
+	Alarm bool // the state is none that was wished for
+	// Trouble is what keeps us from knowing more; "" = nothing.
+	Trouble string
+	End     bool
+	// Newest is the newest sample by collector.Column, NaN = not measured; nil = unknown.
+	Newest []float64
+}
+
+// The layout of a screen: label, picture, two numbers.
+const (
+	labelWidth  = 11
+	numberWidth = 12
+)
+
+// Styles of lines where colours are allowed.
+const (
+	bold  = "1"
+	dim   = "2"
+	alarm = "1;31"
+)
+
+// Screen draws a run that is still going on, as at most Height lines of at most Width cells. It shows
+// how the run stands; CPU, memory, disk and network of one node and what its job and its GPUs do, each
+// with its newest value and its peak; perfagent's own cost; and a line for each other node. Nothing in
+// the report can make it hold control characters other than the colours asked for.
+func Screen(r *reporter.Report, o Options) []string {
+	footer := footerLines(o)
+	others := otherLines(r, o)
+	room := o.Height - len(footer)
+	lines := fit(nodeLines(r, o), room-min(len(others), max(1, room/3)))
+	lines = append(lines, cut(others, o, room-len(lines))...)
+	lines = append(lines, footer...)
+	out := make([]string, 0, len(lines))
+	for _, l := range lines[:max(0, min(len(lines), o.Height))] {
+		out = append(out, l.render(o))
+	}
+	return out
+}
+
+// fit leaves out the least important lines until the others fit.
+func fit(lines []line, room int) []line {
+	for len(lines) > max(0, room) {
+		last := 0
+		for i, l := range lines {
+			if l.rank >= lines[last].rank {
+				last = i
+			}
+		}
+		lines = append(lines[:last:last], lines[last+1:]...)
+	}
+	return lines
+}
+
+// cut keeps as many of the other nodes as there is room for, and counts the rest
+// in the last line, which others has when any are counted already.
+func cut(others []line, o Options, room int) []line {
+	if len(others) <= room || room < 1 {
+		return others[:min(len(others), max(0, room))]
+	}
+	if o.More+o.Ended > 0 {
+		others = others[:len(others)-1]
+	}
+	kept := others[: room-1 : room-1]
+	o.More += len(others) - len(kept)
+	return append(kept, rest(o))
+}
+
+// rest counts the nodes that have no line.
+func rest(o Options) line {
+	var words []string
+	if o.More > 0 {
+		words = append(words, fmt.Sprintf("%d more", o.More))
+	}
+	if o.Ended > 0 {
+		words = append(words, fmt.Sprintf("%d ended before", o.Ended))
+	}
+	return line{style: dim, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
+}
+
+// footerLines is the last line, where there is one.
+func footerLines(o Options) []line {
+	if o.Footer == "" || o.Height < 3 {
+		return nil
+	}
+	return []line{{style: dim, text: o.Footer}}
+}

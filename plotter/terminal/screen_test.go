@@ -1,0 +1,424 @@
+package terminal
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// screenRecording is a minute and a half of a node that is busy for one second.
+func screenRecording(samples int) *collector.Recording {
+	start := collector.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
+	rec := collector.NewRecording(start, time.Second, 1000)
+	rec.Host = collector.Host{Hostname: "vm", CPUs: 2, MemoryMB: 24064}
+	for i := range samples {
+		var s collector.Sample
+		for c := range s.Values {
+			s.Values[c], s.Weights[c] = math.NaN(), 1
+		}
+		s.Values[collector.CPUAvg], s.Values[collector.CPUMax], s.Values[collector.MemPercent] = 25, 50, 3.1
+		s.Values[collector.DiskPercent] = 71.3
+		s.Values[collector.DiskReadRate], s.Values[collector.DiskWriteRate] = 2*float64(i)/100, 0
+		s.Values[collector.NetLoRecvRate], s.Values[collector.NetLoSentRate] = 20.9, 20.9
+		s.Values[collector.Timestamp] = float64(start.Wall.Unix() + int64(i) + 1)
+		if i == 40 {
+			s.Values[collector.CPUAvg], s.Values[collector.CPUMax] = 100, 100
+		}
+		rec.Add(&s)
+		rec.End.Mono += time.Second
+		rec.End.Boot += time.Second
+	}
+	return rec
+}
+
+// screenReport is a run of so many nodes that goes on.
+func screenReport(nodes int) *reporter.Report {
+	rec := screenRecording(90)
+	out := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py"}}, Recording: rec,
+		Agent: reporter.Agent{CPUSeconds: 0.0123}}})
+	for n := range nodes {
+		out.Nodes[fmt.Sprint(n)] = out.Nodes["0"]
+	}
+	return out
+}
+
+func screenNewest() []float64 {
+	out := make([]float64, collector.NumColumns)
+	for c := range out {
+		out[c] = math.NaN()
+	}
+	out[collector.CPUAvg], out[collector.MemPercent], out[collector.DiskReadRate] = 25, 3.1, 1.78
+	out[collector.DiskWriteRate], out[collector.NetLoRecvRate], out[collector.DiskPercent] = 0, 20.9, 71.3
+	return out
+}
+
+func screenOptions(nodes, width, height int) Options {
+	o := Options{Width: width, Height: height, Node: "0", Footer: "q quits", Live: make(map[string]LiveNode)}
+	for n := range nodes {
+		o.Live[fmt.Sprint(n)] = LiveNode{State: "running for 1 min 30 s", Newest: screenNewest()}
+	}
+	return o
+}
+
+// screenIs compares a screen with lines.
+func screenIs(t *testing.T, what string, got []string, want string) {
+	t.Helper()
+	if d := cmp.Diff(strings.Split(strings.TrimPrefix(want, "\n"), "\n"), got); d != "" {
+		t.Errorf("%s (-want +got):\n%s\nwhole:\n%s", what, d, strings.Join(got, "\n"))
+	}
+}
+
+func TestScreen_OfATerminal(t *testing.T) {
+	screenIs(t, "80 × 24", Screen(screenReport(1), screenOptions(1, 79, 24)), `
+running for 1 min 30 s   run trial-7, node 0, 2026-01-31 12:00 UTC
+command    python train.py
+host       vm, 2 CPUs, 23.5 GiB memory
+
+           0                                1 min 30 s          now        peak
+CPU        ▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃█▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃▃       25.0 %     100.0 %
+busiest    ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅█▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅            –     100.0 %
+memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
+disk read  ▁▁▁▂▂▂▂▂▂▂▃▃▃▃▃▄▄▄▄▄▄▅▅▅▅▅▅▅▆▆▆▆▆▇▇▇▇▇▇▇███   1.78 MiB/s  1.78 MiB/s
+disk write ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁   0.00 MiB/s  0.00 MiB/s
+net recv                                                          –           –
+net sent                                                          –           –
+loop recv  ███████████████████████████████████████████   20.9 MiB/s  20.9 MiB/s
+loop sent  ███████████████████████████████████████████            –  20.9 MiB/s
+disk fill  ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆       71.3 %      71.3 %
+
+perfagent  own cost 0.01 s of CPU (0.014 %), 90 × 1 s sampled, 0 missed
+
+q quits`)
+	o := screenOptions(3, 39, 10)
+	o.ASCII, o.Ended = true, 2
+	screenIs(t, "40 × 10, in ASCII", Screen(screenReport(3), o), `
+running for 1 min 30 s   run trial-7, ~
+CPU        ------@--------       25.0 %
+memory     _______________        3.1 %
+disk read  _..--==++**##@@   1.78 MiB/s
+disk write _______________   0.00 MiB/s
+net recv                              -
+node 1     CPU  25.0 %  memory   3.1 %
+node 2     CPU  25.0 %  memory   3.1 %
+nodes      2 ended before
+q quits`)
+}
+
+// A hostile report: nothing of it reaches the terminal as it is.
+func screenHostile() *reporter.Report {
+	evil := "\x1b[2J\x1b]0;x\a\r\n\t\u202e\u200b\x9b31m\xff日本語👩‍👩‍👧 é́́́"
+	r := screenReport(3)
+	r.Run.ID, r.Run.Signal, r.Run.Command = evil, evil, []string{evil, strings.Repeat("日\x1b[31m", 200_000), ""}
+	r.Run.Tags = map[string]string{evil: evil}
+	r.Nodes["0"] = &reporter.Node{Host: &reporter.Host{Hostname: strings.Repeat(evil, 50), CPUs: math.MaxInt, MemoryMB: math.Inf(1)},
+		Agent:     &reporter.Agent{CPUSeconds: math.Inf(1)},
+		Sampling:  &reporter.Sampling{Samples: math.MinInt64, IntervalSeconds: math.NaN(), MissedTicks: math.MaxInt64},
+		Summaries: map[string]reporter.Quantile{collector.CPUAvg.Key(): {Max: math.Inf(1), Mean: math.NaN()}},
+		Samples:   reporter.Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{{math.Inf(1), math.NaN(), 1e308, -1e308}}},
+		Envelope:  reporter.Envelope{collector.CPUAvg.Key(): reporter.Band{Max: reporter.Numbers{math.Inf(1), math.NaN(), 1e308, -1e308}}}}
+	r.Nodes[evil], r.Nodes["7"] = r.Nodes["0"], nil
+	return r
+}
+
+func screenHostileOptions(width, height int) Options {
+	o := screenOptions(0, width, height)
+	o.More, o.Ended = math.MaxInt, math.MinInt
+	o.Live["0"] = LiveNode{State: "\x1b[31m日本\r\n", Newest: []float64{math.Inf(1)}, Trouble: "\x1b[31m日本\r\n"}
+	o.Live["1"] = LiveNode{State: "\x1b[31m日本\r\n", Alarm: true}
+	return o
+}
+
+// Whatever the size of the terminal and the report, no line is wider and none is too
+// many, and there are no control characters.
+func TestScreen_FitsAnyTerminal(t *testing.T) {
+	reports := []*reporter.Report{screenReport(1), screenReport(40), screenHostile(), {}}
+	for width := -1; width <= 210; width++ {
+		for _, height := range []int{-1, 0, 1, 2, 3, 4, 7, 10, 16, 24, 50} {
+			for i, r := range reports {
+				o := screenHostileOptions(width, height)
+				o.ASCII = (width+height)%2 == 0
+				lines := Screen(r, o)
+				if len(lines) > max(0, height) {
+					t.Fatalf("report %d, %d × %d: %d lines", i, width, height, len(lines))
+				}
+				for _, line := range append(lines, Line(r, o)) {
+					screenPrintable(t, line, o.ASCII)
+				}
+				for _, line := range lines {
+					if n := text.Width(line); n > max(0, width) {
+						t.Fatalf("report %d, %d × %d: a line of %d cells: %q", i, width, height, n, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func screenPrintable(t *testing.T, line string, ascii bool) {
+	t.Helper()
+	for _, r := range line {
+		if r == utf8.RuneError || r < ' ' || !unicode.IsPrint(r) || ascii && r > '~' {
+			t.Fatalf("%U in %q", r, line)
+		}
+	}
+	if strings.Contains(line, "NaN") || strings.Contains(line, "Inf") {
+		t.Fatalf("no number in %q", line)
+	}
+}
+
+// The smaller the terminal, the less there is: what matters most stays.
+func TestScreen_KeepsWhatMattersMost(t *testing.T) {
+	for height, want := range map[int][]string{
+		1: {"running"},
+		2: {"running", "CPU"},
+		4: {"running", "CPU", "memory", "q quits"},
+		8: {"running", "CPU", "memory", "disk", "net", "q quits"},
+	} {
+		lines := Screen(screenReport(1), screenOptions(1, 60, height))
+		for _, word := range want {
+			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, word) }) {
+				t.Errorf("%d lines, none begins with %s:\n%s", height, word, strings.Join(lines, "\n"))
+			}
+		}
+	}
+}
+
+// Every node has a line or is counted.
+func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
+	for nodes := 1; nodes < 60; nodes += 1 + nodes/8 {
+		for height := 8; height < 70; height += 1 + height/16 {
+			o := screenOptions(nodes, 79, height)
+			o.More = nodes % 3
+			counted, all := 0, nodes+o.More
+			for _, line := range Screen(screenReport(nodes), o) {
+				var n int
+				if strings.HasPrefix(line, "node ") || strings.HasPrefix(line, "running") {
+					counted++
+				} else if _, err := fmt.Sscanf(line, "nodes %d more", &n); err == nil {
+					counted += n
+				}
+			}
+			if counted != all {
+				t.Fatalf("%d nodes on %d lines: %d are shown or counted:\n%s", all, height, counted, strings.Join(Screen(screenReport(nodes), o), "\n"))
+			}
+		}
+	}
+}
+
+// One busy second of a week is in the picture.
+func TestScreen_KeepsEveryPeak(t *testing.T) {
+	rec := screenRecording(100)
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = 10, 1
+	}
+	for i := range 7 * 24 * 3600 {
+		s.Values[collector.CPUAvg] = 10
+		if i == 333_333 {
+			s.Values[collector.CPUAvg] = 77
+		}
+		rec.Add(&s)
+	}
+	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Recording: rec}})
+	for _, width := range []int{40, 79, 200} {
+		row := Screen(r, screenOptions(1, width, 24))
+		i := slices.IndexFunc(row, func(l string) bool { return strings.HasPrefix(l, "CPU") })
+		if i < 0 || strings.Count(row[i], "▆") != 1 || strings.Count(row[i], "█") != 1 {
+			t.Errorf("%d cells: the peaks of 100 and 77 %% are not there: %q", width, row)
+		}
+	}
+}
+
+// How a node stands is seen, and what a number is that is not of now.
+func TestScreen_SaysHowItStands(t *testing.T) {
+	r := screenReport(2)
+	o := screenOptions(2, 100, 24)
+	o.Color = true
+	for _, c := range []struct {
+		live  LiveNode
+		words []string
+	}{
+		{LiveNode{State: "exit 0 after 9 s", End: true}, []string{"\x1b[1mexit 0 after 9 s", "mean", "25.8 %"}},
+		{LiveNode{State: "failed", End: true, Alarm: true}, []string{"\x1b[1;31mfailed", "mean"}},
+		{LiveNode{State: "perfagent is gone", Alarm: true, Newest: screenNewest()}, []string{"\x1b[1;31mperfagent is gone", "last", "25.0 %"}},
+		{LiveNode{State: "x", Trouble: "no\nway"}, []string{"\x1b[1mx   run", "\n\x1b[1;31mno\\nway\x1b[0m\n"}},
+		{LiveNode{}, []string{"\x1b[1m–   run", "now"}},
+	} {
+		o.Live["0"], o.Live["1"] = c.live, LiveNode{State: "failed (exit 3) after 1 s", Alarm: true, End: true}
+		said := strings.Join(Screen(r, o), "\n")
+		for _, word := range append(c.words, "\x1b[1;31mnode 1") {
+			if !strings.Contains(said, word) {
+				t.Errorf("%+v: no %q in\n%s", c.live, word, said)
+			}
+		}
+	}
+	o.Node = "9" // there is none such
+	if lines := Screen(r, o); len(lines) < 10 {
+		t.Errorf("a node that is not there: %d lines", len(lines))
+	}
+}
+
+// Numbers keep their units and a blank before them, however great they are.
+func TestScreen_GreatRates(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.00 MiB/s", 999.9: "999.9 MiB/s", 999.96: "1000 MiB/s", 1023.4: "1023 MiB/s", 1024: "1.00 GiB/s", 12345.6: "12.1 GiB/s",
+		1023 * 1024: "1023 GiB/s", 1 << 20: "1.00 TiB/s", 1 << 40: "1.00 EiB/s", 1e308: "9.1e+295 EiB/s", -2048: "-2.00 GiB/s",
+	} {
+		if got := valueText(collector.DiskReadRate, v, 20); got != want {
+			t.Errorf("%v MiB/s: %q, want %q", v, got, want)
+		}
+		r, o := screenReport(1), screenOptions(1, 79, 24)
+		o.Live["0"].Newest[collector.DiskReadRate] = v
+		r.Nodes["0"].Summaries[collector.DiskReadRate.Key()] = reporter.Quantile{Max: v}
+		if len(want) > numberWidth-1 {
+			want = "9.1e+295E"
+		}
+		row := screenRowOf(Screen(r, o), "disk read")
+		if words := strings.Fields(row); !strings.HasSuffix(row, text.PadLeft(want, numberWidth)+text.PadLeft(want, numberWidth)) || len(words) < 4 {
+			t.Errorf("%v MiB/s: %q", v, row)
+		}
+	}
+}
+
+// screenRowOf is the line with a label; "" = none.
+func screenRowOf(lines []string, label string) string {
+	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, label) })
+	if i < 0 {
+		return ""
+	}
+	return lines[i]
+}
+
+// Where there is little room the unit goes before any digit, and a number that does not
+// fit is not there at all.
+func TestScreen_CutsNoNumber(t *testing.T) {
+	screenIs(t, "20 × 5", Screen(screenReport(1), screenOptions(1, 19, 5)), `
+running for 1 min …
+CPU          25.0 %
+memory        3.1 %
+disk read 1.78MiB/s
+q quits`)
+	for room, want := range []string{"…", "…", "…", "…", "12.5", "12.5%", "12.5 %"} {
+		if got := valueText(collector.CPUAvg, 12.5, room); got != want {
+			t.Errorf("12.5 %% in %d cells: %q, want %q", room, got, want)
+		}
+	}
+	for room, want := range []string{"…", "…", "…", "…", "…", "1.50G", "1.50G", "1.50G", "1.50G", "1.50GiB/s", "1.50 GiB/s"} {
+		if got := valueText(collector.DiskReadRate, 1536, room); got != want {
+			t.Errorf("1536 MiB/s in %d cells: %q, want %q", room, got, want)
+		}
+	}
+	if got := valueText(collector.DiskReadRate, 1.5, 4); got != "1.50" {
+		t.Errorf("1.5 MiB/s in 4 cells: %q", got)
+	}
+	// At every width each number is whole: there are no others on the screen.
+	known := screenNumbersOf(strings.Join(Screen(screenReport(12), screenOptions(12, 200, 60)), "\n"))
+	for width := range 120 {
+		for _, height := range []int{5, 30} {
+			for _, line := range Screen(screenReport(12), screenOptions(12, width, height)) {
+				for n := range screenNumbersOf(line) {
+					if !known[n] {
+						t.Errorf("%d × %d: %s is no number of the report: %q", width, height, n, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// screenNumbersOf are the numbers in a text, without those of a date.
+func screenNumbersOf(words string) map[string]bool {
+	out := make(map[string]bool)
+	for _, word := range strings.FieldsFunc(words, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }) {
+		out[word] = true
+	}
+	return out
+}
+
+func TestScreenLine(t *testing.T) {
+	o := screenOptions(1, 0, 0)
+	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
+	if got := Line(screenReport(1), o); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	node := o.Live["0"]
+	node.Trouble = "no way"
+	o.Live["0"] = node
+	if got := Line(screenReport(1), o); got != want+"; no way" {
+		t.Errorf("with trouble: %s", got)
+	}
+	o.ASCII, o.Live = true, screenOptions(1, 0, 0).Live
+	if got := Line(screenReport(1), o); got != strings.ReplaceAll(want, "–", "-") {
+		t.Errorf("in ASCII: %s", got)
+	}
+}
+
+// Of the GPUs the job's are shown, on the screen and in the line; all where it has none.
+func TestScreen_GPUsOfTheJob(t *testing.T) {
+	rec := screenRecording(1)
+	for i := range 10 {
+		rec.GPUs = append(rec.GPUs, collector.GPU{Index: i})
+	}
+	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})
+	o := screenOptions(1, 80, 16)
+	live := LiveNode{State: "running", Newest: slices.Repeat([]float64{50}, int(collector.GPUColumn(collector.MaxGPUs, 0)))}
+	o.Live["0"] = live
+	for _, own := range [][]int{{8, 9}, nil} {
+		want := []int{0, 1}
+		for _, i := range own {
+			r.Nodes["0"].GPUs[i].OfJob = true
+			want = own
+		}
+		lines := Screen(r, o)
+		for _, i := range want {
+			if name := fmt.Sprintf("GPU %d", i); screenRowOf(lines, name) == "" || !strings.Contains(Line(r, o), ", "+name+" 50.0 %") {
+				t.Errorf("of %v: no %s in\n%s\n%s", own, name, strings.Join(lines, "\n"), Line(r, o))
+			}
+		}
+		if other := "GPU 7"; own != nil && (strings.Contains(strings.Join(lines, "\n"), other) || strings.Contains(Line(r, o), other)) {
+			t.Errorf("of %v: %s is shown", own, other)
+		}
+		for i := range r.Nodes["0"].GPUs {
+			r.Nodes["0"].GPUs[i].OfJob = false
+		}
+	}
+}
+
+// A megabyte of words costs no more than what is seen of it.
+func TestScreen_OfALongCommandIsCheap(t *testing.T) {
+	r := screenReport(1)
+	// The fewest of many: under the race detector fmt's pool drops what it has at random.
+	fewest := func() float64 {
+		least := math.Inf(1)
+		for range 60 {
+			least = min(least, testing.AllocsPerRun(1, func() { Screen(r, screenOptions(1, 79, 24)) }))
+		}
+		return least
+	}
+	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 250_000)
+	long := fewest()
+	r.Run.Command = slices.Repeat([]string{"日\x1b"}, 500)
+	short := fewest()
+	if long > short+5 {
+		t.Errorf("%v allocations with a long command, %v with a short one", long, short)
+	}
+}
+
+func BenchmarkScreen(b *testing.B) {
+	r, o := screenReport(1), screenOptions(1, 79, 24)
+	for b.Loop() {
+		Screen(r, o)
+	}
+}

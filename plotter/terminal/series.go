@@ -1,0 +1,70 @@
+package terminal
+
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// valuesOf gives the greatest value of what each kept sample stands for; nil = not
+// in the report.
+func valuesOf(n *reporter.Node, c collector.Column) []float64 {
+	if band, ok := n.Envelope[c.Key()]; ok {
+		return band.Max
+	}
+	return n.Samples.Column(c.Key())
+}
+
+// endsOf gives for each kept sample the time of the last sample that it stands for.
+func endsOf(n *reporter.Node) []float64 { return valuesOf(n, collector.Timestamp) }
+
+// spanOf is from when to when the samples are, seconds since 1970; NaN = unknown.
+func spanOf(n *reporter.Node) (from, to float64) {
+	from, to = math.NaN(), highest(endsOf(n))
+	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
+		if !math.IsNaN(ts) {
+			from = ts
+			break
+		}
+	}
+	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
+		from = float64(n.Sampling.Start.UnixMicro()) / 1e6
+	}
+	return from, to
+}
+
+// highest is the greatest of what was measured; NaN = nothing was.
+func highest(values []float64) float64 {
+	most := math.NaN()
+	for _, v := range values {
+		if math.IsNaN(most) || v > most {
+			most = v
+		}
+	}
+	return most
+}
+
+// busiestGPU gives for each kept sample how busy the busiest of the job's GPUs was at
+// most; nil where there is none. Where the node has no job all GPUs count.
+func busiestGPU(n *reporter.Node) []float64 {
+	var out []float64
+	for i := range min(len(n.GPUs), collector.MaxGPUs) {
+		if !n.ShowsGPU(i) {
+			continue
+		}
+		values := valuesOf(n, collector.GPUColumn(i, collector.GPUUtilization))
+		for j, v := range values {
+			if j == len(out) {
+				out = append(out, math.NaN())
+			}
+			out[j] = highest([]float64{out[j], v})
+		}
+	}
+	return out
+}
+
+// overLoopback tells whether anything went over loopback.
+func overLoopback(n *reporter.Node) bool {
+	return highest(valuesOf(n, collector.NetLoRecvRate)) > 0 || highest(valuesOf(n, collector.NetLoSentRate)) > 0
+}

@@ -1,0 +1,205 @@
+package terminal
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The levels of a sparkline, lowest first. A blank is no level: it means that nothing
+// was measured, so the lowest must be seen.
+const (
+	blockLevels = "▁▂▃▄▅▆▇█"
+	asciiLevels = "_.-=+*#@"
+)
+
+// Spark draws values as one line of at most width cells: a cell for each value or,
+// where there are more values than cells, for neighbours of equal number, of which it
+// shows the greatest. So no peak is lost, and nothing is drawn between values. A cell's
+// level is the nearest of eight from lo to hi; what lies outside is clamped, and so is
+// everything where hi ≤ lo. NaN is not measured: a cell of nothing else is blank.
+// The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ where only ASCII is to be written.
+func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
+	levels := []rune(blockLevels)
+	if ascii {
+		levels = []rune(asciiLevels)
+	}
+	n := min(len(values), width)
+	var out strings.Builder
+	for i := range n {
+		v := highest(values[i*len(values)/n : (i+1)*len(values)/n])
+		if math.IsNaN(v) {
+			out.WriteByte(' ')
+			continue
+		}
+		out.WriteRune(levels[level(v, lo, hi, len(levels)-1)])
+	}
+	return out.String()
+}
+
+// level is which of the levels 0…top is nearest to v on the scale from lo to hi.
+func level(v, lo, hi float64, top int) int {
+	switch {
+	case !(hi > lo) || v <= lo:
+		return 0
+	case v >= hi:
+		return top
+	}
+	// Halves, because the difference of two huge numbers may be infinite.
+	share := (v/2 - lo/2) / (hi/2 - lo/2)
+	if !(share >= 0 && share <= 1) {
+		return 0
+	}
+	return int(math.Round(float64(top) * share))
+}
+
+// The layout of a sparkline in the summary.
+const (
+	leastPicture = 8 // cells that a picture must have to tell anything
+	// leastRate is the least that a full height stands for, MiB/s: else a network that
+	// is as good as idle would look busy.
+	leastRate = 0.1
+	// peakPerCell is said where a cell stands for several samples.
+	peakPerCell = "peak of each cell"
+)
+
+// Sparklines are the pictures of one node for a terminal: a line each for CPU, memory,
+// disk and network (loopback where anything went that way), for the busiest of the job's
+// GPUs in place of a network that is idle, and one that says the time
+// that they span. A line has a label, the picture and its scale in words, takes at most
+// width cells and holds no control characters. Pictures are of the envelope's greatest
+// values, so that no peak is lost however few samples were kept, and of the samples
+// where a node from perf.py has no envelope. Nothing is drawn of what the report does
+// not have: perf.py's has no rates.
+// It gives nil where there is no room, or fewer than two samples.
+func Sparklines(n *reporter.Node, width int, ascii bool) []string {
+	rows := sparklinesOf(n)
+	if len(rows) == 0 {
+		return nil
+	}
+	p := picture{rows: rows, samples: n.Samples.Len(), ascii: ascii}
+	p.thinned = n.Sampling != nil && n.Sampling.Stride > 1
+	from, to := spanOf(n)
+	return p.lines(width, to-from)
+}
+
+// picture is a block of rows with one time axis.
+type picture struct {
+	rows    []sparkline
+	samples int  // of the row that has most
+	thinned bool // a value stands for several samples
+	ascii   bool
+}
+
+// sparkline is one row; hi is what its highest level stands for.
+type sparkline struct {
+	label  string
+	values []float64
+	hi     float64
+	scale  string
+}
+
+// cells is how many cells the pictures have in lines of a width; 0 = no room.
+func (p *picture) cells(width int) int {
+	said := utf8.RuneCountInString(peakPerCell)
+	for _, r := range p.rows {
+		said = max(said, utf8.RuneCountInString(r.scale))
+	}
+	cells := min(p.samples, width-labelWidth-2-said)
+	if cells < min(leastPicture, p.samples) {
+		return 0
+	}
+	return cells
+}
+
+// lines writes the rows and the axis, which spans some seconds.
+func (p *picture) lines(width int, span float64) []string {
+	cells := p.cells(width)
+	if cells == 0 {
+		return nil
+	}
+	var lines []string
+	for i, r := range p.rows {
+		if i > 0 && r.label == p.rows[i-1].label {
+			r.label = ""
+		}
+		lines = append(lines, pictureLine(r.label, Spark(r.values, cells, 0, r.hi, p.ascii), cells, r.scale, p.ascii))
+	}
+	axis, note := timeAxis(span, cells), ""
+	if (p.thinned || p.samples > cells) && utf8.RuneCountInString(axis) <= cells {
+		note = peakPerCell
+	}
+	return append(lines, pictureLine("time", axis, cells, note, p.ascii))
+}
+
+// pictureLine joins label, picture and words. ASCII has no dash of that width.
+func pictureLine(label, picture string, cells int, words string, ascii bool) string {
+	pad := max(0, cells-utf8.RuneCountInString(picture))
+	line := label + strings.Repeat(" ", max(1, labelWidth-utf8.RuneCountInString(label))) + picture + strings.Repeat(" ", pad) + "  " + words
+	if ascii {
+		line = strings.ReplaceAll(line, text.Absent, "-")
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// timeAxis is the line under the pictures: 0 under the first cell, and the span ends
+// under the last where that leaves a gap.
+func timeAxis(span float64, cells int) string {
+	words := text.Seconds(span)
+	if span < 0 || words == text.Absent {
+		return text.Absent
+	}
+	gap := cells - 1 - utf8.RuneCountInString(words)
+	if gap < 2 {
+		return "0 to " + words
+	}
+	return "0" + strings.Repeat(" ", gap) + words
+}
+
+// sparklinesOf picks what is drawn of a node.
+func sparklinesOf(n *reporter.Node) []sparkline {
+	if n == nil || n.Samples.Len() < 2 {
+		return nil
+	}
+	var rows []sparkline
+	gpus := busiestGPU(n)
+	crowded := gpus != nil
+	for _, r := range []struct {
+		label  string
+		column collector.Column
+		what   string
+	}{
+		{"CPU", collector.CPUAvg, ""},
+		{"memory", collector.MemPercent, ""},
+		{"disk", collector.DiskReadRate, "read"},
+		{"disk", collector.DiskWriteRate, "written"},
+		{"network", collector.NetExtRecvRate, "received"},
+		{"network", collector.NetExtSentRate, "sent"},
+		{"loopback", collector.NetLoRecvRate, "received"},
+		{"loopback", collector.NetLoSentRate, "sent"},
+	} {
+		values := valuesOf(n, r.column)
+		if values == nil || r.label == "loopback" && !overLoopback(n) || r.label == "network" && crowded && !(highest(values) > 0) {
+			continue
+		}
+		if r.label == "disk" && gpus != nil { // it comes before the disk
+			rows, gpus = append(rows, sparkline{label: "GPU", values: gpus, hi: 100, scale: "0 to 100 %"}), nil
+		}
+		row := sparkline{label: r.label, values: values, hi: 100, scale: "0 to 100 %"}
+		switch most := highest(values); {
+		case math.IsNaN(most):
+			row.scale = strings.TrimRight(text.Absent+" "+r.what, " ")
+		case !r.column.Percent() && most <= 0:
+			row.scale = "nothing " + r.what
+		case !r.column.Percent():
+			row.hi = max(most, leastRate)
+			row.scale = "0 to " + text.Rate(row.hi) + " " + r.what
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

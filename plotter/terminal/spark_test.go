@@ -1,0 +1,267 @@
+package terminal
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func TestSpark_ShowsEveryPeak(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		name   string
+		values []float64
+		width  int
+		lo, hi float64
+		want   string
+	}{
+		{"levels", []float64{0, 1, 2, 3, 4, 5, 6, 7}, 8, 0, 7, "▁▂▃▄▅▆▇█"},
+		{"fewer values than cells", []float64{0, 7}, 8, 0, 7, "▁█"},
+		{"the greatest of a cell", []float64{0, 7, 0, 0, 0, 0}, 2, 0, 7, "█▁"},
+		{"cells of unequal number", []float64{0, 0, 0, 0, 7}, 2, 0, 7, "▁█"},
+		{"not measured", []float64{nan, 7, nan, nan, 0, nan}, 3, 0, 7, "█ ▁"},
+		{"clamped", []float64{-5, 99, math.Inf(1), math.Inf(-1)}, 4, 0, 7, "▁██▁"},
+		{"no scale", []float64{1, 2, 3}, 3, 5, 5, "▁▁▁"},
+		{"a scale upside down", []float64{1, 2, 3}, 3, 5, 1, "▁▁▁"},
+		{"a scale that is not known", []float64{1, 2, 3}, 3, nan, nan, "▁▁▁"},
+		{"a scale of everything", []float64{1, 2, 3}, 3, math.Inf(-1), math.Inf(1), "▁▁▁"},
+		{"huge", []float64{-1.7e308, 0, 1.7e308}, 3, -1.7e308, 1.7e308, "▁▅█"},
+		{"nothing", nil, 8, 0, 1, ""},
+		{"no room", []float64{1}, 0, 0, 1, ""},
+		{"less than no room", []float64{1}, -3, 0, 1, ""},
+	} {
+		if got := Spark(c.values, c.width, c.lo, c.hi, false); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	if got, want := Spark([]float64{0, 1, 2, 3, 4, 5, 6, 7, nan}, 9, 0, 7, true), "_.-=+*#@ "; got != want {
+		t.Errorf("ASCII: %q, want %q", got, want)
+	}
+}
+
+// Wherever a peak stands and whatever the number of cells is, it is seen.
+func TestSpark_LosesNoPeak(t *testing.T) {
+	for _, n := range []int{1, 2, 7, 50, 51, 99, 1000} {
+		for width := 1; width < 60; width++ {
+			for at := 0; at < n; at += 1 + n/40 {
+				values := make([]float64, n)
+				values[at] = 100
+				got := Spark(values, width, 0, 100, false)
+				if strings.Count(got, "█") != 1 || utf8.RuneCountInString(got) != min(n, width) {
+					t.Fatalf("%d values, peak at %d, %d cells: %q", n, at, width, got)
+				}
+			}
+		}
+	}
+}
+
+// sparkNode is a node with the same values in every column but the time stamps.
+func sparkNode(values ...float64) *reporter.Node {
+	start := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+	n := &reporter.Node{Envelope: reporter.Envelope{}, Sampling: &reporter.Sampling{Start: reporter.Time{Time: start}, Stride: 1}}
+	for c := range collector.NumColumns {
+		column := slices.Clone(values)
+		if c == collector.Timestamp {
+			for i := range column {
+				column[i] = float64(start.Unix() + int64(i) + 1)
+			}
+		}
+		n.Envelope[c.Key()] = reporter.Band{Min: column, Mean: column, Max: column}
+		if c.InSamples() {
+			n.Samples.Keys = append(n.Samples.Keys, c.Key())
+			n.Samples.Columns = append(n.Samples.Columns, column)
+		}
+	}
+	return n
+}
+
+func TestSparklines_SayWhatTheyShow(t *testing.T) {
+	nan := math.NaN()
+	n := sparkNode(0, 50, 100, nan, 14.3)
+	for _, c := range []collector.Column{collector.DiskWriteRate, collector.NetExtRecvRate} {
+		n.Envelope[c.Key()] = reporter.Band{Max: reporter.Numbers{0, 0, 0, 0, 0}}
+	}
+	n.Envelope["net_io_ext_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0.02, 0.1, 0}}
+	n.Envelope["mem_percent"] = reporter.Band{Max: reporter.Numbers{nan, nan, nan, nan, nan}}
+	want := []string{
+		"CPU        ▁▅█ ▂  0 to 100 %",
+		"memory            –",
+		"disk       ▁▅█ ▂  0 to 100.0 MiB/s read",
+		"           ▁▁▁▁▁  nothing written",
+		"network    ▁▁▁▁▁  nothing received",
+		"           ▁▁▂█▁  0 to 0.10 MiB/s sent",
+		"loopback   ▁▅█ ▂  0 to 100.0 MiB/s received",
+		"           ▁▅█ ▂  0 to 100.0 MiB/s sent",
+		"time       0 to 5.0 s",
+	}
+	if got := Sparklines(n, 80, false); !slices.Equal(got, want) {
+		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	n.Envelope["net_io_lo_recv_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, 0, 0, 0}}
+	n.Envelope["net_io_lo_sent_mb_per_second"] = reporter.Band{Max: reporter.Numbers{0, 0, nan, 0, 0}}
+	if got := strings.Join(Sparklines(n, 80, false), "\n"); strings.Contains(got, "loopback") {
+		t.Errorf("nothing went over loopback:\n%s", got)
+	}
+	n.Envelope = nil // as from perf.py
+	want = []string{"CPU        _+@ .  0 to 100 %", "memory     _+@ .  0 to 100 %", "time       0 to 5.0 s"}
+	if got := Sparklines(n, 80, true); !slices.Equal(got, want) {
+		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for name, n := range map[string]*reporter.Node{"none": nil, "empty": {}, "one sample": sparkNode(5)} {
+		if got := Sparklines(n, 80, false); got != nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// The burst of two seconds in a week is a full cell, where it happened, and it is the
+// envelope that shows it.
+func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
+	r := plottertest.Week(t)
+	n := r.Nodes["0"]
+	for _, width := range []int{60, 80} {
+		for _, ascii := range []bool{false, true} {
+			top := map[bool]string{false: "█", true: "@"}[ascii]
+			for _, line := range Sparklines(n, width, ascii) {
+				picture := []rune(line)[labelWidth:]
+				at := strings.IndexRune(string(picture), []rune(top)[0])
+				if !strings.Contains(line, "to 100") { // neither CPU nor disk
+					continue
+				}
+				if strings.HasPrefix(line, "memory") == (strings.Count(line, top) == 1) {
+					t.Errorf("%d cells: %s", width, line)
+				}
+				if cell := utf8.RuneCountInString(string(picture)[:max(0, at)]); at >= 0 && !sparkWhere(picture, cell) {
+					t.Errorf("%d cells: the burst is in cell %d: %s", width, cell, line)
+				}
+			}
+		}
+	}
+	n.Envelope = nil
+	if got := strings.Join(Sparklines(n, 80, false), "\n"); strings.ContainsRune(got, '█') || !strings.Contains(got, "▃") {
+		t.Errorf("the samples alone show the burst: this test cannot fail\n%s", got)
+	}
+}
+
+// sparkWhere tells whether a cell of a week's picture is about where the burst was.
+func sparkWhere(picture []rune, cell int) bool {
+	cells := 0
+	for cells < len(picture) && strings.ContainsRune(blockLevels+asciiLevels, picture[cells]) {
+		cells++
+	}
+	return math.Abs(float64(cell)+0.5-float64(cells)*plottertest.BurstAt/plottertest.WeekSeconds) <= 1
+}
+
+// Whatever the report says, lines have their width, and nothing but what they are made of.
+func TestSparklines_FitWithAnyNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 5e-324, 0, -1, 100, 1e18}
+	for range 400 {
+		r := &reporter.Report{Nodes: map[string]*reporter.Node{}}
+		for i := range 1 + rng.IntN(3) {
+			n := sparkNode(make([]float64, rng.IntN(40))...)
+			for _, band := range n.Envelope {
+				for k := range band.Max {
+					if band.Max[k] = rng.NormFloat64() * math.Pow(10, float64(rng.IntN(30)-10)); rng.IntN(4) == 0 {
+						band.Max[k] = odd[rng.IntN(len(odd))]
+					}
+				}
+			}
+			if rng.IntN(4) == 0 {
+				n.Sampling = nil
+			}
+			r.Nodes[fmt.Sprint(i*i*rng.IntN(1<<30))] = n
+		}
+		width, ascii := rng.IntN(100)-5, rng.IntN(2) == 0
+		for _, line := range Pictures(r, width, ascii) {
+			if utf8.RuneCountInString(line) > width || line != text.Printable(line) || line != strings.TrimRight(line, " ") {
+				t.Fatalf("%d cells for %d: %q", utf8.RuneCountInString(line), width, line)
+			}
+			if ascii && strings.ContainsFunc(line, func(r rune) bool { return r >= utf8.RuneSelf }) {
+				t.Fatalf("not ASCII: %q", line)
+			}
+			if strings.Contains(line, "Inf") || strings.Contains(line, "NaN") {
+				t.Fatalf("%q", line)
+			}
+		}
+	}
+}
+
+// Several nodes have one time axis: one that ends early is blank from there on.
+func TestSummaryPictures_OfNodesShareOneTimeAxis(t *testing.T) {
+	late := sparkNode(slices.Repeat([]float64{50}, 10)...)
+	late.Sampling.Start.Time = late.Sampling.Start.Add(10 * time.Second)
+	for i := range late.Samples.Column("timestamp") {
+		late.Samples.Column("timestamp")[i] += 10
+	}
+	r := &reporter.Report{Nodes: map[string]*reporter.Node{
+		"0": sparkNode(slices.Repeat([]float64{100}, 20)...), "1": sparkNode(slices.Repeat([]float64{0}, 10)...),
+		"10": late, "2": nil, "2147483647": sparkNode(7, math.NaN(), 100),
+	}}
+	want := []string{
+		"node 0     ████████████████████  CPU, 0 to 100 %",
+		"node 1     ▁▁▁▁▁▁▁▁▁▁",
+		"node 2",
+		"node 10              ▅▅▅▅▅▅▅▅▅▅",
+		"2147483647 ▁ █",
+		"time       0             20.0 s",
+	}
+	if got := Pictures(r, 80, false); !slices.Equal(got, want) {
+		t.Errorf("%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for i := 3; len(r.Nodes) <= maxNodes; i++ {
+		r.Nodes[fmt.Sprint(i)] = sparkNode(1, 2)
+	}
+	if got := Pictures(r, 80, false); got != nil {
+		t.Errorf("%d nodes: %q", len(r.Nodes), got)
+	}
+	week := plottertest.Week(t)
+	week.Nodes["1"] = &reporter.Node{}
+	if got := Pictures(week, 80, false); len(got) != 3 || strings.Count(got[0], "█") == 0 || strings.Count(got[0], "█") > 2 || !strings.HasSuffix(got[2], peakPerCell) {
+		t.Errorf("the burst of a week:\n%s", strings.Join(got, "\n"))
+	}
+	if got := Pictures(&reporter.Report{}, 80, false); got != nil {
+		t.Errorf("no node: %q", got)
+	}
+}
+
+func BenchmarkSparklines(b *testing.B) {
+	n := plottertest.Week(b).Nodes["0"]
+	for b.Loop() {
+		if len(Sparklines(n, 80, false)) != 7 {
+			b.Fatal("no pictures")
+		}
+	}
+}
+
+// The sparklines have a line for the GPU, and none for a network that is idle.
+func TestSparklines_OfAJobWithGPUs(t *testing.T) {
+	r := reportertest.Container(0, 60, 2)
+	lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n")
+	if !strings.Contains(lines, "\nGPU        ") || !strings.Contains(lines, "\nnetwork ") {
+		t.Errorf("%s", lines)
+	}
+	for _, c := range []collector.Column{collector.NetExtRecvRate, collector.NetExtSentRate} {
+		clear(r.Nodes["0"].Envelope[c.Key()].Max)
+	}
+	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "network") || !strings.Contains(lines, "\nGPU        ") {
+		t.Errorf("%s", lines)
+	}
+	for i := range r.Nodes["0"].GPUs {
+		r.Nodes["0"].GPUs[i].OfJob = false
+	}
+	if lines := strings.Join(Sparklines(r.Nodes["0"], 80, false), "\n"); strings.Contains(lines, "GPU") || !strings.Contains(lines, "\nnetwork ") {
+		t.Errorf("%s", lines)
+	}
+}

@@ -1,0 +1,293 @@
+package reporter_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func showCSV(t testing.TB, r *reporter.Report) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := reporter.WriteCSV(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// showTable reads CSV back and finds its columns by name.
+func showTable(t testing.TB, data []byte) (rows [][]string, column func(row int, name string) string) {
+	t.Helper()
+	all, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		t.Fatalf("%v in:\n%.2000s", err, data)
+	}
+	return all[1:], func(row int, name string) string {
+		at := slices.Index(all[0], name)
+		if at < 0 {
+			t.Fatalf("no column %q in %q", name, all[0])
+		}
+		return all[1+row][at]
+	}
+}
+
+func TestWriteCSV_Golden(t *testing.T) {
+	perfpy, err := reporter.ParsePerfPy([]byte(reportertest.PerfPyJSON()), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := reportertest.Nodes(2)
+	nodes.Nodes["1"] = perfpy.Nodes["3"]
+	for name, r := range map[string]*reporter.Report{
+		"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "nodes": nodes, "hostile": reportertest.HostileReport("=cmd|' /C calc'!A0\n\"x\",y"),
+		"nothing": {Nodes: map[string]*reporter.Node{"0": {}, "1": nil}},
+	} {
+		reportertest.CompareGolden(t, filepath.Join("testdata", "csv", name+".csv"), showCSV(t, r), *update)
+	}
+}
+
+// The columns are what the issue of the format says, in its order.
+func TestWriteCSV_Columns(t *testing.T) {
+	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, reporter.New(reportertest.Input(0, 3, 0, ""))))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"timestamp [s]"}
+	for c := range collector.NumColumns {
+		unit := strings.Replace(c.Unit(), "percent", "%", 1)
+		if c == collector.Timestamp {
+			continue
+		}
+		if c.InSamples() {
+			want = append(want, fmt.Sprintf("%s [%s]", c.Key(), unit))
+		}
+		for _, part := range []string{"min", "mean", "max"} {
+			want = append(want, fmt.Sprintf("%s.%s [%s]", c.Key(), part, unit))
+		}
+	}
+	if !slices.Equal(rows[0], want) || len(rows) != 4 {
+		t.Errorf("%d rows, the first:\n%q\nwant:\n%q", len(rows), rows[0], want)
+	}
+	several, err := csv.NewReader(bytes.NewReader(showCSV(t, reportertest.Nodes(3)))).ReadAll()
+	if err != nil || !slices.Equal(several[0], append([]string{"node"}, want...)) || len(several) != 7 {
+		t.Fatalf("several nodes: %d rows, the first %q, %v", len(several), several[0], err)
+	}
+	if got := []string{several[1][0], several[3][0], several[6][0]}; !slices.Equal(got, []string{"0", "1", "2"}) {
+		t.Errorf("the nodes of rows 1, 3, 6 are %q", got)
+	}
+}
+
+// Every number of the report is in the table with the digits that it has in the JSON,
+// and nothing else is.
+func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
+	awkward := reporter.New(reportertest.Input(0, 7, 0, ""))
+	for i, v := range []float64{0.1, 1e-7, 1e21, 123456789.000001, math.Copysign(0, -1), -5e-324, math.MaxFloat64} {
+		awkward.Nodes["0"].Samples.Columns[0][i] = v
+	}
+	for name, r := range map[string]*reporter.Report{"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "awkward": awkward, "hostile": reportertest.HostileReport("a|b")} {
+		encoded, err := reporter.Encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct {
+			Nodes map[string]struct {
+				Samples  []map[string]json.Number            `json:"samples"`
+				Envelope map[string]map[string][]json.Number `json:"envelope"`
+			} `json:"nodes"`
+		}
+		if err := json.Unmarshal(encoded, &doc); err != nil {
+			t.Fatal(err)
+		}
+		rows, column := showTable(t, showCSV(t, r))
+		full := 0
+		for i, sample := range doc.Nodes["0"].Samples {
+			for key, number := range sample {
+				full += showField(t, name, column(i, showName(key)), number)
+			}
+			for key, band := range doc.Nodes["0"].Envelope {
+				for part, numbers := range band {
+					if key != collector.Timestamp.Key() {
+						full += showField(t, name, column(i, showName(key+"."+part)), numbers[i])
+					}
+				}
+			}
+		}
+		for _, row := range rows {
+			for _, field := range row {
+				if field != "" {
+					full--
+				}
+			}
+		}
+		if full != 0 || len(rows) != len(doc.Nodes["0"].Samples) {
+			t.Errorf("%s: %d rows; %d numbers of the report are not there (negative: too many)", name, len(rows), full)
+		}
+	}
+}
+
+// showName is the column of a key, which may have .min, .mean or .max behind it.
+func showName(key string) string {
+	c, ok := collector.ColumnNamed(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max"))
+	switch {
+	case !ok:
+		return key
+	case c == collector.Timestamp:
+		return key + " [s]"
+	case c.Percent():
+		return key + " [%]"
+	}
+	return key + " [" + c.Unit() + "]"
+}
+
+// showField compares a field with a number of the JSON (null is ""), and counts it.
+func showField(t *testing.T, name, got string, want json.Number) int {
+	t.Helper()
+	if got != string(want) {
+		t.Errorf("%s: %q, in the JSON %q", name, got, want)
+	}
+	if want == "" {
+		return 0
+	}
+	return 1
+}
+
+// No text of a report is a formula, a control character or a field of its own.
+func TestWriteCSV_HostileKeys(t *testing.T) {
+	for _, words := range reportertest.HostileTexts {
+		for name, r := range reportertest.HostileReports(words) {
+			showCSVBack(t, name, r)
+		}
+	}
+}
+
+// showCSVBack reads CSV back and compares everything with the report.
+func showCSVBack(t testing.TB, name string, r *reporter.Report) {
+	t.Helper()
+	data := showCSV(t, r)
+	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if bytes.Count(data, []byte("\n")) != len(rows) {
+		t.Errorf("%s: %d lines for %d rows", name, bytes.Count(data, []byte("\n")), len(rows))
+	}
+	for _, head := range rows[0] {
+		if head != text.Printable(head) || head != "" && strings.ContainsAny(head[:1], "=+-@\t\r") {
+			t.Errorf("%s: the column %q", name, head)
+		}
+	}
+	named, columns, values := reporter.CSVColumns(r)
+	if len(columns)+btoi(named) != len(rows[0]) {
+		t.Fatalf("%s: %d columns, want %d", name, len(rows[0]), len(columns))
+	}
+	at := 0
+	for _, node := range r.NodeNames() {
+		n := r.Nodes[node]
+		if n == nil {
+			continue
+		}
+		for i := range n.Samples.Len() {
+			at++
+			for k, column := range columns {
+				want := math.NaN()
+				if values := values(k, n); i < len(values) {
+					want = values[i]
+				}
+				showCell(t, fmt.Sprintf("%s: %s of row %d", name, column, i), rows[at][btoi(named)+k], want)
+			}
+		}
+	}
+	if at != len(rows)-1 {
+		t.Errorf("%s: %d rows of samples, want %d", name, len(rows)-1, at)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// showCell compares a cell with the number that it is of.
+func showCell(t testing.TB, what, cell string, want float64) {
+	t.Helper()
+	got, err := strconv.ParseFloat(cell, 64)
+	if cell == "" {
+		got, err = math.NaN(), nil
+	}
+	absent := math.IsNaN(got) && (math.IsNaN(want) || math.IsInf(want, 0))
+	if err != nil || math.Float64bits(got) != math.Float64bits(want) && !absent {
+		t.Fatalf("%s is %q, want %v", what, cell, want)
+	}
+}
+
+// showWrites counts what it is given and fails after some bytes.
+type showWrites struct{ total, largest, limit int }
+
+func (w *showWrites) Write(p []byte) (int, error) {
+	w.total, w.largest = w.total+len(p), max(w.largest, len(p))
+	if w.limit > 0 && w.total > w.limit {
+		return 0, errors.New("pipe is gone")
+	}
+	return len(p), nil
+}
+
+// A large report is written piece by piece, and no further than it is read.
+func TestWriteCSV_Streams(t *testing.T) {
+	n := 50_000
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(i)
+	}
+	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Samples: reporter.Samples{Keys: []string{"cpu_pct_per_cpu_avg"}, Columns: [][]float64{values}}}}}
+	w := &showWrites{}
+	if err := reporter.WriteCSV(w, r); err != nil || w.total < 50*n || w.largest > 1<<16 {
+		t.Errorf("%v; %d bytes, up to %d at once", err, w.total, w.largest)
+	}
+	w = &showWrites{limit: 1 << 17}
+	if err := reporter.WriteCSV(w, r); err == nil || !strings.Contains(err.Error(), "write CSV: pipe is gone") || w.total > 1<<18 {
+		t.Errorf("%v after %d bytes", err, w.total)
+	}
+}
+
+func FuzzWriteCSV(f *testing.F) {
+	for _, words := range reportertest.HostileTexts {
+		f.Add(words, 1.5)
+	}
+	f.Fuzz(func(t *testing.T, words string, v float64) {
+		for name, r := range reportertest.HostileReports(words) {
+			for _, n := range r.Nodes {
+				if n != nil {
+					n.Samples.Columns[0][1] = v
+				}
+			}
+			showCSVBack(t, name, r)
+		}
+	})
+}
+
+func BenchmarkWriteCSV(b *testing.B) {
+	r := reporter.New(reportertest.Input(0, 1000, 0, ""))
+	for b.Loop() {
+		if err := reporter.WriteCSV(&showWrites{}, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package diagnosis
+
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The conditions of a Verdict.
+const (
+	ConditionThrottled     = "throttled"
+	ConditionMemoryStarved = "memory_starved"
+	ConditionIOWait        = "io_wait"
+	ConditionSwapping      = "swapping"
+	ConditionGPUIdle       = "gpu_idle"
+)
+
+// Condition is a row of the table of conditions: what a job suffered from, whatever
+// ended it.
+type Condition struct {
+	Name string
+	When string // the threshold, and the counter that proves it
+
+	// holds tells whether a run had it, and puts the counter into the evidence.
+	holds func(*verdictInput) bool
+}
+
+// Their thresholds.
+const (
+	minCondition    = 1.0      // seconds: of shorter runs shares of the time mean little
+	throttledShare  = 10.0     // percent of the periods
+	memoryStall     = 10.0     // percent of the time
+	memoryPart      = 0.1      // of the node's memory: of a job with less nobody knows whether it waited
+	memoryTight     = 95.0     // percent of the limit
+	memorySomeStall = 1.0      // percent of the time
+	ioStall         = 20.0     // percent of the time
+	iowaitShare     = 20.0     // percent of the CPU time
+	ioRate          = 1.0 / 16 // MiB/s: a job that moves less is not what waits on the node
+	quotaPart       = 0.1      // of a quota that is shared: who uses less is not who was stopped
+	swapTotal       = 64.0     // MiB
+	swapRate        = 1.0      // MiB/s
+	gpuIdleShare    = 10.0     // percent of the time
+	gpuIdleAfter    = 30.0     // seconds
+	gpuIdleKnown    = 0.5      // of the run: a GPU that was measured for less is not judged
+)
+
+// Conditions is the table of conditions, in the order of Verdict.Conditions.
+func Conditions() []Condition {
+	pct := percentOf
+	return []Condition{
+		{ConditionThrottled, "`" + reporter.MetricThrottled + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*verdictInput).throttled},
+		{ConditionMemoryStarved, "`" + reporter.MetricJobPSIMemory + "` (where there is none: `" + reporter.MetricPSIMemoryFull + "`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
+			", or `" + reporter.MetricLimitMemory + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*verdictInput).memoryStarved},
+		{ConditionIOWait, "`" + reporter.MetricJobPSIIO + "` (where there is none: `" + reporter.MetricPSIIOFull + "` or `" + reporter.MetricIOWait + "`, of the node, and the job itself moved " + text.SizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*verdictInput).ioWait},
+		{ConditionSwapping, "`" + reporter.MetricSwapIn + "` + `" + reporter.MetricSwapOut + "` ≥ " + text.SizeText(swapTotal) + ", and ≥ " + text.SizeText(swapRate) + "/s on average", (*verdictInput).swapping},
+		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more", (*verdictInput).gpuIdle},
+	}
+}
+
+// least tells whether a metric is at or above a level, and puts it into the evidence then.
+func (q *verdictInput) least(metric string, level float64) bool {
+	v, ok := q.node.Metrics[metric]
+	if !ok || !(v >= level) || q.run.WallSeconds < minCondition {
+		return false
+	}
+	q.known(metric, v)
+	return true
+}
+
+func (q *verdictInput) throttled() bool {
+	return !quotaOfOthers(q.node) && q.least(reporter.MetricThrottled, throttledShare)
+}
+
+// quotaOfOthers tells that others are under the job's CPU quota and that the job used next
+// to nothing of it: then it was them whom the quota stopped.
+func quotaOfOthers(n *reporter.Node) bool {
+	if n.Job == nil || n.Job.Source != collector.JobFromTree || n.Limits == nil {
+		return false
+	}
+	return n.Metric(reporter.MetricJobCores) < quotaPart*n.Limits.CPUQuota
+}
+
+func (q *verdictInput) memoryStarved() bool {
+	if _, known := q.node.Metrics[reporter.MetricJobPSIMemory]; known {
+		if q.least(reporter.MetricJobPSIMemory, memoryStall) {
+			return true
+		}
+	} else if q.node.Metric(reporter.MetricJobMemoryPeak) >= memoryPart*q.node.Host.MemoryMB && q.least(reporter.MetricPSIMemoryFull, memoryStall) {
+		return true
+	}
+	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
+	if !(some >= memorySomeStall) || !q.least(reporter.MetricLimitMemory, memoryTight) {
+		return false
+	}
+	q.known("job_psi_memory_some_avg_pct", min(100, some))
+	return true
+}
+
+func (q *verdictInput) ioWait() bool {
+	if _, known := q.node.Metrics[reporter.MetricJobPSIIO]; known {
+		return q.least(reporter.MetricJobPSIIO, ioStall)
+	}
+	if moved := q.node.Metric(reporter.MetricJobRead) + q.node.Metric(reporter.MetricJobWritten); !(moved >= ioRate*q.run.WallSeconds) {
+		return false // others on the node wait
+	}
+	return q.least(reporter.MetricPSIIOFull, ioStall) || q.least(reporter.MetricIOWait, iowaitShare)
+}
+
+func (q *verdictInput) swapping() bool {
+	in, out := q.node.Metrics[reporter.MetricSwapIn], q.node.Metrics[reporter.MetricSwapOut]
+	if in+out < swapTotal || in+out < swapRate*q.run.WallSeconds || q.run.WallSeconds < minCondition {
+		return false
+	}
+	q.known(reporter.MetricSwapIn, in)
+	q.known(reporter.MetricSwapOut, out)
+	return true
+}
+
+func (q *verdictInput) gpuIdle() bool {
+	if q.run.WallSeconds < gpuIdleAfter {
+		return false
+	}
+	sum, n := 0.0, 0
+	for i, g := range q.rec.GPUs {
+		c := collector.GPUColumn(i, collector.GPUUtilization)
+		if !g.OfJob || c >= q.rec.Columns() { // a damaged journal may name more than it has columns of
+			continue
+		}
+		mean, known := q.rec.Summaries[c].Mean()
+		if !known || math.IsNaN(mean) || !(q.rec.Summaries[c].Weight() >= gpuIdleKnown*q.run.WallSeconds) {
+			continue
+		}
+		sum, n = sum+mean, n+1
+	}
+	if n == 0 || !(sum/float64(n) < gpuIdleShare) {
+		return false
+	}
+	q.known("gpu_avg_utilization_pct", sum/float64(n))
+	q.known("job_gpus", float64(n))
+	return true
+}

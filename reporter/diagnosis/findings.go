@@ -1,0 +1,189 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Rule is one row of the table of findings.
+type Rule struct {
+	ID       string
+	Severity string // SeverityWarning or SeverityInfo
+	When     string // the threshold
+	Advice   string // what to change
+
+	// judge holds one node against the rule; nil = the rule does not fire. It is nil for
+	// imbalance, which needs several nodes.
+	judge func(*ruleInput) *reporter.Finding
+}
+
+// How much a finding matters.
+const (
+	SeverityWarning = "warning" // something is wasted, slowed down or in danger
+	SeverityInfo    = "info"    // worth knowing
+)
+
+// The ids of findings.
+const (
+	findMemoryTight   = "memory_tight"
+	findDiskFull      = "disk_nearly_full"
+	findGPUIdle       = "gpu_idle"
+	findOneThread     = "one_busy_thread"
+	findCPUsUnused    = "cpus_unused"
+	findThrottled     = "throttled"
+	findSwapping      = "swapping"
+	findMemoryUnused  = "memory_unused"
+	findImbalance     = "imbalance"
+	findGPUMemoryFull = "gpu_memory_full"
+	findSamplingGaps  = "sampling_gaps"
+)
+
+// The thresholds of the rules.
+const (
+	findSeconds        = 5    // shorter runs have no findings
+	findTightPct       = 90   // of the memory limit
+	findSmallLimit     = 1024 // MiB of memory: less is not worth a warning
+	findThrottledLoss  = 0.05 // of the job's CPU time: less is not worth a warning
+	findTightRoom      = 1.25 // × the peak is what to ask for then
+	findTightOwn       = 0.1  // of the limit: with less it is others, or files in memory, that fill it
+	findKilledRoom     = 1.5  // × the limit, when a process was killed for it
+	findDiskPct        = 95   // of the file system
+	findDiskFreeMB     = 100 << 10
+	findGPUMemoryPct   = 95 // of the device's memory
+	findThreadLeast    = 0.85
+	findThreadMost     = 1.15
+	findPhasesPeak     = 1.5 // CPUs: with a higher peak it was more than one thread at times
+	findCPURoom        = 1.1 // × the peak is what to ask for
+	findCPUsOver       = 0.25
+	findWaitPct        = 20 // of the time a task waited for a CPU: then use tells not what the job could use
+	findMemoryRoom     = 2  // × the peak is what to ask for
+	findMissedTicks    = 3
+	findMissedPct      = 10  // of the ticks, or of the run in one gap
+	findImbalanceShare = 0.5 // of the mean over nodes
+	findImbalanceCPUs  = 0.5
+	findImbalanceMB    = 1 << 10
+	findImbalanceGPU   = 10
+)
+
+// Rules is the one table of rules, in the order of what acting on them saves: what can
+// cost the whole run; GPUs; CPUs; time; memory; remarks on the run come last. Findings
+// are listed in this order, warnings first.
+func Rules() []Rule {
+	s := fmt.Sprintf
+	return []Rule{
+		{findMemoryTight, SeverityWarning, s("the working set of the control group that has the memory limit came to %d %% of the limit or more; info where the job itself had less than %.0f %% of it and nothing was killed", findTightPct, 100*findTightOwn),
+			s("ask for %v × its peak; for %v × the limit when processes were killed for it", findTightRoom, findKilledRoom), judgeMemoryTight},
+		{findDiskFull, SeverityWarning, s("a file system of --disk-path was %d %% full or more, with less than %s free where that is known", findDiskPct, text.WholeSize(findDiskFreeMB)),
+			"make room, or write elsewhere", judgeDisk},
+		{findGPUIdle, SeverityWarning, s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
+			"ask for fewer GPUs, or find what they wait for", judgeGPUIdle},
+		{findOneThread, SeverityWarning, s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the time (`job_psi_cpu_some_avg_pct`, where there is none `psi_cpu_some_avg_pct`), unless the job had one thread", findThreadLeast, findThreadMost, findWaitPct),
+			"let it work in parallel, or ask for 1 CPU", judgeOneThread},
+		{findCPUsUnused, SeverityWarning, s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not with one_busy_thread or throttled, nor where tasks waited for a CPU as above", 100*(findCPURoom-1), 100*findCPUsOver),
+			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1)), judgeCPUsUnused},
+		{findThrottled, SeverityWarning, s("the CPU quota stopped the job in %.0f %% of its periods or more; info where that took less than %.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
+			"ask for more CPUs, or run fewer threads", judgeThrottled},
+		{findSwapping, SeverityWarning, s("the node moved %v MiB or more from and to its swap, and %v MiB per second or more on average", swapTotal, swapRate),
+			"ask for more memory, or use less", judgeSwapping},
+		{findMemoryUnused, SeverityWarning, s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of that group, whichever is greater) is less than half the limit; info where the limit is less than %s", findMemoryRoom, text.WholeSize(findSmallLimit)),
+			s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom), judgeMemoryUnused},
+		{findImbalance, SeverityWarning, s("of several nodes, the one with the least CPU (mean over nodes %v CPUs or more), memory (%s or more) or GPU use (%d %% or more) has less than half of the mean over nodes", findImbalanceCPUs, text.WholeSize(findImbalanceMB), findImbalanceGPU),
+			"give the nodes equal shares of the work, or use fewer nodes", nil},
+		{findGPUMemoryFull, SeverityInfo, s("a GPU of the job had %d %% of its memory in use or more", findGPUMemoryPct),
+			"expect larger inputs to fail; some frameworks take all memory beforehand", judgeGPUMemory},
+		{findSamplingGaps, SeverityInfo, s("%d samples or more are missing, and that is %d %% of all, or one gap takes %d %% of the run", findMissedTicks, findMissedPct, findMissedPct),
+			"leave perfagent a little CPU, or choose a longer --interval", judgeSampling},
+	}
+}
+
+// ruleInput is a node that rules are held against.
+type ruleInput struct {
+	*reporter.Node
+	wall float64 // seconds that the run took on it
+}
+
+// examine gives what rules look at; nil where there is nothing to be said of: no node, one
+// of perf.py's, which has totals since boot, or one that ran for less than findSeconds.
+func examine(n *reporter.Node, run *reporter.Run) *ruleInput {
+	if n == nil || n.Origin == reporter.OriginPerfPy {
+		return nil
+	}
+	wall := n.Metric(reporter.MetricWall)
+	if math.IsNaN(wall) && run != nil {
+		wall = run.WallSeconds // a sidecar's, a journal's
+	}
+	if !positive(wall) || wall < findSeconds {
+		return nil
+	}
+	return &ruleInput{n, wall}
+}
+
+// findings holds a node against the rules, except imbalance, which needs several nodes.
+// The result is never nil.
+func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
+	out := []reporter.Finding{}
+	e := examine(n, run)
+	if e == nil {
+		return out
+	}
+	for _, rule := range Rules() {
+		if rule.judge == nil {
+			continue
+		}
+		if f := rule.judge(e); f != nil {
+			out = append(out, rule.finding(f))
+		}
+	}
+	sortFindings(out)
+	return out
+}
+
+// finding completes what a rule found.
+func (r Rule) finding(f *reporter.Finding) reporter.Finding {
+	f.ID = r.ID
+	if f.Severity == "" {
+		f.Severity = r.Severity
+	}
+	return *f
+}
+
+// sortFindings puts warnings first, and each kind in the order of the table.
+func sortFindings(list []reporter.Finding) {
+	rules := Rules()
+	place := func(f reporter.Finding) int {
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == f.ID })
+		if i < 0 { // of a newer perfagent
+			i = len(rules)
+		}
+		if f.Severity != SeverityWarning {
+			i += len(rules) + 1
+		}
+		return i
+	}
+	slices.SortStableFunc(list, func(a, b reporter.Finding) int { return place(a) - place(b) })
+}
+
+// evidence makes a finding's numbers of names and values; what is not known is left out.
+func evidence(pairs ...any) map[string]any {
+	out := make(map[string]any, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		switch v := pairs[i+1].(type) {
+		case float64:
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				out[name] = plainjson.Round(v, 3)
+			}
+		default:
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// positive tells whether a number is known, finite and above 0.
+func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }

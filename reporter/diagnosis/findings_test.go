@@ -1,0 +1,593 @@
+package diagnosis
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func mustMerge(t *testing.T, inputs ...reporter.Source) *reporter.Report {
+	t.Helper()
+	r, err := Merge(inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func encodedReport(t *testing.T, r *reporter.Report) []byte {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// findingNode is a node of a run of 60 s that fits: nothing is to be said of it.
+func findingNode() *reporter.Node {
+	return &reporter.Node{
+		Host:     &reporter.Host{CPUs: 64, MemoryMB: 262144},
+		Limits:   &reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
+		Sampling: &reporter.Sampling{IntervalSeconds: 1, Samples: 60, LongestGapSeconds: 1.001},
+		GPUs:     []reporter.GPU{{Index: 4, OfJob: true, MemoryMB: 80000}, {Index: 5, OfJob: true, MemoryMB: 80000}, {Index: 6, MemoryMB: 80000}},
+		Metrics: reporter.Values{reporter.MetricWall: 60, reporter.MetricJobCores: 6.5, reporter.MetricJobCoresPeak: 7.75, reporter.MetricJobMemoryPeak: 5000, reporter.MetricLimitMemory: 70,
+			reporter.MetricThrottled: 2, reporter.MetricThrottledSeconds: 0.5, reporter.MetricSwapIn: 0, reporter.MetricSwapOut: 0, reporter.MetricDiskPeak: 60, reporter.MetricJobOOMKills: 0,
+			"gpu_0_avg_utilization_pct": 91, "gpu_1_avg_utilization_pct": 88, "gpu_2_avg_utilization_pct": 0,
+			"max_t_gpu_0_memory_used_mb": 60000, "max_t_gpu_1_memory_used_mb": 60000, "max_t_gpu_2_memory_used_mb": 80000},
+		Summaries: map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: 40000, Mean: 40000, Max: 40000}},
+		Samples:   findingSamples(60, 60, 60),
+	}
+}
+
+// findingSamples are 60 samples, of which so many of the first have each GPU's utilization.
+func findingSamples(measured ...int) reporter.Samples {
+	s := reporter.Samples{Keys: []string{collector.Timestamp.Key()}, Columns: [][]float64{make([]float64, 60)}}
+	for i, n := range measured {
+		column := make([]float64, 60)
+		for j := n; j < len(column); j++ {
+			column[j] = math.NaN()
+		}
+		s.Keys, s.Columns = append(s.Keys, collector.GPUColumn(i, collector.GPUUtilization).Key()), append(s.Columns, column)
+	}
+	return s
+}
+
+var findingRun = &reporter.Run{ID: "r", WallSeconds: 60}
+
+type findingCase struct {
+	id, name string
+	fires    func(*reporter.Node) // makes the node fire the rule, and no other
+	not      func(*reporter.Node) // one step from there on the other side
+}
+
+func findingSet(metrics ...any) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		for i := 0; i < len(metrics); i += 2 {
+			n.Metrics[metrics[i].(string)] = metrics[i+1].(float64)
+		}
+	}
+}
+
+func findingAll(of ...func(*reporter.Node)) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		for _, f := range of {
+			f(n)
+		}
+	}
+}
+
+func findingLimits(l reporter.Limits) func(*reporter.Node) {
+	return func(n *reporter.Node) { n.Limits = &l }
+}
+
+func findingKills(n float64) func(*reporter.Node) {
+	return func(node *reporter.Node) {
+		node.Verdict = &reporter.Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"oom_kills": 2.0, "limit_kills": n}}
+	}
+}
+
+func findingSource(source string) func(*reporter.Node) {
+	return func(n *reporter.Node) { n.Job = &reporter.Job{Source: source} }
+}
+
+func findingFree(mb float64) func(*reporter.Node) {
+	return func(n *reporter.Node) {
+		n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: mb}}
+	}
+}
+
+func findingSampling(s reporter.Sampling) func(*reporter.Node) {
+	return func(n *reporter.Node) { n.Sampling = &s }
+}
+
+var findingCases = []findingCase{
+	{findMemoryTight, "limit", findingSet(reporter.MetricLimitMemory, 90.0), findingSet(reporter.MetricLimitMemory, 89.999)},
+	{findMemoryTight, "killed", findingAll(findingSet(reporter.MetricLimitMemory, 99.97, reporter.MetricJobOOMKills, 2.0), findingKills(2)), findingAll(findingSet(reporter.MetricLimitMemory, math.NaN(), reporter.MetricJobOOMKills, 2.0), findingKills(2))},
+	{findMemoryTight, "killed for another limit", findingAll(findingSet(reporter.MetricLimitMemory, 91.0, reporter.MetricJobOOMKills, 2.0), findingKills(0)), findingAll(findingSet(reporter.MetricLimitMemory, 50.0, reporter.MetricJobOOMKills, 2.0), findingKills(0))},
+	{findMemoryTight, "filled by others", findingSet(reporter.MetricLimitMemory, 95.0, reporter.MetricJobMemoryPeak, 819.0), findingSet(reporter.MetricLimitMemory, 89.0, reporter.MetricJobMemoryPeak, 819.0)},
+	{findMemoryTight, "killed, then the limit was raised", findingAll(findingSet(reporter.MetricLimitMemory, 100.0, reporter.MetricJobOOMKills, 1.0), func(n *reporter.Node) {
+		n.Verdict = &reporter.Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
+	}), findingSet(reporter.MetricLimitMemory, 80.0, reporter.MetricJobOOMKills, 1.0)},
+	{findMemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
+	{findDiskFull, "share", findingAll(findingSet(reporter.MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(reporter.MetricDiskPeak, 94.999), findingFree(812.5))},
+	{findDiskFull, "large", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
+	{findDiskFull, "by name", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
+	{findDiskFull, "of two", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/", "/scratch"} }), findingFree(10)},
+	{findDiskFull, "free is not known", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), func(n *reporter.Node) { n.Summaries = nil }), func(n *reporter.Node) { n.Summaries = nil }},
+	{findGPUIdle, "one of two", findingSet("gpu_1_avg_utilization_pct", 9.999), findingSet("gpu_1_avg_utilization_pct", 10.0)},
+	{findGPUIdle, "both", findingSet("gpu_0_avg_utilization_pct", 0.0, "gpu_1_avg_utilization_pct", 3.25), func(n *reporter.Node) {
+		n.Metrics["gpu_0_avg_utilization_pct"], n.Metrics["gpu_1_avg_utilization_pct"] = 0, 0
+		n.GPUs[0].OfJob, n.GPUs[1].OfJob = false, false
+	}},
+	{findGPUIdle, "the only one", func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; n.Metrics["gpu_0_avg_utilization_pct"] = 0.4 },
+		func(n *reporter.Node) { n.GPUs = n.GPUs[:1]; delete(n.Metrics, "gpu_0_avg_utilization_pct") }},
+	{findGPUIdle, "measured for half", findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(30, 30) }),
+		findingAll(findingSet("gpu_0_avg_utilization_pct", 0.0), func(n *reporter.Node) { n.Samples = findingSamples(29, 60) })},
+	{findOneThread, "least", findingSet(reporter.MetricJobCores, 0.85, reporter.MetricJobCoresPeak, 1.01), findingSet(reporter.MetricJobCores, 0.849, reporter.MetricJobCoresPeak, 7.1)},
+	{findOneThread, "most", findingSet(reporter.MetricJobCores, 1.15, reporter.MetricJobCoresPeak, 1.2), findingSet(reporter.MetricJobCores, 1.1501, reporter.MetricJobCoresPeak, 7.1)},
+	{findOneThread, "two CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUSetCPUs: 2}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
+		findingAll(findingLimits(reporter.Limits{CPUs: 1.99, CPUQuota: 1.99}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0))},
+	{findOneThread, "whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)),
+		findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUSetCPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 2.0))},
+	{findOneThread, "phases", findingSet(reporter.MetricJobCores, 1.1, reporter.MetricJobCoresPeak, 7.9), func(n *reporter.Node) { n.Limits = nil; n.Metrics[reporter.MetricJobCores] = 1.1 }},
+	{findCPUsUnused, "mean", findingSet(reporter.MetricJobCores, 3.999, reporter.MetricJobCoresPeak, 5.4), findingSet(reporter.MetricJobCores, 4.0, reporter.MetricJobCoresPeak, 5.4)},
+	{findCPUsUnused, "peak", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.45), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 5.46)},
+	{findCPUsUnused, "one left over", findingAll(findingLimits(reporter.Limits{CPUs: 2, CPUQuota: 2}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9)),
+		findingAll(findingLimits(reporter.Limits{CPUs: 1.9, CPUQuota: 1.9}), findingSet(reporter.MetricJobCores, 0.5, reporter.MetricJobCoresPeak, 0.9))},
+	{findCPUsUnused, "a quarter left over", findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 6.3)),
+		findingAll(findingLimits(reporter.Limits{CPUs: 10, CPUQuota: 10}), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 7.2))},
+	{findCPUsUnused, "affinity", findingAll(findingLimits(reporter.Limits{CPUs: 63, AffinityCPUs: 63}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01)),
+		findingAll(findingLimits(reporter.Limits{CPUs: 64, AffinityCPUs: 64}), findingSet(reporter.MetricJobCores, 0.0, reporter.MetricJobCoresPeak, 0.01))},
+	{findOneThread, "crowded, but one thread", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobThreads, 1.0),
+		findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 20.0, reporter.MetricJobThreads, 2.0)},
+	{findOneThread, "others wait", findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 19.999, reporter.MetricJobThreads, 2.0),
+		findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0, reporter.MetricPSICPUSome, 90.0, reporter.MetricJobPSICPU, 20.0, reporter.MetricJobThreads, 2.0)},
+	{findCPUsUnused, "crowded", findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 19.999), findingSet(reporter.MetricJobCores, 2.0, reporter.MetricJobCoresPeak, 3.0, reporter.MetricPSICPUSome, 20.0)},
+	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0)),
+		findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0, reporter.MetricThrottled, math.NaN()), func(n *reporter.Node) { n.Limits.CPUQuota = 0 })},
+	{findThrottled, "periods", findingSet(reporter.MetricThrottled, 10.0, reporter.MetricThrottledSeconds, 12.34), findingSet(reporter.MetricThrottled, 9.999, reporter.MetricThrottledSeconds, 12.34)},
+	{findThrottled, "with others", findingAll(findingSource(collector.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
+		findingAll(findingSource(collector.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.79, reporter.MetricJobCoresPeak, 7.8))},
+	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
+		findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 0.0, reporter.MetricJobCores, 2.3, reporter.MetricJobCoresPeak, 4.0))},
+	{findSwapping, "amount", func(n *reporter.Node) {
+		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 24.0, reporter.MetricSwapOut, 40.0)(n)
+	},
+		findingSet(reporter.MetricWall, 10.0, reporter.MetricSwapIn, 23.9, reporter.MetricSwapOut, 40.0)},
+	{findSwapping, "rate", findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 100.0), findingSet(reporter.MetricWall, 100.0, reporter.MetricSwapIn, 99.9)},
+	{findSwapping, "one is not known", findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, 4096.0), findingSet(reporter.MetricSwapIn, math.NaN(), reporter.MetricSwapOut, math.NaN())},
+	{findMemoryUnused, "job", findingSet(reporter.MetricJobMemoryPeak, 2047.9, reporter.MetricLimitMemory, 10.0), findingSet(reporter.MetricJobMemoryPeak, 2048.0, reporter.MetricLimitMemory, 10.0)},
+	{findMemoryUnused, "group", findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 24.999), findingSet(reporter.MetricJobMemoryPeak, 100.0, reporter.MetricLimitMemory, 25.0)},
+	{findMemoryUnused, "6 GiB instead of 64", findingAll(findingLimits(reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 65536}), findingSet(reporter.MetricJobMemoryPeak, 2800.0, reporter.MetricLimitMemory, math.NaN())),
+		findingAll(findingLimits(reporter.Limits{CPUs: 8, CPUQuota: 8}), findingSet(reporter.MetricJobMemoryPeak, 2800.0, reporter.MetricLimitMemory, math.NaN()))},
+	{findMemoryUnused, "less than the node", func(n *reporter.Node) { n.Limits.MemoryMB = 262143; n.Metrics[reporter.MetricLimitMemory] = 2 },
+		func(n *reporter.Node) { n.Limits.MemoryMB = 262144; n.Metrics[reporter.MetricLimitMemory] = 2 }},
+	{findGPUMemoryFull, "share", findingSet("max_t_gpu_0_memory_used_mb", 76000.0), findingSet("max_t_gpu_0_memory_used_mb", 75999.0)},
+	{findGPUMemoryFull, "both", findingSet("max_t_gpu_0_memory_used_mb", 78000.0, "max_t_gpu_1_memory_used_mb", 79900.0), func(n *reporter.Node) { n.GPUs = nil }},
+	{findGPUMemoryFull, "of two", findingSet("max_t_gpu_0_memory_used_mb", 79000.0, "max_t_gpu_1_memory_used_mb", 78000.0),
+		func(n *reporter.Node) { n.GPUs[0].MemoryMB = 0; n.Metrics["max_t_gpu_0_memory_used_mb"] = 79000 }},
+	{findSamplingGaps, "share", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 2}), findingSampling(reporter.Sampling{Samples: 28, MissedTicks: 3, LongestGapSeconds: 2})},
+	{findSamplingGaps, "count", findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 3}), findingSampling(reporter.Sampling{Samples: 6, MissedTicks: 2})},
+	{findSamplingGaps, "one gap", findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 6}), findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 60, LongestGapSeconds: 5.99})},
+	{findSamplingGaps, "suspended", findingSampling(reporter.Sampling{Samples: 27, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}}),
+		findingSampling(reporter.Sampling{Samples: 600, MissedTicks: 3, LongestGapSeconds: 7200, Suspends: []reporter.ClockEvent{{Seconds: 7198}}})},
+}
+
+func findingIDs(list []reporter.Finding) string {
+	var ids []string
+	for _, f := range list {
+		ids = append(ids, f.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// TestFinding_Rules: each rule fires at its threshold, alone, and not one step before it.
+func TestFinding_Rules(t *testing.T) {
+	tested := map[string]bool{findImbalance: true} // by TestFinding_Imbalance
+	for _, c := range findingCases {
+		tested[c.id] = true
+		t.Run(c.id+"/"+c.name, func(t *testing.T) {
+			n := findingNode()
+			c.fires(n)
+			if got := findings(n, findingRun); findingIDs(got) != c.id {
+				t.Errorf("fires %q, want %q", findingIDs(got), c.id)
+			}
+			n = findingNode()
+			c.not(n)
+			if got := findings(n, findingRun); len(got) > 0 {
+				t.Errorf("on the other side: %+v", got)
+			}
+		})
+	}
+	for _, rule := range Rules() {
+		if !tested[rule.ID] {
+			t.Errorf("no case for %s", rule.ID)
+		}
+	}
+}
+
+// TestFinding_Table: every id once, and nothing is empty.
+func TestFinding_Table(t *testing.T) {
+	want := []string{"cpus_unused", "disk_nearly_full", "gpu_idle", "gpu_memory_full", "imbalance", "memory_tight", "memory_unused",
+		"one_busy_thread", "sampling_gaps", "swapping", "throttled"}
+	var got []string
+	for _, r := range Rules() {
+		got = append(got, r.ID)
+		if r.When == "" || r.Advice == "" || r.Severity != SeverityInfo && r.Severity != SeverityWarning || (r.judge == nil) != (r.ID == findImbalance) {
+			t.Errorf("%+v", r)
+		}
+		if strings.Contains(r.When+r.Advice, "%!") {
+			t.Errorf("%s: %s, %s", r.ID, r.When, r.Advice)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestFinding_Texts: what people read, with its evidence, is a golden file.
+func TestFinding_Texts(t *testing.T) {
+	var out bytes.Buffer
+	show := func(name string, list []reporter.Finding) {
+		for _, f := range list {
+			numbers, err := json.Marshal(f.Evidence)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "%s, %s (%s)\n  %s\n  %s\n", f.ID, name, f.Severity, f.Text, numbers)
+		}
+	}
+	for _, c := range findingCases {
+		n := findingNode()
+		c.fires(n)
+		show(c.name, findings(n, findingRun))
+	}
+	for _, c := range findingNodesCases {
+		r := findingNodes(c.fires...)
+		for _, name := range r.NodeNames() {
+			show(c.name+", node "+name, r.Nodes[name].Findings)
+		}
+	}
+	reportertest.CompareGolden(t, filepath.Join("testdata", "findings.txt"), out.Bytes(), *update)
+}
+
+// TestFinding_ShortRuns: of less than 5 s nothing is said, whatever the numbers.
+func TestFinding_ShortRuns(t *testing.T) {
+	for _, wall := range []float64{5, 4.999, 0, -1, math.NaN(), math.Inf(1)} {
+		for _, c := range findingCases {
+			n := findingNode()
+			c.fires(n)
+			n.Metrics[reporter.MetricSwapIn] = 0 // a rate, which depends on the time
+			n.Metrics[reporter.MetricWall] = wall
+			if got := findings(n, &reporter.Run{WallSeconds: wall}); got == nil || (len(got) > 0) != (wall == 5 && c.id != findSwapping) && c.name != "one is not known" {
+				t.Errorf("%s of %v s: %v", c.name, wall, got)
+			}
+		}
+	}
+}
+
+// TestFinding_Nothing: what is not there fires nothing, and the list is never nil.
+func TestFinding_Nothing(t *testing.T) {
+	for name, n := range map[string]*reporter.Node{
+		"nil": nil, "empty": {}, "fits": findingNode(), "no metrics": {Host: &reporter.Host{CPUs: 64, MemoryMB: 1}, Limits: &reporter.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: 8192},
+			GPUs: []reporter.GPU{{OfJob: true, MemoryMB: 1}}, Sampling: &reporter.Sampling{}},
+	} {
+		for _, run := range []*reporter.Run{nil, {}, findingRun} {
+			if got := findings(n, run); got == nil || len(got) > 0 {
+				t.Errorf("%s: %#v", name, got)
+			}
+		}
+	}
+	n := findingNode() // no metrics but those of NaN
+	for name := range n.Metrics {
+		n.Metrics[name] = math.NaN()
+	}
+	if got := findings(n, findingRun); len(got) > 0 {
+		t.Errorf("all NaN: %+v", got)
+	}
+	n = findingNode()
+	n.Origin = reporter.OriginPerfPy
+	n.Metrics[reporter.MetricDiskPeak] = 99
+	if got := findings(n, findingRun); got == nil || len(got) > 0 {
+		t.Errorf("perf.py: %+v", got)
+	}
+}
+
+// TestFinding_Order: warnings first, in the order of the table; one busy thread excludes
+// unused CPUs.
+func TestFinding_Order(t *testing.T) {
+	n := findingNode()
+	for _, c := range findingCases {
+		if c.name == "whole node" || c.name == "share" || c.name == "one of two" || c.name == "6 GiB instead of 64" || c.id == findSwapping || c.name == "periods" {
+			limits := n.Limits
+			c.fires(n)
+			if c.name != "whole node" {
+				n.Limits = limits
+			}
+		}
+	}
+	n.Limits.MemoryMB, n.Metrics[reporter.MetricLimitMemory], n.Metrics[reporter.MetricSwapIn] = 200000, math.NaN(), 9999
+	want := "disk_nearly_full gpu_idle throttled swapping memory_unused one_busy_thread gpu_memory_full sampling_gaps"
+	if got := findings(n, findingRun); findingIDs(got) != want {
+		t.Errorf("got  %s\nwant %s", findingIDs(got), want)
+	}
+}
+
+// findingNodes makes a report of nodes that fit but for what is done to each.
+func findingNodes(change ...func(*reporter.Node)) *reporter.Report {
+	r := &reporter.Report{Schema: reporter.Schema, Run: *findingRun, Nodes: make(map[string]*reporter.Node)}
+	for i, f := range change {
+		n := findingNode()
+		if f != nil {
+			f(n)
+		}
+		n.Findings = findings(n, &r.Run)
+		r.Nodes[fmt.Sprint(i)] = n
+	}
+	addImbalance(r)
+	return r
+}
+
+func findingCores(v float64) func(*reporter.Node) {
+	return findingAll(findingSet(reporter.MetricJobCores, v, reporter.MetricJobCoresPeak, 7.75))
+}
+
+func findingGPUs(v float64) func(*reporter.Node) {
+	return findingSet("gpu_0_avg_utilization_pct", v, "gpu_1_avg_utilization_pct", v)
+}
+
+var findingNodesCases = []struct {
+	name       string
+	node       string // the one that has the finding
+	fires, not []func(*reporter.Node)
+}{
+	{"CPU", "1", []func(*reporter.Node){findingCores(6), findingCores(1.99), nil}, []func(*reporter.Node){findingCores(6), findingCores(2), findingCores(4)}},
+	{"two nodes", "1", []func(*reporter.Node){findingCores(6), findingCores(1.99)}, []func(*reporter.Node){findingCores(6), findingCores(2)}},
+	{"little CPU", "0", []func(*reporter.Node){findingCores(0), findingCores(1.2)}, []func(*reporter.Node){findingCores(0), findingCores(0.99)}},
+	{"memory", "0", []func(*reporter.Node){findingSet(reporter.MetricJobMemoryPeak, 1600.0), nil}, []func(*reporter.Node){findingSet(reporter.MetricJobMemoryPeak, 1667.0), nil}},
+	{"little memory", "0", []func(*reporter.Node){findingSet(reporter.MetricJobMemoryPeak, 100.0), findingSet(reporter.MetricJobMemoryPeak, 1950.0)},
+		[]func(*reporter.Node){findingSet(reporter.MetricJobMemoryPeak, 100.0), findingSet(reporter.MetricJobMemoryPeak, 1940.0)}},
+	{"GPU", "2", []func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 30.0)},
+		[]func(*reporter.Node){nil, nil, findingSet("gpu_0_avg_utilization_pct", 50.0, "gpu_1_avg_utilization_pct", 30.0)}},
+	{"little GPU", "0", []func(*reporter.Node){findingGPUs(1), findingGPUs(19.1)}, []func(*reporter.Node){findingGPUs(1), findingGPUs(18.9)}},
+	{"all of them", "0", []func(*reporter.Node){findingAll(findingCores(0.25), findingSet(reporter.MetricJobMemoryPeak, 50.0, "gpu_0_avg_utilization_pct", 12.0, "gpu_1_avg_utilization_pct", 12.0)), nil, nil},
+		[]func(*reporter.Node){nil, nil, nil}},
+	{"equal ones: the first", "0", []func(*reporter.Node){findingCores(2), findingCores(2), findingCores(7), findingCores(7)}, []func(*reporter.Node){nil}},
+	{"too short", "0", []func(*reporter.Node){findingCores(1.2), nil}, []func(*reporter.Node){findingAll(findingCores(1.2), findingSet(reporter.MetricWall, 4.9)), nil}},
+}
+
+func TestFinding_Imbalance(t *testing.T) {
+	with := func(r *reporter.Report) string {
+		var names []string
+		for _, name := range r.NodeNames() {
+			for _, f := range r.Nodes[name].Findings {
+				if f.ID == findImbalance {
+					names = append(names, name)
+				}
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	for _, c := range findingNodesCases {
+		if got := with(findingNodes(c.fires...)); got != c.node {
+			t.Errorf("%s: on node %q, want %q", c.name, got, c.node)
+		}
+		if got := with(findingNodes(c.not...)); got != "" {
+			t.Errorf("%s: on the other side: node %s", c.name, got)
+		}
+	}
+}
+
+// TestFinding_ImbalanceIsOfTheNodesAtHand: it follows the nodes that a report has, and
+// changes no list that another report has too.
+func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
+	r := findingNodes(findingCores(7), findingAll(findingCores(1.99), findingSet(reporter.MetricThrottled, 50.0)), findingSet(reporter.MetricDiskPeak, 99.0))
+	r.Nodes["1"].Findings = append(make([]reporter.Finding, 0, 4), r.Nodes["1"].Findings...)
+	shared := r.Nodes["1"].Findings
+	before := fmt.Sprint(shared[:cap(shared)])
+	if findingIDs(r.Nodes["1"].Findings) != "throttled imbalance" || findingIDs(r.Nodes["2"].Findings) != "disk_nearly_full" {
+		t.Fatalf("%v, %v", r.Nodes["1"].Findings, r.Nodes["2"].Findings)
+	}
+	part := &reporter.Report{Run: r.Run, Nodes: map[string]*reporter.Node{"1": r.Nodes["1"], "7": nil, "8": {}}}
+	addImbalance(part)
+	if findingIDs(part.Nodes["1"].Findings) != "throttled" || part.Nodes["8"].Findings == nil {
+		t.Errorf("alone: %v", part.Nodes["1"].Findings)
+	}
+	if after := fmt.Sprint(shared[:cap(shared)]); after != before {
+		t.Errorf("the list was changed:\n%s\n%s", before, after)
+	}
+	addImbalance((&reporter.Report{}))
+}
+
+// findingReport is a report of one node, as a run makes it.
+func findingReport(node int, cores float64) *reporter.Report {
+	in := Input{Input: reportertest.Input(node, 60, 0, "")}
+	u := collector.Unknown()
+	in.Recording.Account.Source = collector.JobFromTree
+	in.Recording.Account.Limits = collector.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
+	in.Job.UserSeconds, in.Job.SystemSeconds = cores*60, 0
+	return New(in)
+}
+
+// TestFinding_Merge: reports that were merged say the same in whatever steps that was done.
+func TestFinding_Merge(t *testing.T) {
+	node := func(i int) reporter.Source {
+		return reporter.Source{Path: fmt.Sprint(i), Report: findingReport(i, []float64{6, 1.9, 7}[i])}
+	}
+	at := mustMerge(t, node(0), node(1), node(2))
+	if got := findingIDs(at.Nodes["1"].Findings); !strings.Contains(got, findImbalance) {
+		t.Fatalf("node 1 has %s", got)
+	}
+	want := encodedReport(t, at)
+	for name, inputs := range map[string][]reporter.Source{
+		"in steps":         {{Path: "a", Report: mustMerge(t, node(0), node(1))}, node(2)},
+		"in another order": {node(2), {Path: "a", Report: mustMerge(t, node(1), node(0))}},
+		"again":            {{Path: "a", Report: mustMerge(t, node(2), node(1))}, {Path: "b", Report: mustMerge(t, node(0), node(2))}, node(1)},
+	} {
+		if diff := cmp.Diff(string(want), string(encodedReport(t, mustMerge(t, inputs...)))); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}
+
+// TestFinding_Report: the report of a run has the list, empty when there is nothing to
+// say.
+func TestFinding_Report(t *testing.T) {
+	short := New(Input{Input: reportertest.Input(0, 3, 0, "")})
+	if data := encodedReport(t, short); !bytes.Contains(data, []byte(`"findings": []`)) && !bytes.Contains(data, []byte(`"findings":[]`)) {
+		t.Errorf("no empty list in\n%s", data)
+	}
+}
+
+func TestFinding_Advice(t *testing.T) {
+	thread := findingSet(reporter.MetricJobCores, 1.0, reporter.MetricJobCoresPeak, 1.0)
+	whole := findingAll(thread, findingLimits(reporter.Limits{CPUs: 64}))
+	full := findingSet(reporter.MetricDiskPeak, 99.0)
+	r := findingNodes(whole, findingAll(thread, full), findingCores(1.9), findingAll(thread, full))
+	r.Nodes["9"], r.Nodes["8"] = nil, &reporter.Node{Findings: []reporter.Finding{{ID: "later", Severity: SeverityWarning}, {ID: "later", Severity: SeverityInfo}}}
+	var got []string
+	for _, a := range AdviceOf(r) {
+		got = append(got, fmt.Sprint(a.ID, " ", a.Severity, " ", a.Nodes))
+	}
+	want := []string{"disk_nearly_full warning [1 3]", "one_busy_thread warning [0 1 3]", "later warning [8]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := AdviceOf((&reporter.Report{})); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+// TestFinding_Hostile: no number makes a rule panic, and none that is no number gets into
+// a finding.
+func TestFinding_Hostile(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 6))
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, math.MaxFloat64, -math.MaxFloat64, 5e-324, -1, 0, 1, 1.5, 8, 60, 95, 99.999, 1e7, 1e19, 4096}
+	pick := func() float64 { return odd[random.IntN(len(odd))] }
+	whole := func() int64 { return []int64{0, -1, 3, 1000, math.MaxInt64, math.MinInt64}[random.IntN(6)] }
+	fired := make(map[string]bool)
+	for range 2000 {
+		r := &reporter.Report{Run: reporter.Run{WallSeconds: pick()}, Nodes: map[string]*reporter.Node{"x": nil, "-1": {}}}
+		for i := range 3 {
+			n := findingNode()
+			for name := range n.Metrics {
+				if random.IntN(2) == 0 {
+					n.Metrics[name] = pick()
+				}
+			}
+			n.Limits = &reporter.Limits{CPUs: pick(), CPUQuota: pick(), MemoryMB: pick()}
+			n.Host = &reporter.Host{CPUs: int(whole()), MemoryMB: pick()}
+			n.Sampling = &reporter.Sampling{Samples: whole(), MissedTicks: whole(), LongestGapSeconds: pick(), IntervalSeconds: pick()}
+			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}}
+			for g := range n.GPUs {
+				n.GPUs[g] = reporter.GPU{Index: int(whole()), OfJob: random.IntN(2) == 0, MemoryMB: pick()}
+			}
+			n.Findings = findings(n, &r.Run)
+			r.Nodes[fmt.Sprint(i)] = n
+		}
+		addImbalance(r)
+		for _, a := range AdviceOf(r) {
+			fired[a.ID] = true
+			if _, err := json.Marshal(a.Evidence); err != nil {
+				t.Fatalf("%s: %v: %v", a.ID, a.Evidence, err)
+			}
+			if a.Text == "" || text.Printable(a.Text) != a.Text || len(a.Text) > 400 || strings.Contains(a.Text, "NaN") || strings.Contains(a.Text, "Inf") || strings.Contains(a.Text, "%!") {
+				t.Fatalf("%s: %q", a.ID, a.Text)
+			}
+		}
+	}
+	for _, rule := range Rules() {
+		if !fired[rule.ID] {
+			t.Errorf("%s was never fired", rule.ID)
+		}
+	}
+}
+
+// TestFinding_RoundSize: a size to ask for is at least what is needed and less than a
+// quarter more.
+func TestFinding_RoundSize(t *testing.T) {
+	for mb, want := range map[float64]string{0.1: "16 MiB", 16: "16 MiB", 17: "20 MiB", 600: "640 MiB", 1000: "1 GiB", 1025: "1.25 GiB", 5600: "6 GiB", 6144: "6 GiB", 9300: "10 GiB", 150e3: "160 GiB", 3e6: "3 TiB"} {
+		if got := text.WholeSize(roundSize(mb)); got != want {
+			t.Errorf("%v MiB: %s, want %s", mb, got, want)
+		}
+	}
+	for mb := 16.5; mb < 1e12; mb *= 1.0137 {
+		if r := roundSize(mb); r < mb || r >= 1.25*mb {
+			t.Errorf("%v: %v", mb, r)
+		}
+	}
+	for _, mb := range []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if r := roundSize(mb); !math.IsNaN(r) {
+			t.Errorf("%v: %v", mb, r)
+		}
+	}
+}
+
+// FuzzFinding: findings of whatever a file holds.
+func FuzzFinding(f *testing.F) {
+	data, err := json.Marshal(findingNodes(findingCores(1), nil))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := new(reporter.Report)
+		if json.Unmarshal(data, r) != nil {
+			return
+		}
+		for _, n := range r.Nodes {
+			if got := findings(n, &r.Run); got == nil {
+				t.Error("nil")
+			}
+		}
+		addImbalance(r)
+		AdviceOf(r)
+		for _, n := range r.Nodes {
+			if n != nil && len(n.Findings) > 0 {
+				if _, err := json.Marshal(n.Findings); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// Who was at the limit, if only between samples, is not told to ask for less.
+func TestFinding_LimitBetweenSamples(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		in := Input{Input: reportertest.JobInput(0, 10, 0, "")}
+		a := &in.Recording.Account
+		*a = collector.NoAccount()
+		a.Source, a.Limits.CPUs, a.Limits.MemoryMB, a.LimitReachedPct = collector.JobFromTree, 2, 200, 100
+		if killed {
+			a.LimitReachedPct, a.OOMKills, a.FullAtKillMB = 70, 1, 200
+		}
+		n := New(in).Nodes["0"]
+		if n.Metrics[reporter.MetricLimitMemory] != 100 {
+			t.Errorf("%v %% of the limit", n.Metrics[reporter.MetricLimitMemory])
+		}
+		for _, f := range n.Findings {
+			if f.ID == findMemoryUnused {
+				t.Errorf("killed %v: %s", killed, f.Text)
+			}
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// addImbalance brings the imbalance findings up to the nodes that the report has; those
+// of an earlier merge are dropped. It is a function of the nodes' numbers, so neither the
+// order of merging nor its steps make a difference. Nodes whose list of findings is nil
+// get an empty one; lists that were there are not changed but replaced.
+func addImbalance(r *reporter.Report) {
+	for _, n := range r.Nodes {
+		if n == nil {
+			continue
+		}
+		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool { return f.ID == findImbalance })
+	}
+	for name, f := range imbalance(r) {
+		n := r.Nodes[name]
+		n.Findings = append(n.Findings, f)
+		sortFindings(n.Findings)
+	}
+}
+
+// measure is a use of which nodes should have equal shares.
+type measure struct {
+	name  string  // of the evidence
+	least float64 // mean over nodes below which nothing is said
+	of    func(*ruleInput) float64
+	text  func(float64) string
+}
+
+func measures() []measure {
+	return []measure{
+		{"cpus", findImbalanceCPUs, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobCores) },
+			func(v float64) string { return text.CPUs(v) + " CPUs" }},
+		{"memory_mb", findImbalanceMB, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobMemoryPeak) },
+			func(v float64) string { return text.WholeSize(v) + " of memory" }},
+		{"gpu_utilization_pct", findImbalanceGPU, (*ruleInput).gpuMean,
+			func(v float64) string { return text.Percent(v) + " of its GPUs' time" }},
+	}
+}
+
+// gpuMean is the mean utilization of the job's devices; NaN = not known.
+func (e *ruleInput) gpuMean() float64 {
+	sum, n := 0.0, 0.0
+	for i, g := range e.GPUs {
+		if v := e.gpuUse(i); g.OfJob && v >= 0 {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / n
+}
+
+// imbalance finds, for each measure, the node that has the least, when that is far below
+// the mean over the nodes on which it is known: findings by node.
+func imbalance(r *reporter.Report) map[string]reporter.Finding {
+	out := make(map[string]reporter.Finding)
+	if len(r.Nodes) < 2 {
+		return out
+	}
+	rules := Rules()
+	rule := rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == findImbalance })]
+	texts := make(map[string][]string)
+	for _, m := range measures() {
+		node, value, mean, count := leastOf(r, m)
+		if count < 2 || !(mean >= m.least) || math.IsInf(mean, 0) || !(value < findImbalanceShare*mean) {
+			continue
+		}
+		f, ok := out[node]
+		if !ok {
+			f = rule.finding(&reporter.Finding{Evidence: evidence("nodes", count)})
+		}
+		f.Evidence[m.name], f.Evidence["mean_"+m.name] = plainjson.Round(value, 3), plainjson.Round(mean, 3)
+		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+strings.Fields(m.text(mean))[0]+unitOf(m.text(mean)))
+		out[node] = f
+	}
+	for node, f := range out {
+		f.Text = fmt.Sprintf("The work is uneven: on this node the job used %s. Give the nodes equal shares, or use fewer of them.", strings.Join(texts[node], ", and "))
+		out[node] = f
+	}
+	return out
+}
+
+// unitOf is the unit in a measure's text, where it is one of size or percent.
+func unitOf(words string) string {
+	if word := strings.Fields(words)[1]; word == "%" || strings.HasSuffix(word, "iB") {
+		return " " + word
+	}
+	return ""
+}
+
+// leastOf finds the node with the least of a measure, and the mean over the nodes on which
+// it is known. Of equal nodes it is the first.
+func leastOf(r *reporter.Report, m measure) (node string, value, mean float64, count int) {
+	value = math.Inf(1)
+	for _, name := range r.NodeNames() {
+		e := examine(r.Nodes[name], &r.Run)
+		if e == nil {
+			continue
+		}
+		v := m.of(e)
+		if !(v >= 0) || math.IsInf(v, 1) {
+			continue
+		}
+		count++
+		mean += (v - mean) / float64(count)
+		if v < value {
+			node, value = name, v
+		}
+	}
+	return node, value, mean, count
+}
+
+// Advice is a finding and the nodes that have it.
+type Advice struct {
+	reporter.Finding          // of the first of the nodes on which it weighs most
+	Nodes            []string // by index
+}
+
+// AdviceOf lists the findings of all nodes, each ID once, in the order in which the findings of one
+// node are.
+func AdviceOf(r *reporter.Report) []Advice {
+	var list []reporter.Finding
+	nodes := make(map[string][]string)
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil {
+			continue
+		}
+		for _, f := range n.Findings {
+			i := slices.IndexFunc(list, func(had reporter.Finding) bool { return had.ID == f.ID })
+			switch {
+			case i < 0:
+				list = append(list, f)
+			case list[i].Severity != SeverityWarning && f.Severity == SeverityWarning:
+				list[i] = f
+			}
+			if had := nodes[f.ID]; len(had) == 0 || had[len(had)-1] != name {
+				nodes[f.ID] = append(had, name)
+			}
+		}
+	}
+	sortFindings(list)
+	out := make([]Advice, len(list))
+	for i, f := range list {
+		out[i] = Advice{f, nodes[f.ID]}
+	}
+	return out
+}

@@ -1,0 +1,370 @@
+package diagnosis
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// judgeMemoryTight: the job came close to its memory limit.
+func judgeMemoryTight(e *ruleInput) *reporter.Finding {
+	pct, limit, kills := e.Metric(reporter.MetricLimitMemory), e.memoryLimit(), 0.0
+	if e.Verdict != nil { // of the kills in the group those for this limit
+		kills = e.Verdict.Number("limit_kills")
+	}
+	if then := e.killedAt(); kills > 0 && then > 0 { // the limit may have been changed since
+		limit = then
+	}
+	if !positive(pct) || pct < findTightPct {
+		return nil
+	}
+	peak := pct / 100 * limit
+	ask, least := roundSize(peak*findTightRoom), ""
+	if kills > 0 {
+		ask, least = roundSize(limit*findKilledRoom), "at least "
+	}
+	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
+	if positive(limit) {
+		words += " of " + text.WholeSize(limit)
+	}
+	if kills > 0 {
+		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
+	}
+	severity := ""
+	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
+	case !(kills > 0) && own < findTightOwn*limit:
+		severity = SeverityInfo
+		words += ", of which the job itself had at most " + text.WholeSize(own) + ": look what else its control group holds, or ask for more memory."
+	case positive(ask):
+		words += ": ask for " + least + text.WholeSize(ask) + "."
+	default:
+		words += ": ask for more memory."
+	}
+	return &reporter.Finding{Severity: severity, Text: words, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
+}
+
+// killedAt is the memory limit at which the kernel killed, MiB; 0 = not known.
+func (e *ruleInput) killedAt() float64 {
+	if e.Verdict == nil {
+		return 0
+	}
+	return e.Verdict.Number("limit_mb")
+}
+
+// judgeDisk: a file system was nearly full.
+func judgeDisk(e *ruleInput) *reporter.Finding {
+	pct, free := e.Metric(reporter.MetricDiskPeak), math.NaN()
+	if q, ok := e.Summaries[collector.DiskFree.Key()]; ok && q.Min >= 0 {
+		free = q.Min
+	}
+	if !positive(pct) || pct < findDiskPct || free >= findDiskFreeMB {
+		return nil
+	}
+	words := "The file system " + e.fullestPath() + "was up to " + text.Percent(pct) + " full"
+	if !math.IsNaN(free) {
+		words += ", with " + text.WholeSize(free) + " free"
+	}
+	return &reporter.Finding{Text: words + ": make room or write elsewhere before writing fails.", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
+}
+
+// fullestPath names the file systems that were watched, of which the fullest counted.
+func (e *ruleInput) fullestPath() string {
+	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
+		return ""
+	}
+	if len(e.Sampling.DiskPaths) == 1 {
+		return "of " + text.Printable(e.Sampling.DiskPaths[0]) + " "
+	}
+	return "(the fullest of " + text.Printable(text.List(e.Sampling.DiskPaths, 4)) + ") "
+}
+
+// judgeGPUIdle: GPUs of the job on which next to nothing ran.
+func judgeGPUIdle(e *ruleInput) *reporter.Finding {
+	var idle []int
+	var use []float64
+	own := 0
+	for i, g := range e.GPUs {
+		mean := e.gpuUse(i)
+		if !g.OfJob {
+			continue
+		}
+		own++
+		if mean >= 0 && mean < gpuIdleShare && e.gpuKnown(i) >= gpuIdleKnown {
+			idle, use = append(idle, g.Index), append(use, plainjson.Round(mean, 3))
+		}
+	}
+	if len(idle) == 0 {
+		return nil
+	}
+	most := use[0]
+	for _, v := range use {
+		most = max(most, v)
+	}
+	ask := "ask for none"
+	if busy := own - len(idle); busy > 0 {
+		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
+	}
+	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s (utilization tells no more than that one ran): %s, or find what %s for.",
+		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"), ask, text.Plural(len(idle), "it waits", "they wait"))
+	return &reporter.Finding{Text: words, Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
+}
+
+// judgeGPUMemory: GPUs of the job the memory of which was full.
+func judgeGPUMemory(e *ruleInput) *reporter.Finding {
+	var full []int
+	var used, total []float64
+	for i, g := range e.GPUs {
+		peak := e.GPUMetric(reporter.MetricGPUMemoryPeak, i)
+		if g.OfJob && positive(g.MemoryMB) && positive(peak) && 100*(peak/g.MemoryMB) >= findGPUMemoryPct {
+			full, used, total = append(full, g.Index), append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
+		}
+	}
+	if len(full) == 0 {
+		return nil
+	}
+	fullest := 0
+	for i := range used {
+		if used[i]/total[i] > used[fullest]/total[fullest] {
+			fullest = i
+		}
+	}
+	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: larger inputs may fail, unless the framework takes all memory beforehand.",
+		gpuNames(full, "", ""), text.WholeSize(used[fullest]), text.WholeSize(total[fullest]))
+	return &reporter.Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
+}
+
+// judgeOneThread: one CPU's worth of work on several CPUs.
+func judgeOneThread(e *ruleInput) *reporter.Finding {
+	if !e.oneThread() || e.waitedForCPU() && e.Metric(reporter.MetricJobThreads) != 1 {
+		return nil
+	}
+	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
+	f := &reporter.Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
+	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", text.CPUs(mean), text.CPUs(limit))
+	switch {
+	case peak > findPhasesPeak:
+		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone", words, text.CPUs(peak))
+	case e.cpusAskedFor():
+		f.Text, f.Evidence["ask_cpus"] = words+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0
+	default:
+		f.Text = words + ", as one thread does: it can be faster if it works in parallel"
+	}
+	if f.Text += "."; !e.cpusAskedFor() {
+		f.Severity = SeverityInfo
+	}
+	return f
+}
+
+// judgeCPUsUnused: more CPUs were asked for than used.
+func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
+	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
+	ask := max(1, math.Ceil(peak*findCPURoom))
+	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
+		!(limit-ask >= max(1, findCPUsOver*limit)) {
+		return nil
+	}
+	return &reporter.Finding{
+		Text: fmt.Sprintf("The job kept %s of its %s CPUs busy on average, and up to %s: ask for %s instead of %s.",
+			text.CPUs(mean), text.CPUs(limit), text.CPUs(peak), text.CPUs(ask), text.CPUs(limit)),
+		Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit, "ask_cpus", ask)}
+}
+
+// judgeThrottled: the CPU quota slowed the job down.
+func judgeThrottled(e *ruleInput) *reporter.Finding {
+	if !e.throttled() {
+		return nil
+	}
+	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
+	words := "The CPU quota"
+	if e.Limits != nil && positive(e.Limits.CPUQuota) {
+		quota = e.Limits.CPUQuota
+		words += " of " + text.CPUs(quota) + " CPUs"
+	}
+	words += " stopped the job in " + text.Percent(pct) + " of its periods"
+	if e.Job != nil && e.Job.Source == collector.JobFromTree {
+		words = strings.Replace(words, "the job", "the job's control group", 1)
+	}
+	if positive(stopped) {
+		words += ", for " + text.Seconds(stopped) + " summed over CPUs"
+	}
+	severity := ""
+	if used := e.Metric(reporter.MetricJobCPU); stopped < findThrottledLoss*used { // little was lost
+		severity = SeverityInfo
+	}
+	return &reporter.Finding{Severity: severity, Text: words + ": ask for more CPUs, or run fewer threads.",
+		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
+}
+
+// judgeSwapping: the node's memory did not suffice.
+func judgeSwapping(e *ruleInput) *reporter.Finding {
+	in, out := e.Metric(reporter.MetricSwapIn), e.Metric(reporter.MetricSwapOut)
+	total := 0.0
+	for _, v := range []float64{in, out} {
+		if positive(v) {
+			total += v
+		}
+	}
+	if !positive(total) || total < swapTotal || total/e.wall < swapRate {
+		return nil
+	}
+	var moved []string
+	if positive(out) {
+		moved = append(moved, text.WholeSize(out)+" went to swap")
+	}
+	if positive(in) {
+		moved = append(moved, text.WholeSize(in)+" came back from swap")
+	}
+	return &reporter.Finding{
+		Text: fmt.Sprintf("The node was short of memory: %s, %s on average. Ask for more memory, or use less.",
+			strings.Join(moved, " and "), text.Rate(total/e.wall)),
+		Evidence: evidence("swap_in_mb", in, "swap_out_mb", out, "mb_per_second", total/e.wall)}
+}
+
+// judgeMemoryUnused: much more memory was asked for than used.
+func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
+	limit, peak := e.memoryLimit(), e.peakMemory()
+	ask := roundSize(findMemoryRoom * peak)
+	switch {
+	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel says otherwise
+		return nil
+	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
+		return nil
+	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
+		return nil
+	}
+	severity := ""
+	if limit < findSmallLimit {
+		severity = SeverityInfo
+	}
+	return &reporter.Finding{Severity: severity,
+		Text:     fmt.Sprintf("The job used at most %s of its %s of memory: ask for %s instead of %s.", text.WholeSize(peak), text.WholeSize(limit), text.WholeSize(ask), text.WholeSize(limit)),
+		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
+}
+
+// judgeSampling: the samples have holes, so that peaks may be missing.
+func judgeSampling(e *ruleInput) *reporter.Finding {
+	s := e.Sampling
+	if s == nil || s.MissedTicks < findMissedTicks || s.Samples < 0 {
+		return nil
+	}
+	ticks := float64(s.Samples) + float64(s.MissedTicks)
+	missed, gap := 100*float64(s.MissedTicks)/ticks, s.LongestGapSeconds
+	if len(s.Suspends) > 0 { // the gap has the time of sleep, the run has not
+		gap = math.NaN()
+	}
+	if share := 100 * gap / e.wall; missed < findMissedPct && !(share >= findMissedPct) {
+		return nil
+	}
+	words := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, text.Fixed(ticks, 0))
+	if positive(gap) {
+		words += ", up to " + text.Seconds(gap) + " in one gap"
+	}
+	return &reporter.Finding{
+		Text:     words + ": peaks may not have been seen, totals are right. Leave perfagent a little CPU, or choose a longer --interval.",
+		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples, "missed_pct", missed, "longest_gap_seconds", gap)}
+}
+
+// cpuLimit is how many CPUs the job may use; NaN = not known.
+func (e *ruleInput) cpuLimit() float64 {
+	if e.Limits == nil || !positive(e.Limits.CPUs) {
+		return math.NaN()
+	}
+	return e.Limits.CPUs
+}
+
+// cpusAskedFor tells whether somebody set how many CPUs the job gets: by a quota, or by a
+// cpuset or affinity that leaves CPUs of the node out. Else it runs on a node as it is.
+func (e *ruleInput) cpusAskedFor() bool {
+	return positive(e.cpuLimit()) && (positive(e.Limits.CPUQuota) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs))
+}
+
+func (e *ruleInput) oneThread() bool {
+	mean := e.Metric(reporter.MetricJobCores)
+	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
+}
+
+func (e *ruleInput) throttled() bool {
+	return e.Metric(reporter.MetricThrottled) >= throttledShare && !quotaOfOthers(e.Node)
+}
+
+// waitedForCPU tells that the job did not get the CPUs that it could have used: what it
+// used says nothing then of how many it needs. Where its own tasks are not known those of
+// the node tell.
+func (e *ruleInput) waitedForCPU() bool {
+	waited := e.Metric(reporter.MetricJobPSICPU)
+	if math.IsNaN(waited) {
+		waited = e.Metric(reporter.MetricPSICPUSome)
+	}
+	return waited >= findWaitPct
+}
+
+// memoryLimit is the memory that the job may use, MiB; NaN = there is no limit.
+func (e *ruleInput) memoryLimit() float64 {
+	if e.Limits == nil || !positive(e.Limits.MemoryMB) {
+		return math.NaN()
+	}
+	return e.Limits.MemoryMB
+}
+
+// peakMemory is the highest memory, MiB, of the job or of the group that has the limit,
+// whichever is greater; NaN = neither is known.
+func (e *ruleInput) peakMemory() float64 {
+	job, group := e.Metric(reporter.MetricJobMemoryPeak), e.Metric(reporter.MetricLimitMemory)/100*e.memoryLimit()
+	if math.IsNaN(job) || group > job {
+		return group
+	}
+	return job
+}
+
+// gpuUse is the mean utilization of a device, percent; NaN = not known.
+func (e *ruleInput) gpuUse(device int) float64 {
+	return e.GPUMetric(reporter.MetricGPUUtilization, device)
+}
+
+// gpuKnown is the part of the kept samples, and so of the time, that has a device's
+// utilization: a query that ends early leaves a mean that says little of the run.
+func (e *ruleInput) gpuKnown(device int) float64 {
+	if device >= collector.MaxGPUs {
+		return 0
+	}
+	known, all := 0, e.Samples.Len()
+	for _, v := range e.Samples.Column(collector.GPUColumn(device, collector.GPUUtilization).Key()) {
+		if !math.IsNaN(v) {
+			known++
+		}
+	}
+	return float64(known) / float64(max(1, all))
+}
+
+// roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. It is less
+// than a quarter above, and never below 16 MiB.
+func roundSize(mb float64) float64 {
+	if !positive(mb) {
+		return math.NaN()
+	}
+	if mb <= 16 {
+		return 16
+	}
+	_, exp := math.Frexp(mb)
+	step := math.Ldexp(1, exp-3)
+	return math.Ceil(mb/step) * step
+}
+
+// gpuNames names devices, a few by their numbers, with the verb that fits.
+func gpuNames(list []int, one, many string) string {
+	var words []string
+	for _, i := range list[:min(len(list), 8)] {
+		words = append(words, strconv.Itoa(i))
+	}
+	said := text.Plural(len(list), "GPU ", "GPUs ") + strings.Join(words, ", ")
+	if more := len(list) - len(words); more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	return strings.TrimRight(said+" "+text.Plural(len(list), one, many), " ")
+}

@@ -1,0 +1,299 @@
+package diagnosis
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// lastSamples is how many of the kept samples are looked at for what was so shortly before
+// the job's end.
+const lastSamples = 5
+
+// late is how long after the job's end a signal may have been noticed that ended it: one
+// that was sent to the whole group reaches the job at the same moment as us.
+const late = time.Second
+
+// lastEnding is the newest signal that was sent to us and meant to end the job.
+func (q *verdictInput) lastEnding() (Sent, bool) {
+	for _, s := range slices.Backward(q.end.Signals) {
+		if s.ends() && q.inTime(s) {
+			return s, true
+		}
+	}
+	return Sent{}, false
+}
+
+// toldToEnd is the newest signal n that was sent to us where the job exited with 128+n.
+func (q *verdictInput) toldToEnd() (Sent, bool) {
+	for _, s := range slices.Backward(q.end.Signals) {
+		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.job.ExitCode == 128+s.Number {
+			return s, true
+		}
+	}
+	return Sent{}, false
+}
+
+// firstOf is the first signal of a name that was sent to us.
+func (q *verdictInput) firstOf(name string) (Sent, bool) {
+	for _, s := range q.end.Signals {
+		if s.Signal == name && q.inTime(s) {
+			return s, true
+		}
+	}
+	return Sent{}, false
+}
+
+// inTime tells whether a signal can have to do with the job's end. One that was noticed
+// after it may if the job died of that very signal.
+func (q *verdictInput) inTime(s Sent) bool {
+	end := q.ended()
+	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(late))
+}
+
+// ends tells whether a signal is one that asks a process to end.
+func (s Sent) ends() bool {
+	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
+}
+
+// byTimeout tells whether timeout(1) sent the signal.
+func (s Sent) byTimeout() bool { return !s.Kernel && s.Process == "timeout" }
+
+// byScheduler tells whether a scheduler's daemon can have sent the signal: by its name, or
+// because it is out of sight.
+func (s Sent) byScheduler() bool {
+	if s.Kernel {
+		return false
+	}
+	daemons := []string{"slurmstepd", "slurmd", "pbs_mom", "sge_shepherd", "sge_execd", "sbatchd", "res"}
+	return s.PID <= 0 || slices.Contains(daemons, s.Process) || strings.HasPrefix(s.Process, "flux-")
+}
+
+// sender says who sent the signal.
+func (s Sent) sender() string {
+	switch {
+	case !s.Kernel && s.PID == 0:
+		return "a process outside of this process namespace"
+	case !s.Kernel:
+		return processText(s.Process, s.PID)
+	case s.Signal == "SIGINT":
+		return "the terminal (Ctrl-C)"
+	case s.Signal == "SIGQUIT":
+		return `the terminal (Ctrl-\)`
+	case s.Signal == "SIGHUP":
+		return "the terminal (hang-up)"
+	}
+	return "the kernel"
+}
+
+// text is "SIGTERM from bash (process 12) at 14:03:07 UTC".
+func (s Sent) text() string {
+	return s.Signal + " from " + s.sender() + " at " + clockTime(s.At)
+}
+
+// noteSender puts a signal that was sent to us into the evidence.
+func (q *verdictInput) noteSender(s Sent) {
+	q.evidence["sender"] = s.sender()
+	if s.Process != "" && !s.Kernel {
+		q.evidence["sender"] = text.Printable(s.Process)
+	}
+	if s.PID > 0 && !s.Kernel {
+		q.evidence["sender_pid"] = float64(s.PID)
+	}
+	q.evidence["sent_signal"] = s.Signal
+	q.moment("signal_time", s.At)
+}
+
+// timeLimit looks for somebody who ended the job because its time was over.
+func (q *verdictInput) timeLimit() (cause, words string) {
+	if words := q.ownTimeout(); words != "" {
+		return CauseTimeLimit, words
+	}
+	i := slices.IndexFunc(q.end.Signals, q.endsTime)
+	if i < 0 {
+		return "", ""
+	}
+	s, killed := q.end.Signals[i], q.job.Signal == "SIGKILL"
+	q.noteSender(s)
+	q.moment("limit_time", q.end.Limit)
+	words = "ended at a time limit"
+	if q.end.Scheduler != "" && !s.byTimeout() {
+		words += " of " + q.end.Scheduler
+	}
+	words += ": " + s.text()
+	if killed {
+		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
+	}
+	return CauseTimeLimit, words + "; the job " + q.endText()
+}
+
+// endsTime tells whether a signal was sent because the time was over.
+func (q *verdictInput) endsTime(s Sent) bool {
+	switch {
+	case s.Signal != "SIGTERM" || !q.inTime(s):
+		return false
+	case s.byTimeout(): // it also passes on what it is sent itself
+		return q.end.Timeout.IsZero() || !s.At.Before(q.end.Timeout.Add(-time.Second))
+	case !q.end.Limit.IsZero():
+		return !s.At.Before(q.end.Limit.Add(-limitSlack))
+	}
+	return q.end.Scheduler != "" && s.byScheduler() && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
+}
+
+// ownTimeout tells that the command is timeout(1), which says by its exit code that the
+// time was over: 124, or 137 when it had to send SIGKILL.
+func (q *verdictInput) ownTimeout() string {
+	if limit, ok := TimeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
+		return ""
+	}
+	kills := slices.ContainsFunc(q.run.Command[1:], func(arg string) bool {
+		return strings.HasPrefix(arg, "-k") || strings.HasPrefix(arg, "--k") || strings.HasPrefix(arg, "-s") || strings.HasPrefix(arg, "--s")
+	})
+	switch {
+	case q.job.Signal == "" && q.job.ExitCode == 124:
+		return "ended at a time limit: timeout exited with code 124, as it does when the time is over"
+	case q.job.ExitCode == 137 && kills:
+		return "ended at a time limit: timeout ended with SIGKILL, as it does when the time is over and SIGTERM did not help"
+	}
+	return ""
+}
+
+// TimeoutLimit finds the duration in a command line of timeout(1), seconds: the first argument
+// that is neither an option nor an option's value. Not ok where there is none, or it is 0,
+// which is no limit.
+func TimeoutLimit(command []string) (seconds float64, ok bool) {
+	for i := 1; i < len(command); i++ {
+		switch arg := command[i]; {
+		case arg == "-k" || arg == "-s" || arg == "--kill-after" || arg == "--signal":
+			i++
+		case strings.HasPrefix(arg, "-"):
+		default:
+			unit := 1.0
+			if n := len(arg); n > 0 {
+				if at := strings.IndexByte("smhd", arg[n-1]); at >= 0 {
+					unit, arg = []float64{1, 60, 3600, 86400}[at], arg[:n-1]
+				}
+			}
+			v, err := strconv.ParseFloat(arg, 64)
+			return v * unit, err == nil && v > 0
+		}
+	}
+	return 0, false
+}
+
+// signal tells of a job that a signal ended, and of one that exited with 128+n after
+// signal n had been sent to it.
+func (q *verdictInput) signal() (cause, words string) {
+	name := q.job.Signal
+	verb := "killed by "
+	if name == "" {
+		s, sent := q.toldToEnd()
+		if !sent {
+			return "", ""
+		}
+		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.job.ExitCode)+", as programs do after "
+		q.evidence["signal"] = name
+	}
+	words = verb + name
+	if s, sent := q.firstOf(name); sent {
+		q.noteSender(s)
+		return CauseSignal, words + " from " + s.sender() + " at " + clockTime(s.At)
+	}
+	switch {
+	case crash(name):
+		return CauseSignal, words + crashText(name)
+	case name == "SIGKILL":
+		words += "; the kernel does not tell who sent it" + q.elsewhere()
+		if s, sent := q.lastEnding(); sent {
+			q.noteSender(s)
+			words += "; " + s.text() + " had come before"
+		}
+		return CauseSignal, words
+	}
+	return CauseSignal, words + ", which was sent to the job itself; the kernel does not tell by whom"
+}
+
+// crashText says what such a signal means when nobody sent it.
+func crashText(name string) string {
+	switch name {
+	case "SIGSEGV":
+		return ": it used memory that it does not have"
+	case "SIGBUS":
+		return ": it used memory that cannot be had, such as a mapped file that is cut off or has no room"
+	case "SIGABRT":
+		return ": it aborted itself, or was told to"
+	case "SIGXFSZ":
+		return ": a file grew beyond the limit (ulimit -f)"
+	case "SIGXCPU":
+		return ": its CPU time went beyond the limit (ulimit -t)"
+	}
+	return ""
+}
+
+// diskFull looks for a file system without room.
+func (q *verdictInput) diskFull() (cause, words string) {
+	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
+		return "", ""
+	}
+	if q.endedOtherwise() {
+		return "", ""
+	}
+	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && !q.fullBefore(r.Path) })
+	if i < 0 {
+		return q.wasFull()
+	}
+	room := q.end.Space[i]
+	q.evidence["path"] = text.Printable(path.Clean(room.Path))
+	q.known("available_mb", room.FreeMB)
+	if room.Inodes >= 0 {
+		q.known("available_inodes", room.Inodes)
+	}
+	q.moment("time", q.ended())
+	what := "no room was left on the file system of "
+	if !(room.FreeMB < fullMB) {
+		what = "no file could be made any more (no inodes left) on the file system of "
+	}
+	return CauseDiskFull, q.endText() + ", and " + what + text.Printable(path.Clean(room.Path)) + " when it ended"
+}
+
+// wasFull looks whether a watched file system had no room in the last samples: a job that
+// fails may remove what it could not finish.
+func (q *verdictInput) wasFull() (cause, words string) {
+	least := math.NaN()
+	for i := max(0, q.rec.Ring.Len()-lastSamples); i < q.rec.Ring.Len(); i++ {
+		if v := q.rec.Ring.Bucket(i).Stats[collector.DiskFree].Min; !(v >= least) && !math.IsNaN(v) {
+			least = v
+		}
+	}
+	if !(least < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
+		return "", ""
+	}
+	where := text.Printable(strings.Join(q.end.DiskPaths, ", "))
+	q.evidence["path"] = where
+	q.known("available_mb", least)
+	return CauseDiskFull, q.endText() + ", and no room was left on the file system of " + where + " in the last samples"
+}
+
+// fullBefore tells whether there was no room for it before the job began.
+func (q *verdictInput) fullBefore(path string) bool {
+	return slices.ContainsFunc(q.end.SpaceBefore, func(r FreeSpace) bool { return r.Path == path && r.full() })
+}
+
+// stillFull says of a job that failed that there was no room for it from the start on; "" =
+// there was.
+func (q *verdictInput) stillFull() string {
+	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && q.fullBefore(r.Path) })
+	if i < 0 || q.job.ExitCode == 0 || q.endedOtherwise() {
+		return ""
+	}
+	return "; the file system of " + text.Printable(path.Clean(q.end.Space[i].Path)) + " was full before it began, and is"
+}
+
+// full tells whether nothing more can be written. What is not known (NaN) is not full.
+func (r FreeSpace) full() bool { return r.FreeMB < fullMB || r.Inodes == 0 }

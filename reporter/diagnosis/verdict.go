@@ -1,0 +1,249 @@
+package diagnosis
+
+import (
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The causes of a Verdict.
+const (
+	CauseExited    = "exited"
+	CauseSignal    = "signal"
+	CauseOOMCgroup = "oom_cgroup"
+	CauseOOMHost   = "oom_host"
+	CauseTimeLimit = "time_limit"
+	CauseDiskFull  = "disk_full"
+	CauseUnknown   = "unknown"
+)
+
+// Cause is a row of the table of causes.
+type Cause struct {
+	Name     string
+	When     string   // what proves it
+	Evidence []string // keys of Verdict.Evidence: each where it is known
+}
+
+// Causes is the table of causes, in the order in which they are looked for: the first that
+// is proved is the verdict.
+func Causes() []Cause {
+	return []Cause{
+		{CauseUnknown, "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost", nil},
+		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had from outside", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills", "process", "pid", "time"}},
+		{CauseOOMHost, "the job failed, and the kernel killed a process of it because the host was out of memory: its log names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) + " or more of the host's memory was in use", []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"}},
+		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler that tells no end time, died of SIGKILL within " + text.Fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
+		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
+		{CauseSignal, "a signal killed the job, or it exited with 128+n after signal n had been sent to it", []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"}},
+		{CauseExited, "the job exited by itself", []string{"exit_code"}},
+	}
+}
+
+const (
+	// hostMemoryFull is the share of the host's memory in use, percent, from which a
+	// SIGKILL is taken for the host's want of memory when it killed somebody.
+	hostMemoryFull = 90
+	// fullMB is the room, MiB, below which a file system counts as full.
+	fullMB = 1
+	// killGrace is the longest time after SIGTERM in which a scheduler that tells no end time
+	// is taken to have sent the SIGKILL too: they wait for 5 to 60 s unless told otherwise.
+	killGrace = 2 * time.Minute
+	// limitSlack is how much before the scheduler's end time a signal counts as its own.
+	limitSlack = 10 * time.Second
+)
+
+// percentOf is "90 %".
+func percentOf(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
+
+// worst is the verdict of the node that explains best how the run ended; nil where no node
+// has one. Of several nodes the text says which it is.
+func worst(r *reporter.Report) *reporter.Verdict {
+	var out *reporter.Verdict
+	var at string
+	for _, name := range r.NodeNames() {
+		if n := r.Nodes[name]; n != nil && n.Verdict != nil && (out == nil || rank(n.Verdict) > rank(out)) {
+			out, at = n.Verdict, name
+		}
+	}
+	if out == nil || len(r.Nodes) == 1 || rank(out) == 0 { // all ended well
+		return out
+	}
+	v := *out
+	v.Text = "node " + text.Printable(text.Clip(at, 40)) + ": " + v.Text
+	return &v
+}
+
+// rank orders verdicts by how well they explain the end of a run of several nodes: when
+// one node fails, a launcher ends the others by signals, or they fail in turn.
+func rank(v *reporter.Verdict) int {
+	code, _ := v.Evidence["exit_code"].(float64)
+	signal, _ := v.Evidence["signal"].(string)
+	switch v.Cause {
+	case CauseOOMCgroup, CauseOOMHost:
+		return 8
+	case CauseDiskFull:
+		return 7
+	case CauseTimeLimit:
+		return 6
+	case CauseSignal:
+		if crash(signal) {
+			return 5
+		}
+		return 3
+	case CauseExited:
+		if code != 0 {
+			return 4
+		}
+		return 0
+	case CauseUnknown:
+		return 2
+	}
+	return 1 // of a later version
+}
+
+// crash tells signals by which a program fails from those by which it is ended.
+func crash(signal string) bool {
+	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
+}
+
+// verdictInput holds everything known about how a job ended.
+type verdictInput struct {
+	node     *reporter.Node
+	run      reporter.Run
+	rec      *collector.Recording
+	account  *collector.Account
+	job      *reporter.Job
+	end      ExitContext
+	evidence map[string]any // numbers as float64, so that they are the same when read again
+}
+
+// newVerdict judges how the job of a node ended; nil where there was no job. It is a pure
+// function of what it is given.
+func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
+	if n.Job == nil && len(run.Command) == 0 {
+		return nil
+	}
+	if e.Limit.Before(run.Start.Time) { // of another job, or nonsense
+		e.Limit = time.Time{}
+	}
+	q := &verdictInput{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e, evidence: make(map[string]any)}
+	v := &reporter.Verdict{Evidence: q.evidence, Conditions: []string{}}
+	v.Cause, v.Text = q.cause()
+	v.Text = text.Printable(v.Text)
+	for _, c := range Conditions() {
+		if c.holds(q) {
+			v.Conditions = append(v.Conditions, c.Name)
+		}
+	}
+	return v
+}
+
+// cause looks for the causes in the order of the table.
+func (q *verdictInput) cause() (cause, words string) {
+	switch {
+	case q.job == nil:
+		return CauseUnknown, q.notKnown()
+	case q.end.NotKnown != "":
+		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown)
+	}
+	q.evidence["exit_code"] = float64(q.job.ExitCode)
+	if q.job.Signal != "" {
+		q.evidence["signal"] = text.Printable(q.job.Signal)
+	}
+	if q.job.ExitCode == 0 {
+		return CauseExited, "exited with code 0" + q.survived()
+	}
+	for _, look := range []func() (cause, words string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
+		if cause, words := look(); cause != "" {
+			return cause, words
+		}
+	}
+	return CauseExited, q.exited()
+}
+
+// notKnown says why the end of a job is not known.
+func (q *verdictInput) notKnown() string {
+	const unknown = "how the command ended is not known"
+	if q.run.Incomplete == "" {
+		return unknown + ": no exit status was recorded"
+	}
+	known := ""
+	for _, s := range slices.Backward(q.account.Signals) {
+		if sent := Sent(s); sent.ends() {
+			q.noteSender(sent)
+			known += "; " + sent.text() + " had come before"
+			break
+		}
+	}
+	if kills := groupKills(q.account); kills > 0 {
+		q.noteKills(kills)
+		known += "; until then the kernel had killed " + text.Count(kills, "process", "processes") + " of the control group for want of memory"
+	}
+	if known == "" {
+		return unknown + ": " + q.run.Incomplete
+	}
+	return unknown + known
+}
+
+// exited tells of an exit code that nothing explains better.
+func (q *verdictInput) exited() string {
+	words := "exited with code " + strconv.Itoa(q.job.ExitCode)
+	switch s, sent := q.lastEnding(); {
+	case sent:
+		q.noteSender(s)
+		words += " after " + s.text()
+	case q.job.ExitCode == 128+9:
+		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
+	}
+	return words + q.elsewhere() + q.stillFull()
+}
+
+// killed tells whether SIGKILL ended the job, or a command of a job that is a shell.
+func (q *verdictInput) killed() bool { return q.job.Signal == "SIGKILL" || q.job.ExitCode == 128+9 }
+
+// ended is when the job ended.
+func (q *verdictInput) ended() time.Time { return q.job.End.Time }
+
+// commandName is the name that the kernel gives to a process that executes the command.
+func (q *verdictInput) commandName() string {
+	if len(q.run.Command) == 0 {
+		return ""
+	}
+	name := path.Base(q.run.Command[0])
+	return name[:min(len(name), 15)] // TASK_COMM_LEN
+}
+
+// clockTime is a moment within a sentence: the date is the run's.
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
+
+// processText is "python (process 4242)".
+func processText(name string, pid int) string {
+	switch {
+	case name == "" && pid <= 0:
+		return "a process"
+	case name == "":
+		return "process " + strconv.Itoa(pid)
+	case pid <= 0:
+		return text.Printable(name)
+	}
+	return text.Printable(name) + " (process " + strconv.Itoa(pid) + ")"
+}
+
+// known puts a number into the evidence, unless it is not known.
+func (q *verdictInput) known(key string, v float64) {
+	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+		q.evidence[key] = v
+	}
+}
+
+// moment puts a time into the evidence.
+func (q *verdictInput) moment(key string, t time.Time) {
+	if !t.IsZero() {
+		q.evidence[key] = t.UTC().Format(time.RFC3339Nano)
+	}
+}

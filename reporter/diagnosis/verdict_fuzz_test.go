@@ -1,0 +1,37 @@
+package diagnosis
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Whatever a journal, the kernel's log or a sender's name hold, there is a verdict that
+// can be written and shown.
+func FuzzVerdict(f *testing.F) {
+	f.Add([]byte(`{"oom_kills":1,"host_oom_kills":1e300,"memory_home":"/a","victims":[{"process":"x\u001b[31m","pid":4242,"group":"/a/b"}]}`), 137, "SIGKILL", "timeout", 7, 3.0, 0.0)
+	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)
+	f.Fuzz(func(t *testing.T, account []byte, code int, signal, process string, pid int, seconds, free float64) {
+		for _, known := range []bool{true, false} {
+			rec := collector.NewRecording(collector.Instant{Wall: reportertest.RunStart}, time.Second, 10)
+			_ = json.Unmarshal(account, &rec.Account)
+			_ = json.Unmarshal(account, &rec.GPUs)
+			run := reporter.Run{Command: []string{process}, WallSeconds: seconds, Incomplete: "cut off"}
+			in := Input{Input: reporter.Input{Run: run, Recording: rec}, Exit: ExitContext{
+				Signals: []Sent{{Signal: "SIGTERM", At: reportertest.RunStart, PID: pid, Process: process}},
+				Space:   []FreeSpace{{Path: process, FreeMB: free, Inodes: seconds}}}}
+			if known {
+				in.Job = &reporter.Job{PID: pid, ExitCode: code, Signal: signal}
+			}
+			r := New(in)
+			verdictWhole(t, r.Nodes["0"].Verdict)
+			if _, err := reporter.Encode(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,522 @@
+package diagnosis
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// verdictCase is a job that ended, of which little is known: tests add to it.
+type verdictCase struct {
+	in   Input
+	a    *collector.Account
+	job  *reporter.Job
+	last collector.Sample // of the newest sample
+}
+
+// verdictOf makes a job of 20 s that ended with a code, or by a signal, has the test
+// change it, and gives the verdict.
+func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase)) *reporter.Verdict {
+	t.Helper()
+	rec := collector.NewRecording(collector.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
+	length := 20 * time.Second
+	rec.End = collector.Instant{Wall: reportertest.RunStart.Add(length), Mono: length, Boot: length}
+	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = collector.JobFromTree, "/slurm/job_1", "/slurm/job_1"
+	end := reporter.Time{Time: reportertest.RunStart.Add(length)}
+	c := &verdictCase{a: &rec.Account, job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: reportertest.RunStart}, End: end, ExitCode: code, Signal: signal}}
+	c.in.Input = reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"/opt/bin/python", "train.py"}, Start: reporter.Time{Time: reportertest.RunStart}, End: end, WallSeconds: 20,
+		ExitCode: &code, Signal: signal}, Recording: rec, Job: c.job}
+	for i := range c.last.Values {
+		c.last.Values[i] = math.NaN()
+	}
+	change(c)
+	rec.Add(&c.last)
+	r := New(c.in)
+	v := r.Nodes["0"].Verdict
+	if !reflect.DeepEqual(r.Run.Verdict, v) {
+		t.Errorf("the run's verdict is %+v, the node's %+v", r.Run.Verdict, v)
+	}
+	if v != nil {
+		verdictWhole(t, v)
+	}
+	return v
+}
+
+// verdictWhole checks what is true of every verdict: it stays the same when it is read
+// again, and its sentence is one line of printable text.
+func verdictWhole(t *testing.T, v *reporter.Verdict) {
+	t.Helper()
+	if v.Text == "" || v.Text != text.Printable(v.Text) || v.Evidence == nil || v.Conditions == nil {
+		t.Errorf("verdict %+v", v)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again reporter.Verdict
+	if err := json.Unmarshal(data, &again); err != nil || !reflect.DeepEqual(*v, again) {
+		t.Errorf("read again: %+v, was %+v (%v)", again, *v, err)
+	}
+	if !slices.ContainsFunc(Causes(), func(c Cause) bool { return c.Name == v.Cause }) {
+		t.Errorf("cause %q is not in the table", v.Cause)
+	}
+}
+
+// term is a TERM so many seconds after the start.
+func term(seconds float64, pid int, process string) Sent {
+	return Sent{Signal: "SIGTERM", Number: 15, At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
+}
+
+// oomInGroup is one kill in the job's group, of which the kernel's log tells that much.
+func oomInGroup(victims ...collector.Victim) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.a.OOMKills, c.a.HostOOMKills = 1, 1
+		c.a.Limits.MemoryMB, c.a.LimitPeakMB = 2048, 2048
+		c.a.OOMAt = reportertest.RunStart.Add(9 * time.Second)
+		c.a.Victims = victims
+	}
+}
+
+func victim(name string, pid int, group string, host bool) collector.Victim {
+	return collector.Victim{Process: name, PID: pid, At: reportertest.RunStart.Add(7 * time.Second), Group: group, Host: host}
+}
+
+// hostOOM is a kill somewhere on the host.
+func hostOOM(memory float64, victims ...collector.Victim) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.a.HostOOMKills, c.a.OOMKills, c.a.Victims = 1, 0, victims
+		c.last.Values[collector.MemPercent], c.last.Weights[collector.MemPercent] = memory, 1
+	}
+}
+
+// limitedBy is a victim of the limit of a group.
+func limitedBy(group string, v collector.Victim) collector.Victim {
+	v.LimitGroup = group
+	return v
+}
+
+// foreign is a victim that was seen beside the job.
+func foreign(v collector.Victim) collector.Victim {
+	v.Foreign = true
+	return v
+}
+
+// limitOf has the limit set by a group, with that peak.
+func limitOf(group string, peak collector.Optional) func(*verdictCase) {
+	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
+}
+
+// inner is the innermost group with the same limit.
+func inner(group string) func(*verdictCase) {
+	return func(c *verdictCase) { c.a.Limits.MemoryInner = group }
+}
+
+// fullAt has the group full at that limit when the kernel killed.
+func fullAt(mb collector.Optional) func(*verdictCase) {
+	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
+}
+
+// timeoutAt has a timeout(1) around perfagent that ends the job so many seconds after the start.
+func timeoutAt(seconds float64) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.in.Exit.Timeout = reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second)))
+	}
+}
+
+func logPIDs(c *verdictCase) { c.a.LogPIDs = true }
+
+func sentTo(s ...Sent) func(*verdictCase) {
+	return func(c *verdictCase) { c.in.Exit.Signals = s }
+}
+
+func roomLeft(rooms ...FreeSpace) func(*verdictCase) {
+	return func(c *verdictCase) { c.in.Exit.Space = rooms }
+}
+
+// all makes one change of several.
+func all(changes ...func(*verdictCase)) func(*verdictCase) {
+	return func(c *verdictCase) {
+		for _, change := range changes {
+			change(c)
+		}
+	}
+}
+
+func TestVerdictCauses(t *testing.T) {
+	nothing := func(*verdictCase) {}
+	full := FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
+	slurm := func(limit float64) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.in.Exit.Scheduler, c.in.Exit.Limit = "Slurm", reportertest.RunStart.Add(time.Duration(limit*float64(time.Second)))
+		}
+	}
+	old := func(c *verdictCase) { c.in.Exit.Scheduler = "Slurm" } // it tells no end time
+	usr1 := Sent{Signal: "SIGUSR1", Number: 10, At: reportertest.RunStart.Add(5 * time.Second), PID: 77, Process: "bash"}
+	freed := func(mb float64) func(*verdictCase) {
+		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
+	}
+	own := func(c *verdictCase) { c.a.Source = collector.JobFromGroup }
+	noLog := oomInGroup()
+	main := victim("python", 4242, "/slurm/job_1", false)
+	child := victim("worker", 4300, "/slurm/job_1/step", false)
+	for _, test := range []struct {
+		name   string
+		code   int
+		signal string
+		change func(*verdictCase)
+		cause  string
+		text   string // part of it
+	}{
+		{"success", 0, "", nothing, CauseExited, "exited with code 0"},
+		{"failure", 7, "", nothing, CauseExited, "exited with code 7"},
+		{"a shell's 137", 137, "", nothing, CauseExited, "SIGKILL ended its command"},
+		{"crash", 139, "SIGSEGV", nothing, CauseSignal, "killed by SIGSEGV: "},
+		{"kill -9", 137, "SIGKILL", nothing, CauseSignal, "does not tell who"},
+		{"kill", 143, "SIGTERM", sentTo(term(5, 77, "bash")), CauseSignal, "killed by SIGTERM from bash (process 77) at 12:00:05 UTC"},
+		{"kill of the group", 143, "SIGTERM", sentTo(term(20.3, 77, "bash")), CauseSignal, "from bash"},
+		{"kill after the end", 1, "", sentTo(term(20.3, 77, "timeout")), CauseExited, "exited with code 1"},
+		{"kill of the job alone", 143, "SIGTERM", nothing, CauseSignal, "sent to the job itself"},
+		{"kill from another namespace", 143, "SIGTERM", sentTo(term(5, 0, "")), CauseSignal, "outside of this process namespace"},
+		{"kill by nobody knows whom", 143, "SIGTERM", sentTo(term(5, -1, "")), CauseSignal, "from a process at"},
+		{"kill by one that is gone", 143, "SIGTERM", sentTo(term(5, 78, "")), CauseSignal, "from process 78"},
+		{"128+n", 143, "", sentTo(term(5, 77, "bash")), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
+		{"128+n, then another", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
+		{"128+n of USR1", 138, "", sentTo(usr1), CauseSignal, "exited with code 138, as programs do after SIGUSR1 from bash"},
+		{"not found after USR1", 127, "", sentTo(usr1), CauseExited, "exited with code 127"},
+		{"128 after a signal without a number", 128, "", sentTo(Sent{Signal: "SIGUSR1", At: reportertest.RunStart}), CauseExited, "exited with code 128"},
+		{"handled", 3, "", sentTo(term(5, 77, "bash")), CauseExited, "exited with code 3 after SIGTERM from bash"},
+		{"saved and done", 0, "", sentTo(term(5, 77, "timeout")), CauseExited, "exited with code 0"},
+		{"Ctrl-C", 130, "SIGINT", sentTo(Sent{Signal: "SIGINT", Number: 2, At: reportertest.RunStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
+
+		{"OOM of the main process", 137, "SIGKILL", oomInGroup(main), CauseOOMCgroup,
+			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB"},
+		{"OOM, no log", 137, "SIGKILL", noLog, CauseOOMCgroup, "killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB"},
+		{"OOM of a child", 1, "", oomInGroup(child), CauseOOMCgroup, "exited with code 1 after the kernel killed a process: worker (process 4300) hit"},
+		{"OOM of a child, no log", 1, "", noLog, CauseOOMCgroup, "after the kernel killed a process: a process hit the memory limit of 2.0 GiB of its control group at 12:00:09 UTC"},
+		{"OOM survived", 0, "", oomInGroup(child), CauseExited, "although the kernel killed 1 process"},
+		{"OOM of a sibling, kill -9", 137, "SIGKILL", oomInGroup(victim("other", 99, "/slurm/job_1", false)), CauseSignal, "does not tell who"},
+		{"OOM of all of the group", 137, "SIGKILL", all(own, oomInGroup(child)), CauseOOMCgroup, "worker"},
+		{"OOM of a child, then TERM", 143, "SIGTERM", all(oomInGroup(child), sentTo(term(5, 77, "bash"))), CauseSignal, "SIGTERM from bash"},
+		{"OOM of a child, then abort", 134, "SIGABRT", oomInGroup(child), CauseOOMCgroup, "died of SIGABRT after the kernel killed"},
+		{"OOM before TERM then KILL", 137, "SIGKILL", all(oomInGroup(main), sentTo(term(5, 77, "bash"))), CauseOOMCgroup, "python"},
+		{"OOM of a neighbour", 4, "", oomInGroup(foreign(child)), CauseExited, "exited with code 4"},
+		{"OOM of a neighbour, success", 0, "", oomInGroup(foreign(child)), CauseExited, "exited with code 0"},
+		{"OOM of a neighbour, a shell's 137", 137, "", oomInGroup(foreign(child)), CauseExited, "none of which is known to be the job's"},
+		{"OOM of a neighbour and of a child", 4, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false)), child), CauseOOMCgroup, "worker"},
+		{"OOM at a limit below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup,
+			"worker (process 4300) hit the memory limit of the control group /slurm/job_1/inner at 12:00:07 UTC"},
+		{"OOM at the limit", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at the same limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm/job_1", child)), limitOf("/slurm", 52), inner("/slurm/job_1/step")), CauseOOMCgroup, "hit the memory limit of 2.0 GiB of its control group"},
+		{"OOM at a higher limit, full below", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 2047)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
+		{"OOM at a limit that was raised later", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm", 300), fullAt(200)), CauseOOMCgroup, "hit the memory limit of 200 MiB of its control group at 12:00:07 UTC; peak 200 MiB"},
+		{"OOM of a child, then kill -9, all of the group ours", 137, "SIGKILL", all(own, logPIDs, oomInGroup(child)), CauseSignal,
+			"killed by SIGKILL; the kernel does not tell who sent it; before, the kernel killed 1 process of its control group for want of memory, but not this one"},
+		{"OOM of a child, then TERM that is heeded", 143, "", all(oomInGroup(child), sentTo(term(15, 77, "bash"))), CauseSignal, "as programs do after SIGTERM"},
+		{"OOM of a child, then no such command", 127, "", oomInGroup(child), CauseExited, "exited with code 127"},
+		{"OOM of some, unnamed, after named ones below", 3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", child), victim("other", 4301, "", false)), limitOf("/slurm/job_1", 2048)), CauseOOMCgroup, "the control group /slurm/job_1/inner"},
+		{"OOM at a higher limit of a group around", 3, "", all(oomInGroup(limitedBy("/slurm", child)), limitOf("/slurm/job_1", 52)), CauseOOMCgroup, "hit the memory limit of the control group /slurm at"},
+		{"OOM, no log, low peak", 3, "", all(noLog, limitOf("/slurm", 52)), CauseOOMCgroup, "a process hit the memory limit of a control group within or around its own at 12:00:09 UTC"},
+		{"the log's group is another's", 1, "", hostOOM(50, victim("hog", 99, "/other", false)), CauseExited, "exited with code 1"},
+
+		{"host OOM by the log", 137, "SIGKILL", hostOOM(97, victim("python", 4242, "/slurm/job_1", true)), CauseOOMHost,
+			"killed by the kernel: python (process 4242) was killed because the host was out of memory at 12:00:07 UTC; 97 % of it"},
+		{"host OOM counted in the group, too", 137, "SIGKILL", all(hostOOM(97, victim("python", 4242, "/slurm/job_1", true)),
+			func(c *verdictCase) { c.a.OOMKills = 1 }), CauseOOMHost, "host was out of memory"},
+		{"host OOM, no log", 137, "SIGKILL", hostOOM(97), CauseOOMHost, "host was out of memory"},
+		{"host OOM of a child in the root group", 137, "", all(hostOOM(97, victim("worker", 99, "/", true)),
+			func(c *verdictCase) { c.a.MemoryHome = "/" }), CauseOOMHost, "worker"},
+		{"host OOM of others, kill -9", 137, "SIGKILL", hostOOM(97, victim("hog", 99, "/other", true)), CauseSignal, "none of which is known to be the job's"},
+		{"others' OOM, kill -9, memory is free", 137, "SIGKILL", hostOOM(40), CauseSignal, "does not tell who"},
+		{"others' OOM, failure", 1, "", hostOOM(97), CauseExited, "exited with code 1"},
+
+		{"TERM, then KILL", 137, "SIGKILL", all(old, sentTo(term(15, 77, "slurmstepd"))), CauseTimeLimit,
+			"ended at a time limit of Slurm: SIGTERM from slurmstepd (process 77) at 12:00:15 UTC, SIGKILL 5.0 s later"},
+		{"TERM, then KILL, by one out of sight", 137, "SIGKILL", all(old, sentTo(term(15, 0, ""))), CauseTimeLimit, "outside of this process namespace"},
+		{"TERM, then KILL, by one that is not known", 137, "SIGKILL", all(old, sentTo(term(15, -1, ""))), CauseTimeLimit, "a process at"},
+		{"TERM of somebody's before the scheduler's", 137, "SIGKILL", all(old, sentTo(term(5, 77, "bash"), term(15, 78, "flux-shell-3"))), CauseTimeLimit, "flux-shell-3"},
+		{"timeout, at its time", 143, "SIGTERM", all(timeoutAt(15), sentTo(term(15, 77, "timeout"))), CauseTimeLimit, "ended at a time limit: SIGTERM from timeout"},
+		{"timeout, passing on", 143, "SIGTERM", all(timeoutAt(1000), sentTo(term(15, 77, "timeout"))), CauseSignal, "killed by SIGTERM from timeout"},
+		{"TERM, then KILL, by a shell", 137, "SIGKILL", sentTo(term(15, 77, "bash")), CauseSignal,
+			"killed by SIGKILL; the kernel does not tell who sent it; SIGTERM from bash (process 77) at 12:00:15 UTC had come before"},
+		{"TERM, then KILL, by a shell in a job", 137, "SIGKILL", all(old, sentTo(term(15, 77, "bash"))), CauseSignal, "killed by SIGKILL"},
+		{"TERM, then KILL, by one that is gone", 137, "SIGKILL", all(old, sentTo(term(15, 77, ""))), CauseSignal, "killed by SIGKILL"},
+		{"TERM, then KILL, without a scheduler", 137, "SIGKILL", sentTo(term(15, 0, "")), CauseSignal, "killed by SIGKILL"},
+		{"TERM, KILL much later", 137, "SIGKILL", all(old, func(c *verdictCase) {
+			c.in.Exit.Signals, c.job.End = []Sent{term(15, 77, "slurmstepd")}, reporter.Time{Time: reportertest.RunStart.Add(15*time.Second + killGrace + 1)}
+		}), CauseSignal, "killed by SIGKILL"},
+		{"TERM of timeout, KILL much later", 137, "SIGKILL", func(c *verdictCase) {
+			c.in.Exit.Signals, c.job.End = []Sent{term(15, 77, "timeout")}, reporter.Time{Time: reportertest.RunStart.Add(time.Hour)}
+		}, CauseTimeLimit, "SIGTERM from timeout"},
+		{"timeout", 143, "SIGTERM", sentTo(term(20, 77, "timeout")), CauseTimeLimit, "SIGTERM from timeout (process 77)"},
+		{"timeout, handled", 1, "", sentTo(term(19, 77, "timeout")), CauseTimeLimit, "the job exited with code 1"},
+		{"end time reached", 143, "SIGTERM", all(slurm(18), sentTo(term(19, 77, "slurmstepd"))), CauseTimeLimit, "time limit of Slurm"},
+		{"cancelled", 143, "SIGTERM", all(slurm(3600), sentTo(term(19, 77, "slurmstepd"))), CauseSignal, "killed by SIGTERM from slurmstepd"},
+		{"cancelled and killed", 137, "SIGKILL", all(slurm(3600), sentTo(term(15, 77, "slurmstepd"))), CauseSignal, "killed by SIGKILL"},
+		{"timeout as the command", 124, "", func(c *verdictCase) { c.in.Run.Command = []string{"timeout", "20", "x"} }, CauseTimeLimit, "124"},
+		{"timeout -k as the command", 137, "", func(c *verdictCase) { c.in.Run.Command = []string{"timeout", "-k1", "20", "x"} }, CauseTimeLimit, "SIGKILL"},
+		{"124 of another command", 124, "", nothing, CauseExited, "exited with code 124"},
+
+		{"disk full", 1, "", roomLeft(FreeSpace{"/", 9000, 9000}, full), CauseDiskFull, "exited with code 1, and no room was left on the file system of /scratch when it ended"},
+		{"full before", 1, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 1; the file system of /scratch was full before it began, and is"},
+		{"another was full before", 1, "", all(roomLeft(full), fullBefore("/tmp")), CauseDiskFull, "of /scratch when it ended"},
+		{"one was full before, one is", 1, "", all(roomLeft(full, FreeSpace{"/tmp", 0, 7}), fullBefore("/scratch")), CauseDiskFull, "of /tmp when it ended"},
+		{"full before, all well", 0, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 0"},
+		{"disk was full all the time", 1, "", all(freed(0.5), fullBefore("/scratch"), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
+		{"no inodes", 1, "", roomLeft(FreeSpace{"/tmp", 9000, 0}), CauseDiskFull, "no inodes left"},
+		{"no bound of inodes", 1, "", roomLeft(FreeSpace{"/tmp", 9000, -1}), CauseExited, ""},
+		{"bus error on a full disk", 135, "SIGBUS", roomLeft(full), CauseDiskFull, "died of SIGBUS"},
+		{"full disk, success", 0, "", roomLeft(full), CauseExited, ""},
+		{"full disk, killed", 137, "SIGKILL", roomLeft(full), CauseSignal, ""},
+		{"full disk, told to end", 143, "", all(roomLeft(full), sentTo(term(5, 77, "bash"))), CauseSignal, ""},
+		{"full disk, checkpoint, failure", 1, "", all(roomLeft(full), sentTo(usr1)), CauseDiskFull, ""},
+		{"full disk, OOM", 1, "", all(roomLeft(full), oomInGroup(child)), CauseOOMCgroup, ""},
+		{"room enough", 1, "", roomLeft(FreeSpace{"/", 1, 1}), CauseExited, ""},
+
+		{"disk was full", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
+		{"disk was not", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
+
+		{"status lost", 255, "", func(c *verdictCase) { c.in.Exit.NotKnown = "wait for process 4242: no child" }, CauseUnknown, "no child"},
+		{"journal", 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Incomplete = nil, "from the journal" }, CauseUnknown, "not known: from the journal"},
+		{"hostile names", 137, "SIGKILL", oomInGroup(victim(reportertest.Hostile, 4242, "/slurm/job_1", false)), CauseOOMCgroup, ""},
+		{"hostile sender", 143, "SIGTERM", sentTo(term(5, 77, reportertest.Hostile)), CauseSignal, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := verdictOf(t, test.code, test.signal, test.change)
+			if v.Cause != test.cause || !strings.Contains(v.Text, test.text) {
+				t.Errorf("got %s: %q\nwant %s: %q", v.Cause, v.Text, test.cause, test.text)
+			}
+		})
+	}
+}
+
+// fullBefore has no room at a path before the job began.
+func fullBefore(path string) func(*verdictCase) {
+	return func(c *verdictCase) {
+		c.in.Exit.SpaceBefore = []FreeSpace{{"/else", 9000, 9000}, {path, 0, 9000}}
+	}
+}
+
+func TestVerdictEvidence(t *testing.T) {
+	for _, test := range []struct {
+		code   int
+		signal string
+		change func(*verdictCase)
+		want   map[string]any
+	}{
+		{7, "", func(*verdictCase) {}, map[string]any{"exit_code": 7.0}},
+		{143, "SIGTERM", sentTo(term(5, 77, "bash")), map[string]any{"exit_code": 143.0, "signal": "SIGTERM", "sender": "bash",
+			"sender_pid": 77.0, "sent_signal": "SIGTERM", "signal_time": "2024-05-01T12:00:05Z"}},
+		{137, "SIGKILL", oomInGroup(victim("python", 4242, "/slurm/job_1", false)), map[string]any{"exit_code": 137.0, "signal": "SIGKILL",
+			"limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "python", "pid": 4242.0, "time": "2024-05-01T12:00:07Z"}},
+		{1, "", oomInGroup(), map[string]any{"exit_code": 1.0, "limit_mb": 2048.0, "peak_mb": 2048.0, "oom_kills": 1.0, "limit_kills": 1.0, "time": "2024-05-01T12:00:09Z"}},
+		{3, "", all(oomInGroup(limitedBy("/slurm/job_1/inner", victim("worker", 4300, "/slurm/job_1/inner", false))), limitOf("/slurm/job_1", 52)),
+			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "process": "worker", "pid": 4300.0, "limit_group": "/slurm/job_1/inner", "time": "2024-05-01T12:00:07Z"}},
+		{3, "", all(oomInGroup(limitedBy("/slurm", victim("worker", 4300, "/slurm/job_1/inner", false))), limitOf("/slurm", 2048)),
+			map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 1.0, "process": "worker", "pid": 4300.0, "limit_group": "/slurm", "limit_mb": 2048.0,
+				"peak_mb": 2048.0, "time": "2024-05-01T12:00:07Z"}},
+		{3, "", all(oomInGroup(), limitOf("/slurm", 1800)), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "time": "2024-05-01T12:00:09Z"}},
+		{0, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false))), map[string]any{"exit_code": 0.0}},
+		{1, "", roomLeft(FreeSpace{"/scratch/", 0.25, 7}), map[string]any{"exit_code": 1.0, "path": "/scratch", "available_mb": 0.25,
+			"available_inodes": 7.0, "time": "2024-05-01T12:00:20Z"}},
+	} {
+		if v := verdictOf(t, test.code, test.signal, test.change); !reflect.DeepEqual(v.Evidence, test.want) {
+			t.Errorf("%s:\ngot  %v\nwant %v", v.Cause, v.Evidence, test.want)
+		}
+	}
+}
+
+// Only kills at the limit that the job has from outside are a matter of that limit.
+func TestVerdictLimitKills(t *testing.T) {
+	child := victim("worker", 4300, "/slurm/job_1/inner", false)
+	elsewhere := victim("hog", 99, "/other", false)
+	for _, test := range []struct {
+		name    string
+		kills   collector.Optional
+		group   string // that sets the limit
+		peak    collector.Optional
+		victims []collector.Victim
+		want    float64
+	}{
+		{"none", 0, "/slurm", 2048, nil, 0},
+		{"not known", collector.Unknown(), "/slurm", 2048, nil, 0},
+		{"no log", 2, "/slurm", 2048, nil, 2},
+		{"no log, no peak", 2, "/slurm", collector.Unknown(), nil, 2},
+		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
+		{"at the limit", 1, "/slurm", 52, []collector.Victim{limitedBy("/slurm", child)}, 1},
+		{"below it", 1, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
+		{"of others", 1, "/slurm", 2048, []collector.Victim{limitedBy("/other", elsewhere)}, 1},
+		{"of the host", 1, "/slurm", 52, []collector.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
+		{"at a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
+		{"below a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"under another name", 1, "/", collector.Unknown(), []collector.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
+	} {
+		a := collector.NoAccount()
+		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
+		a.Limits.MemoryMB, a.Limits.MemoryGroup, a.LimitPeakMB = 2048, test.group, test.peak
+		if got := reporter.LimitKills(&a); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// A sidecar has no verdict, and a report of perf.py's neither.
+func TestVerdictOfNoJob(t *testing.T) {
+	if v := verdictOf(t, 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Command = nil, nil }); v != nil {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestVerdictConditions(t *testing.T) {
+	sample := func(c collector.Column, v float64) func(*verdictCase) {
+		return func(k *verdictCase) { k.last.Values[c], k.last.Weights[c] = v, 20 }
+	}
+	gpus := func(seconds, utilization float64, ofJob bool) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.in.Run.WallSeconds = seconds
+			c.in.Recording.GPUs = []collector.GPU{{OfJob: ofJob}}
+			c.in.Recording.Widen(1)
+			sample(collector.GPUColumn(0, collector.GPUUtilization), utilization)(c)
+		}
+	}
+	gpuFor := func(seconds float64) func(*verdictCase) {
+		return func(c *verdictCase) { c.last.Weights[collector.GPUColumn(0, collector.GPUUtilization)] = seconds }
+	}
+	throttled := func(periods, throttled float64) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.a.Periods, c.a.Throttled = collector.Optional(periods), collector.Optional(throttled)
+		}
+	}
+	stall := func(into func(*collector.Account) *collector.Optional, v float64) func(*verdictCase) {
+		return func(c *verdictCase) { *into(c.a) = collector.Optional(v) }
+	}
+	moved := func(mb float64) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.in.Job = &reporter.Job{}
+			sample(collector.JobRead, mb)(c)
+			sample(collector.JobWrite, 0)(c)
+		}
+	}
+	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
+		return func(c *verdictCase) {
+			c.a.Source, c.a.Limits.Quota = collector.JobFromTree, 2
+			c.a.CPUSeconds = collector.Optional(share * 2 * c.in.Run.WallSeconds)
+		}
+	}
+	memory := func(share float64) func(*verdictCase) {
+		return func(c *verdictCase) {
+			c.in.Recording.Host.MemoryMB = 1000
+			c.in.Job = &reporter.Job{MaxRSSMB: share * 1000}
+		}
+	}
+	jobIO := func(a *collector.Account) *collector.Optional { return &a.JobStall.IOFull }
+	hostIO := func(a *collector.Account) *collector.Optional { return &a.HostStall.IOFull }
+	jobFull := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemoryFull }
+	jobSome := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemorySome }
+	hostFull := func(a *collector.Account) *collector.Optional { return &a.HostStall.MemoryFull }
+	short := func(c *verdictCase) { c.in.Run.WallSeconds = 0.5 }
+	for _, test := range []struct {
+		name   string
+		change func(*verdictCase)
+		want   string // "" = none
+		key    string // of its evidence
+		value  float64
+	}{
+		{"throttled", throttled(200, 20), ConditionThrottled, "job_throttled_periods_pct", 10},
+		{"throttled with others", all(throttled(200, 20), shared(0.1)), ConditionThrottled, "job_throttled_periods_pct", 10},
+		{"others were throttled", all(throttled(200, 20), shared(0.09)), "", "", 0},
+		{"throttled a little", throttled(200, 19), "", "", 0},
+		{"throttled, short", all(throttled(5, 5), short), "", "", 0},
+		{"memory", stall(jobFull, 2), ConditionMemoryStarved, "job_psi_memory_full_avg_pct", 10},
+		{"memory of the host", all(stall(hostFull, 2), memory(0.1)), ConditionMemoryStarved, "psi_memory_full_avg_pct", 10},
+		{"memory of the host, a small job", all(stall(hostFull, 20), memory(0.09)), "", "", 0},
+		{"memory of others", all(stall(hostFull, 20), stall(jobFull, 1)), "", "", 0},
+		{"limit with stalls", all(sample(collector.LimitMemoryPercent, 95), stall(jobSome, 0.5)), ConditionMemoryStarved, "max_t_limit_memory_pct", 95},
+		{"limit without stalls", sample(collector.LimitMemoryPercent, 99), "", "", 0},
+		{"limit not reached", all(sample(collector.LimitMemoryPercent, 94), stall(jobSome, 0.5)), "", "", 0},
+		{"storage", stall(jobIO, 4), ConditionIOWait, "job_psi_io_full_avg_pct", 20},
+		{"storage of the host", all(stall(hostIO, 4), moved(1.25)), ConditionIOWait, "psi_io_full_avg_pct", 20},
+		{"storage of the host, by others", all(stall(hostIO, 20), moved(1.24)), "", "", 0},
+		{"storage of the host, by whom is not known", stall(hostIO, 20), "", "", 0},
+		{"storage of others", all(stall(hostIO, 20), stall(jobIO, 1), sample(collector.CPUIowait, 90)), "", "", 0},
+		{"iowait", all(sample(collector.CPUIowait, 20), moved(100)), ConditionIOWait, "cpu_avg_iowait_pct", 20},
+		{"less iowait", all(sample(collector.CPUIowait, 19), moved(100)), "", "", 0},
+		{"swap", all(sample(collector.SwapIn, 30), sample(collector.SwapOut, 34)), ConditionSwapping, "total_swap_out_mb", 34},
+		{"less swap", all(sample(collector.SwapIn, 30), sample(collector.SwapOut, 33)), "", "", 0},
+		{"swap in a long run", all(sample(collector.SwapIn, 64), func(c *verdictCase) { c.in.Run.WallSeconds = 65 }), "", "", 0},
+		{"GPU idle", gpus(30, 9.9, true), ConditionGPUIdle, "gpu_avg_utilization_pct", 9.9},
+		{"GPU busy", gpus(30, 10, true), "", "", 0},
+		{"GPU of others", gpus(30, 0, false), "", "", 0},
+		{"GPU measured for half", all(gpus(30, 0, true), gpuFor(15)), ConditionGPUIdle, "gpu_avg_utilization_pct", 0},
+		{"GPU measured for less", all(gpus(30, 0, true), gpuFor(14.9)), "", "", 0},
+		{"GPU, short", gpus(29, 0, true), "", "", 0},
+		{"nothing", func(*verdictCase) {}, "", "", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := verdictOf(t, 0, "", test.change)
+			if got := strings.Join(v.Conditions, " "); got != test.want {
+				t.Fatalf("conditions %q, want %q; evidence %v", got, test.want, v.Evidence)
+			}
+			if got, _ := v.Evidence[test.key].(float64); test.key != "" && math.Abs(got-test.value) > 1e-9 {
+				t.Errorf("%s = %v, want %v", test.key, v.Evidence[test.key], test.value)
+			}
+			if test.key == "" && len(v.Evidence) != 1 {
+				t.Errorf("evidence %v", v.Evidence)
+			}
+		})
+	}
+}
+
+// Of several nodes the one that explains the end best speaks for the run, in whatever
+// order they are merged.
+func TestVerdictOfSeveralNodes(t *testing.T) {
+	node := func(number, code int, signal string, change func(*verdictCase)) reporter.Source {
+		var in Input
+		verdictOf(t, code, signal, func(c *verdictCase) { change(c); in = c.in })
+		in.Node = number
+		return reporter.Source{Path: "x", Report: New(in)}
+	}
+	nothing := func(*verdictCase) {}
+	inputs := []reporter.Source{
+		node(0, 143, "SIGTERM", sentTo(term(5, 77, "srun"))),
+		node(1, 0, "", nothing),
+		node(2, 137, "SIGKILL", oomInGroup(victim("python", 4242, "/slurm/job_1", false))),
+		node(3, 1, "", nothing),
+	}
+	for range inputs {
+		inputs = append(inputs[1:], inputs[0])
+		r, err := Merge(inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := r.Run.Verdict; v == nil || v.Cause != CauseOOMCgroup || !strings.HasPrefix(v.Text, "node 2: killed by the kernel: python") {
+			t.Errorf("verdict %+v", v)
+		}
+	}
+	r, err := Merge(slices.DeleteFunc(inputs, func(s reporter.Source) bool { return s.Report.Nodes["2"] != nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.Run.Verdict; v == nil || !strings.HasPrefix(v.Text, "node 3: exited with code 1") {
+		t.Errorf("verdict %+v", v)
+	}
+}
+
+func TestTimeoutLimit(t *testing.T) {
+	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
+		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
+		got, ok := TimeoutLimit(strings.Fields(text))
+		if ok != (want > 0) || ok && got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, ok, want)
+		}
+	}
+}

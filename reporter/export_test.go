@@ -1,0 +1,44 @@
+package reporter
+
+import (
+	"io"
+)
+
+// What tests of the package use beyond what it exports.
+const (
+	MaxSampleKeys = maxSampleKeys
+	SharedSize    = sharedSize
+)
+
+var (
+	MergeWithin = merge
+	WhyAbsent   = whyAbsent
+	ScanReport  = scanReport
+)
+
+// ScanWithin scans with a bound on the size of a value.
+func ScanWithin(file io.ReaderAt, size, limit int64) error {
+	s := scan{file: file, size: size, limit: limit, seen: make(map[string]bool)}
+	return s.explain(s.all(func(*Run, string, *Node) error { return nil }))
+}
+
+// WalkBand reads a band and skips a value. It returns where in data that ends.
+func WalkBand(data []byte) int {
+	c := cursor{data: data}
+	_, _ = c.band()
+	c.skip()
+	return c.at
+}
+
+// CSVColumns returns the names of the columns of a report's CSV without their units, and their
+// values; named tells that the node comes before them.
+func CSVColumns(r *Report) (named bool, names []string, values func(column int, n *Node) []float64) {
+	t := newCSVTable(r)
+	for _, c := range t.columns {
+		names = append(names, c.key+string(c.part))
+	}
+	return t.named, names, func(column int, n *Node) []float64 { return t.columns[column].values(n) }
+}
+
+// Halve merges neighbouring points of a node's series.
+func Halve(n *Node) { n.halve() }

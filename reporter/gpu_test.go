@@ -1,0 +1,115 @@
+package reporter_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// What an account in a file does not tell is not known; 0 would be a claim.
+func TestWide_AccountOfAFileThatTellsLittle(t *testing.T) {
+	var a collector.Account
+	if err := json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a); err != nil {
+		t.Fatal(err)
+	}
+	want := collector.NoAccount()
+	want.Source, want.CPUSeconds, want.Limits.CPUs = "tree", 1.5, 2
+	if d := cmp.Diff(want, a, reportertest.SameFloats()); d != "" {
+		t.Error(d)
+	}
+}
+
+// The columns of GPUs stand last in the table, and only those that there are.
+func TestWide_CSVOfGPUs(t *testing.T) {
+	w := reportertest.NewWideStream(5, 3, 2)
+	rec := w.Recording(10)
+	for range 5 {
+		w.Next(rec)
+	}
+	rec.Summaries[collector.GPUColumn(0, collector.GPUUtilization)] = series.NewSummary() // [N/A]
+	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
+	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, name := range rows[0] {
+		if strings.HasPrefix(name, "gpu_") && !strings.Contains(name, ".") {
+			got = append(got, name)
+		}
+	}
+	want := []string{"gpu_0_memory_used_mb [MiB]", "gpu_0_power_watts [W]", "gpu_0_temperature_celsius [°C]",
+		"gpu_1_utilization_pct [%]", "gpu_1_memory_used_mb [MiB]", "gpu_1_power_watts [W]", "gpu_1_temperature_celsius [°C]"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if last := rows[0][len(rows[0])-1]; last != "gpu_1_temperature_celsius.max [°C]" {
+		t.Errorf("the last column is %s", last)
+	}
+}
+
+// Merging keeps what a node has, and a report that has been merged can be merged again
+// with the original: findings follow from the nodes that a report has.
+func TestWide_MergeKeepsWhatANodeHas(t *testing.T) {
+	node := func(i int) reporter.Source {
+		w := reportertest.NewWideStream(uint64(i), 2, 2)
+		rec := w.Recording(10)
+		for range 12 {
+			w.Next(rec)
+		}
+		r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Start: reporter.Time{Time: w.Start.Wall}}, Node: i, Recording: rec, Job: &reporter.Job{UserSeconds: 6}})
+		r.Nodes[fmt.Sprint(i)].Findings = []reporter.Finding{{ID: "x", Severity: "info", Text: "y", Evidence: map[string]any{}}}
+		return reporter.Source{Path: fmt.Sprint(i), Report: r}
+	}
+	both := mustMerge(t, node(0), node(1))
+	for i := range 2 {
+		want, got := node(i).Report.Nodes[fmt.Sprint(i)], both.Nodes[fmt.Sprint(i)]
+		if d := cmp.Diff(want.GPUs, got.GPUs); d != "" || len(got.GPUs) != 2 {
+			t.Errorf("GPUs:\n%s", d)
+		}
+		if d := cmp.Diff(want.Limits, got.Limits); d != "" || got.Limits.MemoryMB != 256 {
+			t.Errorf("limits:\n%s", d)
+		}
+		if d := cmp.Diff(want.Job, got.Job); d != "" || got.Job.Source != "cgroup" {
+			t.Errorf("job:\n%s", d)
+		}
+		if d := cmp.Diff(want.Metrics, got.Metrics); d != "" || got.Metrics["gpu_1_energy_joules"] == 0 {
+			t.Errorf("metrics:\n%s", d)
+		}
+	}
+	both.Nodes["0"].Findings = nil
+	mustMerge(t, reporter.Source{Path: "both", Report: both}, node(0))
+	mustMerge(t, node(1), reporter.Source{Path: "both", Report: both})
+}
+
+// The metrics of a device are found by their own names, as those of the table are.
+func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
+	for _, m := range reporter.GPUMetrics() {
+		name := strings.Replace(m.Name, "{i}", "3", 1)
+		if got, ok := reporter.MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
+			t.Errorf("%s: %+v, %v", name, got, ok)
+		}
+		if source, isSource := reporter.SourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
+			t.Errorf("%s is of %q", name, source)
+		}
+	}
+	for _, name := range []string{"gpu_16_energy_joules", "gpu_{i}_energy_joules", "gpu_01_energy_joules", "gpu__energy_joules", "max_t_gpu_0_energy_joules"} {
+		if m, ok := reporter.MetricNamed(name); ok {
+			t.Errorf("%s is %+v", name, m)
+		}
+	}
+	n := &reporter.Node{GPUs: make([]reporter.GPU, 40)}
+	if got := len(n.GPUMetrics()); got != collector.MaxGPUs*len(reporter.GPUMetrics()) {
+		t.Errorf("40 GPUs have %d metrics", got)
+	}
+}

@@ -1,0 +1,115 @@
+package journal
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// bucket is a bucket of the ring in a snapshot, as short as can be: a
+// thousand of them are written again and again. Means keep 9 decimals; they are
+// only drawn. What metrics come from, the summaries, is written exactly.
+type bucket struct {
+	Values reporter.Numbers `json:"v"`
+	// Weight and Count are those of the columns whose Stats don't tell.
+	Weight float64 `json:"w"`
+	Count  int64   `json:"n"`
+	// Stats has per column: [] what one measured value gives; [mean, max] when min
+	// is the value; [min, mean, max]; with weight and count appended where these
+	// differ; [0] when nothing was measured.
+	Stats []reporter.Numbers `json:"s"`
+}
+
+func newBucket(b series.Bucket) bucket {
+	out := bucket{Values: make(reporter.Numbers, len(b.Values)), Stats: make([]reporter.Numbers, len(b.Stats))}
+	for i, s := range b.Stats {
+		digits := bucketDigits(collector.Column(i))
+		value := plainjson.Round(b.Values[i], digits)
+		out.Values[i] = value
+		if s.Count == 0 {
+			out.Stats[i] = reporter.Numbers{0}
+			continue
+		}
+		if out.Count == 0 {
+			out.Weight, out.Count = s.Weight, s.Count
+		}
+		least, mean, most := plainjson.Round(s.Min, digits), plainjson.Round(s.Mean(), digits), plainjson.Round(s.Max, digits)
+		switch {
+		case s.Weight != out.Weight || s.Count != out.Count:
+			out.Stats[i] = reporter.Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}
+		case least == value && most == least:
+			out.Stats[i] = reporter.Numbers{}
+		case least == value:
+			out.Stats[i] = reporter.Numbers{mean, most}
+		default:
+			out.Stats[i] = reporter.Numbers{least, mean, most}
+		}
+	}
+	return out
+}
+
+// append writes the bucket as JSON. It is written by hand because there are thousands of
+// them in each rewrite of a journal.
+func (b bucket) append(out []byte) []byte {
+	out = plainjson.AppendFloats(append(out, `{"v":`...), b.Values)
+	out = plainjson.AppendFloat(append(out, `,"w":`...), b.Weight)
+	out = strconv.AppendInt(append(out, `,"n":`...), b.Count, 10)
+	out = append(out, `,"s":[`...)
+	for i, s := range b.Stats {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = plainjson.AppendFloats(out, s)
+	}
+	return append(out, "]}\n"...)
+}
+
+// bucketDigits is how many decimals the numbers of a bucket keep: random digits cannot be
+// packed, and with all of them a journal in which every column is busy would be larger than
+// it may be. Six decimals of a MiB are a byte. What the job and the GPUs use is not known
+// as exactly. The metrics do not suffer: they come from the summaries, which keep all.
+func bucketDigits(c collector.Column) int {
+	switch {
+	case c >= collector.NumColumns: // a GPU's: percents, MiB, W, °C
+		return 1
+	case c >= collector.JobCPU:
+		return 3
+	}
+	return 6
+}
+
+// bucket is the inverse. What makes no sense in it is for RestoreRing to refuse.
+func (b bucket) bucket() series.Bucket {
+	out := series.Bucket{Values: b.Values, Stats: make([]series.Stat, len(b.Stats))}
+	for i, f := range b.Stats {
+		s := series.Stat{Weight: b.Weight, Count: b.Count}
+		value := math.NaN()
+		if i < len(b.Values) {
+			value = b.Values[i]
+		}
+		mean := value
+		switch len(f) {
+		case 0:
+			s.Min, s.Max = value, value
+		case 2:
+			s.Min, mean, s.Max = value, f[0], f[1]
+		case 3:
+			s.Min, mean, s.Max = f[0], f[1], f[2]
+		case 5:
+			s.Min, mean, s.Max, s.Weight, s.Count = f[0], f[1], f[2], f[3], int64(f[4])
+		default:
+			out.Stats[i] = series.Stat{Min: math.NaN(), Max: math.NaN()}
+			continue
+		}
+		s.Sum = mean * s.Weight
+		if s.Weight == 0 { // the sum is then of the values themselves
+			s.Sum = mean * float64(s.Count)
+		}
+		out.Stats[i] = s
+	}
+	return out
+}

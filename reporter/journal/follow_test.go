@@ -1,0 +1,357 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// followed is a Follower of a new file in the test's folder, which is empty yet.
+func followed(t testing.TB) (f *Follower, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "node-3.jsonl")
+	followAppend(t, path, nil)
+	f = Follow(path)
+	t.Cleanup(f.Close)
+	return f, path
+}
+
+func followAppend(t testing.TB, path string, data []byte) {
+	t.Helper()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := out.Write(data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// followLook looks, without an error.
+func followLook(t testing.TB, f *Follower) (changed bool) {
+	t.Helper()
+	changed, err := f.Look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// followText is a report as text; "" = none.
+func followText(t testing.TB, r *reporter.Report) string {
+	t.Helper()
+	if r == nil {
+		return ""
+	}
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Wherever the bytes are cut, what was read before and after the cut gives what reading
+// the whole file gives, and before it what the whole lines give.
+func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
+	t.Parallel()
+	for n, snapshot := range map[int]bool{2: false, 3: true} {
+		data, _ := journalOf(t, n, snapshot)
+		whole, err := Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := followText(t, whole)
+		before, path := "", filepath.Join(t.TempDir(), "node-3.jsonl")
+		for cut := 0; cut <= len(data); cut++ {
+			if cut > 0 && data[cut-1] == '\n' {
+				r, err := Parse(data[:cut])
+				if err != nil {
+					t.Fatal(err)
+				}
+				before = followText(t, r)
+			}
+			if every := map[bool]int{false: 2, true: 9}[snapshot]; cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
+				continue // not every byte of a long line
+			}
+			if err := os.WriteFile(path, data[:cut], 0o644); err != nil {
+				t.Fatal(err)
+			}
+			f := Follow(path)
+			followLook(t, f)
+			if d := cmp.Diff(before, followText(t, f.Report())); d != "" {
+				t.Fatalf("snapshot %v: the first %d bytes of %d (-whole lines +followed):\n%s", snapshot, cut, len(data), d)
+			}
+			if followLook(t, f) {
+				t.Fatalf("cut at %d: something is new though nothing was written", cut)
+			}
+			followAppend(t, path, data[cut:])
+			followLook(t, f)
+			if d := cmp.Diff(want, followText(t, f.Report())); d != "" {
+				t.Fatalf("snapshot %v: cut at %d of %d (-whole +followed):\n%s", snapshot, cut, len(data), d)
+			}
+			f.Close()
+		}
+	}
+}
+
+// A journal of every kind that the agent writes is followed through its rewrites, and
+// gives at each moment what reading the file gives.
+func TestFollower_FollowsRewrites(t *testing.T) {
+	s := reportertest.NewStream(4)
+	rec := s.Recording(40)
+	h, spent := head(s, 40), 0.0
+	h.Cost = func() float64 { return spent }
+	j, err := Create(t.TempDir(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Follow(j.Path())
+	defer f.Close()
+	files := 0
+	for i := range 3000 {
+		spent = float64(i+1) / 1000
+		sample := s.Next(rec)
+		if i%7 == 3 { // a window that was too short to be measured
+			sample.Values[collector.CPUAvg] = math.NaN()
+		}
+		replaced := j.wantSnapshot.Load()
+		j.Observe(sample, rec)
+		if replaced {
+			files++
+		}
+		if i%59 != 0 && !replaced {
+			continue
+		}
+		followUntil(t, f, int64(i+1))
+		want, err := read(j.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(followText(t, want), followText(t, f.Report())); d != "" {
+			t.Fatalf("after %d samples (-read +followed):\n%s", i+1, d)
+		}
+		if got := f.Report().Nodes["3"].Agent.CPUSeconds; got != spent {
+			t.Fatalf("after %d samples: the agent's own cost is %v s, want %v", i+1, got, spent)
+		}
+		if i%7 != 3 {
+			if d := cmp.Diff(sample.Values[:], f.Newest(), cmpopts.EquateNaNs()); d != "" {
+				t.Fatalf("the newest sample (-taken +followed):\n%s", d)
+			}
+		}
+	}
+	followUntil(t, f, 3000)
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if files < 3 {
+		t.Errorf("the journal was rewritten %d times, too few to tell anything", files)
+	}
+	if err := j.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Look(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a journal that is gone: %v", err)
+	}
+	if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 3000 {
+		t.Error("what was known of it is gone, too")
+	}
+}
+
+// followUntil looks until so many samples are known.
+func followUntil(t testing.TB, f *Follower, samples int64) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(10 * time.Microsecond) {
+		followLook(t, f)
+		if r := f.Report(); r != nil && r.Nodes["3"].Sampling.Samples == samples {
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("not %d samples within a minute", samples)
+		}
+	}
+}
+
+func TestFollower_OfDamagedJournals(t *testing.T) {
+	data, _ := journalOf(t, 6, false)
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	torn := bytes.Join([][]byte{lines[0], lines[1], lines[2][:40], []byte("\n"), lines[3]}, nil)
+	f, path := followed(t)
+	followAppend(t, path, torn)
+	followLook(t, f)
+	want, err := Parse(torn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(followText(t, want), followText(t, f.Report())); d != "" {
+		t.Errorf("a torn line (-read +followed):\n%s", d)
+	}
+
+	// Cut short by somebody: what is left counts, and what comes later.
+	if err := os.Truncate(path, int64(len(lines[0])+len(lines[1]))); err != nil {
+		t.Fatal(err)
+	}
+	followLook(t, f)
+	if got := f.Report().Nodes["3"].Sampling.Samples; got != 1 {
+		t.Errorf("cut to one sample: %d", got)
+	}
+	followAppend(t, path, lines[2])
+	followLook(t, f)
+	if got := f.Report().Nodes["3"].Sampling.Samples; got != 2 {
+		t.Errorf("one more: %d samples", got)
+	}
+
+	// What is no journal takes nothing away of what is known.
+	for name, damage := range map[string]func(path string) error{
+		"a directory":        func(p string) error { return os.Mkdir(p, 0o755) },
+		"no head":            func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },
+		"a report":           func(p string) error { return os.WriteFile(p, []byte("{\"schema\":\"perfagent.report/1\"}\n"), 0o644) },
+		"a journal of later": func(p string) error { return os.WriteFile(p, []byte("{\"journal\":\"perfagent.journal/2\"}\n"), 0o644) },
+		"more than can be had": func(p string) error {
+			return errors.Join(os.WriteFile(p, nil, 0o644), os.Truncate(p, reporter.MaxFileSize+1))
+		},
+		"gone": func(string) error { return nil },
+	} {
+		if err := errors.Join(os.Remove(path), damage(path)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.Look()
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if f.Report() == nil || f.Report().Nodes["3"].Sampling.Samples != 2 {
+			t.Errorf("%s: what was known is lost", name)
+		}
+		_ = os.Remove(path)
+		if err := os.WriteFile(path, bytes.Join(lines[:3], nil), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		followLook(t, f)
+	}
+}
+
+// A journal that is followed is read as it grows, whoever replaces it by what.
+func TestFollower_OfNothing(t *testing.T) {
+	f, path := followed(t)
+	if followLook(t, f) || f.Report() != nil || f.Newest() != nil {
+		t.Error("an empty file tells something")
+	}
+	data, rec := journalOf(t, 6, false)
+	followAppend(t, path, data[:bytes.IndexByte(data, '\n')+1])
+	if !followLook(t, f) || f.Report() == nil || f.Newest() != nil {
+		t.Error("a head alone: no report, or a sample")
+	}
+	if got := f.Report(); got.Run.ID != "r" || got.Nodes["3"] == nil || rec.Samples != 6 {
+		t.Errorf("the head: %+v", got.Run)
+	}
+	if _, err := Follow(filepath.Join(t.TempDir(), "x")).Look(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// Values that the newest sample lacks for once stand; what is not measured any more does
+// not.
+func TestFollower_NewestValuesAreNew(t *testing.T) {
+	s := reportertest.NewStream(2)
+	rec := s.Recording(10)
+	j := &Journal{}
+	f, path := followed(t)
+	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	followAppend(t, path, append(line, '\n'))
+	was := math.NaN()
+	for i, want := range []bool{true, true, true, false, false} {
+		sample := s.Next(rec)
+		if i == 2 { // the job has ended just after the sample before
+			rec.End.Mono -= 900 * time.Millisecond
+		}
+		if i >= 2 {
+			sample.Values[collector.MemPercent] = math.NaN()
+		} else {
+			was = sample.Values[collector.MemPercent]
+		}
+		followAppend(t, path, j.line(sample, rec))
+		followLook(t, f)
+		if got := f.Newest()[collector.MemPercent]; want && got != was || !want && !math.IsNaN(got) {
+			t.Errorf("sample %d: %v, want %v to be there: %v", i, got, was, want)
+		}
+	}
+}
+
+// The line of a sample costs what it did: what the agent used is a number more.
+func TestJournal_LineWithItsCost(t *testing.T) {
+	s := reportertest.NewStream(2)
+	rec := s.Recording(10)
+	sample := s.Next(rec)
+	plain, told := &Journal{}, &Journal{cost: func() float64 { return 123.4567891 }}
+	before, after := plain.line(sample, rec), told.line(sample, rec)
+	if n := len(after) - len(before); n != len(`,"agent_cpu_s":123.456789`) {
+		t.Errorf("a line has %d bytes more:\n%s", n, after)
+	}
+	a := testing.AllocsPerRun(100, func() { plain.line(sample, rec) })
+	b := testing.AllocsPerRun(100, func() { told.line(sample, rec) })
+	if a != b {
+		t.Errorf("%v allocations a line, and %v with the cost", a, b)
+	}
+}
+
+// BenchmarkFollower is what a watcher does for a sample of a journal at its bound, and
+// when the agent has rewritten it.
+func BenchmarkFollower(b *testing.B) {
+	s := reportertest.NewStream(7)
+	rec := s.Recording(1000)
+	j, err := Create(b.TempDir(), head(s, 1000))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range 7990 {
+		j.Observe(s.Next(rec), rec)
+		if i%32 == 0 || j.wantSnapshot.Load() {
+			drain(j)
+		}
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		b.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("sample", func(b *testing.B) {
+		f, path := followed(b)
+		followAppend(b, path, data)
+		followLook(b, f)
+		for b.Loop() {
+			b.StopTimer()
+			followAppend(b, path, (&Journal{}).line(s.Next(rec), rec))
+			b.StartTimer()
+			followLook(b, f)
+			_ = f.Report()
+		}
+	})
+	b.Run("rewritten", func(b *testing.B) {
+		b.SetBytes(int64(len(data)))
+		for b.Loop() {
+			f := Follow(j.Path())
+			followLook(b, f)
+			_ = f.Report()
+			f.Close()
+		}
+	})
+}

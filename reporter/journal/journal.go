@@ -1,0 +1,303 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Schema is the format of the journal file.
+const Schema = "perfagent.journal/1"
+
+const (
+	// syncAfter is how long a line may wait for fsync: below the 5 s within
+	// which every sample is promised to be on disk.
+	syncAfter = 3 * time.Second
+	// maxGrowth is how many bytes of lines are appended before the journal is
+	// rewritten from the ring and the summaries.
+	maxGrowth = 384 << 10
+	// maxSize is what a journal of the default --max-length never exceeds.
+	maxSize = 2 << 20
+	// retryAfter is how long a journal that could not be written rests.
+	retryAfter = 5 * time.Second
+	// queueLength is how many samples may wait for a slow disk.
+	queueLength = 64
+)
+
+// Head is the first line of a journal: what is known at the start.
+type Head struct {
+	Journal string         `json:"journal"` // Schema
+	Run     reporter.Run   `json:"run"`
+	Node    int            `json:"node"`
+	Agent   reporter.Agent `json:"agent"`
+	// Interval and MaxLength are those of the sampling.
+	Interval  time.Duration `json:"interval_ns"`
+	MaxLength int           `json:"max_length"`
+	// Columns are the keys of the values of each sample, in their order. Absent
+	// in journals of the first version, which had eighteen.
+	Columns []string `json:"columns,omitempty"`
+	// Push is where the report is to be pushed.
+	Push reporter.PushState `json:"push,omitzero"`
+	// Cost tells the CPU seconds that the agent itself has used so far. It is asked
+	// once a sample, in the sampling goroutine; nil = not known.
+	Cost func() float64 `json:"-"`
+}
+
+// Journal keeps the samples of a run on disk while it goes on, as JSON Lines
+// beside the report to come. It never makes the sampling wait: lines go through
+// a short queue to a goroutine of its own, and what a slow or full disk does not
+// take is made up for by a rewrite later, for which the Recording has everything.
+type Journal struct {
+	path, reportPath string
+	head             []byte
+	cost             func() float64
+	queue            chan entry
+	signals          chan collector.Signal // never closed
+	done             chan struct{}
+	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
+	wantSnapshot atomic.Bool
+	written      metaKey // of the sampling goroutine: what the last line told
+	w            writer
+}
+
+// entry is a line to append, or a Recording to rewrite the file from.
+type entry struct {
+	line     []byte
+	snapshot *collector.Recording
+	newest   newestSample // of the snapshot
+}
+
+// Create claims the name of a recording in dir, which must exist:
+// node-N, or node-N.2 and so on when a recording of that node is there already.
+// The journal itself is the claim; two agents at once get two names.
+func Create(dir string, head Head) (*Journal, error) {
+	head.Journal, head.Columns = Schema, columnKeys(collector.NumColumns)
+	line, err := plainjson.Marshal(head)
+	if err != nil {
+		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
+	}
+	f, reportPath, err := claim(dir, head.Node)
+	if err != nil {
+		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
+	}
+	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
+		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength), done: make(chan struct{})}
+	j.w = writer{journal: j, file: f, bound: maxGrowth}
+	if err := j.w.write(j.head); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return nil, fmt.Errorf("create journal %s: %w", j.path, err)
+	}
+	go j.w.run()
+	return j, nil
+}
+
+// claim creates the first free journal of a node and names its report.
+func claim(dir string, node int) (*os.File, string, error) {
+	for k := 1; ; k++ {
+		base := filepath.Join(dir, "node-"+strconv.Itoa(node))
+		if k > 1 {
+			base += "." + strconv.Itoa(k)
+		}
+		if exists(base+".json") || exists(base+".html") {
+			continue
+		}
+		f, err := os.OpenFile(base+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if exists(base + ".json") { // written, and its journal removed, in between
+			f.Close()
+			os.Remove(f.Name())
+			continue
+		}
+		hold(f)
+		return f, base + ".json", nil
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// Path is the journal's file; ReportPath is the claimed name of the report.
+func (j *Journal) Path() string       { return j.path }
+func (j *Journal) ReportPath() string { return j.reportPath }
+
+// Observe takes one sample. It is called in the sampling goroutine, by
+// collector.Options.Observe, and never waits for the disk.
+func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
+	var e entry
+	if j.wantSnapshot.CompareAndSwap(true, false) {
+		e.snapshot, e.newest = rec.Clone(), newestSample{append(reporter.Numbers{}, s.Values[:rec.Columns()]...), j.ownCPU()}
+	} else {
+		e.line = j.line(s, rec)
+	}
+	select {
+	case j.queue <- e:
+	default: // the disk is behind: start anew from a snapshot when it recovers
+		j.wantSnapshot.Store(true)
+	}
+}
+
+// Stop ends the writing, for at most the given time: a disk that hangs must not
+// keep the job's exit waiting. It returns what was wrong with the journal, if
+// anything was.
+func (j *Journal) Stop(patience time.Duration) error {
+	close(j.queue)
+	select {
+	case <-j.done:
+		return j.w.firstErr
+	case <-time.After(patience):
+		return fmt.Errorf("write journal %s: the disk did not answer within %v", j.path, patience)
+	}
+}
+
+// Keep makes a stopped journal durable, for when no report takes its place.
+func (j *Journal) Keep() error {
+	return j.w.file.Sync()
+}
+
+// Remove deletes a stopped journal: its report is safely in place.
+func (j *Journal) Remove() error {
+	return errors.Join(j.w.file.Close(), os.Remove(j.path))
+}
+
+// writer is the journal's goroutine and what belongs to it alone.
+type writer struct {
+	journal  *Journal
+	file     *os.File
+	size     int64              // of what was written whole
+	bound    int64              // size at which the journal is rewritten
+	signals  []collector.Signal // those of lines, which a snapshot's account may lack
+	failing  bool
+	retry    time.Time
+	firstErr error
+}
+
+// run writes until the queue is closed.
+func (w *writer) run() {
+	defer close(w.journal.done)
+	timer := time.NewTimer(syncAfter)
+	timer.Stop()
+	armed := false
+	for {
+		select {
+		case e, open := <-w.journal.queue:
+			if !open {
+				return
+			}
+			w.take(e)
+		case s := <-w.journal.signals:
+			w.takeSignal(s)
+		case <-timer.C:
+			armed = false
+			if err := w.file.Sync(); err != nil {
+				w.fail(err)
+			}
+			continue
+		}
+		if !armed {
+			timer.Reset(syncAfter)
+			armed = true
+		}
+	}
+}
+
+func (w *writer) take(e entry) {
+	switch {
+	case e.snapshot != nil:
+		if err := w.rewrite(e.snapshot, e.newest); err != nil {
+			w.fail(err)
+			return
+		}
+		w.failing = false
+	case w.failing:
+		if time.Now().After(w.retry) {
+			w.journal.wantSnapshot.Store(true)
+		}
+	default:
+		if err := w.write(e.line); err != nil {
+			w.fail(err)
+			return
+		}
+		if w.size > w.bound {
+			w.journal.wantSnapshot.Store(true)
+		}
+	}
+}
+
+// write appends whole lines or nothing.
+func (w *writer) write(data []byte) error {
+	if _, err := w.file.Write(data); err != nil {
+		_ = w.file.Truncate(w.size) // a torn line would do no harm either
+		return err
+	}
+	w.size += int64(len(data))
+	return nil
+}
+
+// rewrite replaces the journal by its head and one snapshot of the Recording, which is a
+// copy of ours.
+func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
+	tmp := w.journal.path + ".tmp"
+	os.Remove(tmp) // of an earlier try
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	hold(f)
+	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
+	_, errHead := f.Write(w.journal.head)
+	errLine := writeSnapshot(f, rec, newest)
+	st, errSize := f.Stat()
+	if err = errors.Join(errHead, errLine, errSize); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(tmp, w.journal.path)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(tmp)
+		return err
+	}
+	w.file.Close()
+	w.file, w.size = f, st.Size()
+	w.bound = nextRewrite(w.size)
+	return nil
+}
+
+// nextRewrite is the size at which a journal of a size is to be rewritten. Near the
+// promised bound it comes sooner: what is queued meanwhile is still to be written.
+func nextRewrite(size int64) int64 {
+	const near = maxSize - 96<<10
+	switch {
+	case size > maxSize: // a large --max-length: do not rewrite it all the time
+		return size + size/2
+	case size+maxGrowth > near:
+		return max(near, size+maxGrowth/4)
+	}
+	return size + maxGrowth
+}
+
+// fail notes the first error and lets the journal rest.
+func (w *writer) fail(err error) {
+	if w.firstErr == nil {
+		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
+	}
+	w.failing, w.retry = true, time.Now().Add(retryAfter)
+}

@@ -1,0 +1,407 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+func head(s *reportertest.Stream, maxLength int) Head {
+	return Head{Run: reporter.Run{ID: "r", Command: []string{"job", "\x1b[31m"}, Start: reporter.Time{Time: s.Start.Wall}, End: reporter.Time{Time: s.Start.Wall}},
+		Node: 3, Interval: time.Second, MaxLength: maxLength, Agent: reporter.Agent{Version: "test"}}
+}
+
+// read reads the journal in a file.
+func read(path string) (*reporter.Report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data)
+}
+
+// drain waits until the writer has taken everything.
+func drain(j *Journal) {
+	for len(j.queue) > 0 {
+		runtime.Gosched()
+	}
+}
+
+func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 11, 999, 5000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := reportertest.NewStream(uint64(n))
+			rec := s.Recording(10)
+			j, err := Create(t.TempDir(), head(s, 10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range n {
+				j.Observe(s.Next(rec), rec)
+				drain(j)
+			}
+			if err := j.Stop(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			got, err := read(j.Path())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 { // no line told the state
+				rec = collector.NewRecording(collector.Instant{Wall: s.Start.Wall}, time.Second, 10)
+			}
+			want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
+			approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs()}
+			if d := cmp.Diff(want, got, approx); d != "" {
+				t.Errorf("report from the journal (-want +got):\n%s", d)
+			}
+			if d := cmp.Diff(want.Nodes["3"].Metrics, got.Nodes["3"].Metrics); d != "" { // to the last bit
+				t.Errorf("report from the journal (-want +got):\n%s", d)
+			}
+			if got.Run.Incomplete == "" {
+				t.Error("the report does not say that it is incomplete")
+			}
+			if err := j.Remove(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestJournal_TornAndDamagedLinesHideNothingElse(t *testing.T) {
+	s := reportertest.NewStream(1)
+	rec := s.Recording(100)
+	j, err := Create(t.TempDir(), head(s, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		j.Observe(s.Next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	samplesOf := func(data []byte) int64 {
+		r, err := Parse(data)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for name, v := range r.Nodes["3"].Metrics {
+			if v < 0 {
+				t.Fatalf("%s of %v", name, v)
+			}
+		}
+		for c := range collector.NumColumns {
+			if most := r.Nodes["3"].Summaries[c.Key()].Max; c.Percent() && most > 100 {
+				t.Fatalf("%s of %v", c.Key(), most)
+			}
+		}
+		return r.Nodes["3"].Sampling.Samples
+	}
+	if got := samplesOf(whole); got != 60 {
+		t.Fatalf("%d samples of 60", got)
+	}
+	for cut := bytes.IndexByte(whole, '\n') + 1; cut < len(whole); cut += 97 {
+		want := int64(bytes.Count(whole[:cut], []byte{'\n'}) - 1)
+		if whole[cut] == '\n' { // a whole line that lacks only its end
+			want++
+		}
+		if got := samplesOf(whole[:cut]); got != want {
+			t.Fatalf("cut at %d: %d samples, want %d", cut, got, want)
+		}
+	}
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
+	for at := last; at < len(whole); at++ { // a point that has become a digit, or a digit a sign, leaves a number
+		damage := byte('-') // of a number's first digit
+		switch before := whole[at-1]; {
+		case whole[at] == '.':
+			damage = '4'
+		case whole[at] < '0' || whole[at] > '9' || before != '[' && before != ',' && before != ':':
+			continue
+		}
+		data := bytes.Clone(whole)
+		data[at] = damage
+		if got := samplesOf(data); got < 59 {
+			t.Fatalf("%q at %d: %d samples of 60", damage, at, got)
+		}
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		data := bytes.Clone(whole)
+		from := bytes.IndexByte(whole, '\n') + 1
+		at := from + rnd.IntN(len(data)-from)
+		data[at] ^= byte(1 + rnd.IntN(255))
+		if got := samplesOf(data); got < 58 { // one line, or two that ran together
+			t.Fatalf("a byte flipped at %d: %d samples of 60", at, got)
+		}
+	}
+}
+
+func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "node-3.json"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	names := make([]string, 8)
+	for i := range names {
+		wg.Go(func() {
+			s := reportertest.NewStream(1)
+			j, err := Create(dir, head(s, 10))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			names[i] = j.ReportPath()
+			_ = j.Stop(time.Minute)
+		})
+	}
+	wg.Wait()
+	seen := map[string]bool{filepath.Join(dir, "node-3.json"): true}
+	for _, name := range names {
+		if seen[name] {
+			t.Errorf("%s was given twice", name)
+		}
+		seen[name] = true
+	}
+	if !seen[filepath.Join(dir, "node-3.9.json")] {
+		t.Errorf("names are not counted up: %v", names)
+	}
+}
+
+// journalSize feeds n samples to a journal on disk and then writes the report. It
+// gives the greatest size of both together, and that of the report.
+func journalSize(tb testing.TB, n int) (most, report int64) {
+	tb.Helper()
+	dir := tb.TempDir()
+	s := reportertest.NewStream(7)
+	rec := s.Recording(1000)
+	j, err := Create(dir, head(s, 1000))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range n {
+		j.Observe(s.Next(rec), rec)
+		if i%256 == 0 || j.wantSnapshot.Load() {
+			drain(j)
+			most = max(most, sizeOf(tb, dir))
+		}
+	}
+	drain(j)
+	if err := j.Stop(time.Minute); err != nil {
+		tb.Fatal(err)
+	}
+	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := durable.WriteNew(j.ReportPath(), data); err != nil {
+		tb.Fatal(err)
+	}
+	return max(most, sizeOf(tb, dir)), int64(len(data))
+}
+
+// TestJournal_StaysSmall is the promise on the disk, up to where the ring is as
+// full as it can get; BenchmarkJournalWeek goes on for a week.
+func TestJournal_StaysSmall(t *testing.T) {
+	most, report := journalSize(t, 8000)
+	t.Logf("journal and report: at most %d bytes; report %d", most, report)
+	if most > 2<<20 {
+		t.Errorf("journal and report took %d bytes on disk", most)
+	}
+}
+
+func BenchmarkJournalWeek(b *testing.B) {
+	for b.Loop() {
+		most, report := journalSize(b, 7*24*3600)
+		b.ReportMetric(float64(most), "disk-bytes-max")
+		b.ReportMetric(float64(report), "report-bytes")
+	}
+}
+
+func sizeOf(t testing.TB, dir string) int64 {
+	t.Helper()
+	sum := int64(0)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			sum += info.Size()
+		}
+	}
+	return sum
+}
+
+func TestJournal_MakesUpForADiskThatWasFull(t *testing.T) {
+	s := reportertest.NewStream(3)
+	rec := s.Recording(100)
+	j, err := Create(t.TempDir(), head(s, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		j.Observe(s.Next(rec), rec)
+	}
+	drain(j)
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	w := &j.w
+	good := w.file
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("no /dev/full here: %v", err)
+	}
+	w.file = full
+	w.take(entry{line: j.line(s.Next(rec), rec)})
+	if w.firstErr == nil || !w.failing {
+		t.Fatal("a full disk was not noticed")
+	}
+	w.file = good
+	w.take(entry{line: j.line(s.Next(rec), rec)})
+	if j.wantSnapshot.Load() {
+		t.Error("a journal that failed just now does not rest")
+	}
+	w.retry = time.Now().Add(-time.Second)
+	w.take(entry{line: j.line(s.Next(rec), rec)})
+	if !j.wantSnapshot.Load() {
+		t.Error("no snapshot is asked for once the disk may have recovered")
+	}
+	w.take(entry{snapshot: rec.Clone()})
+	if w.failing {
+		t.Errorf("still failing: %v", w.firstErr)
+	}
+	r, err := read(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Nodes["3"].Sampling.Samples; got != 8 {
+		t.Errorf("%d samples of 8", got)
+	}
+}
+
+// A sign in the place of a digit of the state is damage: the line is left out, and nothing
+// in the report is below 0 that cannot be. A clock that was set back is none.
+func TestJournal_StateBelowZero(t *testing.T) {
+	t.Parallel()
+	const whole = `{"host":{"cpus":2,"memory_mb":1000},"missed_ticks":3,"longest_gap_ns":5,"failures":[{"source":"cpu","count":4}],` +
+		`"clock":[{"by":-5}],"late":{"x":6},"account":{"cpu_seconds":7},"gpus":[{"memory_mb":8}]}`
+	var s state
+	if err := json.Unmarshal([]byte(whole), &s); err != nil || s.Missed != 3 || s.Clock[0].By != -5 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	for _, digit := range "2134678" {
+		damaged := strings.Replace(whole, ":"+string(digit), ":-"+string(digit), 1)
+		if err := json.Unmarshal([]byte(damaged), new(state)); err == nil {
+			t.Errorf("taken: %s", damaged)
+		}
+	}
+}
+
+func TestJournal_SaysWhatIsLost(t *testing.T) {
+	s := reportertest.NewStream(1)
+	rec := s.Recording(100)
+	j, err := Create(t.TempDir(), head(s, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		j.Observe(s.Next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := bytes.SplitAfter(data, []byte{'\n'})
+	holed := bytes.Join(append(kept[:5:5], kept[12:]...), nil) // head, 4 samples, 7 lost
+	r, err := Parse(holed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Nodes["3"]
+	if n.Sampling.Samples != 13 || n.Missing[0] != (reporter.Missing{What: "journal", Why: "samples that are lost: 7"}) {
+		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
+	}
+}
+
+// What a journal tells of a run that is still going on has findings, too.
+func TestHead_ReportHasFindings(t *testing.T) {
+	in := reportertest.Input(0, 60, 0, "")
+	in.Recording.Account.Source = collector.JobFromTree
+	in.Recording.Account.CPUSeconds = 60
+	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: collector.Unknown()}
+	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, reporter.Time{}, reporter.Time{}, 0
+	head := &Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
+	r := head.report(in.Recording, 0, 0)
+	found := func(f reporter.Finding) bool { return f.ID == "one_busy_thread" }
+	if n := r.Nodes["0"]; r.Run.Incomplete == "" || !slices.ContainsFunc(n.Findings, found) {
+		t.Errorf("findings %v", n.Findings)
+	}
+}
+
+// Whatever is read can be written again, as a report.
+func FuzzParse(f *testing.F) {
+	s := reportertest.NewStream(5)
+	rec := s.Recording(4)
+	for range 9 {
+		s.Next(rec)
+	}
+	head, err := plainjson.Marshal(Head{Journal: Schema, Interval: time.Second, MaxLength: 4})
+	if err != nil {
+		f.Fatal(err)
+	}
+	head = append(head, '\n')
+	var snapshot bytes.Buffer
+	if err := writeSnapshot(&snapshot, rec, newestSample{}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(slices.Concat(head, snapshot.Bytes()))
+	sample := (&Journal{}).line(s.Next(rec), rec)
+	f.Add(slices.Concat(head, sample, sample))
+	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Parse(data)
+		if err != nil {
+			return
+		}
+		again, err := reporter.Encode(r)
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if !json.Valid(again) {
+			t.Fatal("what was written is not JSON")
+		}
+		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// sampleLine is a sample's line.
+type sampleLine struct {
+	Values  reporter.Numbers `json:"sample"`            // by collector.Column
+	Weight  float64          `json:"weight"`            // of the columns not in Weights
+	Weights map[int]float64  `json:"weights,omitempty"` // by column
+	Index   int64            `json:"i"`                 // samples before this one
+	Mono    time.Duration    `json:"mono_ns"`           // since the start
+	Boot    time.Duration    `json:"boot_ns"`
+	BootMB  reporter.Numbers `json:"boot_mb"`
+	// AgentCPU is what the agent itself has used so far, s; 0 = not told.
+	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
+	State    *state  `json:"state,omitempty"`
+}
+
+// line writes one sample's line. It is written by hand because it is made for
+// every sample: the values and, seldom, the state.
+func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
+	out := make([]byte, 0, 512)
+	out = plainjson.AppendFloats(append(out, `{"sample":`...), s.Values[:rec.Columns()])
+	common := s.Weights[collector.Timestamp]
+	out = plainjson.AppendFloat(append(out, `,"weight":`...), common)
+	sep := `,"weights":{`
+	for c, w := range s.Weights[:rec.Columns()] {
+		if w == common {
+			continue
+		}
+		out = append(out, sep...)
+		out = append(strconv.AppendInt(append(out, '"'), int64(c), 10), `":`...)
+		out = plainjson.AppendFloat(out, w)
+		sep = ","
+	}
+	if sep == "," {
+		out = append(out, '}')
+	}
+	out = strconv.AppendInt(append(out, `,"i":`...), rec.Samples-1, 10)
+	out = strconv.AppendInt(append(out, `,"mono_ns":`...), int64(rec.End.Mono-rec.Start.Mono), 10)
+	out = strconv.AppendInt(append(out, `,"boot_ns":`...), int64(rec.End.Boot-rec.Start.Boot), 10)
+	out = plainjson.AppendFloats(append(out, `,"boot_mb":`...), rec.BootMB[:])
+	if cpu := j.ownCPU(); cpu > 0 {
+		out = plainjson.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
+	}
+	if key := keyOf(rec); key != j.written {
+		j.written = key
+		if state, err := plainjson.Marshal(stateOf(rec)); err == nil {
+			out = append(append(out, `,"state":`...), state...)
+		}
+	}
+	return append(out, '}', '\n')
+}
+
+// ownCPU is what the agent has used so far, to the microsecond; 0 = not known.
+func (j *Journal) ownCPU() float64 {
+	if j.cost == nil {
+		return 0
+	}
+	return plainjson.Round(j.cost(), 6)
+}
+
+// into adds a sample's line, which is in our order, to what was read before it.
+func (l *sampleLine) into(rec *collector.Recording) error {
+	var s collector.Sample
+	if len(l.BootMB) != len(rec.BootMB) {
+		return fmt.Errorf("sample of %d counters", len(l.BootMB))
+	}
+	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) {
+		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
+	}
+	if l.Mono < 0 || l.Boot < 0 || slices.ContainsFunc(l.BootMB, func(v float64) bool { return v < 0 }) {
+		return errors.New("a time or counter below 0")
+	}
+	copy(s.Values[:], l.Values)
+	for c := range s.Weights {
+		s.Weights[c] = l.Weight
+	}
+	for c, w := range l.Weights {
+		s.Weights[c] = w
+	}
+	rec.Add(&s)
+	if l.State != nil {
+		l.State.into(rec)
+	}
+	rec.End = rec.Start
+	rec.End.Mono += l.Mono
+	rec.End.Boot += l.Boot
+	copy(rec.BootMB[:], l.BootMB)
+	return nil
+}

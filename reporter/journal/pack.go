@@ -1,0 +1,103 @@
+package journal
+
+import (
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// What bounds the unpacking of a hostile journal.
+const (
+	// maxPackedNumber is more than one number of a bucket takes as text, with all that
+	// stands around it.
+	maxPackedNumber = 160
+	// maxPackedSummary is more than a column's summary takes, with all of its histogram.
+	maxPackedSummary = 128 << 10
+	// maxPackedRatio is how many times larger than its packed form a text may be. Each of
+	// our buckets has numbers that no other one has: they pack some tens of times at most.
+	maxPackedRatio = 200
+)
+
+// packRing writes the summaries, as a list, and the buckets of a ring as JSON values, by
+// gzip and base64, one after the other: all of them in memory would be several times what
+// the ring takes. The fastest level halves the size as well as the best one does, within a
+// few percent.
+func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error {
+	text := base64.NewEncoder(base64.StdEncoding, w)
+	packed, err := gzip.NewWriterLevel(text, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	write := func(v any) error {
+		data, err := plainjson.Marshal(v)
+		if err == nil {
+			_, err = packed.Write(data)
+		}
+		return err
+	}
+	if err := write(summaries); err != nil {
+		return err
+	}
+	var line []byte
+	for i := range ring.Len() {
+		line = newBucket(ring.Bucket(i)).append(line[:0])
+		if _, err := packed.Write(line); err != nil {
+			return err
+		}
+	}
+	if err := packed.Close(); err != nil {
+		return err
+	}
+	return text.Close()
+}
+
+// unpack is the inverse, for a journal with a number of columns. A snapshot of an earlier
+// version has its summaries and buckets already.
+func (snap *snapshot) unpack(width int) error {
+	if snap.Packed == "" {
+		return nil
+	}
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(snap.Packed)))
+	if err != nil {
+		return fmt.Errorf("packed part: %w", err)
+	}
+	most := snap.buckets()
+	bound := int64(width)*maxPackedSummary + most*int64(width+8)*maxPackedNumber
+	text := json.NewDecoder(io.LimitReader(packed, min(reporter.MaxFileSize, int64(len(snap.Packed))*maxPackedRatio, bound)))
+	snap.Packed, snap.Summaries, snap.Buckets = "", nil, nil
+	if err := text.Decode(&snap.Summaries); err != nil {
+		return fmt.Errorf("packed summaries: %w", err)
+	}
+	for {
+		var b bucket
+		switch err := text.Decode(&b); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("packed buckets: bucket %d: %w", len(snap.Buckets), err)
+		case int64(len(snap.Buckets)) >= most:
+			return fmt.Errorf("packed buckets: more than %d of them", most)
+		case len(b.Values) != width || len(b.Stats) != width:
+			return fmt.Errorf("packed buckets: bucket %d has %d and %d columns", len(snap.Buckets), len(b.Values), len(b.Stats))
+		}
+		snap.Buckets = append(snap.Buckets, b)
+	}
+}
+
+// buckets is how many buckets the ring of a snapshot has, as far as that is known without
+// them.
+func (snap *snapshot) buckets() int64 {
+	n := int64(min(max(snap.Capacity, 0), series.MaxCapacity))
+	if snap.Stride > 0 && snap.Samples >= 0 {
+		n = min(n, snap.Samples/snap.Stride+1)
+	}
+	return n
+}

@@ -1,0 +1,181 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// Parse rebuilds a Report from a journal: everything up to its last whole
+// line. Lines that are damaged are left out and counted; they never hide others.
+func Parse(data []byte) (*reporter.Report, error) {
+	var j reading
+	for line := range lines(data) {
+		if err := j.take(line); err != nil {
+			return nil, err
+		}
+	}
+	if j.rec == nil {
+		return nil, fmt.Errorf("is empty")
+	}
+	return j.report(), nil
+}
+
+// reading is what the lines of a journal have told so far.
+type reading struct {
+	head     Head
+	rec      *collector.Recording // nil = no head yet
+	columns  layout
+	damaged  int                // lines
+	taken    int64              // samples by the newest line, read or not
+	newest   []newestValue      // by column; nil = not told
+	signals  []collector.Signal // of lines of their own
+	agentCPU float64            // s; 0 = not told
+}
+
+// newestValue is a column's newest value that was measured, and when that was, since the
+// start.
+type newestValue struct {
+	value float64
+	at    time.Duration
+}
+
+// take reads the next line. A damaged one is counted, but for the head: without it
+// the others tell nothing.
+func (j *reading) take(line []byte) error {
+	if j.rec == nil {
+		if err := json.Unmarshal(line, &j.head); err != nil {
+			return fmt.Errorf("line 1: the head is damaged: %w", err)
+		}
+		if err := reporter.CheckSchema(j.head.Journal, Schema); err != nil {
+			return err
+		}
+		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns)
+		return nil
+	}
+	if err := j.add(line); err != nil {
+		j.damaged++
+	}
+	return nil
+}
+
+// add takes a sample, a signal or a snapshot.
+func (j *reading) add(line []byte) error {
+	var kind struct {
+		Snapshot *snapshot         `json:"snapshot"`
+		Signal   *collector.Signal `json:"signal"`
+		sampleLine
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return err
+	}
+	switch {
+	case kind.Signal != nil:
+		j.signals = withSignal(j.signals, *kind.Signal)
+		return nil
+	case kind.Snapshot == nil:
+		return j.addSample(&kind.sampleLine)
+	}
+	snap := kind.Snapshot
+	j.relayout(&snap.State)
+	if err := snap.unpack(j.columns.width); err != nil {
+		return err
+	}
+	if err := j.columns.snapshot(snap); err != nil {
+		return err
+	}
+	rec, err := snap.recording(j.columns.gpus)
+	if err != nil {
+		return err
+	}
+	j.rec, j.taken = rec, snap.Samples
+	j.note(snap.newestSample.Values, snap.AgentCPU)
+	return nil
+}
+
+// relayout takes the list of columns that comes with a line.
+func (j *reading) relayout(s *state) {
+	if s != nil && s.Columns != nil {
+		j.columns = newLayout(s.Columns)
+	}
+}
+
+func (j *reading) addSample(s *sampleLine) error {
+	j.relayout(s.State)
+	if err := j.columns.sample(s); err != nil {
+		return err
+	}
+	taken := s.Index + 1
+	j.rec.Widen(j.columns.gpus)
+	if err := s.into(j.rec); err != nil {
+		return err
+	}
+	j.taken = taken
+	j.note(s.Values, s.AgentCPU)
+	return nil
+}
+
+// note keeps the newest sample, which is in our order, and the agent's cost.
+func (j *reading) note(values reporter.Numbers, agentCPU float64) {
+	if j.newest == nil && len(values) > 0 {
+		j.newest = make([]newestValue, collector.MaxColumns)
+	}
+	for c, v := range values[:min(len(values), len(j.newest))] {
+		if !math.IsNaN(v) {
+			j.newest[c] = newestValue{v, j.rec.End.Mono - j.rec.Start.Mono}
+		}
+	}
+	if agentCPU > 0 && !math.IsInf(agentCPU, 0) {
+		j.agentCPU = agentCPU
+	}
+}
+
+// report makes the Report of a run whose end is not known.
+func (j *reading) report() *reporter.Report {
+	h := j.head
+	if j.agentCPU > 0 {
+		h.Agent.CPUSeconds = j.agentCPU
+	}
+	j.rec.Account.Signals = allSignals(j.rec.Account.Signals, j.signals)
+	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
+}
+
+// lines yields the lines of a file without their ends; empty ones are left out.
+func lines(data []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for line := range bytes.Lines(data) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// recording starts the Recording that a journal's lines are added to.
+func (h *Head) recording() *collector.Recording {
+	rec := collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
+	return rec
+}
+
+// report makes the Report of a run whose end is not known.
+func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *reporter.Report {
+	run := h.Run
+	elapsed := rec.End.Mono - rec.Start.Mono
+	run.Start, run.End, run.WallSeconds = reporter.Time{Time: rec.Start.Wall}, reporter.Time{Time: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
+	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
+	in := reporter.Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent, Push: h.Push}
+	if damaged > 0 {
+		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("damaged lines that were left out: %d", damaged)})
+	}
+	if lost > 0 {
+		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("samples that are lost: %d", lost)})
+	}
+	return diagnosis.New(diagnosis.Input{Input: in})
+}

@@ -1,0 +1,105 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// signalAt is a signal that was sent some seconds after the start.
+func signalAt(name string, seconds, pid int) collector.Signal {
+	return collector.Signal{Signal: name, At: reportertest.RunStart.Add(time.Duration(seconds) * time.Second), PID: pid, Process: "sender"}
+}
+
+// signalNames are the signals that a journal tells of, in words.
+func signalNames(t *testing.T, path string) []string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var j reading
+	for line := range lines(data) {
+		if err := j.take(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.report()
+	if j.damaged > 0 {
+		t.Errorf("%d damaged lines", j.damaged)
+	}
+	var names []string
+	for _, s := range j.rec.Account.Signals {
+		names = append(names, fmt.Sprint(s.Signal, " of ", s.PID))
+	}
+	return names
+}
+
+// A signal is told once, in its order, whether it stands in a line, with the account, in
+// both, or whether the file was replaced after its line was written.
+func TestJournal_Signals(t *testing.T) {
+	s := reportertest.NewStream(4)
+	rec := s.Recording(40)
+	j, err := Create(t.TempDir(), head(s, 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func(want ...string) {
+		t.Helper()
+		end := time.Now().Add(time.Minute)
+		got := signalNames(t, j.Path())
+		for ; !slices.Equal(got, want) && time.Now().Before(end); got = signalNames(t, j.Path()) {
+			time.Sleep(time.Millisecond)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("signals %q, want %q", got, want)
+		}
+	}
+	first, second, third := signalAt("SIGUSR1", 1, 7), signalAt("SIGTERM", 2, 8), signalAt("SIGTERM", 3, 9)
+	j.Signal(second) // before any sample
+	told("SIGTERM of 8")
+	rec.Account.Signals = []collector.Signal{first}
+	j.Observe(s.Next(rec), rec) // by a state that does not have it yet
+	told("SIGUSR1 of 7", "SIGTERM of 8")
+	rec.Account.Signals = []collector.Signal{first, second}
+	j.Observe(s.Next(rec), rec)
+	j.Signal(third)
+	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
+	j.wantSnapshot.Store(true)
+	j.Observe(s.Next(rec), rec)
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	j.Signal(third) // too late, and no harm
+	told("SIGUSR1 of 7", "SIGTERM of 8", "SIGTERM of 9")
+	if data, err := os.ReadFile(j.Path()); err != nil || strings.Contains(string(data), `{"signal":{`) {
+		t.Errorf("the file was not replaced: %v\n%.3000s", err, data)
+	}
+	if len(rec.Account.Signals) != 2 {
+		t.Errorf("the sampler's own account was changed: %+v", rec.Account.Signals)
+	}
+	r, err := read(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := r.Run.Verdict.Text; !strings.Contains(text, "SIGTERM from sender (process 9)") {
+		t.Errorf("verdict %q", text)
+	}
+}
+
+// Of very many signals the newest are kept.
+func TestJournal_ManySignals(t *testing.T) {
+	var list []collector.Signal
+	for i := range 10 * maxSignals {
+		list = withSignal(list, signalAt("SIGUSR1", i, 7))
+	}
+	if all := allSignals(nil, append(list, list...)); len(all) != maxSignals || !all[len(all)-1].At.Equal(reportertest.RunStart.Add((10*maxSignals-1)*time.Second)) {
+		t.Errorf("%d signals, the last at %v", len(all), all[len(all)-1].At)
+	}
+}

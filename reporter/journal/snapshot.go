@@ -1,0 +1,100 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const (
+	// manyCells are more than a snapshot holds below the bound of a journal: a full ring
+	// with more than eight GPUs. It then has half the points. What metrics come from is not
+	// touched.
+	manyCells = 1000 * (int(collector.NumColumns) + 8*collector.NumGPUKeys)
+	// boundedCapacity is the ring for which there is such a bound, the default.
+	boundedCapacity = 1000
+)
+
+// snapshot is a snapshot's line.
+type snapshot struct {
+	Interval time.Duration     `json:"interval_ns"`
+	Capacity int               `json:"max_length"`
+	Start    collector.Instant `json:"start"`
+	End      collector.Instant `json:"end"`
+	Samples  int64             `json:"samples"`
+	BootMB   reporter.Numbers  `json:"boot_mb"`
+	State    state             `json:"state"`
+	Stride   int64             `json:"stride"`
+	// Summaries and Buckets are those of the Recording in journals of earlier versions;
+	// Packed has them as JSON values one after the other, by gzip and base64: those of
+	// fifty columns would not stay below the bound of a journal.
+	Summaries []*series.Summary `json:"summaries,omitempty"`
+	Buckets   []bucket          `json:"buckets,omitempty"`
+	Packed    string            `json:"packed"`
+	newestSample
+}
+
+// newestSample is what a snapshot, which takes the place of its sample's line, keeps
+// of that line for those who look on: the ring has no newest sample once it is thinned.
+type newestSample struct {
+	Values   reporter.Numbers `json:"last,omitempty"`
+	AgentCPU float64          `json:"agent_cpu_s,omitzero"`
+}
+
+// writeSnapshot writes a Recording whole, as one line: bucket by bucket, because all of
+// it in memory would be several times what the ring takes.
+func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) error {
+	ring := rec.Ring
+	if cells := ring.Len() * ring.Width(); cells > manyCells && ring.Capacity() <= boundedCapacity {
+		ring = ring.Halved()
+	}
+	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
+		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: ring.Stride(),
+		newestSample: newest}
+	line, err := plainjson.Marshal(map[string]snapshot{"snapshot": snap})
+	if err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers come after it
+	out := bufio.NewWriterSize(w, 1<<15)
+	_, _ = out.Write(line[:at]) // errors show when it is flushed
+	if err := packRing(out, rec.Summaries, ring); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	_, _ = out.Write(append(line[at:], '\n'))
+	return out.Flush()
+}
+
+// recording rebuilds what a snapshot's line holds, which is in our order.
+func (snap *snapshot) recording(gpus int) (*collector.Recording, error) {
+	if len(snap.BootMB) != len(collector.Counters()) {
+		return nil, fmt.Errorf("snapshot of %d counters", len(snap.BootMB))
+	}
+	buckets := make([]series.Bucket, len(snap.Buckets))
+	for i := range buckets {
+		buckets[i] = snap.Buckets[i].bucket()
+	}
+	snap.Buckets = nil
+	ring, err := series.RestoreRing(snap.Capacity, len(snap.Summaries), snap.Stride, snap.Samples, buckets)
+	if err != nil {
+		return nil, err
+	}
+	rec := collector.NewRecording(snap.Start, snap.Interval, snap.Capacity)
+	rec.Widen(gpus)
+	rec.Ring, rec.End, rec.Samples = ring, snap.End, snap.Samples
+	copy(rec.BootMB[:], snap.BootMB)
+	for c, s := range snap.Summaries {
+		if err := takeSummary(rec, c, s); err != nil {
+			return nil, err
+		}
+	}
+	snap.State.into(rec)
+	return rec, nil
+}

@@ -1,0 +1,118 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// state is what a Recording holds beside ring and summaries.
+type state struct {
+	Start    collector.Instant        `json:"start,omitzero"`
+	Host     collector.Host           `json:"host"`
+	Missed   int64                    `json:"missed_ticks"`
+	Gap      time.Duration            `json:"longest_gap_ns"`
+	Clock    []collector.ClockEvent   `json:"clock,omitempty"`
+	Failures []collector.Failure      `json:"failures,omitempty"`
+	Paths    []string                 `json:"disk_paths,omitempty"`
+	Disks    []string                 `json:"disks,omitempty"`
+	NICs     []string                 `json:"nics,omitempty"`
+	Late     map[string]time.Duration `json:"late,omitempty"`
+	// Columns takes the place of the head's list from this line on: GPUs were found.
+	Columns []string           `json:"columns,omitempty"`
+	Account *collector.Account `json:"account,omitempty"`
+	GPUs    []collector.GPU    `json:"gpus,omitempty"`
+	Gaps    []collector.Gap    `json:"gaps,omitempty"`
+	// GPUTrouble is why nothing new is known of the GPUs.
+	GPUTrouble string `json:"gpu_trouble,omitempty"`
+}
+
+// metaKey tells whether the state changed since the last line, without looking
+// into its lists: they only grow.
+type metaKey struct {
+	host                                    collector.Host
+	missed, failures                        int64
+	gap                                     time.Duration
+	clock, distinct, disks, nics, lateCount int
+	columns, gaps, account, signals         int
+}
+
+func keyOf(rec *collector.Recording) metaKey {
+	k := metaKey{host: rec.Host, missed: rec.MissedTicks, gap: rec.LongestGap, clock: len(rec.Clock),
+		distinct: len(rec.Failures), disks: len(rec.Disks), nics: len(rec.NICs), lateCount: len(rec.Late)}
+	for _, f := range rec.Failures {
+		k.failures += f.Count
+	}
+	k.columns, k.gaps, k.signals = int(rec.Columns()), len(rec.Gaps), len(rec.Account.Signals)
+	if rec.Account.Source != "" || len(rec.GPUs) > 0 {
+		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
+	}
+	return k
+}
+
+func stateOf(rec *collector.Recording) state {
+	s := state{Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
+		Failures: rec.Failures, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late, Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble}
+	if rec.Columns() > collector.NumColumns {
+		s.Columns = columnKeys(rec.Columns())
+	}
+	return s
+}
+
+// UnmarshalJSON refuses what only damage makes: a sign in the place of a digit. Of the
+// numbers only a step of the clock, and instants, can be below 0.
+func (s *state) UnmarshalJSON(data []byte) error {
+	type plain state
+	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
+		return err
+	}
+	var values map[string]any
+	if err := json.Unmarshal(data, &values); err != nil {
+		return err
+	}
+	delete(values, "clock")
+	delete(values, "start")
+	if belowZero(values) {
+		return errors.New("a state with a number below 0")
+	}
+	return nil
+}
+
+// belowZero tells whether any number in a JSON value is below 0.
+func belowZero(value any) bool {
+	switch v := value.(type) {
+	case float64:
+		return v < 0
+	case []any:
+		return slices.ContainsFunc(v, belowZero)
+	case map[string]any:
+		for _, member := range v {
+			if belowZero(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// accountEvery is how often the account of the job is written: within the 5 s for which
+// samples are promised.
+const accountEvery = 4 * time.Second
+
+func (s state) into(rec *collector.Recording) {
+	if !s.Start.Wall.IsZero() {
+		rec.Start = s.Start
+	}
+	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
+	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
+	if s.Account != nil {
+		rec.Account = *s.Account
+	}
+	rec.GPUs, rec.Gaps, rec.GPUTrouble = s.GPUs, s.Gaps, s.GPUTrouble
+	if len(rec.GPUs) > collector.MaxGPUs {
+		rec.GPUs = rec.GPUs[:collector.MaxGPUs]
+	}
+}

@@ -1,0 +1,324 @@
+package journal
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"math"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// wideJournal makes a journal of n samples, with a snapshot after some of them where that
+// is not negative, and the Recording that it is of.
+func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
+	t.Helper()
+	rec := w.Recording(10)
+	j, err := Create(t.TempDir(), head(w.Stream, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if i == snapshotAt {
+			j.wantSnapshot.Store(true)
+		}
+		j.Observe(w.Next(rec), rec)
+		drain(j)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, rec
+}
+
+// wideSame compares a journal's report with that of the Recording. The account of the
+// newest seconds may not be in the journal yet.
+func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) *reporter.Report {
+	t.Helper()
+	got, err := Parse(data)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	n := got.Nodes["3"]
+	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}}).Nodes["3"]
+	for _, part := range []string{"Summaries", "Limits", "Sampling"} {
+		if d := cmp.Diff(reflect.ValueOf(want).Elem().FieldByName(part).Interface(), reflect.ValueOf(n).Elem().FieldByName(part).Interface(), cmpopts.EquateApprox(1e-9, 2e-6)); d != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", what, part, d)
+		}
+	}
+	if d := cmp.Diff(want.Samples.Keys, n.Samples.Keys); d != "" || len(want.Envelope) != len(n.Envelope) {
+		t.Errorf("%s: %d bands, want %d; keys (-want +got):\n%s", what, len(n.Envelope), len(want.Envelope), d)
+	}
+	for key, band := range want.Envelope { // as many decimals as a bucket keeps
+		c, _ := collector.ColumnNamed(key)
+		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-bucketDigits(c))), cmpopts.EquateNaNs()}
+		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
+			if d := cmp.Diff(pair[0], pair[1], approx); d != "" {
+				t.Errorf("%s: %s of %s (-want +got):\n%s", what, []string{"envelope", "samples"}[i], key, d)
+			}
+		}
+	}
+	if len(n.GPUs) != len(rec.GPUs) {
+		t.Errorf("%s: %d GPUs, want %d", what, len(n.GPUs), len(rec.GPUs))
+	}
+	for _, m := range n.Missing {
+		if m.What == "journal" {
+			t.Errorf("%s: %+v", what, m)
+		}
+	}
+	return got
+}
+
+// GPUs that are found in mid-run make the lines wider: the journal gives what the
+// Recording has, with and without a snapshot before and after, and whatever it is cut at.
+func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
+	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
+		for _, snapshotAt := range []int{-1, 0, 7, 12, 13, 20} {
+			data, rec := wideJournal(t, reportertest.NewWideStream(5, 12, gpus), 33, snapshotAt)
+			wideSame(t, fmt.Sprintf("%d GPUs, snapshot at %d", gpus, snapshotAt), data, rec)
+		}
+	}
+}
+
+// kill -9: whatever of the last line is on disk, the samples before it are read, the account
+// is at most accountEvery old, and nothing of the GPUs is lost.
+func TestWide_JournalThatIsCutOff(t *testing.T) {
+	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
+	head := bytes.IndexByte(whole, '\n') + 1
+	for at := head; at < len(whole); at += 211 {
+		r, err := Parse(whole[:at])
+		if err != nil {
+			t.Fatalf("cut at %d: %v", at, err)
+		}
+		n, lines := r.Nodes["3"], bytes.Count(whole[head:at], []byte{'\n'})
+		samples := int(n.Sampling.Samples)
+		if bytes.Contains(whole[head:at], []byte(`{"snapshot":`)) {
+			if samples > 0 && (samples < 21 || samples < 20+lines || samples > 21+lines) {
+				t.Fatalf("cut at %d: %d samples, %d lines", at, samples, lines)
+			}
+		}
+		if samples == 0 {
+			continue
+		}
+		if (len(n.GPUs) == 2) != (samples > 12) || (n.Envelope["gpu_1_power_watts"].Mean != nil) != (samples > 12) {
+			t.Fatalf("cut at %d: %d samples, %d GPUs", at, samples, len(n.GPUs))
+		}
+		least := float64(samples)/2 - accountEvery.Seconds()/2
+		if cpu, ok := n.Metrics["job_cpu_seconds"]; !ok || cpu < least || cpu > float64(samples)/2 {
+			t.Fatalf("cut at %d: %v s of CPU after %d samples", at, cpu, samples)
+		}
+	}
+}
+
+// A line that is damaged just where the GPUs are found costs the lines up to the next
+// state, and no more.
+func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
+	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
+	lines := bytes.SplitAfter(data, []byte{'\n'})
+	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
+	r, err := Parse(bytes.Join(lines, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := r.Nodes["3"]
+	if n.Sampling.Samples < 40-1-int64(accountEvery.Seconds()) || len(n.GPUs) != 2 || n.Envelope["gpu_1_power_watts"].Mean == nil {
+		t.Errorf("%d samples, %d GPUs", n.Sampling.Samples, len(n.GPUs))
+	}
+}
+
+// Account, GPUs and Gaps come back as they were.
+func TestWide_JournalKeepsTheAccount(t *testing.T) {
+	for _, snapshotAt := range []int{-1, 32} {
+		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
+		var j reading
+		for line := range lines(data) {
+			if err := j.take(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if snapshotAt < 0 { // as of the last state, at most 4 s ago
+			last := reportertest.NewWideStream(5, 3, 2)
+			rec = last.Recording(10)
+			for range 32 { // the sample at 32 s has the state
+				last.Next(rec)
+			}
+		}
+		if d := cmp.Diff(rec.Account, j.rec.Account, reportertest.SameFloats()); d != "" {
+			t.Errorf("account (-want +got):\n%s", d)
+		}
+		if d := cmp.Diff(rec.GPUs, j.rec.GPUs, reportertest.SameFloats()); d != "" {
+			t.Errorf("GPUs (-want +got):\n%s", d)
+		}
+		if d := cmp.Diff(rec.Gaps, j.rec.Gaps); d != "" {
+			t.Errorf("gaps (-want +got):\n%s", d)
+		}
+	}
+}
+
+// widePacked is a snapshot's line with other packed buckets.
+func widePacked(t testing.TB, data []byte, packed string) []byte {
+	t.Helper()
+	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
+	to := from + bytes.IndexByte(data[from:], '"')
+	return slices.Concat(data[:from], []byte(packed), data[to:])
+}
+
+func wideGzip(parts ...string) string {
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	for _, p := range parts {
+		_, _ = z.Write([]byte(p))
+	}
+	_ = z.Close()
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+// Packed buckets that are damaged or made to harm are one damaged line, in bounded memory.
+func TestWide_HostilePackedBuckets(t *testing.T) {
+	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
+	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
+	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
+	sums := "[" + strings.TrimSuffix(strings.Repeat("null,", int(collector.GPUColumn(2, 0))), ",") + "]"
+	bomb := wideGzip(strings.Repeat(" ", 1<<25))
+	zeros := wideGzip(sums, `{"v":[`, strings.Repeat("0,", 1<<24), `0]}`)
+	many := wideGzip(sums, strings.Repeat(`{}`, 1<<22))
+	deep := wideGzip(strings.Repeat(`[`, 1<<22))
+	for name, packed := range map[string]string{"empty gzip": wideGzip(""), "no gzip": "AAAA", "no base64": "%%%", "cut": good[:len(good)/2/4*4], "torn": good[:len(good)/2|1],
+		"garbage behind": good[:len(good)-8] + "AAAAAAAA", "bomb of spaces": bomb, "one bucket of zeros": zeros, "many buckets": many, "deep": deep,
+		"text": wideGzip("hello"), "null": wideGzip("null null"),
+		"summaries only": wideGzip(sums), "too few summaries": wideGzip("[null]")} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		begin := time.Now()
+		r, err := Parse(widePacked(t, data, packed))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+			t.Errorf("%s: %d MiB were allocated for a journal of %d KiB", name, took>>20, len(packed)>>10)
+		}
+		if d := time.Since(begin); d > time.Minute {
+			t.Errorf("%s: took %v", name, d)
+		}
+		n := r.Nodes["3"]
+		if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" && strings.Contains(m.Why, "damaged") }) {
+			t.Errorf("%s: nothing is said of the damage: %v", name, n.Missing)
+		}
+	}
+	if r, err := Parse(widePacked(t, data, good)); err != nil || r.Nodes["3"].Sampling.Samples != 20 {
+		t.Errorf("the good one: %v", err)
+	}
+}
+
+// The capacity that a hostile snapshot claims is no licence to unpack without end.
+func TestWide_HostileCapacity(t *testing.T) {
+	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
+	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
+		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := Parse(hostile); err != nil {
+			t.Errorf("%d: %v", capacity, err)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+			t.Errorf("capacity %d: %d MiB were allocated", capacity, took>>20)
+		}
+	}
+}
+
+// wideSize feeds samples of which every column is busy to a journal on disk, the GPUs from
+// the start. It gives the greatest size of the journal and that of the report.
+func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
+	tb.Helper()
+	dir := tb.TempDir()
+	w := reportertest.NewWideStream(7, 0, gpus)
+	rec := w.Recording(1000)
+	j, err := Create(dir, head(w.Stream, 1000))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range n {
+		j.Observe(w.Next(rec), rec)
+		if i%64 == 0 || j.wantSnapshot.Load() {
+			drain(j)
+			most = max(most, sizeOf(tb, dir))
+		}
+	}
+	drain(j)
+	if err := j.Stop(time.Minute); err != nil {
+		tb.Fatal(err)
+	}
+	most = max(most, sizeOf(tb, dir))
+	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return most, int64(len(data))
+}
+
+// The promise on the disk holds where every column of a host and its job is busy, up to
+// where the ring is as full as it can get.
+func TestWide_JournalStaysSmall(t *testing.T) {
+	for _, gpus := range []int{0, 8, 16} {
+		most, report := wideSize(t, 3900, gpus) // the last one before the third halving
+		t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
+		if most > 2<<20 {
+			t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)
+		}
+	}
+}
+
+// A journal of the version before the buckets were packed, and the report that it made of
+// it then.
+func TestWide_JournalWithPlainBuckets(t *testing.T) {
+	got, err := read("testdata/plain-buckets.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile("testdata/plain-buckets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := reporter.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, g := want.Nodes["3"], got.Nodes["3"]
+	if g.Sampling.Samples != 41 || len(g.Metrics) < len(w.Metrics) {
+		t.Errorf("%d samples, %d metrics", g.Sampling.Samples, len(g.Metrics))
+	}
+	for name, v := range w.Metrics {
+		if g.Metrics[name] != v {
+			t.Errorf("%s is %v, was %v", name, g.Metrics[name], v)
+		}
+	}
+	for key, band := range w.Envelope {
+		if d := cmp.Diff(band, g.Envelope[key], cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-9, 2e-6)); d != "" {
+			t.Errorf("envelope of %s (-then +now):\n%s", key, d)
+		}
+	}
+	if g.Limits != nil || len(g.GPUs) > 0 || len(g.Envelope) != len(w.Envelope) {
+		t.Errorf("limits %v, GPUs %v, %d bands", g.Limits, g.GPUs, len(g.Envelope))
+	}
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package journal
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// writerJournal makes a journal that is being written by this process.
+func writerJournal(t *testing.T, dir string) *Journal {
+	t.Helper()
+	s := reportertest.NewStream(1)
+	j, err := Create(dir, head(s, 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.w.file.Close() })
+	return j
+}
+
+func TestWriting_TellsWhoWrites(t *testing.T) {
+	t.Parallel()
+	j := writerJournal(t, t.TempDir())
+	if got := WriterOf(j.Path()); got != Alive || !Running(j.Path()) {
+		t.Errorf("a journal that is being written: %v", got)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := WriterOf(j.Path()); got != Alive { // its report is still to be written
+		t.Errorf("a journal that was stopped: %v", got)
+	}
+	j.w.file.Close()
+	// A process that another test just starts has a copy of it until its exec, and so the lock.
+	for begin := time.Now(); WriterOf(j.Path()) == Alive && time.Since(begin) < time.Minute; {
+		time.Sleep(time.Millisecond)
+	}
+	if got := WriterOf(j.Path()); got != Gone || Running(j.Path()) {
+		t.Errorf("a journal whose agent has ended: %v", got)
+	}
+	pushes, err := os.Open(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pushes.Close()
+	if err := unix.Flock(int(pushes.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	if got := WriterOf(j.Path()); got != Gone {
+		t.Errorf("a journal that somebody pushes: %v", got)
+	}
+	empty := filepath.Join(t.TempDir(), "node-0.jsonl")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{empty, empty + "x", "", t.TempDir()} {
+		if got := WriterOf(path); got == Alive {
+			t.Errorf("%q: %v", path, got)
+		}
+	}
+}
+
+// However often somebody asks, an agent that makes its journal gets the lock.
+func TestWriting_NeverKeepsTheLockFromItsAgent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "node-3.jsonl")
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	for range 3 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_ = WriterOf(path)
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		j := writerJournal(t, dir)
+		if got := WriterOf(j.Path()); got != Alive {
+			t.Errorf("journal %d: %v", i, got)
+		}
+		if err := j.Stop(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	asking.Wait()
+}

@@ -1,0 +1,186 @@
+//go:build unix
+
+package reportfile
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lockVariable makes the test binary a second process that locks the named file, says
+// so and keeps it until its standard input ends.
+const lockVariable = "REPORTER_TEST_LOCK"
+
+func init() {
+	path := os.Getenv(lockVariable)
+	if path == "" {
+		return
+	}
+	if _, err := Lock(context.Background(), path); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("locked")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	os.Exit(0)
+}
+
+// holder is a process that waits for a lock, or has it.
+type holder struct {
+	cmd    *exec.Cmd
+	locked chan string
+	end    func() // makes it end
+}
+
+func hold(t *testing.T, path string) *holder {
+	t.Helper()
+	h := &holder{cmd: exec.Command(os.Args[0]), locked: make(chan string, 1)}
+	h.cmd.Env = append(os.Environ(), lockVariable+"="+path)
+	in, err := h.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		h.locked <- strings.TrimSpace(line)
+	}()
+	h.end = func() { in.Close(); _ = h.cmd.Wait() }
+	t.Cleanup(func() { _ = h.cmd.Process.Kill(); _ = h.cmd.Wait() })
+	return h
+}
+
+// has waits until the process has the lock.
+func (h *holder) has(t *testing.T) {
+	t.Helper()
+	select {
+	case line := <-h.locked:
+		if line != "locked" {
+			t.Fatalf("the other process says %q", line)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatal("no lock within 30 s")
+	}
+}
+
+// opens waits until the process has opened the file, where the kernel tells.
+func (h *holder) opens(t *testing.T, path string) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", h.cmd.Process.Pid)
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		links, _ := filepath.Glob(dir + "/*")
+		for _, link := range links {
+			if to, _ := os.Readlink(link); to == path {
+				return
+			}
+		}
+		if time.Since(begin) > 2*time.Minute {
+			t.Fatal("the other process does not open the file")
+		}
+	}
+}
+
+func lockable(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node-0.json")
+	if err := os.WriteFile(path, []byte("{}"), 0o444); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLock_KeepsASecondProcessOut(t *testing.T) {
+	t.Parallel()
+	path := lockable(t)
+	h := hold(t, path)
+	h.has(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := Lock(ctx, path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a lock that another process has: %v", err)
+	}
+	h.end()
+	release, err := Lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := hold(t, path)
+	select {
+	case line := <-second.locked:
+		t.Errorf("the other process is not kept out: %q", line)
+	case <-time.After(200 * time.Millisecond): // that nothing happens cannot be waited for
+	}
+	release()
+	second.has(t)
+}
+
+// The lock goes with a process that is killed.
+func TestLock_EndsWithItsProcess(t *testing.T) {
+	t.Parallel()
+	path := lockable(t)
+	h := hold(t, path)
+	h.has(t)
+	if err := h.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	release, err := Lock(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+}
+
+// Who waits while the file is replaced gets the lock of the new one.
+func TestLock_OfAFileThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	path := lockable(t)
+	release, err := Lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := hold(t, path)
+	waiting.opens(t, path)
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Rewrite(path, old, []byte(`{"a":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	waiting.has(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := Lock(ctx, path); err == nil {
+		t.Error("the new file is locked twice")
+	}
+}
+
+func TestLock_OfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{filepath.Join(t.TempDir(), "x"), ""} {
+		if _, err := Lock(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package reportfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+)
+
+// Kind is the format of a file.
+type Kind int
+
+// The formats.
+const (
+	KindReport  Kind = iota // a report of ours
+	KindJournal             // the journal of a run that is still going on or was cut off
+	KindPerfPy              // perf.py's JSON
+)
+
+// File is a report and the file that it was read from.
+type File struct {
+	Path   string
+	Kind   Kind
+	Data   []byte
+	Report *reporter.Report
+}
+
+// Read reads the report in a file of any Kind. cpus is the number of logical CPUs of each node
+// in perf.py's JSON, which does not tell; 0 = unknown. Errors name the file and what is wrong
+// with it.
+func Read(path string, cpus int) (*reporter.Report, error) {
+	f, err := Load(path, cpus)
+	if err != nil {
+		return nil, err
+	}
+	return f.Report, nil
+}
+
+// Load is Read for callers that also need the kind of the file, or its bytes.
+func Load(path string, cpus int) (*File, error) {
+	data, err := readWhole(path)
+	f := &File{Path: path, Data: data}
+	if err == nil {
+		f.Report, f.Kind, err = parse(path, data, cpus)
+	}
+	if err != nil {
+		return nil, readError(path, err)
+	}
+	return f, nil
+}
+
+// parse tells the formats apart.
+func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, 0, errors.New("is empty")
+	}
+	if isJournal(path, data) {
+		r, err := journal.Parse(data)
+		return r, KindJournal, err
+	}
+	if r, err := reporter.Decode(data); !errors.Is(err, reporter.ErrForeign) {
+		return r, KindReport, err
+	}
+	r, err := reporter.ParsePerfPy(data, cpus)
+	return r, KindPerfPy, err
+}
+
+// isJournal reports whether a file that begins with data is a journal: by its first line, or by
+// its name if that line is damaged.
+func isJournal(path string, data []byte) bool {
+	first, _, _ := bytes.Cut(data, []byte{'\n'})
+	return bytes.HasPrefix(first, []byte(`{"journal":`)) || filepath.Ext(path) == ".jsonl"
+}
+
+// readWhole reads a file of at most reporter.MaxFileSize bytes.
+func readWhole(path string) ([]byte, error) {
+	const most = reporter.MaxFileSize
+	data, err := durable.ReadFile(path, most)
+	var tooLarge *durable.SizeError
+	switch {
+	case errors.Is(err, durable.ErrDirectory):
+		return nil, errors.New("is a directory, not a report")
+	case errors.As(err, &tooLarge) && tooLarge.Size > 0:
+		return nil, fmt.Errorf("is %d MiB large: only perfagent plot reads reports of more than %d MiB",
+			tooLarge.Size>>20, most>>20)
+	case errors.As(err, &tooLarge):
+		return nil, fmt.Errorf("is larger than the %d MiB that a report may have", most>>20)
+	}
+	return data, err
+}
+
+func readError(path string, err error) error {
+	if pathErr := errors.Unwrap(err); pathErr != nil && strings.Contains(err.Error(), path) {
+		return fmt.Errorf("read report: %w", err)
+	}
+	return fmt.Errorf("read report %s: %w", path, err)
+}

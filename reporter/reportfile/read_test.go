@@ -1,0 +1,249 @@
+package reportfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/journal"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// scanned puts together what Scan hands over. Goroutines that it leaves behind fail the test.
+func scanned(t *testing.T, path string, cpus int, wanted reporter.Wanted) (r *reporter.Report, order []string, err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		nodes := make(map[string]*reporter.Node)
+		run, failed := Scan(path, cpus, wanted, func(_ *reporter.Run, name string, n *reporter.Node) error {
+			nodes[name] = n
+			order = append(order, name)
+			return nil
+		})
+		if err = failed; err == nil {
+			r = &reporter.Report{Schema: reporter.Schema, Run: *run, Nodes: nodes}
+		}
+	})
+	return r, order, err
+}
+
+// journalFile writes a journal of n samples.
+func journalFile(t testing.TB, n int) (path string) {
+	t.Helper()
+	s := reportertest.NewStream(1)
+	rec := s.Recording(10)
+	began := reporter.Time{Time: s.Start.Wall}
+	j, err := journal.Create(t.TempDir(), journal.Head{Run: reporter.Run{ID: "r", Start: began, End: began}, Node: 3,
+		Interval: time.Second, MaxLength: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		j.Observe(s.Next(rec), rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	return j.Path()
+}
+
+func TestRead_TellsTheKindsApart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ours, perfpy, journal := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), journalFile(t, 7)
+	report := reporter.New(reportertest.Input(4, 3, 0, ""))
+	data, err := reporter.Encode(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(ours, data, 0o600), os.WriteFile(perfpy, []byte(reportertest.PerfPyJSON()), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]Kind{ours: KindReport, perfpy: KindPerfPy, journal: KindJournal} {
+		f, err := Load(path, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := os.ReadFile(path); f.Kind != want || f.Path != path || !bytes.Equal(f.Data, data) {
+			t.Errorf("%s: kind %v, want %v; %d bytes (%v)", path, f.Kind, want, len(f.Data), err)
+		}
+		read, err := Read(path, 4)
+		if d := cmp.Diff(f.Report, read, cmpopts.EquateNaNs()); err != nil || d != "" {
+			t.Errorf("%s: %v\n%s", path, err, d)
+		}
+		got, order, err := scanned(t, path, 4, reporter.Wanted{All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(read, got, cmpopts.EquateNaNs()); d != "" || !slices.Equal(order, read.NodeNames()) {
+			t.Errorf("%s: nodes %q (-Read +Scan):\n%s", path, order, d)
+		}
+	}
+}
+
+// Journals and perf.py's JSON come with all columns, whatever is wanted.
+func TestScan_OtherFiles(t *testing.T) {
+	perfpy := filepath.Join(t.TempDir(), "perf.json")
+	if err := os.WriteFile(perfpy, []byte(reportertest.PerfPyJSON()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{perfpy, journalFile(t, 7)} {
+		want, err := Read(path, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, order, err := scanned(t, path, 4, reporter.Wanted{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs()); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", path, d)
+		}
+		if !slices.Equal(order, want.NodeNames()) {
+			t.Errorf("%s: nodes came as %q", path, order)
+		}
+	}
+}
+
+// An error of the caller's comes back as it is, from files that are read whole, too.
+func TestScan_StopsWithTheCaller(t *testing.T) {
+	t.Parallel()
+	report := filepath.Join(t.TempDir(), "r.json")
+	data, err := reporter.Encode(reporter.New(reportertest.Input(0, 3, 0, "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(report, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("no more room")
+	for _, path := range []string{report, journalFile(t, 3)} {
+		if _, err := Scan(path, 0, reporter.Wanted{}, func(*reporter.Run, string, *reporter.Node) error { return full }); err != full {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What is not there, no file, or too large.
+func TestScan_Files(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large.json")
+	if err := os.WriteFile(large, []byte(`{"schema":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for size, want := range map[int64]string{
+		maxScanSize + 1:          "is 4096 MiB large; a report has at most 4096",
+		reporter.MaxFileSize + 1: "line 1: invalid character",
+	} {
+		if err := os.Truncate(large, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := scanned(t, large, 0, reporter.Wanted{}); err == nil || !strings.Contains(err.Error(), large+": "+want) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, reporter.MaxFileSize+1)); err != nil {
+		t.Fatal(err)
+	}
+	const tooLarge = "no report of perfagent's, and with 256 MiB too large"
+	if _, _, err := scanned(t, large, 0, reporter.Wanted{}); err == nil || !strings.Contains(err.Error(), tooLarge) {
+		t.Error(err)
+	}
+	if _, err := Read(large, 0); err == nil || !strings.Contains(err.Error(), "perfagent plot") {
+		t.Errorf("Read does not say what to do: %v", err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "none"), os.DevNull} {
+		_, _, scanErr := scanned(t, path, 0, reporter.Wanted{})
+		if _, err := Read(path, 0); err == nil || scanErr == nil || err.Error() != scanErr.Error() {
+			t.Errorf("%s: Scan %v, Read %v", path, scanErr, err)
+		}
+	}
+}
+
+// Errors name the file and what is wrong with it.
+func TestRead_Errors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Read(dir, 0); err == nil || !strings.Contains(err.Error(), dir+": is a directory") {
+		t.Error(err)
+	}
+	if _, err := Read(filepath.Join(dir, "none"), 0); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+
+	path := filepath.Join(dir, "r.json")
+	for words, want := range map[string]string{
+		"":          "is empty",
+		" \n":       "is empty",
+		"{}":        "is an empty object, not a report",
+		"null":      "is an empty object, not a report",
+		"[]":        "line 1: json: cannot unmarshal array",
+		`{"a":1}`:   `is no report: it has no "schema", and the key "a" is not a node of perf.py's`,
+		"{\n\"0\":": "line 2: the file ends in the middle (cut off?)",
+		"{\"schema\":\"perfagent.report/1\",\n\"run\":":     "line 2: the file ends in the middle (cut off?)",
+		`{"schema":"perfagent.report/2","nodes":{"0":{}}}`:  "use a newer perfagent",
+		`{"journal":"perfagent.journal/9"}`:                 "use a newer perfagent",
+		`{"journal":`:                                       "line 1: the head is damaged",
+		`{"schema":"perfagent.report/1","run":{}}`:          "has no nodes",
+		`{"schema":"perfagent.report/1","nodes":{"0":[]}}`:  "line 1: node 0: not an object",
+		`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}`: "line 1: NaN is not JSON",
+	} {
+		if err := os.WriteFile(path, []byte(words), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(path, 0)
+		_, _, scanErr := scanned(t, path, 0, reporter.Wanted{All: true})
+		if err == nil || !strings.HasPrefix(err.Error(), "read report "+path+": ") ||
+			!strings.Contains(err.Error(), want) || scanErr == nil || scanErr.Error() != err.Error() {
+			t.Errorf("%q: Read %v, Scan %v, want %s", words, err, scanErr, want)
+		}
+	}
+}
+
+// Whatever is read can be written again.
+func FuzzRead(f *testing.F) {
+	s := reportertest.NewStream(5)
+	rec := s.Recording(4)
+	for range 9 {
+		s.Next(rec)
+	}
+	report, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("node-0.json", report)
+	lines, err := os.ReadFile(journalFile(f, 2))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("node-0.jsonl", lines)
+	f.Add("x.json", []byte(`{"0":[{"timestamp":1.5,"cpu_pct_per_cpu_avg":NaN}]}`))
+	f.Add("x.json", []byte(`{"schema":"perfagent.report/2","nodes":{}}`))
+	f.Add("x.json", []byte(`{"schema":"perfagent.report/1","nodes":{"0":null}}`))
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		r, _, err := parse(name, data, 2)
+		if err != nil {
+			return
+		}
+		again, err := reporter.Encode(r)
+		if err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		if !json.Valid(again) {
+			t.Fatal("what was written is not JSON")
+		}
+		if err := summary.Write(&bytes.Buffer{}, r, summary.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package reportfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/perfagent/perfagent/internal/durable"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// maxScanSize is the largest report that is read node by node.
+const maxScanSize = 4 << 30
+
+// nodeFunc takes a node; the run is that of all nodes.
+type nodeFunc = func(run *reporter.Run, name string, n *reporter.Node) error
+
+// Scan reads a report node by node, as reporter.Scan does: only a few nodes are in memory at a
+// time. Journals, perf.py's JSON, pipes and devices are read whole, as Read does, with all
+// columns. An error of node ends the reading and is returned as it is; other errors are those
+// of Read.
+func Scan(path string, cpus int, wanted reporter.Wanted,
+	node func(run *reporter.Run, name string, n *reporter.Node) error) (*reporter.Run, error) {
+	var stopped error
+	run, err := scan(path, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
+		stopped = node(run, name, n)
+		return stopped
+	})
+	switch {
+	case stopped != nil:
+		return nil, stopped
+	case errors.Is(err, reporter.ErrForeign):
+		return scanWhole(path, cpus, node)
+	case err != nil:
+		return nil, readError(path, err)
+	}
+	return run, nil
+}
+
+// scan reads a report of ours. Its error is reporter.ErrForeign for any other file.
+func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, error) {
+	// Before it is opened: whoever writes to a FIFO must not see us close it.
+	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
+		return nil, reporter.ErrForeign
+	}
+	f, err := durable.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var start [64]byte
+	if n, _ := f.ReadAt(start[:], 0); isJournal(path, start[:n]) {
+		return nil, reporter.ErrForeign
+	}
+	if st.Size() > maxScanSize {
+		return nil, fmt.Errorf("is %d MiB large; a report has at most %d", st.Size()>>20, maxScanSize>>20)
+	}
+
+	run, err := reporter.Scan(f, st.Size(), wanted, node)
+	if errors.Is(err, reporter.ErrForeign) && st.Size() > reporter.MaxFileSize {
+		err = fmt.Errorf("is no report of perfagent's, and with %d MiB too large to be read as another one", st.Size()>>20)
+	}
+	return run, err
+}
+
+// scanWhole is Scan by way of Read.
+func scanWhole(path string, cpus int, node nodeFunc) (*reporter.Run, error) {
+	r, err := Read(path, cpus)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range r.NodeNames() {
+		if err := node(&r.Run, name, r.Nodes[name]); err != nil {
+			return nil, err
+		}
+	}
+	return &r.Run, nil
+}

@@ -1,0 +1,47 @@
+package reportfile
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/durable"
+)
+
+// WriteNew writes a report to a file that must not exist yet, and waits until it is on disk.
+// The name never shows half a report. If it is taken, the error is fs.ErrExist.
+func WriteNew(path string, data []byte) error {
+	return writeError("report", path, durable.WriteNew(path, data))
+}
+
+// Write is like WriteNew but replaces an existing file.
+func Write(path string, data []byte) error {
+	return writeError("report", path, durable.Write(path, data))
+}
+
+// WritePicture writes a page or a picture, which can be made again from its report: whole or not
+// at all, but without waiting for the disk. Unless replace is set, the error is fs.ErrExist if
+// the name is taken.
+func WritePicture(path string, data []byte, replace bool) error {
+	what := "picture"
+	if strings.EqualFold(filepath.Ext(path), ".html") {
+		what = "page"
+	}
+	return writeError(what, path, durable.WriteUnsynced(path, data, replace))
+}
+
+// ErrReplaced is the error of Rewrite for a file that no longer holds the expected bytes.
+var ErrReplaced = durable.ErrChanged
+
+// Rewrite replaces the bytes of a report that still holds old, keeping its name and permissions.
+// If path is a symbolic link, the file it points to is replaced.
+func Rewrite(path string, old, data []byte) error {
+	return writeError("report", path, durable.Swap(path, old, data))
+}
+
+func writeError(what, path string, err error) error {
+	if err != nil {
+		return fmt.Errorf("write %s %s: %w", what, path, err)
+	}
+	return nil
+}

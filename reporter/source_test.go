@@ -1,0 +1,40 @@
+package reporter_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The names that the summary picks are those of the table, and each metric of a
+// source says so.
+func TestSourceOf_KnowsTheTable(t *testing.T) {
+	own := map[string]bool{reporter.MetricCPUHours: true, reporter.MetricUnusedCPUHours: true, reporter.MetricLimitCPU: true}
+	for _, m := range reporter.Metrics() {
+		source, isSource := reporter.SourceOf(m.Name)
+		if isSource == own[m.Name] && !needsJob(m.Name) { // without a job there is no reason but that
+			t.Errorf("%s is of %s", m.Name, source)
+		}
+	}
+	for name, want := range map[string]string{
+		reporter.MetricMemoryPeak: collector.SourceMemory, reporter.MetricDiskPeak: collector.SourceDisk, reporter.MetricDiskRead: collector.SourceDiskIO,
+		reporter.MetricNetworkSent: collector.SourceNetwork, reporter.MetricCPUMean: collector.SourceCPU, "boot_" + reporter.MetricLoopbackReceived: collector.SourceNetwork,
+		"mem_percent": collector.SourceMemory, "journal": "journal",
+	} {
+		if got, _ := reporter.SourceOf(name); got != want {
+			t.Errorf("%s is of %s, want %s", name, got, want)
+		}
+	}
+	for _, name := range []string{reporter.MetricCPUPeak, reporter.MetricCPUOver80, reporter.MetricDiskWritten, reporter.MetricLoopbackSent, reporter.MetricNetworkReceived, reporter.MetricWall} {
+		if _, ok := reporter.MetricNamed(name); !ok {
+			t.Errorf("%s is not in the table", name)
+		}
+	}
+}
+
+// needsJob tells whether a metric needs a wrapped job.
+func needsJob(name string) bool {
+	return name == reporter.MetricWall || strings.HasPrefix(name, "job_")
+}

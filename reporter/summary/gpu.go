@@ -1,0 +1,148 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// gpuRowsShown is how many GPUs a summary lists.
+const gpuRowsShown = 8
+
+// gpuRows are a line for each GPU of the job; of a node without a job, for each GPU.
+func gpuRows(n *reporter.Node) []row {
+	var rows []row
+	more, others := 0, 0
+	for i := range n.GPUs {
+		switch {
+		case !n.ShowsGPU(i):
+			others++
+		case len(rows) == gpuRowsShown:
+			more++
+		default:
+			rows = append(rows, gpuRow(n, i))
+		}
+	}
+	if more > 0 {
+		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
+	}
+	if len(rows) == 0 && others > 0 {
+		rows = append(rows, row{label: "GPUs", value: "0", note: unseenGPUs(n, others)})
+	}
+	return rows
+}
+
+// unseenGPUs says that the job has none of so many GPUs. Of very many the agent follows
+// some only, which the report says among what is missing, and the job may have others.
+func unseenGPUs(n *reporter.Node, listed int) string {
+	for _, m := range n.Missing {
+		var all, followed int
+		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == collector.SourceGPU && all > listed {
+			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
+		}
+	}
+	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
+}
+
+// gpuRow is what is known of the device at a place.
+func gpuRow(n *reporter.Node, i int) row {
+	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric(reporter.MetricGPUUtilization, i)), note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
+	if r.of != "" {
+		r.note += ";"
+	}
+	return r
+}
+
+// gpuNote says what memory and power a device reached, and of how much.
+func gpuNote(n *reporter.Node, i int) string {
+	g := n.GPUs[i]
+	note := "busy"
+	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); !math.IsNaN(v) {
+		note += ", " + text.SizeText(v)
+		if g.MemoryMB > 0 {
+			note += " of " + text.SizeText(g.MemoryMB)
+		}
+		if used, unit := text.Size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // said once
+			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
+		}
+	}
+	if v := n.GPUMetric(reporter.MetricGPUPowerPeak, i); !math.IsNaN(v) {
+		note += ", " + text.Fixed(v, 0)
+		if g.PowerLimitWatts > 0 {
+			note += " of " + text.Fixed(g.PowerLimitWatts, 0)
+		}
+		note += " W"
+	}
+	return note
+}
+
+// gpusOfAll is what the GPUs of all nodes did together.
+type gpusOfAll struct {
+	listed, nodes  int // GPUs of jobs, or of nodes without one; nodes that have any
+	busy           float64
+	measured       int // the GPUs that busy is the sum of
+	least          float64
+	leastAt        string // the node and the device that had least to do
+	memory, fullOf float64
+}
+
+func newGPUsOfAll(r *reporter.Report) gpusOfAll {
+	all := gpusOfAll{least: math.Inf(1)}
+	for _, name := range r.NodeNames() {
+		n, before := r.Nodes[name], all.listed
+		if n == nil {
+			continue
+		}
+		for i := range n.GPUs {
+			if n.ShowsGPU(i) {
+				all.add(text.Printable(name), n, i)
+			}
+		}
+		if all.listed > before {
+			all.nodes++
+		}
+	}
+	return all
+}
+
+// add counts a device of a node.
+func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
+	a.listed++
+	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
+		a.busy += v
+		a.measured++
+		if v < a.least {
+			a.least, a.leastAt = v, fmt.Sprintf("node %s, GPU %d", node, i)
+		}
+	}
+	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v > a.memory {
+		a.memory, a.fullOf = v, n.GPUs[i].MemoryMB
+	}
+}
+
+// rows is one line, or none.
+func (a *gpusOfAll) rows() []row {
+	if a.listed == 0 {
+		return nil
+	}
+	note := fmt.Sprintf("busy, mean of %d on %d %s", a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
+	if a.measured > 0 && a.measured < a.listed {
+		note = fmt.Sprintf("busy, mean of %d of the %d on %d %s", a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
+	}
+	rows := []row{{label: "GPUs", value: text.Percent(a.busy / float64(a.measured)), note: note}}
+	if a.measured > 1 {
+		rows = append(rows, row{value: text.Percent(a.least), note: "the least,", of: a.leastAt})
+	}
+	if a.memory > 0 {
+		r := row{value: text.SizeText(a.memory), note: "the most memory used on one"}
+		if a.fullOf > 0 {
+			r.note += ", of " + text.SizeText(a.fullOf)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

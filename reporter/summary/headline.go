@@ -1,0 +1,75 @@
+package summary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Headline says in a few words how the run ended and how long it took: "exit 0
+// after 9.6 s".
+func Headline(r *reporter.Report) string {
+	_, words := ending(r)
+	return words
+}
+
+// Tags are the run's tags as KEY=VALUE, sorted and printable.
+func Tags(r *reporter.Run) []string {
+	var out []string
+	for k, v := range r.Tags {
+		out = append(out, text.Printable(k+"="+v))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// ending says how the run ended and how long it took.
+func ending(r *reporter.Report) (style, string) {
+	run, length := r.Run, text.Seconds(r.Run.Wall())
+	switch {
+	case run.Incomplete != "":
+		return alarm, "no end, seen for " + length
+	case run.Signal != "" && run.ExitCode != nil:
+		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", text.Clip(text.Printable(run.Signal), 20), *run.ExitCode, length)
+	case run.ExitCode != nil && *run.ExitCode != 0:
+		return alarm, fmt.Sprintf("failed (exit %d) after %s", *run.ExitCode, length)
+	case run.ExitCode != nil:
+		return bold, "exit 0 after " + length
+	case len(r.Nodes) > 0 && len(perfpyNodes(r)) == len(r.Nodes):
+		return bold, "perf.py's samples of " + length
+	}
+	return bold, "sampled for " + length
+}
+
+// CommandLine writes a command as one line of printable text. Arguments that would look like
+// several are quoted.
+func CommandLine(command []string) string {
+	words := make([]string, len(command))
+	for i, arg := range command {
+		words[i] = text.Printable(arg)
+		if arg == "" || strings.Contains(arg, " ") {
+			words[i] = "'" + words[i] + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// runLine names the run, its node or nodes, and when it began.
+func runLine(r *reporter.Report) string {
+	words := []string{text.Clip(text.Printable(r.Run.ID), 34)}
+	if r.Run.ID == "" {
+		words[0] = text.Absent
+	}
+	if names := r.NodeNames(); len(names) == 1 {
+		words = append(words, "node "+text.Clip(text.Printable(names[0]), 10))
+	} else {
+		words = append(words, fmt.Sprintf("%d nodes", len(names)))
+	}
+	if !r.Run.Start.IsZero() {
+		words = append(words, r.Run.Start.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	return strings.Join(words, ", ")
+}

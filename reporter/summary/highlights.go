@@ -1,0 +1,261 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Highlight is one of the few numbers that a person looks for first.
+type Highlight struct {
+	Label string // "CPU"
+	Value string // "54.3 %"; "–" when absent
+	Note  string // "mean of all CPUs, p95 100.0 %, peak 100.0 %"
+}
+
+// Highlights picks out of a node what it used, wasted and reached at most. wall is
+// how long the run took, in seconds; 0 = unknown.
+func Highlights(n *reporter.Node, wall float64) []Highlight {
+	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
+	out := []Highlight{
+		{"CPU busy", text.Percent(n.Metric(reporter.MetricCPUMean)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
+		{"wasted", text.Hours(unused) + " CPU·h", wasteNote(unused, hours)},
+		{"memory", text.Percent(n.Metric(reporter.MetricMemoryPeak)), memoryNote(n)},
+	}
+	out = append(out, jobHighlights(n, wall)...)
+	for _, r := range slices.Concat(limitRows(n), gpuRows(n), strainRows(n, wall)) {
+		out = append(out, r.highlight(out[len(out)-1].Label))
+	}
+	out = append(out,
+		twoWays("disk", n.Metric(reporter.MetricDiskRead), "read", n.Metric(reporter.MetricDiskWritten), "written"),
+		twoWays("network", n.Metric(reporter.MetricNetworkReceived), "received", n.Metric(reporter.MetricNetworkSent), "sent"),
+		twoWays("loopback", n.Metric(reporter.MetricLoopbackReceived), "received", n.Metric(reporter.MetricLoopbackSent), "sent"),
+		Highlight{"disk space", text.Percent(n.Metric(reporter.MetricDiskPeak)), "peak fill"})
+	for i := range out { // "– %" is no value
+		if strings.HasPrefix(out[i].Value, text.Absent) {
+			out[i].Value = text.Absent
+		}
+	}
+	return out
+}
+
+// jobHighlights are what the job itself used.
+func jobHighlights(n *reporter.Node, wall float64) []Highlight {
+	var out []Highlight
+	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
+		out = append(out, Highlight{"job CPU", text.Seconds(cpu), joined(jobSplit(n), jobBusy(n, cpu, wall)[0])})
+	}
+	switch peak := jobPeak(n); {
+	case peak > 0:
+		note := jobMemoryNote(n, peak, math.MaxInt)
+		if v := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(v) {
+			note += ", " + text.Count(v, "process", "processes")
+		}
+		if v := n.Metric(reporter.MetricJobThreads); !math.IsNaN(v) {
+			note += ", " + text.Fixed(v, 0) + " " + text.Plural(v, "thread", "threads")
+		}
+		out = append(out, Highlight{"job memory", text.SizeText(peak), note})
+	case n.Job != nil:
+		rss := Highlight{"job memory", text.SizeText(n.Job.MaxRSSMB), "peak of the largest process"}
+		if n.Job.MaxRSSAtMost {
+			rss.Note += ", at most"
+		}
+		out = append(out, rss)
+	}
+	if read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten); !math.IsNaN(read) || !math.IsNaN(written) {
+		out = append(out, twoWays("job disk", read, "read", written, "written"))
+	}
+	return out
+}
+
+// highlight is a row as a Highlight. Where it has no label it belongs to the one above.
+func (r row) highlight(above string) Highlight {
+	label := r.label
+	if label == "" {
+		label = above
+	}
+	return Highlight{label, r.value, strings.TrimRight(r.note+" "+r.of, " ")}
+}
+
+// twoWays tells of bytes in two directions.
+func twoWays(label string, in float64, inWord string, out float64, outWord string) Highlight {
+	return Highlight{label, text.SizeText(in), inWord + ", " + text.SizeText(out) + " " + outWord}
+}
+
+// Details returns what is known of a node that is no metric: its host, how it was sampled, what
+// perfagent itself cost, how its job ended, where its report went. Texts are printable and whole.
+func Details(n *reporter.Node) []Highlight {
+	var out []Highlight
+	add := func(label, value string) {
+		if value != "" {
+			out = append(out, Highlight{Label: label, Value: value})
+		}
+	}
+	if h := n.Host; h != nil {
+		add("host", hostText(h))
+		add("system", strings.Join(strings.Fields(text.Printable(h.OS+" "+h.Kernel+" "+h.Arch)), " "))
+		add("CPU model", text.Printable(h.CPUModel))
+		add("boot", text.Printable(h.BootID))
+	}
+	if s := n.Sampling; s != nil {
+		add("sampling", samplingLine(s))
+		add("disks", text.Printable(strings.Join(s.Disks, ", ")))
+		add("network devices", text.Printable(strings.Join(s.NICs, ", ")))
+	}
+	if n.Agent != nil {
+		add("perfagent", agentLine(n.Agent))
+	}
+	if n.Job != nil {
+		add("job", jobLine(n.Job))
+		add("job's numbers", jobSource(n.Job))
+	}
+	if n.Limits != nil {
+		add("may use", limitsText(n.Limits))
+	}
+	for i := range n.GPUs {
+		add(fmt.Sprintf("GPU %d", i), gpuText(&n.GPUs[i], i))
+	}
+	if n.Push != nil {
+		add("MLflow", wholePush(n.Push.MLflow))
+	}
+	if n.Origin == reporter.OriginPerfPy {
+		add("note", reporter.PerfPyRemark)
+	} else {
+		add("origin", text.Printable(n.Origin))
+	}
+	return out
+}
+
+// hostText is the host in words, its name whole.
+func hostText(h *reporter.Host) string {
+	numbers := hostLine(&reporter.Host{CPUs: h.CPUs, MemoryMB: h.MemoryMB})
+	switch {
+	case h.Hostname == "":
+		return numbers
+	case numbers == text.Absent:
+		return text.Printable(h.Hostname)
+	}
+	return text.Printable(h.Hostname) + ", " + numbers
+}
+
+// jobLine says which process the job was and how it ended.
+func jobLine(j *reporter.Job) string {
+	words := fmt.Sprintf("process %d, exit %d", j.PID, j.ExitCode)
+	if j.Signal != "" {
+		words += " by " + text.Printable(j.Signal)
+	}
+	if j.Orphans > 0 {
+		words += fmt.Sprintf(", %d orphans counted", j.Orphans)
+	}
+	return words
+}
+
+// jobSource says where the job's own numbers come from; "" if that is not known.
+func jobSource(j *reporter.Job) string {
+	words := ""
+	switch j.Source {
+	case collector.JobFromGroup:
+		words = "of its control group"
+	case collector.JobFromCreated:
+		words = "of a control group made for it"
+	case collector.JobFromTree:
+		return "of its processes"
+	default:
+		return ""
+	}
+	words += " " + text.Printable(j.Cgroup)
+	if j.CgroupPeakMB > 0 {
+		words += ", peak with page cache " + text.SizeText(j.CgroupPeakMB)
+	}
+	if j.CgroupStays {
+		words += "; it stays: processes of the job go on in it"
+	}
+	return words
+}
+
+// limitsText says what bounds the job; "" if nothing is known.
+func limitsText(l *reporter.Limits) string {
+	var words []string
+	add := func(known bool, format string, args ...any) {
+		if known {
+			words = append(words, fmt.Sprintf(format, args...))
+		}
+	}
+	add(l.CPUs > 0, "%s CPUs", text.CPUs(l.CPUs))
+	add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(l.CPUQuota), orNone(l.CPUGroup))
+	add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
+	add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
+	add(l.MemoryMB > 0, "memory %s by %s", text.SizeText(l.MemoryMB), orNone(l.MemoryGroup))
+	return strings.Join(words, ", ")
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return text.Absent
+	}
+	return text.Printable(s)
+}
+
+// gpuText names the GPU at a place, and what held it back.
+func gpuText(g *reporter.GPU, at int) string {
+	words := []string{orNone(g.Name)}
+	if g.Index != at {
+		words = append(words, fmt.Sprintf("index %d", g.Index))
+	}
+	if g.UUID != "" {
+		words = append(words, text.Printable(g.UUID))
+	}
+	if g.MIG {
+		words = append(words, "MIG")
+	}
+	if g.ClockMHz > 0 {
+		words = append(words, fmt.Sprintf("clock up to %s MHz", text.Fixed(g.ClockMHz, 0)))
+	}
+	if len(g.Throttle) > 0 {
+		words = append(words, "held back by "+text.Printable(strings.Join(g.Throttle, ", ")))
+	}
+	if !g.OfJob {
+		words = append(words, "not the job's")
+	}
+	return strings.Join(words, ", ")
+}
+
+func samplingLine(s *reporter.Sampling) string {
+	words := fmt.Sprintf("%d × %v s", s.Samples, s.IntervalSeconds)
+	if s.MissedTicks > 0 {
+		words += fmt.Sprintf(", %d missed", s.MissedTicks)
+	}
+	if s.LongestGapSeconds > 0 {
+		words += ", longest gap " + text.Seconds(s.LongestGapSeconds)
+	}
+	if s.Stride > 1 {
+		words += fmt.Sprintf(", one point drawn for %d samples", s.Stride)
+	}
+	return words
+}
+
+func agentLine(a *reporter.Agent) string {
+	words := text.Printable(a.Version)
+	if a.CPUSeconds > 0 {
+		words += ", own cost " + text.Seconds(a.CPUSeconds) + " of CPU"
+	}
+	if a.MaxRSSMB > 0 {
+		words += ", " + text.SizeText(a.MaxRSSMB) + " memory"
+	}
+	return strings.TrimPrefix(words, ", ")
+}
+
+// BriefNode is a node in a line of a table; "–" = absent.
+type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMemory string }
+
+// Brief picks a line's numbers out of a node's metrics.
+func Brief(metrics reporter.Values) BriefNode {
+	n := &reporter.Node{Metrics: metrics}
+	return BriefNode{text.Percent(n.Metric(reporter.MetricCPUMean)), text.Percent(n.Metric(reporter.MetricCPUPeak)), text.Percent(n.Metric(reporter.MetricMemoryPeak)), text.Hours(n.Metric(reporter.MetricUnusedCPUHours)),
+		text.Fixed(n.Metric(reporter.MetricJobCores), 2), text.SizeText(n.Metric(reporter.MetricJobMemoryPeak))}
+}

@@ -1,0 +1,218 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// noteWidth is the room for a note in a line of SummaryWidth.
+const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
+
+// jobRows are what the job itself used: CPU, memory, processes, storage.
+func jobRows(n *reporter.Node, run *reporter.Run) []row {
+	rows := jobCPURows(n, run)
+	if peak := jobPeak(n); peak > 0 {
+		rows = append(rows, row{label: "job memory", value: text.SizeText(peak), note: jobMemoryNote(n, peak, noteWidth)})
+	}
+	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
+		r := row{label: "job tasks", value: text.Fixed(processes, 0), note: text.Plural(processes, "process", "processes") + " at once"}
+		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
+			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
+		}
+		rows = append(rows, r)
+	}
+	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
+	if !math.IsNaN(read) || !math.IsNaN(written) {
+		rows = append(rows, row{label: "job disk", value: text.SizeText(read), note: "read, " + text.SizeText(written) + " written"})
+	}
+	return rows
+}
+
+// cpuOfJob returns all CPU time of the job; NaN if it is not known.
+func cpuOfJob(n *reporter.Node) float64 {
+	if v := n.Metric(reporter.MetricJobCPU); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
+		return v
+	}
+	return max(n.Job.CPUSeconds, n.Job.UserSeconds+n.Job.SystemSeconds)
+}
+
+func jobCPURows(n *reporter.Node, run *reporter.Run) []row {
+	cpu := cpuOfJob(n)
+	if math.IsNaN(cpu) {
+		return nil
+	}
+	split := jobSplit(n)
+	for _, busy := range jobBusy(n, cpu, run.WallSeconds) {
+		if note := joined(split, busy); text.Width(note) <= noteWidth {
+			return []row{{label: "job CPU", value: text.Seconds(cpu), note: note}}
+		}
+	}
+	return []row{{label: "job CPU", value: text.Seconds(cpu), note: split}, {note: jobBusy(n, cpu, run.WallSeconds)[0]}}
+}
+
+// jobSplit says in which mode the CPU time went, and how much of it is of processes of which
+// wait4(2) does not tell: daemons that go on, children that nobody waited for. "" = not known.
+func jobSplit(n *reporter.Node) string {
+	if n.Job == nil {
+		return ""
+	}
+	words := fmt.Sprintf("user %s, system %s", text.Seconds(n.Job.UserSeconds), text.Seconds(n.Job.SystemSeconds))
+	if rest := n.Job.CPUSeconds - n.Job.UserSeconds - n.Job.SystemSeconds; rest >= max(0.05, 0.01*n.Job.CPUSeconds) {
+		words += ", not waited for " + text.Seconds(rest)
+	}
+	return words
+}
+
+// jobBusy says how many CPUs the job kept busy and of how many, at length and in short;
+// "" = not known.
+func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
+	if !(wall > 0) {
+		return [2]string{}
+	}
+	number, decimals := cpu/wall, 2
+	if number >= 9.995 {
+		decimals = 1
+	}
+	busy := text.Fixed(number, decimals)
+	if n.Limits == nil || !(n.Limits.CPUs > 0) {
+		return [2]string{busy + " CPUs busy", busy + " CPUs busy"}
+	}
+	of := text.CPUs(n.Limits.CPUs)
+	return [2]string{busy + " CPUs busy of " + of + " allowed", busy + " of " + of + " CPUs busy"}
+}
+
+// joined puts a comma between what is not empty.
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
+
+// jobPeak is the highest memory of the whole job in MiB; 0 = not known.
+func jobPeak(n *reporter.Node) float64 {
+	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
+		return n.Job.PeakMemoryMB
+	}
+	if v := n.Metric(reporter.MetricJobMemoryPeak); v > 0 {
+		return v
+	}
+	return 0
+}
+
+// jobMemoryNote says how the peak was counted and, if that fits, what the largest process
+// had of it.
+func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
+	note := "peak of the whole job"
+	j := n.Job
+	if j == nil {
+		return note
+	}
+	switch j.MemoryKind { // nothing else: it is text from a file
+	case collector.MemoryPSS, collector.MemoryRSS, collector.MemoryGroup:
+		note += " (" + j.MemoryKind + ")"
+	}
+	if j.MaxRSSAtMost || !(j.MaxRSSMB > 0) || j.MaxRSSMB > 0.95*peak {
+		return note
+	}
+	if more := note + ", largest process " + text.SizeText(j.MaxRSSMB); text.Width(more) <= width {
+		return more
+	}
+	return note
+}
+
+// limitRows say what the job may use, where that is less than the node, and how close it
+// came to it.
+func limitRows(n *reporter.Node) []row {
+	l := n.Limits
+	if l == nil {
+		return nil
+	}
+	var rows []row
+	if cpuLimited(n) {
+		by, of := cpuLimitedBy(l)
+		rows = append(rows, row{label: "CPU limit", value: text.CPUs(l.CPUs) + " CPUs", note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), "by "+by), of: of})
+	}
+	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
+		rows = append(rows, row{label: "throttled", value: text.Percent(v), note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
+	}
+	if l.MemoryMB > 0 {
+		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB), note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), "set by"), of: text.Printable(l.MemoryGroup)})
+	}
+	for i := range rows {
+		if rows[i].of == "" {
+			rows[i].note = text.TrimSuffixes(rows[i].note, ", set by", "set by", " of")
+		}
+	}
+	return rows
+}
+
+// shareText is a percentage with a word; "" = not known.
+func shareText(v float64, word string) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return text.Percent(v) + word
+}
+
+// cpuLimited tells whether the job may use fewer CPUs than the node has.
+func cpuLimited(n *reporter.Node) bool {
+	l := n.Limits
+	return l != nil && l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs))
+}
+
+// cpuLimitedBy says what sets the limit of the CPUs, and the group that does.
+func cpuLimitedBy(l *reporter.Limits) (by, of string) {
+	switch {
+	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs:
+		return "quota of", text.Printable(l.CPUGroup)
+	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
+		return "cpuset", ""
+	}
+	return "affinity", ""
+}
+
+// From these on the summary tells of tasks that waited, in percent of the time: less is
+// usual.
+const (
+	notableMemory = 1
+	notableIO     = 10
+	notableCPU    = 25
+	notableSteal  = 1
+	notableAfter  = 1 // seconds: in less there is always something to wait for
+)
+
+// strainRows say what held the job up: swap, a hypervisor, waiting. Only where there was
+// any worth telling.
+func strainRows(n *reporter.Node, wall float64) []row {
+	var rows []row
+	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
+		rows = append(rows, row{label: "swap", value: text.SizeText(in), note: "in, " + text.SizeText(out) + " out, of the node"})
+	}
+	label := "waiting"
+	for _, s := range []struct {
+		job, node, note string
+		from            float64
+	}{
+		{reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull, "of the time for memory", notableMemory},
+		{reporter.MetricJobPSIIO, reporter.MetricPSIIOFull, "of the time for storage", notableIO},
+		{reporter.MetricJobPSICPU, reporter.MetricPSICPUSome, "of the time some task for a CPU", notableCPU},
+	} {
+		v, whose := n.Metric(s.job), ""
+		if math.IsNaN(v) {
+			v, whose = n.Metric(s.node), ", on the node"
+		}
+		if v >= s.from && !(wall < notableAfter) {
+			rows = append(rows, row{label: label, value: text.Percent(v), note: s.note + whose})
+			label = ""
+		}
+	}
+	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
+		rows = append(rows, row{label: "stolen", value: text.Percent(v), note: "of the CPU time went to other virtual machines"})
+	}
+	return rows
+}

@@ -1,0 +1,182 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// Where there are more GPUs than are followed, the job may have others.
+func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
+	for why, want := range map[string]string{
+		"20 devices: only the first 16 are followed": "of 16 followed are the job's; the node has 20",
+		"nvidia-smi says [N/A]":                      "of the node's 16 could be seen by the job",
+	} {
+		n := reportertest.UnseenGPUs().Nodes["0"]
+		n.Missing = append(n.Missing, reporter.Missing{What: collector.SourceGPU, Why: why})
+		if rows := gpuRows(n); len(rows) != 1 || rows[0].value != "0" || rows[0].note != want {
+			t.Errorf("%q: %+v, want %q", why, rows, want)
+		}
+	}
+}
+
+// A plain job's summary grew by no more than three lines: see testdata/summary-good.txt.
+func TestJobView_SummaryOfAPlainJobIsShort(t *testing.T) {
+	words := summaryOf(t, reportertest.Golden()["good"], Options{Path: "x"})
+	const before = 20 // lines, when there was nothing of the job but its CPU time
+	if lines := strings.Count(words, "\n"); lines > before+3 {
+		t.Errorf("%d lines:\n%s", lines, words)
+	}
+	for _, not := range []string{"limit", "GPU", "swap", "waiting", "stolen", "verdict", "advice", "throttled", "missing"} {
+		if strings.Contains(words, not) {
+			t.Errorf("it says %q:\n%s", not, words)
+		}
+	}
+}
+
+// The verdict stands near the top in the colour of alarms, where it says more than an
+// exit code.
+func TestJobView_Verdict(t *testing.T) {
+	exited := func(code float64, words string, conditions ...string) *reporter.Verdict {
+		return &reporter.Verdict{Cause: diagnosis.CauseExited, Text: words, Evidence: map[string]any{"exit_code": code}, Conditions: conditions}
+	}
+	for name, c := range map[string]struct {
+		verdict *reporter.Verdict
+		text    string
+		bad     bool
+	}{
+		"none":         {nil, "", false},
+		"exit 0":       {exited(0, "exited with code 0"), "", false},
+		"exit 3":       {exited(3, "exited with code 3"), "", true},
+		"and survived": {exited(0, "exited with code 0; a child was killed"), "exited with code 0; a child was killed", false},
+		"throttled":    {exited(0, "exited with code 0", "throttled", "io_wait"), "exited with code 0; on the way: throttled, waiting for I/O", false},
+		"said already": {exited(0, "exited with code 0 while throttled.", "throttled"), "exited with code 0 while throttled.", false},
+		"no text":      {&reporter.Verdict{Cause: diagnosis.CauseOOMHost}, "out of memory", true},
+		"of later":     {&reporter.Verdict{Cause: "alien\x1b"}, `alien\x1b`, true},
+	} {
+		if words, bad := VerdictText(c.verdict); words != c.text || bad != c.bad {
+			t.Errorf("%s: %q %v, want %q %v", name, words, bad, c.text, c.bad)
+		}
+	}
+	words := summaryOf(t, reportertest.Container(0, 20, 0), Options{Color: true})
+	if lines := strings.Split(words, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict    killed for want of memory") {
+		t.Errorf("%q", lines[1])
+	}
+	r := reporter.New(reportertest.JobInput(0, 5, 0, ""))
+	r.Run.Incomplete = "cut off"
+	r.Nodes["0"].Verdict = &reporter.Verdict{Cause: diagnosis.CauseUnknown, Text: "how the command ended is not known: cut off"}
+	if words := summaryOf(t, r, Options{}); strings.Contains(words, "verdict") {
+		t.Errorf("said twice:\n%s", words)
+	}
+}
+
+// Both numbers stand there: what the node has, and what the job may use.
+func TestJobView_Limits(t *testing.T) {
+	n := reportertest.Container(0, 200, 0).Nodes["0"]
+	find := func(label string) Highlight {
+		for _, h := range Highlights(n, 200) {
+			if h.Label == label {
+				return h
+			}
+		}
+		return Highlight{}
+	}
+	for _, want := range []Highlight{
+		{"CPU limit", "2 CPUs", "100.0 % used, by quota of /docker/3f5a9c"},
+		{"throttled", "31.0 %", "of the quota's periods, 12.1 s in all"},
+		{"mem limit", "8.0 GiB", "91.2 % reached, set by /docker"},
+		{"job memory", "2.0 GiB", "peak of the whole job (cgroup), largest process 1.5 GiB, 4 processes, 36 threads"},
+		{"job CPU", "10 min 23 s", "user 10 min 10 s, system 12.5 s, 3.11 CPUs busy of 2 allowed"},
+	} {
+		if got := find(want.Label); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	for name, c := range map[string]struct {
+		limits reporter.Limits
+		want   string
+	}{
+		"as many as the node": {reporter.Limits{CPUs: 8, CPUSetCPUs: 8, AffinityCPUs: 8}, ""},
+		"cpuset":              {reporter.Limits{CPUs: 4, CPUSetCPUs: 4, AffinityCPUs: 4}, "100.0 % used, by cpuset"},
+		"affinity":            {reporter.Limits{CPUs: 4, CPUSetCPUs: 8, AffinityCPUs: 4}, "100.0 % used, by affinity"},
+		"a quota above":       {reporter.Limits{CPUs: 4, CPUQuota: 6, AffinityCPUs: 4, CPUGroup: "/g"}, "100.0 % used, by affinity"},
+		"quota of no name":    {reporter.Limits{CPUs: 1.5, CPUQuota: 1.5}, "100.0 % used, by quota"},
+	} {
+		n.Limits = &c.limits
+		delete(n.Metrics, reporter.MetricThrottled)
+		if got := find("CPU limit").Note; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// One of them is no "threads".
+func TestJobView_OneThread(t *testing.T) {
+	n := reportertest.Container(0, 20, 0).Nodes["0"]
+	n.Metrics[reporter.MetricJobProcesses], n.Metrics[reporter.MetricJobThreads] = 1, 1
+	for _, h := range Highlights(n, 20) {
+		if h.Label == "job memory" && !strings.HasSuffix(h.Note, ", 1 process, 1 thread") {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// A summary of a thousand nodes with findings is quick and short.
+func TestJobView_ManyNodes(t *testing.T) {
+	r := reportertest.Container(0, 5, 0)
+	for i := range 1000 {
+		r.Nodes[fmt.Sprint(i)] = r.Nodes["0"]
+	}
+	words, best := "", time.Hour
+	for i := 0; i < 3 && best > 5*time.Second; i++ { // the machine may have other work
+		begin := time.Now()
+		words = summaryOf(t, r, Options{})
+		best = min(best, time.Since(begin))
+	}
+	if !strings.Contains(words, "node 0, 1 and 998 more: killed for want of memory") || strings.Count(words, "ask for 12 GiB") != 1 || best > 5*time.Second {
+		t.Errorf("%v\n%.3000s", best, words)
+	}
+}
+
+// Of several nodes the GPUs are told together: only those of a job, or of a node that
+// wraps none; the mean is over those that were measured.
+func TestGPUsOfAllNodes(t *testing.T) {
+	job := &reporter.Job{}
+	node := func(job *reporter.Job, m reporter.Values, of ...bool) *reporter.Node {
+		n := &reporter.Node{Job: job, Metrics: m}
+		for _, o := range of {
+			n.GPUs = append(n.GPUs, reporter.GPU{OfJob: o, MemoryMB: 1024})
+		}
+		return n
+	}
+	for name, c := range map[string]struct {
+		nodes map[string]*reporter.Node
+		want  []row
+	}{
+		"none":     {map[string]*reporter.Node{"0": node(job, nil), "1": nil}, nil},
+		"no job's": {map[string]*reporter.Node{"0": node(job, reporter.Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
+		"unmeasured": {map[string]*reporter.Node{"0": node(job, nil, true), "1": node(job, nil)},
+			[]row{{label: "GPUs", value: text.Percent(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
+		"job, reportertest.Sidecar, a device of others, one unmeasured": {
+			map[string]*reporter.Node{
+				"0":  node(job, reporter.Values{"gpu_0_avg_utilization_pct": 90, "gpu_1_avg_utilization_pct": 1, "max_t_gpu_0_memory_used_mb": 512, "max_t_gpu_1_memory_used_mb": 1000}, true, false, true),
+				"10": node(nil, reporter.Values{"gpu_0_avg_utilization_pct": 30, "max_t_gpu_0_memory_used_mb": 100}, false),
+			},
+			[]row{{label: "GPUs", value: "60.0 %", note: "busy, mean of 2 of the 3 on 2 nodes"}, {value: "30.0 %", note: "the least,", of: "node 10, GPU 0"},
+				{value: "512 MiB", note: "the most memory used on one, of 1.0 GiB"}}},
+	} {
+		gpus := newGPUsOfAll(&reporter.Report{Nodes: c.nodes})
+		if got := gpus.rows(); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package summary
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// MarkdownOptions say what a Markdown summary has beside the report's numbers.
+type MarkdownOptions struct {
+	// Pictures are lines of text that stand in a block of their own: sparklines.
+	Pictures []string
+}
+
+// The bounds of a Markdown summary. The summary of a step in GitHub Actions may have
+// 1 MiB; the sum of these is below half of it, whatever the characters are.
+const (
+	markdownNodes = 50   // rows of the table of nodes
+	markdownLines = 60   // lines of a block
+	markdownAbout = 2000 // cells of a line that says what the run was: a command is long
+	markdownWidth = 300  // cells of any other line of a block
+	markdownCell  = 100  // cells of a name in a table
+	// markdownAdvice is where a line of advice is broken: a block does not do it itself.
+	markdownAdvice = 110
+)
+
+// WriteMarkdown writes what a run used and wasted for the job summary of a CI system,
+// an issue or a page: how it ended, the numbers that people look for first, the
+// pictures, what is missing, and folded up all metrics with their units. Of several
+// nodes there is a row for each, up to 50.
+//
+// It is GitHub's Markdown and asks for nothing from anywhere. Text from the report
+// stands in fenced blocks and code spans alone: it opens no tag, link, mention, table
+// or heading. It is shorter than 512 KiB: what is cut ends in an ellipsis or is counted.
+func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
+	m := &markdown{}
+	m.head(r)
+	rows, cost := markdownRows(r)
+	if len(r.Nodes) > 1 {
+		m.nodes(r)
+	}
+	m.numbers(rows)
+	m.fence(o.Pictures, markdownWidth)
+	if cost != "" {
+		m.line(markdownText("perfagent: " + cost + "."))
+		m.line("")
+	}
+	m.advice(r)
+	m.missing(r)
+	if len(r.Nodes) <= 1 {
+		m.metrics(onlyNode(r).Metrics)
+	}
+	if _, err := w.Write(m.out.Bytes()); err != nil {
+		return fmt.Errorf("write Markdown: %w", err)
+	}
+	return nil
+}
+
+// markdown lays a summary out.
+type markdown struct{ out bytes.Buffer }
+
+func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
+
+// head says how the run ended, and what it was.
+func (m *markdown) head(r *reporter.Report) {
+	titled := *r
+	p := &layout{width: markdownAbout}
+	if sig := r.Run.Signal; sig != "" && strings.Trim(sig, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+") != "" {
+		titled.Run.Signal = "a signal"
+		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(sig))
+	}
+	_, end := ending(&titled)
+	m.line("### perfagent: " + markdownText(end))
+	m.line("")
+	p.verdict(r)
+	p.about(r)
+	if len(r.Nodes) > 1 {
+		p.perfpyNote(r)
+	} else {
+		p.host(onlyNode(r))
+	}
+	p.push(r)
+	m.fence(strings.Split(strings.TrimRight(p.out.String(), "\n"), "\n"), markdownAbout)
+}
+
+// markdownRows are the numbers of the only node, or of all together, and what the
+// measuring cost.
+func markdownRows(r *reporter.Report) (rows []row, cost string) {
+	if len(r.Nodes) > 1 {
+		_, all := nodeRows(r)
+		return allRows(r, &all), all.cost()
+	}
+	n := onlyNode(r)
+	return numberRows(n, &r.Run), nodeCost(n)
+}
+
+// numbers writes rows as a table. A row without a label belongs to the one above.
+func (m *markdown) numbers(rows []row) {
+	m.line("| | value | |")
+	m.line("|---|---:|---|")
+	for _, r := range rows {
+		note := r.note
+		if r.rate != "" {
+			note += ", " + r.rate
+		}
+		note = markdownText(note)
+		if r.of != "" {
+			note += " " + codeSpan(r.of)
+		}
+		m.line("| " + markdownText(r.label) + " | " + numberText(r.value) + " | " + note + " |")
+	}
+	m.line("")
+}
+
+// numberText is a number with its unit; what is absent has no unit.
+func numberText(s string) string {
+	if strings.HasPrefix(s, text.Absent) {
+		return text.Absent
+	}
+	return markdownText(s)
+}
+
+// nodes writes a row for each node, and one for all. Of more than there is room for
+// the failed ones come first.
+func (m *markdown) nodes(r *reporter.Report) {
+	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | job CPUs | job memory | exit |")
+	m.line("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	rows, all := nodeRows(r)
+	shown := chosenRows(rows)
+	for _, row := range shown {
+		m.line(row.markdown(codeSpan(row.node), codeSpan(row.hostname)))
+	}
+	m.line(all.markdown("all", ""))
+	m.line("")
+	if left := len(rows) - len(shown); left > 0 {
+		m.line(fmt.Sprintf("%d more nodes are in the report; failed ones are listed first.", left))
+		m.line("")
+	}
+	m.line("Network without loopback; unused in CPU hours.")
+	m.line("")
+}
+
+// chosenRows are as many rows as a summary shows, in their order: those of nodes that
+// failed, then the first ones.
+func chosenRows(rows []nodeRow) []nodeRow {
+	if len(rows) <= markdownNodes {
+		return rows
+	}
+	failed := 0
+	for _, r := range rows {
+		if r.failed {
+			failed++
+		}
+	}
+	failed = min(failed, markdownNodes)
+	good := markdownNodes - failed
+	var out []nodeRow
+	for _, r := range rows {
+		left := &good
+		if r.failed {
+			left = &failed
+		}
+		if *left > 0 {
+			*left--
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// markdown is the row as one of a table; name and host are Markdown already.
+func (a *nodeRow) markdown(name, host string) string {
+	cells := []string{name, host}
+	for _, words := range []string{text.Seconds(a.wall), text.Percent(a.mean), text.Percent(a.peak), text.Percent(a.mem), text.SizeText(a.read), text.SizeText(a.write),
+		text.SizeText(a.recv), text.SizeText(a.sent), text.ShortHours(a.unused), text.Fixed(a.jobCPU/a.wall, 2), text.SizeText(a.jobMemory), a.exit} {
+		cells = append(cells, numberText(words))
+	}
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// advice lists what to change. The texts may have any words of the report in them.
+func (m *markdown) advice(r *reporter.Report) {
+	list := Advice(r)
+	if len(list) == 0 {
+		return
+	}
+	m.line("Advice:")
+	m.line("")
+	var lines []string
+	for _, a := range list[:min(len(list), adviceShown)] {
+		mark := "- "
+		for _, part := range text.Wrap(a.Text, markdownAdvice, 5) {
+			lines = append(lines, mark+part)
+			mark = "  "
+		}
+	}
+	if left := len(list) - adviceShown; left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more, see the report", left))
+	}
+	m.fence(lines, markdownWidth)
+}
+
+// missing says what could not be measured.
+func (m *markdown) missing(r *reporter.Report) {
+	list := absences(r)
+	if len(list) == 0 {
+		return
+	}
+	m.line("Missing:")
+	m.line("")
+	var lines []string
+	for _, a := range list {
+		lines = append(lines, a.text(len(r.Nodes)))
+	}
+	m.fence(lines, markdownWidth)
+}
+
+// metrics writes all metrics of a node, folded up: those of the table with what they
+// mean, and the others as they are.
+func (m *markdown) metrics(values reporter.Values) {
+	if len(values) == 0 {
+		return
+	}
+	m.line("<details><summary>All metrics</summary>")
+	m.line("")
+	m.line("| name | value | unit | meaning |")
+	m.line("|---|---:|---|---|")
+	var unknown []string
+	for _, name := range values.Names() {
+		number := text.Absent
+		if v := values[name]; !math.IsNaN(v) && !math.IsInf(v, 0) {
+			number = string(plainjson.AppendFloat(nil, v))
+		}
+		if metric, ok := reporter.MetricNamed(name); ok {
+			m.line("| " + codeSpan(name) + " | " + number + " | " + markdownText(metric.Unit) + " | " + markdownText(metric.Meaning) + " |")
+			continue
+		}
+		unknown = append(unknown, text.Printable(name)+" = "+number)
+	}
+	m.line("")
+	if len(unknown) > 0 {
+		m.line("Not known to this perfagent:")
+		m.line("")
+		m.fence(unknown, markdownWidth)
+	}
+	m.line("</details>")
+	m.line("")
+}
+
+// fence writes lines of any text as a block that nothing in them can end, and says how
+// many are left out. Each line is cut at a width in cells.
+func (m *markdown) fence(lines []string, width int) {
+	if len(lines) == 0 {
+		return
+	}
+	left := max(0, len(lines)-markdownLines)
+	lines = lines[:len(lines)-left]
+	words := make([]string, len(lines))
+	for i, line := range lines {
+		words[i] = text.Clip(text.Printable(line), width)
+	}
+	marks := strings.Repeat("`", max(3, longestRun(words, '`')+1))
+	m.line(marks + "text")
+	for _, line := range words {
+		m.line(line)
+	}
+	if left > 0 {
+		m.line(fmt.Sprintf("and %d more, see the report", left))
+	}
+	m.line(marks)
+	m.line("")
+}
+
+// longestRun is how often a character follows itself at most.
+func longestRun(lines []string, c byte) int {
+	most := 0
+	for _, line := range lines {
+		run := 0
+		for i := range len(line) {
+			if run++; line[i] != c {
+				run = 0
+			}
+			most = max(most, run)
+		}
+	}
+	return most
+}
+
+// codeSpan writes text from a report into a cell of a table. A bar would end the cell
+// and a backtick the span, and programs do not agree on how to escape them there: they
+// are written as Printable writes what cannot be seen.
+func codeSpan(s string) string {
+	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), markdownCell))
+	if strings.TrimSpace(s) == "" {
+		return text.Absent
+	}
+	return "`" + s + "`"
+}
+
+// markdownText writes text of our own so that it is taken literally.
+func markdownText(s string) string {
+	var out strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '<' || r == '>' || r == '&':
+			fmt.Fprintf(&out, "&#%d;", r)
+			continue
+		case r < utf8.RuneSelf && strings.ContainsRune("\\`*_{}[]|~", r):
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}

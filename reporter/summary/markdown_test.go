@@ -1,0 +1,220 @@
+package summary
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func showMarkdown(t testing.TB, r *reporter.Report, pictures ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WriteMarkdown(&out, r, MarkdownOptions{Pictures: pictures}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestWriteMarkdown_Golden(t *testing.T) {
+	reports := reportertest.Golden()
+	for _, name := range []string{"good", "failed", "signal", "short", "sidecar", "incomplete", "perfpy", "nodes", "nodes-mixed", "nothing",
+		"job", "job-nodes"} {
+		pictures := []string{"CPU        ▁▂▃▄▅▆▇█  0 to 100 %", "time       0   200 s"}
+		got := showMarkdown(t, reports[name], pictures...)
+		showMarkdownForm(t, name, got)
+		reportertest.CompareGolden(t, filepath.Join("testdata", name+".md"), []byte(got), *update)
+	}
+	reportertest.CompareGolden(t, filepath.Join("testdata", "hostile.md"), []byte(showMarkdown(t, reportertest.HostileReport("`|</script><b>@octocat *x* `"))), *update)
+}
+
+// showMarkdownForm says where a summary is not made of the lines that we write: what
+// comes from a report must stand in a fenced block or a code span.
+func showMarkdownForm(t testing.TB, name, words string) {
+	t.Helper()
+	if len(words) >= 512<<10 || !strings.HasSuffix(words, "\n") || strings.Contains(words, "\n\n\n") {
+		t.Errorf("%s: %d bytes, or ends or gaps that do not belong", name, len(words))
+	}
+	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
+	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| \| value \| \||` +
+		`<details><summary>All metrics</summary>|</details>|Missing:|Advice:|Not known to this perfagent:|` +
+		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|perfagent: [^<>@]+\.|)$`)
+	marks, headings, details := "", 0, 0
+	for line := range strings.SplitSeq(words, "\n") {
+		switch {
+		case line != text.Printable(line):
+			t.Errorf("%s: control characters in %q", name, line)
+		case marks == "" && strings.HasPrefix(line, "```"):
+			marks = strings.TrimSuffix(line, "text")
+			if strings.Trim(marks, "`") != "" {
+				t.Errorf("%s: a block begins with %q", name, line)
+			}
+		case line == marks && marks != "":
+			marks = ""
+		case marks != "":
+			if strings.Contains(line, marks) {
+				t.Errorf("%s: a block of %q has the line %q", name, marks, line)
+			}
+		case !ours.MatchString(line):
+			t.Errorf("%s: not a line of ours: %q", name, line)
+		case strings.HasPrefix(line, "#"):
+			headings++
+		case strings.HasPrefix(line, "<details>"):
+			details++
+		case line == "</details>":
+			details--
+		}
+	}
+	if marks != "" || headings != 1 || details != 0 {
+		t.Errorf("%s: a block of %q is open, %d headings, %d parts are folded and open", name, marks, headings, details)
+	}
+}
+
+func TestWriteMarkdown_HostileText(t *testing.T) {
+	for i, words := range reportertest.HostileTexts {
+		for name, r := range reportertest.HostileReports(words) {
+			showMarkdownForm(t, fmt.Sprint(i, name), showMarkdown(t, r, words, words))
+		}
+	}
+	for name, r := range reportertest.Golden() {
+		showMarkdownForm(t, name, showMarkdown(t, r))
+	}
+}
+
+// However much there is, a summary stays below what GitHub takes, and says what it
+// leaves out.
+func TestWriteMarkdown_StaysSmall(t *testing.T) {
+	long := strings.Repeat("\U0001d4b3", 1<<16) // four bytes in one cell
+	r := reportertest.HostileReport(long)
+	n := r.Nodes["0"]
+	for i := range 3000 {
+		n.Metrics[fmt.Sprint(i, long[:4096])] = float64(i)
+		n.Missing = append(n.Missing, reporter.Missing{What: fmt.Sprint("what ", i), Why: fmt.Sprint(i, long[:4096])})
+	}
+	words := showMarkdown(t, r, slices.Repeat([]string{long}, 500)...)
+	showMarkdownForm(t, "one", words)
+	for _, want := range []string{"and 440 more, see the report", "and 2941 more, see the report", "…"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("does not say %q", want)
+		}
+	}
+	many := reportertest.Nodes(1000, 3, 700, 999)
+	words = showMarkdown(t, many)
+	showMarkdownForm(t, "many", words)
+	for _, want := range []string{"950 more nodes are in the report", "\n| `3` | ", "\n| `700` | ", "\n| `999` | `compute-0999.cluster.example.org` | ", "\n| all | "} {
+		if !strings.Contains(words, want) {
+			t.Errorf("does not have %q:\n%s", want, words)
+		}
+	}
+	if rows := strings.Count(words, "\n| `"); rows != 50 {
+		t.Errorf("%d rows of nodes, want 50", rows)
+	}
+	every := showMarkdown(t, reportertest.Nodes(60, slices.Collect(func(yield func(int) bool) {
+		for i := range 60 {
+			if !yield(i) {
+				return
+			}
+		}
+	})...))
+	if rows := strings.Count(every, "\n| `"); rows != 50 || !strings.Contains(every, "10 more nodes") {
+		t.Errorf("where all failed: %d rows", rows)
+	}
+}
+
+func TestWriteMarkdown_ReturnsWriteErrors(t *testing.T) {
+	if err := WriteMarkdown(brokenWriter{}, reportertest.Sidecar(), MarkdownOptions{}); err == nil || !strings.Contains(err.Error(), "write Markdown: pipe is gone") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzWriteMarkdown(f *testing.F) {
+	for _, words := range reportertest.HostileTexts {
+		f.Add(words)
+	}
+	f.Fuzz(func(t *testing.T, words string) {
+		for name, r := range reportertest.HostileReports(words) {
+			showMarkdownForm(t, name, showMarkdown(t, r, words))
+		}
+	})
+}
+
+// What GitHub's own parser makes of the summaries: nothing but the headings, tables
+// and blocks that are meant, and every text from the report as text.
+func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
+	texts := append(slices.Clone(reportertest.HostileTexts), "plain")
+	var names, pages []string
+	for i, words := range texts {
+		for name, r := range reportertest.HostileReports(words) {
+			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, showMarkdown(t, r, words))
+		}
+	}
+	plain := make(map[string]string) // tags of the reports of the text "plain", by kind
+	rendered := showGitHub(t, pages)
+	tags := regexp.MustCompile(`<[^>]*>`)
+	for i, page := range slices.Backward(rendered) {
+		_, kind, _ := strings.Cut(names[i], " ")
+		// Nodes sort by their names, and a blank name is shown as a dash without <code>.
+		found := slices.DeleteFunc(tags.FindAllString(page, -1), func(tag string) bool { return strings.HasSuffix(tag, "code>") })
+		slices.Sort(found)
+		shape := strings.Join(found, "")
+		if plain[kind] == "" { // the last text
+			plain[kind] = shape
+		}
+		if shape != plain[kind] {
+			t.Errorf("%s: %q changes the page:\n%s\nwant:\n%s", names[i], texts[i/3], shape, plain[kind])
+		}
+		words := texts[i/3]
+		if shown := html.UnescapeString(tags.ReplaceAllString(page, "")); len(words) < 200 && !strings.Contains(shown, text.Printable(words)) {
+			t.Errorf("%s: %q is not on the page:\n%s", names[i], text.Printable(words), shown)
+		}
+	}
+}
+
+// showGitHub renders pages with cmark-gfm, GitHub's parser, nothing filtered.
+func showGitHub(t *testing.T, pages []string) []string {
+	t.Helper()
+	path := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if path == "" {
+		path = "../.tools/venv/bin/python"
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `import json, sys, cmarkgfm
+from cmarkgfm.cmark import Options
+json.dump([cmarkgfm.github_flavored_markdown_to_html(p, Options.CMARK_OPT_UNSAFE) for p in json.load(sys.stdin)], sys.stdout)`
+	if err := exec.Command(path, "-c", "import cmarkgfm").Run(); err != nil {
+		const lack = "no Python with cmarkgfm, GitHub's Markdown parser; to install it, run: make test"
+		if os.Getenv("CI") == "true" {
+			t.Fatal(lack)
+		}
+		t.Skip(lack)
+	}
+	in, err := json.Marshal(pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "-c", script)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rendered []string
+	if err := json.Unmarshal(out, &rendered); err != nil || len(rendered) != len(pages) {
+		t.Fatalf("%d pages of %d, %v", len(rendered), len(pages), err)
+	}
+	return rendered
+}

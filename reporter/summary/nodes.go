@@ -1,0 +1,219 @@
+package summary
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// nodeColumns is the table of nodes: heads and widths in cells, with a space
+// between two: 79.
+var nodeColumns = [...]struct {
+	head  string
+	width int
+}{
+	{"node", 5}, {"host", 10}, {"wall", 7}, {"mean", 5}, {"peak", 5}, {"peak", 5}, {"read", 5}, {"write", 5},
+	{"recv", 5}, {"sent", 5}, {"CPU·h", 7}, {"exit", 4},
+}
+
+// nodeRow is one line of the table; NaN = absent.
+type nodeRow struct {
+	node, host, hostname         string // hostname is the whole of it, as the report has it
+	wall, mean, peak, mem        float64
+	read, write, recv, sent      float64
+	unused, hours, jobCPU, agent float64
+	jobMemory                    float64
+	exit                         string
+	failed                       bool
+}
+
+// nodes writes a line for each node, one for all, and the pictures.
+func (p *layout) nodes(r *reporter.Report, pictures []string) {
+	p.line(plain, "")
+	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
+	heads := make([]string, len(nodeColumns))
+	for i, c := range nodeColumns {
+		heads[i] = c.head
+	}
+	p.cells(dim, heads)
+	rows, all := nodeRows(r)
+	for _, row := range rows {
+		s := plain
+		if row.failed {
+			s = alarm
+		}
+		p.cells(s, row.cells())
+	}
+	p.cells(bold, all.cells())
+	p.line(plain, "")
+	for _, row := range allRows(r, &all) {
+		p.row(row)
+	}
+	p.perfpyNote(r)
+	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
+	p.pictures(pictures)
+	if words := all.cost(); words != "" {
+		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
+	}
+}
+
+// nodeRows are the lines of the nodes and the one of all.
+func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
+	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode)}
+	for i, name := range r.NodeNames() {
+		row := newNodeRow(name, r.Nodes[name])
+		if i == 0 {
+			all.start(row)
+		} else {
+			all.add(row)
+		}
+		rows = append(rows, row)
+	}
+	if len(perfpyNodes(r)) > 0 { // their bytes are since boot, the others' since the start
+		all.read, all.write, all.recv, all.sent = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
+	all.mean = 100 * (1 - all.unused/all.hours)
+	return rows, all
+}
+
+// allRows are the numbers of all nodes together that have no column.
+func allRows(r *reporter.Report, all *nodeRow) []row {
+	gpus := newGPUsOfAll(r)
+	return append(all.rows(), gpus.rows()...)
+}
+
+// rows are what the nodes wasted, and the CPU of their jobs.
+func (a *nodeRow) rows() []row {
+	rows := []row{{label: "wasted", value: text.Hours(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
+	if !math.IsNaN(a.jobCPU) {
+		rows = append(rows, row{label: "jobs", value: text.Seconds(a.jobCPU), note: joined("of CPU", a.busy())})
+	}
+	return rows
+}
+
+// busy says how many CPUs the jobs of all nodes kept busy; "" = not known.
+func (a *nodeRow) busy() string {
+	if !(a.wall > 0) {
+		return ""
+	}
+	return text.Fixed(a.jobCPU/a.wall, 2) + " CPUs busy"
+}
+
+// cost says what the measuring itself cost; "" = not known.
+func (a *nodeRow) cost() string {
+	if math.IsNaN(a.agent) {
+		return ""
+	}
+	return "own cost " + text.Seconds(a.agent) + " of CPU on all nodes"
+}
+
+// perfpyNote says what must be known of the nodes that were read from perf.py's JSON.
+func (p *layout) perfpyNote(r *reporter.Report) {
+	if nodes := perfpyNodes(r); len(nodes) > 0 {
+		p.text(bold, "note", fmt.Sprintf("node %s: %s", text.Printable(text.List(nodes, 3)), reporter.PerfPyRemark))
+	}
+}
+
+func perfpyNodes(r *reporter.Report) []string {
+	var out []string
+	for _, name := range r.NodeNames() {
+		if n := r.Nodes[name]; n != nil && n.Origin == reporter.OriginPerfPy {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func newNodeRow(name string, n *reporter.Node) nodeRow {
+	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
+	row.mean, row.peak, row.mem = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak), n.Metric(reporter.MetricMemoryPeak)
+	row.read, row.write = n.Metric(reporter.MetricDiskRead), n.Metric(reporter.MetricDiskWritten)
+	row.recv, row.sent = n.Metric(reporter.MetricNetworkReceived), n.Metric(reporter.MetricNetworkSent)
+	row.unused, row.hours = n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
+	row.wall = n.Wall()
+	if n == nil {
+		return row
+	}
+	if n.Host != nil && n.Host.Hostname != "" {
+		row.host, row.hostname = shortHost(text.Printable(n.Host.Hostname)), n.Host.Hostname
+	}
+	if n.Job != nil {
+		row.exit, row.failed, row.jobCPU = exitText(&n.Job.ExitCode), n.Job.ExitCode != 0, cpuOfJob(n)
+	}
+	if peak := jobPeak(n); peak > 0 {
+		row.jobMemory = peak
+	}
+	if n.Agent != nil {
+		row.agent = n.Agent.CPUSeconds
+	}
+	return row
+}
+
+// shortHost leaves out the domain, and of a long name the beginning: hosts of one
+// cluster differ at the end.
+func shortHost(name string) string {
+	if first, _, cut := strings.Cut(name, "."); cut && net.ParseIP(name) == nil {
+		name = first
+	}
+	return text.ClipStart(name, 10)
+}
+
+func exitText(code *int) string {
+	if code == nil {
+		return text.Absent
+	}
+	return strconv.Itoa(*code)
+}
+
+// start takes the first node's numbers as those of all.
+func (a *nodeRow) start(b nodeRow) {
+	b.node, b.host, b.hostname, b.wall, b.exit, b.failed = a.node, "", "", a.wall, a.exit, a.failed
+	*a = b
+}
+
+// add joins another node: peaks are the greatest, amounts add up. A sum in which a
+// node is missing would be taken for that of all: it is absent.
+func (a *nodeRow) add(b nodeRow) {
+	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)
+	for _, sum := range []struct{ to, from *float64 }{
+		{&a.read, &b.read}, {&a.write, &b.write}, {&a.recv, &b.recv}, {&a.sent, &b.sent},
+		{&a.unused, &b.unused}, {&a.hours, &b.hours}, {&a.jobCPU, &b.jobCPU}, {&a.agent, &b.agent},
+	} {
+		*sum.to += *sum.from
+	}
+}
+
+// greatest is the larger of what was measured.
+func greatest(a, b float64) float64 {
+	if math.IsNaN(a) || b > a {
+		return b
+	}
+	return a
+}
+
+func (a *nodeRow) cells() []string {
+	short := func(v float64) string {
+		number, unit := text.Size(v)
+		return number + unit[:min(1, len(unit))]
+	}
+	return []string{a.node, a.host, text.ShortSeconds(a.wall), text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),
+		short(a.read), short(a.write), short(a.recv), short(a.sent), text.ShortHours(a.unused), a.exit}
+}
+
+// cells writes one line of the table. The host begins its column, all else ends it.
+func (p *layout) cells(s style, cells []string) {
+	var out strings.Builder
+	for i, c := range nodeColumns {
+		words := text.Clip(cells[i], c.width)
+		if c.head == "host" {
+			words = text.PadRight(words, c.width)
+		}
+		out.WriteString(text.PadLeft(words, c.width) + " ")
+	}
+	p.line(s, out.String())
+}

@@ -1,0 +1,138 @@
+package summary
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// summaryOf writes a summary and checks what holds for every one of them.
+func summaryOf(t *testing.T, r *reporter.Report, o Options) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Write(&out, r, o); err != nil {
+		t.Fatal(err)
+	}
+	words := out.String()
+	bare := words
+	if o.Color {
+		bare = regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(words, "")
+	}
+	width := Width
+	if o.Width > 0 {
+		width = min(width, o.Width)
+	}
+	for line := range strings.Lines(bare) {
+		line = strings.TrimSuffix(line, "\n")
+		if !utf8.ValidString(line) || line != text.Printable(line) {
+			t.Errorf("characters that a terminal acts on: %q", line)
+		}
+		if text.Width(line) > width && line != o.Path {
+			t.Errorf("%d cells wide: %q", text.Width(line), line)
+		}
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("trailing spaces: %q", line)
+		}
+	}
+	return words
+}
+
+func TestWriteSummary_Golden(t *testing.T) {
+	for name, r := range reportertest.Golden() {
+		t.Run(name, func(t *testing.T) {
+			got := summaryOf(t, r, Options{Path: "perfagent-out/20240501-120000-7f3a/node-0.json"})
+			reportertest.CompareGolden(t, filepath.Join("testdata", name+".txt"), []byte(got), *update)
+			for _, width := range []int{1, 20, 60, 80, 200} {
+				summaryOf(t, r, Options{Color: true, Width: width})
+			}
+		})
+	}
+}
+
+func TestWriteSummary_ColorAddsNothingElse(t *testing.T) {
+	r := reporter.New(reportertest.JobInput(0, 90, 137, "SIGKILL"))
+	plain := summaryOf(t, r, Options{})
+	coloured := summaryOf(t, r, Options{Color: true})
+	if strings.Contains(plain, "\x1b") || !strings.Contains(coloured, "\x1b[1;31mperfagent: killed by SIGKILL") {
+		t.Errorf("%q", coloured)
+	}
+	if bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(coloured, ""); bare != plain {
+		t.Errorf("%q, want %q", bare, plain)
+	}
+}
+
+func TestWriteSummary_NeverCutsThePath(t *testing.T) {
+	path := "/" + strings.Repeat("long/", 40) + "node-0.json"
+	words := summaryOf(t, reportertest.Sidecar(), Options{Path: path})
+	if !strings.HasSuffix(words, "\n"+path+"\n") {
+		t.Errorf("the last line is not the path:\n%s", words)
+	}
+}
+
+func TestWriteSummary_GivesAReasonOnce(t *testing.T) {
+	words := summaryOf(t, reportertest.Incomplete(), Options{})
+	if n := strings.Count(words, "/proc/diskstats"); n != 1 {
+		t.Errorf("the reason stands there %d times:\n%s", n, words)
+	}
+	if !strings.Contains(words, "(3 of 126 readings)") || strings.Contains(words, "no job") {
+		t.Errorf("%s", words)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("pipe is gone") }
+
+func TestWriteSummary_ReturnsWriteErrors(t *testing.T) {
+	if err := Write(brokenWriter{}, reportertest.Sidecar(), Options{}); err == nil || !strings.Contains(err.Error(), "pipe is gone") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever the numbers are, they fit.
+func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 120 {
+		number := func() float64 { return (rng.Float64() - 0.2) * math.Pow(10, float64(rng.IntN(40)-10)) }
+		r := reportertest.ThreeNodes()
+		if rng.IntN(2) == 0 {
+			r = reporter.New(reportertest.JobInput(0, 3, 0, ""))
+		}
+		r.Run.WallSeconds = number()
+		for _, n := range r.Nodes {
+			for name := range n.Metrics {
+				n.Metrics[name] = number()
+			}
+			n.Host.MemoryMB, n.Host.CPUs = number(), rng.Int()
+			n.Limits = &reporter.Limits{CPUs: number(), CPUQuota: number(), MemoryMB: number(), CPUSetCPUs: rng.Int(), AffinityCPUs: rng.Int()}
+			n.GPUs = []reporter.GPU{{MemoryMB: number(), PowerLimitWatts: number(), ClockMHz: number(), Index: rng.Int(), OfJob: true}, {}}
+			n.Job.PeakMemoryMB, n.Job.CPUSeconds = number(), number()
+			n.Job.UserSeconds, n.Job.MaxRSSMB, n.Job.ExitCode = number(), number(), rng.Int()
+			n.Agent.CPUSeconds, n.Sampling.Samples, n.Sampling.MissedTicks = number(), rng.Int64(), rng.Int64()
+		}
+		summaryOf(t, r, Options{})
+	}
+}
+
+// Of several GPUs the summary tells which one says nothing.
+func TestSummary_MissingNamesTheGPU(t *testing.T) {
+	r := &reporter.Report{Nodes: map[string]*reporter.Node{"0": {Missing: []reporter.Missing{
+		{What: "gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "max_t_gpu_3_power_watts", Why: "nvidia-smi says [N/A]"}, {What: "gpu_3_utilization_pct", Why: "nvidia-smi says [N/A]"}}}}}
+	list := absences(r)
+	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi says [N/A]" {
+		t.Errorf("%+v", list)
+	}
+}

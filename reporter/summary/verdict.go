@@ -1,0 +1,201 @@
+package summary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// VerdictText says how a job ended and what it suffered from, as printable text, and
+// whether that is bad. It is empty where that is no more than an exit code, which is said
+// elsewhere.
+func VerdictText(v *reporter.Verdict) (line string, bad bool) {
+	if v == nil {
+		return "", false
+	}
+	code := v.Number("exit_code")
+	line, bad = text.Printable(v.Text), v.Cause != diagnosis.CauseExited || code != 0
+	switch {
+	case line == "":
+		line = causeText(v.Cause)
+	case v.Cause == diagnosis.CauseExited && line == "exited with code "+text.Fixed(code, 0) && len(v.Conditions) == 0:
+		return "", bad
+	}
+	var suffered []string
+	said := strings.ToLower(line)
+	for _, c := range v.Conditions[:min(len(v.Conditions), maxConditions)] {
+		if words := conditionText(c); !strings.Contains(said, words) {
+			suffered = append(suffered, words)
+		}
+	}
+	if len(suffered) > 0 {
+		line = strings.TrimRight(line, ". ") + "; on the way: " + text.List(suffered, 5)
+	}
+	return line, bad
+}
+
+// causeText is a cause in a word or two.
+func causeText(cause string) string {
+	switch cause {
+	case diagnosis.CauseSignal:
+		return "killed"
+	case diagnosis.CauseOOMCgroup, diagnosis.CauseOOMHost:
+		return "out of memory"
+	case diagnosis.CauseTimeLimit:
+		return "time limit"
+	case diagnosis.CauseDiskFull:
+		return "disk full"
+	}
+	return text.Printable(cause)
+}
+
+// conditionText is a condition in words.
+func conditionText(condition string) string {
+	switch condition {
+	case "memory_starved":
+		return "starved for memory"
+	case "io_wait":
+		return "waiting for I/O"
+	case "gpu_idle":
+		return "GPU idle"
+	}
+	return text.Printable(condition)
+}
+
+// Message is a verdict or a piece of advice for people, as printable text.
+type Message struct {
+	Text string
+	Bad  bool // a bad end, or a warning
+}
+
+const (
+	// maxConditions is more than there are: those of a hostile report are not all looked at.
+	maxConditions = 20
+	// maxVerdicts is how many different ends a summary of several nodes tells of.
+	maxVerdicts = 3
+	// adviceShown is how many pieces of advice a summary shows.
+	adviceShown = 5
+	// The most lines that a verdict, or a piece of advice, takes.
+	verdictLines = 4
+	adviceLines  = 3
+)
+
+// verdict writes how the job ended where that says more than the first line does: of one
+// node or, of several, the worst ones, each cause once.
+func (p *layout) verdict(r *reporter.Report) {
+	label := "verdict"
+	for _, s := range Verdicts(r) {
+		look := bold
+		if s.Bad {
+			look = alarm
+		}
+		p.words(look, label, s.Text, verdictLines)
+		label = ""
+	}
+}
+
+// Verdicts are what there is to say of how the job ended: of one node its verdict, of
+// several each cause once with the nodes that have it, the run's own first, even if it is
+// no more than an exit code. There are no more than three.
+func Verdicts(r *reporter.Report) []Message {
+	var list []nodesVerdict
+	at, run := make(map[string]int), verdictKey(r.Run.Verdict, true)
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n == nil {
+			continue
+		}
+		words, bad := VerdictText(n.Verdict)
+		key := verdictKey(n.Verdict, bad)
+		ends := key
+		if words == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
+			words, ends = text.Printable(n.Verdict.Text), "only "+key
+		}
+		if words == "" || n.Verdict.Cause == diagnosis.CauseUnknown && r.Run.Incomplete != "" && len(n.Verdict.Evidence)+len(n.Verdict.Conditions) == 0 { // which is said
+			continue
+		}
+		if i, seen := at[ends]; seen {
+			list[i].nodes = append(list[i].nodes, name)
+			continue
+		}
+		at[ends] = len(list)
+		list = append(list, nodesVerdict{Message{words, bad}, key, []string{name}})
+	}
+	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
+	var out []Message
+	for _, v := range list[:min(len(list), maxVerdicts)] {
+		if len(r.Nodes) > 1 {
+			v.Text = "node " + text.Printable(text.List(v.nodes, 2)) + ": " + v.Text
+		}
+		out = append(out, v.Message)
+	}
+	return out
+}
+
+// nodesVerdict is what is said of the nodes that ended in one way.
+type nodesVerdict struct {
+	Message
+	cause string // key of the verdict
+	nodes []string
+}
+
+// verdictKey is equal for verdicts that may stand for each other: the same cause and, as far as they
+// are known, the same signal and exit code. The rest of the text is one node's.
+func verdictKey(v *reporter.Verdict, bad bool) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(bad, v.Cause, v.Evidence["signal"], v.Number("exit_code"))
+}
+
+// rank puts the run's own cause first, and what is not bad last.
+func (v *nodesVerdict) rank(run string) int {
+	switch {
+	case !v.Bad:
+		return 2
+	case v.cause != run:
+		return 1
+	}
+	return 0
+}
+
+// Advice returns what to change, the most important first: of several nodes each finding once, with
+// the nodes that have it.
+func Advice(r *reporter.Report) []Message {
+	var out []Message
+	if len(r.Nodes) <= 1 {
+		for _, f := range onlyNode(r).Findings {
+			out = append(out, Message{text.Printable(f.Text), f.Severity == diagnosis.SeverityWarning})
+		}
+	} else {
+		for _, a := range diagnosis.AdviceOf(r) {
+			out = append(out, Message{"node " + text.Printable(text.List(a.Nodes, 2)) + ": " + text.Printable(a.Text), a.Severity == diagnosis.SeverityWarning})
+		}
+	}
+	return slices.DeleteFunc(out, func(s Message) bool { return strings.TrimSpace(s.Text) == "" })
+}
+
+// advice writes what to change.
+func (p *layout) advice(r *reporter.Report) {
+	list := Advice(r)
+	if len(list) == 0 {
+		return
+	}
+	p.gap()
+	label := "advice"
+	for _, a := range list[:min(len(list), adviceShown)] {
+		look := plain
+		if a.Bad {
+			look = bold
+		}
+		p.words(look, label, a.Text, adviceLines)
+		label = ""
+	}
+	if left := len(list) - adviceShown; left > 0 {
+		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
+	}
+}
