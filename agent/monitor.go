@@ -116,6 +116,8 @@ func (m *Monitor) account(end time.Time) *reporter.Job {
 		InvoluntarySwitches: use.InvoluntarySwitches - before.InvoluntarySwitches,
 	}})
 
+	j.ExitCode = nil // it goes on
+
 	// The kernel keeps the highest size since the process began: it is that of the time since
 	// Start only if it rose meanwhile.
 	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB

@@ -208,7 +208,7 @@ func newJob(s job.Status) *reporter.Job {
 	u := s.Usage
 	return &reporter.Job{
 		PID: s.Pid, Start: reporter.Time{Time: s.Start}, End: reporter.Time{Time: s.End},
-		ExitCode: s.ExitCode, Signal: s.Signal,
+		ExitCode: &s.ExitCode, Signal: s.Signal,
 		UserSeconds: u.UserSeconds, SystemSeconds: u.SystemSeconds,
 		MaxRSSMB: float64(u.MaxRSS) / collector.MiB, MaxRSSAtMost: u.MaxRSS <= u.MaxRSSFloor,
 		BlockReadMB:  float64(u.BlockInput) * blockUnit / collector.MiB,

@@ -53,7 +53,9 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		p.cpus = n.Limits.CPUs
 	}
 	if n.Job != nil {
-		p.exit = strconv.Itoa(n.Job.ExitCode)
+		if n.Job.ExitCode != nil {
+			p.exit = strconv.Itoa(*n.Job.ExitCode)
+		}
 		if n.Job.Signal != "" {
 			p.exit += " " + text.Printable(n.Job.Signal)
 		}

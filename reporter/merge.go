@@ -192,8 +192,7 @@ func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 	for _, name := range out.NodeNames() {
 		run := runs[name]
 		if n := out.Nodes[name]; n.Job != nil {
-			exit := n.Job.ExitCode
-			run = Run{ExitCode: &exit, Signal: n.Job.Signal}
+			run = Run{ExitCode: n.Job.ExitCode, Signal: n.Job.Signal}
 		}
 		switch {
 		case run.ExitCode == nil:
@@ -216,7 +215,7 @@ func (r *Report) unexplainedExit() (node string, run Run) {
 	for _, name := range r.NodeNames() {
 		switch n := r.Nodes[name]; {
 		case n != nil && n.Job != nil:
-			if n.Job.ExitCode == *r.Run.ExitCode {
+			if n.Job.ExitCode != nil && *n.Job.ExitCode == *r.Run.ExitCode {
 				return "", Run{}
 			}
 		case !found:

@@ -116,7 +116,8 @@ type Job struct {
 	PID      int    `json:"pid"`
 	Start    Time   `json:"start"`
 	End      Time   `json:"end"`
-	ExitCode int    `json:"exit_code"`
+	// ExitCode is absent while the job goes on, and for a program that watches itself.
+	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	// CPU time, seconds.
 	UserSeconds   float64 `json:"user_seconds"`

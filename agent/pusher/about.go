@@ -116,8 +116,8 @@ func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
 	}
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
-		if n.Job != nil {
-			all[tagExit(name)] = strconv.Itoa(n.Job.ExitCode)
+		if n.Job != nil && n.Job.ExitCode != nil {
+			all[tagExit(name)] = strconv.Itoa(*n.Job.ExitCode)
 		}
 		if n.Host != nil && n.Host.Hostname != "" {
 			all[tagHost(name)] = n.Host.Hostname

@@ -47,7 +47,7 @@ func TestExitCodeIsTheJobs(t *testing.T) {
 			if r.Run.ExitCode == nil || *r.Run.ExitCode != c.code || r.Run.Signal != c.signal {
 				t.Errorf("run: exit_code %v, signal %q, want %d, %q", r.Run.ExitCode, r.Run.Signal, c.code, c.signal)
 			}
-			if job == nil || job.ExitCode != c.code || job.Signal != c.signal {
+			if job == nil || *job.ExitCode != c.code || job.Signal != c.signal {
 				t.Errorf("job: %+v, want exit code %d, signal %q", job, c.code, c.signal)
 			}
 		})

@@ -347,7 +347,7 @@ func TestHostWithoutProc(t *testing.T) {
 			t.Errorf("%s: why is %q in %v", source, why, n.Missing)
 		}
 	}
-	if _, there := n.Metrics["job_cpu_seconds"]; !there || n.Job.ExitCode != 7 || n.Metrics["max_t_disk_usage_percent"] == 0 {
+	if _, there := n.Metrics["job_cpu_seconds"]; !there || *n.Job.ExitCode != 7 || n.Metrics["max_t_disk_usage_percent"] == 0 {
 		t.Errorf("the rest is not there: %v, job %+v", n.Metrics, n.Job)
 	}
 	if !strings.Contains(o.err, "missing") || strings.Contains(o.err, "NaN") {

@@ -329,7 +329,7 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	run := reporter.Run{ID: y.run, Command: []string{"./simulate", "--quick"}, Start: reporter.Time{Time: start}, End: reporter.Time{Time: end},
 		WallSeconds: length.Seconds(), ExitCode: &y.code}
 	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},
-		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: y.code, UserSeconds: 1, MaxRSSMB: 10}}}))
+		Job: &reporter.Job{PID: 1, Start: run.Start, End: run.End, ExitCode: new(y.code), UserSeconds: 1, MaxRSSMB: 10}}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,13 +226,13 @@ func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 	if math.Abs(cpu-kernel) > 0.01*kernel+0.02 {
 		t.Errorf("%.3f s of CPU, the kernel says %.3f", cpu, kernel)
 	}
-	if seen < job.least || n.Job.Orphans != job.orphans || n.Job.ExitCode != 0 {
+	if seen < job.least || n.Job.Orphans != job.orphans || *n.Job.ExitCode != 0 {
 		t.Errorf("%v processes at once, want %v; %d orphans, want %d; exit code %d; missing %v",
-			seen, job.least, n.Job.Orphans, job.orphans, n.Job.ExitCode, n.Missing)
+			seen, job.least, n.Job.Orphans, job.orphans, *n.Job.ExitCode, n.Missing)
 	}
 	t.Logf("%.3f s of our own CPU, %.2f %% of a core; %v processes; missing %v", own, share, seen, n.Missing)
 	return fmt.Sprintf("| %s | %s | %.2f, %.2f | %.0f | %.2f (%.2f) | %d of %d | %d |\n", job.name, n.Job.Source, own, share, seen,
-		cpu, kernel, n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, n.Job.ExitCode)
+		cpu, kernel, n.Sampling.MissedTicks, n.Sampling.MissedTicks+n.Sampling.Samples, *n.Job.ExitCode)
 }
 
 // steady waits until the job is whole and, by settle, steady, and measures for a while: milliseconds

@@ -56,7 +56,7 @@ func Input(node, n, exit int, signal string) reporter.Input {
 		Run: reporter.Run{ID: "20240501-120000-7f3a", Command: []string{"python", "train.py", "--epochs", "3"}, Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end},
 			WallSeconds: float64(n), ExitCode: &exit, Signal: signal},
 		Recording: Recording(n),
-		Job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end}, ExitCode: exit, Signal: signal,
+		Job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end}, ExitCode: new(exit), Signal: signal,
 			UserSeconds: 610.25, SystemSeconds: 12.5, MaxRSSMB: 1536.4},
 		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.1534, MaxRSSMB: 14},
 	}

@@ -210,7 +210,7 @@ func Nodes(n int, failed ...int) *reporter.Report {
 		host.Hostname = fmt.Sprintf("compute-%04d.cluster.example.org", i)
 		for _, f := range failed {
 			if f == i {
-				job.ExitCode = 9
+				job.ExitCode = new(9)
 			}
 		}
 		one.Host, one.Job = &host, &job

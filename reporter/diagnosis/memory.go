@@ -40,7 +40,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 // command, somebody had told the job to end, the time was over.
 func (q *verdictInput) endedOtherwise() bool {
 	_, told := q.toldToEnd()
-	return q.job.ExitCode == 126 || q.job.ExitCode == 127 || told || q.ownTimeout() != ""
+	return q.code == 126 || q.code == 127 || told || q.ownTimeout() != ""
 }
 
 // victim is the process of the job that the kernel's log says to have been killed.
@@ -235,7 +235,7 @@ func (q *verdictInput) endText() string {
 	if q.job.Signal != "" {
 		return "died of " + q.job.Signal
 	}
-	return "exited with code " + text.Fixed(float64(q.job.ExitCode), 0)
+	return "exited with code " + text.Fixed(float64(q.code), 0)
 }
 
 // groupKills is how many processes the kernel killed in the job's control group, those

@@ -33,7 +33,7 @@ func (q *verdictInput) lastEnding() (Sent, bool) {
 // toldToEnd is the newest signal n that was sent to us where the job exited with 128+n.
 func (q *verdictInput) toldToEnd() (Sent, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.job.ExitCode == 128+s.Number {
+		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
 			return s, true
 		}
 	}
@@ -156,9 +156,9 @@ func (q *verdictInput) ownTimeout() string {
 		return strings.HasPrefix(arg, "-k") || strings.HasPrefix(arg, "--k") || strings.HasPrefix(arg, "-s") || strings.HasPrefix(arg, "--s")
 	})
 	switch {
-	case q.job.Signal == "" && q.job.ExitCode == 124:
+	case q.job.Signal == "" && q.code == 124:
 		return "ended at a time limit: timeout exited with code 124, as it does when the time is over"
-	case q.job.ExitCode == 137 && kills:
+	case q.code == 137 && kills:
 		return "ended at a time limit: timeout ended with SIGKILL, as it does when the time is over and SIGTERM did not help"
 	}
 	return ""
@@ -197,7 +197,7 @@ func (q *verdictInput) signal() (cause, words string) {
 		if !sent {
 			return "", ""
 		}
-		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.job.ExitCode)+", as programs do after "
+		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.code)+", as programs do after "
 		q.evidence["signal"] = name
 	}
 	words = verb + name
@@ -289,7 +289,7 @@ func (q *verdictInput) fullBefore(path string) bool {
 // there was.
 func (q *verdictInput) stillFull() string {
 	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && q.fullBefore(r.Path) })
-	if i < 0 || q.job.ExitCode == 0 || q.endedOtherwise() {
+	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
 	return "; the file system of " + text.Printable(path.Clean(q.end.Space[i].Path)) + " was full before it began, and is"

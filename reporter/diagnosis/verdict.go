@@ -118,20 +118,24 @@ type verdictInput struct {
 	rec      *collector.Recording
 	account  *collector.Account
 	job      *reporter.Job
+	code     int // the job's exit code
 	end      ExitContext
 	evidence map[string]any // numbers as float64, so that they are the same when read again
 }
 
-// newVerdict judges how the job of a node ended; nil where there was no job. It is a pure
-// function of what it is given.
+// newVerdict judges how the job of a node ended; nil where there was no job, or it goes on. It is
+// a pure function of what it is given.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
-	if n.Job == nil && len(run.Command) == 0 {
+	if n.Job == nil && len(run.Command) == 0 || n.Job != nil && n.Job.ExitCode == nil {
 		return nil
 	}
 	if e.Limit.Before(run.Start.Time) { // of another job, or nonsense
 		e.Limit = time.Time{}
 	}
 	q := &verdictInput{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e, evidence: make(map[string]any)}
+	if n.Job != nil {
+		q.code = *n.Job.ExitCode
+	}
 	v := &reporter.Verdict{Evidence: q.evidence, Conditions: []string{}}
 	v.Cause, v.Text = q.cause()
 	v.Text = text.Printable(v.Text)
@@ -151,11 +155,11 @@ func (q *verdictInput) cause() (cause, words string) {
 	case q.end.NotKnown != "":
 		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown)
 	}
-	q.evidence["exit_code"] = float64(q.job.ExitCode)
+	q.evidence["exit_code"] = float64(q.code)
 	if q.job.Signal != "" {
 		q.evidence["signal"] = text.Printable(q.job.Signal)
 	}
-	if q.job.ExitCode == 0 {
+	if q.code == 0 {
 		return CauseExited, "exited with code 0" + q.survived()
 	}
 	for _, look := range []func() (cause, words string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
@@ -192,19 +196,19 @@ func (q *verdictInput) notKnown() string {
 
 // exited tells of an exit code that nothing explains better.
 func (q *verdictInput) exited() string {
-	words := "exited with code " + strconv.Itoa(q.job.ExitCode)
+	words := "exited with code " + strconv.Itoa(q.code)
 	switch s, sent := q.lastEnding(); {
 	case sent:
 		q.noteSender(s)
 		words += " after " + s.text()
-	case q.job.ExitCode == 128+9:
+	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
 	return words + q.elsewhere() + q.stillFull()
 }
 
 // killed tells whether SIGKILL ended the job, or a command of a job that is a shell.
-func (q *verdictInput) killed() bool { return q.job.Signal == "SIGKILL" || q.job.ExitCode == 128+9 }
+func (q *verdictInput) killed() bool { return q.job.Signal == "SIGKILL" || q.code == 128+9 }
 
 // ended is when the job ended.
 func (q *verdictInput) ended() time.Time { return q.job.End.Time }

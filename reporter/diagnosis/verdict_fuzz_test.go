@@ -25,7 +25,7 @@ func FuzzVerdict(f *testing.F) {
 				Signals: []Sent{{Signal: "SIGTERM", At: reportertest.RunStart, PID: pid, Process: process}},
 				Space:   []FreeSpace{{Path: process, FreeMB: free, Inodes: seconds}}}}
 			if known {
-				in.Job = &reporter.Job{PID: pid, ExitCode: code, Signal: signal}
+				in.Job = &reporter.Job{PID: pid, ExitCode: &code, Signal: signal}
 			}
 			r := New(in)
 			verdictWhole(t, r.Nodes["0"].Verdict)

@@ -32,7 +32,7 @@ func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase))
 	rec.End = collector.Instant{Wall: reportertest.RunStart.Add(length), Mono: length, Boot: length}
 	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = collector.JobFromTree, "/slurm/job_1", "/slurm/job_1"
 	end := reporter.Time{Time: reportertest.RunStart.Add(length)}
-	c := &verdictCase{a: &rec.Account, job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: reportertest.RunStart}, End: end, ExitCode: code, Signal: signal}}
+	c := &verdictCase{a: &rec.Account, job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: reportertest.RunStart}, End: end, ExitCode: &code, Signal: signal}}
 	c.in.Input = reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"/opt/bin/python", "train.py"}, Start: reporter.Time{Time: reportertest.RunStart}, End: end, WallSeconds: 20,
 		ExitCode: &code, Signal: signal}, Recording: rec, Job: c.job}
 	for i := range c.last.Values {
@@ -401,7 +401,7 @@ func TestVerdictConditions(t *testing.T) {
 	}
 	moved := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) {
-			c.in.Job = &reporter.Job{}
+			c.in.Job = &reporter.Job{ExitCode: new(0), }
 			sample(collector.JobRead, mb)(c)
 			sample(collector.JobWrite, 0)(c)
 		}
@@ -415,7 +415,7 @@ func TestVerdictConditions(t *testing.T) {
 	memory := func(share float64) func(*verdictCase) {
 		return func(c *verdictCase) {
 			c.in.Recording.Host.MemoryMB = 1000
-			c.in.Job = &reporter.Job{MaxRSSMB: share * 1000}
+			c.in.Job = &reporter.Job{ExitCode: new(0), MaxRSSMB: share * 1000}
 		}
 	}
 	jobIO := func(a *collector.Account) *collector.Optional { return &a.JobStall.IOFull }

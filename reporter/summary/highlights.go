@@ -145,7 +145,10 @@ func hostText(h *reporter.Host) string {
 
 // jobLine says which process the job was and how it ended.
 func jobLine(j *reporter.Job) string {
-	words := fmt.Sprintf("process %d, exit %d", j.PID, j.ExitCode)
+	words := fmt.Sprintf("process %d", j.PID)
+	if j.ExitCode != nil {
+		words += fmt.Sprintf(", exit %d", *j.ExitCode)
+	}
 	if j.Signal != "" {
 		words += " by " + text.Printable(j.Signal)
 	}

@@ -143,7 +143,7 @@ func newNodeRow(name string, n *reporter.Node) nodeRow {
 		row.host, row.hostname = shortHost(text.Printable(n.Host.Hostname)), n.Host.Hostname
 	}
 	if n.Job != nil {
-		row.exit, row.failed, row.jobCPU = exitText(&n.Job.ExitCode), n.Job.ExitCode != 0, cpuOfJob(n)
+		row.exit, row.failed, row.jobCPU = exitText(n.Job.ExitCode), n.Job.ExitCode != nil && *n.Job.ExitCode != 0, cpuOfJob(n)
 	}
 	if peak := jobPeak(n); peak > 0 {
 		row.jobMemory = peak

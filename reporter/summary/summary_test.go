@@ -120,7 +120,7 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 			n.Limits = &reporter.Limits{CPUs: number(), CPUQuota: number(), MemoryMB: number(), CPUSetCPUs: rng.Int(), AffinityCPUs: rng.Int()}
 			n.GPUs = []reporter.GPU{{MemoryMB: number(), PowerLimitWatts: number(), ClockMHz: number(), Index: rng.Int(), OfJob: true}, {}}
 			n.Job.PeakMemoryMB, n.Job.CPUSeconds = number(), number()
-			n.Job.UserSeconds, n.Job.MaxRSSMB, n.Job.ExitCode = number(), number(), rng.Int()
+			n.Job.UserSeconds, n.Job.MaxRSSMB, n.Job.ExitCode = number(), number(), new(rng.Int())
 			n.Agent.CPUSeconds, n.Sampling.Samples, n.Sampling.MissedTicks = number(), rng.Int64(), rng.Int64()
 		}
 		summaryOf(t, r, Options{})
