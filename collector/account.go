@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // baseCounters are what the counters of an Account were before the job; those of the
 // groups that set the limits, before such a group set them.
 type baseCounters struct {
 	cpuGroup, memoryGroup                string // that set them at the last Reading of the group
-	periods, throttled, throttledSeconds Optional
-	oomKills, hostOOMKills               Optional
-	peak, limitPeak                      Optional
+	periods, throttled, throttledSeconds series.Optional
+	oomKills, hostOOMKills               series.Optional
+	peak, limitPeak                      series.Optional
 	jobStall, hostStall                  Stalls
 }
 
 func newBaseCounters(r *Reading) baseCounters {
-	u := Unknown()
+	u := series.Unknown()
 	b := baseCounters{periods: u, throttled: u, throttledSeconds: u, oomKills: u, hostOOMKills: u, peak: u, limitPeak: u,
 		jobStall: NoAccount().JobStall, hostStall: NoAccount().HostStall}
 	if r.Job != nil {
@@ -31,15 +32,15 @@ func newBaseCounters(r *Reading) baseCounters {
 
 // update fills in what is not known yet: the first good Reading of each counter counts.
 func (b *baseCounters) update(r *Reading) {
-	first := func(into *Optional, v float64) {
+	first := func(into *series.Optional, v float64) {
 		if !into.Known() {
-			*into = Optional(v)
+			*into = series.Optional(v)
 		}
 	}
 	stalls := func(into *Stalls, now Stalls) {
 		for _, f := range []struct {
-			into *Optional
-			now  Optional
+			into *series.Optional
+			now  series.Optional
 		}{{&into.CPUSome, now.CPUSome}, {&into.CPUFull, now.CPUFull}, {&into.MemorySome, now.MemorySome},
 			{&into.MemoryFull, now.MemoryFull}, {&into.IOSome, now.IOSome}, {&into.IOFull, now.IOFull}} {
 			first(f.into, float64(f.now))
@@ -75,28 +76,28 @@ func (b *baseCounters) follow(a *Account, j *JobUse) {
 		b.throttledSeconds = rebased(a.ThrottledSeconds, g.ThrottledSeconds)
 	}
 	if j.Limits.MemoryGroup != b.memoryGroup {
-		b.memoryGroup, b.limitPeak = j.Limits.MemoryGroup, Optional(g.LimitPeak)
-		a.LimitPeakMB, a.LimitCacheMB = Unknown(), Unknown()
+		b.memoryGroup, b.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
+		a.LimitPeakMB, a.LimitCacheMB = series.Unknown(), series.Unknown()
 	}
 }
 
 // rebased is where a counter begins of which so much is to have grown by now.
-func rebased(grown Optional, now float64) Optional {
+func rebased(grown series.Optional, now float64) series.Optional {
 	if !grown.Known() {
 		grown = 0
 	}
-	return Optional(now) - grown
+	return series.Optional(now) - grown
 }
 
 // newer takes what is known now, else keeps what was known before.
-func newer(into *Optional, now Optional) {
+func newer(into *series.Optional, now series.Optional) {
 	if now.Known() {
 		*into = now
 	}
 }
 
 // highest keeps the greatest that was known.
-func highest(into *Optional, now Optional) {
+func highest(into *series.Optional, now series.Optional) {
 	if now.Known() && !(*into >= now) {
 		*into = now
 	}
@@ -107,7 +108,7 @@ func (s *Sampler) account(r *Reading) {
 	a, b := &s.rec.Account, &s.base
 	b.update(r)
 	if r.VM != nil {
-		newer(&a.HostOOMKills, growth(b.hostOOMKills, Optional(r.VM.OOMKills)))
+		newer(&a.HostOOMKills, growth(b.hostOOMKills, series.Optional(r.VM.OOMKills)))
 	}
 	if r.Pressure != nil {
 		a.HostStall = newStalls(*r.Pressure).minus(b.hostStall)
@@ -128,10 +129,10 @@ func (s *Sampler) accountJob(a *Account, r *Reading) {
 		a.LimitCPUSeconds += j.Limits.CPUs * length
 	}
 	if !math.IsNaN(j.CPUSeconds) {
-		a.CPUSeconds = Optional(s.progress.job.cpu.total)
+		a.CPUSeconds = series.Optional(s.progress.job.cpu.total)
 	}
 	a.CPUOpen = math.IsNaN(j.CPUSeconds) && s.closing && s.reader.job.Source == JobFromTree && s.reader.job.Tree != nil
-	a.Living = Optional(j.Living) // of this very Reading: what has ended since is not living
+	a.Living = series.Optional(j.Living) // of this very Reading: what has ended since is not living
 	if j.MemoryKind == "" {
 		return
 	}
@@ -148,16 +149,16 @@ func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 	g, b := j.Group, &s.base
 	b.follow(a, j)
 	killed := a.OOMKills
-	newer(&a.Periods, growth(b.periods, Optional(g.Periods)))
-	newer(&a.Throttled, growth(b.throttled, Optional(g.ThrottledPeriods)))
-	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, Optional(g.ThrottledSeconds)))
-	newer(&a.OOMKills, growth(b.oomKills, Optional(g.OOMKills)))
+	newer(&a.Periods, growth(b.periods, series.Optional(g.Periods)))
+	newer(&a.Throttled, growth(b.throttled, series.Optional(g.ThrottledPeriods)))
+	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, series.Optional(g.ThrottledSeconds)))
+	newer(&a.OOMKills, growth(b.oomKills, series.Optional(g.OOMKills)))
 	s.accountLimit(a, j, killed)
-	if peak := Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
+	if peak := series.Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
 		newer(&a.PeakMB, peak/MiB)
 	}
-	highest(&a.CacheMB, Optional(j.PageCache/MiB))
-	highest(&a.OwnMB, Optional(j.Own/MiB))
+	highest(&a.CacheMB, series.Optional(j.PageCache/MiB))
+	highest(&a.OwnMB, series.Optional(j.Own/MiB))
 	if !j.Shared {
 		a.JobStall = newStalls(g.Pressure).minus(b.jobStall)
 	}
@@ -167,14 +168,14 @@ func (s *Sampler) accountGroup(a *Account, j *JobUse) {
 // and this one: the kernel's peak, where it rose meanwhile, less the most page cache that was
 // seen, which the kernel takes back first. Where it killed and the group had been full, that
 // is noted: whether this limit was why, its log tells.
-func (s *Sampler) accountLimit(a *Account, j *JobUse, killed Optional) {
+func (s *Sampler) accountLimit(a *Account, j *JobUse, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
-	peak := Optional(g.LimitPeak / MiB)
+	peak := series.Optional(g.LimitPeak / MiB)
 	newer(&a.LimitPeakMB, peak)
-	highest(&a.LimitCacheMB, Optional(g.LimitPageCache/MiB))
-	rose := Optional(g.LimitPeak) > s.base.limitPeak
+	highest(&a.LimitCacheMB, series.Optional(g.LimitPageCache/MiB))
+	rose := series.Optional(g.LimitPeak) > s.base.limitPeak
 	if rose {
-		s.base.limitPeak = Optional(g.LimitPeak)
+		s.base.limitPeak = series.Optional(g.LimitPeak)
 	}
 	if !killed.Known() {
 		killed = 0
@@ -257,7 +258,7 @@ func (s *Sampler) noteJobGPUs(devices []gpu.Device) {
 }
 
 func newGPU(d gpu.Device) GPU {
-	u := Unknown()
-	return GPU{Index: d.Index, UUID: d.UUID, Name: strings.TrimSpace(d.Name), MemoryMB: Optional(d.MemoryMB),
-		PowerLimitWatts: Optional(d.PowerLimitWatts), MIG: d.MIG, EnergyJoules: u, ClockMHz: u}
+	u := series.Unknown()
+	return GPU{Index: d.Index, UUID: d.UUID, Name: strings.TrimSpace(d.Name), MemoryMB: series.Optional(d.MemoryMB),
+		PowerLimitWatts: series.Optional(d.PowerLimitWatts), MIG: d.MIG, EnergyJoules: u, ClockMHz: u}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // groupAt is what the control group says at one Reading; NaN = nothing.
@@ -26,7 +27,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 		return &Reading{At: Instant{Mono: at, Boot: at}, Job: &JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
 			Group: &cgroup.Counters{Periods: g.periods, ThrottledPeriods: g.throttled, ThrottledSeconds: g.throttled / 10,
 				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), OOMKills: g.oomKills},
-			Limits: Limits{Quota: 1, MemoryMB: Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
+			Limits: Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
 	}
 	base := reading(0)
 	s := &Sampler{prev: base, base: newBaseCounters(base), progress: Begin(base), rec: NewRecording(base.At, time.Second, 10)}
@@ -69,21 +70,21 @@ func TestAccountOfAnotherQuotaGroup(t *testing.T) {
 func TestAccountOfMemoryLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []groupAt
-		want     Optional
+		want     series.Optional
 	}{
-		"a peak of before":                       {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, Unknown()},
+		"a peak of before":                       {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, series.Unknown()},
 		"a peak between two Readings":            {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 150, cache: 10}}, 70},
 		"page cache is taken back":               {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 190}}, 5},
-		"killed at the limit":                    {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, Unknown()},
+		"killed at the limit":                    {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, series.Unknown()},
 		"killed below a lower limit":             {[]groupAt{{limit: 1000, peak: 20}, {limit: 1000, peak: 100, cache: 50, oomKills: 1}}, 5},
-		"killed, and full before":                {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, Unknown()},
-		"killed at the limit, then it is raised": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, oomKills: 1}, {limit: 2000, peak: 200, oomKills: 1}}, Unknown()},
+		"killed, and full before":                {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, series.Unknown()},
+		"killed at the limit, then it is raised": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, oomKills: 1}, {limit: 2000, peak: 200, oomKills: 1}}, series.Unknown()},
 		"an old kill":                            {[]groupAt{{limit: 200, peak: 20, oomKills: 1}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 25},
 		"the limit is lowered later":             {[]groupAt{{limit: 4000, peak: 20}, {limit: 4000, peak: 300}, {limit: 200, peak: 300}}, 7.5},
 		"the limit is raised later":              {[]groupAt{{limit: 400, peak: 20}, {limit: 400, peak: 300}, {limit: 4000, peak: 310}}, 75},
 		"another group, with a past": {[]groupAt{{limit: 200, peak: 20, memoryGroup: "leaf"}, {limit: 200, peak: 40, memoryGroup: "leaf"},
 			{limit: 400, peak: 390, memoryGroup: "parent"}, {limit: 400, peak: 390, memoryGroup: "parent"}}, 20},
-		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, Unknown()},
+		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, series.Unknown()},
 	} {
 		a, _ := accountAfter(t, c.readings)
 		if a.LimitReachedPct != c.want && (a.LimitReachedPct.Known() || c.want.Known()) {

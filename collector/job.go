@@ -2,13 +2,13 @@ package collector
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // Where the numbers of the job come from.
@@ -51,35 +51,9 @@ type Reaped struct {
 	Over                              bool
 }
 
-// Optional is a number that may not be known: NaN, in JSON null.
-type Optional float64
-
-// Unknown is the Optional of what is not known.
-func Unknown() Optional { return Optional(math.NaN()) }
-
-// Known tells whether there is a number.
-func (o Optional) Known() bool { return !math.IsNaN(float64(o)) }
-
-// MarshalJSON implements json.Marshaler.
-func (o Optional) MarshalJSON() ([]byte, error) {
-	if !o.Known() || math.IsInf(float64(o), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(o))
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (o *Optional) UnmarshalJSON(data []byte) error {
-	*o = Unknown()
-	if string(data) == "null" {
-		return nil
-	}
-	return json.Unmarshal(data, (*float64)(o))
-}
-
 // Account is what the kernel's counters say of the job and of what limits it, as
 // differences from the baseline to the newest Reading unless said otherwise: what
-// was before the job is not in it. Unknown() = not known.
+// was before the job is not in it.
 type Account struct {
 	Source     string `json:"source,omitempty"` // JobFromGroup…; "" = there is no job
 	Group      string `json:"group,omitempty"`  // its path
@@ -88,44 +62,44 @@ type Account struct {
 	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
 	// CPUSeconds of the whole job, us and our helpers left out; Living is the part of it
 	// that processes have used which have not ended.
-	CPUSeconds Optional `json:"cpu_seconds"`
+	CPUSeconds series.Optional `json:"cpu_seconds"`
 	// CPUOpen tells that the last Reading found processes of the job left and could not tell
 	// what they have used.
-	CPUOpen bool     `json:"cpu_open,omitempty"`
-	Living  Optional `json:"living_cpu_seconds"`
+	CPUOpen bool            `json:"cpu_open,omitempty"`
+	Living  series.Optional `json:"living_cpu_seconds"`
 	// PeakMB is the kernel's peak of the group that holds the job, page cache included,
 	// when it rose while the job ran; CacheMB the most page cache that was seen in it, OwnMB
 	// the most of what is not the job's: ours, and what was there before it. All MiB.
-	PeakMB  Optional `json:"peak_mb"`
-	CacheMB Optional `json:"cache_mb"`
-	OwnMB   Optional `json:"own_mb"`
+	PeakMB  series.Optional `json:"peak_mb"`
+	CacheMB series.Optional `json:"cache_mb"`
+	OwnMB   series.Optional `json:"own_mb"`
 
 	Limits Limits `json:"limits"`
 	// Periods and Throttled count the CPU quota's periods, all and those in which the
 	// group was stopped; ThrottledSeconds is for how long it was.
-	Periods          Optional `json:"periods"`
-	Throttled        Optional `json:"throttled"`
-	ThrottledSeconds Optional `json:"throttled_seconds"`
+	Periods          series.Optional `json:"periods"`
+	Throttled        series.Optional `json:"throttled"`
+	ThrottledSeconds series.Optional `json:"throttled_seconds"`
 	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache
 	// included, MiB. LimitCacheMB is the most page cache that was seen in that group.
-	LimitPeakMB  Optional `json:"limit_peak_mb"`
-	LimitCacheMB Optional `json:"limit_cache_mb"`
+	LimitPeakMB  series.Optional `json:"limit_peak_mb"`
+	LimitCacheMB series.Optional `json:"limit_cache_mb"`
 	// LimitReachedPct is the most of the memory limit, as it was at that time, that the
 	// kernel's peaks tell to have been in use, page cache left out; not known where none rose
 	// while the job ran.
-	LimitReachedPct Optional `json:"limit_reached_pct"`
+	LimitReachedPct series.Optional `json:"limit_reached_pct"`
 	// FullAtKillMB is the memory limit, MiB, at the first kill in the group at which the
 	// group with the limit had been full; not known where there was none.
-	FullAtKillMB Optional `json:"full_at_kill_mb"`
+	FullAtKillMB series.Optional `json:"full_at_kill_mb"`
 	// LimitCPUSeconds is the time for which the job might have used CPUs by its limit, summed
 	// over CPUs: limits may change meanwhile.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
 	// OOMKills counts processes killed in the group, HostOOMKills on the whole host.
-	OOMKills     Optional  `json:"oom_kills"`
-	HostOOMKills Optional  `json:"host_oom_kills"`
-	OOMAt        time.Time `json:"oom_at,omitzero"` // of the first Reading that saw one in the group, else on the host
-	Victims      []Victim  `json:"victims,omitempty"`
+	OOMKills     series.Optional `json:"oom_kills"`
+	HostOOMKills series.Optional `json:"host_oom_kills"`
+	OOMAt        time.Time       `json:"oom_at,omitzero"` // of the first Reading that saw one in the group, else on the host
+	Victims      []Victim        `json:"victims,omitempty"`
 	// LogPIDs tells that Victims are all that the kernel's log has, and that process ids in
 	// it are ours.
 	LogPIDs bool `json:"log_pids,omitempty"`
@@ -141,13 +115,13 @@ type Account struct {
 
 // Limits is what bounds the job.
 type Limits struct {
-	CPUs        float64  `json:"cpus"` // least of all below; 0 = not known
-	Quota       Optional `json:"quota"`
-	CPUSet      int      `json:"cpuset"`    // 0 = not known
-	Affinity    int      `json:"affinity"`  // 0 = not known
-	MemoryMB    Optional `json:"memory_mb"` // Unknown() = none
-	CPUGroup    string   `json:"cpu_group,omitempty"`
-	MemoryGroup string   `json:"memory_group,omitempty"`
+	CPUs        float64         `json:"cpus"` // least of all below; 0 = not known
+	Quota       series.Optional `json:"quota"`
+	CPUSet      int             `json:"cpuset"`    // 0 = not known
+	Affinity    int             `json:"affinity"`  // 0 = not known
+	MemoryMB    series.Optional `json:"memory_mb"` // Unknown = none
+	CPUGroup    string          `json:"cpu_group,omitempty"`
+	MemoryGroup string          `json:"memory_group,omitempty"`
 	// MemoryInner is the innermost of several groups with that limit; "" = there is one.
 	MemoryInner string `json:"memory_inner,omitempty"`
 }
@@ -179,17 +153,17 @@ type Victim struct {
 
 // Stalls are seconds in which some or all tasks waited for a resource (PSI).
 type Stalls struct {
-	CPUSome    Optional `json:"cpu_some"`
-	CPUFull    Optional `json:"cpu_full"`
-	MemorySome Optional `json:"memory_some"`
-	MemoryFull Optional `json:"memory_full"`
-	IOSome     Optional `json:"io_some"`
-	IOFull     Optional `json:"io_full"`
+	CPUSome    series.Optional `json:"cpu_some"`
+	CPUFull    series.Optional `json:"cpu_full"`
+	MemorySome series.Optional `json:"memory_some"`
+	MemoryFull series.Optional `json:"memory_full"`
+	IOSome     series.Optional `json:"io_some"`
+	IOFull     series.Optional `json:"io_full"`
 }
 
 func newStalls(p cgroup.Pressure) Stalls {
-	return Stalls{Optional(p.CPU.Some), Optional(p.CPU.Full), Optional(p.Memory.Some), Optional(p.Memory.Full),
-		Optional(p.IO.Some), Optional(p.IO.Full)}
+	return Stalls{series.Optional(p.CPU.Some), series.Optional(p.CPU.Full), series.Optional(p.Memory.Some), series.Optional(p.Memory.Full),
+		series.Optional(p.IO.Some), series.Optional(p.IO.Full)}
 }
 
 // minus is the growth since an earlier moment.
@@ -199,11 +173,11 @@ func (s Stalls) minus(t Stalls) Stalls {
 }
 
 // growth is how much a counter grew; never negative, Unknown where one is not known.
-func growth(before, now Optional) Optional { return max(0, now-before) }
+func growth(before, now series.Optional) series.Optional { return max(0, now-before) }
 
 // NoAccount is an Account of which nothing is known.
 func NoAccount() Account {
-	u := Unknown()
+	u := series.Unknown()
 	none := Stalls{u, u, u, u, u, u}
 	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: Limits{Quota: u, MemoryMB: u},
 		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u, OOMKills: u, HostOOMKills: u,
@@ -223,31 +197,31 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 
 // GPU is a device of the node, and what its own counters say of the run.
 type GPU struct {
-	Index           int      `json:"index"` // the driver's
-	UUID            string   `json:"uuid,omitempty"`
-	Name            string   `json:"name,omitempty"`
-	MemoryMB        Optional `json:"memory_mb"`
-	PowerLimitWatts Optional `json:"power_limit_watts"`
-	OfJob           bool     `json:"of_job"`
-	MIG             bool     `json:"mig,omitempty"`
+	Index           int             `json:"index"` // the driver's
+	UUID            string          `json:"uuid,omitempty"`
+	Name            string          `json:"name,omitempty"`
+	MemoryMB        series.Optional `json:"memory_mb"`
+	PowerLimitWatts series.Optional `json:"power_limit_watts"`
+	OfJob           bool            `json:"of_job"`
+	MIG             bool            `json:"mig,omitempty"`
 	// EnergyJoules is the growth of the device's counter; ClockMHz the highest clock seen.
-	EnergyJoules Optional `json:"energy_joules"`
-	ClockMHz     Optional `json:"clock_mhz"`
+	EnergyJoules series.Optional `json:"energy_joules"`
+	ClockMHz     series.Optional `json:"clock_mhz"`
 	// Throttle lists the reasons for which its clock was seen held back.
 	Throttle []string `json:"throttle,omitempty"`
 
-	energyFirst Optional
+	energyFirst series.Optional
 }
 
 // note takes one more state of the device.
 func (g *GPU) note(s gpu.State) {
-	if energy := Optional(s.EnergyJoules); energy.Known() {
+	if energy := series.Optional(s.EnergyJoules); energy.Known() {
 		if !g.EnergyJoules.Known() {
 			g.energyFirst = energy
 		}
 		g.EnergyJoules = growth(g.energyFirst, energy)
 	}
-	if clock := Optional(s.ClockMHz); clock.Known() && !(g.ClockMHz >= clock) {
+	if clock := series.Optional(s.ClockMHz); clock.Known() && !(g.ClockMHz >= clock) {
 		g.ClockMHz = clock
 	}
 	for _, reason := range s.Throttle {

@@ -10,6 +10,7 @@ import (
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // JobUse is what the accounts of the job said at one instant. NaN = not known.
@@ -239,10 +240,10 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 	if j.limitsAt > 0 && now-j.limitsAt < limitsEvery {
 		return j.limits
 	}
-	l := Limits{Quota: Unknown(), MemoryMB: Unknown(), Affinity: affinity()}
+	l := Limits{Quota: series.Unknown(), MemoryMB: series.Unknown(), Affinity: affinity()}
 	if j.Group != nil {
 		g := j.Group.Limits()
-		l.Quota, l.CPUSet, l.MemoryMB = Optional(g.CPUs), g.CPUSet, Optional(g.Memory/MiB)
+		l.Quota, l.CPUSet, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/MiB)
 		l.CPUGroup, l.MemoryGroup, l.MemoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
 		j.limitsFailed = g.Failed
 	}

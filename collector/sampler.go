@@ -59,7 +59,7 @@ type Sampler struct {
 	rec      *Recording
 	base     baseCounters
 	// oomSeen and hostOOMSeen are the kills that were looked into already.
-	oomSeen, hostOOMSeen Optional
+	oomSeen, hostOOMSeen series.Optional
 	logs                 <-chan *kernelLog // gives the log when it is open
 	log                  *kernelLog
 	oomLook              time.Duration // when the kernel's log was read last

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -113,7 +114,7 @@ func newGPUs(rec *collector.Recording) []GPU {
 }
 
 // orZero is a number, 0 where it is not known.
-func orZero(o collector.Optional) float64 {
+func orZero(o series.Optional) float64 {
 	if !o.Known() {
 		return 0
 	}

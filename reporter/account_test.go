@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // accountReport is a report of a job of 10 s whose Account is changed by a test.
@@ -25,12 +26,12 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *Job)) *Nod
 // The kernel's own peak of the limiting group counts where it says more than the samples.
 func TestAccount_LimitBetweenSamples(t *testing.T) {
 	for _, c := range []struct {
-		reached     collector.Optional
+		reached     series.Optional
 		read, wrote float64 // MiB
 		killed      bool
 		want        float64 // 0 = not known
 	}{
-		{100, 0, 0, false, 100}, {70, 0, 0, false, 70}, {collector.Unknown(), 0, 0, false, 0},
+		{100, 0, 0, false, 100}, {70, 0, 0, false, 70}, {series.Unknown(), 0, 0, false, 0},
 		{70, 10, 30, false, 50}, {70, 100, 100, false, 0}, // it may all have been page cache
 		{70, 10, 30, true, 100},
 	} {
@@ -56,15 +57,15 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 func TestAccount_WholeCPU(t *testing.T) {
 	for _, c := range []struct {
 		name, source        string
-		account, living     collector.Optional
+		account, living     series.Optional
 		user, want, outside float64
 	}{
 		{"all has ended", collector.JobFromTree, 5, 0, 5, 5, 0},
 		{"a daemon goes on", collector.JobFromTree, 5.9, 1, 5, 6, 0},
 		{"children of which nobody has the account", collector.JobFromTree, 5, 0, 0.2, 5, 0},
-		{"not looked at", collector.JobFromTree, collector.Unknown(), collector.Unknown(), 5, 5, 0},
-		{"a group has short children", collector.JobFromCreated, 7, collector.Unknown(), 5, 7, 0},
-		{"left the group", collector.JobFromGroup, 1, collector.Unknown(), 5, 5, 4},
+		{"not looked at", collector.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0},
+		{"a group has short children", collector.JobFromCreated, 7, series.Unknown(), 5, 7, 0},
+		{"left the group", collector.JobFromGroup, 1, series.Unknown(), 5, 5, 4},
 	} {
 		n := accountReport(t, func(a *collector.Account, j *Job) {
 			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
@@ -110,7 +111,7 @@ func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 	for _, c := range []struct {
 		read, wrote float64
-		kills       collector.Optional
+		kills       series.Optional
 		want        float64
 	}{{0, 0, 0, 150}, {20, 30, 0, 100}, {100, 200, 0, 7}, {100, 200, 1, 150}} {
 		n := accountReport(t, func(a *collector.Account, j *Job) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -401,7 +402,7 @@ func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 // findingReport is a report of one node, as a run makes it.
 func findingReport(node int, cores float64) *Report {
 	in := inputOf(node, 60, 0, "")
-	u := collector.Unknown()
+	u := series.Unknown()
 	in.Recording.Account.Source = collector.JobFromTree
 	in.Recording.Account.Limits = collector.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
 	in.Job.UserSeconds, in.Job.SystemSeconds = cores*60, 0
@@ -437,7 +438,7 @@ func TestFinding_Report(t *testing.T) {
 	in := inputOf(0, 60, 0, "")
 	in.Recording.Account.Source = collector.JobFromTree
 	in.Recording.Account.CPUSeconds = 60
-	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: collector.Unknown()}
+	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: series.Unknown()}
 	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, Time{}, Time{}, 0
 	head := &JournalHead{Run: in.Run, Interval: time.Second, MaxLength: 100}
 	r := head.report(in.Recording, 0, 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -18,7 +19,7 @@ func jobViewRecording(n, gpus int) *collector.Recording {
 	rec := recordingOf(0)
 	rec.Widen(gpus)
 	rec.Account.Source, rec.Account.MemoryKind = collector.JobFromTree, collector.MemoryPSS
-	rec.Account.Limits = collector.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: collector.Unknown(), MemoryMB: collector.Unknown()}
+	rec.Account.Limits = collector.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(), MemoryMB: series.Unknown()}
 	rec.Account.CPUSeconds = 622.75
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0, IOSome: 0.2, IOFull: 0.1}
 	for g := range gpus {

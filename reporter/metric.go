@@ -142,16 +142,16 @@ var metricTable = []Metric{
 	{jobWriteMetric, "MiB (2^20 bytes)", "bytes that the job wrote to storage", "write_bytes of /proc/PID/io and ru_oublock of what has ended, or io.stat of the job's control group", false, maxOf(collector.JobWrite)},
 	{limitCPUMetric, "percent", "how much of the CPUs that it may use the job used", "job_cpu_seconds / (wall_seconds × limits.cpus), of a limit that changes its mean over time", false, limitCPU},
 	{throttledMetric, "percent of periods", "CPU quota periods in which the job was stopped", "growth of nr_throttled / growth of nr_periods of the group that sets the quota (cpu.stat)", false, throttledPeriods},
-	{throttledForMetric, "seconds", "how long the CPU quota stopped the job, summed over CPUs", "growth of throttled_time (v1) or throttled_usec (v2) of the same group", false, ofAccount(func(a *collector.Account) collector.Optional { return a.ThrottledSeconds }, collector.JobThrottled)},
+	{throttledForMetric, "seconds", "how long the CPU quota stopped the job, summed over CPUs", "growth of throttled_time (v1) or throttled_usec (v2) of the same group", false, ofAccount(func(a *collector.Account) series.Optional { return a.ThrottledSeconds }, collector.JobThrottled)},
 	{limitMemoryMetric, "percent", "how close the job came to its memory limit", "greatest of the samples' working set (use less inactive page cache) of the group that sets the limit and, between samples, of the kernel's own peak of that group less its page cache, and less what the job read from storage and wrote / limit", false, limitMemory},
-	{oomMetric, "processes", "processes killed for want of memory in the control group that the job is in", "growth of oom_kill of memory.events or memory.oom_control", false, ofAccount(func(a *collector.Account) collector.Optional { return a.OOMKills }, collector.JobPageCache)},
-	{hostOOMMetric, "processes", "processes killed for want of memory on the node, in whatever group", "growth of oom_kill of /proc/vmstat", false, ofAccount(func(a *collector.Account) collector.Optional { return a.HostOOMKills }, collector.SwapIn)},
-	{jobPSICPUMetric, "percent of time", "time in which a task of the job waited for a CPU", "growth of total of cpu.pressure some / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.CPUSome }, collector.JobPSICPUSome)},
-	{jobPSIMemoryMetric, "percent of time", "time in which all tasks of the job waited for memory", "growth of total of memory.pressure full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.MemoryFull }, collector.JobPSIMemoryFull)},
-	{jobPSIIOMetric, "percent of time", "time in which all tasks of the job waited for storage", "growth of total of io.pressure full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.IOFull }, collector.JobPSIIOFull)},
-	{psiCPUSomeMetric, "percent of time", "time in which a task of the node waited for a CPU", "growth of total of /proc/pressure/cpu some / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.HostStall.CPUSome }, collector.PSICPUSome)},
-	{psiMemoryFullMetric, "percent of time", "time in which all tasks of the node waited for memory", "growth of total of /proc/pressure/memory full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.HostStall.MemoryFull }, collector.PSIMemoryFull)},
-	{psiIOFullMetric, "percent of time", "time in which all tasks of the node waited for storage", "growth of total of /proc/pressure/io full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.HostStall.IOFull }, collector.PSIIOFull)},
+	{oomMetric, "processes", "processes killed for want of memory in the control group that the job is in", "growth of oom_kill of memory.events or memory.oom_control", false, ofAccount(func(a *collector.Account) series.Optional { return a.OOMKills }, collector.JobPageCache)},
+	{hostOOMMetric, "processes", "processes killed for want of memory on the node, in whatever group", "growth of oom_kill of /proc/vmstat", false, ofAccount(func(a *collector.Account) series.Optional { return a.HostOOMKills }, collector.SwapIn)},
+	{jobPSICPUMetric, "percent of time", "time in which a task of the job waited for a CPU", "growth of total of cpu.pressure some / time", false, stallOf(func(a *collector.Account) series.Optional { return a.JobStall.CPUSome }, collector.JobPSICPUSome)},
+	{jobPSIMemoryMetric, "percent of time", "time in which all tasks of the job waited for memory", "growth of total of memory.pressure full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.JobStall.MemoryFull }, collector.JobPSIMemoryFull)},
+	{jobPSIIOMetric, "percent of time", "time in which all tasks of the job waited for storage", "growth of total of io.pressure full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.JobStall.IOFull }, collector.JobPSIIOFull)},
+	{psiCPUSomeMetric, "percent of time", "time in which a task of the node waited for a CPU", "growth of total of /proc/pressure/cpu some / time", false, stallOf(func(a *collector.Account) series.Optional { return a.HostStall.CPUSome }, collector.PSICPUSome)},
+	{psiMemoryFullMetric, "percent of time", "time in which all tasks of the node waited for memory", "growth of total of /proc/pressure/memory full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.HostStall.MemoryFull }, collector.PSIMemoryFull)},
+	{psiIOFullMetric, "percent of time", "time in which all tasks of the node waited for storage", "growth of total of /proc/pressure/io full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.HostStall.IOFull }, collector.PSIIOFull)},
 	{iowaitMetric, "percent", "mean share of CPU time that was idle and waited for storage", "growth of iowait of /proc/stat / growth of all modes, weighted by time", false, meanOf(collector.CPUIowait)},
 	{stealMetric, "percent", "mean share of CPU time that the hypervisor gave to others", "growth of steal of /proc/stat / growth of all modes, weighted by time", false, meanOf(collector.CPUSteal)},
 	{loadMetric, "tasks", "highest load average of a minute", "greatest, over all samples, of /proc/loadavg's first number", false, maxOf(collector.Load1)},
@@ -371,7 +371,7 @@ func throttledPeriods(f *facts) (float64, error) {
 }
 
 // ofAccount gives a counter of the account; the column tells why it is absent.
-func ofAccount(value func(*collector.Account) collector.Optional, c collector.Column) metricFunc {
+func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) metricFunc {
 	return func(f *facts) (float64, error) {
 		if f.account != nil {
 			if v := value(f.account); v.Known() {
@@ -383,7 +383,7 @@ func ofAccount(value func(*collector.Account) collector.Optional, c collector.Co
 }
 
 // stallOf gives the share of the run that a stall took.
-func stallOf(value func(*collector.Account) collector.Optional, c collector.Column) metricFunc {
+func stallOf(value func(*collector.Account) series.Optional, c collector.Column) metricFunc {
 	return func(f *facts) (float64, error) {
 		seconds, err := ofAccount(value, c)(f)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -191,7 +192,7 @@ func (q *inquest) newest(c collector.Column) float64 {
 
 // peakMB is the highest memory of the group that has the limit, else of the job's own.
 func (q *inquest) peakMB() float64 {
-	for _, v := range []collector.Optional{q.account.LimitPeakMB, q.account.PeakMB} {
+	for _, v := range []series.Optional{q.account.LimitPeakMB, q.account.PeakMB} {
 		if v.Known() {
 			return float64(v)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -109,7 +110,7 @@ func foreign(v collector.Victim) collector.Victim {
 }
 
 // limitOf has the limit set by a group, with that peak.
-func limitOf(group string, peak collector.Optional) func(*verdictCase) {
+func limitOf(group string, peak series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
 }
 
@@ -119,7 +120,7 @@ func inner(group string) func(*verdictCase) {
 }
 
 // fullAt has the group full at that limit when the kernel killed.
-func fullAt(mb collector.Optional) func(*verdictCase) {
+func fullAt(mb series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
 }
 
@@ -338,25 +339,25 @@ func TestVerdictLimitKills(t *testing.T) {
 	elsewhere := victim("hog", 99, "/other", false)
 	for _, test := range []struct {
 		name    string
-		kills   collector.Optional
+		kills   series.Optional
 		group   string // that sets the limit
-		peak    collector.Optional
+		peak    series.Optional
 		victims []collector.Victim
 		want    float64
 	}{
 		{"none", 0, "/slurm", 2048, nil, 0},
-		{"not known", collector.Unknown(), "/slurm", 2048, nil, 0},
+		{"not known", series.Unknown(), "/slurm", 2048, nil, 0},
 		{"no log", 2, "/slurm", 2048, nil, 2},
-		{"no log, no peak", 2, "/slurm", collector.Unknown(), nil, 2},
+		{"no log, no peak", 2, "/slurm", series.Unknown(), nil, 2},
 		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
 		{"at the limit", 1, "/slurm", 52, []collector.Victim{limitedBy("/slurm", child)}, 1},
 		{"below it", 1, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
 		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
 		{"of others", 1, "/slurm", 2048, []collector.Victim{limitedBy("/other", elsewhere)}, 1},
 		{"of the host", 1, "/slurm", 52, []collector.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
-		{"at a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
-		{"below a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"under another name", 1, "/", collector.Unknown(), []collector.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
+		{"at a hidden limit", 1, "", series.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
+		{"below a hidden limit", 1, "", series.Unknown(), []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"under another name", 1, "/", series.Unknown(), []collector.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
 	} {
 		a := collector.NoAccount()
 		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
@@ -391,11 +392,11 @@ func TestVerdictConditions(t *testing.T) {
 	}
 	throttled := func(periods, throttled float64) func(*verdictCase) {
 		return func(c *verdictCase) {
-			c.a.Periods, c.a.Throttled = collector.Optional(periods), collector.Optional(throttled)
+			c.a.Periods, c.a.Throttled = series.Optional(periods), series.Optional(throttled)
 		}
 	}
-	stall := func(into func(*collector.Account) *collector.Optional, v float64) func(*verdictCase) {
-		return func(c *verdictCase) { *into(c.a) = collector.Optional(v) }
+	stall := func(into func(*collector.Account) *series.Optional, v float64) func(*verdictCase) {
+		return func(c *verdictCase) { *into(c.a) = series.Optional(v) }
 	}
 	moved := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) {
@@ -407,7 +408,7 @@ func TestVerdictConditions(t *testing.T) {
 	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
 		return func(c *verdictCase) {
 			c.a.Source, c.a.Limits.Quota = collector.JobFromTree, 2
-			c.a.CPUSeconds = collector.Optional(share * 2 * c.in.Run.WallSeconds)
+			c.a.CPUSeconds = series.Optional(share * 2 * c.in.Run.WallSeconds)
 		}
 	}
 	memory := func(share float64) func(*verdictCase) {
@@ -416,11 +417,11 @@ func TestVerdictConditions(t *testing.T) {
 			c.in.Job = &Job{MaxRSSMB: share * 1000}
 		}
 	}
-	jobIO := func(a *collector.Account) *collector.Optional { return &a.JobStall.IOFull }
-	hostIO := func(a *collector.Account) *collector.Optional { return &a.HostStall.IOFull }
-	jobFull := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemoryFull }
-	jobSome := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemorySome }
-	hostFull := func(a *collector.Account) *collector.Optional { return &a.HostStall.MemoryFull }
+	jobIO := func(a *collector.Account) *series.Optional { return &a.JobStall.IOFull }
+	hostIO := func(a *collector.Account) *series.Optional { return &a.HostStall.IOFull }
+	jobFull := func(a *collector.Account) *series.Optional { return &a.JobStall.MemoryFull }
+	jobSome := func(a *collector.Account) *series.Optional { return &a.JobStall.MemorySome }
+	hostFull := func(a *collector.Account) *series.Optional { return &a.HostStall.MemoryFull }
 	short := func(c *verdictCase) { c.in.Run.WallSeconds = 0.5 }
 	for _, test := range []struct {
 		name   string

@@ -25,7 +25,7 @@ import (
 
 // wideSameFloats takes what is not known for equal.
 func wideSameFloats() cmp.Option {
-	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b collector.Optional) bool { return a == b || !a.Known() && !b.Known() })}
+	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b series.Optional) bool { return a == b || !a.Known() && !b.Known() })}
 }
 
 // wideStream makes samples in which every column is busy.
@@ -51,7 +51,7 @@ func (w *wideStream) next(rec *collector.Recording) *collector.Sample {
 	if w.n == w.gpusAt && w.gpus > 0 {
 		for i := range w.gpus {
 			rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
-				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: collector.Unknown(), ClockMHz: collector.Unknown()})
+				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: series.Unknown(), ClockMHz: series.Unknown()})
 		}
 		rec.Widen(w.gpus)
 	}
@@ -76,13 +76,13 @@ func (w *wideStream) next(rec *collector.Recording) *collector.Sample {
 
 // account is what the counters say after as many seconds.
 func (w *wideStream) account(rec *collector.Recording) {
-	a, n := &rec.Account, collector.Optional(w.n)
+	a, n := &rec.Account, series.Optional(w.n)
 	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = collector.MemoryGroup, n/2, n/4, 200, 10
 	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
 	a.OOMKills, a.HostOOMKills = 1, 2
 	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
 	a.HostStall = a.JobStall
-	a.HostStall.CPUFull = collector.Unknown()
+	a.HostStall.CPUFull = series.Unknown()
 	if w.n > 3 && a.OOMAt.IsZero() {
 		a.OOMAt = w.start.Wall.Add(3 * time.Second)
 		a.Victims = []collector.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}

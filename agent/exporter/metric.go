@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -21,7 +22,7 @@ type Metric struct {
 	// column is where the value comes from, unless one of the others is set.
 	column collector.Column
 	value  func(*facts) float64
-	stalls func(*facts) [3]collector.Optional              // by resources
+	stalls func(*facts) [3]series.Optional                 // by resources
 	gpu    func(f *facts, i int, g *collector.GPU) float64 // of one device
 }
 

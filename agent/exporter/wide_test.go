@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // wideFeed is the run of a job with limits on a node with two GPUs, of which the second
 // tells little.
 func wideFeed(interval time.Duration) *feed {
 	f := listenFeed(interval)
-	a, unknown := &f.rec.Account, collector.Unknown()
+	a, unknown := &f.rec.Account, series.Unknown()
 	a.Source, a.MemoryKind, a.CPUSeconds = collector.JobFromGroup, collector.MemoryGroup, 12.5
 	a.Limits.CPUs, a.Limits.MemoryMB = 1.5, 256
 	a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 100, 25, 7.5, 1, 2

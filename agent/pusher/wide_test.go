@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -20,7 +21,7 @@ func wideHost(before, after int) *host {
 	for range before {
 		h.tick()
 	}
-	unknown := collector.Unknown()
+	unknown := series.Unknown()
 	h.rec.GPUs = []collector.GPU{{MemoryMB: 80 << 10, PowerLimitWatts: 400, EnergyJoules: unknown, ClockMHz: unknown},
 		{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown}}
 	h.rec.Widen(2)
