@@ -149,6 +149,7 @@ func (d *diskSpace) close() {
 	for _, a := range d.asks {
 		if a.question != nil {
 			close(a.question)
+			*a = diskAsk{path: a.path}
 		}
 	}
 }

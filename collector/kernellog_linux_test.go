@@ -113,12 +113,12 @@ func TestKernelLogIsBounded(t *testing.T) {
 
 // Where the log may not be read, nothing is told.
 func TestKernelLogUnreadable(t *testing.T) {
-	s := Sampler{rec: NewRecording(Now(), time.Second, 10), reader: NewReader(ReaderOptions{})}
-	s.pollLog(Now())
-	if v := s.victims(Now()); v != nil {
-		t.Errorf("victims %+v", v)
+	r := NewReader(ReaderOptions{})
+	r.pollLog(Now())
+	if v, whole := r.Victims(Now()); v != nil || whole {
+		t.Errorf("victims %+v, all: %v", v, whole)
 	}
-	s.log.close()
+	r.Close()
 }
 
 func BenchmarkPollKernelLog(b *testing.B) {

@@ -7,20 +7,52 @@ const (
 	maxKernelPoll = 64 << 10
 )
 
-// victims lists the processes that the kernel is known to have killed for want of memory
-// since the baseline; nil where its log may not be read.
-func (s *Sampler) victims(now Instant) []Victim {
-	if s.log == nil {
-		return nil
+// An oomLog tells whom the kernel has killed for want of memory since the baseline.
+type oomLog struct {
+	start   Instant
+	opening chan *kernelLog // gives the log when it is open; nil = nobody has opened it
+	log     *kernelLog      // nil = it may not be read
+}
+
+// open opens the kernel's log at its end, in the background: it takes the kernel 50 µs, and the job waits for us.
+func (o *oomLog) open(start Instant) {
+	o.close()
+	o.start, o.opening = start, make(chan *kernelLog, 1)
+	opening := o.opening
+	go func() { opening <- openKernelLog() }()
+}
+
+// opened returns the log once it is open; nil = it may not be read.
+func (o *oomLog) opened() *kernelLog {
+	if o.opening != nil {
+		o.log, o.opening = <-o.opening, nil
 	}
-	s.log.read(s.rec.Start, now, s.reader.job.tree.foreign, maxKernelLog)
-	return s.log.victims()
+	return o.log
+}
+
+func (o *oomLog) close() {
+	o.opened().close()
+	o.log = nil
+}
+
+// Victims returns the processes that the kernel is known to have killed for want of memory since the baseline, nil where
+// its log cannot be read. It reports whether they are all that the log has, with process ids that are ours.
+func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
+	log := r.oom.opened()
+	if log == nil {
+		return nil, false
+	}
+	log.read(r.oom.start, now, r.job.tree.foreign, maxKernelLog)
+	return log.victims(), log.whole()
 }
 
 // pollLog reads on in the kernel's log, where others are in the job's group, before a
 // counter tells of a kill: whose a process was, only the newest scans know.
-func (s *Sampler) pollLog(now Instant) {
-	if job := &s.reader.job; s.log != nil && job.Source == JobFromTree && job.Group != nil {
-		s.log.read(s.rec.Start, now, job.tree.foreign, maxKernelPoll)
+func (r *Reader) pollLog(now Instant) {
+	if r.job.Source != JobFromTree || r.job.Group == nil {
+		return
+	}
+	if log := r.oom.opened(); log != nil {
+		log.read(r.oom.start, now, r.job.tree.foreign, maxKernelPoll)
 	}
 }

@@ -100,6 +100,7 @@ type Reader struct {
 	nics      topology
 	now       func() Instant
 	job       jobReader
+	oom       oomLog
 	vmHeld    *VMStat       // of the newest time that it could be read
 	vmAt      time.Duration // when /proc/vmstat was read last
 	vmBegun   time.Duration // and first
@@ -144,20 +145,35 @@ func NewReader(o ReaderOptions) *Reader {
 }
 
 // Close ends what the Reader started. A file system that hangs is not waited for.
-func (r *Reader) Close() { r.disks.close() }
+func (r *Reader) Close() {
+	r.disks.close()
+	r.oom.close()
+}
+
+// Now reads the clocks.
+func (r *Reader) Now() Instant { return r.now() }
+
+// Job returns where the job's own use is read.
+func (r *Reader) Job() JobOptions { return r.job.JobOptions }
+
+// DiskPaths returns the file systems whose fill is measured.
+func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 
 // Baseline takes the Reading that a run starts from: the counters alone, without
 // the classes of devices. The job waits for it: a gauge needs no baseline, a file
 // system may hang, and classes are only asked of the later of two Readings.
 func (r *Reader) Baseline() *Reading {
 	out := &Reading{At: r.now()}
+	if r.job.Source != "" {
+		r.oom.open(out.At)
+	}
 	r.readCounters(out)
 	out.Job = r.job.baseline(out)
 	return out
 }
 
-// classify sets the classes of the devices of a Reading.
-func (r *Reader) classify(out *Reading) {
+// Classify sets the classes of the devices of a Reading.
+func (r *Reader) Classify(out *Reading) {
 	r.blocks.apply(out.DiskIO, out.At.Mono, r.classifyBlocks)
 	r.nics.apply(out.Net, out.At.Mono, r.classifyNICs)
 }
@@ -166,7 +182,7 @@ func (r *Reader) classify(out *Reading) {
 func (r *Reader) Read() *Reading {
 	out := &Reading{At: r.now()}
 	r.readCounters(out)
-	r.classify(out)
+	r.Classify(out)
 	var err error
 	if err = guard(func() error { out.Memory, err = r.readMemory(); return err }); err != nil {
 		out.Memory = nil
@@ -184,7 +200,14 @@ func (r *Reader) Read() *Reading {
 		reading := r.gpus.Read()
 		out.GPUs = &reading
 	}
+	r.pollLog(out.At)
 	return out
+}
+
+// Final takes the last Reading of a run: whatever is not read each time is read anew.
+func (r *Reader) Final() *Reading {
+	r.job.hurry()
+	return r.Read()
 }
 
 // readCounters reads what grows: CPU time and the bytes of disks and network.

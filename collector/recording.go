@@ -56,13 +56,13 @@ const maxGaps = 100
 
 // addGap remembers the newest reason of each part, so that one which tells how long it has
 // lasted does not fill the list.
-func (rec *Recording) addGap(what, why string) {
-	i := slices.IndexFunc(rec.Gaps, func(g Gap) bool { return g.What == what })
+func (rec *Recording) addGap(gap Gap) {
+	i := slices.IndexFunc(rec.Gaps, func(g Gap) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
-		rec.Gaps[i].Why = why
+		rec.Gaps[i].Why = gap.Why
 	case len(rec.Gaps) < maxGaps:
-		rec.Gaps = append(rec.Gaps, Gap{what, why})
+		rec.Gaps = append(rec.Gaps, gap)
 	}
 }
 

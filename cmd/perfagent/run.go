@@ -132,7 +132,7 @@ func (w *wrap) run() error {
 	if w.account.made != nil {
 		w.command.Enter = w.account.made.Enter
 	}
-	// Never closed: a source that hangs may still be asked when we leave.
+	// The sampler closes it, unless a source hangs.
 	reader := o.reader(w.account.options, w.account.gpus)
 	sampler := collector.NewSampler(reader, o.sampling(w.listening.begin, w.observe))
 	w.place = <-placed

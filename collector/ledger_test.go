@@ -30,17 +30,16 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 			Limits: Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
 	}
 	base := reading(0)
-	s := &Sampler{prev: base, base: newBaseCounters(base), progress: Begin(base), rec: NewRecording(base.At, time.Second, 10)}
+	l, p, a := newLedger(base, JobOptions{}), Begin(base), NoAccount()
 	var pct []float64
 	for i := range readings[1:] {
 		r := reading(i + 1)
 		var sample Sample
-		s.progress, sample = s.progress.Next(r, time.Millisecond)
-		s.account(r)
-		s.prev = r
+		p, sample = p.Next(r, time.Millisecond)
+		l, a = l.next(a, r, entry{})
 		pct = append(pct, sample.Values[JobThrottled])
 	}
-	return &s.rec.Account, pct
+	return &a, pct
 }
 
 // Another group may set the limits from some moment on. What it counted before is not of
