@@ -2,43 +2,10 @@ package collector
 
 import (
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
-
-// CPUTimes is one line cpuN of /proc/stat in seconds since boot (proc(5)). The
-// kernel counts guest in user and guest_nice in nice as well.
-type CPUTimes struct {
-	Name                                                  string
-	User, Nice, System, Idle, Iowait, IRQ, SoftIRQ, Steal float64
-	Guest, GuestNice                                      float64
-}
-
-// CPUMode numbers what the kernel counts a CPU's time as (proc(5)).
-type CPUMode int
-
-// The modes. Time of guests is in ModeUser and ModeNice, as the kernel counts it.
-const (
-	ModeUser CPUMode = iota
-	ModeNice
-	ModeSystem
-	ModeIdle
-	ModeIowait
-	ModeIRQ
-	ModeSoftIRQ
-	ModeSteal
-	NumCPUModes
-)
-
-// String is the mode's name, as proc(5) and other tools have it.
-func (m CPUMode) String() string {
-	return [NumCPUModes]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}[m]
-}
-
-// mode points to the seconds of a mode.
-func (c *CPUTimes) mode(m CPUMode) *float64 {
-	return [NumCPUModes]*float64{&c.User, &c.Nice, &c.System, &c.Idle, &c.Iowait, &c.IRQ, &c.SoftIRQ, &c.Steal}[m]
-}
 
 // cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a
 // value, as Progress is.
@@ -70,15 +37,15 @@ func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
 			continue
 		}
 		for m := range NumCPUModes {
-			had := *before.mode(m)
-			switch grown := *cpus[i].mode(m) - had; {
+			had := before.Seconds[m]
+			switch grown := cpus[i].Seconds[m] - had; {
 			case grown >= 0 && grown <= most:
 				t.seconds[m] += grown
 			case grown < 0 && grown >= -cpuSlack:
 				if shared {
 					highest, shared = slices.Clone(cpus), false
 				}
-				*highest[i].mode(m) = had
+				highest[i].Seconds[m] = had
 			}
 		}
 	}
@@ -92,17 +59,21 @@ func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
 // and interrupts are busy. ok is false when the kernel's clock did not advance:
 // psutil says 0.0 there, which nobody measured.
 func busyPercent(prev, cur CPUTimes) (percent float64, ok bool) {
-	d := func(a, b float64) float64 { return max(0, b-a) }
-	idle, iowait := d(prev.Idle, cur.Idle), d(prev.Iowait, cur.Iowait)
-	guest, guestNice := d(prev.Guest, cur.Guest), d(prev.GuestNice, cur.GuestNice)
-	// The order of psutil's additions: near a tie of the rounding their last bit decides.
-	total := d(prev.User, cur.User) + d(prev.Nice, cur.Nice) + d(prev.System, cur.System) + idle + iowait +
-		d(prev.IRQ, cur.IRQ) + d(prev.SoftIRQ, cur.SoftIRQ) + d(prev.Steal, cur.Steal) + guest + guestNice
+	var d [NumCPUModes]float64
+	total := 0.0
+	for m := range d { // in the order of psutil's additions: near a tie of the rounding their last bit decides
+		d[m] = max(0, cur.Seconds[m]-prev.Seconds[m])
+		total += d[m]
+	}
+	guest, guestNice := max(0, cur.Guest-prev.Guest), max(0, cur.GuestNice-prev.GuestNice)
+	total = total + guest + guestNice
 	total = total - guest - guestNice
 	if total <= 0 {
 		return 0, false
 	}
-	return round1(min(100, max(0, total-idle-iowait)/total*100)), true
+
+	busy := max(0, total-d[ModeIdle]-d[ModeIowait])
+	return series.Round1(min(100, busy/total*100)), true
 }
 
 // cpuSpread gives the mean, least and most busy CPU between two readings. CPUs
@@ -141,15 +112,4 @@ func cpuNamed(cpus []CPUTimes, name string, hint int) (CPUTimes, bool) {
 		}
 	}
 	return CPUTimes{}, false
-}
-
-// round1 rounds to one decimal exactly as Python's round(x, 1): from the
-// shortest decimal of the value, not from a product that is itself rounded.
-func round1(x float64) float64 {
-	var buf [32]byte
-	v, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'f', 1, 64)), 64)
-	if err != nil {
-		return x
-	}
-	return v
 }

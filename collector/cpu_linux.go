@@ -42,7 +42,7 @@ func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
 		if n < 8 {
 			return nil, fmt.Errorf("line %q has %d fields", line, n)
 		}
-		var seconds [10]float64
+		var seconds [NumCPUModes + 2]float64 // in the order of CPUMode, then the guests'
 		for i, field := range f[1:n] {
 			ticks, ok := procfile.ParseCount(field)
 			if !ok {
@@ -50,8 +50,9 @@ func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
 			}
 			seconds[i] = float64(ticks) / userHZ
 		}
-		cpus = append(cpus, CPUTimes{names.at(len(cpus), f[0]), seconds[0], seconds[1], seconds[2], seconds[3],
-			seconds[4], seconds[5], seconds[6], seconds[7], seconds[8], seconds[9]})
+		c := CPUTimes{Name: names.at(len(cpus), f[0]), Guest: seconds[NumCPUModes], GuestNice: seconds[NumCPUModes+1]}
+		copy(c.Seconds[:], seconds[:])
+		cpus = append(cpus, c)
 	}
 	if len(cpus) == 0 {
 		return nil, errors.New("no line of a CPU")

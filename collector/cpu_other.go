@@ -19,8 +19,8 @@ func (r *Reader) readCPU() ([]CPUTimes, error) {
 	}
 	out := make([]CPUTimes, len(stats))
 	for i, s := range stats {
-		out[i] = CPUTimes{Name: s.CPU, User: s.User, Nice: s.Nice, System: s.System, Idle: s.Idle,
-			Iowait: s.Iowait, IRQ: s.Irq, SoftIRQ: s.Softirq, Steal: s.Steal, Guest: s.Guest, GuestNice: s.GuestNice}
+		out[i] = CPUTimes{Name: s.CPU, Guest: s.Guest, GuestNice: s.GuestNice, Seconds: [NumCPUModes]float64{
+			s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal}}
 	}
 	return out, nil
 }

@@ -43,16 +43,6 @@ func TestBusyPercentIsPsutils(t *testing.T) {
 	}
 }
 
-// Python: [round(x, 1) for x in …]
-func TestRoundIsPythons(t *testing.T) {
-	for x, want := range map[float64]float64{0.05: 0.1, 0.15: 0.1, 0.25: 0.2, 0.35: 0.3, 1.25: 1.2, 33.349999999999994: 33.3,
-		99.95: 100, 99.94999999999999: 99.9, 0: 0, 100: 100} {
-		if got := round1(x); got != want {
-			t.Errorf("round1(%v) = %v, want %v", x, got, want)
-		}
-	}
-}
-
 type spread struct {
 	Avg, Least, Most float64
 	OK               bool

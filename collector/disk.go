@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // DiskUsage is the fill of the file system at Path, in bytes (statfs(2)).
@@ -18,7 +20,7 @@ type DiskUsage struct {
 // Percent is psutil's: used / (used + available to users), rounded to one
 // decimal.
 func (d DiskUsage) Percent() float64 {
-	return round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
+	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
 // statfsPatience is how long a Reading waits for the answers of the file systems.

@@ -24,7 +24,7 @@ type account struct {
 }
 
 func accountOf(r *Reading) account {
-	return account{counted(r.DiskIO, Counted), counted(r.DiskIO, PerfPy), counted(r.Net, Counted),
+	return account{counted(r.Devices[Disks], Counted), counted(r.Devices[Disks], PerfPy), counted(r.Devices[NICs], Counted),
 		bootTotals(r, false), bootTotals(r, true)}
 }
 
@@ -105,10 +105,12 @@ func TestReadingOfATree(t *testing.T) {
 	want := &Reading{
 		CPU:    []CPUTimes{ticks("cpu0", 1000, 20, 300, 9000, 80, 0, 6, 4), ticks("cpu1", 2000, 0, 500, 8000, 40, 1, 9, 0, 100)},
 		Memory: &Memory{Total: 8_000_000 << 10, Available: 6_000_000 << 10},
-		DiskIO: []Device{{"vda", 20480, 40960, Counted | PerfPy}, {"vda1", 20480, 40960, 0}},
-		Net:    []Device{{"lo", 5 << 20, 5 << 20, Counted | Loopback | PerfPy}, {"eth0", 100 << 20, 10 << 20, Counted | PerfPy}},
-		Load:   &Load{One: 0.2, Running: 3},
-		VM:     &VMStat{SwapIn: 512 * page, SwapOut: 1024 * page, OOMKills: 2},
+		Devices: [NumKinds][]Device{
+			Disks: []Device{{"vda", 20480, 40960, Counted | PerfPy}, {"vda1", 20480, 40960, 0}},
+			NICs:  []Device{{"lo", 5 << 20, 5 << 20, Counted | Loopback | PerfPy}, {"eth0", 100 << 20, 10 << 20, Counted | PerfPy}},
+		},
+		Load: &Load{One: 0.2, Running: 3},
+		VM:   &VMStat{SwapIn: 512 * page, SwapOut: 1024 * page, OOMKills: 2},
 		Pressure: &cgroup.Pressure{CPU: cgroup.Stall{Some: 7, Full: absent}, Memory: cgroup.Stall{Some: 2, Full: 1},
 			IO: cgroup.Stall{Some: 40, Full: 30}},
 	}
@@ -139,7 +141,8 @@ func TestTreesReadAsGopsutilReadsThem(t *testing.T) {
 			}
 			var cpus []CPUTimes
 			for _, s := range times {
-				cpus = append(cpus, CPUTimes{s.CPU, s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal, s.Guest, s.GuestNice})
+				cpus = append(cpus, CPUTimes{Name: s.CPU, Guest: s.Guest, GuestNice: s.GuestNice, Seconds: [NumCPUModes]float64{
+					s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal}})
 			}
 			same(t, "cpu", got.CPU, cpus)
 			vm, err := mem.VirtualMemoryWithContext(ctx)
@@ -153,9 +156,9 @@ func TestTreesReadAsGopsutilReadsThem(t *testing.T) {
 			}
 			var nics []Device
 			for i, s := range stats {
-				nics = append(nics, Device{s.Name, s.BytesRecv, s.BytesSent, got.Net[i].Class})
+				nics = append(nics, Device{s.Name, s.BytesRecv, s.BytesSent, got.Devices[NICs][i].Class})
 			}
-			same(t, "network", got.Net, nics)
+			same(t, "network", got.Devices[NICs], nics)
 		})
 	}
 }
@@ -261,9 +264,9 @@ func (r *Reading) without(source string) Reading {
 	case SourceMemory:
 		c.Memory = nil
 	case SourceDiskIO:
-		c.DiskIO = nil
+		c.Devices[Disks] = nil
 	case SourceNetwork:
-		c.Net = nil
+		c.Devices[NICs] = nil
 	case SourceLoad:
 		c.Load = nil
 	case SourceSwap:
@@ -278,7 +281,7 @@ func (r *Reading) without(source string) Reading {
 func (r *Reading) part(source string) string {
 	switch {
 	case source == SourceCPU && r.CPU != nil, source == SourceMemory && r.Memory != nil,
-		source == SourceDiskIO && r.DiskIO != nil, source == SourceNetwork && r.Net != nil,
+		source == SourceDiskIO && r.Devices[Disks] != nil, source == SourceNetwork && r.Devices[NICs] != nil,
 		source == SourceLoad && r.Load != nil, source == SourceSwap && r.VM != nil, source == SourcePressure && r.Pressure != nil:
 		return source
 	}
@@ -289,7 +292,7 @@ func TestHostWithoutAnythingIsAbsentInEveryPart(t *testing.T) {
 	empty := t.TempDir()
 	r := openTree(t, empty, empty)
 	got := r.Read()
-	if got.CPU != nil || got.Memory != nil || got.DiskIO != nil || got.Net != nil ||
+	if got.CPU != nil || got.Memory != nil || got.Devices[Disks] != nil || got.Devices[NICs] != nil ||
 		got.Load != nil || got.VM != nil || got.Pressure != nil || len(got.Failed) != 7 {
 		t.Errorf("got %+v", got)
 	}
@@ -305,8 +308,8 @@ func TestSidecarDoesNotFallBackToItsOwnNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := openTree(t, proc, sys).Read()
-	if got.Net != nil || got.Failed[SourceNetwork] == nil {
-		t.Errorf("net: %v, failure: %v", got.Net, got.Failed[SourceNetwork])
+	if got.Devices[NICs] != nil || got.Failed[SourceNetwork] == nil {
+		t.Errorf("net: %v, failure: %v", got.Devices[NICs], got.Failed[SourceNetwork])
 	}
 }
 
@@ -319,16 +322,16 @@ func TestClassesAreLookedUpAgain(t *testing.T) {
 	now := at(0)
 	r := NewReader(ReaderOptions{Proc: proc, Sys: sys, Now: func() Instant { return now }})
 	defer r.Close()
-	same(t, "at first", counted(r.Read().Net, Counted), []string{"lo", "eth0"})
+	same(t, "at first", counted(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
 	// The card is taken away from under its name: a virtual one has it now.
 	if err := os.Remove(filepath.Join(sys, "class/net/eth0/device")); err != nil {
 		t.Fatal(err)
 	}
 	write(t, sys, "class/net/eth0/master/bridge/x", nil)
 	now = at(topologyAge - 1)
-	same(t, "within the minute", counted(r.Read().Net, Counted), []string{"lo", "eth0"})
+	same(t, "within the minute", counted(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
 	now = at(topologyAge)
-	same(t, "after the minute", counted(r.Read().Net, Counted), []string{"lo"})
+	same(t, "after the minute", counted(r.Read().Devices[NICs], Counted), []string{"lo"})
 
 	if err := os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")); err != nil {
 		t.Fatal(err)
@@ -338,7 +341,7 @@ func TestClassesAreLookedUpAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
-	same(t, "when one appears", counted(r.Read().Net, Counted), []string{"lo", "eth0", "eth1"})
+	same(t, "when one appears", counted(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
 }
 
 // The names of the last Reading are used again only where they are still the same.

@@ -76,7 +76,7 @@ func FuzzParsers(f *testing.F) {
 		var names nameCache
 		if cpus, err := parseStat(data, &names); err == nil {
 			for _, c := range cpus {
-				if !strings.HasPrefix(c.Name, "cpu") || !(c.User >= 0 && c.Idle >= 0 && c.GuestNice >= 0) {
+				if !strings.HasPrefix(c.Name, "cpu") || !(c.Seconds[ModeUser] >= 0 && c.Seconds[ModeIdle] >= 0 && c.GuestNice >= 0) {
 					t.Fatalf("%+v", c)
 				}
 			}
@@ -120,7 +120,7 @@ func FuzzReader(f *testing.F) {
 		}
 		got := r.Read()
 		for source, there := range map[string]bool{SourceCPU: got.CPU != nil, SourceMemory: got.Memory != nil,
-			SourceDisk: len(got.Disk) > 0, SourceDiskIO: got.DiskIO != nil, SourceNetwork: got.Net != nil} {
+			SourceDisk: len(got.Disk) > 0, SourceDiskIO: got.Devices[Disks] != nil, SourceNetwork: got.Devices[NICs] != nil} {
 			if there == (got.Failed[source] != nil) {
 				t.Fatalf("%s: there: %v, failure: %v", source, there, got.Failed[source])
 			}

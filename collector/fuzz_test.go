@@ -58,9 +58,10 @@ func (d *dice) cpus() []CPUTimes {
 	var cpus []CPUTimes
 	for range n {
 		c := ticks(string('0' + rune(d.byte()%4)))
-		for _, f := range []*float64{&c.User, &c.Nice, &c.System, &c.Idle, &c.Iowait, &c.IRQ, &c.SoftIRQ, &c.Steal, &c.Guest, &c.GuestNice} {
-			*f = float64(d.count()) / 100
+		for m := range c.Seconds {
+			c.Seconds[m] = float64(d.count()) / 100
 		}
+		c.Guest, c.GuestNice = float64(d.count())/100, float64(d.count())/100
 		cpus = append(cpus, c)
 	}
 	return cpus
@@ -81,7 +82,7 @@ func FuzzProgress(f *testing.F) {
 		d := &dice{data}
 		now := at(0)
 		read := func() *Reading {
-			r := &Reading{At: now, CPU: d.cpus(), DiskIO: d.devices(), Net: d.devices()}
+			r := &Reading{At: now, CPU: d.cpus(), Devices: [NumKinds][]Device{Disks: d.devices(), NICs: d.devices()}}
 			if d.byte()%4 > 0 {
 				r.Memory = &Memory{Total: d.count() | 1, Available: d.count()}
 			}

@@ -26,7 +26,7 @@ func ticks(name string, n ...float64) CPUTimes {
 	for i, v := range n {
 		f[i] = v / 100
 	}
-	return CPUTimes{name, f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9]}
+	return CPUTimes{name, [NumCPUModes]float64(f[:NumCPUModes]), f[8], f[9]}
 }
 
 // at is the moment d after an arbitrary start, on clocks that agree.

@@ -215,22 +215,22 @@ func compareGauges(t *testing.T, b *bracket, shut map[string]int) {
 
 // compareDevices: counters only grow, so ours lies in the bracket.
 func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
-	if len(b.ours.DiskIO) != len(b.before.Disks) || len(b.ours.Net) != len(b.before.NICs) {
-		t.Errorf("%d disks and %d interfaces, psutil %d and %d", len(b.ours.DiskIO), len(b.ours.Net), len(b.before.Disks), len(b.before.NICs))
+	if len(b.ours.Devices[Disks]) != len(b.before.Disks) || len(b.ours.Devices[NICs]) != len(b.before.NICs) {
+		t.Errorf("%d disks and %d interfaces, psutil %d and %d", len(b.ours.Devices[Disks]), len(b.ours.Devices[NICs]), len(b.before.Disks), len(b.before.NICs))
 	}
-	for _, d := range b.ours.DiskIO {
+	for _, d := range b.ours.Devices[Disks] {
 		before, after := b.before.Disks[d.Name], b.after.Disks[d.Name]
 		within(t, "disk bytes", d.Name, float64(d.In*diskUnit), float64(before.Read), float64(after.Read), 0, shut)
 		within(t, "disk bytes", d.Name, float64(d.Out*diskUnit), float64(before.Write), float64(after.Write), 0, shut)
 	}
-	for _, d := range b.ours.Net {
+	for _, d := range b.ours.Devices[NICs] {
 		before, after := b.before.NICs[d.Name], b.after.NICs[d.Name]
 		within(t, "network bytes", d.Name, float64(d.In), float64(before.Recv), float64(after.Recv), 0, shut)
 		within(t, "network bytes", d.Name, float64(d.Out), float64(before.Sent), float64(after.Sent), 0, shut)
 	}
 	for i, c := range b.ours.CPU {
 		before, after := b.before.CPUTimes[i], b.after.CPUTimes[i]
-		for f, v := range []float64{c.User, c.Nice, c.System, c.Idle, c.Iowait, c.IRQ, c.SoftIRQ, c.Steal, c.Guest, c.GuestNice} {
+		for f, v := range append(c.Seconds[:], c.Guest, c.GuestNice) {
 			slack := 0.0
 			if f == 3 || f == 4 { // the kernel moves time from iowait to idle and back
 				slack = clockTick.Seconds()
@@ -245,16 +245,16 @@ func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 	_, s := Begin(a.ours).Next(b.ours, 0)
 	for _, c := range counterTable {
-		what, devs := "disk delta", b.ours.DiskIO
-		if c.source == 1 {
-			what, devs = "network delta", b.ours.Net
+		what, devs := "disk delta", b.ours.Devices[Disks]
+		if c.kind == NICs {
+			what, devs = "network delta", b.ours.Devices[NICs]
 		}
 		counter := func(s *snap, name string) float64 {
 			n := s.Disks[name].Write
 			switch {
-			case c.source == 1 && c.in:
+			case c.kind == NICs && c.in:
 				n = s.NICs[name].Recv
-			case c.source == 1:
+			case c.kind == NICs:
 				n = s.NICs[name].Sent
 			case c.in:
 				n = s.Disks[name].Read
@@ -300,7 +300,7 @@ func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 
 // unmoved tells whether a CPU's times were the same in a Reading and a snap.
 func unmoved(c CPUTimes, snap []float64) bool {
-	return slices.Equal([]float64{c.User, c.Nice, c.System, c.Idle, c.Iowait, c.IRQ, c.SoftIRQ, c.Steal, c.Guest, c.GuestNice}, snap)
+	return slices.Equal(append(c.Seconds[:], c.Guest, c.GuestNice), snap)
 }
 
 // elapsed is the time that passed on a CPU between two snaps.

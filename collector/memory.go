@@ -1,5 +1,7 @@
 package collector
 
+import "github.com/perfagent/perfagent/collector/series"
+
 // Memory is physical memory in bytes.
 type Memory struct {
 	Total uint64
@@ -13,5 +15,5 @@ func (m Memory) Used() uint64 { return m.Total - min(m.Total, m.Available) }
 
 // Percent is psutil's: (total − available) / total, rounded to one decimal.
 func (m Memory) Percent() float64 {
-	return round1(float64(m.Used()) / float64(m.Total) * 100)
+	return series.Round1(float64(m.Used()) / float64(m.Total) * 100)
 }

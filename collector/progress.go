@@ -15,7 +15,7 @@ type Progress struct {
 	cpuSince    time.Duration
 	cpuKnown    bool // a CPU window has been measured
 	cpuTotals   cpuTotals
-	io          [2]ioProgress // disk_io, network
+	io          [NumKinds]ioProgress
 	// total is the bytes of each counter since its first good Reading, base what
 	// it was when the window of its rate began.
 	total, base [len(counterTable)]uint64
@@ -36,30 +36,27 @@ type ioProgress struct {
 // counter ties a byte counter to its columns and to the devices that feed it.
 type counter struct {
 	total, rate Column
-	source      int // index into Progress.io
+	kind        Kind
 	in          bool
 	class       Class // a device counts when its Counted and Loopback bits equal this
 }
 
 // counterTable lists the six byte counters in perf.py's order.
 var counterTable = [...]counter{
-	{DiskRead, DiskReadRate, 0, true, Counted},
-	{DiskWrite, DiskWriteRate, 0, false, Counted},
-	{NetLoSent, NetLoSentRate, 1, false, Counted | Loopback},
-	{NetExtSent, NetExtSentRate, 1, false, Counted},
-	{NetLoRecv, NetLoRecvRate, 1, true, Counted | Loopback},
-	{NetExtRecv, NetExtRecvRate, 1, true, Counted},
+	{DiskRead, DiskReadRate, Disks, true, Counted},
+	{DiskWrite, DiskWriteRate, Disks, false, Counted},
+	{NetLoSent, NetLoSentRate, NICs, false, Counted | Loopback},
+	{NetExtSent, NetExtSentRate, NICs, false, Counted},
+	{NetLoRecv, NetLoRecvRate, NICs, true, Counted | Loopback},
+	{NetExtRecv, NetExtRecvRate, NICs, true, Counted},
 }
-
-// ioUnits are the bytes of one count of each source.
-var ioUnits = [2]uint64{diskUnit, 1}
 
 // Begin starts the account at the baseline Reading.
 func Begin(r *Reading) Progress {
 	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono}
 	p.cpuTotals.add(r.CPU, r.At.Boot)
-	for i, devs := range r.io() {
-		p.io[i] = ioProgress{devices: devs, since: r.At.Mono}
+	for k, devs := range r.Devices {
+		p.io[k] = ioProgress{devices: devs, since: r.At.Mono}
 	}
 	var none Sample
 	p.measureSwap(r, 0, &none)
@@ -91,8 +88,8 @@ func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 	}
 	p.cpuTotals.add(r.CPU, r.At.Boot)
 	p.measureCPU(r, minWindow, &s)
-	for source, devs := range r.io() {
-		p.measureIO(source, devs, r.At.Mono, minWindow, &s)
+	for k, devs := range r.Devices {
+		p.measureIO(Kind(k), devs, r.At.Mono, minWindow, &s)
 	}
 	if r.Load != nil {
 		s.Values[Load1], s.Values[ProcsRunning] = r.Load.One, r.Load.Running
@@ -160,8 +157,8 @@ func (p *Progress) cpuShare(m CPUMode) float64 {
 
 // measureIO turns the counts of one source into bytes since the start and into
 // rates: bytes moved in the window / seconds of the window.
-func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Duration, s *Sample) {
-	io := &p.io[source]
+func (p *Progress) measureIO(kind Kind, devs []Device, now, minWindow time.Duration, s *Sample) {
+	io := &p.io[kind]
 	if devs == nil {
 		return
 	}
@@ -170,10 +167,10 @@ func (p *Progress) measureIO(source int, devs []Device, now, minWindow time.Dura
 	measured := !fresh && !tooShort(window, minWindow, io.known)
 	io.known = io.known || measured
 	for i, c := range counterTable {
-		if c.source != source {
+		if c.kind != kind {
 			continue
 		}
-		p.total[i] += c.delta(io.devices, devs, ioUnits[source])
+		p.total[i] += c.delta(io.devices, devs, kind.Unit())
 		s.Values[c.total] = float64(p.total[i]) / MiB
 		if measured {
 			s.Values[c.rate] = toByte(float64(p.total[i]-p.base[i]) / MiB / window.Seconds())
@@ -266,14 +263,13 @@ func grown(prev, cur, unit uint64) uint64 {
 // count or, for perf.py, over all that psutil sums. NaN = not read.
 func bootTotals(r *Reading, perfpy bool) [len(counterTable)]float64 {
 	var out [len(counterTable)]float64
-	io := r.io()
 	for i, c := range counterTable {
-		if io[c.source] == nil {
+		if r.Devices[c.kind] == nil {
 			out[i] = math.NaN()
 			continue
 		}
 		sum := 0.0
-		for _, d := range io[c.source] {
+		for _, d := range r.Devices[c.kind] {
 			if !d.feeds(c, perfpy) {
 				continue
 			}
@@ -281,7 +277,7 @@ func bootTotals(r *Reading, perfpy bool) [len(counterTable)]float64 {
 			if c.in {
 				n = d.In
 			}
-			sum += float64(n) * float64(ioUnits[c.source])
+			sum += float64(n) * float64(c.kind.Unit())
 		}
 		out[i] = sum / MiB
 	}
@@ -322,6 +318,3 @@ func perfpySample(prevCPU []CPUTimes, r *Reading, timestamp float64) Sample {
 	}
 	return s
 }
-
-// io lists the parts that hold byte counters, in the order of Progress.io.
-func (r *Reading) io() [2][]Device { return [2][]Device{r.DiskIO, r.Net} }

@@ -41,8 +41,10 @@ func TestGrowthOfACounter(t *testing.T) {
 func reading(when time.Duration, busy float64, disk, lo, eth uint64) *Reading {
 	return &Reading{At: at(when), CPU: []CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
 		Memory: &Memory{Total: 1000, Available: 250}, Disk: []DiskUsage{{"/", 30, 70}, {"/b", 60, 40}},
-		DiskIO: []Device{{"sda", disk, 2 * disk, Counted}, {"sda1", disk, 2 * disk, 0}},
-		Net:    []Device{{"lo", lo, lo, Counted | Loopback}, {"eth0", eth, 3 * eth, Counted}, {"br0", eth, eth, 0}}}
+		Devices: [NumKinds][]Device{
+			Disks: []Device{{"sda", disk, 2 * disk, Counted}, {"sda1", disk, 2 * disk, 0}},
+			NICs:  []Device{{"lo", lo, lo, Counted | Loopback}, {"eth0", eth, 3 * eth, Counted}, {"br0", eth, eth, 0}},
+		}}
 }
 
 // columns picks the measured values and weights of a Sample.
@@ -126,11 +128,11 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 		{nic("wan0", 8)}, // and one back: 0
 	}
 	want := []float64{11, 12, 12, 19, 19, 19, 19}
-	p := Begin(&Reading{At: at(0), Net: readings[0]})
+	p := Begin(&Reading{At: at(0), Devices: [NumKinds][]Device{NICs: readings[0]}})
 	var got []float64
 	for i, devs := range readings[1:] {
 		var s Sample
-		p, s = p.Next(&Reading{At: at(time.Duration(i+1) * time.Second), Net: devs}, 0)
+		p, s = p.Next(&Reading{At: at(time.Duration(i+1) * time.Second), Devices: [NumKinds][]Device{NICs: devs}}, 0)
 		got = append(got, s.Values[NetExtRecv])
 	}
 	same(t, "MiB since the start", got, want)
@@ -215,18 +217,18 @@ func (w *world) pass() {
 	}
 	for i := range w.cpus {
 		busy := math.Round(w.rng.Float64()*step.Seconds()*100) / 100
-		w.cpus[i].User += busy
-		w.cpus[i].Idle += math.Round((step.Seconds()-busy)*100) / 100
+		w.cpus[i].Seconds[ModeUser] += busy
+		w.cpus[i].Seconds[ModeIdle] += math.Round((step.Seconds()-busy)*100) / 100
 		if w.rng.IntN(50) == 0 {
-			w.cpus[i].Iowait = max(0, w.cpus[i].Iowait-1)
+			w.cpus[i].Seconds[ModeIowait] = max(0, w.cpus[i].Seconds[ModeIowait]-1)
 		}
 	}
-	w.move(w.disks, 0)
-	w.move(w.nics, 1)
+	w.move(w.disks, Disks)
+	w.move(w.nics, NICs)
 }
 
-// move lets the devices of a source count.
-func (w *world) move(devs []*worldDevice, source int) {
+// move lets the devices of a kind count.
+func (w *world) move(devs []*worldDevice, kind Kind) {
 	for _, d := range devs {
 		in, out := w.rng.Uint64N(1<<18), w.rng.Uint64N(1<<18)
 		d.in, d.out = (d.in+in)&d.mask, (d.out+out)&d.mask
@@ -239,8 +241,8 @@ func (w *world) move(devs []*worldDevice, source int) {
 			if c.in {
 				n = in
 			}
-			if c.source == source && d.class == c.class {
-				w.moved[i] += float64(n*ioUnits[source]) + slack
+			if c.kind == kind && d.class == c.class {
+				w.moved[i] += float64(n*kind.Unit()) + slack
 			}
 		}
 	}
@@ -282,7 +284,7 @@ func (w *world) read(whole bool) *Reading {
 		}
 		return out
 	}
-	r.DiskIO, r.Net = list(w.disks), list(w.nics)
+	r.Devices[Disks], r.Devices[NICs] = list(w.disks), list(w.nics)
 	if whole {
 		return r
 	}
@@ -290,9 +292,9 @@ func (w *world) read(whole bool) *Reading {
 	case 0:
 		r.CPU = nil
 	case 1:
-		r.DiskIO = nil
+		r.Devices[Disks] = nil
 	case 2:
-		r.Net = nil
+		r.Devices[NICs] = nil
 	case 3:
 		r.Memory, r.Disk = nil, nil
 	}
@@ -350,8 +352,8 @@ func TestNoTroubleOfAHostMakesANegativeOrHugeValue(t *testing.T) {
 				t.Fatalf("seed %d, reading %d: %v", seed, n, err)
 			}
 			for i, c := range counterTable {
-				if r.io()[c.source] != nil != s.Has(c.total) {
-					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.io()[c.source] != nil, c.total.Key(), s.Values[c.total])
+				if r.Devices[c.kind] != nil != s.Has(c.total) {
+					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(), s.Values[c.total])
 				}
 				if s.Values[c.total]*MiB > w.moved[i] {
 					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[i])
@@ -418,8 +420,10 @@ func TestPerfPySampleIsOfAllDevicesSinceBoot(t *testing.T) {
 	before := []CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
 	r := &Reading{CPU: []CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
 		Memory: &Memory{Total: 1000, Available: 250}, Disk: []DiskUsage{{"/", 30, 70}, {"/b", 60, 40}},
-		DiskIO: []Device{{"sda", 2048, 4096, Counted | PerfPy}, {"dm-0", 2048, 0, PerfPy}, {"sda1", 2048, 0, 0}},
-		Net:    []Device{{"lo", 1 << 20, 2 << 20, Counted | Loopback | PerfPy}, {"eth0", 3 << 20, 4 << 20, Counted | PerfPy}, {"br0", 5 << 20, 6 << 20, PerfPy}}}
+		Devices: [NumKinds][]Device{
+			Disks: []Device{{"sda", 2048, 4096, Counted | PerfPy}, {"dm-0", 2048, 0, PerfPy}, {"sda1", 2048, 0, 0}},
+			NICs:  []Device{{"lo", 1 << 20, 2 << 20, Counted | Loopback | PerfPy}, {"eth0", 3 << 20, 4 << 20, Counted | PerfPy}, {"br0", 5 << 20, 6 << 20, PerfPy}},
+		}}
 	s := perfpySample(before, r, 1234.5)
 	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
 	// psutil answers 0.0 where the kernel's clock stood still.

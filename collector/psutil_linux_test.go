@@ -88,15 +88,15 @@ func ours(t *testing.T, r *Reader, disks map[string][2]uint64) psutilTree {
 	out := psutilTree{Memory: [3]float64{float64(got.Memory.Total), float64(got.Memory.Available), got.Memory.Percent()},
 		Disks: map[string][2]uint64{}, NICs: map[string][2]uint64{}}
 	for _, c := range got.CPU {
-		out.CPU = append(out.CPU, []float64{c.User, c.Nice, c.System, c.Idle, c.Iowait, c.IRQ, c.SoftIRQ, c.Steal, c.Guest, c.GuestNice})
+		out.CPU = append(out.CPU, append(c.Seconds[:], c.Guest, c.GuestNice))
 	}
-	for _, d := range got.DiskIO {
+	for _, d := range got.Devices[Disks] {
 		out.Disks[d.Name] = [2]uint64{d.In * diskUnit, d.Out * diskUnit}
 	}
 	if _, err := os.Stat(filepath.Join(r.proc, "diskstats")); err != nil {
 		out.Disks = disks
 	}
-	for _, d := range got.Net {
+	for _, d := range got.Devices[NICs] {
 		out.NICs[d.Name] = [2]uint64{d.In, d.Out}
 	}
 	return out

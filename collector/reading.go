@@ -47,10 +47,10 @@ type Reading struct {
 	CPU    []CPUTimes
 	Memory *Memory
 	Disk   []DiskUsage
-	DiskIO []Device // every block device of the kernel's list
-	Net    []Device // every network interface
-	Load   *Load
-	VM     *VMStat
+	// Devices are those of each kind, every one of the kernel's list; nil = the kind was not read.
+	Devices [NumKinds][]Device
+	Load    *Load
+	VM      *VMStat
 	// Pressure is the host's.
 	Pressure *cgroup.Pressure
 	Job      *JobUse // nil where there is no job
@@ -71,33 +71,12 @@ type VMStat struct {
 	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN = not told (before Linux 4.13)
 }
 
-// Device is a block device or a network interface with its counters, in the
-// kernel's own unit: sectors of 512 bytes for a disk, bytes for an interface.
-type Device struct {
-	Name string
-	// In is what was read from a disk or received by an interface; Out is what
-	// was written or sent.
-	In, Out uint64
-	Class   Class
-}
-
-// Class says in which sums a device stands.
-type Class uint8
-
-// The classes, as bits: a device may be in several.
-const (
-	Counted  Class = 1 << iota // in our totals: each byte once
-	Loopback                   // an interface that is lo
-	PerfPy                     // in perf.py's totals (psutil's sum)
-)
-
 // Reader takes Readings of one host. It is not safe for concurrent use.
 type Reader struct {
 	proc, sys string
 	hostProc  bool // proc is another host's or namespace's tree (HOST_PROC)
 	disks     *diskSpace
-	blocks    topology
-	nics      topology
+	classes   [NumKinds]topology
 	now       func() Instant
 	job       jobReader
 	oom       oomLog
@@ -174,8 +153,10 @@ func (r *Reader) Baseline() *Reading {
 
 // Classify sets the classes of the devices of a Reading.
 func (r *Reader) Classify(out *Reading) {
-	r.blocks.apply(out.DiskIO, out.At.Mono, r.classifyBlocks)
-	r.nics.apply(out.Net, out.At.Mono, r.classifyNICs)
+	for k := range kinds {
+		look := func(devs []Device) []Class { return kinds[k].classify(r, devs) }
+		r.classes[k].apply(out.Devices[k], out.At.Mono, look)
+	}
 }
 
 // Read takes one Reading. It never fails as a whole.
@@ -217,13 +198,11 @@ func (r *Reader) readCounters(out *Reading) {
 		out.CPU = nil
 		out.fail(SourceCPU, err)
 	}
-	if err = guard(func() error { out.DiskIO, err = r.readDiskIO(); return err }); err != nil {
-		out.DiskIO = nil
-		out.fail(SourceDiskIO, err)
-	}
-	if err = guard(func() error { out.Net, err = r.readNet(); return err }); err != nil {
-		out.Net = nil
-		out.fail(SourceNetwork, err)
+	for k := range kinds {
+		if err = guard(func() error { out.Devices[k], err = kinds[k].read(r); return err }); err != nil {
+			out.Devices[k] = nil
+			out.fail(kinds[k].source, err)
+		}
 	}
 	if !r.vmDue(out.At.Mono) {
 		out.VM = r.vmHeld

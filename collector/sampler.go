@@ -232,8 +232,8 @@ func (s *Sampler) noteClock(e ClockEvent) {
 
 // noteDevices remembers the names of the devices that were counted.
 func (s *Sampler) noteDevices(r *Reading) {
-	s.rec.Disks = addCounted(s.rec.Disks, r.DiskIO)
-	s.rec.NICs = addCounted(s.rec.NICs, r.Net)
+	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[Disks])
+	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[NICs])
 }
 
 func addCounted(names []string, devs []Device) []string {
@@ -247,14 +247,13 @@ func addCounted(names []string, devs []Device) []string {
 
 // noteLate remembers when counters began that the baseline lacked.
 func (s *Sampler) noteLate(r *Reading) {
-	began := [2]bool{s.progress.io[0].devices == nil && r.DiskIO != nil, s.progress.io[1].devices == nil && r.Net != nil}
-	for i, source := range []string{SourceDiskIO, SourceNetwork} {
-		if !began[i] {
+	for k, devs := range r.Devices {
+		if devs == nil || s.progress.io[k].devices != nil {
 			continue
 		}
 		if s.rec.Late == nil {
 			s.rec.Late = make(map[string]time.Duration)
 		}
-		s.rec.Late[source] = r.At.Mono - s.rec.Start.Mono
+		s.rec.Late[Kind(k).Source()] = r.At.Mono - s.rec.Start.Mono
 	}
 }

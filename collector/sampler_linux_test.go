@@ -289,7 +289,7 @@ func TestHungFileSystemStopsNothing(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "/hung: no answer within 200ms") || !strings.Contains(err.Error(), "/also-hung: no answer") {
 				t.Errorf("failure: %v", err)
 			}
-			if len(r.Failed) != 1 || r.Memory == nil || r.Net == nil {
+			if len(r.Failed) != 1 || r.Memory == nil || r.Devices[NICs] == nil {
 				t.Errorf("other sources: %v", r.Failed)
 			}
 		}

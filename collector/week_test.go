@@ -24,16 +24,16 @@ func weekReading(r *Reading, n int) {
 		if n == burstAt || n == burstAt+1 {
 			busy = 1
 		}
-		r.CPU[i].User += busy
-		r.CPU[i].Idle += 1 - busy
+		r.CPU[i].Seconds[ModeUser] += busy
+		r.CPU[i].Seconds[ModeIdle] += 1 - busy
 	}
 	r.Memory.Available = 1<<33 - uint64(n%1000)<<20
 	moved := uint64(8) // sectors of a second
 	if n == burstAt {
 		moved = 1 << 20
 	}
-	r.DiskIO[0].Out += moved
-	r.Net[1].In = (r.Net[1].In + 1000) & math.MaxUint32
+	r.Devices[Disks][0].Out += moved
+	r.Devices[NICs][1].In = (r.Devices[NICs][1].In + 1000) & math.MaxUint32
 }
 
 // week feeds a week of Readings through Progress and a Recording for each of some
@@ -47,21 +47,21 @@ func week(capacities ...int) []*Recording {
 	var turns [3]*Reading
 	for i := range turns {
 		turns[i] = &Reading{CPU: make([]CPUTimes, 4), Memory: &Memory{Total: 1 << 34}, Disk: []DiskUsage{{"/", 30, 70}},
-			DiskIO: make([]Device, 1), Net: make([]Device, 2)}
+			Devices: [NumKinds][]Device{Disks: make([]Device, 1), NICs: make([]Device, 2)}}
 	}
 	first := turns[0]
 	first.At = at(0)
 	for i, name := range []string{"cpu0", "cpu1", "cpu2", "cpu3"} {
-		first.CPU[i] = CPUTimes{Name: name, User: 1000, Idle: 100000}
+		first.CPU[i] = CPUTimes{Name: name, Seconds: [NumCPUModes]float64{ModeUser: 1000, ModeIdle: 100000}}
 	}
-	first.DiskIO[0] = Device{"sda", 0, 0, Counted}
-	first.Net[0], first.Net[1] = Device{"lo", 0, 0, Counted | Loopback}, Device{"eth0", 0, 0, Counted}
+	first.Devices[Disks][0] = Device{"sda", 0, 0, Counted}
+	first.Devices[NICs][0], first.Devices[NICs][1] = Device{"lo", 0, 0, Counted | Loopback}, Device{"eth0", 0, 0, Counted}
 	p := Begin(first)
 	for n := 1; n <= weekOfSeconds; n++ {
 		r, last := turns[n%3], turns[(n-1)%3]
 		copy(r.CPU, last.CPU)
-		copy(r.DiskIO, last.DiskIO)
-		copy(r.Net, last.Net)
+		copy(r.Devices[Disks], last.Devices[Disks])
+		copy(r.Devices[NICs], last.Devices[NICs])
 		weekReading(r, n)
 		var s Sample
 		p, s = p.Next(r, 40*time.Millisecond)

@@ -10,8 +10,8 @@ import (
 func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 	reading := func(after time.Duration, idle float64, bytes uint64) *Reading {
 		return &Reading{At: Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
-			CPU: []CPUTimes{{Name: "cpu0", User: after.Seconds() - idle, Idle: idle}},
-			Net: []Device{{Name: "eth0", In: bytes, Class: Counted}}}
+			CPU:     []CPUTimes{{Name: "cpu0", Seconds: [NumCPUModes]float64{ModeUser: after.Seconds() - idle, ModeIdle: idle}}},
+			Devices: [NumKinds][]Device{NICs: {{Name: "eth0", In: bytes, Class: Counted}}}}
 	}
 	least := MinWindow(time.Second)
 	_, first := Begin(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
@@ -31,7 +31,7 @@ func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 
 // perf.py's sample has no percent without a reading before it.
 func TestPerfPySample_WithoutReadingBefore(t *testing.T) {
-	s := perfpySample(nil, &Reading{CPU: []CPUTimes{{Name: "cpu0", User: 1}}}, 1)
+	s := perfpySample(nil, &Reading{CPU: []CPUTimes{{Name: "cpu0", Seconds: [NumCPUModes]float64{ModeUser: 1}}}}, 1)
 	if s.Has(CPUAvg) {
 		t.Errorf("CPU %v out of one reading", s.Values[CPUAvg])
 	}
