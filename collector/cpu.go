@@ -4,17 +4,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
 // cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a
 // value, as Progress is.
 type cpuTotals struct {
-	seconds [NumCPUModes]float64
+	seconds [host.NumCPUModes]float64
 	counted bool // there was a second good Reading
 	// highest is what each CPU's counters have reached. The kernel moves time from
 	// iowait to idle and back: what it took away must not be counted again.
-	highest []CPUTimes
+	highest []host.CPUTimes
 	at      time.Duration // of highest, on the boot clock
 }
 
@@ -25,7 +26,7 @@ const cpuSlack = 3
 
 // add accounts the counters of one more Reading. CPUs are matched by name: one that
 // was not there before starts counting now.
-func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
+func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	if cpus == nil {
 		return
 	}
@@ -36,7 +37,7 @@ func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
 		if !known {
 			continue
 		}
-		for m := range NumCPUModes {
+		for m := range host.NumCPUModes {
 			had := before.Seconds[m]
 			switch grown := cpus[i].Seconds[m] - had; {
 			case grown >= 0 && grown <= most:
@@ -58,8 +59,8 @@ func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
 // total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal
 // and interrupts are busy. ok is false when the kernel's clock did not advance:
 // psutil says 0.0 there, which nobody measured.
-func busyPercent(prev, cur CPUTimes) (percent float64, ok bool) {
-	var d [NumCPUModes]float64
+func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
+	var d [host.NumCPUModes]float64
 	total := 0.0
 	for m := range d { // in the order of psutil's additions: near a tie of the rounding their last bit decides
 		d[m] = max(0, cur.Seconds[m]-prev.Seconds[m])
@@ -72,14 +73,14 @@ func busyPercent(prev, cur CPUTimes) (percent float64, ok bool) {
 		return 0, false
 	}
 
-	busy := max(0, total-d[ModeIdle]-d[ModeIowait])
+	busy := max(0, total-d[host.ModeIdle]-d[host.ModeIowait])
 	return series.Round1(min(100, busy/total*100)), true
 }
 
 // cpuSpread gives the mean, least and most busy CPU between two readings. CPUs
 // are matched by name, so one that goes or comes (hotplug) is left out of the
 // window instead of shifting the others. ok is false when no CPU was measured.
-func cpuSpread(prev, cur []CPUTimes) (avg, least, most float64, ok bool) {
+func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	n, sum := 0, 0.0
 	least, most = 100, 0
 	for i := range cur {
@@ -102,7 +103,7 @@ func cpuSpread(prev, cur []CPUTimes) (avg, least, most float64, ok bool) {
 }
 
 // cpuNamed finds a CPU by name; hint is where it most likely stands.
-func cpuNamed(cpus []CPUTimes, name string, hint int) (CPUTimes, bool) {
+func cpuNamed(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
 	if hint < len(cpus) && cpus[hint].Name == name {
 		return cpus[hint], true
 	}
@@ -111,5 +112,5 @@ func cpuNamed(cpus []CPUTimes, name string, hint int) (CPUTimes, bool) {
 			return c, true
 		}
 	}
-	return CPUTimes{}, false
+	return host.CPUTimes{}, false
 }

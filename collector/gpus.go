@@ -4,12 +4,13 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
 // noteGPUs brings the devices up to a Reading, in place, and returns them with what is missing of them. The job's
 // environment tells which of them are its own.
-func noteGPUs(gpus []GPU, r *gpu.Reading, job JobOptions) ([]GPU, []Gap) {
+func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions) ([]GPU, []Gap) {
 	var gaps []Gap
 	for _, g := range r.Missing {
 		gaps = append(gaps, Gap(g))

@@ -4,13 +4,14 @@ import (
 	"math"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
 // A ledger keeps the Account of a run. It is a value, as Progress is: next changes nothing and asks nobody, so that the
 // same Readings always give the same Account.
 type ledger struct {
-	start Instant
+	start host.Instant
 	// source is where the job's numbers come from, as in JobOptions; "" = there is no job.
 	source string
 	// found reports whether the job's processes can be found, should its group not tell of them.
@@ -29,7 +30,7 @@ type ledger struct {
 }
 
 // newLedger begins at the baseline Reading.
-func newLedger(base *Reading, job JobOptions) ledger {
+func newLedger(base *host.Reading, job host.JobOptions) ledger {
 	return ledger{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono, base: newBaseCounters(base)}
 }
 
@@ -40,7 +41,7 @@ type entry struct {
 }
 
 // next brings the Account up to a Reading.
-func (l ledger) next(a Account, r *Reading, e entry) (ledger, Account) {
+func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 	l.gap = nil
 	l.base.update(r)
 
@@ -64,7 +65,7 @@ func (l ledger) next(a Account, r *Reading, e entry) (ledger, Account) {
 }
 
 // noteJob accounts what the job itself has used.
-func (l *ledger) noteJob(a *Account, r *Reading, e entry) {
+func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 	j := r.Job
 	a.Limits = j.Limits
 	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
@@ -74,24 +75,24 @@ func (l *ledger) noteJob(a *Account, r *Reading, e entry) {
 	if !math.IsNaN(j.CPUSeconds) {
 		a.CPUSeconds = series.Optional(e.cpuSeconds)
 	}
-	a.CPUOpen = math.IsNaN(j.CPUSeconds) && e.closing && l.source == JobFromTree && l.found
+	a.CPUOpen = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
 	a.Living = series.Optional(j.Living) // of this very Reading: what has ended since is not living
 
 	if j.MemoryKind == "" {
 		return
 	}
-	if a.MemoryKind == MemoryPSS && j.MemoryKind == MemoryRSS {
+	if a.MemoryKind == host.MemoryPSS && j.MemoryKind == host.MemoryRSS {
 		l.gap = &Gap{JobMemory.Key(),
 			"from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
-	if a.MemoryKind == MemoryRSS || a.MemoryKind == MemoryGroup && j.MemoryKind == MemoryPSS {
+	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
 		return // once an upper bound, always one; and it is when a job is small that the group does not tell
 	}
 	a.MemoryKind = j.MemoryKind
 }
 
 // noteGroup accounts what the job's control group has counted.
-func (l *ledger) noteGroup(a *Account, j *JobUse) {
+func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
 	g, b := j.Group, &l.base
 	b.follow(a, j)
 	killed := a.OOMKills
@@ -101,7 +102,7 @@ func (l *ledger) noteGroup(a *Account, j *JobUse) {
 	newer(&a.OOMKills, growth(b.oomKills, series.Optional(g.OOMKills)))
 
 	l.noteLimit(a, j, killed)
-	if peak := series.Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
+	if peak := series.Optional(g.PeakMemory); a.Source == host.JobFromCreated || !j.Shared && peak > b.peak {
 		newer(&a.PeakMB, peak/MiB)
 	}
 	highest(&a.CacheMB, series.Optional(j.PageCache/MiB))
@@ -120,7 +121,7 @@ const fullGroup = 0.98
 // and this one: the kernel's peak, where it rose meanwhile, less the most page cache that was
 // seen, which the kernel takes back first. Where it killed and the group had been full, that
 // is noted: whether this limit was why, its log tells.
-func (l *ledger) noteLimit(a *Account, j *JobUse, killed series.Optional) {
+func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := series.Optional(g.LimitPeak / MiB)
 	newer(&a.LimitPeakMB, peak)
@@ -148,7 +149,7 @@ const hostOOMEvery = 30 * time.Second
 
 // noteOOM notes new OOM kills, and decides whether their victims are to be looked for. The
 // log is long, and on a host where others are killed all the time it is read only now and then.
-func (l *ledger) noteOOM(a *Account, at Instant, closing bool) {
+func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 	ours, theirs := a.OOMKills > l.oomSeen, a.HostOOMKills > l.hostOOMSeen
 	l.look = ours || theirs && (closing || at.Mono-l.lookedAt > hostOOMEvery)
 	if !l.look {
@@ -177,7 +178,7 @@ type baseCounters struct {
 	jobStall, hostStall                  Stalls
 }
 
-func newBaseCounters(r *Reading) baseCounters {
+func newBaseCounters(r *host.Reading) baseCounters {
 	u := series.Unknown()
 	b := baseCounters{periods: u, throttled: u, throttledSeconds: u, oomKills: u, hostOOMKills: u, peak: u, limitPeak: u,
 		jobStall: NoAccount().JobStall, hostStall: NoAccount().HostStall}
@@ -189,7 +190,7 @@ func newBaseCounters(r *Reading) baseCounters {
 }
 
 // update fills in what is not known yet: the first good Reading of each counter counts.
-func (b *baseCounters) update(r *Reading) {
+func (b *baseCounters) update(r *host.Reading) {
 	first := func(into *series.Optional, v float64) {
 		if !into.Known() {
 			*into = series.Optional(v)
@@ -225,7 +226,7 @@ func (b *baseCounters) update(r *Reading) {
 
 // follow goes over to the counters of other groups where these set the limits from now
 // on: what they had counted before is not of the job, what grew until now stays.
-func (b *baseCounters) follow(a *Account, j *JobUse) {
+func (b *baseCounters) follow(a *Account, j *host.JobUse) {
 	g := j.Group
 	if j.Limits.CPUGroup != b.cpuGroup {
 		b.cpuGroup = j.Limits.CPUGroup

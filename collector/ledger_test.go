@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -21,16 +22,16 @@ type groupAt struct {
 // baseline, and gives the account and the samples' share of throttled periods.
 func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 	t.Helper()
-	reading := func(i int) *Reading {
+	reading := func(i int) *host.Reading {
 		g := readings[i]
 		at := time.Duration(i) * time.Second
-		return &Reading{At: Instant{Mono: at, Boot: at}, Job: &JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
+		return &host.Reading{At: host.Instant{Mono: at, Boot: at}, Job: &host.JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
 			Group: &cgroup.Counters{Periods: g.periods, ThrottledPeriods: g.throttled, ThrottledSeconds: g.throttled / 10,
 				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), OOMKills: g.oomKills},
-			Limits: Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
+			Limits: host.Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
 	}
 	base := reading(0)
-	l, p, a := newLedger(base, JobOptions{}), Begin(base), NoAccount()
+	l, p, a := newLedger(base, host.JobOptions{}), Begin(base), NoAccount()
 	var pct []float64
 	for i := range readings[1:] {
 		r := reading(i + 1)

@@ -3,6 +3,8 @@ package collector
 import (
 	"math"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // Progress is what one Reading leaves for the next. It is a value: Next changes
@@ -10,25 +12,25 @@ import (
 // last Reading that ended one; so a Reading that follows too soon, or a source
 // that failed in between, lengthens the window instead of spoiling it.
 type Progress struct {
-	start, last Instant // of the first and of the newest Reading
-	cpu         []CPUTimes
+	start, last host.Instant // of the first and of the newest Reading
+	cpu         []host.CPUTimes
 	cpuSince    time.Duration
 	cpuKnown    bool // a CPU window has been measured
 	cpuTotals   cpuTotals
-	io          [NumKinds]ioProgress
+	io          [host.NumKinds]ioProgress
 	// total is the bytes of each counter since its first good Reading, base what
 	// it was when the window of its rate began.
 	total, base [len(counterTable)]uint64
-	cpuModes    [NumCPUModes]float64 // of cpuTotals when the window of CPU began
+	cpuModes    [host.NumCPUModes]float64 // of cpuTotals when the window of CPU began
 	meters      [NumColumns]meter
-	swapStart   VMStat // at the first good Reading
+	swapStart   host.VMStat // at the first good Reading
 	swapBegun   bool
 	job         jobProgress
 }
 
 // ioProgress is the state of one source of byte counters.
 type ioProgress struct {
-	devices []Device      // of the last good Reading; nil = none yet
+	devices []host.Device // of the last good Reading; nil = none yet
 	since   time.Duration // when the window began
 	known   bool          // a window has been measured
 }
@@ -36,23 +38,23 @@ type ioProgress struct {
 // counter ties a byte counter to its columns and to the devices that feed it.
 type counter struct {
 	total, rate Column
-	kind        Kind
+	kind        host.Kind
 	in          bool
-	class       Class // a device counts when its Counted and Loopback bits equal this
+	class       host.Class // a device counts when its Counted and Loopback bits equal this
 }
 
 // counterTable lists the six byte counters in perf.py's order.
 var counterTable = [...]counter{
-	{DiskRead, DiskReadRate, Disks, true, Counted},
-	{DiskWrite, DiskWriteRate, Disks, false, Counted},
-	{NetLoSent, NetLoSentRate, NICs, false, Counted | Loopback},
-	{NetExtSent, NetExtSentRate, NICs, false, Counted},
-	{NetLoRecv, NetLoRecvRate, NICs, true, Counted | Loopback},
-	{NetExtRecv, NetExtRecvRate, NICs, true, Counted},
+	{DiskRead, DiskReadRate, host.Disks, true, host.Counted},
+	{DiskWrite, DiskWriteRate, host.Disks, false, host.Counted},
+	{NetLoSent, NetLoSentRate, host.NICs, false, host.Counted | host.Loopback},
+	{NetExtSent, NetExtSentRate, host.NICs, false, host.Counted},
+	{NetLoRecv, NetLoRecvRate, host.NICs, true, host.Counted | host.Loopback},
+	{NetExtRecv, NetExtRecvRate, host.NICs, true, host.Counted},
 }
 
 // Begin starts the account at the baseline Reading.
-func Begin(r *Reading) Progress {
+func Begin(r *host.Reading) Progress {
 	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono}
 	p.cpuTotals.add(r.CPU, r.At.Boot)
 	for k, devs := range r.Devices {
@@ -68,7 +70,7 @@ func Begin(r *Reading) Progress {
 // Next accounts one more Reading and makes its Sample. minWindow is the least
 // time that percents and rates are measured over, once there is any measurement;
 // the first may be as short as FirstWindow.
-func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
+func (p Progress) Next(r *host.Reading, minWindow time.Duration) (Progress, Sample) {
 	var s Sample
 	elapsed := max(0, (r.At.Mono - p.last.Mono).Seconds())
 	for c := range s.Values {
@@ -89,7 +91,7 @@ func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 	p.cpuTotals.add(r.CPU, r.At.Boot)
 	p.measureCPU(r, minWindow, &s)
 	for k, devs := range r.Devices {
-		p.measureIO(Kind(k), devs, r.At.Mono, minWindow, &s)
+		p.measureIO(host.Kind(k), devs, r.At.Mono, minWindow, &s)
 	}
 	if r.Load != nil {
 		s.Values[Load1], s.Values[ProcsRunning] = r.Load.One, r.Load.Running
@@ -103,11 +105,11 @@ func (p Progress) Next(r *Reading, minWindow time.Duration) (Progress, Sample) {
 
 // CPUSeconds is the CPU time since the first good Reading, by CPUMode, in seconds
 // summed over CPUs; all NaN before there are two.
-func (p *Progress) CPUSeconds() [NumCPUModes]float64 {
+func (p *Progress) CPUSeconds() [host.NumCPUModes]float64 {
 	if p.cpuTotals.counted {
 		return p.cpuTotals.seconds
 	}
-	var none [NumCPUModes]float64
+	var none [host.NumCPUModes]float64
 	for m := range none {
 		none[m] = math.NaN()
 	}
@@ -117,13 +119,13 @@ func (p *Progress) CPUSeconds() [NumCPUModes]float64 {
 // timestamp is the moment of the sample in seconds since 1970, to the
 // millisecond: the wall clock of the start plus the boot clock since then, so
 // that a step of the wall clock bends no time axis.
-func (p *Progress) timestamp(at Instant) float64 {
+func (p *Progress) timestamp(at host.Instant) float64 {
 	t := p.start.Wall.Add(max(0, at.Boot-p.start.Boot))
 	return float64(t.UnixMilli()) / 1000
 }
 
 // measureCPU turns CPU seconds into percents.
-func (p *Progress) measureCPU(r *Reading, minWindow time.Duration, s *Sample) {
+func (p *Progress) measureCPU(r *host.Reading, minWindow time.Duration, s *Sample) {
 	if r.CPU == nil {
 		return
 	}
@@ -134,7 +136,7 @@ func (p *Progress) measureCPU(r *Reading, minWindow time.Duration, s *Sample) {
 	if avg, least, most, ok := cpuSpread(p.cpu, r.CPU); ok {
 		p.cpuKnown = true
 		s.Values[CPUAvg], s.Values[CPUMin], s.Values[CPUMax] = avg, least, most
-		s.Values[CPUIowait], s.Values[CPUSteal] = p.cpuShare(ModeIowait), p.cpuShare(ModeSteal)
+		s.Values[CPUIowait], s.Values[CPUSteal] = p.cpuShare(host.ModeIowait), p.cpuShare(host.ModeSteal)
 		for _, c := range []Column{CPUAvg, CPUMin, CPUMax, CPUIowait, CPUSteal} {
 			s.Weights[c] = window.Seconds()
 		}
@@ -144,7 +146,7 @@ func (p *Progress) measureCPU(r *Reading, minWindow time.Duration, s *Sample) {
 
 // cpuShare is the share of the window's CPU time, over all CPUs, that the kernel counted
 // as one mode, in percent.
-func (p *Progress) cpuShare(m CPUMode) float64 {
+func (p *Progress) cpuShare(m host.CPUMode) float64 {
 	total := 0.0
 	for i, v := range p.cpuTotals.seconds {
 		total += v - p.cpuModes[i]
@@ -157,7 +159,7 @@ func (p *Progress) cpuShare(m CPUMode) float64 {
 
 // measureIO turns the counts of one source into bytes since the start and into
 // rates: bytes moved in the window / seconds of the window.
-func (p *Progress) measureIO(kind Kind, devs []Device, now, minWindow time.Duration, s *Sample) {
+func (p *Progress) measureIO(kind host.Kind, devs []host.Device, now, minWindow time.Duration, s *Sample) {
 	io := &p.io[kind]
 	if devs == nil {
 		return
@@ -201,10 +203,10 @@ func toByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
 
 // delta is the bytes that the counter's devices moved between two Readings. A
 // device that was not there before starts counting now.
-func (c counter) delta(prev, cur []Device, unit uint64) uint64 {
+func (c counter) delta(prev, cur []host.Device, unit uint64) uint64 {
 	var sum uint64
 	for i, d := range cur {
-		if d.Class&(Counted|Loopback) != c.class {
+		if d.Class&(host.Counted|host.Loopback) != c.class {
 			continue
 		}
 		before, known := deviceNamed(prev, d.Name, i)
@@ -221,7 +223,7 @@ func (c counter) delta(prev, cur []Device, unit uint64) uint64 {
 }
 
 // deviceNamed finds a device by name; hint is where it most likely stands.
-func deviceNamed(devs []Device, name string, hint int) (Device, bool) {
+func deviceNamed(devs []host.Device, name string, hint int) (host.Device, bool) {
 	if hint < len(devs) && devs[hint].Name == name {
 		return devs[hint], true
 	}
@@ -230,7 +232,7 @@ func deviceNamed(devs []Device, name string, hint int) (Device, bool) {
 			return d, true
 		}
 	}
-	return Device{}, false
+	return host.Device{}, false
 }
 
 // wrapReach is how near to the end of its range a counter must have been, and
@@ -261,7 +263,7 @@ func grown(prev, cur, unit uint64) uint64 {
 
 // bootTotals sums the counters since boot, in MiB: over the devices that we
 // count or, for perf.py, over all that psutil sums. NaN = not read.
-func bootTotals(r *Reading, perfpy bool) [len(counterTable)]float64 {
+func bootTotals(r *host.Reading, perfpy bool) [len(counterTable)]float64 {
 	var out [len(counterTable)]float64
 	for i, c := range counterTable {
 		if r.Devices[c.kind] == nil {
@@ -270,7 +272,7 @@ func bootTotals(r *Reading, perfpy bool) [len(counterTable)]float64 {
 		}
 		sum := 0.0
 		for _, d := range r.Devices[c.kind] {
-			if !d.feeds(c, perfpy) {
+			if !c.countsBoot(d, perfpy) {
 				continue
 			}
 			n := d.Out
@@ -284,17 +286,18 @@ func bootTotals(r *Reading, perfpy bool) [len(counterTable)]float64 {
 	return out
 }
 
-func (d Device) feeds(c counter, perfpy bool) bool {
+// countsBoot reports whether a device is in the sum since boot: ours, or perf.py's.
+func (c counter) countsBoot(d host.Device, perfpy bool) bool {
 	if perfpy {
-		return d.Class&PerfPy != 0 && d.Class&Loopback == c.class&Loopback
+		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	return d.Class&(Counted|Loopback) == c.class
+	return d.Class&(host.Counted|host.Loopback) == c.class
 }
 
 // perfpySample is the sample that perf.py would have taken: CPU percents over
 // whatever window there was (psutil answers 0.0 where the clock did not move),
 // byte counters since boot over all devices.
-func perfpySample(prevCPU []CPUTimes, r *Reading, timestamp float64) Sample {
+func perfpySample(prevCPU []host.CPUTimes, r *host.Reading, timestamp float64) Sample {
 	var s Sample
 	for c := range s.Values {
 		s.Values[c] = math.NaN()

@@ -3,6 +3,8 @@ package collector
 import (
 	"math"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // meter measures the rate of a counter that only grows: how much it grew in a window
@@ -48,7 +50,7 @@ func (p *Progress) measureRate(c Column, now time.Duration, counter, scale float
 func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
 
 // measureSwap accounts the bytes that went to swap and came back.
-func (p *Progress) measureSwap(r *Reading, minWindow time.Duration, s *Sample) {
+func (p *Progress) measureSwap(r *host.Reading, minWindow time.Duration, s *Sample) {
 	if r.VM == nil {
 		return
 	}
@@ -65,7 +67,7 @@ func (p *Progress) measureSwap(r *Reading, minWindow time.Duration, s *Sample) {
 }
 
 // measurePressure turns the host's stalls into the share of the time that they took.
-func (p *Progress) measurePressure(r *Reading, minWindow time.Duration, s *Sample) {
+func (p *Progress) measurePressure(r *host.Reading, minWindow time.Duration, s *Sample) {
 	if r.Pressure == nil {
 		return
 	}
@@ -109,7 +111,7 @@ func (g *growing) add(v float64) {
 }
 
 // beginJob starts the job's account at the baseline.
-func (p *Progress) beginJob(r *Reading) {
+func (p *Progress) beginJob(r *host.Reading) {
 	p.job.periods, p.job.throttled = math.NaN(), math.NaN()
 	if r.Job == nil {
 		return
@@ -120,7 +122,7 @@ func (p *Progress) beginJob(r *Reading) {
 }
 
 // measureJob makes the columns of the job and of its control group.
-func (p *Progress) measureJob(r *Reading, minWindow time.Duration, s *Sample) {
+func (p *Progress) measureJob(r *host.Reading, minWindow time.Duration, s *Sample) {
 	j := r.Job
 	if j == nil {
 		return
@@ -132,7 +134,7 @@ func (p *Progress) measureJob(r *Reading, minWindow time.Duration, s *Sample) {
 
 // measureJobCounters turns CPU seconds into CPUs, and bytes of storage into totals and
 // rates.
-func (p *Progress) measureJobCounters(r *Reading, minWindow time.Duration, s *Sample) {
+func (p *Progress) measureJobCounters(r *host.Reading, minWindow time.Duration, s *Sample) {
 	j, now := r.Job, r.At.Mono
 	p.job.cpu.add(j.CPUSeconds)
 	p.job.read.add(j.Read)
@@ -151,7 +153,7 @@ func (p *Progress) measureJobCounters(r *Reading, minWindow time.Duration, s *Sa
 
 // dropImpossible leaves out CPUs that the host does not have: time that was used before the
 // window and came to light in it, by processes that could not be seen.
-func (p *Progress) dropImpossible(r *Reading, s *Sample) {
+func (p *Progress) dropImpossible(r *host.Reading, s *Sample) {
 	const slack = 0.1 // of ticks
 	if cpus := float64(len(r.CPU)); cpus > 0 && s.Values[JobCPU] > cpus*(1+slack)+slack {
 		s.Values[JobCPU] = math.NaN()
@@ -159,7 +161,7 @@ func (p *Progress) dropImpossible(r *Reading, s *Sample) {
 }
 
 // measureGroup makes the columns of the control group and its limits.
-func (p *Progress) measureGroup(r *Reading, minWindow time.Duration, s *Sample) {
+func (p *Progress) measureGroup(r *host.Reading, minWindow time.Duration, s *Sample) {
 	g := r.Job.Group
 	if g == nil {
 		return
@@ -189,7 +191,7 @@ func (p *Progress) measureGroup(r *Reading, minWindow time.Duration, s *Sample) 
 }
 
 // measureGPUs makes the columns of the GPUs.
-func measureGPUs(r *Reading, s *Sample) {
+func measureGPUs(r *host.Reading, s *Sample) {
 	if r.GPUs == nil {
 		return
 	}

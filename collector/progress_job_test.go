@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // A sum over processes that falls for a moment is not counted twice when it comes back; one
@@ -34,9 +36,9 @@ func TestGrowing(t *testing.T) {
 
 // CPU time that comes to light at once was not used in the window.
 func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
-	at := func(mono int, cpu float64) *Reading {
+	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
-		r := &Reading{CPU: make([]CPUTimes, 2), Job: &JobUse{CPUSeconds: cpu, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
 		r.At.Mono = time.Duration(mono) * time.Second
 		return r
 	}
@@ -56,14 +58,14 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 
 // What was known late counts for a window that ends late.
 func TestProgress_LateCPUTime(t *testing.T) {
-	at := func(mono, cpu float64, lag time.Duration) *Reading {
+	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
-		r := &Reading{CPU: make([]CPUTimes, 2), Job: &JobUse{CPUSeconds: cpu, Lag: lag, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Lag: lag, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
 		r.At.Mono = time.Duration(mono * float64(time.Second))
 		return r
 	}
 	p := Begin(at(0, 0, 0))
-	for _, r := range []*Reading{at(1, 1, 0), at(2, 2.9, 900*time.Millisecond), at(3, 3, 0), at(4, 4, 0)} {
+	for _, r := range []*host.Reading{at(1, 1, 0), at(2, 2.9, 900*time.Millisecond), at(3, 3, 0), at(4, 4, 0)} {
 		var s Sample
 		p, s = p.Next(r, 100*time.Millisecond)
 		if got := s.Values[JobCPU]; math.Abs(got-1) > 1e-9 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 func TestGrowthOfACounter(t *testing.T) {
@@ -38,12 +40,12 @@ func TestGrowthOfACounter(t *testing.T) {
 }
 
 // reading makes a Reading of one CPU, one disk, lo and eth0.
-func reading(when time.Duration, busy float64, disk, lo, eth uint64) *Reading {
-	return &Reading{At: at(when), CPU: []CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
-		Memory: &Memory{Total: 1000, Available: 250}, Disk: []DiskUsage{{"/", 30, 70}, {"/b", 60, 40}},
-		Devices: [NumKinds][]Device{
-			Disks: []Device{{"sda", disk, 2 * disk, Counted}, {"sda1", disk, 2 * disk, 0}},
-			NICs:  []Device{{"lo", lo, lo, Counted | Loopback}, {"eth0", eth, 3 * eth, Counted}, {"br0", eth, eth, 0}},
+func reading(when time.Duration, busy float64, disk, lo, eth uint64) *host.Reading {
+	return &host.Reading{At: at(when), CPU: []host.CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
+		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
+		Devices: [host.NumKinds][]host.Device{
+			host.Disks: []host.Device{{Name: "sda", In: disk, Out: 2 * disk, Class: host.Counted}, {Name: "sda1", In: disk, Out: 2 * disk, Class: 0}},
+			host.NICs:  []host.Device{{Name: "lo", In: lo, Out: lo, Class: host.Counted | host.Loopback}, {Name: "eth0", In: eth, Out: 3 * eth, Class: host.Counted}, {Name: "br0", In: eth, Out: eth, Class: 0}},
 		}}
 }
 
@@ -91,7 +93,7 @@ func TestShortWindowSetsNoPercentAndNoRateButCountsItsBytes(t *testing.T) {
 func TestFailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
 	p := Begin(reading(0, 10, 0, 0, 0))
-	p, s := p.Next(&Reading{At: at(time.Second)}, 40*time.Millisecond)
+	p, s := p.Next(&host.Reading{At: at(time.Second)}, 40*time.Millisecond)
 	same(t, "an empty Reading", columns(s), map[string][2]float64{"timestamp": {1_767_225_601, 1}})
 	_, s = p.Next(reading(4*time.Second, 11, 0, 0, 8*mib), 40*time.Millisecond)
 	got := columns(s)
@@ -102,7 +104,7 @@ func TestFailedSourceLengthensItsWindow(t *testing.T) {
 
 // What the baseline lacked begins with its first good Reading, from 0.
 func TestLateSourceBeginsAtZero(t *testing.T) {
-	p := Begin(&Reading{At: at(0)})
+	p := Begin(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	got := columns(s)
 	if s.Has(CPUAvg) || s.Has(NetExtRecvRate) || s.Has(DiskReadRate) {
@@ -116,8 +118,10 @@ func TestLateSourceBeginsAtZero(t *testing.T) {
 }
 
 func TestDevicesThatComeAndGo(t *testing.T) {
-	nic := func(name string, n uint64) Device { return Device{name, n << 20, 0, Counted} }
-	readings := [][]Device{
+	nic := func(name string, n uint64) host.Device {
+		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
+	}
+	readings := [][]host.Device{
 		{nic("eth0", 100), nic("eth1", 1000)},
 		{nic("eth1", 1001), nic("eth0", 110)},                    // other order: 11
 		{nic("eth1", 1002)},                                      // eth0 gone: 1
@@ -128,11 +132,11 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 		{nic("wan0", 8)}, // and one back: 0
 	}
 	want := []float64{11, 12, 12, 19, 19, 19, 19}
-	p := Begin(&Reading{At: at(0), Devices: [NumKinds][]Device{NICs: readings[0]}})
+	p := Begin(&host.Reading{At: at(0), Devices: [host.NumKinds][]host.Device{host.NICs: readings[0]}})
 	var got []float64
 	for i, devs := range readings[1:] {
 		var s Sample
-		p, s = p.Next(&Reading{At: at(time.Duration(i+1) * time.Second), Devices: [NumKinds][]Device{NICs: devs}}, 0)
+		p, s = p.Next(&host.Reading{At: at(time.Duration(i+1) * time.Second), Devices: [host.NumKinds][]host.Device{host.NICs: devs}}, 0)
 		got = append(got, s.Values[NetExtRecv])
 	}
 	same(t, "MiB since the start", got, want)
@@ -159,7 +163,7 @@ type world struct {
 	rng         *rand.Rand
 	mono, boot  time.Duration
 	wall        time.Time
-	cpus        []CPUTimes
+	cpus        []host.CPUTimes
 	disks, nics []*worldDevice
 	calm        bool // no device comes, goes or starts anew
 	born        int
@@ -172,7 +176,7 @@ type worldDevice struct {
 	name    string
 	in, out uint64
 	mask    uint64 // of the counter's width
-	class   Class
+	class   host.Class
 }
 
 func newWorld(seed uint64, calm bool) *world {
@@ -181,16 +185,16 @@ func newWorld(seed uint64, calm bool) *world {
 		w.cpus = append(w.cpus, ticks(fmt.Sprintf("cpu%d", i), 1000, 10, 100, 100000, 5, 1, 1, 1, 5, 5))
 	}
 	for range 3 {
-		w.disks = append(w.disks, w.device("sd", Counted))
-		w.nics = append(w.nics, w.device("eth", Counted))
+		w.disks = append(w.disks, w.device("sd", host.Counted))
+		w.nics = append(w.nics, w.device("eth", host.Counted))
 	}
 	w.disks = append(w.disks, w.device("dm-", 0))
-	w.nics = append(w.nics, w.device("lo", Counted|Loopback), w.device("veth", 0))
+	w.nics = append(w.nics, w.device("lo", host.Counted|host.Loopback), w.device("veth", 0))
 	return w
 }
 
 // device makes one whose counters stand anywhere, often just below a wrap.
-func (w *world) device(kind string, class Class) *worldDevice {
+func (w *world) device(kind string, class host.Class) *worldDevice {
 	w.born++
 	d := &worldDevice{name: fmt.Sprintf("%s%d", kind, w.born), mask: math.MaxUint64, class: class}
 	if w.rng.IntN(2) == 0 {
@@ -217,18 +221,18 @@ func (w *world) pass() {
 	}
 	for i := range w.cpus {
 		busy := math.Round(w.rng.Float64()*step.Seconds()*100) / 100
-		w.cpus[i].Seconds[ModeUser] += busy
-		w.cpus[i].Seconds[ModeIdle] += math.Round((step.Seconds()-busy)*100) / 100
+		w.cpus[i].Seconds[host.ModeUser] += busy
+		w.cpus[i].Seconds[host.ModeIdle] += math.Round((step.Seconds()-busy)*100) / 100
 		if w.rng.IntN(50) == 0 {
-			w.cpus[i].Seconds[ModeIowait] = max(0, w.cpus[i].Seconds[ModeIowait]-1)
+			w.cpus[i].Seconds[host.ModeIowait] = max(0, w.cpus[i].Seconds[host.ModeIowait]-1)
 		}
 	}
-	w.move(w.disks, Disks)
-	w.move(w.nics, NICs)
+	w.move(w.disks, host.Disks)
+	w.move(w.nics, host.NICs)
 }
 
 // move lets the devices of a kind count.
-func (w *world) move(devs []*worldDevice, kind Kind) {
+func (w *world) move(devs []*worldDevice, kind host.Kind) {
 	for _, d := range devs {
 		in, out := w.rng.Uint64N(1<<18), w.rng.Uint64N(1<<18)
 		d.in, d.out = (d.in+in)&d.mask, (d.out+out)&d.mask
@@ -257,7 +261,7 @@ func (w *world) trouble() {
 		n := len(*devs)
 		switch w.rng.IntN(12) {
 		case 0:
-			*devs = append(*devs, w.device("new", Counted))
+			*devs = append(*devs, w.device("new", host.Counted))
 		case 1:
 			if n > 1 {
 				*devs = slices.Delete(*devs, n/2, n/2+1)
@@ -274,17 +278,17 @@ func (w *world) trouble() {
 }
 
 // read is a Reading; now and then a source gives nothing.
-func (w *world) read(whole bool) *Reading {
-	r := &Reading{At: Instant{w.wall, w.mono, w.boot}, CPU: slices.Clone(w.cpus),
-		Memory: &Memory{Total: 1 << 34, Available: w.rng.Uint64N(1 << 34)}, Disk: []DiskUsage{{"/", w.rng.Uint64(), w.rng.Uint64()}}}
-	list := func(devs []*worldDevice) []Device {
-		out := []Device{}
+func (w *world) read(whole bool) *host.Reading {
+	r := &host.Reading{At: host.Instant{Wall: w.wall, Mono: w.mono, Boot: w.boot}, CPU: slices.Clone(w.cpus),
+		Memory: &host.Memory{Total: 1 << 34, Available: w.rng.Uint64N(1 << 34)}, Disk: []host.DiskUsage{{Path: "/", Used: w.rng.Uint64(), Available: w.rng.Uint64()}}}
+	list := func(devs []*worldDevice) []host.Device {
+		out := []host.Device{}
 		for _, d := range devs {
-			out = append(out, Device{d.name, d.in, d.out, d.class})
+			out = append(out, host.Device{Name: d.name, In: d.in, Out: d.out, Class: d.class})
 		}
 		return out
 	}
-	r.Devices[Disks], r.Devices[NICs] = list(w.disks), list(w.nics)
+	r.Devices[host.Disks], r.Devices[host.NICs] = list(w.disks), list(w.nics)
 	if whole {
 		return r
 	}
@@ -292,9 +296,9 @@ func (w *world) read(whole bool) *Reading {
 	case 0:
 		r.CPU = nil
 	case 1:
-		r.Devices[Disks] = nil
+		r.Devices[host.Disks] = nil
 	case 2:
-		r.Devices[NICs] = nil
+		r.Devices[host.NICs] = nil
 	case 3:
 		r.Memory, r.Disk = nil, nil
 	}
@@ -417,17 +421,17 @@ func TestNextChangesNothing(t *testing.T) {
 }
 
 func TestPerfPySampleIsOfAllDevicesSinceBoot(t *testing.T) {
-	before := []CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
-	r := &Reading{CPU: []CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
-		Memory: &Memory{Total: 1000, Available: 250}, Disk: []DiskUsage{{"/", 30, 70}, {"/b", 60, 40}},
-		Devices: [NumKinds][]Device{
-			Disks: []Device{{"sda", 2048, 4096, Counted | PerfPy}, {"dm-0", 2048, 0, PerfPy}, {"sda1", 2048, 0, 0}},
-			NICs:  []Device{{"lo", 1 << 20, 2 << 20, Counted | Loopback | PerfPy}, {"eth0", 3 << 20, 4 << 20, Counted | PerfPy}, {"br0", 5 << 20, 6 << 20, PerfPy}},
+	before := []host.CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
+	r := &host.Reading{CPU: []host.CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
+		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
+		Devices: [host.NumKinds][]host.Device{
+			host.Disks: []host.Device{{Name: "sda", In: 2048, Out: 4096, Class: host.Counted | host.PerfPy}, {Name: "dm-0", In: 2048, Out: 0, Class: host.PerfPy}, {Name: "sda1", In: 2048, Out: 0, Class: 0}},
+			host.NICs:  []host.Device{{Name: "lo", In: 1 << 20, Out: 2 << 20, Class: host.Counted | host.Loopback | host.PerfPy}, {Name: "eth0", In: 3 << 20, Out: 4 << 20, Class: host.Counted | host.PerfPy}, {Name: "br0", In: 5 << 20, Out: 6 << 20, Class: host.PerfPy}},
 		}}
 	s := perfpySample(before, r, 1234.5)
 	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
 	// psutil answers 0.0 where the kernel's clock stood still.
-	s = perfpySample(before, &Reading{CPU: before}, 1)
+	s = perfpySample(before, &host.Reading{CPU: before}, 1)
 	same(t, "a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
 }
 

@@ -5,14 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
 // Recording is what a run leaves: exact summaries of every sample, the ring, and
 // how well the sampling went. While the run goes on it belongs to the Sampler.
 type Recording struct {
-	Host       Host
-	Start, End Instant // of the baseline and of the newest Reading
+	Host       host.Info
+	Start, End host.Instant // of the baseline and of the newest Reading
 	Interval   time.Duration
 	Ring       *series.Ring
 	Summaries  []*series.Summary // by Column, as many as Columns()
@@ -31,7 +32,7 @@ type Recording struct {
 	BootMB [len(counterTable)]float64
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode; NaN =
 	// not known. The journal does not keep it.
-	CPUSeconds [NumCPUModes]float64
+	CPUSeconds [host.NumCPUModes]float64
 	// Late says from when on a source's counters run that could not be read at
 	// the baseline.
 	Late map[string]time.Duration
@@ -114,7 +115,7 @@ func (rec *Recording) Suspended() time.Duration {
 var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording; maxLength is the ring's capacity.
-func NewRecording(start Instant, interval time.Duration, maxLength int) *Recording {
+func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
 	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns)),
 		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
 	for c := range NumColumns {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -52,17 +53,17 @@ type Options struct {
 
 // Sampler takes Readings on a grid of ticks and accounts them.
 type Sampler struct {
-	reader   *Reader
+	reader   *host.Reader
 	opts     Options
 	progress Progress
-	prev     *Reading
+	prev     *host.Reading
 	rec      *Recording
 	ledger   ledger
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's
 // first moments is lost, and returns. The job may start after it.
-func NewSampler(reader *Reader, o Options) *Sampler {
+func NewSampler(reader *host.Reader, o Options) *Sampler {
 	if o.Interval == 0 {
 		o.Interval = time.Second
 	}
@@ -153,7 +154,7 @@ func (s *Sampler) take(closing bool) {
 	}
 }
 
-func (s *Sampler) read(closing bool) *Reading {
+func (s *Sampler) read(closing bool) *host.Reading {
 	if closing {
 		return s.reader.Final()
 	}
@@ -161,7 +162,7 @@ func (s *Sampler) read(closing bool) *Reading {
 }
 
 // account brings the job's Account up to the newest Reading.
-func (s *Sampler) account(r *Reading, closing bool) {
+func (s *Sampler) account(r *host.Reading, closing bool) {
 	rec := s.rec
 	rec.CPUSeconds = s.progress.CPUSeconds()
 	e := entry{cpuSeconds: s.progress.job.cpu.total, closing: closing}
@@ -176,7 +177,7 @@ func (s *Sampler) account(r *Reading, closing bool) {
 }
 
 // noteGPUs brings the GPUs up to the newest Reading, and makes room for the columns of new ones.
-func (s *Sampler) noteGPUs(r *Reading) {
+func (s *Sampler) noteGPUs(r *host.Reading) {
 	if r.GPUs == nil {
 		return
 	}
@@ -194,7 +195,7 @@ func (s *Sampler) noteGPUs(r *Reading) {
 }
 
 // noteHost keeps what is known of the host since boot, and what the baseline could not tell.
-func (s *Sampler) noteHost(r *Reading) {
+func (s *Sampler) noteHost(r *host.Reading) {
 	for i, v := range bootTotals(r, false) {
 		if !math.IsNaN(v) {
 			s.rec.BootMB[i] = v
@@ -209,7 +210,7 @@ func (s *Sampler) noteHost(r *Reading) {
 }
 
 // noteTime counts missed ticks and looks for gaps, steps and suspends.
-func (s *Sampler) noteTime(r *Reading) {
+func (s *Sampler) noteTime(r *host.Reading) {
 	before, start := s.prev.At, s.rec.Start.Mono
 	passed := (r.At.Mono-start)/s.opts.Interval - (before.Mono-start)/s.opts.Interval
 	s.rec.MissedTicks += max(0, int64(passed)-1)
@@ -231,14 +232,14 @@ func (s *Sampler) noteClock(e ClockEvent) {
 }
 
 // noteDevices remembers the names of the devices that were counted.
-func (s *Sampler) noteDevices(r *Reading) {
-	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[Disks])
-	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[NICs])
+func (s *Sampler) noteDevices(r *host.Reading) {
+	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
+	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])
 }
 
-func addCounted(names []string, devs []Device) []string {
+func addCounted(names []string, devs []host.Device) []string {
 	for _, d := range devs {
-		if d.Class&Counted != 0 && !slices.Contains(names, d.Name) {
+		if d.Class&host.Counted != 0 && !slices.Contains(names, d.Name) {
 			names = append(names, d.Name)
 		}
 	}
@@ -246,7 +247,7 @@ func addCounted(names []string, devs []Device) []string {
 }
 
 // noteLate remembers when counters began that the baseline lacked.
-func (s *Sampler) noteLate(r *Reading) {
+func (s *Sampler) noteLate(r *host.Reading) {
 	for k, devs := range r.Devices {
 		if devs == nil || s.progress.io[k].devices != nil {
 			continue
@@ -254,6 +255,6 @@ func (s *Sampler) noteLate(r *Reading) {
 		if s.rec.Late == nil {
 			s.rec.Late = make(map[string]time.Duration)
 		}
-		s.rec.Late[Kind(k).Source()] = r.At.Mono - s.rec.Start.Mono
+		s.rec.Late[host.Kind(k).Source()] = r.At.Mono - s.rec.Start.Mono
 	}
 }

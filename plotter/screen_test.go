@@ -13,15 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // screenRecording is a minute and a half of a node that is busy for one second.
 func screenRecording(samples int) *collector.Recording {
-	start := collector.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
+	start := host.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
 	rec := collector.NewRecording(start, time.Second, 1000)
-	rec.Host = collector.Host{Hostname: "vm", CPUs: 2, MemoryMB: 24064}
+	rec.Host = host.Info{Hostname: "vm", CPUs: 2, MemoryMB: 24064}
 	for i := range samples {
 		var s collector.Sample
 		for c := range s.Values {

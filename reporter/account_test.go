@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -17,7 +18,7 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *Job)) *Nod
 	in.Recording.End.Mono = in.Recording.Start.Mono + 10*time.Second
 	in.Recording.Account = collector.NoAccount()
 	a := &in.Recording.Account
-	a.Source, a.Limits.CPUs = collector.JobFromTree, 2
+	a.Source, a.Limits.CPUs = host.JobFromTree, 2
 	change(a, in.Job)
 	r := New(in)
 	return r.Nodes[r.NodeNames()[0]]
@@ -60,12 +61,12 @@ func TestAccount_WholeCPU(t *testing.T) {
 		account, living     series.Optional
 		user, want, outside float64
 	}{
-		{"all has ended", collector.JobFromTree, 5, 0, 5, 5, 0},
-		{"a daemon goes on", collector.JobFromTree, 5.9, 1, 5, 6, 0},
-		{"children of which nobody has the account", collector.JobFromTree, 5, 0, 0.2, 5, 0},
-		{"not looked at", collector.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0},
-		{"a group has short children", collector.JobFromCreated, 7, series.Unknown(), 5, 7, 0},
-		{"left the group", collector.JobFromGroup, 1, series.Unknown(), 5, 5, 4},
+		{"all has ended", host.JobFromTree, 5, 0, 5, 5, 0},
+		{"a daemon goes on", host.JobFromTree, 5.9, 1, 5, 6, 0},
+		{"children of which nobody has the account", host.JobFromTree, 5, 0, 0.2, 5, 0},
+		{"not looked at", host.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0},
+		{"a group has short children", host.JobFromCreated, 7, series.Unknown(), 5, 7, 0},
+		{"left the group", host.JobFromGroup, 1, series.Unknown(), 5, 5, 4},
 	} {
 		n := accountReport(t, func(a *collector.Account, j *Job) {
 			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
@@ -100,7 +101,7 @@ func TestAccount_LimitThatChanges(t *testing.T) {
 
 func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *Job) {
-		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 97, 5, 0, 103
+		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 97 {
 		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
@@ -115,7 +116,7 @@ func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 		want        float64
 	}{{0, 0, 0, 150}, {20, 30, 0, 100}, {100, 200, 0, 7}, {100, 200, 1, 150}} {
 		n := accountReport(t, func(a *collector.Account, j *Job) {
-			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 160, 6, 4, 7
+			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 160, 6, 4, 7
 			j.BlockReadMB, j.BlockWriteMB, a.OOMKills = c.read, c.wrote, c.kills
 			if c.kills > 0 {
 				a.FullAtKillMB = 160

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -135,8 +136,8 @@ var findingCases = []findingCase{
 	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(jobCoresMetric, 20.0, jobCoresPeakMetric, 30.0)),
 		findingAll(findingLimits(Limits{CPUs: 64, CPUQuota: 64}), findingSet(jobCoresMetric, 20.0, jobCoresPeakMetric, 30.0, throttledMetric, math.NaN()), func(n *Node) { n.Limits.CPUQuota = 0 })},
 	{findThrottled, "periods", findingSet(throttledMetric, 10.0, throttledForMetric, 12.34), findingSet(throttledMetric, 9.999, throttledForMetric, 12.34)},
-	{findThrottled, "with others", findingAll(findingSource(collector.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.8, jobCoresPeakMetric, 7.8)),
-		findingAll(findingSource(collector.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.79, jobCoresPeakMetric, 7.8))},
+	{findThrottled, "with others", findingAll(findingSource(host.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.8, jobCoresPeakMetric, 7.8)),
+		findingAll(findingSource(host.JobFromTree), findingSet(throttledMetric, 90.0, jobCoresMetric, 0.79, jobCoresPeakMetric, 7.8))},
 	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(throttledMetric, 40.0, jobCoresMetric, 1.3, jobCoresPeakMetric, 2.0, throttledForMetric, math.NaN())),
 		findingAll(findingLimits(Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(throttledMetric, 0.0, jobCoresMetric, 2.3, jobCoresPeakMetric, 4.0))},
 	{findSwapping, "amount", func(n *Node) { findingSet(wallMetric, 10.0, swapInMetric, 24.0, swapOutMetric, 40.0)(n) },
@@ -403,8 +404,8 @@ func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 func findingReport(node int, cores float64) *Report {
 	in := inputOf(node, 60, 0, "")
 	u := series.Unknown()
-	in.Recording.Account.Source = collector.JobFromTree
-	in.Recording.Account.Limits = collector.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
+	in.Recording.Account.Source = host.JobFromTree
+	in.Recording.Account.Limits = host.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
 	in.Job.UserSeconds, in.Job.SystemSeconds = cores*60, 0
 	return New(in)
 }
@@ -436,9 +437,9 @@ func TestFinding_Report(t *testing.T) {
 		t.Errorf("no empty list in\n%s", data)
 	}
 	in := inputOf(0, 60, 0, "")
-	in.Recording.Account.Source = collector.JobFromTree
+	in.Recording.Account.Source = host.JobFromTree
 	in.Recording.Account.CPUSeconds = 60
-	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: series.Unknown()}
+	in.Recording.Account.Limits = host.Limits{CPUs: 16, Quota: 16, MemoryMB: series.Unknown()}
 	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, Time{}, Time{}, 0
 	head := &JournalHead{Run: in.Run, Interval: time.Second, MaxLength: 100}
 	r := head.report(in.Recording, 0, 0)

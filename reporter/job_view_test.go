@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -18,8 +19,8 @@ import (
 func jobViewRecording(n, gpus int) *collector.Recording {
 	rec := recordingOf(0)
 	rec.Widen(gpus)
-	rec.Account.Source, rec.Account.MemoryKind = collector.JobFromTree, collector.MemoryPSS
-	rec.Account.Limits = collector.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(), MemoryMB: series.Unknown()}
+	rec.Account.Source, rec.Account.MemoryKind = host.JobFromTree, host.MemoryPSS
+	rec.Account.Limits = host.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(), MemoryMB: series.Unknown()}
 	rec.Account.CPUSeconds = 622.75
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0, IOSome: 0.2, IOFull: 0.1}
 	for g := range gpus {
@@ -35,7 +36,7 @@ func jobViewRecording(n, gpus int) *collector.Recording {
 		rec.Add(&s)
 	}
 	length := time.Duration(n) * time.Second
-	rec.End = collector.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
+	rec.End = host.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
 	return rec
 }
 
@@ -65,7 +66,7 @@ func jobViewNoJob(n int) *collector.Recording {
 		s := risingSample(i, n)
 		jobViewSample(&s, 1, 0)
 		for c := range s.Values {
-			if c > int(collector.NumColumns) || slices.Contains([]string{collector.SourceJob, collector.SourceCgroup}, collector.Column(c).Source()) {
+			if c > int(collector.NumColumns) || slices.Contains([]string{host.SourceJob, host.SourceCgroup}, collector.Column(c).Source()) {
 				s.Values[c] = math.NaN()
 			}
 		}
@@ -87,8 +88,8 @@ func jobViewContainer(node, n, gpus int) *Report {
 	in := jobViewInput(node, n, 137, "SIGKILL")
 	in.Recording = jobViewRecording(n, gpus)
 	a := &in.Recording.Account
-	a.Source, a.Group, a.MemoryKind = collector.JobFromGroup, "/docker/3f5a9c", collector.MemoryGroup
-	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker"}
+	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
+	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker"}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := New(in)
@@ -145,7 +146,7 @@ func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 		"nvidia-smi says [N/A]":                      "of the node's 16 could be seen by the job",
 	} {
 		n := jobViewGPUs().Nodes["0"]
-		n.Missing = append(n.Missing, Missing{collector.SourceGPU, why})
+		n.Missing = append(n.Missing, Missing{host.SourceGPU, why})
 		if rows := n.gpuRows(); len(rows) != 1 || rows[0].value != "0" || rows[0].note != want {
 			t.Errorf("%q: %+v, want %q", why, rows, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -27,8 +28,8 @@ import (
 
 // journalState is what a Recording holds beside ring and summaries.
 type journalState struct {
-	Start    collector.Instant        `json:"start,omitzero"`
-	Host     collector.Host           `json:"host"`
+	Start    host.Instant             `json:"start,omitzero"`
+	Host     host.Info                `json:"host"`
 	Missed   int64                    `json:"missed_ticks"`
 	Gap      time.Duration            `json:"longest_gap_ns"`
 	Clock    []collector.ClockEvent   `json:"clock,omitempty"`
@@ -66,14 +67,14 @@ type journalSample struct {
 
 // journalSnapshot is a snapshot's line.
 type journalSnapshot struct {
-	Interval time.Duration     `json:"interval_ns"`
-	Capacity int               `json:"max_length"`
-	Start    collector.Instant `json:"start"`
-	End      collector.Instant `json:"end"`
-	Samples  int64             `json:"samples"`
-	BootMB   Numbers           `json:"boot_mb"`
-	State    journalState      `json:"state"`
-	Stride   int64             `json:"stride"`
+	Interval time.Duration `json:"interval_ns"`
+	Capacity int           `json:"max_length"`
+	Start    host.Instant  `json:"start"`
+	End      host.Instant  `json:"end"`
+	Samples  int64         `json:"samples"`
+	BootMB   Numbers       `json:"boot_mb"`
+	State    journalState  `json:"state"`
+	Stride   int64         `json:"stride"`
 	// Summaries and Buckets are those of the Recording in journals of earlier versions;
 	// Packed has them as JSON values one after the other, by gzip and base64: those of
 	// fifty columns would not stay below the bound of a journal.
@@ -93,7 +94,7 @@ type journalNewest struct {
 // metaKey tells whether the state changed since the last line, without looking
 // into its lists: they only grow.
 type metaKey struct {
-	host                                    collector.Host
+	host                                    host.Info
 	missed, failures                        int64
 	gap                                     time.Duration
 	clock, distinct, disks, nics, lateCount int

@@ -20,18 +20,19 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // stream makes samples as a busy host gives them, deterministically.
 type stream struct {
 	rnd   *rand.Rand
-	start collector.Instant
+	start host.Instant
 	n     int
 	total [6]float64
 }
 
 func newStream(seed uint64) *stream {
-	return &stream{rnd: rand.New(rand.NewPCG(seed, 1)), start: collector.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
+	return &stream{rnd: rand.New(rand.NewPCG(seed, 1)), start: host.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
 }
 
 // next adds one sample, one second after the last, to the Recording.
@@ -68,7 +69,7 @@ func (s *stream) next(rec *collector.Recording) *collector.Sample {
 
 func (s *stream) recording(maxLength int) *collector.Recording {
 	rec := collector.NewRecording(s.start, time.Second, maxLength)
-	rec.Host = collector.Host{Hostname: "node", CPUs: 8, MemoryMB: 1024}
+	rec.Host = host.Info{Hostname: "node", CPUs: 8, MemoryMB: 1024}
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
 	return rec
 }
@@ -106,7 +107,7 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n == 0 { // no line told the state
-				rec = collector.NewRecording(collector.Instant{Wall: s.start.Wall}, time.Second, 10)
+				rec = collector.NewRecording(host.Instant{Wall: s.start.Wall}, time.Second, 10)
 			}
 			want := New(Input{Run: got.Run, Node: 3, Recording: rec, Agent: Agent{Version: "test"}})
 			approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs()}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // What is null in a report is absent, not 0.
@@ -73,7 +74,7 @@ func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 }
 
 func TestWhyAbsent(t *testing.T) {
-	start := collector.Instant{Wall: testStart}
+	start := host.Instant{Wall: testStart}
 	rec := collector.NewRecording(start, time.Second, 10)
 	var s collector.Sample
 	for c := range s.Values {
@@ -88,7 +89,7 @@ func TestWhyAbsent(t *testing.T) {
 	if err := whyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "did not advance") {
 		t.Error(err)
 	}
-	rec.Failures = []collector.Failure{{Source: collector.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
+	rec.Failures = []collector.Failure{{Source: host.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
 	if err := whyAbsent(rec, collector.CPUAvg); err.Error() != "read /proc/stat: no" {
 		t.Error(err)
 	}

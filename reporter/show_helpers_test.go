@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // showHostile are texts that would do something in a page, a spreadsheet, a terminal or
@@ -63,7 +64,7 @@ func showReports(text string) map[string]*Report {
 
 // showGaps is a report of a few samples in which some were not measured.
 func showGaps() *Report {
-	rec := collector.NewRecording(collector.Instant{Wall: testStart}, time.Second, 4)
+	rec := collector.NewRecording(host.Instant{Wall: testStart}, time.Second, 4)
 	for i := range 7 {
 		var s collector.Sample
 		for c := range s.Values {
@@ -76,7 +77,7 @@ func showGaps() *Report {
 		s.Values[collector.Timestamp] = float64(testStart.Unix()) + float64(i) + 0.25
 		rec.Add(&s)
 	}
-	rec.End = collector.Instant{Wall: testStart, Mono: 7 * time.Second, Boot: 7 * time.Second}
+	rec.End = host.Instant{Wall: testStart, Mono: 7 * time.Second, Boot: 7 * time.Second}
 	return New(Input{Run: Run{ID: "gaps"}, Recording: rec})
 }
 
@@ -104,14 +105,14 @@ func showNodes(n int, failed ...int) *Report {
 	r := &Report{Schema: Schema, Run: Run{ID: "many", Start: Time{testStart}, End: Time{testStart.Add(2 * time.Second)}, WallSeconds: 2},
 		Nodes: make(map[string]*Node)}
 	for i := range n {
-		one, host, job := *node, *node.Host, *node.Job
-		host.Hostname = fmt.Sprintf("compute-%04d.cluster.example.org", i)
+		one, machine, job := *node, *node.Host, *node.Job
+		machine.Hostname = fmt.Sprintf("compute-%04d.cluster.example.org", i)
 		for _, f := range failed {
 			if f == i {
 				job.ExitCode = 9
 			}
 		}
-		one.Host, one.Job = &host, &job
+		one.Host, one.Job = &machine, &job
 		r.Nodes[fmt.Sprint(i)] = &one
 	}
 	return r

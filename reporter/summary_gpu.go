@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -40,7 +40,7 @@ func (n *Node) gpuRows() []row {
 func (n *Node) unseenGPUs(listed int) string {
 	for _, m := range n.Missing {
 		var all, followed int
-		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == collector.SourceGPU && all > listed {
+		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == host.SourceGPU && all > listed {
 			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -121,7 +121,7 @@ func (n *Node) jobMemoryNote(peak float64, width int) string {
 		return note
 	}
 	switch j.MemoryKind { // nothing else: it is text from a file
-	case collector.MemoryPSS, collector.MemoryRSS, collector.MemoryGroup:
+	case host.MemoryPSS, host.MemoryRSS, host.MemoryGroup:
 		note += " (" + j.MemoryKind + ")"
 	}
 	if j.MaxRSSAtMost || !(j.MaxRSSMB > 0) || j.MaxRSSMB > 0.95*peak {

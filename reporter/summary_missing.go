@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -145,7 +146,7 @@ func (e sourceError) Error() string { return string(e) }
 // no single source keeps its name. The table knows it: a metric computed from
 // nothing asks for the reason of its source.
 func sourceOf(what string) (name string, isSource bool) {
-	if slices.Contains(collector.Sources(), what) {
+	if slices.Contains(host.Sources(), what) {
 		return what, true
 	}
 	if c, ok := collector.ColumnNamed(what); ok {

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -26,9 +27,9 @@ var testStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // recordingOf makes a Recording of n seconds that rises from idle to busy.
 func recordingOf(n int) *collector.Recording {
-	start := collector.Instant{Wall: testStart}
+	start := host.Instant{Wall: testStart}
 	rec := collector.NewRecording(start, time.Second, 1000)
-	rec.Host = collector.Host{Hostname: "gpu-box-17", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64",
+	rec.Host = host.Info{Hostname: "gpu-box-17", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64",
 		CPUModel: "CPU", CPUs: 8, MemoryMB: 32000}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
@@ -37,7 +38,7 @@ func recordingOf(n int) *collector.Recording {
 		rec.Add(&s)
 	}
 	length := time.Duration(n) * time.Second
-	rec.End = collector.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
+	rec.End = host.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
 	return rec
 }
 
@@ -89,8 +90,8 @@ func incompleteRun() *Report {
 	in.Job = nil
 	in.Run.ExitCode = nil
 	in.Run.Incomplete = "from the journal of a run that is still going on or was cut off: known up to 2m5s after the start"
-	in.Recording.Failures = []collector.Failure{{Source: collector.SourceDiskIO, Why: "open /proc/diskstats: permission denied", Count: 3}}
-	in.Recording.Late = map[string]time.Duration{collector.SourceNetwork: 3 * time.Second}
+	in.Recording.Failures = []collector.Failure{{Source: host.SourceDiskIO, Why: "open /proc/diskstats: permission denied", Count: 3}}
+	in.Recording.Late = map[string]time.Duration{host.SourceNetwork: 3 * time.Second}
 	return New(in)
 }
 
@@ -101,7 +102,7 @@ func threeNodes() *Report {
 		in.Recording.Host.Hostname = fmt.Sprintf("compute-node-%04d.cluster.example.org", node)
 		in.Run.Tags = map[string]string{"team": "blue"}
 		if node == 2 {
-			in.Recording.Failures = []collector.Failure{{Source: collector.SourceMemory, Why: "read /proc/meminfo: input/output error", Count: 30}}
+			in.Recording.Failures = []collector.Failure{{Source: host.SourceMemory, Why: "read /proc/meminfo: input/output error", Count: 30}}
 		}
 		sources = append(sources, Source{fmt.Sprintf("node-%d.json", node), New(in)})
 	}
@@ -289,9 +290,9 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		memPeakMetric: collector.SourceMemory, diskPeakMetric: collector.SourceDisk, diskReadMetric: collector.SourceDiskIO,
-		extSentMetric: collector.SourceNetwork, cpuMeanMetric: collector.SourceCPU, "boot_" + loRecvMetric: collector.SourceNetwork,
-		"mem_percent": collector.SourceMemory, "journal": "journal",
+		memPeakMetric: host.SourceMemory, diskPeakMetric: host.SourceDisk, diskReadMetric: host.SourceDiskIO,
+		extSentMetric: host.SourceNetwork, cpuMeanMetric: host.SourceCPU, "boot_" + loRecvMetric: host.SourceNetwork,
+		"mem_percent": host.SourceMemory, "journal": "journal",
 	} {
 		if got, _ := sourceOf(name); got != want {
 			t.Errorf("%s is of %s, want %s", name, got, want)

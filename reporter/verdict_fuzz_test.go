@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // Whatever a journal, the kernel's log or a sender's name hold, there is a verdict that
@@ -15,7 +16,7 @@ func FuzzVerdict(f *testing.F) {
 	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)
 	f.Fuzz(func(t *testing.T, account []byte, code int, signal, process string, pid int, seconds, free float64) {
 		for _, known := range []bool{true, false} {
-			rec := collector.NewRecording(collector.Instant{Wall: testStart}, time.Second, 10)
+			rec := collector.NewRecording(host.Instant{Wall: testStart}, time.Second, 10)
 			_ = json.Unmarshal(account, &rec.Account)
 			_ = json.Unmarshal(account, &rec.GPUs)
 			in := Input{Run: Run{Command: []string{process}, WallSeconds: seconds, Incomplete: "cut off"}, Recording: rec, Ending: Ending{

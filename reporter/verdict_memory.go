@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -44,8 +45,8 @@ func (q *inquest) endedOtherwise() bool {
 }
 
 // victim is the process of the job that the kernel's log says to have been killed.
-func (q *inquest) victim() (collector.Victim, bool) {
-	var best collector.Victim
+func (q *inquest) victim() (host.Victim, bool) {
+	var best host.Victim
 	found := 0
 	for _, v := range q.account.Victims {
 		if r := q.relation(v); r > found {
@@ -57,7 +58,7 @@ func (q *inquest) victim() (collector.Victim, bool) {
 
 // relation tells how sure it is that a victim was the job's: 0 = it was not, or that is
 // not known; 3 = it was its main process.
-func (q *inquest) relation(v collector.Victim) int {
+func (q *inquest) relation(v host.Victim) int {
 	home, killed := q.account.MemoryHome, q.job.Signal == "SIGKILL"
 	if v.Group == "" && !v.Host && q.account.OOMKills > 0 {
 		v.Group = home // it is not told, and there was one
@@ -87,21 +88,21 @@ func (q *inquest) relation(v collector.Victim) int {
 
 // ownGroup tells whether the control group holds nobody but us and the job.
 func (q *inquest) ownGroup() bool {
-	return q.account.Source == collector.JobFromGroup || q.account.Source == collector.JobFromCreated
+	return q.account.Source == host.JobFromGroup || q.account.Source == host.JobFromCreated
 }
 
 // othersHit tells that the kernel's log names victims of the job's group, none of which
 // was the job's; or that it names all victims of the host.
 func (q *inquest) othersHit() bool {
 	named := q.account.Victims
-	inGroup := func(v collector.Victim) bool { return within(v.Group, q.account.MemoryHome) }
-	noGroup := func(v collector.Victim) bool { return v.Group == "" }
+	inGroup := func(v host.Victim) bool { return within(v.Group, q.account.MemoryHome) }
+	noGroup := func(v host.Victim) bool { return v.Group == "" }
 	return slices.ContainsFunc(named, inGroup) || slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
 }
 
 // likely is the victim where no log names one: the main process, if SIGKILL ended it.
-func (q *inquest) likely() collector.Victim {
-	v := collector.Victim{At: q.account.OOMAt}
+func (q *inquest) likely() host.Victim {
+	v := host.Victim{At: q.account.OOMAt}
 	if q.job.Signal == "SIGKILL" {
 		v.Process, v.PID = q.commandName(), q.job.PID
 	}
@@ -155,7 +156,7 @@ func limitKills(a *collector.Account) float64 {
 // hitLimit tells whether it was the job's memory limit for which a victim was killed, and
 // whether that is known. The log has the paths of the whole host: where our group has
 // another name than in the log, they cannot be compared.
-func hitLimit(a *collector.Account, v collector.Victim) (at, known bool) {
+func hitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 	switch {
 	case v.Host:
 		return false, true
@@ -210,7 +211,7 @@ const pastLimitMB = 1
 // groupText fills in the evidence of a group's limit and says it in a sentence. How high
 // the limit was is told where it was the job's: of groups that have one of their own only
 // the name is known.
-func (q *inquest) groupText(v collector.Victim) string {
+func (q *inquest) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
 	at, known := hitLimit(q.account, v)
 	switch {
@@ -243,7 +244,7 @@ func (q *inquest) groupText(v collector.Victim) string {
 }
 
 // hostText does so where the host was out of memory.
-func (q *inquest) hostText(v collector.Victim) string {
+func (q *inquest) hostText(v host.Victim) string {
 	q.known("host_oom_kills", float64(q.account.HostOOMKills))
 	q.noteKills(float64(q.account.OOMKills))
 	used := q.hostMemory()
@@ -256,7 +257,7 @@ func (q *inquest) hostText(v collector.Victim) string {
 }
 
 // killText tells who was killed, when, and how the job ended. what follows the victim.
-func (q *inquest) killText(v collector.Victim, what string) string {
+func (q *inquest) killText(v host.Victim, what string) string {
 	if v.Process != "" {
 		q.evidence["process"] = text.Printable(v.Process)
 	}

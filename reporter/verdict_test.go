@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -26,10 +27,10 @@ type verdictCase struct {
 // change it, and gives the verdict.
 func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase)) *Verdict {
 	t.Helper()
-	rec := collector.NewRecording(collector.Instant{Wall: testStart}, time.Second, 1000)
+	rec := collector.NewRecording(host.Instant{Wall: testStart}, time.Second, 1000)
 	length := 20 * time.Second
-	rec.End = collector.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
-	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = collector.JobFromTree, "/slurm/job_1", "/slurm/job_1"
+	rec.End = host.Instant{Wall: testStart.Add(length), Mono: length, Boot: length}
+	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = host.JobFromTree, "/slurm/job_1", "/slurm/job_1"
 	end := Time{testStart.Add(length)}
 	c := &verdictCase{a: &rec.Account, job: &Job{PID: 4242, Start: Time{testStart}, End: end, ExitCode: code, Signal: signal}}
 	c.in = Input{Run: Run{ID: "r", Command: []string{"/opt/bin/python", "train.py"}, Start: Time{testStart}, End: end, WallSeconds: 20,
@@ -76,7 +77,7 @@ func term(seconds float64, pid int, process string) Sent {
 }
 
 // oomInGroup is one kill in the job's group, of which the kernel's log tells that much.
-func oomInGroup(victims ...collector.Victim) func(*verdictCase) {
+func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.OOMKills, c.a.HostOOMKills = 1, 1
 		c.a.Limits.MemoryMB, c.a.LimitPeakMB = 2048, 2048
@@ -85,12 +86,12 @@ func oomInGroup(victims ...collector.Victim) func(*verdictCase) {
 	}
 }
 
-func victim(name string, pid int, group string, host bool) collector.Victim {
-	return collector.Victim{Process: name, PID: pid, At: testStart.Add(7 * time.Second), Group: group, Host: host}
+func victim(name string, pid int, group string, machine bool) host.Victim {
+	return host.Victim{Process: name, PID: pid, At: testStart.Add(7 * time.Second), Group: group, Host: machine}
 }
 
 // hostOOM is a kill somewhere on the host.
-func hostOOM(memory float64, victims ...collector.Victim) func(*verdictCase) {
+func hostOOM(memory float64, victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.HostOOMKills, c.a.OOMKills, c.a.Victims = 1, 0, victims
 		c.last.Values[collector.MemPercent], c.last.Weights[collector.MemPercent] = memory, 1
@@ -98,13 +99,13 @@ func hostOOM(memory float64, victims ...collector.Victim) func(*verdictCase) {
 }
 
 // limitedBy is a victim of the limit of a group.
-func limitedBy(group string, v collector.Victim) collector.Victim {
+func limitedBy(group string, v host.Victim) host.Victim {
 	v.LimitGroup = group
 	return v
 }
 
 // foreign is a victim that was seen beside the job.
-func foreign(v collector.Victim) collector.Victim {
+func foreign(v host.Victim) host.Victim {
 	v.Foreign = true
 	return v
 }
@@ -163,7 +164,7 @@ func TestVerdictCauses(t *testing.T) {
 	freed := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
 	}
-	own := func(c *verdictCase) { c.a.Source = collector.JobFromGroup }
+	own := func(c *verdictCase) { c.a.Source = host.JobFromGroup }
 	noLog := oomInGroup()
 	main := victim("python", 4242, "/slurm/job_1", false)
 	child := victim("worker", 4300, "/slurm/job_1/step", false)
@@ -342,7 +343,7 @@ func TestVerdictLimitKills(t *testing.T) {
 		kills   series.Optional
 		group   string // that sets the limit
 		peak    series.Optional
-		victims []collector.Victim
+		victims []host.Victim
 		want    float64
 	}{
 		{"none", 0, "/slurm", 2048, nil, 0},
@@ -350,14 +351,14 @@ func TestVerdictLimitKills(t *testing.T) {
 		{"no log", 2, "/slurm", 2048, nil, 2},
 		{"no log, no peak", 2, "/slurm", series.Unknown(), nil, 2},
 		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
-		{"at the limit", 1, "/slurm", 52, []collector.Victim{limitedBy("/slurm", child)}, 1},
-		{"below it", 1, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
-		{"of others", 1, "/slurm", 2048, []collector.Victim{limitedBy("/other", elsewhere)}, 1},
-		{"of the host", 1, "/slurm", 52, []collector.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
-		{"at a hidden limit", 1, "", series.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
-		{"below a hidden limit", 1, "", series.Unknown(), []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"under another name", 1, "/", series.Unknown(), []collector.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
+		{"at the limit", 1, "/slurm", 52, []host.Victim{limitedBy("/slurm", child)}, 1},
+		{"below it", 1, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"both", 3, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
+		{"of others", 1, "/slurm", 2048, []host.Victim{limitedBy("/other", elsewhere)}, 1},
+		{"of the host", 1, "/slurm", 52, []host.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
+		{"at a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm", child)}, 1},
+		{"below a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"under another name", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
 	} {
 		a := collector.NoAccount()
 		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
@@ -407,7 +408,7 @@ func TestVerdictConditions(t *testing.T) {
 	}
 	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
 		return func(c *verdictCase) {
-			c.a.Source, c.a.Limits.Quota = collector.JobFromTree, 2
+			c.a.Source, c.a.Limits.Quota = host.JobFromTree, 2
 			c.a.CPUSeconds = series.Optional(share * 2 * c.in.Run.WallSeconds)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -41,8 +42,8 @@ func newWideStream(seed uint64, gpusAt, gpus int) *wideStream {
 func (w *wideStream) recording(maxLength int) *collector.Recording {
 	rec := w.stream.recording(maxLength)
 	a := &rec.Account
-	a.Source, a.Group, a.Version = collector.JobFromGroup, "/slurm/job_42", "hybrid"
-	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
+	a.Source, a.Group, a.Version = host.JobFromGroup, "/slurm/job_42", "hybrid"
+	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
 	return rec
 }
 
@@ -77,7 +78,7 @@ func (w *wideStream) next(rec *collector.Recording) *collector.Sample {
 // account is what the counters say after as many seconds.
 func (w *wideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
-	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = collector.MemoryGroup, n/2, n/4, 200, 10
+	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10
 	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
 	a.OOMKills, a.HostOOMKills = 1, 2
 	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
@@ -85,7 +86,7 @@ func (w *wideStream) account(rec *collector.Recording) {
 	a.HostStall.CPUFull = series.Unknown()
 	if w.n > 3 && a.OOMAt.IsZero() {
 		a.OOMAt = w.start.Wall.Add(3 * time.Second)
-		a.Victims = []collector.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
+		a.Victims = []host.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
 		rec.Gaps = append(rec.Gaps, collector.Gap{What: "gpu", Why: "the driver says [N/A]"})
 	}
 	for i := range rec.GPUs {
@@ -400,7 +401,7 @@ func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
 		if got, ok := MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
-		if source, isSource := sourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
+		if source, isSource := sourceOf(name); source != host.SourceGPU+" 3" || !isSource {
 			t.Errorf("%s is of %q", name, source)
 		}
 	}

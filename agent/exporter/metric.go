@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -165,7 +166,7 @@ func (x *exposition) table(metrics []Metric, f *facts) {
 			x.series(m, f.version, 1)
 		case m.Label == "mode":
 			for mode, v := range f.cpuSeconds() {
-				x.series(m, collector.CPUMode(mode).String(), v)
+				x.series(m, host.CPUMode(mode).String(), v)
 			}
 		case m.stalls != nil:
 			for k, v := range m.stalls(f) {

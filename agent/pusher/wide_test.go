@@ -16,7 +16,7 @@ import (
 )
 
 // wideHost is a host whose two GPUs are found after some samples.
-func wideHost(before, after int) *host {
+func wideHost(before, after int) *fakeHost {
 	h := newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000)
 	for range before {
 		h.tick()

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
@@ -29,7 +29,7 @@ const (
 // from its processes; and the node's GPUs.
 type account struct {
 	made    *cgroup.Made // nil = none was made
-	options collector.JobOptions
+	options host.JobOptions
 	gpus    *gpu.Monitor
 	job     *job.Job // nil until it was started
 	ended   chan struct{}
@@ -40,7 +40,7 @@ type account struct {
 // newAccount finds or makes the control group. The job waits for it.
 func newAccount(mode, name string, interval time.Duration) *account {
 	a := &account{ended: make(chan struct{}), stop: func() {}}
-	a.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: a.reaped, Env: os.Environ(),
+	a.options = host.JobOptions{Source: host.JobFromTree, Reaped: a.reaped, Env: os.Environ(),
 		Tree: process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(pid int) bool { return a.job.Other(pid) }})}
 	if self, err := os.Readlink("/proc/self"); err == nil && self != strconv.Itoa(os.Getpid()) {
 		a.options.Tree = nil
@@ -60,11 +60,11 @@ func newAccount(mode, name string, interval time.Duration) *account {
 func (a *account) makeGroup(name string) {
 	made, err := cgroup.Make(name)
 	if err != nil {
-		a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
+		a.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
 		return
 	}
 	a.made = made
-	a.options.Source, a.options.Group = collector.JobFromCreated, made.Group()
+	a.options.Source, a.options.Group = host.JobFromCreated, made.Group()
 }
 
 // findGroup looks whether our own group holds nothing but us and, soon, the job. Not so
@@ -83,7 +83,7 @@ func (a *account) findGroup(mode string) {
 	}
 	pids, err := g.Pids()
 	if err == nil && len(pids) == 1 && pids[0] == os.Getpid() && !math.IsNaN(g.Read().CPUSeconds) {
-		a.options.Source = collector.JobFromGroup
+		a.options.Source = host.JobFromGroup
 		g.Count(true)
 	}
 }
@@ -92,12 +92,12 @@ func (a *account) findGroup(mode string) {
 func (a *account) begin(j *job.Job) {
 	a.job = j
 	if a.made != nil && j.Outside() {
-		a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", a.options.Group.Path()))
+		a.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", a.options.Group.Path()))
 	}
 	if a.made != nil {
 		missing := a.made.Missing()
 		for _, dir := range slices.Sorted(maps.Keys(missing)) {
-			a.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
+			a.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
 		}
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -125,7 +125,7 @@ func (a *account) end(j *reporter.Job) {
 	}
 	if err != nil {
 		j.CgroupStays = true
-		a.miss(collector.SourceCgroup, err)
+		a.miss(host.SourceCgroup, err)
 	}
 }
 
@@ -157,12 +157,12 @@ func (a *account) miss(what string, err error) {
 }
 
 // reaped is what the job's dead processes have used.
-func (a *account) reaped() collector.Reaped {
+func (a *account) reaped() host.Reaped {
 	if a.job == nil {
-		return collector.Reaped{}
+		return host.Reaped{}
 	}
 	const blockUnit = 512 // of ru_inblock and ru_oublock
 	u := a.job.Reaped()
-	return collector.Reaped{Over: a.job.Over(), CPUSeconds: u.UserSeconds + u.SystemSeconds,
+	return host.Reaped{Over: a.job.Over(), CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		ReadBytes: float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit}
 }

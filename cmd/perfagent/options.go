@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 const (
@@ -203,8 +203,8 @@ func (o *sampleOptions) tagMap() (map[string]string, error) {
 }
 
 // reader opens the host, at HOST_PROC and HOST_SYS where these are set.
-func (o *sampleOptions) reader(j collector.JobOptions, gpus *gpu.Monitor) *collector.Reader {
-	return collector.NewReader(collector.ReaderOptions{
+func (o *sampleOptions) reader(j host.JobOptions, gpus *gpu.Monitor) *host.Reader {
+	return host.NewReader(host.Options{
 		Proc: os.Getenv("HOST_PROC"), Sys: os.Getenv("HOST_SYS"), DiskPaths: o.diskPaths, Job: j, GPUs: gpus,
 	})
 }

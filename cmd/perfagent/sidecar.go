@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -113,7 +114,7 @@ func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.R
 	}()
 	defer func() { <-asked }()
 	go func() {
-		recorded <- collector.NewSampler(o.reader(collector.JobOptions{}, gpus), o.sampling(r.listening.begin, r.observe)).Run(ctx)
+		recorded <- collector.NewSampler(o.reader(host.JobOptions{}, gpus), o.sampling(r.listening.begin, r.observe)).Run(ctx)
 	}()
 	select {
 	case rec := <-recorded:

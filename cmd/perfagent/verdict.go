@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -23,7 +24,7 @@ func (o *sampleOptions) ending(status job.Status, before <-chan []reporter.Room)
 		e.Signals = append(e.Signals, reporter.Sent(sent(s)))
 	}
 	e.Scheduler, e.Limit = endTime(os.LookupEnv)
-	e.Timeout = timeoutEnd(collector.Now())
+	e.Timeout = timeoutEnd(host.Now())
 	if status.ExitCode != 0 {
 		e.Rooms, e.DiskPaths = o.rooms()
 		select {
@@ -94,7 +95,7 @@ func (o *sampleOptions) roomsBefore() <-chan []reporter.Room {
 			there = append(there, existing(path))
 		}
 		var rooms []reporter.Room
-		for _, r := range collector.Rooms(there) {
+		for _, r := range host.FreeSpaces(there) {
 			for i, path := range paths {
 				if there[i] == r.Path {
 					rooms = append(rooms, newRoom(path, r))
@@ -115,14 +116,14 @@ func existing(path string) string {
 	return path
 }
 
-func newRoom(path string, r collector.Room) reporter.Room {
+func newRoom(path string, r host.FreeSpace) reporter.Room {
 	return reporter.Room{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
 }
 
 // rooms asks the file systems, and tells which of them are watched.
 func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
 	paths, _ := answered(time.Second, o.roomPaths) // the working directory may hang
-	for _, r := range collector.Rooms(paths) {
+	for _, r := range host.FreeSpaces(paths) {
 		rooms = append(rooms, newRoom(r.Path, r))
 		// Samples leave out what is reserved for root; many file systems reserve nothing. What
 		// cannot be written to at all, such as an image, is not among the rooms.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -230,7 +231,7 @@ func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
 }
 
 // watchJournal makes a journal that this process writes, under a directory.
-func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, host collector.Host) (*reporter.Journal, *collector.Recording) {
+func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, machine host.Info) (*reporter.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -243,8 +244,8 @@ func watchJournal(t testing.TB, dir, folder string, head reporter.JournalHead, h
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.Remove() })
-	rec := collector.NewRecording(collector.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
-	rec.Host = host
+	rec := collector.NewRecording(host.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
+	rec.Host = machine
 	return j, rec
 }
 
@@ -269,7 +270,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 	dir := t.TempDir()
 	head := reporter.JournalHead{Run: reporter.Run{ID: evil, Command: []string{evil, strings.Repeat("日\x1b[31m", 300_000), "", "b c"},
 		Tags: map[string]string{evil: evil}}, Agent: reporter.Agent{Version: evil}}
-	j, rec := watchJournal(t, dir, "evil", head, collector.Host{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
+	j, rec := watchJournal(t, dir, "evil", head, host.Info{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
 	defer func() { _ = j.Stop(longest) }()
 	for n := range 5 {
 		watchSample(j, rec, n)
@@ -303,7 +304,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 func TestWatch_OfALongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, rec := watchJournal(t, dir, "long", reporter.JournalHead{Run: reporter.Run{Command: []string{"x"}}}, collector.Host{CPUs: 2})
+	j, rec := watchJournal(t, dir, "long", reporter.JournalHead{Run: reporter.Run{Command: []string{"x"}}}, host.Info{CPUs: 2})
 	defer func() { _ = j.Stop(longest) }()
 	n := 0
 	f := reporter.Follow(j.Path())
