@@ -56,6 +56,13 @@ type Limits struct {
 	Failed map[string]error
 }
 
+// A TaskLimit is a limit on the processes and threads of a group, and how many of
+// them exist.
+type TaskLimit struct {
+	Name      string // the file that sets it, ".../pids.max"
+	Max, Used int64
+}
+
 // Counters are one sample. NaN is absent. All grow from the group's creation on
 // unless said otherwise; seconds and bytes. Each is of the group in the hierarchy
 // of its controller. Memory, Processes and Threads go down too.

@@ -25,6 +25,9 @@ func (g *Group) Read() Counters       { return absent() }
 func (g *Group) Close()               {}
 func (g *Group) Pids() ([]int, error) { return nil, ErrNone }
 
+// TaskLimits returns nil on this system.
+func (g *Group) TaskLimits() []TaskLimit { return nil }
+
 // HostPressure is for Linux only.
 type HostPressure struct{}
 

@@ -187,7 +187,10 @@ func (m *mount) locate(path string, pid int) (*place, error) {
 		return nil, &os.PathError{Op: "look for group", Path: p.dir(), Err: err}
 	}
 	p.counts = !isRoot(p.dir(), m.v2)
-	p.hidden = !isRoot(p.dirs[len(p.dirs)-1], m.v2)
+	p.hidden = p.counts
+	if top := p.dirs[len(p.dirs)-1]; top != p.dir() {
+		p.hidden = !isRoot(top, m.v2)
+	}
 	return p, nil
 }
 

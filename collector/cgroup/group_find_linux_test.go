@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -350,5 +351,40 @@ func TestGroupLimitsFaults(t *testing.T) {
 		if l.CPUSet != 0 || l.Failed["cpuset.cpus.effective"] == nil {
 			t.Errorf("cpuset %q: %d, failed %v", text, l.CPUSet, l.Failed)
 		}
+	}
+}
+
+// The limits on processes are those of the group and of all its ancestors that can be seen, in
+// the hierarchy that has them.
+func TestGroup_TaskLimits(t *testing.T) {
+	t.Parallel()
+	v1, v2 := "/sys/fs/cgroup/pids/", "/sys/fs/cgroup/"
+	for name, c := range map[string]struct {
+		tree groupTree
+		want []TaskLimit
+	}{
+		"v1": {groupV1().with(map[string]string{"pids/job/task/pids.max": "max\n", "pids/job/pids.max": "100\n", "pids/job/pids.current": "84\n"}),
+			[]TaskLimit{{v1 + "job/pids.max", 100, 84}}},
+		"v2": {groupV2().with(map[string]string{"kube/pod/app/pids.max": "50\n", "kube/pids.max": "70\n", "kube/pids.current": "9\n"}),
+			[]TaskLimit{{v2 + "kube/pod/app/pids.max", 50, 5}, {v2 + "kube/pids.max", 70, 9}}},
+		"none": {groupV1(), nil},
+		"damaged": {groupV1().with(map[string]string{"pids/job/task/pids.max": "12x\n", "pids/job/pids.max": "7\n", "pids/job/pids.current": "\n"}),
+			nil},
+	} {
+		o := c.tree.write(t)
+		g, err := Find(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := g.TaskLimits()
+		for i := range got {
+			got[i].Name = strings.Replace(got[i].Name, o.Sys, "/sys", 1)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	if (*Group)(nil).TaskLimits() != nil {
+		t.Error("no group has limits")
 	}
 }

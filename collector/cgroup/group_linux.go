@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 var nan = math.NaN()
@@ -344,6 +347,36 @@ func (g *Group) Pids() ([]int, error) {
 	}
 	slices.Sort(pids)
 	return slices.Compact(pids), nil
+}
+
+// TaskLimits returns the limits on processes and threads (pids.max) of the group and
+// of its visible ancestors, nearest first. What is unlimited or cannot be read is not
+// in it.
+func (g *Group) TaskLimits() (limits []TaskLimit) {
+	if g == nil || g.pids == nil {
+		return nil
+	}
+	for _, dir := range g.pids.dirs {
+		file := filepath.Join(dir, "pids.max")
+		most, limited := g.tasksIn(file)
+		if !limited {
+			continue
+		}
+		if used, known := g.tasksIn(filepath.Join(dir, "pids.current")); known {
+			limits = append(limits, TaskLimit{Name: file, Max: most, Used: used})
+		}
+	}
+	return limits
+}
+
+// tasksIn reads a number of processes and threads; "max" is none.
+func (g *Group) tasksIn(file string) (int64, bool) {
+	data, err := g.r.read(file, maxFile)
+	if err != nil {
+		return 0, false
+	}
+	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
+	return int64(min(n, math.MaxInt64)), ok
 }
 
 // isGone tells the errors of a group that was removed, and of one whose processes

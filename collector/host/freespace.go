@@ -23,7 +23,7 @@ func FreeSpaces(paths []string) []FreeSpace {
 	answers := make(chan answer, len(paths)) // nobody may wait for them any more
 	for i, path := range paths {
 		go func() {
-			r, err := room(path)
+			r, err := freeSpace(path)
 			answers <- answer{i, r, err}
 		}()
 	}

@@ -3,13 +3,14 @@ package host
 import (
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// room asks statfs(2). Who is root may use the blocks that are reserved for root.
-func room(path string) (FreeSpace, error) {
+// freeSpace asks statfs(2). Root may use the blocks that are reserved for root.
+func freeSpace(path string) (FreeSpace, error) {
 	st, unit, err := statfs(path)
 	if err != nil {
 		return FreeSpace{}, err
@@ -18,7 +19,7 @@ func room(path string) (FreeSpace, error) {
 		return FreeSpace{}, fmt.Errorf("statfs %s: nothing can be written there", path)
 	}
 	free := st.Bavail
-	if hostRoot() {
+	if st.Bfree != free && hostRoot() {
 		free = st.Bfree
 	}
 	r := FreeSpace{Path: path, Free: float64(free) * float64(unit), Inodes: -1}
@@ -29,16 +30,6 @@ func room(path string) (FreeSpace, error) {
 	return r, nil
 }
 
-// hostRoot tells whether this user is the host's root, not that of a user namespace, such
-// as a container's without root: there the reserve is somebody else's. A namespace that has
-// every user of its parent, each by its own id, can only be made where all are.
-func hostRoot() bool {
-	if os.Geteuid() != 0 {
-		return false
-	}
-	ids, err := os.ReadFile("/proc/self/uid_map")
-	if os.IsNotExist(err) { // a kernel without user namespaces
-		return true
-	}
-	return err == nil && strings.Join(strings.Fields(string(ids)), " ") == "0 0 4294967295"
-}
+// hostRoot reports whether this user is the host's root, not that of a user namespace, such as
+// a container's without root: there the reserve is somebody else's.
+func hostRoot() bool { return os.Geteuid() == 0 && procfile.HostUsers() }

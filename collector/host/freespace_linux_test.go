@@ -20,7 +20,7 @@ func TestRoomAs(t *testing.T) {
 	}
 	for begin := time.Now(); ; { // others write there: what is said before and after must agree
 		st, unit, err := statfs("/")
-		r, errRoom := room("/")
+		r, errRoom := freeSpace("/")
 		again, _, _ := statfs("/")
 		if err == nil && (again.Bfree != st.Bfree || again.Bavail != st.Bavail) && time.Since(begin) < time.Minute {
 			continue

@@ -74,12 +74,20 @@ func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
 }
 
-// HasSignal tells whether a set of signals in /proc/PID/status (proc_pid_status(5)), such as
-// "ShdPnd" (sent to the process and not delivered yet), has a signal. A file without that
-// line has none.
-func HasSignal(status []byte, set string, sig uint) bool {
-	_, rest, found := bytes.Cut(status, []byte("\n"+set+":"))
+// StatusValue returns the value of a line of /proc/PID/status (proc_pid_status(5)),
+// such as "1234 kB" of "VmHWM", or "" if there is no such line.
+func StatusValue(status []byte, key string) string {
+	_, rest, found := bytes.Cut(status, []byte("\n"+key+":"))
+	if !found {
+		return ""
+	}
 	line, _, _ := bytes.Cut(rest, []byte{'\n'})
-	bits, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 64)
-	return found && err == nil && sig > 0 && bits>>(sig-1)&1 == 1
+	return string(bytes.TrimSpace(line))
+}
+
+// HasSignal reports whether a set of signals in /proc/PID/status, such as "ShdPnd" (sent to
+// the process and not delivered yet), contains a signal.
+func HasSignal(status []byte, set string, sig uint) bool {
+	bits, err := strconv.ParseUint(StatusValue(status, set), 16, 64)
+	return err == nil && sig > 0 && bits>>(sig-1)&1 == 1
 }

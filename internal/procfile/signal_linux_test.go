@@ -29,6 +29,17 @@ func TestHasSignal(t *testing.T) {
 	}
 }
 
+func TestStatusValue(t *testing.T) {
+	const status = "Name:\tsh\nUid:\t1\t2\t3\t4\nVmHWM:\t    1234 kB\nEmpty:\nThreads:\t7"
+	for key, want := range map[string]string{
+		"Uid": "1\t2\t3\t4", "VmHWM": "1234 kB", "Empty": "", "Threads": "7", "Vm": "", "HWM": "", "None": "",
+	} {
+		if got := StatusValue([]byte(status), key); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+	}
+}
+
 // A stopped process does not take what it is sent.
 func TestHasSignalOfAProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
