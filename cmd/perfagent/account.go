@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -119,9 +120,9 @@ func (a *account) end(j *reporter.Job) {
 	if a.made == nil {
 		return
 	}
-	err, ok := answered(patience, a.made.Remove)
+	err, ok := patience.Ask(diskPatience, a.made.Remove)
 	if !ok {
-		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", a.options.Group.Path(), patience)
+		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", a.options.Group.Path(), diskPatience)
 	}
 	if err != nil {
 		j.CgroupStays = true
@@ -144,9 +145,7 @@ func (a *account) endGPUs() {
 	if a.job == nil { // they are not followed
 		return
 	}
-	select {
-	case <-a.ended:
-	case <-time.After(gpuPatience):
+	if _, ok := patience.Receive(a.ended, gpuPatience); !ok {
 		a.gpus.Kill() // before it is reaped
 	}
 	a.job.ReapHelpers()

@@ -156,7 +156,7 @@ func TestNoDirectoryAnswers(t *testing.T) {
 	begin := time.Now()
 	o := perform(t, cmd)
 	o.want(t, 7)
-	if took := time.Since(begin); o.out != "job\n" || took > 4*patience+noise {
+	if took := time.Since(begin); o.out != "job\n" || took > 4*diskPatience+noise {
 		t.Errorf("stdout %q after %v", o.out, took)
 	}
 	o.wantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -147,10 +148,7 @@ func (l *listening) close() []reporter.Missing {
 	l.cancel()
 	if l.exporter != nil {
 		l.exporter.Close()
-		select {
-		case <-l.done:
-		case <-time.After(100 * time.Millisecond): // a name that is still being looked up
-		}
+		patience.Receive(l.done, 100*time.Millisecond) // a name may still be being looked up
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

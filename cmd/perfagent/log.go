@@ -12,8 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfagent/perfagent/internal/text"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // logger writes lines to stderr through zap's core. Package zap itself is left out:
@@ -78,16 +80,14 @@ func (p *patientWriter) Write(data []byte) (int, error) {
 	if p.stop.Load() {
 		return 0, errNobodyReads
 	}
-	words, done := bytes.Clone(data), make(chan error, 1)
-	go func() {
+	words := bytes.Clone(data)
+	err, ok := patience.Ask(time.Second, func() error {
 		_, err := p.w.Write(words)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return len(data), err
-	case <-time.After(time.Second):
+		return err
+	})
+	if !ok {
 		p.stop.Store(true)
 		return 0, errNobodyReads
 	}
+	return len(data), err
 }

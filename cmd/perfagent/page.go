@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -64,7 +65,7 @@ func (p *place) savePage(path string, page <-chan rendered) string {
 		return ""
 	}
 	name := pageName(path)
-	err, ok := answered(patience, func() error {
+	err, ok := patience.Ask(diskPatience, func() error {
 		made := <-page
 		if made.err != nil {
 			return made.err
@@ -72,7 +73,7 @@ func (p *place) savePage(path string, page <-chan rendered) string {
 		return reporter.WritePicture(name, made.data, p.page == name)
 	})
 	if !ok {
-		err = fmt.Errorf("write page %s: no answer within %v", name, patience)
+		err = fmt.Errorf("write page %s: no answer within %v", name, diskPatience)
 	}
 	if err != nil {
 		p.log.Warn(err.Error())

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// patience is how long a disk or a kernel file that hangs may keep the job from
+// diskPatience is how long a disk or a kernel file that hangs may keep the job from
 // starting, or its exit code from being returned.
-const patience = 5 * time.Second
+const diskPatience = 5 * time.Second
 
 // place is where a recording's files go. Its journal is nil when no directory
 // could be written.
@@ -53,7 +54,7 @@ func createJournal(where string, head reporter.JournalHead, directory func() (st
 		journal *reporter.Journal
 		err     error
 	}
-	r, ok := answered(patience, func() result {
+	r, ok := patience.Ask(diskPatience, func() result {
 		dir, err := directory()
 		if err != nil {
 			return result{nil, fmt.Errorf("create directory: %w", err)}
@@ -65,21 +66,9 @@ func createJournal(where string, head reporter.JournalHead, directory func() (st
 		return result{j, err}
 	})
 	if !ok {
-		return nil, fmt.Errorf("create journal in %s: no answer within %v", where, patience)
+		return nil, fmt.Errorf("create journal in %s: no answer within %v", where, diskPatience)
 	}
 	return r.journal, r.err
-}
-
-// answered gives what ask returns, unless a disk that hangs keeps it for longer than limit.
-func answered[T any](limit time.Duration, ask func() T) (answer T, ok bool) {
-	done := make(chan T, 1)
-	go func() { done <- ask() }()
-	select {
-	case answer = <-done:
-		return answer, true
-	case <-time.After(limit):
-		return answer, false
-	}
 }
 
 // degrade notes something that does not work, in the report and in one line.
@@ -115,7 +104,7 @@ func (p *place) abandon() {
 	if p.journal == nil {
 		return
 	}
-	_ = p.journal.Stop(patience)
+	_ = p.journal.Stop(diskPatience)
 	_ = p.journal.Remove()
 	dir := filepath.Dir(p.journal.Path())
 	if os.Remove(dir) == nil { // only when nothing else is in it
@@ -128,7 +117,7 @@ func (p *place) stop() {
 	if p.journal == nil {
 		return
 	}
-	if err := p.journal.Stop(patience); err != nil {
+	if err := p.journal.Stop(diskPatience); err != nil {
 		p.missing = append(p.missing, reporter.Missing{What: "journal", Why: err.Error()})
 	}
 }
@@ -139,12 +128,12 @@ func (p *place) save(data []byte) string {
 	if p.journal == nil {
 		return ""
 	}
-	path, ok := answered(patience, func() string { return p.write(data) })
+	path, ok := patience.Ask(diskPatience, func() string { return p.write(data) })
 	if ok {
 		return path
 	}
-	hangs := fmt.Sprintf("write report %s: no answer within %v", p.journal.ReportPath(), patience)
-	path, ok = answered(patience, func() string {
+	hangs := fmt.Sprintf("write report %s: no answer within %v", p.journal.ReportPath(), diskPatience)
+	path, ok = patience.Ask(diskPatience, func() string {
 		path, _ := writeElsewhere(filepath.Base(p.journal.ReportPath()), data)
 		return path
 	})

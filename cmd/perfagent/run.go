@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
@@ -154,10 +155,9 @@ func (w *wrap) run() error {
 	stop()
 	w.place.missing = append(w.place.missing, w.listening.close()...)
 	w.tracking.endLive()
-	select {
-	case rec := <-recorded:
+	if rec, ok := patience.Receive(recorded, diskPatience); ok {
 		w.finish(about, status, rec)
-	case <-time.After(patience):
+	} else {
 		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.account.leave())
 	}
 	return w.exit(status)

@@ -14,6 +14,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -121,12 +122,11 @@ func (o *sidecarOptions) sample(ctx context.Context, r *refresher) (*collector.R
 		return rec, nil
 	case <-ctx.Done():
 	}
-	select {
-	case rec := <-recorded:
-		return rec, nil
-	case <-time.After(patience):
+	rec, ok := patience.Receive(recorded, diskPatience)
+	if !ok {
 		return nil, errors.New("the host did not answer the closing reading")
 	}
+	return rec, nil
 }
 
 // refresher rewrites a sidecar's report from copies of the Recording, in a
@@ -191,8 +191,5 @@ func (r *refresher) run() {
 // stop waits for the report being written.
 func (r *refresher) stop() {
 	close(r.copies)
-	select {
-	case <-r.done:
-	case <-time.After(patience):
-	}
+	patience.Receive(r.done, diskPatience)
 }

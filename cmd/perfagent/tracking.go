@@ -19,6 +19,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -175,12 +176,8 @@ func (t *tracking) startLive(head reporter.JournalHead, started time.Time) {
 	go func() { defer close(done); t.live.Run(ctx) }()
 	t.stopLive = func() bool {
 		cancel()
-		select {
-		case <-done:
-			return true
-		case <-time.After(300 * time.Millisecond): // a credentials file on a disk that hangs
-			return false
-		}
+		_, ok := patience.Receive(done, 300*time.Millisecond) // a credentials file may be on a disk that hangs
+		return ok
 	}
 }
 
@@ -260,10 +257,9 @@ func (o *sampleOptions) pushAtEnd(t *tracking, d delivered, cut <-chan string, s
 	case <-ctx.Done():
 		why = fmt.Sprintf("not done within the --push-timeout of %v", o.pushTimeout)
 	}
-	r := result{state: t.state}
-	select {
-	case r = <-done:
-	case <-time.After(pushGrace): // a disk that hangs
+	r, ok := patience.Receive(done, pushGrace)
+	if !ok { // a disk that hangs
+		r.state = t.state
 		r.state.Error = why
 	}
 	if r.state.State == reporter.PushPending && ctx.Err() == context.Canceled {
@@ -303,9 +299,9 @@ func (o *sampleOptions) note(d *delivered, state reporter.PushState) error {
 	if err != nil {
 		return fmt.Errorf("note the push in %s: %w", d.path, err)
 	}
-	err, ok := answered(patience, func() error { return reporter.Rewrite(d.path, d.data, data) })
+	err, ok := patience.Ask(diskPatience, func() error { return reporter.Rewrite(d.path, d.data, data) })
 	if !ok {
-		return fmt.Errorf("write report %s: no answer within %v", d.path, patience)
+		return fmt.Errorf("write report %s: no answer within %v", d.path, diskPatience)
 	}
 	if state.State != reporter.PushPending || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, reporter.ErrReplaced) {
 		return err
@@ -401,7 +397,7 @@ func (t *tracking) pushCommand(d delivered, state reporter.PushState) string {
 		}
 	}
 	path := d.path
-	absolute, ok := answered(time.Second, func() string { // the working directory may hang
+	absolute, ok := patience.Ask(time.Second, func() string { // the working directory may hang
 		absolute, _ := filepath.Abs(path)
 		return absolute
 	})

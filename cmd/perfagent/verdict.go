@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -122,7 +123,7 @@ func newRoom(path string, r host.FreeSpace) reporter.Room {
 
 // rooms asks the file systems, and tells which of them are watched.
 func (o *sampleOptions) rooms() (rooms []reporter.Room, watched []string) {
-	paths, _ := answered(time.Second, o.roomPaths) // the working directory may hang
+	paths, _ := patience.Ask(time.Second, o.roomPaths) // the working directory may hang
 	for _, r := range host.FreeSpaces(paths) {
 		rooms = append(rooms, newRoom(r.Path, r))
 		// Samples leave out what is reserved for root; many file systems reserve nothing. What

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // maxDevices is how many devices of a vendor are followed.
@@ -130,10 +132,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	select {
-	case <-cards:
-	case <-time.After(m.pace.grace / 4): // a read that hangs in the driver cannot be ended
-	}
+	patience.Receive(cards, m.pace.grace/4) // a read that hangs in the driver cannot be ended
 }
 
 // find waits until nvidia-smi was looked for, and tells whether it is there. It returns

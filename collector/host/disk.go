@@ -3,10 +3,10 @@ package host
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // DiskUsage is the fill of the file system at Path, in bytes (statfs(2)).
@@ -28,21 +28,19 @@ func (d DiskUsage) Percent() float64 {
 // ever, and is then waited for once, not in every Reading.
 const statfsPatience = 200 * time.Millisecond
 
-// diskSpace asks each file system on a goroutine of its own, so that one that
-// hangs is absent from the Reading instead of stopping the sampling.
+// diskSpace asks file systems how full they are: one that hangs is absent from the Reading instead of stopping the
+// sampling.
 type diskSpace struct {
-	asks     []*diskAsk
+	files    []fileSystem
 	patience time.Duration // statfsPatience, except in tests
-	statfs   func(path string) (DiskUsage, error)
 }
 
-// diskAsk is one file system and the question under way, if any.
-type diskAsk struct {
+// A fileSystem is one that is asked again and again.
+type fileSystem struct {
 	path     string
-	question chan struct{} // nil = nothing was asked yet
-	answer   chan diskAnswer
-	pending  bool
-	late     bool // the question is an earlier Reading's
+	question func() diskAnswer
+	asked    *patience.Asker[diskAnswer]
+	late     bool // the open question is an earlier Reading's
 }
 
 type diskAnswer struct {
@@ -54,107 +52,54 @@ func newDiskSpace(paths []string, statfs func(path string) (DiskUsage, error)) *
 	if statfs == nil {
 		statfs = diskUsage
 	}
-	d := &diskSpace{patience: statfsPatience, statfs: statfs}
-	for _, p := range paths {
-		d.asks = append(d.asks, &diskAsk{path: p})
+	d := &diskSpace{patience: statfsPatience}
+	for _, path := range paths {
+		question := func() (a diskAnswer) {
+			a.usage, a.err = statfs(path)
+			if a.err == nil && a.usage.Used == 0 && a.usage.Available == 0 {
+				a.err = fmt.Errorf("%s: a file system without blocks", path)
+			}
+			return a
+		}
+		d.files = append(d.files, fileSystem{path: path, question: question, asked: patience.New[diskAnswer]()})
 	}
 	return d
-}
-
-// put puts the question, unless the last one is still open.
-func (a *diskAsk) put(statfs func(string) (DiskUsage, error)) {
-	if a.question == nil {
-		a.question, a.answer = make(chan struct{}, 1), make(chan diskAnswer, 1)
-		go a.serve(statfs)
-	}
-	if a.late = a.pending; a.pending {
-		return
-	}
-	a.question <- struct{}{}
-	a.pending = true
-}
-
-func (a *diskAsk) serve(statfs func(string) (DiskUsage, error)) {
-	for range a.question {
-		u, err := statfs(a.path)
-		if err == nil && u.Used == 0 && u.Available == 0 {
-			err = fmt.Errorf("%s: a file system without blocks", a.path)
-		}
-		a.answer <- diskAnswer{u, err}
-	}
 }
 
 // paths are the file systems that are asked.
 func (d *diskSpace) paths() []string {
 	var out []string
-	for _, a := range d.asks {
-		out = append(out, a.path)
+	for _, f := range d.files {
+		out = append(out, f.path)
 	}
 	return out
 }
 
-// read asks all file systems at once. Those that answered are returned even when
-// others failed; the error names the latter.
+// read asks all file systems at once. Those that answered are returned even when others failed; the error names the
+// latter. One that did not answer an earlier Reading is not waited for, but a late answer is as good as another.
 func (d *diskSpace) read() ([]DiskUsage, error) {
-	for _, a := range d.asks {
-		a.put(d.statfs)
+	deadline := time.Now().Add(d.patience)
+	for i := range d.files {
+		f := &d.files[i]
+		f.late = !f.asked.Start(f.question)
 	}
-	// The answers of local file systems are here after this, and no timer is needed:
-	// setting one wakes another thread.
-	runtime.Gosched()
-	d.wait()
-	got := make([]DiskUsage, 0, len(d.asks))
+
+	got := make([]DiskUsage, 0, len(d.files))
 	var errs []error
-	for _, a := range d.asks {
-		u, err := a.take()
-		if err != nil {
-			errs = append(errs, err)
-			continue
+	for _, f := range d.files {
+		limit := time.Until(deadline)
+		if f.late {
+			limit = 0
 		}
-		got = append(got, u)
+		a, ok := f.asked.Answer(limit)
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("statfs %s: no answer within %v", f.path, statfsPatience))
+		case a.err != nil:
+			errs = append(errs, a.err)
+		default:
+			got = append(got, a.usage)
+		}
 	}
 	return got, errors.Join(errs...)
-}
-
-// wait gives the file systems that were asked just now time to answer.
-func (d *diskSpace) wait() {
-	var timeout <-chan time.Time
-	for _, a := range d.asks {
-		if a.late || len(a.answer) > 0 {
-			continue
-		}
-		if timeout == nil {
-			timer := time.NewTimer(d.patience)
-			defer timer.Stop()
-			timeout = timer.C
-		}
-		select {
-		case ans := <-a.answer:
-			a.answer <- ans // there is room: nothing else is under way
-		case <-timeout:
-			return
-		}
-	}
-}
-
-// take takes the answer, if it is there; one to an earlier Reading's question is
-// good too.
-func (a *diskAsk) take() (DiskUsage, error) {
-	select {
-	case ans := <-a.answer:
-		a.pending = false
-		return ans.usage, ans.err
-	default:
-		return DiskUsage{}, fmt.Errorf("statfs %s: no answer within %v", a.path, statfsPatience)
-	}
-}
-
-// close ends the goroutines. One whose file system hangs ends with the process.
-func (d *diskSpace) close() {
-	for _, a := range d.asks {
-		if a.question != nil {
-			close(a.question)
-			*a = diskAsk{path: a.path}
-		}
-	}
 }

@@ -1,50 +1,42 @@
 package host
 
-import "time"
+import (
+	"time"
 
-// Room is what can still be written to a file system by this user.
+	"github.com/perfagent/perfagent/internal/patience"
+)
+
+// FreeSpace is what this user can still write to a file system.
 type FreeSpace struct {
 	Path string
 	Free float64 // bytes
 	// Reserve is the part of Free that others may not use, and that samples leave out.
 	Reserve float64
-	Inodes  float64 // files that can still be made; -1 where there is no such bound, or none is told
+	Inodes  float64 // files that can still be made; -1 where there is no such limit, or it is not known
 }
 
-// Rooms asks file systems what room they have, all at once, and waits at most 200 ms for
-// their answers: one whose server is gone never answers. Those that fail, that do not
-// answer or that nobody can write to are left out; the others are in the order asked.
+// FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the answers: one whose
+// server is gone never answers. It leaves out those that fail, that do not answer or that nobody can write to, and
+// returns the others in the order of paths.
 func FreeSpaces(paths []string) []FreeSpace {
 	type answer struct {
-		at   int
-		room FreeSpace
-		err  error
+		space FreeSpace
+		err   error
 	}
-	answers := make(chan answer, len(paths)) // nobody may wait for them any more
+	asked := make([]*patience.Asker[answer], len(paths))
 	for i, path := range paths {
-		go func() {
-			r, err := freeSpace(path)
-			answers <- answer{i, r, err}
-		}()
+		asked[i] = patience.New[answer]()
+		asked[i].Start(func() (a answer) {
+			a.space, a.err = freeSpace(path)
+			return a
+		})
 	}
-	timer := time.NewTimer(statfsPatience)
-	defer timer.Stop()
-	got := make([]*FreeSpace, len(paths))
-	for range paths {
-		select {
-		case a := <-answers:
-			if a.err == nil {
-				got[a.at] = &a.room
-			}
-			continue
-		case <-timer.C:
-		}
-		break
-	}
+
+	deadline := time.Now().Add(statfsPatience)
 	var out []FreeSpace
-	for _, r := range got {
-		if r != nil {
-			out = append(out, *r)
+	for _, asker := range asked {
+		if a, ok := asker.Answer(time.Until(deadline)); ok && a.err == nil {
+			out = append(out, a.space)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // treePatience is how long a Reading waits for the job's processes. Five thousand of them
@@ -19,7 +20,7 @@ const longScan = 250 * time.Millisecond
 // jobTree reads the job's processes.
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
-	asked   ask[treeAnswer]
+	asked   *patience.Asker[treeAnswer]
 	closing bool // the next one is the last
 	skewed  bool // the one before took long
 }
@@ -31,7 +32,7 @@ type treeAnswer struct {
 }
 
 func newJobTree(tree *process.Tree) jobTree {
-	return jobTree{tree: tree, asked: newAsk[treeAnswer]()}
+	return jobTree{tree: tree, asked: patience.New[treeAnswer]()}
 }
 
 // read asks for the job's processes, with what they have in memory or without, and tells how
@@ -39,7 +40,10 @@ func newJobTree(tree *process.Tree) jobTree {
 // unless this is the last or all take long.
 func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 	begin, hurry := time.Now(), t.closing
-	a, ok := t.asked.put(func() (a treeAnswer) {
+	if hurry { // worth waiting for the scan before
+		t.asked.Answer(treePatience)
+	}
+	a, ok := t.asked.Ask(treePatience-time.Since(begin), func() (a treeAnswer) {
 		a.err = guard(func() (err error) {
 			if t.tree.Memory(memory); hurry {
 				t.tree.Hurry()
@@ -49,7 +53,7 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 		})
 		a.took = time.Since(begin)
 		return a
-	}, treePatience, hurry)
+	})
 	if !ok {
 		return process.Use{}, 0, fmt.Errorf("read the job's processes: no answer within %v: a process of this machine hangs, in exec or in its memory", treePatience)
 	}
@@ -61,5 +65,5 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 
 // foreign is process.Tree's Foreign; not known while a question is open.
 func (t *jobTree) foreign(pid int) bool {
-	return t.tree != nil && !t.asked.pending && t.tree.Foreign(pid)
+	return t.tree != nil && !t.asked.Open() && t.tree.Foreign(pid)
 }

@@ -104,15 +104,16 @@ func TestHelperThatDoesNotAnswer(t *testing.T) {
 		if self.threads < 1 || self.processes < 1 {
 			t.Fatalf("%+v", self)
 		}
-		answer, hung := h.asked.answer, make(chan family)
-		h.asked.answer, h.asked.pending = hung, true
+		hung := make(chan struct{})
+		h.asked.Start(func() family { <-hung; return family{processes: 100} })
 		if got := h.look(os.Getpid()); got != self {
 			t.Errorf("while it hangs: %+v, want %+v", got, self)
 		}
 		if got := h.look(1 << 30); got != (family{}) {
 			t.Errorf("of another: %+v", got)
 		}
-		h.asked.answer, h.asked.pending = answer, false
+		close(hung)
+		synctest.Wait()
 		if again := h.look(os.Getpid()); again.threads < 1 {
 			t.Errorf("%+v", again)
 		}

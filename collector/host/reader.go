@@ -62,9 +62,8 @@ func NewReader(o Options) *Reader {
 	return r
 }
 
-// Close ends what the Reader started. A file system that hangs is not waited for.
+// Close gives back what the Reader holds. What hangs is not waited for: it ends with the program.
 func (r *Reader) Close() {
-	r.disks.close()
 	r.oom.close()
 }
 

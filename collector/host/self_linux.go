@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -16,7 +17,7 @@ import (
 type helper struct {
 	pid         int
 	ended, last float64 // seconds: of those that have ended, of the one that runs
-	asked       ask[family]
+	asked       *patience.Asker[family]
 	family      family // of the one that runs, when it was told last
 }
 
@@ -46,11 +47,11 @@ func (j *jobReader) own() own {
 	return out
 }
 
-func newHelper() helper { return helper{asked: newAsk[family]()} }
+func newHelper() helper { return helper{asked: patience.New[family]()} }
 
 // look asks what the helper that runs now uses, or has what it used before.
 func (h *helper) look(pid int) family {
-	f, ok := h.asked.put(func() family { return familyOf(pid) }, helperPatience, false)
+	f, ok := h.asked.Ask(helperPatience, func() family { return familyOf(pid) })
 	switch {
 	case ok:
 		h.family = f
