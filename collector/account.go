@@ -96,19 +96,17 @@ type Stalls struct {
 	IOFull     series.Optional `json:"io_full"`
 }
 
-func newStalls(p cgroup.Pressure) Stalls {
-	return Stalls{series.Optional(p.CPU.Some), series.Optional(p.CPU.Full), series.Optional(p.Memory.Some), series.Optional(p.Memory.Full),
-		series.Optional(p.IO.Some), series.Optional(p.IO.Full)}
-}
+// stallCounters are the counters behind Stalls, in the order of its fields.
+type stallCounters [6]series.Counter
 
-// minus is the growth since an earlier moment.
-func (s Stalls) minus(t Stalls) Stalls {
-	return Stalls{growth(t.CPUSome, s.CPUSome), growth(t.CPUFull, s.CPUFull), growth(t.MemorySome, s.MemorySome),
-		growth(t.MemoryFull, s.MemoryFull), growth(t.IOSome, s.IOSome), growth(t.IOFull, s.IOFull)}
+// increase returns the stalls since the first reading.
+func (c *stallCounters) increase(p *cgroup.Pressure) Stalls {
+	return Stalls{
+		CPUSome: c[0].Increase(p.CPU.Some), CPUFull: c[1].Increase(p.CPU.Full),
+		MemorySome: c[2].Increase(p.Memory.Some), MemoryFull: c[3].Increase(p.Memory.Full),
+		IOSome: c[4].Increase(p.IO.Some), IOFull: c[5].Increase(p.IO.Full),
+	}
 }
-
-// growth is how much a counter grew; never negative, Unknown where one is not known.
-func growth(before, now series.Optional) series.Optional { return max(0, now-before) }
 
 // NoAccount is an Account of which nothing is known.
 func NoAccount() Account {
@@ -139,26 +137,19 @@ type GPU struct {
 	PowerLimitWatts series.Optional `json:"power_limit_watts"`
 	OfJob           bool            `json:"of_job"`
 	MIG             bool            `json:"mig,omitempty"`
-	// EnergyJoules is the growth of the device's counter; ClockMHz the highest clock seen.
+	// EnergyJoules is the increase of the device's counter; ClockMHz the highest clock seen.
 	EnergyJoules series.Optional `json:"energy_joules"`
 	ClockMHz     series.Optional `json:"clock_mhz"`
 	// Throttle lists the reasons for which its clock was seen held back.
 	Throttle []string `json:"throttle,omitempty"`
 
-	energyFirst series.Optional
+	energy series.Counter
 }
 
 // note takes one more state of the device.
 func (g *GPU) note(s gpu.State) {
-	if energy := series.Optional(s.EnergyJoules); energy.Known() {
-		if !g.EnergyJoules.Known() {
-			g.energyFirst = energy
-		}
-		g.EnergyJoules = growth(g.energyFirst, energy)
-	}
-	if clock := series.Optional(s.ClockMHz); clock.Known() && !(g.ClockMHz >= clock) {
-		g.ClockMHz = clock
-	}
+	newer(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
+	highest(&g.ClockMHz, series.Optional(s.ClockMHz))
 	for _, reason := range s.Throttle {
 		if !slices.Contains(g.Throttle, reason) {
 			g.Throttle = append(g.Throttle, reason)

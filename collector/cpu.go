@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -38,20 +39,67 @@ func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 			continue
 		}
 		for m := range host.NumCPUModes {
-			had := before.Seconds[m]
-			switch grown := cpus[i].Seconds[m] - had; {
-			case grown >= 0 && grown <= most:
-				t.seconds[m] += grown
-			case grown < 0 && grown >= -cpuSlack:
-				if shared {
-					highest, shared = slices.Clone(cpus), false
-				}
-				highest[i].Seconds[m] = had
+			delta, reached := series.Corrected(before.Seconds[m], cpus[i].Seconds[m], cpuSlack, most)
+			t.seconds[m] += delta
+			if reached == cpus[i].Seconds[m] {
+				continue
 			}
+			if shared {
+				highest, shared = slices.Clone(cpus), false
+			}
+			highest[i].Seconds[m] = reached
 		}
 	}
 	t.counted = t.highest != nil
 	t.highest, t.at = highest, at
+}
+
+// CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over CPUs; all NaN before
+// there are two.
+func (p *Progress) CPUSeconds() [host.NumCPUModes]float64 {
+	if p.cpuTotal.counted {
+		return p.cpuTotal.seconds
+	}
+	var none [host.NumCPUModes]float64
+	for m := range none {
+		none[m] = math.NaN()
+	}
+	return none
+}
+
+// measureCPU turns CPU seconds into percents.
+func (p *Progress) measureCPU(st step) {
+	if st.CPU == nil {
+		return
+	}
+	p.cpuTotal.add(st.CPU, st.At.Boot)
+	window := st.now - p.cpuSince
+	if p.cpu != nil && tooShort(window, st.minWindow, p.cpuKnown) {
+		return
+	}
+
+	if avg, least, most, ok := cpuSpread(p.cpu, st.CPU); ok {
+		p.cpuKnown = true
+		v := &st.sample.Values
+		v[CPUAvg], v[CPUMin], v[CPUMax] = avg, least, most
+		v[CPUIowait], v[CPUSteal] = p.cpuShare(host.ModeIowait), p.cpuShare(host.ModeSteal)
+		for _, c := range [...]Column{CPUAvg, CPUMin, CPUMax, CPUIowait, CPUSteal} {
+			st.sample.Weights[c] = window.Seconds()
+		}
+	}
+	p.cpu, p.cpuSince, p.cpuModes = st.CPU, st.now, p.cpuTotal.seconds
+}
+
+// cpuShare returns the share of the window's CPU time, over all CPUs, that the kernel counted as one mode, in percent.
+func (p *Progress) cpuShare(m host.CPUMode) float64 {
+	total := 0.0
+	for i, v := range p.cpuTotal.seconds {
+		total += v - p.cpuModes[i]
+	}
+	if total <= 0 {
+		return math.NaN()
+	}
+	return round3(100 * (p.cpuTotal.seconds[m] - p.cpuModes[m]) / total)
 }
 
 // busyPercent is psutil's percent of one CPU between two readings, rounded to

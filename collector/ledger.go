@@ -18,7 +18,15 @@ type ledger struct {
 	found bool
 
 	last time.Duration // when the Reading before was taken, on the monotonic clock
-	base baseCounters
+
+	// Counters of the groups that set the limits begin where such a group begins to set them.
+	periods, throttled, throttledSeconds series.Counter
+	oomKills, hostOOMKills               series.Counter
+	jobStall, hostStall                  stallCounters
+	// peak and limitPeak are high-water marks: what they were before the job, or the group's rule, is not its own.
+	peak, limitPeak       series.Optional
+	cpuGroup, memoryGroup string // that set the limits at the last Reading of the group
+
 	// oomSeen and hostOOMSeen are the OOM kills that have been looked into, lookedAt is when that was last.
 	oomSeen, hostOOMSeen series.Optional
 	lookedAt             time.Duration
@@ -31,7 +39,10 @@ type ledger struct {
 
 // newLedger begins at the baseline Reading.
 func newLedger(base *host.Reading, job host.JobOptions) ledger {
-	return ledger{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono, base: newBaseCounters(base)}
+	l := ledger{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
+		peak: series.Unknown(), limitPeak: series.Unknown()}
+	l, _ = l.next(NoAccount(), base, entry{})
+	return l
 }
 
 // An entry is what a ledger learns beside the Reading itself.
@@ -43,13 +54,11 @@ type entry struct {
 // next brings the Account up to a Reading.
 func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 	l.gap = nil
-	l.base.update(r)
-
 	if r.VM != nil {
-		newer(&a.HostOOMKills, growth(l.base.hostOOMKills, series.Optional(r.VM.OOMKills)))
+		newer(&a.HostOOMKills, l.hostOOMKills.Increase(r.VM.OOMKills))
 	}
 	if r.Pressure != nil {
-		a.HostStall = newStalls(*r.Pressure).minus(l.base.hostStall)
+		a.HostStall = l.hostStall.increase(r.Pressure)
 	}
 
 	if r.Job != nil {
@@ -93,23 +102,46 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 
 // noteGroup accounts what the job's control group has counted.
 func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
-	g, b := j.Group, &l.base
-	b.follow(a, j)
+	g := j.Group
 	killed := a.OOMKills
-	newer(&a.Periods, growth(b.periods, series.Optional(g.Periods)))
-	newer(&a.Throttled, growth(b.throttled, series.Optional(g.ThrottledPeriods)))
-	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, series.Optional(g.ThrottledSeconds)))
-	newer(&a.OOMKills, growth(b.oomKills, series.Optional(g.OOMKills)))
+	l.follow(a, j)
+	newer(&a.Periods, l.periods.Increase(g.Periods))
+	newer(&a.Throttled, l.throttled.Increase(g.ThrottledPeriods))
+	newer(&a.ThrottledSeconds, l.throttledSeconds.Increase(g.ThrottledSeconds))
+	newer(&a.OOMKills, l.oomKills.Increase(g.OOMKills))
 
 	l.noteLimit(a, j, killed)
-	if peak := series.Optional(g.PeakMemory); a.Source == host.JobFromCreated || !j.Shared && peak > b.peak {
+	if !l.peak.Known() {
+		l.peak = series.Optional(g.PeakMemory)
+	}
+	if peak := series.Optional(g.PeakMemory); a.Source == host.JobFromCreated || !j.Shared && peak > l.peak {
 		newer(&a.PeakMB, peak/MiB)
 	}
 	highest(&a.CacheMB, series.Optional(j.PageCache/MiB))
 	highest(&a.OwnMB, series.Optional(j.Own/MiB))
 
-	if !j.Shared {
-		a.JobStall = newStalls(g.Pressure).minus(b.jobStall)
+	if stall := l.jobStall.increase(&g.Pressure); !j.Shared {
+		a.JobStall = stall
+	}
+}
+
+// follow goes over to the counters of other groups where these set the limits from now on: what they had counted before
+// is not of the job, what was counted until now stays.
+func (l *ledger) follow(a *Account, j *host.JobUse) {
+	g := j.Group
+	if j.Limits.CPUGroup != l.cpuGroup {
+		l.cpuGroup = j.Limits.CPUGroup
+		l.periods.Rebase(a.Periods, g.Periods)
+		l.throttled.Rebase(a.Throttled, g.ThrottledPeriods)
+		l.throttledSeconds.Rebase(a.ThrottledSeconds, g.ThrottledSeconds)
+	}
+
+	if j.Limits.MemoryGroup != l.memoryGroup {
+		l.memoryGroup, l.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
+		a.LimitPeakMB, a.LimitCacheMB = series.Unknown(), series.Unknown()
+	}
+	if !l.limitPeak.Known() {
+		l.limitPeak = series.Optional(g.LimitPeak)
 	}
 }
 
@@ -126,9 +158,9 @@ func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
 	peak := series.Optional(g.LimitPeak / MiB)
 	newer(&a.LimitPeakMB, peak)
 	highest(&a.LimitCacheMB, series.Optional(g.LimitPageCache/MiB))
-	rose := series.Optional(g.LimitPeak) > l.base.limitPeak
+	rose := series.Optional(g.LimitPeak) > l.limitPeak
 	if rose {
-		l.base.limitPeak = series.Optional(g.LimitPeak)
+		l.limitPeak = series.Optional(g.LimitPeak)
 	}
 	if !killed.Known() {
 		killed = 0
@@ -166,86 +198,6 @@ func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 		l.hostOOMSeen = a.HostOOMKills
 	}
 	l.lookedAt = at.Mono
-}
-
-// baseCounters are what the counters of an Account were before the job; those of the
-// groups that set the limits, before such a group set them.
-type baseCounters struct {
-	cpuGroup, memoryGroup                string // that set them at the last Reading of the group
-	periods, throttled, throttledSeconds series.Optional
-	oomKills, hostOOMKills               series.Optional
-	peak, limitPeak                      series.Optional
-	jobStall, hostStall                  Stalls
-}
-
-func newBaseCounters(r *host.Reading) baseCounters {
-	u := series.Unknown()
-	b := baseCounters{periods: u, throttled: u, throttledSeconds: u, oomKills: u, hostOOMKills: u, peak: u, limitPeak: u,
-		jobStall: NoAccount().JobStall, hostStall: NoAccount().HostStall}
-	if r.Job != nil {
-		b.cpuGroup, b.memoryGroup = r.Job.Limits.CPUGroup, r.Job.Limits.MemoryGroup
-	}
-	b.update(r)
-	return b
-}
-
-// update fills in what is not known yet: the first good Reading of each counter counts.
-func (b *baseCounters) update(r *host.Reading) {
-	first := func(into *series.Optional, v float64) {
-		if !into.Known() {
-			*into = series.Optional(v)
-		}
-	}
-	stalls := func(into *Stalls, now Stalls) {
-		for _, f := range []struct {
-			into *series.Optional
-			now  series.Optional
-		}{{&into.CPUSome, now.CPUSome}, {&into.CPUFull, now.CPUFull}, {&into.MemorySome, now.MemorySome},
-			{&into.MemoryFull, now.MemoryFull}, {&into.IOSome, now.IOSome}, {&into.IOFull, now.IOFull}} {
-			first(f.into, float64(f.now))
-		}
-	}
-	if r.VM != nil {
-		first(&b.hostOOMKills, r.VM.OOMKills)
-	}
-	if r.Pressure != nil {
-		stalls(&b.hostStall, newStalls(*r.Pressure))
-	}
-	if r.Job == nil || r.Job.Group == nil {
-		return
-	}
-	g := r.Job.Group
-	first(&b.periods, g.Periods)
-	first(&b.throttled, g.ThrottledPeriods)
-	first(&b.throttledSeconds, g.ThrottledSeconds)
-	first(&b.oomKills, g.OOMKills)
-	first(&b.peak, g.PeakMemory)
-	first(&b.limitPeak, g.LimitPeak)
-	stalls(&b.jobStall, newStalls(g.Pressure))
-}
-
-// follow goes over to the counters of other groups where these set the limits from now
-// on: what they had counted before is not of the job, what grew until now stays.
-func (b *baseCounters) follow(a *Account, j *host.JobUse) {
-	g := j.Group
-	if j.Limits.CPUGroup != b.cpuGroup {
-		b.cpuGroup = j.Limits.CPUGroup
-		b.periods = rebased(a.Periods, g.Periods)
-		b.throttled = rebased(a.Throttled, g.ThrottledPeriods)
-		b.throttledSeconds = rebased(a.ThrottledSeconds, g.ThrottledSeconds)
-	}
-	if j.Limits.MemoryGroup != b.memoryGroup {
-		b.memoryGroup, b.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
-		a.LimitPeakMB, a.LimitCacheMB = series.Unknown(), series.Unknown()
-	}
-}
-
-// rebased is where a counter begins of which so much is to have grown by now.
-func rebased(grown series.Optional, now float64) series.Optional {
-	if !grown.Known() {
-		grown = 0
-	}
-	return series.Optional(now) - grown
 }
 
 // newer takes what is known now, else keeps what was known before.

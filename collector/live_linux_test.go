@@ -250,7 +250,7 @@ func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 // the difference of the kernel's counters.
 func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 	_, s := Begin(a.ours).Next(b.ours, 0)
-	for _, c := range counterTable {
+	for _, c := range deviceCounters {
 		what, devs := "disk delta", b.ours.Devices[host.Disks]
 		if c.kind == host.NICs {
 			what, devs = "network delta", b.ours.Devices[host.NICs]
@@ -269,7 +269,7 @@ func compareDeltas(t *testing.T, a, b *bracket, shut map[string]int) {
 		}
 		least, most := 0.0, 0.0
 		for _, d := range devs {
-			if c.countsBoot(d, false) {
+			if c.sums(&d, false) {
 				least += counter(b.before, d.Name) - counter(a.after, d.Name)
 				most += counter(b.after, d.Name) - counter(a.before, d.Name)
 			}

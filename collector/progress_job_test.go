@@ -8,32 +8,6 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// A sum over processes that falls for a moment is not counted twice when it comes back; one
-// that falls for good goes on from where it is.
-func TestGrowing(t *testing.T) {
-	nan := math.NaN()
-	for _, c := range []struct {
-		name string
-		in   []float64
-		want float64
-	}{
-		{"grows", []float64{0, 1, 2, 3}, 3},
-		{"begins above 0", []float64{5, 6}, 1},
-		{"a dip", []float64{0, 10, 4, 11}, 11},
-		{"falls for good", []float64{0, 10, 0.1, 1.1, 2.1}, 12},
-		{"falls twice", []float64{0, 10, 0, 1, 0, 1}, 11},
-		{"unknown in between", []float64{0, nan, 2, nan}, 2},
-	} {
-		var g growing
-		for _, v := range c.in {
-			g.add(v)
-		}
-		if math.Abs(g.total-c.want) > 1e-9 {
-			t.Errorf("%s: %v, want %v", c.name, g.total, c.want)
-		}
-	}
-}
-
 // CPU time that comes to light at once was not used in the window.
 func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 	at := func(mono int, cpu float64) *host.Reading {

@@ -29,7 +29,7 @@ type Recording struct {
 	NICs       []string // the interfaces that were counted, ever, lo included
 	// BootMB are the counters since boot at the last good Reading, in MiB, by the
 	// order of Counters; NaN = never read.
-	BootMB [len(counterTable)]float64
+	BootMB [NumCounters]float64
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode; NaN =
 	// not known. The journal does not keep it.
 	CPUSeconds [host.NumCPUModes]float64
@@ -79,15 +79,6 @@ func (rec *Recording) Widen(n int) {
 		rec.Summaries = append(rec.Summaries, newSummary(c))
 	}
 	rec.Ring.Widen(len(rec.Summaries))
-}
-
-// Counters lists the six cumulative columns in perf.py's order.
-func Counters() []Column {
-	out := make([]Column, len(counterTable))
-	for i, c := range counterTable {
-		out[i] = c.total
-	}
-	return out
 }
 
 // ClockEvent is a step of the wall clock or a suspend of the machine.

@@ -165,7 +165,7 @@ func (s *Sampler) read(closing bool) *host.Reading {
 func (s *Sampler) account(r *host.Reading, closing bool) {
 	rec := s.rec
 	rec.CPUSeconds = s.progress.CPUSeconds()
-	e := entry{cpuSeconds: s.progress.job.cpu.total, closing: closing}
+	e := entry{cpuSeconds: s.progress.jobCPUSeconds(), closing: closing}
 	s.ledger, rec.Account = s.ledger.next(rec.Account, r, e)
 
 	if s.ledger.look {
@@ -249,7 +249,7 @@ func addCounted(names []string, devs []host.Device) []string {
 // noteLate remembers when counters began that the baseline lacked.
 func (s *Sampler) noteLate(r *host.Reading) {
 	for k, devs := range r.Devices {
-		if devs == nil || s.progress.io[k].devices != nil {
+		if devs == nil || s.progress.devices[k] != nil {
 			continue
 		}
 		if s.rec.Late == nil {
