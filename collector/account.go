@@ -130,13 +130,8 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 
 // GPU is a device of the node, and what its own counters say of the run.
 type GPU struct {
-	Index           int             `json:"index"` // the driver's
-	UUID            string          `json:"uuid,omitempty"`
-	Name            string          `json:"name,omitempty"`
-	MemoryMB        series.Optional `json:"memory_mb"`
-	PowerLimitWatts series.Optional `json:"power_limit_watts"`
-	OfJob           bool            `json:"of_job"`
-	MIG             bool            `json:"mig,omitempty"`
+	gpu.Device
+	OfJob bool `json:"of_job"`
 	// EnergyJoules is the increase of the device's counter; ClockMHz the highest clock seen.
 	EnergyJoules series.Optional `json:"energy_joules"`
 	ClockMHz     series.Optional `json:"clock_mhz"`

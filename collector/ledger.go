@@ -34,7 +34,7 @@ type ledger struct {
 	// look reports whether the kernel's log is to be asked for the victims of new OOM kills.
 	look bool
 	// gap is what the newest Reading made known to be missing, if anything.
-	gap *Gap
+	gap *series.Gap
 }
 
 // newLedger begins at the baseline Reading.
@@ -91,8 +91,8 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 		return
 	}
 	if a.MemoryKind == host.MemoryPSS && j.MemoryKind == host.MemoryRSS {
-		l.gap = &Gap{JobMemory.Key(),
-			"from some moment on resident sizes were added up (rss), in which shared pages count several times"}
+		l.gap = &series.Gap{What: JobMemory.Key(),
+			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
 		return // once an upper bound, always one; and it is when a job is small that the group does not tell

@@ -45,20 +45,16 @@ type Recording struct {
 	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" = it is.
 	GPUTrouble string
 	// Gaps are parts of a source that could not be measured, with the reason.
-	Gaps []Gap
+	Gaps []series.Gap
 }
-
-// Gap is a part of a source that could not be measured: a key of the samples or a word
-// for what it is, and why.
-type Gap struct{ What, Why string }
 
 // maxGaps bounds what is remembered of them.
 const maxGaps = 100
 
 // addGap remembers the newest reason of each part, so that one which tells how long it has
 // lasted does not fill the list.
-func (rec *Recording) addGap(gap Gap) {
-	i := slices.IndexFunc(rec.Gaps, func(g Gap) bool { return g.What == gap.What })
+func (rec *Recording) addGap(gap series.Gap) {
+	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
 		rec.Gaps[i].Why = gap.Why

@@ -186,7 +186,7 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 		s.rec.GPUTrouble = r.GPUs.Err.Error()
 	}
 
-	var gaps []Gap
+	var gaps []series.Gap
 	s.rec.GPUs, gaps = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job())
 	for _, g := range gaps {
 		s.rec.addGap(g)

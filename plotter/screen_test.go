@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -369,7 +370,7 @@ func TestScreenLine(t *testing.T) {
 func TestScreen_GPUsOfTheJob(t *testing.T) {
 	rec := screenRecording(1)
 	for i := range 10 {
-		rec.GPUs = append(rec.GPUs, collector.GPU{Index: i})
+		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i}})
 	}
 	r := reporter.New(reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec})
 	o := screenOptions(1, 80, 16)

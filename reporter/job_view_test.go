@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
@@ -24,7 +25,7 @@ func jobViewRecording(n, gpus int) *collector.Recording {
 	rec.Account.CPUSeconds = 622.75
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0, IOSome: 0.2, IOFull: 0.1}
 	for g := range gpus {
-		rec.GPUs = append(rec.GPUs, collector.GPU{Index: g, UUID: fmt.Sprint("GPU-", g), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400,
+		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: g, UUID: fmt.Sprint("GPU-", g), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400},
 			OfJob: g < (gpus+1)/2, EnergyJoules: 15_000, ClockMHz: 1410})
 	}
 	for i := range n {

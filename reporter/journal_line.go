@@ -42,7 +42,7 @@ type journalState struct {
 	Columns []string           `json:"columns,omitempty"`
 	Account *collector.Account `json:"account,omitempty"`
 	GPUs    []collector.GPU    `json:"gpus,omitempty"`
-	Gaps    []collector.Gap    `json:"gaps,omitempty"`
+	Gaps    []series.Gap       `json:"gaps,omitempty"`
 	// GPUTrouble is why nothing new is known of the GPUs.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
@@ -51,8 +52,8 @@ func (w *wideStream) recording(maxLength int) *collector.Recording {
 func (w *wideStream) next(rec *collector.Recording) *collector.Sample {
 	if w.n == w.gpusAt && w.gpus > 0 {
 		for i := range w.gpus {
-			rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
-				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: series.Unknown(), ClockMHz: series.Unknown()})
+			rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920, PowerLimitWatts: 400},
+				OfJob: i == 0, EnergyJoules: series.Unknown(), ClockMHz: series.Unknown()})
 		}
 		rec.Widen(w.gpus)
 	}
@@ -87,7 +88,7 @@ func (w *wideStream) account(rec *collector.Recording) {
 	if w.n > 3 && a.OOMAt.IsZero() {
 		a.OOMAt = w.start.Wall.Add(3 * time.Second)
 		a.Victims = []host.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
-		rec.Gaps = append(rec.Gaps, collector.Gap{What: "gpu", Why: "the driver says [N/A]"})
+		rec.Gaps = append(rec.Gaps, series.Gap{What: "gpu", Why: "the driver says [N/A]"})
 	}
 	for i := range rec.GPUs {
 		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
@@ -22,8 +23,10 @@ func wideFeed(interval time.Duration) *feed {
 	a.JobStall = collector.Stalls{CPUSome: 1, CPUFull: 2, MemorySome: 3, MemoryFull: 4, IOSome: 5, IOFull: 6}
 	a.HostStall = collector.Stalls{CPUSome: 10, CPUFull: unknown, MemorySome: 30, MemoryFull: 40, IOSome: 50, IOFull: 60}
 	f.rec.GPUs = []collector.GPU{
-		{Index: 0, UUID: "GPU-a", Name: `A\B`, MemoryMB: 1024, PowerLimitWatts: 400, OfJob: true, EnergyJoules: 5000, ClockMHz: 1410},
-		{Index: 1, UUID: "GPU-b", MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown},
+		{Device: gpu.Device{Index: 0, UUID: "GPU-a", Name: `A\B`, MemoryMB: 1024, PowerLimitWatts: 400},
+			OfJob: true, EnergyJoules: 5000, ClockMHz: 1410},
+		{Device: gpu.Device{Index: 1, UUID: "GPU-b", MemoryMB: unknown, PowerLimitWatts: unknown},
+			EnergyJoules: unknown, ClockMHz: unknown},
 	}
 	f.rec.Widen(2)
 	return f
