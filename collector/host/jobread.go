@@ -31,7 +31,8 @@ type jobReader struct {
 	// before is the group's memory at the baseline, ours left out: what the kernel keeps
 	// of processes that have ended.
 	before float64
-	helper helper
+	helper *helper
+	self   process.UsageReader
 	gpus   *gpu.Monitor
 	tree   jobTree
 }
@@ -114,16 +115,16 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if j.Source == JobFromTree {
 		return
 	}
-	own := j.own()
-	use.CPUSeconds = c.CPUSeconds - own.cpu
-	use.PageCache, use.Own = c.PageCache, own.memory+j.before
+	self := j.selfUsage()
+	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
+	use.PageCache, use.Own = c.PageCache, self.Private+j.before
 	// What is ours is not known to the page: where nothing is left the job is too small to
 	// be told apart, and its processes tell.
 	if memory := c.Memory - c.PageCache - use.Own; memory > 0 {
 		use.Memory = memory
 	}
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
-	use.Processes, use.Threads = max(0, c.Processes-own.processes), max(0, c.Threads-own.threads)
+	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
 	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
 		use.MemoryKind = MemoryGroup
 	}
@@ -229,6 +230,3 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 	j.limits, j.limitsAt = l, now
 	return l
 }
-
-// own is what of a group's numbers is ours and our helpers'.
-type own struct{ cpu, memory, processes, threads float64 }

@@ -100,21 +100,21 @@ func TestJobTreeThatTakesLong(t *testing.T) {
 func TestHelperThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
-		self := h.look(os.Getpid())
-		if self.threads < 1 || self.processes < 1 {
+		self := h.read(os.Getpid())
+		if self.Threads < 1 || self.Processes < 1 {
 			t.Fatalf("%+v", self)
 		}
 		hung := make(chan struct{})
-		h.asked.Start(func() family { <-hung; return family{processes: 100} })
-		if got := h.look(os.Getpid()); got != self {
+		h.asked.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
+		if got := h.read(os.Getpid()); got != self {
 			t.Errorf("while it hangs: %+v, want %+v", got, self)
 		}
-		if got := h.look(1 << 30); got != (family{}) {
-			t.Errorf("of another: %+v", got)
+		if got, want := h.read(1<<30), (process.Usage{CPUSeconds: self.CPUSeconds}); got != want {
+			t.Errorf("of another, which is not known: %+v, want %+v", got, want)
 		}
 		close(hung)
 		synctest.Wait()
-		if again := h.look(os.Getpid()); again.threads < 1 {
+		if again := h.read(os.Getpid()); again.Threads < 1 {
 			t.Errorf("%+v", again)
 		}
 	})

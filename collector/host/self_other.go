@@ -2,8 +2,10 @@
 
 package host
 
+import "github.com/perfagent/perfagent/collector/process"
+
 type helper struct{}
 
-func newHelper() helper { return helper{} }
+func newHelper() *helper { return nil }
 
-func (j *jobReader) own() own { return own{} }
+func (j *jobReader) selfUsage() process.Usage { return process.Usage{} }
