@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
@@ -26,7 +28,7 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 
 	identity := scheduler.Detect(os.LookupEnv)
 	e.Scheduler, e.Limit = identity.Scheduler, identity.EndTime
-	e.Timeout = timeoutEnd(collector.Now())
+	e.Timeout = timeoutEnd(host.Now())
 
 	if status.ExitCode != 0 {
 		e.Space, e.DiskPaths = w.o.freeAfter()
@@ -111,7 +113,7 @@ func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
 		}
 
 		var free []diagnosis.FreeSpace
-		for _, r := range collector.Rooms(there) {
+		for _, r := range host.FreeSpaces(there) {
 			for i, path := range paths {
 				if there[i] == r.Path {
 					free = append(free, newRoom(path, r))
@@ -126,8 +128,8 @@ func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
 
 // freeAfter measures the free space at the job's end, and returns which of the paths are watched.
 func (o Options) freeAfter() (free []diagnosis.FreeSpace, watched []string) {
-	paths, _ := answered(time.Second, o.writtenPaths) // the working directory may hang
-	for _, r := range collector.Rooms(paths) {
+	paths, _ := patience.Ask(time.Second, o.writtenPaths) // the working directory may hang
+	for _, r := range host.FreeSpaces(paths) {
 		free = append(free, newRoom(r.Path, r))
 		// Samples leave out what is reserved for root; many file systems reserve nothing. What
 		// cannot be written to at all, such as an image, is not among them.
@@ -149,6 +151,6 @@ func existing(path string) string {
 	return path
 }
 
-func newRoom(path string, r collector.Room) diagnosis.FreeSpace {
+func newRoom(path string, r host.FreeSpace) diagnosis.FreeSpace {
 	return diagnosis.FreeSpace{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
 }

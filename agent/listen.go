@@ -13,6 +13,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -125,10 +126,7 @@ func (l *livePage) end() []reporter.Missing {
 	switch {
 	case l.exporter != nil:
 		l.exporter.Close()
-		select {
-		case <-l.done:
-		case <-time.After(100 * time.Millisecond): // a name that is still being looked up
-		}
+		patience.Receive(l.done, 100*time.Millisecond) // a name may still be being looked up
 	case l.listener != nil: // the job never started
 		l.listener.Close()
 	}

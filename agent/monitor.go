@@ -9,7 +9,9 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -57,11 +59,11 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 
 	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
-	options := collector.JobOptions{Source: collector.JobFromTree, Running: true, Env: os.Environ()}
+	options := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
 	options.Tree, options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Self: true, Ignore: func(pid int) bool { return pid == gpus.Pid() },
 	})
-	sampler := collector.NewSampler(s.reader(collector.ReaderOptions{Job: options, GPUs: gpus}), s.sampling())
+	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
 	ctx, m.cancel = context.WithCancel(ctx)
@@ -87,10 +89,8 @@ func (m *Monitor) end() (*Result, error) {
 	m.cancel()
 	<-m.followed
 
-	var rec *collector.Recording
-	select {
-	case rec = <-m.recorded:
-	case <-time.After(diskPatience):
+	rec, ok := patience.Receive(m.recorded, diskPatience)
+	if !ok {
 		s.observers.end()
 		return nil, errors.New("agent: the host did not answer the last reading; what is known is in " + s.output.journalPath())
 	}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -61,7 +62,7 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 		err     error
 	}
 
-	r, ok := answered(diskPatience, func() result {
+	r, ok := patience.Ask(diskPatience, func() result {
 		dir, err := makeDir()
 		if err != nil {
 			return result{nil, fmt.Errorf("create directory: %w", err)}
@@ -142,13 +143,13 @@ func (o *output) save(data []byte) string {
 		return ""
 	}
 
-	path, ok := answered(diskPatience, func() string { return o.write(data) })
+	path, ok := patience.Ask(diskPatience, func() string { return o.write(data) })
 	if ok {
 		return path
 	}
 
 	hangs := fmt.Sprintf("write report %s: no answer within %v", o.journal.ReportPath(), diskPatience)
-	path, ok = answered(diskPatience, func() string {
+	path, ok = patience.Ask(diskPatience, func() string {
 		path, _ := writeElsewhere(filepath.Base(o.journal.ReportPath()), data)
 		return path
 	})
@@ -222,15 +223,3 @@ func writeElsewhere(name string, data []byte) (path string, err error) {
 }
 
 func trimExt(path string) string { return path[:len(path)-len(filepath.Ext(path))] }
-
-// answered returns what ask returns, unless something that hangs keeps it for longer than limit.
-func answered[T any](limit time.Duration, ask func() T) (answer T, ok bool) {
-	done := make(chan T, 1)
-	go func() { done <- ask() }()
-	select {
-	case answer = <-done:
-		return answer, true
-	case <-time.After(limit):
-		return answer, false
-	}
-}

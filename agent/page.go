@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -56,7 +57,7 @@ func (o *output) savePage(path string, page <-chan renderedPage) string {
 	}
 
 	name := plotter.PagePath(path)
-	err, ok := answered(diskPatience, func() error {
+	err, ok := patience.Ask(diskPatience, func() error {
 		made := <-page
 		if made.err != nil {
 			return made.err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -128,7 +129,7 @@ func (d *delivery) note(state reporter.PushState) error {
 		return fmt.Errorf("note the push in %s: %w", d.path, err)
 	}
 
-	err, ok := answered(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
+	err, ok := patience.Ask(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
 	if !ok {
 		return fmt.Errorf("write report %s: no answer within %v", d.path, diskPatience)
 	}
@@ -216,7 +217,7 @@ func (d delivery) pushCommand(state reporter.PushState) string {
 	}
 
 	path := d.path
-	absolute, ok := answered(time.Second, func() string { // the working directory may hang
+	absolute, ok := patience.Ask(time.Second, func() string { // the working directory may hang
 		absolute, _ := filepath.Abs(path)
 		return absolute
 	})

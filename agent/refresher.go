@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -77,10 +78,7 @@ func (r *refresher) run() {
 // end waits for the report that is being written.
 func (r *refresher) end() []reporter.Missing {
 	close(r.copies)
-	select {
-	case <-r.done:
-	case <-time.After(diskPatience):
-	}
+	patience.Receive(r.done, diskPatience)
 
 	return nil
 }

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -91,7 +92,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	}
 
 	// The reader is never closed: a source that hangs may still be asked when we leave.
-	reader := w.reader(collector.ReaderOptions{Job: w.source.options, GPUs: w.source.gpus})
+	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
 	sampler := collector.NewSampler(reader, w.sampling())
 
 	w.output = <-opened
@@ -114,14 +115,14 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	status := w.wait(ctx, j)
 	stop()
 
-	select {
-	case rec := <-recorded:
-		return w.finish(ctx, status, rec)
-	case <-time.After(diskPatience):
+	rec, ok := patience.Receive(recorded, diskPatience)
+	if !ok {
 		w.observers.end()
 		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.source.leave())
 		return w.result(status), errors.Join(errNoReport, ctx.Err())
 	}
+
+	return w.finish(ctx, status, rec)
 }
 
 // wait waits for the job, and sends it TERM when ctx is done.

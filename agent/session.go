@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -105,9 +106,9 @@ func (s *session) sampling() collector.Options {
 }
 
 // reader opens the host, at HOST_PROC and HOST_SYS where these are set.
-func (s *session) reader(o collector.ReaderOptions) *collector.Reader {
+func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
-	return collector.NewReader(o)
+	return host.NewReader(o)
 }
 
 // ownUse returns what perfagent itself has used so far. Inside another program that cannot be told

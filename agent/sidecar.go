@@ -7,10 +7,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // sidecarRuns is why a report of a sidecar that goes on has no end.
@@ -63,7 +64,7 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
-		reader := s.reader(collector.ReaderOptions{GPUs: gpus})
+		reader := s.reader(host.Options{GPUs: gpus})
 		recorded <- collector.NewSampler(reader, s.sampling()).Run(ctx)
 	}()
 
@@ -72,13 +73,13 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 		return rec, nil
 	case <-ctx.Done():
 	}
-	select {
-	case rec := <-recorded:
-		return rec, nil
-	case <-time.After(diskPatience):
+	rec, ok := patience.Receive(recorded, diskPatience)
+	if !ok {
 		s.observers.end()
 		return nil, errors.New("the host did not answer the closing reading")
 	}
+
+	return rec, nil
 }
 
 // nextSignal returns the channel that says that a further TERM, INT or HUP came, which ends the

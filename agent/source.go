@@ -10,10 +10,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -21,7 +22,7 @@ import (
 // A jobSource is where the job's own use is measured: the control group that holds it, or its
 // processes; and the node's GPUs.
 type jobSource struct {
-	options collector.JobOptions
+	options host.JobOptions
 	made    *cgroup.Made // nil if none was made
 	gpus    *gpu.Monitor
 	missing []reporter.Missing
@@ -55,7 +56,7 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 // asked for. The job waits for it.
 func newJobSource(o Options, own ownGroup) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
-	src.options = collector.JobOptions{Source: collector.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
+	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
 	src.options.Tree, src.options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Ignore: func(pid int) bool { return src.job.Other(pid) },
 	})
@@ -89,12 +90,12 @@ func newTree(o process.Options) (*process.Tree, error) {
 func (src *jobSource) makeGroup(name string) {
 	made, err := cgroup.Make(name)
 	if err != nil {
-		src.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
+		src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
 		return
 	}
 
 	src.made = made
-	src.options.Source, src.options.Group = collector.JobFromCreated, made.Group()
+	src.options.Source, src.options.Group = host.JobFromCreated, made.Group()
 }
 
 // useGroup takes the control group of this process for the job's if it holds nothing but this
@@ -114,7 +115,7 @@ func (src *jobSource) useGroup(o Options, own ownGroup) {
 
 	pids, err := g.Pids()
 	if err == nil && len(pids) == 1 && pids[0] == os.Getpid() && !math.IsNaN(g.Read().CPUSeconds) {
-		src.options.Source = collector.JobFromGroup
+		src.options.Source = host.JobFromGroup
 		g.Count(true)
 	}
 }
@@ -123,12 +124,12 @@ func (src *jobSource) useGroup(o Options, own ownGroup) {
 func (src *jobSource) begin(j *job.Job) {
 	src.job = j
 	if src.made != nil && j.Outside() {
-		src.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
+		src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
 	}
 	if src.made != nil {
 		missing := src.made.Missing()
 		for _, dir := range slices.Sorted(maps.Keys(missing)) {
-			src.miss(collector.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
+			src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
 		}
 	}
 
@@ -152,13 +153,13 @@ func (src *jobSource) end(j *reporter.Job) {
 		return
 	}
 
-	err, ok := answered(diskPatience, src.made.Remove)
+	err, ok := patience.Ask(diskPatience, src.made.Remove)
 	if !ok {
 		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", src.options.Group.Path(), diskPatience)
 	}
 	if err != nil {
 		j.CgroupStays = true
-		src.miss(collector.SourceCgroup, err)
+		src.miss(host.SourceCgroup, err)
 	}
 }
 
@@ -179,9 +180,7 @@ func (src *jobSource) endGPUs() {
 		return
 	}
 
-	select {
-	case <-src.ended:
-	case <-time.After(gpuPatience):
+	if _, ok := patience.Receive(src.ended, gpuPatience); !ok {
 		src.gpus.Kill() // before it is reaped
 	}
 	src.job.ReapHelpers()
@@ -192,14 +191,14 @@ func (src *jobSource) miss(what string, err error) {
 }
 
 // reaped returns what the job's dead processes have used.
-func (src *jobSource) reaped() collector.Reaped {
+func (src *jobSource) reaped() host.Reaped {
 	if src.job == nil {
-		return collector.Reaped{}
+		return host.Reaped{}
 	}
 
 	u := src.job.Reaped()
 
-	return collector.Reaped{
+	return host.Reaped{
 		Over:       src.job.Over(),
 		CPUSeconds: u.UserSeconds + u.SystemSeconds,
 		ReadBytes:  float64(u.BlockInput) * blockUnit, WriteBytes: float64(u.BlockOutput) * blockUnit,

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/procfile"
 
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -16,7 +16,7 @@ import (
 // timeoutEnd is when the timeout(1) that runs us ends the job: its command line has the
 // duration, /proc its start. A TERM from it before that is one that it was sent itself.
 // Zero where none runs us, or where it is not known.
-func timeoutEnd(now collector.Instant) time.Time {
+func timeoutEnd(now host.Instant) time.Time {
 	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	data, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -172,12 +173,8 @@ func (t *tracking) begin(*collector.Recording) {
 
 	t.stop = func() bool {
 		cancel()
-		select {
-		case <-done:
-			return true
-		case <-time.After(300 * time.Millisecond): // a credentials file on a disk that hangs
-			return false
-		}
+		_, ended := patience.Receive(done, 300*time.Millisecond) // a credentials file may be on a disk that hangs
+		return ended
 	}
 }
 

@@ -1,263 +1,153 @@
 package collector
 
 import (
-	"math"
-	"strings"
+	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
-// baseCounters are what the counters of an Account were before the job; those of the
-// groups that set the limits, before such a group set them.
-type baseCounters struct {
-	cpuGroup, memoryGroup                string // that set them at the last Reading of the group
-	periods, throttled, throttledSeconds Optional
-	oomKills, hostOOMKills               Optional
-	peak, limitPeak                      Optional
-	jobStall, hostStall                  Stalls
+// Account is what the kernel's counters say of the job and of what limits it, as
+// differences from the baseline to the newest Reading unless said otherwise: what
+// was before the job is not in it.
+type Account struct {
+	Source     string `json:"source,omitempty"` // JobFromGroup…; "" = there is no job
+	Group      string `json:"group,omitempty"`  // its path
+	Version    string `json:"version,omitempty"`
+	MemoryHome string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
+	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
+	// CPUSeconds of the whole job, us and our helpers left out; Living is the part of it
+	// that processes have used which have not ended.
+	CPUSeconds series.Optional `json:"cpu_seconds"`
+	// CPUOpen tells that the last Reading found processes of the job left and could not tell
+	// what they have used.
+	CPUOpen bool            `json:"cpu_open,omitempty"`
+	Living  series.Optional `json:"living_cpu_seconds"`
+	// PeakMB is the kernel's peak of the group that holds the job, page cache included,
+	// when it rose while the job ran; CacheMB the most page cache that was seen in it, OwnMB
+	// the most of what is not the job's: ours, and what was there before it. All MiB.
+	PeakMB  series.Optional `json:"peak_mb"`
+	CacheMB series.Optional `json:"cache_mb"`
+	OwnMB   series.Optional `json:"own_mb"`
+
+	Limits host.Limits `json:"limits"`
+	// Periods and Throttled count the CPU quota's periods, all and those in which the
+	// group was stopped; ThrottledSeconds is for how long it was.
+	Periods          series.Optional `json:"periods"`
+	Throttled        series.Optional `json:"throttled"`
+	ThrottledSeconds series.Optional `json:"throttled_seconds"`
+	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache
+	// included, MiB. LimitCacheMB is the most page cache that was seen in that group.
+	LimitPeakMB  series.Optional `json:"limit_peak_mb"`
+	LimitCacheMB series.Optional `json:"limit_cache_mb"`
+	// LimitReachedPct is the most of the memory limit, as it was at that time, that the
+	// kernel's peaks tell to have been in use, page cache left out; not known where none rose
+	// while the job ran.
+	LimitReachedPct series.Optional `json:"limit_reached_pct"`
+	// FullAtKillMB is the memory limit, MiB, at the first kill in the group at which the
+	// group with the limit had been full; not known where there was none.
+	FullAtKillMB series.Optional `json:"full_at_kill_mb"`
+	// LimitCPUSeconds is the time for which the job might have used CPUs by its limit, summed
+	// over CPUs: limits may change meanwhile.
+	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
+
+	// OOMKills counts processes killed in the group, HostOOMKills on the whole host.
+	OOMKills     series.Optional `json:"oom_kills"`
+	HostOOMKills series.Optional `json:"host_oom_kills"`
+	OOMAt        time.Time       `json:"oom_at,omitzero"` // of the first Reading that saw one in the group, else on the host
+	Victims      []host.Victim   `json:"victims,omitempty"`
+	// LogPIDs tells that Victims are all that the kernel's log has, and that process ids in
+	// it are ours.
+	LogPIDs bool `json:"log_pids,omitempty"`
+
+	// Stalls of the job's group and of the host, seconds (PSI).
+	JobStall  Stalls `json:"job_stall"`
+	HostStall Stalls `json:"host_stall"`
+
+	// Signals that were sent to us so far, for who reads the journal of an agent that was
+	// killed after them. The caller fills it in.
+	Signals []Signal `json:"signals,omitempty"`
 }
 
-func newBaseCounters(r *Reading) baseCounters {
-	u := Unknown()
-	b := baseCounters{periods: u, throttled: u, throttledSeconds: u, oomKills: u, hostOOMKills: u, peak: u, limitPeak: u,
-		jobStall: NoAccount().JobStall, hostStall: NoAccount().HostStall}
-	if r.Job != nil {
-		b.cpuGroup, b.memoryGroup = r.Job.Limits.CPUGroup, r.Job.Limits.MemoryGroup
+// Signal is a signal that was sent to us, and who sent it.
+type Signal struct {
+	Signal string    `json:"signal"`           // "SIGTERM"
+	Number int       `json:"number,omitempty"` // of this system's; 0 = not known
+	At     time.Time `json:"at"`
+	// Kernel tells that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
+	Kernel bool `json:"kernel,omitempty"`
+	// PID is the sender's process id and Process its name; -1 and "" = not known. A sender
+	// outside of our process namespace has the id 0.
+	PID     int    `json:"pid"`
+	Process string `json:"process,omitempty"`
+}
+
+// Stalls are seconds in which some or all tasks waited for a resource (PSI).
+type Stalls struct {
+	CPUSome    series.Optional `json:"cpu_some"`
+	CPUFull    series.Optional `json:"cpu_full"`
+	MemorySome series.Optional `json:"memory_some"`
+	MemoryFull series.Optional `json:"memory_full"`
+	IOSome     series.Optional `json:"io_some"`
+	IOFull     series.Optional `json:"io_full"`
+}
+
+// stallCounters are the counters behind Stalls, in the order of its fields.
+type stallCounters [6]series.Counter
+
+// increase returns the stalls since the first reading.
+func (c *stallCounters) increase(p *cgroup.Pressure) Stalls {
+	return Stalls{
+		CPUSome: c[0].Increase(p.CPU.Some), CPUFull: c[1].Increase(p.CPU.Full),
+		MemorySome: c[2].Increase(p.Memory.Some), MemoryFull: c[3].Increase(p.Memory.Full),
+		IOSome: c[4].Increase(p.IO.Some), IOFull: c[5].Increase(p.IO.Full),
 	}
-	b.update(r)
-	return b
 }
 
-// update fills in what is not known yet: the first good Reading of each counter counts.
-func (b *baseCounters) update(r *Reading) {
-	first := func(into *Optional, v float64) {
-		if !into.Known() {
-			*into = Optional(v)
+// NoAccount is an Account of which nothing is known.
+func NoAccount() Account {
+	u := series.Unknown()
+	none := Stalls{u, u, u, u, u, u}
+	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: host.Limits{Quota: u, MemoryMB: u},
+		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u, OOMKills: u, HostOOMKills: u,
+		JobStall: none, HostStall: none}
+}
+
+// UnmarshalJSON implements json.Unmarshaler: what does not stand there is not known.
+func (a *Account) UnmarshalJSON(data []byte) error {
+	type plain Account
+	p := plain(NoAccount())
+	if err := json.Unmarshal(data, &p); err != nil {
+		return err
+	}
+	*a = Account(p)
+	return nil
+}
+
+// GPU is a device of the node, and what its own counters say of the run.
+type GPU struct {
+	gpu.Device
+	OfJob bool `json:"of_job"`
+	// EnergyJoules is the increase of the device's counter; ClockMHz the highest clock seen.
+	EnergyJoules series.Optional `json:"energy_joules"`
+	ClockMHz     series.Optional `json:"clock_mhz"`
+	// Throttle lists the reasons for which its clock was seen held back.
+	Throttle []string `json:"throttle,omitempty"`
+
+	energy series.Counter
+}
+
+// note takes one more state of the device.
+func (g *GPU) note(s gpu.State) {
+	newer(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
+	highest(&g.ClockMHz, series.Optional(s.ClockMHz))
+	for _, reason := range s.Throttle {
+		if !slices.Contains(g.Throttle, reason) {
+			g.Throttle = append(g.Throttle, reason)
 		}
 	}
-	stalls := func(into *Stalls, now Stalls) {
-		for _, f := range []struct {
-			into *Optional
-			now  Optional
-		}{{&into.CPUSome, now.CPUSome}, {&into.CPUFull, now.CPUFull}, {&into.MemorySome, now.MemorySome},
-			{&into.MemoryFull, now.MemoryFull}, {&into.IOSome, now.IOSome}, {&into.IOFull, now.IOFull}} {
-			first(f.into, float64(f.now))
-		}
-	}
-	if r.VM != nil {
-		first(&b.hostOOMKills, r.VM.OOMKills)
-	}
-	if r.Pressure != nil {
-		stalls(&b.hostStall, newStalls(*r.Pressure))
-	}
-	if r.Job == nil || r.Job.Group == nil {
-		return
-	}
-	g := r.Job.Group
-	first(&b.periods, g.Periods)
-	first(&b.throttled, g.ThrottledPeriods)
-	first(&b.throttledSeconds, g.ThrottledSeconds)
-	first(&b.oomKills, g.OOMKills)
-	first(&b.peak, g.PeakMemory)
-	first(&b.limitPeak, g.LimitPeak)
-	stalls(&b.jobStall, newStalls(g.Pressure))
-}
-
-// follow goes over to the counters of other groups where these set the limits from now
-// on: what they had counted before is not of the job, what grew until now stays.
-func (b *baseCounters) follow(a *Account, j *JobUse) {
-	g := j.Group
-	if j.Limits.CPUGroup != b.cpuGroup {
-		b.cpuGroup = j.Limits.CPUGroup
-		b.periods = rebased(a.Periods, g.Periods)
-		b.throttled = rebased(a.Throttled, g.ThrottledPeriods)
-		b.throttledSeconds = rebased(a.ThrottledSeconds, g.ThrottledSeconds)
-	}
-	if j.Limits.MemoryGroup != b.memoryGroup {
-		b.memoryGroup, b.limitPeak = j.Limits.MemoryGroup, Optional(g.LimitPeak)
-		a.LimitPeakMB, a.LimitCacheMB = Unknown(), Unknown()
-	}
-}
-
-// rebased is where a counter begins of which so much is to have grown by now.
-func rebased(grown Optional, now float64) Optional {
-	if !grown.Known() {
-		grown = 0
-	}
-	return Optional(now) - grown
-}
-
-// newer takes what is known now, else keeps what was known before.
-func newer(into *Optional, now Optional) {
-	if now.Known() {
-		*into = now
-	}
-}
-
-// highest keeps the greatest that was known.
-func highest(into *Optional, now Optional) {
-	if now.Known() && !(*into >= now) {
-		*into = now
-	}
-}
-
-// account brings the Account up to the newest Reading.
-func (s *Sampler) account(r *Reading) {
-	a, b := &s.rec.Account, &s.base
-	b.update(r)
-	if r.VM != nil {
-		newer(&a.HostOOMKills, growth(b.hostOOMKills, Optional(r.VM.OOMKills)))
-	}
-	if r.Pressure != nil {
-		a.HostStall = newStalls(*r.Pressure).minus(b.hostStall)
-	}
-	if j := r.Job; j != nil {
-		s.accountJob(a, r)
-		if j.Group != nil {
-			s.accountGroup(a, j)
-		}
-	}
-	s.noteOOM(r)
-}
-
-func (s *Sampler) accountJob(a *Account, r *Reading) {
-	j := r.Job
-	a.Limits = j.Limits
-	if length := (r.At.Mono - s.prev.At.Mono).Seconds(); length > 0 {
-		a.LimitCPUSeconds += j.Limits.CPUs * length
-	}
-	if !math.IsNaN(j.CPUSeconds) {
-		a.CPUSeconds = Optional(s.progress.job.cpu.total)
-	}
-	a.CPUOpen = math.IsNaN(j.CPUSeconds) && s.closing && s.reader.job.Source == JobFromTree && s.reader.job.Tree != nil
-	a.Living = Optional(j.Living) // of this very Reading: what has ended since is not living
-	if j.MemoryKind == "" {
-		return
-	}
-	if a.MemoryKind == MemoryPSS && j.MemoryKind == MemoryRSS {
-		s.rec.addGap(JobMemory.Key(), "from some moment on resident sizes were added up (rss), in which shared pages count several times")
-	}
-	if a.MemoryKind == MemoryRSS || a.MemoryKind == MemoryGroup && j.MemoryKind == MemoryPSS {
-		return // once an upper bound, always one; and it is when a job is small that the group does not tell
-	}
-	a.MemoryKind = j.MemoryKind
-}
-
-func (s *Sampler) accountGroup(a *Account, j *JobUse) {
-	g, b := j.Group, &s.base
-	b.follow(a, j)
-	killed := a.OOMKills
-	newer(&a.Periods, growth(b.periods, Optional(g.Periods)))
-	newer(&a.Throttled, growth(b.throttled, Optional(g.ThrottledPeriods)))
-	newer(&a.ThrottledSeconds, growth(b.throttledSeconds, Optional(g.ThrottledSeconds)))
-	newer(&a.OOMKills, growth(b.oomKills, Optional(g.OOMKills)))
-	s.accountLimit(a, j, killed)
-	if peak := Optional(g.PeakMemory); a.Source == JobFromCreated || !j.Shared && peak > b.peak {
-		newer(&a.PeakMB, peak/MiB)
-	}
-	highest(&a.CacheMB, Optional(j.PageCache/MiB))
-	highest(&a.OwnMB, Optional(j.Own/MiB))
-	if !j.Shared {
-		a.JobStall = newStalls(g.Pressure).minus(b.jobStall)
-	}
-}
-
-// accountLimit notes how much of the memory limit was reached between the last Reading
-// and this one: the kernel's peak, where it rose meanwhile, less the most page cache that was
-// seen, which the kernel takes back first. Where it killed and the group had been full, that
-// is noted: whether this limit was why, its log tells.
-func (s *Sampler) accountLimit(a *Account, j *JobUse, killed Optional) {
-	g, limit := j.Group, j.Limits.MemoryMB
-	peak := Optional(g.LimitPeak / MiB)
-	newer(&a.LimitPeakMB, peak)
-	highest(&a.LimitCacheMB, Optional(g.LimitPageCache/MiB))
-	rose := Optional(g.LimitPeak) > s.base.limitPeak
-	if rose {
-		s.base.limitPeak = Optional(g.LimitPeak)
-	}
-	if !killed.Known() {
-		killed = 0
-	}
-	switch {
-	case !(limit > 0):
-	case a.OOMKills > killed && peak >= fullGroup*limit && !a.FullAtKillMB.Known():
-		a.FullAtKillMB = limit
-	case rose:
-		highest(&a.LimitReachedPct, min(100, 100*(peak-a.LimitCacheMB)/limit))
-	}
-}
-
-// fullGroup is the part of its limit at which a group counts as full: the kernel counts
-// pages for each CPU apart, and charges some at once.
-const fullGroup = 0.98
-
-// noteOOM looks, when the kernel has killed for want of memory, for whom.
-func (s *Sampler) noteOOM(r *Reading) {
-	a := &s.rec.Account
-	ours, theirs := a.OOMKills > s.oomSeen, a.HostOOMKills > s.hostOOMSeen
-	// The log is long, and on a host where others are killed all the time it is read
-	// only now and then.
-	if !ours && !(theirs && (s.closing || r.At.Mono-s.oomLook > hostOOMEvery)) {
-		return
-	}
-	if a.OOMAt.IsZero() || ours && s.oomSeen == 0 { // a kill in our group says more than one elsewhere
-		a.OOMAt = s.rec.Start.Wall.Add(r.At.Boot - s.rec.Start.Boot)
-	}
-	if ours {
-		s.oomSeen = a.OOMKills
-	}
-	if theirs {
-		s.hostOOMSeen = a.HostOOMKills
-	}
-	a.Victims, s.oomLook = s.victims(r.At), r.At.Mono
-	a.LogPIDs = s.log != nil && s.log.whole()
-}
-
-// hostOOMEvery is how often the kernel's log is read for kills in groups that are not the
-// job's.
-const hostOOMEvery = 30 * time.Second
-
-// noteGPUs brings the devices up to the newest Reading, and makes room for their
-// columns when they are first seen.
-func (s *Sampler) noteGPUs(r *Reading) {
-	if r.GPUs == nil {
-		return
-	}
-	for _, g := range r.GPUs.Missing {
-		s.rec.addGap(g.What, g.Why)
-	}
-	s.rec.GPUTrouble = ""
-	if r.GPUs.Err != nil {
-		s.rec.GPUTrouble = r.GPUs.Err.Error()
-	}
-	devices := r.GPUs.Devices[:min(len(r.GPUs.Devices), MaxGPUs)]
-	for i := len(s.rec.GPUs); i < len(devices); i++ {
-		s.rec.GPUs = append(s.rec.GPUs, newGPU(devices[i]))
-		s.noteJobGPUs(devices[:i+1])
-	}
-	for i := range devices {
-		s.rec.GPUs[i].note(r.GPUs.States[i])
-	}
-	s.rec.Widen(len(s.rec.GPUs))
-}
-
-// noteJobGPUs finds out which of the devices are the job's. A sidecar has no job.
-func (s *Sampler) noteJobGPUs(devices []gpu.Device) {
-	if s.reader.job.Source == "" {
-		return
-	}
-	ofJob, doubt := gpu.OfJob(devices, s.reader.job.Env)
-	for i := range ofJob {
-		s.rec.GPUs[i].OfJob = ofJob[i]
-	}
-	if doubt != "" {
-		s.rec.addGap("gpus.of_job", doubt)
-	}
-}
-
-func newGPU(d gpu.Device) GPU {
-	u := Unknown()
-	return GPU{Index: d.Index, UUID: d.UUID, Name: strings.TrimSpace(d.Name), MemoryMB: Optional(d.MemoryMB),
-		PowerLimitWatts: Optional(d.PowerLimitWatts), MIG: d.MIG, EnergyJoules: u, ClockMHz: u}
 }

@@ -4,101 +4,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shirou/gopsutil/v3/cpu"
-	"github.com/shirou/gopsutil/v3/disk"
-	"github.com/shirou/gopsutil/v3/mem"
-	"github.com/shirou/gopsutil/v3/net"
-	"golang.org/x/sys/unix"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
-
-// cpuPerOp reports the CPU time of an operation, which other work on the machine
-// does not stretch as it does the wall clock's. The result ends the measurement.
-func cpuPerOp(b *testing.B) (end func()) {
-	b.ReportAllocs()
-	before := cpuTime(b)
-	return func() { b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op") }
-}
-
-func cpuTime(b *testing.B) time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// BenchmarkReading is one Reading of this host: all that the next one costs too.
-func BenchmarkReading(b *testing.B) {
-	r := NewReader(ReaderOptions{})
-	defer r.Close()
-	r.Read()
-	defer cpuPerOp(b)()
-	for b.Loop() {
-		if out := r.Read(); len(out.Failed) > 0 {
-			b.Fatal(out.Failed)
-		}
-	}
-}
-
-// gopsutilCalls are those that would make a Reading.
-var gopsutilCalls = []struct {
-	name string
-	call func() error
-}{
-	{"cpu", func() error { _, err := cpu.Times(true); return err }},
-	{"memory", func() error { _, err := mem.VirtualMemory(); return err }},
-	{"disk_io", func() error { _, err := disk.IOCounters(); return err }},
-	{"disk", func() error { _, err := disk.Usage("/"); return err }},
-	{"network", func() error { _, err := net.IOCounters(true); return err }},
-}
-
-// BenchmarkGopsutilCalls is what BenchmarkReading and BenchmarkSample together may
-// not exceed by more than a fifth.
-func BenchmarkGopsutilCalls(b *testing.B) {
-	defer cpuPerOp(b)()
-	for b.Loop() {
-		for _, c := range gopsutilCalls {
-			if err := c.call(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
-// BenchmarkSources compares each source with gopsutil's call for it. Ours cost less
-// than half of it together, and a fiftieth of its garbage.
-func BenchmarkSources(b *testing.B) {
-	r := NewReader(ReaderOptions{})
-	defer r.Close()
-	ours := map[string]func() error{
-		"cpu":     func() error { _, err := r.readCPU(); return err },
-		"memory":  func() error { _, err := r.readMemory(); return err },
-		"disk_io": func() error { _, err := r.readDiskIO(); return err },
-		"disk":    func() error { _, err := r.disks.read(); return err },
-		"network": func() error { _, err := r.readNet(); return err },
-	}
-	for _, c := range gopsutilCalls {
-		for name, call := range map[string]func() error{"ours": ours[c.name], "gopsutil": c.call} {
-			b.Run(c.name+"/"+name, func(b *testing.B) {
-				defer cpuPerOp(b)()
-				for b.Loop() {
-					if err := call(); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-	}
-}
 
 // BenchmarkSample is what follows a Reading: the Sample, ring and summaries.
 func BenchmarkSample(b *testing.B) {
-	r := NewReader(ReaderOptions{})
+	r := host.NewReader(host.Options{})
 	defer r.Close()
 	first, second := r.Read(), r.Read()
 	p := Begin(first)
 	rec := NewRecording(first.At, time.Second, 1000)
-	defer cpuPerOp(b)()
+	defer collectortest.CPUPerOp(b)()
 	for b.Loop() {
 		second.At.Mono += time.Second
 		var s Sample

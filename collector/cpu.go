@@ -1,53 +1,22 @@
 package collector
 
 import (
+	"math"
 	"slices"
-	"strconv"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 )
-
-// CPUTimes is one line cpuN of /proc/stat in seconds since boot (proc(5)). The
-// kernel counts guest in user and guest_nice in nice as well.
-type CPUTimes struct {
-	Name                                                  string
-	User, Nice, System, Idle, Iowait, IRQ, SoftIRQ, Steal float64
-	Guest, GuestNice                                      float64
-}
-
-// CPUMode numbers what the kernel counts a CPU's time as (proc(5)).
-type CPUMode int
-
-// The modes. Time of guests is in ModeUser and ModeNice, as the kernel counts it.
-const (
-	ModeUser CPUMode = iota
-	ModeNice
-	ModeSystem
-	ModeIdle
-	ModeIowait
-	ModeIRQ
-	ModeSoftIRQ
-	ModeSteal
-	NumCPUModes
-)
-
-// String is the mode's name, as proc(5) and other tools have it.
-func (m CPUMode) String() string {
-	return [NumCPUModes]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}[m]
-}
-
-// mode points to the seconds of a mode.
-func (c *CPUTimes) mode(m CPUMode) *float64 {
-	return [NumCPUModes]*float64{&c.User, &c.Nice, &c.System, &c.Idle, &c.Iowait, &c.IRQ, &c.SoftIRQ, &c.Steal}[m]
-}
 
 // cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a
 // value, as Progress is.
 type cpuTotals struct {
-	seconds [NumCPUModes]float64
+	seconds [host.NumCPUModes]float64
 	counted bool // there was a second good Reading
 	// highest is what each CPU's counters have reached. The kernel moves time from
 	// iowait to idle and back: what it took away must not be counted again.
-	highest []CPUTimes
+	highest []host.CPUTimes
 	at      time.Duration // of highest, on the boot clock
 }
 
@@ -58,7 +27,7 @@ const cpuSlack = 3
 
 // add accounts the counters of one more Reading. CPUs are matched by name: one that
 // was not there before starts counting now.
-func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
+func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	if cpus == nil {
 		return
 	}
@@ -69,21 +38,68 @@ func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
 		if !known {
 			continue
 		}
-		for m := range NumCPUModes {
-			had := *before.mode(m)
-			switch grown := *cpus[i].mode(m) - had; {
-			case grown >= 0 && grown <= most:
-				t.seconds[m] += grown
-			case grown < 0 && grown >= -cpuSlack:
-				if shared {
-					highest, shared = slices.Clone(cpus), false
-				}
-				*highest[i].mode(m) = had
+		for m := range host.NumCPUModes {
+			delta, reached := series.Corrected(before.Seconds[m], cpus[i].Seconds[m], cpuSlack, most)
+			t.seconds[m] += delta
+			if reached == cpus[i].Seconds[m] {
+				continue
 			}
+			if shared {
+				highest, shared = slices.Clone(cpus), false
+			}
+			highest[i].Seconds[m] = reached
 		}
 	}
 	t.counted = t.highest != nil
 	t.highest, t.at = highest, at
+}
+
+// CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over CPUs; all NaN before
+// there are two.
+func (p *Progress) CPUSeconds() [host.NumCPUModes]float64 {
+	if p.cpuTotal.counted {
+		return p.cpuTotal.seconds
+	}
+	var none [host.NumCPUModes]float64
+	for m := range none {
+		none[m] = math.NaN()
+	}
+	return none
+}
+
+// measureCPU turns CPU seconds into percents.
+func (p *Progress) measureCPU(st step) {
+	if st.CPU == nil {
+		return
+	}
+	p.cpuTotal.add(st.CPU, st.At.Boot)
+	window := st.now - p.cpuSince
+	if p.cpu != nil && tooShort(window, st.minWindow, p.cpuKnown) {
+		return
+	}
+
+	if avg, least, most, ok := cpuSpread(p.cpu, st.CPU); ok {
+		p.cpuKnown = true
+		v := &st.sample.Values
+		v[CPUAvg], v[CPUMin], v[CPUMax] = avg, least, most
+		v[CPUIowait], v[CPUSteal] = p.cpuShare(host.ModeIowait), p.cpuShare(host.ModeSteal)
+		for _, c := range [...]Column{CPUAvg, CPUMin, CPUMax, CPUIowait, CPUSteal} {
+			st.sample.Weights[c] = window.Seconds()
+		}
+	}
+	p.cpu, p.cpuSince, p.cpuModes = st.CPU, st.now, p.cpuTotal.seconds
+}
+
+// cpuShare returns the share of the window's CPU time, over all CPUs, that the kernel counted as one mode, in percent.
+func (p *Progress) cpuShare(m host.CPUMode) float64 {
+	total := 0.0
+	for i, v := range p.cpuTotal.seconds {
+		total += v - p.cpuModes[i]
+	}
+	if total <= 0 {
+		return math.NaN()
+	}
+	return round3(100 * (p.cpuTotal.seconds[m] - p.cpuModes[m]) / total)
 }
 
 // busyPercent is psutil's percent of one CPU between two readings, rounded to
@@ -91,24 +107,28 @@ func (t *cpuTotals) add(cpus []CPUTimes, at time.Duration) {
 // total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal
 // and interrupts are busy. ok is false when the kernel's clock did not advance:
 // psutil says 0.0 there, which nobody measured.
-func busyPercent(prev, cur CPUTimes) (percent float64, ok bool) {
-	d := func(a, b float64) float64 { return max(0, b-a) }
-	idle, iowait := d(prev.Idle, cur.Idle), d(prev.Iowait, cur.Iowait)
-	guest, guestNice := d(prev.Guest, cur.Guest), d(prev.GuestNice, cur.GuestNice)
-	// The order of psutil's additions: near a tie of the rounding their last bit decides.
-	total := d(prev.User, cur.User) + d(prev.Nice, cur.Nice) + d(prev.System, cur.System) + idle + iowait +
-		d(prev.IRQ, cur.IRQ) + d(prev.SoftIRQ, cur.SoftIRQ) + d(prev.Steal, cur.Steal) + guest + guestNice
+func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
+	var d [host.NumCPUModes]float64
+	total := 0.0
+	for m := range d { // in the order of psutil's additions: near a tie of the rounding their last bit decides
+		d[m] = max(0, cur.Seconds[m]-prev.Seconds[m])
+		total += d[m]
+	}
+	guest, guestNice := max(0, cur.Guest-prev.Guest), max(0, cur.GuestNice-prev.GuestNice)
+	total = total + guest + guestNice
 	total = total - guest - guestNice
 	if total <= 0 {
 		return 0, false
 	}
-	return round1(min(100, max(0, total-idle-iowait)/total*100)), true
+
+	busy := max(0, total-d[host.ModeIdle]-d[host.ModeIowait])
+	return series.Round1(min(100, busy/total*100)), true
 }
 
 // cpuSpread gives the mean, least and most busy CPU between two readings. CPUs
 // are matched by name, so one that goes or comes (hotplug) is left out of the
 // window instead of shifting the others. ok is false when no CPU was measured.
-func cpuSpread(prev, cur []CPUTimes) (avg, least, most float64, ok bool) {
+func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	n, sum := 0, 0.0
 	least, most = 100, 0
 	for i := range cur {
@@ -131,7 +151,7 @@ func cpuSpread(prev, cur []CPUTimes) (avg, least, most float64, ok bool) {
 }
 
 // cpuNamed finds a CPU by name; hint is where it most likely stands.
-func cpuNamed(cpus []CPUTimes, name string, hint int) (CPUTimes, bool) {
+func cpuNamed(cpus []host.CPUTimes, name string, hint int) (host.CPUTimes, bool) {
 	if hint < len(cpus) && cpus[hint].Name == name {
 		return cpus[hint], true
 	}
@@ -140,16 +160,5 @@ func cpuNamed(cpus []CPUTimes, name string, hint int) (CPUTimes, bool) {
 			return c, true
 		}
 	}
-	return CPUTimes{}, false
-}
-
-// round1 rounds to one decimal exactly as Python's round(x, 1): from the
-// shortest decimal of the value, not from a product that is itself rounded.
-func round1(x float64) float64 {
-	var buf [32]byte
-	v, err := strconv.ParseFloat(string(strconv.AppendFloat(buf[:0], x, 'f', 1, 64)), 64)
-	if err != nil {
-		return x
-	}
-	return v
+	return host.CPUTimes{}, false
 }

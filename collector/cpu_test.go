@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // The vectors are psutil's answers to differences of ticks in the order of
@@ -43,16 +45,6 @@ func TestBusyPercentIsPsutils(t *testing.T) {
 	}
 }
 
-// Python: [round(x, 1) for x in …]
-func TestRoundIsPythons(t *testing.T) {
-	for x, want := range map[float64]float64{0.05: 0.1, 0.15: 0.1, 0.25: 0.2, 0.35: 0.3, 1.25: 1.2, 33.349999999999994: 33.3,
-		99.95: 100, 99.94999999999999: 99.9, 0: 0, 100: 100} {
-		if got := round1(x); got != want {
-			t.Errorf("round1(%v) = %v, want %v", x, got, want)
-		}
-	}
-}
-
 type spread struct {
 	Avg, Least, Most float64
 	OK               bool
@@ -63,19 +55,19 @@ func TestCPUsAreMatchedByNameWhenSomeComeOrGo(t *testing.T) {
 	// In the window cpu0 is busy 25 %, cpu1 75 %, cpu2 100 %.
 	b0, b1, b2 := ticks("cpu0", 125, 0, 0, 975), ticks("cpu1", 575, 0, 0, 525), ticks("cpu2", 100, 0, 0, 1000)
 	tests := map[string]struct {
-		prev, cur []CPUTimes
+		prev, cur []host.CPUTimes
 		want      spread
 	}{
-		"all":                 {[]CPUTimes{a0, a1, a2}, []CPUTimes{b0, b1, b2}, spread{200.0 / 3, 25, 100, true}},
-		"one vanished":        {[]CPUTimes{a0, a1, a2}, []CPUTimes{b0, b2}, spread{62.5, 25, 100, true}},
-		"the first vanished":  {[]CPUTimes{a0, a1, a2}, []CPUTimes{b1, b2}, spread{87.5, 75, 100, true}},
-		"one appeared":        {[]CPUTimes{a0, a2}, []CPUTimes{b0, b1, b2}, spread{62.5, 25, 100, true}},
-		"the order changed":   {[]CPUTimes{a0, a1, a2}, []CPUTimes{b2, b0, b1}, spread{200.0 / 3, 25, 100, true}},
-		"one stands still":    {[]CPUTimes{a0, a1}, []CPUTimes{a0, b1}, spread{75, 75, 75, true}},
-		"one came back reset": {[]CPUTimes{a0, a1}, []CPUTimes{b0, ticks("cpu1", 1, 0, 0, 2)}, spread{25, 25, 25, true}},
-		"none in common":      {[]CPUTimes{a0}, []CPUTimes{b1}, spread{}},
-		"none before":         {nil, []CPUTimes{b0}, spread{}},
-		"none moved":          {[]CPUTimes{a0, a1}, []CPUTimes{a0, a1}, spread{}},
+		"all":                 {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b0, b1, b2}, spread{200.0 / 3, 25, 100, true}},
+		"one vanished":        {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b0, b2}, spread{62.5, 25, 100, true}},
+		"the first vanished":  {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b1, b2}, spread{87.5, 75, 100, true}},
+		"one appeared":        {[]host.CPUTimes{a0, a2}, []host.CPUTimes{b0, b1, b2}, spread{62.5, 25, 100, true}},
+		"the order changed":   {[]host.CPUTimes{a0, a1, a2}, []host.CPUTimes{b2, b0, b1}, spread{200.0 / 3, 25, 100, true}},
+		"one stands still":    {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, b1}, spread{75, 75, 75, true}},
+		"one came back reset": {[]host.CPUTimes{a0, a1}, []host.CPUTimes{b0, ticks("cpu1", 1, 0, 0, 2)}, spread{25, 25, 25, true}},
+		"none in common":      {[]host.CPUTimes{a0}, []host.CPUTimes{b1}, spread{}},
+		"none before":         {nil, []host.CPUTimes{b0}, spread{}},
+		"none moved":          {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, a1}, spread{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,12 +79,12 @@ func TestCPUsAreMatchedByNameWhenSomeComeOrGo(t *testing.T) {
 }
 
 // statAt is a Reading of some CPUs, after some seconds.
-func statAt(seconds float64, cpus ...CPUTimes) *Reading {
-	return &Reading{At: at(time.Duration(seconds * float64(time.Second))), CPU: cpus}
+func statAt(seconds float64, cpus ...host.CPUTimes) *host.Reading {
+	return &host.Reading{At: at(time.Duration(seconds * float64(time.Second))), CPU: cpus}
 }
 
 // modesOf rounds to ticks: sums of seconds are not exact.
-func modesOf(p *Progress) (out [NumCPUModes]float64) {
+func modesOf(p *Progress) (out [host.NumCPUModes]float64) {
 	for m, v := range p.CPUSeconds() {
 		out[m] = math.Round(v*100) / 100
 	}
@@ -102,35 +94,35 @@ func modesOf(p *Progress) (out [NumCPUModes]float64) {
 func TestCPUSecondsByMode(t *testing.T) {
 	gap := statAt(1)
 	tests := map[string]struct {
-		readings []*Reading
-		want     [NumCPUModes]float64 // user, nice, system, idle, iowait, irq, softirq, steal
+		readings []*host.Reading
+		want     [host.NumCPUModes]float64 // user, nice, system, idle, iowait, irq, softirq, steal
 	}{
-		"each mode, over all CPUs": {[]*Reading{
+		"each mode, over all CPUs": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 1000, 1, 2, 3000, 4, 5, 6, 7), ticks("cpu1", 9, 9, 9, 9, 9, 9, 9, 9)),
 			statAt(9, ticks("cpu0", 1100, 3, 5, 3004, 9, 11, 13, 15), ticks("cpu1", 10, 11, 12, 13, 14, 15, 16, 17))},
 			[8]float64{1.01, .04, .06, .08, .10, .12, .14, .16}},
-		"guests are in user and nice": {[]*Reading{statAt(0, ticks("cpu0")), statAt(9, ticks("cpu0", 50, 20, 0, 0, 0, 0, 0, 0, 50, 20))},
+		"guests are in user and nice": {[]*host.Reading{statAt(0, ticks("cpu0")), statAt(9, ticks("cpu0", 50, 20, 0, 0, 0, 0, 0, 0, 50, 20))},
 			[8]float64{.5, .2}},
-		"each reading counts once":  {[]*Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 20)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
-		"a reading that is missing": {[]*Reading{statAt(0, ticks("cpu0", 10)), gap, statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
-		"the baseline is missing":   {[]*Reading{gap, statAt(1, ticks("cpu0", 10)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
-		"one vanishes and another comes": {[]*Reading{
+		"each reading counts once":  {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 20)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"a reading that is missing": {[]*host.Reading{statAt(0, ticks("cpu0", 10)), gap, statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"the baseline is missing":   {[]*host.Reading{gap, statAt(1, ticks("cpu0", 10)), statAt(2, ticks("cpu0", 50))}, [8]float64{.4}},
+		"one vanishes and another comes": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 100), ticks("cpu1", 500)),
 			statAt(1, ticks("cpu1", 510)),
 			statAt(2, ticks("cpu1", 520), ticks("cpu0", 800)),
 			statAt(3, ticks("cpu0", 801), ticks("cpu1", 530))}, [8]float64{.31}},
 		// iowait goes to idle and back: 0.02 s of idle are counted at most once more.
-		"time is moved back and forth": {[]*Reading{
+		"time is moved back and forth": {[]*host.Reading{
 			statAt(0, ticks("cpu0", 0, 0, 0, 100, 50)), statAt(1, ticks("cpu0", 0, 0, 0, 200, 49)), statAt(2, ticks("cpu0", 0, 0, 0, 300, 50)),
 			statAt(3, ticks("cpu0", 0, 0, 0, 400, 48)), statAt(4, ticks("cpu0", 0, 0, 0, 500, 50)), statAt(5, ticks("cpu0", 0, 0, 0, 600, 51))},
 			[8]float64{3: 5, 4: .01}},
-		"counters that were set back": {[]*Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
-		"a leap":                      {[]*Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
-		"a long time is no leap":      {[]*Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
+		"counters that were set back": {[]*host.Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
+		"a leap":                      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
+		"a long time is no leap":      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, before := Begin(tt.readings[0]), [NumCPUModes]float64{}
+			p, before := Begin(tt.readings[0]), [host.NumCPUModes]float64{}
 			for _, r := range tt.readings[1:] {
 				earlier := p
 				p, _ = p.Next(r, time.Second)
@@ -138,7 +130,7 @@ func TestCPUSecondsByMode(t *testing.T) {
 				same(t, "the same step once more", modesOf(&again), modesOf(&p))
 				for m, v := range modesOf(&p) {
 					if v < before[m] {
-						t.Errorf("%v falls from %v to %v", CPUMode(m), before[m], v)
+						t.Errorf("%v falls from %v to %v", host.CPUMode(m), before[m], v)
 					}
 				}
 			}
@@ -149,7 +141,7 @@ func TestCPUSecondsByMode(t *testing.T) {
 
 func TestCPUSecondsAreUnknownBeforeTwoReadings(t *testing.T) {
 	p := Begin(statAt(0, ticks("cpu0", 10)))
-	var none [NumCPUModes]float64
+	var none [host.NumCPUModes]float64
 	for m := range none {
 		none[m] = absent
 	}

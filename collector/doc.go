@@ -1,20 +1,17 @@
-// Package collector says what the host did while a job ran.
+// Package collector samples a host while a job runs, and keeps the account of the run.
 //
 // The life of a sample:
 //
-//  1. A [Reader] takes a [Reading]: what the kernel said at one instant, as raw
-//     counters and gauges, never rates. Each source (cpu, memory, disk, disk_io,
-//     network) is one file of this package; one that fails leaves its part
-//     absent, with the error, and is asked again next time.
-//  2. [Progress.Next], a pure function of what went before and of the new
-//     Reading, makes a [Sample]. There, and only there, ticks become percents
-//     and bytes become rates.
-//  3. The [Sampler], one goroutine, adds every Sample to the running summaries
-//     (exact totals, peaks, shares) and to the ring (pictures), and hands it to
-//     an observer (the journal).
-//  4. When the job ends the Sampler takes a closing Reading, and its
-//     [Recording] is what the report is made from.
+//  1. A [host.Reader] takes a [host.Reading]: what the kernel said at one instant, as raw counters and gauges. All files
+//     are read there, and none here.
+//  2. [Progress.Next], a pure function of what went before and of the new Reading, makes a [Sample]. There, and only
+//     there, ticks become percents and bytes become rates.
+//  3. The ledger, a pure function too, brings the [Account] of the job up to the Reading: what its limits, its OOM kills
+//     and its stalls have come to since the baseline.
+//  4. The [Sampler], one goroutine, adds every Sample to the running summaries (exact totals, peaks, shares) and to the
+//     ring (pictures), and hands it to an observer (the journal).
+//  5. When the job ends the Sampler takes a closing Reading, and its [Recording] is what the report is made from.
 //
-// The package knows nothing of jobs, files of its callers or reports. Absent is
-// written NaN inside the arithmetic and never leaves the program as a number.
+// Each column of a Sample is one row of the table in sample.go. The package knows nothing of commands, reports or
+// servers. Absent is written NaN inside the arithmetic and never leaves the program as a number.
 package collector

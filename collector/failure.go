@@ -3,6 +3,8 @@ package collector
 import (
 	"errors"
 	"slices"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // Failure is a reason for which a source, or one file of it, gave nothing, with how often.
@@ -13,29 +15,9 @@ type Failure struct {
 	Count  int64
 }
 
-// fileError is why one file of a source was of no use; the source's others may be sound.
-type fileError struct {
-	file string
-	error
-}
-
-func (e fileError) Error() string { return e.file + ": " + e.error.Error() }
-func (e fileError) Unwrap() error { return e.error }
-
-// fail notes that a source, or a file of it, gave nothing.
-func (r *Reading) fail(source string, err error) {
-	if r.Failed == nil {
-		r.Failed = make(map[string]error)
-	}
-	if before := r.Failed[source]; before != nil {
-		err = errors.Join(before, err)
-	}
-	r.Failed[source] = err
-}
-
 // noteFailures counts each reason for which a source was absent.
-func (s *Sampler) noteFailures(r *Reading) {
-	for _, source := range Sources() {
+func (s *Sampler) noteFailures(r *host.Reading) {
+	for _, source := range host.Sources() {
 		for _, err := range apart(r.Failed[source]) {
 			s.noteFailure(source, err)
 		}
@@ -60,8 +42,8 @@ func apart(err error) []error {
 
 func (s *Sampler) noteFailure(source string, err error) {
 	f := Failure{Source: source, Why: err.Error(), Count: 1}
-	if of := (fileError{}); errors.As(err, &of) {
-		f.File = of.file
+	if of := (host.FileError{}); errors.As(err, &of) {
+		f.File = of.File
 	}
 	i := slices.IndexFunc(s.rec.Failures, func(old Failure) bool { return old.Source == source && old.Why == f.Why })
 	switch {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // dice turns fuzzing bytes into choices; at the end all are 0.
@@ -41,26 +43,27 @@ func (d *dice) count() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (d *dice) devices() []Device {
+func (d *dice) devices() []host.Device {
 	n := int(d.byte() % 6)
 	if n == 5 {
 		return nil
 	}
-	devs := make([]Device, n)
+	devs := make([]host.Device, n)
 	for i := range devs {
-		devs[i] = Device{string('a' + rune(d.byte()%4)), d.count(), d.count(), Class(d.byte() % 8)}
+		devs[i] = host.Device{Name: string('a' + rune(d.byte()%4)), In: d.count(), Out: d.count(), Class: host.Class(d.byte() % 8)}
 	}
 	return devs
 }
 
-func (d *dice) cpus() []CPUTimes {
+func (d *dice) cpus() []host.CPUTimes {
 	n := int(d.byte() % 5)
-	var cpus []CPUTimes
+	var cpus []host.CPUTimes
 	for range n {
 		c := ticks(string('0' + rune(d.byte()%4)))
-		for _, f := range []*float64{&c.User, &c.Nice, &c.System, &c.Idle, &c.Iowait, &c.IRQ, &c.SoftIRQ, &c.Steal, &c.Guest, &c.GuestNice} {
-			*f = float64(d.count()) / 100
+		for m := range c.Seconds {
+			c.Seconds[m] = float64(d.count()) / 100
 		}
+		c.Guest, c.GuestNice = float64(d.count())/100, float64(d.count())/100
 		cpus = append(cpus, c)
 	}
 	return cpus
@@ -80,13 +83,13 @@ func FuzzProgress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := &dice{data}
 		now := at(0)
-		read := func() *Reading {
-			r := &Reading{At: now, CPU: d.cpus(), DiskIO: d.devices(), Net: d.devices()}
+		read := func() *host.Reading {
+			r := &host.Reading{At: now, CPU: d.cpus(), Devices: [host.NumKinds][]host.Device{host.Disks: d.devices(), host.NICs: d.devices()}}
 			if d.byte()%4 > 0 {
-				r.Memory = &Memory{Total: d.count() | 1, Available: d.count()}
+				r.Memory = &host.Memory{Total: d.count() | 1, Available: d.count()}
 			}
 			if d.byte()%4 > 0 {
-				r.Disk = []DiskUsage{{"/", d.count() | 1, d.count()}}
+				r.Disk = []host.DiskUsage{{Path: "/", Used: d.count() | 1, Available: d.count()}}
 			}
 			return r
 		}
@@ -103,11 +106,11 @@ func FuzzProgress(f *testing.F) {
 			}
 			for m, v := range p.CPUSeconds() { // of at most four CPUs; NaN at first
 				if v < spent[m] || v > 5*(now.Boot-at(0).Boot).Seconds()+float64(n+1)*5*cpuSlack || math.IsNaN(v) && !math.IsNaN(spent[m]) {
-					t.Fatalf("reading %d: %v s of %v, before it %v", n, v, CPUMode(m), spent[m])
+					t.Fatalf("reading %d: %v s of %v, before it %v", n, v, host.CPUMode(m), spent[m])
 				}
 			}
-			for _, c := range counterTable {
-				if most := float64(n+1) * 8 * maxGrowth / MiB; s.Values[c.total] > most || s.Values[c.rate] > most*100 {
+			for _, c := range deviceCounters {
+				if most := float64(n+1) * 8 * (1 << 50) / MiB; s.Values[c.total] > most || s.Values[c.rate] > most*100 {
 					t.Fatalf("reading %d: %s is %v, its rate %v", n, c.total.Key(), s.Values[c.total], s.Values[c.rate])
 				}
 			}

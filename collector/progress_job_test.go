@@ -4,39 +4,15 @@ import (
 	"math"
 	"testing"
 	"time"
-)
 
-// A sum over processes that falls for a moment is not counted twice when it comes back; one
-// that falls for good goes on from where it is.
-func TestGrowing(t *testing.T) {
-	nan := math.NaN()
-	for _, c := range []struct {
-		name string
-		in   []float64
-		want float64
-	}{
-		{"grows", []float64{0, 1, 2, 3}, 3},
-		{"begins above 0", []float64{5, 6}, 1},
-		{"a dip", []float64{0, 10, 4, 11}, 11},
-		{"falls for good", []float64{0, 10, 0.1, 1.1, 2.1}, 12},
-		{"falls twice", []float64{0, 10, 0, 1, 0, 1}, 11},
-		{"unknown in between", []float64{0, nan, 2, nan}, 2},
-	} {
-		var g growing
-		for _, v := range c.in {
-			g.add(v)
-		}
-		if math.Abs(g.total-c.want) > 1e-9 {
-			t.Errorf("%s: %v, want %v", c.name, g.total, c.want)
-		}
-	}
-}
+	"github.com/perfagent/perfagent/collector/host"
+)
 
 // CPU time that comes to light at once was not used in the window.
 func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
-	at := func(mono int, cpu float64) *Reading {
+	at := func(mono int, cpu float64) *host.Reading {
 		nan := math.NaN()
-		r := &Reading{CPU: make([]CPUTimes, 2), Job: &JobUse{CPUSeconds: cpu, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
 		r.At.Mono = time.Duration(mono) * time.Second
 		return r
 	}
@@ -56,14 +32,14 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 
 // What was known late counts for a window that ends late.
 func TestProgress_LateCPUTime(t *testing.T) {
-	at := func(mono, cpu float64, lag time.Duration) *Reading {
+	at := func(mono, cpu float64, lag time.Duration) *host.Reading {
 		nan := math.NaN()
-		r := &Reading{CPU: make([]CPUTimes, 2), Job: &JobUse{CPUSeconds: cpu, Lag: lag, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
+		r := &host.Reading{CPU: make([]host.CPUTimes, 2), Job: &host.JobUse{CPUSeconds: cpu, Lag: lag, Read: nan, Write: nan, Memory: nan, Processes: nan, Threads: nan}}
 		r.At.Mono = time.Duration(mono * float64(time.Second))
 		return r
 	}
 	p := Begin(at(0, 0, 0))
-	for _, r := range []*Reading{at(1, 1, 0), at(2, 2.9, 900*time.Millisecond), at(3, 3, 0), at(4, 4, 0)} {
+	for _, r := range []*host.Reading{at(1, 1, 0), at(2, 2.9, 900*time.Millisecond), at(3, 3, 0), at(4, 4, 0)} {
 		var s Sample
 		p, s = p.Next(r, 100*time.Millisecond)
 		if got := s.Values[JobCPU]; math.Abs(got-1) > 1e-9 {

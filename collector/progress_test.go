@@ -7,42 +7,18 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
-func TestGrowthOfACounter(t *testing.T) {
-	const net, disk = 1, 512
-	tests := map[string]struct{ prev, cur, unit, want uint64 }{
-		"forward":                        {100, 1100, net, 1000},
-		"still":                          {100, 100, net, 0},
-		"net wraps at 32 bits":           {4294967000, 704, net, 1000},
-		"net wraps at 64 bits":           {math.MaxUint64 - 295, 704, net, 1000},
-		"net wraps onto 0":               {math.MaxUint32, 0, net, 1},
-		"disk wraps at 32 bits":          {4294967290, 6, disk, 12},
-		"disk wraps at 64 bits":          {math.MaxUint64 - 5, 6, disk, 12},
-		"reset":                          {5000, 10, net, 0},
-		"reset from far above 32 bits":   {1 << 40, 10, net, 0},
-		"reset beyond the reach of wrap": {math.MaxUint32 - wrapReach, 10, net, 0},
-		"a fall of a little":             {math.MaxUint32, math.MaxUint32 - 1, net, 0},
-		"a disk's fall from afar":        {math.MaxUint32 - wrapReach/disk, 10, disk, 0},
-		"a leap":                         {0, maxGrowth + 1, net, 0},
-		"a disk's leap":                  {0, maxGrowth/disk + 1, disk, 0},
-		"a leap over half the range":     {1, math.MaxUint64, net, 0},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := grown(tt.prev, tt.cur, tt.unit); got != tt.want {
-				t.Errorf("grown(%d, %d, %d) = %d, want %d", tt.prev, tt.cur, tt.unit, got, tt.want)
-			}
-		})
-	}
-}
-
 // reading makes a Reading of one CPU, one disk, lo and eth0.
-func reading(when time.Duration, busy float64, disk, lo, eth uint64) *Reading {
-	return &Reading{At: at(when), CPU: []CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
-		Memory: &Memory{Total: 1000, Available: 250}, Disk: []DiskUsage{{"/", 30, 70}, {"/b", 60, 40}},
-		DiskIO: []Device{{"sda", disk, 2 * disk, Counted}, {"sda1", disk, 2 * disk, 0}},
-		Net:    []Device{{"lo", lo, lo, Counted | Loopback}, {"eth0", eth, 3 * eth, Counted}, {"br0", eth, eth, 0}}}
+func reading(when time.Duration, busy float64, disk, lo, eth uint64) *host.Reading {
+	return &host.Reading{At: at(when), CPU: []host.CPUTimes{ticks("cpu0", busy*100, 0, 0, 1e6+float64(when/clockTick)-busy*100)},
+		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
+		Devices: [host.NumKinds][]host.Device{
+			host.Disks: []host.Device{{Name: "sda", In: disk, Out: 2 * disk, Class: host.Counted}, {Name: "sda1", In: disk, Out: 2 * disk, Class: 0}},
+			host.NICs:  []host.Device{{Name: "lo", In: lo, Out: lo, Class: host.Counted | host.Loopback}, {Name: "eth0", In: eth, Out: 3 * eth, Class: host.Counted}, {Name: "br0", In: eth, Out: eth, Class: 0}},
+		}}
 }
 
 // columns picks the measured values and weights of a Sample.
@@ -89,7 +65,7 @@ func TestShortWindowSetsNoPercentAndNoRateButCountsItsBytes(t *testing.T) {
 func TestFailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
 	p := Begin(reading(0, 10, 0, 0, 0))
-	p, s := p.Next(&Reading{At: at(time.Second)}, 40*time.Millisecond)
+	p, s := p.Next(&host.Reading{At: at(time.Second)}, 40*time.Millisecond)
 	same(t, "an empty Reading", columns(s), map[string][2]float64{"timestamp": {1_767_225_601, 1}})
 	_, s = p.Next(reading(4*time.Second, 11, 0, 0, 8*mib), 40*time.Millisecond)
 	got := columns(s)
@@ -100,7 +76,7 @@ func TestFailedSourceLengthensItsWindow(t *testing.T) {
 
 // What the baseline lacked begins with its first good Reading, from 0.
 func TestLateSourceBeginsAtZero(t *testing.T) {
-	p := Begin(&Reading{At: at(0)})
+	p := Begin(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	got := columns(s)
 	if s.Has(CPUAvg) || s.Has(NetExtRecvRate) || s.Has(DiskReadRate) {
@@ -114,8 +90,10 @@ func TestLateSourceBeginsAtZero(t *testing.T) {
 }
 
 func TestDevicesThatComeAndGo(t *testing.T) {
-	nic := func(name string, n uint64) Device { return Device{name, n << 20, 0, Counted} }
-	readings := [][]Device{
+	nic := func(name string, n uint64) host.Device {
+		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
+	}
+	readings := [][]host.Device{
 		{nic("eth0", 100), nic("eth1", 1000)},
 		{nic("eth1", 1001), nic("eth0", 110)},                    // other order: 11
 		{nic("eth1", 1002)},                                      // eth0 gone: 1
@@ -126,11 +104,11 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 		{nic("wan0", 8)}, // and one back: 0
 	}
 	want := []float64{11, 12, 12, 19, 19, 19, 19}
-	p := Begin(&Reading{At: at(0), Net: readings[0]})
+	p := Begin(&host.Reading{At: at(0), Devices: [host.NumKinds][]host.Device{host.NICs: readings[0]}})
 	var got []float64
 	for i, devs := range readings[1:] {
 		var s Sample
-		p, s = p.Next(&Reading{At: at(time.Duration(i+1) * time.Second), Net: devs}, 0)
+		p, s = p.Next(&host.Reading{At: at(time.Duration(i+1) * time.Second), Devices: [host.NumKinds][]host.Device{host.NICs: devs}}, 0)
 		got = append(got, s.Values[NetExtRecv])
 	}
 	same(t, "MiB since the start", got, want)
@@ -157,20 +135,20 @@ type world struct {
 	rng         *rand.Rand
 	mono, boot  time.Duration
 	wall        time.Time
-	cpus        []CPUTimes
+	cpus        []host.CPUTimes
 	disks, nics []*worldDevice
 	calm        bool // no device comes, goes or starts anew
 	born        int
 	// moved bounds each total from above: what all devices moved, and what a reset
 	// may be taken for.
-	moved [len(counterTable)]float64
+	moved [NumCounters]float64
 }
 
 type worldDevice struct {
 	name    string
 	in, out uint64
 	mask    uint64 // of the counter's width
-	class   Class
+	class   host.Class
 }
 
 func newWorld(seed uint64, calm bool) *world {
@@ -179,16 +157,16 @@ func newWorld(seed uint64, calm bool) *world {
 		w.cpus = append(w.cpus, ticks(fmt.Sprintf("cpu%d", i), 1000, 10, 100, 100000, 5, 1, 1, 1, 5, 5))
 	}
 	for range 3 {
-		w.disks = append(w.disks, w.device("sd", Counted))
-		w.nics = append(w.nics, w.device("eth", Counted))
+		w.disks = append(w.disks, w.device("sd", host.Counted))
+		w.nics = append(w.nics, w.device("eth", host.Counted))
 	}
 	w.disks = append(w.disks, w.device("dm-", 0))
-	w.nics = append(w.nics, w.device("lo", Counted|Loopback), w.device("veth", 0))
+	w.nics = append(w.nics, w.device("lo", host.Counted|host.Loopback), w.device("veth", 0))
 	return w
 }
 
 // device makes one whose counters stand anywhere, often just below a wrap.
-func (w *world) device(kind string, class Class) *worldDevice {
+func (w *world) device(kind string, class host.Class) *worldDevice {
 	w.born++
 	d := &worldDevice{name: fmt.Sprintf("%s%d", kind, w.born), mask: math.MaxUint64, class: class}
 	if w.rng.IntN(2) == 0 {
@@ -215,32 +193,32 @@ func (w *world) pass() {
 	}
 	for i := range w.cpus {
 		busy := math.Round(w.rng.Float64()*step.Seconds()*100) / 100
-		w.cpus[i].User += busy
-		w.cpus[i].Idle += math.Round((step.Seconds()-busy)*100) / 100
+		w.cpus[i].Seconds[host.ModeUser] += busy
+		w.cpus[i].Seconds[host.ModeIdle] += math.Round((step.Seconds()-busy)*100) / 100
 		if w.rng.IntN(50) == 0 {
-			w.cpus[i].Iowait = max(0, w.cpus[i].Iowait-1)
+			w.cpus[i].Seconds[host.ModeIowait] = max(0, w.cpus[i].Seconds[host.ModeIowait]-1)
 		}
 	}
-	w.move(w.disks, 0)
-	w.move(w.nics, 1)
+	w.move(w.disks, host.Disks)
+	w.move(w.nics, host.NICs)
 }
 
-// move lets the devices of a source count.
-func (w *world) move(devs []*worldDevice, source int) {
+// move lets the devices of a kind count.
+func (w *world) move(devs []*worldDevice, kind host.Kind) {
 	for _, d := range devs {
 		in, out := w.rng.Uint64N(1<<18), w.rng.Uint64N(1<<18)
 		d.in, d.out = (d.in+in)&d.mask, (d.out+out)&d.mask
 		slack := 0.0
 		if !w.calm && w.rng.IntN(30) == 0 {
-			d.in, d.out, slack = w.rng.Uint64N(100), w.rng.Uint64N(100), 2*wrapReach
+			d.in, d.out, slack = w.rng.Uint64N(100), w.rng.Uint64N(100), 2<<30
 		}
-		for i, c := range counterTable {
+		for i, c := range deviceCounters {
 			n := out
 			if c.in {
 				n = in
 			}
-			if c.source == source && d.class == c.class {
-				w.moved[i] += float64(n*ioUnits[source]) + slack
+			if c.kind == kind && d.class == c.class {
+				w.moved[i] += float64(n*kind.Unit()) + slack
 			}
 		}
 	}
@@ -255,7 +233,7 @@ func (w *world) trouble() {
 		n := len(*devs)
 		switch w.rng.IntN(12) {
 		case 0:
-			*devs = append(*devs, w.device("new", Counted))
+			*devs = append(*devs, w.device("new", host.Counted))
 		case 1:
 			if n > 1 {
 				*devs = slices.Delete(*devs, n/2, n/2+1)
@@ -272,17 +250,17 @@ func (w *world) trouble() {
 }
 
 // read is a Reading; now and then a source gives nothing.
-func (w *world) read(whole bool) *Reading {
-	r := &Reading{At: Instant{w.wall, w.mono, w.boot}, CPU: slices.Clone(w.cpus),
-		Memory: &Memory{Total: 1 << 34, Available: w.rng.Uint64N(1 << 34)}, Disk: []DiskUsage{{"/", w.rng.Uint64(), w.rng.Uint64()}}}
-	list := func(devs []*worldDevice) []Device {
-		out := []Device{}
+func (w *world) read(whole bool) *host.Reading {
+	r := &host.Reading{At: host.Instant{Wall: w.wall, Mono: w.mono, Boot: w.boot}, CPU: slices.Clone(w.cpus),
+		Memory: &host.Memory{Total: 1 << 34, Available: w.rng.Uint64N(1 << 34)}, Disk: []host.DiskUsage{{Path: "/", Used: w.rng.Uint64(), Available: w.rng.Uint64()}}}
+	list := func(devs []*worldDevice) []host.Device {
+		out := []host.Device{}
 		for _, d := range devs {
-			out = append(out, Device{d.name, d.in, d.out, d.class})
+			out = append(out, host.Device{Name: d.name, In: d.in, Out: d.out, Class: d.class})
 		}
 		return out
 	}
-	r.DiskIO, r.Net = list(w.disks), list(w.nics)
+	r.Devices[host.Disks], r.Devices[host.NICs] = list(w.disks), list(w.nics)
 	if whole {
 		return r
 	}
@@ -290,9 +268,9 @@ func (w *world) read(whole bool) *Reading {
 	case 0:
 		r.CPU = nil
 	case 1:
-		r.DiskIO = nil
+		r.Devices[host.Disks] = nil
 	case 2:
-		r.Net = nil
+		r.Devices[host.NICs] = nil
 	case 3:
 		r.Memory, r.Disk = nil, nil
 	}
@@ -349,9 +327,9 @@ func TestNoTroubleOfAHostMakesANegativeOrHugeValue(t *testing.T) {
 			if err := checkSample(&s, before); err != nil {
 				t.Fatalf("seed %d, reading %d: %v", seed, n, err)
 			}
-			for i, c := range counterTable {
-				if r.io()[c.source] != nil != s.Has(c.total) {
-					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.io()[c.source] != nil, c.total.Key(), s.Values[c.total])
+			for i, c := range deviceCounters {
+				if r.Devices[c.kind] != nil != s.Has(c.total) {
+					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(), s.Values[c.total])
 				}
 				if s.Values[c.total]*MiB > w.moved[i] {
 					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[i])
@@ -375,7 +353,7 @@ func TestNothingIsLostOnAHostWhoseDevicesStay(t *testing.T) {
 		first := w.read(true)
 		p := Begin(first)
 		var s Sample
-		var covered, moved [NumColumns]float64
+		var covered, moved, total [NumColumns]float64
 		lastCPU := first.At.Mono
 		for n := range 300 {
 			w.pass()
@@ -390,13 +368,18 @@ func TestNothingIsLostOnAHostWhoseDevicesStay(t *testing.T) {
 			if s.Has(CPUAvg) {
 				lastCPU = r.At.Mono
 			}
+			for _, c := range deviceCounters { // what a rate has told of
+				if s.Has(c.rate) {
+					total[c.rate] = s.Values[c.total]
+				}
+			}
 		}
-		for i, c := range counterTable {
+		for i, c := range deviceCounters {
 			if got := s.Values[c.total] * MiB; got != w.moved[i] {
 				t.Errorf("seed %d: %s is %v bytes, %v were moved", seed, c.total.Key(), got, w.moved[i])
 			}
 			// The last window may be too short, then its bytes have no rate yet. Rates are rounded to a byte.
-			if got, want := moved[c.rate], float64(p.base[i])/MiB; math.Abs(got-want) > 1e-6*covered[c.rate] || want < 10 {
+			if got, want := moved[c.rate], total[c.rate]; math.Abs(got-want) > 1e-6*covered[c.rate] || want < 10 {
 				t.Errorf("seed %d: Σ %s × seconds is %v, want %v", seed, c.rate.Key(), got, want)
 			}
 		}
@@ -415,15 +398,17 @@ func TestNextChangesNothing(t *testing.T) {
 }
 
 func TestPerfPySampleIsOfAllDevicesSinceBoot(t *testing.T) {
-	before := []CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
-	r := &Reading{CPU: []CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
-		Memory: &Memory{Total: 1000, Available: 250}, Disk: []DiskUsage{{"/", 30, 70}, {"/b", 60, 40}},
-		DiskIO: []Device{{"sda", 2048, 4096, Counted | PerfPy}, {"dm-0", 2048, 0, PerfPy}, {"sda1", 2048, 0, 0}},
-		Net:    []Device{{"lo", 1 << 20, 2 << 20, Counted | Loopback | PerfPy}, {"eth0", 3 << 20, 4 << 20, Counted | PerfPy}, {"br0", 5 << 20, 6 << 20, PerfPy}}}
+	before := []host.CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
+	r := &host.Reading{CPU: []host.CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
+		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},
+		Devices: [host.NumKinds][]host.Device{
+			host.Disks: []host.Device{{Name: "sda", In: 2048, Out: 4096, Class: host.Counted | host.PerfPy}, {Name: "dm-0", In: 2048, Out: 0, Class: host.PerfPy}, {Name: "sda1", In: 2048, Out: 0, Class: 0}},
+			host.NICs:  []host.Device{{Name: "lo", In: 1 << 20, Out: 2 << 20, Class: host.Counted | host.Loopback | host.PerfPy}, {Name: "eth0", In: 3 << 20, Out: 4 << 20, Class: host.Counted | host.PerfPy}, {Name: "br0", In: 5 << 20, Out: 6 << 20, Class: host.PerfPy}},
+		}}
 	s := perfpySample(before, r, 1234.5)
 	same(t, "values", s.Values, wideValues(75, 50, 100, 75, 30, 2, 2, 2, 10, 1, 8, 1234.5))
 	// psutil answers 0.0 where the kernel's clock stood still.
-	s = perfpySample(before, &Reading{CPU: before}, 1)
+	s = perfpySample(before, &host.Reading{CPU: before}, 1)
 	same(t, "a window without a tick", s.Values, wideValues(0, 0, 0, absent, absent, absent, absent, absent, absent, absent, absent, 1))
 }
 

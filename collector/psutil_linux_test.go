@@ -1,106 +1,14 @@
 package collector
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
-
-// treesScript prints what psutil says of each tree named on its command line.
-const treesScript = `
-import json, os, sys, warnings
-import psutil
-warnings.simplefilter("ignore")
-out = {}
-for tree in sys.argv[1:]:
-    psutil.PROCFS_PATH = tree
-    m = psutil.virtual_memory()
-    d = psutil.disk_io_counters(perdisk=True, nowrap=False) if os.path.exists(tree + "/diskstats") else {}
-    n = psutil.net_io_counters(pernic=True, nowrap=False)
-    out[tree] = {
-        "memory": [m.total, m.available, m.percent],
-        "cpu": [list(c)[:10] for c in psutil.cpu_times(percpu=True)],
-        "disks": {k: [v.read_bytes, v.write_bytes] for k, v in d.items()},
-        "nics": {k: [v.bytes_recv, v.bytes_sent] for k, v in n.items()},
-    }
-print(json.dumps(out))
-`
-
-// psutilTree is what treesScript says of a tree.
-type psutilTree struct {
-	Memory [3]float64
-	CPU    [][]float64
-	Disks  map[string][2]uint64
-	NICs   map[string][2]uint64
-}
-
-// runPython runs a script and decodes what it prints.
-func runPython(t *testing.T, into any, script string, args ...string) {
-	t.Helper()
-	cmd := exec.Command(python(t), append([]string{"-c", script}, args...)...)
-	cmd.Stderr = os.Stderr
-	data, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		t.Fatalf("%v in %s", err, data)
-	}
-}
-
-func TestTreesReadAsPsutilReadsThem(t *testing.T) {
-	dirs, err := filepath.Glob("../testdata/proc/*")
-	if err != nil || len(dirs) < 20 {
-		t.Fatalf("%d trees, %v", len(dirs), err)
-	}
-	var trees []string
-	for _, dir := range dirs {
-		base := filepath.Base(dir)
-		// psutil cuts the first two lines of net/dev off, whatever they are, and wants all columns of the host's own kernel.
-		if !strings.HasPrefix(base, "damaged-") && base != "netdev-without-headings" && base != "kernel-2.6" {
-			trees = append(trees, dir)
-		}
-	}
-	want := map[string]psutilTree{}
-	runPython(t, &want, treesScript, trees...)
-	for _, tree := range trees {
-		t.Run(filepath.Base(tree), func(t *testing.T) {
-			r := fixture(t, filepath.Base(tree))
-			r.hostProc = false // psutil knows nothing of another host's process 1
-			same(t, "psutil and we", ours(t, r, want[tree].Disks), want[tree])
-		})
-	}
-}
-
-// ours is a Reading in psutil's words. disks has psutil's own, for trees where it
-// would look at this host's /sys.
-func ours(t *testing.T, r *Reader, disks map[string][2]uint64) psutilTree {
-	t.Helper()
-	got := r.Read()
-	if failed := wideFailed(got); len(failed) > 0 {
-		t.Fatal(failed)
-	}
-	out := psutilTree{Memory: [3]float64{float64(got.Memory.Total), float64(got.Memory.Available), got.Memory.Percent()},
-		Disks: map[string][2]uint64{}, NICs: map[string][2]uint64{}}
-	for _, c := range got.CPU {
-		out.CPU = append(out.CPU, []float64{c.User, c.Nice, c.System, c.Idle, c.Iowait, c.IRQ, c.SoftIRQ, c.Steal, c.Guest, c.GuestNice})
-	}
-	for _, d := range got.DiskIO {
-		out.Disks[d.Name] = [2]uint64{d.In * diskUnit, d.Out * diskUnit}
-	}
-	if _, err := os.Stat(filepath.Join(r.proc, "diskstats")); err != nil {
-		out.Disks = disks
-	}
-	for _, d := range got.Net {
-		out.NICs[d.Name] = [2]uint64{d.In, d.Out}
-	}
-	return out
-}
 
 // percentScript prints psutil's percents between two trees.
 const percentScript = `
@@ -138,7 +46,7 @@ func TestPercentsArePsutilsToTheDigit(t *testing.T) {
 		trees[1].WriteByte('\n')
 	}
 	var dirs []string
-	var readings [][]CPUTimes
+	var readings [][]host.CPUTimes
 	for i := range trees {
 		dir := t.TempDir()
 		write(t, dir, "stat", []byte(trees[i].String()))
@@ -146,7 +54,7 @@ func TestPercentsArePsutilsToTheDigit(t *testing.T) {
 		readings = append(readings, openTree(t, dir, dir).Read().CPU)
 	}
 	var want []float64
-	runPython(t, &want, percentScript, dirs...)
+	collectortest.RunPython(t, &want, percentScript, dirs...)
 	if len(want) != cpus || len(readings[0]) != cpus {
 		t.Fatalf("%d CPUs in psutil, %d here", len(want), len(readings[0]))
 	}

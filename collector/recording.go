@@ -5,14 +5,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
 // Recording is what a run leaves: exact summaries of every sample, the ring, and
 // how well the sampling went. While the run goes on it belongs to the Sampler.
 type Recording struct {
-	Host       Host
-	Start, End Instant // of the baseline and of the newest Reading
+	Host       host.Info
+	Start, End host.Instant // of the baseline and of the newest Reading
 	Interval   time.Duration
 	Ring       *series.Ring
 	Summaries  []*series.Summary // by Column, as many as Columns()
@@ -28,10 +29,10 @@ type Recording struct {
 	NICs       []string // the interfaces that were counted, ever, lo included
 	// BootMB are the counters since boot at the last good Reading, in MiB, by the
 	// order of Counters; NaN = never read.
-	BootMB [len(counterTable)]float64
+	BootMB [NumCounters]float64
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode; NaN =
 	// not known. The journal does not keep it.
-	CPUSeconds [NumCPUModes]float64
+	CPUSeconds [host.NumCPUModes]float64
 	// Late says from when on a source's counters run that could not be read at
 	// the baseline.
 	Late map[string]time.Duration
@@ -44,25 +45,21 @@ type Recording struct {
 	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" = it is.
 	GPUTrouble string
 	// Gaps are parts of a source that could not be measured, with the reason.
-	Gaps []Gap
+	Gaps []series.Gap
 }
-
-// Gap is a part of a source that could not be measured: a key of the samples or a word
-// for what it is, and why.
-type Gap struct{ What, Why string }
 
 // maxGaps bounds what is remembered of them.
 const maxGaps = 100
 
 // addGap remembers the newest reason of each part, so that one which tells how long it has
 // lasted does not fill the list.
-func (rec *Recording) addGap(what, why string) {
-	i := slices.IndexFunc(rec.Gaps, func(g Gap) bool { return g.What == what })
+func (rec *Recording) addGap(gap series.Gap) {
+	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
-		rec.Gaps[i].Why = why
+		rec.Gaps[i].Why = gap.Why
 	case len(rec.Gaps) < maxGaps:
-		rec.Gaps = append(rec.Gaps, Gap{what, why})
+		rec.Gaps = append(rec.Gaps, gap)
 	}
 }
 
@@ -78,15 +75,6 @@ func (rec *Recording) Widen(n int) {
 		rec.Summaries = append(rec.Summaries, newSummary(c))
 	}
 	rec.Ring.Widen(len(rec.Summaries))
-}
-
-// Counters lists the six cumulative columns in perf.py's order.
-func Counters() []Column {
-	out := make([]Column, len(counterTable))
-	for i, c := range counterTable {
-		out[i] = c.total
-	}
-	return out
 }
 
 // ClockEvent is a step of the wall clock or a suspend of the machine.
@@ -114,7 +102,7 @@ func (rec *Recording) Suspended() time.Duration {
 var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording; maxLength is the ring's capacity.
-func NewRecording(start Instant, interval time.Duration, maxLength int) *Recording {
+func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
 	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns)),
 		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
 	for c := range NumColumns {

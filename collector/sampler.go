@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -52,40 +53,28 @@ type Options struct {
 
 // Sampler takes Readings on a grid of ticks and accounts them.
 type Sampler struct {
-	reader   *Reader
+	reader   *host.Reader
 	opts     Options
 	progress Progress
-	prev     *Reading
+	prev     *host.Reading
 	rec      *Recording
-	base     baseCounters
-	// oomSeen and hostOOMSeen are the kills that were looked into already.
-	oomSeen, hostOOMSeen Optional
-	logs                 <-chan *kernelLog // gives the log when it is open
-	log                  *kernelLog
-	oomLook              time.Duration // when the kernel's log was read last
-	closing              bool          // this Reading is the last
+	ledger   ledger
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's
 // first moments is lost, and returns. The job may start after it.
-func NewSampler(reader *Reader, o Options) *Sampler {
+func NewSampler(reader *host.Reader, o Options) *Sampler {
 	if o.Interval == 0 {
 		o.Interval = time.Second
 	}
 	if o.MaxLength == 0 {
 		o.MaxLength = 1000
 	}
-	logs := make(chan *kernelLog, 1)
-	if reader.job.Source != "" {
-		go func() { logs <- openKernelLog() }() // takes the kernel 50 µs, and the job waits for us
-	} else {
-		logs <- nil
-	}
 	base := reader.Baseline()
-	s := &Sampler{reader: reader, opts: o, logs: logs, progress: Begin(base), prev: base, base: newBaseCounters(base)}
+	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base, ledger: newLedger(base, reader.Job())}
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
-	s.rec.DiskPaths = reader.disks.paths()
-	if job := &reader.job; job.Source != "" {
+	s.rec.DiskPaths = reader.DiskPaths()
+	if job := reader.Job(); job.Source != "" {
 		s.rec.Account.Source = job.Source
 		if job.Group != nil {
 			s.rec.Account.Group, s.rec.Account.Version = job.Group.Path(), job.Group.Version()
@@ -103,8 +92,7 @@ func NewSampler(reader *Reader, o Options) *Sampler {
 // Run samples until ctx ends, takes the closing Reading and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
-	s.log = <-s.logs
-	defer s.log.close()
+	defer s.reader.Close()
 	s.describe()
 	if s.opts.Begin != nil {
 		s.opts.Begin(s.rec)
@@ -114,12 +102,10 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 	for {
 		select {
 		case <-ctx.Done():
-			s.closing = true
-			s.reader.job.hurry()
-			s.take()
+			s.take(true)
 			return s.rec
 		case <-timer.C:
-			s.take()
+			s.take(false)
 			timer.Reset(s.untilNextTick())
 		}
 	}
@@ -131,7 +117,7 @@ func (s *Sampler) describe() {
 	cpus := s.rec.Host.CPUs
 	s.rec.Host = s.reader.Host()
 	s.rec.Host.CPUs = cpus
-	s.reader.classify(s.prev)
+	s.reader.Classify(s.prev)
 	s.rec.BootMB = bootTotals(s.prev, false)
 	s.noteDevices(s.prev)
 }
@@ -139,32 +125,81 @@ func (s *Sampler) describe() {
 // untilNextTick is the time to the next point of the grid start + k·interval, so
 // that late ticks do not shift the later ones.
 func (s *Sampler) untilNextTick() time.Duration {
-	since := s.reader.now().Mono - s.rec.Start.Mono
+	since := s.reader.Now().Mono - s.rec.Start.Mono
 	return s.opts.Interval - since%s.opts.Interval
 }
 
 // take reads, accounts and hands on one sample.
-func (s *Sampler) take() {
-	r := s.reader.Read()
+func (s *Sampler) take(closing bool) {
+	r := s.read(closing)
 	s.noteTime(r)
 	s.noteFailures(r)
 	s.noteDevices(r)
 	s.noteLate(r)
+
 	var sample Sample
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
 	s.rec.Add(&sample)
 	s.rec.End = r.At
-	s.pollLog(r.At)
-	s.account(r)
-	s.rec.CPUSeconds = s.progress.CPUSeconds()
+	s.account(r, closing)
+	s.noteHost(r)
+	if s.rec.PerfPy != nil {
+		s.rec.PerfPy.Add(perfpySample(s.prev.CPU, r, sample.Values[Timestamp]))
+	}
+
+	s.prev = r
+	if s.opts.Observe != nil {
+		s.opts.Observe(&sample, s.rec)
+	}
+}
+
+func (s *Sampler) read(closing bool) *host.Reading {
+	if closing {
+		return s.reader.Final()
+	}
+	return s.reader.Read()
+}
+
+// account brings the job's Account up to the newest Reading.
+func (s *Sampler) account(r *host.Reading, closing bool) {
+	rec := s.rec
+	rec.CPUSeconds = s.progress.CPUSeconds()
+	e := entry{cpuSeconds: s.progress.jobCPUSeconds(), closing: closing}
+	s.ledger, rec.Account = s.ledger.next(rec.Account, r, e)
+
+	if s.ledger.look {
+		rec.Account.Victims, rec.Account.LogPIDs = s.reader.Victims(r.At)
+	}
+	if g := s.ledger.gap; g != nil {
+		rec.addGap(*g)
+	}
+}
+
+// noteGPUs brings the GPUs up to the newest Reading, and makes room for the columns of new ones.
+func (s *Sampler) noteGPUs(r *host.Reading) {
+	if r.GPUs == nil {
+		return
+	}
+	s.rec.GPUTrouble = ""
+	if r.GPUs.Err != nil {
+		s.rec.GPUTrouble = r.GPUs.Err.Error()
+	}
+
+	var gaps []series.Gap
+	s.rec.GPUs, gaps = noteGPUs(s.rec.GPUs, r.GPUs, s.reader.Job())
+	for _, g := range gaps {
+		s.rec.addGap(g)
+	}
+	s.rec.Widen(len(s.rec.GPUs))
+}
+
+// noteHost keeps what is known of the host since boot, and what the baseline could not tell.
+func (s *Sampler) noteHost(r *host.Reading) {
 	for i, v := range bootTotals(r, false) {
 		if !math.IsNaN(v) {
 			s.rec.BootMB[i] = v
 		}
-	}
-	if s.rec.PerfPy != nil {
-		s.rec.PerfPy.Add(perfpySample(s.prev.CPU, r, sample.Values[Timestamp]))
 	}
 	if s.rec.Host.CPUs == 0 {
 		s.rec.Host.CPUs = len(r.CPU)
@@ -172,14 +207,10 @@ func (s *Sampler) take() {
 	if s.rec.Host.MemoryMB == 0 && r.Memory != nil {
 		s.rec.Host.MemoryMB = float64(r.Memory.Total) / MiB
 	}
-	s.prev = r
-	if s.opts.Observe != nil {
-		s.opts.Observe(&sample, s.rec)
-	}
 }
 
 // noteTime counts missed ticks and looks for gaps, steps and suspends.
-func (s *Sampler) noteTime(r *Reading) {
+func (s *Sampler) noteTime(r *host.Reading) {
 	before, start := s.prev.At, s.rec.Start.Mono
 	passed := (r.At.Mono-start)/s.opts.Interval - (before.Mono-start)/s.opts.Interval
 	s.rec.MissedTicks += max(0, int64(passed)-1)
@@ -201,14 +232,14 @@ func (s *Sampler) noteClock(e ClockEvent) {
 }
 
 // noteDevices remembers the names of the devices that were counted.
-func (s *Sampler) noteDevices(r *Reading) {
-	s.rec.Disks = addCounted(s.rec.Disks, r.DiskIO)
-	s.rec.NICs = addCounted(s.rec.NICs, r.Net)
+func (s *Sampler) noteDevices(r *host.Reading) {
+	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
+	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])
 }
 
-func addCounted(names []string, devs []Device) []string {
+func addCounted(names []string, devs []host.Device) []string {
 	for _, d := range devs {
-		if d.Class&Counted != 0 && !slices.Contains(names, d.Name) {
+		if d.Class&host.Counted != 0 && !slices.Contains(names, d.Name) {
 			names = append(names, d.Name)
 		}
 	}
@@ -216,15 +247,14 @@ func addCounted(names []string, devs []Device) []string {
 }
 
 // noteLate remembers when counters began that the baseline lacked.
-func (s *Sampler) noteLate(r *Reading) {
-	began := [2]bool{s.progress.io[0].devices == nil && r.DiskIO != nil, s.progress.io[1].devices == nil && r.Net != nil}
-	for i, source := range []string{SourceDiskIO, SourceNetwork} {
-		if !began[i] {
+func (s *Sampler) noteLate(r *host.Reading) {
+	for k, devs := range r.Devices {
+		if devs == nil || s.progress.devices[k] != nil {
 			continue
 		}
 		if s.rec.Late == nil {
 			s.rec.Late = make(map[string]time.Duration)
 		}
-		s.rec.Late[source] = r.At.Mono - s.rec.Start.Mono
+		s.rec.Late[host.Kind(k).Source()] = r.At.Mono - s.rec.Start.Mono
 	}
 }

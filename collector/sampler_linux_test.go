@@ -6,16 +6,17 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-// host is a machine in a bubble of synctest: time passes when nobody does
+// machine is a host in a bubble of synctest: time passes when nobody does
 // anything, and the counters of its kernel files are what the test writes.
-type host struct {
+type machine struct {
 	t         *testing.T
 	proc      string
 	began     time.Time
@@ -23,49 +24,50 @@ type host struct {
 	slept     time.Duration // what the boot clock has and the monotonic one has not
 	slow      time.Duration // what the next Reading takes
 	readTimes []time.Duration
-	reader    *Reader
+	reader    *host.Reader
 }
 
-func newHost(t *testing.T) *host {
-	proc, sys := hostTree(t)
-	h := &host{t: t, proc: proc, began: time.Now()}
-	h.reader = NewReader(ReaderOptions{Proc: proc, Sys: sys, Now: h.now})
+func newMachine(t *testing.T) *machine {
+	proc, sys := collectortest.CopyOfTree(t)
+	h := &machine{t: t, proc: proc, began: time.Now()}
+	h.reader = host.NewReader(host.Options{Proc: proc, Sys: sys, Now: h.now, Statfs: h.statfs})
 	t.Cleanup(h.reader.Close)
-	h.reader.disks.statfs = func(path string) (DiskUsage, error) {
-		time.Sleep(h.slow)
-		h.slow = 0
-		h.readTimes = append(h.readTimes, h.since())
-		return DiskUsage{path, 30, 70}, nil
-	}
 	h.cpus(0)
 	return h
 }
 
-func (h *host) since() time.Duration { return time.Since(h.began) }
+func (h *machine) statfs(path string) (host.DiskUsage, error) {
+	time.Sleep(h.slow)
+	h.slow = 0
+	h.readTimes = append(h.readTimes, h.since())
+	return host.DiskUsage{Path: path, Used: 30, Available: 70}, nil
+}
 
-func (h *host) now() Instant {
+func (h *machine) since() time.Duration { return time.Since(h.began) }
+
+func (h *machine) now() host.Instant {
 	d := h.since()
-	return Instant{Wall: h.began.Add(d + h.step + h.slept), Mono: time.Hour + d, Boot: 2*time.Hour + d + h.slept}
+	return host.Instant{Wall: h.began.Add(d + h.step + h.slept), Mono: time.Hour + d, Boot: 2*time.Hour + d + h.slept}
 }
 
 // cpus writes a stat in which both CPUs were busy for some seconds, and idle for
 // the rest of the time.
-func (h *host) cpus(busy float64) { h.cpusAt(busy, h.since()) }
+func (h *machine) cpus(busy float64) { h.cpusAt(busy, h.since()) }
 
-func (h *host) cpusAt(busy float64, now time.Duration) {
+func (h *machine) cpusAt(busy float64, now time.Duration) {
 	b := int(math.Round(busy * 100))
 	idle := 1000 + int(now/clockTick) - b
 	write(h.t, h.proc, "stat", fmt.Appendf(nil, "cpu 0 0 0 0 0 0 0\ncpu0 %d 0 0 %d 0 0 0\ncpu1 %d 0 0 %d 0 0 0\n", b, idle, b, idle))
 }
 
 // received writes a net/dev in which eth0 received some MiB.
-func (h *host) received(mb int) {
+func (h *machine) received(mb int) {
 	h.t.Helper()
 	write(h.t, h.proc, "net/dev", fmt.Appendf(nil, "a|b\nc|d\nlo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\neth0: %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n", mb<<20))
 }
 
 // run samples for a while.
-func (h *host) run(d time.Duration, o Options) *Recording {
+func (h *machine) run(d time.Duration, o Options) *Recording {
 	ctx, cancel := context.WithTimeout(h.t.Context(), d)
 	defer cancel()
 	return NewSampler(h.reader, o).Run(ctx)
@@ -73,7 +75,7 @@ func (h *host) run(d time.Duration, o Options) *Recording {
 
 func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		var observed, stamps []float64
 		begun := 0
 		rec := h.run(10*time.Second+250*time.Millisecond, Options{Begin: func(rec *Recording) {
@@ -99,14 +101,14 @@ func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
 		same(t, "devices", [][]string{rec.Disks, rec.NICs}, [][]string{{"vda"}, {"lo", "eth0"}})
 		same(t, "since boot", rec.BootMB, [6]float64{10, 20, 5, 10, 5, 100})
 		// Each of two CPUs was busy for half of 10 s, as far as the last Reading knows.
-		same(t, "busy seconds", math.Round(100*rec.CPUSeconds[ModeUser])/100, 10.0)
-		same(t, "idle seconds", math.Round(100*rec.CPUSeconds[ModeIdle])/100, 10.0)
+		same(t, "busy seconds", math.Round(100*rec.CPUSeconds[host.ModeUser])/100, 10.0)
+		same(t, "idle seconds", math.Round(100*rec.CPUSeconds[host.ModeIdle])/100, 10.0)
 	})
 }
 
 func TestSlowReadingShiftsNoLaterTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		rec := h.run(9*time.Second+500*time.Millisecond, Options{Interval: time.Second, Observe: func(_ *Sample, rec *Recording) {
 			switch rec.Samples {
 			case 2: // the next reading takes long, but not a tick
@@ -125,7 +127,7 @@ func TestSlowReadingShiftsNoLaterTick(t *testing.T) {
 // A job that ends right after a tick: two clock ticks must not make a maximum.
 func TestClosingReadingRightAfterATickSetsNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		h.received(0)
 		rec := h.run(3*time.Second+20*time.Millisecond, Options{Observe: func(_ *Sample, rec *Recording) {
 			h.cpus(0.1 * float64(rec.Samples))
@@ -157,7 +159,7 @@ func TestShortJobs(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newHost(t)
+				h := newMachine(t)
 				h.received(3)
 				go func() {
 					time.Sleep(tt.length / 2)
@@ -176,7 +178,7 @@ func TestShortJobs(t *testing.T) {
 
 func TestClockStepAndSuspendAreNoticedAndBendNoTimestamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		var stamps []float64
 		rec := h.run(5*time.Second, Options{Observe: func(s *Sample, rec *Recording) {
 			stamps = append(stamps, s.Values[Timestamp]-float64(h.began.UnixMilli())/1000)
@@ -208,7 +210,7 @@ func TestClockStepAndSuspendAreNoticedAndBendNoTimestamp(t *testing.T) {
 
 func TestClockThatIsSteppedForEverIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		rec := h.run(300*time.Second, Options{Observe: func(*Sample, *Recording) { h.step += time.Hour }})
 		same(t, "events", len(rec.Clock), maxClockEvents)
 	})
@@ -216,7 +218,7 @@ func TestClockThatIsSteppedForEverIsBounded(t *testing.T) {
 
 func TestFailuresAreCountedAndRecover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		good, err := os.ReadFile(filepath.Join(h.proc, "diskstats"))
 		if err != nil {
 			t.Fatal(err)
@@ -232,10 +234,10 @@ func TestFailuresAreCountedAndRecover(t *testing.T) {
 			}
 		}})
 		same(t, "failures", rec.Failures, []Failure{
-			{SourceDiskIO, "", "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
-			{SourceMemory, "", "read " + h.proc + "/meminfo: no MemTotal", 1},
+			{host.SourceDiskIO, "", "read " + h.proc + `/diskstats: line "nonsense" has 1 fields`, 3},
+			{host.SourceMemory, "", "read " + h.proc + "/meminfo: no MemTotal", 1},
 		})
-		same(t, "late", rec.Late, map[string]time.Duration{SourceDiskIO: 3 * time.Second})
+		same(t, "late", rec.Late, map[string]time.Duration{host.SourceDiskIO: 3 * time.Second})
 		same(t, "bytes", summaryOf(rec, DiskRead), summary{5, 4.5, 0})
 		same(t, "rate", summaryOf(rec, DiskReadRate), summary{4, 3.5, 0})
 		same(t, "memory", summaryOf(rec, MemPercent), summary{6, 5.5, 60})
@@ -245,7 +247,7 @@ func TestFailuresAreCountedAndRecover(t *testing.T) {
 
 func TestCancelledSamplerReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan *Recording)
 		go func() { done <- NewSampler(h.reader, Options{Interval: time.Hour}).Run(ctx) }()
@@ -259,55 +261,9 @@ func TestCancelledSamplerReturnsAtOnce(t *testing.T) {
 	})
 }
 
-// A network file system whose server is gone: its part is absent, once waited
-// for, and comes back by itself.
-func TestHungFileSystemStopsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
-		release := make(chan struct{})
-		var asked atomic.Int64
-		h.reader.Close()
-		h.reader.disks = newDiskSpace([]string{"/hung", "/fine", "/also-hung"})
-		h.reader.disks.statfs = func(path string) (DiskUsage, error) {
-			if path != "/fine" {
-				asked.Add(1)
-				<-release
-			}
-			return DiskUsage{path, uint64(len(path)), 10}, nil
-		}
-		var took []time.Duration
-		read := func() *Reading {
-			begin := time.Now()
-			r := h.reader.Read()
-			took = append(took, time.Since(begin))
-			return r
-		}
-		for range 3 {
-			r := read()
-			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
-			err := r.Failed[SourceDisk]
-			if err == nil || !strings.Contains(err.Error(), "/hung: no answer within 200ms") || !strings.Contains(err.Error(), "/also-hung: no answer") {
-				t.Errorf("failure: %v", err)
-			}
-			if len(r.Failed) != 1 || r.Memory == nil || r.Net == nil {
-				t.Errorf("other sources: %v", r.Failed)
-			}
-		}
-		same(t, "time spent", took, []time.Duration{statfsPatience, 0, 0})
-		same(t, "questions to what hangs", asked.Load(), int64(2))
-		close(release)
-		synctest.Wait()
-		for range 2 {
-			r := read()
-			same(t, "disk", r.Disk, []DiskUsage{{"/hung", 5, 10}, {"/fine", 5, 10}, {"/also-hung", 10, 10}})
-			same(t, "failures", r.Failed, map[string]error(nil))
-		}
-	})
-}
-
 func TestPerfPysRingIsKeptWhenAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t)
+		h := newMachine(t)
 		h.received(100)
 		rec := h.run(2500*time.Millisecond, Options{PerfPy: true, Observe: func(_ *Sample, rec *Recording) { h.cpus(h.since().Seconds() / 4) }})
 		var got [][2]float64

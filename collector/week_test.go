@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 const weekOfSeconds = 7 * 24 * 3600
@@ -17,23 +18,23 @@ const burstAt = 345_678
 
 // weekReading is second n of a simulated week, written into r: CPUs at some tenths
 // of load, a disk and an interface whose counters wrap, a burst of two seconds.
-func weekReading(r *Reading, n int) {
+func weekReading(r *host.Reading, n int) {
 	r.At = at(time.Duration(n) * time.Second)
 	for i := range r.CPU {
 		busy := 0.1 + 0.01*float64((n*7+i*13)%20)
 		if n == burstAt || n == burstAt+1 {
 			busy = 1
 		}
-		r.CPU[i].User += busy
-		r.CPU[i].Idle += 1 - busy
+		r.CPU[i].Seconds[host.ModeUser] += busy
+		r.CPU[i].Seconds[host.ModeIdle] += 1 - busy
 	}
 	r.Memory.Available = 1<<33 - uint64(n%1000)<<20
 	moved := uint64(8) // sectors of a second
 	if n == burstAt {
 		moved = 1 << 20
 	}
-	r.DiskIO[0].Out += moved
-	r.Net[1].In = (r.Net[1].In + 1000) & math.MaxUint32
+	r.Devices[host.Disks][0].Out += moved
+	r.Devices[host.NICs][1].In = (r.Devices[host.NICs][1].In + 1000) & math.MaxUint32
 }
 
 // week feeds a week of Readings through Progress and a Recording for each of some
@@ -44,24 +45,24 @@ func week(capacities ...int) []*Recording {
 		recs = append(recs, NewRecording(at(0), time.Second, capacity))
 	}
 	// Progress keeps the last Readings' slices, so three take turns.
-	var turns [3]*Reading
+	var turns [3]*host.Reading
 	for i := range turns {
-		turns[i] = &Reading{CPU: make([]CPUTimes, 4), Memory: &Memory{Total: 1 << 34}, Disk: []DiskUsage{{"/", 30, 70}},
-			DiskIO: make([]Device, 1), Net: make([]Device, 2)}
+		turns[i] = &host.Reading{CPU: make([]host.CPUTimes, 4), Memory: &host.Memory{Total: 1 << 34}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}},
+			Devices: [host.NumKinds][]host.Device{host.Disks: make([]host.Device, 1), host.NICs: make([]host.Device, 2)}}
 	}
 	first := turns[0]
 	first.At = at(0)
 	for i, name := range []string{"cpu0", "cpu1", "cpu2", "cpu3"} {
-		first.CPU[i] = CPUTimes{Name: name, User: 1000, Idle: 100000}
+		first.CPU[i] = host.CPUTimes{Name: name, Seconds: [host.NumCPUModes]float64{host.ModeUser: 1000, host.ModeIdle: 100000}}
 	}
-	first.DiskIO[0] = Device{"sda", 0, 0, Counted}
-	first.Net[0], first.Net[1] = Device{"lo", 0, 0, Counted | Loopback}, Device{"eth0", 0, 0, Counted}
+	first.Devices[host.Disks][0] = host.Device{Name: "sda", In: 0, Out: 0, Class: host.Counted}
+	first.Devices[host.NICs][0], first.Devices[host.NICs][1] = host.Device{Name: "lo", In: 0, Out: 0, Class: host.Counted | host.Loopback}, host.Device{Name: "eth0", In: 0, Out: 0, Class: host.Counted}
 	p := Begin(first)
 	for n := 1; n <= weekOfSeconds; n++ {
 		r, last := turns[n%3], turns[(n-1)%3]
 		copy(r.CPU, last.CPU)
-		copy(r.DiskIO, last.DiskIO)
-		copy(r.Net, last.Net)
+		copy(r.Devices[host.Disks], last.Devices[host.Disks])
+		copy(r.Devices[host.NICs], last.Devices[host.NICs])
 		weekReading(r, n)
 		var s Sample
 		p, s = p.Next(r, 40*time.Millisecond)
@@ -129,9 +130,9 @@ func TestSampleAllocatesNothing(t *testing.T) {
 	prev, cur := reading(0, 10, 0, 0, 0), reading(time.Second, 10.5, 100, 200, 300)
 	p := Begin(prev)
 	pressure := &cgroup.Pressure{CPU: cgroup.Stall{Some: 1, Full: absent}}
-	for _, r := range []*Reading{prev, cur} {
-		r.Load, r.VM, r.Pressure = &Load{One: 1, Running: 2}, &VMStat{SwapIn: 1, SwapOut: 2, OOMKills: 3}, pressure
-		r.Job = &JobUse{CPUSeconds: r.At.Mono.Seconds(), Memory: 1 << 30, Group: &cgroup.Counters{Periods: 1, Pressure: *pressure}}
+	for _, r := range []*host.Reading{prev, cur} {
+		r.Load, r.VM, r.Pressure = &host.Load{One: 1, Running: 2}, &host.VMStat{SwapIn: 1, SwapOut: 2, OOMKills: 3}, pressure
+		r.Job = &host.JobUse{CPUSeconds: r.At.Mono.Seconds(), Memory: 1 << 30, Group: &cgroup.Counters{Periods: 1, Pressure: *pressure}}
 		r.GPUs = &gpu.Reading{Devices: make([]gpu.Device, 2), States: make([]gpu.State, 2)}
 	}
 	p = Begin(prev)
@@ -157,20 +158,20 @@ func TestCloneSharesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	p := Begin(reading(0, 10, 0, 0, 0))
 	_, s := p.Next(reading(time.Second, 10.5, 100, 200, 300), 0)
-	rec.Failures = append(make([]Failure, 0, 4), Failure{SourceCPU, "", "why", 1})
+	rec.Failures = append(make([]Failure, 0, 4), Failure{host.SourceCPU, "", "why", 1})
 	rec.Add(&s)
-	rec.Late = map[string]time.Duration{SourceDiskIO: time.Second}
+	rec.Late = map[string]time.Duration{host.SourceDiskIO: time.Second}
 	clone := rec.Clone()
 	rec.Add(&s)
-	rec.Late[SourceNetwork] = time.Second
+	rec.Late[host.SourceNetwork] = time.Second
 	rec.Failures[0].Count++
 	rec.Disks = append(rec.Disks, "sda")
 	same(t, "samples", clone.Samples, int64(1))
 	same(t, "ring", clone.Ring.Count(), int64(1))
 	same(t, "summary", summaryOf(clone, CPUAvg), summary{1, 1, 50})
-	same(t, "failures", clone.Failures, []Failure{{SourceCPU, "", "why", 1}})
+	same(t, "failures", clone.Failures, []Failure{{host.SourceCPU, "", "why", 1}})
 	same(t, "disks", clone.Disks, []string(nil))
-	same(t, "late sources", clone.Late, map[string]time.Duration{SourceDiskIO: time.Second})
+	same(t, "late sources", clone.Late, map[string]time.Duration{host.SourceDiskIO: time.Second})
 }
 
 func TestColumnsHaveNamesAndUnits(t *testing.T) {

@@ -3,15 +3,17 @@ package collector
 import (
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // A window of a few ticks is measured when there is no other, and not beside
 // longer ones, whose peaks it would outdo by chance; what moved in it still counts.
 func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
-	reading := func(after time.Duration, idle float64, bytes uint64) *Reading {
-		return &Reading{At: Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
-			CPU: []CPUTimes{{Name: "cpu0", User: after.Seconds() - idle, Idle: idle}},
-			Net: []Device{{Name: "eth0", In: bytes, Class: Counted}}}
+	reading := func(after time.Duration, idle float64, bytes uint64) *host.Reading {
+		return &host.Reading{At: host.Instant{Wall: time.Unix(1000, 0).Add(after), Mono: after, Boot: after},
+			CPU:     []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: after.Seconds() - idle, host.ModeIdle: idle}}},
+			Devices: [host.NumKinds][]host.Device{host.NICs: {{Name: "eth0", In: bytes, Class: host.Counted}}}}
 	}
 	least := MinWindow(time.Second)
 	_, first := Begin(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
@@ -31,7 +33,7 @@ func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 
 // perf.py's sample has no percent without a reading before it.
 func TestPerfPySample_WithoutReadingBefore(t *testing.T) {
-	s := perfpySample(nil, &Reading{CPU: []CPUTimes{{Name: "cpu0", User: 1}}}, 1)
+	s := perfpySample(nil, &host.Reading{CPU: []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: 1}}}}, 1)
 	if s.Has(CPUAvg) {
 		t.Errorf("CPU %v out of one reading", s.Values[CPUAvg])
 	}

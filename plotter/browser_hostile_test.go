@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -81,7 +81,7 @@ func browserPoisoned(evil string) (r *reporter.Report, marks map[string]string) 
 		n.Job.Signal = at("signal")
 		n.Metrics = maps.Clone(n.Metrics)
 		n.Metrics[at("metric")] = 42.5
-		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = collector.JobFromGroup, at("group"), at("")
+		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = host.JobFromGroup, at("group"), at("")
 		delete(marks, "node "+name+" ") // a kind of memory that nobody knows is left out
 		n.Limits = &reporter.Limits{CPUs: 2, CPUQuota: 2, MemoryMB: 512, CPUGroup: at("CPU group"), MemoryGroup: at("memory group")}
 		n.GPUs = []reporter.GPU{{UUID: at("UUID"), Name: at("GPU"), OfJob: true, Throttle: []string{at("throttle")}}, {Index: 7, Name: at("other GPU")}}

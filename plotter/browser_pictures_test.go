@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -186,8 +187,8 @@ func browserJob() *reporter.Report {
 
 // browserAccount is that of the simulated job, which runs in a container.
 func browserAccount(a *collector.Account) {
-	a.Source, a.Group, a.MemoryKind = collector.JobFromGroup, "/docker/3f5a9c", collector.MemoryGroup
-	a.Limits = collector.Limits{CPUs: 8, Quota: 8, CPUSet: 8, Affinity: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
+	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
+	a.Limits = host.Limits{CPUs: 8, Quota: 8, CPUSet: 8, Affinity: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 749.65, 1640, 0, 0, 0, 0
 	stall := collector.Stalls{CPUSome: 12, CPUFull: 4, IOSome: 3, IOFull: 2}
 	a.JobStall, a.HostStall = stall, stall

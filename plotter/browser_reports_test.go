@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -24,8 +25,8 @@ func browserStart() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.
 // browserRecording is a recording of samples made by a function; it gets the index and
 // a sample with nothing measured but the time.
 func browserRecording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
-	rec := collector.NewRecording(collector.Instant{Wall: browserStart()}, step, 1000)
-	rec.Host = collector.Host{Hostname: "build-7.example.org", BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux", Kernel: "6.12.0",
+	rec := collector.NewRecording(host.Instant{Wall: browserStart()}, step, 1000)
+	rec.Host = host.Info{Hostname: "build-7.example.org", BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux", Kernel: "6.12.0",
 		Arch: "amd64", CPUModel: "Simulated CPU", CPUs: 8, MemoryMB: 32768}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.LongestGap = step
@@ -99,14 +100,14 @@ func browserGaps() *reporter.Report {
 // browserAbsent is a node of which nothing at all was measured.
 func browserAbsent() *reporter.Report {
 	rec := browserRecording(0, time.Second, nil)
-	rec.Host, rec.Disks, rec.NICs = collector.Host{}, nil, nil
+	rec.Host, rec.Disks, rec.NICs = host.Info{}, nil, nil
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
 // browserSampled is what a sampler says of this very machine.
 func browserSampled(t testing.TB) *reporter.Report {
 	t.Helper()
-	reader := collector.NewReader(collector.ReaderOptions{DiskPaths: []string{"/"}})
+	reader := host.NewReader(host.Options{DiskPaths: []string{"/"}})
 	ctx, stop := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer stop()
 	rec := collector.NewSampler(reader, collector.Options{Interval: 20 * time.Millisecond, MaxLength: 1000}).Run(ctx)

@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -23,12 +25,12 @@ func jobViewReport(node, seconds, gpus int) *reporter.Report {
 	rec := browserRecording(0, time.Second, nil)
 	rec.Widen(gpus)
 	rec.Account = collector.NoAccount()
-	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = collector.JobFromGroup, "/docker/3f5a", collector.MemoryGroup
-	rec.Account.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 1024, CPUGroup: "/docker/3f5a", MemoryGroup: "/docker"}
+	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = host.JobFromGroup, "/docker/3f5a", host.MemoryGroup
+	rec.Account.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 1024, CPUGroup: "/docker/3f5a", MemoryGroup: "/docker"}
 	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.Throttled, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
 	for i := range gpus {
-		rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: "GPU-" + strings.Repeat("0a", 16), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960,
-			PowerLimitWatts: 400, OfJob: i < (gpus+1)/2, ClockMHz: 1410, EnergyJoules: 15_000, Throttle: []string{"sw_power_cap"}})
+		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i, UUID: "GPU-" + strings.Repeat("0a", 16), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400},
+			OfJob: i < (gpus+1)/2, ClockMHz: 1410, EnergyJoules: 15_000, Throttle: []string{"sw_power_cap"}})
 	}
 	for i := range seconds {
 		s := jobViewSample(i, node, gpus)

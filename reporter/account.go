@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -19,9 +21,9 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUOpen
 	j.PeakMemoryMB = peakMemory(&j, rec)
 	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // it ended before it was read: wait4's own peak
-		j.MemoryKind = collector.MemoryRSS
+		j.MemoryKind = host.MemoryRSS
 	}
-	if a.Source != collector.JobFromTree && a.PeakMB.Known() {
+	if a.Source != host.JobFromTree && a.PeakMB.Known() {
 		j.CgroupPeakMB = float64(a.PeakMB)
 	}
 	return &j
@@ -32,7 +34,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 // all of it, unless processes left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
-	if a.Source != collector.JobFromTree {
+	if a.Source != host.JobFromTree {
 		if a.CPUSeconds.Known() {
 			return max(ended, float64(a.CPUSeconds))
 		}
@@ -51,7 +53,7 @@ func wholeCPU(j *Job, a *collector.Account) float64 {
 // that was taken for the job's: then the samples lack them. "" = they did not.
 func leftGroup(j *Job, rec *collector.Recording) string {
 	a := &rec.Account
-	if j == nil || a.Source == collector.JobFromTree || !a.CPUSeconds.Known() {
+	if j == nil || a.Source == host.JobFromTree || !a.CPUSeconds.Known() {
 		return ""
 	}
 	ended, inside := j.UserSeconds+j.SystemSeconds, float64(a.CPUSeconds)
@@ -73,12 +75,12 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 		peak = v
 	}
 	if largest := j.MaxRSSMB; !j.MaxRSSAtMost {
-		if a.Source != collector.JobFromTree && a.PeakMB > 0 { // wait4 counts pages of files, too
+		if a.Source != host.JobFromTree && a.PeakMB > 0 { // wait4 counts pages of files, too
 			largest = min(largest, float64(a.PeakMB))
 		}
 		peak = max(peak, largest)
 	}
-	if group := float64(a.PeakMB-a.CacheMB-a.OwnMB) - unseenCache(j, a); a.Source != collector.JobFromTree && !math.IsNaN(group) {
+	if group := float64(a.PeakMB-a.CacheMB-a.OwnMB) - unseenCache(j, a); a.Source != host.JobFromTree && !math.IsNaN(group) {
 		peak = max(peak, group)
 	}
 	return peak
@@ -113,7 +115,7 @@ func newGPUs(rec *collector.Recording) []GPU {
 }
 
 // orZero is a number, 0 where it is not known.
-func orZero(o collector.Optional) float64 {
+func orZero(o series.Optional) float64 {
 	if !o.Known() {
 		return 0
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -18,7 +20,7 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.J
 	in.Recording.End.Mono = in.Recording.Start.Mono + 10*time.Second
 	in.Recording.Account = collector.NoAccount()
 	a := &in.Recording.Account
-	a.Source, a.Limits.CPUs = collector.JobFromTree, 2
+	a.Source, a.Limits.CPUs = host.JobFromTree, 2
 	change(a, in.Job)
 	r := reporter.New(in)
 	return r.Nodes[r.NodeNames()[0]]
@@ -27,12 +29,12 @@ func accountReport(t *testing.T, change func(a *collector.Account, j *reporter.J
 // The kernel's own peak of the limiting group counts where it says more than the samples.
 func TestAccount_LimitBetweenSamples(t *testing.T) {
 	for _, c := range []struct {
-		reached     collector.Optional
+		reached     series.Optional
 		read, wrote float64 // MiB
 		killed      bool
 		want        float64 // 0 = not known
 	}{
-		{100, 0, 0, false, 100}, {70, 0, 0, false, 70}, {collector.Unknown(), 0, 0, false, 0},
+		{100, 0, 0, false, 100}, {70, 0, 0, false, 70}, {series.Unknown(), 0, 0, false, 0},
 		{70, 10, 30, false, 50}, {70, 100, 100, false, 0}, // it may all have been page cache
 		{70, 10, 30, true, 100},
 	} {
@@ -53,15 +55,15 @@ func TestAccount_LimitBetweenSamples(t *testing.T) {
 func TestAccount_WholeCPU(t *testing.T) {
 	for _, c := range []struct {
 		name, source        string
-		account, living     collector.Optional
+		account, living     series.Optional
 		user, want, outside float64
 	}{
-		{"all has ended", collector.JobFromTree, 5, 0, 5, 5, 0},
-		{"a daemon goes on", collector.JobFromTree, 5.9, 1, 5, 6, 0},
-		{"children of which nobody has the account", collector.JobFromTree, 5, 0, 0.2, 5, 0},
-		{"not looked at", collector.JobFromTree, collector.Unknown(), collector.Unknown(), 5, 5, 0},
-		{"a group has short children", collector.JobFromCreated, 7, collector.Unknown(), 5, 7, 0},
-		{"left the group", collector.JobFromGroup, 1, collector.Unknown(), 5, 5, 4},
+		{"all has ended", host.JobFromTree, 5, 0, 5, 5, 0},
+		{"a daemon goes on", host.JobFromTree, 5.9, 1, 5, 6, 0},
+		{"children of which nobody has the account", host.JobFromTree, 5, 0, 0.2, 5, 0},
+		{"not looked at", host.JobFromTree, series.Unknown(), series.Unknown(), 5, 5, 0},
+		{"a group has short children", host.JobFromCreated, 7, series.Unknown(), 5, 7, 0},
+		{"left the group", host.JobFromGroup, 1, series.Unknown(), 5, 5, 4},
 	} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
 			a.Source, a.CPUSeconds, a.Living, j.UserSeconds, j.SystemSeconds = c.source, c.account, c.living, c.user, 0
@@ -98,7 +100,7 @@ func TestAccount_LimitThatChanges(t *testing.T) {
 
 func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 	n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
-		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 97, 5, 0, 103
+		a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 97, 5, 0, 103
 	})
 	if n.Job.PeakMemoryMB != 97 {
 		t.Errorf("peak %v MiB in a group that had 97", n.Job.PeakMemoryMB)
@@ -109,11 +111,11 @@ func TestAccount_PeakIsNotAboveTheGroups(t *testing.T) {
 func TestAccount_PeakWithoutUnseenCache(t *testing.T) {
 	for _, c := range []struct {
 		read, wrote float64
-		kills       collector.Optional
+		kills       series.Optional
 		want        float64
 	}{{0, 0, 0, 150}, {20, 30, 0, 100}, {100, 200, 0, 7}, {100, 200, 1, 150}} {
 		n := accountReport(t, func(a *collector.Account, j *reporter.Job) {
-			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = collector.JobFromCreated, 160, 6, 4, 7
+			a.Source, a.PeakMB, a.CacheMB, a.OwnMB, j.MaxRSSMB = host.JobFromCreated, 160, 6, 4, 7
 			j.BlockReadMB, j.BlockWriteMB, a.OOMKills = c.read, c.wrote, c.kills
 			if c.kills > 0 {
 				a.FullAtKillMB = 160

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
@@ -88,14 +89,14 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		length = rec.End.Mono - rec.Start.Mono
 	}
 	switch {
-	case c.Source() == collector.SourceCPU && length < collector.FirstWindow:
+	case c.Source() == host.SourceCPU && length < collector.FirstWindow:
 		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, and less than %v is not measured",
 			length.Round(time.Microsecond), collector.FirstWindow)
-	case c.Source() == collector.SourceCPU && rec.Samples > 0:
+	case c.Source() == host.SourceCPU && rec.Samples > 0:
 		return errors.New("the kernel's CPU counters did not advance")
-	case slices.Contains([]string{collector.SourceJob, collector.SourceCgroup}, c.Source()) && rec.Account.Source == "":
+	case slices.Contains([]string{host.SourceJob, host.SourceCgroup}, c.Source()) && rec.Account.Source == "":
 		return errNoJob
-	case c.Source() == collector.SourceCgroup && rec.Account.Group == "":
+	case c.Source() == host.SourceCgroup && rec.Account.Group == "":
 		return errNoGroup
 	case (c == collector.LimitMemory || c == collector.LimitMemoryPercent) && !rec.Account.Limits.MemoryMB.Known():
 		return errNoMemoryLimit
@@ -105,11 +106,11 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		return errNoPeriod
 	case c == collector.JobThrottled || c == collector.LimitMemory || c == collector.LimitMemoryPercent: // not of the job's group alone
 		return errNoCounter
-	case c.Source() == collector.SourceCgroup && rec.Account.Source == collector.JobFromTree:
+	case c.Source() == host.SourceCgroup && rec.Account.Source == host.JobFromTree:
 		return errSharedGroup
-	case c.Source() == collector.SourceCgroup && rec.Samples > 0:
+	case c.Source() == host.SourceCgroup && rec.Samples > 0:
 		return errNoCounter
-	case c.Source() == collector.SourceJob && rec.Samples > 0:
+	case c.Source() == host.SourceJob && rec.Samples > 0:
 		return errJobOver
 	}
 	return errors.New("no sample was taken")
@@ -121,21 +122,21 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
 		readings := rec.Samples
-		if !slices.Contains([]string{collector.SourceMemory, collector.SourceDisk, collector.SourceLoad, collector.SourceJob}, f.Source) {
+		if !slices.Contains([]string{host.SourceMemory, host.SourceDisk, host.SourceLoad, host.SourceJob}, f.Source) {
 			readings++ // the baseline, which is of the counters alone
 		}
 		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
 	}
-	for _, source := range []string{collector.SourceDiskIO, collector.SourceNetwork} {
+	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {
 			out = append(out, Missing{source, fmt.Sprintf("counted only from %v after the start: it could not be read before", late.Round(time.Millisecond))})
 		}
 	}
 	if left := leftGroup(job, rec); left != "" {
-		out = append(out, Missing{collector.SourceJob, left})
+		out = append(out, Missing{host.SourceJob, left})
 	}
 	if rec.GPUTrouble != "" {
-		out = append(out, Missing{collector.SourceGPU, rec.GPUTrouble})
+		out = append(out, Missing{host.SourceGPU, rec.GPUTrouble})
 	}
 	for _, g := range rec.Gaps {
 		out = append(out, Missing{g.What, g.Why})
@@ -151,7 +152,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	return out
 }
 
-func newHost(h collector.Host) *Host {
+func newHost(h host.Info) *Host {
 	return &Host{Hostname: h.Hostname, BootID: h.BootID, OS: h.OS, Kernel: h.Kernel, Arch: h.Arch,
 		CPUModel: h.CPUModel, CPUs: h.CPUs, MemoryMB: h.MemoryMB}
 }

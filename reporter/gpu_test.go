@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -99,7 +100,7 @@ func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
 		if got, ok := reporter.MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
-		if source, isSource := reporter.SourceOf(name); source != collector.SourceGPU+" 3" || !isSource {
+		if source, isSource := reporter.SourceOf(name); source != host.SourceGPU+" 3" || !isSource {
 			t.Errorf("%s is of %q", name, source)
 		}
 	}

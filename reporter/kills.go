@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // LimitReached is the share of a memory limit that a peak must reach for a kill to be put down
@@ -37,7 +38,7 @@ func LimitKills(a *collector.Account) float64 {
 // HitLimit reports whether a victim was killed for the job's memory limit, and whether that is
 // known. The log has the paths of the whole host. If our group has another name there, the two
 // cannot be compared.
-func HitLimit(a *collector.Account, v collector.Victim) (at, known bool) {
+func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 	switch {
 	case v.Host:
 		return false, true

@@ -1,6 +1,9 @@
 package reporter
 
-import "github.com/perfagent/perfagent/collector"
+import (
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+)
 
 var metricTable = []Metric{
 	{MetricCPUPeak, "percent", "highest use of the node's CPUs together", "greatest, over all samples, of the mean over CPUs", true, maxOf(collector.CPUAvg)},
@@ -39,16 +42,16 @@ var metricTable = []Metric{
 	{MetricJobWritten, "MiB (2^20 bytes)", "bytes that the job wrote to storage", "write_bytes of /proc/PID/io and ru_oublock of what has ended, or io.stat of the job's control group", false, maxOf(collector.JobWrite)},
 	{MetricLimitCPU, "percent", "how much of the CPUs that it may use the job used", "job_cpu_seconds / (wall_seconds × limits.cpus), of a limit that changes its mean over time", false, limitCPU},
 	{MetricThrottled, "percent of periods", "CPU quota periods in which the job was stopped", "growth of nr_throttled / growth of nr_periods of the group that sets the quota (cpu.stat)", false, throttledPeriods},
-	{MetricThrottledSeconds, "seconds", "how long the CPU quota stopped the job, summed over CPUs", "growth of throttled_time (v1) or throttled_usec (v2) of the same group", false, ofAccount(func(a *collector.Account) collector.Optional { return a.ThrottledSeconds }, collector.JobThrottled)},
+	{MetricThrottledSeconds, "seconds", "how long the CPU quota stopped the job, summed over CPUs", "growth of throttled_time (v1) or throttled_usec (v2) of the same group", false, ofAccount(func(a *collector.Account) series.Optional { return a.ThrottledSeconds }, collector.JobThrottled)},
 	{MetricLimitMemory, "percent", "how close the job came to its memory limit", "greatest of the samples' working set (use less inactive page cache) of the group that sets the limit and, between samples, of the kernel's own peak of that group less its page cache, and less what the job read from storage and wrote / limit", false, limitMemory},
-	{MetricJobOOMKills, "processes", "processes killed for want of memory in the control group that the job is in", "growth of oom_kill of memory.events or memory.oom_control", false, ofAccount(func(a *collector.Account) collector.Optional { return a.OOMKills }, collector.JobPageCache)},
-	{MetricHostOOMKills, "processes", "processes killed for want of memory on the node, in whatever group", "growth of oom_kill of /proc/vmstat", false, ofAccount(func(a *collector.Account) collector.Optional { return a.HostOOMKills }, collector.SwapIn)},
-	{MetricJobPSICPU, "percent of time", "time in which a task of the job waited for a CPU", "growth of total of cpu.pressure some / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.CPUSome }, collector.JobPSICPUSome)},
-	{MetricJobPSIMemory, "percent of time", "time in which all tasks of the job waited for memory", "growth of total of memory.pressure full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.MemoryFull }, collector.JobPSIMemoryFull)},
-	{MetricJobPSIIO, "percent of time", "time in which all tasks of the job waited for storage", "growth of total of io.pressure full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.JobStall.IOFull }, collector.JobPSIIOFull)},
-	{MetricPSICPUSome, "percent of time", "time in which a task of the node waited for a CPU", "growth of total of /proc/pressure/cpu some / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.HostStall.CPUSome }, collector.PSICPUSome)},
-	{MetricPSIMemoryFull, "percent of time", "time in which all tasks of the node waited for memory", "growth of total of /proc/pressure/memory full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.HostStall.MemoryFull }, collector.PSIMemoryFull)},
-	{MetricPSIIOFull, "percent of time", "time in which all tasks of the node waited for storage", "growth of total of /proc/pressure/io full / time", false, stallOf(func(a *collector.Account) collector.Optional { return a.HostStall.IOFull }, collector.PSIIOFull)},
+	{MetricJobOOMKills, "processes", "processes killed for want of memory in the control group that the job is in", "growth of oom_kill of memory.events or memory.oom_control", false, ofAccount(func(a *collector.Account) series.Optional { return a.OOMKills }, collector.JobPageCache)},
+	{MetricHostOOMKills, "processes", "processes killed for want of memory on the node, in whatever group", "growth of oom_kill of /proc/vmstat", false, ofAccount(func(a *collector.Account) series.Optional { return a.HostOOMKills }, collector.SwapIn)},
+	{MetricJobPSICPU, "percent of time", "time in which a task of the job waited for a CPU", "growth of total of cpu.pressure some / time", false, stallOf(func(a *collector.Account) series.Optional { return a.JobStall.CPUSome }, collector.JobPSICPUSome)},
+	{MetricJobPSIMemory, "percent of time", "time in which all tasks of the job waited for memory", "growth of total of memory.pressure full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.JobStall.MemoryFull }, collector.JobPSIMemoryFull)},
+	{MetricJobPSIIO, "percent of time", "time in which all tasks of the job waited for storage", "growth of total of io.pressure full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.JobStall.IOFull }, collector.JobPSIIOFull)},
+	{MetricPSICPUSome, "percent of time", "time in which a task of the node waited for a CPU", "growth of total of /proc/pressure/cpu some / time", false, stallOf(func(a *collector.Account) series.Optional { return a.HostStall.CPUSome }, collector.PSICPUSome)},
+	{MetricPSIMemoryFull, "percent of time", "time in which all tasks of the node waited for memory", "growth of total of /proc/pressure/memory full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.HostStall.MemoryFull }, collector.PSIMemoryFull)},
+	{MetricPSIIOFull, "percent of time", "time in which all tasks of the node waited for storage", "growth of total of /proc/pressure/io full / time", false, stallOf(func(a *collector.Account) series.Optional { return a.HostStall.IOFull }, collector.PSIIOFull)},
 	{MetricIOWait, "percent", "mean share of CPU time that was idle and waited for storage", "growth of iowait of /proc/stat / growth of all modes, weighted by time", false, meanOf(collector.CPUIowait)},
 	{MetricSteal, "percent", "mean share of CPU time that the hypervisor gave to others", "growth of steal of /proc/stat / growth of all modes, weighted by time", false, meanOf(collector.CPUSteal)},
 	{MetricLoad, "tasks", "highest load average of a minute", "greatest, over all samples, of /proc/loadavg's first number", false, maxOf(collector.Load1)},

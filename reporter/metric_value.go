@@ -216,7 +216,7 @@ func throttledPeriods(f *facts) (float64, error) {
 }
 
 // ofAccount gives a counter of the account; the column tells why it is absent.
-func ofAccount(value func(*collector.Account) collector.Optional, c collector.Column) metricFunc {
+func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) metricFunc {
 	return func(f *facts) (float64, error) {
 		if f.account != nil {
 			if v := value(f.account); v.Known() {
@@ -228,7 +228,7 @@ func ofAccount(value func(*collector.Account) collector.Optional, c collector.Co
 }
 
 // stallOf gives the share of the run that a stall took.
-func stallOf(value func(*collector.Account) collector.Optional, c collector.Column) metricFunc {
+func stallOf(value func(*collector.Account) series.Optional, c collector.Column) metricFunc {
 	return func(f *facts) (float64, error) {
 		seconds, err := ofAccount(value, c)(f)
 		if err != nil {

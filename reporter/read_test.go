@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -38,7 +39,7 @@ func TestMerge_LeavesTheLengthOfOneRunAlone(t *testing.T) {
 }
 
 func TestWhyAbsent(t *testing.T) {
-	start := collector.Instant{Wall: reportertest.RunStart}
+	start := host.Instant{Wall: reportertest.RunStart}
 	rec := collector.NewRecording(start, time.Second, 10)
 	var s collector.Sample
 	for c := range s.Values {
@@ -53,7 +54,7 @@ func TestWhyAbsent(t *testing.T) {
 	if err := reporter.WhyAbsent(rec, collector.CPUAvg); !strings.Contains(err.Error(), "did not advance") {
 		t.Error(err)
 	}
-	rec.Failures = []collector.Failure{{Source: collector.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
+	rec.Failures = []collector.Failure{{Source: host.SourceCPU, Why: "read /proc/stat: no", Count: 2}}
 	if err := reporter.WhyAbsent(rec, collector.CPUAvg); err.Error() != "read /proc/stat: no" {
 		t.Error(err)
 	}

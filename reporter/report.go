@@ -113,9 +113,9 @@ type Agent struct {
 // exact, from wait4(2)'s rusage: the job, the children that it waited for, and the orphans
 // that we reaped.
 type Job struct {
-	PID      int    `json:"pid"`
-	Start    Time   `json:"start"`
-	End      Time   `json:"end"`
+	PID   int  `json:"pid"`
+	Start Time `json:"start"`
+	End   Time `json:"end"`
 	// ExitCode is absent while the job goes on, and for a program that watches itself.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`

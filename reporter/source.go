@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // sourceError stands for a reason and names the source that it is asked of.
@@ -18,7 +19,7 @@ func (e sourceError) Error() string { return string(e) }
 // What has no single source keeps its name. The table knows it: a metric computed from nothing
 // asks for the reason of its source.
 func SourceOf(what string) (name string, isSource bool) {
-	if slices.Contains(collector.Sources(), what) {
+	if slices.Contains(host.Sources(), what) {
 		return what, true
 	}
 	if c, ok := collector.ColumnNamed(what); ok {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -19,9 +19,9 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		reporter.MetricMemoryPeak: collector.SourceMemory, reporter.MetricDiskPeak: collector.SourceDisk, reporter.MetricDiskRead: collector.SourceDiskIO,
-		reporter.MetricNetworkSent: collector.SourceNetwork, reporter.MetricCPUMean: collector.SourceCPU, "boot_" + reporter.MetricLoopbackReceived: collector.SourceNetwork,
-		"mem_percent": collector.SourceMemory, "journal": "journal",
+		reporter.MetricMemoryPeak: host.SourceMemory, reporter.MetricDiskPeak: host.SourceDisk, reporter.MetricDiskRead: host.SourceDiskIO,
+		reporter.MetricNetworkSent: host.SourceNetwork, reporter.MetricCPUMean: host.SourceCPU, "boot_" + reporter.MetricLoopbackReceived: host.SourceNetwork,
+		"mem_percent": host.SourceMemory, "journal": "journal",
 	} {
 		if got, _ := reporter.SourceOf(name); got != want {
 			t.Errorf("%s is of %s, want %s", name, got, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -141,7 +142,7 @@ type snapshot struct {
 	memoryMB        float64 // 0 = not known
 	values          [collector.MaxColumns]float64
 	measured        [collector.MaxColumns]time.Duration // when each was, on the monotonic clock
-	cpu             [collector.NumCPUModes]float64
+	cpu             [host.NumCPUModes]float64
 	cpuMoved        time.Duration // when cpu last changed, on the monotonic clock
 	cpuStale        bool          // that is long ago: the source fails
 	// account and gpus share nothing with the Recording, which goes on.
@@ -173,7 +174,7 @@ func beginning(rec *collector.Recording) *snapshot {
 		}
 	}
 	if s.cpus > 0 { // the baseline has them
-		s.cpu = [collector.NumCPUModes]float64{}
+		s.cpu = [host.NumCPUModes]float64{}
 	}
 	if s.takeAccount(rec); s.account.Source != "" { // nothing of the job has run
 		s.account.CPUSeconds = 0

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -29,9 +30,9 @@ type feed struct {
 
 // listenFeed makes the Exporter of a run that has no sample yet.
 func listenFeed(interval time.Duration) *feed {
-	start := collector.Instant{Wall: time.Unix(1_767_225_600, 0), Mono: time.Hour, Boot: time.Hour}
+	start := host.Instant{Wall: time.Unix(1_767_225_600, 0), Mono: time.Hour, Boot: time.Hour}
 	f := &feed{rec: collector.NewRecording(start, interval, 1000)}
-	f.rec.Host = collector.Host{CPUs: 4, MemoryMB: 8000}
+	f.rec.Host = host.Info{CPUs: 4, MemoryMB: 8000}
 	f.Exporter = New(Options{RunID: "r-1", Node: 3, Version: "v1.2.3", Interval: interval,
 		Agent: func() reporter.Agent { return reporter.Agent{CPUSeconds: 0.0125, MaxRSSMB: 14.5} },
 		Report: func(rec *collector.Recording) *reporter.Report {
@@ -49,7 +50,7 @@ func (f *feed) sample(lacks ...collector.Column) {
 	}
 	f.rec.Add(&s)
 	passed := time.Duration(f.rec.Samples) * f.rec.Interval
-	f.rec.End = collector.Instant{Wall: f.rec.Start.Wall.Add(passed), Mono: time.Hour + passed, Boot: time.Hour + passed}
+	f.rec.End = host.Instant{Wall: f.rec.Start.Wall.Add(passed), Mono: time.Hour + passed, Boot: time.Hour + passed}
 	for m := range f.rec.CPUSeconds {
 		f.rec.CPUSeconds[m] = float64(int(f.rec.Samples)*(m+1)) + 0.25
 	}

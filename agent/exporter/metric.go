@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -21,7 +23,7 @@ type Metric struct {
 	// column is where the value comes from, unless one of the others is set.
 	column collector.Column
 	value  func(*facts) float64
-	stalls func(*facts) [3]collector.Optional              // by resources
+	stalls func(*facts) [3]series.Optional                 // by resources
 	gpu    func(f *facts, i int, g *collector.GPU) float64 // of one device
 }
 
@@ -164,7 +166,7 @@ func (x *exposition) table(metrics []Metric, f *facts) {
 			x.series(m, f.version, 1)
 		case m.Label == "mode":
 			for mode, v := range f.cpuSeconds() {
-				x.series(m, collector.CPUMode(mode).String(), v)
+				x.series(m, host.CPUMode(mode).String(), v)
 			}
 		case m.stalls != nil:
 			for k, v := range m.stalls(f) {

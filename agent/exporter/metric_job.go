@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // jobInfoLabel are the labels of perfagent_job_info.
@@ -14,7 +15,7 @@ const jobInfoLabel = "source, memory_kind"
 func resources() [3]string { return [3]string{"cpu", "memory", "io"} }
 
 // ofAccount gives a counter or a limit of the job's account; scale makes base units of it.
-func ofAccount(value func(*collector.Account) collector.Optional, scale float64) func(*facts) float64 {
+func ofAccount(value func(*collector.Account) series.Optional, scale float64) func(*facts) float64 {
 	return func(f *facts) float64 { return float64(value(&f.account)) * scale }
 }
 
@@ -22,7 +23,7 @@ func ofAccount(value func(*collector.Account) collector.Optional, scale float64)
 // others. Waiting is the kernel's "some" (PSI): a task waited; stalled is "full": all did.
 func jobMetrics() []Metric {
 	type account = collector.Account
-	type optional = collector.Optional
+	type optional = series.Optional
 	const counters = " of the control group that sets the CPU quota" + sinceThen
 	return []Metric{
 		{Name: "perfagent_job_info", Type: gauge, Label: jobInfoLabel, Help: "1; the labels say where the numbers of the job come from and how its memory is counted"},
@@ -52,12 +53,12 @@ func jobMetrics() []Metric {
 	}
 }
 
-func waiting(s collector.Stalls) [3]collector.Optional {
-	return [3]collector.Optional{s.CPUSome, s.MemorySome, s.IOSome}
+func waiting(s collector.Stalls) [3]series.Optional {
+	return [3]series.Optional{s.CPUSome, s.MemorySome, s.IOSome}
 }
 
-func stalled(s collector.Stalls) [3]collector.Optional {
-	return [3]collector.Optional{s.CPUFull, s.MemoryFull, s.IOFull}
+func stalled(s collector.Stalls) [3]series.Optional {
+	return [3]series.Optional{s.CPUFull, s.MemoryFull, s.IOFull}
 }
 
 func cpuLimit(f *facts) float64 { return known(f.account.Limits.CPUs) }

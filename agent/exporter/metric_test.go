@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -129,7 +130,7 @@ func TestMetricsBeginWithTheRun(t *testing.T) {
 		"perfagent_memory_total_bytes":          8000 * (1 << 20),
 		"perfagent_network_receive_bytes_total": 0, "perfagent_network_transmit_bytes_total": 0,
 		"perfagent_loopback_receive_bytes_total": 0, "perfagent_loopback_transmit_bytes_total": 0}
-	for m := range collector.NumCPUModes {
+	for m := range host.NumCPUModes {
 		want["perfagent_cpu_seconds_total{mode="+m.String()+"}"] = 0
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -7,21 +7,26 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // wideFeed is the run of a job with limits on a node with two GPUs, of which the second
 // tells little.
 func wideFeed(interval time.Duration) *feed {
 	f := listenFeed(interval)
-	a, unknown := &f.rec.Account, collector.Unknown()
-	a.Source, a.MemoryKind, a.CPUSeconds = collector.JobFromGroup, collector.MemoryGroup, 12.5
+	a, unknown := &f.rec.Account, series.Unknown()
+	a.Source, a.MemoryKind, a.CPUSeconds = host.JobFromGroup, host.MemoryGroup, 12.5
 	a.Limits.CPUs, a.Limits.MemoryMB = 1.5, 256
 	a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 100, 25, 7.5, 1, 2
 	a.JobStall = collector.Stalls{CPUSome: 1, CPUFull: 2, MemorySome: 3, MemoryFull: 4, IOSome: 5, IOFull: 6}
 	a.HostStall = collector.Stalls{CPUSome: 10, CPUFull: unknown, MemorySome: 30, MemoryFull: 40, IOSome: 50, IOFull: 60}
 	f.rec.GPUs = []collector.GPU{
-		{Index: 0, UUID: "GPU-a", Name: `A\B`, MemoryMB: 1024, PowerLimitWatts: 400, OfJob: true, EnergyJoules: 5000, ClockMHz: 1410},
-		{Index: 1, UUID: "GPU-b", MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown},
+		{Device: gpu.Device{Index: 0, UUID: "GPU-a", Name: `A\B`, MemoryMB: 1024, PowerLimitWatts: 400},
+			OfJob: true, EnergyJoules: 5000, ClockMHz: 1410},
+		{Device: gpu.Device{Index: 1, UUID: "GPU-b", MemoryMB: unknown, PowerLimitWatts: unknown},
+			EnergyJoules: unknown, ClockMHz: unknown},
 	}
 	f.rec.Widen(2)
 	return f
@@ -37,7 +42,7 @@ func TestWide_NothingIsToldOfAJobThatThereIsNot(t *testing.T) {
 		}
 	}
 	f = listenFeed(time.Second)
-	f.rec.Account.Source = collector.JobFromTree
+	f.rec.Account.Source = host.JobFromTree
 	f.Begin(f.rec)
 	got := parsed(t, string(f.metrics()))
 	if v, there := got["perfagent_job_cpu_seconds_total"]; !there || v != 0 {
@@ -89,7 +94,7 @@ func TestWide_ScrapesWhileTheRunGoesOn(t *testing.T) {
 		})
 	}
 	for range 300 {
-		f.rec.Account.Victims = append(f.rec.Account.Victims[:0], collector.Victim{PID: 1})
+		f.rec.Account.Victims = append(f.rec.Account.Victims[:0], host.Victim{PID: 1})
 		f.rec.Account.CPUSeconds++
 		f.rec.GPUs[0].EnergyJoules++
 		f.rec.GPUs[0].Throttle = append(f.rec.GPUs[0].Throttle[:0], "hot")

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// host takes samples as a busy host gives them, deterministically.
-type host struct {
+// fakeHost takes samples as a busy host gives them, deterministically.
+type fakeHost struct {
 	rnd   *rand.Rand
 	rec   *collector.Recording
 	total [6]float64
@@ -27,14 +28,14 @@ type host struct {
 	lost  map[string]bool // the sources that fail just now
 }
 
-func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *host {
+func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *fakeHost {
 	wall := time.Date(2026, 1, 2, 3, 4, 5, rnd.IntN(1e9), time.UTC)
-	start := collector.Instant{Wall: wall, Mono: time.Hour, Boot: 2 * time.Hour}
-	return &host{rnd: rnd, every: every, lost: make(map[string]bool), rec: collector.NewRecording(start, every, maxLength)}
+	start := host.Instant{Wall: wall, Mono: time.Hour, Boot: 2 * time.Hour}
+	return &fakeHost{rnd: rnd, every: every, lost: make(map[string]bool), rec: collector.NewRecording(start, every, maxLength)}
 }
 
 // tick takes one more sample.
-func (h *host) tick() {
+func (h *fakeHost) tick() {
 	mono := h.every
 	boot := mono
 	if h.odd {
@@ -46,7 +47,7 @@ func (h *host) tick() {
 		if h.rnd.IntN(100) == 0 { // a suspend
 			boot += time.Duration(h.rnd.Int64N(int64(2 * time.Hour)))
 		}
-		for _, source := range []string{collector.SourceCPU, collector.SourceMemory, collector.SourceDisk, collector.SourceDiskIO, collector.SourceNetwork} {
+		for _, source := range []string{host.SourceCPU, host.SourceMemory, host.SourceDisk, host.SourceDiskIO, host.SourceNetwork} {
 			if h.rnd.IntN(30) == 0 {
 				h.lost[source] = !h.lost[source]
 			}
@@ -58,7 +59,7 @@ func (h *host) tick() {
 	h.add(mono.Seconds())
 }
 
-func (h *host) add(weight float64) {
+func (h *fakeHost) add(weight float64) {
 	var s collector.Sample
 	for c := range s.Values {
 		s.Weights[c] = weight
@@ -81,17 +82,17 @@ func (h *host) add(weight float64) {
 }
 
 // track is that of the report which the Recording gives now.
-func (h *host) track() track {
+func (h *fakeHost) track() track {
 	return nodeTrack("0", h.report().Nodes["0"])
 }
 
-func (h *host) report() *reporter.Report {
+func (h *fakeHost) report() *reporter.Report {
 	code := 0
 	return reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"job"}, ExitCode: &code}, Recording: h.rec})
 }
 
 // head is what is known at the start.
-func (h *host) head(node int) journal.Head {
+func (h *fakeHost) head(node int) journal.Head {
 	return journal.Head{Run: reporter.Run{ID: "r", Command: []string{"job"}, Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
 }
 

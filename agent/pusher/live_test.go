@@ -32,7 +32,7 @@ func closing(h mlflowtest.Hook) mlflowtest.Hook {
 
 // stage is a Live in a bubble, with a server outside of it.
 type stage struct {
-	*host
+	*fakeHost
 	fake *mlflowtest.Fake
 	live *Live
 	l    *mlflowtest.Listener
@@ -59,7 +59,7 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-		s := &stage{host: h, fake: fake, l: l, work: work}
+		s := &stage{fakeHost: h, fake: fake, l: l, work: work}
 		s.live = NewLive(h.head(node), d, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})

@@ -17,7 +17,7 @@ import (
 )
 
 // anyTrack is a recording of any kind and length, cut off anywhere.
-func anyTrack(rnd *rand.Rand) *host {
+func anyTrack(rnd *rand.Rand) *fakeHost {
 	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second, time.Minute}[rnd.IntN(5)]
 	h := newHost(rnd, every, 2+rnd.IntN(200))
 	h.odd = rnd.IntN(4) > 0

@@ -10,19 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // wideHost is a host whose two GPUs are found after some samples.
-func wideHost(before, after int) *host {
+func wideHost(before, after int) *fakeHost {
 	h := newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000)
 	for range before {
 		h.tick()
 	}
-	unknown := collector.Unknown()
-	h.rec.GPUs = []collector.GPU{{MemoryMB: 80 << 10, PowerLimitWatts: 400, EnergyJoules: unknown, ClockMHz: unknown},
-		{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown}}
+	unknown := series.Unknown()
+	h.rec.GPUs = []collector.GPU{{Device: gpu.Device{MemoryMB: 80 << 10, PowerLimitWatts: 400},
+		EnergyJoules: unknown, ClockMHz: unknown},
+		{Device: gpu.Device{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown},
+			EnergyJoules: unknown, ClockMHz: unknown}}
 	h.rec.Widen(2)
 	for range after {
 		h.tick()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -156,7 +157,7 @@ func BenchmarkPushHour(b *testing.B) {
 // hourReport is the report of a made-up hour; each k is another run.
 func hourReport(tb testing.TB, k int) *reporter.Report {
 	tb.Helper()
-	start := collector.Instant{Wall: time.Now().Add(-time.Hour - time.Duration(k)*time.Second)}
+	start := host.Instant{Wall: time.Now().Add(-time.Hour - time.Duration(k)*time.Second)}
 	rec := collector.NewRecording(start, time.Second, 1000)
 	for i := range 3600 {
 		var s collector.Sample
@@ -165,7 +166,7 @@ func hourReport(tb testing.TB, k int) *reporter.Report {
 		}
 		s.Values[collector.Timestamp] = float64(start.Wall.Add(time.Duration(i+1)*time.Second).UnixMilli()) / 1000
 		rec.Add(&s)
-		rec.End = collector.Instant{Wall: start.Wall, Mono: time.Duration(i+1) * time.Second, Boot: time.Duration(i+1) * time.Second}
+		rec.End = host.Instant{Wall: start.Wall, Mono: time.Duration(i+1) * time.Second, Boot: time.Duration(i+1) * time.Second}
 	}
 	code := 0
 	run := reporter.Run{ID: "bench-" + strconv.FormatInt(start.Wall.UnixNano(), 36), Command: []string{"hour"}, ExitCode: &code}

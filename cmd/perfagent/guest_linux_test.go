@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -93,7 +93,7 @@ func guestSource(t *testing.T, n *reporter.Node, source string) {
 	kind := n.Job.MemoryKind
 	// A group tells nothing of a job that is smaller than what is not known of us: then its processes do.
 	_, known := n.Metrics["job_peak_memory_mb"]
-	if n.Job.Source != source || kind == collector.MemoryGroup && source == collector.JobFromTree || known != (n.Job.PeakMemoryMB > 0) {
+	if n.Job.Source != source || kind == host.MemoryGroup && source == host.JobFromTree || known != (n.Job.PeakMemoryMB > 0) {
 		t.Errorf("source %q, memory %q, want source %q; missing: %+v", n.Job.Source, n.Job.MemoryKind, source, n.Missing)
 	}
 }

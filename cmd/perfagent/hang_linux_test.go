@@ -147,8 +147,8 @@ func TestWorkingDirectoryThatHangs(t *testing.T) {
 	}
 }
 
-// patience is how long perfagent waits for a disk that hangs.
-const patience = 5 * time.Second
+// diskPatience is how long perfagent waits for a disk that hangs.
+const diskPatience = 5 * time.Second
 
 // Where neither the directory of the reports answers nor the temporary one, the job runs all
 // the same, and a line says that there is no report.
@@ -159,7 +159,7 @@ func TestNoDirectoryAnswers(t *testing.T) {
 	begin := time.Now()
 	o := perform(t, cmd)
 	o.want(t, 7)
-	if took := time.Since(begin); o.out != "job\n" || took > 4*patience+noise {
+	if took := time.Since(begin); o.out != "job\n" || took > 4*diskPatience+noise {
 		t.Errorf("stdout %q after %v", o.out, took)
 	}
 	o.wantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")

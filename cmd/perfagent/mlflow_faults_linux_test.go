@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -651,7 +652,7 @@ func (s *site) post(t testing.TB, name, body string) {
 func bigReport(t testing.TB) (path string) {
 	t.Helper()
 	const n, every = 500, 10 * time.Second
-	start := collector.Instant{Wall: time.Now().Add(-n * every).Truncate(time.Millisecond), Mono: time.Hour, Boot: time.Hour}
+	start := host.Instant{Wall: time.Now().Add(-n * every).Truncate(time.Millisecond), Mono: time.Hour, Boot: time.Hour}
 	rec := collector.NewRecording(start, every, 2*n)
 	for i := range n {
 		var s collector.Sample
@@ -661,7 +662,7 @@ func bigReport(t testing.TB) (path string) {
 		at := time.Duration(i+1)*every - time.Second
 		s.Values[collector.Timestamp] = float64(start.Wall.Add(at).UnixMilli()) / 1000
 		rec.Add(&s)
-		rec.End = collector.Instant{Wall: start.Wall.Add(at), Mono: start.Mono + at, Boot: start.Boot + at}
+		rec.End = host.Instant{Wall: start.Wall.Add(at), Mono: start.Mono + at, Boot: start.Boot + at}
 	}
 	data, err := reporter.Encode(reporter.New(reporter.Input{Run: reporter.Run{ID: "big", Command: []string{"big"}}, Recording: rec}))
 	if err != nil {

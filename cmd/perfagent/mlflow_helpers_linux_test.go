@@ -27,6 +27,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -316,8 +317,8 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	start := y.origin.Add(y.after).Truncate(time.Second).Add(123456 * time.Microsecond)
 	length := time.Duration(y.seconds) * time.Second
 	end := start.Add(length + 3*time.Millisecond)
-	rec := collector.NewRecording(collector.Instant{Wall: start}, time.Second, y.maxLength)
-	rec.Host = collector.Host{Hostname: fmt.Sprintf("host-%d", y.node), CPUs: 8, MemoryMB: 32000}
+	rec := collector.NewRecording(host.Instant{Wall: start}, time.Second, y.maxLength)
+	rec.Host = host.Info{Hostname: fmt.Sprintf("host-%d", y.node), CPUs: 8, MemoryMB: 32000}
 	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
 	for i := range y.seconds {
@@ -325,7 +326,7 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 		s.Values[collector.JobMemory] += y.jobMB
 		rec.Add(&s)
 	}
-	rec.End = collector.Instant{Wall: start.Add(length), Mono: length, Boot: length}
+	rec.End = host.Instant{Wall: start.Add(length), Mono: length, Boot: length}
 	run := reporter.Run{ID: y.run, Command: []string{"./simulate", "--quick"}, Start: reporter.Time{Time: start}, End: reporter.Time{Time: end},
 		WallSeconds: length.Seconds(), ExitCode: &y.code}
 	data, err := reporter.Encode(diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: run, Node: y.node, Recording: rec, Agent: reporter.Agent{Version: "test"},

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -253,7 +253,7 @@ func podmanCPUSet(t *testing.T, s *podmanStore) {
 func podmanRefused(t *testing.T, s *podmanStore) {
 	r := s.run(t, podmanRun{code: 5, args: []string{"/perfagent", "run", "--cgroup", "create", "--", "/bin/sh", "-c", "exit 5"}})
 	guestSource(t, r.node, "cgroup")
-	guestMissing(t, r.node, collector.SourceCgroup, "--cgroup create", "read-only file system")
+	guestMissing(t, r.node, host.SourceCgroup, "--cgroup create", "read-only file system")
 }
 
 // podmanPermitted: in a privileged one it can be written.
@@ -276,7 +276,7 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 	r := s.run(t, podmanRun{flags: "--privileged --memory=200m --memory-swap=200m",
 		args: []string{"/bin/sh", "-c", "busybox umount -l /sys/fs/cgroup && exec /perfagent run -- /guest children 2 0.1"}})
 	guestSource(t, r.node, "tree")
-	guestMissing(t, r.node, collector.SourceCgroup, "no control groups")
+	guestMissing(t, r.node, host.SourceCgroup, "no control groups")
 	if used := guestMetric(t, r.node, "job_cpu_seconds"); used < 0.2 {
 		t.Errorf("job_cpu_seconds %v", used)
 	}

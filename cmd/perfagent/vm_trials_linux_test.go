@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // vmRun is the command of a trial: perfagent around a part of the guest.
@@ -253,7 +253,7 @@ func vmStays(t *testing.T, r *vmResult) {
 	if !held {
 		t.Errorf("the daemon %s is in none of the groups: %v", pid, r.After)
 	}
-	guestMissing(t, r.node, collector.SourceCgroup, "not empty")
+	guestMissing(t, r.node, host.SourceCgroup, "not empty")
 }
 
 // vmShared: a group that has other processes cannot give a group below it the memory
@@ -263,7 +263,7 @@ func vmShared(t *testing.T, r *vmResult) {
 		t.Errorf("source %q, memory %q", j.Source, j.MemoryKind)
 	}
 	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 43, 0.1)
-	guestMissing(t, r.node, collector.SourceCgroup, "--cgroup create", "subtree_control", "busy")
+	guestMissing(t, r.node, host.SourceCgroup, "--cgroup create", "subtree_control", "busy")
 }
 
 // vmShell: what a shell beside us uses is not the job's; the limits are the job's too.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
@@ -231,7 +232,7 @@ func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
 }
 
 // watchJournal makes a journal that this process writes, under a directory.
-func watchJournal(t testing.TB, dir, folder string, head journal.Head, host collector.Host) (*journal.Journal, *collector.Recording) {
+func watchJournal(t testing.TB, dir, folder string, head journal.Head, machine host.Info) (*journal.Journal, *collector.Recording) {
 	t.Helper()
 	dir = filepath.Join(dir, "perfagent-out", folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -244,8 +245,8 @@ func watchJournal(t testing.TB, dir, folder string, head journal.Head, host coll
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.Remove() })
-	rec := collector.NewRecording(collector.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
-	rec.Host = host
+	rec := collector.NewRecording(host.Instant{Wall: time.Now(), Mono: time.Hour, Boot: time.Hour}, head.Interval, head.MaxLength)
+	rec.Host = machine
 	return j, rec
 }
 
@@ -270,7 +271,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 	dir := t.TempDir()
 	head := journal.Head{Run: reporter.Run{ID: evil, Command: []string{evil, strings.Repeat("日\x1b[31m", 300_000), "", "b c"},
 		Tags: map[string]string{evil: evil}}, Agent: reporter.Agent{Version: evil}}
-	j, rec := watchJournal(t, dir, "evil", head, collector.Host{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
+	j, rec := watchJournal(t, dir, "evil", head, host.Info{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
 	defer func() { _ = j.Stop(longest) }()
 	for n := range 5 {
 		watchSample(j, rec, n)
@@ -304,7 +305,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 func TestWatch_OfALongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j, rec := watchJournal(t, dir, "long", journal.Head{Run: reporter.Run{Command: []string{"x"}}}, collector.Host{CPUs: 2})
+	j, rec := watchJournal(t, dir, "long", journal.Head{Run: reporter.Run{Command: []string{"x"}}}, host.Info{CPUs: 2})
 	defer func() { _ = j.Stop(longest) }()
 	n := 0
 	f := journal.Follow(j.Path())

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 
 	"github.com/perfagent/perfagent/plotter/terminal"
@@ -247,15 +247,15 @@ func (n *watchedNode) isGone() bool {
 	if n.over() || n.trouble != nil && n.report != nil || n.writer != journal.Gone {
 		return false
 	}
-	if host := n.node().Host; host != nil && host.BootID != "" {
-		return n.locked || host.BootID == n.home
+	if machine := n.node().Host; machine != nil && machine.BootID != "" {
+		return n.locked || machine.BootID == n.home
 	}
 	return n.locked || n.silence(n.looked) > n.patient() // before its first sample
 }
 
 // bootID tells this machine from others.
 func bootID() string {
-	r := collector.NewReader(collector.ReaderOptions{})
+	r := host.NewReader(host.Options{})
 	defer r.Close()
 	return r.Host().BootID
 }

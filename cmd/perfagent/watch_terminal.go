@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // What a terminal is told: ECMA-48, and the private modes of xterm's that every
@@ -113,10 +115,7 @@ func (t *liveTerminal) leave() {
 func (t *liveTerminal) flush(text string) {
 	done := make(chan struct{})
 	t.show(frame{text, done})
-	select {
-	case <-done:
-	case <-time.After(hurry):
-	}
+	patience.Receive(done, hurry)
 }
 
 // draw shows lines in the place of those before: one write, and nothing is cleared that

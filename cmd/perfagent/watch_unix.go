@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // watchSignals end the live view, or tell of a new size. TSTP is not among them: once Go
@@ -38,8 +40,5 @@ func stopGroup(resumed <-chan os.Signal) {
 		<-resumed
 	}
 	_ = unix.Kill(0, unix.SIGTSTP)
-	select {
-	case <-resumed:
-	case <-time.After(200 * time.Millisecond):
-	}
+	patience.Receive(resumed, 200*time.Millisecond)
 }

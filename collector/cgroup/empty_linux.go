@@ -70,7 +70,7 @@ func populated(dir string) bool {
 func processesIn(dir string) (pids []int, err error) {
 	err = walk(dir, func(d string) error {
 		data, err := os.ReadFile(filepath.Join(d, "cgroup.procs"))
-		pids = parsePids(data, pids)
+		pids = procfile.AppendPIDs(pids, data)
 		return err
 	})
 	return pids, err

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // place is where the process stands in one hierarchy.
@@ -239,7 +241,7 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		if err != nil {
 			continue
 		}
-		if slices.Contains(parsePids(data, nil), pid) {
+		if slices.Contains(procfile.AppendPIDs(nil, data), pid) {
 			return dir[len(m.point):] + rest, true
 		}
 		named = append(named, dir[len(m.point):]+rest)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // Whatever /proc says, a group is found below a mount point or not at all.
@@ -80,7 +82,7 @@ func FuzzGroupFiles(f *testing.F) {
 		v := [2]float64{nan, nan}
 		parseKeys(data, []string{"usage_usec", "oom_kill"}, v[:])
 		good("keys", v[:]...)
-		for _, pid := range parsePids(data, nil) {
+		for _, pid := range procfile.AppendPIDs(nil, data) {
 			if pid < 0 {
 				t.Errorf("pid %d", pid)
 			}

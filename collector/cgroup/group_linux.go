@@ -337,7 +337,7 @@ func (g *Group) Pids() ([]int, error) {
 		err := walk(p.dir(), func(dir string) error {
 			data, err := g.r.read(filepath.Join(dir, "cgroup.procs"), maxTable)
 			if err == nil {
-				pids = parsePids(data, pids)
+				pids = procfile.AppendPIDs(pids, data)
 			}
 			return err
 		})

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 // Made is a group that was made for a job, in one hierarchy or several. It is for
@@ -191,7 +193,7 @@ func (m *Made) stepAside(name string) error {
 	if err != nil {
 		return err
 	}
-	if pids := parsePids(procs, nil); len(pids) != 1 || pids[0] != os.Getpid() {
+	if pids := procfile.AppendPIDs(nil, procs); len(pids) != 1 || pids[0] != os.Getpid() {
 		return fmt.Errorf("%d processes in %s", len(pids), m.v2.own)
 	}
 	leaf := filepath.Join(m.v2.own, name+"-agent")

@@ -264,15 +264,3 @@ func isDevice(b []byte) bool {
 	_, okMinor := procfile.ParseCount(minor)
 	return ok && okMajor && okMinor && len(b) < 32
 }
-
-// parsePids adds the numbers of cgroup.procs. 0 is a process of another pid namespace.
-func parsePids(data []byte, pids []int) []int {
-	for len(data) > 0 {
-		var line []byte
-		line, data, _ = bytes.Cut(data, []byte{'\n'})
-		if n, ok := procfile.ParseCount(line); ok && n <= math.MaxInt32 {
-			pids = append(pids, int(n))
-		}
-	}
-	return pids
-}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -85,10 +86,10 @@ func (c *card) read() row {
 		c.name, c.uuid, c.hwmon = c.findName(), c.findUUID(), c.findSensors()
 	}
 	r := row{Device: Device{Index: c.index, Vendor: "amd", Name: c.name, UUID: c.uuid}, State: unknown()}
-	r.MemoryMB = c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total")
+	r.MemoryMB = series.Optional(c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total"))
 	if status, err := readFile(filepath.Join(c.dir, "power/runtime_status")); err == nil && string(bytes.TrimSpace(status)) == "suspended" {
 		// Some versions of the driver wake a card up to answer.
-		r.PowerLimitWatts = math.NaN()
+		r.PowerLimitWatts = series.Unknown()
 		for _, what := range []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"} {
 			r.lack(what, "the card is asleep (runtime power management)")
 		}
@@ -97,7 +98,7 @@ func (c *card) read() row {
 	r.UtilizationPct = c.value(&r, "utilization_pct", 1, 100, "gpu_busy_percent")
 	r.MemoryUsedMB = c.value(&r, "memory_used_mb", 1<<20, maxMiB, "mem_info_vram_used")
 	r.PowerWatts = c.value(&r, "power_watts", 1e6, maxWatts, c.hwmon+"power1_average", c.hwmon+"power1_input")
-	r.PowerLimitWatts = c.value(&r, "power_limit_watts", 1e6, maxWatts, c.hwmon+"power1_cap")
+	r.PowerLimitWatts = series.Optional(c.value(&r, "power_limit_watts", 1e6, maxWatts, c.hwmon+"power1_cap"))
 	r.TemperatureCelsius = c.value(&r, "temperature_celsius", 1e3, maxCelsius, c.hwmon+"temp1_input")
 	if data, err := readFile(filepath.Join(c.dir, c.hwmon, "energy1_input")); err == nil { // few have it
 		r.EnergyJoules = number(string(bytes.TrimSpace(data)), math.MaxUint64) / 1e6

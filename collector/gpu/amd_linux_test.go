@@ -110,7 +110,7 @@ func TestGPUAMDHostile(t *testing.T) {
 			t.Fatalf("%.20q: %v", text, cards)
 		}
 		r := cards[0].read()
-		for _, v := range []float64{r.UtilizationPct, r.MemoryMB, r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, r.PowerLimitWatts} {
+		for _, v := range []float64{r.UtilizationPct, float64(r.MemoryMB), r.MemoryUsedMB, r.PowerWatts, r.TemperatureCelsius, r.ClockMHz, float64(r.PowerLimitWatts)} {
 			if !math.IsNaN(v) {
 				t.Errorf("%.20q: %v in %+v", text, v, r)
 			}

@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // row is what was read of one device at one time.
 type row struct {
 	Device
 	State
-	absent []Gap // What without the device: "utilization_pct"
+	absent []series.Gap // What without the device: "utilization_pct"
 }
 
 // lack makes a field absent.
-func (r *row) lack(what, why string) { r.absent = append(r.absent, Gap{what, why}) }
+func (r *row) lack(what, why string) { r.absent = append(r.absent, series.Gap{What: what, Why: why}) }
 
 // entry is a device with its newest row.
 type entry struct {
@@ -34,9 +36,9 @@ type board struct {
 	seen    time.Time // when the newest row came
 	note    string    // what was said last instead of a row
 	noted   time.Time
-	gaps    []Gap // what no device has
-	fault   error // why the query had to be started again
-	err     error // why there is nothing any more
+	gaps    []series.Gap // what no device has
+	fault   error        // why the query had to be started again
+	err     error        // why there is nothing any more
 }
 
 // put keeps a row. The return of the first device means that a round is complete.
@@ -80,11 +82,11 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		if old := now.Sub(e.seen); !live || old > stale {
 			e.State, e.absent = unknown(), nil
 			if live { // else one reason is enough for all
-				r.Missing = append(r.Missing, Gap{gpu, fmt.Sprintf("no reading for %.0f s", old.Seconds())})
+				r.Missing = append(r.Missing, series.Gap{What: gpu, Why: fmt.Sprintf("no reading for %.0f s", old.Seconds())})
 			}
 		}
 		for _, gap := range e.absent {
-			r.Missing = append(r.Missing, Gap{gpu + "_" + gap.What, gap.Why})
+			r.Missing = append(r.Missing, series.Gap{What: gpu + "_" + gap.What, Why: gap.Why})
 		}
 		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
 	}
@@ -92,13 +94,13 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		r.Missing = append(r.Missing, b.gaps...)
 	}
 	if b.surplus > 0 {
-		r.Missing = append(r.Missing, Gap{"gpu", fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)})
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)})
 	}
 	if b.fault != nil {
-		r.Missing = append(r.Missing, Gap{"gpu", "started again: " + b.fault.Error()})
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: "started again: " + b.fault.Error()})
 	}
 	if live && b.note != "" && now.Sub(b.noted) <= stale {
-		r.Missing = append(r.Missing, Gap{"gpu", "nvidia-smi: " + b.note})
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: "nvidia-smi: " + b.note})
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // maxDevices is how many devices of a vendor are followed.
@@ -24,13 +27,13 @@ const maxDevices = 16
 
 // Device is what a GPU is, for the whole run.
 type Device struct {
-	Index           int     // nvidia-smi's own; AMD's are counted after these
-	UUID            string  // "GPU-" and what the driver says; "" = unknown
-	Name            string  // the product's; AMD's without one: "AMD GPU" and the PCI device id
-	Vendor          string  // "nvidia", "amd"
-	MemoryMB        float64 // the device's own, MiB; NaN = unknown
-	PowerLimitWatts float64 // the limit that is enforced; NaN = unknown
-	MIG             bool    // NVIDIA's multi-instance mode is on
+	Index           int             `json:"index"`             // nvidia-smi's own; AMD's are counted after these
+	UUID            string          `json:"uuid,omitempty"`    // "GPU-" and what the driver says; "" = unknown
+	Name            string          `json:"name,omitempty"`    // the product's; AMD's without one: "AMD GPU" and the PCI device id
+	Vendor          string          `json:"-"`                 // "nvidia", "amd"
+	MemoryMB        series.Optional `json:"memory_mb"`         // the device's own, MiB
+	PowerLimitWatts series.Optional `json:"power_limit_watts"` // the limit that is enforced
+	MIG             bool            `json:"mig,omitempty"`     // NVIDIA's multi-instance mode is on
 }
 
 // State is what a GPU did at its newest reading. NaN = absent.
@@ -44,18 +47,12 @@ type State struct {
 	Throttle           []string // what holds the clocks down, by NVML's names; nil = nothing, or not known
 }
 
-// Gap is something that is absent.
-type Gap struct {
-	What string // "gpu_0_utilization_pct"; "gpu" for what concerns all
-	Why  string
-}
-
 // Reading is the newest that is known of all devices.
 type Reading struct {
-	Devices []Device // only ever grows
-	States  []State  // in the order of Devices
-	Missing []Gap    // what is absent from them now
-	Err     error    // why there is nothing of a vendor, or nothing any more; nil = all is well
+	Devices []Device     // only ever grows
+	States  []State      // in the order of Devices
+	Missing []series.Gap // what is absent from them now
+	Err     error        // why there is nothing of a vendor, or nothing any more; nil = all is well
 }
 
 // Options say where to look and how to start nvidia-smi.
@@ -131,10 +128,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	select {
-	case <-cards:
-	case <-time.After(m.pace.grace / 4): // a read that hangs in the driver cannot be ended
-	}
+	patience.Receive(cards, m.pace.grace/4) // a read that hangs in the driver cannot be ended
 }
 
 // find waits until nvidia-smi was looked for, and tells whether it is there. It returns

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // maxLine bounds a line of nvidia-smi; a row of ours has about 150 bytes.
@@ -20,7 +22,7 @@ const maxLine = 4096
 // drivers up to 610), and each field that is refused costs one more start.
 type query struct {
 	fields  []string
-	dropped []Gap
+	dropped []series.Gap
 }
 
 // newQuery asks for everything. All but the MIG mode are in drivers of ten years
@@ -59,7 +61,7 @@ func (q *query) refuse(name string) bool {
 		"clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle", "mig.mode.current": "gpu_mig",
 	}[name]
 	if what != "" { // one of the two limits is enough
-		q.dropped = append(q.dropped, Gap{what, "this nvidia-smi does not know the field " + name})
+		q.dropped = append(q.dropped, series.Gap{What: what, Why: "this nvidia-smi does not know the field " + name})
 	}
 	return true
 }
@@ -78,7 +80,7 @@ func refused(line string) string {
 // parse reads a row. An error means that the line is none; a value that is not
 // one is a gap of the row.
 func (q *query) parse(line []byte) (row, error) {
-	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: math.NaN(), PowerLimitWatts: math.NaN()}, State: unknown()}
+	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: series.Unknown(), PowerLimitWatts: series.Unknown()}, State: unknown()}
 	limit, enforced := "", ""
 	n := 0
 	for value := range bytes.SplitSeq(line, []byte(",")) {
@@ -102,12 +104,12 @@ func (q *query) parse(line []byte) (row, error) {
 	if r.Index < 0 {
 		return row{}, errors.New("no index")
 	}
-	if r.PowerLimitWatts = number(enforced, maxWatts); math.IsNaN(r.PowerLimitWatts) {
-		r.take(&r.PowerLimitWatts, "power_limit_watts", limit, maxWatts)
+	if r.PowerLimitWatts = series.Optional(number(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
+		r.take((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 	if r.MIG { // whatever it says: it cannot be of the whole device
 		r.UtilizationPct = math.NaN()
-		r.absent = slices.DeleteFunc(r.absent, func(g Gap) bool { return g.What == "utilization_pct" })
+		r.absent = slices.DeleteFunc(r.absent, func(g series.Gap) bool { return g.What == "utilization_pct" })
 		r.lack("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
 	}
 	return r, nil
@@ -137,7 +139,7 @@ func (r *row) set(field, text string) {
 			r.lack("name", said(text))
 		}
 	case "memory.total":
-		r.take(&r.MemoryMB, "memory_mb", text, maxMiB)
+		r.take((*float64)(&r.MemoryMB), "memory_mb", text, maxMiB)
 	case "memory.used":
 		r.take(&r.MemoryUsedMB, "memory_used_mb", text, maxMiB)
 	case "utilization.gpu":

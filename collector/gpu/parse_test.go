@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 var gpuUpdate = flag.Bool("update", false, "write the golden files anew")
@@ -165,7 +167,7 @@ func TestGPUBoardVanish(t *testing.T) {
 	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.settled {
 		t.Errorf("%s", gpuDump(r))
 	}
-	if len(r.Missing) != 1 || r.Missing[0] != (Gap{"gpu_3", "no reading for 6 s"}) {
+	if len(r.Missing) != 1 || r.Missing[0] != (series.Gap{What: "gpu_3", Why: "no reading for 6 s"}) {
 		t.Errorf("missing %v", r.Missing)
 	}
 }
@@ -200,7 +202,7 @@ func FuzzGPULines(f *testing.F) {
 			t.Fatalf("%d devices, %d states", len(r.Devices), len(r.States))
 		}
 		for i, s := range r.States {
-			for _, v := range []float64{s.UtilizationPct, s.MemoryUsedMB, s.PowerWatts, s.TemperatureCelsius, s.ClockMHz, r.Devices[i].MemoryMB} {
+			for _, v := range []float64{s.UtilizationPct, s.MemoryUsedMB, s.PowerWatts, s.TemperatureCelsius, s.ClockMHz, float64(r.Devices[i].MemoryMB)} {
 				if v < 0 || v > maxMiB || math.IsInf(v, 0) {
 					t.Fatalf("%v in %s", v, gpuDump(r))
 				}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 func gpuContext(t *testing.T) (context.Context, context.CancelFunc) {
@@ -131,7 +133,7 @@ func TestGPURunDies(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2"))
 	gpuRun(t, m)
 	gpuWait(t, m, "the restart", func(r Reading) bool {
-		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g Gap) bool {
+		return r.Err == nil && len(r.Devices) == 1 && slices.ContainsFunc(r.Missing, func(g series.Gap) bool {
 			return g.What == "gpu" && strings.HasPrefix(g.Why, "started again: ") && strings.HasSuffix(g.Why, "GPU is lost")
 		})
 	})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
 // OfJob tells which of all devices of a node a job with this environment was
@@ -168,10 +170,7 @@ func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
 // the step sees its own devices only (ConstrainDevices), these are counted anew
 // from 0, and all of them are the job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {
-	list, set := lookup(env, "SLURM_STEP_GPUS")
-	if !set {
-		list, set = lookup(env, "SLURM_JOB_GPUS")
-	}
+	list, set := scheduler.GPUs(func(key string) (string, bool) { return lookup(env, key) })
 	numbers := slurmNumbers(list)
 	if !set || len(numbers) == 0 || len(numbers) == len(all) {
 		return all

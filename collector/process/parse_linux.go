@@ -24,6 +24,9 @@ const numFields = procfile.StatRSS + 1
 // maxPages bounds resident pages, so that their bytes fit in 64 bits.
 const maxPages = 1 << 50
 
+// anyPID has parseStat take the stat of whichever process it is.
+const anyPID = -1
+
 // parseStat reads /proc/PID/stat.
 func parseStat(data []byte, pid int32) (stat, error) {
 	var s stat
@@ -32,7 +35,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	if fields < numFields {
 		return s, damaged("no name in parentheses, or too few fields after it")
 	}
-	if n, ok := procfile.ParseCount(first); !ok || n != uint64(pid) {
+	if n, ok := procfile.ParseCount(first); !ok || pid != anyPID && n != uint64(pid) {
 		return s, damaged("it does not begin with its process id")
 	}
 	var n [numFields]uint64

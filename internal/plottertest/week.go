@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -51,8 +52,8 @@ var encodedWeek = sync.OnceValues(func() ([]byte, error) { return reporter.Encod
 
 // newWeek takes all samples of the week.
 func newWeek() *reporter.Report {
-	rec := collector.NewRecording(collector.Instant{Wall: WeekStart()}, time.Second, WeekLength)
-	rec.Host = collector.Host{Hostname: "week", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64", CPUModel: "CPU",
+	rec := collector.NewRecording(host.Instant{Wall: WeekStart()}, time.Second, WeekLength)
+	rec.Host = host.Info{Hostname: "week", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64", CPUModel: "CPU",
 		CPUs: 4, MemoryMB: 16384}
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
 	rec.LongestGap = time.Second
@@ -72,7 +73,7 @@ func newWeek() *reporter.Report {
 		rec.Add(&s)
 	}
 	length := WeekSeconds * time.Second
-	rec.End = collector.Instant{Wall: WeekStart().Add(length), Mono: length, Boot: length}
+	rec.End = host.Instant{Wall: WeekStart().Add(length), Mono: length, Boot: length}
 	exit := 0
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{
 		Run: reporter.Run{ID: "week", Command: []string{"sleep", "604800"}, ExitCode: &exit, Start: reporter.Time{Time: WeekStart()},

@@ -2,6 +2,7 @@ package procfile
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 )
 
@@ -41,6 +42,17 @@ func SplitFields(line []byte, f [][]byte) int {
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// AppendPIDs appends the process IDs of a list such as cgroup.procs or task/TID/children. 0 is a process of another
+// process namespace.
+func AppendPIDs(pids []int, list []byte) []int {
+	for field := range bytes.FieldsSeq(list) {
+		if n, ok := ParseCount(field); ok && n <= math.MaxInt32 {
+			pids = append(pids, int(n))
+		}
+	}
+	return pids
+}
 
 // UserHZ is the clock ticks of a second in the kernel's text files: USER_HZ is 100 on
 // every system that Go builds for.

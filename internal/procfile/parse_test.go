@@ -2,6 +2,7 @@ package procfile
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -56,4 +57,14 @@ func FuzzSplitFields(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAppendPIDs(t *testing.T) {
+	for list, want := range map[string][]int{
+		"": {7}, "1\n20\n300\n": {7, 1, 20, 300}, "1 20 ": {7, 1, 20}, "0\n4\n": {7, 0, 4}, "x\n-3\n4294967296\n5\n": {7, 5},
+	} {
+		if got := AppendPIDs([]int{7}, []byte(list)); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", list, got, want)
+		}
+	}
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -15,9 +18,9 @@ var RunStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // Recording returns a Recording of n seconds that rises from idle to busy.
 func Recording(n int) *collector.Recording {
-	start := collector.Instant{Wall: RunStart}
+	start := host.Instant{Wall: RunStart}
 	rec := collector.NewRecording(start, time.Second, 1000)
-	rec.Host = collector.Host{Hostname: "gpu-box-17", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64",
+	rec.Host = host.Info{Hostname: "gpu-box-17", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64",
 		CPUModel: "CPU", CPUs: 8, MemoryMB: 32000}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
@@ -26,7 +29,7 @@ func Recording(n int) *collector.Recording {
 		rec.Add(&s)
 	}
 	length := time.Duration(n) * time.Second
-	rec.End = collector.Instant{Wall: RunStart.Add(length), Mono: length, Boot: length}
+	rec.End = host.Instant{Wall: RunStart.Add(length), Mono: length, Boot: length}
 	return rec
 }
 
@@ -67,13 +70,12 @@ func Input(node, n, exit int, signal string) reporter.Input {
 func JobRecording(n, gpus int) *collector.Recording {
 	rec := Recording(0)
 	rec.Widen(gpus)
-	rec.Account.Source, rec.Account.MemoryKind = collector.JobFromTree, collector.MemoryPSS
-	rec.Account.Limits = collector.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: collector.Unknown(), MemoryMB: collector.Unknown()}
+	rec.Account.Source, rec.Account.MemoryKind = host.JobFromTree, host.MemoryPSS
+	rec.Account.Limits = host.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(), MemoryMB: series.Unknown()}
 	rec.Account.CPUSeconds = 622.75
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0, IOSome: 0.2, IOFull: 0.1}
 	for g := range gpus {
-		rec.GPUs = append(rec.GPUs, collector.GPU{Index: g, UUID: fmt.Sprint("GPU-", g), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400,
-			OfJob: g < (gpus+1)/2, EnergyJoules: 15_000, ClockMHz: 1410})
+		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: g, UUID: fmt.Sprint("GPU-", g), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400}, OfJob: g < (gpus+1)/2, EnergyJoules: 15_000, ClockMHz: 1410})
 	}
 	for i := range n {
 		s := Sample(i, n)
@@ -84,7 +86,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 		rec.Add(&s)
 	}
 	length := time.Duration(n) * time.Second
-	rec.End = collector.Instant{Wall: RunStart.Add(length), Mono: length, Boot: length}
+	rec.End = host.Instant{Wall: RunStart.Add(length), Mono: length, Boot: length}
 	return rec
 }
 
@@ -114,7 +116,7 @@ func NoJobRecording(n int) *collector.Recording {
 		s := Sample(i, n)
 		jobSample(&s, 1, 0)
 		for c := range s.Values {
-			if c > int(collector.NumColumns) || slices.Contains([]string{collector.SourceJob, collector.SourceCgroup}, collector.Column(c).Source()) {
+			if c > int(collector.NumColumns) || slices.Contains([]string{host.SourceJob, host.SourceCgroup}, collector.Column(c).Source()) {
 				s.Values[c] = math.NaN()
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -106,9 +107,9 @@ func Large(i, nodes, buckets int) *reporter.Report {
 
 // recording simulates a node second by second.
 func recording(i, buckets int, burst bool) *collector.Recording {
-	began := collector.Instant{Wall: start()}
+	began := host.Instant{Wall: start()}
 	rec := collector.NewRecording(began, time.Second, buckets)
-	rec.Host = collector.Host{Hostname: fmt.Sprintf("node-%04d", i), BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux",
+	rec.Host = host.Info{Hostname: fmt.Sprintf("node-%04d", i), BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux",
 		Kernel: "6.12.0", Arch: "amd64", CPUModel: "Simulated CPU", CPUs: cpus, MemoryMB: memoryMB}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	n := node{random: rand.New(rand.NewPCG(uint64(i), 0)), phase: float64(i) / 7}

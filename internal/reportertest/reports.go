@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -27,8 +28,8 @@ func Incomplete() *reporter.Report {
 	in.Job = nil
 	in.Run.ExitCode = nil
 	in.Run.Incomplete = "from the journal of a run that is still going on or was cut off: known up to 2m5s after the start"
-	in.Recording.Failures = []collector.Failure{{Source: collector.SourceDiskIO, Why: "open /proc/diskstats: permission denied", Count: 3}}
-	in.Recording.Late = map[string]time.Duration{collector.SourceNetwork: 3 * time.Second}
+	in.Recording.Failures = []collector.Failure{{Source: host.SourceDiskIO, Why: "open /proc/diskstats: permission denied", Count: 3}}
+	in.Recording.Late = map[string]time.Duration{host.SourceNetwork: 3 * time.Second}
 	return reporter.New(in)
 }
 
@@ -40,7 +41,7 @@ func ThreeNodes() *reporter.Report {
 		in.Recording.Host.Hostname = fmt.Sprintf("compute-node-%04d.cluster.example.org", node)
 		in.Run.Tags = map[string]string{"team": "blue"}
 		if node == 2 {
-			in.Recording.Failures = []collector.Failure{{Source: collector.SourceMemory, Why: "read /proc/meminfo: input/output error", Count: 30}}
+			in.Recording.Failures = []collector.Failure{{Source: host.SourceMemory, Why: "read /proc/meminfo: input/output error", Count: 30}}
 		}
 		sources = append(sources, reporter.Source{Path: fmt.Sprintf("node-%d.json", node), Report: reporter.New(in)})
 	}
@@ -151,8 +152,8 @@ func Container(node, n, gpus int) *reporter.Report {
 	in := JobInput(node, n, 137, "SIGKILL")
 	in.Recording = JobRecording(n, gpus)
 	a := &in.Recording.Account
-	a.Source, a.Group, a.MemoryKind = collector.JobFromGroup, "/docker/3f5a9c", collector.MemoryGroup
-	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker"}
+	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
+	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker"}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := reporter.New(in)
@@ -183,7 +184,7 @@ func UnseenGPUs() *reporter.Report {
 
 // Gaps returns a report of a few samples, some of which were not measured.
 func Gaps() *reporter.Report {
-	rec := collector.NewRecording(collector.Instant{Wall: RunStart}, time.Second, 4)
+	rec := collector.NewRecording(host.Instant{Wall: RunStart}, time.Second, 4)
 	for i := range 7 {
 		var s collector.Sample
 		for c := range s.Values {
@@ -196,7 +197,7 @@ func Gaps() *reporter.Report {
 		s.Values[collector.Timestamp] = float64(RunStart.Unix()) + float64(i) + 0.25
 		rec.Add(&s)
 	}
-	rec.End = collector.Instant{Wall: RunStart, Mono: 7 * time.Second, Boot: 7 * time.Second}
+	rec.End = host.Instant{Wall: RunStart, Mono: 7 * time.Second, Boot: 7 * time.Second}
 	return reporter.New(reporter.Input{Run: reporter.Run{ID: "gaps"}, Recording: rec})
 }
 
@@ -206,14 +207,14 @@ func Nodes(n int, failed ...int) *reporter.Report {
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "many", Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: RunStart.Add(2 * time.Second)}, WallSeconds: 2},
 		Nodes: make(map[string]*reporter.Node)}
 	for i := range n {
-		one, host, job := *node, *node.Host, *node.Job
-		host.Hostname = fmt.Sprintf("compute-%04d.cluster.example.org", i)
+		one, machine, job := *node, *node.Host, *node.Job
+		machine.Hostname = fmt.Sprintf("compute-%04d.cluster.example.org", i)
 		for _, f := range failed {
 			if f == i {
 				job.ExitCode = new(9)
 			}
 		}
-		one.Host, one.Job = &host, &job
+		one.Host, one.Job = &machine, &job
 		r.Nodes[fmt.Sprint(i)] = &one
 	}
 	return r

@@ -10,20 +10,23 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
 // Stream makes samples as a busy host gives them, the same each time.
 type Stream struct {
 	rnd   *rand.Rand
-	Start collector.Instant // of the run
+	Start host.Instant // of the run
 	n     int
 	total [6]float64
 }
 
 // NewStream returns a Stream whose numbers follow from seed.
 func NewStream(seed uint64) *Stream {
-	return &Stream{rnd: rand.New(rand.NewPCG(seed, 1)), Start: collector.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
+	return &Stream{rnd: rand.New(rand.NewPCG(seed, 1)), Start: host.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
 }
 
 // Next adds one sample, one second after the last, to rec.
@@ -61,14 +64,14 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 // Recording returns an empty Recording for the samples of the stream.
 func (s *Stream) Recording(maxLength int) *collector.Recording {
 	rec := collector.NewRecording(s.Start, time.Second, maxLength)
-	rec.Host = collector.Host{Hostname: "node", CPUs: 8, MemoryMB: 1024}
+	rec.Host = host.Info{Hostname: "node", CPUs: 8, MemoryMB: 1024}
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
 	return rec
 }
 
 // SameFloats makes values that are not known equal.
 func SameFloats() cmp.Option {
-	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b collector.Optional) bool { return a == b || !a.Known() && !b.Known() })}
+	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b series.Optional) bool { return a == b || !a.Known() && !b.Known() })}
 }
 
 // WideStream makes samples in which every column is busy.
@@ -86,8 +89,8 @@ func NewWideStream(seed uint64, gpusAt, gpus int) *WideStream {
 func (w *WideStream) Recording(maxLength int) *collector.Recording {
 	rec := w.Stream.Recording(maxLength)
 	a := &rec.Account
-	a.Source, a.Group, a.Version = collector.JobFromGroup, "/slurm/job_42", "hybrid"
-	a.Limits = collector.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
+	a.Source, a.Group, a.Version = host.JobFromGroup, "/slurm/job_42", "hybrid"
+	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
 	return rec
 }
 
@@ -95,8 +98,7 @@ func (w *WideStream) Recording(maxLength int) *collector.Recording {
 func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	if w.n == w.gpusAt && w.gpus > 0 {
 		for i := range w.gpus {
-			rec.GPUs = append(rec.GPUs, collector.GPU{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920,
-				PowerLimitWatts: 400, OfJob: i == 0, EnergyJoules: collector.Unknown(), ClockMHz: collector.Unknown()})
+			rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Name: "A100", MemoryMB: 81920, PowerLimitWatts: 400}, OfJob: i == 0, EnergyJoules: series.Unknown(), ClockMHz: series.Unknown()})
 		}
 		rec.Widen(w.gpus)
 	}
@@ -121,17 +123,17 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 
 // account is what the counters say after as many seconds.
 func (w *WideStream) account(rec *collector.Recording) {
-	a, n := &rec.Account, collector.Optional(w.n)
-	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = collector.MemoryGroup, n/2, n/4, 200, 10
+	a, n := &rec.Account, series.Optional(w.n)
+	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10
 	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
 	a.OOMKills, a.HostOOMKills = 1, 2
 	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
 	a.HostStall = a.JobStall
-	a.HostStall.CPUFull = collector.Unknown()
+	a.HostStall.CPUFull = series.Unknown()
 	if w.n > 3 && a.OOMAt.IsZero() {
 		a.OOMAt = w.Start.Wall.Add(3 * time.Second)
-		a.Victims = []collector.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
-		rec.Gaps = append(rec.Gaps, collector.Gap{What: "gpu", Why: "the driver says [N/A]"})
+		a.Victims = []host.Victim{{Process: "py thon\n)", PID: 77, At: a.OOMAt, Group: "/slurm/job_42"}}
+		rec.Gaps = append(rec.Gaps, series.Gap{What: "gpu", Why: "the driver says [N/A]"})
 	}
 	for i := range rec.GPUs {
 		rec.GPUs[i].EnergyJoules, rec.GPUs[i].ClockMHz, rec.GPUs[i].Throttle = 300*n, 1410, []string{"sw_power_cap"}

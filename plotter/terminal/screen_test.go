@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -20,9 +22,9 @@ import (
 
 // screenRecording is a minute and a half of a node that is busy for one second.
 func screenRecording(samples int) *collector.Recording {
-	start := collector.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
+	start := host.Instant{Wall: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Mono: time.Hour, Boot: time.Hour}
 	rec := collector.NewRecording(start, time.Second, 1000)
-	rec.Host = collector.Host{Hostname: "vm", CPUs: 2, MemoryMB: 24064}
+	rec.Host = host.Info{Hostname: "vm", CPUs: 2, MemoryMB: 24064}
 	for i := range samples {
 		var s collector.Sample
 		for c := range s.Values {
@@ -369,7 +371,7 @@ func TestScreenLine(t *testing.T) {
 func TestScreen_GPUsOfTheJob(t *testing.T) {
 	rec := screenRecording(1)
 	for i := range 10 {
-		rec.GPUs = append(rec.GPUs, collector.GPU{Index: i})
+		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i}})
 	}
 	r := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "r"}, Recording: rec}})
 	o := screenOptions(1, 80, 16)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -76,7 +77,7 @@ func (q *verdictInput) throttled() bool {
 // quotaOfOthers tells that others are under the job's CPU quota and that the job used next
 // to nothing of it: then it was them whom the quota stopped.
 func quotaOfOthers(n *reporter.Node) bool {
-	if n.Job == nil || n.Job.Source != collector.JobFromTree || n.Limits == nil {
+	if n.Job == nil || n.Job.Source != host.JobFromTree || n.Limits == nil {
 		return false
 	}
 	return n.Metric(reporter.MetricJobCores) < quotaPart*n.Limits.CPUQuota

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -163,8 +165,8 @@ var findingCases = []findingCase{
 	{findCPUsUnused, "quota of the whole node", findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0)),
 		findingAll(findingLimits(reporter.Limits{CPUs: 64, CPUQuota: 64}), findingSet(reporter.MetricJobCores, 20.0, reporter.MetricJobCoresPeak, 30.0, reporter.MetricThrottled, math.NaN()), func(n *reporter.Node) { n.Limits.CPUQuota = 0 })},
 	{findThrottled, "periods", findingSet(reporter.MetricThrottled, 10.0, reporter.MetricThrottledSeconds, 12.34), findingSet(reporter.MetricThrottled, 9.999, reporter.MetricThrottledSeconds, 12.34)},
-	{findThrottled, "with others", findingAll(findingSource(collector.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
-		findingAll(findingSource(collector.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.79, reporter.MetricJobCoresPeak, 7.8))},
+	{findThrottled, "with others", findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.8, reporter.MetricJobCoresPeak, 7.8)),
+		findingAll(findingSource(host.JobFromTree), findingSet(reporter.MetricThrottled, 90.0, reporter.MetricJobCores, 0.79, reporter.MetricJobCoresPeak, 7.8))},
 	{findThrottled, "wins over unused CPUs", findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 40.0, reporter.MetricJobCores, 1.3, reporter.MetricJobCoresPeak, 2.0, reporter.MetricThrottledSeconds, math.NaN())),
 		findingAll(findingLimits(reporter.Limits{CPUs: 4.5, CPUQuota: 4.5}), findingSet(reporter.MetricThrottled, 0.0, reporter.MetricJobCores, 2.3, reporter.MetricJobCoresPeak, 4.0))},
 	{findSwapping, "amount", func(n *reporter.Node) {
@@ -420,9 +422,9 @@ func TestFinding_ImbalanceIsOfTheNodesAtHand(t *testing.T) {
 // findingReport is a report of one node, as a run makes it.
 func findingReport(node int, cores float64) *reporter.Report {
 	in := Input{Input: reportertest.Input(node, 60, 0, "")}
-	u := collector.Unknown()
-	in.Recording.Account.Source = collector.JobFromTree
-	in.Recording.Account.Limits = collector.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
+	u := series.Unknown()
+	in.Recording.Account.Source = host.JobFromTree
+	in.Recording.Account.Limits = host.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
 	in.Job.UserSeconds, in.Job.SystemSeconds = cores*60, 0
 	return New(in)
 }
@@ -576,7 +578,7 @@ func TestFinding_LimitBetweenSamples(t *testing.T) {
 		in := Input{Input: reportertest.JobInput(0, 10, 0, "")}
 		a := &in.Recording.Account
 		*a = collector.NoAccount()
-		a.Source, a.Limits.CPUs, a.Limits.MemoryMB, a.LimitReachedPct = collector.JobFromTree, 2, 200, 100
+		a.Source, a.Limits.CPUs, a.Limits.MemoryMB, a.LimitReachedPct = host.JobFromTree, 2, 200, 100
 		if killed {
 			a.LimitReachedPct, a.OOMKills, a.FullAtKillMB = 70, 1, 200
 		}

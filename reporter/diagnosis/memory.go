@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -44,8 +46,8 @@ func (q *verdictInput) endedOtherwise() bool {
 }
 
 // victim is the process of the job that the kernel's log says to have been killed.
-func (q *verdictInput) victim() (collector.Victim, bool) {
-	var best collector.Victim
+func (q *verdictInput) victim() (host.Victim, bool) {
+	var best host.Victim
 	found := 0
 	for _, v := range q.account.Victims {
 		if r := q.relation(v); r > found {
@@ -57,7 +59,7 @@ func (q *verdictInput) victim() (collector.Victim, bool) {
 
 // relation tells how sure it is that a victim was the job's: 0 = it was not, or that is
 // not known; 3 = it was its main process.
-func (q *verdictInput) relation(v collector.Victim) int {
+func (q *verdictInput) relation(v host.Victim) int {
 	home, killed := q.account.MemoryHome, q.job.Signal == "SIGKILL"
 	if v.Group == "" && !v.Host && q.account.OOMKills > 0 {
 		v.Group = home // it is not told, and there was one
@@ -87,21 +89,21 @@ func (q *verdictInput) relation(v collector.Victim) int {
 
 // ownGroup tells whether the control group holds nobody but us and the job.
 func (q *verdictInput) ownGroup() bool {
-	return q.account.Source == collector.JobFromGroup || q.account.Source == collector.JobFromCreated
+	return q.account.Source == host.JobFromGroup || q.account.Source == host.JobFromCreated
 }
 
 // othersHit tells that the kernel's log names victims of the job's group, none of which
 // was the job's; or that it names all victims of the host.
 func (q *verdictInput) othersHit() bool {
 	named := q.account.Victims
-	inGroup := func(v collector.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryHome) }
-	noGroup := func(v collector.Victim) bool { return v.Group == "" }
+	inGroup := func(v host.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryHome) }
+	noGroup := func(v host.Victim) bool { return v.Group == "" }
 	return slices.ContainsFunc(named, inGroup) || slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
 }
 
 // likely is the victim where no log names one: the main process, if SIGKILL ended it.
-func (q *verdictInput) likely() collector.Victim {
-	v := collector.Victim{At: q.account.OOMAt}
+func (q *verdictInput) likely() host.Victim {
+	v := host.Victim{At: q.account.OOMAt}
 	if q.job.Signal == "SIGKILL" {
 		v.Process, v.PID = q.commandName(), q.job.PID
 	}
@@ -143,7 +145,7 @@ func (q *verdictInput) newest(c collector.Column) float64 {
 
 // peakMB is the highest memory of the group that has the limit, else of the job's own.
 func (q *verdictInput) peakMB() float64 {
-	for _, v := range []collector.Optional{q.account.LimitPeakMB, q.account.PeakMB} {
+	for _, v := range []series.Optional{q.account.LimitPeakMB, q.account.PeakMB} {
 		if v.Known() {
 			return float64(v)
 		}
@@ -161,7 +163,7 @@ const pastLimitMB = 1
 // groupText fills in the evidence of a group's limit and says it in a sentence. How high
 // the limit was is told where it was the job's: of groups that have one of their own only
 // the name is known.
-func (q *verdictInput) groupText(v collector.Victim) string {
+func (q *verdictInput) groupText(v host.Victim) string {
 	q.noteKills(math.Max(float64(q.account.OOMKills), 1))
 	at, known := reporter.HitLimit(q.account, v)
 	switch {
@@ -194,7 +196,7 @@ func (q *verdictInput) groupText(v collector.Victim) string {
 }
 
 // hostText does so where the host was out of memory.
-func (q *verdictInput) hostText(v collector.Victim) string {
+func (q *verdictInput) hostText(v host.Victim) string {
 	q.known("host_oom_kills", float64(q.account.HostOOMKills))
 	q.noteKills(float64(q.account.OOMKills))
 	used := q.hostMemory()
@@ -207,7 +209,7 @@ func (q *verdictInput) hostText(v collector.Victim) string {
 }
 
 // killText tells who was killed, when, and how the job ended. what follows the victim.
-func (q *verdictInput) killText(v collector.Victim, what string) string {
+func (q *verdictInput) killText(v host.Victim, what string) string {
 	if v.Process != "" {
 		q.evidence["process"] = text.Printable(v.Process)
 	}

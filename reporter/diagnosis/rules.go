@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -187,7 +188,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 		words += " of " + text.CPUs(quota) + " CPUs"
 	}
 	words += " stopped the job in " + text.Percent(pct) + " of its periods"
-	if e.Job != nil && e.Job.Source == collector.JobFromTree {
+	if e.Job != nil && e.Job.Source == host.JobFromTree {
 		words = strings.Replace(words, "the job", "the job's control group", 1)
 	}
 	if positive(stopped) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -71,8 +72,7 @@ func (s Sent) byScheduler() bool {
 	if s.Kernel {
 		return false
 	}
-	daemons := []string{"slurmstepd", "slurmd", "pbs_mom", "sge_shepherd", "sge_execd", "sbatchd", "res"}
-	return s.PID <= 0 || slices.Contains(daemons, s.Process) || strings.HasPrefix(s.Process, "flux-")
+	return s.PID <= 0 || scheduler.IsDaemon(s.Process)
 }
 
 // sender says who sent the signal.

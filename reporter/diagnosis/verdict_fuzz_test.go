@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -17,7 +18,7 @@ func FuzzVerdict(f *testing.F) {
 	f.Add([]byte(`{"signals":[{"signal":"SIGTERM","pid":-1,"process":"\n"}],"job_stall":{"memory_some":1e308}}`), -1, "", "", 0, -1.0, 1e300)
 	f.Fuzz(func(t *testing.T, account []byte, code int, signal, process string, pid int, seconds, free float64) {
 		for _, known := range []bool{true, false} {
-			rec := collector.NewRecording(collector.Instant{Wall: reportertest.RunStart}, time.Second, 10)
+			rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 10)
 			_ = json.Unmarshal(account, &rec.Account)
 			_ = json.Unmarshal(account, &rec.GPUs)
 			run := reporter.Run{Command: []string{process}, WallSeconds: seconds, Incomplete: "cut off"}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -27,10 +29,10 @@ type verdictCase struct {
 // change it, and gives the verdict.
 func verdictOf(t *testing.T, code int, signal string, change func(*verdictCase)) *reporter.Verdict {
 	t.Helper()
-	rec := collector.NewRecording(collector.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
+	rec := collector.NewRecording(host.Instant{Wall: reportertest.RunStart}, time.Second, 1000)
 	length := 20 * time.Second
-	rec.End = collector.Instant{Wall: reportertest.RunStart.Add(length), Mono: length, Boot: length}
-	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = collector.JobFromTree, "/slurm/job_1", "/slurm/job_1"
+	rec.End = host.Instant{Wall: reportertest.RunStart.Add(length), Mono: length, Boot: length}
+	rec.Account.Source, rec.Account.Group, rec.Account.MemoryHome = host.JobFromTree, "/slurm/job_1", "/slurm/job_1"
 	end := reporter.Time{Time: reportertest.RunStart.Add(length)}
 	c := &verdictCase{a: &rec.Account, job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: reportertest.RunStart}, End: end, ExitCode: &code, Signal: signal}}
 	c.in.Input = reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"/opt/bin/python", "train.py"}, Start: reporter.Time{Time: reportertest.RunStart}, End: end, WallSeconds: 20,
@@ -77,7 +79,7 @@ func term(seconds float64, pid int, process string) Sent {
 }
 
 // oomInGroup is one kill in the job's group, of which the kernel's log tells that much.
-func oomInGroup(victims ...collector.Victim) func(*verdictCase) {
+func oomInGroup(victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.OOMKills, c.a.HostOOMKills = 1, 1
 		c.a.Limits.MemoryMB, c.a.LimitPeakMB = 2048, 2048
@@ -86,12 +88,12 @@ func oomInGroup(victims ...collector.Victim) func(*verdictCase) {
 	}
 }
 
-func victim(name string, pid int, group string, host bool) collector.Victim {
-	return collector.Victim{Process: name, PID: pid, At: reportertest.RunStart.Add(7 * time.Second), Group: group, Host: host}
+func victim(name string, pid int, group string, machine bool) host.Victim {
+	return host.Victim{Process: name, PID: pid, At: reportertest.RunStart.Add(7 * time.Second), Group: group, Host: machine}
 }
 
 // hostOOM is a kill somewhere on the host.
-func hostOOM(memory float64, victims ...collector.Victim) func(*verdictCase) {
+func hostOOM(memory float64, victims ...host.Victim) func(*verdictCase) {
 	return func(c *verdictCase) {
 		c.a.HostOOMKills, c.a.OOMKills, c.a.Victims = 1, 0, victims
 		c.last.Values[collector.MemPercent], c.last.Weights[collector.MemPercent] = memory, 1
@@ -99,19 +101,19 @@ func hostOOM(memory float64, victims ...collector.Victim) func(*verdictCase) {
 }
 
 // limitedBy is a victim of the limit of a group.
-func limitedBy(group string, v collector.Victim) collector.Victim {
+func limitedBy(group string, v host.Victim) host.Victim {
 	v.LimitGroup = group
 	return v
 }
 
 // foreign is a victim that was seen beside the job.
-func foreign(v collector.Victim) collector.Victim {
+func foreign(v host.Victim) host.Victim {
 	v.Foreign = true
 	return v
 }
 
 // limitOf has the limit set by a group, with that peak.
-func limitOf(group string, peak collector.Optional) func(*verdictCase) {
+func limitOf(group string, peak series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.Limits.MemoryGroup, c.a.LimitPeakMB = group, peak }
 }
 
@@ -121,7 +123,7 @@ func inner(group string) func(*verdictCase) {
 }
 
 // fullAt has the group full at that limit when the kernel killed.
-func fullAt(mb collector.Optional) func(*verdictCase) {
+func fullAt(mb series.Optional) func(*verdictCase) {
 	return func(c *verdictCase) { c.a.FullAtKillMB = mb }
 }
 
@@ -164,7 +166,7 @@ func TestVerdictCauses(t *testing.T) {
 	freed := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
 	}
-	own := func(c *verdictCase) { c.a.Source = collector.JobFromGroup }
+	own := func(c *verdictCase) { c.a.Source = host.JobFromGroup }
 	noLog := oomInGroup()
 	main := victim("python", 4242, "/slurm/job_1", false)
 	child := victim("worker", 4300, "/slurm/job_1/step", false)
@@ -340,25 +342,25 @@ func TestVerdictLimitKills(t *testing.T) {
 	elsewhere := victim("hog", 99, "/other", false)
 	for _, test := range []struct {
 		name    string
-		kills   collector.Optional
+		kills   series.Optional
 		group   string // that sets the limit
-		peak    collector.Optional
-		victims []collector.Victim
+		peak    series.Optional
+		victims []host.Victim
 		want    float64
 	}{
 		{"none", 0, "/slurm", 2048, nil, 0},
-		{"not known", collector.Unknown(), "/slurm", 2048, nil, 0},
+		{"not known", series.Unknown(), "/slurm", 2048, nil, 0},
 		{"no log", 2, "/slurm", 2048, nil, 2},
-		{"no log, no peak", 2, "/slurm", collector.Unknown(), nil, 2},
+		{"no log, no peak", 2, "/slurm", series.Unknown(), nil, 2},
 		{"no log, low peak", 2, "/slurm", 1800, nil, 0},
-		{"at the limit", 1, "/slurm", 52, []collector.Victim{limitedBy("/slurm", child)}, 1},
-		{"below it", 1, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"both", 3, "/slurm", 2048, []collector.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
-		{"of others", 1, "/slurm", 2048, []collector.Victim{limitedBy("/other", elsewhere)}, 1},
-		{"of the host", 1, "/slurm", 52, []collector.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
-		{"at a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm", child)}, 1},
-		{"below a hidden limit", 1, "", collector.Unknown(), []collector.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
-		{"under another name", 1, "/", collector.Unknown(), []collector.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
+		{"at the limit", 1, "/slurm", 52, []host.Victim{limitedBy("/slurm", child)}, 1},
+		{"below it", 1, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"both", 3, "/slurm", 2048, []host.Victim{limitedBy("/slurm/job_1/inner", child), limitedBy("/slurm", child)}, 1},
+		{"of others", 1, "/slurm", 2048, []host.Victim{limitedBy("/other", elsewhere)}, 1},
+		{"of the host", 1, "/slurm", 52, []host.Victim{victim("worker", 4300, "/slurm/job_1/inner", true)}, 0},
+		{"at a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm", child)}, 1},
+		{"below a hidden limit", 1, "", series.Unknown(), []host.Victim{limitedBy("/slurm/job_1/inner", child)}, 0},
+		{"under another name", 1, "/", series.Unknown(), []host.Victim{limitedBy("/pods/a", victim("worker", 4300, "/pods/a", false))}, 1},
 	} {
 		a := collector.NoAccount()
 		a.OOMKills, a.MemoryHome, a.Victims = test.kills, "/slurm/job_1", test.victims
@@ -393,23 +395,23 @@ func TestVerdictConditions(t *testing.T) {
 	}
 	throttled := func(periods, throttled float64) func(*verdictCase) {
 		return func(c *verdictCase) {
-			c.a.Periods, c.a.Throttled = collector.Optional(periods), collector.Optional(throttled)
+			c.a.Periods, c.a.Throttled = series.Optional(periods), series.Optional(throttled)
 		}
 	}
-	stall := func(into func(*collector.Account) *collector.Optional, v float64) func(*verdictCase) {
-		return func(c *verdictCase) { *into(c.a) = collector.Optional(v) }
+	stall := func(into func(*collector.Account) *series.Optional, v float64) func(*verdictCase) {
+		return func(c *verdictCase) { *into(c.a) = series.Optional(v) }
 	}
 	moved := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) {
-			c.in.Job = &reporter.Job{ExitCode: new(0), }
+			c.in.Job = &reporter.Job{ExitCode: new(0)}
 			sample(collector.JobRead, mb)(c)
 			sample(collector.JobWrite, 0)(c)
 		}
 	}
 	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
 		return func(c *verdictCase) {
-			c.a.Source, c.a.Limits.Quota = collector.JobFromTree, 2
-			c.a.CPUSeconds = collector.Optional(share * 2 * c.in.Run.WallSeconds)
+			c.a.Source, c.a.Limits.Quota = host.JobFromTree, 2
+			c.a.CPUSeconds = series.Optional(share * 2 * c.in.Run.WallSeconds)
 		}
 	}
 	memory := func(share float64) func(*verdictCase) {
@@ -418,11 +420,11 @@ func TestVerdictConditions(t *testing.T) {
 			c.in.Job = &reporter.Job{ExitCode: new(0), MaxRSSMB: share * 1000}
 		}
 	}
-	jobIO := func(a *collector.Account) *collector.Optional { return &a.JobStall.IOFull }
-	hostIO := func(a *collector.Account) *collector.Optional { return &a.HostStall.IOFull }
-	jobFull := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemoryFull }
-	jobSome := func(a *collector.Account) *collector.Optional { return &a.JobStall.MemorySome }
-	hostFull := func(a *collector.Account) *collector.Optional { return &a.HostStall.MemoryFull }
+	jobIO := func(a *collector.Account) *series.Optional { return &a.JobStall.IOFull }
+	hostIO := func(a *collector.Account) *series.Optional { return &a.HostStall.IOFull }
+	jobFull := func(a *collector.Account) *series.Optional { return &a.JobStall.MemoryFull }
+	jobSome := func(a *collector.Account) *series.Optional { return &a.JobStall.MemorySome }
+	hostFull := func(a *collector.Account) *series.Optional { return &a.HostStall.MemoryFull }
 	short := func(c *verdictCase) { c.in.Run.WallSeconds = 0.5 }
 	for _, test := range []struct {
 		name   string

@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/durable"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
@@ -68,7 +70,7 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n == 0 { // no line told the state
-				rec = collector.NewRecording(collector.Instant{Wall: s.Start.Wall}, time.Second, 10)
+				rec = collector.NewRecording(host.Instant{Wall: s.Start.Wall}, time.Second, 10)
 			}
 			want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
 			approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2e-6), cmpopts.EquateNaNs()}
@@ -356,9 +358,9 @@ func TestJournal_SaysWhatIsLost(t *testing.T) {
 // What a journal tells of a run that is still going on has findings, too.
 func TestHead_ReportHasFindings(t *testing.T) {
 	in := reportertest.Input(0, 60, 0, "")
-	in.Recording.Account.Source = collector.JobFromTree
+	in.Recording.Account.Source = host.JobFromTree
 	in.Recording.Account.CPUSeconds = 60
-	in.Recording.Account.Limits = collector.Limits{CPUs: 16, Quota: 16, MemoryMB: collector.Unknown()}
+	in.Recording.Account.Limits = host.Limits{CPUs: 16, Quota: 16, MemoryMB: series.Unknown()}
 	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, reporter.Time{}, reporter.Time{}, 0
 	head := &Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
 	r := head.report(in.Recording, 0, 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -160,7 +161,7 @@ func lines(data []byte) iter.Seq[[]byte] {
 
 // recording starts the Recording that a journal's lines are added to.
 func (h *Head) recording() *collector.Recording {
-	rec := collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
+	rec := collector.NewRecording(host.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 	return rec
 }
 

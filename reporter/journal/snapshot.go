@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
@@ -24,14 +25,14 @@ const (
 
 // snapshot is a snapshot's line.
 type snapshot struct {
-	Interval time.Duration     `json:"interval_ns"`
-	Capacity int               `json:"max_length"`
-	Start    collector.Instant `json:"start"`
-	End      collector.Instant `json:"end"`
-	Samples  int64             `json:"samples"`
-	BootMB   reporter.Numbers  `json:"boot_mb"`
-	State    state             `json:"state"`
-	Stride   int64             `json:"stride"`
+	Interval time.Duration    `json:"interval_ns"`
+	Capacity int              `json:"max_length"`
+	Start    host.Instant     `json:"start"`
+	End      host.Instant     `json:"end"`
+	Samples  int64            `json:"samples"`
+	BootMB   reporter.Numbers `json:"boot_mb"`
+	State    state            `json:"state"`
+	Stride   int64            `json:"stride"`
 	// Summaries and Buckets are those of the Recording in journals of earlier versions;
 	// Packed has them as JSON values one after the other, by gzip and base64: those of
 	// fifty columns would not stay below the bound of a journal.

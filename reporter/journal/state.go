@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // state is what a Recording holds beside ring and summaries.
 type state struct {
-	Start    collector.Instant        `json:"start,omitzero"`
-	Host     collector.Host           `json:"host"`
+	Start    host.Instant             `json:"start,omitzero"`
+	Host     host.Info                `json:"host"`
 	Missed   int64                    `json:"missed_ticks"`
 	Gap      time.Duration            `json:"longest_gap_ns"`
 	Clock    []collector.ClockEvent   `json:"clock,omitempty"`
@@ -25,7 +27,7 @@ type state struct {
 	Columns []string           `json:"columns,omitempty"`
 	Account *collector.Account `json:"account,omitempty"`
 	GPUs    []collector.GPU    `json:"gpus,omitempty"`
-	Gaps    []collector.Gap    `json:"gaps,omitempty"`
+	Gaps    []series.Gap       `json:"gaps,omitempty"`
 	// GPUTrouble is why nothing new is known of the GPUs.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
@@ -33,7 +35,7 @@ type state struct {
 // metaKey tells whether the state changed since the last line, without looking
 // into its lists: they only grow.
 type metaKey struct {
-	host                                    collector.Host
+	host                                    host.Info
 	missed, failures                        int64
 	gap                                     time.Duration
 	clock, distinct, disks, nics, lateCount int

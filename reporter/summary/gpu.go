@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -41,7 +41,7 @@ func gpuRows(n *reporter.Node) []row {
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		var all, followed int
-		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == collector.SourceGPU && all > listed {
+		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == host.SourceGPU && all > listed {
 			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
 		}
 	}

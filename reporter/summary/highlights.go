@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -162,11 +162,11 @@ func jobLine(j *reporter.Job) string {
 func jobSource(j *reporter.Job) string {
 	words := ""
 	switch j.Source {
-	case collector.JobFromGroup:
+	case host.JobFromGroup:
 		words = "of its control group"
-	case collector.JobFromCreated:
+	case host.JobFromCreated:
 		words = "of a control group made for it"
-	case collector.JobFromTree:
+	case host.JobFromTree:
 		return "of its processes"
 	default:
 		return ""

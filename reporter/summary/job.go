@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -113,7 +113,7 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 		return note
 	}
 	switch j.MemoryKind { // nothing else: it is text from a file
-	case collector.MemoryPSS, collector.MemoryRSS, collector.MemoryGroup:
+	case host.MemoryPSS, host.MemoryRSS, host.MemoryGroup:
 		note += " (" + j.MemoryKind + ")"
 	}
 	if j.MaxRSSAtMost || !(j.MaxRSSMB > 0) || j.MaxRSSMB > 0.95*peak {

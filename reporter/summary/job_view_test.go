@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -22,7 +22,7 @@ func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 		"nvidia-smi says [N/A]":                      "of the node's 16 could be seen by the job",
 	} {
 		n := reportertest.UnseenGPUs().Nodes["0"]
-		n.Missing = append(n.Missing, reporter.Missing{What: collector.SourceGPU, Why: why})
+		n.Missing = append(n.Missing, reporter.Missing{What: host.SourceGPU, Why: why})
 		if rows := gpuRows(n); len(rows) != 1 || rows[0].value != "0" || rows[0].note != want {
 			t.Errorf("%q: %+v, want %q", why, rows, want)
 		}

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// readCPU reads the lines cpuN of /proc/stat. gopsutil is not used: it makes a
+// string of every line of the file, thousands of interrupts included, at twice
+// the cost (BenchmarkSources has the figures), and a CPU whose line it cannot
+// read is left out without a word.
+func (r *Reader) readCPU() ([]CPUTimes, error) {
+	data, err := r.readProc("stat")
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := parseStat(data, &r.cpuNames)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "stat"), err)
+	}
+	return cpus, nil
+}
+
+// parseStat gives the CPUs of /proc/stat. They stand after the line of their sum
+// and before everything else. Kernels of old lack the last columns.
+func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
+	_, data, _ = bytes.Cut(data, []byte{'\n'})
+	cpus := make([]CPUTimes, 0, max(1, len(*names)))
+	for len(data) > 0 && bytes.HasPrefix(data, []byte("cpu")) {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		var f [11][]byte
+		n := procfile.SplitFields(line, f[:])
+		if n < 8 {
+			return nil, fmt.Errorf("line %q has %d fields", line, n)
+		}
+		var seconds [NumCPUModes + 2]float64 // in the order of CPUMode, then the guests'
+		for i, field := range f[1:n] {
+			ticks, ok := procfile.ParseCount(field)
+			if !ok {
+				return nil, fmt.Errorf("%s: %q is not a count", f[0], field)
+			}
+			seconds[i] = float64(ticks) / procfile.UserHZ
+		}
+		c := CPUTimes{Name: names.at(len(cpus), f[0]), Guest: seconds[NumCPUModes], GuestNice: seconds[NumCPUModes+1]}
+		copy(c.Seconds[:], seconds[:])
+		cpus = append(cpus, c)
+	}
+	if len(cpus) == 0 {
+		return nil, errors.New("no line of a CPU")
+	}
+	return cpus, nil
+}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/patience"
+)
+
+// DiskUsage is the fill of the file system at Path, in bytes (statfs(2)).
+type DiskUsage struct {
+	Path string
+	// Used is blocks that hold something; Available is what users without
+	// privileges may still write (reserved blocks are in neither).
+	Used, Available uint64
+}
+
+// Percent is psutil's: used / (used + available to users), rounded to one
+// decimal.
+func (d DiskUsage) Percent() float64 {
+	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
+}
+
+// statfsPatience is how long a Reading waits for the answers of the file systems.
+// A local one needs microseconds; a network one whose server is gone blocks for
+// ever, and is then waited for once, not in every Reading.
+const statfsPatience = 200 * time.Millisecond
+
+// diskSpace asks file systems how full they are: one that hangs is absent from the Reading instead of stopping the
+// sampling.
+type diskSpace struct {
+	files    []fileSystem
+	patience time.Duration // statfsPatience, except in tests
+}
+
+// A fileSystem is one that is asked again and again.
+type fileSystem struct {
+	path     string
+	question func() diskAnswer
+	asked    *patience.Asker[diskAnswer]
+	late     bool // the open question is an earlier Reading's
+}
+
+type diskAnswer struct {
+	usage DiskUsage
+	err   error
+}
+
+func newDiskSpace(paths []string, statfs func(path string) (DiskUsage, error)) *diskSpace {
+	if statfs == nil {
+		statfs = diskUsage
+	}
+	d := &diskSpace{patience: statfsPatience}
+	for _, path := range paths {
+		question := func() (a diskAnswer) {
+			a.usage, a.err = statfs(path)
+			if a.err == nil && a.usage.Used == 0 && a.usage.Available == 0 {
+				a.err = fmt.Errorf("%s: a file system without blocks", path)
+			}
+			return a
+		}
+		d.files = append(d.files, fileSystem{path: path, question: question, asked: patience.New[diskAnswer]()})
+	}
+	return d
+}
+
+// paths are the file systems that are asked.
+func (d *diskSpace) paths() []string {
+	var out []string
+	for _, f := range d.files {
+		out = append(out, f.path)
+	}
+	return out
+}
+
+// read asks all file systems at once. Those that answered are returned even when others failed; the error names the
+// latter. One that did not answer an earlier Reading is not waited for, but a late answer is as good as another.
+func (d *diskSpace) read() ([]DiskUsage, error) {
+	deadline := time.Now().Add(d.patience)
+	for i := range d.files {
+		f := &d.files[i]
+		f.late = !f.asked.Start(f.question)
+	}
+
+	got := make([]DiskUsage, 0, len(d.files))
+	var errs []error
+	for _, f := range d.files {
+		limit := time.Until(deadline)
+		if f.late {
+			limit = 0
+		}
+		a, ok := f.asked.Answer(limit)
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("statfs %s: no answer within %v", f.path, statfsPatience))
+		case a.err != nil:
+			errs = append(errs, a.err)
+		default:
+			got = append(got, a.usage)
+		}
+	}
+	return got, errors.Join(errs...)
+}

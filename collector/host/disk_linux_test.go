@@ -1,0 +1,53 @@
+package host
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A network file system whose server is gone: its part is absent, once waited
+// for, and comes back by itself.
+func TestHungFileSystemStopsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := openFixture(t, "healthy")
+		release := make(chan struct{})
+		var asked atomic.Int64
+		r.disks = newDiskSpace([]string{"/hung", "/fine", "/also-hung"}, func(path string) (DiskUsage, error) {
+			if path != "/fine" {
+				asked.Add(1)
+				<-release
+			}
+			return DiskUsage{path, uint64(len(path)), 10}, nil
+		})
+		var took []time.Duration
+		read := func() *Reading {
+			begin := time.Now()
+			got := r.Read()
+			took = append(took, time.Since(begin))
+			return got
+		}
+		for range 3 {
+			r := read()
+			same(t, "disk", r.Disk, []DiskUsage{{"/fine", 5, 10}})
+			err := r.Failed[SourceDisk]
+			if err == nil || !strings.Contains(err.Error(), "/hung: no answer within 200ms") || !strings.Contains(err.Error(), "/also-hung: no answer") {
+				t.Errorf("failure: %v", err)
+			}
+			if len(r.Failed) != 1 || r.Memory == nil || r.Devices[NICs] == nil {
+				t.Errorf("other sources: %v", r.Failed)
+			}
+		}
+		same(t, "time spent", took, []time.Duration{statfsPatience, 0, 0})
+		same(t, "questions to what hangs", asked.Load(), int64(2))
+		close(release)
+		synctest.Wait()
+		for range 2 {
+			r := read()
+			same(t, "disk", r.Disk, []DiskUsage{{"/hung", 5, 10}, {"/fine", 5, 10}, {"/also-hung", 10, 10}})
+			same(t, "failures", r.Failed, map[string]error(nil))
+		}
+	})
+}

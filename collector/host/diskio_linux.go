@@ -1,0 +1,199 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the
+// device's own sector is (Documentation/admin-guide/iostats.rst).
+const diskUnit = 512
+
+// readDiskIO reads /proc/diskstats, or /sys/block/*/stat where that is missing,
+// as psutil does. gopsutil is not used here: on each call it looks up the serial
+// number and udev record of every device, and it hides quiet devices, which then
+// seem to appear later.
+func (r *Reader) readDiskIO() ([]Device, error) {
+	data, err := r.readProc("diskstats")
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.readSysBlock(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	devs, err := parseDiskstats(data, &r.diskNames)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "diskstats"), err)
+	}
+	return devs, nil
+}
+
+// parseDiskstats gives every line's device, partitions included. A line has 14
+// fields or more (2.6, 4.18, 5.5), 7 for partitions of old.
+func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
+	devs := make([]Device, 0, len(*names))
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		var f [14][]byte
+		read, written := 5, 9
+		switch n := procfile.SplitFields(line, f[:]); {
+		case n == 0:
+			continue
+		case n == 7:
+			read, written = 4, 6
+		case n < 14:
+			return nil, fmt.Errorf("line %q has %d fields", line, n)
+		}
+		in, okIn := procfile.ParseCount(f[read])
+		out, okOut := procfile.ParseCount(f[written])
+		if !okIn || !okOut {
+			return nil, fmt.Errorf("device %q: %q sectors read, %q written", f[2], f[read], f[written])
+		}
+		devs = append(devs, Device{Name: names.at(len(devs), f[2]), In: in, Out: out})
+	}
+	return devs, nil
+}
+
+// readSysBlock is the fallback; why says what is wrong with /proc/diskstats.
+func (r *Reader) readSysBlock(why error) ([]Device, error) {
+	entries, err := os.ReadDir(filepath.Join(r.sys, "block"))
+	if err != nil {
+		return nil, why
+	}
+	devs := make([]Device, 0, len(entries))
+	for _, e := range entries {
+		data, err := r.readFile(filepath.Join(r.sys, "block", e.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		var f [7][]byte
+		n := procfile.SplitFields(data, f[:])
+		in, okIn := procfile.ParseCount(f[2])
+		out, okOut := procfile.ParseCount(f[6])
+		if n < len(f) || !okIn || !okOut {
+			continue
+		}
+		devs = append(devs, Device{Name: unslash(e.Name()), In: in, Out: out})
+	}
+	if len(devs) == 0 {
+		return nil, why
+	}
+	return devs, nil
+}
+
+// unslash gives a device's name from that of its folder in sysfs.
+func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
+
+// classifyBlocks marks the whole devices whose bytes are counted nowhere else:
+// no partitions, nothing stacked on a listed device (dm, md, bcache: they have
+// slaves), no memory (ram, zram), no hidden path of a multipath device. Loop,
+// ZFS volumes and DRBD stand on another device without saying so in sysfs; they
+// count only where no other device does.
+func (r *Reader) classifyBlocks(devs []Device) []Class {
+	byName := make(map[string]Device, len(devs))
+	for _, d := range devs {
+		byName[d.Name] = d
+	}
+	// A /sys/block that has none of the devices says nothing of them.
+	haveSys := slices.ContainsFunc(devs, func(d Device) bool { return r.isWhole(d.Name) })
+	classes := make([]Class, len(devs))
+	counted := false
+	var fallback []int
+	for i, d := range devs {
+		if haveSys && !r.isWhole(d.Name) || !haveSys && looksLikePartition(d.Name, byName) {
+			continue
+		}
+		classes[i] |= PerfPy
+		switch {
+		case hasPrefix(d.Name, "loop", "zd", "drbd"): // no look-up: a host has many loops
+			fallback = append(fallback, i)
+		case hasPrefix(d.Name, "ram", "zram") || r.hiddenTwice(d, byName) || stacked(r.blockDir(d.Name), byName):
+		case !haveSys && hasPrefix(d.Name, "dm-", "md"):
+		default:
+			classes[i] |= Counted
+			counted = true
+		}
+	}
+	if !counted {
+		for _, i := range fallback {
+			classes[i] |= Counted
+		}
+	}
+	return classes
+}
+
+// blockDir is the folder of a device in sysfs.
+func (r *Reader) blockDir(name string) string {
+	return filepath.Join(r.sys, "block", strings.ReplaceAll(name, "/", "!"))
+}
+
+// isWhole tells whether sysfs lists a device as one that is no partition.
+func (r *Reader) isWhole(name string) bool {
+	_, err := os.Stat(r.blockDir(name))
+	return err == nil
+}
+
+// hiddenTwice tells whether a device is a hidden path to an NVMe drive and the
+// drive itself counts the same bytes. Before Linux 6.3 it did not, and what it
+// moved stands in its paths alone.
+func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
+	data, err := r.readFile(filepath.Join(r.blockDir(d.Name), "hidden"))
+	if err != nil || string(bytes.TrimSpace(data)) != "1" {
+		return false
+	}
+	subsystem, path, isPath := strings.Cut(d.Name, "c") // nvme0c1n1 is a path to nvme0n1
+	_, namespace, hasNamespace := strings.Cut(path, "n")
+	drive, listed := byName[subsystem+"n"+namespace]
+	uncounted := isPath && hasNamespace && listed && drive.In == 0 && drive.Out == 0
+	return !uncounted || d.In == 0 && d.Out == 0
+}
+
+// stacked tells whether a device lies on another one of the list, or on a
+// partition of one: /sys/block lists no partitions.
+func stacked(dir string, byName map[string]Device) bool {
+	dir = filepath.Join(dir, "slaves")
+	slaves, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, s := range slaves {
+		_, listed := byName[unslash(s.Name())]
+		target, err := os.Readlink(filepath.Join(dir, s.Name())) // …/block/sda/sda1
+		_, diskListed := byName[unslash(filepath.Base(filepath.Dir(target)))]
+		if listed || err == nil && diskListed {
+			return true
+		}
+	}
+	return false
+}
+
+// looksLikePartition is for hosts without sysfs: sda1 beside sda, nvme0n1p2
+// beside nvme0n1.
+func looksLikePartition(name string, byName map[string]Device) bool {
+	base := strings.TrimRight(name, "0123456789")
+	if base == name {
+		return false
+	}
+	_, disk := byName[base]
+	base, numbered := strings.CutSuffix(base, "p")
+	_, numberedDisk := byName[base]
+	return disk || numbered && numberedDisk
+}
+
+func hasPrefix(name string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}

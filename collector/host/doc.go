@@ -1,0 +1,14 @@
+// Package host reads what the kernel says of this machine, and of a job on it, at one instant.
+//
+// A [Reader] takes a [Reading]: raw counters and gauges, never rates. Each of the kernel's files is one file of this
+// package: /proc/stat is cpu_linux.go, /proc/diskstats diskio_linux.go. A source that fails leaves its part of the
+// Reading absent, with the error in [Reading.Failed], and is asked again next time. Where the kernel has no such files,
+// on other systems than Linux, gopsutil is asked instead.
+//
+// What the job itself uses is put together from its control group and its processes, as far as each of them tells:
+// [JobOptions] say where to look, [JobUse] is what was found. The kernel's log tells whom it has killed for want of
+// memory ([Reader.Victims]).
+//
+// The package computes nothing from two Readings; package collector does. It never waits long for a file system, a
+// process or a driver that hangs.
+package host

@@ -1,0 +1,65 @@
+package host
+
+import (
+	"maps"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// same compares whole values, write replaces a file of a tree.
+var same, write = collectortest.Same, collectortest.Write
+
+// nan is what was not told.
+var nan = math.NaN()
+
+// cpuTicks makes the times of a CPU from the columns of /proc/stat.
+func cpuTicks(name string, n ...float64) CPUTimes {
+	var f [NumCPUModes + 2]float64
+	for i, v := range n {
+		f[i] = v / 100
+	}
+	return CPUTimes{name, [NumCPUModes]float64(f[:NumCPUModes]), f[NumCPUModes], f[NumCPUModes+1]}
+}
+
+// instant is the moment d after an arbitrary start, on clocks that agree.
+func instant(d time.Duration) Instant {
+	return Instant{Wall: time.Unix(1_767_225_600, 0).Add(d), Mono: time.Hour + d, Boot: time.Hour + d}
+}
+
+// openFixture opens a tree of testdata as a host of its own.
+func openFixture(t testing.TB, name string) *Reader {
+	t.Helper()
+	proc, sys := collectortest.Tree(t, name)
+	return openHost(t, proc, sys)
+}
+
+func openHost(t testing.TB, proc, sys string) *Reader {
+	t.Helper()
+	r := NewReader(Options{Proc: proc, Sys: sys, DiskPaths: []string{t.TempDir()}})
+	r.disks.patience = time.Minute // these answer, however busy the machine is
+	t.Cleanup(r.Close)
+	return r
+}
+
+// namesOf lists the devices that have all bits of a class.
+func namesOf(devs []Device, class Class) []string {
+	names := []string{}
+	for _, d := range devs {
+		if d.Class&class == class {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// failedOf are the failures of the sources that every tree has.
+func failedOf(r *Reading) map[string]error {
+	failed := maps.Clone(r.Failed)
+	for _, source := range []string{SourceLoad, SourceSwap, SourcePressure} {
+		delete(failed, source)
+	}
+	return failed
+}

@@ -1,0 +1,35 @@
+package host
+
+import (
+	"os"
+	"runtime"
+)
+
+// Host says which machine was sampled. Empty = unknown.
+type Info struct {
+	Hostname string
+	BootID   string // /proc/sys/kernel/random/boot_id: tells two machines of one name apart
+	OS       string // "linux"
+	Kernel   string // release
+	Arch     string
+	CPUModel string
+	CPUs     int     // logical CPUs that are online
+	MemoryMB float64 // physical memory, mib
+}
+
+// Host reads who the host is, from the same roots as everything else.
+func (r *Reader) Host() Info {
+	h := Info{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	r.describe(&h)
+	if h.Hostname == "" {
+		h.Hostname, _ = os.Hostname()
+	}
+	_ = guard(func() error { // a failure shows in every Reading
+		m, err := r.readMemory()
+		if err == nil {
+			h.MemoryMB = float64(m.Total) / mib
+		}
+		return err
+	})
+	return h
+}

@@ -1,0 +1,52 @@
+package host
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// describe reads what procfs tells of the host.
+func (r *Reader) describe(h *Info) {
+	h.Hostname = r.procLine("sys/kernel/hostname")
+	h.BootID = r.procLine("sys/kernel/random/boot_id")
+	h.Kernel = r.procLine("sys/kernel/osrelease")
+	h.CPUModel = r.cpuModel()
+}
+
+// procLine is the first line of a file under /proc, or "".
+func (r *Reader) procLine(name string) string {
+	data, err := r.readProc(name)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := bytes.Cut(data, []byte{'\n'})
+	return string(bytes.TrimSpace(line))
+}
+
+// cpuModel is the first "model name" of /proc/cpuinfo. Only the file's beginning
+// is read: on x86 the kernel asks every CPU for its frequency as the file is read.
+func (r *Reader) cpuModel() string {
+	fd, err := procfile.Open(filepath.Join(r.proc, "cpuinfo"))
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	head := make([]byte, 4096)
+	n, err := unix.Read(fd, head)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(head[:n])) {
+		key, value, found := strings.Cut(line, ":")
+		key = strings.TrimSpace(key)
+		if found && (key == "model name" || key == "Model" || key == "cpu model") {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

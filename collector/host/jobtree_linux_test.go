@@ -1,0 +1,130 @@
+package host
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/process"
+)
+
+// aChild is a process for the trees to find.
+func aChild(t *testing.T) {
+	t.Helper()
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill(); _ = child.Wait() })
+}
+
+// The job's processes are waited for once; what comes late is not told as of now.
+func TestJobTreeThatHangs(t *testing.T) {
+	aChild(t)
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var scans atomic.Int32
+		tree := newJobTree(process.NewTree(process.Options{Root: os.Getpid(), Ignore: func(int) bool {
+			scans.Add(1)
+			<-release
+			return false
+		}}))
+		var took []time.Duration
+		read := func() (process.Use, error) {
+			begin := time.Now()
+			use, _, err := tree.read(false)
+			took = append(took, time.Since(begin))
+			return use, err
+		}
+		for n := range 4 {
+			tree.closing = n == 3
+			if _, err := read(); err == nil || !strings.Contains(err.Error(), "no answer within 2s") {
+				t.Errorf("reading %d: %v", n, err)
+			}
+			if tree.foreign(1) {
+				t.Error("it is known of a process whose it is")
+			}
+		}
+		same(t, "time spent", took, []time.Duration{treePatience, 0, 0, treePatience})
+		same(t, "scans", scans.Load(), int32(1))
+		close(release)
+		synctest.Wait()
+		use, err := read()
+		if err != nil || !use.Fresh || use.Processes < 1 || !math.IsNaN(use.Memory) {
+			t.Errorf("once it answers: %+v, %v", use, err)
+		}
+		if scans.Load() < 2 {
+			t.Error("the late answer was taken for a new one")
+		}
+		if !tree.foreign(1) {
+			t.Error("process 1 is the job's")
+		}
+	})
+}
+
+// What a scan met first is old when it ends late: its CPU time is not told, but where all
+// scans are so, and at the end.
+func TestJobTreeThatTakesLong(t *testing.T) {
+	aChild(t)
+	synctest.Test(t, func(t *testing.T) {
+		long, tree := true, newJobTree(nil)
+		options := process.Options{Root: os.Getpid(), Ignore: func(int) bool {
+			if long {
+				time.Sleep(longScan + time.Millisecond)
+			}
+			return false
+		}}
+		tell := func() bool {
+			tree.tree = process.NewTree(options) // the first scan of each puts nothing off
+			use, took, err := tree.read(false)
+			if err != nil || long != (took > longScan) || use.Processes < 1 {
+				t.Errorf("%+v, %v after %v", use, err, took)
+			}
+			return use.Fresh
+		}
+		var told []bool
+		for n := range 6 {
+			long, tree.closing = n < 3 || n == 5, n == 5
+			told = append(told, tell())
+		}
+		same(t, "told", told, []bool{false, true, false, true, true, true})
+	})
+}
+
+// What the helper uses is what it used before, where the kernel does not say.
+func TestHelperThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHelper()
+		self := h.read(os.Getpid())
+		if self.Threads < 1 || self.Processes < 1 {
+			t.Fatalf("%+v", self)
+		}
+		hung := make(chan struct{})
+		h.asked.Start(func() process.Usage { <-hung; return process.Usage{Processes: 100} })
+		if got := h.read(os.Getpid()); got != self {
+			t.Errorf("while it hangs: %+v, want %+v", got, self)
+		}
+		if got, want := h.read(1<<30), (process.Usage{CPUSeconds: self.CPUSeconds}); got != want {
+			t.Errorf("of another, which is not known: %+v, want %+v", got, want)
+		}
+		close(hung)
+		synctest.Wait()
+		if again := h.read(os.Getpid()); again.Threads < 1 {
+			t.Errorf("%+v", again)
+		}
+	})
+}
+
+func TestJobTreeThatPanics(t *testing.T) {
+	tree := newJobTree(nil) // its methods do
+	for range 2 {
+		if _, _, err := tree.read(true); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package host
+
+import "time"
+
+const (
+	// maxKernelLog bounds what is read of the kernel's log after a kill, maxKernelPoll what
+	// is at other times.
+	maxKernelLog  = 8 << 20
+	maxKernelPoll = 64 << 10
+)
+
+// Victim is a process that the kernel killed for want of memory.
+type Victim struct {
+	Process string    `json:"process"` // its name
+	PID     int       `json:"pid"`     // 0 = not known
+	At      time.Time `json:"at,omitzero"`
+	Group   string    `json:"group,omitempty"` // of the victim
+	// LimitGroup is the group whose limit was hit: the victim's or one above it; "" = not known.
+	LimitGroup string `json:"limit_group,omitempty"`
+	Host       bool   `json:"host"`              // the host was out of memory, not a group
+	Foreign    bool   `json:"foreign,omitempty"` // it was seen among the processes that are not the job's
+}
+
+// An oomLog tells whom the kernel has killed for want of memory since the baseline.
+type oomLog struct {
+	start   Instant
+	opening chan *kernelLog // gives the log when it is open; nil = nobody has opened it
+	log     *kernelLog      // nil = it may not be read
+}
+
+// open opens the kernel's log at its end, in the background: it takes the kernel 50 µs, and the job waits for us.
+func (o *oomLog) open(start Instant) {
+	o.close()
+	o.start, o.opening = start, make(chan *kernelLog, 1)
+	opening := o.opening
+	go func() { opening <- openKernelLog() }()
+}
+
+// opened returns the log once it is open; nil = it may not be read.
+func (o *oomLog) opened() *kernelLog {
+	if o.opening != nil {
+		o.log, o.opening = <-o.opening, nil
+	}
+	return o.log
+}
+
+func (o *oomLog) close() {
+	o.opened().close()
+	o.log = nil
+}
+
+// Victims returns the processes that the kernel is known to have killed for want of memory since the baseline, nil where
+// its log cannot be read. It reports whether they are all that the log has, with process ids that are ours.
+func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
+	log := r.oom.opened()
+	if log == nil {
+		return nil, false
+	}
+	log.read(r.oom.start, now, r.job.tree.foreign, maxKernelLog)
+	return log.victims(), log.whole()
+}
+
+// pollLog reads on in the kernel's log, where others are in the job's group, before a
+// counter tells of a kill: whose a process was, only the newest scans know.
+func (r *Reader) pollLog(now Instant) {
+	if r.job.Source != JobFromTree || r.job.Group == nil {
+		return
+	}
+	if log := r.oom.opened(); log != nil {
+		log.read(r.oom.start, now, r.job.tree.foreign, maxKernelPoll)
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package host
+
+import "github.com/perfagent/perfagent/collector/cgroup"
+
+// These sources are Linux's own: elsewhere there is nothing to read, and nothing missing.
+
+func (r *Reader) readLoad() (*Load, error)                { return nil, nil }
+func (r *Reader) readVM() (*VMStat, error)                { return nil, nil }
+func (r *Reader) readPressure() (*cgroup.Pressure, error) { return nil, nil }
+
+func affinity() int { return 0 }

@@ -1,0 +1,125 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// readMemory reads /proc/meminfo with psutil's meaning. gopsutil is not used: it
+// makes strings of all fifty lines for the two numbers that are wanted
+// (BenchmarkSources has the figures), and its estimate for odd kernels can wrap.
+func (r *Reader) readMemory() (*Memory, error) {
+	data, err := r.readProc("meminfo")
+	if err != nil {
+		return nil, err
+	}
+	info, err := parseMeminfo(data)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "meminfo"), err)
+	}
+	total, available := info.bytes[memTotal], info.bytes[memAvailable]
+	if available == 0 { // also what a kernel before 3.14 leaves
+		available, err = r.estimateAvailable(&info)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if available > total { // seen in LXC
+		available = min(info.bytes[memFree], total)
+	}
+	return &Memory{Total: total, Available: available}, nil
+}
+
+// The lines of /proc/meminfo that are used.
+const (
+	memTotal = iota
+	memFree
+	memAvailable
+	memCached
+	memActiveFile
+	memInactiveFile
+	memReclaimable
+	numMemKeys
+)
+
+var memKeys = [numMemKeys]string{"MemTotal", "MemFree", "MemAvailable", "Cached", "Active(file)", "Inactive(file)", "SReclaimable"}
+
+// meminfo has the bytes of each of memKeys, and which of them have a line.
+type meminfo struct {
+	bytes [numMemKeys]uint64
+	has   [numMemKeys]bool
+}
+
+// parseMeminfo reads lines "Key:   123 kB". Lines of other keys are not looked at.
+func parseMeminfo(data []byte) (meminfo, error) {
+	var info meminfo
+	for len(data) > 0 {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		key, value, _ := bytes.Cut(line, []byte{':'})
+		for i, k := range memKeys {
+			if string(key) != k {
+				continue
+			}
+			var f [1][]byte
+			procfile.SplitFields(value, f[:])
+			kb, ok := procfile.ParseCount(f[0])
+			if !ok || kb > 1<<53 {
+				return info, fmt.Errorf("%s: %q is not a number of kB", k, bytes.TrimSpace(value))
+			}
+			info.bytes[i], info.has[i] = kb<<10, true
+		}
+	}
+	if info.bytes[memTotal] == 0 {
+		return info, errors.New("no MemTotal")
+	}
+	return info, nil
+}
+
+// estimateAvailable is psutil's estimate for kernels whose MemAvailable is 0 or
+// missing: free − low watermark + the part of page cache and reclaimable slab
+// that can be dropped, at least 0. Without /proc/zoneinfo, or on kernels that
+// lack those lines: free + cached.
+func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
+	fallback := info.bytes[memFree] + info.bytes[memCached]
+	if !info.has[memActiveFile] || !info.has[memInactiveFile] || !info.has[memReclaimable] {
+		return fallback, nil
+	}
+	data, err := r.readProc("zoneinfo")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return fallback, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	low, err := parseLowWatermark(data)
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "zoneinfo"), err)
+	}
+	cache, slab := info.bytes[memActiveFile]+info.bytes[memInactiveFile], info.bytes[memReclaimable]
+	sum := info.bytes[memFree] + cache - min(cache/2, low) + slab - min(slab/2, low)
+	return sum - min(sum, low), nil
+}
+
+// parseLowWatermark sums the "low" lines of /proc/zoneinfo, in bytes.
+func parseLowWatermark(data []byte) (uint64, error) {
+	var pages uint64
+	for line := range bytes.Lines(data) {
+		var f [3][]byte
+		if procfile.SplitFields(line, f[:]) != 2 || string(f[0]) != "low" {
+			continue
+		}
+		n, ok := procfile.ParseCount(f[1])
+		if !ok || n > 1<<40 {
+			return 0, fmt.Errorf("low watermark %q", f[1])
+		}
+		pages += n
+	}
+	return pages * uint64(os.Getpagesize()), nil
+}

@@ -1,0 +1,75 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// readNet reads /proc/net/dev. gopsutil is not used: it makes a string of every
+// field (BenchmarkSources has the figures), and it panics on a short line or a
+// file without its two lines of headings.
+func (r *Reader) readNet() ([]Device, error) {
+	path, data, err := r.netDev()
+	if err != nil {
+		return nil, err
+	}
+	nics, err := parseNetDev(data, &r.nicNames)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return nics, nil
+}
+
+// netDev reads the file of counters. Under another host's procfs net/dev follows
+// the namespace of whoever reads it (net links to self/net), so the one of that
+// host's process 1 is asked first.
+func (r *Reader) netDev() (path string, data []byte, err error) {
+	if r.hostProc {
+		path = filepath.Join(r.proc, "1", "net", "dev")
+		data, err = r.readFile(path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return path, data, err
+		}
+	}
+	path = filepath.Join(r.proc, "net", "dev")
+	data, err = r.readFile(path)
+	return path, data, err
+}
+
+// parseNetDev gives every interface. The name is what stands before the last
+// colon (an alias has one in its name); of the 16 counters the first is bytes
+// received and the ninth bytes sent. The two lines of headings have no colon.
+func parseNetDev(data []byte, names *nameCache) ([]Device, error) {
+	nics := make([]Device, 0, max(1, len(*names)))
+	for number := 0; len(data) > 0; number++ {
+		var line []byte
+		line, data, _ = bytes.Cut(data, []byte{'\n'})
+		colon := bytes.LastIndexByte(line, ':')
+		name := bytes.TrimSpace(line[:max(colon, 0)])
+		if colon < 0 && (number < 2 || len(bytes.TrimSpace(line)) == 0) {
+			continue
+		}
+		if len(name) == 0 {
+			return nil, fmt.Errorf("line %q has no name", line)
+		}
+		var f [16][]byte
+		if n := procfile.SplitFields(line[colon+1:], f[:]); n < len(f) {
+			return nil, fmt.Errorf("line %q has %d counters", line, n)
+		}
+		in, okIn := procfile.ParseCount(f[0])
+		out, okOut := procfile.ParseCount(f[8])
+		if !okIn || !okOut {
+			return nil, fmt.Errorf("%s: %q received, %q sent", name, f[0], f[8])
+		}
+		nics = append(nics, Device{Name: names.at(len(nics), name), In: in, Out: out})
+	}
+	if len(nics) == 0 {
+		return nil, errors.New("no interface")
+	}
+	return nics, nil
+}

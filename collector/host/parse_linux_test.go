@@ -1,0 +1,103 @@
+package host
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// addFiles seeds a fuzz target with a kernel file of every tree, damaged ones
+// included.
+func addFiles(f *testing.F, name string) {
+	f.Helper()
+	paths, err := filepath.Glob(filepath.Join(collectortest.Root(f), "testdata/proc/*", name))
+	if err != nil || len(paths) < 5 {
+		f.Fatalf("%d seeds of %s, %v", len(paths), name, err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+}
+
+// FuzzDiskstats: each line that is not blank is one device, and its name and
+// numbers stand in it.
+func FuzzDiskstats(f *testing.F) {
+	addFiles(f, "diskstats")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var names nameCache
+		devs, err := parseDiskstats(data, &names)
+		if err != nil {
+			if devs != nil {
+				t.Fatalf("devices beside the error %v", err)
+			}
+			return
+		}
+		checkDevices(t, data, devs)
+		again, err := parseDiskstats(data, &names)
+		if err != nil || len(again) != len(devs) {
+			t.Fatalf("%d devices at first, then %d, %v", len(devs), len(again), err)
+		}
+		for i := range devs {
+			if devs[i] != again[i] {
+				t.Fatalf("%+v, then %+v", devs[i], again[i])
+			}
+		}
+	})
+}
+
+func checkDevices(t *testing.T, data []byte, devs []Device) {
+	t.Helper()
+	if devs == nil {
+		t.Fatal("no devices and no error")
+	}
+	for _, d := range devs {
+		if d.Name == "" || !bytes.Contains(data, []byte(d.Name)) {
+			t.Fatalf("a device %q that the file does not name", d.Name)
+		}
+	}
+}
+
+// FuzzParsers: no parser panics, and what it accepts makes sense.
+func FuzzParsers(f *testing.F) {
+	for _, name := range []string{"stat", "meminfo", "zoneinfo", "net/dev"} {
+		addFiles(f, name)
+	}
+	f.Add([]byte("0.20 0.18 0.12 3/80 11206\n"))
+	f.Add([]byte("nr_free_pages 1\npswpin 512\npswpout 1024\noom_kill 2\n"))
+	f.Add([]byte("6,1,5000,-;oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/a,task_memcg=/a/b,task=py,pid=4,uid=0\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var names nameCache
+		if cpus, err := parseStat(data, &names); err == nil {
+			for _, c := range cpus {
+				if !strings.HasPrefix(c.Name, "cpu") || !(c.Seconds[ModeUser] >= 0 && c.Seconds[ModeIdle] >= 0 && c.GuestNice >= 0) {
+					t.Fatalf("%+v", c)
+				}
+			}
+		}
+		if nics, err := parseNetDev(data, &names); err == nil {
+			checkDevices(t, data, nics)
+		}
+		if info, err := parseMeminfo(data); err == nil && info.bytes[memTotal] == 0 {
+			t.Fatal("memory of 0 bytes")
+		}
+		_, _ = parseLowWatermark(data) // must not panic
+		if l, err := parseLoad(data); err == nil && (!(l.One >= 0) || !(l.Running >= 0) || math.IsInf(l.One, 0)) {
+			t.Fatalf("%+v", l)
+		}
+		if vm, err := parseVMStat(data); err == nil && (!(vm.SwapIn >= 0) || !(vm.SwapOut >= 0) || vm.OOMKills < 0) {
+			t.Fatalf("%+v", vm)
+		}
+		if v, when, ok := parseVictim(data); ok && (v.PID <= 0 || when < 0) {
+			t.Fatalf("%+v at %v", v, when)
+		}
+	})
+}

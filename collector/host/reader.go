@@ -1,0 +1,188 @@
+package host
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/gpu"
+)
+
+// Reader takes Readings of one host. It is not safe for concurrent use.
+type Reader struct {
+	proc, sys string
+	hostProc  bool // proc is another host's or namespace's tree (HOST_PROC)
+	disks     *diskSpace
+	classes   [NumKinds]topology
+	now       func() Instant
+	job       jobReader
+	oom       oomLog
+	vmHeld    *VMStat       // of the newest time that it could be read
+	vmAt      time.Duration // when /proc/vmstat was read last
+	vmBegun   time.Duration // and first
+	gpus      *gpu.Monitor  // nil = they are not followed
+	scratch                 // what is used again by the next Reading
+}
+
+// ReaderOptions say where the host is. The zero value is this host.
+type Options struct {
+	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). A
+	// sidecar gives the host's own, mounted elsewhere (HOST_PROC, HOST_SYS).
+	Proc, Sys string
+	// DiskPaths are the file systems whose fill is measured ("" = "/").
+	DiskPaths []string
+	// Now replaces the clocks; nil = the machine's.
+	Now func() Instant
+	// Statfs replaces the question how full a file system is; nil = the machine's.
+	Statfs func(path string) (DiskUsage, error)
+	// Job is where the job's own use is read.
+	Job JobOptions
+	// GPUs watches the node's GPUs; nil = they are not followed. Somebody else runs it.
+	GPUs *gpu.Monitor
+}
+
+// NewReader returns a Reader. Nothing is read yet. Close it when done.
+func NewReader(o Options) *Reader {
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, job: jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}}
+	if o.Proc != "" {
+		r.proc = filepath.Clean(o.Proc)
+	}
+	if o.Sys != "" {
+		r.sys = filepath.Clean(o.Sys)
+	}
+	r.hostProc = r.proc != "/proc"
+	if r.now == nil {
+		r.now = Now
+	}
+	paths := o.DiskPaths
+	if len(paths) == 0 {
+		paths = []string{"/"}
+	}
+	r.disks = newDiskSpace(paths, o.Statfs)
+	return r
+}
+
+// Close gives back what the Reader holds. What hangs is not waited for: it ends with the program.
+func (r *Reader) Close() {
+	r.oom.close()
+}
+
+// Now reads the clocks.
+func (r *Reader) Now() Instant { return r.now() }
+
+// Job returns where the job's own use is read.
+func (r *Reader) Job() JobOptions { return r.job.JobOptions }
+
+// DiskPaths returns the file systems whose fill is measured.
+func (r *Reader) DiskPaths() []string { return r.disks.paths() }
+
+// Baseline takes the Reading that a run starts from: the counters alone, without
+// the classes of devices. The job waits for it: a gauge needs no baseline, a file
+// system may hang, and classes are only asked of the later of two Readings.
+func (r *Reader) Baseline() *Reading {
+	out := &Reading{At: r.now()}
+	if r.job.Source != "" {
+		r.oom.open(out.At)
+	}
+	r.readCounters(out)
+	out.Job = r.job.baseline(out)
+	return out
+}
+
+// Classify sets the classes of the devices of a Reading.
+func (r *Reader) Classify(out *Reading) {
+	for k := range kinds {
+		look := func(devs []Device) []Class { return kinds[k].classify(r, devs) }
+		r.classes[k].apply(out.Devices[k], out.At.Mono, look)
+	}
+}
+
+// Read takes one Reading. It never fails as a whole.
+func (r *Reader) Read() *Reading {
+	out := &Reading{At: r.now()}
+	r.readCounters(out)
+	r.Classify(out)
+	var err error
+	if err = guard(func() error { out.Memory, err = r.readMemory(); return err }); err != nil {
+		out.Memory = nil
+		out.fail(SourceMemory, err)
+	}
+	if out.Disk, err = r.disks.read(); err != nil {
+		out.fail(SourceDisk, err)
+	}
+	if err = guard(func() error { out.Load, err = r.readLoad(); return err }); err != nil {
+		out.Load = nil
+		out.fail(SourceLoad, err)
+	}
+	out.Job = r.job.read(out)
+	if r.gpus != nil {
+		reading := r.gpus.Read()
+		out.GPUs = &reading
+	}
+	r.pollLog(out.At)
+	return out
+}
+
+// Final takes the last Reading of a run: whatever is not read each time is read anew.
+func (r *Reader) Final() *Reading {
+	r.job.hurry()
+	return r.Read()
+}
+
+// readCounters reads what grows: CPU time and the bytes of disks and network.
+func (r *Reader) readCounters(out *Reading) {
+	var err error
+	if err = guard(func() error { out.CPU, err = r.readCPU(); return err }); err != nil {
+		out.CPU = nil
+		out.fail(SourceCPU, err)
+	}
+	for k := range kinds {
+		if err = guard(func() error { out.Devices[k], err = kinds[k].read(r); return err }); err != nil {
+			out.Devices[k] = nil
+			out.fail(kinds[k].source, err)
+		}
+	}
+	if !r.vmDue(out.At.Mono) {
+		out.VM = r.vmHeld
+	} else if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
+		out.VM, r.vmHeld = nil, nil
+		out.fail(SourceSwap, err)
+	} else if out.VM != nil {
+		held := *out.VM
+		held.Held, r.vmHeld = true, &held
+	}
+	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
+		out.Pressure = nil
+		out.fail(SourcePressure, err)
+	}
+}
+
+const (
+	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for
+	// its 150 lines, of which three are used.
+	vmEvery = 5 * time.Second
+	// vmFirst is for how long it is read each time: a short job has its points.
+	vmFirst = 20 * time.Second
+)
+
+func (r *Reader) vmDue(now time.Duration) bool {
+	if r.vmBegun == 0 {
+		r.vmBegun = now
+	}
+	if now-r.vmBegun > vmFirst && now-r.vmAt < vmEvery && !r.job.closing {
+		return false
+	}
+	r.vmAt = now
+	return true
+}
+
+// guard turns a panic of a reader into its error: whatever stands in a kernel
+// file, or on another system in gopsutil, the sampling goes on.
+func guard(read func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged kernel file: %v", p)
+		}
+	}()
+	return read()
+}

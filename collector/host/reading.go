@@ -1,0 +1,91 @@
+package host
+
+import (
+	"errors"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/gpu"
+)
+
+// The sources of a Reading, as they are named in errors and reports.
+const (
+	SourceCPU     = "cpu"
+	SourceMemory  = "memory"
+	SourceDisk    = "disk"    // space of file systems
+	SourceDiskIO  = "disk_io" // bytes of block devices
+	SourceNetwork = "network"
+
+	SourceLoad     = "load"     // how many tasks want to run
+	SourceSwap     = "swap"     // pages moved to and from swap
+	SourcePressure = "pressure" // PSI of the host
+	SourceJob      = "job"      // what the job itself uses
+	SourceCgroup   = "cgroup"   // the job's control group and its limits
+	SourceGPU      = "gpu"
+)
+
+// Sources lists the sources.
+func Sources() []string {
+	return []string{SourceCPU, SourceMemory, SourceDisk, SourceDiskIO, SourceNetwork, SourceLoad, SourceSwap,
+		SourcePressure, SourceJob, SourceCgroup, SourceGPU}
+}
+
+// Instant is one moment on the three clocks that matter: the wall clock can be
+// stepped, the monotonic clock stops while the machine is suspended, and the
+// boot clock does neither (clock_gettime(2)).
+type Instant struct {
+	Wall time.Time
+	Mono time.Duration // CLOCK_MONOTONIC
+	Boot time.Duration // CLOCK_BOOTTIME
+}
+
+// Reading is what the kernel said at one instant. A part whose source failed is
+// nil (its error is in Failed); counters are cumulative since boot.
+type Reading struct {
+	At     Instant
+	CPU    []CPUTimes
+	Memory *Memory
+	Disk   []DiskUsage
+	// Devices are those of each kind, every one of the kernel's list; nil = the kind was not read.
+	Devices [NumKinds][]Device
+	Load    *Load
+	VM      *VMStat
+	// Pressure is the host's.
+	Pressure *cgroup.Pressure
+	Job      *JobUse // nil where there is no job
+	GPUs     *gpu.Reading
+	Failed   map[string]error
+}
+
+// Load is how many tasks want to run on the host (/proc/loadavg).
+type Load struct {
+	One     float64 // mean of the last minute, uninterruptible sleep included
+	Running float64 // right now, running or waiting for a CPU
+}
+
+// VMStat is the part of /proc/vmstat that is used, since boot.
+type VMStat struct {
+	SwapIn, SwapOut float64 // bytes
+	Held            bool    // of an earlier Reading: it is not read each time
+	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN = not told (before Linux 4.13)
+}
+
+// A fileError is why one file of a source was of no use; the source's others may be sound.
+type FileError struct {
+	File string
+	Err  error
+}
+
+func (e FileError) Error() string { return e.File + ": " + e.Err.Error() }
+func (e FileError) Unwrap() error { return e.Err }
+
+// fail notes that a source, or a file of it, gave nothing.
+func (r *Reading) fail(source string, err error) {
+	if r.Failed == nil {
+		r.Failed = make(map[string]error)
+	}
+	if before := r.Failed[source]; before != nil {
+		err = errors.Join(before, err)
+	}
+	r.Failed[source] = err
+}

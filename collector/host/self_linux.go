@@ -1,0 +1,58 @@
+package host
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/internal/patience"
+)
+
+// selfUsage returns the part of the group's numbers that this process and its helper use: nothing where the group was made
+// for the job.
+func (j *jobReader) selfUsage() process.Usage {
+	if j.Source == JobFromCreated {
+		return process.Usage{}
+	}
+	u := j.self.Self()
+	u.Processes = 1
+	u.CPUSeconds = 0 // in /proc it holds what the job's dead processes used, too
+	var ru unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
+		u.CPUSeconds = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
+	}
+	return u.Plus(j.helper.read(j.helperPid()))
+}
+
+// A helper is the process that asks for the GPUs. When one has ended its time is still to be left out of the group's.
+type helper struct {
+	pid         int
+	ended, last float64 // CPU seconds: of those that have ended, of the one that runs
+	usage       process.Usage
+	reader      process.UsageReader
+	asked       *patience.Asker[process.Usage]
+}
+
+// helperPatience is how long it is waited for: the driver may keep it from answering.
+const helperPatience = 200 * time.Millisecond
+
+func newHelper() *helper { return &helper{asked: patience.New[process.Usage]()} }
+
+// read returns what the helper that runs now uses, with the CPU time of all before it; 0 = none runs. Where the kernel does
+// not answer, that is what it used before.
+func (h *helper) read(pid int) process.Usage {
+	if pid != h.pid {
+		h.ended, h.last, h.pid, h.usage = h.ended+h.last, 0, pid, process.Usage{}
+	}
+	if pid > 0 {
+		if u, ok := h.asked.Ask(helperPatience, func() process.Usage { return h.reader.Family(pid) }); ok {
+			h.usage = u
+		}
+	}
+	h.last = max(h.last, h.usage.CPUSeconds)
+
+	u := h.usage
+	u.CPUSeconds = h.ended + h.last
+	return u
+}

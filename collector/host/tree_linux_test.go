@@ -1,0 +1,286 @@
+package host
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shirou/gopsutil/v3/common"
+	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/shirou/gopsutil/v3/net"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+func TestHostOfATree(t *testing.T) {
+	got := openFixture(t, "sidecar").Host()
+	want := Info{Hostname: "node-17", BootID: "5a1f9c1e-3c43-4b0a-9d53-6b7a9a3f3f10", OS: got.OS, Kernel: "6.1.0-28-amd64",
+		Arch: got.Arch, CPUModel: "AMD EPYC 7543 32-Core Processor", MemoryMB: 7812.5}
+	same(t, "host", got, want)
+}
+
+func TestReadingOfATree(t *testing.T) {
+	page := float64(os.Getpagesize())
+	r := openFixture(t, "healthy").Read()
+	want := &Reading{
+		CPU:    []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6, 4), cpuTicks("cpu1", 2000, 0, 500, 8000, 40, 1, 9, 0, 100)},
+		Memory: &Memory{Total: 8_000_000 << 10, Available: 6_000_000 << 10},
+		Devices: [NumKinds][]Device{
+			Disks: []Device{{"vda", 20480, 40960, Counted | PerfPy}, {"vda1", 20480, 40960, 0}},
+			NICs:  []Device{{"lo", 5 << 20, 5 << 20, Counted | Loopback | PerfPy}, {"eth0", 100 << 20, 10 << 20, Counted | PerfPy}},
+		},
+		Load: &Load{One: 0.2, Running: 3},
+		VM:   &VMStat{SwapIn: 512 * page, SwapOut: 1024 * page, OOMKills: 2},
+		Pressure: &cgroup.Pressure{CPU: cgroup.Stall{Some: 7, Full: nan}, Memory: cgroup.Stall{Some: 2, Full: 1},
+			IO: cgroup.Stall{Some: 40, Full: 30}},
+	}
+	want.At, want.Disk = r.At, r.Disk
+	same(t, "reading", r, want)
+	if len(r.Disk) != 1 || r.Disk[0].Used+r.Disk[0].Available == 0 {
+		t.Errorf("disk: %+v", r.Disk)
+	}
+}
+
+// A kernel of old lacks the columns of steal and guest.
+func TestShortLinesOfOldKernels(t *testing.T) {
+	r := openFixture(t, "kernel-2.6").Read()
+	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
+}
+
+// gopsutil, which reads these sources on other systems, says the same of every
+// tree that it reads as psutil does.
+func TestTreesReadAsGopsutilReadsThem(t *testing.T) {
+	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing"} {
+		t.Run(name, func(t *testing.T) {
+			r := openFixture(t, name)
+			got := r.Read()
+			ctx := context.WithValue(t.Context(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.proc})
+			times, err := cpu.TimesWithContext(ctx, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var cpus []CPUTimes
+			for _, s := range times {
+				cpus = append(cpus, CPUTimes{Name: s.CPU, Guest: s.Guest, GuestNice: s.GuestNice, Seconds: [NumCPUModes]float64{
+					s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal}})
+			}
+			same(t, "cpu", got.CPU, cpus)
+			vm, err := mem.VirtualMemoryWithContext(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "memory", *got.Memory, Memory{Total: vm.Total, Available: vm.Available})
+			stats, err := net.IOCountersByFileWithContext(ctx, true, filepath.Join(r.proc, "net/dev"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var nics []Device
+			for i, s := range stats {
+				nics = append(nics, Device{s.Name, s.BytesRecv, s.BytesSent, got.Devices[NICs][i].Class})
+			}
+			same(t, "network", got.Devices[NICs], nics)
+		})
+	}
+}
+
+// damages are the folders of testdata/proc that hold nothing but a damaged file.
+var damages = map[string]struct{ source, file, why string }{
+	"stat-empty":            {SourceCPU, "stat", "no line of a CPU"},
+	"stat-short-line":       {SourceCPU, "stat", `line "cpu1 2000 0 500" has 4 fields`},
+	"stat-nonsense":         {SourceCPU, "stat", `cpu1: "NaN" is not a count`},
+	"stat-without-cpus":     {SourceCPU, "stat", "no line of a CPU"},
+	"meminfo-empty":         {SourceMemory, "meminfo", "no MemTotal"},
+	"meminfo-nonsense":      {SourceMemory, "meminfo", `MemTotal: "lots kB" is not a number of kB`},
+	"meminfo-negative":      {SourceMemory, "meminfo", `MemAvailable: "-1 kB" is not a number of kB`},
+	"diskstats-short-line":  {SourceDiskIO, "diskstats", `" 254       1 vda1 2560 11 20480 409 5120 13 40960 819" has 11 fields`},
+	"diskstats-nonsense":    {SourceDiskIO, "diskstats", `device "vda": "20480" sectors read, "forty" written`},
+	"netdev-empty":          {SourceNetwork, "net/dev", "no interface"},
+	"netdev-headings-only":  {SourceNetwork, "net/dev", "no interface"},
+	"netdev-short-line":     {SourceNetwork, "net/dev", "has 9 counters"},
+	"netdev-nonsense":       {SourceNetwork, "net/dev", `eth0: "104857600" received, "-17" sent`},
+	"netdev-without-colon":  {SourceNetwork, "net/dev", "has no name"},
+	"netdev-missing":        {SourceNetwork, "net/dev", "no such file"},
+	"stat-missing":          {SourceCPU, "stat", "no such file"},
+	"meminfo-missing":       {SourceMemory, "meminfo", "no such file"},
+	"diskstats-unreadable":  {SourceDiskIO, "diskstats", "is a directory"},
+	"loadavg-empty":         {SourceLoad, "loadavg", "fewer than 4 fields"},
+	"loadavg-nonsense":      {SourceLoad, "loadavg", `"lots" is no number of tasks`},
+	"loadavg-missing":       {SourceLoad, "loadavg", "no such file"},
+	"vmstat-empty":          {SourceSwap, "vmstat", "no line pswpin or pswpout"},
+	"vmstat-nonsense":       {SourceSwap, "vmstat", `"-4" is no count`},
+	"vmstat-unreadable":     {SourceSwap, "vmstat", "is a directory"},
+	"pressure-empty":        {SourcePressure, "pressure/memory", `not understood: ""`},
+	"pressure-nonsense":     {SourcePressure, "pressure/memory", "not understood"},
+	"meminfo-far-too-large": {SourceMemory, "meminfo", "more than 1048576 bytes"},
+}
+
+// spoil damages one file of a tree.
+func spoil(t *testing.T, proc, name, file string) {
+	t.Helper()
+	path := filepath.Join(proc, file)
+	switch {
+	case strings.HasSuffix(name, "-missing"), strings.HasSuffix(name, "-unreadable"):
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "-unreadable") {
+			if err := os.Mkdir(path, 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+	case strings.HasSuffix(name, "-too-large"):
+		write(t, proc, file, []byte(strings.Repeat("MemHuge: 1 kB\n", 1<<17)))
+	default:
+		data, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc", "damaged-"+name, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, proc, file, data)
+	}
+}
+
+func TestDamagedFileCostsItsSourceOnly(t *testing.T) {
+	for name, tt := range damages {
+		t.Run(name, func(t *testing.T) {
+			proc, sys := collectortest.CopyOfTree(t)
+			r := openHost(t, proc, sys)
+			healthy := r.Read()
+			spoil(t, proc, name, tt.file)
+			got := r.Read()
+			err := got.Failed[tt.source]
+			if err == nil || !strings.Contains(err.Error(), tt.why) || !strings.Contains(err.Error(), filepath.Join(proc, tt.file)) {
+				t.Errorf("failure of %s: %v, want one that names %s and says %q", tt.source, err, tt.file, tt.why)
+			}
+			if len(got.Failed) != 1 {
+				t.Errorf("other sources failed too: %v", got.Failed)
+			}
+			same(t, "the other sources", got.without(tt.source), healthy.without(tt.source))
+			if part := got.part(tt.source); part != "" {
+				t.Errorf("%s is there: %s", tt.source, part)
+			}
+			if err := os.RemoveAll(filepath.Join(proc, tt.file)); err != nil {
+				t.Fatal(err)
+			}
+			mended, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", tt.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, proc, tt.file, mended)
+			again := r.Read()
+			again.At, again.Disk = healthy.At, healthy.Disk
+			same(t, "the Reading after the repair", again, healthy)
+		})
+	}
+}
+
+// without is the Reading less one source, its moment and what a real file system
+// says.
+func (r *Reading) without(source string) Reading {
+	c := *r
+	c.At, c.Failed, c.Disk = Instant{}, nil, nil
+	switch source {
+	case SourceCPU:
+		c.CPU = nil
+	case SourceMemory:
+		c.Memory = nil
+	case SourceDiskIO:
+		c.Devices[Disks] = nil
+	case SourceNetwork:
+		c.Devices[NICs] = nil
+	case SourceLoad:
+		c.Load = nil
+	case SourceSwap:
+		c.VM = nil
+	case SourcePressure:
+		c.Pressure = nil
+	}
+	return c
+}
+
+// part says what a Reading has of a source; "" = it is nan.
+func (r *Reading) part(source string) string {
+	switch {
+	case source == SourceCPU && r.CPU != nil, source == SourceMemory && r.Memory != nil,
+		source == SourceDiskIO && r.Devices[Disks] != nil, source == SourceNetwork && r.Devices[NICs] != nil,
+		source == SourceLoad && r.Load != nil, source == SourceSwap && r.VM != nil, source == SourcePressure && r.Pressure != nil:
+		return source
+	}
+	return ""
+}
+
+func TestHostWithoutAnythingIsAbsentInEveryPart(t *testing.T) {
+	empty := t.TempDir()
+	r := openHost(t, empty, empty)
+	got := r.Read()
+	if got.CPU != nil || got.Memory != nil || got.Devices[Disks] != nil || got.Devices[NICs] != nil ||
+		got.Load != nil || got.VM != nil || got.Pressure != nil || len(got.Failed) != 7 {
+		t.Errorf("got %+v", got)
+	}
+	h := r.Host()
+	same(t, "host", h, Info{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch})
+}
+
+// Under another host's procfs a file net/dev that belongs to the reader must not
+// stand in for one that the host has and we may not read.
+func TestSidecarDoesNotFallBackToItsOwnNetwork(t *testing.T) {
+	proc, sys := collectortest.CopyOfTree(t)
+	if err := os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	got := openHost(t, proc, sys).Read()
+	if got.Devices[NICs] != nil || got.Failed[SourceNetwork] == nil {
+		t.Errorf("net: %v, failure: %v", got.Devices[NICs], got.Failed[SourceNetwork])
+	}
+}
+
+func TestClassesAreLookedUpAgain(t *testing.T) {
+	proc, healthy := collectortest.CopyOfTree(t)
+	sys := t.TempDir()
+	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {
+		t.Fatal(err)
+	}
+	now := instant(0)
+	r := NewReader(Options{Proc: proc, Sys: sys, Now: func() Instant { return now }})
+	defer r.Close()
+	same(t, "at first", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
+	// The card is taken away from under its name: a virtual one has it now.
+	if err := os.Remove(filepath.Join(sys, "class/net/eth0/device")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, sys, "class/net/eth0/master/bridge/x", nil)
+	now = instant(topologyAge - 1)
+	same(t, "within the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0"})
+	now = instant(topologyAge)
+	same(t, "after the minute", namesOf(r.Read().Devices[NICs], Counted), []string{"lo"})
+
+	if err := os.RemoveAll(filepath.Join(sys, "class/net/eth0/master")); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(proc, "net/dev"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, proc, "net/dev", append(data, "  eth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n"...))
+	same(t, "when one appears", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eth0", "eth1"})
+}
+
+// The names of the last Reading are used again only where they are still the same.
+func TestNamesAreThoseOfTheNewestReading(t *testing.T) {
+	var names nameCache
+	for _, want := range [][]string{{"lo", "eth0"}, {"lo", "wan0"}, {"wan0"}, {"wan0", "eth0", "lo"}, {"lo", "eth0"}} {
+		var file strings.Builder
+		file.WriteString("a\nb\n")
+		for _, name := range want {
+			file.WriteString(name + ": 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
+		}
+		nics, err := parseNetDev([]byte(file.String()), &names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "names", namesOf(nics, 0), want)
+	}
+}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package collector
-
-// describe knows nothing more here.
-func (r *Reader) describe(*Host) {}

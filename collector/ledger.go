@@ -1,0 +1,215 @@
+package collector
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// A ledger keeps the Account of a run. It is a value, as Progress is: next changes nothing and asks nobody, so that the
+// same Readings always give the same Account.
+type ledger struct {
+	start host.Instant
+	// source is where the job's numbers come from, as in JobOptions; "" = there is no job.
+	source string
+	// found reports whether the job's processes can be found, should its group not tell of them.
+	found bool
+
+	last time.Duration // when the Reading before was taken, on the monotonic clock
+
+	// Counters of the groups that set the limits begin where such a group begins to set them.
+	periods, throttled, throttledSeconds series.Counter
+	oomKills, hostOOMKills               series.Counter
+	jobStall, hostStall                  stallCounters
+	// peak and limitPeak are high-water marks: what they were before the job, or the group's rule, is not its own.
+	peak, limitPeak       series.Optional
+	cpuGroup, memoryGroup string // that set the limits at the last Reading of the group
+
+	// oomSeen and hostOOMSeen are the OOM kills that have been looked into, lookedAt is when that was last.
+	oomSeen, hostOOMSeen series.Optional
+	lookedAt             time.Duration
+
+	// look reports whether the kernel's log is to be asked for the victims of new OOM kills.
+	look bool
+	// gap is what the newest Reading made known to be missing, if anything.
+	gap *series.Gap
+}
+
+// newLedger begins at the baseline Reading.
+func newLedger(base *host.Reading, job host.JobOptions) ledger {
+	l := ledger{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
+		peak: series.Unknown(), limitPeak: series.Unknown()}
+	l, _ = l.next(NoAccount(), base, entry{})
+	return l
+}
+
+// An entry is what a ledger learns beside the Reading itself.
+type entry struct {
+	cpuSeconds float64 // of the job, since the baseline
+	closing    bool    // the Reading is the last
+}
+
+// next brings the Account up to a Reading.
+func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
+	l.gap = nil
+	if r.VM != nil {
+		newer(&a.HostOOMKills, l.hostOOMKills.Increase(r.VM.OOMKills))
+	}
+	if r.Pressure != nil {
+		a.HostStall = l.hostStall.increase(r.Pressure)
+	}
+
+	if r.Job != nil {
+		l.noteJob(&a, r, e)
+		if r.Job.Group != nil {
+			l.noteGroup(&a, r.Job)
+		}
+	}
+
+	l.noteOOM(&a, r.At, e.closing)
+	l.last = r.At.Mono
+	return l, a
+}
+
+// noteJob accounts what the job itself has used.
+func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
+	j := r.Job
+	a.Limits = j.Limits
+	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
+		a.LimitCPUSeconds += j.Limits.CPUs * length
+	}
+
+	if !math.IsNaN(j.CPUSeconds) {
+		a.CPUSeconds = series.Optional(e.cpuSeconds)
+	}
+	a.CPUOpen = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
+	a.Living = series.Optional(j.Living) // of this very Reading: what has ended since is not living
+
+	if j.MemoryKind == "" {
+		return
+	}
+	if a.MemoryKind == host.MemoryPSS && j.MemoryKind == host.MemoryRSS {
+		l.gap = &series.Gap{What: JobMemory.Key(),
+			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
+	}
+	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
+		return // once an upper bound, always one; and it is when a job is small that the group does not tell
+	}
+	a.MemoryKind = j.MemoryKind
+}
+
+// noteGroup accounts what the job's control group has counted.
+func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
+	g := j.Group
+	killed := a.OOMKills
+	l.follow(a, j)
+	newer(&a.Periods, l.periods.Increase(g.Periods))
+	newer(&a.Throttled, l.throttled.Increase(g.ThrottledPeriods))
+	newer(&a.ThrottledSeconds, l.throttledSeconds.Increase(g.ThrottledSeconds))
+	newer(&a.OOMKills, l.oomKills.Increase(g.OOMKills))
+
+	l.noteLimit(a, j, killed)
+	if !l.peak.Known() {
+		l.peak = series.Optional(g.PeakMemory)
+	}
+	if peak := series.Optional(g.PeakMemory); a.Source == host.JobFromCreated || !j.Shared && peak > l.peak {
+		newer(&a.PeakMB, peak/MiB)
+	}
+	highest(&a.CacheMB, series.Optional(j.PageCache/MiB))
+	highest(&a.OwnMB, series.Optional(j.Own/MiB))
+
+	if stall := l.jobStall.increase(&g.Pressure); !j.Shared {
+		a.JobStall = stall
+	}
+}
+
+// follow goes over to the counters of other groups where these set the limits from now on: what they had counted before
+// is not of the job, what was counted until now stays.
+func (l *ledger) follow(a *Account, j *host.JobUse) {
+	g := j.Group
+	if j.Limits.CPUGroup != l.cpuGroup {
+		l.cpuGroup = j.Limits.CPUGroup
+		l.periods.Rebase(a.Periods, g.Periods)
+		l.throttled.Rebase(a.Throttled, g.ThrottledPeriods)
+		l.throttledSeconds.Rebase(a.ThrottledSeconds, g.ThrottledSeconds)
+	}
+
+	if j.Limits.MemoryGroup != l.memoryGroup {
+		l.memoryGroup, l.limitPeak = j.Limits.MemoryGroup, series.Optional(g.LimitPeak)
+		a.LimitPeakMB, a.LimitCacheMB = series.Unknown(), series.Unknown()
+	}
+	if !l.limitPeak.Known() {
+		l.limitPeak = series.Optional(g.LimitPeak)
+	}
+}
+
+// fullGroup is the part of its limit at which a group counts as full: the kernel counts
+// pages for each CPU apart, and charges some at once.
+const fullGroup = 0.98
+
+// noteLimit notes how much of the memory limit was reached between the last Reading
+// and this one: the kernel's peak, where it rose meanwhile, less the most page cache that was
+// seen, which the kernel takes back first. Where it killed and the group had been full, that
+// is noted: whether this limit was why, its log tells.
+func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
+	g, limit := j.Group, j.Limits.MemoryMB
+	peak := series.Optional(g.LimitPeak / MiB)
+	newer(&a.LimitPeakMB, peak)
+	highest(&a.LimitCacheMB, series.Optional(g.LimitPageCache/MiB))
+	rose := series.Optional(g.LimitPeak) > l.limitPeak
+	if rose {
+		l.limitPeak = series.Optional(g.LimitPeak)
+	}
+	if !killed.Known() {
+		killed = 0
+	}
+
+	switch {
+	case !(limit > 0):
+	case a.OOMKills > killed && peak >= fullGroup*limit && !a.FullAtKillMB.Known():
+		a.FullAtKillMB = limit
+	case rose:
+		highest(&a.LimitReachedPct, min(100, 100*(peak-a.LimitCacheMB)/limit))
+	}
+}
+
+// hostOOMEvery is how often the kernel's log is read for kills in groups that are not the
+// job's.
+const hostOOMEvery = 30 * time.Second
+
+// noteOOM notes new OOM kills, and decides whether their victims are to be looked for. The
+// log is long, and on a host where others are killed all the time it is read only now and then.
+func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
+	ours, theirs := a.OOMKills > l.oomSeen, a.HostOOMKills > l.hostOOMSeen
+	l.look = ours || theirs && (closing || at.Mono-l.lookedAt > hostOOMEvery)
+	if !l.look {
+		return
+	}
+
+	if a.OOMAt.IsZero() || ours && l.oomSeen == 0 { // a kill in our group says more than one elsewhere
+		a.OOMAt = l.start.Wall.Add(at.Boot - l.start.Boot)
+	}
+	if ours {
+		l.oomSeen = a.OOMKills
+	}
+	if theirs {
+		l.hostOOMSeen = a.HostOOMKills
+	}
+	l.lookedAt = at.Mono
+}
+
+// newer takes what is known now, else keeps what was known before.
+func newer(into *series.Optional, now series.Optional) {
+	if now.Known() {
+		*into = now
+	}
+}
+
+// highest keeps the greatest that was known.
+func highest(into *series.Optional, now series.Optional) {
+	if now.Known() && !(*into >= now) {
+		*into = now
+	}
+}

@@ -1,0 +1,97 @@
+package collector
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// groupAt is what the control group says at one Reading; NaN = nothing.
+type groupAt struct {
+	quotaGroup, memoryGroup      string
+	periods, throttled           float64
+	limit, peak, cache, oomKills float64 // MiB
+}
+
+// accountAfter takes a job through Readings of its control group, the first of them the
+// baseline, and gives the account and the samples' share of throttled periods.
+func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
+	t.Helper()
+	reading := func(i int) *host.Reading {
+		g := readings[i]
+		at := time.Duration(i) * time.Second
+		return &host.Reading{At: host.Instant{Mono: at, Boot: at}, Job: &host.JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
+			Group: &cgroup.Counters{Periods: g.periods, ThrottledPeriods: g.throttled, ThrottledSeconds: g.throttled / 10,
+				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), OOMKills: g.oomKills},
+			Limits: host.Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
+	}
+	base := reading(0)
+	l, p, a := newLedger(base, host.JobOptions{}), Begin(base), NoAccount()
+	var pct []float64
+	for i := range readings[1:] {
+		r := reading(i + 1)
+		var sample Sample
+		p, sample = p.Next(r, time.Millisecond)
+		l, a = l.next(a, r, entry{})
+		pct = append(pct, sample.Values[JobThrottled])
+	}
+	return &a, pct
+}
+
+// Another group may set the limits from some moment on. What it counted before is not of
+// the job; what the one before had counted until then is.
+func TestAccountOfAnotherQuotaGroup(t *testing.T) {
+	a, pct := accountAfter(t, []groupAt{
+		{quotaGroup: "leaf", periods: 100, throttled: 50},
+		{quotaGroup: "leaf", periods: 110, throttled: 52},
+		{quotaGroup: "parent", periods: 9000, throttled: 8000},
+		{quotaGroup: "parent", periods: 9010, throttled: 8001},
+		{quotaGroup: "", periods: math.NaN(), throttled: math.NaN()},
+		{quotaGroup: "leaf", periods: 500, throttled: 400},
+		{quotaGroup: "leaf", periods: 520, throttled: 410},
+	})
+	if a.Periods != 40 || a.Throttled != 13 || math.Abs(float64(a.ThrottledSeconds)-1.3) > 1e-9 {
+		t.Errorf("%v of %v periods, %v s", a.Throttled, a.Periods, a.ThrottledSeconds)
+	}
+	for i, want := range []float64{20, math.NaN(), 10, math.NaN(), math.NaN(), 50} {
+		if pct[i] != want && !(math.IsNaN(want) && math.IsNaN(pct[i])) {
+			t.Errorf("sample %d: %v %%, want %v", i, pct[i], want)
+		}
+	}
+}
+
+// How much of the limit was reached is measured by the limit of that time, and by peaks
+// that rose while the job ran.
+func TestAccountOfMemoryLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		readings []groupAt
+		want     series.Optional
+	}{
+		"a peak of before":                       {[]groupAt{{limit: 200, peak: 200}, {limit: 200, peak: 200}}, series.Unknown()},
+		"a peak between two Readings":            {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 150, cache: 10}}, 70},
+		"page cache is taken back":               {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 190}}, 5},
+		"killed at the limit":                    {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, series.Unknown()},
+		"killed below a lower limit":             {[]groupAt{{limit: 1000, peak: 20}, {limit: 1000, peak: 100, cache: 50, oomKills: 1}}, 5},
+		"killed, and full before":                {[]groupAt{{limit: 200, peak: 200, oomKills: 1}, {limit: 200, peak: 200, oomKills: 2}}, series.Unknown()},
+		"killed at the limit, then it is raised": {[]groupAt{{limit: 200, peak: 20}, {limit: 200, peak: 200, oomKills: 1}, {limit: 2000, peak: 200, oomKills: 1}}, series.Unknown()},
+		"an old kill":                            {[]groupAt{{limit: 200, peak: 20, oomKills: 1}, {limit: 200, peak: 200, cache: 150, oomKills: 1}}, 25},
+		"the limit is lowered later":             {[]groupAt{{limit: 4000, peak: 20}, {limit: 4000, peak: 300}, {limit: 200, peak: 300}}, 7.5},
+		"the limit is raised later":              {[]groupAt{{limit: 400, peak: 20}, {limit: 400, peak: 300}, {limit: 4000, peak: 310}}, 75},
+		"another group, with a past": {[]groupAt{{limit: 200, peak: 20, memoryGroup: "leaf"}, {limit: 200, peak: 40, memoryGroup: "leaf"},
+			{limit: 400, peak: 390, memoryGroup: "parent"}, {limit: 400, peak: 390, memoryGroup: "parent"}}, 20},
+		"no limit": {[]groupAt{{limit: math.NaN(), peak: math.NaN()}, {limit: math.NaN(), peak: math.NaN()}}, series.Unknown()},
+	} {
+		a, _ := accountAfter(t, c.readings)
+		if a.LimitReachedPct != c.want && (a.LimitReachedPct.Known() || c.want.Known()) {
+			t.Errorf("%s: %v %%, want %v", name, a.LimitReachedPct, c.want)
+		}
+		if full := strings.HasPrefix(name, "killed at the limit") || strings.HasPrefix(name, "killed, and full"); full != (a.FullAtKillMB == 200) {
+			t.Errorf("%s: full at a kill: %v", name, a.FullAtKillMB)
+		}
+	}
+}

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package collector
-
-type helper struct{}
-
-func newHelper() helper { return helper{} }
-
-func (j *jobReader) own() own { return own{} }

@@ -1,0 +1,35 @@
+package collector
+
+import (
+	"math"
+
+	"github.com/perfagent/perfagent/collector/host"
+)
+
+// perfpySample is the sample that perf.py would have taken: CPU percents over whatever window there was (psutil answers
+// 0.0 where the clock did not move), byte counters since boot over all devices.
+func perfpySample(prevCPU []host.CPUTimes, r *host.Reading, timestamp float64) Sample {
+	var s Sample
+	for c := range s.Values {
+		s.Values[c] = math.NaN()
+	}
+	s.Values[Timestamp] = timestamp
+
+	if r.CPU != nil && prevCPU != nil {
+		avg, least, most, ok := cpuSpread(prevCPU, r.CPU)
+		if !ok {
+			avg, least, most = 0, 0, 0
+		}
+		s.Values[CPUAvg], s.Values[CPUMin], s.Values[CPUMax] = avg, least, most
+	}
+	if r.Memory != nil {
+		s.Values[MemPercent] = r.Memory.Percent()
+	}
+	if len(r.Disk) > 0 {
+		s.Values[DiskPercent] = r.Disk[0].Percent()
+	}
+	for i, v := range bootTotals(r, true) {
+		s.Values[deviceCounters[i].total] = v
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+package process
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// maxFamily bounds how many processes of a family are looked at.
+const maxFamily = 32
+
+// A UsageReader reads what single processes of this host use. The zero value is ready.
+type UsageReader struct{ file procfile.Buffer }
+
+// Self returns what this process uses.
+func (r *UsageReader) Self() Usage { return r.read("/proc/self") }
+
+// Family returns what a process and all below it use.
+func (r *UsageReader) Family(pid int) (sum Usage) {
+	todo := []int{pid}
+	for i := 0; i < len(todo) && i < maxFamily; i++ {
+		name := strconv.Itoa(todo[i])
+		u := r.read("/proc/" + name)
+		if u.Processes == 0 {
+			continue
+		}
+		sum = sum.Plus(u)
+		children, err := r.file.Read("/proc/"+name+"/task/"+name+"/children", maxFile) // CONFIG_PROC_CHILDREN
+		if err == nil {
+			todo = procfile.AppendPIDs(todo, children)
+		}
+	}
+	return sum
+}
+
+// read reads /proc/PID/stat and /proc/PID/statm (proc(5)) of the process in a folder of procfs.
+func (r *UsageReader) read(dir string) (u Usage) {
+	data, err := r.file.Read(dir+"/stat", maxFile)
+	if err != nil {
+		return Usage{}
+	}
+	s, err := parseStat(data, anyPID)
+	if err != nil {
+		return Usage{}
+	}
+	u.CPUSeconds, u.Threads, u.Processes = s.ticks/procfile.UserHZ, s.threads, 1
+
+	data, err = r.file.Read(dir+"/statm", maxFile)
+	if err != nil {
+		return u
+	}
+	var pages [3][]byte // size, resident, shared
+	if procfile.SplitFields(data, pages[:]) < len(pages) {
+		return u
+	}
+	resident, _ := procfile.ParseCount(pages[1])
+	shared, _ := procfile.ParseCount(pages[2])
+	u.Private = max(0, float64(resident)-float64(shared)) * float64(os.Getpagesize())
+	return u
+}

@@ -1,0 +1,54 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestUsageReader_Self(t *testing.T) {
+	var r UsageReader
+	u := r.Self()
+	if u.Processes != 1 || u.Threads < 1 || u.Private <= 0 || u.Private > 1<<32 {
+		t.Errorf("%+v", u)
+	}
+	treeBurn(50)
+	if again := r.Self(); again.CPUSeconds < u.CPUSeconds || again.CPUSeconds < 0.03 {
+		t.Errorf("%+v after %+v and 50 ms", again, u)
+	}
+}
+
+// A family is a process, its children and theirs, also while they wait for something.
+func TestUsageReader_Family(t *testing.T) {
+	if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid())); err != nil {
+		t.Skip("needs a kernel that lists children (CONFIG_PROC_CHILDREN)")
+	}
+	cmd := exec.Command("sh", "-c", "sleep 60 & sleep 60 & wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+
+	var r UsageReader
+	var u Usage
+	for begin := time.Now(); u.Processes != 3 && time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
+		u = r.Family(cmd.Process.Pid)
+	}
+	if u.Processes != 3 || u.Threads != 3 || !(u.Private > 0) {
+		t.Errorf("a shell and two children: %+v", u)
+	}
+}
+
+func TestUsageReader_OfNobody(t *testing.T) {
+	var r UsageReader
+	if u := r.Family(1 << 30); u != (Usage{}) {
+		t.Errorf("%+v", u)
+	}
+}

@@ -1,0 +1,79 @@
+package collector
+
+import (
+	"math"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// This file is the one place where a counter becomes a rate: bytes of disks, network, swap and the job, CPU seconds of the
+// job, seconds of stalls.
+
+// measureBytes puts a counter of bytes into its two columns: MiB since the start, and MiB per second.
+func (p *Progress) measureBytes(st step, total, rate Column, bytes float64) {
+	st.sample.Values[total] = bytes / MiB
+	p.measureRate(st, rate, bytes, 1./MiB)
+}
+
+// measureRate puts the increase of a counter per second, × scale, into a column. A percentage is never above 100.
+func (p *Progress) measureRate(st step, c Column, counter, scale float64) {
+	perSecond, seconds, ok := p.meters[c].rate(st.now, counter, st.minWindow)
+	if !ok {
+		return
+	}
+	v := perSecond * scale
+	if c.Percent() {
+		v = round3(min(100, v))
+	}
+	st.sample.Values[c], st.sample.Weights[c] = toByte(v), seconds
+}
+
+// A meter measures the rate of a counter over windows, each of which begins where the one before ended.
+type meter struct {
+	counter series.Counter // since the window began
+	since   time.Duration  // when the window began
+	begun   bool
+	known   bool // a window has been measured
+}
+
+// rate returns the counter's increase per second of the window, and the window's length in seconds. It reports false while
+// the window is too short, and where the counter is not known.
+func (m *meter) rate(now time.Duration, counter float64, minWindow time.Duration) (perSecond, seconds float64, ok bool) {
+	window := now - m.since
+	switch {
+	case math.IsNaN(counter):
+		return 0, 0, false
+	case !m.begun:
+		m.begin(now, counter)
+		return 0, 0, false
+	case tooShort(window, minWindow, m.known):
+		return 0, 0, false
+	}
+
+	increase := m.counter.Increase(counter)
+	m.begin(now, counter)
+	m.known = true
+	return float64(increase) / window.Seconds(), window.Seconds(), true
+}
+
+// begin begins a window.
+func (m *meter) begin(now time.Duration, counter float64) {
+	m.counter.Rebase(0, counter)
+	m.since, m.begun = now, true
+}
+
+// tooShort reports whether a window is too short to be measured. The first one of a job may be shorter than the others: it
+// has no longer ones beside it to be compared with.
+func tooShort(window, minWindow time.Duration, known bool) bool {
+	if !known {
+		minWindow = min(minWindow, FirstWindow)
+	}
+	return window <= 0 || window < minWindow
+}
+
+// toByte rounds a rate to 1e-6 MiB/s, about one byte per second: its further digits are noise that would fill the journal.
+func toByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
+
+// round3 rounds to three decimals.
+func round3(v float64) float64 { return math.Round(v*1000) / 1000 }

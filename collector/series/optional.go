@@ -1,0 +1,32 @@
+package series
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// An Optional is a number that may be absent: NaN in memory, null in JSON.
+type Optional float64
+
+// Unknown returns the Optional that holds no number.
+func Unknown() Optional { return Optional(math.NaN()) }
+
+// Known reports whether o holds a number.
+func (o Optional) Known() bool { return !math.IsNaN(float64(o)) }
+
+// MarshalJSON implements [json.Marshaler]. An infinity has no form in JSON and is written as null, too.
+func (o Optional) MarshalJSON() ([]byte, error) {
+	if !o.Known() || math.IsInf(float64(o), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(o))
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (o *Optional) UnmarshalJSON(data []byte) error {
+	*o = Unknown()
+	if string(data) == "null" {
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(o))
+}

@@ -1,0 +1,108 @@
+// Package collectortest has what the tests of package collector and of the packages below it share: the trees of
+// kernel files in testdata, and a Python that has psutil.
+package collectortest
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// Same compares whole values; NaN is NaN.
+func Same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Root returns the root of the module, above the package that is tested.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Tree returns the roots of the procfs and sysfs of a host in testdata. Not every host has a sysfs.
+func Tree(t testing.TB, name string) (proc, sys string) {
+	t.Helper()
+	proc = filepath.Join(Root(t), "testdata", "proc", name)
+	if _, err := os.Stat(proc); err != nil {
+		t.Fatal(err)
+	}
+	return proc, filepath.Join(Root(t), "testdata", "sys", name)
+}
+
+// CopyOfTree returns a healthy host whose procfs a test may spoil.
+func CopyOfTree(t testing.TB) (proc, sys string) {
+	t.Helper()
+	healthy, sys := Tree(t, "healthy")
+	proc = t.TempDir()
+	if err := os.CopyFS(proc, os.DirFS(healthy)); err != nil {
+		t.Fatal(err)
+	}
+	return proc, sys
+}
+
+// Write replaces a file of a tree.
+func Write(t testing.TB, root, name string, data []byte) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Python finds the Python that has psutil. Without it the test is skipped, but never in CI.
+func Python(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if path == "" {
+		path = filepath.Join(Root(t), ".tools/venv/bin/python")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = exec.Command(path, "-c", "import psutil").Run(); err == nil {
+		return path
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("no Python with psutil at %s: %v", path, err)
+	}
+	t.Skip("needs a Python with psutil; to install it, run: make test")
+	return ""
+}
+
+// RunPython runs a script and decodes what it prints.
+func RunPython(t *testing.T, into any, script string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(Python(t), append([]string{"-c", script}, args...)...)
+	cmd.Stderr = os.Stderr
+	data, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+}
