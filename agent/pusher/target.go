@@ -88,11 +88,11 @@ type found struct {
 
 // search looks for the run that a recording belongs to, by tags.
 func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) (found, error) {
-	pages, err := d.searched(ctx, c)
+	searched, err := d.searched(ctx, c)
 	if err != nil {
 		return found{}, err
 	}
-	experiments, names := byID(pages)
+	experiments, names := byID(searched)
 	filter, ok := id.relatives()
 	if d.Invocation != "" || !ok { // else it is a hash of the recordings, which are tags, too
 		runs, err := query(ctx, c, experiments, tagIs(TagInvocation, id.invocation), firstRuns)
@@ -112,18 +112,19 @@ func (id identity) search(ctx context.Context, c *mlflow.Client, d Destination) 
 	return f, nil
 }
 
-// byID gives the ids of experiments, in their pages, and the ids by name.
-func byID(pages [][]mlflow.Experiment) (ids [][]string, names map[string]string) {
+// maxSearched is how many experiments one search for runs names.
+const maxSearched = 1000
+
+// byID returns the ids of experiments, in lists for one search each, and the ids by name.
+func byID(experiments []mlflow.Experiment) (ids [][]string, names map[string]string) {
 	names = make(map[string]string)
-	for _, page := range pages {
+	for some := range slices.Chunk(experiments, maxSearched) {
 		var list []string
-		for _, e := range page {
+		for _, e := range some {
 			list = append(list, e.ID)
 			names[e.Name] = e.ID
 		}
-		if len(list) > 0 {
-			ids = append(ids, list)
-		}
+		ids = append(ids, list)
 	}
 	return ids, names
 }
@@ -131,11 +132,11 @@ func byID(pages [][]mlflow.Experiment) (ids [][]string, names map[string]string)
 // JobRuns finds for invocations the runs that their jobs made, or that were made for
 // them; an invocation that has none is left out.
 func JobRuns(ctx context.Context, c *mlflow.Client, d Destination, invocations []string) (map[string]string, error) {
-	pages, err := d.searched(ctx, c)
+	searched, err := d.searched(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	experiments, _ := byID(pages)
+	experiments, _ := byID(searched)
 	out := make(map[string]string)
 	for _, invocation := range invocations {
 		if !plain(invocation) {
@@ -259,16 +260,10 @@ func query(ctx context.Context, c *mlflow.Client, experiments [][]string, filter
 	return out, nil
 }
 
-// searched lists the experiments in which runs are looked for.
-func (d Destination) searched(ctx context.Context, c *mlflow.Client) (pages [][]mlflow.Experiment, err error) {
+// searched returns the experiments in which runs are searched.
+func (d Destination) searched(ctx context.Context, c *mlflow.Client) ([]mlflow.Experiment, error) {
 	if !d.Within {
-		for page, err := range c.SearchExperiments(ctx) {
-			if err != nil {
-				return nil, err
-			}
-			pages = append(pages, page)
-		}
-		return pages, nil
+		return c.SearchExperiments(ctx)
 	}
 	e, err := c.ExperimentByName(ctx, d.ExperimentName)
 	if mlflow.NotFound(err) {
@@ -277,7 +272,7 @@ func (d Destination) searched(ctx context.Context, c *mlflow.Client) (pages [][]
 	if err != nil {
 		return nil, err
 	}
-	return [][]mlflow.Experiment{{*e}}, nil
+	return []mlflow.Experiment{*e}, nil
 }
 
 // tagIs is the filter for a tag; the value must be plain.
