@@ -21,13 +21,18 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// closing is a hook that lets no connection wait for the next request: a goroutine
-// that reads from a socket would keep the clock of a synctest bubble from going on.
+// closing is a hook that lets no connection wait for the next request: a goroutine that reads from
+// a socket would keep the clock of a synctest bubble from going on.
 func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Connection", "close")
 		return h != nil && h(w, r)
 	}
+}
+
+// connecting returns a function that makes a client of a server.
+func connecting(url string) func() (*mlflow.Client, error) {
+	return func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: url}) }
 }
 
 // stage is a Live in a bubble, with a server outside of it.
@@ -60,7 +65,7 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 		s := &stage{host: h, fake: fake, l: l, work: work}
-		s.live = NewLive(h.head(node), d, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
+		s.live = NewLive(h.head(node), d, connecting(l.URL))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); s.live.Run(ctx) }()
@@ -70,8 +75,8 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	})
 }
 
-// seconds lets time pass, with a sample each second; each is called after each of
-// them with the number of requests that it brought.
+// seconds lets time pass, with a sample each second; each is called after each of them with the
+// number of requests that it brought.
 func (s *stage) seconds(n int, each func(second, requests int)) {
 	for i := range n {
 		time.Sleep(time.Second)
@@ -94,7 +99,7 @@ func (s *stage) steps(node int) (out []int64) {
 }
 
 // Once the run is known there is one request for each window, and no other.
-func TestLive_OneRequestPerWindow(t *testing.T) {
+func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(31, nil)
@@ -112,9 +117,9 @@ func TestLive_OneRequestPerWindow(t *testing.T) {
 	})
 }
 
-// The job's own run is waited for, then one of ours is made: at the third window, by
-// other nodes than 0 one later.
-func TestLive_WhenTheRunIsMade(t *testing.T) {
+// The job's own run is waited for, then one of ours is made: at the third window, by other nodes
+// than 0 one later.
+func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[int]int{0: 30, 1: 40, 12: 40} {
 		t.Run(fmt.Sprint(node), func(t *testing.T) {
@@ -128,7 +133,8 @@ func TestLive_WhenTheRunIsMade(t *testing.T) {
 				if got := s.steps(node); !slices.Equal(got, []int64{0, 1, 2, 3, 4, 5}) {
 					t.Errorf("windows %v", got)
 				}
-				if r := s.fake.Runs()[0]; r.Tags[TagCreatedBy] != createdBy || r.Tags[TagInvocation] != "i" || r.Info.Status != "RUNNING" || s.live.run.ID != r.Info.RunID {
+				if r := s.fake.Runs()[0]; r.Tags[tagCreatedBy] != createdBy || r.Tags[TagInvocation] != "i" ||
+					r.Info.Status != "RUNNING" || s.live.run.ID != r.Info.RunID {
 					t.Errorf("run %+v", r)
 				}
 			})
@@ -137,7 +143,7 @@ func TestLive_WhenTheRunIsMade(t *testing.T) {
 }
 
 // The job's own run gets the points as soon as it is there.
-func TestLive_TheJobsRun(t *testing.T) {
+func TestLive_TakesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(15, nil)
@@ -152,7 +158,8 @@ func TestLive_TheJobsRun(t *testing.T) {
 		}()
 		id := <-done
 		s.seconds(40, nil)
-		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 || s.live.run.ID != id {
+		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 ||
+			s.live.run.ID != id {
 			t.Errorf("windows %v, %d runs", got, len(s.fake.Runs()))
 		}
 	})
@@ -208,8 +215,8 @@ func wantAbout(t *testing.T, got, want []int) {
 	}
 }
 
-// After any outage of a server the points are as if there had been none; what the
-// answer was lost of is there once.
+// After any outage of a server the points are as if there had been none; what the answer was lost
+// of is there once.
 func TestLive_CatchesUp(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -233,7 +240,8 @@ func TestLive_CatchesUp(t *testing.T) {
 			want := make(map[string][]mlflowtest.Point)
 			for _, m := range wholeWindows(s.rec, 0) {
 				for _, p := range m.points {
-					want[p.Key] = append(want[p.Key], mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
+					want[p.Key] = append(want[p.Key],
+						mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
 				}
 			}
 			runs := s.fake.Runs()
@@ -247,9 +255,9 @@ func TestLive_CatchesUp(t *testing.T) {
 	}
 }
 
-// Also where the ring was halved between a batch whose answer was lost and the next
-// try, no step is there twice.
-func TestLive_AnswersLostWhileTheRingHalves(t *testing.T) {
+// Also where the ring was halved between a batch whose answer was lost and the next try, no step is
+// there twice.
+func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{12, 20, 40} {
 		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -278,12 +286,12 @@ func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
 // week is the samples of a week.
 const week = 7 * 24 * 3600
 
-// A week without a server takes no memory and no time, and then the points come, a
-// hundred at a time, as thinly as the ring has them.
-func TestLive_AWeekWithoutAServer(t *testing.T) {
-	samples := week
-	if testing.Short() || raceEnabled {
-		samples /= 20
+// A week without a server takes no memory and no time, and then the points come, a hundred at a
+// time, as thinly as the ring has them.
+func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
+	samples := week / shortStride(60)
+	if raceEnabled {
+		samples = min(samples, week/20)
 	}
 	var before, after runtime.MemStats
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -328,7 +336,7 @@ func TestLive_AWeekWithoutAServer(t *testing.T) {
 }
 
 // A server that refuses connections for long is asked once in each window.
-func TestLive_RefusedConnections(t *testing.T) {
+func TestLive_SurvivesRefusedConnections(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.outside(s.l.Close)
@@ -342,9 +350,10 @@ func TestLive_RefusedConnections(t *testing.T) {
 }
 
 // A hand-over is bounded also where the ring is large.
-func TestLive_HandoverIsBounded(t *testing.T) {
-	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, 100_000)
-	for range 100_000 {
+func TestLive_LimitsItsBatches(t *testing.T) {
+	n := trials(100_000)
+	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, n)
+	for range n {
 		h.tick()
 	}
 	live := NewLive(h.head(0), Destination{}, nil)
@@ -355,8 +364,8 @@ func TestLive_HandoverIsBounded(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
 		t.Errorf("one hand-over allocates %d bytes", n)
 	}
-	if n := len((<-live.handed).moments); n == 0 || n > liveMoments {
-		t.Errorf("%d moments", n)
+	if n := len((<-live.batches).windows); n == 0 || n > maxLiveWindows {
+		t.Errorf("%d windows", n)
 	}
 }
 
@@ -371,7 +380,7 @@ func TestLive_EndsAtOnce(t *testing.T) {
 		return hang(w, r)
 	})
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-	live := NewLive(h.head(0), Destination{}, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
+	live := NewLive(h.head(0), Destination{}, connecting(l.URL))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); live.Run(ctx) }()
@@ -391,8 +400,8 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkLive_Window is a window of ten samples, at the worst moment of a ring of
-// the default size: just before it is halved, with nothing to catch up.
+// BenchmarkLive_Window is a window of ten samples, at the worst moment of a ring of the default
+// size: just before it is halved, with nothing to catch up.
 func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
 
 // BenchmarkLive_Outage is the same while the server has been away all the time.
@@ -412,7 +421,7 @@ func benchmarkLive(b *testing.B, outage bool) {
 		live.step = -1
 		live.ready.Store(true)
 		live.Observe(h.rec)
-		<-live.handed
+		<-live.batches
 	}
 }
 

@@ -327,7 +327,7 @@ func (t *tracking) push(ctx context.Context, d delivered) (state reporter.PushSt
 	if release, err := reporter.Lock(ctx, d.path); err == nil {
 		defer release()
 	}
-	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), Recorded: d.recorded(), Live: t.ended}
+	options := pusher.Options{Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), RecordingID: d.recorded(), Live: t.ended}
 	options.Settle = t.live != nil && t.live.MayHaveMade()
 	plan, err := pusher.Prepare(ctx, client, d.report, options)
 	if err == nil {
