@@ -3,6 +3,7 @@ package mlflow
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // Limits of what is believed of a server.
@@ -44,58 +45,76 @@ type pageRequest func(token string, have int) (*call, error)
 
 // fetch requests all pages of a list, one after the other.
 func fetch[T any](ctx context.Context, c *Client, l list[T], request pageRequest) ([]T, error) {
-	var items []T
-	token, empty := "", 0
-	for page := 1; ; page++ {
-		q, err := request(token, len(items))
+	var items [][]T
+	token, count, empty := "", 0, 0
+	for pages := 1; ; pages++ {
+		q, err := request(token, count)
 		if err != nil {
 			return nil, err
 		}
-		have, next := len(items), ""
+		var p page[T]
 		q.maxAnswer, q.memory = maxLargeAnswer, l.memory
-		q.decode = func(d *decoder) (err error) {
-			items, next, err = l.page(d, items[:have])
-			return err
+		q.decode = func(d *decoder) error {
+			p = page[T]{list: &l, max: l.max - count}
+			return p.decode(d)
 		}
 		if err := c.do(ctx, q); err != nil {
 			return nil, err
 		}
-		l.memory = q.memory
 
-		if len(items) == have {
+		l.memory = q.memory
+		items, count = append(items, p.items...), count+p.count
+		if p.count == 0 {
 			empty++
 		}
-		if next == "" || l.enough > 0 && len(items) >= l.enough {
-			return items, nil
+		if p.next == "" || l.enough > 0 && count >= l.enough {
+			return slices.Concat(items...), nil
 		}
-		if why := l.endless(page, empty, next == token); why != "" {
+		if why := l.endless(pages, empty, p.next == token); why != "" {
 			return nil, &Error{Op: l.op, Message: "the server's pages do not end: " + why, final: true}
 		}
-		token = next
+		token = p.next
 	}
 }
 
-// page decodes one page and appends its items to those of the pages before. next is the token of
-// the page after it.
-func (l *list[T]) page(d *decoder, before []T) (items []T, next string, err error) {
-	items = before
-	err = d.object(func(name string) error {
+// chunk is how many items one slice holds while it is not known how many there are. A slice that
+// grows to 2,000,000 leaves several times its size to the garbage collector.
+const chunk = 1 << 16
+
+// A page is one of a list.
+type page[T any] struct {
+	list  *list[T]
+	max   int // items
+	items [][]T
+	count int
+	next  string // token of the page after it; "" for the last one
+}
+
+func (p *page[T]) decode(d *decoder) error {
+	return d.object(func(name string) error {
 		switch name {
-		case l.field:
-			return d.array(func() error {
-				if len(items) >= l.max {
-					return tooMany(l.max, l.noun)
-				}
-				item, err := l.item(d)
-				items = append(items, item)
-				return err
-			})
+		case p.list.field:
+			return d.array(func() error { return p.add(d) })
 		case "next_page_token":
-			return d.value(&next)
+			return d.value(&p.next)
 		}
 		return d.skip()
 	})
-	return items, next, err
+}
+
+// add decodes one item.
+func (p *page[T]) add(d *decoder) error {
+	if p.count >= p.max {
+		return tooMany(p.list.max, p.list.noun)
+	}
+	if p.count%chunk == 0 {
+		p.items = append(p.items, nil)
+	}
+	item, err := p.list.item(d)
+	last := &p.items[len(p.items)-1]
+	*last = append(*last, item)
+	p.count++
+	return err
 }
 
 // endless returns why no further page is requested although the server names one, or "". MLflow
