@@ -192,7 +192,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// issue signs a certificate; by its own key when there is no authority yet.
+// issue signs a certificate. Without an authority it signs it with its own key.
 func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -219,7 +219,8 @@ func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa
 	return cert, key
 }
 
-// server starts one with a certificate of the authority. It asks clients for theirs if told to.
+// server starts a server with a certificate of the authority. demand makes it ask clients for
+// theirs.
 func (a *authority) server(template *x509.Certificate, demand bool) *httptest.Server {
 	cert, key := a.issue(template)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(

@@ -24,14 +24,17 @@ const (
 
 // A Metric is one point of a run's metric.
 type Metric struct {
-	Key       string
-	Value     float64
-	Timestamp int64 // milliseconds since 1970
-	Step      int64
+	Key       string  `json:"key"`
+	Value     float64 `json:"value"`
+	Timestamp int64   `json:"timestamp"` // milliseconds since 1970
+	Step      int64   `json:"step"`
 }
 
 // A Tag is a key and a value that describe a run.
-type Tag struct{ Key, Value string }
+type Tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
 
 // A Batch is what one request logs to a run.
 type Batch struct {
@@ -56,14 +59,10 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	}
 
 	in := struct {
-		ID      string       `json:"run_id"`
-		Metrics []metricJSON `json:"metrics,omitempty"`
-		Tags    []tagJSON    `json:"tags,omitempty"`
-	}{ID: runID, Tags: tagsJSON(b.Tags)}
-	for _, m := range b.Metrics {
-		in.Metrics = append(in.Metrics, metricJSON(m))
-	}
-
+		ID      string   `json:"run_id"`
+		Metrics []Metric `json:"metrics,omitempty"`
+		Tags    []Tag    `json:"tags,omitempty"`
+	}{runID, b.Metrics, b.Tags}
 	q, err := c.newPost(op, "runs/log-batch", in, (*decoder).skip)
 	if err != nil {
 		return err
@@ -111,11 +110,11 @@ func (m Metric) check() error {
 func Split(b Batch) []Batch {
 	var s splitter
 	for _, m := range b.Metrics {
-		s.makeRoom(sizeOf(metricJSON(m)), false)
+		s.makeRoom(sizeOf(m), false)
 		s.last.Metrics = append(s.last.Metrics, m)
 	}
 	for _, t := range b.Tags {
-		s.makeRoom(sizeOf(tagJSON(t)), true)
+		s.makeRoom(sizeOf(t), true)
 		s.last.Tags = append(s.last.Tags, t)
 	}
 	return s.end()
@@ -164,9 +163,8 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	in := struct {
-		ID    string `json:"run_id"`
-		Key   string `json:"key"`
-		Value string `json:"value"`
-	}{runID, t.Key, t.Value}
+		ID string `json:"run_id"`
+		Tag
+	}{runID, t}
 	return c.post(ctx, op, "runs/set-tag", in, (*decoder).skip)
 }

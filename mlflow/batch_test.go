@@ -81,7 +81,7 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 	wantText(t, c.SetTag(ctx, "r", Tag{"", "x"}), "empty")
 }
 
-// points are n metrics, tags n tags of a size.
+// points returns n metrics, and tags n tags of a size.
 func points(n int) []Metric {
 	all := make([]Metric, n)
 	for i := range all {
@@ -114,7 +114,7 @@ func TestSplit_KeepsTheLimits(t *testing.T) {
 	}
 }
 
-// FuzzSplit checks the contract of Split, with LogBatch itself as the judge of the limits.
+// FuzzSplit checks the contract of Split. LogBatch itself judges the limits.
 func FuzzSplit(f *testing.F) {
 	f.Add(uint64(1), uint16(2500), uint16(250), uint16(8000))
 	f.Add(uint64(2), uint16(5), uint16(1000), uint16(60000))

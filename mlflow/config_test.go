@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// defaults is what NewConfig makes of http://h:5000 and no variables.
+// defaults returns what NewConfig makes of http://h:5000 and no variables.
 func defaults() Config {
 	return Config{URI: "http://h:5000", MaxRetries: 7, BackoffFactor: 2, BackoffJitter: 1,
 		MaxBackoff: 120 * time.Second, Timeout: 120 * time.Second}
@@ -82,7 +82,7 @@ func TestNewConfig_ReadsTheEnvironment(t *testing.T) {
 	}
 }
 
-// fields shows all of a Config.
+// fields formats all fields of a Config.
 func fields(c Config) string {
 	type open Config
 	return fmt.Sprintf("%+v", open(c))

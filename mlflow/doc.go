@@ -37,7 +37,8 @@
 // Whatever a server sends is limited. An answer has at most 64 MiB ([Config].MaxAnswer) and takes
 // at most about 32 MiB of memory, a metric's history 256 MiB. A run has at most 200,000 metrics and
 // tags, a history 2,000,000 points, a list no more items than were requested, and pages come to an
-// end. More is an error that does not pass by itself.
+// end. A single value has at most 4 MiB, and 24 MiB where it is not wanted. More is an error that
+// does not pass by itself.
 //
 // # Secrets
 //

@@ -148,7 +148,7 @@ func TestTemporary_ClassifiesErrors(t *testing.T) {
 	}
 }
 
-// What a server compresses is bounded by what comes out of it.
+// The limit of an answer applies after decompression.
 func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
 	t.Parallel()
 	zipped := func(write func(io.Writer)) *Client {
@@ -175,8 +175,7 @@ func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
 	}
 }
 
-// It asks servers that send back all that they were sent, in every way that a call can
-// fail.
+// The servers send back everything that they were sent, in every way that a call can fail.
 func TestClient_HidesSecretsInErrors(t *testing.T) {
 	t.Parallel()
 	const user, token = "alice.user", "tok_en-123/=="

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// A run is created, filled and ended. The server is one in memory.
+// The server of this example is one in memory.
 func Example() {
 	fake := mlflowtest.NewFake()
 	server := httptest.NewServer(fake)
@@ -42,7 +42,7 @@ func Example() {
 	// notes/readme.txt
 }
 
-// trial logs a run of a minute.
+// trial logs a run that takes a minute.
 func trial(ctx context.Context, c *mlflow.Client) error {
 	experiment, err := c.EnsureExperiment(ctx, "trials")
 	if err != nil {
@@ -73,13 +73,15 @@ func trial(ctx context.Context, c *mlflow.Client) error {
 	return c.UpdateRun(ctx, run.ID, mlflow.Finished, start.Add(time.Minute))
 }
 
-// An error says what was requested, what went wrong, and what to do.
+// The error of a URI that cannot be used says what to do.
 func ExampleCheckURI() {
-	fmt.Println(mlflow.CheckURI("sqlite:///mlflow.db"))
+	fmt.Println(mlflow.CheckURI("https://mlflow.example"))
 	fmt.Println(mlflow.CheckURI("localhost:5000"))
+	fmt.Println(mlflow.CheckURI("arn:aws:sagemaker:tracking-server"))
 	// Output:
-	// the tracking URI is an SQL database, and only http:// and https:// can be reached from here: start "mlflow server --backend-store-uri" on it and use that server's address
+	// <nil>
 	// the tracking URI has no scheme: put http:// or https:// in front of it
+	// the tracking URI is an AWS resource, and only http:// and https:// can be reached from here: use an MLflow server's address
 }
 
 // PublicURI makes the address of a server fit for a log.

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// odd makes what is no file to read, by name.
+// odd returns, by name, functions that create what is not a regular file.
 func odd(t *testing.T) map[string]func(path string) error {
 	t.Helper()
 	return map[string]func(string) error{

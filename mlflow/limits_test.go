@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// flood is an answer's body: a head, then one text over and over, then a tail. It notes the most
-// memory in use while it is read, and how much of it is read.
+// A flood is the body of an answer: a head, one text over and over, and a tail. It records the peak
+// of memory in use while it is read, and how much of it is read.
 type flood struct {
 	head, item, tail string
 	items            int
@@ -47,7 +47,7 @@ func (f *flood) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// flooded makes a client that gets such an answer, each time from its beginning.
+// flooded returns a client that gets such an answer, each time from its beginning.
 func flooded(t *testing.T, f *flood) *Client {
 	t.Helper()
 	c := client(t, Config{URI: "http://h"})
@@ -190,7 +190,7 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// What is large for good reasons is no bomb.
+// An answer may be large for good reasons.
 func TestAnswer_ReadsLargeRuns(t *testing.T) {
 	t.Parallel()
 	var metrics strings.Builder
@@ -295,7 +295,7 @@ func TestList_Ends(t *testing.T) {
 	}
 }
 
-// A server builds no more runs than are wanted.
+// No more runs are requested than are wanted.
 func TestSearchRuns_AsksForNoMore(t *testing.T) {
 	t.Parallel()
 	var asked []float64

@@ -46,8 +46,8 @@ func newRedactor(cfg Config) *redactor {
 			`|\\+(?:x` + hex + `{2}|u` + hex + `{4}|U` + hex + `{8}|u\{` + hex + `{1,8}\}|[abfnrtv])?` +
 			`|&(?:amp;)*(?:#[0-9]+|#[xX]` + hex + `+|[a-zA-Z][a-zA-Z0-9]*);`),
 	}
-	if cfg.Username != "" {
-		r.user = regexp.MustCompile(`(^|[^\pL\pN])` + regexp.QuoteMeta(cfg.Username) + `([^\pL\pN]|$)`)
+	if user := oneLine(cfg.Username); user != "" {
+		r.user = regexp.MustCompile(`(^|[^\pL\pN])` + regexp.QuoteMeta(user) + `([^\pL\pN]|$)`)
 	}
 
 	secrets := []string{cfg.Password, cfg.Token}
@@ -114,11 +114,11 @@ func (r *redactor) unescape(text string) string {
 	}
 
 	text = oneLine(strings.ReplaceAll(text, "+", " "))
-	return strings.Map(func(r rune) rune {
-		if r >= 0x80 && r <= 0xff || r > 0xffff {
+	return strings.Map(func(c rune) rune {
+		if c >= 0x80 && c <= 0xff || c > 0xffff {
 			return -1
 		}
-		return r
+		return c
 	}, text)
 }
 

@@ -127,7 +127,23 @@ func TestRedactor_LeavesOtherTexts(t *testing.T) {
 	}
 }
 
-// Of a secret of which little is left once its escapes are undone, no escape may be shown.
+// Credentials may be any bytes.
+func TestRedactor_TakesAnyCredentials(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []string{
+		"\xff\xfe", "a\xff(", "*", "***", "[", "\x00\x00\x00\x00", strings.Repeat("x(", 1<<12),
+	} {
+		r := newRedactor(Config{Username: odd, Password: odd, Token: odd})
+		if got := r.clean("plain words"); got != "plain words" {
+			t.Errorf("%.20q: %q", odd, got)
+		}
+		if got := r.clean("it is " + odd + " here"); len(odd) >= minSecret && strings.Contains(got, odd) {
+			t.Errorf("%.20q: %.100q", odd, got)
+		}
+	}
+}
+
+// If unescaping leaves little of a secret, no escaped text is shown.
 func TestRedactor_WithholdsWhatItCannotCheck(t *testing.T) {
 	t.Parallel()
 	r := newRedactor(Config{Password: "äöü😀"})
@@ -144,7 +160,7 @@ func TestRedactor_WithholdsWhatItCannotCheck(t *testing.T) {
 	}
 }
 
-// FuzzRedactor escapes a secret in the ways of servers, one after the other, and looks for it.
+// FuzzRedactor escapes a secret up to three times, as servers do, and looks for it.
 func FuzzRedactor(f *testing.F) {
 	f.Add("pä\"ss<w>&\\x'", "see ", uint16(0x123))
 	f.Add("a+b/c==%41", "a%b\\", uint16(0x4321))

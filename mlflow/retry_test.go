@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// scripted makes a client of a server that gives one answer after the other, the last one for ever,
-// and notes when it was asked, in seconds since the first time. To be used in a bubble of synctest.
+// scripted returns a client of a server that gives one answer after the other, the last one for
+// ever, and the times of its requests in seconds. It is for a synctest bubble.
 func scripted(t *testing.T, cfg Config, answers ...func() (*http.Response, error)) (*Client, *[]float64) {
 	t.Helper()
 	cfg.URI = "http://h"
@@ -255,7 +255,7 @@ func TestTimeout_EndsARequest(t *testing.T) {
 	})
 }
 
-// A body that comes byte by byte keeps no client beyond its time.
+// A body that comes byte by byte does not outlast the timeout.
 func TestTimeout_EndsASlowBody(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

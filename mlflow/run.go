@@ -54,12 +54,12 @@ type NewRun struct {
 // server may have created the run: look for it by a tag before creating another one.
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
-		ExperimentID string    `json:"experiment_id"`
-		User         string    `json:"user_id,omitempty"`
-		Name         string    `json:"run_name,omitempty"`
-		StartTime    int64     `json:"start_time,omitempty"`
-		Tags         []tagJSON `json:"tags,omitempty"`
-	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), tagsJSON(n.Tags)}
+		ExperimentID string `json:"experiment_id"`
+		User         string `json:"user_id,omitempty"`
+		Name         string `json:"run_name,omitempty"`
+		StartTime    int64  `json:"start_time,omitempty"`
+		Tags         []Tag  `json:"tags,omitempty"`
+	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), n.Tags}
 
 	const path = "runs/create"
 	q, err := c.newPost("create run in experiment "+quote(n.ExperimentID), path, in, nil)
@@ -219,7 +219,7 @@ func (r *runData) metric(d *decoder) error {
 }
 
 func (r *runData) tag(d *decoder) error {
-	var t tagJSON
+	var t Tag
 	if err := r.entry(d, &t); err != nil {
 		return err
 	}

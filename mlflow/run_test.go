@@ -243,7 +243,7 @@ func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	}
 }
 
-// FuzzAnswer gives every method any answer: none may panic, hang or show a control character.
+// FuzzAnswer gives any answer to every method. None may panic, hang or show a control character.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{goodRun, "", "{", "null", "<title>x</title>", "<", "<script",
 		`{"run":{"info":{"start_time":"1e400"}}}`, `{"experiment":{"experiment_id":[]}}`,

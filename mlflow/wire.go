@@ -90,29 +90,6 @@ func timeOf(ms integer) time.Time {
 	return time.UnixMilli(int64(ms))
 }
 
-// The JSON of requests.
-type (
-	metricJSON struct {
-		Key       string  `json:"key"`
-		Value     float64 `json:"value"`
-		Timestamp int64   `json:"timestamp"`
-		Step      int64   `json:"step"`
-	}
-
-	tagJSON struct {
-		Key   string `json:"key"`
-		Value string `json:"value"`
-	}
-)
-
-func tagsJSON(tags []Tag) []tagJSON {
-	out := make([]tagJSON, len(tags))
-	for i, t := range tags {
-		out[i] = tagJSON(t)
-	}
-	return out
-}
-
 // The JSON of answers.
 type (
 	experimentAnswer struct {

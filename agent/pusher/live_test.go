@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// closing is a hook that lets no connection wait for the next request: a goroutine that reads from
-// a socket would keep the clock of a synctest bubble from going on.
+// closing returns a hook that keeps no connection for the next request: a goroutine that reads from
+// a socket would stop the clock of a synctest bubble.
 func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Connection", "close")
@@ -35,7 +35,7 @@ func connecting(url string) func() (*mlflow.Client, error) {
 	return func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: url}) }
 }
 
-// stage is a Live in a bubble, with a server outside of it.
+// A stage is a Live in a bubble with a server outside of it.
 type stage struct {
 	*host
 	fake *mlflowtest.Fake
@@ -44,13 +44,13 @@ type stage struct {
 	work chan<- func() // done outside of the bubble
 }
 
-// outside does something whose goroutines are not to be of the bubble.
+// outside calls a function whose goroutines must not belong to the bubble.
 func (s *stage) outside(f func()) {
 	s.work <- f
 	s.work <- func() {} // f is done when this is taken
 }
 
-// inBubble makes a server, then a bubble in which a Live runs that pushes to it.
+// inBubble starts a server, and then a bubble with a Live that pushes to it.
 func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *stage)) {
 	t.Helper()
 	fake, l, _ := serve(t)
@@ -75,8 +75,8 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	})
 }
 
-// seconds lets time pass, with a sample each second; each is called after each of them with the
-// number of requests that it brought.
+// seconds lets time pass with a sample per second. After each sample it calls each with the number
+// of requests that were sent.
 func (s *stage) seconds(n int, each func(second, requests int)) {
 	for i := range n {
 		time.Sleep(time.Second)
@@ -90,7 +90,7 @@ func (s *stage) seconds(n int, each func(second, requests int)) {
 	}
 }
 
-// steps are the windows that the server has, of all runs.
+// steps returns the windows that the server has, of all runs.
 func (s *stage) steps(node int) (out []int64) {
 	for _, r := range s.fake.Runs() {
 		out = append(out, stepsOf(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)])...)
@@ -98,7 +98,7 @@ func (s *stage) steps(node int) (out []int64) {
 	return out
 }
 
-// Once the run is known there is one request for each window, and no other.
+// Once the run is known, there is one request per window and no other.
 func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -117,8 +117,8 @@ func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	})
 }
 
-// The job's own run is waited for, then one of ours is made: at the third window, by other nodes
-// than 0 one later.
+// Live waits for the job's own run before it creates one: until the third window, and on other
+// nodes than 0 one more.
 func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[int]int{0: 30, 1: 40, 12: 40} {
@@ -142,7 +142,7 @@ func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 	}
 }
 
-// The job's own run gets the points as soon as it is there.
+// The job's own run gets the points as soon as it exists.
 func TestLive_TakesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -165,7 +165,8 @@ func TestLive_TakesTheJobsRun(t *testing.T) {
 	})
 }
 
-// What passes by itself is tried each window; what does not, ever more seldom.
+// After a failure that may pass, Live tries again each window; after others it tries less and less
+// often.
 func TestLive_RestsAfterFailures(t *testing.T) {
 	t.Parallel()
 	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
@@ -215,8 +216,8 @@ func wantAbout(t *testing.T, got, want []int) {
 	}
 }
 
-// After any outage of a server the points are as if there had been none; what the answer was lost
-// of is there once.
+// After any outage the points are as if there had been none. Points whose answer was lost are
+// stored once.
 func TestLive_CatchesUp(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -255,8 +256,8 @@ func TestLive_CatchesUp(t *testing.T) {
 	}
 }
 
-// Also where the ring was halved between a batch whose answer was lost and the next try, no step is
-// there twice.
+// No step is stored twice, even if the ring is halved between a batch whose answer was lost and the
+// next try.
 func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{12, 20, 40} {
@@ -277,17 +278,17 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	}
 }
 
-// every lets each nth request fail, the first of all too.
+// every calls h for the first request and then for each nth.
 func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
 	var seen atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool { return (seen.Add(1)-1)%n == 0 && h(w, r) }
 }
 
-// week is the samples of a week.
+// week is the number of samples in a week.
 const week = 7 * 24 * 3600
 
-// A week without a server takes no memory and no time, and then the points come, a hundred at a
-// time, as thinly as the ring has them.
+// A week without a server takes no memory and no time. Then the points come, a hundred at a time,
+// as thinly as the ring has them.
 func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 	samples := week / shortStride(60)
 	if raceEnabled {
@@ -335,7 +336,7 @@ func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
 	})
 }
 
-// A server that refuses connections for long is asked once in each window.
+// A server that refuses connections for a long time gets all windows later.
 func TestLive_SurvivesRefusedConnections(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -349,7 +350,7 @@ func TestLive_SurvivesRefusedConnections(t *testing.T) {
 	})
 }
 
-// A hand-over is bounded also where the ring is large.
+// A batch is limited even if the ring is large.
 func TestLive_LimitsItsBatches(t *testing.T) {
 	n := trials(100_000)
 	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, n)
@@ -369,7 +370,7 @@ func TestLive_LimitsItsBatches(t *testing.T) {
 	}
 }
 
-// Run ends at once when it is told to, whatever the server does.
+// Run ends at once when its context does, whatever the server does.
 func TestLive_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	fake, l, _ := serve(t)
@@ -400,11 +401,11 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkLive_Window is a window of ten samples, at the worst moment of a ring of the default
-// size: just before it is halved, with nothing to catch up.
+// BenchmarkLive_Window measures a window of ten samples when a ring of the default size is about to
+// be halved, with nothing to catch up.
 func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
 
-// BenchmarkLive_Outage is the same while the server has been away all the time.
+// BenchmarkLive_Outage measures the same after the server has been away all the time.
 func BenchmarkLive_Outage(b *testing.B) { benchmarkLive(b, true) }
 
 func benchmarkLive(b *testing.B, outage bool) {
@@ -425,7 +426,7 @@ func benchmarkLive(b *testing.B, outage bool) {
 	}
 }
 
-// BenchmarkLive_Samples is what most samples cost: nothing is handed over.
+// BenchmarkLive_Samples measures what most samples cost: nothing is handed over.
 func BenchmarkLive_Samples(b *testing.B) {
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	h.tick()

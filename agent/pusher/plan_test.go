@@ -18,7 +18,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Requests are within the limits, nothing is lost or moved, no window is split.
+// Requests keep the limits, nothing is lost or moved, and no window is split.
 func TestPack_KeepsWindowsWhole(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(100)) {
@@ -80,7 +80,7 @@ func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlf
 	}
 }
 
-// push pushes a report and gives what the plan was.
+// push pushes a report and returns its plan.
 func push(t *testing.T, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
 	t.Helper()
 	p, err := Prepare(t.Context(), c, r, o)
@@ -95,7 +95,7 @@ func file(name, text string) []Artifact {
 		Data: func(string) ([]byte, error) { return []byte(text), nil }}}
 }
 
-// At whatever request a push breaks off, the next one makes it whole, in one run.
+// Whichever request a push fails at, the next push completes it, in one run.
 func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
@@ -137,7 +137,7 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 	}
 }
 
-// only lets just the nth request fail.
+// only calls h for the nth request alone.
 func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
 	var mu sync.Mutex
 	seen := 0
@@ -158,7 +158,7 @@ func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 	}
 }
 
-// Twice, and by two at once, gives the same.
+// Two pushes, and two at the same time, have the same result as one.
 func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
@@ -197,7 +197,7 @@ func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	}
 }
 
-// Several nodes of one run share our run; the worst status and the latest end stand.
+// Several nodes of one run share our run. The worst status and the latest end stay.
 func TestPush_LetsNodesShareARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -239,7 +239,7 @@ func TestPush_LetsNodesShareARun(t *testing.T) {
 	}
 }
 
-// A recording with two others of the same node in one given run is whole beside them.
+// Three recordings of one node in one given run are all complete.
 func TestPush_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
@@ -293,7 +293,7 @@ func TestDestination_FindsTheExperiment(t *testing.T) {
 	}
 }
 
-// A run that the server never has told of is searched before it is made again.
+// A permanent failure to create a run is not retried.
 func TestPush_GivesUpOnAServerThatCannotMakeRuns(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// anyHost is a recording of any kind and length, cut off anywhere.
+// anyHost returns a recording of any kind and length, cut off anywhere.
 func anyHost(rnd *rand.Rand) *host {
 	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second,
 		time.Minute}[rnd.IntN(5)]
@@ -105,7 +105,7 @@ func (w naiveWindow) point(t nodeSeries, s Series) float64 {
 	return sum
 }
 
-// Every kept sample is in just one window, whose points are what a naive count gives.
+// Every kept sample is in exactly one window, and its points equal those of a naive count.
 func TestWindows_AreTheNaiveCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(120)) {
@@ -183,7 +183,7 @@ func TestWindows_CutShortRunsInTwo(t *testing.T) {
 	}
 }
 
-// What stands in the file gives the same points as what was in memory.
+// A report from a file gives the same points as the one in memory.
 func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(40)) {
@@ -203,7 +203,7 @@ func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	}
 }
 
-// Odd samples of a foreign file do no harm.
+// Odd samples of another program's file do no harm.
 func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -237,13 +237,13 @@ func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
 	}
 }
 
-// wholeWindows are the windows that live pushing would hand over now.
+// wholeWindows returns the windows that live pushing would hand over now.
 func wholeWindows(rec *collector.Recording, sent int64) []window {
 	return newLiveSeries(rec, "0", sent).windows()
 }
 
-// What is pushed live and what the end adds are together the cut of the end: exactly while the ring
-// is not halved, and without a doubled step or a missing end after it.
+// The windows that are pushed live and at the end together equal the final windows: exactly until
+// the ring is halved, and after that without a doubled step or a missing end.
 func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(80)) {
@@ -288,7 +288,7 @@ func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
 	}
 }
 
-// What is live never is of a window that is still open.
+// Live never sends a window that is still open.
 func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 100)
@@ -303,8 +303,8 @@ func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
 	}
 }
 
-// No name is the folder of another one, of any node, nor of a metric's, and every server takes all
-// of them.
+// No name is the folder of another series of any node or of a metric, and every server takes all of
+// them.
 func TestAllSeries_HaveValidNames(t *testing.T) {
 	t.Parallel()
 	var all []string

@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// Some anchor has a point in each window, and there are no more than needed.
+// Each window has a point of some anchor, and there are no more anchors than needed.
 func TestAnchors_AreInEveryWindow(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(trials(100)) {
@@ -31,8 +31,7 @@ func TestAnchors_AreInEveryWindow(t *testing.T) {
 	}
 }
 
-// Wherever a push was cut off, and whatever other recordings are in the run, the last point is
-// found.
+// The last point is found wherever a push was cut off and whatever other recordings the run has.
 func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
@@ -85,7 +84,7 @@ func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	}
 }
 
-// nearly are windows of which each has another value in one series.
+// nearly returns windows that differ from all in the value of one series each.
 func nearly(rnd *rand.Rand, all []window) []window {
 	out := shifted(all, 0)
 	for _, m := range out {
@@ -114,8 +113,8 @@ func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 	}
 }
 
-// Of a recording that was thinned only whoever sent its points knows the last of them, where
-// another recording of the same time has points in the same run.
+// If a recording was thinned and another one of the same time has points in the same run, only
+// whoever sent its points knows the last one.
 func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	t.Parallel()
 	const key = "system/0/system_memory_usage_percentage"
@@ -148,8 +147,8 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	}
 }
 
-// At whatever request a push breaks off, beside a recording that is nearly the same and on a server
-// that refuses large requests of which it has a part, both are whole in the end.
+// Whichever request a push fails at, it is complete in the end, beside a recording that is nearly
+// the same, and on a server that refuses large requests of which it has a part.
 func TestPush_GoesOnBesideATwin(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
@@ -195,7 +194,7 @@ func TestPush_GoesOnBesideATwin(t *testing.T) {
 	}
 }
 
-// asked counts the questions for a history.
+// asked returns the number of requests for a history.
 func asked(fake *mlflowtest.Fake, part string) (n int) {
 	for _, q := range fake.Requests() {
 		if strings.Contains(q.Path, "get-history") && strings.Contains(q.Path, part) {
@@ -205,7 +204,7 @@ func asked(fake *mlflowtest.Fake, part string) (n int) {
 	return n
 }
 
-// A push at the end asks for little, also where a longer recording is in the run.
+// A push at the end asks for little, even if the run has a longer recording.
 func TestPush_AsksForLittle(t *testing.T) {
 	t.Parallel()
 	var s *stage
@@ -240,7 +239,7 @@ func TestPush_AsksForLittle(t *testing.T) {
 	}
 }
 
-// What Live knows is of its own run, and of nothing where it sent nothing.
+// Live knows its own run only, and nothing if it sent nothing.
 func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	var s *stage

@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// at is a moment of the tests' day.
+// at returns a time in the tests' day.
 func at(seconds int) time.Time { return time.Unix(1_700_000_000+int64(seconds), 0) }
 
-// own is a run that we made; theirs one that a job made.
+// own returns a run that we created, and theirs one that a job created.
 func own(id string, start int, tags ...string) mlflow.Run {
 	r := theirs(id, start, append(tags, tagCreatedBy, createdBy)...)
 	return r
@@ -62,7 +62,7 @@ func TestPick_PrefersOurOwnRun(t *testing.T) {
 	}
 }
 
-// A run id may be used twice, and by other nodes.
+// A run ID may be used twice, and by other nodes.
 func TestIdentity_FitsItsOwnRuns(t *testing.T) {
 	t.Parallel()
 	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"},
@@ -105,7 +105,7 @@ func TestIdentity_FitsItsOwnRuns(t *testing.T) {
 	}
 }
 
-// The same recording is known by the same name, another one by another.
+// The same recording has the same identity, and another one has another.
 func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	t.Parallel()
 	report := func(id string, start int, nodes ...string) *reporter.Report {
@@ -132,7 +132,7 @@ func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	}
 }
 
-// What cannot stand in a filter is not searched for.
+// A value that a filter cannot contain is not searched for.
 func TestPlain_RefusesWhatFiltersCannotHold(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// readBack gives a command's words as a shell reads them.
+// readBack returns a command's words as a shell reads them.
 func readBack(t testing.TB, line string) []string {
 	t.Helper()
 	shell, err := exec.LookPath("/bin/sh")
@@ -30,7 +30,7 @@ func readBack(t testing.TB, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// words are those that no shell may see bare.
+// words returns words that need quoting in a shell.
 func words() []string {
 	out := []string{"", " ", "'", `"`, `\`, "a b", "it's", "''", `'"'`, "$HOME", "`date`", "$(date)", "*", "?",
 		"[a]", "~", "~root", "a=b", "-n", "--", "!", "!!",
@@ -99,7 +99,7 @@ func TestClip_CutsBetweenCharacters(t *testing.T) {
 	}
 }
 
-// tagged is a report with tags.
+// tagged returns a report with tags.
 func tagged(all map[string]string) *reporter.Report {
 	code := 3
 	return &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"/bin/sh", "-c", "it's"}, ExitCode: &code,
@@ -154,7 +154,7 @@ func TestMetrics_DropsWhatIsNotFinite(t *testing.T) {
 	}
 }
 
-// The status of a run of ours tells how the job ended.
+// The status of our own run says how the job ended.
 func TestStatusOf_TellsHowTheJobEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

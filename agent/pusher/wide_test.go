@@ -14,7 +14,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wideHost is a host whose two GPUs are found after some samples.
+// wideHost returns a host whose two GPUs are found after some samples.
 func wideHost(before, after int) *host {
 	h := newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000)
 	for range before {
@@ -31,7 +31,7 @@ func wideHost(before, after int) *host {
 	return h
 }
 
-// widePoints are the points of a window by the last part of their names.
+// widePoints returns the points of a window by the last part of their names.
 func widePoints(w window) map[string]float64 {
 	out := make(map[string]float64)
 	for _, p := range w.points {
@@ -40,8 +40,8 @@ func widePoints(w window) map[string]float64 {
 	return out
 }
 
-// The series of the GPUs begin where they were found, have MLflow's names and units, and are shares
-// only of what is known.
+// The series of GPUs begin when these are found, have MLflow's names and units, and are shares of
+// known values only.
 func TestWindows_BeginWithTheirGPU(t *testing.T) {
 	h := wideHost(30, 60)
 	got := h.series().windows()
@@ -80,8 +80,7 @@ func TestWindows_BeginWithTheirGPU(t *testing.T) {
 	}
 }
 
-// What is pushed live is what is pushed afterwards, to the last bit: also where the GPUs are found
-// while the run goes on.
+// Live points equal those of the report to the last bit, even if the GPUs are found during the run.
 func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
 	h := wideHost(25, 100)
 	whole := make(map[int64][]mlflow.Metric)
@@ -108,7 +107,7 @@ func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
 	}
 }
 
-// A node with as many GPUs as are recorded: names are valid and no window is too large.
+// With as many GPUs as can be recorded, names are valid and no window is too large.
 func TestWindows_OfManyGPUsFitABatch(t *testing.T) {
 	h := wideHost(0, 0)
 	for len(h.rec.GPUs) < collector.MaxGPUs+4 {

@@ -15,24 +15,24 @@ import (
 	"time"
 )
 
-// row is a request that must have the same outcome on the Fake and on the real servers. A request
-// is "METHOD path body"; in it {run} is a new run and {gone} a new deleted one, {long:N} is N
-// letters.
+// A row is a request that must have the same outcome on the Fake and on the real servers. A request
+// is "METHOD path body". In it {run} stands for a new run, {gone} for a new deleted one, and
+// {long:N} for N letters.
 type row struct {
 	name    string
 	before  []string // what comes first; its outcome does not matter
 	request string
 	kind    string // Content-Type; "" = application/json, "-" = none
 	want    string // status and error code
-	// real3 and real2 are the answers of the real servers where they are others, and why says why
-	// the Fake's is another.
+	// real3 and real2 are the answers of the real servers if they differ. why says why the Fake's
+	// does.
 	real3, real2, why string
-	// cut allows the real servers to close the connection instead: whether the client still reads
-	// the answer then is chance.
+	// cut allows the real servers to close the connection instead. Whether the client still reads
+	// the answer is then a matter of chance.
 	cut bool
 }
 
-// outcome is what a request led to.
+// An outcome is what a request led to.
 type outcome struct {
 	answer string // status and error code
 	effect string // what was answered and what the run is after it, without what is by chance
@@ -91,7 +91,7 @@ func compareRow(t *testing.T, r row, names []string, got []outcome) {
 	}
 }
 
-// client sends the rows' requests to one server.
+// A client sends the requests of rows to one server.
 type client struct {
 	t    *testing.T
 	url  string
@@ -139,7 +139,7 @@ func (c *client) perform(r row) outcome {
 
 var long = regexp.MustCompile(`\{long:\d+\}`)
 
-// answer is the status and, if there is one, the error code.
+// answer returns the status and the error code, if there is one.
 func answer(status int, body []byte) string {
 	var e struct {
 		Code string `json:"error_code"`
@@ -148,7 +148,7 @@ func answer(status int, body []byte) string {
 	return strings.TrimSpace(fmt.Sprint(status, " ", e.Code))
 }
 
-// send sends "METHOD path body". A path without a slash in front is below the API's.
+// send sends "METHOD path body". A path without a leading slash is below that of the API.
 func (c *client) send(text, kind string) (int, []byte) {
 	parts := append(strings.SplitN(text, " ", 3), "")
 	path := parts[1]
@@ -179,7 +179,7 @@ func (c *client) send(text, kind string) (int, []byte) {
 	return response.StatusCode, body
 }
 
-// newRun makes a run in the experiment of the rows.
+// newRun creates a run in the experiment of the rows.
 func (c *client) newRun() string {
 	_, body := c.send(`POST runs/create {"experiment_id":"1","run_name":"r","start_time":1000,"user_id":"u"}`, "")
 	var answer struct {
@@ -195,7 +195,7 @@ func (c *client) newRun() string {
 	return answer.Run.Info.ID
 }
 
-// state is all that the server has of a run.
+// state returns everything that the server has of a run.
 func (c *client) state(run string) string {
 	_, body := c.send("GET runs/get?run_id="+run, "")
 	text := c.normal(body)
@@ -216,14 +216,14 @@ func (c *client) state(run string) string {
 	return text
 }
 
-// chance are the keys whose values are by chance, or that only one version has.
+// chance has the keys whose values are random, or that only one version has.
 var chance = []string{"creation_time", "last_update_time", "message", "run_uuid", "inputs", "outputs",
 	"trace_location", "workspace",
 	"next_page_token", "error_code", "effective_trace_archival_retention"}
 
 var hexID = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// normal is an answer without what is by chance; run ids are numbered.
+// normal returns an answer without random values. Run IDs are numbered.
 func (c *client) normal(body []byte) string {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -276,7 +276,7 @@ func (c *client) walk(v any) any {
 	return v
 }
 
-// walkList sorts what has keys: the servers have no order for them.
+// walkList sorts items by their keys, for which the servers have no order.
 func (c *client) walkList(list []any) any {
 	for i := range list {
 		list[i] = c.walk(list[i])
@@ -452,7 +452,7 @@ func runRows() []row {
 	return rows
 }
 
-// metrics, params and tags are so many different ones.
+// metrics, params and tags return n different ones.
 func metrics(n int) string {
 	return items(n, `{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,"step":1}`)
 }
@@ -512,7 +512,7 @@ func batchRows() []row {
 	)
 }
 
-// knownRow is a row of a batch of n metrics of which the server has one.
+// knownRow returns a row with a batch of n metrics, one of which the server has.
 func knownRow(name string, n, known int) row {
 	r := batchRow(name, ok, n, 0, 1)
 	r.before = []string{
@@ -529,13 +529,13 @@ func short(key string) string {
 	return fmt.Sprintf("%q", key[:min(len(key), 10)]) + fmt.Sprint(len(key))
 }
 
-// point is a row with one metric.
+// point returns a row with one metric.
 func point(name, want, fields string) row {
 	return row{name: name, want: want, request: `POST runs/log-batch {"run_id":"{run}","metrics":[{` + fields +
 		`}]}`}
 }
 
-// wrong is a row with a metric that the real servers take without understanding it.
+// wrong returns a row with a metric that the real servers take without understanding it.
 func wrong(name, fields string) row {
 	r := point(name, badValue, fields)
 	r.real3, r.real2, r.why = ok, ok, silently
@@ -645,7 +645,7 @@ var tagRows = []row{
 		request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"{long:6001}"}]}`, want: ok},
 }
 
-// five is a run with five points.
+// five creates a run with five points.
 var five = []string{
 	`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b.c","value":5,"timestamp":5,"step":1},` +
 		`{"key":"a/b.c","value":4,"timestamp":4,"step":2},` +
@@ -680,7 +680,7 @@ var historyRows = []row{
 		want:    ok},
 }
 
-// search is a row that searches the experiment 2, where three runs are.
+// search returns a row that searches experiment 2, which has three runs.
 func search(name, want, filter, more string) row {
 	f, _ := json.Marshal(filter)
 	return row{name: name, want: want,

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// newFake is a Fake that listens, and a client of it with one run.
+// newFake starts a Fake and returns a client and a run.
 func newFake(t *testing.T, f *Fake) (*client, string) {
 	t.Helper()
 	c := newClient(t, Serve(t, f).URL)

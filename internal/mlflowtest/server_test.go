@@ -107,7 +107,7 @@ func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
 	}
 }
 
-// What a server has started must end with the test binary, which may be killed.
+// Everything that a server has started must end with the test binary, even if that is killed.
 func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -133,7 +133,7 @@ func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
 	if n, err := out.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error("something is written after the end")
 	}
-	// Both sleeps had this output open; it ended, so they have.
+	// Both sleeps held this output open. It has ended, so they have, too.
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
