@@ -54,7 +54,7 @@ func TestCommandLine_IsReadBackByAShell(t *testing.T) {
 		}
 		return slices.Equal(readBack(t, CommandLine(all)), all)
 	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 200}); err != nil {
+	if err := quick.Check(check, &quick.Config{MaxCount: trials(200)}); err != nil {
 		t.Error(err)
 	}
 }
