@@ -2,126 +2,89 @@ package mlflow
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"math"
-	"strconv"
-	"time"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
 )
 
-// The types of this file read what servers write in more than one way. Unknown fields are ignored everywhere.
+// Limits, in bytes, of what is read of an answer after decompression.
+const (
+	maxSmallAnswer = maxValue // of an answer about one thing
+	maxLargeAnswer = 64 << 20 // of an answer with a list; it is never in memory at once
+	maxAnswerText  = 64 << 10 // of anything that is not MLflow's JSON; 300 characters of it are shown
+)
 
-// text is a JSON string, or a number where there are servers that write one (ids).
-type text string
-
-func (t *text) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '"' {
-		return json.Unmarshal(b, (*string)(t))
+// limit returns how many bytes of an answer are read if it may have n.
+func (c *Client) limit(n int64) int64 {
+	if c.config.MaxAnswer > 0 {
+		return min(n, c.config.MaxAnswer)
 	}
-	*t = ""
-	if b = bytes.TrimSpace(b); string(b) != "null" {
-		*t = text(b)
-	}
-	return nil
+	return n
 }
 
-// integer is a whole number: Python servers write it as a number, those of protojson as a string.
-type integer int64
-
-func (n *integer) UnmarshalJSON(b []byte) error {
-	s, err := unquote(b)
-	if err != nil || s == "" {
-		return err
+// read reads an answer and decodes it.
+func (c *Client) read(q *call, resp *http.Response) *Error {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, c.limit(maxAnswerText))) // a part is better than nothing
+		return c.refusal(q, resp, body)
 	}
-	v, err := strconv.ParseInt(s, 10, 64)
+
+	body := http.MaxBytesReader(nil, resp.Body, c.limit(max(q.maxAnswer, maxAnswerText)))
+	d := newDecoder(body, q.memory)
+	if q.decode == nil || d.kind() != '{' {
+		return c.readText(q, resp, io.MultiReader(bytes.NewReader(d.json.UnreadBuffer()), body))
+	}
+	err := q.decode(d)
+	if err == nil {
+		err = d.end()
+	}
 	if err != nil {
-		f, ferr := strconv.ParseFloat(s, 64) // 1.7e12, 5.0
-		if ferr != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
-			return errors.New("want a whole number")
-		}
-		v = int64(f)
+		return c.undecodable(q, resp, d, err)
 	}
-	*n = integer(v)
+	q.memory = d.memory
 	return nil
 }
 
-// number is a metric's value: a number, or one of "NaN", "Infinity" and "-Infinity".
-type number float64
-
-func (n *number) UnmarshalJSON(b []byte) error {
-	s, err := unquote(b)
-	if err != nil || s == "" {
-		return err
+// readText reads the beginning of an answer that is no JSON object. Only where there is nothing to
+// decode is it none of our business, unless it is a page: that of a login, say.
+func (c *Client) readText(q *call, resp *http.Response, body io.Reader) *Error {
+	text, err := io.ReadAll(io.LimitReader(body, maxAnswerText))
+	var tooLong *http.MaxBytesError
+	switch {
+	case err != nil && !errors.As(err, &tooLong):
+		return c.brokeOff(q, resp, err)
+	case q.decode == nil && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")):
+		return nil
 	}
-	v, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return errors.New("want a number")
+	return c.notMLflow(q, resp, text)
+}
+
+// undecodable returns the error for an answer that d could not decode because of err, although its
+// status is 2xx.
+func (c *Client) undecodable(q *call, resp *http.Response, d *decoder, err error) *Error {
+	e := &Error{Op: q.op, URL: q.url, Status: resp.StatusCode}
+	var tooMuch excessError
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMuch):
+		e.Message, e.final = tooMuch.Error(), true
+	case errors.As(err, &tooLong):
+		e.Message, e.final = fmt.Sprintf("the answer is longer than %d bytes", tooLong.Limit), true
+	case d.input.err != nil && errors.Is(err, d.input.err):
+		return c.brokeOff(q, resp, err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Message, e.Err, e.retryable = "the answer ends in its middle", io.ErrUnexpectedEOF, true
+	default:
+		e.Message = c.clean("the answer is not understood: " + strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
-	*n = number(v)
-	return nil
+	return e
 }
 
-// unquote returns what is in a JSON string, or a JSON number as it is; "" for null.
-func unquote(b []byte) (string, error) {
-	if string(b) == "null" {
-		return "", nil
-	}
-	if len(b) == 0 || b[0] != '"' {
-		return string(b), nil
-	}
-	var s string
-	err := json.Unmarshal(b, &s)
-	return s, err
-}
-
-type experimentAnswer struct {
-	ID               text   `json:"experiment_id"`
-	Name             string `json:"name"`
-	ArtifactLocation string `json:"artifact_location"`
-	LifecycleStage   string `json:"lifecycle_stage"`
-}
-
-func (a *experimentAnswer) experiment() Experiment {
-	return Experiment{ID: string(a.ID), Name: a.Name, ArtifactLocation: a.ArtifactLocation, LifecycleStage: a.LifecycleStage}
-}
-
-type metricAnswer struct {
-	Key       string  `json:"key"`
-	Value     number  `json:"value"`
-	Timestamp integer `json:"timestamp"`
-	Step      integer `json:"step"`
-}
-
-func (a *metricAnswer) metric() Metric {
-	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
-}
-
-type infoAnswer struct {
-	ID             text    `json:"run_id"`
-	UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
-	Name           string  `json:"run_name"`
-	ExperimentID   text    `json:"experiment_id"`
-	Status         string  `json:"status"`
-	ArtifactURI    string  `json:"artifact_uri"`
-	LifecycleStage string  `json:"lifecycle_stage"`
-	StartTime      integer `json:"start_time"`
-	EndTime        integer `json:"end_time"`
-}
-
-func (i *infoAnswer) run() Run {
-	r := Run{ID: string(i.ID), Name: i.Name, ExperimentID: string(i.ExperimentID), Status: i.Status,
-		ArtifactURI: i.ArtifactURI, LifecycleStage: i.LifecycleStage,
-		StartTime: moment(i.StartTime), EndTime: moment(i.EndTime)}
-	if r.ID == "" {
-		r.ID = string(i.UUID)
-	}
-	return r
-}
-
-// moment is a time in milliseconds since 1970; 0 means that there is none.
-func moment(ms integer) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(ms))
+// brokeOff returns the error for an answer of which only a part arrived.
+func (c *Client) brokeOff(q *call, resp *http.Response, err error) *Error {
+	e := c.noAnswer(q, err)
+	e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message
+	return e
 }

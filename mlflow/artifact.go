@@ -10,11 +10,17 @@ import (
 	"strings"
 )
 
-// maxUpload is how many bytes the server takes for a store that it does not offer as a proxy.
-const maxUpload = 10 << 20
+const (
+	// maxUpload is how many bytes the server takes for a store that it does not offer as a proxy.
+	maxUpload = 10 << 20
 
-// ArtifactError says that a file was not uploaded, and why: the run's store can't be reached from here, or does not take
-// it. It won't pass by itself, and says nothing about the rest of the run.
+	// maxUploadTries limits how often the server is asked to write to such a store.
+	maxUploadTries = 3
+)
+
+// An ArtifactError says that a file was not uploaded and why: the run's store cannot be reached
+// from here, or does not take the file. It does not pass by itself, and says nothing about the rest
+// of the run.
 type ArtifactError struct {
 	Path   string // of the file
 	Reason string
@@ -29,104 +35,67 @@ func (e *ArtifactError) Error() string {
 // Unwrap returns Err.
 func (e *ArtifactError) Unwrap() error { return e.Err }
 
-// File is an artifact or a folder of artifacts. Path is from the run's root, Size is in bytes, 0 for folders.
-type File struct {
-	Path  string
-	IsDir bool
-	Size  int64
-}
-
-// ListArtifacts lists a folder of a run's artifacts; "" is the root.
-func (c *Client) ListArtifacts(ctx context.Context, runID, folder string) ([]File, error) {
-	op := "list artifacts of run " + quote(runID)
-	var files []File
-	var pages pager
-	left := int64(keepLists)
-	for {
-		query := url.Values{"run_id": {runID}}
-		if folder != "" {
-			query.Set("path", folder)
-		}
-		if pages.token != "" {
-			query.Set("page_token", pages.token)
-		}
-		var page fileList
-		q := c.newGet(op, "artifacts/list", query, &page)
-		q.keep = left
-		if err := c.do(ctx, q); err != nil {
-			return nil, err
-		}
-		left -= q.kept
-		files = append(files, page.files...)
-		more, err := pages.next(op, page.next, len(page.files))
-		if err != nil || !more {
-			return files, err
-		}
-	}
-}
-
-// UploadArtifact stores a file under a path (plots/cpu.svg) in a run's artifacts, replacing one that is there. The
-// content type may be empty.
+// UploadArtifact stores a file under a path (plots/cpu.svg) in a run's artifacts. It replaces a
+// file that is there. The content type may be empty.
 //
-// Where the server offers its store (the run's ArtifactURI begins with mlflow-artifacts:) the file is sent there, of
-// any size; if the URI names another host or port than the tracking server's, without credentials. For every other
-// store (s3:, gs:, file: …), whose credentials we don't have, the server is asked to put the file there, which it does
-// for 1 byte to 10 MiB.
+// If the server offers its store (the run's ArtifactURI begins with mlflow-artifacts:), the file is
+// sent there and may have any size. If the URI names another host or port than the tracking
+// server's, it is sent without credentials. For every other store (s3:, gs:, file: …), whose
+// credentials we do not have, the server is asked to put the file there. It does so for 1 byte to
+// 10 MiB.
 //
-// A file that can't be stored in either way is an *ArtifactError. What may pass, or concerns more than this file (a
-// server that is down, credentials that are refused, a run that does not exist), is an error as of any other call.
+// A file that cannot be stored in either way is an *ArtifactError. What may pass by itself, or
+// concerns more than this file (a server that is down, credentials that are refused, a run that
+// does not exist), is an error like that of any other call.
 func (c *Client) UploadArtifact(ctx context.Context, run *Run, name, contentType string, data []byte) error {
-	if clean := path.Clean(name); name == "" || clean != name || clean == "." || clean == ".." ||
-		strings.HasPrefix(clean, "../") || strings.HasPrefix(clean, "/") || strings.Contains(name, `\`) {
-		return &ArtifactError{Path: name, Reason: "its path must be relative, with slashes, and without empty parts and dots"}
+	if !localPath(name) {
+		reason := "its path must be relative, with slashes, and without empty parts and dots"
+		return &ArtifactError{Path: name, Reason: reason}
 	}
 	if contentType == "" {
 		contentType = "application/octet-stream"
 	}
-	q := &call{op: "upload artifact " + quote(name) + " to run " + quote(run.ID), body: data, contentType: contentType}
-	if q.body == nil {
-		q.body = []byte{}
+	if data == nil {
+		data = []byte{} // a body without content, not no body
 	}
-	if rest, ok := cutScheme(run.ArtifactURI, "mlflow-artifacts"); ok {
-		if err := c.toProxy(q, run, rest, name); err != nil {
-			return err
-		}
-	} else if err := c.throughServer(q, run, name); err != nil {
-		return err
-	} else {
-		q.tries = 3
+
+	op := "upload artifact " + quote(name) + " to run " + quote(run.ID)
+	q := &call{op: op, body: data, contentType: contentType}
+	route := c.toServer
+	if _, served := cutScheme(run.ArtifactURI, "mlflow-artifacts"); served {
+		route = c.toProxy
 	}
-	err := c.do(ctx, q)
-	var e *Error
-	if errors.As(err, &e) && e.Status == http.StatusInternalServerError && q.method == http.MethodPost {
-		// Seen when the server lacks the store's credentials or driver. It may also be in trouble, but was asked three
-		// times, and the run's numbers must not wait for a store that is out of its reach.
-		e.final = true
-		e.advice = "can the server itself write to the store " + storeOf(run) + "?"
+	if reason := route(q, run, name); reason != "" {
+		return &ArtifactError{Path: name, Reason: reason}
 	}
-	if !artifactOnly(q, err) {
-		return err
-	}
-	return &ArtifactError{Path: name, Reason: err.Error(), Err: err}
+	return uploadError(q, run, name, c.do(ctx, q))
 }
 
-// toProxy directs an upload to the store that a server offers, given what follows "mlflow-artifacts:".
-func (c *Client) toProxy(q *call, run *Run, rest, name string) error {
-	host, root := c.base.Host, rest
-	if after, ok := strings.CutPrefix(rest, "//"); ok {
-		authority, tail := splitAuthority(after)
-		authority = authority[strings.LastIndexByte(authority, '@')+1:]
-		if authority != "" {
-			host = authority
+// localPath reports whether name is the path of a file below a folder, in its shortest form.
+func localPath(name string) bool {
+	return name != "" && name != "." && name != ".." && path.Clean(name) == name &&
+		!strings.HasPrefix(name, "../") && !strings.HasPrefix(name, "/") && !strings.Contains(name, `\`)
+}
+
+// toProxy directs an upload to the store that a server offers. It returns why that cannot be done,
+// or "".
+func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
+	host := c.base.Host
+	root, _ := cutScheme(run.ArtifactURI, "mlflow-artifacts")
+	if after, ok := strings.CutPrefix(root, "//"); ok {
+		var authority string
+		authority, root = splitAuthority(after)
+		if named := authority[strings.LastIndexByte(authority, '@')+1:]; named != "" {
+			host = named
 		}
-		root = tail
 	}
 	if i := strings.IndexAny(root, "?#"); i >= 0 {
 		root = root[:i] // as MLflow does
 	}
+
 	target, err := url.Parse(c.base.Scheme + "://" + host)
 	if err != nil || CheckURI(target.String()) != nil {
-		return &ArtifactError{Path: name, Reason: "the run's store, " + storeOf(run) + ", is at a malformed address"}
+		return "the run's store, " + storeOf(run) + ", is at a malformed address"
 	}
 	q.method = http.MethodPut
 	q.foreign = !sameServer(c.base, target)
@@ -135,35 +104,52 @@ func (c *Client) toProxy(q *call, run *Run, rest, name string) error {
 		q.url += "/" + escapeStored(root)
 	}
 	q.url += "/" + escapePath(name)
-	return nil
+	return ""
 }
 
-// throughServer directs an upload to the server, which hands it on to whatever store the run has.
-func (c *Client) throughServer(q *call, run *Run, name string) error {
+// toServer directs an upload to the server, which passes it on to whatever store the run has. It
+// returns why that cannot be done, or "".
+func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	switch size := len(q.body); {
 	case size == 0:
-		return &ArtifactError{Path: name, Reason: "it is empty, which the server takes for an error, and the store " +
-			storeOf(run) + " can only be reached through the server"}
+		return "it is empty, which the server takes for an error, and the store " + storeOf(run) +
+			" can only be reached through the server"
 	case size > maxUpload:
-		return &ArtifactError{Path: name, Reason: fmt.Sprintf("it has %d bytes, and the store %s can only be reached"+
-			" through the server, which takes at most %d", size, storeOf(run), maxUpload)}
+		return fmt.Sprintf("it has %d bytes, and the store %s can only be reached through the server,"+
+			" which takes at most %d", size, storeOf(run), maxUpload)
 	}
 	q.method = http.MethodPost
 	q.url = c.config.URI + "/ajax-api/2.0/mlflow/upload-artifact"
 	q.query = url.Values{"run_uuid": {run.ID}, "path": {name}}
-	return nil
+	q.maxTries = maxUploadTries
+	return ""
 }
 
-// artifactOnly tells whether an error of an upload concerns nothing but that file or its store.
-func artifactOnly(q *call, err error) bool {
-	var e *Error
-	if !errors.As(err, &e) || e.temporary() || NotFound(err) {
-		return false
+// uploadError turns the error of an upload into an *ArtifactError if it concerns nothing but that
+// file or its store.
+func uploadError(q *call, run *Run, name string, err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
 	}
-	return q.foreign || e.Status != 0 && e.Status != http.StatusUnauthorized
+	if e.Status == http.StatusInternalServerError && q.method == http.MethodPost {
+		// Seen when the server lacks the store's credentials or driver. It may also be in trouble,
+		// but was asked three times, and the run's numbers must not wait for a store that is out of
+		// its reach.
+		e.final = true
+		e.advice = "can the server itself write to the store " + storeOf(run) + "?"
+	}
+
+	switch {
+	case e.temporary() || NotFound(err):
+		return err
+	case !q.foreign && (e.Status == 0 || e.Status == http.StatusUnauthorized):
+		return err
+	}
+	return &ArtifactError{Path: name, Reason: err.Error(), Err: err}
 }
 
-// storeOf shows where a run's artifacts are.
+// storeOf returns where a run's artifacts are, for an error.
 func storeOf(run *Run) string {
 	if run.ArtifactURI == "" {
 		return "of the run"
@@ -177,7 +163,7 @@ func cutScheme(uri, scheme string) (rest string, ok bool) {
 	return rest, ok && strings.EqualFold(s, scheme)
 }
 
-// escapePath escapes all parts of a file's path for a URL.
+// escapePath escapes the parts of a file's path for a URL.
 func escapePath(p string) string {
 	parts := strings.Split(p, "/")
 	for i, s := range parts {
@@ -186,7 +172,7 @@ func escapePath(p string) string {
 	return strings.Join(parts, "/")
 }
 
-// escapeStored escapes the path of an artifact URI, which may or may not be escaped already.
+// escapeStored escapes the path of an artifact URI, which may be escaped already.
 func escapeStored(p string) string {
 	if plain, err := url.PathUnescape(p); err == nil {
 		p = plain

@@ -8,26 +8,31 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"reflect"
 	"strings"
 	"testing"
 )
 
 // upload asks a client to upload a small file.
 func upload(c *Client, artifactURI, name string) error {
-	return c.UploadArtifact(context.Background(), &Run{ID: "r1", ArtifactURI: artifactURI}, name, "text/plain", []byte("data"))
+	run := &Run{ID: "r1", ArtifactURI: artifactURI}
+	return c.UploadArtifact(context.Background(), run, name, "text/plain", []byte("data"))
 }
 
-func TestUploadArtifact_Where(t *testing.T) {
+func TestUploadArtifact_ChoosesTheAddress(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ uri, name, method, path, query string }{
-		{"mlflow-artifacts:/0/r1/artifacts", "a/b.txt", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/artifacts/a/b.txt", ""},
-		{"mlflow-artifacts:///0/r1/artifacts/", "x", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/artifacts/x", ""},
+		{"mlflow-artifacts:/0/r1/artifacts", "a/b.txt", "PUT",
+			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/artifacts/a/b.txt", ""},
+		{"mlflow-artifacts:///0/r1/artifacts/", "x", "PUT",
+			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/artifacts/x", ""},
 		{"MLFLOW-ARTIFACTS:/", "x", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/x", ""},
 		{"mlflow-artifacts:/0/r1?q#f", "x", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/0/r1/x", ""},
-		{"mlflow-artifacts:/my exp/r1", "a b/#c?d%20é+&.txt", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/my%20exp/r1/a%20b/%23c%3Fd%2520%C3%A9+&.txt", ""},
-		{"mlflow-artifacts:/my%20exp/100%", "x", "PUT", "/pre/fix/api/2.0/mlflow-artifacts/artifacts/my%2520exp/100%25/x", ""},
-		{"s3://bucket/0/r1", "a b/c?d.txt", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact", "path=a+b%2Fc%3Fd.txt&run_uuid=r1"},
+		{"mlflow-artifacts:/my exp/r1", "a b/#c?d%20é+&.txt", "PUT",
+			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/my%20exp/r1/a%20b/%23c%3Fd%2520%C3%A9+&.txt", ""},
+		{"mlflow-artifacts:/my%20exp/100%", "x", "PUT",
+			"/pre/fix/api/2.0/mlflow-artifacts/artifacts/my%2520exp/100%25/x", ""},
+		{"s3://bucket/0/r1", "a b/c?d.txt", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact",
+			"path=a+b%2Fc%3Fd.txt&run_uuid=r1"},
 		{"file:///data/r1", "x", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact", "path=x&run_uuid=r1"},
 		{"", "x", "POST", "/pre/fix/ajax-api/2.0/mlflow/upload-artifact", "path=x&run_uuid=r1"},
 	} {
@@ -35,9 +40,11 @@ func TestUploadArtifact_Where(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			asked = true
 			body, _ := io.ReadAll(r.Body)
-			if r.Method != tt.method || r.URL.EscapedPath() != tt.path || r.URL.RawQuery != tt.query || string(body) != "data" ||
+			if r.Method != tt.method || r.URL.EscapedPath() != tt.path || r.URL.RawQuery != tt.query ||
+				string(body) != "data" ||
 				r.Header.Get("Content-Type") != "text/plain" || r.Header.Get("Authorization") != "Bearer t" {
-				t.Errorf("%s, %s: %s %s?%s %q %v", tt.uri, tt.name, r.Method, r.URL.EscapedPath(), r.URL.RawQuery, body, r.Header)
+				t.Errorf("%s, %s: %s %s?%s %q %v", tt.uri, tt.name, r.Method, r.URL.EscapedPath(), r.URL.RawQuery,
+					body, r.Header)
 			}
 		}))
 		c := client(t, Config{URI: server.URL + "/pre/fix/", Token: "t"})
@@ -48,7 +55,7 @@ func TestUploadArtifact_Where(t *testing.T) {
 	}
 }
 
-func TestUploadArtifact_OwnHost(t *testing.T) {
+func TestUploadArtifact_SendsNoCredentialsToAnotherHost(t *testing.T) {
 	t.Parallel()
 	status := 200
 	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,16 +77,18 @@ func TestUploadArtifact_OwnHost(t *testing.T) {
 		t.Error(err)
 	}
 	wantText(t, artifact, "own host and port only")
-	for _, hostile := range []string{"mlflow-artifacts://h h/x", "mlflow-artifacts://h:port/x", "mlflow-artifacts://%zz/x", "mlflow-artifacts://[/x"} {
+	for _, hostile := range []string{"mlflow-artifacts://h h/x", "mlflow-artifacts://h:port/x",
+		"mlflow-artifacts://%zz/x", "mlflow-artifacts://[/x"} {
 		if err := upload(c, hostile, "x"); !errors.As(err, &artifact) {
 			t.Errorf("%s: %v", hostile, err)
 		}
 	}
 }
 
-func TestUploadArtifact_Errors(t *testing.T) {
+func TestUploadArtifact_TellsNotesFromFailures(t *testing.T) {
 	t.Parallel()
-	noServe := "Endpoint: /x disabled due to the mlflow server running with `--no-serve-artifacts`. To enable artifacts server functionality, run `mlflow server` with `--serve-artifacts`"
+	noServe := "Endpoint: /x disabled due to the mlflow server running with `--no-serve-artifacts`." +
+		" To enable artifacts server functionality, run `mlflow server` with `--serve-artifacts`"
 	for name, tt := range map[string]struct {
 		status    int
 		body      string
@@ -114,14 +123,15 @@ func TestUploadArtifact_Errors(t *testing.T) {
 			}
 		}
 	}
-	wantText(t, upload(answering(t, 500, ""), "s3://u:p@bucket/r1", "x"), "can the server itself write to the store s3://bucket/r1?")
+	wantText(t, upload(answering(t, 500, ""), "s3://u:p@bucket/r1", "x"),
+		"can the server itself write to the store s3://bucket/r1?")
 	err := upload(client(t, Config{URI: "http://127.0.0.1:1"}), "s3://bucket/r1", "x")
 	if !Temporary(err) {
 		t.Errorf("no server: %v", err)
 	}
 }
 
-func TestUploadArtifact_NotSent(t *testing.T) {
+func TestUploadArtifact_RefusesBeforeSending(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s was sent", r.URL) })
 	var artifact *ArtifactError
@@ -131,45 +141,34 @@ func TestUploadArtifact_NotSent(t *testing.T) {
 		}
 	}
 	run := &Run{ID: "r1", ArtifactURI: "s3://u:secret@bucket/r1"}
-	wantText(t, c.UploadArtifact(context.Background(), run, "big", "", make([]byte, maxUpload+1)), "10485761", "s3://bucket/r1")
+	wantText(t, c.UploadArtifact(context.Background(), run, "big", "", make([]byte, maxUpload+1)), "10485761",
+		"s3://bucket/r1")
 	wantText(t, c.UploadArtifact(context.Background(), run, "none", "", nil), "empty")
 }
 
-func TestUploadArtifact_Sizes(t *testing.T) {
+func TestUploadArtifact_SendsEverySizeThatIsTaken(t *testing.T) {
 	t.Parallel()
-	for uri, sizes := range map[string][]int{"mlflow-artifacts:/0": {0, 1, maxUpload + 1}, "gs://b/x": {1, maxUpload}} {
+	for uri, sizes := range map[string][]int{"mlflow-artifacts:/0": {0, 1, maxUpload + 1},
+		"gs://b/x": {1, maxUpload}} {
 		for _, size := range sizes {
 			c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-				if n, _ := io.Copy(io.Discard, r.Body); n != int64(size) || r.ContentLength != n || r.Header.Get("Content-Type") != "application/octet-stream" {
+				if n, _ := io.Copy(io.Discard, r.Body); n != int64(size) || r.ContentLength != n ||
+					r.Header.Get("Content-Type") != "application/octet-stream" {
 					t.Errorf("%d bytes, want %d; %v", n, size, r.Header)
 				}
 			})
-			if err := c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: uri}, "f", "", bytes.Repeat([]byte("x"), size)); err != nil {
+			if err := c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: uri}, "f", "",
+				bytes.Repeat([]byte("x"), size)); err != nil {
 				t.Error(uri, size, err)
 			}
 		}
 	}
 }
 
-func TestListArtifacts(t *testing.T) {
+func TestArtifactError_ClipsLongNames(t *testing.T) {
 	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("run_id") != "r1" || r.FormValue("path") != "a b" {
-			t.Errorf("%s", r.URL)
-		}
-		if r.FormValue("page_token") == "" {
-			io.WriteString(w, `{"root_uri":"x","files":[{"path":"a b/c","is_dir":true}],"next_page_token":"2"}`)
-			return
-		}
-		io.WriteString(w, `{"files":[{"path":"a b/d","is_dir":false,"file_size":"12"},{"path":"e","file_size":3}]}`)
-	})
-	got, err := c.ListArtifacts(context.Background(), "r1", "a b")
-	want := []File{{"a b/c", true, 0}, {"a b/d", false, 12}, {"e", false, 3}}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v %v", got, err)
+	err := &ArtifactError{Path: strings.Repeat("x", 500), Reason: "why"}
+	if wantText(t, err, "xxx", "why"); len(err.Error()) > 200 {
+		t.Errorf("%d bytes", len(err.Error()))
 	}
-	if got, err := answering(t, 200, "{}").ListArtifacts(context.Background(), "r1", ""); err != nil || len(got) != 0 {
-		t.Errorf("%v %v", got, err)
-	}
-	wantText(t, &ArtifactError{Path: strings.Repeat("x", 500), Reason: "why"}, "xxx", "why")
 }

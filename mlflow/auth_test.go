@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-func TestAuth_Header(t *testing.T) {
+func TestClient_SendsCredentials(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		cfg  Config
@@ -57,9 +57,10 @@ func TestAuth_Header(t *testing.T) {
 	}
 }
 
-func TestAuth_RefusedSaysWhichVariables(t *testing.T) {
+func TestClient_NamesTheVariablesAfterARefusal(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }))
+	server := httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }))
 	defer server.Close()
 	for want, cfg := range map[string]Config{
 		"set MLFLOW_TRACKING_USERNAME":                 {},
@@ -74,7 +75,7 @@ func TestAuth_RefusedSaysWhichVariables(t *testing.T) {
 	}
 }
 
-func TestRedirect_SameHost(t *testing.T) {
+func TestClient_FollowsRedirectsOnTheSameHost(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 307, 308} {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +112,7 @@ func TestRedirect_SameHost(t *testing.T) {
 	}
 }
 
-func TestRedirect_Endless(t *testing.T) {
+func TestClient_EndsEndlessRedirects(t *testing.T) {
 	t.Parallel()
 	n := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +131,7 @@ func TestRedirect_Endless(t *testing.T) {
 	}
 }
 
-func TestRedirect_NoCredentialsElsewhere(t *testing.T) {
+func TestClient_SendsNoCredentialsElsewhere(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the other server was sent %s %v", r.URL, r.Header)
@@ -142,7 +143,8 @@ func TestRedirect_NoCredentialsElsewhere(t *testing.T) {
 		})
 		c.config.Username, c.config.Password = "alice", "secret"
 		for _, err := range []error{getRun(c), c.SetTag(context.Background(), "r", Tag{"k", "v"}),
-			c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: "mlflow-artifacts:/0/r"}, "f", "", nil)} {
+			c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: "mlflow-artifacts:/0/r"}, "f", "",
+				nil)} {
 			e := wantText(t, err, "redirects to "+other.URL, "MLFLOW_TRACKING_URI to "+other.URL)
 			if Temporary(err) || strings.Contains(e.advice, "/api/2.0/mlflow/") {
 				t.Errorf("%v: temporary, or the new address is not that of the server", err)
@@ -151,15 +153,18 @@ func TestRedirect_NoCredentialsElsewhere(t *testing.T) {
 	}
 }
 
-func TestSameServer(t *testing.T) {
+func TestSameServer_ComparesSchemeHostAndPort(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		from, to string
 		want     bool
 	}{
-		{"http://h/a", "http://H:80/b", true}, {"https://h", "https://h:443", true}, {"http://h", "https://h", true}, {"http://h:80", "https://h:443", true},
-		{"https://h", "http://h", false}, {"https://h:5000", "http://h:5000", false}, {"http://h:5000", "https://h", false}, {"http://h:5000", "https://h:5000", false},
-		{"http://h", "http://h:81", false}, {"http://h", "http://i", false}, {"http://h", "https://h.evil", false}, {"http://h", "https://h:8443", false},
+		{"http://h/a", "http://H:80/b", true}, {"https://h", "https://h:443", true}, {"http://h", "https://h", true},
+		{"http://h:80", "https://h:443", true},
+		{"https://h", "http://h", false}, {"https://h:5000", "http://h:5000", false},
+		{"http://h:5000", "https://h", false}, {"http://h:5000", "https://h:5000", false},
+		{"http://h", "http://h:81", false}, {"http://h", "http://i", false}, {"http://h", "https://h.evil", false},
+		{"http://h", "https://h:8443", false},
 		{"http://[::1]:5", "http://[::1]:5", true}, {"http://h", "ftp://h", false},
 	} {
 		from, err1 := url.Parse(tt.from)
@@ -180,13 +185,14 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t}
-	a.cert, a.key = a.issue(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "test CA"}})
+	a.cert, a.key = a.issue(&x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "test CA"}})
 	a.file = filepath.Join(t.TempDir(), "ca", "ca.pem")
 	writeFile(t, a.file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})))
 	return a
 }
 
-// issue signs a certificate; by its own key when there is no authority yet.
+// issue signs a certificate. Without an authority it signs it with its own key.
 func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -213,10 +219,12 @@ func (a *authority) issue(template *x509.Certificate) (*x509.Certificate, *ecdsa
 	return cert, key
 }
 
-// server starts one with a certificate of the authority. It asks clients for theirs if told to.
+// server starts a server with a certificate of the authority. demand makes it ask clients for
+// theirs.
 func (a *authority) server(template *x509.Certificate, demand bool) *httptest.Server {
 	cert, key := a.issue(template)
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, goodRun) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, goodRun) }))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
 	if demand {
@@ -232,7 +240,7 @@ func loopback() *x509.Certificate {
 	return &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 }
 
-func TestTLS(t *testing.T) {
+func TestClient_ChecksCertificates(t *testing.T) {
 	t.Parallel()
 	ca, stranger := newAuthority(t), newAuthority(t)
 	good := ca.server(loopback(), false).URL
@@ -247,14 +255,16 @@ func TestTLS(t *testing.T) {
 		cfg  Config
 		want []string
 	}{
-		"right CA":        {Config{URI: good, CAPath: ca.file}, nil},
-		"folder of CAs":   {Config{URI: good, CAPath: filepath.Dir(ca.file)}, nil},
-		"insecure":        {Config{URI: good, InsecureTLS: true}, nil},
-		"no CA":           {Config{URI: good}, []string{"not known here", "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS"}},
-		"another CA":      {Config{URI: good, CAPath: stranger.file}, []string{"not known here"}},
-		"another host":    {Config{URI: elsewhere, CAPath: ca.file}, []string{"another host name"}},
-		"expired":         {Config{URI: expired, CAPath: ca.file}, []string{"not valid", "expired", "clock"}},
-		"no TLS there":    {Config{URI: strings.Replace(plainHTTP.URL, "http", "https", 1)}, []string{"does not speak TLS", "http://"}},
+		"right CA":      {Config{URI: good, CAPath: ca.file}, nil},
+		"folder of CAs": {Config{URI: good, CAPath: filepath.Dir(ca.file)}, nil},
+		"insecure":      {Config{URI: good, InsecureTLS: true}, nil},
+		"no CA": {Config{URI: good}, []string{"not known here", "MLFLOW_TRACKING_SERVER_CERT_PATH",
+			"MLFLOW_TRACKING_INSECURE_TLS"}},
+		"another CA":   {Config{URI: good, CAPath: stranger.file}, []string{"not known here"}},
+		"another host": {Config{URI: elsewhere, CAPath: ca.file}, []string{"another host name"}},
+		"expired":      {Config{URI: expired, CAPath: ca.file}, []string{"not valid", "expired", "clock"}},
+		"no TLS there": {Config{URI: strings.Replace(plainHTTP.URL, "http", "https", 1)},
+			[]string{"does not speak TLS", "http://"}},
 		"TLS there":       {Config{URI: strings.Replace(good, "https", "http", 1)}, []string{"HTTPS", "https://"}},
 		"expired, unseen": {Config{URI: expired, InsecureTLS: true}, nil},
 	} {
@@ -271,12 +281,12 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-func TestTLS_ClientCertificate(t *testing.T) {
+func TestClient_ShowsItsCertificate(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	server := ca.server(loopback(), true)
-	// The server refuses after the client's part of the handshake: net/http may find the
-	// connection closed before it has read why. That is temporary, and the next try tells.
+	// The server refuses after the client's part of the handshake: net/http may find the connection
+	// closed before it has read why. That is temporary, and the next try tells.
 	err := getRun(client(t, Config{URI: server.URL, CAPath: ca.file, MaxRetries: 9}))
 	if wantText(t, err, "MLFLOW_TRACKING_CLIENT_CERT_PATH"); Temporary(err) {
 		t.Error("temporary")
@@ -301,7 +311,8 @@ func TestNew_ReadsCertificates(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	writeFile(t, empty, "")
-	for _, cfg := range []Config{{CAPath: "/nowhere/ca.pem"}, {CAPath: empty}, {CAPath: t.TempDir()}, {ClientCertPath: "/nowhere/cert.pem"}, {ClientCertPath: empty}} {
+	for _, cfg := range []Config{{CAPath: "/nowhere/ca.pem"}, {CAPath: empty}, {CAPath: t.TempDir()},
+		{ClientCertPath: "/nowhere/cert.pem"}, {ClientCertPath: empty}} {
 		cfg.URI = "https://h"
 		_, err := New(cfg)
 		wantText(t, err, "MLFLOW_TRACKING_", "_CERT_PATH", ".pem"[:0])
@@ -310,7 +321,8 @@ func TestNew_ReadsCertificates(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, cfg := range []Config{{URI: "x"}, {URI: "http://u:p@h"}, {URI: "http://h?q"}, {URI: "http://h", InsecureTLS: true, CAPath: "x"}, {URI: "http://h", Token: "a\r\nb"}} {
+	for _, cfg := range []Config{{URI: "x"}, {URI: "http://u:p@h"}, {URI: "http://h?q"},
+		{URI: "http://h", InsecureTLS: true, CAPath: "x"}, {URI: "http://h", Token: "a\r\nb"}} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s passes", fields(cfg))
 		}

@@ -8,63 +8,47 @@ import (
 	"math"
 )
 
-// ErrTooLarge is the error of LogBatch, for errors.Is, for a batch that breaks one of MLflow's limits. Split keeps them.
-var ErrTooLarge = errors.New("batch too large")
+// errTooLarge reports a batch that breaks one of MLflow's limits.
+var errTooLarge = errors.New("batch too large")
 
-// MLflow's limits for one batch. The last is 1 MB there, which some servers enforce; ours leaves room for the rest of
-// the request.
+// MLflow's limits for one batch. For the bytes it is 1 MB there, which some servers enforce. Ours
+// leaves room for the rest of the request.
 const (
 	maxItems      = 1000
 	maxMetrics    = 1000
 	maxTags       = 100
 	maxBatchBytes = 900_000
 
-	envelope = 1024 // bytes of a request's body beside its items
+	maxEnvelope = 1024 // bytes of a request's body beside its items
 )
 
-// Metric is one point of a run's metric.
+// A Metric is one point of a run's metric.
 type Metric struct {
-	Key       string
-	Value     float64
-	Timestamp int64 // milliseconds since 1970
-	Step      int64
+	Key       string  `json:"key"`
+	Value     float64 `json:"value"`
+	Timestamp int64   `json:"timestamp"` // milliseconds since 1970
+	Step      int64   `json:"step"`
 }
 
-// Tag is a run's tag.
-type Tag struct{ Key, Value string }
+// A Tag is a key and a value that describe a run.
+type Tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
 
-// Batch is what one request logs to a run.
+// A Batch is what one request logs to a run.
 type Batch struct {
 	Metrics []Metric
 	Tags    []Tag
 }
 
-type metricJSON struct {
-	Key       string  `json:"key"`
-	Value     float64 `json:"value"`
-	Timestamp int64   `json:"timestamp"`
-	Step      int64   `json:"step"`
-}
-
-type tagJSON struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
-func tagsJSON(tags []Tag) []tagJSON {
-	out := make([]tagJSON, len(tags))
-	for i, t := range tags {
-		out[i] = tagJSON(t)
-	}
-	return out
-}
-
-// LogBatch logs a batch to a run in one request; an empty batch needs none. A point that the run has already, the same
-// in key, value, timestamp and step, is not stored again; a tag replaces the one it has.
+// LogBatch logs a batch to a run in one request. An empty batch needs none. A point that the run
+// already has, with the same key, value, timestamp and step, is not stored again. A tag replaces
+// the one with the same key.
 //
-// What servers refuse or, worse, store as something else is an error before anything is sent: more than 1000 items or
-// 100 tags, more than 900 kB (ErrTooLarge), a key that CheckKey refuses, a value that is not finite, a negative
-// timestamp.
+// What servers refuse or, worse, store as something else is an error before anything is sent: more
+// than 1000 items or 100 tags or 900 kB, a key that CheckKey refuses, a value that is not finite, a
+// negative timestamp. Split keeps the limits.
 func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	if len(b.Metrics) == 0 && len(b.Tags) == 0 {
 		return nil
@@ -73,30 +57,27 @@ func (c *Client) LogBatch(ctx context.Context, runID string, b Batch) error {
 	if err := b.check(); err != nil {
 		return fmt.Errorf("%s: %w", op, err)
 	}
+
 	in := struct {
-		ID      string       `json:"run_id"`
-		Metrics []metricJSON `json:"metrics,omitempty"`
-		Tags    []tagJSON    `json:"tags,omitempty"`
-	}{ID: runID, Tags: tagsJSON(b.Tags)}
-	for _, m := range b.Metrics {
-		in.Metrics = append(in.Metrics, metricJSON(m))
-	}
-	q, err := c.newPost(op, "runs/log-batch", in, nil)
+		ID      string   `json:"run_id"`
+		Metrics []Metric `json:"metrics,omitempty"`
+		Tags    []Tag    `json:"tags,omitempty"`
+	}{runID, b.Metrics, b.Tags}
+	q, err := c.newPost(op, "runs/log-batch", in, (*decoder).skip)
 	if err != nil {
 		return err
 	}
 	if len(q.body) > maxBatchBytes {
-		return fmt.Errorf("%s: %d bytes, at most %d: %w", op, len(q.body), maxBatchBytes, ErrTooLarge)
+		return fmt.Errorf("%s: %d bytes, at most %d: %w", op, len(q.body), maxBatchBytes, errTooLarge)
 	}
 	return c.do(ctx, q)
 }
 
-// check finds what is wrong with a batch, but for its size in bytes.
+// check returns what is wrong with a batch, except for its size in bytes.
 func (b Batch) check() error {
-	switch {
-	case len(b.Metrics) > maxMetrics || len(b.Tags) > maxTags || len(b.Metrics)+len(b.Tags) > maxItems:
+	if len(b.Metrics) > maxMetrics || len(b.Tags) > maxTags || len(b.Metrics)+len(b.Tags) > maxItems {
 		return fmt.Errorf("%d metrics and %d tags, at most %d and %d, %d in all: %w",
-			len(b.Metrics), len(b.Tags), maxMetrics, maxTags, maxItems, ErrTooLarge)
+			len(b.Metrics), len(b.Tags), maxMetrics, maxTags, maxItems, errTooLarge)
 	}
 	for i, m := range b.Metrics {
 		if err := m.check(); err != nil {
@@ -111,7 +92,8 @@ func (b Batch) check() error {
 	return nil
 }
 
-// check finds what is wrong with a point. Python's servers answer 200 to NaN and Inf, and store 0.
+// check returns what is wrong with a point. Python's servers answer 200 to NaN and Inf, and store
+// 0.
 func (m Metric) check() error {
 	switch {
 	case math.IsNaN(m.Value) || math.IsInf(m.Value, 0):
@@ -122,22 +104,23 @@ func (m Metric) check() error {
 	return CheckKey(m.Key)
 }
 
-// Split cuts a batch into as many as it takes for each to be within all limits, first the metrics, then the tags, both
-// in their order. An item that alone is too large has a batch of its own, which LogBatch will refuse.
+// Split cuts a batch into as many as it takes to keep each within all limits: first the metrics,
+// then the tags, both in their order. An item that is too large by itself gets a batch of its own,
+// which LogBatch will refuse.
 func Split(b Batch) []Batch {
 	var s splitter
 	for _, m := range b.Metrics {
-		s.makeRoom(sizeOf(metricJSON(m)), false)
+		s.makeRoom(sizeOf(m), false)
 		s.last.Metrics = append(s.last.Metrics, m)
 	}
 	for _, t := range b.Tags {
-		s.makeRoom(sizeOf(tagJSON(t)), true)
+		s.makeRoom(sizeOf(t), true)
 		s.last.Tags = append(s.last.Tags, t)
 	}
 	return s.end()
 }
 
-// splitter fills one batch after the other.
+// A splitter fills one batch after the other.
 type splitter struct {
 	full  []Batch
 	last  Batch
@@ -147,13 +130,15 @@ type splitter struct {
 // makeRoom begins another batch if an item of the given size does not fit into the last.
 func (s *splitter) makeRoom(size int, tag bool) {
 	items := len(s.last.Metrics) + len(s.last.Tags)
-	if items > 0 && (items >= maxItems || tag && len(s.last.Tags) >= maxTags || s.bytes+size > maxBatchBytes-envelope) {
+	full := items >= maxItems || tag && len(s.last.Tags) >= maxTags || s.bytes+size > maxBatchBytes-maxEnvelope
+	if items > 0 && full {
 		s.full = append(s.full, s.last)
 		s.last, s.bytes = Batch{}, 0
 	}
 	s.bytes += size
 }
 
+// end returns all batches.
 func (s *splitter) end() []Batch {
 	if len(s.last.Metrics)+len(s.last.Tags) == 0 {
 		return s.full
@@ -161,7 +146,8 @@ func (s *splitter) end() []Batch {
 	return append(s.full, s.last)
 }
 
-// sizeOf is an item's size in a request, with its comma. What has no JSON (NaN) has size 0: LogBatch refuses it anyway.
+// sizeOf returns an item's size in a request, with its comma. What has no JSON (NaN) has size 0:
+// LogBatch refuses it anyway.
 func sizeOf(item any) int {
 	b, err := json.Marshal(item)
 	if err != nil {
@@ -177,9 +163,8 @@ func (c *Client) SetTag(ctx context.Context, runID string, t Tag) error {
 		return fmt.Errorf("%s: %w", op, err)
 	}
 	in := struct {
-		ID    string `json:"run_id"`
-		Key   string `json:"key"`
-		Value string `json:"value"`
-	}{runID, t.Key, t.Value}
-	return c.post(ctx, op, "runs/set-tag", in, nil)
+		ID string `json:"run_id"`
+		Tag
+	}{runID, t}
+	return c.post(ctx, op, "runs/set-tag", in, (*decoder).skip)
 }

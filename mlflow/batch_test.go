@@ -12,14 +12,16 @@ import (
 	"testing"
 )
 
-func TestCheckKey(t *testing.T) {
+func TestCheckKey_TakesWhatEveryServerTakes(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"a", "system/node-03/cpu_utilization_percentage", "é ü/1.2-3_4", "a.b", "...a/..b"[3:], "日本/½", strings.Repeat("é", 250)} {
+	for _, key := range []string{"a", "system/node-03/cpu_utilization_percentage", "é ü/1.2-3_4", "a.b",
+		"...a/..b"[3:], "日本/½", strings.Repeat("é", 250)} {
 		if err := CheckKey(key); err != nil {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	for _, key := range []string{"", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/./b", "../x", "a/../b", "..a", "a:b", "a%", "a(b)", "a,b", "a@b", "a[0]",
+	for _, key := range []string{"", ".", "..", "/", "/a", "a/", "a//b", "./a", "a/.", "a/./b", "../x", "a/../b",
+		"..a", "a:b", "a%", "a(b)", "a,b", "a@b", "a[0]",
 		"a\n", "a\tb", "a\x00", "a\xff", "a\u0301", strings.Repeat("x", 251)} {
 		if err := CheckKey(key); err == nil {
 			t.Errorf("%q passes", key)
@@ -27,11 +29,12 @@ func TestCheckKey(t *testing.T) {
 	}
 }
 
-func TestLogBatch(t *testing.T) {
+func TestLogBatch_SendsOneRequest(t *testing.T) {
 	t.Parallel()
 	var got map[string]any
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != "POST" || r.URL.Path != "/api/2.0/mlflow/runs/log-batch" || r.Header.Get("Content-Type") != "application/json" {
+		if r.Method != "POST" || r.URL.Path != "/api/2.0/mlflow/runs/log-batch" ||
+			r.Header.Get("Content-Type") != "application/json" {
 			t.Errorf("%s %s %s", r.Method, r.URL, r.Header)
 		}
 		got = bodyOf(t, r)
@@ -63,13 +66,14 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 		"bytes":   {Tags: tags(100, 9000)},
 	} {
 		err := c.LogBatch(ctx, "r", b)
-		if !errors.Is(err, ErrTooLarge) || Temporary(err) {
+		if !errors.Is(err, errTooLarge) || Temporary(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, m := range map[string]Metric{"NaN": {Key: "a", Value: math.NaN()}, "Inf": {Key: "a", Value: math.Inf(-1)},
+	for name, m := range map[string]Metric{"NaN": {Key: "a", Value: math.NaN()},
+		"Inf":  {Key: "a", Value: math.Inf(-1)},
 		"time": {Key: "a", Timestamp: -1}, "key": {Key: "a//b"}} {
-		if err := c.LogBatch(ctx, "r", Batch{Metrics: []Metric{m}}); err == nil || errors.Is(err, ErrTooLarge) {
+		if err := c.LogBatch(ctx, "r", Batch{Metrics: []Metric{m}}); err == nil || errors.Is(err, errTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -77,7 +81,7 @@ func TestLogBatch_RefusesBeforeSending(t *testing.T) {
 	wantText(t, c.SetTag(ctx, "r", Tag{"", "x"}), "empty")
 }
 
-// points are n metrics, tags n tags of a size.
+// points returns n metrics, and tags n tags of a size.
 func points(n int) []Metric {
 	all := make([]Metric, n)
 	for i := range all {
@@ -94,10 +98,11 @@ func tags(n, size int) []Tag {
 	return all
 }
 
-func TestSplit_AtTheLimits(t *testing.T) {
+func TestSplit_KeepsTheLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ metrics, tags, want int }{
-		{0, 0, 0}, {1, 0, 1}, {0, 1, 1}, {999, 0, 1}, {1000, 0, 1}, {1001, 0, 2}, {0, 100, 1}, {0, 101, 2}, {900, 100, 1}, {901, 100, 2}, {950, 51, 2}, {2500, 250, 5},
+		{0, 0, 0}, {1, 0, 1}, {0, 1, 1}, {999, 0, 1}, {1000, 0, 1}, {1001, 0, 2}, {0, 100, 1}, {0, 101, 2},
+		{900, 100, 1}, {901, 100, 2}, {950, 51, 2}, {2500, 250, 5},
 	} {
 		got := Split(Batch{points(tt.metrics), tags(tt.tags, 1)})
 		if len(got) != tt.want {
@@ -109,7 +114,7 @@ func TestSplit_AtTheLimits(t *testing.T) {
 	}
 }
 
-// FuzzSplit checks the contract of Split, with LogBatch itself as the judge of the limits.
+// FuzzSplit checks the contract of Split. LogBatch itself judges the limits.
 func FuzzSplit(f *testing.F) {
 	f.Add(uint64(1), uint16(2500), uint16(250), uint16(8000))
 	f.Add(uint64(2), uint16(5), uint16(1000), uint16(60000))
@@ -119,7 +124,8 @@ func FuzzSplit(f *testing.F) {
 		in := Batch{Tags: make([]Tag, int(tagCount)%400)}
 		for i := range int(metrics) % 2600 {
 			key := strings.Repeat("é", 1+rnd.IntN(250))
-			in.Metrics = append(in.Metrics, Metric{key, math.Float64frombits(rnd.Uint64() &^ (1 << 62)), rnd.Int64(), int64(i)})
+			in.Metrics = append(in.Metrics, Metric{key, math.Float64frombits(rnd.Uint64() &^ (1 << 62)), rnd.Int64(),
+				int64(i)})
 		}
 		for i := range in.Tags {
 			in.Tags[i] = Tag{"k", strings.Repeat(letters[rnd.IntN(len(letters))], rnd.IntN(int(size)%12000+1))}

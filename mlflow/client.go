@@ -11,25 +11,25 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 )
 
-// Client talks to one tracking server. Its methods may be called by several goroutines at once.
+// A Client talks to one tracking server. Several goroutines may use it at once.
 //
-// Proxies are those of HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects are followed (307 and 308; 301 and 302 where the
-// request is a GET) if they stay on the same scheme, host and port, or go from http on port 80 to https on port 443 of
-// the same host name; every other one is an error that names the new address. So the credentials go to one server only.
+// Proxies are those of HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects are followed (307 and 308;
+// 301 and 302 if the request is a GET) if they stay on the same scheme, host and port, or go from
+// http on port 80 to https on port 443 of the same host name. Any other redirect is an error that
+// names the new address. So the credentials go to one server only.
 type Client struct {
 	config    Config
 	base      *url.URL
-	transport http.RoundTripper // an *http.Transport, but for tests
-	secrets   *regexp.Regexp    // what no text may contain; nil: nothing
+	transport http.RoundTripper // an *http.Transport, except in tests
+	redactor  *redactor
 }
 
-// New makes a client. It reads the certificates that the config names and does not use the network. They matter to
-// https alone: with an http URI a file that can't be read is no error.
+// New returns a client. It reads the certificates that the config names and does not use the
+// network. With an http URI, certificates that cannot be read are no error.
 func New(cfg Config) (*Client, error) {
 	if err := CheckURI(cfg.URI); err != nil {
 		return nil, err
@@ -44,6 +44,7 @@ func New(cfg Config) (*Client, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
+
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
 	}
@@ -51,19 +52,16 @@ func New(cfg Config) (*Client, error) {
 		cfg.MaxBackoff = defaultMaxBackoff
 	}
 	cfg.URI = address(base)
-	tlsConfig, err := tlsOf(cfg)
+
+	tlsConfig, err := newTLSConfig(cfg)
 	if err != nil && base.Scheme == "https" {
 		return nil, err
 	}
-	secrets, err := secretsOf(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), secrets: secrets}, nil
+	return &Client{config: cfg, base: base, transport: newTransport(tlsConfig), redactor: newRedactor(cfg)}, nil
 }
 
-// newTransport makes a transport that shares nothing with the rest of the process. There are no time limits for the
-// parts of a request, because the whole of it has one.
+// newTransport returns a transport that shares nothing with the rest of the process. The parts of a
+// request have no time limits, because the whole of it has one.
 func newTransport(tlsConfig *tls.Config) *http.Transport {
 	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -78,8 +76,9 @@ func newTransport(tlsConfig *tls.Config) *http.Transport {
 	}
 }
 
-// tlsOf reads the certificates that a config names.
-func tlsOf(cfg Config) (*tls.Config, error) {
+// newTLSConfig reads the certificates that a config names. What it could read is returned also with
+// an error.
+func newTLSConfig(cfg Config) (*tls.Config, error) {
 	c := &tls.Config{InsecureSkipVerify: cfg.InsecureTLS}
 	if cfg.CAPath != "" {
 		pool, err := readCAs(cfg.CAPath)
@@ -88,6 +87,7 @@ func tlsOf(cfg Config) (*tls.Config, error) {
 		}
 		c.RootCAs = pool
 	}
+
 	if cfg.ClientCertPath != "" {
 		pem, err := readFile(cfg.ClientCertPath, maxCertificate)
 		var cert tls.Certificate
@@ -103,18 +103,19 @@ func tlsOf(cfg Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// readCAs reads a file of certificates, or all files of a folder.
+// readCAs reads the certificates of a file, or of all files in a folder.
 func readCAs(path string) (*x509.CertPool, error) {
-	files := []string{path}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
+	files := []string{path}
 	if info.IsDir() {
 		if files, err = filepath.Glob(filepath.Join(path, "*")); err != nil {
 			return nil, err
 		}
 	}
+
 	pool, found := x509.NewCertPool(), false
 	for _, file := range files {
 		pem, err := readFile(file, maxCertificate)
@@ -136,14 +137,14 @@ func (c *Client) Close() {
 	}
 }
 
-// URI is the server's address, without secrets and without a slash at its end.
+// URI returns the server's address, without secrets and without a slash at its end.
 func (c *Client) URI() string { return c.config.URI }
 
-// String is URI.
+// String returns the URI.
 func (c Client) String() string { return c.config.URI }
 
-// Format writes URI for every verb, so that none shows the fields.
+// Format writes the URI for every verb, so that none shows the fields.
 func (c Client) Format(f fmt.State, _ rune) { io.WriteString(f, c.config.URI) }
 
-// GoString is URI.
+// GoString returns the URI.
 func (c Client) GoString() string { return c.config.URI }

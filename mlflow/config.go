@@ -11,63 +11,61 @@ import (
 	"time"
 )
 
-// ErrUnsupportedAuth is the error of NewConfig, for errors.Is, where MLFLOW_TRACKING_AWS_SIGV4 or MLFLOW_TRACKING_AUTH
-// ask for a kind of authentication that this client does not have. To go on without it would mean requests that the
-// server refuses, or takes for somebody else's.
-var ErrUnsupportedAuth = errors.New("authentication not supported by this client")
-
-// Config says where the server is and how to talk to it. NewConfig makes one from the environment; one made by hand
-// needs only URI (and then does not retry).
+// A Config says where the server is and how to talk to it. NewConfig makes one from the
+// environment. One made by hand needs only URI, and then there are no retries.
 //
-// There are secrets in it. Printing, logging and encoding it as JSON show none of them.
+// There are secrets in it. Printing it, logging it and encoding it as JSON show none of them.
 type Config struct {
-	// URI is the server's address: http(s)://host[:port][/prefix], without user info, query and fragment.
+	// URI is the server's address: http(s)://host[:port][/prefix], without user info, query and
+	// fragment.
 	URI string
 
-	// Username and Password, when neither is empty, are sent as Basic authentication. Else Token, when not empty,
-	// is sent as a Bearer token.
+	// Username and Password are sent as Basic authentication if neither is empty. Otherwise Token
+	// is sent as a Bearer token, unless it is empty.
 	Username, Password, Token string
 
 	// InsecureTLS leaves the server's certificate unchecked. It excludes CAPath.
 	InsecureTLS bool
 
-	// CAPath is a file of certificates (PEM), or a folder of such files, that the server's certificate must come
-	// from; they replace the system's. ClientCertPath is a PEM file with our certificate and its key. "": none. What is no
-	// regular file or has more than 16 MiB is not read.
+	// CAPath is a file of certificates (PEM), or a folder of such files, that the server's
+	// certificate must come from. They replace the system's. ClientCertPath is a PEM file with our
+	// certificate and its key. "" means none. Only regular files of up to 16 MiB are read.
 	CAPath, ClientCertPath string
 
-	// Workspace is sent as X-MLFLOW-WORKSPACE, for servers with several of them. "": not sent.
+	// Workspace is sent as X-MLFLOW-WORKSPACE, for servers with several workspaces. "" is not sent.
 	Workspace string
 
-	// MaxRetries is how often a request is sent again after the first try, BackoffFactor and BackoffJitter are
-	// seconds: before retry 1 there is no wait, before retry n ≥ 2 it is BackoffFactor·2^(n-1) plus a random part
-	// of BackoffJitter, at most MaxBackoff (0: 120 s). So urllib3 has it.
+	// MaxRetries is how often a request is sent again after the first try. There is no wait before
+	// the first retry. Before retry n ≥ 2 the wait is BackoffFactor·2^(n-1) seconds plus a random
+	// part of BackoffJitter seconds, and at most MaxBackoff (0: 120 s). These are urllib3's rules.
 	MaxRetries                   int
 	BackoffFactor, BackoffJitter float64
 	MaxBackoff                   time.Duration
 
-	// Timeout is for one request from dialling to the last byte of the answer. 0: 120 s.
+	// Timeout is for one request, from dialling to the last byte of the answer. 0 means 120 s.
 	Timeout time.Duration
 
-	// MaxAnswer bounds how many bytes of an answer are read, after decompression. 0, as what is larger, leaves it at
-	// 64 MiB for lists and runs, 4 MiB for all else, and 64 KiB for what is shown of errors. An answer that is cut by
-	// it is an error that does not pass.
+	// MaxAnswer limits how many bytes of an answer are read, after decompression. The default,
+	// which cannot be exceeded, is 64 MiB for lists and runs, 4 MiB for everything else, and 64 KiB
+	// for what is shown of errors. An answer that is longer is an error that does not pass by
+	// itself.
 	MaxAnswer int64
 
-	// IgnoreRetryAfter waits as said above even if the server's answer says how long to wait.
+	// IgnoreRetryAfter waits as described above even if the server says how long to wait.
 	IgnoreRetryAfter bool
 
 	// NoRedirects makes every redirect an error.
 	NoRedirects bool
 
-	// OnRetry, if any, is asked before a request is sent again: err is what went wrong, wait how long it will be
-	// until then. false ends the tries.
+	// OnRetry, if not nil, is called before a request is sent again. err is what went wrong, and
+	// wait is how long it will be until then. If it returns false, there is no further try.
 	OnRetry func(err error, wait time.Duration) (again bool)
 
-	// UserAgent is sent as User-Agent. "": the one of package net/http.
+	// UserAgent is sent as User-Agent. "" means that of package net/http.
 	UserAgent string
 
-	// userInfo is true when the credentials come from the URI: they are used even if one of the two is empty.
+	// userInfo is true if the credentials come from the URI. Then they are used even if one of the
+	// two is empty.
 	userInfo bool
 }
 
@@ -76,9 +74,10 @@ const (
 	defaultMaxBackoff = 120 * time.Second // of urllib3
 )
 
-// NewConfig makes a Config for a tracking URI (the value of MLFLOW_TRACKING_URI, or what was given instead) and the
-// MLFLOW_* variables, which lookup returns (os.LookupEnv). They mean what they mean to MLflow's Python client, and have
-// its defaults; but an empty one counts as not set. What it can't make sense of is an error that names the variable.
+// NewConfig returns a Config for a tracking URI, which is the value of MLFLOW_TRACKING_URI or
+// another one, and the MLFLOW_* variables, which lookup returns (os.LookupEnv). They have the
+// meaning and the defaults of MLflow's Python client, but an empty one counts as not set. A value
+// that makes no sense is an error that names the variable.
 //
 //	MLFLOW_TRACKING_USERNAME, _PASSWORD      each, if not set, from the section [mlflow] of ~/.mlflow/credentials
 //	MLFLOW_TRACKING_TOKEN                    used when user name or password is missing
@@ -92,14 +91,16 @@ const (
 //	MLFLOW_HTTP_REQUEST_TIMEOUT              whole seconds, default 120
 //	MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER   default true
 //	MLFLOW_ALLOW_HTTP_REDIRECTS              default true
-//	MLFLOW_TRACKING_AWS_SIGV4, MLFLOW_TRACKING_AUTH    ErrUnsupportedAuth
+//	MLFLOW_TRACKING_AWS_SIGV4, _AUTH         not supported: an error, because the server would refuse every request
 //
-// User info in the URI (http://user:password@host) beats user name, password and token of the variables, because the
-// Python client's HTTP library lets it overwrite their header; a user name without a colon is ignored, as there.
+// User info in the URI (http://user:password@host) beats user name, password and token of the
+// variables, because the Python client's HTTP library lets it overwrite their header. As there, a
+// user name without a colon is ignored.
 func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	if err := CheckURI(uri); err != nil {
 		return Config{}, err
 	}
+
 	e := environment{lookup: lookup}
 	cfg := Config{
 		InsecureTLS:      e.boolean("MLFLOW_TRACKING_INSECURE_TLS", false),
@@ -114,11 +115,12 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 		IgnoreRetryAfter: !e.boolean("MLFLOW_HTTP_RESPECT_RETRY_AFTER_HEADER", true),
 		NoRedirects:      !e.boolean("MLFLOW_ALLOW_HTTP_REDIRECTS", true),
 	}
-	e.unsupportedAuth()
+	e.refuseOtherAuth()
 	if cfg.CAPath == "" && !cfg.InsecureTLS {
 		cfg.CAPath = e.firstOf("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 	}
 	cfg.setServer(uri, &e)
+
 	if e.err == nil {
 		e.err = cfg.check()
 	}
@@ -128,26 +130,27 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	return cfg, nil
 }
 
-// setServer splits a URI that CheckURI found good into address and credentials, and adds those of the environment.
+// setServer splits a URI that has passed CheckURI into address and credentials. Those of the
+// environment are used if it has none.
 func (c *Config) setServer(uri string, e *environment) {
 	u, err := url.Parse(strings.TrimSpace(uri))
 	if err != nil {
 		return // not after CheckURI
 	}
+	c.URI = address(u)
 	c.Username, c.Password = e.credentials()
 	c.Token = e.text("MLFLOW_TRACKING_TOKEN")
-	user, password := u.User.Username(), ""
-	if p, ok := u.User.Password(); ok && (user != "" || p != "") {
-		password = p
+	user := u.User.Username()
+	if password, ok := u.User.Password(); ok && (user != "" || password != "") {
 		c.Username, c.Password, c.userInfo = user, password, true
 	}
-	c.URI = address(u)
 }
 
-// check finds what no server is needed to know for wrong.
+// check returns what is wrong with a config, as far as that can be known without a server.
 func (c *Config) check() error {
 	if c.InsecureTLS && c.CAPath != "" {
-		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH exclude each other: unset one of them")
+		return errors.New("MLFLOW_TRACKING_INSECURE_TLS and MLFLOW_TRACKING_SERVER_CERT_PATH exclude each other:" +
+			" unset one of them")
 	}
 	for _, v := range []string{c.Token, c.Workspace, c.UserAgent} {
 		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
@@ -158,10 +161,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// basic tells whether user name and password are what is sent.
+// basic reports whether user name and password are sent.
 func (c *Config) basic() bool { return c.userInfo || c.Username != "" && c.Password != "" }
 
-// String shows what is no secret.
+// String returns what is not secret.
 func (c Config) String() string {
 	auth := "no credentials"
 	switch {
@@ -176,11 +179,11 @@ func (c Config) String() string {
 // Format writes String for every verb, so that none shows the fields.
 func (c Config) Format(f fmt.State, _ rune) { io.WriteString(f, c.String()) }
 
-// GoString is String.
+// GoString returns what String does.
 func (c Config) GoString() string { return c.String() }
 
-// LogValue is String.
+// LogValue returns what String does.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// MarshalJSON encodes String.
+// MarshalJSON encodes what String returns.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(c.String()) }

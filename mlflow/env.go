@@ -1,27 +1,29 @@
 package mlflow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// environment reads variables and keeps all that is wrong with them in err.
+// An environment reads variables and collects in err what is wrong with them.
 type environment struct {
 	lookup func(string) (string, bool)
 	err    error
 }
 
-// text is a variable's value, "" when it is not set.
+// text returns a variable's value, or "" if it is not set.
 func (e *environment) text(name string) string {
 	v, _ := e.lookup(name)
 	return v
 }
 
-// firstOf is the first of the variables that is set.
+// firstOf returns the value of the first variable that is set.
 func (e *environment) firstOf(names ...string) string {
 	for _, name := range names {
 		if v := e.text(name); v != "" {
@@ -31,7 +33,7 @@ func (e *environment) firstOf(names ...string) string {
 	return ""
 }
 
-// boolean reads a variable as MLflow does: true and 1, false and 0, in any case of letters.
+// boolean parses a variable as MLflow does: true and 1, false and 0, in upper or lower case.
 func (e *environment) boolean(name string, def bool) bool {
 	switch strings.ToLower(e.text(name)) {
 	case "":
@@ -45,21 +47,21 @@ func (e *environment) boolean(name string, def bool) bool {
 	return def
 }
 
-// integer reads a whole number from least to most.
-func (e *environment) integer(name string, def, least, most int) int {
+// integer parses a whole number from lowest to highest.
+func (e *environment) integer(name string, def, lowest, highest int) int {
 	v := strings.TrimSpace(e.text(name))
 	if v == "" {
 		return def
 	}
 	n, err := strconv.Atoi(v)
-	if err != nil || n < least || n > most {
-		e.bad(name, fmt.Sprintf("want a whole number from %d to %d", least, most))
+	if err != nil || n < lowest || n > highest {
+		e.bad(name, fmt.Sprintf("want a whole number from %d to %d", lowest, highest))
 		return def
 	}
 	return n
 }
 
-// seconds reads a number that is not negative.
+// seconds parses a number that is not negative.
 func (e *environment) seconds(name string, def float64) float64 {
 	v := strings.TrimSpace(e.text(name))
 	if v == "" {
@@ -73,68 +75,72 @@ func (e *environment) seconds(name string, def float64) float64 {
 	return n
 }
 
-// unsupportedAuth notes the kinds of authentication that this client lacks.
-func (e *environment) unsupportedAuth() {
+// refuseOtherAuth refuses the kinds of authentication that this client does not have. Without them
+// the server would refuse its requests, or take them for those of somebody else.
+func (e *environment) refuseOtherAuth() {
 	if e.boolean("MLFLOW_TRACKING_AWS_SIGV4", false) {
-		e.fail(fmt.Errorf("MLFLOW_TRACKING_AWS_SIGV4: requests cannot be signed for AWS: unset it: %w", ErrUnsupportedAuth))
+		e.fail(errors.New("MLFLOW_TRACKING_AWS_SIGV4: requests cannot be signed for AWS: unset it:" +
+			" authentication not supported by this client"))
 	}
 	if e.text("MLFLOW_TRACKING_AUTH") != "" {
-		e.fail(fmt.Errorf("MLFLOW_TRACKING_AUTH: it names a plugin of MLflow for Python: use"+
-			" MLFLOW_TRACKING_TOKEN, or user name and password: %w", ErrUnsupportedAuth))
+		e.fail(errors.New("MLFLOW_TRACKING_AUTH: it names a plugin of MLflow for Python: use MLFLOW_TRACKING_TOKEN," +
+			" or user name and password: authentication not supported by this client"))
 	}
 }
 
-// bad notes a value that can't be used. The value is not quoted: a secret may have got into the wrong variable.
+// bad records a value that cannot be used. It does not quote it: a secret may have got into the
+// wrong variable.
 func (e *environment) bad(name, want string) { e.fail(fmt.Errorf("%s: %s", name, want)) }
 
 func (e *environment) fail(err error) { e.err = errors.Join(e.err, err) }
 
-// credentials are user name and password, each from its variable or else from the credentials file.
+// credentials returns user name and password, each from its variable or else from the credentials
+// file.
 func (e *environment) credentials() (user, password string) {
 	user, password = e.text("MLFLOW_TRACKING_USERNAME"), e.text("MLFLOW_TRACKING_PASSWORD")
 	home := e.text("HOME")
 	if user != "" && password != "" || home == "" {
 		return user, password
 	}
+
 	file := filepath.Join(home, ".mlflow", "credentials")
 	text, err := readFile(file, maxCredentials)
 	if errors.Is(err, errUnfit) {
 		e.fail(err)
 	}
 	if err != nil {
-		return user, password // Python's parser passes over a file that it may not read, too
+		return user, password // Python's parser also passes over a file that it may not read
 	}
+
 	section, err := parseCredentials(string(text))
 	if err != nil {
 		e.fail(fmt.Errorf("read %s: %w", file, err))
 		return user, password
 	}
-	if user == "" {
-		user = section["mlflow_tracking_username"]
-	}
-	if password == "" {
-		password = section["mlflow_tracking_password"]
-	}
-	return user, password
+	user = cmp.Or(user, section["mlflow_tracking_username"])
+	return user, cmp.Or(password, section["mlflow_tracking_password"])
 }
 
-// parseCredentials reads the section [mlflow] of a file in the format of Python's configparser, as far as two plain
-// keys need it: sections, "key = value" or "key: value" with keys in any case, lines that begin with # or ; as
-// comments, %% for a percent sign, [DEFAULT] for what the section lacks. No line's text gets into an error.
+// parseCredentials parses the section [mlflow] of a file in the format of Python's configparser, as
+// far as two plain keys need it: sections, "key = value" or "key: value" with keys in upper or
+// lower case, comment lines that begin with # or ;, %% for a percent sign, [DEFAULT] for what the
+// section lacks. No line's text gets into an error.
 func parseCredentials(text string) (map[string]string, error) {
 	defaults, section := map[string]string{}, map[string]string{}
-	var in map[string]string // the section that is being read; nil before the first
+	var in map[string]string // the section of the line; nil before the first
 	for i, raw := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		line := strings.TrimSpace(raw)
 		switch {
 		case line == "" || line[0] == '#' || line[0] == ';':
 			continue
 		case line[0] == '[' && strings.HasSuffix(line, "]"):
-			in = map[string]string{} // a section that is not for us
-			if line == "[mlflow]" {
+			switch line {
+			case "[mlflow]":
 				in = section
-			} else if line == "[DEFAULT]" {
+			case "[DEFAULT]":
 				in = defaults
+			default:
+				in = map[string]string{} // not for us
 			}
 			continue
 		case in == nil:
@@ -147,10 +153,7 @@ func parseCredentials(text string) (map[string]string, error) {
 		key := strings.ToLower(strings.TrimSpace(line[:eq]))
 		in[key] = strings.ReplaceAll(strings.TrimSpace(line[eq+1:]), "%%", "%")
 	}
-	for key, value := range defaults {
-		if _, ok := section[key]; !ok {
-			section[key] = value
-		}
-	}
-	return section, nil
+
+	maps.Copy(defaults, section)
+	return defaults, nil
 }

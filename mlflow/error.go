@@ -5,38 +5,40 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Error is what the server answered when it refused something, or what kept it from answering.
+// An Error describes a failed request and, where known, how to fix it.
 type Error struct {
-	// Op is what was asked: "create run", "log batch to run 3f…".
+	// Op is what was requested: "create run", "log batch to run 3f…".
 	Op string
 
-	// URL is whom, without query.
+	// URL is the address of the request, without query.
 	URL string
 
-	// Status is that of the HTTP answer, 0 when there was none.
+	// Status is the HTTP status, or 0 if there was no answer.
 	Status int
 
-	// Code is MLflow's error code (RESOURCE_DOES_NOT_EXIST), "" when the answer has none. Message is what is wrong:
-	// the server's words or ours, at most 300 characters of one line, without secrets.
+	// Code is MLflow's error code (RESOURCE_DOES_NOT_EXIST), or "" if the answer has none. Message
+	// says what is wrong, in the server's words or ours, in at most 300 characters of one line,
+	// without secrets.
 	Code, Message string
 
-	// RetryAfter is how long the server asks to wait, 0 when it does not.
+	// RetryAfter is how long the server asks to wait, or 0 if it does not ask.
 	RetryAfter time.Duration
 
-	// Err is the failure under it, or nil.
+	// Err is the underlying failure, or nil.
 	Err error
 
-	advice    string // what to do about it
-	tries     int    // how often it was tried in vain; 0 counts as once
-	retryable bool   // worth trying again, also where the status does not say so
-	final     bool   // not worth it, although the status says so
+	advice    string // how to fix it
+	tries     int    // number of tries that failed; 0 counts as one
+	retryable bool   // worth trying again, even if the status does not say so
+	final     bool   // not worth it, even if the status says so
 }
 
-// Error says what was asked of whom, what went wrong, and what to do.
+// Error returns what was requested from whom, what went wrong, and how to fix it.
 func (e *Error) Error() string {
 	var b strings.Builder
 	for _, s := range []string{e.Op, e.URL} {
@@ -44,81 +46,87 @@ func (e *Error) Error() string {
 			b.WriteString(s + ": ")
 		}
 	}
-	if e.Status != 0 {
-		fmt.Fprintf(&b, "HTTP status %d", e.Status)
-		if e.Code != "" {
-			b.WriteString(" " + e.Code)
-		}
-		if e.Message != "" {
-			b.WriteString(": ")
-		}
-	}
-	b.WriteString(e.Message)
-	if e.tries > 1 {
-		fmt.Fprintf(&b, " (tried %d times)", e.tries)
-	}
+	b.WriteString(e.reason())
 	if e.advice != "" {
 		b.WriteString(": " + e.advice)
 	}
 	return b.String()
 }
 
+// reason returns the error without operation, address and advice.
+func (e *Error) reason() string {
+	var parts []string
+	if e.Status != 0 {
+		parts = append(parts, strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", e.Status, e.Code)))
+	}
+	if e.Message != "" {
+		parts = append(parts, e.Message)
+	}
+	text := strings.Join(parts, ": ")
+	if e.tries > 1 {
+		text += fmt.Sprintf(" (tried %d times)", e.tries)
+	}
+	return text
+}
+
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// temporary tells whether the same request may succeed later.
+// temporary reports whether the same request may succeed later.
 func (e *Error) temporary() bool {
 	return !e.final && (e.retryable || retryStatus(e.Status))
 }
 
-// heard tells whether the server may have done what was asked.
-func (e *Error) heard() bool {
-	var op *net.OpError
-	return e.Status != http.StatusTooManyRequests && e.Status != http.StatusServiceUnavailable &&
-		!(errors.As(e.Err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"))
+// maybeDone reports whether the server may have done what was requested.
+func (e *Error) maybeDone() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return false
+	}
+	op, ok := errors.AsType[*net.OpError](e.Err)
+	return !ok || op.Op != "dial" && op.Op != "proxyconnect"
 }
 
-// retryStatus lists the answers after which MLflow's Python client tries again.
+// retryStatus reports whether MLflow's Python client tries again after an HTTP status.
 func retryStatus(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
 	return false
 }
 
-// NotFound tells whether the server says that what was asked for does not exist. A 404 of a server that knows no such
-// URL, and thus is no MLflow server or an old one, is not meant.
-func NotFound(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && isWord(e.Code, "RESOURCE_DOES_NOT_EXIST", "NOT_FOUND")
+// NotFound reports whether the server says that what was requested does not exist. The 404 of a
+// server that does not know the URL is another matter: it is no MLflow server, or an old one.
+func NotFound(err error) bool { return hasCode(err, "RESOURCE_DOES_NOT_EXIST", "NOT_FOUND") }
+
+// alreadyExists reports whether the server says that what was to be created exists.
+func alreadyExists(err error) bool { return hasCode(err, "RESOURCE_ALREADY_EXISTS", "ALREADY_EXISTS") }
+
+// hasCode reports whether an error has one of MLflow's error codes.
+func hasCode(err error, codes ...string) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && slices.Contains(codes, e.Code)
 }
 
-// AlreadyExists tells whether the server says that what was to be made exists.
-func AlreadyExists(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && isWord(e.Code, "RESOURCE_ALREADY_EXISTS", "ALREADY_EXISTS")
-}
-
-// Temporary tells whether an error of this package may pass by itself, so that the same call is worth making later:
-// the statuses 408, 429, 500, 502, 503 and 504, a name that does not resolve, a connection that is refused or breaks
-// off, an answer that ends in its middle, no answer in time, a context that ended. Not: every other status, a
-// certificate that is not accepted (ours or the server's), an answer that is not MLflow's, a redirect to elsewhere, a
-// file that the store does not take, a batch that breaks a limit.
+// Temporary reports whether an error of this package may pass by itself, so that the same call is
+// worth repeating later: the statuses 408, 429, 500, 502, 503 and 504, a name that does not
+// resolve, a connection that is refused or breaks off, an answer that ends in its middle, no answer
+// in time, a context that ended. Everything else is permanent: any other status, a certificate that
+// is not accepted (ours or the server's), an answer that is not MLflow's, a redirect to another
+// server, a file that the store does not take, a batch that breaks a limit.
 func Temporary(err error) bool {
-	var artifact *ArtifactError
-	if errors.As(err, &artifact) {
+	if _, ok := errors.AsType[*ArtifactError](err); ok {
 		return false
 	}
-	var e *Error
-	return errors.As(err, &e) && e.temporary()
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.temporary()
 }
 
-// RetryAfter is how long the server asks to wait before the next try, 0 when it does not.
+// RetryAfter returns how long the server asks to wait before the next try, or 0 if it does not ask.
 func RetryAfter(err error) time.Duration {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
 	}
 	return 0

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestError_Answers(t *testing.T) {
+func TestError_ExplainsRefusals(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		status            int
@@ -25,27 +25,39 @@ func TestError_Answers(t *testing.T) {
 	}{
 		"MLflow's": {status: 404, body: `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"Run 'r1' not found"}`,
 			code: "RESOURCE_DOES_NOT_EXIST", message: "Run 'r1' not found", notFound: true},
-		"exists":      {status: 400, body: `{"error_code":"RESOURCE_ALREADY_EXISTS","message":"x"}`, code: "RESOURCE_ALREADY_EXISTS", message: "x", already: true},
-		"flask's 404": {status: 404, body: "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>", message: "404 Not Found", advice: "is this an MLflow server?"},
-		"FastAPI's":   {status: 404, body: `{"detail":"Not Found"}`, message: "Not Found", advice: "is this an MLflow server?"},
-		"no title":    {status: 502, body: "<html><head><style>x{}</style></head><body><h1>Oh  no</h1><script>alert(1)</script>&lt;b&gt;</body>", message: "Oh no <b>"},
-		"host header": {status: 403, body: "Invalid Host header - possible DNS rebinding attack detected", message: "Invalid Host header - possible DNS rebinding attack detected", advice: "--allowed-hosts"},
-		"401":         {status: 401, body: "You are not authenticated.", message: "You are not authenticated.", advice: "MLFLOW_TRACKING_USERNAME"},
-		"to https":    {status: 400, body: "Client sent an HTTP request to an HTTPS server.\n", message: "Client sent an HTTP request to an HTTPS server.", advice: "https://"},
-		"control":     {status: 400, body: "a\x1b[31mb\x00\r\nc\u202e\xff", message: "a [31mb c"},
-		"empty":       {status: 418, body: "", message: "I'm a teapot"},
-		"odd code":    {status: 400, body: `{"error_code":1000,"message":"m"}`, code: "1000", message: "m"},
+		"exists": {status: 400, body: `{"error_code":"RESOURCE_ALREADY_EXISTS","message":"x"}`,
+			code: "RESOURCE_ALREADY_EXISTS", message: "x", already: true},
+		"flask's 404": {status: 404,
+			body:    "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>",
+			message: "404 Not Found",
+			advice:  "is this an MLflow server?"},
+		"FastAPI's": {status: 404, body: `{"detail":"Not Found"}`, message: "Not Found",
+			advice: "is this an MLflow server?"},
+		"no title": {status: 502,
+			body: "<html><head><style>x{}</style></head>" +
+				"<body><h1>Oh  no</h1><script>alert(1)</script>&lt;b&gt;</body>",
+			message: "Oh no <b>"},
+		"host header": {status: 403, body: "Invalid Host header - possible DNS rebinding attack detected",
+			message: "Invalid Host header - possible DNS rebinding attack detected", advice: "--allowed-hosts"},
+		"401": {status: 401, body: "You are not authenticated.", message: "You are not authenticated.",
+			advice: "MLFLOW_TRACKING_USERNAME"},
+		"to https": {status: 400, body: "Client sent an HTTP request to an HTTPS server.\n",
+			message: "Client sent an HTTP request to an HTTPS server.", advice: "https://"},
+		"control":  {status: 400, body: "a\x1b[31mb\x00\r\nc\u202e\xff", message: "a [31mb c"},
+		"empty":    {status: 418, body: "", message: "I'm a teapot"},
+		"odd code": {status: 400, body: `{"error_code":1000,"message":"m"}`, code: "1000", message: "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := answering(t, tt.status, tt.body)
 			err := getRun(c)
 			e := wantText(t, err, `get run "r1"`, c.URI()+"/api/2.0/mlflow/runs/get", tt.message, tt.advice)
-			if e.Status != tt.status || e.Code != tt.code || e.Message != tt.message || tt.advice == "" && e.advice != "" {
+			if e.Status != tt.status || e.Code != tt.code || e.Message != tt.message ||
+				tt.advice == "" && e.advice != "" {
 				t.Errorf("%+v", *e)
 			}
-			if NotFound(err) != tt.notFound || AlreadyExists(err) != tt.already {
-				t.Errorf("NotFound %v, AlreadyExists %v", NotFound(err), AlreadyExists(err))
+			if NotFound(err) != tt.notFound || alreadyExists(err) != tt.already {
+				t.Errorf("NotFound %v, AlreadyExists %v", NotFound(err), alreadyExists(err))
 			}
 		})
 	}
@@ -53,7 +65,8 @@ func TestError_Answers(t *testing.T) {
 
 func TestError_IsShort(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{strings.Repeat("é", 1000), "<p>" + strings.Repeat("x ", 1<<20), `{"error_code":"` + strings.Repeat("X", 999) + `","message":"` + strings.Repeat("日", 9999) + `"}`} {
+	for _, body := range []string{strings.Repeat("é", 1000), "<p>" + strings.Repeat("x ", 1<<20),
+		`{"error_code":"` + strings.Repeat("X", 999) + `","message":"` + strings.Repeat("日", 9999) + `"}`} {
 		e := wantText(t, getRun(answering(t, 400, body)))
 		if n := utf8.RuneCountInString(e.Message); n > 300 || !utf8.ValidString(e.Message) || len(e.Code) > 70 {
 			t.Errorf("%d characters: %q", n, e.Message)
@@ -61,7 +74,7 @@ func TestError_IsShort(t *testing.T) {
 	}
 }
 
-func TestError_NotMLflow(t *testing.T) {
+func TestError_ExplainsWhatIsNotMLflow(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "OK", "<html><title>Sign in</title>", "[]", `"x"`, "5", "{}", `{"run":{}}`} {
 		c := answering(t, 200, body)
@@ -77,7 +90,7 @@ func TestError_NotMLflow(t *testing.T) {
 	wantText(t, c.LogBatch(context.Background(), "r", Batch{Tags: []Tag{{"k", "v"}}}), "is this an MLflow server?")
 }
 
-func TestError_NoServer(t *testing.T) {
+func TestError_ExplainsMissingServers(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)
 	closed := server.URL
@@ -117,21 +130,26 @@ func (timeoutError) Error() string   { return "i/o timeout" }
 func (timeoutError) Timeout() bool   { return true }
 func (timeoutError) Temporary() bool { return true }
 
-func TestError_Classes(t *testing.T) {
+func TestTemporary_ClassifiesErrors(t *testing.T) {
 	t.Parallel()
-	for err, want := range map[error]bool{nil: false, io.EOF: false, &Error{Status: 503}: true, &Error{Status: 404}: false,
-		&ArtifactError{Err: &Error{Status: 503}}: false} {
+	for err, want := range map[error]bool{
+		nil:                                      false,
+		io.EOF:                                   false,
+		&Error{Status: 503}:                      true,
+		&Error{Status: 404}:                      false,
+		&ArtifactError{Err: &Error{Status: 503}}: false,
+	} {
 		if Temporary(err) != want {
 			t.Errorf("Temporary(%v) is not %v", err, want)
 		}
 	}
-	if NotFound(nil) || AlreadyExists(nil) || RetryAfter(nil) != 0 {
+	if NotFound(nil) || alreadyExists(nil) || RetryAfter(nil) != 0 {
 		t.Error("nil is something")
 	}
 }
 
-// What a server compresses is bounded by what comes out of it.
-func TestAnswer_Gzip(t *testing.T) {
+// The limit of an answer applies after decompression.
+func TestAnswer_LimitsUnzippedBytes(t *testing.T) {
 	t.Parallel()
 	zipped := func(write func(io.Writer)) *Client {
 		return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -157,8 +175,8 @@ func TestAnswer_Gzip(t *testing.T) {
 	}
 }
 
-// TestSecrets asks servers that send back all that they were sent, in every way that a call can fail.
-func TestSecrets(t *testing.T) {
+// The servers send back everything that they were sent, in every way that a call can fail.
+func TestClient_HidesSecretsInErrors(t *testing.T) {
 	t.Parallel()
 	const user, token = "alice.user", "tok_en-123/=="
 	secrets := []string{user, "hunter22", "tok_en-123", "YWxpY2Uu", "x-query"}
@@ -167,12 +185,20 @@ func TestSecrets(t *testing.T) {
 			w.Header().Set("Location", "https://"+user+":hunter22@other.example/x?q=x-query")
 			w.WriteHeader(status)
 			u, p, _ := r.BasicAuth()
-			io.WriteString(w, head+strings.Join([]string{r.Header.Get("Authorization"), u, p, token, "http://" + user + ":hunter22@h/", u}, " ")+tail)
+			io.WriteString(w, head+strings.Join([]string{r.Header.Get("Authorization"), u, p, token,
+				"http://" + user + ":hunter22@h/", u}, " ")+tail)
 		}
 	}
 	servers := map[string]http.HandlerFunc{
-		"text": echo(400, "", ""), "html": echo(500, "<p>", "</p>"), "title": echo(404, "<title>", "</title>"), "401": echo(401, "", ""), "200": echo(200, "", ""),
-		"json": echo(403, `{"error_code":"X `+token+`","message":"`, `"}`), "307": echo(307, "", ""), "302": echo(302, "", ""), "half": echo(200, "{", ""),
+		"text":  echo(400, "", ""),
+		"html":  echo(500, "<p>", "</p>"),
+		"title": echo(404, "<title>", "</title>"),
+		"401":   echo(401, "", ""),
+		"200":   echo(200, "", ""),
+		"json":  echo(403, `{"error_code":"X `+token+`","message":"`, `"}`),
+		"307":   echo(307, "", ""),
+		"302":   echo(302, "", ""),
+		"half":  echo(200, "{", ""),
 		"cut": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			io.WriteString(w, r.Header.Get("Authorization"))
@@ -182,7 +208,8 @@ func TestSecrets(t *testing.T) {
 	for name, handler := range servers {
 		server := httptest.NewServer(handler)
 		defer server.Close()
-		uri := strings.Replace(server.URL, "http://", "http://"+user+":hunter22%26%3C%C3%A9%20+x@", 1) + "/?x-query=1"
+		uri := strings.Replace(server.URL, "http://", "http://"+user+":hunter22%26%3C%C3%A9%20+x@",
+			1) + "/?x-query=1"
 		for _, uri := range []string{uri, server.URL} { // user name and password, token
 			cfg, err := NewConfig(uri, env(map[string]string{"MLFLOW_TRACKING_TOKEN": token}))
 			if err != nil {
@@ -194,9 +221,11 @@ func TestSecrets(t *testing.T) {
 			_, err2 := c.EnsureExperiment(context.Background(), "e")
 			err3 := c.UploadArtifact(context.Background(), run, "a", "", []byte("x"))
 			err4 := c.UploadArtifact(context.Background(), run, "a", "", nil)
-			err5 := c.UploadArtifact(context.Background(), &Run{ID: "r", ArtifactURI: "mlflow-artifacts://" + user + ":hunter22@127.0.0.1:1/x"}, "a", "", nil)
+			err5 := c.UploadArtifact(context.Background(),
+				&Run{ID: "r", ArtifactURI: "mlflow-artifacts://" + user + ":hunter22@127.0.0.1:1/x"}, "a", "", nil)
 			for i, err := range []error{err1, err2, err3, err4, err5} {
-				if err == nil && !(i == 2 && (name == "200" || name == "half")) { // the answer to an upload may be anything
+				// the answer to an upload may be anything
+				if err == nil && !(i == 2 && (name == "200" || name == "half")) {
 					t.Errorf("%s %d: no error", name, i)
 				}
 				for ; err != nil; err = errors.Unwrap(err) {

@@ -3,53 +3,61 @@ package mlflow
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/url"
 )
 
-// Experiment is what the server says of one. LifecycleStage is "active" or "deleted".
+// An Experiment is what the server says of one.
 type Experiment struct {
-	ID, Name, ArtifactLocation, LifecycleStage string
+	ID, Name, ArtifactLocation string
+
+	// LifecycleStage is "active" or "deleted".
+	LifecycleStage string
 }
 
-// ExperimentByName gets an experiment, also a deleted one, which keeps its name. When there is none, NotFound(err).
+// ExperimentByName returns the experiment of that name. It may be a deleted one, which keeps its
+// name. If there is none, NotFound reports true for the error.
 func (c *Client) ExperimentByName(ctx context.Context, name string) (*Experiment, error) {
-	return c.experiment(ctx, "get experiment "+quote(name), "experiments/get-by-name", url.Values{"experiment_name": {name}})
+	op := "get experiment " + quote(name)
+	return c.experiment(ctx, op, "experiments/get-by-name", url.Values{"experiment_name": {name}})
 }
 
-// Experiment gets an experiment, also a deleted one, by its id. When there is none, NotFound(err).
+// Experiment returns the experiment with that ID. It may be a deleted one. If there is none,
+// NotFound reports true for the error.
 func (c *Client) Experiment(ctx context.Context, id string) (*Experiment, error) {
-	return c.experiment(ctx, "get experiment with id "+quote(id), "experiments/get", url.Values{"experiment_id": {id}})
+	op := "get experiment with id " + quote(id)
+	return c.experiment(ctx, op, "experiments/get", url.Values{"experiment_id": {id}})
 }
 
 func (c *Client) experiment(ctx context.Context, op, path string, query url.Values) (*Experiment, error) {
 	var out struct {
 		Experiment experimentAnswer `json:"experiment"`
 	}
-	if err := c.get(ctx, op, path, query, &out); err != nil {
+	if err := c.do(ctx, c.newGet(op, path, query, into(&out))); err != nil {
 		return nil, err
 	}
 	e := out.Experiment.experiment()
 	if e.ID == "" {
-		return nil, c.lacks(op, path, "experiment_id")
+		return nil, c.missingField(op, path, "experiment_id")
 	}
 	return &e, nil
 }
 
-// EnsureExperiment gets the experiment of that name, and makes it if there is none, also when somebody else makes it at
-// the same moment; of one just made only ID, Name and LifecycleStage are known. A deleted one is an error: runs can't be
-// put into it, and no other may have its name.
+// EnsureExperiment returns the experiment of that name and creates it if there is none. It does not
+// matter if somebody else creates it at the same time. Of a new one only ID, Name and
+// LifecycleStage are known. A deleted one is an error: it can hold no new runs, and no other
+// experiment can have its name.
 func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment, error) {
 	e, err := c.ExperimentByName(ctx, name)
 	if NotFound(err) {
 		e, err = c.createExperiment(ctx, name)
-		if AlreadyExists(err) {
+		if alreadyExists(err) {
 			e, err = c.ExperimentByName(ctx, name)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	if e.LifecycleStage == "deleted" {
 		return nil, fmt.Errorf("experiment %s is deleted on %s: restore it with \"mlflow experiments restore"+
 			" --experiment-id %s\", or use another name", quote(name), c.URI(), e.ID)
@@ -57,7 +65,8 @@ func (c *Client) EnsureExperiment(ctx context.Context, name string) (*Experiment
 	return e, nil
 }
 
-// createExperiment makes an experiment, of which no more than name and id are known then.
+// createExperiment creates an experiment. It may safely be sent twice: the second time is an error
+// that the caller knows.
 func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment, error) {
 	in := struct {
 		Name string `json:"name"`
@@ -65,42 +74,45 @@ func (c *Client) createExperiment(ctx context.Context, name string) (*Experiment
 	var out struct {
 		ID text `json:"experiment_id"`
 	}
-	// Done twice it is an error that the caller knows, so that it may be sent again.
-	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", in, &out)
+	err := c.post(ctx, "create experiment "+quote(name), "experiments/create", in, into(&out))
 	if err == nil && out.ID == "" {
 		return c.ExperimentByName(ctx, name)
 	}
 	return &Experiment{ID: string(out.ID), Name: name, LifecycleStage: "active"}, err
 }
 
-// SearchExperiments goes through all active experiments, page by page of at most 1000. After an error it ends;
-// more than 100 pages are one.
-func (c *Client) SearchExperiments(ctx context.Context) iter.Seq2[[]Experiment, error] {
-	return func(yield func([]Experiment, error) bool) {
-		pages := pager{most: experimentPages}
-		for more := true; more; {
-			page, next, err := c.experimentPage(ctx, pages.token)
-			if err == nil {
-				more, err = pages.next("search experiments", next, len(page))
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if len(page) > 0 && !yield(page, nil) {
-				return
-			}
-		}
+const (
+	pageSize           = 1000 // MLflow's default
+	maxExperimentPages = 100
+)
+
+// SearchExperiments returns all active experiments. More than 100 pages of 1000 are an error.
+func (c *Client) SearchExperiments(ctx context.Context) ([]Experiment, error) {
+	experiments := list[Experiment]{
+		op:       "search experiments",
+		field:    "experiments",
+		noun:     "experiments",
+		item:     (*decoder).experiment,
+		max:      maxExperimentPages * pageSize,
+		maxPages: maxExperimentPages,
+		memory:   memory{limit: maxListMemory},
 	}
+	return fetch(ctx, c, experiments, func(token string, _ int) (*call, error) {
+		in := struct {
+			MaxResults int    `json:"max_results"`
+			ViewType   string `json:"view_type"`
+			PageToken  string `json:"page_token,omitempty"`
+		}{pageSize, "ACTIVE_ONLY", token}
+		return c.newPost(experiments.op, "experiments/search", in, nil)
+	})
 }
 
-func (c *Client) experimentPage(ctx context.Context, token string) (page []Experiment, next string, err error) {
-	in := struct {
-		MaxResults int    `json:"max_results"`
-		ViewType   string `json:"view_type"`
-		PageToken  string `json:"page_token,omitempty"`
-	}{pageSize, "ACTIVE_ONLY", token}
-	out := experimentList{most: pageSize}
-	err = c.post(ctx, "search experiments", "experiments/search", in, &out)
-	return out.experiments, out.next, err
+// experiment decodes an experiment of a list.
+func (d *decoder) experiment() (Experiment, error) {
+	var a experimentAnswer
+	if err := d.value(&a); err != nil {
+		return Experiment{}, err
+	}
+	e := a.experiment()
+	return e, d.memory.take(experimentCost, e.ID, e.Name, e.ArtifactLocation, e.LifecycleStage)
 }

@@ -13,17 +13,18 @@ const (
 	maxCertificate = 16 << 20 // bytes of a file of certificates
 )
 
-// errUnfit is the error of readFile for what can be opened, and is not read.
+// errUnfit reports a file that can be opened, but should not be read.
 var errUnfit = errors.New("not read")
 
-// readFile reads a regular file of at most so many bytes. Whatever else has its name, a FIFO or a device, neither blocks
-// nor is read without end. The error names the file.
-func readFile(path string, most int64) ([]byte, error) {
+// readFile reads a regular file of at most max bytes. A FIFO or a device of that name neither
+// blocks nor is read without end. The error names the file.
+func readFile(path string, max int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -34,9 +35,10 @@ func readFile(path string, most int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it is no regular file", errUnfit)}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it has more than %d MiB", errUnfit, most>>20)}
+
+	text, err := io.ReadAll(io.LimitReader(f, max+1))
+	if err == nil && int64(len(text)) > max {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it has more than %d MiB", errUnfit, max>>20)}
 	}
 	if err != nil {
 		return nil, err

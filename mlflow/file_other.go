@@ -2,5 +2,5 @@
 
 package mlflow
 
-// openFlags are for FIFOs and terminals, on Unix.
+// openFlags matter for FIFOs and terminals on Unix only.
 const openFlags = 0

@@ -4,5 +4,5 @@ package mlflow
 
 import "syscall"
 
-// openFlags keep open(2) from waiting for a FIFO's writer, and a terminal from becoming ours.
+// openFlags keep open(2) from waiting for a FIFO's writer and from making a terminal ours.
 const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// odd makes what is no file to read, by name.
+// odd returns, by name, functions that create what is not a regular file.
 func odd(t *testing.T) map[string]func(path string) error {
 	t.Helper()
 	return map[string]func(string) error{
@@ -28,7 +28,7 @@ func odd(t *testing.T) map[string]func(path string) error {
 	}
 }
 
-func TestNewConfig_CredentialsOfAnotherKind(t *testing.T) {
+func TestNewConfig_ReadsNoOddCredentials(t *testing.T) {
 	t.Parallel()
 	for name, create := range odd(t) {
 		home := t.TempDir()
@@ -51,7 +51,7 @@ func TestNewConfig_CredentialsOfAnotherKind(t *testing.T) {
 	}
 }
 
-func TestNew_CertificatesOfAnotherKind(t *testing.T) {
+func TestNew_ReadsNoOddCertificates(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	server := ca.server(loopback(), false)
@@ -67,7 +67,8 @@ func TestNew_CertificatesOfAnotherKind(t *testing.T) {
 			wantText(t, err, path)
 		}
 		// Beside a good one it is passed over.
-		if err := os.Rename(path, filepath.Join(filepath.Dir(ca.file), name)); err != nil && !strings.Contains(err.Error(), "cross-device") {
+		if err := os.Rename(path, filepath.Join(filepath.Dir(ca.file), name)); err != nil &&
+			!strings.Contains(err.Error(), "cross-device") {
 			t.Error(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// env makes a lookup function of a table of variables.
+// env returns a lookup function for a table of variables.
 func env(vars map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := vars[name]
@@ -20,7 +20,7 @@ func env(vars map[string]string) func(string) (string, bool) {
 	}
 }
 
-// serve starts a server, and a client of it that tries once.
+// serve starts a server and returns a client that tries once.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -28,7 +28,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	return client(t, Config{URI: server.URL})
 }
 
-// answering starts a server that always answers the same.
+// answering starts a server that always gives the same answer, and returns a client.
 func answering(t *testing.T, status int, body string) *Client {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -37,7 +37,7 @@ func answering(t *testing.T, status int, body string) *Client {
 	})
 }
 
-// client makes a client that is closed at the test's end.
+// client returns a client that is closed at the end of the test.
 func client(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	c, err := New(cfg)
@@ -48,12 +48,12 @@ func client(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// roundTrip is the network of tests that have no time for one.
+// roundTrip replaces the network.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// response makes an answer without a server.
+// response returns an answer without a server.
 func response(status int, body string, header ...string) *http.Response {
 	r := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -76,13 +76,13 @@ func bodyOf(t *testing.T, r *http.Request) map[string]any {
 	return m
 }
 
-// getRun is the plainest of calls.
+// getRun makes a simple call.
 func getRun(c *Client) error {
 	_, err := c.Run(context.Background(), "r1")
 	return err
 }
 
-// wantText checks that an error says all of the words, and returns it as an *Error if it is one.
+// wantText checks that an error has all of the words, and returns it as an *Error if it is one.
 func wantText(t *testing.T, err error, words ...string) *Error {
 	t.Helper()
 	if err == nil {

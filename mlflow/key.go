@@ -9,12 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxKey is how many characters a key may have.
+// maxKey is the maximum length of a key in characters.
 const maxKey = 250
 
-// CheckKey tells whether every MLflow server takes a key of a metric, a parameter or a tag: 1 to 250 characters, of them
-// letters, digits, underscore, dash, dot, space and slash. Because a key may be a file's name there, it must not change
-// when it is normalised as a path. The colon, which only some servers take, is refused.
+// CheckKey returns an error if not every MLflow server takes a key of a metric, a parameter or a
+// tag. A key has 1 to 250 characters: letters, digits, underscore, dash, dot, space and slash. It
+// may become a file's name on the server, so it must not change when it is normalized as a path.
+// The colon, which only some servers take, is refused.
 func CheckKey(key string) error {
 	switch n := utf8.RuneCountInString(key); {
 	case key == "":
@@ -24,12 +25,14 @@ func CheckKey(key string) error {
 	case !utf8.ValidString(key):
 		return fmt.Errorf("the key %s is not UTF-8", quote(key))
 	}
+
 	for _, r := range key {
 		if !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("_-. /", r) {
 			return fmt.Errorf("the key %s has a %q in it: letters, digits, _ - . / and spaces only", quote(key), r)
 		}
 	}
-	if norm := path.Clean(key); norm != key || norm == "." || strings.HasPrefix(norm, "..") || strings.HasPrefix(norm, "/") {
+	norm := path.Clean(key)
+	if norm != key || norm == "." || strings.HasPrefix(norm, "..") || strings.HasPrefix(norm, "/") {
 		return fmt.Errorf("the key %s is not the same when read as a path: no empty part, none of dots alone,"+
 			" no slash at either end", quote(key))
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// flood is an answer's body: a head, then one text over and over, then a tail. It notes the most memory in use while it
-// is read, and how much of it is read.
+// A flood is the body of an answer: a head, one text over and over, and a tail. It records the peak
+// of memory in use while it is read, and how much of it is read.
 type flood struct {
 	head, item, tail string
 	items            int
@@ -47,7 +47,7 @@ func (f *flood) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// flooded makes a client that gets such an answer, each time from its beginning.
+// flooded returns a client that gets such an answer, each time from its beginning.
 func flooded(t *testing.T, f *flood) *Client {
 	t.Helper()
 	c := client(t, Config{URI: "http://h"})
@@ -69,12 +69,8 @@ func search(c *Client) error {
 }
 
 func experiments(c *Client) error {
-	for _, err := range c.SearchExperiments(context.Background()) {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := c.SearchExperiments(context.Background())
+	return err
 }
 
 func history(c *Client) error {
@@ -82,95 +78,164 @@ func history(c *Client) error {
 	return err
 }
 
-func files(c *Client) error {
-	_, err := c.ListArtifacts(context.Background(), "r", "")
+func searchAll(c *Client) error {
+	_, err := c.SearchRuns(context.Background(), RunQuery{})
 	return err
 }
 
 // Not parallel: it looks at the memory of the whole process.
-func TestAnswer_Bombs(t *testing.T) {
+func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 	const lists, points = 64 << 20, 256 << 20 // with the garbage of decoding
 	long := strings.Repeat("x", 1<<20)
+	blank := strings.Repeat(" ", 1<<10)
 	for name, tt := range map[string]struct {
-		flood flood
-		call  func(*Client) error
-		want  string
-		most  uint64
+		flood     flood
+		maxAnswer int64
+		call      func(*Client) error
+		want      string
+		max       uint64 // bytes of memory
 	}{
-		"runs":          {flood{head: `{"runs":[{}`, item: ",{}", items: 20 << 20}, search, "more than 1000 runs", lists},
-		"lists of runs": {flood{head: `{`, item: `"runs":[{}],`, items: 5 << 20}, search, "more than 1000 runs", lists},
-		"experiments":   {flood{head: `{"experiments":[{}`, item: ",{}", items: 20 << 20}, experiments, "more than 1000 experiments", lists},
-		"names":         {flood{head: `{"experiments":[{}`, item: `,{"name":"` + long + `"}`, items: 60}, experiments, "32 MiB", lists},
-		"files":         {flood{head: `{"files":[{}`, item: ",{}", items: 20 << 20}, files, "32 MiB", lists},
-		"metrics":       {flood{head: `{"run":{"data":{"metrics":[{}`, item: ",{}", items: 20 << 20}, getRun, "more than 200000", lists},
-		"tags":          {flood{head: `{"runs":[{"data":{"tags":[{}`, item: ",{}", items: 20 << 20}, search, "more than 200000", lists},
-		"values":        {flood{head: `{"runs":[{"data":{"tags":[{}`, item: `,{"value":"` + long + `"}`, items: 60}, search, "32 MiB", lists},
-		"one value":     {flood{head: `{"run":{"info":{"run_name":"`, item: long, items: 60}, getRun, "single value", lists},
-		"one key":       {flood{head: `{"`, item: long, items: 60}, getRun, "single value", lists},
-		"another field": {flood{head: `{"x":"`, item: long, items: 60}, search, "ends in its middle", lists},
-		"depth":         {flood{head: `{"x":`, item: "[", items: 12 << 20}, search, "ends in its middle", lists},
-		"a blank":       {flood{head: `{"x":"`, item: strings.Repeat(" ", 1<<10), items: 80 << 10}, search, "longer than 67108864 bytes", lists},
-		"space before":  {flood{item: strings.Repeat(" ", 1<<10), items: 80 << 10}, search, "not MLflow's", lists},
-		"HTML":          {flood{head: `<title>Sign in</title>`, item: strings.Repeat("y", 1<<10), items: 80 << 10}, search, "Sign in", lists},
-		// On the second page.
-		"points": {flood{head: `{"metrics":[{}`, item: ",{}", items: 11e5, tail: `],"next_page_token":"x"}`}, history, "more than 2000000 points", points},
+		"runs": {
+			flood: flood{head: `{"runs":[{}`, item: ",{}", items: 20 << 20},
+			call:  search, want: "more than 1000 runs", max: lists,
+		},
+		"runs without a limit": {
+			flood: flood{head: `{"runs":[{}`, item: ",{}", items: 20 << 20},
+			call:  searchAll, want: "256 MiB", max: points,
+		},
+		"lists of runs": {
+			flood: flood{head: `{`, item: `"runs":[{}],`, items: 5 << 20},
+			call:  search, want: "more than 1000 runs", max: lists,
+		},
+		"experiments": {
+			flood: flood{head: `{"experiments":[{}`, item: ",{}", items: 20 << 20},
+			call:  experiments, want: "more than 100000 experiments", max: lists,
+		},
+		"names": {
+			flood: flood{head: `{"experiments":[{}`, item: `,{"name":"` + long + `"}`, items: 60},
+			call:  experiments, want: "32 MiB", max: lists,
+		},
+		"metrics": {
+			flood: flood{head: `{"run":{"data":{"metrics":[{}`, item: ",{}", items: 20 << 20},
+			call:  getRun, want: "more than 200000", max: lists,
+		},
+		"tags": {
+			flood: flood{head: `{"runs":[{"data":{"tags":[{}`, item: ",{}", items: 20 << 20},
+			call:  search, want: "more than 200000", max: lists,
+		},
+		"values": {
+			flood: flood{head: `{"runs":[{"data":{"tags":[{}`, item: `,{"value":"` + long + `"}`, items: 60},
+			call:  search, want: "32 MiB", max: lists,
+		},
+		"one value": {
+			flood: flood{head: `{"run":{"info":{"run_name":"`, item: long, items: 60},
+			call:  getRun, want: "single value", max: lists,
+		},
+		"one key": {
+			flood: flood{head: `{"`, item: long, items: 60},
+			call:  getRun, want: "single value", max: lists,
+		},
+		"another member": {
+			flood: flood{head: `{"x":"`, item: long, items: 60},
+			call:  search, want: "single value of more than 24 MiB", max: lists,
+		},
+		"another member of many values": {
+			flood: flood{head: `{"x":[{}`, item: `,{"":null,"a":""}`, items: 5 << 20}, maxAnswer: 8 << 20,
+			call: search, want: "longer than 8388608 bytes", max: 16 << 20,
+		},
+		"nothing that ends": {
+			flood: flood{head: `{"x":[{}`, item: `,"` + blank + blank + blank + blank + `"`, items: 80 << 10},
+			call:  search, want: "longer than 67108864 bytes", max: 16 << 20,
+		},
+		"depth": {
+			flood: flood{head: `{"x":`, item: "[", items: 12 << 20},
+			call:  search, want: "not understood", max: lists,
+		},
+		"blanks between values": {
+			flood: flood{head: `{"x":1`, item: blank, items: 80 << 10},
+			call:  search, want: "single value", max: lists,
+		},
+		"space before": {
+			flood: flood{item: blank, items: 80 << 10},
+			call:  search, want: "not MLflow's", max: lists,
+		},
+		"HTML": {
+			flood: flood{head: `<title>Sign in</title>`, item: strings.Repeat("y", 1<<10), items: 80 << 10},
+			call:  search, want: "Sign in", max: lists,
+		},
+		"points, on the second page": {
+			flood: flood{head: `{"metrics":[{}`, item: ",{}", items: 11e5, tail: `],"next_page_token":"x"}`},
+			call:  history, want: "more than 2000000 points", max: points,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && tt.max > lists {
+				t.Skip("needs a quarter of a gigabyte: run without -short")
+			}
 			c := flooded(t, &tt.flood)
+			c.config.MaxAnswer = tt.maxAnswer
 			runtime.GC()
 			var before runtime.MemStats
 			runtime.ReadMemStats(&before)
 			err := tt.call(c)
-			e := wantText(t, err, tt.want)
-			if tt.want != "ends in its middle" && Temporary(err) {
-				t.Errorf("%v is temporary", e)
+			if wantText(t, err, tt.want); Temporary(err) {
+				t.Errorf("%v is temporary", err)
 			}
 			took := tt.flood.peak - min(before.HeapAlloc, tt.flood.peak)
-			if t.Logf("%d MiB of memory, %d MiB read", took>>20, tt.flood.read>>20); took > tt.most {
-				t.Errorf("at most %d MiB of memory", tt.most>>20)
+			t.Logf("%d MiB of memory, %d MiB read", took>>20, tt.flood.read>>20)
+			if took > tt.max {
+				t.Errorf("%d MiB of memory, want at most %d", took>>20, tt.max>>20)
 			}
-			if head := int64(errorAnswer + 8<<10); strings.Contains(tt.want, "Sign in") && tt.flood.read > head {
-				t.Errorf("%d bytes read of what is no JSON", tt.flood.read)
+			if strings.Contains(tt.want, "Sign in") && tt.flood.read > maxAnswerText+8<<10 {
+				t.Errorf("%d bytes read of what is not JSON", tt.flood.read)
 			}
 		})
 	}
 }
 
-// What is large for good reasons is no bomb.
-func TestAnswer_Large(t *testing.T) {
+// An answer may be large for good reasons.
+func TestAnswer_ReadsLargeRuns(t *testing.T) {
 	t.Parallel()
 	var metrics strings.Builder
 	for i := range 21_000 {
-		fmt.Fprintf(&metrics, `{"key":"node-%04d/gpu/0/utilization","value":%d,"timestamp":1700000000000,"step":1,"run_id":"r"},`, i, i)
+		fmt.Fprintf(&metrics,
+			`{"key":"node-%04d/gpu/0/utilization","value":%d,"timestamp":1700000000000,"step":1,"run_id":"r"},`, i,
+			i)
 	}
-	run := `{"info":{"run_id":"r1"},"inputs":{"dataset_inputs":[{"profile":"` + strings.Repeat("x", 5<<20) + `\"]"}]},"data":{"metrics":[` +
+	run := `{"info":{"run_id":"r1"},"inputs":{"dataset_inputs":[{"profile":"` + strings.Repeat("x",
+		5<<20) + `\"]"}]},"data":{"metrics":[` +
 		strings.TrimSuffix(metrics.String(), ",") + `]}}`
 	r, err := answering(t, 200, `{"run":`+run+`}`).Run(context.Background(), "r1")
 	if err != nil || len(r.Metrics) != 21_000 || r.Metrics["node-0007/gpu/0/utilization"].Value != 7 {
 		t.Error(err)
 	}
-	runs, err := answering(t, 200, `{"runs":[`+run+`,`+run+`,null,{"data":null}]}`).SearchRuns(context.Background(), RunQuery{Limit: 10})
+	runs, err := answering(t, 200, `{"runs":[`+run+`,`+run+`,null,{"data":null}]}`).SearchRuns(context.Background(),
+		RunQuery{Limit: 10})
 	if err != nil || len(runs) != 4 || len(runs[1].Metrics) != 21_000 || runs[3].Tags == nil {
 		t.Error(len(runs), err)
 	}
 	points := strings.Repeat(`{"key":"k","value":1,"timestamp":1,"step":0},`, 20_000)
-	all, err := answering(t, 200, `{"metrics":[`+points[:len(points)-1]+`]}`).MetricHistory(context.Background(), "r", "k")
+	all, err := answering(t, 200, `{"metrics":[`+points[:len(points)-1]+`]}`).MetricHistory(context.Background(),
+		"r", "k")
 	if err != nil || len(all) != 20_000 {
 		t.Error(len(all), err)
 	}
 }
 
-func TestAnswer_MaxAnswer(t *testing.T) {
+func TestAnswer_ObeysMaxAnswer(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{"run":{"info":{"run_id":"r1"}},"x":"` + strings.Repeat("x", 2000) + `"}`, strings.Repeat(" ", 2000), "{" + strings.Repeat(" ", 2000)} {
+	for _, body := range []string{`{"run":{"info":{"run_id":"r1"}},"x":"` + strings.Repeat("x", 2000) + `"}`,
+		strings.Repeat(" ", 2000), "{" + strings.Repeat(" ", 2000)} {
 		c := answering(t, 200, body)
 		c.config.MaxAnswer = 1000
-		if err := getRun(c); err == nil || Temporary(err) || body[0] == '{' && !strings.Contains(err.Error(), "longer than 1000 bytes") {
+		if err := getRun(c); err == nil || Temporary(err) ||
+			body[0] == '{' && !strings.Contains(err.Error(), "longer than 1000 bytes") {
 			t.Errorf("%.10q: %v", body, err)
 		}
 	}
 	c := answering(t, 200, goodRun)
-	for most, want := range map[int64]bool{int64(len(goodRun)): true, int64(len(goodRun)) - 1: false, 1 << 40: true, -1: true} {
+	for most, want := range map[int64]bool{int64(len(goodRun)): true, int64(len(goodRun)) - 1: false, 1 << 40: true,
+		-1: true} {
 		c.config.MaxAnswer = most
 		if err := getRun(c); (err == nil) != want {
 			t.Errorf("%d: %v", most, err)
@@ -183,23 +248,26 @@ func TestAnswer_MaxAnswer(t *testing.T) {
 	}
 }
 
-func TestAnswer_NotJSON(t *testing.T) {
+func TestAnswer_ExplainsBadJSON(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{`{"runs":[{},]}`, `{"runs":[{}}`, `{"runs":{}}`, `{"runs" []}`, `{runs:[]}`, `{"runs":[]]}`, `{"runs":[]} x`, `{"runs":nil}`, `{"runs":[5]}`,
+	for _, body := range []string{`{"runs":[{},]}`, `{"runs":[{}}`, `{"runs":{}}`, `{"runs" []}`, `{runs:[]}`,
+		`{"runs":[]]}`, `{"runs":[]} x`, `{"runs":nil}`, `{"runs":[5]}`,
 		`{"runs":[]"x":1}`, `{"runs":,}`, `{,}`, `{"next_page_token":[1}}`} {
 		c := answering(t, 200, body)
 		if err := search(c); err == nil || Temporary(err) || !strings.Contains(err.Error(), "not understood") {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
-	for _, body := range []string{`{`, `{"runs"`, `{"runs":`, `{"runs":[`, `{"runs":[{"info":{"a`, `{"runs":[]`, `{"x":12`, `{"x":"\"}`} {
-		if err := search(answering(t, 200, body)); !Temporary(err) || !strings.Contains(err.Error(), "ends in its middle") {
+	for _, body := range []string{`{`, `{"runs"`, `{"runs":`, `{"runs":[`, `{"runs":[{"info":{"a`, `{"runs":[]`,
+		`{"x":12`, `{"x":"\"}`} {
+		if err := search(answering(t, 200, body)); !Temporary(err) ||
+			!strings.Contains(err.Error(), "ends in its middle") {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
 }
 
-func TestPages_End(t *testing.T) {
+func TestList_Ends(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		body string // of page %d
@@ -210,7 +278,6 @@ func TestPages_End(t *testing.T) {
 		"empty runs":        {`{"next_page_token":"%d"}`, search, "100 of them are empty", 100},
 		"empty history":     {`{"metrics":[],"next_page_token":"%d"}`, history, "100 of them are empty", 100},
 		"empty experiments": {`{"next_page_token":"%d"}`, experiments, "100 of them are empty", 100},
-		"empty folders":     {`{"next_page_token":"%d"}`, files, "100 of them are empty", 100},
 		"runs":              {`{"runs":[{}],"next_page_token":"%d"}`, search, "", 1000},
 		"experiments":       {`{"experiments":[{}],"next_page_token":"%d"}`, experiments, "more than 100", 100},
 		"history":           {`{"metrics":[{}],"next_page_token":"%d"}`, history, "more than 10000", 10_000},
@@ -231,7 +298,7 @@ func TestPages_End(t *testing.T) {
 	}
 }
 
-// A server builds no more runs than are wanted.
+// No more runs are requested than are wanted.
 func TestSearchRuns_AsksForNoMore(t *testing.T) {
 	t.Parallel()
 	var asked []float64

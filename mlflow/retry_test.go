@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// scripted makes a client of a server that gives one answer after the other, the last one for ever, and notes when it
-// was asked, in seconds since the first time. To be used in a bubble of synctest.
+// scripted returns a client of a server that gives one answer after the other, the last one for
+// ever, and the times of its requests in seconds. It is for a synctest bubble.
 func scripted(t *testing.T, cfg Config, answers ...func() (*http.Response, error)) (*Client, *[]float64) {
 	t.Helper()
 	cfg.URI = "http://h"
@@ -63,7 +63,7 @@ func TestRetry_WaitsAsURLLib3(t *testing.T) {
 	})
 }
 
-func TestRetry_Jitter(t *testing.T) {
+func TestRetry_AddsJitter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 3, BackoffFactor: 0, BackoffJitter: 1}, answer(500, ""))
@@ -77,25 +77,41 @@ func TestRetry_Jitter(t *testing.T) {
 	})
 }
 
-func TestRetry_Which(t *testing.T) {
+func TestRetry_DependsOnTheFailure(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		first func() (*http.Response, error)
 		retry bool
 	}{
-		"408": {answer(408, ""), true}, "429": {answer(429, ""), true}, "500": {answer(500, ""), true}, "502": {answer(502, ""), true},
-		"503": {answer(503, ""), true}, "504": {answer(504, ""), true}, "refused": {failing(syscall.ECONNREFUSED), true},
-		"reset": {failing(syscall.ECONNRESET), true}, "EOF": {failing(io.EOF), true}, "unknown": {failing(errors.New("odd")), true},
+		"408":       {answer(408, ""), true},
+		"429":       {answer(429, ""), true},
+		"500":       {answer(500, ""), true},
+		"502":       {answer(502, ""), true},
+		"503":       {answer(503, ""), true},
+		"504":       {answer(504, ""), true},
+		"refused":   {failing(syscall.ECONNREFUSED), true},
+		"reset":     {failing(syscall.ECONNRESET), true},
+		"EOF":       {failing(io.EOF), true},
+		"unknown":   {failing(errors.New("odd")), true},
 		"half JSON": {answer(200, `{"run":{"info":{"run_id":"r`), true},
 		"half answer": {func() (*http.Response, error) {
 			r := response(200, "")
 			r.Body = io.NopCloser(io.MultiReader(strings.NewReader(`{"run"`), failingReader{}))
 			return r, nil
 		}, true},
-		"400": {answer(400, ""), false}, "401": {answer(401, ""), false}, "403": {answer(403, ""), false}, "404": {answer(404, ""), false},
-		"409": {answer(409, ""), false}, "501": {answer(501, ""), false}, "HTML": {answer(200, "<html>"), false}, "not an object": {answer(200, "[1]"), false},
-		"wrong type": {answer(200, `{"run":5}`), false}, "after its end": {answer(200, `{"run":{}}}`), false}, "no JSON": {answer(200, ""), false},
-		"disabled": {answer(503, "Endpoint: /x disabled due to the mlflow server running in `--artifacts-only` mode."), false},
+		"400":           {answer(400, ""), false},
+		"401":           {answer(401, ""), false},
+		"403":           {answer(403, ""), false},
+		"404":           {answer(404, ""), false},
+		"409":           {answer(409, ""), false},
+		"501":           {answer(501, ""), false},
+		"HTML":          {answer(200, "<html>"), false},
+		"not an object": {answer(200, "[1]"), false},
+		"wrong type":    {answer(200, `{"run":5}`), false},
+		"after its end": {answer(200, `{"run":{}}}`), false},
+		"no JSON":       {answer(200, ""), false},
+		"disabled": {answer(503,
+			"Endpoint: /x disabled due to the mlflow server running in `--artifacts-only` mode."), false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, asked := scripted(t, Config{MaxRetries: 2, BackoffFactor: 1}, tt.first, answer(200, goodRun))
@@ -116,7 +132,7 @@ type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestRetry_CreateRunNotAfterItWasDone(t *testing.T) {
+func TestRetry_CreatesNoRunTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 3}, answer(200, `{"run":`), answer(200, goodRun))
@@ -127,19 +143,22 @@ func TestRetry_CreateRunNotAfterItWasDone(t *testing.T) {
 	})
 }
 
-func TestRetry_After(t *testing.T) {
+func TestRetry_HonoursRetryAfter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		header string
 		ignore bool
 		want   float64 // seconds until the second try
 	}{
-		{"7", false, 7}, {" 7 ", false, 7}, {"0", false, 0}, {"7", true, 0}, {"soon", false, 0}, {"-3", false, 0}, {"", false, 0},
-		{"Sat, 01 Jan 2000 00:00:09 GMT", false, 9}, {"Fri, 31 Dec 1999 00:00:00 GMT", false, 0}, {"999999999", false, 6 * 3600},
+		{"7", false, 7}, {" 7 ", false, 7}, {"0", false, 0}, {"7", true, 0}, {"soon", false, 0}, {"-3", false, 0},
+		{"", false, 0},
+		{"Sat, 01 Jan 2000 00:00:09 GMT", false, 9}, {"Fri, 31 Dec 1999 00:00:00 GMT", false, 0},
+		{"999999999", false, 6 * 3600},
 		{"99999999999999999999999", false, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) { // begins at 2000-01-01 00:00 UTC
-			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore}, answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
+			c, asked := scripted(t, Config{MaxRetries: 1, IgnoreRetryAfter: tt.ignore},
+				answer(429, "", "Retry-After", tt.header), answer(200, goodRun))
 			if err := getRun(c); err != nil {
 				t.Error(err)
 			}
@@ -162,7 +181,8 @@ func TestRetry_StopsBeforeADeadlineItWouldMiss(t *testing.T) {
 		defer stop()
 		start := time.Now()
 		_, err := c.Run(ctx, "r1")
-		if e := wantText(t, err, "503", "full", "tried 3 times"); e == nil || e.Status != 503 || errors.Is(err, context.DeadlineExceeded) {
+		if e := wantText(t, err, "503", "full", "tried 3 times"); e == nil || e.Status != 503 ||
+			errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v is not the last real error", err)
 		}
 		wantTimes(t, *asked, 0, 0, 4)
@@ -172,7 +192,7 @@ func TestRetry_StopsBeforeADeadlineItWouldMiss(t *testing.T) {
 	})
 }
 
-func TestRetry_TimeUpInARequest(t *testing.T) {
+func TestRetry_SaysThatTheTimeIsUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := client(t, Config{URI: "http://h", MaxRetries: 9, BackoffFactor: 1})
@@ -203,7 +223,7 @@ func TestRetry_TimeUpInARequest(t *testing.T) {
 	})
 }
 
-func TestRetry_CancelledInAWait(t *testing.T) {
+func TestRetry_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, asked := scripted(t, Config{MaxRetries: 9, BackoffFactor: 100}, answer(503, "full"))
@@ -218,7 +238,7 @@ func TestRetry_CancelledInAWait(t *testing.T) {
 	})
 }
 
-func TestTimeout_OfOneRequest(t *testing.T) {
+func TestTimeout_EndsARequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := client(t, Config{URI: "http://h", MaxRetries: 1, Timeout: 5 * time.Second})
@@ -235,8 +255,8 @@ func TestTimeout_OfOneRequest(t *testing.T) {
 	})
 }
 
-// A body that comes byte by byte keeps no client beyond its time.
-func TestTimeout_OfASlowBody(t *testing.T) {
+// A body that comes byte by byte does not outlast the timeout.
+func TestTimeout_EndsASlowBody(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for {

@@ -3,100 +3,112 @@ package mlflow
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/url"
 	"time"
 )
 
-// Status says where a run is in its life.
+// A Status says where a run is in its life.
 type Status = string
 
-// The values of Status. MLflow has also SCHEDULED.
+// The values of Status. MLflow also has SCHEDULED.
 const (
 	Running  Status = "RUNNING"
-	Finished Status = "FINISHED" // done, and well
+	Finished Status = "FINISHED" // ended well
 	Failed   Status = "FAILED"
 	Killed   Status = "KILLED"
 )
 
-// Run is what the server says of one.
+// A Run is what the server says of one.
 type Run struct {
 	ID, Name, ExperimentID string
 
-	// Status is one of the constants, or another word.
+	// Status is one of the constants or another word.
 	Status Status
 
-	// ArtifactURI is where the run's files are: what UploadArtifact goes by.
+	// ArtifactURI says where the run's files are. UploadArtifact needs it.
 	ArtifactURI string
 
 	// LifecycleStage is "active" or "deleted". Nothing can be logged to a deleted run.
 	LifecycleStage string
 
-	// StartTime and EndTime are zero when not known.
+	// StartTime and EndTime are zero if not known.
 	StartTime, EndTime time.Time
 
-	// Tags, and of each metric the latest point.
-	Tags    map[string]string
+	Tags map[string]string
+
+	// Metrics has the latest point of each metric.
 	Metrics map[string]Metric
 }
 
-// NewRun says what run to create. Name and User may be empty, StartTime zero (the server then has none).
+// A NewRun describes a run to create. Name and User may be empty. If StartTime is zero, the server
+// has none either.
 type NewRun struct {
 	ExperimentID, Name, User string
 	StartTime                time.Time
 	Tags                     []Tag
 }
 
-// CreateRun makes a run with status RUNNING. When the connection breaks at a bad moment, the server may have made it
-// although an error is returned: look for it by a tag before another one is made. It is tried again only where the
-// server has certainly not made it.
+// CreateRun creates a run with status RUNNING. It is tried again only if the server has certainly
+// not created it. If the connection breaks at a bad moment, an error is returned although the
+// server may have created the run: look for it by a tag before creating another one.
 func (c *Client) CreateRun(ctx context.Context, n NewRun) (*Run, error) {
 	in := struct {
-		ExperimentID string    `json:"experiment_id"`
-		User         string    `json:"user_id,omitempty"`
-		Name         string    `json:"run_name,omitempty"`
-		StartTime    int64     `json:"start_time,omitempty"`
-		Tags         []tagJSON `json:"tags,omitempty"`
-	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), tagsJSON(n.Tags)}
-	var out runOne
+		ExperimentID string `json:"experiment_id"`
+		User         string `json:"user_id,omitempty"`
+		Name         string `json:"run_name,omitempty"`
+		StartTime    int64  `json:"start_time,omitempty"`
+		Tags         []Tag  `json:"tags,omitempty"`
+	}{n.ExperimentID, n.User, n.Name, millis(n.StartTime), n.Tags}
+
 	const path = "runs/create"
-	op := "create run in experiment " + quote(n.ExperimentID)
-	q, err := c.newPost(op, path, in, &out)
+	q, err := c.newPost("create run in experiment "+quote(n.ExperimentID), path, in, nil)
 	if err != nil {
 		return nil, err
 	}
 	q.creates = true
+	return c.oneRun(ctx, q, path)
+}
+
+// Run returns the run with that ID. It may be a deleted one. If there is none, NotFound reports
+// true for the error.
+func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
+	const path = "runs/get"
+	return c.oneRun(ctx, c.newGet("get run "+quote(id), path, url.Values{"run_id": {id}}, nil), path)
+}
+
+// oneRun sends a call whose answer is one run.
+func (c *Client) oneRun(ctx context.Context, q *call, path string) (*Run, error) {
+	var run Run
+	q.maxAnswer, q.memory = maxLargeAnswer, memory{limit: maxListMemory}
+	q.decode = func(d *decoder) error {
+		run = Run{}
+		return d.object(func(name string) (err error) {
+			if name != "run" {
+				return d.skip()
+			}
+			run, err = d.run()
+			return err
+		})
+	}
 	if err := c.do(ctx, q); err != nil {
 		return nil, err
 	}
-	r := out.run
-	if r.ID == "" {
-		return nil, c.lacks(op, path, "run_id")
+	if run.ID == "" {
+		return nil, c.missingField(q.op, path, "run_id")
 	}
-	return &r, nil
+	return &run, nil
 }
 
-// Run gets a run, also a deleted one. When there is none, NotFound(err).
-func (c *Client) Run(ctx context.Context, id string) (*Run, error) {
-	var out runOne
-	op := "get run " + quote(id)
-	if err := c.get(ctx, op, "runs/get", url.Values{"run_id": {id}}, &out); err != nil {
-		return nil, err
-	}
-	r := out.run
-	if r.ID == "" {
-		return nil, c.lacks(op, "runs/get", "run_id")
-	}
-	return &r, nil
-}
-
-// UpdateRun sets a run's status, and its end unless that is zero. An empty status is left as it is.
+// UpdateRun sets a run's status and, unless end is zero, its end. An empty status leaves the run's
+// as it is.
 func (c *Client) UpdateRun(ctx context.Context, id string, status Status, end time.Time) error {
 	in := struct {
 		ID     string `json:"run_id"`
 		Status string `json:"status,omitempty"`
 		End    int64  `json:"end_time,omitempty"`
 	}{id, status, millis(end)}
-	return c.post(ctx, fmt.Sprintf("set run %s to %s", quote(id), status), "runs/update", in, nil)
+	return c.post(ctx, fmt.Sprintf("set run %s to %s", quote(id), status), "runs/update", in, (*decoder).skip)
 }
 
 // DeleteRun marks a run as deleted.
@@ -104,15 +116,15 @@ func (c *Client) DeleteRun(ctx context.Context, id string) error {
 	in := struct {
 		ID string `json:"run_id"`
 	}{id}
-	return c.post(ctx, "delete run "+quote(id), "runs/delete", in, nil)
+	return c.post(ctx, "delete run "+quote(id), "runs/delete", in, (*decoder).skip)
 }
 
-// RunQuery says which runs to search. Filter and OrderBy are in MLflow's language:
+// A RunQuery says which runs to search. Filter and OrderBy are in MLflow's language:
 //
 //	tags.`team.name` = 'vision' and attributes.start_time > 1700000000000
 //	attributes.start_time ASC
 //
-// Limit is the number of runs at most; 0: all.
+// Limit is the maximum number of runs; 0 means all.
 type RunQuery struct {
 	ExperimentIDs []string
 	Filter        string
@@ -120,67 +132,109 @@ type RunQuery struct {
 	Limit         int
 }
 
-// SearchRuns finds active runs, page by page until there is no more or the limit is reached. The server is asked for no
-// more than that many. Runs that take more than 32 MiB of memory (of a page; with a limit, of all pages) are an error.
+// SearchRuns returns the active runs that match a query. It requests page by page, and no more runs
+// than the limit. Runs that take more than 32 MiB of memory, or 256 MiB without a limit, are an
+// error.
 func (c *Client) SearchRuns(ctx context.Context, query RunQuery) ([]Run, error) {
-	var runs []Run
-	var pages pager
-	left := int64(keepHistory)
+	runs := list[Run]{
+		op:       "search runs",
+		field:    "runs",
+		noun:     "runs",
+		item:     (*decoder).run,
+		max:      math.MaxInt,
+		maxPages: maxPages,
+		memory:   memory{limit: maxHistoryMemory},
+	}
 	if query.Limit > 0 {
-		left = keepLists
+		runs.max, runs.enough, runs.memory.limit = query.Limit, query.Limit, maxListMemory
 	}
-	for {
-		page := runList{most: pageSize}
-		if query.Limit > 0 {
-			page.most = min(pageSize, query.Limit-len(runs))
+
+	return fetch(ctx, c, runs, func(token string, have int) (*call, error) {
+		in := struct {
+			ExperimentIDs []string `json:"experiment_ids"`
+			Filter        string   `json:"filter,omitempty"`
+			ViewType      string   `json:"run_view_type"`
+			MaxResults    int      `json:"max_results"`
+			OrderBy       []string `json:"order_by,omitempty"`
+			PageToken     string   `json:"page_token,omitempty"`
+		}{query.ExperimentIDs, query.Filter, "ACTIVE_ONLY", min(pageSize, runs.max-have), query.OrderBy, token}
+		if in.ExperimentIDs == nil {
+			in.ExperimentIDs = []string{}
 		}
-		kept, err := c.runPage(ctx, query, &page, pages.token, left)
-		if err != nil {
-			return nil, err
-		}
-		left -= kept
-		runs = append(runs, page.runs...)
-		if query.Limit > 0 && len(runs) >= query.Limit {
-			return runs, nil
-		}
-		more, err := pages.next("search runs", page.next, len(page.runs))
-		if err != nil || !more {
-			return runs, err
-		}
-	}
+		return c.newPost(runs.op, "runs/search", in, nil)
+	})
 }
 
-// runPage gets one page, which may take so many bytes of memory, and tells how many it takes.
-func (c *Client) runPage(ctx context.Context, query RunQuery, page *runList, token string, keep int64) (kept int64, err error) {
-	in := struct {
-		ExperimentIDs []string `json:"experiment_ids"`
-		Filter        string   `json:"filter,omitempty"`
-		ViewType      string   `json:"run_view_type"`
-		MaxResults    int      `json:"max_results"`
-		OrderBy       []string `json:"order_by,omitempty"`
-		PageToken     string   `json:"page_token,omitempty"`
-	}{query.ExperimentIDs, query.Filter, "ACTIVE_ONLY", page.most, query.OrderBy, token}
-	if in.ExperimentIDs == nil {
-		in.ExperimentIDs = []string{}
-	}
-	q, err := c.newPost("search runs", "runs/search", in, page)
+// run decodes a run with its tags and metrics.
+func (d *decoder) run() (Run, error) {
+	var info infoAnswer
+	data := runData{tags: map[string]string{}, metrics: map[string]Metric{}}
+	err := d.object(func(name string) error {
+		switch name {
+		case "info":
+			return d.value(&info)
+		case "data":
+			return data.decode(d)
+		}
+		return d.skip()
+	})
 	if err != nil {
-		return 0, err
+		return Run{}, err
 	}
-	q.keep = min(keep, keepLists)
-	err = c.do(ctx, q)
-	return q.kept, err
+
+	r := info.run()
+	r.Tags, r.Metrics = data.tags, data.metrics
+	return r, d.memory.take(runCost, r.ID, r.Name, r.ExperimentID, r.Status, r.ArtifactURI, r.LifecycleStage)
 }
 
-// RunURL is the address of a run's page for a browser.
+// maxEntries limits the metrics and tags of a run. A report of 1000 nodes has 21,000.
+const maxEntries = 200_000
+
+// runData is what a run has any number of.
+type runData struct {
+	tags    map[string]string
+	metrics map[string]Metric
+	entries int // in the answer, which may name one twice
+}
+
+func (r *runData) decode(d *decoder) error {
+	return d.object(func(name string) error {
+		switch name {
+		case "metrics":
+			return d.array(func() error { return r.metric(d) })
+		case "tags":
+			return d.array(func() error { return r.tag(d) })
+		}
+		return d.skip()
+	})
+}
+
+func (r *runData) metric(d *decoder) error {
+	var m metricAnswer
+	if err := r.entry(d, &m); err != nil {
+		return err
+	}
+	r.metrics[m.Key] = m.metric()
+	return d.memory.take(metricCost, m.Key)
+}
+
+func (r *runData) tag(d *decoder) error {
+	var t Tag
+	if err := r.entry(d, &t); err != nil {
+		return err
+	}
+	r.tags[t.Key] = t.Value
+	return d.memory.take(tagCost, t.Key, t.Value)
+}
+
+func (r *runData) entry(d *decoder, v any) error {
+	if r.entries++; r.entries > maxEntries {
+		return tooMany(maxEntries, "metrics and tags of one run")
+	}
+	return d.value(v)
+}
+
+// RunURL returns the address of a run's page for a browser.
 func (c *Client) RunURL(r *Run) string {
 	return c.URI() + "/#/experiments/" + url.PathEscape(r.ExperimentID) + "/runs/" + url.PathEscape(r.ID)
-}
-
-// millis is a time as MLflow has it: milliseconds since 1970. 0, which is left out of requests, for no time.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
 }

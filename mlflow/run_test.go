@@ -13,16 +13,20 @@ import (
 	"time"
 )
 
-func TestEnsureExperiment(t *testing.T) {
+func TestEnsureExperiment_CreatesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	const absent = `{"error_code":"RESOURCE_DOES_NOT_EXIST","message":"No Experiment"}`
-	const there = `{"experiment":{"experiment_id":"3","name":"a b","lifecycle_stage":"active","artifact_location":"s3://x"}}`
+	const there = `{"experiment":{"experiment_id":"3","name":"a b","lifecycle_stage":"active",` +
+		`"artifact_location":"s3://x"}}`
 	for name, tt := range map[string]struct {
 		exists  bool
 		create  int // status of the answer to create; 0: never asked
 		deleted bool
 	}{
-		"there": {exists: true}, "made": {create: 200}, "somebody was faster": {create: 400}, "deleted": {exists: true, deleted: true},
+		"there":               {exists: true},
+		"made":                {create: 200},
+		"somebody was faster": {create: 400},
+		"deleted":             {exists: true, deleted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +78,7 @@ func TestEnsureExperiment(t *testing.T) {
 	}
 }
 
-func TestSearchExperiments(t *testing.T) {
+func TestSearchExperiments_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		m := bodyOf(t, r)
@@ -83,40 +87,25 @@ func TestSearchExperiments(t *testing.T) {
 		}
 		switch m["page_token"] {
 		case nil:
-			io.WriteString(w, `{"experiments":[{"experiment_id":0,"name":"Default"},{"experiment_id":"1"}],"next_page_token":"p2"}`)
+			io.WriteString(w,
+				`{"experiments":[{"experiment_id":0,"name":"Default"},{"experiment_id":"1"}],"next_page_token":"p2"}`)
 		case "p2":
 			io.WriteString(w, `{"next_page_token":"p3"}`) // an empty page is not the end
 		case "p3":
 			io.WriteString(w, `{"experiments":[{"experiment_id":"2"}],"next_page_token":""}`)
 		}
 	})
-	var ids []string
-	for page, err := range c.SearchExperiments(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range page {
-			ids = append(ids, e.ID)
-		}
+	all, err := c.SearchExperiments(context.Background())
+	if want := []Experiment{{ID: "0", Name: "Default"}, {ID: "1"}, {ID: "2"}}; err != nil ||
+		!reflect.DeepEqual(all, want) {
+		t.Errorf("%+v, %v", all, err)
 	}
-	if !reflect.DeepEqual(ids, []string{"0", "1", "2"}) {
-		t.Error(ids)
-	}
-	for range c.SearchExperiments(context.Background()) {
-		break // asks no more
-	}
-	errs := 0
-	for page, err := range answering(t, 500, "").SearchExperiments(context.Background()) {
-		if errs++; err == nil || page != nil {
-			t.Error(page, err)
-		}
-	}
-	if errs != 1 {
-		t.Errorf("%d errors", errs)
+	if all, err := answering(t, 500, "").SearchExperiments(context.Background()); err == nil || all != nil {
+		t.Error(all, err)
 	}
 }
 
-func TestCreateRun(t *testing.T) {
+func TestCreateRun_ReturnsTheRun(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		want := map[string]any{"experiment_id": "7", "user_id": "me", "run_name": "n", "start_time": 1700000000123.0,
@@ -124,11 +113,14 @@ func TestCreateRun(t *testing.T) {
 		if got := bodyOf(t, r); r.URL.Path != "/api/2.0/mlflow/runs/create" || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s %v", r.URL, got)
 		}
-		io.WriteString(w, `{"run":{"info":{"run_id":"r1","run_uuid":"r1","experiment_id":"7","run_name":"n","status":"RUNNING","start_time":"1700000000123",
+		io.WriteString(w, `{"run":{"info":{"run_id":"r1","run_uuid":"r1","experiment_id":"7","run_name":"n",
+			"status":"RUNNING","start_time":"1700000000123",
 			"artifact_uri":"mlflow-artifacts:/7/r1/artifacts","lifecycle_stage":"active","new_field":[1]},
-			"data":{"tags":[{"key":"k","value":"v"}],"metrics":[{"key":"m","value":1.5,"timestamp":"12","step":-1},{"key":"n","value":"NaN","timestamp":13,"step":"2"}],"params":[]},"inputs":{}}}`)
+			"data":{"tags":[{"key":"k","value":"v"}],"metrics":[{"key":"m","value":1.5,"timestamp":"12","step":-1},
+			{"key":"n","value":"NaN","timestamp":13,"step":"2"}],"params":[]},"inputs":{}}}`)
 	})
-	r, err := c.CreateRun(context.Background(), NewRun{"7", "n", "me", time.UnixMilli(1700000000123), []Tag{{"k", "v"}}})
+	r, err := c.CreateRun(context.Background(), NewRun{"7", "n", "me", time.UnixMilli(1700000000123),
+		[]Tag{{"k", "v"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +129,10 @@ func TestCreateRun(t *testing.T) {
 		t.Errorf("%+v", nan)
 	}
 	delete(r.Metrics, "n")
-	want := &Run{ID: "r1", Name: "n", ExperimentID: "7", Status: Running, ArtifactURI: "mlflow-artifacts:/7/r1/artifacts", LifecycleStage: "active",
-		StartTime: time.UnixMilli(1700000000123), Tags: map[string]string{"k": "v"}, Metrics: map[string]Metric{"m": {"m", 1.5, 12, -1}}}
+	want := &Run{ID: "r1", Name: "n", ExperimentID: "7", Status: Running,
+		ArtifactURI: "mlflow-artifacts:/7/r1/artifacts", LifecycleStage: "active",
+		StartTime: time.UnixMilli(1700000000123), Tags: map[string]string{"k": "v"},
+		Metrics: map[string]Metric{"m": {"m", 1.5, 12, -1}}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("%+v\nwant %+v", r, want)
 	}
@@ -147,7 +141,7 @@ func TestCreateRun(t *testing.T) {
 	}
 }
 
-func TestRun_Requests(t *testing.T) {
+func TestClient_SendsWhatMLflowExpects(t *testing.T) {
 	t.Parallel()
 	var got string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -156,12 +150,29 @@ func TestRun_Requests(t *testing.T) {
 	})
 	ctx := context.Background()
 	for want, call := range map[string]func() error{
-		"runs/update map[end_time:5 run_id:r status:FINISHED]":                          func() error { return c.UpdateRun(ctx, "r", Finished, time.UnixMilli(5)) },
-		"runs/update map[run_id:r status:RUNNING]":                                      func() error { return c.UpdateRun(ctx, "r", Running, time.Time{}) },
-		"runs/delete map[run_id:r]":                                                     func() error { return c.DeleteRun(ctx, "r") },
-		"runs/set-tag map[key:k run_id:r value:]":                                       func() error { return c.SetTag(ctx, "r", Tag{"k", ""}) },
-		"runs/create map[experiment_id:0]":                                              func() error { _, err := c.CreateRun(ctx, NewRun{ExperimentID: "0"}); _ = err; return nil },
-		"runs/search map[experiment_ids:[] max_results:1000 run_view_type:ACTIVE_ONLY]": func() error { _, err := c.SearchRuns(ctx, RunQuery{}); return err },
+		"runs/update map[end_time:5 run_id:r status:FINISHED]": func() error {
+			return c.UpdateRun(ctx, "r", Finished, time.UnixMilli(5))
+		},
+		"runs/update map[run_id:r status:RUNNING]": func() error {
+			return c.UpdateRun(ctx, "r", Running, time.Time{})
+		},
+		"runs/delete map[run_id:r]": func() error {
+			return c.DeleteRun(ctx, "r")
+		},
+		"runs/set-tag map[key:k run_id:r value:]": func() error {
+			return c.SetTag(ctx, "r", Tag{"k", ""})
+		},
+		"runs/create map[experiment_id:0]": func() error {
+			_,
+				err := c.CreateRun(ctx, NewRun{ExperimentID: "0"})
+			_ = err
+			return nil
+		},
+		"runs/search map[experiment_ids:[] max_results:1000 run_view_type:ACTIVE_ONLY]": func() error {
+			_,
+				err := c.SearchRuns(ctx, RunQuery{})
+			return err
+		},
 	} {
 		if err := call(); err != nil || got != strings.Replace(want, " ", "", 1) && got != want {
 			t.Errorf("%q %v, want %q", got, err, want)
@@ -169,12 +180,13 @@ func TestRun_Requests(t *testing.T) {
 	}
 }
 
-func TestSearchRuns_Pages(t *testing.T) {
+func TestSearchRuns_ReadsPagesUpToTheLimit(t *testing.T) {
 	t.Parallel()
 	const total = 2500
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		m := bodyOf(t, r)
-		if m["filter"] != "f" || !reflect.DeepEqual(m["order_by"], []any{"o"}) || !reflect.DeepEqual(m["experiment_ids"], []any{"1"}) {
+		if m["filter"] != "f" || !reflect.DeepEqual(m["order_by"], []any{"o"}) ||
+			!reflect.DeepEqual(m["experiment_ids"], []any{"1"}) {
 			t.Errorf("%v", m)
 		}
 		from := 0
@@ -200,20 +212,24 @@ func TestSearchRuns_Pages(t *testing.T) {
 	}
 }
 
-func TestMetricHistory(t *testing.T) {
+func TestMetricHistory_ReadsAllPages(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("max_results") != "25000" || r.FormValue("metric_key") != "a/b c" || r.FormValue("run_id") != "r1" {
+		if r.FormValue("max_results") != "25000" || r.FormValue("metric_key") != "a/b c" ||
+			r.FormValue("run_id") != "r1" {
 			t.Errorf("%s", r.URL)
 		}
 		if r.FormValue("page_token") == "" {
-			io.WriteString(w, `{"metrics":[{"key":"a/b c","value":1,"timestamp":10,"step":0}],"next_page_token":"t=+"}`)
+			io.WriteString(w,
+				`{"metrics":[{"key":"a/b c","value":1,"timestamp":10,"step":0}],"next_page_token":"t=+"}`)
 			return
 		}
 		if r.FormValue("page_token") != "t=+" {
 			t.Errorf("token %q", r.FormValue("page_token"))
 		}
-		io.WriteString(w, `{"metrics":[{"key":"a/b c","value":"-Infinity","timestamp":"9223372036854775807","step":"-9223372036854775808"}]}`)
+		io.WriteString(w,
+			`{"metrics":[{"key":"a/b c","value":"-Infinity","timestamp":"9223372036854775807",`+
+				`"step":"-9223372036854775808"}]}`)
 	})
 	got, err := c.MetricHistory(context.Background(), "r1", "a/b c")
 	want := []Metric{{"a/b c", 1, 10, 0}, {"a/b c", math.Inf(-1), math.MaxInt64, math.MinInt64}}
@@ -227,10 +243,12 @@ func TestMetricHistory(t *testing.T) {
 	}
 }
 
-// FuzzAnswer gives every method any answer: none may panic, hang or show a control character.
+// FuzzAnswer gives any answer to every method. None may panic, hang or show a control character.
 func FuzzAnswer(f *testing.F) {
-	for _, body := range []string{goodRun, "", "{", "null", "<title>x</title>", "<", "<script", `{"run":{"info":{"start_time":"1e400"}}}`, `{"experiment":{"experiment_id":[]}}`,
-		`{"metrics":[{"key":"k","value":"Infinity","timestamp":1.5e3,"step":null}],"next_page_token":"x"}`, `{"error_code":{},"message":"\u0000"}`,
+	for _, body := range []string{goodRun, "", "{", "null", "<title>x</title>", "<", "<script",
+		`{"run":{"info":{"start_time":"1e400"}}}`, `{"experiment":{"experiment_id":[]}}`,
+		`{"metrics":[{"key":"k","value":"Infinity","timestamp":1.5e3,"step":null}],"next_page_token":"x"}`,
+		`{"error_code":{},"message":"\u0000"}`,
 		`{"files":[{"path":"p","file_size":"x"}]}`, `{"runs":[null],"experiments":[{}]}`} {
 		f.Add(200, body, "1")
 		f.Add(404, body, "Sat, 01 Jan 2000 00:00:09 GMT")
@@ -252,7 +270,7 @@ func FuzzAnswer(f *testing.F) {
 		_, err2 := c.EnsureExperiment(ctx, "e")
 		_, err3 := c.MetricHistory(ctx, "r", "k")
 		_, err4 := c.SearchRuns(ctx, RunQuery{Limit: 3})
-		_, err5 := c.ListArtifacts(ctx, "r", "")
+		_, err5 := c.SearchExperiments(ctx)
 		err6 := c.UploadArtifact(ctx, &Run{ArtifactURI: body}, "a", "", []byte("x"))
 		err7 := c.SetTag(ctx, "r", Tag{"k", "v"})
 		for _, err := range []error{err1, err2, err3, err4, err5, err6, err7} {

@@ -3,13 +3,14 @@ package mlflow
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// UnsupportedURIError is the error of CheckURI for a tracking URI that is good for MLflow's Python client, or may be,
-// and that no client of the REST interface can talk to.
+// An UnsupportedURIError reports a tracking URI that MLflow's Python client may understand and that
+// no client of the REST interface can talk to.
 type UnsupportedURIError struct {
 	// Kind is what the URI means: "a folder", "an SQL database".
 	Kind string
@@ -17,14 +18,14 @@ type UnsupportedURIError struct {
 	Instead string
 }
 
-// Error says in one sentence what it is and what to do instead.
+// Error says in one sentence what the URI is and what to do instead.
 func (e *UnsupportedURIError) Error() string {
 	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Instead
 }
 
-// CheckURI tells whether a client can talk to a tracking URI, from the text alone. The error is nil, an
-// *UnsupportedURIError for what MLflow knows and this client can't do, or any other for what is malformed. It never
-// quotes user info or query. White space around the URI is no harm.
+// CheckURI returns nil if a client can talk to a tracking URI, as far as its text tells. The error
+// is an *UnsupportedURIError for what MLflow understands and this client does not, and any other
+// for what is malformed. It never quotes user info or query. White space around the URI is ignored.
 func CheckURI(uri string) error {
 	uri = strings.TrimSpace(uri)
 	scheme, rest, found := strings.Cut(uri, ":")
@@ -34,10 +35,10 @@ func CheckURI(uri string) error {
 		return errors.New("the tracking URI is empty: give one like http://host:5000")
 	case found && (scheme == "http" || scheme == "https"):
 		return checkHTTP(uri, rest)
-	case isWord(uri, "databricks", "databricks-uc", "uc"):
+	case isDatabricks(uri):
 		return unsupported(uri)
 	case isFolder(uri, scheme, found):
-		return &UnsupportedURIError{"a folder", `start "mlflow server --backend-store-uri" on it and use that server's address`}
+		return unsupported("file")
 	case !found || isPort(rest):
 		return errors.New("the tracking URI has no scheme: put http:// or https:// in front of it")
 	case !isScheme(scheme):
@@ -46,34 +47,45 @@ func CheckURI(uri string) error {
 	return unsupported(scheme)
 }
 
-// unsupported describes a scheme (or a word that stands for a URI) that is not ours.
+// unsupported returns the error for a scheme, or for a word that stands for a URI.
 func unsupported(scheme string) error {
+	const (
+		startServer = `start "mlflow server --backend-store-uri" on it and use that server's address`
+		otherServer = "use an MLflow server's address"
+	)
 	engine, _, _ := strings.Cut(scheme, "+") // mysql+pymysql
 	switch {
 	case scheme == "file":
-		return &UnsupportedURIError{"a folder", `start "mlflow server --backend-store-uri" on it and use that server's address`}
-	case isWord(engine, "sqlite", "mysql", "postgresql", "postgres", "mssql"):
-		return &UnsupportedURIError{"an SQL database", `start "mlflow server --backend-store-uri" on it and use that server's address`}
-	case isWord(scheme, "databricks", "databricks-uc", "uc"):
-		return &UnsupportedURIError{"a Databricks profile or Unity Catalog",
-			"use the workspace's https:// address and MLFLOW_TRACKING_TOKEN"}
+		return &UnsupportedURIError{Kind: "a folder", Instead: startServer}
+	case slices.Contains([]string{"sqlite", "mysql", "postgresql", "postgres", "mssql"}, engine):
+		return &UnsupportedURIError{Kind: "an SQL database", Instead: startServer}
+	case isDatabricks(scheme):
+		return &UnsupportedURIError{
+			Kind:    "a Databricks profile or Unity Catalog",
+			Instead: "use the workspace's https:// address and MLFLOW_TRACKING_TOKEN",
+		}
 	case scheme == "azureml":
-		return &UnsupportedURIError{"an Azure ML workspace", "use an MLflow server's address"}
+		return &UnsupportedURIError{Kind: "an Azure ML workspace", Instead: otherServer}
 	case scheme == "arn":
-		return &UnsupportedURIError{"an AWS resource", "use an MLflow server's address"}
+		return &UnsupportedURIError{Kind: "an AWS resource", Instead: otherServer}
 	}
-	return &UnsupportedURIError{"of a kind that needs a plugin of MLflow for Python", "use an MLflow server's address"}
+	return &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Instead: otherServer}
 }
 
-// checkHTTP looks at a URI and at what follows its "http:" or "https:".
+// isDatabricks reports whether MLflow takes a scheme, or a word without one, for Databricks.
+func isDatabricks(s string) bool { return s == "databricks" || s == "databricks-uc" || s == "uc" }
+
+// checkHTTP checks a URI. rest is what follows its "http:" or "https:".
 func checkHTTP(uri, rest string) error {
 	malformed := errors.New("the tracking URI is malformed: want http(s)://host[:port][/prefix]," +
 		" with special characters in user name and password percent-encoded")
-	if !strings.HasPrefix(rest, "//") || strings.ContainsFunc(uri, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }
+	if !strings.HasPrefix(rest, "//") || strings.ContainsFunc(uri, odd) {
 		return malformed
 	}
-	// An @ behind the host is most likely one of a password with a slash in it, which thus is no password but
-	// a path that would be shown to everybody.
+
+	// An @ behind the host most likely belongs to a password with a slash in it, which then is no
+	// password but a path that would be shown to everybody.
 	if _, path := splitAuthority(rest[2:]); strings.Contains(path, "@") {
 		return malformed
 	}
@@ -81,16 +93,14 @@ func checkHTTP(uri, rest string) error {
 	if err != nil || u.Hostname() == "" {
 		return malformed // err quotes parts of what may be a password
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return malformed
-		}
+	if u.Port() != "" && !isPort(u.Port()) {
+		return malformed
 	}
 	return nil
 }
 
-// PublicURI is a URI of any kind as it may be shown and written to files: without user info, query and fragment. Where
-// it can't be told for sure where those are, little more than the scheme is left.
+// PublicURI returns a URI of any kind as it may be shown and written to files: without user info,
+// query and fragment. If it is not certain where those are, little more than the scheme is left.
 func PublicURI(uri string) string {
 	uri = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {
@@ -98,15 +108,13 @@ func PublicURI(uri string) string {
 		}
 		return r
 	}, strings.TrimSpace(uri))
+
 	scheme, rest, found := strings.Cut(uri, "://")
-	if !found {
-		if strings.Contains(uri, "@") {
-			return "(hidden)" // user:password@host, or an address of another kind
-		}
+	switch {
+	case !found && !strings.Contains(uri, "@"):
 		return cutQuery(uri)
-	}
-	if !isScheme(scheme) {
-		return "(hidden)"
+	case !found, !isScheme(scheme):
+		return "(hidden)" // user:password@host, or an address of another kind
 	}
 	authority, path := splitAuthority(rest)
 	if strings.Contains(path, "@") {
@@ -116,13 +124,13 @@ func PublicURI(uri string) string {
 	return scheme + "://" + strings.TrimRight(cutQuery(host+path), "/")
 }
 
-// address is a good URI in the form of Config.URI.
+// address returns a URI in the form of Config.URI.
 func address(u *url.URL) string {
 	a := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return strings.TrimRight(a.String(), "/")
 }
 
-// splitAuthority splits what follows the "//" of a URI into authority and the rest.
+// splitAuthority splits what follows the "//" of a URI into the authority and the rest.
 func splitAuthority(s string) (authority, rest string) {
 	if i := strings.IndexAny(s, "/?#"); i >= 0 {
 		return s[:i], s[i:]
@@ -138,30 +146,20 @@ func cutQuery(s string) string {
 	return s
 }
 
-func isWord(s string, words ...string) bool {
-	for _, w := range words {
-		if s == w {
-			return true
-		}
-	}
-	return false
-}
-
-// isFolder tells whether MLflow takes a URI, cut at its first colon, for a path: also C:\runs.
+// isFolder reports whether MLflow takes a URI, cut at its first colon, for a path. C:\runs is one.
 func isFolder(uri, scheme string, colon bool) bool {
 	drive := colon && len(scheme) == 1 && isScheme(scheme) && len(uri) > 2 && (uri[2] == '/' || uri[2] == '\\')
-	return strings.HasPrefix(uri, "/") || strings.HasPrefix(uri, ".") || strings.HasPrefix(uri, "~") ||
-		drive || !colon && strings.ContainsAny(uri, `/\`)
+	return drive || uri[0] == '/' || uri[0] == '.' || uri[0] == '~' || !colon && strings.ContainsAny(uri, `/\`)
 }
 
-// isPort tells whether what follows a colon is a port, and what is before it therefore a host.
+// isPort reports whether what follows a colon is a port, and what is before it therefore a host.
 func isPort(s string) bool {
 	s, _, _ = strings.Cut(s, "/")
 	n, err := strconv.Atoi(s)
 	return err == nil && n > 0 && n <= 65535
 }
 
-// isScheme tells whether s has the form of a URI's scheme.
+// isScheme reports whether s has the form of a URI's scheme.
 func isScheme(s string) bool {
 	for i, r := range s {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

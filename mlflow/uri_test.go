@@ -6,21 +6,38 @@ import (
 	"testing"
 )
 
-func TestCheckURI(t *testing.T) {
+func TestCheckURI_ExplainsWhatItRefuses(t *testing.T) {
 	t.Parallel()
-	for _, uri := range []string{"http://h", "https://h:5000", "HTTP://h:5000/", "http://h/prefix/more", "http://u:p@h:5000", "http://u:p%40%2F@h",
-		"http://127.0.0.1:5000", "http://[::1]:5000", "https://h?x=1#y", "  http://h \n", "http://mlflow.svc.cluster.local:80/a%20b"} {
+	for _, uri := range []string{"http://h", "https://h:5000", "HTTP://h:5000/", "http://h/prefix/more",
+		"http://u:p@h:5000", "http://u:p%40%2F@h",
+		"http://127.0.0.1:5000", "http://[::1]:5000", "https://h?x=1#y", "  http://h \n",
+		"http://mlflow.svc.cluster.local:80/a%20b"} {
 		if err := CheckURI(uri); err != nil {
 			t.Errorf("%q: %v", uri, err)
 		}
 	}
 	for uri, kind := range map[string]string{
-		"file:///tmp/mlruns": "folder", "file:mlruns": "folder", "/data/mlruns": "folder", "./mlruns": "folder", "../x": "folder", "~/x": "folder",
-		"a/b": "folder", `C:\mlruns`: "folder", "sqlite:///mlflow.db": "SQL", "sqlite://": "SQL", "postgresql://u:secret@h/db": "SQL",
+		"file:///tmp/mlruns":            "folder",
+		"file:mlruns":                   "folder",
+		"/data/mlruns":                  "folder",
+		"./mlruns":                      "folder",
+		"../x":                          "folder",
+		"~/x":                           "folder",
+		"a/b":                           "folder",
+		`C:\mlruns`:                     "folder",
+		"sqlite:///mlflow.db":           "SQL",
+		"sqlite://":                     "SQL",
+		"postgresql://u:secret@h/db":    "SQL",
 		"mysql+pymysql://u:secret@h/db": "SQL", "mssql+pyodbc:///?odbc_connect=PWD%3Dsecret": "SQL",
-		"databricks": "Databricks", "databricks://profile": "Databricks", "databricks-uc": "Databricks", "databricks-uc://p": "Databricks",
-		"uc": "Databricks", "uc:http://localhost:8080": "Databricks", "azureml://region.api/secret": "Azure", "arn:aws:sagemaker:x:secret": "AWS",
-		"htp://user:secret@h": "plugin", "user:secret@h": "plugin", "s3://secret": "plugin",
+		"databricks":                  "Databricks",
+		"databricks://profile":        "Databricks",
+		"databricks-uc":               "Databricks",
+		"databricks-uc://p":           "Databricks",
+		"uc":                          "Databricks",
+		"uc:http://localhost:8080":    "Databricks",
+		"azureml://region.api/secret": "Azure",
+		"arn:aws:sagemaker:x:secret":  "AWS",
+		"htp://user:secret@h":         "plugin", "user:secret@h": "plugin", "s3://secret": "plugin",
 	} {
 		err := CheckURI(uri)
 		var unsupported *UnsupportedURIError
@@ -30,8 +47,10 @@ func TestCheckURI(t *testing.T) {
 		}
 		wantText(t, err, kind, "http://")
 	}
-	for _, uri := range []string{"", " ", "localhost", "localhost:5000", "h:5000/x", "[::1]:5000", "http:", "http:/h", "http://", "http://:5000", "http://h:port",
-		"http://h:0", "http://h:65536", "http://h h", "http://h\x00", `http://h\secret`, "http://user:se/cret@h", "http://user:12/secret@h", "http://user:12?secret@h",
+	for _, uri := range []string{"", " ", "localhost", "localhost:5000", "h:5000/x", "[::1]:5000", "http:",
+		"http:/h", "http://", "http://:5000", "http://h:port",
+		"http://h:0", "http://h:65536", "http://h h", "http://h\x00", `http://h\secret`, "http://user:se/cret@h",
+		"http://user:12/secret@h", "http://user:12?secret@h",
 		"http://user:12#secret@h", "http://user:secret%@h", "http://u:sec ret@h", "://h", "http://[::1", "!x:y"} {
 		err := CheckURI(uri)
 		var unsupported *UnsupportedURIError
@@ -43,7 +62,7 @@ func TestCheckURI(t *testing.T) {
 	}
 }
 
-func TestPublicURI(t *testing.T) {
+func TestPublicURI_HidesSecrets(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]string{
 		"http://h:5000":                   "http://h:5000",
@@ -78,7 +97,8 @@ func FuzzURI(f *testing.F) {
 		if strings.Contains(user+host, "\u00a7") {
 			return
 		}
-		for _, uri := range []string{"http://" + user + ":" + secret + password + "@" + host, user + ":" + secret + password + "@" + host,
+		for _, uri := range []string{"http://" + user + ":" + secret + password + "@" + host,
+			user + ":" + secret + password + "@" + host,
 			"http://" + host + "?" + secret + password} {
 			public := PublicURI(uri)
 			if strings.Contains(public, "\u00a7") && !strings.Contains(user, "/") {

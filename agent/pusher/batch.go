@@ -10,26 +10,29 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// maxItems is MLflow's limit of what one request may hold. Points of ours are too short
-// to reach its limit of bytes, but long tags are not.
 const (
-	maxItems      = 1000
-	maxTagsBeside = 100_000 // bytes of tags that may stand in a request with points
+	// maxItems is MLflow's limit for one request.
+	maxItems = 1000
+
+	// maxTagBytes limits the tags in a request with points. Our points are too short to reach
+	// MLflow's limit in bytes, but long tags are not.
+	maxTagBytes = 100_000
 )
 
-// pack fills requests: first the metrics and tags, then whole moments.
-func pack(metrics []mlflow.Metric, tags []mlflow.Tag, moments []moment) []mlflow.Batch {
+// pack fills requests: first with the metrics and tags, then with whole windows.
+func pack(metrics []mlflow.Metric, tags []mlflow.Tag, windows []window) []mlflow.Batch {
 	out := mlflow.Split(mlflow.Batch{Metrics: metrics, Tags: tags})
 	var open mlflow.Batch
-	if n := len(out); n > 0 && tagBytes(out[n-1].Tags) < maxTagsBeside {
+	if n := len(out); n > 0 && tagBytes(out[n-1].Tags) < maxTagBytes {
 		open, out = out[n-1], out[:n-1]
 	}
-	for _, m := range moments {
-		if len(open.Metrics)+len(open.Tags)+len(m.points) > maxItems {
+
+	for _, w := range windows {
+		if len(open.Metrics)+len(open.Tags)+len(w.points) > maxItems {
 			out = append(out, open)
 			open = mlflow.Batch{}
 		}
-		open.Metrics = append(open.Metrics, m.points...)
+		open.Metrics = append(open.Metrics, w.points...)
 	}
 	if len(open.Metrics)+len(open.Tags) > 0 {
 		out = append(out, open)
@@ -44,19 +47,21 @@ func tagBytes(tags []mlflow.Tag) (n int) {
 	return n
 }
 
-// sortedOut is of how many values every version of MLflow finds out which it has already.
-const sortedOut = 100
+// maxDeduplicated is the number of points in a request that every version of MLflow compares with
+// those that it has.
+const maxDeduplicated = 100
 
-// logBatch sends a request. On a database MLflow 2.x and the first 3.x refuse a larger one
-// of which they have a part: because another process sent that, because an answer was lost,
-// or because another recording has the same points. Then it is sent in pieces, which may
-// have parts of a moment. Its last point, the anchor, comes last in that, too.
+// logBatch sends a request. On a database, MLflow 2.x and the first 3.x refuse a larger one of
+// which they have a part: because another process sent that, because an answer was lost, or because
+// another recording has the same points. Then it is sent in pieces, which may split a window. The
+// last point of the request, the anchor, is then the last of all, too.
 func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batch) error {
 	err := c.LogBatch(ctx, runID, b)
-	if !partlyThere(err) {
+	if !partlyStored(err) {
 		return err
 	}
-	for piece := range slices.Chunk(b.Metrics, sortedOut) {
+
+	for piece := range slices.Chunk(b.Metrics, maxDeduplicated) {
 		if err := logPiece(ctx, c, runID, piece); err != nil {
 			return err
 		}
@@ -67,11 +72,11 @@ func logBatch(ctx context.Context, c *mlflow.Client, runID string, b mlflow.Batc
 	return c.LogBatch(ctx, runID, mlflow.Batch{Tags: b.Tags})
 }
 
-// logPiece sends a piece, again where another process sends the same at this very moment.
+// logPiece sends a piece. It tries again if another process sends the same one at this moment.
 func logPiece(ctx context.Context, c *mlflow.Client, runID string, piece []mlflow.Metric) error {
 	for try := time.Duration(1); ; try++ {
 		err := c.LogBatch(ctx, runID, mlflow.Batch{Metrics: piece})
-		if !partlyThere(err) || try == 4 {
+		if !partlyStored(err) || try == 4 {
 			return err
 		}
 		select {
@@ -82,8 +87,8 @@ func logPiece(ctx context.Context, c *mlflow.Client, runID string, piece []mlflo
 	}
 }
 
-// partlyThere tells whether a database refused points because it has some of them.
-func partlyThere(err error) bool {
-	var e *mlflow.Error
-	return errors.As(err, &e) && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))
+// partlyStored reports whether a database refused points because it has some of them.
+func partlyStored(err error) bool {
+	e, ok := errors.AsType[*mlflow.Error](err)
+	return ok && (strings.Contains(e.Message, "IntegrityError") || strings.Contains(e.Message, "UniqueViolation"))
 }

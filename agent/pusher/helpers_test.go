@@ -16,13 +16,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// fakeHost takes samples as a busy host gives them, deterministically.
+// A host takes samples like those of a busy host, deterministically.
 type fakeHost struct {
 	rnd   *rand.Rand
 	rec   *collector.Recording
 	total [6]float64
-	// every is the usual time between samples; odd mixes in gaps, suspends, late ticks
-	// and sources that fail.
+	// every is the usual time between samples. odd mixes in gaps, suspends, late ticks and sources
+	// that fail.
 	every time.Duration
 	odd   bool
 	lost  map[string]bool // the sources that fail just now
@@ -31,7 +31,8 @@ type fakeHost struct {
 func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *fakeHost {
 	wall := time.Date(2026, 1, 2, 3, 4, 5, rnd.IntN(1e9), time.UTC)
 	start := host.Instant{Wall: wall, Mono: time.Hour, Boot: 2 * time.Hour}
-	return &fakeHost{rnd: rnd, every: every, lost: make(map[string]bool), rec: collector.NewRecording(start, every, maxLength)}
+	return &fakeHost{rnd: rnd, every: every, lost: make(map[string]bool),
+		rec: collector.NewRecording(start, every, maxLength)}
 }
 
 // tick takes one more sample.
@@ -47,7 +48,8 @@ func (h *fakeHost) tick() {
 		if h.rnd.IntN(100) == 0 { // a suspend
 			boot += time.Duration(h.rnd.Int64N(int64(2 * time.Hour)))
 		}
-		for _, source := range []string{host.SourceCPU, host.SourceMemory, host.SourceDisk, host.SourceDiskIO, host.SourceNetwork} {
+		for _, source := range []string{host.SourceCPU, host.SourceMemory, host.SourceDisk,
+			host.SourceDiskIO, host.SourceNetwork} {
 			if h.rnd.IntN(30) == 0 {
 				h.lost[source] = !h.lost[source]
 			}
@@ -81,22 +83,24 @@ func (h *fakeHost) add(weight float64) {
 	h.rec.Add(&s)
 }
 
-// track is that of the report which the Recording gives now.
-func (h *fakeHost) track() track {
-	return nodeTrack("0", h.report().Nodes["0"])
+// series returns those of the report that the Recording gives now.
+func (h *fakeHost) series() nodeSeries {
+	return newNodeSeries("0", h.report().Nodes["0"])
 }
 
 func (h *fakeHost) report() *reporter.Report {
 	code := 0
-	return reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"job"}, ExitCode: &code}, Recording: h.rec})
+	return reporter.New(reporter.Input{Run: reporter.Run{ID: "r", Command: []string{"job"}, ExitCode: &code},
+		Recording: h.rec})
 }
 
-// head is what is known at the start.
+// head returns what is known at the start.
 func (h *fakeHost) head(node int) journal.Head {
-	return journal.Head{Run: reporter.Run{ID: "r", Command: []string{"job"}, Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
+	return journal.Head{Run: reporter.Run{ID: "r", Command: []string{"job"},
+		Start: reporter.Time{Time: h.rec.Start.Wall}}, Node: node}
 }
 
-// serve starts a strict fake server, and a client of it that does not retry.
+// serve starts a strict fake server and returns it with a client that does not retry.
 func serve(t testing.TB) (*mlflowtest.Fake, *mlflowtest.Listener, *mlflow.Client) {
 	t.Helper()
 	fake := mlflowtest.NewFake()
@@ -114,7 +118,7 @@ func connect(t testing.TB, uri string) *mlflow.Client {
 	return c
 }
 
-// newRun makes a run, as somebody's job does.
+// newRun creates a run, as somebody's job does.
 func newRun(t testing.TB, c *mlflow.Client, start time.Time, tags ...mlflow.Tag) *mlflow.Run {
 	t.Helper()
 	run, err := c.CreateRun(context.Background(), mlflow.NewRun{ExperimentID: "0", StartTime: start, Tags: tags})
@@ -124,7 +128,7 @@ func newRun(t testing.TB, c *mlflow.Client, start time.Time, tags ...mlflow.Tag)
 	return run
 }
 
-// stepsOf are the steps of a history.
+// stepsOf returns the steps of a history.
 func stepsOf(points []mlflowtest.Point) (out []int64) {
 	for _, p := range points {
 		out = append(out, p.Step)
@@ -132,11 +136,22 @@ func stepsOf(points []mlflowtest.Point) (out []int64) {
 	return out
 }
 
-// keysOf are the names of a moment's points.
-func keysOf(m moment) (out []string) {
-	for _, p := range m.points {
+// keysOf returns the names of a window's points, sorted.
+func keysOf(w window) (out []string) {
+	for _, p := range w.points {
 		out = append(out, p.Key)
 	}
 	slices.Sort(out)
 	return out
+}
+
+// trials returns how often a test tries something: n times, or a tenth of that under -short.
+func trials(n int) int { return n / shortStride(10) }
+
+// shortStride returns n under -short and 1 otherwise.
+func shortStride(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
 }

@@ -2,6 +2,7 @@ package pusher
 
 import (
 	"context"
+	"sort"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -13,103 +14,113 @@ import (
 )
 
 const (
-	// ownRunAfter is how many windows the job's own run is waited for before one of
-	// our own is made; other nodes than 0 wait one more, for node 0's.
+	// ownRunAfter is how many windows pass before a run of our own is created, while the job may
+	// still create its own. Other nodes than 0 wait one more, for node 0's.
 	ownRunAfter = 3
-	// liveMoments and liveBuckets are how much is handed over at once: more follows
-	// next time, so that catching up is no burden to the sampling goroutine.
-	liveMoments = 100
-	liveBuckets = 4000
-	// liveTimeout bounds one request, and so how long a server that hangs is waited for.
+
+	// maxLiveWindows and maxLiveBuckets limit one batch, so that catching up is no burden to the
+	// sampling goroutine. More follows with the next batch.
+	maxLiveWindows = 100
+	maxLiveBuckets = 4000
+
+	// liveTimeout limits one push, and so the wait for a server that hangs.
 	liveTimeout = 10 * time.Second
-	// longestRest is the longest pause after failures that will not pass by themselves.
-	longestRest = 5 * time.Minute
+
+	// maxRest limits the pause after failures that will not pass by themselves.
+	maxRest = 5 * time.Minute
 )
 
-// Live pushes the series of one node while its run goes on. Nothing waits for it: a
-// server that is slow or gone makes it fall behind, and it catches up later, from
-// the Recording's ring. Once the run is known it asks once per window.
+// Live pushes the series of one node while its run goes on. Nothing waits for it: if a server is
+// slow or gone, it falls behind, and catches up later from the Recording's ring. Once the run is
+// known, it sends one request per window.
 type Live struct {
 	about   journal.Head
 	dest    Destination
 	connect func() (*mlflow.Client, error)
 
-	// Between the sampling goroutine and ours: at most one hand-over is under way.
-	handed chan handover
-	ready  atomic.Bool
-	makes  atomic.Bool  // a run is being made, or may have been
-	sent   atomic.Int64 // ms since 1970 of the last point that the server has
+	// Shared by the sampling goroutine and ours, with at most one batch under way.
+	batches chan liveBatch
+	ready   atomic.Bool
+	making  atomic.Bool  // a run is being created, or may have been
+	sent    atomic.Int64 // time of the last point that the server has, in ms since 1970
 
-	step int64 // of the sampling goroutine: of the newest sample
+	step int64 // of the newest sample; belongs to the sampling goroutine
 
-	// Of our own goroutine.
-	client  *mlflow.Client
-	run     *mlflow.Run
-	unsure  bool // a request failed half-way: the server may have its points
-	resting time.Duration
+	// These belong to our own goroutine.
+	client *mlflow.Client
+	run    *mlflow.Run
+	unsure bool // a request failed halfway: the server may have its points
+	rest   time.Duration
 }
 
-// handover is what is to be sent; all the later is known then, too.
-type handover struct {
+// A liveBatch is one batch of windows for the push goroutine, with what was known when it was made.
+type liveBatch struct {
 	id      identity
-	moments []moment
+	windows []window
 	start   int64
 	thinned bool
 }
 
-// NewLive prepares the pushing of a run, of which about tells the start. connect is
-// called once the first window is full, in the goroutine of Run.
+// NewLive prepares the push of a run. about describes its start. connect is called in the goroutine
+// of Run once the first window is full.
 func NewLive(about journal.Head, d Destination, connect func() (*mlflow.Client, error)) *Live {
-	l := &Live{about: about, dest: d, connect: connect, handed: make(chan handover, 1)}
+	l := &Live{about: about, dest: d, connect: connect, batches: make(chan liveBatch, 1)}
 	l.ready.Store(true)
 	return l
 }
 
-// Observe looks at the Recording after each sample, in the sampling goroutine. It
-// hands over what is to be sent when a window is full and nothing else is under way.
+// Observe looks at the Recording. It is called after each sample, in the sampling goroutine. If a
+// window is full and no other batch is under way, it hands over what is to be sent.
 func (l *Live) Observe(rec *collector.Recording) {
-	step := int64((rec.End.Boot - rec.Start.Boot) / Window)
+	step := int64((rec.End.Boot - rec.Start.Boot) / windowLength)
 	if step == l.step || !l.ready.CompareAndSwap(true, false) {
 		return
 	}
 	l.step = step
-	t := liveTrack(rec, nodeName(l.about.Node), l.sent.Load())
-	t.most = liveMoments
-	all := t.moments()
-	if len(all) == 0 {
+
+	node := strconv.Itoa(l.about.Node)
+	s := newLiveSeries(rec, node, l.sent.Load())
+	s.maxWindows = maxLiveWindows
+	windows := s.windows()
+	if len(windows) == 0 {
 		l.ready.Store(true)
 		return
 	}
-	id := identity{runID: l.about.Run.ID, invocation: l.dest.Invocation, start: l.about.Run.Start.Time,
-		end: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot), nodes: []string{nodeName(l.about.Node)},
-		recordings: map[string]string{nodeName(l.about.Node): recording(l.about.Run.ID, nodeName(l.about.Node), t.start)}}
-	l.handed <- handover{id: id, moments: all, start: t.start, thinned: t.thinned} // there is room: ready was ours
+	id := identity{
+		runID:      l.about.Run.ID,
+		invocation: l.dest.Invocation,
+		start:      l.about.Run.Start.Time,
+		end:        rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot),
+		nodes:      []string{node},
+		recordings: map[string]string{node: recordingID(l.about.Run.ID, node, s.start)},
+	}
+	// There is room, because ready was ours.
+	l.batches <- liveBatch{id: id, windows: windows, start: s.start, thinned: s.thinned}
 }
 
-// liveTrack is the part of a Recording's ring that comes after a time, or its first
-// buckets where there are many.
-func liveTrack(rec *collector.Recording, node string, after int64) track {
-	t := track{node: node, start: rec.Start.Wall.UnixMilli(), thinned: rec.Ring.Stride() > 1, goesOn: true}
-	t.from = t.start
-	lo, hi := 0, rec.Ring.Len()
-	for lo < hi { // the first bucket that ends later
-		mid := (lo + hi) / 2
-		if end := bucketEnd(rec, mid); end > after {
-			hi = mid
-		} else {
-			lo, t.from = mid+1, end
-		}
+// newLiveSeries returns the part of a Recording's ring that ends after a time, or its first buckets
+// if there are many.
+func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSeries {
+	first := sort.Search(rec.Ring.Len(), func(i int) bool { return bucketEnd(rec, i) > after })
+	s := nodeSeries{
+		node:    node,
+		start:   rec.Start.Wall.UnixMilli(),
+		thinned: rec.Ring.Stride() > 1,
+		running: true,
 	}
-	hi = min(rec.Ring.Len(), lo+liveBuckets)
-	t.samples, t.envelope = reporter.NewSeries(rec, lo, hi)
+	s.from = s.start
+	if first > 0 {
+		s.from = bucketEnd(rec, first-1)
+	}
+
+	s.samples, s.envelope = reporter.NewSeries(rec, first, min(rec.Ring.Len(), first+maxLiveBuckets))
 	for _, g := range rec.GPUs {
-		t.gpus = append(t.gpus, device{float64(g.MemoryMB), float64(g.PowerLimitWatts)})
+		s.gpus = append(s.gpus, device{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
 	}
-	return t
+	return s
 }
 
-func nodeName(node int) string { return strconv.Itoa(node) }
-
+// bucketEnd returns the time of the last sample in a bucket of the ring, in ms since 1970.
 func bucketEnd(rec *collector.Recording, i int) int64 {
 	return int64(rec.Ring.Bucket(i).Stats[collector.Timestamp].Max*1000 + 0.5)
 }
@@ -125,9 +136,9 @@ func (l *Live) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case h := <-l.handed:
-			err := l.push(ctx, h)
-			if !l.rest(ctx, err) {
+		case b := <-l.batches:
+			err := l.push(ctx, b)
+			if !l.pause(ctx, err) {
 				return
 			}
 			l.ready.Store(true)
@@ -135,7 +146,8 @@ func (l *Live) Run(ctx context.Context) {
 	}
 }
 
-// RunID is the run that Run found or made, once Run has ended; "" = none yet.
+// RunID returns the run that Run found or created, or "" if there is none yet. It may be called
+// once Run has returned.
 func (l *Live) RunID() string {
 	if l.run == nil {
 		return ""
@@ -143,42 +155,46 @@ func (l *Live) RunID() string {
 	return l.run.ID
 }
 
-// MayHaveMade tells whether a run may have been made of which Run does not know.
-func (l *Live) MayHaveMade() bool { return l.makes.Load() }
+// MayHaveMade reports whether a run may have been created that RunID does not know.
+func (l *Live) MayHaveMade() bool { return l.making.Load() }
 
-// sentUntil is the time of the last point that was sent to a run, in ms since 1970; −1 =
-// none was. It is not sure where the answer to a later request was lost. Once Run has ended.
-func (l *Live) sentUntil(runID string) (until int64, sure bool) {
+// sentUntil returns the time of the last point that was sent to a run, in ms since 1970, or −1 if
+// none was. It is not certain if the answer to a later request was lost. It may be called once Run
+// has returned.
+func (l *Live) sentUntil(runID string) (until int64, certain bool) {
 	if l.RunID() != runID || l.sent.Load() == 0 {
 		return -1, false
 	}
 	return l.sent.Load(), !l.unsure
 }
 
-// rest waits after a failure: as long as the server asks for, and ever longer where
-// it will not pass by itself, so that a wrong password does not lock an account.
-func (l *Live) rest(ctx context.Context, err error) bool {
+// pause waits after a failure, as long as the server asks for. If the failure will not pass by
+// itself, it waits ever longer, so that a wrong password does not lock an account. It reports
+// whether to go on.
+func (l *Live) pause(ctx context.Context, err error) bool {
 	if err == nil {
-		l.resting = 0
+		l.rest = 0
 		return true
 	}
-	pause := min(mlflow.RetryAfter(err), longestRest)
+
+	wait := min(mlflow.RetryAfter(err), maxRest)
 	if !mlflow.Temporary(err) {
-		l.resting = min(max(2*l.resting, Window), longestRest)
-		pause = max(pause, l.resting)
+		l.rest = min(max(2*l.rest, windowLength), maxRest)
+		wait = max(wait, l.rest)
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-time.After(pause):
+	case <-time.After(wait):
 		return true
 	}
 }
 
-// push sends moments, once the run is known.
-func (l *Live) push(ctx context.Context, h handover) error {
+// push sends a batch, provided that the run is known.
+func (l *Live) push(ctx context.Context, b liveBatch) error {
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
+
 	if l.client == nil {
 		c, err := l.connect()
 		if err != nil {
@@ -187,30 +203,30 @@ func (l *Live) push(ctx context.Context, h handover) error {
 		l.client = c
 	}
 	if l.run == nil {
-		if err := l.findRun(ctx, h); err != nil || l.run == nil {
+		if err := l.findRun(ctx, b); err != nil || l.run == nil {
 			return err
 		}
 	}
-	// In a given run there may be other recordings, of which it would take many questions to
-	// tell our points. There they are sent again: databases keep them once.
-	if l.unsure && (l.dest.RunID == "" || h.thinned) {
-		if err := l.askHowFar(ctx, h); err != nil {
+
+	// A given run may have other recordings, and it would take many requests to tell our points
+	// from theirs. There they are sent again: databases store them once.
+	if l.unsure && (l.dest.RunID == "" || b.thinned) {
+		if err := l.askHowFar(ctx, b); err != nil {
 			return err
 		}
 	}
-	return l.send(ctx, h.moments)
+	return l.send(ctx, b.windows)
 }
 
-// askHowFar asks for the last point that the server has, where the answer to a request was
-// lost.
-func (l *Live) askHowFar(ctx context.Context, h handover) error {
+// askHowFar asks for the last point that the server has, because the answer to a request was lost.
+func (l *Live) askHowFar(ctx context.Context, b liveBatch) error {
 	run, err := l.client.Run(ctx, l.run.ID)
 	if err != nil {
 		return err
 	}
-	there := newPast(l.client, run, h.moments[0].at, h.moments[len(h.moments)-1].at)
-	there.alone = l.dest.RunID == ""
-	until, err := there.lastPoint(ctx, track{start: h.start, thinned: h.thinned}, h.moments)
+	state := newRemoteState(l.client, run, b.windows[0].end, b.windows[len(b.windows)-1].end)
+	state.exclusive = l.dest.RunID == ""
+	until, err := state.lastPoint(ctx, nodeSeries{start: b.start, thinned: b.thinned}, b.windows)
 	if err != nil {
 		return err
 	}
@@ -218,12 +234,14 @@ func (l *Live) askHowFar(ctx context.Context, h handover) error {
 	return nil
 }
 
-func (l *Live) send(ctx context.Context, moments []moment) error {
+// send sends the windows that the server does not have.
+func (l *Live) send(ctx context.Context, windows []window) error {
 	sent := l.sent.Load()
-	for len(moments) > 0 && moments[0].at <= sent {
-		moments = moments[1:]
+	for len(windows) > 0 && windows[0].end <= sent {
+		windows = windows[1:]
 	}
-	for _, b := range pack(nil, nil, moments) {
+
+	for _, b := range pack(nil, nil, windows) {
 		if err := logBatch(ctx, l.client, l.run.ID, b); err != nil {
 			l.unsure = true
 			return err
@@ -234,37 +252,39 @@ func (l *Live) send(ctx context.Context, moments []moment) error {
 	return nil
 }
 
-// findRun finds the run, or makes one when the job's own was waited for long enough.
-func (l *Live) findRun(ctx context.Context, h handover) error {
+// findRun finds the run, or creates one if it is time to.
+func (l *Live) findRun(ctx context.Context, b liveBatch) error {
 	if l.dest.RunID != "" {
 		run, err := l.client.Run(ctx, l.dest.RunID)
 		if err == nil {
-			err = active(run)
+			err = checkActive(run)
 		}
 		if err == nil {
 			l.run = run
 		}
 		return err
 	}
-	f, err := h.id.search(ctx, l.client, l.dest)
-	if err != nil || f.run != nil && !f.others {
-		l.run = f.run
+
+	found, err := b.id.search(ctx, l.client, l.dest)
+	if err != nil || found.run != nil && !found.otherNode {
+		l.run = found.run
 		return err
 	}
 	patience := int64(ownRunAfter)
-	if !h.id.first() {
+	if !b.id.first() {
 		patience++
 	}
-	if h.moments[len(h.moments)-1].step+1 < patience {
+	if b.windows[len(b.windows)-1].step+1 < patience {
 		return nil
 	}
-	if f.run != nil { // another node's job made it, and ours none so far
-		l.run = f.run
+	if found.run != nil { // another node's job created it, and ours has created none so far
+		l.run = found.run
 		return nil
 	}
-	report := &reporter.Report{Run: l.about.Run}
-	l.makes.Store(true)
-	l.run, err = h.id.create(ctx, l.client, l.dest, f.experiments, runName(report))
-	l.makes.Store(err != nil)
+
+	l.making.Store(true)
+	name := runName(&reporter.Report{Run: l.about.Run})
+	l.run, err = b.id.create(ctx, l.client, l.dest, found.experiments, name)
+	l.making.Store(err != nil)
 	return err
 }

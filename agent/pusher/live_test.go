@@ -21,8 +21,8 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// closing is a hook that lets no connection wait for the next request: a goroutine
-// that reads from a socket would keep the clock of a synctest bubble from going on.
+// closing returns a hook that keeps no connection for the next request: a goroutine that reads from
+// a socket would stop the clock of a synctest bubble.
 func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Connection", "close")
@@ -30,7 +30,12 @@ func closing(h mlflowtest.Hook) mlflowtest.Hook {
 	}
 }
 
-// stage is a Live in a bubble, with a server outside of it.
+// connecting returns a function that makes a client of a server.
+func connecting(url string) func() (*mlflow.Client, error) {
+	return func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: url}) }
+}
+
+// A stage is a Live in a bubble with a server outside of it.
 type stage struct {
 	*fakeHost
 	fake *mlflowtest.Fake
@@ -39,13 +44,13 @@ type stage struct {
 	work chan<- func() // done outside of the bubble
 }
 
-// outside does something whose goroutines are not to be of the bubble.
+// outside calls a function whose goroutines must not belong to the bubble.
 func (s *stage) outside(f func()) {
 	s.work <- f
 	s.work <- func() {} // f is done when this is taken
 }
 
-// inBubble makes a server, then a bubble in which a Live runs that pushes to it.
+// inBubble starts a server, and then a bubble with a Live that pushes to it.
 func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *stage)) {
 	t.Helper()
 	fake, l, _ := serve(t)
@@ -60,7 +65,7 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 		s := &stage{fakeHost: h, fake: fake, l: l, work: work}
-		s.live = NewLive(h.head(node), d, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
+		s.live = NewLive(h.head(node), d, connecting(l.URL))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); s.live.Run(ctx) }()
@@ -70,8 +75,8 @@ func inBubble(t *testing.T, node int, d Destination, test func(t *testing.T, s *
 	})
 }
 
-// seconds lets time pass, with a sample each second; each is called after each of
-// them with the number of requests that it brought.
+// seconds lets time pass with a sample per second. After each sample it calls each with the number
+// of requests that were sent.
 func (s *stage) seconds(n int, each func(second, requests int)) {
 	for i := range n {
 		time.Sleep(time.Second)
@@ -85,7 +90,7 @@ func (s *stage) seconds(n int, each func(second, requests int)) {
 	}
 }
 
-// steps are the windows that the server has, of all runs.
+// steps returns the windows that the server has, of all runs.
 func (s *stage) steps(node int) (out []int64) {
 	for _, r := range s.fake.Runs() {
 		out = append(out, stepsOf(r.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)])...)
@@ -93,8 +98,8 @@ func (s *stage) steps(node int) (out []int64) {
 	return out
 }
 
-// Once the run is known there is one request for each window, and no other.
-func TestLive_OneRequestPerWindow(t *testing.T) {
+// Once the run is known, there is one request per window and no other.
+func TestLive_SendsOneRequestPerWindow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(31, nil)
@@ -112,9 +117,9 @@ func TestLive_OneRequestPerWindow(t *testing.T) {
 	})
 }
 
-// The job's own run is waited for, then one of ours is made: at the third window, by
-// other nodes than 0 one later.
-func TestLive_WhenTheRunIsMade(t *testing.T) {
+// Live waits for the job's own run before it creates one: until the third window, and on other
+// nodes than 0 one more.
+func TestLive_CreatesItsRunAfterAWhile(t *testing.T) {
 	t.Parallel()
 	for node, want := range map[int]int{0: 30, 1: 40, 12: 40} {
 		t.Run(fmt.Sprint(node), func(t *testing.T) {
@@ -128,7 +133,8 @@ func TestLive_WhenTheRunIsMade(t *testing.T) {
 				if got := s.steps(node); !slices.Equal(got, []int64{0, 1, 2, 3, 4, 5}) {
 					t.Errorf("windows %v", got)
 				}
-				if r := s.fake.Runs()[0]; r.Tags[TagCreatedBy] != createdBy || r.Tags[TagInvocation] != "i" || r.Info.Status != "RUNNING" || s.live.run.ID != r.Info.RunID {
+				if r := s.fake.Runs()[0]; r.Tags[tagCreatedBy] != createdBy || r.Tags[TagInvocation] != "i" ||
+					r.Info.Status != "RUNNING" || s.live.run.ID != r.Info.RunID {
 					t.Errorf("run %+v", r)
 				}
 			})
@@ -136,8 +142,8 @@ func TestLive_WhenTheRunIsMade(t *testing.T) {
 	}
 }
 
-// The job's own run gets the points as soon as it is there.
-func TestLive_TheJobsRun(t *testing.T) {
+// The job's own run gets the points as soon as it exists.
+func TestLive_TakesTheJobsRun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.seconds(15, nil)
@@ -152,13 +158,15 @@ func TestLive_TheJobsRun(t *testing.T) {
 		}()
 		id := <-done
 		s.seconds(40, nil)
-		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 || s.live.run.ID != id {
+		if got := s.steps(0); !slices.Equal(got, []int64{0, 1, 2, 3, 4}) || len(s.fake.Runs()) != 1 ||
+			s.live.run.ID != id {
 			t.Errorf("windows %v, %d runs", got, len(s.fake.Runs()))
 		}
 	})
 }
 
-// What passes by itself is tried each window; what does not, ever more seldom.
+// After a failure that may pass, Live tries again each window; after others it tries less and less
+// often.
 func TestLive_RestsAfterFailures(t *testing.T) {
 	t.Parallel()
 	refused := mlflowtest.Status(http.StatusUnauthorized, "text/plain", "no")
@@ -208,8 +216,8 @@ func wantAbout(t *testing.T, got, want []int) {
 	}
 }
 
-// After any outage of a server the points are as if there had been none; what the
-// answer was lost of is there once.
+// After any outage the points are as if there had been none. Points whose answer was lost are
+// stored once.
 func TestLive_CatchesUp(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -233,7 +241,8 @@ func TestLive_CatchesUp(t *testing.T) {
 			want := make(map[string][]mlflowtest.Point)
 			for _, m := range wholeWindows(s.rec, 0) {
 				for _, p := range m.points {
-					want[p.Key] = append(want[p.Key], mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
+					want[p.Key] = append(want[p.Key],
+						mlflowtest.Point{Timestamp: p.Timestamp, Step: p.Step, Value: p.Value})
 				}
 			}
 			runs := s.fake.Runs()
@@ -247,9 +256,9 @@ func TestLive_CatchesUp(t *testing.T) {
 	}
 }
 
-// Also where the ring was halved between a batch whose answer was lost and the next
-// try, no step is there twice.
-func TestLive_AnswersLostWhileTheRingHalves(t *testing.T) {
+// No step is stored twice, even if the ring is halved between a batch whose answer was lost and the
+// next try.
+func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{12, 20, 40} {
 		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -269,21 +278,21 @@ func TestLive_AnswersLostWhileTheRingHalves(t *testing.T) {
 	}
 }
 
-// every lets each nth request fail, the first of all too.
+// every calls h for the first request and then for each nth.
 func every(n int64, h mlflowtest.Hook) mlflowtest.Hook {
 	var seen atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) bool { return (seen.Add(1)-1)%n == 0 && h(w, r) }
 }
 
-// week is the samples of a week.
+// week is the number of samples in a week.
 const week = 7 * 24 * 3600
 
-// A week without a server takes no memory and no time, and then the points come, a
-// hundred at a time, as thinly as the ring has them.
-func TestLive_AWeekWithoutAServer(t *testing.T) {
-	samples := week
-	if testing.Short() || raceEnabled {
-		samples /= 20
+// A week without a server takes no memory and no time. Then the points come, a hundred at a time,
+// as thinly as the ring has them.
+func TestLive_SurvivesAWeekWithoutAServer(t *testing.T) {
+	samples := week / shortStride(60)
+	if raceEnabled {
+		samples = min(samples, week/20)
 	}
 	var before, after runtime.MemStats
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
@@ -327,8 +336,8 @@ func TestLive_AWeekWithoutAServer(t *testing.T) {
 	})
 }
 
-// A server that refuses connections for long is asked once in each window.
-func TestLive_RefusedConnections(t *testing.T) {
+// A server that refuses connections for a long time gets all windows later.
+func TestLive_SurvivesRefusedConnections(t *testing.T) {
 	t.Parallel()
 	inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
 		s.outside(s.l.Close)
@@ -341,10 +350,11 @@ func TestLive_RefusedConnections(t *testing.T) {
 	})
 }
 
-// A hand-over is bounded also where the ring is large.
-func TestLive_HandoverIsBounded(t *testing.T) {
-	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, 100_000)
-	for range 100_000 {
+// A batch is limited even if the ring is large.
+func TestLive_LimitsItsBatches(t *testing.T) {
+	n := trials(100_000)
+	h := newHost(rand.New(rand.NewPCG(1, 1)), 10*time.Millisecond, n)
+	for range n {
 		h.tick()
 	}
 	live := NewLive(h.head(0), Destination{}, nil)
@@ -355,12 +365,12 @@ func TestLive_HandoverIsBounded(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
 		t.Errorf("one hand-over allocates %d bytes", n)
 	}
-	if n := len((<-live.handed).moments); n == 0 || n > liveMoments {
-		t.Errorf("%d moments", n)
+	if n := len((<-live.batches).windows); n == 0 || n > maxLiveWindows {
+		t.Errorf("%d windows", n)
 	}
 }
 
-// Run ends at once when it is told to, whatever the server does.
+// Run ends at once when its context does, whatever the server does.
 func TestLive_EndsAtOnce(t *testing.T) {
 	t.Parallel()
 	fake, l, _ := serve(t)
@@ -371,7 +381,7 @@ func TestLive_EndsAtOnce(t *testing.T) {
 		return hang(w, r)
 	})
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
-	live := NewLive(h.head(0), Destination{}, func() (*mlflow.Client, error) { return mlflow.New(mlflow.Config{URI: l.URL}) })
+	live := NewLive(h.head(0), Destination{}, connecting(l.URL))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); live.Run(ctx) }()
@@ -391,11 +401,11 @@ func TestLive_EndsAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkLive_Window is a window of ten samples, at the worst moment of a ring of
-// the default size: just before it is halved, with nothing to catch up.
+// BenchmarkLive_Window measures a window of ten samples when a ring of the default size is about to
+// be halved, with nothing to catch up.
 func BenchmarkLive_Window(b *testing.B) { benchmarkLive(b, false) }
 
-// BenchmarkLive_Outage is the same while the server has been away all the time.
+// BenchmarkLive_Outage measures the same after the server has been away all the time.
 func BenchmarkLive_Outage(b *testing.B) { benchmarkLive(b, true) }
 
 func benchmarkLive(b *testing.B, outage bool) {
@@ -412,11 +422,11 @@ func benchmarkLive(b *testing.B, outage bool) {
 		live.step = -1
 		live.ready.Store(true)
 		live.Observe(h.rec)
-		<-live.handed
+		<-live.batches
 	}
 }
 
-// BenchmarkLive_Samples is what most samples cost: nothing is handed over.
+// BenchmarkLive_Samples measures what most samples cost: nothing is handed over.
 func BenchmarkLive_Samples(b *testing.B) {
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	h.tick()

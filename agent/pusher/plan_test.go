@@ -18,10 +18,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Requests are within the limits, nothing is lost or moved, no moment is split.
-func TestPack(t *testing.T) {
+// Requests keep the limits, nothing is lost or moved, and no window is split.
+func TestPack_KeepsWindowsWhole(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
+	for seed := range uint64(trials(100)) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		var metrics []mlflow.Metric
 		for i := range []int{0, 1, 34, 999, 1000, 1001, 4000}[rnd.IntN(7)] {
@@ -29,53 +29,58 @@ func TestPack(t *testing.T) {
 		}
 		var tags []mlflow.Tag
 		for i := range []int{0, 1, 10, 99, 100, 101, 350}[rnd.IntN(7)] {
-			tags = append(tags, mlflow.Tag{Key: fmt.Sprint("tag_", i), Value: strings.Repeat("x", []int{1, 100, 5000}[rnd.IntN(3)])})
+			tags = append(tags, mlflow.Tag{Key: fmt.Sprint("tag_", i),
+				Value: strings.Repeat("x", []int{1, 100, 5000}[rnd.IntN(3)])})
 		}
-		var moments []moment
+		var windows []window
 		for i := range []int{0, 1, 47, 48, 360, 1000}[rnd.IntN(6)] {
-			m := moment{at: int64(i + 1), step: int64(i)}
+			m := window{end: int64(i + 1), step: int64(i)}
 			for k := range 1 + rnd.IntN(21) {
-				m.points = append(m.points, mlflow.Metric{Key: fmt.Sprint("system/0/", k), Timestamp: m.at, Step: m.step, Value: rnd.Float64()})
+				m.points = append(m.points, mlflow.Metric{Key: fmt.Sprint("system/0/", k), Timestamp: m.end,
+					Step: m.step, Value: rnd.Float64()})
 			}
-			moments = append(moments, m)
+			windows = append(windows, m)
 		}
-		wantPacked(t, seed, pack(metrics, tags, moments), metrics, tags, moments)
+		wantPacked(t, seed, pack(metrics, tags, windows), metrics, tags, windows)
 	}
 }
 
-func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlflow.Metric, tags []mlflow.Tag, moments []moment) {
+func wantPacked(t *testing.T, seed uint64, batches []mlflow.Batch, metrics []mlflow.Metric, tags []mlflow.Tag,
+	windows []window) {
 	t.Helper()
 	var all []mlflow.Metric
 	var allTags []mlflow.Tag
-	in := make(map[int64]int) // the request of each moment
+	in := make(map[int64]int) // the request of each window
 	for i, b := range batches {
 		size := 0
 		for _, m := range b.Metrics {
 			size += len(m.Key) + 100
 			if before, ok := in[m.Timestamp]; m.Timestamp > 0 && ok && before != i {
-				t.Fatalf("seed %d: moment %d is split", seed, m.Timestamp)
+				t.Fatalf("seed %d: window %d is split", seed, m.Timestamp)
 			}
 			in[m.Timestamp] = i
 		}
 		size += tagBytes(b.Tags) + 30*len(b.Tags)
 		if n := len(b.Metrics) + len(b.Tags); n == 0 || n > 1000 || len(b.Tags) > 100 || size > 900_000 {
-			t.Fatalf("seed %d: request %d has %d values, %d tags, %d bytes", seed, i, len(b.Metrics), len(b.Tags), size)
+			t.Fatalf("seed %d: request %d has %d values, %d tags, %d bytes", seed, i, len(b.Metrics), len(b.Tags),
+				size)
 		}
 		all, allTags = append(all, b.Metrics...), append(allTags, b.Tags...)
 	}
 	want := slices.Clone(metrics)
-	for _, m := range moments {
+	for _, m := range windows {
 		want = append(want, m.points...)
 	}
 	if !slices.Equal(all, want) || !slices.Equal(allTags, tags) {
-		t.Fatalf("seed %d: %d values and %d tags are sent, want %d and %d, or in another order", seed, len(all), len(allTags), len(want), len(tags))
+		t.Fatalf("seed %d: %d values and %d tags are sent, want %d and %d, or in another order", seed, len(all),
+			len(allTags), len(want), len(tags))
 	}
 	if n := len(want) + len(tags); len(batches) > n/900+len(tags)/90+3 {
 		t.Errorf("seed %d: %d requests for %d items", seed, len(batches), n)
 	}
 }
 
-// push pushes a report and gives what the plan was.
+// push pushes a report and returns its plan.
 func push(t *testing.T, c *mlflow.Client, r *reporter.Report, o Options) (*Plan, error) {
 	t.Helper()
 	p, err := Prepare(t.Context(), c, r, o)
@@ -86,10 +91,11 @@ func push(t *testing.T, c *mlflow.Client, r *reporter.Report, o Options) (*Plan,
 }
 
 func file(name, text string) []Artifact {
-	return []Artifact{{Name: name, ContentType: "application/json", Data: func(string) ([]byte, error) { return []byte(text), nil }}}
+	return []Artifact{{Name: name, ContentType: "application/json",
+		Data: func(string) ([]byte, error) { return []byte(text), nil }}}
 }
 
-// At whatever request a push breaks off, the next one makes it whole, in one run.
+// Whichever request a push fails at, the next push completes it, in one run.
 func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
@@ -97,8 +103,10 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 		h.tick()
 	}
 	r := h.report()
-	r.Run.Start, r.Run.End = reporter.Time{Time: h.rec.Start.Wall}, reporter.Time{Time: h.rec.Start.Wall.Add(700 * time.Second)}
-	o := Options{Destination: Destination{Invocation: "i", ExperimentName: "new"}, Artifacts: file("node-0.json", "{}")}
+	r.Run.Start = reporter.Time{Time: h.rec.Start.Wall}
+	r.Run.End = reporter.Time{Time: h.rec.Start.Wall.Add(700 * time.Second)}
+	o := Options{Destination: Destination{Invocation: "i", ExperimentName: "new"},
+		Artifacts: file("node-0.json", "{}")}
 	fake, _, c := serve(t)
 	if _, err := push(t, c, r, o); err != nil {
 		t.Fatal(err)
@@ -107,7 +115,7 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 	if requests > 16 {
 		t.Errorf("%d requests for 12 minutes", requests)
 	}
-	for n := range requests {
+	for n := 0; n < requests; n += shortStride(5) {
 		for _, applied := range []bool{false, true} {
 			fake, _, c := serve(t)
 			hook := mlflowtest.Drop()
@@ -129,7 +137,7 @@ func TestPush_GoesOnFromAnyRequest(t *testing.T) {
 	}
 }
 
-// only lets just the nth request fail.
+// only calls h for the nth request alone.
 func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
 	var mu sync.Mutex
 	seen := 0
@@ -150,8 +158,8 @@ func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 	}
 }
 
-// Twice, and by two at once, gives the same.
-func TestPush_TwiceAndAtOnce(t *testing.T) {
+// Two pushes, and two at the same time, have the same result as one.
+func TestPush_GivesTheSameTwiceAndAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 5000)
 	for range 500 {
@@ -189,8 +197,8 @@ func TestPush_TwiceAndAtOnce(t *testing.T) {
 	}
 }
 
-// Several nodes of one run share our run; the worst status and the latest end stand.
-func TestPush_NodesShareARun(t *testing.T) {
+// Several nodes of one run share our run. The worst status and the latest end stay.
+func TestPush_LetsNodesShareARun(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	for node, code := range []int{0, 3, 0} {
@@ -203,8 +211,10 @@ func TestPush_NodesShareARun(t *testing.T) {
 		n.Host = &reporter.Host{Hostname: fmt.Sprint("host", node)}
 		r.Nodes = map[string]*reporter.Node{fmt.Sprint(node): n}
 		start := time.Now().Add(time.Duration(node) * time.Second)
-		r.Run.Start, r.Run.End, r.Run.ExitCode = reporter.Time{Time: start}, reporter.Time{Time: start.Add(30 * time.Second)}, &code
-		o := Options{Destination: Destination{Invocation: fmt.Sprint("i", node)}, Artifacts: file(fmt.Sprintf("node-%d.json", node), "{}")}
+		r.Run.Start = reporter.Time{Time: start}
+		r.Run.End, r.Run.ExitCode = reporter.Time{Time: start.Add(30 * time.Second)}, &code
+		o := Options{Destination: Destination{Invocation: fmt.Sprint("i", node)},
+			Artifacts: file(fmt.Sprintf("node-%d.json", node), "{}")}
 		if _, err := push(t, c, r, o); err != nil {
 			t.Fatal(err)
 		}
@@ -218,17 +228,19 @@ func TestPush_NodesShareARun(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for node := range 3 {
-		if steps := stepsOf(got.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage", node)]); len(steps) < 3 {
+		if steps := stepsOf(got.Metrics[fmt.Sprintf("system/%d/system_memory_usage_percentage",
+			node)]); len(steps) < 3 {
 			t.Errorf("node %d has the windows %v", node, steps)
 		}
 	}
-	if steps := stepsOf(got.Metrics["max_t_mem_percent"]); !slices.Equal(slices.Sorted(slices.Values(steps)), []int64{0, 1, 2}) {
+	if steps := stepsOf(got.Metrics["max_t_mem_percent"]); !slices.Equal(slices.Sorted(slices.Values(steps)),
+		[]int64{0, 1, 2}) {
 		t.Errorf("max_t_mem_percent has the steps %v", steps)
 	}
 }
 
-// A recording with two others of the same node in one given run is whole beside them.
-func TestPush_TwoRecordingsInAGivenRun(t *testing.T) {
+// Three recordings of one node in one given run are all complete.
+func TestPush_KeepsRecordingsInAGivenRunApart(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
 	given := newRun(t, c, time.Now())
@@ -240,21 +252,24 @@ func TestPush_TwoRecordingsInAGivenRun(t *testing.T) {
 			h.tick()
 		}
 		want += 10
-		o := Options{Destination: Destination{RunID: given.ID, Given: true, Invocation: fmt.Sprint("i", k)}, Artifacts: file("node-0.json", fmt.Sprint(k))}
+		o := Options{Destination: Destination{RunID: given.ID, Given: true, Invocation: fmt.Sprint("i", k)},
+			Artifacts: file("node-0.json", fmt.Sprint(k))}
 		for range 2 {
 			if _, err := push(t, c, h.report(), o); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got := fake.Runs()[0]
-		if n := len(got.Metrics["system/0/system_memory_usage_percentage"]); n != want || len(got.Artifacts) != k+1 || got.Info.Status != "RUNNING" {
-			t.Errorf("after recording %d: %d points, want %d; artifacts %v; %s", k, n, want, got.Artifacts, got.Info.Status)
+		if n := len(got.Metrics["system/0/system_memory_usage_percentage"]); n != want ||
+			len(got.Artifacts) != k+1 || got.Info.Status != "RUNNING" {
+			t.Errorf("after recording %d: %d points, want %d; artifacts %v; %s", k, n, want, got.Artifacts,
+				got.Info.Status)
 		}
 	}
 }
 
 // The two experiments that the environment names must be the same.
-func TestDestination_Experiment(t *testing.T) {
+func TestDestination_FindsTheExperiment(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
 	e, err := c.EnsureExperiment(t.Context(), "there")
@@ -266,8 +281,10 @@ func TestDestination_Experiment(t *testing.T) {
 		id   string
 		fail bool
 	}{
-		{Destination{}, "0", false}, {Destination{ExperimentName: "there"}, e.ID, false}, {Destination{ExperimentID: e.ID}, e.ID, false},
-		{Destination{ExperimentName: "there", ExperimentID: e.ID}, e.ID, false}, {Destination{ExperimentName: "there", ExperimentID: "0"}, "", true},
+		{Destination{}, "0", false}, {Destination{ExperimentName: "there"}, e.ID, false},
+		{Destination{ExperimentID: e.ID}, e.ID, false},
+		{Destination{ExperimentName: "there", ExperimentID: e.ID}, e.ID, false},
+		{Destination{ExperimentName: "there", ExperimentID: "0"}, "", true},
 		{Destination{ExperimentID: "77"}, "", true}, {Destination{ExperimentName: "new"}, "2", false},
 	} {
 		if id, err := tt.d.experiment(t.Context(), c, nil); id != tt.id || (err != nil) != tt.fail {
@@ -276,11 +293,12 @@ func TestDestination_Experiment(t *testing.T) {
 	}
 }
 
-// A run that the server never has told of is searched before it is made again.
+// A permanent failure to create a run is not retried.
 func TestPush_GivesUpOnAServerThatCannotMakeRuns(t *testing.T) {
 	t.Parallel()
 	fake, _, c := serve(t)
-	fake.SetBefore(mlflowtest.On("runs/create", mlflowtest.Status(http.StatusBadRequest, "application/json", `{"error_code": "INVALID_PARAMETER_VALUE", "message": "no"}`)))
+	fake.SetBefore(mlflowtest.On("runs/create", mlflowtest.Status(http.StatusBadRequest, "application/json",
+		`{"error_code": "INVALID_PARAMETER_VALUE", "message": "no"}`)))
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 100)
 	h.tick()
 	_, err := push(t, c, h.report(), Options{Destination: Destination{Invocation: "i"}})

@@ -10,23 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// wideHost is a host whose two GPUs are found after some samples.
+// wideHost returns a host whose two GPUs are found after some samples.
 func wideHost(before, after int) *fakeHost {
 	h := newHost(rand.New(rand.NewPCG(7, 7)), time.Second, 2000)
 	for range before {
 		h.tick()
 	}
 	unknown := series.Unknown()
-	h.rec.GPUs = []collector.GPU{{Device: gpu.Device{MemoryMB: 80 << 10, PowerLimitWatts: 400},
-		EnergyJoules: unknown, ClockMHz: unknown},
-		{Device: gpu.Device{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown},
-			EnergyJoules: unknown, ClockMHz: unknown}}
+	h.rec.GPUs = []collector.GPU{{MemoryMB: 80 << 10, PowerLimitWatts: 400, EnergyJoules: unknown,
+		ClockMHz: unknown},
+		{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown}}
 	h.rec.Widen(2)
 	for range after {
 		h.tick()
@@ -34,29 +32,30 @@ func wideHost(before, after int) *fakeHost {
 	return h
 }
 
-// widePoints are the points of a moment by the last part of their names.
-func widePoints(m moment) map[string]float64 {
+// widePoints returns the points of a window by the last part of their names.
+func widePoints(w window) map[string]float64 {
 	out := make(map[string]float64)
-	for _, p := range m.points {
+	for _, p := range w.points {
 		out[p.Key[strings.LastIndex(p.Key, "/")+1:]] = p.Value
 	}
 	return out
 }
 
-// The series of the GPUs begin where they were found, have MLflow's names and units, and
-// are shares only of what is known.
-func TestWide_SeriesOfGPUs(t *testing.T) {
+// The series of GPUs begin when these are found, have MLflow's names and units, and are shares of
+// known values only.
+func TestWindows_BeginWithTheirGPU(t *testing.T) {
 	h := wideHost(30, 60)
-	got := h.track().moments()
+	got := h.series().windows()
 	for i, m := range got {
 		p := widePoints(m)
-		if _, there := p["gpu_0_utilization_percentage"]; there != (m.at > got[2].at) {
-			t.Errorf("moment %d: there is a GPU: %v", i, there)
+		if _, there := p["gpu_0_utilization_percentage"]; there != (m.end > got[2].end) {
+			t.Errorf("window %d: there is a GPU: %v", i, there)
 		}
 	}
 	p := widePoints(got[len(got)-1])
 	var names []string
-	for i, name := range []string{"utilization_percentage", "memory_usage_megabytes", "memory_usage_percentage", "power_usage_watts", "power_usage_percentage", "temperature_celsius"} {
+	for i, name := range []string{"utilization_percentage", "memory_usage_megabytes", "memory_usage_percentage",
+		"power_usage_watts", "power_usage_percentage", "temperature_celsius"} {
 		for _, device := range []string{"gpu_0_", "gpu_1_"} {
 			share := i == 2 || i == 4
 			if _, there := p[device+name]; there == (share && device == "gpu_1_") {
@@ -73,7 +72,8 @@ func TestWide_SeriesOfGPUs(t *testing.T) {
 		t.Error(d)
 	}
 	const memory, power = "gpu_0_memory_usage_", "gpu_0_power_usage_"
-	if mb, pct := p[memory+"megabytes"], p[memory+"percentage"]; math.Abs(pct-100*mb*1e6/(80<<30)) > 1e-4 || !(mb > 0) {
+	if mb, pct := p[memory+"megabytes"], p[memory+"percentage"]; math.Abs(pct-100*mb*1e6/(80<<30)) > 1e-4 ||
+		!(mb > 0) {
 		t.Errorf("%v MB are %v %% of 80 GiB", mb, pct)
 	}
 	if watts, pct := p[power+"watts"], p[power+"percentage"]; math.Abs(pct-watts/4) > 1e-4 || !(watts > 0) {
@@ -81,13 +81,12 @@ func TestWide_SeriesOfGPUs(t *testing.T) {
 	}
 }
 
-// What is pushed live is what is pushed afterwards, to the last bit: also where the GPUs
-// are found while the run goes on.
-func TestWide_LivePointsAreThoseOfTheReport(t *testing.T) {
+// Live points equal those of the report to the last bit, even if the GPUs are found during the run.
+func TestLiveSeries_HaveTheReportsGPUs(t *testing.T) {
 	h := wideHost(25, 100)
 	whole := make(map[int64][]mlflow.Metric)
-	for _, m := range h.track().moments() {
-		whole[m.at] = m.points
+	for _, m := range h.series().windows() {
+		whole[m.end] = m.points
 	}
 	for _, n := range []int{12, 25, 26, 31, 45, 99} {
 		early := wideHost(min(n, 25), max(0, n-25))
@@ -97,20 +96,20 @@ func TestWide_LivePointsAreThoseOfTheReport(t *testing.T) {
 				early.tick()
 			}
 		}
-		live := liveTrack(early.rec, "0", 0).moments()
+		live := newLiveSeries(early.rec, "0", 0).windows()
 		if len(live) != n/10 && len(live) != n/10-1 {
-			t.Errorf("%d moments of %d s", len(live), n)
+			t.Errorf("%d windows of %d s", len(live), n)
 		}
 		for _, m := range live {
-			if d := cmp.Diff(whole[m.at], m.points); d != "" {
-				t.Errorf("after %d s, at %d (-report +live):\n%s", n, m.at, d)
+			if d := cmp.Diff(whole[m.end], m.points); d != "" {
+				t.Errorf("after %d s, at %d (-report +live):\n%s", n, m.end, d)
 			}
 		}
 	}
 }
 
-// A node with as many GPUs as are recorded: names are valid and no moment is too large.
-func TestWide_AMomentOfManyGPUsFitsABatch(t *testing.T) {
+// With as many GPUs as can be recorded, names are valid and no window is too large.
+func TestWindows_OfManyGPUsFitABatch(t *testing.T) {
 	h := wideHost(0, 0)
 	for len(h.rec.GPUs) < collector.MaxGPUs+4 {
 		h.rec.GPUs = append(h.rec.GPUs, h.rec.GPUs[0])
@@ -119,7 +118,7 @@ func TestWide_AMomentOfManyGPUsFitsABatch(t *testing.T) {
 	for range 25 {
 		h.tick()
 	}
-	got := h.track().moments()
+	got := h.series().windows()
 	for _, b := range pack(nil, nil, got) {
 		if len(b.Metrics) > maxItems {
 			t.Errorf("a batch of %d", len(b.Metrics))

@@ -369,7 +369,7 @@ func TestDocsMLflowNames(t *testing.T) {
 	doc := readDocument(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
-	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "tracking.go", "push.go"} {
+	for _, file := range []string{"../../mlflow/config.go", "../../mlflow/env.go", "../../agent/tracking.go", "push.go"} {
 		for _, m := range regexp.MustCompile(`"(MLFLOW_[A-Z0-9_]+)"`).FindAllStringSubmatch(readDocument(t, file), -1) {
 			want = append(want, m[1])
 		}
@@ -382,9 +382,9 @@ func TestDocsMLflowNames(t *testing.T) {
 	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
 		t.Errorf("the variables of docs/mlflow.md (-code +table):\n%s", diff)
 	}
-	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(readDocument(t, "../../pusher/about.go"), -1)
+	tags := regexp.MustCompile(`(?m)^\t[Tt]ag\w+ += "([a-z_.]+)"`).FindAllStringSubmatch(readDocument(t, "../../agent/pusher/tags.go"), -1)
 	if len(tags) == 0 {
-		t.Error("pusher/about.go has no tags")
+		t.Error("agent/pusher/tags.go has no tags")
 	}
 	for _, m := range tags {
 		if !strings.Contains(doc, "`"+m[1]) {

@@ -177,7 +177,7 @@ func (g *group) joins(s reporter.PushState) bool {
 // environment.
 func (o *pushOptions) destination(g *group) pusher.Destination {
 	d := pusher.Destination{RunID: g.state.RunID, ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
-		Given: g.state.Given, Invocation: g.state.Invocation, Elsewhere: g.state.URI != mlflow.PublicURI(g.uri)}
+		Given: g.state.Given, Invocation: g.state.Invocation, OtherServer: g.state.URI != mlflow.PublicURI(g.uri)}
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
 		d.Given = d.RunID != ""
@@ -190,9 +190,9 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	}
 	d.CheckFirst = o.dryRun
 	if o.runID != "" {
-		d.RunID, d.Given, d.Elsewhere = o.runID, true, false
+		d.RunID, d.Given, d.OtherServer = o.runID, true, false
 	} else if o.experiment != "" {
-		d.RunID, d.Given, d.Within = "", false, true // a run there, then
+		d.RunID, d.Given, d.ExperimentOnly = "", false, true // a run there, then
 	}
 	return d
 }
@@ -260,7 +260,7 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 
 // pushPart pushes what goes to one run.
 func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reportfile.File, g *group, progress *progress) error {
-	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, GoesOn: g.goesOn, Settle: true}
+	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, Running: g.goesOn, Settle: true}
 	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
 	if err != nil {

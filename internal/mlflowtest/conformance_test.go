@@ -15,36 +15,38 @@ import (
 	"time"
 )
 
-// row is a request that must have the same outcome on the Fake and on the real
-// servers. A request is "METHOD path body"; in it {run} is a new run and {gone} a
-// new deleted one, {long:N} is N letters.
+// A row is a request that must have the same outcome on the Fake and on the real servers. A request
+// is "METHOD path body". In it {run} stands for a new run, {gone} for a new deleted one, and
+// {long:N} for N letters.
 type row struct {
 	name    string
 	before  []string // what comes first; its outcome does not matter
 	request string
 	kind    string // Content-Type; "" = application/json, "-" = none
 	want    string // status and error code
-	// real3 and real2 are the answers of the real servers where they are others, and
-	// why says why the Fake's is another.
+	// real3 and real2 are the answers of the real servers if they differ. why says why the Fake's
+	// does.
 	real3, real2, why string
-	// cut allows the real servers to close the connection instead: whether the client
-	// still reads the answer then is chance.
+	// cut allows the real servers to close the connection instead. Whether the client still reads
+	// the answer is then a matter of chance.
 	cut bool
 }
 
-// outcome is what a request led to.
+// An outcome is what a request led to.
 type outcome struct {
 	answer string // status and error code
 	effect string // what was answered and what the run is after it, without what is by chance
 }
 
-func TestConformance_FakeIsAsStrictAsTheRealServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts real servers: run without -short")
-	}
-	rows := slices.Concat(experimentRows, runRows(), batchRows(), pointRows, tagRows, historyRows, searchRows, artifactRows, otherRows)
+func TestFake_IsAsStrictAsTheRealServers(t *testing.T) {
+	rows := slices.Concat(experimentRows, runRows(), batchRows(), pointRows, tagRows, historyRows, searchRows,
+		artifactRows, otherRows)
 	names := []string{"fake", "3.x", "2.x"}
-	clients := []*client{newClient(t, Serve(t, NewFake()).URL), newClient(t, Start(t, Options{}).URL), newClient(t, Start(t, Options{Version: 2}).URL)}
+	clients := []*client{
+		newClient(t, Serve(t, NewFake()).URL),
+		newClient(t, Start(t, Options{Version: 3}).URL),
+		newClient(t, Start(t, Options{Version: 2}).URL),
+	}
 	outcomes := make([][]outcome, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -89,7 +91,7 @@ func compareRow(t *testing.T, r row, names []string, got []outcome) {
 	}
 }
 
-// client sends the rows' requests to one server.
+// A client sends the requests of rows to one server.
 type client struct {
 	t    *testing.T
 	url  string
@@ -137,7 +139,7 @@ func (c *client) perform(r row) outcome {
 
 var long = regexp.MustCompile(`\{long:\d+\}`)
 
-// answer is the status and, if there is one, the error code.
+// answer returns the status and the error code, if there is one.
 func answer(status int, body []byte) string {
 	var e struct {
 		Code string `json:"error_code"`
@@ -146,7 +148,7 @@ func answer(status int, body []byte) string {
 	return strings.TrimSpace(fmt.Sprint(status, " ", e.Code))
 }
 
-// send sends "METHOD path body". A path without a slash in front is below the API's.
+// send sends "METHOD path body". A path without a leading slash is below that of the API.
 func (c *client) send(text, kind string) (int, []byte) {
 	parts := append(strings.SplitN(text, " ", 3), "")
 	path := parts[1]
@@ -177,7 +179,7 @@ func (c *client) send(text, kind string) (int, []byte) {
 	return response.StatusCode, body
 }
 
-// newRun makes a run in the experiment of the rows.
+// newRun creates a run in the experiment of the rows.
 func (c *client) newRun() string {
 	_, body := c.send(`POST runs/create {"experiment_id":"1","run_name":"r","start_time":1000,"user_id":"u"}`, "")
 	var answer struct {
@@ -193,7 +195,7 @@ func (c *client) newRun() string {
 	return answer.Run.Info.ID
 }
 
-// state is all that the server has of a run.
+// state returns everything that the server has of a run.
 func (c *client) state(run string) string {
 	_, body := c.send("GET runs/get?run_id="+run, "")
 	text := c.normal(body)
@@ -206,20 +208,22 @@ func (c *client) state(run string) string {
 	if m := answer.Run.Data.Metrics; len(m) < 20 { // not a thousand requests
 		slices.SortFunc(m, func(a, b struct{ Key string }) int { return strings.Compare(a.Key, b.Key) })
 		for _, metric := range m {
-			_, body := c.send("GET metrics/get-history?max_results=1000&run_id="+run+"&metric_key="+url.QueryEscape(metric.Key), "")
+			_, body := c.send("GET metrics/get-history?max_results=1000&run_id="+run+"&metric_key="+url.QueryEscape(
+				metric.Key), "")
 			text += "\n" + c.normal(body)
 		}
 	}
 	return text
 }
 
-// chance are the keys whose values are by chance, or that only one version has.
-var chance = []string{"creation_time", "last_update_time", "message", "run_uuid", "inputs", "outputs", "trace_location", "workspace",
+// chance has the keys whose values are random, or that only one version has.
+var chance = []string{"creation_time", "last_update_time", "message", "run_uuid", "inputs", "outputs",
+	"trace_location", "workspace",
 	"next_page_token", "error_code", "effective_trace_archival_retention"}
 
 var hexID = regexp.MustCompile(`[0-9a-f]{32}`)
 
-// normal is an answer without what is by chance; run ids are numbered.
+// normal returns an answer without random values. Run IDs are numbered.
 func (c *client) normal(body []byte) string {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -242,7 +246,8 @@ func (c *client) walk(v any) any {
 	case map[string]any:
 		_, more := v["next_page_token"]
 		for k, inner := range v {
-			if inner = c.walk(inner); inner == nil || slices.Contains(chance, k) || k == "run_id" && v["step"] != nil {
+			if inner = c.walk(inner); inner == nil || slices.Contains(chance, k) ||
+				k == "run_id" && v["step"] != nil {
 				delete(v, k)
 				continue
 			}
@@ -271,7 +276,7 @@ func (c *client) walk(v any) any {
 	return v
 }
 
-// walkList sorts what has keys: the servers have no order for them.
+// walkList sorts items by their keys, for which the servers have no order.
 func (c *client) walkList(list []any) any {
 	for i := range list {
 		list[i] = c.walk(list[i])
@@ -311,14 +316,16 @@ var experimentRows = []row{
 	{name: "experiment name of 500", request: `POST experiments/create {"name":"{long:500}"}`, want: ok},
 	{name: "experiment name of 501", request: `POST experiments/create {"name":"{long:501}"}`, want: badValue},
 	{name: "experiment with any characters", request: `POST experiments/create {"name":"é (b)/%'\" ü"}`, want: ok},
-	{name: "experiment with tags", request: `POST experiments/create {"name":"tagged","tags":[{"key":"k","value":"v"}]}`, want: ok},
+	{name: "experiment with tags",
+		request: `POST experiments/create {"name":"tagged","tags":[{"key":"k","value":"v"}]}`, want: ok},
 	{name: "its tags", request: `GET experiments/get-by-name?experiment_name=tagged`, want: ok},
 	{name: "by name", request: `GET experiments/get-by-name?experiment_name=one`, want: ok},
 	{name: "by a name that is not there", request: `GET experiments/get-by-name?experiment_name=two`, want: noSuch},
 	{name: "by no name", request: `GET experiments/get-by-name`, want: badValue},
 	{name: "experiment by id", request: `GET experiments/get?experiment_id=1`, want: ok},
 	{name: "experiment by an id that is not there", request: `GET experiments/get?experiment_id=999`, want: noSuch},
-	{name: "experiment by an id that is none", request: `GET experiments/get?experiment_id=x`, want: badValue, real2: noSuch, why: "as 3.x"},
+	{name: "experiment by an id that is none", request: `GET experiments/get?experiment_id=x`, want: badValue,
+		real2: noSuch, why: "as 3.x"},
 	{name: "create one to delete", request: `POST experiments/create {"name":"deleted"}`, want: ok},
 	{name: "a run in it", request: `POST runs/create {"experiment_id":"5","run_name":"r","start_time":5}`, want: ok},
 	{name: "delete it", request: `POST experiments/delete {"experiment_id":"5"}`, want: ok},
@@ -326,72 +333,126 @@ var experimentRows = []row{
 	{name: "deleted, by name", request: `GET experiments/get-by-name?experiment_name=deleted`, want: ok},
 	{name: "deleted, it owns its name", request: `POST experiments/create {"name":"deleted"}`, want: exists},
 	{name: "deleted, a run in it", request: `POST runs/create {"experiment_id":"5","run_name":"r"}`, want: badValue},
-	{name: "deleted, its runs are", request: `POST runs/search {"experiment_ids":["5"],"run_view_type":"DELETED_ONLY"}`, want: ok},
-	{name: "deleted experiments", request: `POST experiments/search {"max_results":10,"view_type":"DELETED_ONLY"}`, want: ok},
+	{name: "deleted, its runs are",
+		request: `POST runs/search {"experiment_ids":["5"],"run_view_type":"DELETED_ONLY"}`, want: ok},
+	{name: "deleted experiments", request: `POST experiments/search {"max_results":10,"view_type":"DELETED_ONLY"}`,
+		want: ok},
 	{name: "all experiments", request: `POST experiments/search {"max_results":10,"view_type":"ALL"}`, want: ok},
 	{name: "active experiments", request: `POST experiments/search {"max_results":10}`, want: ok},
 	{name: "restore it", request: `POST experiments/restore {"experiment_id":"5"}`, want: ok},
 	{name: "restore it again", request: `POST experiments/restore {"experiment_id":"5"}`, want: noSuch},
 	{name: "restored, its runs are", request: `POST runs/search {"experiment_ids":["5"]}`, want: ok},
-	{name: "delete an experiment that is not there", request: `POST experiments/delete {"experiment_id":"999"}`, want: noSuch},
+	{name: "delete an experiment that is not there", request: `POST experiments/delete {"experiment_id":"999"}`,
+		want: noSuch},
 	{name: "a page of experiments", request: `POST experiments/search {"max_results":2}`, want: ok},
-	{name: "experiments by name, upwards", request: `POST experiments/search {"max_results":9,"order_by":["name ASC"]}`, want: ok},
-	{name: "experiments by id, downwards", request: `POST experiments/search {"max_results":9,"order_by":["experiment_id DESC"]}`, want: ok},
-	{name: "experiments by something else", request: `POST experiments/search {"max_results":9,"order_by":["foo DESC"]}`, want: badValue},
-	{name: "experiments of a name", request: `POST experiments/search {"max_results":9,"filter":"name = 'one'"}`, want: ok},
-	{name: "experiments of a tag", request: "POST experiments/search {\"max_results\":9,\"filter\":\"tags.`k` = 'v'\"}", want: ok},
-	{name: "experiments, the second page", request: `POST experiments/search {"max_results":9,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok},
-	{name: "experiments, a bad token", request: `POST experiments/search {"max_results":9,"page_token":"x"}`, want: badValue},
+	{name: "experiments by name, upwards",
+		request: `POST experiments/search {"max_results":9,"order_by":["name ASC"]}`, want: ok},
+	{name: "experiments by id, downwards",
+		request: `POST experiments/search {"max_results":9,"order_by":["experiment_id DESC"]}`, want: ok},
+	{name: "experiments by something else",
+		request: `POST experiments/search {"max_results":9,"order_by":["foo DESC"]}`, want: badValue},
+	{name: "experiments of a name", request: `POST experiments/search {"max_results":9,"filter":"name = 'one'"}`,
+		want: ok},
+	{name: "experiments of a tag",
+		request: "POST experiments/search {\"max_results\":9,\"filter\":\"tags.`k` = 'v'\"}", want: ok},
+	{name: "experiments, the second page",
+		request: `POST experiments/search {"max_results":9,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok},
+	{name: "experiments, a bad token", request: `POST experiments/search {"max_results":9,"page_token":"x"}`,
+		want: badValue},
 	{name: "experiments, no size of a page", request: `POST experiments/search {}`, want: badValue},
-	{name: "experiments, a page too large", request: `POST experiments/search {"max_results":50001}`, want: badValue},
-	{name: "experiment with a bad tag", request: `POST experiments/create {"name":"bad tag","tags":[{"key":"a//b","value":"v"}]}`, want: badValue, real2: ok, why: "3.x refuses it"},
+	{name: "experiments, a page too large", request: `POST experiments/search {"max_results":50001}`,
+		want: badValue},
+	{name: "experiment with a bad tag",
+		request: `POST experiments/create {"name":"bad tag","tags":[{"key":"a//b","value":"v"}]}`,
+		want:    badValue,
+		real2:   ok,
+		why:     "3.x refuses it"},
 }
 
 func runRows() []row {
 	rows := []row{
-		{name: "create a run", request: `POST runs/create {"experiment_id":"1","run_name":"n","user_id":"me","start_time":1234567890123,"tags":[{"key":"k","value":"v"}]}`, want: ok},
-		{name: "run named by its tag", request: `POST runs/create {"experiment_id":"1","tags":[{"key":"mlflow.runName","value":"t"}]}`, want: ok},
-		{name: "run named twice", request: `POST runs/create {"experiment_id":"1","run_name":"t","tags":[{"key":"mlflow.runName","value":"t"}]}`, want: ok},
-		{name: "run named in two ways", request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"mlflow.runName","value":"t"}]}`, want: badValue},
+		{name: "create a run",
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","user_id":"me",` +
+				`"start_time":1234567890123,"tags":[{"key":"k","value":"v"}]}`, want: ok},
+		{name: "run named by its tag",
+			request: `POST runs/create {"experiment_id":"1","tags":[{"key":"mlflow.runName","value":"t"}]}`,
+			want:    ok},
+		{name: "run named twice",
+			request: `POST runs/create {"experiment_id":"1","run_name":"t","tags":[{"key":"mlflow.runName",` +
+				`"value":"t"}]}`, want: ok},
+		{name: "run named in two ways",
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"mlflow.runName",` +
+				`"value":"t"}]}`, want: badValue},
 		{name: "run in no experiment", request: `POST runs/create {"run_name":"n"}`, want: "400 BAD_REQUEST"},
-		{name: "run in an experiment that is not there", request: `POST runs/create {"experiment_id":"999","run_name":"n"}`, want: noSuch},
-		{name: "run in an experiment with a bad id", request: `POST runs/create {"experiment_id":"x","run_name":"n"}`, want: badValue, real2: noSuch, why: "as 3.x"},
-		{name: "run with a start in a string", request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":"77"}`, want: ok},
-		{name: "run with a start in fractions", request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":1.5}`, want: badValue, real3: ok, real2: ok, why: silently},
-		{name: "run with a field of its own", request: `POST runs/create {"experiment_id":"1","run_name":"n","color":"red"}`, want: badValue, real3: ok, real2: ok, why: unknown},
-		{name: "run with a bad tag", request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"a//b","value":"v"}]}`, want: badValue,
-			real3: ok, real2: ok, why: "only SQL stores take any tag here, and cannot change it later"},
-		{name: "no content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`, kind: "-", want: badValue},
-		{name: "another content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`, kind: "text/plain", want: badValue},
-		{name: "content type with a charset", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`, kind: "application/json; charset=utf-8", want: ok},
-		{name: "half of a body", request: `POST runs/create {"experiment_id":"1",`, want: badValue, real3: "400 BAD_REQUEST", real2: "400 BAD_REQUEST", why: "they take it for an empty one"},
+		{name: "run in an experiment that is not there",
+			request: `POST runs/create {"experiment_id":"999","run_name":"n"}`, want: noSuch},
+		{name: "run in an experiment with a bad id",
+			request: `POST runs/create {"experiment_id":"x","run_name":"n"}`,
+			want:    badValue,
+			real2:   noSuch,
+			why:     "as 3.x"},
+		{name: "run with a start in a string",
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":"77"}`, want: ok},
+		{name: "run with a start in fractions",
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","start_time":1.5}`,
+			want:    badValue,
+			real3:   ok,
+			real2:   ok,
+			why:     silently},
+		{name: "run with a field of its own",
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","color":"red"}`,
+			want:    badValue,
+			real3:   ok,
+			real2:   ok,
+			why:     unknown},
+		{name: "run with a bad tag",
+			request: `POST runs/create {"experiment_id":"1","run_name":"n","tags":[{"key":"a//b","value":"v"}]}`,
+			want:    badValue,
+			real3:   ok, real2: ok, why: "only SQL stores take any tag here, and cannot change it later"},
+		{name: "no content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`, kind: "-",
+			want: badValue},
+		{name: "another content type", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
+			kind: "text/plain", want: badValue},
+		{name: "content type with a charset", request: `POST runs/create {"experiment_id":"1","run_name":"n"}`,
+			kind: "application/json; charset=utf-8", want: ok},
+		{name: "half of a body", request: `POST runs/create {"experiment_id":"1",`, want: badValue,
+			real3: "400 BAD_REQUEST", real2: "400 BAD_REQUEST", why: "they take it for an empty one"},
 		{name: "get a run", request: `GET runs/get?run_id={run}`, want: ok},
 		{name: "get a deleted run", request: `GET runs/get?run_id={gone}`, want: ok},
 		{name: "get no run", request: `GET runs/get`, want: badValue},
-		{name: "get a run that is not there", request: `GET runs/get?run_id=0123456789abcdef0123456789abcdef`, want: noSuch},
-		{name: "end a run", request: `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`, want: ok},
-		{name: "go on with a run", before: []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
+		{name: "get a run that is not there", request: `GET runs/get?run_id=0123456789abcdef0123456789abcdef`,
+			want: noSuch},
+		{name: "end a run", request: `POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`,
+			want: ok},
+		{name: "go on with a run",
+			before:  []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
 			request: `POST runs/update {"run_id":"{run}","status":"RUNNING"}`, want: ok},
 		{name: "rename a run", request: `POST runs/update {"run_id":"{run}","run_name":"other"}`, want: ok},
 		{name: "rename a run to nothing", request: `POST runs/update {"run_id":"{run}","run_name":""}`, want: ok},
 		{name: "update nothing", request: `POST runs/update {"run_id":"{run}"}`, want: ok},
-		{name: "end a run in a bad way", request: `POST runs/update {"run_id":"{run}","status":"DONE"}`, want: badValue, real3: ok, real2: ok, why: "they overlook it"},
-		{name: "update a deleted run", request: `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`, want: badValue},
+		{name: "end a run in a bad way", request: `POST runs/update {"run_id":"{run}","status":"DONE"}`,
+			want: badValue, real3: ok, real2: ok, why: "they overlook it"},
+		{name: "update a deleted run", request: `POST runs/update {"run_id":"{gone}","status":"FINISHED"}`,
+			want: badValue},
 		{name: "update no run", request: `POST runs/update {"status":"FINISHED"}`, want: badValue},
-		{name: "update a run that is not there", request: `POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`, want: noSuch},
+		{name: "update a run that is not there",
+			request: `POST runs/update {"run_id":"0123456789abcdef0123456789abcdef","status":"FINISHED"}`,
+			want:    noSuch},
 		{name: "delete a run", request: `POST runs/delete {"run_id":"{run}"}`, want: ok},
 		{name: "delete a deleted run", request: `POST runs/delete {"run_id":"{gone}"}`, want: ok},
 		{name: "restore a run", request: `POST runs/restore {"run_id":"{gone}"}`, want: ok},
 		{name: "restore an active run", request: `POST runs/restore {"run_id":"{run}"}`, want: ok},
-		{name: "delete a run that is not there", request: `POST runs/delete {"run_id":"0123456789abcdef0123456789abcdef"}`, want: noSuch},
+		{name: "delete a run that is not there",
+			request: `POST runs/delete {"run_id":"0123456789abcdef0123456789abcdef"}`, want: noSuch},
 	}
 	for _, status := range []string{"RUNNING", "SCHEDULED", "FAILED", "KILLED"} {
-		rows = append(rows, row{name: "status " + status, request: `POST runs/update {"run_id":"{run}","status":"` + status + `"}`, want: ok})
+		rows = append(rows, row{name: "status " + status,
+			request: `POST runs/update {"run_id":"{run}","status":"` + status + `"}`, want: ok})
 	}
 	return rows
 }
 
-// metrics, params and tags are so many different ones.
+// metrics, params and tags return n different ones.
 func metrics(n int) string {
 	return items(n, `{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,"step":1}`)
 }
@@ -407,7 +468,9 @@ func items(n int, format string) string {
 }
 
 func batchRow(name, want string, m, p, t int) row {
-	return row{name: name, want: want, request: fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":%s,"params":%s,"tags":%s}`, metrics(m), params(p), tags(t))}
+	return row{name: name, want: want,
+		request: fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":%s,"params":%s,"tags":%s}`, metrics(m),
+			params(p), tags(t))}
 }
 
 func batchRows() []row {
@@ -420,33 +483,43 @@ func batchRows() []row {
 	}
 	log := func(key string) string {
 		k, _ := json.Marshal(key)
-		return fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"first","value":1,"timestamp":1},{"key":%s,"value":1,"timestamp":1}],`+
-			`"tags":[{"key":%[1]s,"value":"v"}],"params":[{"key":%[1]s,"value":"v"}]}`, k)
+		return fmt.Sprintf(
+			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"first","value":1,"timestamp":1},{"key":%s,`+
+				`"value":1,"timestamp":1}],`+
+				`"tags":[{"key":%[1]s,"value":"v"}],"params":[{"key":%[1]s,"value":"v"}]}`, k)
 	}
-	for _, key := range []string{"a", "é", "a b", "a/b/c", "A.b-c_d/0", "系统", "a/..b", "²", strings.Repeat("k", 250), strings.Repeat("é", 250)} {
+	for _, key := range []string{"a", "é", "a b", "a/b/c", "A.b-c_d/0", "系统", "a/..b", "²", strings.Repeat("k", 250),
+		strings.Repeat("é", 250)} {
 		rows = append(rows, row{name: "key " + short(key), request: log(key), want: ok})
 	}
-	for _, key := range []string{"a//b", "/a", "a/", "../x", "..", "...", ".", "a/./b", "a/../b", "a(b)", "a%", "a@b", "a,b", "a[0]", "a=b", "a\tb", "a\\b", "a\u0301", strings.Repeat("k", 251)} {
+	for _, key := range []string{"a//b", "/a", "a/", "../x", "..", "...", ".", "a/./b", "a/../b", "a(b)", "a%",
+		"a@b", "a,b", "a[0]", "a=b", "a\tb", "a\\b", "a\u0301", strings.Repeat("k", 251)} {
 		rows = append(rows, row{name: "key " + short(key), request: log(key), want: badValue})
 	}
 	return append(rows,
 		row{name: "key with a colon", request: log("a:b"), want: badValue, real3: ok, real2: ok, why: onWindows},
-		row{name: "key with a newline", request: log("a\n"), want: badValue, real3: ok, real2: ok, why: "their expression overlooks a last newline"},
+		row{name: "key with a newline", request: log("a\n"), want: badValue, real3: ok, real2: ok,
+			why: "their expression overlooks a last newline"},
 		row{name: "an empty key", request: log(""), want: badValue},
 		knownRow("100 metrics of which the last is there", 100, 99),
 		knownRow("101 metrics of which the last is there", 101, 100),
 		knownRow("101 metrics of which the first is there", 101, 0),
 		knownRow("350 metrics of which one in the middle is there", 350, 201),
-		row{name: "a metric in the folder of another", request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b","value":1,"timestamp":1},{"key":"a/b/c","value":1,"timestamp":1}]}`,
+		row{name: "a metric in the folder of another",
+			request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b","value":1,"timestamp":1},` +
+				`{"key":"a/b/c","value":1,"timestamp":1}]}`,
 			want: internal, real3: ok, real2: ok, why: fileStore},
 	)
 }
 
-// knownRow is a row of a batch of n metrics of which the server has one.
+// knownRow returns a row with a batch of n metrics, one of which the server has.
 func knownRow(name string, n, known int) row {
 	r := batchRow(name, ok, n, 0, 1)
-	r.before = []string{fmt.Sprintf(`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,"step":1}]}`, known)}
-	if n > sortedOut {
+	r.before = []string{
+		fmt.Sprintf(
+			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m%d","value":%[1]d.5,"timestamp":%[1]d,`+
+				`"step":1}]}`, known)}
+	if n > maxDeduplicated {
 		r.want, r.real3, r.why = "400 BAD_REQUEST", ok, "later 3.x sort out what they have"
 	}
 	return r
@@ -456,12 +529,13 @@ func short(key string) string {
 	return fmt.Sprintf("%q", key[:min(len(key), 10)]) + fmt.Sprint(len(key))
 }
 
-// point is a row with one metric.
+// point returns a row with one metric.
 func point(name, want, fields string) row {
-	return row{name: name, want: want, request: `POST runs/log-batch {"run_id":"{run}","metrics":[{` + fields + `}]}`}
+	return row{name: name, want: want, request: `POST runs/log-batch {"run_id":"{run}","metrics":[{` + fields +
+		`}]}`}
 }
 
-// wrong is a row with a metric that the real servers take without understanding it.
+// wrong returns a row with a metric that the real servers take without understanding it.
 func wrong(name, fields string) row {
 	r := point(name, badValue, fields)
 	r.real3, r.real2, r.why = ok, ok, silently
@@ -492,88 +566,144 @@ var pointRows = []row{
 	wrong("Infinity in a string", `"key":"m","value":"Infinity","timestamp":5`),
 	wrong("a value of true", `"key":"m","value":true,"timestamp":5`),
 	wrong("a field of its own", `"key":"m","value":1,"timestamp":5,"color":"red"`),
-	{name: "the same point twice", before: []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1}]}`},
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the same point twice in a batch", request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},{"key":"m","value":1,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the latest by step", request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},{"key":"m","value":2,"timestamp":1,"step":2}]}`, want: ok},
-	{name: "the latest by time", request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the latest by value", request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":3,"timestamp":1,"step":1},{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
-	{name: "the latest in two batches", before: []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":5,"timestamp":5,"step":5}]}`},
-		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":4,"timestamp":4,"step":4}]}`, want: ok},
-	{name: "a batch for a deleted run", request: `POST runs/log-batch {"run_id":"{gone}","metrics":[{"key":"m","value":1,"timestamp":1}]}`, want: badValue},
-	{name: "a batch for no run", request: `POST runs/log-batch {"metrics":[{"key":"m","value":1,"timestamp":1}]}`, want: badValue},
-	{name: "a batch for a run that is not there", request: `POST runs/log-batch {"run_id":"0123456789abcdef0123456789abcdef","metrics":[{"key":"m","value":1,"timestamp":1}]}`, want: noSuch},
-	{name: "a batch for an ended run", before: []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
+	{name: "the same point twice",
+		before: []string{
+			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1}]}`},
+		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
+			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
+	{name: "the same point twice in a batch",
+		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1,"step":1},` +
+			`{"key":"m","value":1,"timestamp":1,"step":1}]}`, want: ok},
+	{name: "the latest by step",
+		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},` +
+			`{"key":"m","value":2,"timestamp":1,"step":2}]}`, want: ok},
+	{name: "the latest by time",
+		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":9,"step":1},` +
+			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
+	{name: "the latest by value",
+		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":3,"timestamp":1,"step":1},` +
+			`{"key":"m","value":2,"timestamp":1,"step":1}]}`, want: ok},
+	{name: "the latest in two batches",
+		before: []string{
+			`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":5,"timestamp":5,"step":5}]}`},
+		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":4,"timestamp":4,"step":4}]}`,
+		want:    ok},
+	{name: "a batch for a deleted run",
+		request: `POST runs/log-batch {"run_id":"{gone}","metrics":[{"key":"m","value":1,"timestamp":1}]}`,
+		want:    badValue},
+	{name: "a batch for no run", request: `POST runs/log-batch {"metrics":[{"key":"m","value":1,"timestamp":1}]}`,
+		want: badValue},
+	{name: "a batch for a run that is not there",
+		request: `POST runs/log-batch {"run_id":"0123456789abcdef0123456789abcdef","metrics":[{"key":"m",` +
+			`"value":1,"timestamp":1}]}`, want: noSuch},
+	{name: "a batch for an ended run",
+		before:  []string{`POST runs/update {"run_id":"{run}","status":"FINISHED","end_time":5000}`},
 		request: `POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"m","value":1,"timestamp":1}]}`, want: ok},
-	{name: "a batch that is a list", request: `POST runs/log-batch []`, want: badValue, real3: "500", real2: "500", why: "it is the client's mistake"},
-	{name: "half of a batch", request: `POST runs/log-batch {"run_id":"{run}","metrics":[`, want: badValue, real3: "500", real2: "500", why: "a request that was cut off is the client's"},
-	{name: "one metric", request: `POST runs/log-metric {"run_id":"{run}","key":"m","value":0,"timestamp":0}`, want: ok},
-	{name: "one metric without a value", request: `POST runs/log-metric {"run_id":"{run}","key":"m","timestamp":1}`, want: badValue},
-	{name: "one metric without a time", request: `POST runs/log-metric {"run_id":"{run}","key":"m","value":1}`, want: badValue},
-	{name: "one metric for a deleted run", request: `POST runs/log-metric {"run_id":"{gone}","key":"m","value":1,"timestamp":1}`, want: badValue},
+	{name: "a batch that is a list", request: `POST runs/log-batch []`, want: badValue, real3: "500", real2: "500",
+		why: "it is the client's mistake"},
+	{name: "half of a batch", request: `POST runs/log-batch {"run_id":"{run}","metrics":[`, want: badValue,
+		real3: "500", real2: "500", why: "a request that was cut off is the client's"},
+	{name: "one metric", request: `POST runs/log-metric {"run_id":"{run}","key":"m","value":0,"timestamp":0}`,
+		want: ok},
+	{name: "one metric without a value", request: `POST runs/log-metric {"run_id":"{run}","key":"m","timestamp":1}`,
+		want: badValue},
+	{name: "one metric without a time", request: `POST runs/log-metric {"run_id":"{run}","key":"m","value":1}`,
+		want: badValue},
+	{name: "one metric for a deleted run",
+		request: `POST runs/log-metric {"run_id":"{gone}","key":"m","value":1,"timestamp":1}`, want: badValue},
 }
 
 var tagRows = []row{
 	{name: "a tag", request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`, want: ok},
-	{name: "a tag, again", before: []string{`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`}, request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"w"}`, want: ok},
+	{name: "a tag, again", before: []string{`POST runs/set-tag {"run_id":"{run}","key":"k","value":"v"}`},
+		request: `POST runs/set-tag {"run_id":"{run}","key":"k","value":"w"}`, want: ok},
 	{name: "a tag without a value", request: `POST runs/set-tag {"run_id":"{run}","key":"k"}`, want: ok},
 	{name: "a tag without a key", request: `POST runs/set-tag {"run_id":"{run}","value":"v"}`, want: badValue},
-	{name: "a tag with a bad key", request: `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`, want: badValue},
-	{name: "a tag of a deleted run", request: `POST runs/set-tag {"run_id":"{gone}","key":"k","value":"v"}`, want: badValue},
+	{name: "a tag with a bad key", request: `POST runs/set-tag {"run_id":"{run}","key":"a//b","value":"v"}`,
+		want: badValue},
+	{name: "a tag of a deleted run", request: `POST runs/set-tag {"run_id":"{gone}","key":"k","value":"v"}`,
+		want: badValue},
 	{name: "a tag of no run", request: `POST runs/set-tag {"key":"k","value":"v"}`, want: badValue},
-	{name: "a tag of 8000", request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8000}"}]}`, want: ok},
-	{name: "a tag of 8001", request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8001}"}]}`, want: ok},
-	{name: "a tag that is the name", request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"mlflow.runName","value":"new"}]}`, want: ok},
-	{name: "a tag twice in a batch", request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"v"},{"key":"k","value":"w"}]}`, want: ok},
+	{name: "a tag of 8000",
+		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8000}"}]}`, want: ok},
+	{name: "a tag of 8001",
+		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"{long:8001}"}]}`, want: ok},
+	{name: "a tag that is the name",
+		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"mlflow.runName","value":"new"}]}`, want: ok},
+	{name: "a tag twice in a batch",
+		request: `POST runs/log-batch {"run_id":"{run}","tags":[{"key":"k","value":"v"},{"key":"k","value":"w"}]}`,
+		want:    ok},
 	{name: "a param", request: `POST runs/log-parameter {"run_id":"{run}","key":"k","value":"v"}`, want: ok},
 	{name: "a param again", before: []string{`POST runs/log-parameter {"run_id":"{run}","key":"k","value":"v"}`},
 		request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"v"}]}`, want: ok},
 	{name: "a param changed", before: []string{`POST runs/log-parameter {"run_id":"{run}","key":"k","value":"v"}`},
 		request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"w"}]}`, want: badValue},
-	{name: "a param twice in a batch", request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"v"},{"key":"k","value":"v"}]}`, want: badValue},
-	{name: "a param of 6001", request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"{long:6001}"}]}`, want: ok},
+	{name: "a param twice in a batch",
+		request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"v"},{"key":"k","value":"v"}]}`,
+		want:    badValue},
+	{name: "a param of 6001",
+		request: `POST runs/log-batch {"run_id":"{run}","params":[{"key":"k","value":"{long:6001}"}]}`, want: ok},
 }
 
-// five is a run with five points.
-var five = []string{`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b.c","value":5,"timestamp":5,"step":1},{"key":"a/b.c","value":4,"timestamp":4,"step":2},` +
-	`{"key":"a/b.c","value":3,"timestamp":3,"step":3},{"key":"a/b.c","value":2,"timestamp":3,"step":4},{"key":"a/b.c","value":1,"timestamp":3,"step":3}]}`}
+// five creates a run with five points.
+var five = []string{
+	`POST runs/log-batch {"run_id":"{run}","metrics":[{"key":"a/b.c","value":5,"timestamp":5,"step":1},` +
+		`{"key":"a/b.c","value":4,"timestamp":4,"step":2},` +
+		`{"key":"a/b.c","value":3,"timestamp":3,"step":3},{"key":"a/b.c","value":2,"timestamp":3,"step":4},` +
+		`{"key":"a/b.c","value":1,"timestamp":3,"step":3}]}`}
 
 const historyOf = "GET metrics/get-history?run_id={run}&metric_key=a%2Fb.c"
 
 var historyRows = []row{
 	{name: "a history", before: five, request: historyOf + "&max_results=10", want: ok},
-	{name: "a page of a history", before: five, request: historyOf + "&max_results=2", want: ok, real2: ok, why: whole},
-	{name: "the second page of a history", before: five, request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiAyfQ==", want: ok, real2: ok, why: whole},
-	{name: "the last page of a history", before: five, request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiA0fQ==", want: ok, real2: ok, why: whole},
+	{name: "a page of a history", before: five, request: historyOf + "&max_results=2", want: ok, real2: ok,
+		why: whole},
+	{name: "the second page of a history", before: five,
+		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiAyfQ==", want: ok, real2: ok, why: whole},
+	{name: "the last page of a history", before: five,
+		request: historyOf + "&max_results=2&page_token=eyJvZmZzZXQiOiA0fQ==", want: ok, real2: ok, why: whole},
 	{name: "a page that is just full", before: five, request: historyOf + "&max_results=5", want: ok},
-	{name: "a history without a size", before: five, request: historyOf, want: ok, real3: ok, real2: ok, why: "3.10 answers with no point and a token, others with all"},
-	{name: "a history with a bad token", before: five, request: historyOf + "&max_results=2&page_token=x", want: badValue, real2: ok, why: whole},
-	{name: "a history of less than nothing", before: five, request: historyOf + "&max_results=-1", want: badValue, real2: ok, why: whole},
-	{name: "the history of another key", before: five, request: "GET metrics/get-history?run_id={run}&metric_key=other&max_results=10", want: ok},
+	{name: "a history without a size", before: five, request: historyOf, want: ok, real3: ok, real2: ok,
+		why: "3.10 answers with no point and a token, others with all"},
+	{name: "a history with a bad token", before: five, request: historyOf + "&max_results=2&page_token=x",
+		want: badValue, real2: ok, why: whole},
+	{name: "a history of less than nothing", before: five, request: historyOf + "&max_results=-1", want: badValue,
+		real2: ok, why: whole},
+	{name: "the history of another key", before: five,
+		request: "GET metrics/get-history?run_id={run}&metric_key=other&max_results=10", want: ok},
 	{name: "the history of no key", request: "GET metrics/get-history?run_id={run}&max_results=10", want: badValue},
-	{name: "the history of a deleted run", request: "GET metrics/get-history?run_id={gone}&metric_key=m&max_results=10", want: ok},
+	{name: "the history of a deleted run",
+		request: "GET metrics/get-history?run_id={gone}&metric_key=m&max_results=10", want: ok},
 	{name: "the history of no run", request: "GET metrics/get-history?metric_key=m&max_results=10", want: badValue},
-	{name: "the history of a run that is not there", request: "GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10", want: ok},
+	{name: "the history of a run that is not there",
+		request: "GET metrics/get-history?run_id=0123456789abcdef0123456789abcdef&metric_key=m&max_results=10",
+		want:    ok},
 }
 
-// search is a row that searches the experiment 2, where three runs are.
+// search returns a row that searches experiment 2, which has three runs.
 func search(name, want, filter, more string) row {
 	f, _ := json.Marshal(filter)
-	return row{name: name, want: want, request: fmt.Sprintf(`POST runs/search {"experiment_ids":["2"],"filter":%s%s}`, f, more)}
+	return row{name: name, want: want,
+		request: fmt.Sprintf(`POST runs/search {"experiment_ids":["2"],"filter":%s%s}`, f, more)}
 }
 
 const upwards = `,"order_by":["attributes.start_time ASC"]`
 
 var searchRows = []row{
-	{name: "three runs to search", request: `POST runs/create {"experiment_id":"2","run_name":"three","start_time":300,"tags":[{"key":"perfagent.run_id","value":"x"}]}`, want: ok, before: []string{
-		`POST runs/create {"experiment_id":"2","run_name":"one","start_time":100,"user_id":"u","tags":[{"key":"perfagent.run_id","value":"x"},{"key":"k","value":"it's"}]}`,
-		`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,"tags":[{"key":"perfagent.run_id","value":"y"}]}`}},
+	{name: "three runs to search",
+		request: `POST runs/create {"experiment_id":"2","run_name":"three","start_time":300,` +
+			`"tags":[{"key":"perfagent.run_id","value":"x"}]}`, want: ok, before: []string{
+			`POST runs/create {"experiment_id":"2","run_name":"one","start_time":100,"user_id":"u",` +
+				`"tags":[{"key":"perfagent.run_id","value":"x"},{"key":"k","value":"it's"}]}`,
+			`POST runs/create {"experiment_id":"2","run_name":"two","start_time":200,` +
+				`"tags":[{"key":"perfagent.run_id","value":"y"}]}`}},
 	search("all", ok, "", ""),
 	search("all, upwards", ok, "", upwards),
 	search("all, upwards in other words", ok, "", `,"order_by":["start_time"]`),
 	search("all, downwards", ok, "", `,"order_by":["attribute.start_time desc"]`),
 	search("all, by name", ok, "", `,"order_by":["attributes.run_name ASC"]`),
-	search("all, by a tag", ok, "", ",\"order_by\":[\"tags.`perfagent.run_id` DESC\", \"attributes.start_time ASC\"]"),
+	search("all, by a tag", ok, "",
+		",\"order_by\":[\"tags.`perfagent.run_id` DESC\", \"attributes.start_time ASC\"]"),
 	search("all, by nonsense", badValue, "", `,"order_by":["attributes.foo ASC"]`),
 	search("all, in a bad order", badValue, "", `,"order_by":["attributes.start_time SIDEWAYS"]`),
 	search("a tag", ok, "tags.`perfagent.run_id` = 'x'", upwards),
@@ -584,7 +714,8 @@ var searchRows = []row{
 	search("a tag that is nowhere", ok, "tags.`nowhere` = 'x'", upwards),
 	search("an apostrophe", ok, `tags.k = "it's"`, upwards),
 	search("a tag and a time", ok, "tags.`perfagent.run_id` = 'x' AND attributes.start_time >= 200", upwards),
-	search("a tag and a time, small letters", ok, "tags.`perfagent.run_id` = 'x' and attributes.start_time >= 200", upwards),
+	search("a tag and a time, small letters", ok, "tags.`perfagent.run_id` = 'x' and attributes.start_time >= 200",
+		upwards),
 	search("a time without spaces", ok, "attributes.start_time>=200", upwards),
 	search("a time without a word before", ok, "start_time < 300", upwards),
 	search("a name", ok, "attributes.run_name = 'two'", upwards),
@@ -603,7 +734,8 @@ var searchRows = []row{
 	search("a kind that is none", badValue, "labels.k = 'x'", upwards),
 	search("a page of one", ok, "", upwards+`,"max_results":1`),
 	search("the next page", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAxfQ=="`),
-	{name: "the last page", request: `POST runs/search {"experiment_ids":["2"]` + upwards + `,"max_results":1,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok,
+	{name: "the last page", request: `POST runs/search {"experiment_ids":["2"]` + upwards +
+		`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAyfQ=="}`, want: ok,
 		real3: ok, why: "2.x gives a full page a token, which then leads to an empty one"},
 	search("the page after the last", ok, "", upwards+`,"max_results":1,"page_token":"eyJvZmZzZXQiOiAzfQ=="`),
 	search("a page of 0", badValue, "", upwards+`,"max_results":0`),
@@ -614,36 +746,49 @@ var searchRows = []row{
 	search("all there are", ok, "", upwards+`,"run_view_type":"ALL"`),
 	{name: "search nowhere", request: `POST runs/search {}`, want: ok},
 	{name: "search what is not there", request: `POST runs/search {"experiment_ids":["999"]}`, want: ok},
-	{name: "search a bad id", request: `POST runs/search {"experiment_ids":["x"]}`, want: badValue, real2: ok, why: "as 3.x"},
+	{name: "search a bad id", request: `POST runs/search {"experiment_ids":["x"]}`, want: badValue, real2: ok,
+		why: "as 3.x"},
 }
 
 var artifactRows = []row{
-	{name: "a file", request: "PUT " + cAPI + "/1/{run}/artifacts/perfagent/node-0.json {}", kind: "application/json", want: ok},
-	{name: "its list", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/perfagent/a.json {}", "PUT " + cAPI + "/1/{run}/artifacts/b.txt text"},
+	{name: "a file", request: "PUT " + cAPI + "/1/{run}/artifacts/perfagent/node-0.json {}",
+		kind: "application/json", want: ok},
+	{name: "its list", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/perfagent/a.json {}",
+		"PUT " + cAPI + "/1/{run}/artifacts/b.txt text"},
 		request: "GET artifacts/list?run_id={run}", want: ok},
-	{name: "a list of a folder", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/perfagent/a.json {}", "PUT " + cAPI + "/1/{run}/artifacts/perfagent/deep/b.txt text"},
+	{name: "a list of a folder", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/perfagent/a.json {}",
+		"PUT " + cAPI + "/1/{run}/artifacts/perfagent/deep/b.txt text"},
 		request: "GET artifacts/list?run_id={run}&path=perfagent", want: ok},
-	{name: "a list of a file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}"}, request: "GET artifacts/list?run_id={run}&path=a.json", want: ok},
+	{name: "a list of a file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}"},
+		request: "GET artifacts/list?run_id={run}&path=a.json", want: ok},
 	{name: "an empty list", request: "GET artifacts/list?run_id={run}", want: ok},
 	{name: "a list of what is not there", request: "GET artifacts/list?run_id={run}&path=nowhere", want: ok},
 	{name: "a list of no run", request: "GET artifacts/list", want: badValue},
-	{name: "a list of a run that is not there", request: "GET artifacts/list?run_id=0123456789abcdef0123456789abcdef", want: noSuch},
+	{name: "a list of a run that is not there",
+		request: "GET artifacts/list?run_id=0123456789abcdef0123456789abcdef", want: noSuch},
 	{name: "a list of the folder above", request: "GET artifacts/list?run_id={run}&path=../..", want: badValue},
 	{name: "the server's list", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/perfagent/a.json {}"},
 		request: "GET " + cAPI + "?path=1/{run}/artifacts/perfagent", want: ok},
-	{name: "a download", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.txt text"}, request: "GET " + cAPI + "/1/{run}/artifacts/a.txt", want: ok},
-	{name: "a download of what is not there", request: "GET " + cAPI + "/1/{run}/artifacts/a.txt", want: noSuch, real2: internal, why: "as 3.x"},
-	{name: "a file, again", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}", "PUT " + cAPI + "/1/{run}/artifacts/a.json []    "},
+	{name: "a download", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.txt text"},
+		request: "GET " + cAPI + "/1/{run}/artifacts/a.txt", want: ok},
+	{name: "a download of what is not there", request: "GET " + cAPI + "/1/{run}/artifacts/a.txt", want: noSuch,
+		real2: internal, why: "as 3.x"},
+	{name: "a file, again", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a.json {}",
+		"PUT " + cAPI + "/1/{run}/artifacts/a.json []    "},
 		request: "GET artifacts/list?run_id={run}", want: ok},
-	{name: "a file without anything", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/empty "}, request: "GET artifacts/list?run_id={run}", want: ok},
+	{name: "a file without anything", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/empty "},
+		request: "GET artifacts/list?run_id={run}", want: ok},
 	{name: "a file above", request: "PUT " + cAPI + "/1/{run}/../../x text", want: badValue},
 	{name: "a file above, hidden", request: "PUT " + cAPI + "/1/{run}/%2e%2e/%2e%2e/x text", want: badValue},
-	{name: "a file in a file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a text"}, request: "PUT " + cAPI + "/1/{run}/artifacts/a/b text", want: "500"},
-	{name: "an upload", before: []string{cUpload + "run_uuid={run}&path=perfagent/a.html text"}, request: "GET artifacts/list?run_id={run}&path=perfagent", want: ok},
+	{name: "a file in a file", before: []string{"PUT " + cAPI + "/1/{run}/artifacts/a text"},
+		request: "PUT " + cAPI + "/1/{run}/artifacts/a/b text", want: "500"},
+	{name: "an upload", before: []string{cUpload + "run_uuid={run}&path=perfagent/a.html text"},
+		request: "GET artifacts/list?run_id={run}&path=perfagent", want: ok},
 	{name: "an upload of nothing", request: cUpload + "run_uuid={run}&path=a.html ", want: badValue},
 	{name: "an upload to nowhere", request: cUpload + "run_uuid={run} text", want: badValue},
 	{name: "an upload for no run", request: cUpload + "path=a.html text", want: badValue},
-	{name: "an upload for a run that is not there", request: cUpload + "run_uuid=0123456789abcdef0123456789abcdef&path=a.html text", want: noSuch},
+	{name: "an upload for a run that is not there",
+		request: cUpload + "run_uuid=0123456789abcdef0123456789abcdef&path=a.html text", want: noSuch},
 	{name: "an upload above", request: cUpload + "run_uuid={run}&path=../a.html text", want: badValue},
 	{name: "an upload of 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485760}", want: ok},
 }
@@ -655,5 +800,6 @@ var otherRows = []row{
 	{name: "an unknown path", request: "GET /api/2.0/preview/mlflow/experiments/list", want: "404"},
 	{name: "a wrong method", request: "GET runs/log-batch", want: "405"},
 	{name: "the browser's way", request: "GET /ajax-api/2.0/mlflow/runs/get?run_id={run}", want: ok},
-	{name: "an upload of more than 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485761}", want: badValue, cut: true},
+	{name: "an upload of more than 10 MiB", request: cUpload + "run_uuid={run}&path=a.html {long:10485761}",
+		want: badValue, cut: true},
 }

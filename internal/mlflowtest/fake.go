@@ -2,6 +2,7 @@ package mlflowtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,25 +16,24 @@ import (
 	"time"
 )
 
-// mostBody is how much of a request's body the Fake reads.
-const mostBody = 64 << 20
+// maxBody is how much of a request's body the Fake reads.
+const maxBody = 64 << 20
 
-// Fake is an MLflow server in memory, as strict as the real ones together: what one
-// of them refuses, or stores wrongly without a word, it refuses. The zero values of
-// its options are those of a server with its defaults; set them before it is used.
+// A Fake is an MLflow server in memory that is as strict as the real ones together: it refuses what
+// one of them refuses or silently stores as something else. With the zero values of its options it
+// is a server with its defaults. Set them before it is used.
 type Fake struct {
-	// Int64Strings makes 64-bit numbers in answers strings, as servers do that are
-	// not written in Python.
+	// Int64Strings makes 64-bit numbers in answers strings, as servers do that are not written in
+	// Python.
 	Int64Strings bool
-	// ArtifactRoot is where the artifacts of new runs are said to be; "" = with the
-	// server itself.
+	// ArtifactRoot is where the artifacts of new runs are said to be. "" means the server itself.
 	ArtifactRoot string
-	// NoServeArtifacts refuses what goes to the server's own artifacts.
+	// NoServeArtifacts refuses requests to the server's own artifact store.
 	NoServeArtifacts bool
-	// FileStore keeps every point, also one it has, in the order in which they came,
-	// as a server does that keeps runs in files.
+	// FileStore keeps every point, even one that it has, in the order of arrival, as a server does
+	// that keeps runs in files.
 	FileStore bool
-	// Version is what /version says; "" = a 3.x.
+	// Version is what /version says. "" means a 3.x.
 	Version string
 
 	mu          sync.Mutex
@@ -44,7 +44,7 @@ type Fake struct {
 	files       map[string][]byte // artifacts by path
 }
 
-// Request is one that the Fake got.
+// A Request is one that the Fake received.
 type Request struct {
 	Method string
 	Path   string // with the query
@@ -53,40 +53,48 @@ type Request struct {
 	Time   time.Time
 }
 
-// Hook may answer a request in the place of the Fake. It says whether it did.
+// A Hook may answer a request in place of the Fake. It reports whether it did.
 type Hook func(w http.ResponseWriter, r *http.Request) (handled bool)
 
-// NewFake makes a server that has only the experiment Default.
+// NewFake returns a server that has only the experiment Default.
 func NewFake() *Fake {
-	f := &Fake{files: map[string][]byte{}}
-	f.experiments = []*experiment{{id: "0", name: "Default", created: now()}}
-	return f
+	return &Fake{
+		experiments: []*experiment{{id: "0", name: "Default", created: now()}},
+		files:       map[string][]byte{},
+	}
 }
 
-// SetBefore sets what is asked before each request is handled; nil = nothing.
+// SetBefore sets the hook that is called before each request is handled. It may be nil.
 func (f *Fake) SetBefore(h Hook) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before = h
 }
 
-// Requests are all that came, answered or not, in their order.
+// Requests returns all requests, answered or not, in the order of arrival.
 func (f *Fake) Requests() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
-// ServeHTTP notes the request, asks the hook and answers.
+// ServeHTTP records the request, calls the hook, and answers.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, mostBody))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	f.mu.Lock()
-	f.requests = append(f.requests, Request{r.Method, r.URL.RequestURI(), r.Header.Clone(), body, time.Now()})
+	f.requests = append(f.requests, Request{
+		Method: r.Method,
+		Path:   r.URL.RequestURI(),
+		Header: r.Header.Clone(),
+		Body:   body,
+		Time:   time.Now(),
+	})
 	before := f.before
 	f.mu.Unlock()
 	if err != nil {
 		return // the client left
 	}
+
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if before != nil && before(w, r) {
 		return
@@ -94,24 +102,24 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.answer(w, r, body)
 }
 
-// Applied is a hook that does what the request asks for and then answers with a
-// fault: the client does not learn that its request was heard.
+// Applied returns a hook that does what the request asks for and then answers with a fault, so that
+// the client does not learn that its request was carried out.
 func (f *Fake) Applied(then Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		body, _ := io.ReadAll(r.Body) // it is in memory
-		f.answer(&nowhere{header: http.Header{}}, r, body)
+		f.answer(&discard{header: http.Header{}}, r, body)
 		return then(w, r)
 	}
 }
 
-// nowhere is where an answer goes that no one gets.
-type nowhere struct{ header http.Header }
+// discard takes an answer that nobody gets.
+type discard struct{ header http.Header }
 
-func (n *nowhere) Header() http.Header         { return n.header }
-func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }
-func (n *nowhere) WriteHeader(int)             {}
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d *discard) WriteHeader(int)             {}
 
-// answer finds the handler of a request.
+// answer calls the handler of a request.
 func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	path := r.URL.Path
 	rest, ajax := strings.CutPrefix(path, "/ajax-api/2.0/")
@@ -122,23 +130,17 @@ func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	case path == "/health":
 		fmt.Fprint(w, "OK")
 	case path == "/version":
-		fmt.Fprint(w, f.version())
+		fmt.Fprint(w, cmp.Or(f.Version, "3.17.2"))
 	case rest == path:
 		notFound(w)
 	case rest == "mlflow/upload-artifact" && ajax:
 		f.uploadArtifact(w, r, body)
 	case rest == "mlflow-artifacts/artifacts" || strings.HasPrefix(rest, "mlflow-artifacts/artifacts/"):
-		f.proxied(w, r, strings.TrimPrefix(strings.TrimPrefix(rest, "mlflow-artifacts/artifacts"), "/"), body)
+		name := strings.TrimPrefix(strings.TrimPrefix(rest, "mlflow-artifacts/artifacts"), "/")
+		f.proxied(w, r, name, body)
 	default:
 		f.call(w, r, strings.TrimPrefix(rest, "mlflow/"), body)
 	}
-}
-
-func (f *Fake) version() string {
-	if f.Version != "" {
-		return f.Version
-	}
-	return "3.17.2"
 }
 
 // call answers one of the documented calls.
@@ -158,6 +160,7 @@ func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []
 		err.write(w)
 		return
 	}
+
 	f.mu.Lock()
 	answer, err := c.handle(f, body)
 	f.mu.Unlock()
@@ -168,7 +171,7 @@ func (f *Fake) call(w http.ResponseWriter, r *http.Request, name string, body []
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// queryBody makes the query a body, so that both are read by the same code.
+// queryBody turns the query into a body, so that the same code reads both.
 func queryBody(r *http.Request) []byte {
 	fields := map[string]string{}
 	for k, v := range r.URL.Query() {
@@ -178,7 +181,7 @@ func queryBody(r *http.Request) []byte {
 	return body
 }
 
-// wantJSON refuses a request whose type is not said.
+// wantJSON refuses a request that does not say that its body is JSON.
 func wantJSON(r *http.Request) *apiError {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return invalid("Bad Request. Content-Type must be one of ['application/json'].")
@@ -186,20 +189,23 @@ func wantJSON(r *http.Request) *apiError {
 	return nil
 }
 
-// call is a documented one.
+// A call is one of the documented ones.
 type call struct {
 	methods []string
 	handle  func(f *Fake, body []byte) (any, *apiError)
 }
 
-// get and post make a call from a function of its decoded arguments.
+// get returns a GET call that is handled by h, a function of its decoded arguments.
 func get[T any](h func(*Fake, *T) (any, *apiError)) call {
-	return call{[]string{http.MethodGet}, decoded(h)}
-}
-func post[T any](h func(*Fake, *T) (any, *apiError)) call {
-	return call{[]string{http.MethodPost}, decoded(h)}
+	return call{methods: []string{http.MethodGet}, handle: decoded(h)}
 }
 
+// post returns a POST call that is handled by h, a function of its decoded arguments.
+func post[T any](h func(*Fake, *T) (any, *apiError)) call {
+	return call{methods: []string{http.MethodPost}, handle: decoded(h)}
+}
+
+// decoded returns a handler that decodes and checks the arguments of h.
 func decoded[T any](h func(*Fake, *T) (any, *apiError)) func(*Fake, []byte) (any, *apiError) {
 	return func(f *Fake, body []byte) (any, *apiError) {
 		in := new(T)
@@ -218,7 +224,7 @@ func decoded[T any](h func(*Fake, *T) (any, *apiError)) func(*Fake, []byte) (any
 	}
 }
 
-// required refuses arguments in which a field marked so is empty.
+// required refuses arguments in which a field with the tag "need" is empty.
 func required(in any) *apiError {
 	v := reflect.ValueOf(in).Elem()
 	for i := range v.NumField() {
@@ -231,10 +237,11 @@ func required(in any) *apiError {
 }
 
 func missing(name string) *apiError {
-	return invalid("Missing value for required parameter '%s'. See the API docs for more information about request parameters.", name)
+	return invalid("Missing value for required parameter '%s'."+
+		" See the API docs for more information about request parameters.", name)
 }
 
-// calls are all that the Fake knows, by the end of their path.
+// calls has all calls that the Fake knows, by the end of their path.
 var calls = map[string]call{
 	"experiments/get-by-name": get((*Fake).experimentByName),
 	"experiments/get":         get((*Fake).getExperiment),
@@ -256,18 +263,26 @@ var calls = map[string]call{
 	"artifacts/list":          get((*Fake).listArtifacts),
 }
 
-// apiError is a refusal.
+// An apiError is a refusal.
 type apiError struct {
 	status        int
 	code, message string
 }
 
 func invalid(format string, args ...any) *apiError {
-	return &apiError{http.StatusBadRequest, "INVALID_PARAMETER_VALUE", fmt.Sprintf(format, args...)}
+	return &apiError{
+		status:  http.StatusBadRequest,
+		code:    "INVALID_PARAMETER_VALUE",
+		message: fmt.Sprintf(format, args...),
+	}
 }
 
 func absent(format string, args ...any) *apiError {
-	return &apiError{http.StatusNotFound, "RESOURCE_DOES_NOT_EXIST", fmt.Sprintf(format, args...)}
+	return &apiError{
+		status:  http.StatusNotFound,
+		code:    "RESOURCE_DOES_NOT_EXIST",
+		message: fmt.Sprintf(format, args...),
+	}
 }
 
 func (e *apiError) write(w http.ResponseWriter) {
@@ -288,10 +303,10 @@ func html(w http.ResponseWriter, status int, title string) {
 	fmt.Fprintf(w, "<!doctype html>\n<html lang=en>\n<title>%d %s</title>\n<h1>%s</h1>\n", status, title, title)
 }
 
-// integer is a whole number, or a string of one.
+// An integer is a whole number, or a string of one.
 type integer int64
 
-// UnmarshalJSON refuses what a real server would store as 0, or round.
+// UnmarshalJSON refuses what a real server would round or store as 0.
 func (n *integer) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -301,7 +316,7 @@ func (n *integer) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// int64 gives a number the form that answers have.
+// int64 returns a number in the form that answers have.
 func (f *Fake) int64(n int64) any {
 	if f.Int64Strings {
 		return strconv.FormatInt(n, 10)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// folder is where the artifacts of a run are kept.
+// folder returns where the artifacts of a run are kept.
 func (r *run) folder() string { return r.experiment.id + "/" + r.id + "/artifacts" }
 
 func newArtifact(name string, data []byte) Artifact {
@@ -24,7 +24,7 @@ func newArtifact(name string, data []byte) Artifact {
 	return a
 }
 
-// uploadArtifact is the way for small files into any store.
+// uploadArtifact answers the call that takes small files for any store.
 func (f *Fake) uploadArtifact(w http.ResponseWriter, r *http.Request, body []byte) {
 	if r.Method != http.MethodPost {
 		html(w, http.StatusMethodNotAllowed, "Method Not Allowed")
@@ -46,7 +46,7 @@ func (f *Fake) upload(id, name string, body []byte) *apiError {
 		return invalid("Request must specify run_uuid.")
 	case name == "":
 		return invalid("Request must specify path.")
-	case len(body) > mostUploadSize:
+	case len(body) > maxUploadSize:
 		return invalid("Artifact size is too large. Max size is 10MB.")
 	case len(body) == 0:
 		return invalid("Request must specify data.")
@@ -61,7 +61,7 @@ func (f *Fake) upload(id, name string, body []byte) *apiError {
 	return f.store(r.folder()+"/"+name, body)
 }
 
-// store keeps a file, unless a folder has its name or a file that of a folder.
+// store keeps a file, unless a folder has its name or a file has that of its folder.
 func (f *Fake) store(name string, body []byte) *apiError {
 	name = path.Clean(name)
 	if err := collides(f.files, name); err != nil {
@@ -71,7 +71,7 @@ func (f *Fake) store(name string, body []byte) *apiError {
 	return nil
 }
 
-// proxied answers for the server's own store of artifacts.
+// proxied answers for the server's own artifact store.
 func (f *Fake) proxied(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +130,7 @@ func (f *Fake) listArtifacts(in *artifactQuery) (any, *apiError) {
 	return answer, nil
 }
 
-// list is what is in a folder, each entry named from a prefix on.
+// list returns the contents of a folder, with a prefix before the name of each entry.
 func (f *Fake) list(folder, prefix string) map[string]any {
 	entries := map[string]map[string]any{}
 	for name, data := range f.files {
@@ -140,7 +140,7 @@ func (f *Fake) list(folder, prefix string) map[string]any {
 		}
 		first, _, isDir := strings.Cut(rest, "/")
 		entry := map[string]any{"path": path.Join(prefix, first), "is_dir": isDir}
-		if len(data) > 0 && !isDir { // the servers don't say 0
+		if len(data) > 0 && !isDir { // the servers leave out 0
 			entry["file_size"] = f.int64(int64(len(data)))
 		}
 		entries[first] = entry

@@ -1,13 +1,14 @@
 package mlflowtest
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// experiment is one of the Fake's.
+// An experiment is one of the Fake's.
 type experiment struct {
 	id, name, location string
 	created, updated   int64
@@ -15,15 +16,22 @@ type experiment struct {
 	tags               []pair
 }
 
-// pair is a tag or a param, in requests and answers.
+// A pair is a tag or a param, in requests and answers.
 type pair struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
 func (f *Fake) experimentJSON(e *experiment) map[string]any {
-	return map[string]any{"experiment_id": e.id, "name": e.name, "artifact_location": f.location(e), "lifecycle_stage": stage(e.deleted),
-		"creation_time": f.int64(e.created), "last_update_time": f.int64(max(e.created, e.updated)), "tags": e.tags}
+	return map[string]any{
+		"experiment_id":     e.id,
+		"name":              e.name,
+		"artifact_location": f.location(e),
+		"lifecycle_stage":   stage(e.deleted),
+		"creation_time":     f.int64(e.created),
+		"last_update_time":  f.int64(max(e.created, e.updated)),
+		"tags":              e.tags,
+	}
 }
 
 func stage(deleted bool) string {
@@ -33,7 +41,7 @@ func stage(deleted bool) string {
 	return "active"
 }
 
-// location is where the artifacts of an experiment are.
+// location returns where the artifacts of an experiment are.
 func (f *Fake) location(e *experiment) string {
 	switch {
 	case e.location != "":
@@ -44,7 +52,7 @@ func (f *Fake) location(e *experiment) string {
 	return "mlflow-artifacts:/" + e.id
 }
 
-// experiment finds one by its id, active or deleted.
+// experiment returns the one with an ID, active or deleted.
 func (f *Fake) experiment(id string) (*experiment, *apiError) {
 	if _, err := strconv.Atoi(id); err != nil {
 		return nil, invalid("Invalid experiment ID '%s'. Experiment ID must be a valid integer.", id)
@@ -89,8 +97,8 @@ type newExperiment struct {
 }
 
 func (f *Fake) createExperiment(in *newExperiment) (any, *apiError) {
-	if utf8.RuneCountInString(in.Name) > longestName {
-		return nil, invalid("'name' exceeds the maximum length of %d characters", longestName)
+	if utf8.RuneCountInString(in.Name) > maxName {
+		return nil, invalid("'name' exceeds the maximum length of %d characters", maxName)
 	}
 	for _, t := range in.Tags {
 		if err := checkKey(t.Key); err != nil {
@@ -99,10 +107,21 @@ func (f *Fake) createExperiment(in *newExperiment) (any, *apiError) {
 	}
 	for _, e := range f.experiments {
 		if e.name == in.Name { // also a deleted one
-			return nil, &apiError{400, "RESOURCE_ALREADY_EXISTS", "Experiment(name=" + in.Name + ") already exists."}
+			return nil, &apiError{
+				status:  http.StatusBadRequest,
+				code:    "RESOURCE_ALREADY_EXISTS",
+				message: "Experiment(name=" + in.Name + ") already exists.",
+			}
 		}
 	}
-	e := &experiment{id: strconv.Itoa(len(f.experiments)), name: in.Name, location: in.Location, created: now(), tags: in.Tags}
+
+	e := &experiment{
+		id:       strconv.Itoa(len(f.experiments)),
+		name:     in.Name,
+		location: in.Location,
+		created:  now(),
+		tags:     in.Tags,
+	}
 	f.experiments = append(f.experiments, e)
 	return map[string]any{"experiment_id": e.id}, nil
 }
@@ -113,7 +132,7 @@ func (f *Fake) restoreExperiment(in *experimentID) (any, *apiError) {
 	return f.setDeleted(in.ID, false)
 }
 
-// setDeleted deletes or restores an experiment, and its runs with it.
+// setDeleted deletes or restores an experiment and its runs.
 func (f *Fake) setDeleted(id string, deleted bool) (any, *apiError) {
 	e, err := f.experiment(id)
 	if err != nil {
@@ -122,6 +141,7 @@ func (f *Fake) setDeleted(id string, deleted bool) (any, *apiError) {
 	if e.deleted == deleted {
 		return nil, absent("No Experiment with id=%s exists", id)
 	}
+
 	e.deleted, e.updated = deleted, now()
 	for _, r := range f.runs {
 		if r.experiment == e {
@@ -156,6 +176,7 @@ func (f *Fake) searchExperiments(in *experimentSearch) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+
 	var found []*experiment
 	for _, e := range f.experiments {
 		if view(e.deleted) && conditions.match(e.field) {
@@ -164,6 +185,7 @@ func (f *Fake) searchExperiments(in *experimentSearch) (any, *apiError) {
 	}
 	slices.Reverse(found) // the newest first
 	slices.SortStableFunc(found, func(a, b *experiment) int { return order.compare(a.field, b.field) })
+
 	list, next := cutPage(found, from, in.MaxResults)
 	out := []any{}
 	for _, e := range list {
@@ -172,7 +194,7 @@ func (f *Fake) searchExperiments(in *experimentSearch) (any, *apiError) {
 	return withToken(map[string]any{"experiments": out}, next), nil
 }
 
-// field is what a filter or an order sees of an experiment.
+// field returns what a filter or an order sees of an experiment.
 func (e *experiment) field(kind, key string) (any, bool) {
 	if kind == "tag" {
 		return tagValue(e.tags, key)
@@ -198,7 +220,7 @@ func tagValue(tags []pair, key string) (any, bool) {
 	return nil, false
 }
 
-// DeleteExperiment deletes an experiment by its name, as a user does in the browser.
+// DeleteExperiment deletes the experiment of a name, as a user does in the browser.
 func (f *Fake) DeleteExperiment(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,7 @@
 package mlflowtest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -10,14 +11,14 @@ import (
 	"strings"
 )
 
-// run is one of the Fake's. Its info lacks the name, which is a tag.
+// A run is one of the Fake's. Its name is a tag.
 type run struct {
 	id, user, status string
 	experiment       *experiment
 	start, end       int64
 	deleted          bool
 	tags, params     map[string]string
-	metrics          map[string][]Point // each in the order of its history
+	metrics          map[string][]Point // histories, in the order of comparePoints
 	root             string             // of its artifacts
 }
 
@@ -33,7 +34,7 @@ func (f *Fake) run(id string) (*run, *apiError) {
 	return nil, absent("Run with id=%s not found", id)
 }
 
-// active finds a run that may be changed.
+// active returns a run that may be changed.
 func (f *Fake) active(id string) (*run, *apiError) {
 	r, err := f.run(id)
 	if err == nil && r.deleted {
@@ -43,8 +44,17 @@ func (f *Fake) active(id string) (*run, *apiError) {
 }
 
 func (f *Fake) infoJSON(r *run) map[string]any {
-	info := map[string]any{"run_id": r.id, "run_uuid": r.id, "run_name": r.tags[nameTag], "experiment_id": r.experiment.id,
-		"user_id": r.user, "status": r.status, "start_time": f.int64(r.start), "artifact_uri": r.root, "lifecycle_stage": stage(r.deleted)}
+	info := map[string]any{
+		"run_id":          r.id,
+		"run_uuid":        r.id,
+		"run_name":        r.tags[nameTag],
+		"experiment_id":   r.experiment.id,
+		"user_id":         r.user,
+		"status":          r.status,
+		"start_time":      f.int64(r.start),
+		"artifact_uri":    r.root,
+		"lifecycle_stage": stage(r.deleted),
+	}
 	if r.end != 0 {
 		info["end_time"] = f.int64(r.end)
 	}
@@ -78,10 +88,11 @@ func pairs(m map[string]string) []pair {
 	return out
 }
 
-// latest is the point with the greatest step, then time, then value.
+// latest returns the point with the highest step. Time and then value break ties.
 func latest(points []Point) Point {
 	return slices.MaxFunc(points, func(a, b Point) int {
-		return firstOf(compare(a.Step, b.Step), compare(a.Timestamp, b.Timestamp), compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Timestamp, b.Timestamp),
+			cmp.Compare(a.Value, b.Value))
 	})
 }
 
@@ -95,7 +106,7 @@ type newRun struct {
 
 func (f *Fake) createRun(in *newRun) (any, *apiError) {
 	if in.ExperimentID == "" {
-		return nil, &apiError{http.StatusBadRequest, "BAD_REQUEST", "experiment_id is missing"}
+		return nil, &apiError{status: http.StatusBadRequest, code: "BAD_REQUEST", message: "experiment_id is missing"}
 	}
 	e, err := f.experiment(in.ExperimentID)
 	if err != nil {
@@ -104,10 +115,19 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 	if e.deleted {
 		return nil, invalid("The experiment %s must be in the 'active' state. Current state is deleted.", e.id)
 	}
+
 	id := make([]byte, 16)
 	_, _ = rand.Read(id) // it does not fail
-	r := &run{id: hex.EncodeToString(id), user: in.UserID, status: "RUNNING", experiment: e, start: int64(in.StartTime),
-		tags: map[string]string{}, params: map[string]string{}, metrics: map[string][]Point{}}
+	r := &run{
+		id:         hex.EncodeToString(id),
+		user:       in.UserID,
+		status:     "RUNNING",
+		experiment: e,
+		start:      int64(in.StartTime),
+		tags:       map[string]string{},
+		params:     map[string]string{},
+		metrics:    map[string][]Point{},
+	}
 	r.root = f.location(e) + "/" + r.id + "/artifacts"
 	for _, t := range in.Tags {
 		if err := r.tag(t); err != nil {
@@ -115,7 +135,8 @@ func (f *Fake) createRun(in *newRun) (any, *apiError) {
 		}
 	}
 	if name := r.tags[nameTag]; in.RunName != "" && name != "" && in.RunName != name {
-		return nil, invalid("Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different values")
+		return nil, invalid("Both 'run_name' argument and 'mlflow.runName' tag are specified," +
+			" but with different values")
 	}
 	if in.RunName != "" {
 		r.tags[nameTag] = in.RunName
@@ -138,7 +159,7 @@ func (r *run) tag(t pair) *apiError {
 	if err := collides(r.tags, t.Key); err != nil {
 		return err
 	}
-	r.tags[t.Key] = cut(t.Value, longestTag)
+	r.tags[t.Key] = cut(t.Value, maxTag)
 	return nil
 }
 
@@ -206,7 +227,7 @@ func (f *Fake) DeleteRun(id string) {
 	_, _ = f.deleteRun(&runID{id}) // it was never there
 }
 
-// metric is one point in a request; the pointers tell 0 from nothing.
+// A metric is one point in a request. The pointers tell 0 from nothing.
 type metric struct {
 	Key       string   `json:"key"`
 	Value     *float64 `json:"value"`
@@ -223,7 +244,8 @@ func (m *metric) check() *apiError {
 	case m.Timestamp == nil:
 		return missing("timestamp")
 	case *m.Timestamp < 0:
-		return invalid("Invalid value %d for parameter 'timestamp' supplied: Timestamp must be a nonnegative long (64-bit integer)", *m.Timestamp)
+		return invalid("Invalid value %d for parameter 'timestamp' supplied:"+
+			" Timestamp must be a nonnegative long (64-bit integer)", *m.Timestamp)
 	}
 	return checkKey(m.Key)
 }
@@ -235,7 +257,7 @@ type batch struct {
 	Tags    []pair   `json:"tags"`
 }
 
-// check refuses a batch that is wrong by itself.
+// check refuses a batch that is wrong whatever the run.
 func (b *batch) check() *apiError {
 	for i := range b.Metrics {
 		if err := b.Metrics[i].check(); err != nil {
@@ -253,16 +275,19 @@ func (b *batch) check() *apiError {
 	if err := uniqueKeys(b.Params); err != nil {
 		return err
 	}
-	most := func(what string, most, n int) *apiError {
-		if n <= most {
-			return nil
-		}
-		return invalid("A batch logging request can contain at most %d %s. Got %d %s. Please split up %s across multiple requests and try again.",
-			most, what, n, what, what)
-	}
+
 	m, p, t := len(b.Metrics), len(b.Params), len(b.Tags)
-	return firstOf(most("metrics", mostMetrics, m), most("params", mostParams, p), most("tags", mostTags, t),
-		most("metrics, params, and tags", mostItems, m+p+t))
+	return cmp.Or(atMost(maxMetrics, "metrics", m), atMost(maxParams, "params", p), atMost(maxTags, "tags", t),
+		atMost(maxItems, "metrics, params, and tags", m+p+t))
+}
+
+// atMost refuses a batch with n items of a kind if that is more than max.
+func atMost(max int, kind string, n int) *apiError {
+	if n <= max {
+		return nil
+	}
+	return invalid("A batch logging request can contain at most %d %s. Got %d %s."+
+		" Please split up %s across multiple requests and try again.", max, kind, n, kind, kind)
 }
 
 func uniqueKeys(params []pair) *apiError {
@@ -276,7 +301,7 @@ func uniqueKeys(params []pair) *apiError {
 	return nil
 }
 
-// logBatch takes all of a batch or nothing.
+// logBatch stores all of a batch or nothing.
 func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -285,9 +310,10 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.FileStore && len(in.Metrics) > sortedOut && r.hasAny(in.Metrics) {
+	if !f.FileStore && len(in.Metrics) > maxDeduplicated && r.hasAny(in.Metrics) {
 		return nil, r.logKnown(in.Metrics)
 	}
+
 	changed := r.clone()
 	for _, p := range in.Params {
 		if err := changed.param(p); err != nil {
@@ -308,14 +334,15 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 	return struct{}{}, nil
 }
 
-// sortedOut is of how many metrics a database of 2.x finds out which it has already.
-const sortedOut = 100
+// maxDeduplicated is the number of metrics in a batch that a database of 2.x compares with those
+// that it has.
+const maxDeduplicated = 100
 
-// logKnown does what a database of 2.x does with more than it can sort out of which it has
-// a part: a hundred metrics at a time it looks which of them are there, and then logs all
-// others of the batch, until one of these is there, too. What was logged stays.
+// logKnown does what a database of 2.x does with a larger batch of which it has a part. For a
+// hundred metrics at a time it looks which of them are there and then logs all others of the batch,
+// until one of these is there, too. What was logged stays.
 func (r *run) logKnown(metrics []metric) *apiError {
-	for some := range slices.Chunk(metrics, sortedOut) {
+	for some := range slices.Chunk(metrics, maxDeduplicated) {
 		var others []metric
 		for i, m := range metrics {
 			asked := slices.ContainsFunc(some, func(s metric) bool { return s.Key == m.Key })
@@ -332,10 +359,15 @@ func (r *run) logKnown(metrics []metric) *apiError {
 			}
 		}
 	}
-	return &apiError{400, "BAD_REQUEST", "(sqlite3.IntegrityError) UNIQUE constraint failed: metrics.key, metrics.timestamp, metrics.step, metrics.run_uuid, metrics.value, metrics.is_nan"}
+	return &apiError{
+		status: http.StatusBadRequest,
+		code:   "BAD_REQUEST",
+		message: "(sqlite3.IntegrityError) UNIQUE constraint failed: metrics.key, metrics.timestamp, metrics.step," +
+			" metrics.run_uuid, metrics.value, metrics.is_nan",
+	}
 }
 
-// hasAny tells whether a point is there.
+// hasAny reports whether the run has one of the points.
 func (r *run) hasAny(metrics []metric) bool {
 	return slices.ContainsFunc(metrics, func(m metric) bool {
 		_, found := slices.BinarySearchFunc(r.metrics[m.Key], m.point(), comparePoints)
@@ -343,9 +375,11 @@ func (r *run) hasAny(metrics []metric) bool {
 	})
 }
 
-func (m *metric) point() Point { return Point{int64(*m.Timestamp), int64(m.Step), *m.Value} }
+func (m *metric) point() Point {
+	return Point{Timestamp: int64(*m.Timestamp), Step: int64(m.Step), Value: *m.Value}
+}
 
-// clone copies what a batch may change; the slices of points only grow.
+// clone returns a copy of a run, in which a batch may be logged.
 func (r *run) clone() *run {
 	c := *r
 	c.tags, c.params, c.metrics = maps.Clone(r.tags), maps.Clone(r.params), map[string][]Point{}
@@ -357,9 +391,10 @@ func (r *run) clone() *run {
 
 // param sets a param, which can be done once.
 func (r *run) param(p pair) *apiError {
-	value := cut(p.Value, longestParam)
+	value := cut(p.Value, maxParam)
 	if have, ok := r.params[p.Key]; ok && have != value {
-		return invalid("Changing param values is not allowed. Param with key='%s' was already logged with value='%s'", p.Key, have)
+		return invalid("Changing param values is not allowed."+
+			" Param with key='%s' was already logged with value='%s'", p.Key, have)
 	}
 	if err := collides(r.params, p.Key); err != nil {
 		return err
@@ -368,7 +403,7 @@ func (r *run) param(p pair) *apiError {
 	return nil
 }
 
-// log adds a point, unless it is there.
+// log adds a point, unless it is there. A store of files adds it in any case.
 func (r *run) log(m *metric, asFile bool) *apiError {
 	if err := collides(r.metrics, m.Key); err != nil {
 		return err
@@ -385,9 +420,9 @@ func (r *run) log(m *metric, asFile bool) *apiError {
 	return nil
 }
 
-// comparePoints is the order of a history.
+// comparePoints orders a history.
 func comparePoints(a, b Point) int {
-	return firstOf(compare(a.Timestamp, b.Timestamp), compare(a.Step, b.Step), compare(a.Value, b.Value))
+	return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Value, b.Value))
 }
 
 type oneMetric struct {
@@ -423,8 +458,8 @@ type historyQuery struct {
 	PageToken  string  `json:"page_token"`
 }
 
-// history answers without max_results as some 3.x do: with no point, and a token
-// that leads nowhere else. A run that is not there has an empty history, as in SQL.
+// history answers a request without max_results as some 3.x do, with no point and a token that
+// leads nowhere. A run that does not exist has an empty history, as in SQL.
 func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	var all []Point
 	if r, err := f.run(in.RunID); err == nil {
@@ -435,8 +470,10 @@ func (f *Fake) history(in *historyQuery) (any, *apiError) {
 		return nil, err
 	}
 	if in.MaxResults < 0 {
-		return nil, invalid("Invalid value %d for parameter 'max_results' supplied. It must be a positive integer.", in.MaxResults)
+		return nil, invalid("Invalid value %d for parameter 'max_results' supplied. It must be a positive integer.",
+			in.MaxResults)
 	}
+
 	list, next := cutPage(all, from, in.MaxResults)
 	answer := map[string]any{}
 	var points []any
@@ -449,7 +486,7 @@ func (f *Fake) history(in *historyQuery) (any, *apiError) {
 	return withToken(answer, next), nil
 }
 
-// Runs are all runs, deleted ones too, the earliest first.
+// Runs returns all runs, also deleted ones, the earliest first.
 func (f *Fake) Runs() []RunData {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -457,18 +494,34 @@ func (f *Fake) Runs() []RunData {
 	for _, r := range f.runs {
 		out = append(out, f.data(r))
 	}
-	slices.SortStableFunc(out, func(a, b RunData) int { return compare(a.Info.StartTime, b.Info.StartTime) })
+	slices.SortStableFunc(out, func(a, b RunData) int { return cmp.Compare(a.Info.StartTime, b.Info.StartTime) })
 	return out
 }
 
-// data is a copy of what is known of a run.
+// data returns a copy of what is known of a run.
 func (f *Fake) data(r *run) RunData {
-	d := RunData{Tags: maps.Clone(r.tags), Params: maps.Clone(r.params), Latest: map[string]Number{}, Metrics: r.clone().metrics,
-		Info: RunInfo{RunID: r.id, RunName: r.tags[nameTag], ExperimentID: r.experiment.id, ExperimentName: r.experiment.name, UserID: r.user,
-			Status: r.status, LifecycleStage: stage(r.deleted), StartTime: r.start, EndTime: r.end, ArtifactURI: r.root}}
+	d := RunData{
+		Info: RunInfo{
+			RunID:          r.id,
+			RunName:        r.tags[nameTag],
+			ExperimentID:   r.experiment.id,
+			ExperimentName: r.experiment.name,
+			UserID:         r.user,
+			Status:         r.status,
+			LifecycleStage: stage(r.deleted),
+			StartTime:      r.start,
+			EndTime:        r.end,
+			ArtifactURI:    r.root,
+		},
+		Tags:    maps.Clone(r.tags),
+		Params:  maps.Clone(r.params),
+		Latest:  map[string]Number{},
+		Metrics: r.clone().metrics,
+	}
 	for k, points := range r.metrics {
 		d.Latest[k] = Number(latest(points).Value)
 	}
+
 	prefix := r.folder() + "/"
 	for _, p := range slices.Sorted(maps.Keys(f.files)) {
 		if rest, ok := strings.CutPrefix(p, prefix); ok {
@@ -476,25 +529,4 @@ func (f *Fake) data(r *run) RunData {
 		}
 	}
 	return d
-}
-
-// compare orders numbers; NaN does not get in.
-func compare[T int64 | float64 | int](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// firstOf is the first that is not zero.
-func firstOf[T comparable](list ...T) (zero T) {
-	for _, v := range list {
-		if v != zero {
-			return v
-		}
-	}
-	return zero
 }

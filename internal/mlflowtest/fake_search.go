@@ -1,6 +1,7 @@
 package mlflowtest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"maps"
@@ -10,19 +11,23 @@ import (
 	"strings"
 )
 
-// attributes are the keys of runs or experiments, and whether they are numbers.
+// attributes says which keys runs or experiments have, and whether they are numbers.
 type attributes map[string]bool
 
 var (
-	runKeys = attributes{"run_id": false, "run_name": false, "user_id": false, "status": false, "artifact_uri": false,
-		"start_time": true, "end_time": true}
-	experimentKeys = attributes{"name": false, "experiment_id": true, "creation_time": true, "last_update_time": true}
+	runKeys = attributes{
+		"run_id": false, "run_name": false, "user_id": false, "status": false, "artifact_uri": false,
+		"start_time": true, "end_time": true,
+	}
+	experimentKeys = attributes{
+		"name": false, "experiment_id": true, "creation_time": true, "last_update_time": true,
+	}
 )
 
-// fields looks up what a condition or an order is about; ok = it is there.
+// fields looks up what a condition or an order refers to. ok is false if it is not there.
 type fields func(kind, key string) (value any, ok bool)
 
-// condition is one comparison of a filter.
+// A condition is one comparison of a filter.
 type condition struct {
 	kind, key, op string
 	text          string
@@ -31,14 +36,15 @@ type condition struct {
 
 type conditions []condition
 
-// clause is one comparison. Of all that the servers understand, this is what they
-// all understand in the same way.
-var clause = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)\\s*(=|!=|>=|<=|>|<)\\s*('[^'\\\\]*'|\"[^\"\\\\]*\"|-?[0-9]+(?:\\.[0-9]+)?)\\s*")
+// clause matches one comparison: of everything that the servers understand, what they all
+// understand in the same way.
+var clause = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)" +
+	"\\s*(=|!=|>=|<=|>|<)\\s*('[^'\\\\]*'|\"[^\"\\\\]*\"|-?[0-9]+(?:\\.[0-9]+)?)\\s*")
 
-// and joins them.
+// and matches what joins two comparisons.
 var and = regexp.MustCompile(`^(?i:and)\b`)
 
-// parseFilter reads comparisons joined by AND.
+// parseFilter parses comparisons that are joined by AND.
 func parseFilter(text string, known attributes) (conditions, *apiError) {
 	var out conditions
 	for rest := text; strings.TrimSpace(rest) != "" || out != nil; {
@@ -63,19 +69,27 @@ func parseFilter(text string, known attributes) (conditions, *apiError) {
 	return out, nil
 }
 
-// kinds are the words before the dot.
-var kinds = map[string]string{"": "attribute", "attribute": "attribute", "attributes": "attribute", "run": "attribute", "attr": "attribute",
-	"tag": "tag", "tags": "tag", "param": "param", "params": "param", "metric": "metric", "metrics": "metric"}
+// kinds has the words before the dot and what they mean.
+var kinds = map[string]string{
+	"": "attribute", "attribute": "attribute", "attributes": "attribute", "run": "attribute", "attr": "attribute",
+	"tag": "tag", "tags": "tag",
+	"param": "param", "params": "param",
+	"metric": "metric", "metrics": "metric",
+}
 
+// parseCondition checks and returns one comparison.
 func parseCondition(kind, key, op, value string, known attributes) (condition, *apiError) {
 	c := condition{kind: kinds[kind], key: strings.Trim(key, "`\""), op: op}
 	if c.kind == "" {
-		return c, invalid("Invalid entity type '%s'. Valid values are ['metric', 'parameter', 'tag', 'attribute', 'dataset']", kind)
+		return c, invalid("Invalid entity type '%s'."+
+			" Valid values are ['metric', 'parameter', 'tag', 'attribute', 'dataset']", kind)
 	}
 	number, isAttribute := known[c.key]
 	if c.kind == "attribute" && !isAttribute {
-		return c, invalid("Invalid attribute key '%s' specified. Valid keys are '%q'", c.key, slices.Sorted(maps.Keys(known)))
+		return c, invalid("Invalid attribute key '%s' specified. Valid keys are '%q'",
+			c.key, slices.Sorted(maps.Keys(known)))
 	}
+
 	number = number && c.kind == "attribute" || c.kind == "metric"
 	quoted := strings.ContainsAny(value[:1], `'"`)
 	switch {
@@ -93,7 +107,7 @@ func parseCondition(kind, key, op, value string, known attributes) (condition, *
 	return c, nil
 }
 
-// match says whether all conditions hold. What is not there holds no condition.
+// match reports whether all conditions hold. None holds for what is not there.
 func (list conditions) match(get fields) bool {
 	return !slices.ContainsFunc(list, func(c condition) bool {
 		value, ok := get(c.kind, c.key)
@@ -101,16 +115,18 @@ func (list conditions) match(get fields) bool {
 	})
 }
 
+// holds reports whether the condition holds for a value.
 func (c *condition) holds(value any) bool {
 	order := 0
 	switch v := value.(type) {
 	case string:
 		order = strings.Compare(v, c.text)
 	case int64:
-		order = compare(float64(v), c.number)
+		order = cmp.Compare(float64(v), c.number)
 	case float64:
-		order = compare(v, c.number)
+		order = cmp.Compare(v, c.number)
 	}
+
 	switch c.op {
 	case "=":
 		return order == 0
@@ -126,7 +142,7 @@ func (c *condition) holds(value any) bool {
 	return order <= 0
 }
 
-// term is one key of an order.
+// A term is one key of an order.
 type term struct {
 	kind, key string
 	sign      int
@@ -136,7 +152,7 @@ type order []term
 
 var orderTerm = regexp.MustCompile("^\\s*(?:(\\w+)\\.)?(`[^`]+`|\"[^\"]+\"|[\\w.]+)(?:\\s+(?i:(asc|desc)))?\\s*$")
 
-// parseOrder reads terms like "attributes.start_time ASC".
+// parseOrder parses terms like "attributes.start_time ASC".
 func parseOrder(terms []string, known attributes) (order, *apiError) {
 	var out order
 	for _, text := range terms {
@@ -144,19 +160,21 @@ func parseOrder(terms []string, known attributes) (order, *apiError) {
 		if m == nil {
 			return nil, invalid("Invalid order_by clause '%s'. Could not be parsed.", text)
 		}
-		t := term{kinds[m[1]], strings.Trim(m[2], "`\""), 1}
+
+		t := term{kind: kinds[m[1]], key: strings.Trim(m[2], "`\""), sign: 1}
 		if strings.EqualFold(m[3], "desc") {
 			t.sign = -1
 		}
 		if _, ok := known[t.key]; t.kind == "" || t.kind == "attribute" && !ok {
-			return nil, invalid("Invalid order_by key '%s' specified. Valid keys are '%q'", t.key, slices.Sorted(maps.Keys(known)))
+			return nil, invalid("Invalid order_by key '%s' specified. Valid keys are '%q'",
+				t.key, slices.Sorted(maps.Keys(known)))
 		}
 		out = append(out, t)
 	}
 	return out, nil
 }
 
-// compare puts what is not there last.
+// compare orders two items. What lacks a key comes last.
 func (o order) compare(a, b fields) int {
 	for _, t := range o {
 		x, okX := a(t.kind, t.key)
@@ -182,12 +200,12 @@ func compareAny(x, y any) int {
 	case string:
 		return strings.Compare(v, y.(string))
 	case int64:
-		return compare(v, y.(int64))
+		return cmp.Compare(v, y.(int64))
 	}
-	return compare(x.(float64), y.(float64))
+	return cmp.Compare(x.(float64), y.(float64))
 }
 
-// parseView reads a view type; "" is ACTIVE_ONLY.
+// parseView parses a view type. "" means ACTIVE_ONLY.
 func parseView(name string) (func(deleted bool) bool, *apiError) {
 	switch name {
 	case "", "ACTIVE_ONLY":
@@ -200,15 +218,16 @@ func parseView(name string) (func(deleted bool) bool, *apiError) {
 	return nil, invalid("Invalid view type '%s'", name)
 }
 
-// page checks the size of a page and finds where it starts.
+// page checks the size of a page and returns where it begins.
 func page(size integer, token string) (int, *apiError) {
-	if size <= 0 || size > mostPage {
-		return 0, invalid("Invalid value %d for parameter 'max_results' supplied. It must be at least 1 and at most %d", size, mostPage)
+	if size <= 0 || size > maxPage {
+		return 0, invalid("Invalid value %d for parameter 'max_results' supplied."+
+			" It must be at least 1 and at most %d", size, maxPage)
 	}
 	return offset(token)
 }
 
-// offset reads a page token.
+// offset parses a page token.
 func offset(token string) (int, *apiError) {
 	if token == "" {
 		return 0, nil
@@ -223,7 +242,7 @@ func offset(token string) (int, *apiError) {
 	return content.Offset, nil
 }
 
-// cutPage is a page of a list, and the token of the next one if there is more.
+// cutPage returns a page of a list, and the token of the next one if there is more.
 func cutPage[T any](list []T, from int, size integer) ([]T, string) {
 	from = min(from, len(list))
 	to := min(from+int(size), len(list))
@@ -233,7 +252,7 @@ func cutPage[T any](list []T, from int, size integer) ([]T, string) {
 	return list[from:to], pageToken(to)
 }
 
-// pageToken is opaque to clients.
+// pageToken returns a token that is opaque to clients.
 func pageToken(offset int) string {
 	token, _ := json.Marshal(map[string]int{"offset": offset}) // it does not fail
 	return base64.StdEncoding.EncodeToString(token)
@@ -268,10 +287,12 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+
 	list, next := cutPage(found, from, size)
-	if next == "" && len(list) == int(size) { // as 2.x; it leads to an empty page
+	if next == "" && len(list) == int(size) { // like 2.x; it leads to an empty page
 		next = pageToken(from + len(list))
 	}
+
 	answer := map[string]any{}
 	var out []any
 	for _, r := range list {
@@ -283,7 +304,7 @@ func (f *Fake) searchRuns(in *runSearch) (any, *apiError) {
 	return withToken(answer, next), nil
 }
 
-// findRuns are all the runs that a search asks for, in its order.
+// findRuns returns all runs that a search asks for, in its order.
 func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 	conditions, err := parseFilter(in.Filter, runKeys)
 	if err != nil {
@@ -302,18 +323,21 @@ func (f *Fake) findRuns(in *runSearch) ([]*run, *apiError) {
 			return nil, invalid("Invalid experiment ID '%s'. Experiment ID must be a valid integer.", id)
 		}
 	}
+
 	var found []*run
 	for _, r := range f.runs {
 		if slices.Contains(in.ExperimentIDs, r.experiment.id) && view(r.deleted) && conditions.match(r.field) {
 			found = append(found, r)
 		}
 	}
-	order = append(order, term{"attribute", "start_time", -1}, term{"attribute", "run_id", 1})
+	order = append(order,
+		term{kind: "attribute", key: "start_time", sign: -1},
+		term{kind: "attribute", key: "run_id", sign: 1})
 	slices.SortStableFunc(found, func(a, b *run) int { return order.compare(a.field, b.field) })
 	return found, nil
 }
 
-// field is what a filter or an order sees of a run.
+// field returns what a filter or an order sees of a run.
 func (r *run) field(kind, key string) (any, bool) {
 	switch kind {
 	case "tag":

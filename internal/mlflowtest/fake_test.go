@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// newFake is a Fake that listens, and a client of it with one run.
+// newFake starts a Fake and returns a client and a run.
 func newFake(t *testing.T, f *Fake) (*client, string) {
 	t.Helper()
 	c := newClient(t, Serve(t, f).URL)
@@ -21,7 +21,8 @@ func newFake(t *testing.T, f *Fake) (*client, string) {
 	return c, c.newRun()
 }
 
-const onePoint = `"metrics":[{"key":"m","value":2,"timestamp":20,"step":2},{"key":"m","value":1,"timestamp":10,"step":1},{"key":"m","value":1,"timestamp":10,"step":1}]}`
+const onePoint = `"metrics":[{"key":"m","value":2,"timestamp":20,"step":2},{"key":"m","value":1,"timestamp":10,` +
+	`"step":1},{"key":"m","value":1,"timestamp":10,"step":1}]}`
 
 func TestFake_RemembersRunsAndRequests(t *testing.T) {
 	f := NewFake()
@@ -32,16 +33,19 @@ func TestFake_RemembersRunsAndRequests(t *testing.T) {
 	if m := got.Metrics["m"]; len(m) != 2 || m[0] != (Point{10, 1, 1}) || got.Latest["m"] != 2 {
 		t.Errorf("the history is %v, the latest %v", m, got.Latest)
 	}
-	if len(got.Artifacts) != 1 || got.Artifacts[0].Path != "a/b.json" || got.Artifacts[0].Size != 2 || got.Artifacts[0].SHA256 == "" {
+	if len(got.Artifacts) != 1 || got.Artifacts[0].Path != "a/b.json" || got.Artifacts[0].Size != 2 ||
+		got.Artifacts[0].SHA256 == "" {
 		t.Errorf("the artifacts are %+v", got.Artifacts)
 	}
 	requests := f.Requests()
 	last := requests[len(requests)-1]
-	if last.Method != "PUT" || !strings.HasSuffix(last.Path, "/a/b.json") || string(last.Body) != "{}" || last.Header.Get("Content-Type") == "" || last.Time.IsZero() {
+	if last.Method != "PUT" || !strings.HasSuffix(last.Path, "/a/b.json") || string(last.Body) != "{}" ||
+		last.Header.Get("Content-Type") == "" || last.Time.IsZero() {
 		t.Errorf("the last request is %+v", last)
 	}
 	f.DeleteRun(run)
-	if code, body := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, ""); code != 400 || !strings.Contains(string(body), "must be in the 'active' state") {
+	if code, body := c.send(`POST runs/log-batch {"run_id":"`+run+`",`+onePoint, ""); code != 400 ||
+		!strings.Contains(string(body), "must be in the 'active' state") {
 		t.Errorf("a deleted run: %d %s", code, body)
 	}
 	f.DeleteExperiment("one")
@@ -50,7 +54,7 @@ func TestFake_RemembersRunsAndRequests(t *testing.T) {
 	}
 }
 
-func TestFake_FileStoreKeepsAllPointsAsTheyCame(t *testing.T) {
+func TestFake_KeepsAllPointsInFiles(t *testing.T) {
 	f := NewFake()
 	f.FileStore = true
 	c, run := newFake(t, f)
@@ -60,7 +64,7 @@ func TestFake_FileStoreKeepsAllPointsAsTheyCame(t *testing.T) {
 	}
 }
 
-func TestFake_Int64Strings(t *testing.T) {
+func TestFake_WritesInt64AsStrings(t *testing.T) {
 	f := NewFake()
 	f.Int64Strings = true
 	c, run := newFake(t, f)
@@ -69,7 +73,7 @@ func TestFake_Int64Strings(t *testing.T) {
 	}
 }
 
-func TestFake_ArtifactsElsewhere(t *testing.T) {
+func TestFake_SendsArtifactsElsewhere(t *testing.T) {
 	f := NewFake()
 	f.ArtifactRoot, f.NoServeArtifacts = "s3://bucket/x", true
 	c, run := newFake(t, f)
@@ -79,7 +83,8 @@ func TestFake_ArtifactsElsewhere(t *testing.T) {
 	if code, _ := c.send("PUT "+cAPI+"/1/"+run+"/artifacts/a {}", ""); code != http.StatusServiceUnavailable {
 		t.Errorf("a server without artifacts answered %d", code)
 	}
-	if code, _ := c.send(cUpload+"run_uuid="+run+"&path=a text", ""); code != http.StatusOK || len(f.Runs()[0].Artifacts) != 1 {
+	if code, _ := c.send(cUpload+"run_uuid="+run+"&path=a text", ""); code != http.StatusOK ||
+		len(f.Runs()[0].Artifacts) != 1 {
 		t.Errorf("the other way answered %d, stored %v", code, f.Runs()[0].Artifacts)
 	}
 }
@@ -104,13 +109,14 @@ func TestFake_IsSafeForManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestHook_FailsAsItSays(t *testing.T) {
 	f := NewFake()
 	url := Serve(t, f).URL
 	try := func(wait time.Duration) (int, http.Header, string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/2.0/mlflow/experiments/get?experiment_id=0", nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			url+"/api/2.0/mlflow/experiments/get?experiment_id=0", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +158,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func TestFake_AppliedIsHeardButNotAnswered(t *testing.T) {
+func TestFake_AppliesWithoutAnAnswer(t *testing.T) {
 	f := NewFake()
 	c, run := newFake(t, f)
 	f.SetBefore(f.Applied(HTML502()))
@@ -176,7 +182,7 @@ func TestListener_ClosesAndReopensItsPort(t *testing.T) {
 	}
 }
 
-func TestSilent_TakesConnectionsAndSaysNothing(t *testing.T) {
+func TestSilent_AcceptsAndNeverAnswers(t *testing.T) {
 	client := &http.Client{Timeout: 50 * time.Millisecond}
 	if _, err := client.Get(Silent(t)); !os.IsTimeout(err) {
 		t.Errorf("not a timeout: %v", err)

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// quiet is where servers of tests complain to.
+// quiet returns a logger for the complaints of test servers.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// Status answers all with this.
+// Status answers every request with a status and a body.
 func Status(code int, contentType, body string) Hook {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", contentType)
@@ -27,27 +27,29 @@ func Status(code int, contentType, body string) Hook {
 	}
 }
 
-// RetryAfter says that there were too many requests, and when to come again.
+// RetryAfter says that there were too many requests and when to try again.
 func RetryAfter(seconds int) Hook {
-	status := Status(http.StatusTooManyRequests, "application/json", `{"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Too many requests"}`)
+	status := Status(http.StatusTooManyRequests, "application/json",
+		`{"error_code": "REQUEST_LIMIT_EXCEEDED", "message": "Too many requests"}`)
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		return status(w, r)
 	}
 }
 
-// HTML502 is what a gateway says whose server is away.
+// HTML502 answers like a gateway whose server is away.
 func HTML502() Hook {
-	return Status(http.StatusBadGateway, "text/html", "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"+
-		"<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n")
+	return Status(http.StatusBadGateway, "text/html",
+		"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"+
+			"<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n")
 }
 
-// HalfJSON answers with the first half of something, as if that were all.
+// HalfJSON answers with the first half of a JSON text, as if that were all of it.
 func HalfJSON() Hook {
 	return Status(http.StatusOK, "application/json", `{"run": {"info": {"run_id": "0123`)
 }
 
-// Hang keeps the client waiting until it leaves.
+// Hang does not answer until the client leaves.
 func Hang() Hook {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
@@ -55,7 +57,7 @@ func Hang() Hook {
 	}
 }
 
-// Slow answers with a byte a second, without end.
+// Slow sends one byte per second, without end.
 func Slow() Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", "application/json")
@@ -83,20 +85,22 @@ func Drop() Hook {
 	}
 }
 
-// First lets only the first n requests fail.
+// First calls h for the first n requests only.
 func First(n int, h Hook) Hook {
 	var seen atomic.Int64
-	return func(w http.ResponseWriter, r *http.Request) bool { return seen.Add(1) <= int64(n) && h(w, r) }
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		return seen.Add(1) <= int64(n) && h(w, r)
+	}
 }
 
-// On lets only the requests fail whose path contains this.
+// On calls h only for requests whose path contains a text.
 func On(path string, h Hook) Hook {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		return strings.Contains(r.URL.Path, path) && h(w, r)
 	}
 }
 
-// Listener serves a handler on loopback.
+// A Listener serves a handler on loopback.
 type Listener struct {
 	URL string
 
@@ -104,10 +108,10 @@ type Listener struct {
 	handler http.Handler
 	address string
 	mu      sync.Mutex
-	server  *http.Server // nil = closed
+	server  *http.Server // nil if it is closed
 }
 
-// Serve starts a server, until the test ends or it is closed.
+// Serve starts a server that runs until the test ends or it is closed.
 func Serve(tb testing.TB, handler http.Handler) *Listener {
 	tb.Helper()
 	l := &Listener{tb: tb, handler: handler, address: fmt.Sprintf("127.0.0.1:%d", FreePort(tb))}
@@ -117,7 +121,7 @@ func Serve(tb testing.TB, handler http.Handler) *Listener {
 	return l
 }
 
-// Close ends all connections; new ones are refused.
+// Close ends all connections and refuses new ones.
 func (l *Listener) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,27 +139,30 @@ func (l *Listener) Reopen() {
 	if l.server != nil {
 		return
 	}
+
 	listener, err := net.Listen("tcp", l.address)
 	for begin := time.Now(); err != nil && time.Since(begin) < 10*time.Second; {
-		// A process that is just being started may hold the socket that was closed.
+		// A process that is just being started may still hold the closed socket.
 		time.Sleep(time.Millisecond)
 		listener, err = net.Listen("tcp", l.address)
 	}
 	if err != nil {
 		l.tb.Fatal(err)
 	}
+
 	server := &http.Server{Handler: l.handler, ErrorLog: quiet(), ReadHeaderTimeout: time.Minute}
 	l.server = server
 	go func() { _ = server.Serve(listener) }() // until it is closed
 }
 
-// Silent is the URL of a port that takes connections and never says a word.
+// Silent returns the URL of a port that accepts connections and never answers.
 func Silent(tb testing.TB) string {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
+
 	var mu sync.Mutex
 	conns := []io.Closer{listener}
 	go func() {
@@ -169,6 +176,7 @@ func Silent(tb testing.TB) string {
 			mu.Unlock()
 		}
 	}()
+
 	tb.Cleanup(func() {
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,66 +1,73 @@
 package mlflowtest
 
 import (
+	"net/http"
 	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// The limits of the servers.
+// Limits of the servers.
 const (
-	mostMetrics    = 1000
-	mostParams     = 100
-	mostTags       = 100
-	mostItems      = 1000 // in one batch
-	longestKey     = 250  // characters
-	longestTag     = 8000
-	longestParam   = 6000
-	longestName    = 500 // of an experiment
-	mostPage       = 50000
-	defaultPage    = 1000
-	mostUploadSize = 10 << 20
+	maxMetrics    = 1000
+	maxParams     = 100
+	maxTags       = 100
+	maxItems      = 1000 // in one batch
+	maxKey        = 250  // characters
+	maxTag        = 8000
+	maxParam      = 6000
+	maxName       = 500 // of an experiment
+	maxPage       = 50000
+	defaultPage   = 1000
+	maxUploadSize = 10 << 20
 )
 
-// checkKey refuses the name of a metric, a param or a tag. A colon is refused, as
-// by servers on Windows and before 2.16.
+// checkKey refuses keys of metrics, params and tags. Like servers on Windows and before 2.16 it
+// refuses a colon.
 func checkKey(key string) *apiError {
 	for _, c := range key {
 		if !strings.ContainsRune("_-. /", c) && !unicode.IsLetter(c) && !unicode.IsNumber(c) {
-			return invalid("Invalid value %q for parameter supplied: Names may only contain alphanumerics, underscores (_), "+
-				"dashes (-), periods (.), spaces ( ) and slashes (/).", key)
+			return invalid("Invalid value %q for parameter supplied: Names may only contain alphanumerics,"+
+				" underscores (_), dashes (-), periods (.), spaces ( ) and slashes (/).", key)
 		}
 	}
-	if clean := path.Clean(key); clean != key || clean == "." || strings.HasPrefix(clean, "..") || strings.HasPrefix(clean, "/") {
-		return invalid("Invalid value %q for parameter supplied: Names may be treated as files in certain cases, and must not "+
-			"resolve to other names when treated as such. This name would resolve to '%s'", key, clean)
+
+	clean := path.Clean(key)
+	if clean != key || clean == "." || strings.HasPrefix(clean, "..") || strings.HasPrefix(clean, "/") {
+		return invalid("Invalid value %q for parameter supplied: Names may be treated as files in certain cases,"+
+			" and must not resolve to other names when treated as such. This name would resolve to '%s'", key, clean)
 	}
-	if n := utf8.RuneCountInString(key); n > longestKey {
-		return invalid("'key' exceeds the maximum length of %d characters", longestKey)
+	if n := utf8.RuneCountInString(key); n > maxKey {
+		return invalid("'key' exceeds the maximum length of %d characters", maxKey)
 	}
 	return nil
 }
 
-// cut shortens a value, as the servers do without a word.
-func cut(value string, most int) string {
-	if r := []rune(value); len(r) > most {
-		return string(r[:most])
+// cut shortens a value, as the servers silently do.
+func cut(value string, max int) string {
+	if r := []rune(value); len(r) > max {
+		return string(r[:max])
 	}
 	return value
 }
 
-// collides refuses a key that is a folder of another, or the other way round: a
-// store that keeps each key in a file fails then.
+// collides refuses a key that is the folder of another, or the other way round. A store that keeps
+// each key in a file fails then.
 func collides[V any](have map[string]V, key string) *apiError {
 	for other := range have {
 		if strings.HasPrefix(other, key+"/") || strings.HasPrefix(key, other+"/") {
-			return &apiError{500, "INTERNAL_ERROR", "[Errno 21] Is a directory: '" + key + "' and '" + other + "'"}
+			return &apiError{
+				status:  http.StatusInternalServerError,
+				code:    "INTERNAL_ERROR",
+				message: "[Errno 21] Is a directory: '" + key + "' and '" + other + "'",
+			}
 		}
 	}
 	return nil
 }
 
-// safePath refuses the path of an artifact that could leave its folder.
+// safePath refuses the path of an artifact if it could leave its folder.
 func safePath(p string) *apiError {
 	if strings.ContainsAny(p, "#\\") || strings.HasPrefix(p, "/") || strings.Contains("/"+p+"/", "/../") {
 		return invalid("Invalid path")

@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// FreePort finds a port of loopback that nobody listens on, below those that
-// outgoing connections are given. Until the test ends nobody else is given it: the UDP
-// port of the same number stands for it.
+// FreePort returns a port of loopback that nobody listens on, below the range for outgoing
+// connections. FreePort returns it to nobody else until the test ends: the UDP port of the same
+// number reserves it.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {
@@ -45,20 +45,23 @@ func FreePort(tb testing.TB) int {
 	return 0
 }
 
-// TLSProxy is an HTTPS front of a server, with a certificate of an authority that
-// only the file caPath knows.
+// TLSProxy starts an HTTPS front of a server. The authority of its certificate is in the file
+// caPath and known nowhere else.
 func TLSProxy(tb testing.TB, target string) (address, caPath string) {
 	tb.Helper()
 	to, err := url.Parse(target)
 	if err != nil {
 		tb.Fatal(err)
 	}
+
 	certificate, ca := certify(tb)
-	front := httptest.NewUnstartedServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	front := httptest.NewUnstartedServer(proxy)
 	front.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	front.Config.ErrorLog = quiet()
 	front.StartTLS()
 	tb.Cleanup(front.Close)
+
 	caPath = filepath.Join(tb.TempDir(), "ca.pem")
 	if err := os.WriteFile(caPath, ca, 0o600); err != nil {
 		tb.Fatal(err)
@@ -66,22 +69,33 @@ func TLSProxy(tb testing.TB, target string) (address, caPath string) {
 	return front.URL, caPath
 }
 
-// certify makes an authority and a certificate of it for loopback.
+// certify creates an authority and its certificate for loopback.
 func certify(tb testing.TB) (certificate tls.Certificate, ca []byte) {
 	tb.Helper()
 	authority, authorityKey := sign(tb, &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Test CA"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign}, nil, nil)
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "Test CA"},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}, nil, nil)
 	leaf, key := sign(tb, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, authority, authorityKey)
-	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key},
-		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: "localhost"},
+		DNSNames:     []string{"localhost"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, authority, authorityKey)
+
+	certificate = tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw})
 }
 
-// sign makes a certificate with a new key; without a parent it signs itself.
-func sign(tb testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+// sign creates a certificate with a new key. Without a parent it signs itself.
+func sign(
+	tb testing.TB, template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey,
+) (*x509.Certificate, *ecdsa.PrivateKey) {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

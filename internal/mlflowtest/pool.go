@@ -7,12 +7,11 @@ import (
 	"testing"
 )
 
-// mostRunning is how many servers a Pool lets run when they are not in use: each
-// holds half a gigabyte.
-const mostRunning = 2
+// maxIdle is how many unused servers a Pool lets run. Each takes half a gigabyte.
+const maxIdle = 2
 
-// Pool shares servers among the tests of a package, since one takes seconds to
-// start. The zero Pool is ready; TestMain closes it:
+// A Pool shares servers among the tests of a package, because one takes seconds to start. The zero
+// Pool is ready for use. TestMain closes it:
 //
 //	var servers mlflowtest.Pool
 //
@@ -29,23 +28,25 @@ type Pool struct {
 	clock   int
 }
 
-// entry is a server of a Pool.
+// An entry is a server of a Pool.
 type entry struct {
 	mu      sync.Mutex // held while it starts
 	server  *Server
 	running bool
 	failed  bool
-	users   int // tests that have it; guarded by the Pool
-	used    int // when it was last asked for; guarded by the Pool
+	users   int // number of tests that have it; guarded by the Pool
+	used    int // when it was last requested; guarded by the Pool
 }
 
-// Get returns a running server, which the test has until it ends.
+// Get returns a running server, which the test has until it ends. The test is skipped if Start
+// would skip it.
 func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	if o.Version == 0 {
 		o.Version = 3
 	}
-	python(tb, o.Version) // skips
+	python(tb, o.Version) // may skip the test
+
 	e := p.take(tb, fmt.Sprintf("%+v", o))
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +66,7 @@ func (p *Pool) Get(tb testing.TB, o Options) *Server {
 	return e.server
 }
 
-// take finds or makes an entry and holds it until the test ends.
+// take returns the entry of a key and holds it until the test ends.
 func (p *Pool) take(tb testing.TB, key string) *entry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,6 +81,7 @@ func (p *Pool) take(tb testing.TB, key string) *entry {
 	p.clock++
 	e.used = p.clock
 	e.users++
+
 	tb.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -88,16 +90,16 @@ func (p *Pool) take(tb testing.TB, key string) *entry {
 	return e
 }
 
-// makeRoom stops the servers that no test has, the longest unused first, until
-// there is room for one more. Their stores stay, for when they are wanted again.
-func (p *Pool) makeRoom(forOne *entry) {
+// makeRoom stops servers that no test has, the longest unused first, until there is room for the
+// wanted one. Their stores stay for when they are wanted again.
+func (p *Pool) makeRoom(wanted *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
 		running := 0
 		var oldest *entry
 		for _, e := range p.entries {
-			if e == forOne || e.users > 0 { // in use: it may be starting
+			if e == wanted || e.users > 0 { // in use: it may be starting
 				running += min(e.users, 1)
 				continue
 			}
@@ -109,7 +111,7 @@ func (p *Pool) makeRoom(forOne *entry) {
 				oldest = e
 			}
 		}
-		if oldest == nil || running-1 < mostRunning { // forOne is counted
+		if oldest == nil || running-1 < maxIdle { // wanted is counted
 			return
 		}
 		oldest.server.close()
@@ -117,6 +119,7 @@ func (p *Pool) makeRoom(forOne *entry) {
 	}
 }
 
+// dir creates a directory that outlives the test.
 func (p *Pool) dir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "mlflowtest")
@@ -126,7 +129,7 @@ func (p *Pool) dir(tb testing.TB) string {
 	return dir
 }
 
-// Close ends all servers and removes their stores.
+// Close stops all servers and removes their stores.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,17 +17,17 @@ import (
 //go:embed testdata/readback.py
 var readback string
 
-// RunData is all that a server has of a run.
+// RunData is everything that a server has of a run.
 type RunData struct {
 	Info      RunInfo            `json:"info"`
 	Tags      map[string]string  `json:"tags"`
 	Params    map[string]string  `json:"params"`
-	Latest    map[string]Number  `json:"latest"`    // what the server says each metric is
-	Metrics   map[string][]Point `json:"metrics"`   // the whole history of each
+	Latest    map[string]Number  `json:"latest"`    // the value that the server shows for each metric
+	Metrics   map[string][]Point `json:"metrics"`   // the whole history of each metric
 	Artifacts []Artifact         `json:"artifacts"` // of all folders, by path
 }
 
-// RunInfo is what a run itself is. Times are Unix milliseconds, 0 = none.
+// RunInfo describes a run. Times are in ms since 1970, and 0 if there is none.
 type RunInfo struct {
 	RunID          string `json:"run_id"`
 	RunName        string `json:"run_name"`
@@ -41,21 +41,21 @@ type RunInfo struct {
 	ArtifactURI    string `json:"artifact_uri"`
 }
 
-// Artifact is a file of a run.
+// An Artifact is a file of a run.
 type Artifact struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256,omitempty"` // only of JSON files up to 1 MiB
+	SHA256 string `json:"sha256,omitempty"` // for JSON files of up to 1 MiB only
 }
 
-// Point is one value of a metric.
+// A Point is one value of a metric.
 type Point struct {
-	Timestamp int64 // Unix milliseconds
+	Timestamp int64 // in ms since 1970
 	Step      int64
 	Value     float64
 }
 
-// UnmarshalJSON reads [timestamp, step, value].
+// UnmarshalJSON parses [timestamp, step, value].
 func (p *Point) UnmarshalJSON(data []byte) error {
 	var value Number
 	if err := json.Unmarshal(data, &[]any{&p.Timestamp, &p.Step, &value}); err != nil {
@@ -65,10 +65,10 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Number is a float64 that may be NaN or infinite, which are strings in JSON.
+// A Number is a float64. NaN and infinities are strings in its JSON.
 type Number float64
 
-// UnmarshalJSON reads a number or a string.
+// UnmarshalJSON parses a number or a string.
 func (n *Number) UnmarshalJSON(data []byte) error {
 	v, err := strconv.ParseFloat(string(bytes.Trim(data, `"`)), 64)
 	*n = Number(v)
@@ -81,8 +81,8 @@ func (s *Server) ReadBack(tb testing.TB, runID string) RunData {
 	return s.ask(tb, runID)[0]
 }
 
-// Runs reads all runs, deleted ones too, of the named experiment, or of all when
-// the name is "", the earliest first.
+// Runs reads all runs of the named experiment, or of all experiments if the name is "": also
+// deleted ones, the earliest first.
 func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	tb.Helper()
 	if experiment == "" {
@@ -91,8 +91,7 @@ func (s *Server) Runs(tb testing.TB, experiment string) []RunData {
 	return s.ask(tb, "--experiment", experiment)
 }
 
-// ask asks the reading script, which is started by the first question: importing
-// MLflow takes seconds.
+// ask asks the reader, which the first question starts: importing MLflow takes seconds.
 func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	tb.Helper()
 	s.mu.Lock()
@@ -106,6 +105,7 @@ func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	}
 	r := s.reader
 	s.mu.Unlock()
+
 	runs, err := r.ask(args)
 	if err != nil {
 		tb.Fatalf("reading back %q: %v", args, err)
@@ -113,7 +113,7 @@ func (s *Server) ask(tb testing.TB, args ...string) []RunData {
 	return runs
 }
 
-// reader is a process that answers with what the server has.
+// A reader is a process that answers with what the server has.
 type reader struct {
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -122,10 +122,12 @@ type reader struct {
 	stderr  bytes.Buffer
 }
 
-// newReader starts the process; it ends when its standard input does.
+// newReader starts the process. It ends when its standard input does.
 func (s *Server) newReader() (*reader, error) {
 	r := &reader{process: exec.Command(s.Python, "-c", readback)}
-	r.process.Dir, r.process.Env, r.process.Stderr = s.Dir, s.Env("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR=false", "MLFLOW_HTTP_REQUEST_MAX_RETRIES=1"), &r.stderr
+	r.process.Dir, r.process.Stderr = s.Dir, &r.stderr
+	r.process.Env = s.Env("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR=false", "MLFLOW_HTTP_REQUEST_MAX_RETRIES=1")
+
 	var err error
 	if r.stdin, err = r.process.StdinPipe(); err != nil {
 		return nil, err
@@ -138,6 +140,7 @@ func (s *Server) newReader() (*reader, error) {
 	return r, r.process.Start()
 }
 
+// ask sends one question and returns its answer.
 func (r *reader) ask(args []string) ([]RunData, error) {
 	question, err := json.Marshal(args)
 	if err != nil {
@@ -145,7 +148,7 @@ func (r *reader) ask(args []string) ([]RunData, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer time.AfterFunc(longest, func() { _ = r.process.Process.Kill() }).Stop()
+	defer time.AfterFunc(maxWait, func() { _ = r.process.Process.Kill() }).Stop()
 	if _, err := r.stdin.Write(append(question, '\n')); err != nil {
 		return nil, err
 	}
@@ -154,6 +157,7 @@ func (r *reader) ask(args []string) ([]RunData, error) {
 		_ = r.process.Wait() // for the rest of stderr
 		return nil, fmt.Errorf("%w; stderr:\n%s", err, r.stderr.String())
 	}
+
 	var answer struct {
 		Runs  []RunData
 		Error string

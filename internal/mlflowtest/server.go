@@ -18,51 +18,51 @@ import (
 	"time"
 )
 
-// longest is how long a server may take to start, on a machine that is busy with
-// other things, and a script to end.
-const longest = 2 * time.Minute
+// maxWait is how long a server may take to start, and a script to end, on a machine that is busy
+// with other things.
+const maxWait = 2 * time.Minute
 
 //go:embed testdata/guard.py
 var guard string
 
 // Options say which real server to start, and how.
 type Options struct {
-	// Version is the major version: 3, also meant by 0, or 2.
+	// Version is the major version: 3 or 2. 0 means 3.
 	Version int
-	// FileStore keeps runs in a directory, not in a database.
+	// FileStore keeps runs in a directory instead of a database.
 	FileStore bool
-	// BasicAuth wants a user and a password.
+	// BasicAuth demands a user and a password.
 	BasicAuth bool
-	// NoServeArtifacts makes the artifacts of runs go to a directory of the
-	// server's machine, for clients that can write to it.
+	// NoServeArtifacts sends the artifacts of runs to a directory on the server's machine, for
+	// clients that can write to it.
 	NoServeArtifacts bool
-	// Defaults gives the server nothing but a host and a port.
+	// Defaults starts the server with nothing but a host and a port.
 	Defaults bool
-	// Args are more words for the command line of "mlflow server".
+	// Args are further arguments of "mlflow server".
 	Args []string
 }
 
-// Server is a real MLflow server on loopback.
+// A Server is a real MLflow server on loopback.
 type Server struct {
 	URL      string
 	Version  int    // major
-	Python   string // an interpreter that has MLflow's client of the same version
-	Dir      string // of its own: the store, the log
+	Python   string // an interpreter that has MLflow's client in the same version
+	Dir      string // holds its store and its log
 	Port     int
-	User     string // "" = the server wants none
+	User     string // "" if the server demands none
 	Password string
 
 	options Options
 
 	mu      sync.Mutex
-	process *exec.Cmd // nil = stopped
-	hold    io.Closer // ends the process when closed
+	process *exec.Cmd // nil if it is stopped
+	hold    io.Closer // ends the process when it is closed
 	ended   chan struct{}
 	reader  *reader
 }
 
-// Start starts a server that lives as long as the test. Without MLflow's program
-// the test is skipped, in CI failed.
+// Start starts a server that runs until the test ends. Under -short, and if there is no MLflow, the
+// test is skipped. In CI it fails if there is none.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	s := newServer(tb, o, tb.TempDir())
@@ -72,7 +72,7 @@ func Start(tb testing.TB, o Options) *Server {
 	return s
 }
 
-// newServer prepares a server in a directory.
+// newServer returns a server in a directory, not yet started.
 func newServer(tb testing.TB, o Options, dir string) *Server {
 	tb.Helper()
 	if o.Version == 0 {
@@ -85,15 +85,21 @@ func newServer(tb testing.TB, o Options, dir string) *Server {
 	return s
 }
 
-// python finds the interpreter of a major version.
+// python returns the interpreter of a major version.
 func python(tb testing.TB, version int) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skipf("needs a server of MLflow %d: run without -short", version)
+	}
+
 	variable := fmt.Sprintf("PERFAGENT_TEST_MLFLOW%d", version)
 	path := filepath.Join(os.Getenv(variable), "bin", "python")
 	if _, err := os.Stat(path); err == nil && os.Getenv(variable) != "" {
 		return path
 	}
-	why := fmt.Sprintf("MLflow %d is missing: run the tests with \"make test\", or name a venv that has it in %s", version, variable)
+
+	why := fmt.Sprintf("MLflow %d is missing: run the tests with \"make test\","+
+		" or name a venv that has it in %s", version, variable)
 	if os.Getenv("CI") == "true" {
 		tb.Fatal(why)
 	}
@@ -101,7 +107,7 @@ func python(tb testing.TB, version int) string {
 	return ""
 }
 
-// start starts the process. Another one may take the port first, so a few are tried.
+// start starts the process. Somebody else may take the port first, so it tries a few.
 func (s *Server) start(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -127,14 +133,15 @@ func (s *Server) start(tb testing.TB) {
 	tb.Fatalf("no port for MLflow's server; its log ends with:\n%s", s.tail())
 }
 
-// launch starts the process under the guard, which ends it when hold is closed.
+// launch starts the process under the guard, which kills it when hold is closed.
 func (s *Server) launch() error {
 	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(s.Python, append([]string{"-c", guard, s.Python, "-m", "mlflow", "server"}, s.words()...)...)
+
+	cmd := exec.Command(s.Python, append([]string{"-c", guard, s.Python, "-m", "mlflow", "server"}, s.args()...)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.Dir, s.serverEnv(), log, log
 	hold, err := cmd.StdinPipe()
 	if err != nil {
@@ -143,6 +150,7 @@ func (s *Server) launch() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait() // it is always killed
@@ -152,39 +160,43 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// words are the arguments of "mlflow server".
-func (s *Server) words() []string {
-	words := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port)}
+// args returns the arguments of "mlflow server".
+func (s *Server) args() []string {
+	args := []string{"--host", "127.0.0.1", "--port", strconv.Itoa(s.Port)}
 	if s.options.Defaults {
-		return append(words, s.options.Args...)
+		return append(args, s.options.Args...)
 	}
+
 	store := "sqlite:///" + filepath.Join(s.Dir, "mlflow.db")
 	if s.options.FileStore {
 		store = filepath.Join(s.Dir, "store")
 	}
-	words = append(words, "--workers", "1", "--backend-store-uri", store)
+	args = append(args, "--workers", "1", "--backend-store-uri", store)
 	if artifacts := filepath.Join(s.Dir, "artifacts"); s.options.NoServeArtifacts {
-		words = append(words, "--no-serve-artifacts", "--default-artifact-root", artifacts)
+		args = append(args, "--no-serve-artifacts", "--default-artifact-root", artifacts)
 	} else {
-		words = append(words, "--artifacts-destination", artifacts)
+		args = append(args, "--artifacts-destination", artifacts)
 	}
 	if s.options.BasicAuth {
-		words = append(words, "--app-name", "basic-auth")
+		args = append(args, "--app-name", "basic-auth")
 	}
-	return append(words, s.options.Args...)
+	return append(args, s.options.Args...)
 }
 
-// ours are the variables that tests must not hand on: those of MLflow and of
-// perfagent, and the one that would make each start of a server three times as slow.
-var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|GUNICORN_|HOME=|PATH=)`)
+// ours matches the variables that tests must not pass on: those of MLflow and of perfagent, and the
+// one that would make each start of a server three times as slow.
+var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|` +
+	`GUNICORN_|HOME=|PATH=)`)
 
-// baseEnv is the environment of the server and of its clients.
+// baseEnv returns the environment of the server and of its clients.
 func (s *Server) baseEnv(home string) []string {
 	env := slices.DeleteFunc(os.Environ(), ours.MatchString)
-	return append(env, "HOME="+home, "PATH="+filepath.Dir(s.Python)+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true", "PYTHONWARNINGS=ignore", "OPENBLAS_NUM_THREADS=1", "GIT_PYTHON_REFRESH=quiet")
+	path := filepath.Dir(s.Python) + string(os.PathListSeparator) + os.Getenv("PATH")
+	return append(env, "HOME="+home, "PATH="+path, "MLFLOW_DISABLE_TELEMETRY=true", "DO_NOT_TRACK=true",
+		"PYTHONWARNINGS=ignore", "OPENBLAS_NUM_THREADS=1", "GIT_PYTHON_REFRESH=quiet")
 }
 
+// serverEnv returns the environment of the server.
 func (s *Server) serverEnv() []string {
 	env := append(s.baseEnv(s.Dir), "GUNICORN_CMD_ARGS=--no-control-socket")
 	if !s.options.Defaults {
@@ -199,11 +211,13 @@ func (s *Server) serverEnv() []string {
 	return env
 }
 
-// authConfig writes the user into a file, which both versions read.
+// authConfig writes the user into a file that both versions read, and returns its path.
 func (s *Server) authConfig() string {
 	path := filepath.Join(s.Dir, "basic_auth.ini")
-	text := fmt.Sprintf("[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///%s\nadmin_username = %s\nadmin_password = %s\n"+
-		"authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n", filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password)
+	text := fmt.Sprintf("[mlflow]\ndefault_permission = READ\ndatabase_uri = sqlite:///%s\n"+
+		"admin_username = %s\nadmin_password = %s\n"+
+		"authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n",
+		filepath.Join(s.Dir, "basic_auth.db"), s.User, s.Password)
 	_ = os.WriteFile(path, []byte(text), 0o600) // without it the server does not start, and says so
 	return path
 }
@@ -211,7 +225,7 @@ func (s *Server) authConfig() string {
 // healthy waits until the server answers.
 func (s *Server) healthy() error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for begin := time.Now(); time.Since(begin) < longest; {
+	for begin := time.Now(); time.Since(begin) < maxWait; {
 		if response, err := client.Get(s.URL + "/health"); err == nil {
 			response.Body.Close()
 			if response.StatusCode == http.StatusOK {
@@ -224,10 +238,10 @@ func (s *Server) healthy() error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("MLflow's server did not answer within %v", longest)
+	return fmt.Errorf("MLflow's server did not answer within %v", maxWait)
 }
 
-// Stop kills the server, as a power cut would. What it has stored stays.
+// Stop kills the server, as a power cut would. Its store stays.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	s.mu.Lock()
@@ -235,8 +249,7 @@ func (s *Server) Stop(tb testing.TB) {
 	s.kill()
 }
 
-// Restart starts a stopped server again, on the same port and store; one that runs
-// is stopped first.
+// Restart starts a server again, with the same port and store. If it runs, it is stopped first.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
 	s.Stop(tb)
@@ -253,7 +266,7 @@ func (s *Server) kill() {
 	s.process = nil
 }
 
-// close ends all processes.
+// close ends the server and the reader.
 func (s *Server) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,14 +279,14 @@ func (s *Server) close() {
 
 func (s *Server) logFile() string { return filepath.Join(s.Dir, "server.log") }
 
-// tail is the end of the server's log.
+// tail returns the end of the server's log.
 func (s *Server) tail() string {
-	const most = 4 << 10
-	data, _ := os.ReadFile(s.logFile()) // not there: nothing was logged
-	return string(data[max(0, len(data)-most):])
+	const length = 4 << 10
+	data, _ := os.ReadFile(s.logFile()) // if there is none, nothing was logged
+	return string(data[max(0, len(data)-length):])
 }
 
-// logTail shows the end of the server's log with a test that failed.
+// logTail shows the end of the server's log if the test failed.
 func (s *Server) logTail(tb testing.TB) {
 	tb.Helper()
 	if tb.Failed() {
@@ -281,7 +294,7 @@ func (s *Server) logTail(tb testing.TB) {
 	}
 }
 
-// Env is the environment of a client of this server, and more.
+// Env returns the environment of a client of this server, with more variables.
 func (s *Server) Env(more ...string) []string {
 	env := append(s.baseEnv(s.Dir), "MLFLOW_TRACKING_URI="+s.URL, "PYTHONUNBUFFERED=1")
 	if s.User != "" {
@@ -290,8 +303,8 @@ func (s *Server) Env(more ...string) []string {
 	return append(env, more...)
 }
 
-// Run runs a Python script, given as its text, with MLflow's client set to the
-// server, and returns what it printed.
+// Run runs the text of a Python script, with MLflow's client set to the server, and returns what it
+// printed.
 func (s *Server) Run(tb testing.TB, script string, args ...string) string {
 	tb.Helper()
 	cmd := exec.Command(s.Python, append([]string{"-c", guard, s.Python, "-c", script}, args...)...)
@@ -301,8 +314,9 @@ func (s *Server) Run(tb testing.TB, script string, args ...string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	timer := time.AfterFunc(longest, func() {
-		tb.Errorf("a Python script is killed after %v", longest)
+
+	timer := time.AfterFunc(maxWait, func() {
+		tb.Errorf("a Python script is killed after %v", maxWait)
 		hold.Close()
 	})
 	defer timer.Stop()

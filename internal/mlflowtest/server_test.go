@@ -31,22 +31,25 @@ with mlflow.start_run(run_name=sys.argv[1]) as run:
     print(run.info.run_id)
 `
 
-func TestServer_KeepsWhatItHasThroughARestart(t *testing.T) {
+func TestServer_KeepsItsStoreThroughARestart(t *testing.T) {
 	s := Start(t, Options{Version: 2, FileStore: true})
 	id, _, _ := strings.Cut(s.Run(t, logSome, "named"), "\n")
 	s.Restart(t)
 	r := s.ReadBack(t, id)
-	if r.Info.RunName != "named" || r.Info.Status != "FINISHED" || r.Info.ExperimentName != "some" || r.Params["p"] != "v" || r.Info.EndTime == 0 {
+	if r.Info.RunName != "named" || r.Info.Status != "FINISHED" || r.Info.ExperimentName != "some" ||
+		r.Params["p"] != "v" || r.Info.EndTime == 0 {
 		t.Errorf("read back %+v", r)
 	}
 	points := r.Metrics["a/b"]
 	if len(points) != 2 || points[0] != (Point{1000, 3, 1.5}) || points[1].Value < 1e308 || r.Latest["a/b"] < 1e308 {
 		t.Errorf("the history is %v, the latest %v", points, r.Latest)
 	}
-	if len(r.Artifacts) != 1 || r.Artifacts[0].Path != "folder/x.json" || r.Artifacts[0].Size == 0 || len(r.Artifacts[0].SHA256) != 64 {
+	if len(r.Artifacts) != 1 || r.Artifacts[0].Path != "folder/x.json" || r.Artifacts[0].Size == 0 ||
+		len(r.Artifacts[0].SHA256) != 64 {
 		t.Errorf("the artifacts are %+v", r.Artifacts)
 	}
-	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id || len(none) != 0 {
+	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id ||
+		len(none) != 0 {
 		t.Errorf("of the experiment: %+v, of none: %+v", all, none)
 	}
 	s.Stop(t)
@@ -65,7 +68,7 @@ func status(t *testing.T, c *http.Client, url string) int {
 	return response.StatusCode
 }
 
-func TestPool_GivesTheSameServerAgain(t *testing.T) {
+func TestPool_ReturnsTheSameServer(t *testing.T) {
 	var first *Server
 	for range 2 {
 		t.Run("get", func(t *testing.T) {
@@ -87,7 +90,8 @@ func TestPool_GivesTheSameServerAgain(t *testing.T) {
 }
 
 func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
-	old, middle, used, next := &entry{running: true, used: 1}, &entry{running: true, used: 2}, &entry{running: true, used: 0, users: 1}, &entry{users: 1}
+	old, middle, used, next := &entry{running: true, used: 1}, &entry{running: true, used: 2}, &entry{running: true,
+		used: 0, users: 1}, &entry{users: 1}
 	p := Pool{entries: map[string]*entry{"a": old, "b": middle, "c": used, "d": next}}
 	for _, e := range p.entries {
 		e.server = new(Server)
@@ -103,8 +107,8 @@ func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
 	}
 }
 
-// What a server has started must end with the test binary, which may be killed.
-func TestGuard_EndsAllWhenItsInputEnds(t *testing.T) {
+// Everything that a server has started must end with the test binary, even if that is killed.
+func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is missing: install Python 3")
@@ -121,7 +125,7 @@ func TestGuard_EndsAllWhenItsInputEnds(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer time.AfterFunc(longest, func() { _ = cmd.Process.Kill() }).Stop()
+	defer time.AfterFunc(maxWait, func() { _ = cmd.Process.Kill() }).Stop()
 	if _, err := out.Read(make([]byte, len("begun\n"))); err != nil {
 		t.Error(err)
 	}
@@ -129,7 +133,7 @@ func TestGuard_EndsAllWhenItsInputEnds(t *testing.T) {
 	if n, err := out.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error("something is written after the end")
 	}
-	// Both sleeps had this output open; it ended, so they have.
+	// Both sleeps held this output open. It has ended, so they have, too.
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

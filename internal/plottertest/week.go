@@ -80,7 +80,7 @@ func newWeek() *reporter.Report {
 			End: reporter.Time{Time: WeekStart().Add(length)}, WallSeconds: WeekSeconds},
 		Recording: rec,
 		Agent:     reporter.Agent{Version: "test", CPUSeconds: 390, MaxRSSMB: 14},
-		Job: &reporter.Job{PID: 1, Start: reporter.Time{Time: WeekStart()}, End: reporter.Time{Time: WeekStart().Add(length)},
+		Job: &reporter.Job{PID: 1, ExitCode: new(0), Start: reporter.Time{Time: WeekStart()}, End: reporter.Time{Time: WeekStart().Add(length)},
 			UserSeconds: 250_000, SystemSeconds: 9000, MaxRSSMB: 812.5},
 	}})
 }

@@ -99,7 +99,7 @@ func Large(i, nodes, buckets int) *reporter.Report {
 		Run: reporter.Run{ID: "large", Command: []string{"srun", "python", "train.py", "--nodes", strconv.Itoa(nodes)},
 			Start: began, End: end, WallSeconds: wall, ExitCode: &exit, Tags: map[string]string{"team": "blue"}},
 		Recording: rec,
-		Job: &reporter.Job{PID: 4242 + i, Start: began, End: end, UserSeconds: math.Round(wall * cpus / 5), SystemSeconds: math.Round(wall),
+		Job: &reporter.Job{PID: 4242 + i, ExitCode: new(0), Start: began, End: end, UserSeconds: math.Round(wall * cpus / 5), SystemSeconds: math.Round(wall),
 			MaxRSSMB: 1536.5, BlockReadMB: 210.25, MinorFaults: 123456, VoluntarySwitches: 65432},
 		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.25, MaxRSSMB: 14},
 	})

@@ -14,34 +14,33 @@ import (
 	"github.com/perfagent/perfagent/mlflow"
 )
 
-// Some anchor has a point in each moment, and there are no more than needed.
-func TestAnchors(t *testing.T) {
+// Each window has a point of some anchor, and there are no more anchors than needed.
+func TestAnchors_AreInEveryWindow(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(100) {
-		all := anyTrack(rand.New(rand.NewPCG(seed, 7))).track().moments()
+	for seed := range uint64(trials(100)) {
+		all := anyHost(rand.New(rand.NewPCG(seed, 7))).series().windows()
 		keys := anchors(all)
 		for _, m := range all {
 			if !slices.ContainsFunc(keys, m.has) {
-				t.Fatalf("seed %d: no anchor %v has a point in the moment %v", seed, keys, keysOf(m))
+				t.Fatalf("seed %d: no anchor %v has a point in the window %v", seed, keys, keysOf(m))
 			}
 		}
 		if len(keys) > 6 || len(all) == 0 != (len(keys) == 0) {
-			t.Errorf("seed %d: %d anchors for %d moments", seed, len(keys), len(all))
+			t.Errorf("seed %d: %d anchors for %d windows", seed, len(keys), len(all))
 		}
 	}
 }
 
-// Wherever a push was cut off, and whatever other recordings are in the run, the last
-// point is found.
-func TestLastPoint(t *testing.T) {
+// The last point is found wherever a push was cut off and whatever other recordings the run has.
+func TestRemoteState_FindsTheLastPoint(t *testing.T) {
 	t.Parallel()
 	_, _, c := serve(t)
 	ctx := t.Context()
-	for seed := range uint64(30) {
+	for seed := range uint64(trials(30)) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
-		h := anyTrack(rnd)
-		tr := h.track()
-		all := tr.moments()
+		h := anyHost(rnd)
+		tr := h.series()
+		all := tr.windows()
 		if len(all) == 0 {
 			continue
 		}
@@ -70,22 +69,23 @@ func TestLastPoint(t *testing.T) {
 		}
 		want := int64(-1)
 		if n > 0 {
-			want = all[n-1].at
+			want = all[n-1].end
 		}
 		run, err := c.Run(ctx, run.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		there := newPast(c, run, all[0].at, all[len(all)-1].at)
-		there.alone = alone && rnd.IntN(2) == 0
+		there := newRemoteState(c, run, all[0].end, all[len(all)-1].end)
+		there.exclusive = alone && rnd.IntN(2) == 0
 		if got, err := there.lastPoint(ctx, tr, all); err != nil || got != want {
-			t.Errorf("seed %d: the last point of %d of %d moments is at %d (%v), want %d", seed, n, len(all), got, err, want)
+			t.Errorf("seed %d: the last point of %d of %d windows is at %d (%v), want %d", seed, n, len(all), got,
+				err, want)
 		}
 	}
 }
 
-// nearly are moments of which each has another value in one series.
-func nearly(rnd *rand.Rand, all []moment) []moment {
+// nearly returns windows that differ from all in the value of one series each.
+func nearly(rnd *rand.Rand, all []window) []window {
 	out := shifted(all, 0)
 	for _, m := range out {
 		m.points[rnd.IntN(len(m.points))].Value += 0.5
@@ -93,29 +93,29 @@ func nearly(rnd *rand.Rand, all []moment) []moment {
 	return out
 }
 
-func shifted(all []moment, by int64) (out []moment) {
+func shifted(all []window, by int64) (out []window) {
 	for _, m := range all {
 		points := slices.Clone(m.points)
 		for i := range points {
 			points[i].Timestamp += by
 		}
-		out = append(out, moment{at: m.at + by, step: m.step, points: points})
+		out = append(out, window{end: m.end + by, step: m.step, points: points})
 	}
 	return out
 }
 
-func send(t *testing.T, c *mlflow.Client, runID string, moments []moment) {
+func send(t *testing.T, c *mlflow.Client, runID string, windows []window) {
 	t.Helper()
-	for _, b := range pack(nil, nil, moments) {
+	for _, b := range pack(nil, nil, windows) {
 		if err := logBatch(t.Context(), c, runID, b); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// Of a recording that was thinned only whoever sent its points knows the last of them, where
-// another recording of the same time has points in the same run.
-func TestPush_AfterLivePushingBesideAnotherRecording(t *testing.T) {
+// If a recording was thinned and another one of the same time has points in the same run, only
+// whoever sent its points knows the last one.
+func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	t.Parallel()
 	const key = "system/0/system_memory_usage_percentage"
 	var s *stage
@@ -127,11 +127,11 @@ func TestPush_AfterLivePushingBesideAnotherRecording(t *testing.T) {
 	if s.rec.Ring.Stride() == 1 {
 		t.Fatal("the ring is not thinned")
 	}
-	all := s.track().moments()
+	all := s.series().windows()
 	sent, sure := s.live.sentUntil(s.live.run.ID)
 	late := 0
 	for _, m := range all {
-		if m.at > sent {
+		if m.end > sent {
 			late++
 		}
 	}
@@ -147,15 +147,15 @@ func TestPush_AfterLivePushingBesideAnotherRecording(t *testing.T) {
 	}
 }
 
-// At whatever request a push breaks off, beside a recording that is nearly the same and on
-// a server that refuses large requests of which it has a part, both are whole in the end.
+// Whichever request a push fails at, it is complete in the end, beside a recording that is nearly
+// the same, and on a server that refuses large requests of which it has a part.
 func TestPush_GoesOnBesideATwin(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(1, 1)), time.Second, 1000)
 	for range 250 {
 		h.tick()
 	}
-	r, all := h.report(), h.track().moments()
+	r, all := h.report(), h.series().windows()
 	twin := nearly(rand.New(rand.NewPCG(2, 2)), all)
 	prepare := func() (*mlflowtest.Fake, *mlflow.Client, Options) {
 		fake, _, c := serve(t)
@@ -169,11 +169,12 @@ func TestPush_GoesOnBesideATwin(t *testing.T) {
 	}
 	want, requests := fake.Runs()[0], len(fake.Requests())
 	for key, points := range want.Metrics {
-		if has := slices.ContainsFunc(all, func(m moment) bool { return m.has(key) }); has && len(points) < len(all) {
+		if has := slices.ContainsFunc(all, func(w window) bool { return w.has(key) }); has &&
+			len(points) < len(all) {
 			t.Fatalf("%s has %d points of %d", key, len(points), len(all))
 		}
 	}
-	for n := range requests {
+	for n := 0; n < requests; n += shortStride(5) {
 		for _, applied := range []bool{false, true} {
 			fake, c, o := prepare()
 			hook := mlflowtest.Drop()
@@ -193,7 +194,7 @@ func TestPush_GoesOnBesideATwin(t *testing.T) {
 	}
 }
 
-// asked counts the questions for a history.
+// asked returns the number of requests for a history.
 func asked(fake *mlflowtest.Fake, part string) (n int) {
 	for _, q := range fake.Requests() {
 		if strings.Contains(q.Path, "get-history") && strings.Contains(q.Path, part) {
@@ -203,7 +204,7 @@ func asked(fake *mlflowtest.Fake, part string) (n int) {
 	return n
 }
 
-// A push at the end asks for little, also where a longer recording is in the run.
+// A push at the end asks for little, even if the run has a longer recording.
 func TestPush_AsksForLittle(t *testing.T) {
 	t.Parallel()
 	var s *stage
@@ -211,7 +212,7 @@ func TestPush_AsksForLittle(t *testing.T) {
 		s = in
 		s.seconds(99, nil)
 	})
-	c, all := connect(t, s.l.URL), s.track().moments()
+	c, all := connect(t, s.l.URL), s.series().windows()
 	longer := shifted(all, -10_000_000)
 	for i := range longer {
 		for k := range longer[i].points {
@@ -219,7 +220,8 @@ func TestPush_AsksForLittle(t *testing.T) {
 		}
 	}
 	send(t, c, s.live.run.ID, longer)
-	p, err := push(t, c, s.report(), Options{Destination: Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}, Live: s.live})
+	d := Destination{Invocation: "i", RunID: s.live.run.ID, Given: true}
+	p, err := push(t, c, s.report(), Options{Destination: d, Live: s.live})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +239,8 @@ func TestPush_AsksForLittle(t *testing.T) {
 	}
 }
 
-// What Live knows is of its own run, and of nothing where it sent nothing.
-func TestPush_WhatLiveDoesNotKnow(t *testing.T) {
+// Live knows its own run only, and nothing if it sent nothing.
+func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
@@ -249,9 +251,10 @@ func TestPush_WhatLiveDoesNotKnow(t *testing.T) {
 	c := connect(t, s.l.URL)
 	for name, live := range map[string]*Live{"of another run": s.live, "sent nothing": {}, "not there": nil} {
 		run := newRun(t, c, time.Now())
-		all := s.track().moments()
+		all := s.series().windows()
 		send(t, c, run.ID, all[:2]) // somebody pushed the journal
-		p, err := push(t, c, s.report(), Options{Destination: Destination{Invocation: "i", RunID: run.ID, Given: true}, Live: live})
+		d := Destination{Invocation: "i", RunID: run.ID, Given: true}
+		p, err := push(t, c, s.report(), Options{Destination: d, Live: live})
 		lacking := 0
 		for _, m := range all[2:] {
 			lacking += len(m.points)

@@ -16,9 +16,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// anyTrack is a recording of any kind and length, cut off anywhere.
-func anyTrack(rnd *rand.Rand) *fakeHost {
-	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second, time.Minute}[rnd.IntN(5)]
+// anyHost returns a recording of any kind and length, cut off anywhere.
+func anyHost(rnd *rand.Rand) *fakeHost {
+	every := []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 7 * time.Second,
+		time.Minute}[rnd.IntN(5)]
 	h := newHost(rnd, every, 2+rnd.IntN(200))
 	h.odd = rnd.IntN(4) > 0
 	for range rnd.IntN(600) {
@@ -27,14 +28,14 @@ func anyTrack(rnd *rand.Rand) *fakeHost {
 	return h
 }
 
-// window is one of the naive cut.
-type window struct {
-	step, at int64
-	kept     []int // indices
+// A naiveWindow is one of the naive cut.
+type naiveWindow struct {
+	step, end int64
+	kept      []int // indices
 }
 
 // naive cuts the kept samples by their ends alone.
-func naive(t track) (out []window) {
+func naive(t nodeSeries) (out []naiveWindow) {
 	times := t.samples.Column("timestamp")
 	if band, ok := t.envelope["timestamp"]; ok {
 		times = band.Max
@@ -58,18 +59,18 @@ func naive(t track) (out []window) {
 			}
 		}
 		if len(out) == 0 || out[len(out)-1].step != step {
-			out = append(out, window{step: step})
+			out = append(out, naiveWindow{step: step})
 		}
 		w := &out[len(out)-1]
-		w.at, w.kept = int64(end(i)), append(w.kept, i)
+		w.end, w.kept = int64(end(i)), append(w.kept, i)
 	}
 	return out
 }
 
 // point computes a point of a window from the envelope, by the words of its description.
-func (w window) point(t track, s Series) float64 {
+func (w naiveWindow) point(t nodeSeries, s Series) float64 {
 	sum := 0.0
-	for _, c := range s.keys {
+	for _, c := range s.columns {
 		band, times := t.envelope[c.Key()], t.envelope["timestamp"].Max
 		if band.Mean == nil { // never measured
 			return math.NaN()
@@ -104,74 +105,76 @@ func (w window) point(t track, s Series) float64 {
 	return sum
 }
 
-// Every kept sample is in just one moment, whose points are what a naive count gives.
-func TestMoments_AreTheNaiveCut(t *testing.T) {
+// Every kept sample is in exactly one window, and its points equal those of a naive count.
+func TestWindows_AreTheNaiveCut(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(120) {
-		h := anyTrack(rand.New(rand.NewPCG(seed, 7)))
-		track := h.track()
-		got, windows := track.moments(), naive(track)
+	for seed := range uint64(trials(120)) {
+		h := anyHost(rand.New(rand.NewPCG(seed, 7)))
+		series := h.series()
+		got, windows := series.windows(), naive(series)
 		k := 0
 		for _, w := range windows {
 			want := make(map[string]float64)
 			for _, s := range AllSeries() {
-				if v := w.point(track, s); !math.IsNaN(v) {
+				if v := w.point(series, s); !math.IsNaN(v) {
 					want["system/0/"+s.Name] = v
 				}
 			}
 			if len(want) == 0 { // nothing was measured then
 				continue
 			}
-			if k >= len(got) || got[k].step != w.step || got[k].at != w.at {
-				t.Fatalf("seed %d: moment %d: %v, want step %d at %d", seed, k, got[min(k, len(got)-1)], w.step, w.at)
+			if k >= len(got) || got[k].step != w.step || got[k].end != w.end {
+				t.Fatalf("seed %d: window %d: %v, want step %d at %d", seed, k, got[min(k, len(got)-1)], w.step,
+					w.end)
 			}
-			wantMoment(t, fmt.Sprint("seed ", seed, ", moment ", k), got[k], want)
+			wantWindow(t, fmt.Sprint("seed ", seed, ", window ", k), got[k], want)
 			k++
 		}
 		if k != len(got) {
-			t.Fatalf("seed %d: %d moments, want %d", seed, len(got), k)
+			t.Fatalf("seed %d: %d windows, want %d", seed, len(got), k)
 		}
-		wantOrder(t, seed, track, got)
+		wantOrder(t, seed, series, got)
 	}
 }
 
-func wantMoment(t *testing.T, where string, m moment, want map[string]float64) {
+func wantWindow(t *testing.T, where string, w window, want map[string]float64) {
 	t.Helper()
-	if len(m.points) != len(want) {
-		t.Fatalf("%s: points %v, want %v", where, keysOf(m), want)
+	if len(w.points) != len(want) {
+		t.Fatalf("%s: points %v, want %v", where, keysOf(w), want)
 	}
-	for _, p := range m.points {
+	for _, p := range w.points {
 		v, ok := want[p.Key]
-		if !ok || math.Abs(p.Value-v) > 1e-6+1e-9*math.Abs(v) || p.Step != m.step || p.Timestamp != m.at {
-			t.Fatalf("%s: %+v, want %v at step %d, %d", where, p, v, m.step, m.at)
+		if !ok || math.Abs(p.Value-v) > 1e-6+1e-9*math.Abs(v) || p.Step != w.step || p.Timestamp != w.end {
+			t.Fatalf("%s: %+v, want %v at step %d, %d", where, p, v, w.step, w.end)
 		}
 	}
 }
 
 // wantOrder checks steps and times alone.
-func wantOrder(t *testing.T, seed uint64, tr track, all []moment) {
+func wantOrder(t *testing.T, seed uint64, tr nodeSeries, all []window) {
 	t.Helper()
 	for i, m := range all {
-		if i > 0 && (m.step <= all[i-1].step || m.at <= all[i-1].at) {
-			t.Fatalf("seed %d: step %d at %d after step %d at %d", seed, m.step, m.at, all[i-1].step, all[i-1].at)
+		if i > 0 && (m.step <= all[i-1].step || m.end <= all[i-1].end) {
+			t.Fatalf("seed %d: step %d at %d after step %d at %d", seed, m.step, m.end, all[i-1].step, all[i-1].end)
 		}
-		if m.step != (m.at-tr.start)/10_000 && !(len(all) <= 2 && all[len(all)-1].at-tr.start < 10_000) {
-			t.Fatalf("seed %d: step %d at %d ms", seed, m.step, m.at-tr.start)
+		if m.step != (m.end-tr.start)/10_000 && !(len(all) <= 2 && all[len(all)-1].end-tr.start < 10_000) {
+			t.Fatalf("seed %d: step %d at %d ms", seed, m.step, m.end-tr.start)
 		}
 	}
 }
 
-// A run of 1 s to 10 s gives two moments, a shorter one gives one.
-func TestMoments_OfShortRuns(t *testing.T) {
+// A run of 1 s to 10 s gives two windows, a shorter one gives one.
+func TestWindows_CutShortRunsInTwo(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int][]int64{1: {0}, 9: {0}, 10: {0, 1}, 11: {0, 1}, 50: {0, 1}, 99: {0, 1}, 100: {0, 1}, 101: {0, 1}, 205: {0, 1, 2}} {
+	for n, want := range map[int][]int64{1: {0}, 9: {0}, 10: {0, 1}, 11: {0, 1}, 50: {0, 1}, 99: {0, 1}, 100: {0, 1},
+		101: {0, 1}, 205: {0, 1, 2}} {
 		h := newHost(rand.New(rand.NewPCG(1, 1)), 100*time.Millisecond, 1000)
 		h.rec.Start.Wall = h.rec.Start.Wall.Truncate(time.Second)
 		for range n {
 			h.tick()
 		}
 		var got []int64
-		for _, m := range h.track().moments() {
+		for _, m := range h.series().windows() {
 			got = append(got, m.step)
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -180,11 +183,11 @@ func TestMoments_OfShortRuns(t *testing.T) {
 	}
 }
 
-// What stands in the file gives the same points as what was in memory.
-func TestMoments_OfTheFile(t *testing.T) {
+// A report from a file gives the same points as the one in memory.
+func TestWindows_AreTheSameFromAFile(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
-		h := anyTrack(rand.New(rand.NewPCG(seed, 8)))
+	for seed := range uint64(trials(40)) {
+		h := anyHost(rand.New(rand.NewPCG(seed, 8)))
 		data, err := reporter.Encode(h.report())
 		if err != nil {
 			t.Fatal(err)
@@ -193,22 +196,24 @@ func TestMoments_OfTheFile(t *testing.T) {
 		if err := json.Unmarshal(data, &read); err != nil {
 			t.Fatal(err)
 		}
-		want, got := h.track().moments(), nodeTrack("0", read.Nodes["0"]).moments()
-		if d := cmp.Diff(want, got, cmp.AllowUnexported(moment{})); d != "" {
+		want, got := h.series().windows(), newNodeSeries("0", read.Nodes["0"]).windows()
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(window{})); d != "" {
 			t.Fatalf("seed %d: from memory and from the file (-want +got):\n%s", seed, d)
 		}
 	}
 }
 
-// Odd samples of a foreign file do no harm.
-func TestMoments_OfOddFiles(t *testing.T) {
+// Odd samples of another program's file do no harm.
+func TestWindows_OfOddFilesAreHarmless(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"none":         `[]`,
-		"no time":      `[{"mem_percent":1},{"mem_percent":2}]`,
-		"negative":     `[{"timestamp":-5,"mem_percent":1},{"timestamp":5,"mem_percent":2}]`,
-		"backwards":    `[{"timestamp":50,"mem_percent":1},{"timestamp":5,"mem_percent":2},{"timestamp":90,"mem_percent":3}]`,
-		"huge":         `[{"timestamp":1e300,"mem_percent":1e300},{"timestamp":9e15,"mem_percent":1e308},{"timestamp":5,"net_io_ext_recv_mb":1.7e308,"net_io_lo_recv_mb":1.7e308}]`,
+		"none":     `[]`,
+		"no time":  `[{"mem_percent":1},{"mem_percent":2}]`,
+		"negative": `[{"timestamp":-5,"mem_percent":1},{"timestamp":5,"mem_percent":2}]`,
+		"backwards": `[{"timestamp":50,"mem_percent":1},{"timestamp":5,"mem_percent":2},
+			{"timestamp":90,"mem_percent":3}]`,
+		"huge": `[{"timestamp":1e300,"mem_percent":1e300},{"timestamp":9e15,"mem_percent":1e308},
+			{"timestamp":5,"net_io_ext_recv_mb":1.7e308,"net_io_lo_recv_mb":1.7e308}]`,
 		"unknown":      `[{"timestamp":5,"x":1}]`,
 		"year 36812":   `[{"timestamp":1099511627775,"mem_percent":1}]`,
 		"beyond int64": `[{"timestamp":99999999999999999999,"mem_percent":1}]`,
@@ -218,11 +223,11 @@ func TestMoments_OfOddFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := int64(math.MinInt64)
-		for _, m := range nodeTrack("0", &reporter.Node{Samples: s}).moments() {
-			if m.at < at || m.at < 0 || m.step < 0 {
-				t.Errorf("%s: step %d at %d", name, m.step, m.at)
+		for _, m := range newNodeSeries("0", &reporter.Node{Samples: s}).windows() {
+			if m.end < at || m.end < 0 || m.step < 0 {
+				t.Errorf("%s: step %d at %d", name, m.step, m.end)
 			}
-			at = m.at
+			at = m.end
 			for _, p := range m.points {
 				if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) || p.Timestamp < 0 {
 					t.Errorf("%s: %+v", name, p)
@@ -232,26 +237,27 @@ func TestMoments_OfOddFiles(t *testing.T) {
 	}
 }
 
-// wholeWindows are the moments that live pushing would hand over now.
-func wholeWindows(rec *collector.Recording, sent int64) []moment {
-	return liveTrack(rec, "0", sent).moments()
+// wholeWindows returns the windows that live pushing would hand over now.
+func wholeWindows(rec *collector.Recording, sent int64) []window {
+	return newLiveSeries(rec, "0", sent).windows()
 }
 
-// What is pushed live and what the end adds are together the cut of the end: exactly
-// while the ring is not halved, and without a doubled step or a missing end after it.
-func TestLiveCut_IsTheFinalCut(t *testing.T) {
+// The windows that are pushed live and at the end together equal the final windows: exactly until
+// the ring is halved, and after that without a doubled step or a missing end.
+func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(80) {
+	for seed := range uint64(trials(80)) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
-		every := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 7 * time.Second}[rnd.IntN(4)]
+		every := []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second,
+			7 * time.Second}[rnd.IntN(4)]
 		h := newHost(rnd, every, []int{2, 10, 50, 1000, 5000}[rnd.IntN(5)])
 		h.odd = seed%3 > 0
-		var sent []moment
+		var sent []window
 		until := int64(0)
 		step := int64(0)
 		for range rnd.IntN(1500) {
 			h.tick()
-			now := int64((h.rec.End.Boot - h.rec.Start.Boot) / Window)
+			now := int64((h.rec.End.Boot - h.rec.Start.Boot) / windowLength)
 			if now == step || rnd.IntN(4) == 0 { // the server is slow, or away
 				continue
 			}
@@ -259,36 +265,36 @@ func TestLiveCut_IsTheFinalCut(t *testing.T) {
 			all := wholeWindows(h.rec, until)
 			all = all[:rnd.IntN(len(all)+1)] // or takes a part of it
 			if len(all) > 0 {
-				until = all[len(all)-1].at
+				until = all[len(all)-1].end
 			}
 			sent = append(sent, all...)
 		}
-		final := h.track()
-		all := final.moments()
+		final := h.series()
+		all := final.windows()
 		for _, m := range all {
-			if m.at > until {
+			if m.end > until {
 				sent = append(sent, m)
 			}
 		}
 		if h.rec.Ring.Stride() == 1 {
-			if d := cmp.Diff(all, sent, cmp.AllowUnexported(moment{})); d != "" {
+			if d := cmp.Diff(all, sent, cmp.AllowUnexported(window{})); d != "" {
 				t.Fatalf("seed %d: the final cut and what was sent (-want +got):\n%s", seed, d)
 			}
 		}
 		wantOrder(t, seed, final, sent)
-		if n := len(all); n > 0 && sent[len(sent)-1].at != all[n-1].at {
-			t.Fatalf("seed %d: the last point is at %d, want %d", seed, sent[len(sent)-1].at, all[n-1].at)
+		if n := len(all); n > 0 && sent[len(sent)-1].end != all[n-1].end {
+			t.Fatalf("seed %d: the last point is at %d, want %d", seed, sent[len(sent)-1].end, all[n-1].end)
 		}
 	}
 }
 
-// What is live never is of a window that is still open.
-func TestLiveCut_LeavesOpenWindows(t *testing.T) {
+// Live never sends a window that is still open.
+func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 100)
-	for i := range 2000 {
+	for i := range trials(2000) {
 		h.tick()
-		now := int64((h.rec.End.Boot - h.rec.Start.Boot) / Window)
+		now := int64((h.rec.End.Boot - h.rec.Start.Boot) / windowLength)
 		for _, m := range wholeWindows(h.rec, 0) {
 			if m.step >= now {
 				t.Fatalf("after %d s window %d is handed over", i+1, m.step)
@@ -297,9 +303,9 @@ func TestLiveCut_LeavesOpenWindows(t *testing.T) {
 	}
 }
 
-// No name is the folder of another one, of any node, nor of a metric's, and every
-// server takes all of them.
-func TestNames(t *testing.T) {
+// No name is the folder of another series of any node or of a metric, and every server takes all of
+// them.
+func TestAllSeries_HaveValidNames(t *testing.T) {
 	t.Parallel()
 	var all []string
 	for _, m := range reporter.Metrics() {
@@ -307,11 +313,12 @@ func TestNames(t *testing.T) {
 	}
 	for _, node := range []string{"0", "1", "10", "2147483647"} {
 		for _, s := range AllSeries() {
-			all = append(all, prefix(node)+s.Name)
+			all = append(all, folder(node)+s.Name)
 		}
 	}
 	// MLflow's own monitor may write to the same run, with and without a node id.
-	for _, name := range []string{"cpu_utilization_percentage", "system_memory_usage_megabytes", "network_receive_megabytes", "gpu_0_memory_usage_megabytes"} {
+	for _, name := range []string{"cpu_utilization_percentage", "system_memory_usage_megabytes",
+		"network_receive_megabytes", "gpu_0_memory_usage_megabytes"} {
 		all = append(all, "system/"+name, "system/host/"+name)
 	}
 	seen := make(map[string]bool)

@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// readBack gives a command's words as a shell reads them.
+// readBack returns a command's words as a shell reads them.
 func readBack(t testing.TB, line string) []string {
 	t.Helper()
 	shell, err := exec.LookPath("/bin/sh")
@@ -30,10 +30,12 @@ func readBack(t testing.TB, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// words are those that no shell may see bare.
+// words returns words that need quoting in a shell.
 func words() []string {
-	out := []string{"", " ", "'", `"`, `\`, "a b", "it's", "''", `'"'`, "$HOME", "`date`", "$(date)", "*", "?", "[a]", "~", "~root", "a=b", "-n", "--", "!", "!!",
-		"#x", "x#", "\n", "a\nb\n", "\t", "a;b", "a&b", "a|b", "<", ">", "(", ")", "{a,b}", "%s", "\\0", "é", "日本", "\x01", "\x7f", "\xff\xfe", "\u2028", "^", "a'b'c", "\r\n"}
+	out := []string{"", " ", "'", `"`, `\`, "a b", "it's", "''", `'"'`, "$HOME", "`date`", "$(date)", "*", "?",
+		"[a]", "~", "~root", "a=b", "-n", "--", "!", "!!",
+		"#x", "x#", "\n", "a\nb\n", "\t", "a;b", "a&b", "a|b", "<", ">", "(", ")", "{a,b}", "%s", "\\0", "é", "日本",
+		"\x01", "\x7f", "\xff\xfe", "\u2028", "^", "a'b'c", "\r\n"}
 	for c := 1; c < 256; c++ {
 		out = append(out, string([]byte{byte(c)}))
 	}
@@ -52,7 +54,7 @@ func TestCommandLine_IsReadBackByAShell(t *testing.T) {
 		}
 		return slices.Equal(readBack(t, CommandLine(all)), all)
 	}
-	if err := quick.Check(check, &quick.Config{MaxCount: 200}); err != nil {
+	if err := quick.Check(check, &quick.Config{MaxCount: trials(200)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -71,7 +73,7 @@ func FuzzCommandLine(f *testing.F) {
 	})
 }
 
-func TestClip(t *testing.T) {
+func TestClip_CutsBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	check := func(raw []byte, n uint8) bool {
 		s, most := string(raw), int(n)+3
@@ -81,13 +83,15 @@ func TestClip(t *testing.T) {
 			return got == valid
 		}
 		head, cut := strings.CutSuffix(got, "…")
-		return cut && len(got) <= most && len(got) > most-utf8.UTFMax && utf8.ValidString(got) && strings.HasPrefix(valid, head)
+		return cut && len(got) <= most && len(got) > most-utf8.UTFMax && utf8.ValidString(got) &&
+			strings.HasPrefix(valid, head)
 	}
 	if err := quick.Check(check, &quick.Config{MaxCount: 2000}); err != nil {
 		t.Error(err)
 	}
 	for n := 3; n < 40; n++ {
-		for _, s := range []string{strings.Repeat("é", 30), strings.Repeat("日", 30), strings.Repeat("😀", 30), "a" + strings.Repeat("😀", 30)} {
+		for _, s := range []string{strings.Repeat("é", 30), strings.Repeat("日", 30), strings.Repeat("😀", 30),
+			"a" + strings.Repeat("😀", 30)} {
 			if !check([]byte(s), uint8(n-3)) {
 				t.Errorf("clip(%q, %d) = %q", s, n, clip(s, n))
 			}
@@ -95,17 +99,20 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// tagged is a report with tags.
+// tagged returns a report with tags.
 func tagged(all map[string]string) *reporter.Report {
 	code := 3
-	return &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"/bin/sh", "-c", "it's"}, ExitCode: &code, Tags: all}, Nodes: map[string]*reporter.Node{
-		"0": {Host: &reporter.Host{Hostname: "a"}, Agent: &reporter.Agent{Version: "v"}}, "10": {Host: &reporter.Host{Hostname: "b"}}, "2": {}}}
+	return &reporter.Report{Run: reporter.Run{ID: "r", Command: []string{"/bin/sh", "-c", "it's"}, ExitCode: &code,
+		Tags: all}, Nodes: map[string]*reporter.Node{
+		"0":  {Host: &reporter.Host{Hostname: "a"}, Agent: &reporter.Agent{Version: "v"}},
+		"10": {Host: &reporter.Host{Hostname: "b"}}, "2": {}}}
 }
 
-func TestTags(t *testing.T) {
+func TestTags_LeavesOutWhatMLflowRefuses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("日", 4000)
-	said, notes := tags(tagged(map[string]string{"branch": "main", "long": long, "a:b": "1", "": "2", "../x": "3", "a//b": "4", strings.Repeat("k", 251): "5",
+	said, notes := tags(tagged(map[string]string{"branch": "main", "long": long, "a:b": "1", "": "2", "../x": "3",
+		"a//b": "4", strings.Repeat("k", 251): "5",
 		"odd": "\xff", "perfagent.run_id": "forged"}), 2)
 	got := make(map[string]string)
 	for _, tag := range said {
@@ -117,13 +124,16 @@ func TestTags(t *testing.T) {
 	if len(got) != len(said) {
 		t.Errorf("a tag twice: %v", said)
 	}
-	for key, value := range map[string]string{"branch": "main", "odd": "\uFFFD", "perfagent.run_id": "r", "perfagent.command": `/bin/sh -c 'it'\''s'`, "perfagent.exit_code": "3",
-		"perfagent.version": "v", "perfagent.node.0.host": "a", "perfagent.node.10.host": "b", "perfagent.dropped_values": "2"} {
+	for key, value := range map[string]string{"branch": "main", "odd": "\uFFFD", "perfagent.run_id": "r",
+		"perfagent.command": `/bin/sh -c 'it'\''s'`, "perfagent.exit_code": "3",
+		"perfagent.version": "v", "perfagent.node.0.host": "a", "perfagent.node.10.host": "b",
+		"perfagent.dropped_values": "2"} {
 		if got[key] != value {
 			t.Errorf("tag %s is %q, want %q", key, got[key], value)
 		}
 	}
-	if v := got["long"]; !strings.HasSuffix(v, "…") || len(v) < 4990 || !strings.HasPrefix(long, strings.TrimSuffix(v, "…")) {
+	if v := got["long"]; !strings.HasSuffix(v, "…") || len(v) < 4990 ||
+		!strings.HasPrefix(long, strings.TrimSuffix(v, "…")) {
 		t.Errorf("a long tag has %d bytes: …%q", len(v), v[len(v)-9:])
 	}
 	if len(notes) != 6 || len(got) != 10 {
@@ -134,42 +144,51 @@ func TestTags(t *testing.T) {
 // Values that a server would store as something else are left out and counted.
 func TestMetrics_DropsWhatIsNotFinite(t *testing.T) {
 	t.Parallel()
-	r := &reporter.Report{Nodes: map[string]*reporter.Node{"7": {Metrics: reporter.Values{"a": 1, "b": math.NaN(), "c": math.Inf(1), "d": math.Inf(-1), "../e": 2, "f/g": -0.5}}}}
+	r := &reporter.Report{Nodes: map[string]*reporter.Node{"7": {Metrics: reporter.Values{"a": 1, "b": math.NaN(),
+		"c": math.Inf(1), "d": math.Inf(-1), "../e": 2, "f/g": -0.5}}}}
 	r.Run.End = reporter.Time{Time: time.UnixMilli(1234)}
 	got, dropped := metrics(r)
-	if dropped != 4 || len(got) != 2 || got[0] != (mlflow.Metric{Key: "a", Value: 1, Timestamp: 1234, Step: 7}) || got[1].Key != "f/g" {
+	if dropped != 4 || len(got) != 2 || got[0] != (mlflow.Metric{Key: "a", Value: 1, Timestamp: 1234, Step: 7}) ||
+		got[1].Key != "f/g" {
 		t.Errorf("dropped %d, kept %v", dropped, got)
 	}
 }
 
-// The status of a run of ours tells how the job ended.
-func TestStatus(t *testing.T) {
+// The status of our own run says how the job ended.
+func TestStatusOf_TellsHowTheJobEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		code       int
 		signal     string
 		incomplete string
 		want       mlflow.Status
-	}{{0, "", "", mlflow.Finished}, {1, "", "", mlflow.Failed}, {137, "SIGKILL", "", mlflow.Killed}, {0, "", "cut off", mlflow.Killed}} {
+	}{
+		{want: mlflow.Finished},
+		{code: 1, want: mlflow.Failed},
+		{code: 137, signal: "SIGKILL", want: mlflow.Killed},
+		{incomplete: "cut off", want: mlflow.Killed},
+	} {
 		r := &reporter.Report{Run: reporter.Run{ExitCode: &c.code, Signal: c.signal, Incomplete: c.incomplete}}
-		if got := status(r); got != c.want {
+		if got := statusOf(r); got != c.want {
 			t.Errorf("%+v gives %s", c, got)
 		}
 	}
-	if got := status(&reporter.Report{}); got != mlflow.Finished { // a sidecar's
+	if got := statusOf(&reporter.Report{}); got != mlflow.Finished { // a sidecar's
 		t.Error(got)
 	}
 }
 
-func TestRunName(t *testing.T) {
+func TestRunName_IsTheCommand(t *testing.T) {
 	t.Parallel()
-	for want, command := range map[string][]string{"train.sh --lr '0 1'": {"/home/me/train.sh", "--lr", "0 1"}, "perfagent r": nil,
+	for want, command := range map[string][]string{"train.sh --lr '0 1'": {"/home/me/train.sh", "--lr", "0 1"},
+		"perfagent r": nil,
 		"x " + strings.Repeat("y", maxRunName-5) + "…": {"x", strings.Repeat("y", 1000)}} {
 		if got := runName(&reporter.Report{Run: reporter.Run{ID: "r", Command: command}}); got != want {
 			t.Errorf("%.200q is named %q, want %q", strings.Join(command, " "), got, want)
 		}
 	}
-	if got := runName(&reporter.Report{Run: reporter.Run{ID: strconv.Itoa(1 << 40)}}); got != "perfagent 1099511627776" {
+	r := &reporter.Report{Run: reporter.Run{ID: strconv.Itoa(1 << 40)}}
+	if got := runName(r); got != "perfagent 1099511627776" {
 		t.Error(got)
 	}
 }

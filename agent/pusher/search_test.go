@@ -9,12 +9,12 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// at is a moment of the tests' day.
+// at returns a time in the tests' day.
 func at(seconds int) time.Time { return time.Unix(1_700_000_000+int64(seconds), 0) }
 
-// own is a run that we made; theirs one that a job made.
+// own returns a run that we created, and theirs one that a job created.
 func own(id string, start int, tags ...string) mlflow.Run {
-	r := theirs(id, start, append(tags, TagCreatedBy, createdBy)...)
+	r := theirs(id, start, append(tags, tagCreatedBy, createdBy)...)
 	return r
 }
 
@@ -26,23 +26,26 @@ func theirs(id string, start int, tags ...string) mlflow.Run {
 	return r
 }
 
-func TestPick(t *testing.T) {
+func TestPick_PrefersOurOwnRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		runs      []mlflow.Run
 		run, link string
 	}{
-		"none":                    {nil, "", ""},
-		"the job's":               {[]mlflow.Run{theirs("a", 5)}, "a", ""},
-		"the job's earliest":      {[]mlflow.Run{theirs("a", 9), theirs("b", 5), theirs("c", 7)}, "b", ""},
-		"ours before the job's":   {[]mlflow.Run{theirs("a", 5), own("z", 9)}, "z", "a"},
-		"linked already":          {[]mlflow.Run{theirs("a", 5), own("z", 9, TagJobRun, "a")}, "z", ""},
-		"our earliest":            {[]mlflow.Run{own("y", 8), own("z", 6)}, "z", ""},
-		"made twice at once":      {[]mlflow.Run{own("z", 6), own("y", 6)}, "y", ""},
-		"nested, child first":     {[]mlflow.Run{theirs("a", 5, "mlflow.parentRunId", "b"), theirs("b", 5)}, "b", ""},
-		"nested, parent first":    {[]mlflow.Run{theirs("b", 5), theirs("a", 5, "mlflow.parentRunId", "b")}, "b", ""},
-		"link to the outermost":   {[]mlflow.Run{own("z", 1), theirs("a", 5, "mlflow.parentRunId", "b"), theirs("b", 5)}, "z", "b"},
-		"somebody else's tag":     {[]mlflow.Run{theirs("a", 5, TagCreatedBy, "me")}, "a", ""},
+		"none":                  {nil, "", ""},
+		"the job's":             {[]mlflow.Run{theirs("a", 5)}, "a", ""},
+		"the job's earliest":    {[]mlflow.Run{theirs("a", 9), theirs("b", 5), theirs("c", 7)}, "b", ""},
+		"ours before the job's": {[]mlflow.Run{theirs("a", 5), own("z", 9)}, "z", "a"},
+		"linked already":        {[]mlflow.Run{theirs("a", 5), own("z", 9, tagJobRun, "a")}, "z", ""},
+		"our earliest":          {[]mlflow.Run{own("y", 8), own("z", 6)}, "z", ""},
+		"made twice at once":    {[]mlflow.Run{own("z", 6), own("y", 6)}, "y", ""},
+		"nested, child first": {[]mlflow.Run{theirs("a", 5, "mlflow.parentRunId", "b"), theirs("b", 5)},
+			"b", ""},
+		"nested, parent first": {[]mlflow.Run{theirs("b", 5), theirs("a", 5, "mlflow.parentRunId", "b")},
+			"b", ""},
+		"link to the outermost": {[]mlflow.Run{own("z", 1), theirs("a", 5, "mlflow.parentRunId", "b"),
+			theirs("b", 5)}, "z", "b"},
+		"somebody else's tag":     {[]mlflow.Run{theirs("a", 5, tagCreatedBy, "me")}, "a", ""},
 		"without a start, oddly ": {[]mlflow.Run{{ID: "a", Tags: map[string]string{}}, theirs("b", 5)}, "a", ""},
 	} {
 		f := pick(slices.Clone(c.runs))
@@ -50,8 +53,8 @@ func TestPick(t *testing.T) {
 		if f.run != nil {
 			run = f.run.ID
 		}
-		if f.link != nil {
-			link = f.link.ID
+		if f.jobRun != nil {
+			link = f.jobRun.ID
 		}
 		if run != c.run || link != c.link {
 			t.Errorf("%s: run %q, link %q; want %q, %q", name, run, link, c.run, c.link)
@@ -59,10 +62,11 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// A run id may be used twice, and by other nodes.
-func TestFits(t *testing.T) {
+// A run ID may be used twice, and by other nodes.
+func TestIdentity_FitsItsOwnRuns(t *testing.T) {
 	t.Parallel()
-	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"}, recordings: map[string]string{"1": "same"}}
+	id := identity{runID: "r", start: at(100), end: at(200), nodes: []string{"1"},
+		recordings: map[string]string{"1": "same"}}
 	ended := func(r mlflow.Run, end int) mlflow.Run { r.EndTime = at(end); return r }
 	for name, c := range map[string]struct {
 		run  mlflow.Run
@@ -101,21 +105,24 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// The same recording is known by the same name, another one by another.
-func TestRecordingHash(t *testing.T) {
+// The same recording has the same identity, and another one has another.
+func TestIdentity_IsTheSameForTheSameRecording(t *testing.T) {
 	t.Parallel()
 	report := func(id string, start int, nodes ...string) *reporter.Report {
-		r := &reporter.Report{Run: reporter.Run{ID: id, Start: reporter.Time{Time: at(start)}}, Nodes: make(map[string]*reporter.Node)}
+		r := &reporter.Report{Run: reporter.Run{ID: id, Start: reporter.Time{Time: at(start)}},
+			Nodes: make(map[string]*reporter.Node)}
 		for _, n := range nodes {
 			r.Nodes[n] = &reporter.Node{Sampling: &reporter.Sampling{Start: reporter.Time{Time: at(start)}}}
 		}
 		return r
 	}
 	same := newIdentity(report("r", 1, "0", "1"), Destination{}, "").invocation
-	if got := newIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"}, "").invocation; got != same || !plain(got) {
+	if got := newIdentity(report("r", 1, "1", "0"), Destination{Invocation: "not 'plain'"},
+		"").invocation; got != same || !plain(got) {
 		t.Errorf("%q and %q", got, same)
 	}
-	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"), "start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
+	for name, other := range map[string]*reporter.Report{"id": report("s", 1, "0", "1"),
+		"start": report("r", 2, "0", "1"), "nodes": report("r", 1, "0")} {
 		if newIdentity(other, Destination{}, "").invocation == same {
 			t.Errorf("another %s has the same hash", name)
 		}
@@ -125,10 +132,12 @@ func TestRecordingHash(t *testing.T) {
 	}
 }
 
-// What cannot stand in a filter is not searched for.
-func TestPlain(t *testing.T) {
+// A value that a filter cannot contain is not searched for.
+func TestPlain_RefusesWhatFiltersCannotHold(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]bool{"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false} {
+	for value, want := range map[string]bool{
+		"": false, "a.B_9-": true, "it's": false, "a b": false, "é": false, "%": false, "`": false, "\x00": false,
+	} {
 		if plain(value) != want {
 			t.Errorf("%q: %v", value, !want)
 		}

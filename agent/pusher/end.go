@@ -1,0 +1,112 @@
+package pusher
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// maxEndTries limits how often the end of a run is written. More is a quarrel, not a race.
+const maxEndTries = 4
+
+// endRun ends a run of our own. If several nodes share it, the worst status and the latest end
+// stay. Each node's exit code is a tag of its own, so that whoever looks last sees all of them, and
+// each node looks again after it has written.
+func (p *Plan) endRun(ctx context.Context) error {
+	for range maxEndTries {
+		status, code := p.outcome()
+		end := p.report.Run.End.Time
+		if p.Run.EndTime.After(end) {
+			end = p.Run.EndTime
+		}
+
+		newCode := code != "" && code != p.Run.Tags[TagExitCode]
+		if p.Run.Status == status && p.Run.EndTime.Equal(end.Truncate(time.Millisecond)) && !newCode {
+			return nil
+		}
+		if err := p.client.UpdateRun(ctx, p.Run.ID, status, end); err != nil {
+			return err
+		}
+		if newCode {
+			if err := p.client.SetTag(ctx, p.Run.ID, mlflow.Tag{Key: TagExitCode, Value: code}); err != nil {
+				return err
+			}
+		}
+
+		run, err := p.client.Run(ctx, p.Run.ID)
+		if err != nil {
+			return err
+		}
+		p.Run = run
+	}
+	return nil
+}
+
+// outcome returns how a run ended on all nodes that are known of it, and its exit code, which is
+// the first that is not 0. It does not improve on the status that the run has, unless that is from
+// a recording whose end was not known.
+func (p *Plan) outcome() (status mlflow.Status, code string) {
+	status, code = statusOf(p.report), p.exitCode()
+	if status != mlflow.Finished {
+		return status, code
+	}
+	failed := p.Run.Status == mlflow.Failed || p.Run.Status == mlflow.Killed
+	switch {
+	case failed && p.Run.Tags[tagIncomplete] != "true":
+		status = p.Run.Status
+	case code != "" && code != "0":
+		status = mlflow.Failed
+	}
+	return status, code
+}
+
+// exitCode returns the first exit code that is not 0, in the order of the nodes, of those that the
+// run has and ours.
+func (p *Plan) exitCode() string {
+	codes := make(map[int]string)
+	add := func(key, value string) {
+		if node, ok := nodeOfTag(key, exitSuffix); ok {
+			codes[node] = value
+		}
+	}
+	for key, value := range p.Run.Tags {
+		add(key, value)
+	}
+	ours, _ := tags(p.report, 0)
+	for _, t := range ours {
+		add(t.Key, t.Value)
+	}
+
+	code := ""
+	for _, node := range slices.Sorted(maps.Keys(codes)) {
+		if code == "" || code == "0" {
+			code = codes[node]
+		}
+	}
+	return code
+}
+
+// nodeOfTag returns the node of a tag such as perfagent.node.3.exit_code.
+func nodeOfTag(key, suffix string) (node int, ok bool) {
+	name, isNode := strings.CutPrefix(key, nodePrefix)
+	name, hasSuffix := strings.CutSuffix(name, suffix)
+	node, err := strconv.Atoi(name)
+	return node, isNode && hasSuffix && err == nil
+}
+
+// statusOf returns how a run of our own ended.
+func statusOf(r *reporter.Report) mlflow.Status {
+	switch {
+	case r.Run.Incomplete != "" || r.Run.Signal != "":
+		return mlflow.Killed
+	case r.Run.ExitCode != nil && *r.Run.ExitCode != 0:
+		return mlflow.Failed
+	}
+	return mlflow.Finished
+}

@@ -1,0 +1,244 @@
+package pusher
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// windowLength is the time that one point of a series stands for. The number of the window since
+// the start is the point's step.
+const windowLength = 10 * time.Second
+
+// A window holds the points of one 10 s interval: one timestamp, one step, one value per series. It
+// is sent whole, or with its last point last.
+type window struct {
+	end, step int64 // end is in ms since 1970
+	points    []mlflow.Metric
+}
+
+// A nodeSeries is what a node recorded over time. Its windows become the points in MLflow.
+type nodeSeries struct {
+	node  string
+	start int64 // of the recording, in ms since 1970
+	from  int64 // end of what came before the first kept sample, in ms since 1970
+
+	samples  reporter.Samples
+	envelope reporter.Envelope
+	gpus     []device
+
+	thinned bool // kept samples stand for several: live points may be finer
+	running bool // more samples follow: the last window is not full, and the length of the run is not known
+
+	maxWindows int // 0 means all
+}
+
+// newNodeSeries returns what a report has of a node.
+func newNodeSeries(name string, n *reporter.Node) nodeSeries {
+	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope}
+	for _, g := range n.GPUs {
+		s.gpus = append(s.gpus, device{memoryMB: g.MemoryMB, powerLimitWatts: g.PowerLimitWatts})
+	}
+
+	s.thinned = n.Sampling != nil && int64(n.Samples.Len()) < n.Sampling.Samples
+	if n.Sampling != nil && !n.Sampling.Start.IsZero() {
+		s.start = n.Sampling.Start.UnixMilli()
+	} else if ends := s.ends(); len(ends) > 0 {
+		s.start = ends[0]
+	}
+	s.from = s.start
+	return s
+}
+
+// windows returns the points of all series, window by window, in the order of time. A kept sample
+// stands for the time since the one before it, and belongs to the window in which it was taken,
+// that is, in which it ends. Values that are not finite were not measured.
+func (s nodeSeries) windows() []window {
+	ends := s.ends()
+	steps := s.steps(ends)
+	sources := s.sources()
+
+	var out []window
+	for i := 0; i < len(ends) && (s.maxWindows == 0 || len(out) < s.maxWindows); {
+		if ends[i] <= 0 { // a sample without a time
+			i++
+			continue
+		}
+		if s.running && steps[i] == steps[len(steps)-1] {
+			break
+		}
+		next := i + 1
+		for next < len(ends) && steps[next] == steps[i] {
+			next++
+		}
+		w := window{end: ends[next-1], step: steps[i]}
+		if w.points = s.points(w, sources, ends, i, next); len(w.points) > 0 {
+			out = append(out, w)
+		}
+		i = next
+	}
+	return out
+}
+
+// ends returns, for each kept sample, the time of the last sample that it stands for, in ms since
+// 1970. They never decrease.
+func (s nodeSeries) ends() []int64 {
+	times := []float64(s.envelope[collector.Timestamp.Key()].Max)
+	if times == nil {
+		times = s.samples.Column(collector.Timestamp.Key())
+	}
+
+	out := make([]int64, len(times))
+	before := s.from
+	for i, ts := range times {
+		if ts > 0 && ts < 1<<40 {
+			before = max(before, int64(math.Round(ts*1000)))
+		}
+		out[i] = before
+	}
+	return out
+}
+
+// steps returns the step of each kept sample. A run of 1 s to 10 s is cut in two by the middle of
+// what a sample stands for, because MLflow draws a line only from step 1 on.
+func (s nodeSeries) steps(ends []int64) []int64 {
+	out := make([]int64, len(ends))
+	for i, end := range ends {
+		out[i] = max(0, end-s.start) / windowLength.Milliseconds()
+	}
+	if len(ends) == 0 || s.from != s.start || s.running {
+		return out
+	}
+
+	length := ends[len(ends)-1] - s.start
+	if length < 1000 || length >= windowLength.Milliseconds() {
+		return out
+	}
+	for i, end := range ends {
+		if s.begin(ends, i)+end-2*s.start > length {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// begin returns the begin of the time that a kept sample stands for.
+func (s nodeSeries) begin(ends []int64, i int) int64 {
+	if i == 0 {
+		return s.from
+	}
+	return ends[i-1]
+}
+
+// A source gives the values of one series.
+type source struct {
+	Series
+	key    string // of its points in MLflow
+	values []values
+}
+
+// sources returns the sources of all series. Those of the host come last, because they are in every
+// window (see anchors), and because a window whose last point is there is there as a whole.
+func (s nodeSeries) sources() []source {
+	var all []Series
+	for i, d := range s.gpus[:min(len(s.gpus), collector.MaxGPUs)] {
+		for _, g := range gpuTable() {
+			if series, ok := g.forDevice(i, d); ok {
+				all = append(all, series)
+			}
+		}
+	}
+
+	var out []source
+	for _, series := range slices.Concat(all, jobSeries(), hostSeries()) {
+		src := source{Series: series, key: folder(s.node) + series.Name}
+		for _, c := range series.columns {
+			src.values = append(src.values, s.values(c))
+		}
+		out = append(out, src)
+	}
+	return out
+}
+
+// points makes the points of a window, one per series that was measured, of the kept samples i to
+// j−1.
+func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (out []mlflow.Metric) {
+	seconds := func(k int) float64 { return float64(ends[k]-s.begin(ends, k)) / 1000 }
+	for _, src := range sources {
+		sum := 0.0
+		for _, v := range src.values {
+			sum += v.reduce(src.reduction, i, j, seconds)
+		}
+		value := round6(sum * cmp.Or(src.scale, 1))
+		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+			out = append(out, mlflow.Metric{Key: src.key, Value: value, Timestamp: w.end, Step: w.step})
+		}
+	}
+	return out
+}
+
+// values are a column's mean and greatest value for each kept sample.
+type values struct{ mean, max []float64 }
+
+// values returns those of a column.
+func (s nodeSeries) values(c collector.Column) values {
+	if band, ok := s.envelope[c.Key()]; ok {
+		return values{mean: band.Mean, max: band.Max}
+	}
+	kept := s.samples.Column(c.Key())
+	if s.envelope == nil && slices.Contains(collector.Counters(), c) { // perf.py's count since boot
+		kept = sinceFirst(kept)
+	}
+	return values{mean: kept, max: kept}
+}
+
+// sinceFirst subtracts the first value of a counter from all of them.
+func sinceFirst(counter []float64) []float64 {
+	out, first := slices.Clone(counter), math.NaN()
+	for i, v := range out {
+		if math.IsNaN(first) {
+			first = v
+		}
+		out[i] = v - first
+	}
+	return out
+}
+
+// reduce returns the mean, the peak or the last value of the kept samples i to j−1. It is NaN if
+// none was measured.
+func (v values) reduce(r reduction, i, j int, weight func(k int) float64) float64 {
+	sum, total, most, end := 0.0, 0.0, math.NaN(), math.NaN()
+	for k := i; k < min(j, len(v.mean), len(v.max)); k++ {
+		if math.IsNaN(v.mean[k]) || math.IsNaN(v.max[k]) {
+			continue
+		}
+		w := max(0.001, weight(k))
+		sum, total, end = sum+v.mean[k]*w, total+w, v.max[k]
+		if !(most >= v.max[k]) {
+			most = v.max[k]
+		}
+	}
+
+	switch {
+	case total == 0:
+		return math.NaN()
+	case r == mean:
+		return sum / total
+	case r == peak:
+		return most
+	}
+	return end
+}
+
+// round6 keeps 6 decimals. More is noise that would fill the requests.
+func round6(v float64) float64 {
+	if r := math.Round(v*1e6) / 1e6; !math.IsInf(r, 0) {
+		return r
+	}
+	return v
+}

@@ -1,0 +1,193 @@
+package pusher
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Tags of a run. The first two come through MLFLOW_RUN_CONTEXT to every run that the job itself
+// creates.
+const (
+	TagRunID      = "perfagent.run_id"
+	TagInvocation = "perfagent.invocation" // new for each "perfagent run"
+	TagExitCode   = "perfagent.exit_code"
+
+	tagCreatedBy  = "perfagent.created_by" // on a run of our own
+	tagCommand    = "perfagent.command"
+	tagVersion    = "perfagent.version"
+	tagIncomplete = "perfagent.incomplete" // "true": the end of the run is not known
+	tagDropped    = "perfagent.dropped_values"
+
+	// If the job's own run turns up after ours was created, tagJobRun on ours names the job's, and
+	// tagMetricsRun on the job's names ours.
+	tagJobRun     = "perfagent.job_run_id"
+	tagMetricsRun = "perfagent.metrics_run_id"
+
+	// tagArtifact, a file's name, a dot and the invocation of its recording form the tag with the
+	// file's path in the run.
+	tagArtifact = "perfagent.artifact."
+
+	// ownPrefix begins all our tags, and nodePrefix those of a node.
+	ownPrefix  = "perfagent."
+	nodePrefix = "perfagent.node."
+	exitSuffix = ".exit_code"
+)
+
+// createdBy is the value of tagCreatedBy.
+const createdBy = "perfagent"
+
+// tagHost returns the tag with a node's host name.
+func tagHost(node string) string { return nodePrefix + node + ".host" }
+
+// tagExit returns the tag with a node's exit code.
+func tagExit(node string) string { return nodePrefix + node + exitSuffix }
+
+// tagRecording returns the tag by which a node's recording is recognized.
+func tagRecording(node string) string { return nodePrefix + node + ".recording" }
+
+const (
+	maxTagValue = 5000 // bytes of a tag that every version of MLflow keeps
+	maxRunName  = 80   // bytes, for a table of runs
+)
+
+// metrics returns the documented metrics of a report. The step is the node, and the timestamp the
+// end of the node. Values that are not finite are left out and counted.
+func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		step, _ := strconv.ParseInt(name, 10, 64) // checked by the reader
+		end := nodeEnd(r, n).UnixMilli()
+		for _, key := range n.Metrics.Names() {
+			v := n.Metrics[key]
+			if v-v != 0 || mlflow.CheckKey(key) != nil {
+				dropped++
+				continue
+			}
+			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
+		}
+	}
+	return out, dropped
+}
+
+// nodeEnd returns when a node's numbers were final.
+func nodeEnd(r *reporter.Report, n *reporter.Node) time.Time {
+	if n.Job != nil && !n.Job.End.IsZero() {
+		return n.Job.End.Time
+	}
+
+	last := 0.0
+	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
+		if ts > last && ts < 1<<40 {
+			last = ts
+		}
+	}
+	switch {
+	case last > 0:
+		return time.UnixMilli(int64(last * 1000))
+	case !r.Run.End.IsZero():
+		return r.Run.End.Time
+	}
+	return time.UnixMilli(0)
+}
+
+// tags returns what is said of a report. Those that MLflow would refuse become notes.
+func tags(r *reporter.Report, dropped int) (out []mlflow.Tag, notes []string) {
+	all := ownTags(r, dropped)
+	for key, value := range r.Run.Tags {
+		if strings.HasPrefix(key, ownPrefix) {
+			notes = append(notes, "tag left out: "+key+": names with perfagent. are ours")
+			continue
+		}
+		all[key] = value
+	}
+
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if err := mlflow.CheckKey(key); err != nil {
+			notes = append(notes, "tag left out: "+err.Error())
+			continue
+		}
+		out = append(out, mlflow.Tag{Key: key, Value: clip(all[key], maxTagValue)})
+	}
+	return out, notes
+}
+
+// ownTags returns the tags of a report that are not the user's.
+func ownTags(r *reporter.Report, dropped int) map[string]string {
+	all := map[string]string{TagRunID: r.Run.ID}
+	if len(r.Run.Command) > 0 {
+		all[tagCommand] = CommandLine(r.Run.Command)
+	}
+	if r.Run.ExitCode != nil {
+		all[TagExitCode] = strconv.Itoa(*r.Run.ExitCode)
+	}
+	if r.Run.Incomplete != "" {
+		all[tagIncomplete] = "true"
+	}
+	if dropped > 0 {
+		all[tagDropped] = strconv.Itoa(dropped)
+	}
+
+	for _, name := range r.NodeNames() {
+		n := r.Nodes[name]
+		if n.Job != nil && n.Job.ExitCode != nil {
+			all[tagExit(name)] = strconv.Itoa(*n.Job.ExitCode)
+		}
+		if n.Host != nil && n.Host.Hostname != "" {
+			all[tagHost(name)] = n.Host.Hostname
+		}
+		if n.Agent != nil && all[tagVersion] == "" {
+			all[tagVersion] = n.Agent.Version
+		}
+	}
+	return all
+}
+
+// runName returns the name of a run of our own, which is its command.
+func runName(r *reporter.Report) string {
+	if len(r.Run.Command) == 0 {
+		return clip("perfagent "+r.Run.ID, maxRunName)
+	}
+	words := slices.Clone(r.Run.Command)
+	words[0] = filepath.Base(words[0])
+	return clip(CommandLine(words), maxRunName)
+}
+
+// CommandLine returns a command as a shell reads it back.
+func CommandLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = quote(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// quote quotes a word for a POSIX shell.
+func quote(w string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789%+,-./:=@_"
+	if w != "" && strings.Trim(w, plain) == "" {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// clip cuts a text to at most n bytes, between two characters, and makes it UTF-8.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	n -= len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

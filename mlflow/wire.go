@@ -1,0 +1,146 @@
+package mlflow
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+)
+
+// The types of this file decode what servers write in more than one way. Unknown members are
+// ignored everywhere.
+
+// A text is a JSON string, or a number where some servers write one (ids).
+type text string
+
+func (t *text) UnmarshalJSON(b []byte) error {
+	s, err := unquote(bytes.TrimSpace(b))
+	*t = text(s)
+	return err
+}
+
+// An integer is a whole number. Python servers write it as a number, those of protojson as a
+// string.
+type integer int64
+
+func (n *integer) UnmarshalJSON(b []byte) error {
+	s, err := unquote(b)
+	if err != nil || s == "" {
+		return err
+	}
+
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		f, ferr := strconv.ParseFloat(s, 64) // 1.7e12, 5.0
+		if ferr != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+			return errors.New("want a whole number")
+		}
+		v = int64(f)
+	}
+	*n = integer(v)
+	return nil
+}
+
+// A number is a metric's value: a number, or one of "NaN", "Infinity" and "-Infinity".
+type number float64
+
+func (n *number) UnmarshalJSON(b []byte) error {
+	s, err := unquote(b)
+	if err != nil || s == "" {
+		return err
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return errors.New("want a number")
+	}
+	*n = number(v)
+	return nil
+}
+
+// unquote returns the contents of a JSON string, any other JSON value as it is, and "" for null.
+func unquote(b []byte) (string, error) {
+	if string(b) == "null" {
+		return "", nil
+	}
+	if len(b) == 0 || b[0] != '"' {
+		return string(b), nil
+	}
+	var s string
+	err := json.Unmarshal(b, &s)
+	return s, err
+}
+
+// millis returns a time as MLflow has it, in milliseconds since 1970. No time is 0, which requests
+// leave out.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// timeOf is the inverse of millis.
+func timeOf(ms integer) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(ms))
+}
+
+// The JSON of answers.
+type (
+	experimentAnswer struct {
+		ID               text   `json:"experiment_id"`
+		Name             string `json:"name"`
+		ArtifactLocation string `json:"artifact_location"`
+		LifecycleStage   string `json:"lifecycle_stage"`
+	}
+
+	infoAnswer struct {
+		ID             text    `json:"run_id"`
+		UUID           text    `json:"run_uuid"` // its name before MLflow 1.0
+		Name           string  `json:"run_name"`
+		ExperimentID   text    `json:"experiment_id"`
+		Status         string  `json:"status"`
+		ArtifactURI    string  `json:"artifact_uri"`
+		LifecycleStage string  `json:"lifecycle_stage"`
+		StartTime      integer `json:"start_time"`
+		EndTime        integer `json:"end_time"`
+	}
+
+	metricAnswer struct {
+		Key       string  `json:"key"`
+		Value     number  `json:"value"`
+		Timestamp integer `json:"timestamp"`
+		Step      integer `json:"step"`
+	}
+)
+
+func (a *experimentAnswer) experiment() Experiment {
+	return Experiment{
+		ID:               string(a.ID),
+		Name:             a.Name,
+		ArtifactLocation: a.ArtifactLocation,
+		LifecycleStage:   a.LifecycleStage,
+	}
+}
+
+func (a *infoAnswer) run() Run {
+	return Run{
+		ID:             string(cmp.Or(a.ID, a.UUID)),
+		Name:           a.Name,
+		ExperimentID:   string(a.ExperimentID),
+		Status:         a.Status,
+		ArtifactURI:    a.ArtifactURI,
+		LifecycleStage: a.LifecycleStage,
+		StartTime:      timeOf(a.StartTime),
+		EndTime:        timeOf(a.EndTime),
+	}
+}
+
+func (a *metricAnswer) metric() Metric {
+	return Metric{Key: a.Key, Value: float64(a.Value), Timestamp: int64(a.Timestamp), Step: int64(a.Step)}
+}
