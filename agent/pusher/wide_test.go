@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -22,9 +23,12 @@ func wideHost(before, after int) *fakeHost {
 		h.tick()
 	}
 	unknown := series.Unknown()
-	h.rec.GPUs = []collector.GPU{{MemoryMB: 80 << 10, PowerLimitWatts: 400, EnergyJoules: unknown,
-		ClockMHz: unknown},
-		{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown, EnergyJoules: unknown, ClockMHz: unknown}}
+	known := gpu.Device{MemoryMB: 80 << 10, PowerLimitWatts: 400}
+	other := gpu.Device{Index: 1, MemoryMB: unknown, PowerLimitWatts: unknown}
+	h.rec.GPUs = []collector.GPU{
+		{Device: known, EnergyJoules: unknown, ClockMHz: unknown},
+		{Device: other, EnergyJoules: unknown, ClockMHz: unknown},
+	}
 	h.rec.Widen(2)
 	for range after {
 		h.tick()
