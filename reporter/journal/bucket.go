@@ -31,7 +31,7 @@ func newBucket(b series.Bucket) bucket {
 		value := plainjson.Round(b.Values[i], digits)
 		out.Values[i] = value
 		if s.Count == 0 {
-			out.Stats[i] = reporter.Numbers{0}
+			out.Stats[i] = notMeasured()
 			continue
 		}
 		if out.Count == 0 {
@@ -113,3 +113,6 @@ func (b bucket) bucket() series.Bucket {
 	}
 	return out
 }
+
+// notMeasured is what Stats has of a column in which nothing was measured.
+func notMeasured() reporter.Numbers { return reporter.Numbers{0} }

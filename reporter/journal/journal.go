@@ -42,9 +42,8 @@ type Head struct {
 	// Interval and MaxLength are those of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`
-	// Columns are the keys of the values of each sample, in their order. Absent
-	// in journals of the first version, which had eighteen.
-	Columns []string `json:"columns,omitempty"`
+	// Columns are the keys of the values of each sample, in their order.
+	Columns []string `json:"columns"`
 	// Push is where the report is to be pushed.
 	Push reporter.PushState `json:"push,omitzero"`
 	// Cost tells the CPU seconds that the agent itself has used so far. It is asked

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -57,6 +58,9 @@ func (j *reading) take(line []byte) error {
 		if err := reporter.CheckSchema(j.head.Journal, Schema); err != nil {
 			return err
 		}
+		if j.head.Columns == nil {
+			return errors.New("line 1: the head names no columns")
+		}
 		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns)
 		return nil
 	}
@@ -85,18 +89,16 @@ func (j *reading) add(line []byte) error {
 	}
 	snap := kind.Snapshot
 	j.relayout(&snap.State)
-	if err := snap.unpack(j.columns.width); err != nil {
-		return err
-	}
-	if err := j.columns.snapshot(snap); err != nil {
-		return err
-	}
-	rec, err := snap.recording(j.columns.gpus)
+	rec, err := snap.recording(j.columns)
 	if err != nil {
 		return err
 	}
 	j.rec, j.taken = rec, snap.Samples
-	j.note(snap.newestSample.Values, snap.AgentCPU)
+	var newest []float64
+	if values := snap.newestSample.Values; len(values) == len(j.columns.columns) { // else it is damaged
+		newest = arranged(j.columns, values, math.NaN())
+	}
+	j.note(newest, snap.AgentCPU)
 	return nil
 }
 
@@ -114,7 +116,7 @@ func (j *reading) addSample(s *sampleLine) error {
 	}
 	taken := s.Index + 1
 	j.rec.Widen(j.columns.gpus)
-	if err := s.into(j.rec); err != nil {
+	if err := s.into(j.rec, j.columns); err != nil {
 		return err
 	}
 	j.taken = taken
@@ -123,7 +125,7 @@ func (j *reading) addSample(s *sampleLine) error {
 }
 
 // note keeps the newest sample, which is in our order, and the agent's cost.
-func (j *reading) note(values reporter.Numbers, agentCPU float64) {
+func (j *reading) note(values []float64, agentCPU float64) {
 	if j.newest == nil && len(values) > 0 {
 		j.newest = make([]newestValue, collector.MaxColumns)
 	}
@@ -160,8 +162,7 @@ func lines(data []byte) iter.Seq[[]byte] {
 
 // recording starts the Recording that a journal's lines are added to.
 func (h *Head) recording() *collector.Recording {
-	rec := collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
-	return rec
+	return collector.NewRecording(collector.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 }
 
 // report makes the Report of a run whose end is not known.
