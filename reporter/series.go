@@ -69,13 +69,6 @@ func (s *Samples) UnmarshalJSON(data []byte) error {
 // kept sample stands for.
 type Envelope map[string]Band
 
-// Band is one key's envelope; NaN (null in JSON) = not measured.
-type Band struct {
-	Min  Numbers `json:"min"`
-	Mean Numbers `json:"mean"`
-	Max  Numbers `json:"max"`
-}
-
 // MarshalJSON implements json.Marshaler: keys in the order of the columns.
 func (e Envelope) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}

@@ -252,7 +252,7 @@ func (t track) begin(ends []int64, i int) int64 {
 type line struct {
 	Series
 	key   string
-	bands []bands
+	bands []reporter.Band
 }
 
 // lines are all series of a track. Those of the host come last, because they are in every
@@ -270,7 +270,7 @@ func (t track) lines() []line {
 	for _, s := range slices.Concat(all, jobSeries(), hostSeries()) {
 		l := line{Series: s, key: prefix(t.node) + s.Name}
 		for _, c := range s.keys {
-			l.bands = append(l.bands, t.bands(c))
+			l.bands = append(l.bands, t.band(c))
 		}
 		out = append(out, l)
 	}
@@ -284,7 +284,7 @@ func (t track) moment(lines []line, ends []int64, i, j int) moment {
 	for _, l := range lines {
 		sum := 0.0
 		for _, b := range l.bands {
-			sum += b.value(l.part, i, j, seconds)
+			sum += l.part.of(b, i, j, seconds)
 		}
 		if v := round6(sum * l.scale); !math.IsNaN(v) && !math.IsInf(v, 0) {
 			m.points = append(m.points, mlflow.Metric{Key: l.key, Value: v, Timestamp: m.at})
@@ -293,18 +293,16 @@ func (t track) moment(lines []line, ends []int64, i, j int) moment {
 	return m
 }
 
-// bands are a column's mean and greatest value per kept sample.
-type bands struct{ mean, max []float64 }
-
-func (t track) bands(c collector.Column) bands {
+// band is a column's mean and greatest value per kept sample.
+func (t track) band(c collector.Column) reporter.Band {
 	if band, ok := t.envelope[c.Key()]; ok {
-		return bands{band.Mean, band.Max}
+		return band
 	}
 	values := t.samples.Column(c.Key())
 	if t.envelope == nil && slices.Contains(collector.Counters(), c) { // perf.py's are since boot
 		values = sinceFirst(values)
 	}
-	return bands{values, values}
+	return reporter.Band{Mean: values, Max: values}
 }
 
 // sinceFirst subtracts what a counter was at first.
@@ -319,29 +317,23 @@ func sinceFirst(values []float64) []float64 {
 	return out
 }
 
-// value is the mean, the peak or the last of the kept samples i…j−1; NaN where none
-// was measured.
-func (b bands) value(p part, i, j int, weight func(k int) float64) float64 {
-	sum, total, most, end := 0.0, 0.0, math.NaN(), math.NaN()
-	for k := i; k < min(j, len(b.mean), len(b.max)); k++ {
-		if math.IsNaN(b.mean[k]) || math.IsNaN(b.max[k]) {
-			continue
-		}
-		w := max(0.001, weight(k))
-		sum, total, end = sum+b.mean[k]*w, total+w, b.max[k]
-		if !(most >= b.max[k]) {
-			most = b.max[k]
-		}
-	}
+// of is the mean, the peak or the last of the kept samples i…j−1; NaN where none was measured.
+func (p part) of(b reporter.Band, i, j int, weight func(k int) float64) float64 {
+	j = min(j, len(b.Mean), len(b.Max))
 	switch {
-	case total == 0:
+	case i >= j:
 		return math.NaN()
 	case p == mean:
-		return sum / total
+		return b.MeanOf(i, j, func(k int) float64 { return max(0.001, weight(k)) })
 	case p == peak:
-		return most
+		return b.MaxOf(i, j)
 	}
-	return end
+	for k := j - 1; k >= i; k-- {
+		if v := b.Max[k]; !math.IsNaN(v) {
+			return v
+		}
+	}
+	return math.NaN()
 }
 
 // round6 keeps 6 decimals: more is noise that would fill the requests.
