@@ -30,7 +30,8 @@ func (n *Node) Remarks() []string {
 		out = append(out, PerfPyRemark)
 	}
 	if n.Job != nil && n.Job.MaxRSSAtMost {
-		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
+		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, "+
+			"from which the job was forked")
 	}
 	return out
 }
@@ -67,7 +68,8 @@ func probePerfPy(data []byte) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(probe)) {
 		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", text.Printable(text.Clip(key, 40)))
+			return fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's",
+				text.Printable(text.Clip(key, 40)))
 		}
 	}
 	return nil

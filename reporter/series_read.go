@@ -24,7 +24,8 @@ type reader struct {
 }
 
 func newReader(in io.Reader) *reader {
-	return &reader{Decoder: jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	return &reader{Decoder: jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))}
 }
 
 // value reads a value whole. It belongs to the reader, until something more is read.

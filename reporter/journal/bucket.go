@@ -37,7 +37,8 @@ func newBucket(b series.Bucket) bucket {
 		if out.Count == 0 {
 			out.Weight, out.Count = s.Weight, s.Count
 		}
-		least, mean, most := plainjson.Round(s.Min, digits), plainjson.Round(s.Mean(), digits), plainjson.Round(s.Max, digits)
+		round := func(v float64) float64 { return plainjson.Round(v, digits) }
+		least, mean, most := round(s.Min), round(s.Mean()), round(s.Max)
 		switch {
 		case s.Weight != out.Weight || s.Count != out.Count:
 			out.Stats[i] = reporter.Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}

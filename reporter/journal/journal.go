@@ -89,7 +89,8 @@ func Create(dir string, head Head) (*Journal, error) {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
-		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength), done: make(chan struct{})}
+		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
+		done: make(chan struct{})}
 	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {
 		f.Close()
@@ -141,7 +142,8 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e entry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
-		e.snapshot, e.newest = rec.Clone(), newestSample{append(reporter.Numbers{}, s.Values[:rec.Columns()]...), j.ownCPU()}
+		values := append(reporter.Numbers{}, s.Values[:rec.Columns()]...)
+		e.snapshot, e.newest = rec.Clone(), newestSample{values, j.ownCPU()}
 	} else {
 		e.line = j.line(s, rec)
 	}

@@ -88,7 +88,8 @@ func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []s
 		case int64(len(buckets)) >= most:
 			return nil, nil, fmt.Errorf("packed buckets: more than %d of them", most)
 		case len(b.Values) != width || len(b.Stats) != width:
-			return nil, nil, fmt.Errorf("packed buckets: bucket %d has %d and %d columns", len(buckets), len(b.Values), len(b.Stats))
+			return nil, nil, fmt.Errorf("packed buckets: bucket %d has %d and %d columns",
+				len(buckets), len(b.Values), len(b.Stats))
 		}
 		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, notMeasured())
 		buckets = append(buckets, b.bucket())

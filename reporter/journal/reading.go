@@ -167,16 +167,20 @@ func (h *Head) recording() *collector.Recording {
 
 // report makes the Report of a run whose end is not known.
 func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *reporter.Report {
-	run := h.Run
-	elapsed := rec.End.Mono - rec.Start.Mono
-	run.Start, run.End, run.WallSeconds = reporter.Time{Time: rec.Start.Wall}, reporter.Time{Time: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
-	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
+	run, elapsed := h.Run, rec.End.Mono-rec.Start.Mono
+	run.Start = reporter.Time{Time: rec.Start.Wall}
+	run.End = reporter.Time{Time: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}
+	run.WallSeconds = elapsed.Seconds()
+	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: "+
+		"known up to %v after the start", elapsed.Round(time.Millisecond))
+
 	in := reporter.Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent, Push: h.Push}
-	if damaged > 0 {
-		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("damaged lines that were left out: %d", damaged)})
+	missing := func(format string, n int64) {
+		if n > 0 {
+			in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf(format, n)})
+		}
 	}
-	if lost > 0 {
-		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("samples that are lost: %d", lost)})
-	}
+	missing("damaged lines that were left out: %d", int64(damaged))
+	missing("samples that are lost: %d", lost)
 	return diagnosis.New(diagnosis.Input{Input: in})
 }
