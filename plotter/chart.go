@@ -415,51 +415,6 @@ func (t Timeline) thin(k int) Timeline {
 	return out
 }
 
-// thinBand puts each k neighbours of a band together: the least, the greatest, and the
-// mean weighted by time.
-func thinBand(b reporter.Band, t Timeline, k int) reporter.Band {
-	return reporter.Band{Min: fold(b.Min, k, math.Min), Mean: thinMean(b.Mean, t, k), Max: fold(b.Max, k, math.Max)}
-}
-
-// fold folds each k neighbours; NaN counts only where all are NaN.
-func fold(list reporter.Numbers, k int, join func(a, b float64) float64) reporter.Numbers {
-	out := make(reporter.Numbers, 0, (len(list)+k-1)/k)
-	for i := 0; i < len(list); i += k {
-		v := math.NaN()
-		for _, x := range list[i:min(i+k, len(list))] {
-			switch {
-			case math.IsNaN(x):
-			case math.IsNaN(v):
-				v = x
-			default:
-				v = join(v, x)
-			}
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-func thinMean(list reporter.Numbers, t Timeline, k int) reporter.Numbers {
-	if k == 1 { // as it is, to the last bit
-		return slices.Clone(list)
-	}
-	out := make(reporter.Numbers, 0, (len(list)+k-1)/k)
-	for i := 0; i < len(list); i += k {
-		sum, weight := 0.0, 0.0
-		for j := i; j < min(i+k, len(list)); j++ {
-			w := t.width(j)
-			if math.IsNaN(list[j]) {
-				continue
-			}
-			sum += w * list[j]
-			weight += w
-		}
-		out = append(out, sum/weight) // NaN where nothing was measured
-	}
-	return out
-}
-
 // width is how long bucket i is, in seconds; never 0, so that it can weigh.
 func (t Timeline) width(i int) float64 {
 	begin := 0.0

@@ -76,7 +76,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	f.plot.height -= rows * legendHeight
 	f.chart.Series = make([]Series, len(chart.Series))
 	for i, s := range chart.Series {
-		s.Band = thinBand(s.Band, t, k)
+		s.Band = s.Band.Fold(k, t.width)
 		f.chart.Series[i] = s
 	}
 	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))

@@ -139,7 +139,7 @@ func (p *pageNode) thin(limit int) {
 	}
 	t := p.time
 	eachSeries(p.charts, func(s *Series) {
-		s.Band = thinBand(s.Band, t, k)
+		s.Band = s.Band.Fold(k, t.width)
 	})
 	for i := range p.charts {
 		for j := range p.charts[i].Asides { // a hint needs no band

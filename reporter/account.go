@@ -60,7 +60,8 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 	if ended < 1.1*inside+0.1 {
 		return ""
 	}
-	return fmt.Sprintf("processes of the job used %s of CPU outside of its control group, which the samples do not have; --cgroup off follows them",
+	return fmt.Sprintf("processes of the job used %s of CPU outside of its control group, "+
+		"which the samples do not have; --cgroup off follows them",
 		text.Seconds(ended-inside))
 }
 
@@ -80,7 +81,8 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 		}
 		peak = max(peak, largest)
 	}
-	if group := float64(a.PeakMB-a.CacheMB-a.OwnMB) - unseenCache(j, a); a.Source != host.JobFromTree && !math.IsNaN(group) {
+	group := float64(a.PeakMB-a.CacheMB-a.OwnMB) - unseenCache(j, a)
+	if a.Source != host.JobFromTree && !math.IsNaN(group) {
 		peak = max(peak, group)
 	}
 	return peak
@@ -109,7 +111,8 @@ func newGPUs(rec *collector.Recording) []GPU {
 	var out []GPU
 	for _, g := range rec.GPUs {
 		out = append(out, GPU{Index: g.Index, UUID: g.UUID, Name: g.Name, MemoryMB: orZero(g.MemoryMB),
-			PowerLimitWatts: orZero(g.PowerLimitWatts), OfJob: g.OfJob, MIG: g.MIG, ClockMHz: orZero(g.ClockMHz), Throttle: g.Throttle})
+			PowerLimitWatts: orZero(g.PowerLimitWatts), OfJob: g.OfJob, MIG: g.MIG,
+			ClockMHz: orZero(g.ClockMHz), Throttle: g.Throttle})
 	}
 	return out
 }

@@ -90,7 +90,8 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	}
 	switch {
 	case c.Source() == host.SourceCPU && length < collector.FirstWindow:
-		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, and less than %v is not measured",
+		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
+			"and less than %v is not measured",
 			length.Round(time.Microsecond), collector.FirstWindow)
 	case c.Source() == host.SourceCPU && rec.Samples > 0:
 		return errors.New("the kernel's CPU counters did not advance")
@@ -104,7 +105,8 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		return errNoQuota
 	case c == collector.JobThrottled && rec.Account.Periods == 0:
 		return errNoPeriod
-	case c == collector.JobThrottled || c == collector.LimitMemory || c == collector.LimitMemoryPercent: // not of the job's group alone
+	case c == collector.JobThrottled || c == collector.LimitMemory || c == collector.LimitMemoryPercent:
+		// These are not of the job's group alone.
 		return errNoCounter
 	case c.Source() == host.SourceCgroup && rec.Account.Source == host.JobFromTree:
 		return errSharedGroup
@@ -122,14 +124,17 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
 		readings := rec.Samples
-		if !slices.Contains([]string{host.SourceMemory, host.SourceDisk, host.SourceLoad, host.SourceJob}, f.Source) {
+		gauges := []string{host.SourceMemory, host.SourceDisk, host.SourceLoad, host.SourceJob}
+		if !slices.Contains(gauges, f.Source) {
 			readings++ // the baseline, which is of the counters alone
 		}
 		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
 	}
 	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {
-			out = append(out, Missing{source, fmt.Sprintf("counted only from %v after the start: it could not be read before", late.Round(time.Millisecond))})
+			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
+				late.Round(time.Millisecond))
+			out = append(out, Missing{source, why})
 		}
 	}
 	if left := leftGroup(job, rec); left != "" {
@@ -142,12 +147,12 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		out = append(out, Missing{g.What, g.Why})
 	}
 	for _, e := range rec.Clock {
-		at := e.At.UTC().Format(time.RFC3339)
+		why := "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
-			out = append(out, Missing{"clock", fmt.Sprintf("the machine was suspended for %v until %s: nothing was measured meanwhile", e.By.Round(time.Millisecond), at)})
-		} else {
-			out = append(out, Missing{"clock", fmt.Sprintf("the wall clock was stepped by %v near %s: all times follow the clock of the start", e.By.Round(time.Millisecond), at)})
+			why = "the machine was suspended for %v until %s: nothing was measured meanwhile"
 		}
+		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
+		out = append(out, Missing{"clock", why})
 	}
 	return out
 }

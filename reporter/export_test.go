@@ -7,7 +7,6 @@ import (
 // What tests of the package use beyond what it exports.
 const (
 	MaxSampleKeys = maxSampleKeys
-	SharedSize    = sharedSize
 )
 
 var (
@@ -20,14 +19,6 @@ var (
 func ScanWithin(file io.ReaderAt, size, limit int64) error {
 	s := scan{file: file, size: size, limit: limit, seen: make(map[string]bool)}
 	return s.explain(s.all(func(*Run, string, *Node) error { return nil }))
-}
-
-// WalkBand reads a band and skips a value. It returns where in data that ends.
-func WalkBand(data []byte) int {
-	c := cursor{data: data}
-	_, _ = c.band()
-	c.skip()
-	return c.at
 }
 
 // CSVColumns returns the names of the columns of a report's CSV without their units, and their

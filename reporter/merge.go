@@ -53,7 +53,8 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		for _, name := range in.Report.NodeNames() {
 			n, err := mergeNode(out.Nodes[name], in.Report.Nodes[name])
 			if err != nil {
-				return nil, fmt.Errorf("merge: node %s is in %s and in %s: %w", text.Printable(text.Clip(name, 40)), from[name], in.Path, err)
+				return nil, fmt.Errorf("merge: node %s is in %s and in %s: %w",
+					text.Printable(text.Clip(name, 40)), from[name], in.Path, err)
 			}
 			if _, had := out.Nodes[name]; !had {
 				from[name] = in.Path

@@ -90,16 +90,20 @@ var (
 	errNoMemoryLimit = errors.New("no control group limits the memory")
 	errNoQuota       = errors.New("no control group limits the CPU time")
 	errNoPeriod      = errors.New("no period of the CPU quota passed while the job ran")
-	errSharedGroup   = errors.New("others are in the job's control group: perfagent run --cgroup create makes one for the job")
-	errJobOver       = errors.New("the job ended before it was looked at")
-	errNoEnergy      = errors.New("the device has no energy counter that can be read")
-	errNoCounter     = errors.New("the control group has no such counter")
+	errSharedGroup   = errors.New("others are in the job's control group: " +
+		"perfagent run --cgroup create makes one for the job")
+	errJobOver   = errors.New("the job ended before it was looked at")
+	errNoEnergy  = errors.New("the device has no energy counter that can be read")
+	errNoCounter = errors.New("the control group has no such counter")
 )
 
 // NothingAmiss tells whether a reason of Missing is that there was nothing to measure: no
 // job, no limit. A summary for people says nothing of it.
 func NothingAmiss(why string) bool {
-	for _, err := range []error{errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errNoPeriod, errSharedGroup, errJobOver, errNoEnergy, errNoCounter} {
+	for _, err := range []error{
+		errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errNoPeriod,
+		errSharedGroup, errJobOver, errNoEnergy, errNoCounter,
+	} {
 		if why == err.Error() {
 			return true
 		}

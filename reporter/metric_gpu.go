@@ -48,13 +48,47 @@ type gpuMetric struct {
 // gpuMetrics lists them. Like the table, it is in the order of output.
 func gpuMetrics() []gpuMetric {
 	return []gpuMetric{
-		{Metric{Name: MetricGPUUtilization, Unit: "percent", Meaning: "share of the time in which any kernel ran on the GPU; how much of it the kernels used is not known",
-			How: "mean of the driver's utilization, weighted by time"}, gpuMean(collector.GPUUtilization)},
-		{Metric{Name: MetricGPUMemoryPeak, Unit: "MiB (2^20 bytes)", Meaning: "highest memory in use on the GPU, by whomever",
-			How: "greatest over all samples"}, gpuMax(collector.GPUMemoryUsed)},
-		{Metric{Name: MetricGPUPowerPeak, Unit: "W", Meaning: "highest power that the GPU drew", How: "greatest over all samples"}, gpuMax(collector.GPUPower)},
-		{Metric{Name: "max_t_gpu_{i}_temperature_celsius", Unit: "°C", Meaning: "highest temperature of the GPU", How: "greatest over all samples"}, gpuMax(collector.GPUTemperature)},
-		{Metric{Name: "gpu_{i}_energy_joules", Unit: "J", Meaning: "energy that the GPU took", How: "growth of the device's own counter; exact"}, gpuEnergy},
+		{
+			Metric: Metric{
+				Name: MetricGPUUtilization, Unit: "percent",
+				Meaning: "share of the time in which any kernel ran on the GPU; " +
+					"how much of it the kernels used is not known",
+				How: "mean of the driver's utilization, weighted by time",
+			},
+			value: gpuMean(collector.GPUUtilization),
+		},
+		{
+			Metric: Metric{
+				Name: MetricGPUMemoryPeak, Unit: "MiB (2^20 bytes)",
+				Meaning: "highest memory in use on the GPU, by whomever",
+				How:     "greatest over all samples",
+			},
+			value: gpuMax(collector.GPUMemoryUsed),
+		},
+		{
+			Metric: Metric{
+				Name: MetricGPUPowerPeak, Unit: "W",
+				Meaning: "highest power that the GPU drew",
+				How:     "greatest over all samples",
+			},
+			value: gpuMax(collector.GPUPower),
+		},
+		{
+			Metric: Metric{
+				Name: "max_t_gpu_{i}_temperature_celsius", Unit: "°C",
+				Meaning: "highest temperature of the GPU",
+				How:     "greatest over all samples",
+			},
+			value: gpuMax(collector.GPUTemperature),
+		},
+		{
+			Metric: Metric{
+				Name: "gpu_{i}_energy_joules", Unit: "J",
+				Meaning: "energy that the GPU took",
+				How:     "growth of the device's own counter; exact",
+			},
+			value: gpuEnergy,
+		},
 	}
 }
 

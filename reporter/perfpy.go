@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,8 @@ func (n *Node) Remarks() []string {
 		out = append(out, PerfPyRemark)
 	}
 	if n.Job != nil && n.Job.MaxRSSAtMost {
-		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, from which the job was forked")
+		out = append(out, MetricJobMaxRSS+" is an upper bound: the kernel counted the memory of perfagent, "+
+			"from which the job was forked")
 	}
 	return out
 }
@@ -42,7 +44,7 @@ func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	if err := probePerfPy(data); err != nil {
 		return nil, err
 	}
-	nodes, err := readPerfPy(&cursor{data: data})
+	nodes, err := readPerfPy(newReader(bytes.NewReader(data)))
 	if err != nil {
 		return nil, errors.New(text.Printable(err.Error()))
 	}
@@ -66,7 +68,8 @@ func probePerfPy(data []byte) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(probe)) {
 		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's", text.Printable(text.Clip(key, 40)))
+			return fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's",
+				text.Printable(text.Clip(key, 40)))
 		}
 	}
 	return nil
@@ -101,47 +104,45 @@ func perfpyColumns(n int) Samples {
 }
 
 // readPerfPy reads the samples of each node.
-func readPerfPy(c *cursor) (map[string]Samples, error) {
-	c.enter('{')
+func readPerfPy(r *reader) (map[string]Samples, error) {
 	nodes, cells := make(map[string]Samples), 0
-	for c.more('}') {
-		name := unquote(c.key())
+	err := r.object("is not an object of nodes", func(quoted []byte) error {
+		name := unquote(quoted)
 		if index, err := strconv.ParseUint(name, 10, 31); err != nil || strconv.FormatUint(index, 10) != name {
-			return nil, fmt.Errorf("node %q is not an integer", text.Printable(text.Clip(name, 40)))
+			return fmt.Errorf("node %q is not an integer", text.Printable(text.Clip(name, 40)))
 		}
 		if _, twice := nodes[name]; twice {
-			return nil, fmt.Errorf("node %s stands there twice", name)
+			return fmt.Errorf("node %s stands there twice", name)
 		}
-		samples, err := readPerfPyNode(c, cells)
+		samples, err := readPerfPyNode(r, cells)
 		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", name, err)
+			return fmt.Errorf("node %s: %w", name, err)
 		}
 		nodes[name], cells = samples, cells+samples.cells()
-	}
-	return nodes, nil
+		return nil
+	})
+	return nodes, err
 }
 
-// readPerfPyNode reads a list of samples; before is how many values the nodes
-// before it hold. The twelve columns are there even when no sample has the key, so
-// that samples without any key still count.
-func readPerfPyNode(c *cursor, before int) (Samples, error) {
+// readPerfPyNode reads a list of samples; before is how many values the nodes before it hold. The
+// twelve columns are there even when no sample has the key, so that samples without any key still
+// count.
+func readPerfPyNode(r *reader, before int) (Samples, error) {
 	s := perfpyColumns(0)
-	if !c.enter('[') {
-		return s, errors.New("is not a list of samples")
-	}
-	rows := rowReader{cursor: c, samples: &s, wanted: Wanted{All: true}}
-	for row := 0; c.more(']'); row++ {
-		if err := rows.row(row); err != nil {
-			return s, fmt.Errorf("sample %d: %w", row+1, err)
+	in := rowReader{reader: r, samples: &s, wanted: Wanted{All: true}, columns: make(map[string]int)}
+	err := r.array("is not a list of samples", func() error {
+		if err := in.row(); err != nil {
+			return err
 		}
-		if ts := s.Columns[collector.Timestamp][row]; ts < 0 || ts > maxTimestamp {
-			return s, fmt.Errorf("sample %d: timestamp %v is no time", row+1, ts)
+		if ts := s.Columns[collector.Timestamp][in.rows-1]; ts < 0 || ts > maxTimestamp {
+			return fmt.Errorf("sample %d: timestamp %v is no time", in.rows, ts)
 		}
-		if before+s.cells() > c.at+1<<20 {
-			return s, errMostlyEmpty
+		if int64(before+s.cells()) > r.InputOffset()+1<<20 {
+			return errMostlyEmpty
 		}
-	}
-	return s, nil
+		return nil
+	})
+	return s, err
 }
 
 // maxTimestamp is the last second that RFC 3339 can write.

@@ -20,7 +20,8 @@ func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 	nodes := make(map[string]*Node, len(samples))
 	for name := range samples {
 		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
-			return nil, fmt.Errorf("encode perf.py's JSON: node %q is not an integer", text.Printable(text.Clip(name, 40)))
+			return nil, fmt.Errorf("encode perf.py's JSON: node %q is not an integer",
+				text.Printable(text.Clip(name, 40)))
 		}
 		nodes[name] = nil
 	}

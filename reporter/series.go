@@ -2,14 +2,11 @@ package reporter
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plainjson"
-	"github.com/perfagent/perfagent/internal/text"
 )
 
 // Samples are the kept samples, one column per key. In JSON they are perf.py's
@@ -64,158 +61,13 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Samples) UnmarshalJSON(data []byte) error {
-	_, err := s.read(&cursor{data: data}, Wanted{All: true})
+	_, err := s.read(newReader(bytes.NewBuffer(data)), Wanted{All: true})
 	return err
-}
-
-// errMostlyEmpty is for a file that would take many times its size in memory:
-// every value of a real one takes at least a byte of it.
-var errMostlyEmpty = errors.New("the samples are mostly empty")
-
-// cells is how many values the columns hold, absent ones included.
-func (s *Samples) cells() int { return s.Len() * len(s.Keys) }
-
-// read reads the wanted columns of the list of samples that comes next. It gives the
-// number of samples; 0 when no column, wanted or not, has a value in any of them.
-func (s *Samples) read(c *cursor, wanted Wanted) (rows int, err error) {
-	if !c.enter('[') {
-		return 0, errors.New("samples are not a list")
-	}
-	*s = Samples{}
-	r := rowReader{cursor: c, samples: s, wanted: wanted}
-	for c.more(']') {
-		if err := r.row(rows); err != nil {
-			return 0, fmt.Errorf("sample %d: %w", rows+1, err)
-		}
-		if rows++; s.cells() > len(c.data)+1<<12 {
-			return 0, errMostlyEmpty
-		}
-	}
-	if !r.measured {
-		return 0, nil
-	}
-	return rows, nil
-}
-
-// rowReader reads samples one by one.
-type rowReader struct {
-	*cursor
-	samples *Samples
-	wanted  Wanted
-	// keys are those of the sample before with their columns: mostly the next one has
-	// the same in the same order.
-	keys     []knownKey
-	measured bool // any value was seen
-}
-
-// knownKey is a key in its quotes and its column in Samples; -1 = not kept.
-type knownKey struct {
-	quoted []byte
-	column int
-}
-
-func (r *rowReader) row(row int) error {
-	if !r.enter('{') {
-		return errors.New("not an object")
-	}
-	for i, column := range r.samples.Columns {
-		r.samples.Columns[i] = append(column, math.NaN())
-	}
-	for position := 0; r.more('}'); position++ {
-		quoted := r.key()
-		switch b := r.peek(); {
-		case b == 'n': // null: not measured
-			r.skip()
-			continue
-		case !numeric(b):
-			return fmt.Errorf("%q is not a number", text.Printable(text.Clip(unquote(quoted), 40)))
-		}
-		r.measured = true
-		column := r.column(quoted, position, row)
-		if column < 0 {
-			r.skip()
-			continue
-		}
-		v, err := r.number()
-		if err != nil {
-			return err
-		}
-		r.samples.Columns[column][row] = v
-	}
-	return nil
-}
-
-// maxSampleKeys bounds the columns that a hostile file can ask for.
-const maxSampleKeys = 256
-
-// column finds or makes the column of a key that stands at a position in its row.
-func (r *rowReader) column(quoted []byte, position, row int) int {
-	if position < len(r.keys) && bytes.Equal(r.keys[position].quoted, quoted) {
-		return r.keys[position].column
-	}
-	known := knownKey{quoted, r.samples.column(unquote(quoted), row+1, r.wanted)}
-	switch {
-	case position < len(r.keys):
-		r.keys[position] = known
-	case position == len(r.keys) && position < maxSampleKeys:
-		r.keys = append(r.keys, known)
-	}
-	return known.column
-}
-
-// column finds or makes the column of a key, at least n long; -1 if it is not kept.
-func (s *Samples) column(key string, n int, wanted Wanted) int {
-	if i := slices.Index(s.Keys, key); i >= 0 || !wanted.sample(key) || len(s.Keys) >= maxSampleKeys {
-		return i
-	}
-	fresh := make([]float64, n)
-	for i := range fresh {
-		fresh[i] = math.NaN()
-	}
-	s.Keys = append(s.Keys, key)
-	s.Columns = append(s.Columns, fresh)
-	return len(s.Keys) - 1
 }
 
 // Envelope gives for each key the least, mean and greatest value of what each
 // kept sample stands for.
 type Envelope map[string]Band
-
-// Band is one key's envelope; NaN (null in JSON) = not measured.
-type Band struct {
-	Min  Numbers `json:"min"`
-	Mean Numbers `json:"mean"`
-	Max  Numbers `json:"max"`
-}
-
-// read reads the wanted bands of the envelope that comes next.
-func (e *Envelope) read(c *cursor, wanted Wanted) error {
-	switch c.peek() {
-	case 'n':
-		c.skip()
-		*e = nil
-		return nil
-	case '{':
-	default:
-		return errors.New("the envelope is not an object")
-	}
-	if *e == nil {
-		*e = Envelope{}
-	}
-	for c.at++; c.more('}'); {
-		key := unquote(c.key())
-		if !wanted.band(key) {
-			c.skip()
-			continue
-		}
-		band, err := c.band()
-		if err != nil {
-			return fmt.Errorf("envelope of %q: %w", text.Printable(text.Clip(key, 40)), err)
-		}
-		(*e)[key] = band
-	}
-	return nil
-}
 
 // MarshalJSON implements json.Marshaler: keys in the order of the columns.
 func (e Envelope) MarshalJSON() ([]byte, error) {
@@ -261,8 +113,7 @@ func (n Numbers) MarshalJSON() ([]byte, error) { return plainjson.AppendFloats(n
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *Numbers) UnmarshalJSON(data []byte) error {
-	c := cursor{data: data}
-	list, err := c.numbers()
+	list, err := readNumbers(newReader(bytes.NewBuffer(data)))
 	if err != nil {
 		return err
 	}

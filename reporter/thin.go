@@ -2,7 +2,6 @@ package reporter
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 )
 
@@ -66,49 +65,14 @@ func (n *Node) halve() {
 	}
 	envelope := make(Envelope, len(n.Envelope))
 	for key, b := range n.Envelope {
-		envelope[key] = b.halved()
+		envelope[key] = b.Fold(2, nil)
 	}
 	samples := Samples{Keys: n.Samples.Keys}
 	for i, column := range n.Samples.Columns {
 		if _, ok := envelope[n.Samples.Keys[i]]; !ok { // perf.py's samples stand for themselves
-			envelope[n.Samples.Keys[i]] = Band{column, column, column}.halved()
+			envelope[n.Samples.Keys[i]] = Band{column, column, column}.Fold(2, nil)
 		}
-		samples.Columns = append(samples.Columns, pairs(column, func(a, _ float64) float64 { return a }))
+		samples.Columns = append(samples.Columns, fold(column, 2, func(i, _ int) float64 { return column[i] }))
 	}
 	n.Samples, n.Envelope = samples, envelope
-}
-
-// halved merges neighbouring points; what was not measured changes nothing.
-func (b Band) halved() Band {
-	return Band{
-		Min:  pairs(b.Min, known(math.Min)),
-		Mean: pairs(b.Mean, known(func(a, b float64) float64 { return a/2 + b/2 })),
-		Max:  pairs(b.Max, known(math.Max)),
-	}
-}
-
-// known applies f where both are measured, else gives the one that is.
-func known(f func(a, b float64) float64) func(a, b float64) float64 {
-	return func(a, b float64) float64 {
-		switch {
-		case math.IsNaN(a):
-			return b
-		case math.IsNaN(b):
-			return a
-		}
-		return f(a, b)
-	}
-}
-
-// pairs joins each two neighbours; the last of an odd number stays alone.
-func pairs(in []float64, join func(a, b float64) float64) []float64 {
-	out := make([]float64, 0, (len(in)+1)/2)
-	for i := 0; i < len(in); i += 2 {
-		if i+1 < len(in) {
-			out = append(out, join(in[i], in[i+1]))
-		} else {
-			out = append(out, in[i])
-		}
-	}
-	return out
 }

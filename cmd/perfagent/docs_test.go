@@ -84,7 +84,7 @@ func TestDocsMetricTable(t *testing.T) { generatedPart(t, readme, "metrics", met
 // TestDocsSeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
 func TestDocsSeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
 
-// TestDocsFindings: the table of docs/findings.md is reporter.Rules().
+// TestDocsFindings: the table of docs/findings.md is diagnosis.Rules().
 func TestDocsFindings(t *testing.T) { generatedPart(t, "../../docs/findings.md", "rules", ruleRows()) }
 
 // generatedPart holds a part of a document against what the program says. With

@@ -12,7 +12,8 @@ import (
 var HostileTexts = []string{
 	`</script><script>alert(1)</script>`, `<img src=x onerror=alert(1)>`, `</details><h1>big</h1>`, `<!-- `, `]]>`,
 	"@octocat please look", "#1 fixes #2", "https://evil.example/x", "www.evil.example", "mail@evil.example",
-	`[click](javascript:alert(1))`, `![x](https://evil.example/x.png)`, "| a | b |", `\| a \\| b`, `a\`, `\`, "|", "||", `\\|`,
+	`[click](javascript:alert(1))`, `![x](https://evil.example/x.png)`, "| a | b " +
+		"|", `\| a \\| b`, `a\`, `\`, "|", "||", `\\|`,
 	"`", "``", "```", "````text", "~~~", "`a`b``c```", "```\n# heading\n```", "\n\n# heading\n\n| a |\n|---|\n", "\r\n", "\n", " ", "\t",
 	"# heading", "- list", "1. list", "> quote", "---", "===", "***bold***", "__bold__", "~~gone~~", "$x^2$", "&lt;b&gt; &amp; &#60;",
 	":tada:", "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1", "＝1+1", "'=1", `"`, `a,b`, `"a","b"`, ",", ";",
@@ -32,8 +33,10 @@ func HostileReport(text string) *reporter.Report {
 	n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = "cgroup", text, text
 	n.Limits = &reporter.Limits{CPUs: 2, CPUQuota: 2, MemoryMB: 512, CPUGroup: text, MemoryGroup: text}
 	n.GPUs = []reporter.GPU{{UUID: text, Name: text, OfJob: true, Throttle: []string{text}}, {Name: text}}
-	n.Verdict = &reporter.Verdict{Cause: text, Text: text, Evidence: map[string]any{text: text}, Conditions: []string{text}}
-	n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: text, Text: text}, {ID: "throttled", Text: text + "b"}}
+	n.Verdict = &reporter.Verdict{Cause: text, Text: text, Evidence: map[string]any{text: text},
+		Conditions: []string{text}}
+	n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: text, Text: text}, {ID: "throttled", Text: text +
+		"b"}}
 	r.Run.Verdict = n.Verdict
 	n.Metrics[text] = 1.5
 	n.Summaries[text] = n.Summaries["mem_percent"]

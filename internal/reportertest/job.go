@@ -56,10 +56,12 @@ func Input(node, n, exit int, signal string) reporter.Input {
 	end := RunStart.Add(time.Duration(n) * time.Second)
 	return reporter.Input{
 		Node: node,
-		Run: reporter.Run{ID: "20240501-120000-7f3a", Command: []string{"python", "train.py", "--epochs", "3"}, Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end},
+		Run: reporter.Run{ID: "20240501-120000-7f3a", Command: []string{"python", "train.py", "--epochs", "3"},
+			Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end},
 			WallSeconds: float64(n), ExitCode: &exit, Signal: signal},
 		Recording: Recording(n),
-		Job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end}, ExitCode: new(exit), Signal: signal,
+		Job: &reporter.Job{PID: 4242, Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: end},
+			ExitCode: new(exit), Signal: signal,
 			UserSeconds: 610.25, SystemSeconds: 12.5, MaxRSSMB: 1536.4},
 		Agent: reporter.Agent{Version: "test", CPUSeconds: 0.1534, MaxRSSMB: 14},
 	}
@@ -71,9 +73,11 @@ func JobRecording(n, gpus int) *collector.Recording {
 	rec := Recording(0)
 	rec.Widen(gpus)
 	rec.Account.Source, rec.Account.MemoryKind = host.JobFromTree, host.MemoryPSS
-	rec.Account.Limits = host.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(), MemoryMB: series.Unknown()}
+	rec.Account.Limits = host.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(),
+		MemoryMB: series.Unknown()}
 	rec.Account.CPUSeconds = 622.75
-	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0, IOSome: 0.2, IOFull: 0.1}
+	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0,
+		IOSome: 0.2, IOFull: 0.1}
 	for g := range gpus {
 		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: g, UUID: fmt.Sprint("GPU-", g), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400}, OfJob: g < (gpus+1)/2, EnergyJoules: 15_000, ClockMHz: 1410})
 	}
@@ -101,8 +105,9 @@ func jobSample(s *collector.Sample, share float64, gpus int) {
 		s.Values[c] = v
 	}
 	for g := range gpus {
-		for k, v := range map[collector.GPUKey]float64{collector.GPUUtilization: 20 * float64(g+1) * share, collector.GPUMemoryUsed: 8192 * float64(g+1) * share,
-			collector.GPUPower: 60 + 100*share, collector.GPUTemperature: 50} {
+		for k, v := range map[collector.GPUKey]float64{collector.GPUUtilization: 20 * float64(g+1) * share,
+			collector.GPUMemoryUsed: 8192 * float64(g+1) * share,
+			collector.GPUPower:      60 + 100*share, collector.GPUTemperature: 50} {
 			s.Values[collector.GPUColumn(g, k)] = min(v, 40000)
 		}
 	}
@@ -116,7 +121,8 @@ func NoJobRecording(n int) *collector.Recording {
 		s := Sample(i, n)
 		jobSample(&s, 1, 0)
 		for c := range s.Values {
-			if c > int(collector.NumColumns) || slices.Contains([]string{host.SourceJob, host.SourceCgroup}, collector.Column(c).Source()) {
+			if c > int(collector.NumColumns) || slices.Contains([]string{host.SourceJob, host.SourceCgroup},
+				collector.Column(c).Source()) {
 				s.Values[c] = math.NaN()
 			}
 		}

@@ -27,8 +27,10 @@ func Incomplete() *reporter.Report {
 	in := JobInput(0, 125, 0, "")
 	in.Job = nil
 	in.Run.ExitCode = nil
-	in.Run.Incomplete = "from the journal of a run that is still going on or was cut off: known up to 2m5s after the start"
-	in.Recording.Failures = []collector.Failure{{Source: host.SourceDiskIO, Why: "open /proc/diskstats: permission denied", Count: 3}}
+	in.Run.Incomplete = "from the journal of a run that is still going on or was cut off: known up to 2m5s after " +
+		"the start"
+	in.Recording.Failures = []collector.Failure{{Source: host.SourceDiskIO,
+		Why: "open /proc/diskstats: permission denied", Count: 3}}
 	in.Recording.Late = map[string]time.Duration{host.SourceNetwork: 3 * time.Second}
 	return reporter.New(in)
 }
@@ -41,7 +43,8 @@ func ThreeNodes() *reporter.Report {
 		in.Recording.Host.Hostname = fmt.Sprintf("compute-node-%04d.cluster.example.org", node)
 		in.Run.Tags = map[string]string{"team": "blue"}
 		if node == 2 {
-			in.Recording.Failures = []collector.Failure{{Source: host.SourceMemory, Why: "read /proc/meminfo: input/output error", Count: 30}}
+			in.Recording.Failures = []collector.Failure{{Source: host.SourceMemory,
+				Why: "read /proc/meminfo: input/output error", Count: 30}}
 		}
 		sources = append(sources, reporter.Source{Path: fmt.Sprintf("node-%d.json", node), Report: reporter.New(in)})
 	}
@@ -58,7 +61,8 @@ func MixedNodes() *reporter.Report {
 	if err != nil {
 		panic(err) // all of it is ours
 	}
-	r, err := reporter.Merge([]reporter.Source{{Path: "a", Report: reporter.New(JobInput(0, 10, 0, ""))}, {Path: "b", Report: old}, {Path: "c", Report: &reporter.Report{Nodes: map[string]*reporter.Node{"7": nil}}}})
+	r, err := reporter.Merge([]reporter.Source{{Path: "a", Report: reporter.New(JobInput(0, 10, 0, ""))},
+		{Path: "b", Report: old}, {Path: "c", Report: &reporter.Report{Nodes: map[string]*reporter.Node{"7": nil}}}})
 	if err != nil {
 		panic(err) // all of it is ours
 	}
@@ -75,7 +79,8 @@ func HostileRun() *reporter.Report {
 	in.Recording.Host.MemoryMB = 1e300
 	in.Job.UserSeconds, in.Job.MaxRSSMB = 1e200, -1e200
 	for i := range 9 {
-		in.Missing = append(in.Missing, reporter.Missing{What: Hostile, Why: fmt.Sprint(i, strings.Repeat(Hostile, 20))})
+		in.Missing = append(in.Missing, reporter.Missing{What: Hostile,
+			Why: fmt.Sprint(i, strings.Repeat(Hostile, 20))})
 	}
 	r := reporter.New(in)
 	for name := range r.Nodes["0"].Metrics {
@@ -108,7 +113,8 @@ func Golden() map[string]*reporter.Report {
 	hostileNodes := HostileRun()
 	hostileNodes.Nodes[Hostile] = hostileNodes.Nodes["0"]
 	plain := map[string]*reporter.Report{
-		"good": reporter.New(JobInput(0, 200, 0, "")), "failed": reporter.New(JobInput(3, 7500, 7, "")), "signal": reporter.New(JobInput(0, 90, 137, "SIGKILL")),
+		"good": reporter.New(JobInput(0, 200, 0, "")), "failed": reporter.New(JobInput(3, 7500, 7,
+			"")), "signal": reporter.New(JobInput(0, 90, 137, "SIGKILL")),
 		"short": ShortJob(), "sidecar": Sidecar(), "incomplete": Incomplete(),
 		"perfpy": perfpy, "perfpy-empty": perfpyBare, "nodes": ThreeNodes(), "nodes-mixed": MixedNodes(),
 		"hostile": HostileRun(), "hostile-nodes": hostileNodes,
@@ -132,8 +138,10 @@ func JobReports() map[string]*reporter.Report {
 	for node := 1; node < 4; node++ {
 		nodes.Nodes[fmt.Sprint(node)] = Container(node, 20, node).Nodes[fmt.Sprint(node)]
 	}
-	nodes.Nodes["2"].Verdict = &reporter.Verdict{Cause: "signal", Text: "killed by SIGTERM from slurmstepd (process 77)", Evidence: map[string]any{"exit_code": 143.0}}
-	nodes.Nodes["3"].Verdict, nodes.Nodes["3"].Findings = &reporter.Verdict{Cause: "exited", Text: "exited with code 0", Evidence: map[string]any{"exit_code": 0.0}}, nil
+	nodes.Nodes["2"].Verdict = &reporter.Verdict{Cause: "signal",
+		Text: "killed by SIGTERM from slurmstepd (process 77)", Evidence: map[string]any{"exit_code": 143.0}}
+	nodes.Nodes["3"].Verdict, nodes.Nodes["3"].Findings = &reporter.Verdict{Cause: "exited",
+		Text: "exited with code 0", Evidence: map[string]any{"exit_code": 0.0}}, nil
 	hostileJob := Container(0, 20, collector.MaxGPUs)
 	n := hostileJob.Nodes["0"]
 	long := strings.Repeat(Hostile, 20)
@@ -144,7 +152,8 @@ func JobReports() map[string]*reporter.Report {
 	for i := range n.GPUs {
 		n.GPUs[i].Name, n.GPUs[i].OfJob = long, true
 	}
-	return map[string]*reporter.Report{"job": Container(0, 200, 3), "job-nodes": nodes, "job-hostile": hostileJob, "job-gpus": UnseenGPUs()}
+	return map[string]*reporter.Report{"job": Container(0, 200, 3), "job-nodes": nodes, "job-hostile": hostileJob,
+		"job-gpus": UnseenGPUs()}
 }
 
 // Container returns the report of a job of n seconds that was killed in a container with limits and GPUs.
@@ -153,18 +162,24 @@ func Container(node, n, gpus int) *reporter.Report {
 	in.Recording = JobRecording(n, gpus)
 	a := &in.Recording.Account
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
-	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker"}
+	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c",
+		MemoryGroup: "/docker"}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := reporter.New(in)
 	name := fmt.Sprint(node)
 	r.Nodes[name].Metrics[reporter.MetricLimitMemory] = 91.25
 	r.Nodes[name].Metrics[reporter.MetricSwapIn], r.Nodes[name].Metrics[reporter.MetricSwapOut] = 12, 30.5
-	r.Nodes[name].Verdict = &reporter.Verdict{Cause: "oom_cgroup", Text: "killed for want of memory: the group /docker came to its limit of 8.0 GiB and python (process 4242) was killed",
-		Evidence: map[string]any{"exit_code": 137.0, "limit_mb": 8192.0}, Conditions: []string{"throttled", "memory_starved"}}
+	r.Nodes[name].Verdict = &reporter.Verdict{Cause: "oom_cgroup",
+		Text: "killed for want of memory: the group /docker came to its limit of 8.0 GiB and python (process " +
+			"4242) was killed",
+		Evidence: map[string]any{"exit_code": 137.0, "limit_mb": 8192.0}, Conditions: []string{"throttled",
+			"memory_starved"}}
 	r.Nodes[name].Findings = []reporter.Finding{
-		{ID: "memory_tight", Severity: "warning", Text: "The job came to 100 % of its memory limit: ask for 12 GiB instead of 8 GiB."},
-		{ID: "throttled", Severity: "warning", Text: "The CPU quota stopped the job in 31 % of the periods: ask for 4 CPUs instead of 2."},
+		{ID: "memory_tight", Severity: "warning",
+			Text: "The job came to 100 % of its memory limit: ask for 12 GiB instead of 8 GiB."},
+		{ID: "throttled", Severity: "warning",
+			Text: "The CPU quota stopped the job in 31 % of the periods: ask for 4 CPUs instead of 2."},
 		{ID: "gpu_idle", Severity: "info", Text: "GPU 1 was idle."}}
 	r.Run.Verdict = r.Nodes[name].Verdict
 	return r
@@ -204,7 +219,8 @@ func Gaps() *reporter.Report {
 // Nodes returns a report of n nodes, of which the given ones failed.
 func Nodes(n int, failed ...int) *reporter.Report {
 	node := reporter.New(Input(0, 2, 0, "")).Nodes["0"]
-	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "many", Start: reporter.Time{Time: RunStart}, End: reporter.Time{Time: RunStart.Add(2 * time.Second)}, WallSeconds: 2},
+	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "many", Start: reporter.Time{Time: RunStart},
+		End: reporter.Time{Time: RunStart.Add(2 * time.Second)}, WallSeconds: 2},
 		Nodes: make(map[string]*reporter.Node)}
 	for i := range n {
 		one, machine, job := *node, *node.Host, *node.Job

@@ -26,7 +26,8 @@ type Stream struct {
 
 // NewStream returns a Stream whose numbers follow from seed.
 func NewStream(seed uint64) *Stream {
-	return &Stream{rnd: rand.New(rand.NewPCG(seed, 1)), Start: host.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
+	return &Stream{rnd: rand.New(rand.NewPCG(seed, 1)), Start: host.Instant{Wall: time.Date(2026, 1, 2, 3, 4, 5,
+		0, time.UTC), Mono: time.Hour, Boot: 2 * time.Hour}}
 }
 
 // Next adds one sample, one second after the last, to rec.
@@ -71,7 +72,8 @@ func (s *Stream) Recording(maxLength int) *collector.Recording {
 
 // SameFloats makes values that are not known equal.
 func SameFloats() cmp.Option {
-	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}), cmp.Comparer(func(a, b series.Optional) bool { return a == b || !a.Known() && !b.Known() })}
+	return cmp.Options{cmpopts.EquateNaNs(), cmpopts.IgnoreUnexported(collector.GPU{}),
+		cmp.Comparer(func(a, b series.Optional) bool { return a == b || !a.Known() && !b.Known() })}
 }
 
 // WideStream makes samples in which every column is busy.
@@ -90,7 +92,8 @@ func (w *WideStream) Recording(maxLength int) *collector.Recording {
 	rec := w.Stream.Recording(maxLength)
 	a := &rec.Account
 	a.Source, a.Group, a.Version = host.JobFromGroup, "/slurm/job_42", "hybrid"
-	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm", MemoryGroup: "/slurm/job_42"}
+	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm",
+		MemoryGroup: "/slurm/job_42"}
 	return rec
 }
 
@@ -109,7 +112,8 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
 	}
 	for i := range rec.GPUs { // as nvidia-smi tells them
-		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)), float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
+		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)),
+			float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
 			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v
 		}
 	}
@@ -127,7 +131,8 @@ func (w *WideStream) account(rec *collector.Recording) {
 	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10
 	a.Periods, a.Throttled, a.ThrottledSeconds = 10*n, n, n/100
 	a.OOMKills, a.HostOOMKills = 1, 2
-	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7, IOFull: n / 8}
+	a.JobStall = collector.Stalls{CPUSome: n / 3, CPUFull: n / 4, MemorySome: n / 5, MemoryFull: n / 6, IOSome: n / 7,
+		IOFull: n / 8}
 	a.HostStall = a.JobStall
 	a.HostStall.CPUFull = series.Unknown()
 	if w.n > 3 && a.OOMAt.IsZero() {

@@ -41,8 +41,11 @@ func clip(words string, width int) string {
 	whole, rest := strings.TrimRight(kept, " "), strings.TrimLeft(words[len(kept):], " ")
 	const digits = "0123456789."
 	less := strings.TrimRight(whole, digits)
-	if less != whole && rest != "" && (strings.ContainsRune(digits+"%", rune(rest[0])) || rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z') {
-		kept = less
+	if less != whole && rest != "" {
+		next, lower := rest[0], rest[0]|0x20
+		if strings.ContainsRune(digits+"%", rune(next)) || lower >= 'a' && lower <= 'z' {
+			kept = less
+		}
 	}
 	return text.Clip(kept+"…", width)
 }

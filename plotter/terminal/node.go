@@ -44,7 +44,8 @@ func titleText(r *reporter.Report, node string, live LiveNode) string {
 	if state == "" {
 		state = text.Absent
 	}
-	words := text.Printable(state) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) + ", node " + text.Clip(text.Printable(node), 10)
+	words := text.Printable(state) + "   run " + text.Clip(text.Printable(r.Run.ID), 40) +
+		", node " + text.Clip(text.Printable(node), 10)
 	if !r.Run.Start.IsZero() {
 		words += ", " + r.Run.Start.UTC().Format("2006-01-02 15:04 MST")
 	}

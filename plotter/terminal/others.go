@@ -30,7 +30,8 @@ func otherLines(r *reporter.Report, o Options) []line {
 		if live.Alarm {
 			style = alarm
 		}
-		lines = append(lines, line{style: style, text: otherLine(name, n, live, o, min(40, o.Width-labelWidth-31-words))})
+		cells := min(40, o.Width-labelWidth-31-words)
+		lines = append(lines, line{style: style, text: otherLine(name, n, live, o, cells)})
 	}
 	if o.More+o.Ended > 0 {
 		lines = append(lines, rest(o))
@@ -78,8 +79,10 @@ func Line(r *reporter.Report, o Options) string {
 	}
 	_, peak := numbersOf(n, live, collector.CPUAvg)
 	words := fmt.Sprintf("%s: CPU %s (peak %s), memory %s, disk read %s, written %s, network received %s, sent %s",
-		text.Printable(live.State), value(collector.CPUAvg), valueForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
-		value(collector.DiskReadRate), value(collector.DiskWriteRate), value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
+		text.Printable(live.State),
+		value(collector.CPUAvg), valueForms(collector.CPUAvg, peak)[0], value(collector.MemPercent),
+		value(collector.DiskReadRate), value(collector.DiskWriteRate),
+		value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
 	for _, row := range rowsOf(n, live) {
 		if now, _ := numbersOf(n, live, row.column); row.column >= collector.JobCPU && !math.IsNaN(now) {
 			words += ", " + row.label + " " + valueForms(row.column, now)[0]

@@ -139,7 +139,8 @@ func (p *picture) lines(width int, span float64) []string {
 // pictureLine joins label, picture and words. ASCII has no dash of that width.
 func pictureLine(label, picture string, cells int, words string, ascii bool) string {
 	pad := max(0, cells-utf8.RuneCountInString(picture))
-	line := label + strings.Repeat(" ", max(1, labelWidth-utf8.RuneCountInString(label))) + picture + strings.Repeat(" ", pad) + "  " + words
+	gap := max(1, labelWidth-utf8.RuneCountInString(label))
+	line := label + strings.Repeat(" ", gap) + picture + strings.Repeat(" ", pad) + "  " + words
 	if ascii {
 		line = strings.ReplaceAll(line, text.Absent, "-")
 	}
@@ -183,7 +184,8 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 		{"loopback", collector.NetLoSentRate, "sent"},
 	} {
 		values := valuesOf(n, r.column)
-		if values == nil || r.label == "loopback" && !overLoopback(n) || r.label == "network" && crowded && !(highest(values) > 0) {
+		idle := r.label == "loopback" && !overLoopback(n) || r.label == "network" && crowded && !(highest(values) > 0)
+		if values == nil || idle {
 			continue
 		}
 		if r.label == "disk" && gpus != nil { // it comes before the disk

@@ -51,12 +51,41 @@ const (
 func Conditions() []Condition {
 	pct := percentOf
 	return []Condition{
-		{ConditionThrottled, "`" + reporter.MetricThrottled + "` ≥ " + pct(throttledShare) + "; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more", (*verdictInput).throttled},
-		{ConditionMemoryStarved, "`" + reporter.MetricJobPSIMemory + "` (where there is none: `" + reporter.MetricPSIMemoryFull + "`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
-			", or `" + reporter.MetricLimitMemory + "` ≥ " + pct(memoryTight) + " and a task of the job waited for memory in " + pct(memorySomeStall) + " of the time or more (`job_psi_memory_some_avg_pct`)", (*verdictInput).memoryStarved},
-		{ConditionIOWait, "`" + reporter.MetricJobPSIIO + "` (where there is none: `" + reporter.MetricPSIIOFull + "` or `" + reporter.MetricIOWait + "`, of the node, and the job itself moved " + text.SizeText(ioRate) + "/s or more) ≥ " + pct(ioStall), (*verdictInput).ioWait},
-		{ConditionSwapping, "`" + reporter.MetricSwapIn + "` + `" + reporter.MetricSwapOut + "` ≥ " + text.SizeText(swapTotal) + ", and ≥ " + text.SizeText(swapRate) + "/s on average", (*verdictInput).swapping},
-		{ConditionGPUIdle, "mean of `gpu_{i}_avg_utilization_pct` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more", (*verdictInput).gpuIdle},
+		{
+			Name: ConditionThrottled,
+			When: "`" + reporter.MetricThrottled + "` ≥ " + pct(throttledShare) +
+				"; where others are under the same quota, only if the job used " + pct(100*quotaPart) + " of it or more",
+			holds: (*verdictInput).throttled,
+		},
+		{
+			Name: ConditionMemoryStarved,
+			When: "`" + reporter.MetricJobPSIMemory + "` (where there is none: `" + reporter.MetricPSIMemoryFull +
+				"`, and the job had " + pct(100*memoryPart) + " of the node's memory or more) ≥ " + pct(memoryStall) +
+				", or `" + reporter.MetricLimitMemory + "` ≥ " + pct(memoryTight) +
+				" and a task of the job waited for memory in " + pct(memorySomeStall) +
+				" of the time or more (`job_psi_memory_some_avg_pct`)",
+			holds: (*verdictInput).memoryStarved,
+		},
+		{
+			Name: ConditionIOWait,
+			When: "`" + reporter.MetricJobPSIIO + "` (where there is none: `" + reporter.MetricPSIIOFull + "` or `" +
+				reporter.MetricIOWait + "`, of the node, and the job itself moved " + text.SizeText(ioRate) +
+				"/s or more) ≥ " + pct(ioStall),
+			holds: (*verdictInput).ioWait,
+		},
+		{
+			Name: ConditionSwapping,
+			When: "`" + reporter.MetricSwapIn + "` + `" + reporter.MetricSwapOut + "` ≥ " + text.SizeText(swapTotal) +
+				", and ≥ " + text.SizeText(swapRate) + "/s on average",
+			holds: (*verdictInput).swapping,
+		},
+		{
+			Name: ConditionGPUIdle,
+			When: "mean of `" + reporter.MetricGPUUtilization +
+				"` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " +
+				text.Fixed(gpuIdleAfter, 0) + " s or more",
+			holds: (*verdictInput).gpuIdle,
+		},
 	}
 }
 
@@ -88,7 +117,8 @@ func (q *verdictInput) memoryStarved() bool {
 		if q.least(reporter.MetricJobPSIMemory, memoryStall) {
 			return true
 		}
-	} else if q.node.Metric(reporter.MetricJobMemoryPeak) >= memoryPart*q.node.Host.MemoryMB && q.least(reporter.MetricPSIMemoryFull, memoryStall) {
+	} else if q.node.Metric(reporter.MetricJobMemoryPeak) >= memoryPart*q.node.Host.MemoryMB &&
+		q.least(reporter.MetricPSIMemoryFull, memoryStall) {
 		return true
 	}
 	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
@@ -103,7 +133,8 @@ func (q *verdictInput) ioWait() bool {
 	if _, known := q.node.Metrics[reporter.MetricJobPSIIO]; known {
 		return q.least(reporter.MetricJobPSIIO, ioStall)
 	}
-	if moved := q.node.Metric(reporter.MetricJobRead) + q.node.Metric(reporter.MetricJobWritten); !(moved >= ioRate*q.run.WallSeconds) {
+	moved := q.node.Metric(reporter.MetricJobRead) + q.node.Metric(reporter.MetricJobWritten)
+	if !(moved >= ioRate*q.run.WallSeconds) {
 		return false // others on the node wait
 	}
 	return q.least(reporter.MetricPSIIOFull, ioStall) || q.least(reporter.MetricIOWait, iowaitShare)

@@ -76,28 +76,80 @@ const (
 func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
-		{findMemoryTight, SeverityWarning, s("the working set of the control group that has the memory limit came to %d %% of the limit or more; info where the job itself had less than %.0f %% of it and nothing was killed", findTightPct, 100*findTightOwn),
-			s("ask for %v × its peak; for %v × the limit when processes were killed for it", findTightRoom, findKilledRoom), judgeMemoryTight},
-		{findDiskFull, SeverityWarning, s("a file system of --disk-path was %d %% full or more, with less than %s free where that is known", findDiskPct, text.WholeSize(findDiskFreeMB)),
-			"make room, or write elsewhere", judgeDisk},
-		{findGPUIdle, SeverityWarning, s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
-			"ask for fewer GPUs, or find what they wait for", judgeGPUIdle},
-		{findOneThread, SeverityWarning, s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the time (`job_psi_cpu_some_avg_pct`, where there is none `psi_cpu_some_avg_pct`), unless the job had one thread", findThreadLeast, findThreadMost, findWaitPct),
-			"let it work in parallel, or ask for 1 CPU", judgeOneThread},
-		{findCPUsUnused, SeverityWarning, s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not with one_busy_thread or throttled, nor where tasks waited for a CPU as above", 100*(findCPURoom-1), 100*findCPUsOver),
-			s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1)), judgeCPUsUnused},
-		{findThrottled, SeverityWarning, s("the CPU quota stopped the job in %.0f %% of its periods or more; info where that took less than %.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
-			"ask for more CPUs, or run fewer threads", judgeThrottled},
-		{findSwapping, SeverityWarning, s("the node moved %v MiB or more from and to its swap, and %v MiB per second or more on average", swapTotal, swapRate),
-			"ask for more memory, or use less", judgeSwapping},
-		{findMemoryUnused, SeverityWarning, s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of that group, whichever is greater) is less than half the limit; info where the limit is less than %s", findMemoryRoom, text.WholeSize(findSmallLimit)),
-			s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom), judgeMemoryUnused},
-		{findImbalance, SeverityWarning, s("of several nodes, the one with the least CPU (mean over nodes %v CPUs or more), memory (%s or more) or GPU use (%d %% or more) has less than half of the mean over nodes", findImbalanceCPUs, text.WholeSize(findImbalanceMB), findImbalanceGPU),
-			"give the nodes equal shares of the work, or use fewer nodes", nil},
-		{findGPUMemoryFull, SeverityInfo, s("a GPU of the job had %d %% of its memory in use or more", findGPUMemoryPct),
-			"expect larger inputs to fail; some frameworks take all memory beforehand", judgeGPUMemory},
-		{findSamplingGaps, SeverityInfo, s("%d samples or more are missing, and that is %d %% of all, or one gap takes %d %% of the run", findMissedTicks, findMissedPct, findMissedPct),
-			"leave perfagent a little CPU, or choose a longer --interval", judgeSampling},
+		{
+			ID: findMemoryTight, Severity: SeverityWarning, judge: judgeMemoryTight,
+			When: s("the working set of the control group that has the memory limit came to %d %% of the limit or "+
+				"more; info where the job itself had less than %.0f %% of it and nothing was killed",
+				findTightPct, 100*findTightOwn),
+			Advice: s("ask for %v × its peak; for %v × the limit when processes were killed for it",
+				findTightRoom, findKilledRoom),
+		},
+		{
+			ID: findDiskFull, Severity: SeverityWarning, judge: judgeDisk,
+			When: s("a file system of --disk-path was %d %% full or more, with less than %s free where that is known",
+				findDiskPct, text.WholeSize(findDiskFreeMB)),
+			Advice: "make room, or write elsewhere",
+		},
+		{
+			ID: findGPUIdle, Severity: SeverityWarning, judge: judgeGPUIdle,
+			When: s("GPUs of the job on which a kernel ran in less than %.0f %% of the time, on average; not of one "+
+				"that was measured for less than %.0f %% of the run", gpuIdleShare, 100*gpuIdleKnown),
+			Advice: "ask for fewer GPUs, or find what they wait for",
+		},
+		{
+			ID: findOneThread, Severity: SeverityWarning, judge: judgeOneThread,
+			When: s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the "+
+				"node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the "+
+				"time (`%s`, where there is none `%s`), unless the job had one thread",
+				findThreadLeast, findThreadMost, findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome),
+			Advice: "let it work in parallel, or ask for 1 CPU",
+		},
+		{
+			ID: findCPUsUnused, Severity: SeverityWarning, judge: judgeCPUsUnused,
+			When: s("a quota, cpuset or affinity gives the job its CPUs; it kept less than half of them busy on "+
+				"average, and its peak and %.0f %% more, in whole CPUs, leave %.0f %% of them over, at least 1; not "+
+				"with one_busy_thread or throttled, nor where tasks waited for a CPU as above",
+				100*(findCPURoom-1), 100*findCPUsOver),
+			Advice: s("ask for the peak and %.0f %% more, rounded up to whole CPUs", 100*(findCPURoom-1)),
+		},
+		{
+			ID: findThrottled, Severity: SeverityWarning, judge: judgeThrottled,
+			When: s("the CPU quota stopped the job in %.0f %% of its periods or more; info where that took less than "+
+				"%.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of "+
+				"it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
+			Advice: "ask for more CPUs, or run fewer threads",
+		},
+		{
+			ID: findSwapping, Severity: SeverityWarning, judge: judgeSwapping,
+			When: s("the node moved %v MiB or more from and to its swap, and %v MiB per second or more on average",
+				swapTotal, swapRate),
+			Advice: "ask for more memory, or use less",
+		},
+		{
+			ID: findMemoryUnused, Severity: SeverityWarning, judge: judgeMemoryUnused,
+			When: s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of "+
+				"that group, whichever is greater) is less than half the limit; info where the limit is less than %s",
+				findMemoryRoom, text.WholeSize(findSmallLimit)),
+			Advice: s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom),
+		},
+		{
+			ID: findImbalance, Severity: SeverityWarning,
+			When: s("of several nodes, the one with the least CPU (mean over nodes %v CPUs or more), memory (%s or "+
+				"more) or GPU use (%d %% or more) has less than half of the mean over nodes",
+				findImbalanceCPUs, text.WholeSize(findImbalanceMB), findImbalanceGPU),
+			Advice: "give the nodes equal shares of the work, or use fewer nodes",
+		},
+		{
+			ID: findGPUMemoryFull, Severity: SeverityInfo, judge: judgeGPUMemory,
+			When:   s("a GPU of the job had %d %% of its memory in use or more", findGPUMemoryPct),
+			Advice: "expect larger inputs to fail; some frameworks take all memory beforehand",
+		},
+		{
+			ID: findSamplingGaps, Severity: SeverityInfo, judge: judgeSampling,
+			When: s("%d samples or more are missing, and that is %d %% of all, or one gap takes %d %% of the run",
+				findMissedTicks, findMissedPct, findMissedPct),
+			Advice: "leave perfagent a little CPU, or choose a longer --interval",
+		},
 	}
 }
 

@@ -20,7 +20,8 @@ func addImbalance(r *reporter.Report) {
 		if n == nil {
 			continue
 		}
-		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...), func(f reporter.Finding) bool { return f.ID == findImbalance })
+		n.Findings = slices.DeleteFunc(append([]reporter.Finding{}, n.Findings...),
+			func(f reporter.Finding) bool { return f.ID == findImbalance })
 	}
 	for name, f := range imbalance(r) {
 		n := r.Nodes[name]
@@ -79,11 +80,13 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 			f = rule.finding(&reporter.Finding{Evidence: evidence("nodes", count)})
 		}
 		f.Evidence[m.name], f.Evidence["mean_"+m.name] = plainjson.Round(value, 3), plainjson.Round(mean, 3)
-		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+strings.Fields(m.text(mean))[0]+unitOf(m.text(mean)))
+		of := strings.Fields(m.text(mean))[0] + unitOf(m.text(mean))
+		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+of)
 		out[node] = f
 	}
 	for node, f := range out {
-		f.Text = fmt.Sprintf("The work is uneven: on this node the job used %s. Give the nodes equal shares, or use fewer of them.", strings.Join(texts[node], ", and "))
+		f.Text = fmt.Sprintf("The work is uneven: on this node the job used %s. "+
+			"Give the nodes equal shares, or use fewer of them.", strings.Join(texts[node], ", and "))
 		out[node] = f
 	}
 	return out

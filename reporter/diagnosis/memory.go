@@ -98,7 +98,10 @@ func (q *verdictInput) othersHit() bool {
 	named := q.account.Victims
 	inGroup := func(v host.Victim) bool { return reporter.InGroup(v.Group, q.account.MemoryHome) }
 	noGroup := func(v host.Victim) bool { return v.Group == "" }
-	return slices.ContainsFunc(named, inGroup) || slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
+	if slices.ContainsFunc(named, inGroup) {
+		return true
+	}
+	return slices.ContainsFunc(named, noGroup) && float64(len(named)) >= float64(q.account.HostOOMKills)
 }
 
 // likely is the victim where no log names one: the main process, if SIGKILL ended it.
@@ -259,7 +262,8 @@ func (q *verdictInput) survived() string {
 		return ""
 	}
 	q.noteKills(kills)
-	return ", although the kernel killed " + text.Count(kills, "process", "processes") + " of its control group for want of memory"
+	return ", although the kernel killed " + text.Count(kills, "process", "processes") +
+		" of its control group for want of memory"
 }
 
 // elsewhere tells of kills that did not end the job: of others in a group that is the job's
@@ -267,11 +271,13 @@ func (q *verdictInput) survived() string {
 func (q *verdictInput) elsewhere() string {
 	if kills := groupKills(q.account); q.ownGroup() && kills > 0 {
 		q.noteKills(kills)
-		return "; before, the kernel killed " + text.Count(kills, "process", "processes") + " of its control group for want of memory, but not this one"
+		return "; before, the kernel killed " + text.Count(kills, "process", "processes") +
+			" of its control group for want of memory, but not this one"
 	}
 	if q.killed() && q.account.HostOOMKills > 0 {
 		q.known("host_oom_kills", float64(q.account.HostOOMKills))
-		return "; the kernel killed " + text.Count(float64(q.account.HostOOMKills), "process", "processes") + " on this host for want of memory meanwhile, none of which is known to be the job's"
+		return "; the kernel killed " + text.Count(float64(q.account.HostOOMKills), "process", "processes") +
+			" on this host for want of memory meanwhile, none of which is known to be the job's"
 	}
 	return ""
 }

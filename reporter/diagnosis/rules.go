@@ -41,13 +41,16 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
 	case !(kills > 0) && own < findTightOwn*limit:
 		severity = SeverityInfo
-		words += ", of which the job itself had at most " + text.WholeSize(own) + ": look what else its control group holds, or ask for more memory."
+		words += ", of which the job itself had at most " + text.WholeSize(own) +
+			": look what else its control group holds, or ask for more memory."
 	case positive(ask):
 		words += ": ask for " + least + text.WholeSize(ask) + "."
 	default:
 		words += ": ask for more memory."
 	}
-	return &reporter.Finding{Severity: severity, Text: words, Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit, "ask_mb", ask, "oom_kills", kills)}
+	return &reporter.Finding{Severity: severity, Text: words,
+		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
+			"ask_mb", ask, "oom_kills", kills)}
 }
 
 // killedAt is the memory limit at which the kernel killed, MiB; 0 = not known.
@@ -71,7 +74,8 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 	if !math.IsNaN(free) {
 		words += ", with " + text.WholeSize(free) + " free"
 	}
-	return &reporter.Finding{Text: words + ": make room or write elsewhere before writing fails.", Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
+	return &reporter.Finding{Text: words + ": make room or write elsewhere before writing fails.",
+		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
 // fullestPath names the file systems that were watched, of which the fullest counted.
@@ -111,9 +115,12 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	if busy := own - len(idle); busy > 0 {
 		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
 	}
-	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s (utilization tells no more than that one ran): %s, or find what %s for.",
-		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"), ask, text.Plural(len(idle), "it waits", "they wait"))
-	return &reporter.Finding{Text: words, Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
+	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
+		"(utilization tells no more than that one ran): %s, or find what %s for.",
+		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"),
+		ask, text.Plural(len(idle), "it waits", "they wait"))
+	return &reporter.Finding{Text: words,
+		Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
 }
 
 // judgeGPUMemory: GPUs of the job the memory of which was full.
@@ -123,7 +130,8 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	for i, g := range e.GPUs {
 		peak := e.GPUMetric(reporter.MetricGPUMemoryPeak, i)
 		if g.OfJob && positive(g.MemoryMB) && positive(peak) && 100*(peak/g.MemoryMB) >= findGPUMemoryPct {
-			full, used, total = append(full, g.Index), append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
+			full = append(full, g.Index)
+			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
 		}
 	}
 	if len(full) == 0 {
@@ -135,7 +143,8 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 			fullest = i
 		}
 	}
-	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: larger inputs may fail, unless the framework takes all memory beforehand.",
+	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: "+
+		"larger inputs may fail, unless the framework takes all memory beforehand.",
 		gpuNames(full, "", ""), text.WholeSize(used[fullest]), text.WholeSize(total[fullest]))
 	return &reporter.Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
@@ -150,7 +159,8 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", text.CPUs(mean), text.CPUs(limit))
 	switch {
 	case peak > findPhasesPeak:
-		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone", words, text.CPUs(peak))
+		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone",
+			words, text.CPUs(peak))
 	case e.cpusAskedFor():
 		f.Text, f.Evidence["ask_cpus"] = words+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0
 	default:
@@ -166,7 +176,8 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
 	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
 	ask := max(1, math.Ceil(peak*findCPURoom))
-	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) || !(mean < limit/2) ||
+	if !e.cpusAskedFor() || e.oneThread() || e.throttled() || e.waitedForCPU() || !(mean >= 0) || !(peak >= 0) ||
+		!(mean < limit/2) ||
 		!(limit-ask >= max(1, findCPUsOver*limit)) {
 		return nil
 	}
@@ -244,7 +255,8 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		severity = SeverityInfo
 	}
 	return &reporter.Finding{Severity: severity,
-		Text:     fmt.Sprintf("The job used at most %s of its %s of memory: ask for %s instead of %s.", text.WholeSize(peak), text.WholeSize(limit), text.WholeSize(ask), text.WholeSize(limit)),
+		Text: fmt.Sprintf("The job used at most %s of its %s of memory: ask for %s instead of %s.",
+			text.WholeSize(peak), text.WholeSize(limit), text.WholeSize(ask), text.WholeSize(limit)),
 		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
 }
 
@@ -267,8 +279,10 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 		words += ", up to " + text.Seconds(gap) + " in one gap"
 	}
 	return &reporter.Finding{
-		Text:     words + ": peaks may not have been seen, totals are right. Leave perfagent a little CPU, or choose a longer --interval.",
-		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples, "missed_pct", missed, "longest_gap_seconds", gap)}
+		Text: words + ": peaks may not have been seen, totals are right. " +
+			"Leave perfagent a little CPU, or choose a longer --interval.",
+		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples,
+			"missed_pct", missed, "longest_gap_seconds", gap)}
 }
 
 // cpuLimit is how many CPUs the job may use; NaN = not known.
@@ -282,7 +296,10 @@ func (e *ruleInput) cpuLimit() float64 {
 // cpusAskedFor tells whether somebody set how many CPUs the job gets: by a quota, or by a
 // cpuset or affinity that leaves CPUs of the node out. Else it runs on a node as it is.
 func (e *ruleInput) cpusAskedFor() bool {
-	return positive(e.cpuLimit()) && (positive(e.Limits.CPUQuota) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs))
+	if !positive(e.cpuLimit()) {
+		return false
+	}
+	return positive(e.Limits.CPUQuota) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs)
 }
 
 func (e *ruleInput) oneThread() bool {

@@ -60,7 +60,8 @@ func (q *verdictInput) inTime(s Sent) bool {
 
 // ends tells whether a signal is one that asks a process to end.
 func (s Sent) ends() bool {
-	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
+	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT",
+		"SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
 }
 
 // byTimeout tells whether timeout(1) sent the signal.
@@ -153,13 +154,15 @@ func (q *verdictInput) ownTimeout() string {
 		return ""
 	}
 	kills := slices.ContainsFunc(q.run.Command[1:], func(arg string) bool {
-		return strings.HasPrefix(arg, "-k") || strings.HasPrefix(arg, "--k") || strings.HasPrefix(arg, "-s") || strings.HasPrefix(arg, "--s")
+		return strings.HasPrefix(arg, "-k") || strings.HasPrefix(arg, "--k") ||
+			strings.HasPrefix(arg, "-s") || strings.HasPrefix(arg, "--s")
 	})
 	switch {
 	case q.job.Signal == "" && q.code == 124:
 		return "ended at a time limit: timeout exited with code 124, as it does when the time is over"
 	case q.code == 137 && kills:
-		return "ended at a time limit: timeout ended with SIGKILL, as it does when the time is over and SIGTERM did not help"
+		return "ended at a time limit: timeout ended with SIGKILL, " +
+			"as it does when the time is over and SIGTERM did not help"
 	}
 	return ""
 }
@@ -292,7 +295,8 @@ func (q *verdictInput) stillFull() string {
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
-	return "; the file system of " + text.Printable(path.Clean(q.end.Space[i].Path)) + " was full before it began, and is"
+	return "; the file system of " + text.Printable(path.Clean(q.end.Space[i].Path)) +
+		" was full before it began, and is"
 }
 
 // full tells whether nothing more can be written. What is not known (NaN) is not full.

@@ -34,13 +34,50 @@ type Cause struct {
 // is proved is the verdict.
 func Causes() []Cause {
 	return []Cause{
-		{CauseUnknown, "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost", nil},
-		{CauseOOMCgroup, "the job failed, and the kernel killed a process of its control group, or below it, for a group's memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had from outside", []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills", "process", "pid", "time"}},
-		{CauseOOMHost, "the job failed, and the kernel killed a process of it because the host was out of memory: its log names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) + " or more of the host's memory was in use", []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"}},
-		{CauseTimeLimit, "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler that tells no end time, died of SIGKILL within " + text.Fixed(killGrace.Minutes(), 0) + " min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code", []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"}},
-		{CauseDiskFull, "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) + " MiB or no inode left when it ended, or one of --disk-path in the last " + strconv.Itoa(lastSamples) + " samples", []string{"path", "available_mb", "available_inodes", "time"}},
-		{CauseSignal, "a signal killed the job, or it exited with 128+n after signal n had been sent to it", []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"}},
-		{CauseExited, "the job exited by itself", []string{"exit_code"}},
+		{
+			Name: CauseUnknown,
+			When: "nothing proves a cause: the agent was killed before the job's end, or its exit status was lost",
+		},
+		{
+			Name: CauseOOMCgroup,
+			When: "the job failed, and the kernel killed a process of its control group, or below it, for a group's " +
+				"memory limit while it ran; `limit_mb` and `peak_mb` are there if it was the limit that the job had " +
+				"from outside",
+			Evidence: []string{"limit_mb", "limit_group", "peak_mb", "oom_kills", "limit_kills",
+				"process", "pid", "time"},
+		},
+		{
+			Name: CauseOOMHost,
+			When: "the job failed, and the kernel killed a process of it because the host was out of memory: its log " +
+				"names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) +
+				" or more of the host's memory was in use",
+			Evidence: []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"},
+		},
+		{
+			Name: CauseTimeLimit,
+			When: "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler " +
+				"that tells no end time, died of SIGKILL within " + text.Fixed(killGrace.Minutes(), 0) +
+				" min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code",
+			Evidence: []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"},
+		},
+		{
+			Name: CauseDiskFull,
+			When: "the job failed by itself (or by SIGBUS, SIGXFSZ or SIGABRT), and a file system that it is likely " +
+				"to write to, with room when it began, had less than " + text.Fixed(fullMB, 0) +
+				" MiB or no inode left when it ended, or one of --disk-path in the last " +
+				strconv.Itoa(lastSamples) + " samples",
+			Evidence: []string{"path", "available_mb", "available_inodes", "time"},
+		},
+		{
+			Name:     CauseSignal,
+			When:     "a signal killed the job, or it exited with 128+n after signal n had been sent to it",
+			Evidence: []string{"signal", "sent_signal", "sender", "sender_pid", "signal_time"},
+		},
+		{
+			Name:     CauseExited,
+			When:     "the job exited by itself",
+			Evidence: []string{"exit_code"},
+		},
 	}
 }
 
@@ -108,7 +145,8 @@ func rank(v *reporter.Verdict) int {
 
 // crash tells signals by which a program fails from those by which it is ended.
 func crash(signal string) bool {
-	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
+	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS",
+		"SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
 }
 
 // verdictInput holds everything known about how a job ended.
@@ -118,13 +156,13 @@ type verdictInput struct {
 	rec      *collector.Recording
 	account  *collector.Account
 	job      *reporter.Job
-	code     int // the job's exit code
+	code     int // the job\'s exit code
 	end      ExitContext
 	evidence map[string]any // numbers as float64, so that they are the same when read again
 }
 
-// newVerdict judges how the job of a node ended; nil where there was no job, or it goes on. It is
-// a pure function of what it is given.
+// newVerdict judges how the job of a node ended; nil where there was no job. It is a pure
+// function of what it is given.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
 	if n.Job == nil && len(run.Command) == 0 || n.Job != nil && n.Job.ExitCode == nil {
 		return nil
@@ -132,7 +170,8 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 	if e.Limit.Before(run.Start.Time) { // of another job, or nonsense
 		e.Limit = time.Time{}
 	}
-	q := &verdictInput{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e, evidence: make(map[string]any)}
+	q := &verdictInput{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e,
+		evidence: make(map[string]any)}
 	if n.Job != nil {
 		q.code = *n.Job.ExitCode
 	}
@@ -186,7 +225,8 @@ func (q *verdictInput) notKnown() string {
 	}
 	if kills := groupKills(q.account); kills > 0 {
 		q.noteKills(kills)
-		known += "; until then the kernel had killed " + text.Count(kills, "process", "processes") + " of the control group for want of memory"
+		known += "; until then the kernel had killed " + text.Count(kills, "process", "processes") +
+			" of the control group for want of memory"
 	}
 	if known == "" {
 		return unknown + ": " + q.run.Incomplete

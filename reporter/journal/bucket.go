@@ -31,13 +31,14 @@ func newBucket(b series.Bucket) bucket {
 		value := plainjson.Round(b.Values[i], digits)
 		out.Values[i] = value
 		if s.Count == 0 {
-			out.Stats[i] = reporter.Numbers{0}
+			out.Stats[i] = notMeasured()
 			continue
 		}
 		if out.Count == 0 {
 			out.Weight, out.Count = s.Weight, s.Count
 		}
-		least, mean, most := plainjson.Round(s.Min, digits), plainjson.Round(s.Mean(), digits), plainjson.Round(s.Max, digits)
+		round := func(v float64) float64 { return plainjson.Round(v, digits) }
+		least, mean, most := round(s.Min), round(s.Mean()), round(s.Max)
 		switch {
 		case s.Weight != out.Weight || s.Count != out.Count:
 			out.Stats[i] = reporter.Numbers{least, mean, most, plainjson.Round(s.Weight, 9), float64(s.Count)}
@@ -113,3 +114,6 @@ func (b bucket) bucket() series.Bucket {
 	}
 	return out
 }
+
+// notMeasured is what Stats has of a column in which nothing was measured.
+func notMeasured() reporter.Numbers { return reporter.Numbers{0} }

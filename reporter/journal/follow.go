@@ -82,7 +82,8 @@ func (f *Follower) goOn() (changed bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("follow journal: %w", err)
 	case st.Size() > reporter.MaxFileSize:
-		return false, fmt.Errorf("follow journal %s: is %d MiB large; at most %d MiB are read", f.path, st.Size()>>20, reporter.MaxFileSize>>20)
+		return false, fmt.Errorf("follow journal %s: is %d MiB large; at most %d MiB are read",
+			f.path, st.Size()>>20, reporter.MaxFileSize>>20)
 	case st.Size() == f.seen:
 		return false, nil
 	case st.Size() < f.read: // cut short by somebody else: what is left is all there is

@@ -42,9 +42,8 @@ type Head struct {
 	// Interval and MaxLength are those of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`
-	// Columns are the keys of the values of each sample, in their order. Absent
-	// in journals of the first version, which had eighteen.
-	Columns []string `json:"columns,omitempty"`
+	// Columns are the keys of the values of each sample, in their order.
+	Columns []string `json:"columns"`
 	// Push is where the report is to be pushed.
 	Push reporter.PushState `json:"push,omitzero"`
 	// Cost tells the CPU seconds that the agent itself has used so far. It is asked
@@ -90,7 +89,8 @@ func Create(dir string, head Head) (*Journal, error) {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
-		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength), done: make(chan struct{})}
+		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
+		done: make(chan struct{})}
 	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {
 		f.Close()
@@ -142,7 +142,8 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e entry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
-		e.snapshot, e.newest = rec.Clone(), newestSample{append(reporter.Numbers{}, s.Values[:rec.Columns()]...), j.ownCPU()}
+		values := append(reporter.Numbers{}, s.Values[:rec.Columns()]...)
+		e.snapshot, e.newest = rec.Clone(), newestSample{values, j.ownCPU()}
 	} else {
 		e.line = j.line(s, rec)
 	}
@@ -174,130 +175,4 @@ func (j *Journal) Keep() error {
 // Remove deletes a stopped journal: its report is safely in place.
 func (j *Journal) Remove() error {
 	return errors.Join(j.w.file.Close(), os.Remove(j.path))
-}
-
-// writer is the journal's goroutine and what belongs to it alone.
-type writer struct {
-	journal  *Journal
-	file     *os.File
-	size     int64              // of what was written whole
-	bound    int64              // size at which the journal is rewritten
-	signals  []collector.Signal // those of lines, which a snapshot's account may lack
-	failing  bool
-	retry    time.Time
-	firstErr error
-}
-
-// run writes until the queue is closed.
-func (w *writer) run() {
-	defer close(w.journal.done)
-	timer := time.NewTimer(syncAfter)
-	timer.Stop()
-	armed := false
-	for {
-		select {
-		case e, open := <-w.journal.queue:
-			if !open {
-				return
-			}
-			w.take(e)
-		case s := <-w.journal.signals:
-			w.takeSignal(s)
-		case <-timer.C:
-			armed = false
-			if err := w.file.Sync(); err != nil {
-				w.fail(err)
-			}
-			continue
-		}
-		if !armed {
-			timer.Reset(syncAfter)
-			armed = true
-		}
-	}
-}
-
-func (w *writer) take(e entry) {
-	switch {
-	case e.snapshot != nil:
-		if err := w.rewrite(e.snapshot, e.newest); err != nil {
-			w.fail(err)
-			return
-		}
-		w.failing = false
-	case w.failing:
-		if time.Now().After(w.retry) {
-			w.journal.wantSnapshot.Store(true)
-		}
-	default:
-		if err := w.write(e.line); err != nil {
-			w.fail(err)
-			return
-		}
-		if w.size > w.bound {
-			w.journal.wantSnapshot.Store(true)
-		}
-	}
-}
-
-// write appends whole lines or nothing.
-func (w *writer) write(data []byte) error {
-	if _, err := w.file.Write(data); err != nil {
-		_ = w.file.Truncate(w.size) // a torn line would do no harm either
-		return err
-	}
-	w.size += int64(len(data))
-	return nil
-}
-
-// rewrite replaces the journal by its head and one snapshot of the Recording, which is a
-// copy of ours.
-func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
-	tmp := w.journal.path + ".tmp"
-	os.Remove(tmp) // of an earlier try
-	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
-	if err != nil {
-		return err
-	}
-	hold(f)
-	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
-	_, errHead := f.Write(w.journal.head)
-	errLine := writeSnapshot(f, rec, newest)
-	st, errSize := f.Stat()
-	if err = errors.Join(errHead, errLine, errSize); err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = os.Rename(tmp, w.journal.path)
-	}
-	if err != nil {
-		f.Close()
-		os.Remove(tmp)
-		return err
-	}
-	w.file.Close()
-	w.file, w.size = f, st.Size()
-	w.bound = nextRewrite(w.size)
-	return nil
-}
-
-// nextRewrite is the size at which a journal of a size is to be rewritten. Near the
-// promised bound it comes sooner: what is queued meanwhile is still to be written.
-func nextRewrite(size int64) int64 {
-	const near = maxSize - 96<<10
-	switch {
-	case size > maxSize: // a large --max-length: do not rewrite it all the time
-		return size + size/2
-	case size+maxGrowth > near:
-		return max(near, size+maxGrowth/4)
-	}
-	return size + maxGrowth
-}
-
-// fail notes the first error and lets the journal rest.
-func (w *writer) fail(err error) {
-	if w.firstErr == nil {
-		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
-	}
-	w.failing, w.retry = true, time.Now().Add(retryAfter)
 }

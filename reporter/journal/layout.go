@@ -6,17 +6,22 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
-	"github.com/perfagent/perfagent/collector/series"
-	"github.com/perfagent/perfagent/reporter"
 )
 
-// layout tells where the values of our columns stand in the lines of a journal
-// that another version wrote: by column, the place; -1 where it has none.
+// layout tells which columns of ours the values of a journal's lines are. A journal names its
+// columns: of another version's, those that we know are taken and the others are left out; what it
+// lacks was not measured.
 type layout struct {
-	places []int
-	width  int // of the journal's lines
-	gpus   int // devices that have columns in it
+	columns []collector.Column // by place in a line; noColumn = not known
+	gpus    int                // devices that have columns
+	// counters are the places in Recording.BootMB of the counters since boot, which have no names
+	// in a journal: those of the columns that it has, in our order. Those of columns that we do not
+	// know come after them.
+	counters []int
+	later    bool // has columns that we do not know
 }
+
+const noColumn = collector.Column(-1)
 
 // columnKeys lists the first n columns as a journal's head does.
 func columnKeys(n collector.Column) []string {
@@ -27,50 +32,42 @@ func columnKeys(n collector.Column) []string {
 	return keys
 }
 
-// gpusIn counts the devices of which a list of keys has columns.
-func gpusIn(keys []string) int {
-	n := 0
-	for _, k := range keys {
-		if c, ok := collector.ColumnNamed(k); ok {
-			if device, _, ok := c.GPU(); ok {
-				n = max(n, device+1)
-			}
+// newLayout reads the head's list.
+func newLayout(keys []string) layout {
+	l := layout{columns: make([]collector.Column, len(keys))}
+	for i, c := range collector.Counters() {
+		if slices.Contains(keys, c.Key()) {
+			l.counters = append(l.counters, i)
 		}
 	}
-	return n
-}
-
-// newLayout reads the head's list. A column that we don't know is left out.
-func newLayout(keys []string) layout {
-	gpus := gpusIn(keys)
-	ours := columnKeys(collector.GPUColumn(gpus, 0))
-	if keys == nil { // the first version's
-		keys = slices.DeleteFunc(slices.Clone(ours), func(k string) bool {
-			c, _ := collector.ColumnNamed(k)
-			return slices.Contains([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, k) || c >= collector.JobCPU
-		})
-	}
-	l := layout{width: len(keys), gpus: gpus}
-	for _, k := range ours {
-		l.places = append(l.places, slices.Index(keys, k))
+	for place, key := range keys {
+		c, ok := collector.ColumnNamed(key)
+		if !ok || slices.Contains(l.columns[:place], c) {
+			c, l.later = noColumn, true
+		}
+		l.columns[place] = c
+		if device, _, ok := c.GPU(); ok {
+			l.gpus = max(l.gpus, device+1)
+		}
 	}
 	return l
 }
 
+// width is how many columns of ours there are, with those of the journal's GPUs.
+func (l layout) width() int { return int(collector.GPUColumn(l.gpus, 0)) }
+
 // sample puts the values and weights of a line in our order.
 func (l layout) sample(line *sampleLine) error {
-	if len(line.Values) != l.width {
+	if len(line.Values) != len(l.columns) {
 		return fmt.Errorf("sample of %d columns", len(line.Values))
 	}
-	for place := range line.Weights {
-		if place < 0 || place >= l.width {
+	weights := make(map[int]float64, len(line.Weights))
+	for place, w := range line.Weights {
+		if place < 0 || place >= len(l.columns) {
 			return fmt.Errorf("weight of column %d", place)
 		}
-	}
-	weights := make(map[int]float64, len(line.Weights))
-	for c, place := range l.places {
-		if w, ok := line.Weights[place]; ok && place >= 0 {
-			weights[c] = w
+		if c := l.columns[place]; c != noColumn {
+			weights[int(c)] = w
 		}
 	}
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
@@ -82,47 +79,27 @@ func (l layout) sample(line *sampleLine) error {
 	return nil
 }
 
-// snapshot puts the summaries and buckets of a snapshot in our order.
-func (l layout) snapshot(snap *snapshot) error {
-	if len(snap.Summaries) != l.width {
-		return fmt.Errorf("snapshot of %d columns", len(snap.Summaries))
+// boot takes the counters since boot of a line.
+func (l layout) boot(rec *collector.Recording, mb []float64) error {
+	if n := len(l.counters); len(mb) < n || len(mb) > n && !l.later {
+		return fmt.Errorf("%d counters since boot", len(mb))
 	}
-	snap.Summaries = arranged(l, snap.Summaries, nil)
-	if len(snap.Values) == l.width {
-		snap.Values = arranged(l, snap.Values, math.NaN())
-	} else { // of an older version, or damaged: nothing depends on it
-		snap.Values = nil
+	for i := range rec.BootMB {
+		rec.BootMB[i] = math.NaN()
 	}
-	for i := range snap.Buckets {
-		b := &snap.Buckets[i]
-		if len(b.Values) != l.width || len(b.Stats) != l.width {
-			return fmt.Errorf("bucket of %d and %d columns", len(b.Values), len(b.Stats))
-		}
-		// What was not measured: see bucket.
-		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, reporter.Numbers{0})
+	for k, i := range l.counters {
+		rec.BootMB[i] = mb[k]
 	}
 	return nil
 }
 
-// arranged puts a list in our order.
+// arranged puts a list that is as long as a line in our order.
 func arranged[T any](l layout, list []T, absent T) []T {
-	out := make([]T, len(l.places))
-	for c, place := range l.places {
-		out[c] = absent
-		if place >= 0 {
+	out := slices.Repeat([]T{absent}, l.width())
+	for place, c := range l.columns {
+		if c != noColumn {
 			out[c] = list[place]
 		}
 	}
 	return out
-}
-
-// takeSummary takes a column's summary of a snapshot; nil = the journal has none.
-func takeSummary(rec *collector.Recording, c int, s *series.Summary) error {
-	if s == nil {
-		return nil
-	}
-	if err := rec.Summaries[c].Merge(s); err != nil {
-		return fmt.Errorf("summary of %s: %w", collector.Column(c).Key(), err)
-	}
-	return nil
 }

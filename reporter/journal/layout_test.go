@@ -1,10 +1,14 @@
 package journal
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,37 +22,52 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// laterColumns are those that the first version of the journal did not have.
+// laterColumns are those that perf.py does not have, as an earlier version may lack them.
 func laterColumns() []string {
 	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, columnKeys(collector.NumColumns)[collector.JobCPU:]...)
 }
 
-// unpacked replaces the packed part of a snapshot by a plain one, as versions before
-// it wrote it.
-func unpacked(t *testing.T, snap map[string]any) (summaries, buckets []any) {
+// repack changes the summaries and buckets of a snapshot.
+func repack(t *testing.T, snap map[string]any, change func(summaries []any, buckets []map[string]any) []any) {
 	t.Helper()
-	var parsed snapshot
-	text, err := json.Marshal(snap)
-	if err == nil {
-		err = json.Unmarshal(text, &parsed)
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(snap["packed"].(string))))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err == nil {
-		err = parsed.unpack(int(collector.NumColumns))
+	dec := json.NewDecoder(packed)
+	var summaries []any
+	if err := dec.Decode(&summaries); err != nil {
+		t.Fatal(err)
 	}
-	for list, into := range map[any]*[]any{&parsed.Summaries: &summaries, &parsed.Buckets: &buckets} {
-		if err == nil {
-			text, err = json.Marshal(list)
+	var buckets []map[string]any
+	for dec.More() {
+		var b map[string]any
+		if err := dec.Decode(&b); err != nil {
+			t.Fatal(err)
 		}
-		if err == nil {
-			err = json.Unmarshal(text, into)
+		buckets = append(buckets, b)
+	}
+	if len(buckets) == 0 {
+		t.Fatal("a snapshot without buckets")
+	}
+
+	summaries = change(summaries, buckets)
+	var parts []string
+	for _, v := range append([]any{summaries}, toAny(buckets)...) {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
 		}
+		parts = append(parts, string(data))
 	}
-	if err != nil || len(buckets) == 0 {
-		t.Fatalf("%d buckets, %v", len(buckets), err)
+	snap["packed"] = wideGzip(parts...)
+}
+
+func toAny[T any](list []T) (out []any) {
+	for _, v := range list {
+		out = append(out, v)
 	}
-	delete(snap, "packed")
-	snap["buckets"], snap["summaries"] = buckets, summaries
-	return summaries, buckets
+	return out
 }
 
 // journalOf makes a journal of n samples and the Recording that it is of. With so
@@ -80,9 +99,9 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 	return data, rec
 }
 
-// rewritten changes the columns of a journal: move gives for each new place the old
-// one, −1 = a column that we don't know.
-func rewritten(t *testing.T, data []byte, columns []string, move []int) []byte {
+// rewritten changes the columns of a journal: move gives for each new place the old one, −1 for a
+// column that we don't know. counters does so for those since boot.
+func rewritten(t *testing.T, data []byte, columns []string, move, counters []int) []byte {
 	t.Helper()
 	var out []string
 	for line := range strings.Lines(string(data)) {
@@ -90,12 +109,12 @@ func rewritten(t *testing.T, data []byte, columns []string, move []int) []byte {
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatal(err)
 		}
-		delete(m, "columns")
-		if _, isHead := m["journal"]; isHead && columns != nil {
+		_, isHead := m["journal"]
+		if isHead {
 			m["columns"] = columns
 		}
 		if _, ok := m["sample"]; ok {
-			m["sample"] = moved(m["sample"], move, 7.0)
+			m["sample"], m["boot_mb"] = moved(m["sample"], move, 7.0), moved(m["boot_mb"], counters, 8.0)
 			if weights, ok := m["weights"].(map[string]any); ok {
 				to := make(map[string]any)
 				for place, old := range move {
@@ -107,18 +126,19 @@ func rewritten(t *testing.T, data []byte, columns []string, move []int) []byte {
 			}
 		}
 		if snap, ok := m["snapshot"].(map[string]any); ok {
-			summaries, buckets := unpacked(t, snap)
-			snap["summaries"] = moved(summaries, move, summaries[0])
-			for _, b := range buckets {
-				bucket := b.(map[string]any)
-				bucket["v"], bucket["s"] = moved(bucket["v"], move, 7.0), moved(bucket["s"], move, []any{})
-			}
+			snap["boot_mb"] = moved(snap["boot_mb"], counters, 8.0)
+			repack(t, snap, func(summaries []any, buckets []map[string]any) []any {
+				for _, b := range buckets {
+					b["v"], b["s"] = moved(b["v"], move, 7.0), moved(b["s"], move, []any{})
+				}
+				return moved(summaries, move, summaries[0])
+			})
 		}
 		text, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, isHead := m["journal"]; isHead { // a head begins with its key
+		if isHead { // a head begins with its key
 			rest := strings.Replace(string(text), `"journal":"perfagent.journal/1",`, "", 1)
 			text = []byte(`{"journal":"perfagent.journal/1",` + rest[1:])
 		}
@@ -138,15 +158,25 @@ func moved(list any, move []int, unknown any) (out []any) {
 	return out
 }
 
-// withoutLater are the places of the first version's eighteen columns.
-func withoutLater() (move []int) {
-	later := laterColumns()
+// without are the places of our columns, and of the counters since boot, but for some.
+func without(keys []string) (columns []string, move, counters []int) {
 	for i, key := range columnKeys(collector.NumColumns) {
-		if !slices.Contains(later, key) {
-			move = append(move, i)
+		if !slices.Contains(keys, key) {
+			columns, move = append(columns, key), append(move, i)
 		}
 	}
-	return move
+	for i, c := range collector.Counters() {
+		if !slices.Contains(keys, c.Key()) {
+			counters = append(counters, i)
+		}
+	}
+	return columns, move, counters
+}
+
+// allCounters are the places of the counters since boot.
+func allCounters() []int {
+	_, _, counters := without(nil)
+	return counters
 }
 
 // sameBut compares two reports; the columns without are absent in got.
@@ -179,11 +209,13 @@ func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...s
 	}
 }
 
-// A journal of the first version is read; what it lacks is absent, never 0.
-func TestJournal_OfTheFirstVersion(t *testing.T) {
+// A journal of an earlier version is read; what it lacks is absent, never 0.
+func TestParse_JournalOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
-	if len(withoutLater()) != 18 {
-		t.Fatalf("the first version had 18 columns, not %d", len(withoutLater()))
+	lacking := append(laterColumns(), "net_io_ext_recv_mb", "net_io_ext_recv_mb_per_second")
+	columns, move, counters := without(lacking)
+	if len(columns) != 16 || len(counters) != len(collector.Counters())-1 {
+		t.Fatalf("%d columns, %d counters", len(columns), len(counters))
 	}
 	for _, snapshot := range []bool{false, true} {
 		for _, n := range []int{1, 8, 61} {
@@ -192,18 +224,28 @@ func TestJournal_OfTheFirstVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Parse(rewritten(t, data, nil, withoutLater()))
+			got, err := Parse(rewritten(t, data, columns, move, counters))
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameBut(t, fmt.Sprintf("%d samples, snapshot %v", n, snapshot), want, got, laterColumns()...)
+
+			metrics := want.Nodes["3"].Metrics
+			for _, absent := range []string{"total_net_io_ext_recv_mb", "boot_total_net_io_ext_recv_mb"} {
+				delete(metrics, absent)
+				missing := func(m reporter.Missing) bool { return m.What == absent }
+				if !slices.ContainsFunc(got.Nodes["3"].Missing, missing) {
+					t.Errorf("nothing is said of %s", absent)
+				}
+			}
+			got.Nodes["3"].Missing = want.Nodes["3"].Missing
+			sameBut(t, fmt.Sprintf("%d samples, snapshot %v", n, snapshot), want, got, lacking...)
 		}
 	}
 }
 
-// Columns of a later version, wherever they stand, are left out, and an order that is
+// Columns and counters of a later version, wherever they stand, are left out, and an order that is
 // another one is understood.
-func TestJournal_OfALaterVersion(t *testing.T) {
+func TestParse_JournalOfALaterVersion(t *testing.T) {
 	t.Parallel()
 	ours := columnKeys(collector.NumColumns)
 	for _, snapshot := range []bool{false, true} {
@@ -220,7 +262,7 @@ func TestJournal_OfALaterVersion(t *testing.T) {
 				columns, move = append(columns, "power_watts"), append(move, -1)
 			}
 		}
-		got, err := Parse(rewritten(t, data, columns, move))
+		got, err := Parse(rewritten(t, data, columns, move, append(allCounters(), -1, -1)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,24 +271,77 @@ func TestJournal_OfALaterVersion(t *testing.T) {
 }
 
 // Lines of another width than the head says are damaged, and counted.
-func TestJournal_LinesOfAnotherWidth(t *testing.T) {
+func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	t.Parallel()
 	data, _ := journalOf(t, 20, false)
 	head, rest, _ := strings.Cut(string(data), "\n")
-	short := strings.SplitAfter(string(rewritten(t, data, nil, withoutLater())), "\n")
-	r, err := Parse([]byte(head + "\n" + short[3] + rest))
+	columns, move, counters := without(laterColumns())
+	short := strings.SplitAfter(string(rewritten(t, data, columns, move, counters)), "\n")
+	ours, all, _ := without(nil)
+	fewer := strings.SplitAfter(string(rewritten(t, data, ours, all, counters[1:])), "\n")
+	r, err := Parse([]byte(head + "\n" + short[3] + fewer[3] + rest))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := r.Nodes["3"]
 	if n.Sampling.Samples != 20 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
-		return m.What == "journal" && strings.Contains(m.Why, "damaged lines that were left out: 1")
+		return m.What == "journal" && strings.Contains(m.Why, "damaged lines that were left out: 2")
 	}) {
 		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
 	}
-	for _, columns := range [][]string{{}, {"timestamp"}} {
-		if _, err := Parse(rewritten(t, data, columns, withoutLater())); err != nil {
+	for _, columns := range [][]string{{}, {"timestamp"}, {"timestamp", "timestamp"}} {
+		if _, err := Parse(rewritten(t, data, columns, move, counters)); err != nil {
 			t.Errorf("head with the columns %v: %v", columns, err)
+		}
+	}
+	if _, err := Parse(rewritten(t, data, nil, move, counters)); err == nil || !strings.Contains(err.Error(), "names no columns") {
+		t.Errorf("head without columns: %v", err)
+	}
+}
+
+// Journals that the version before left behind when it was killed: of a few samples, with a
+// snapshot, after SIGTERM, and with a GPU. Beside each are the metrics that it made of them itself.
+func TestParse_JournalsOfTheVersionBefore(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(paths) != 4 {
+		t.Fatalf("%q, %v", paths, err)
+	}
+	for _, path := range paths {
+		r, err := read(path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		data, err := os.ReadFile(strings.TrimSuffix(path, "l"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := make(map[string]reporter.Values)
+		if err := json.Unmarshal(data, &want); err != nil {
+			t.Fatal(err)
+		}
+		n := r.Nodes["0"]
+		if d := cmp.Diff(want["0"], n.Metrics); d != "" {
+			t.Errorf("%s: metrics (-then +now):\n%s", path, d)
+		}
+		for _, m := range n.Missing {
+			if m.What == "journal" {
+				t.Errorf("%s: %s", path, m.Why)
+			}
+		}
+
+		name := filepath.Base(path)
+		if verdict := r.Run.Verdict.Text; strings.Contains(verdict, "SIGTERM from") != (name == "term.jsonl") {
+			t.Errorf("%s: verdict %q", path, verdict)
+		}
+		lines, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isSnapshot, hasGPU := bytes.Contains(lines, []byte(`{"snapshot":{`)), len(n.GPUs) == 1
+		if isSnapshot != strings.Contains(name, "snapshot") || hasGPU != strings.Contains(name, "gpus") {
+			t.Errorf("%s: snapshot %v, GPU %v", path, isSnapshot, hasGPU)
 		}
 	}
 }

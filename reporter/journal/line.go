@@ -72,17 +72,18 @@ func (j *Journal) ownCPU() float64 {
 }
 
 // into adds a sample's line, which is in our order, to what was read before it.
-func (l *sampleLine) into(rec *collector.Recording) error {
-	var s collector.Sample
-	if len(l.BootMB) != len(rec.BootMB) {
-		return fmt.Errorf("sample of %d counters", len(l.BootMB))
-	}
+func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
 	}
 	if l.Mono < 0 || l.Boot < 0 || slices.ContainsFunc(l.BootMB, func(v float64) bool { return v < 0 }) {
 		return errors.New("a time or counter below 0")
 	}
+	if err := columns.boot(rec, l.BootMB); err != nil {
+		return err
+	}
+
+	var s collector.Sample
 	copy(s.Values[:], l.Values)
 	for c := range s.Weights {
 		s.Weights[c] = l.Weight
@@ -97,6 +98,5 @@ func (l *sampleLine) into(rec *collector.Recording) error {
 	rec.End = rec.Start
 	rec.End.Mono += l.Mono
 	rec.End.Boot += l.Boot
-	copy(rec.BootMB[:], l.BootMB)
 	return nil
 }

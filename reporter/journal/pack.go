@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector/series"
@@ -59,36 +60,39 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 	return text.Close()
 }
 
-// unpack is the inverse, for a journal with a number of columns. A snapshot of an earlier
-// version has its summaries and buckets already.
-func (snap *snapshot) unpack(width int) error {
-	if snap.Packed == "" {
-		return nil
-	}
+// unpack is the inverse. What it returns is in our order.
+func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []series.Bucket, err error) {
 	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(snap.Packed)))
 	if err != nil {
-		return fmt.Errorf("packed part: %w", err)
+		return nil, nil, fmt.Errorf("packed part: %w", err)
 	}
-	most := snap.buckets()
+	width, most := len(l.columns), snap.buckets()
 	bound := int64(width)*maxPackedSummary + most*int64(width+8)*maxPackedNumber
-	text := json.NewDecoder(io.LimitReader(packed, min(reporter.MaxFileSize, int64(len(snap.Packed))*maxPackedRatio, bound)))
-	snap.Packed, snap.Summaries, snap.Buckets = "", nil, nil
-	if err := text.Decode(&snap.Summaries); err != nil {
-		return fmt.Errorf("packed summaries: %w", err)
+	limit := min(reporter.MaxFileSize, int64(len(snap.Packed))*maxPackedRatio, bound)
+	text := json.NewDecoder(io.LimitReader(packed, limit))
+	snap.Packed = ""
+
+	if err := text.Decode(&summaries); err != nil {
+		return nil, nil, fmt.Errorf("packed summaries: %w", err)
+	}
+	if len(summaries) != width {
+		return nil, nil, fmt.Errorf("packed summaries: of %d columns", len(summaries))
 	}
 	for {
 		var b bucket
 		switch err := text.Decode(&b); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return arranged(l, summaries, nil), buckets, nil
 		case err != nil:
-			return fmt.Errorf("packed buckets: bucket %d: %w", len(snap.Buckets), err)
-		case int64(len(snap.Buckets)) >= most:
-			return fmt.Errorf("packed buckets: more than %d of them", most)
+			return nil, nil, fmt.Errorf("packed buckets: bucket %d: %w", len(buckets), err)
+		case int64(len(buckets)) >= most:
+			return nil, nil, fmt.Errorf("packed buckets: more than %d of them", most)
 		case len(b.Values) != width || len(b.Stats) != width:
-			return fmt.Errorf("packed buckets: bucket %d has %d and %d columns", len(snap.Buckets), len(b.Values), len(b.Stats))
+			return nil, nil, fmt.Errorf("packed buckets: bucket %d has %d and %d columns",
+				len(buckets), len(b.Values), len(b.Stats))
 		}
-		snap.Buckets = append(snap.Buckets, b)
+		b.Values, b.Stats = arranged(l, b.Values, math.NaN()), arranged(l, b.Stats, notMeasured())
+		buckets = append(buckets, b.bucket())
 	}
 }
 

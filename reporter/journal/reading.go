@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -58,6 +59,9 @@ func (j *reading) take(line []byte) error {
 		if err := reporter.CheckSchema(j.head.Journal, Schema); err != nil {
 			return err
 		}
+		if j.head.Columns == nil {
+			return errors.New("line 1: the head names no columns")
+		}
 		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns)
 		return nil
 	}
@@ -86,18 +90,16 @@ func (j *reading) add(line []byte) error {
 	}
 	snap := kind.Snapshot
 	j.relayout(&snap.State)
-	if err := snap.unpack(j.columns.width); err != nil {
-		return err
-	}
-	if err := j.columns.snapshot(snap); err != nil {
-		return err
-	}
-	rec, err := snap.recording(j.columns.gpus)
+	rec, err := snap.recording(j.columns)
 	if err != nil {
 		return err
 	}
 	j.rec, j.taken = rec, snap.Samples
-	j.note(snap.newestSample.Values, snap.AgentCPU)
+	var newest []float64
+	if values := snap.newestSample.Values; len(values) == len(j.columns.columns) { // else it is damaged
+		newest = arranged(j.columns, values, math.NaN())
+	}
+	j.note(newest, snap.AgentCPU)
 	return nil
 }
 
@@ -115,7 +117,7 @@ func (j *reading) addSample(s *sampleLine) error {
 	}
 	taken := s.Index + 1
 	j.rec.Widen(j.columns.gpus)
-	if err := s.into(j.rec); err != nil {
+	if err := s.into(j.rec, j.columns); err != nil {
 		return err
 	}
 	j.taken = taken
@@ -124,7 +126,7 @@ func (j *reading) addSample(s *sampleLine) error {
 }
 
 // note keeps the newest sample, which is in our order, and the agent's cost.
-func (j *reading) note(values reporter.Numbers, agentCPU float64) {
+func (j *reading) note(values []float64, agentCPU float64) {
 	if j.newest == nil && len(values) > 0 {
 		j.newest = make([]newestValue, collector.MaxColumns)
 	}
@@ -161,22 +163,25 @@ func lines(data []byte) iter.Seq[[]byte] {
 
 // recording starts the Recording that a journal's lines are added to.
 func (h *Head) recording() *collector.Recording {
-	rec := collector.NewRecording(host.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
-	return rec
+	return collector.NewRecording(host.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 }
 
 // report makes the Report of a run whose end is not known.
 func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *reporter.Report {
-	run := h.Run
-	elapsed := rec.End.Mono - rec.Start.Mono
-	run.Start, run.End, run.WallSeconds = reporter.Time{Time: rec.Start.Wall}, reporter.Time{Time: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}, elapsed.Seconds()
-	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: known up to %v after the start", elapsed.Round(time.Millisecond))
+	run, elapsed := h.Run, rec.End.Mono-rec.Start.Mono
+	run.Start = reporter.Time{Time: rec.Start.Wall}
+	run.End = reporter.Time{Time: rec.Start.Wall.Add(rec.End.Boot - rec.Start.Boot)}
+	run.WallSeconds = elapsed.Seconds()
+	run.Incomplete = fmt.Sprintf("from the journal of a run that is still going on or was cut off: "+
+		"known up to %v after the start", elapsed.Round(time.Millisecond))
+
 	in := reporter.Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent, Push: h.Push}
-	if damaged > 0 {
-		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("damaged lines that were left out: %d", damaged)})
+	missing := func(format string, n int64) {
+		if n > 0 {
+			in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf(format, n)})
+		}
 	}
-	if lost > 0 {
-		in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf("samples that are lost: %d", lost)})
-	}
+	missing("damaged lines that were left out: %d", int64(damaged))
+	missing("samples that are lost: %d", lost)
 	return diagnosis.New(diagnosis.Input{Input: in})
 }

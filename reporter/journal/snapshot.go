@@ -33,12 +33,9 @@ type snapshot struct {
 	BootMB   reporter.Numbers `json:"boot_mb"`
 	State    state            `json:"state"`
 	Stride   int64            `json:"stride"`
-	// Summaries and Buckets are those of the Recording in journals of earlier versions;
-	// Packed has them as JSON values one after the other, by gzip and base64: those of
-	// fifty columns would not stay below the bound of a journal.
-	Summaries []*series.Summary `json:"summaries,omitempty"`
-	Buckets   []bucket          `json:"buckets,omitempty"`
-	Packed    string            `json:"packed"`
+	// Packed has the summaries and the buckets of the ring as JSON values one after the other, by
+	// gzip and base64: those of fifty columns would not stay below the bound of a journal.
+	Packed string `json:"packed"`
 	newestSample
 }
 
@@ -73,27 +70,29 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	return out.Flush()
 }
 
-// recording rebuilds what a snapshot's line holds, which is in our order.
-func (snap *snapshot) recording(gpus int) (*collector.Recording, error) {
-	if len(snap.BootMB) != len(collector.Counters()) {
-		return nil, fmt.Errorf("snapshot of %d counters", len(snap.BootMB))
-	}
-	buckets := make([]series.Bucket, len(snap.Buckets))
-	for i := range buckets {
-		buckets[i] = snap.Buckets[i].bucket()
-	}
-	snap.Buckets = nil
-	ring, err := series.RestoreRing(snap.Capacity, len(snap.Summaries), snap.Stride, snap.Samples, buckets)
+// recording rebuilds what a snapshot's line holds.
+func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
+	summaries, buckets, err := snap.unpack(l)
 	if err != nil {
 		return nil, err
 	}
+	ring, err := series.RestoreRing(snap.Capacity, l.width(), snap.Stride, snap.Samples, buckets)
+	if err != nil {
+		return nil, err
+	}
+
 	rec := collector.NewRecording(snap.Start, snap.Interval, snap.Capacity)
-	rec.Widen(gpus)
+	rec.Widen(l.gpus)
 	rec.Ring, rec.End, rec.Samples = ring, snap.End, snap.Samples
-	copy(rec.BootMB[:], snap.BootMB)
-	for c, s := range snap.Summaries {
-		if err := takeSummary(rec, c, s); err != nil {
-			return nil, err
+	if err := l.boot(rec, snap.BootMB); err != nil {
+		return nil, err
+	}
+	for c, s := range summaries {
+		if s == nil { // the journal has none
+			continue
+		}
+		if err := rec.Summaries[c].Merge(s); err != nil {
+			return nil, fmt.Errorf("summary of %s: %w", collector.Column(c).Key(), err)
 		}
 	}
 	snap.State.into(rec)

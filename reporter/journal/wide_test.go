@@ -288,37 +288,3 @@ func TestWide_JournalStaysSmall(t *testing.T) {
 		}
 	}
 }
-
-// A journal of the version before the buckets were packed, and the report that it made of
-// it then.
-func TestWide_JournalWithPlainBuckets(t *testing.T) {
-	got, err := read("testdata/plain-buckets.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile("testdata/plain-buckets.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := reporter.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, g := want.Nodes["3"], got.Nodes["3"]
-	if g.Sampling.Samples != 41 || len(g.Metrics) < len(w.Metrics) {
-		t.Errorf("%d samples, %d metrics", g.Sampling.Samples, len(g.Metrics))
-	}
-	for name, v := range w.Metrics {
-		if g.Metrics[name] != v {
-			t.Errorf("%s is %v, was %v", name, g.Metrics[name], v)
-		}
-	}
-	for key, band := range w.Envelope {
-		if d := cmp.Diff(band, g.Envelope[key], cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-9, 2e-6)); d != "" {
-			t.Errorf("envelope of %s (-then +now):\n%s", key, d)
-		}
-	}
-	if g.Limits != nil || len(g.GPUs) > 0 || len(g.Envelope) != len(w.Envelope) {
-		t.Errorf("limits %v, GPUs %v, %d bands", g.Limits, g.GPUs, len(g.Envelope))
-	}
-}

@@ -1,14 +1,136 @@
 package journal
 
-// Writer is what the lock of a journal tells of the agent that writes it.
-type Writer int
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
 
-// Unknown is the file system without locks, or one that keeps them to each machine.
-const (
-	Unknown Writer = iota
-	Alive          // the agent holds the lock
-	Gone           // nobody holds it; an agent on another machine may not be seen
+	"github.com/perfagent/perfagent/collector"
 )
 
-// Running tells whether a journal is still being written by an agent on this machine.
-func Running(journal string) bool { return WriterOf(journal) == Alive }
+// writer is the journal's goroutine and what belongs to it alone.
+type writer struct {
+	journal  *Journal
+	file     *os.File
+	size     int64              // of what was written whole
+	bound    int64              // size at which the journal is rewritten
+	signals  []collector.Signal // those of lines, which a snapshot's account may lack
+	failing  bool
+	retry    time.Time
+	firstErr error
+}
+
+// run writes until the queue is closed.
+func (w *writer) run() {
+	defer close(w.journal.done)
+	timer := time.NewTimer(syncAfter)
+	timer.Stop()
+	armed := false
+	for {
+		select {
+		case e, open := <-w.journal.queue:
+			if !open {
+				return
+			}
+			w.take(e)
+		case s := <-w.journal.signals:
+			w.takeSignal(s)
+		case <-timer.C:
+			armed = false
+			if err := w.file.Sync(); err != nil {
+				w.fail(err)
+			}
+			continue
+		}
+		if !armed {
+			timer.Reset(syncAfter)
+			armed = true
+		}
+	}
+}
+
+func (w *writer) take(e entry) {
+	switch {
+	case e.snapshot != nil:
+		if err := w.rewrite(e.snapshot, e.newest); err != nil {
+			w.fail(err)
+			return
+		}
+		w.failing = false
+	case w.failing:
+		if time.Now().After(w.retry) {
+			w.journal.wantSnapshot.Store(true)
+		}
+	default:
+		if err := w.write(e.line); err != nil {
+			w.fail(err)
+			return
+		}
+		if w.size > w.bound {
+			w.journal.wantSnapshot.Store(true)
+		}
+	}
+}
+
+// write appends whole lines or nothing.
+func (w *writer) write(data []byte) error {
+	if _, err := w.file.Write(data); err != nil {
+		_ = w.file.Truncate(w.size) // a torn line would do no harm either
+		return err
+	}
+	w.size += int64(len(data))
+	return nil
+}
+
+// rewrite replaces the journal by its head and one snapshot of the Recording, which is a
+// copy of ours.
+func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
+	tmp := w.journal.path + ".tmp"
+	os.Remove(tmp) // of an earlier try
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
+	if err != nil {
+		return err
+	}
+	hold(f)
+	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
+	_, errHead := f.Write(w.journal.head)
+	errLine := writeSnapshot(f, rec, newest)
+	st, errSize := f.Stat()
+	if err = errors.Join(errHead, errLine, errSize); err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(tmp, w.journal.path)
+	}
+	if err != nil {
+		f.Close()
+		os.Remove(tmp)
+		return err
+	}
+	w.file.Close()
+	w.file, w.size = f, st.Size()
+	w.bound = nextRewrite(w.size)
+	return nil
+}
+
+// nextRewrite is the size at which a journal of a size is to be rewritten. Near the
+// promised bound it comes sooner: what is queued meanwhile is still to be written.
+func nextRewrite(size int64) int64 {
+	const near = maxSize - 96<<10
+	switch {
+	case size > maxSize: // a large --max-length: do not rewrite it all the time
+		return size + size/2
+	case size+maxGrowth > near:
+		return max(near, size+maxGrowth/4)
+	}
+	return size + maxGrowth
+}
+
+// fail notes the first error and lets the journal rest.
+func (w *writer) fail(err error) {
+	if w.firstErr == nil {
+		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)
+	}
+	w.failing, w.retry = true, time.Now().Add(retryAfter)
+}

@@ -63,7 +63,8 @@ func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, er
 
 	run, err := reporter.Scan(f, st.Size(), wanted, node)
 	if errors.Is(err, reporter.ErrForeign) && st.Size() > reporter.MaxFileSize {
-		err = fmt.Errorf("is no report of perfagent's, and with %d MiB too large to be read as another one", st.Size()>>20)
+		err = fmt.Errorf("is no report of perfagent's, and with %d MiB too large to be read as another one",
+			st.Size()>>20)
 	}
 	return run, err
 }

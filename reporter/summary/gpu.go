@@ -41,7 +41,8 @@ func gpuRows(n *reporter.Node) []row {
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		var all, followed int
-		if _, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed); err == nil && m.What == host.SourceGPU && all > listed {
+		_, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed)
+		if err == nil && m.What == host.SourceGPU && all > listed {
 			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
 		}
 	}
@@ -50,7 +51,8 @@ func unseenGPUs(n *reporter.Node, listed int) string {
 
 // gpuRow is what is known of the device at a place.
 func gpuRow(n *reporter.Node, i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric(reporter.MetricGPUUtilization, i)), note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
+	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric(reporter.MetricGPUUtilization, i)),
+		note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
 	if r.of != "" {
 		r.note += ";"
 	}
@@ -131,7 +133,8 @@ func (a *gpusOfAll) rows() []row {
 	}
 	note := fmt.Sprintf("busy, mean of %d on %d %s", a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
 	if a.measured > 0 && a.measured < a.listed {
-		note = fmt.Sprintf("busy, mean of %d of the %d on %d %s", a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
+		note = fmt.Sprintf("busy, mean of %d of the %d on %d %s",
+			a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
 	}
 	rows := []row{{label: "GPUs", value: text.Percent(a.busy / float64(a.measured)), note: note}}
 	if a.measured > 1 {

@@ -33,7 +33,8 @@ func ending(r *reporter.Report) (style, string) {
 	case run.Incomplete != "":
 		return alarm, "no end, seen for " + length
 	case run.Signal != "" && run.ExitCode != nil:
-		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", text.Clip(text.Printable(run.Signal), 20), *run.ExitCode, length)
+		signal := text.Clip(text.Printable(run.Signal), 20)
+		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", signal, *run.ExitCode, length)
 	case run.ExitCode != nil && *run.ExitCode != 0:
 		return alarm, fmt.Sprintf("failed (exit %d) after %s", *run.ExitCode, length)
 	case run.ExitCode != nil:

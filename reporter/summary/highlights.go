@@ -23,7 +23,8 @@ type Highlight struct {
 func Highlights(n *reporter.Node, wall float64) []Highlight {
 	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	out := []Highlight{
-		{"CPU busy", text.Percent(n.Metric(reporter.MetricCPUMean)), "mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
+		{"CPU busy", text.Percent(n.Metric(reporter.MetricCPUMean)),
+			"mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
 		{"wasted", text.Hours(unused) + " CPU·h", wasteNote(unused, hours)},
 		{"memory", text.Percent(n.Metric(reporter.MetricMemoryPeak)), memoryNote(n)},
 	}
@@ -33,8 +34,10 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	}
 	out = append(out,
 		twoWays("disk", n.Metric(reporter.MetricDiskRead), "read", n.Metric(reporter.MetricDiskWritten), "written"),
-		twoWays("network", n.Metric(reporter.MetricNetworkReceived), "received", n.Metric(reporter.MetricNetworkSent), "sent"),
-		twoWays("loopback", n.Metric(reporter.MetricLoopbackReceived), "received", n.Metric(reporter.MetricLoopbackSent), "sent"),
+		twoWays("network", n.Metric(reporter.MetricNetworkReceived), "received",
+			n.Metric(reporter.MetricNetworkSent), "sent"),
+		twoWays("loopback", n.Metric(reporter.MetricLoopbackReceived), "received",
+			n.Metric(reporter.MetricLoopbackSent), "sent"),
 		Highlight{"disk space", text.Percent(n.Metric(reporter.MetricDiskPeak)), "peak fill"})
 	for i := range out { // "– %" is no value
 		if strings.HasPrefix(out[i].Value, text.Absent) {
@@ -67,7 +70,8 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 		}
 		out = append(out, rss)
 	}
-	if read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten); !math.IsNaN(read) || !math.IsNaN(written) {
+	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
+	if !math.IsNaN(read) || !math.IsNaN(written) {
 		out = append(out, twoWays("job disk", read, "read", written, "written"))
 	}
 	return out
@@ -259,6 +263,12 @@ type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMe
 // Brief picks a line's numbers out of a node's metrics.
 func Brief(metrics reporter.Values) BriefNode {
 	n := &reporter.Node{Metrics: metrics}
-	return BriefNode{text.Percent(n.Metric(reporter.MetricCPUMean)), text.Percent(n.Metric(reporter.MetricCPUPeak)), text.Percent(n.Metric(reporter.MetricMemoryPeak)), text.Hours(n.Metric(reporter.MetricUnusedCPUHours)),
-		text.Fixed(n.Metric(reporter.MetricJobCores), 2), text.SizeText(n.Metric(reporter.MetricJobMemoryPeak))}
+	return BriefNode{
+		CPUMean:     text.Percent(n.Metric(reporter.MetricCPUMean)),
+		CPUPeak:     text.Percent(n.Metric(reporter.MetricCPUPeak)),
+		MemoryPeak:  text.Percent(n.Metric(reporter.MetricMemoryPeak)),
+		UnusedHours: text.Hours(n.Metric(reporter.MetricUnusedCPUHours)),
+		JobCPUs:     text.Fixed(n.Metric(reporter.MetricJobCores), 2),
+		JobMemory:   text.SizeText(n.Metric(reporter.MetricJobMemoryPeak)),
+	}
 }

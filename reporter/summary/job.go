@@ -16,10 +16,12 @@ const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	rows := jobCPURows(n, run)
 	if peak := jobPeak(n); peak > 0 {
-		rows = append(rows, row{label: "job memory", value: text.SizeText(peak), note: jobMemoryNote(n, peak, noteWidth)})
+		rows = append(rows, row{label: "job memory", value: text.SizeText(peak),
+			note: jobMemoryNote(n, peak, noteWidth)})
 	}
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
-		r := row{label: "job tasks", value: text.Fixed(processes, 0), note: text.Plural(processes, "process", "processes") + " at once"}
+		r := row{label: "job tasks", value: text.Fixed(processes, 0),
+			note: text.Plural(processes, "process", "processes") + " at once"}
 		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
 			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
 		}
@@ -27,7 +29,8 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	}
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
-		rows = append(rows, row{label: "job disk", value: text.SizeText(read), note: "read, " + text.SizeText(written) + " written"})
+		rows = append(rows, row{label: "job disk", value: text.SizeText(read),
+			note: "read, " + text.SizeText(written) + " written"})
 	}
 	return rows
 }
@@ -135,13 +138,17 @@ func limitRows(n *reporter.Node) []row {
 	var rows []row
 	if cpuLimited(n) {
 		by, of := cpuLimitedBy(l)
-		rows = append(rows, row{label: "CPU limit", value: text.CPUs(l.CPUs) + " CPUs", note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), "by "+by), of: of})
+		rows = append(rows, row{label: "CPU limit", value: text.CPUs(l.CPUs) + " CPUs",
+			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), "by "+by), of: of})
 	}
 	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
-		rows = append(rows, row{label: "throttled", value: text.Percent(v), note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
+		rows = append(rows, row{label: "throttled", value: text.Percent(v),
+			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.MemoryMB > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB), note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), "set by"), of: text.Printable(l.MemoryGroup)})
+		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB),
+			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), "set by"),
+			of:   text.Printable(l.MemoryGroup)})
 	}
 	for i := range rows {
 		if rows[i].of == "" {
@@ -191,7 +198,8 @@ const (
 func strainRows(n *reporter.Node, wall float64) []row {
 	var rows []row
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
-		rows = append(rows, row{label: "swap", value: text.SizeText(in), note: "in, " + text.SizeText(out) + " out, of the node"})
+		rows = append(rows, row{label: "swap", value: text.SizeText(in),
+			note: "in, " + text.SizeText(out) + " out, of the node"})
 	}
 	label := "waiting"
 	for _, s := range []struct {
@@ -212,7 +220,8 @@ func strainRows(n *reporter.Node, wall float64) []row {
 		}
 	}
 	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
-		rows = append(rows, row{label: "stolen", value: text.Percent(v), note: "of the CPU time went to other virtual machines"})
+		rows = append(rows, row{label: "stolen", value: text.Percent(v),
+			note: "of the CPU time went to other virtual machines"})
 	}
 	return rows
 }

@@ -74,7 +74,8 @@ func (p *layout) row(r row) {
 	if r.rate != "" {
 		note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)
 	}
-	p.line(plain, text.PadRight(r.label, labelWidth)+text.PadLeft(number, numberWidth)+" "+text.PadRight(unit, unitWidth)+" "+note)
+	value := text.PadLeft(number, numberWidth) + " " + text.PadRight(unit, unitWidth)
+	p.line(plain, text.PadRight(r.label, labelWidth)+value+" "+note)
 }
 
 // pictures writes lines that were drawn elsewhere, apart from what stands around them.

@@ -130,7 +130,8 @@ func numberText(s string) string {
 // nodes writes a row for each node, and one for all. Of more than there is room for
 // the failed ones come first.
 func (m *markdown) nodes(r *reporter.Report) {
-	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | job CPUs | job memory | exit |")
+	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | " +
+		"job CPUs | job memory | exit |")
 	m.line("|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	rows, all := nodeRows(r)
 	shown := chosenRows(rows)
@@ -178,8 +179,11 @@ func chosenRows(rows []nodeRow) []nodeRow {
 // markdown is the row as one of a table; name and host are Markdown already.
 func (a *nodeRow) markdown(name, host string) string {
 	cells := []string{name, host}
-	for _, words := range []string{text.Seconds(a.wall), text.Percent(a.mean), text.Percent(a.peak), text.Percent(a.mem), text.SizeText(a.read), text.SizeText(a.write),
-		text.SizeText(a.recv), text.SizeText(a.sent), text.ShortHours(a.unused), text.Fixed(a.jobCPU/a.wall, 2), text.SizeText(a.jobMemory), a.exit} {
+	for _, words := range []string{
+		text.Seconds(a.wall), text.Percent(a.mean), text.Percent(a.peak), text.Percent(a.mem),
+		text.SizeText(a.read), text.SizeText(a.write), text.SizeText(a.recv), text.SizeText(a.sent),
+		text.ShortHours(a.unused), text.Fixed(a.jobCPU/a.wall, 2), text.SizeText(a.jobMemory), a.exit,
+	} {
 		cells = append(cells, numberText(words))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
@@ -239,7 +243,8 @@ func (m *markdown) metrics(values reporter.Values) {
 			number = string(plainjson.AppendFloat(nil, v))
 		}
 		if metric, ok := reporter.MetricNamed(name); ok {
-			m.line("| " + codeSpan(name) + " | " + number + " | " + markdownText(metric.Unit) + " | " + markdownText(metric.Meaning) + " |")
+			m.line("| " + codeSpan(name) + " | " + number + " | " +
+				markdownText(metric.Unit) + " | " + markdownText(metric.Meaning) + " |")
 			continue
 		}
 		unknown = append(unknown, text.Printable(name)+" = "+number)

@@ -35,7 +35,8 @@ type nodeRow struct {
 // nodes writes a line for each node, one for all, and the pictures.
 func (p *layout) nodes(r *reporter.Report, pictures []string) {
 	p.line(plain, "")
-	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
+	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+
+		text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
 	heads := make([]string, len(nodeColumns))
 	for i, c := range nodeColumns {
 		heads[i] = c.head
@@ -130,8 +131,10 @@ func perfpyNodes(r *reporter.Report) []string {
 }
 
 func newNodeRow(name string, n *reporter.Node) nodeRow {
-	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent, jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
-	row.mean, row.peak, row.mem = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak), n.Metric(reporter.MetricMemoryPeak)
+	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent,
+		jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
+	row.mean, row.peak = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
+	row.mem = n.Metric(reporter.MetricMemoryPeak)
 	row.read, row.write = n.Metric(reporter.MetricDiskRead), n.Metric(reporter.MetricDiskWritten)
 	row.recv, row.sent = n.Metric(reporter.MetricNetworkReceived), n.Metric(reporter.MetricNetworkSent)
 	row.unused, row.hours = n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
@@ -201,7 +204,8 @@ func (a *nodeRow) cells() []string {
 		number, unit := text.Size(v)
 		return number + unit[:min(1, len(unit))]
 	}
-	return []string{a.node, a.host, text.ShortSeconds(a.wall), text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),
+	return []string{a.node, a.host, text.ShortSeconds(a.wall),
+		text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),
 		short(a.read), short(a.write), short(a.recv), short(a.sent), text.ShortHours(a.unused), a.exit}
 }
 

@@ -54,7 +54,8 @@ func pushText(s reporter.PushState) string {
 	why := text.Printable(s.Error)
 	switch {
 	case s.State == reporter.PushDone:
-		return strings.TrimSuffix(fmt.Sprintf("done: run %s at %s; %s", text.Printable(s.RunID), text.Printable(s.URI), why), "; ")
+		done := fmt.Sprintf("done: run %s at %s; %s", text.Printable(s.RunID), text.Printable(s.URI), why)
+		return strings.TrimSuffix(done, "; ")
 	case s.Error == "":
 		return ""
 	case s.State == reporter.PushPending:

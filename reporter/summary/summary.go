@@ -162,7 +162,8 @@ func memoryRows(n *reporter.Node) []row {
 	case n.Job == nil || jobPeak(n) > 0: // then the whole job has a row of its own
 		return rows
 	case n.Job.MaxRSSAtMost:
-		return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB), note: "at most: peak of the job's largest process"})
+		return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB),
+			note: "at most: peak of the job's largest process"})
 	}
 	return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
 }
@@ -173,7 +174,8 @@ func memoryNote(n *reporter.Node) string {
 	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
 		return "peak of the node"
 	}
-	return fmt.Sprintf("peak of the node, %s of %s", text.SizeText(peak/100*n.Host.MemoryMB), text.SizeText(n.Host.MemoryMB))
+	all := n.Host.MemoryMB
+	return fmt.Sprintf("peak of the node, %s of %s", text.SizeText(peak/100*all), text.SizeText(all))
 }
 
 func trafficRows(n *reporter.Node, wall float64) []row {

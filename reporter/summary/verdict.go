@@ -115,7 +115,7 @@ func Verdicts(r *reporter.Report) []Message {
 		if words == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
 			words, ends = text.Printable(n.Verdict.Text), "only "+key
 		}
-		if words == "" || n.Verdict.Cause == diagnosis.CauseUnknown && r.Run.Incomplete != "" && len(n.Verdict.Evidence)+len(n.Verdict.Conditions) == 0 { // which is said
+		if words == "" || r.Run.Incomplete != "" && knowsNothing(n.Verdict) { // which is said
 			continue
 		}
 		if i, seen := at[ends]; seen {
@@ -134,6 +134,11 @@ func Verdicts(r *reporter.Report) []Message {
 		out = append(out, v.Message)
 	}
 	return out
+}
+
+// knowsNothing reports whether a verdict is no more than that nothing is known of the end.
+func knowsNothing(v *reporter.Verdict) bool {
+	return v.Cause == diagnosis.CauseUnknown && len(v.Evidence)+len(v.Conditions) == 0
 }
 
 // nodesVerdict is what is said of the nodes that ended in one way.
@@ -173,7 +178,8 @@ func Advice(r *reporter.Report) []Message {
 		}
 	} else {
 		for _, a := range diagnosis.AdviceOf(r) {
-			out = append(out, Message{"node " + text.Printable(text.List(a.Nodes, 2)) + ": " + text.Printable(a.Text), a.Severity == diagnosis.SeverityWarning})
+			words := "node " + text.Printable(text.List(a.Nodes, 2)) + ": " + text.Printable(a.Text)
+			out = append(out, Message{words, a.Severity == diagnosis.SeverityWarning})
 		}
 	}
 	return slices.DeleteFunc(out, func(s Message) bool { return strings.TrimSpace(s.Text) == "" })

@@ -24,7 +24,8 @@ type bounded struct {
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.read-b.mark > b.limit {
-		b.err = &placed{b.mark, fmt.Errorf("what begins here takes more than %d MiB: a node may have so much at most", b.limit>>20)}
+		tooLarge := fmt.Errorf("what begins here takes more than %d MiB: a node may have so much at most", b.limit>>20)
+		b.err = &placed{b.mark, tooLarge}
 		return 0, b.err
 	}
 	n, err := b.file.Read(p[:min(len(p), 1<<20)])

@@ -7,8 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -39,16 +37,14 @@ type nodeFunc = func(run *Run, name string, n *Node) error
 // ErrForeign is the error of Decode and Scan for data that are no report of ours.
 var ErrForeign = errors.New("is no report of ours")
 
-// Scan reads a report of ours, of any size and of 256 MiB a node, node by node: only a few are
-// in memory at a time. Each is handed to node, in the order of the file, with the run as a
+// Scan reads a report of ours, of any size and of 256 MiB a node, node by node: only one is in
+// memory at a time. Each is handed to node, in the order of the file, with the run as a
 // whole, and belongs to it from then on. It has what Decode would give, but of Samples and
 // Envelope only the wanted columns; Samples.Len is 0 where no wanted key has a value. The run
 // is returned, too.
 //
 // An error of node ends the reading and is returned as it is. Other errors are those of
-// Decode; nodes that stand before the fault in the file may have been handed over. Nodes are
-// decoded in goroutines of Scan, which have ended when it returns; node is called in the
-// caller's.
+// Decode; nodes that stand before the fault in the file may have been handed over.
 func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
 	var stopped error
 	r, err := scanReport(file, size, wanted, func(run *Run, name string, n *Node) error {
@@ -80,16 +76,16 @@ type scan struct {
 	limit  int64 // maxValueSize, but for tests
 	wanted Wanted
 
-	input   *bounded
-	decoder *jsontext.Decoder
-	report  Report          // without nodes
-	seen    map[string]bool // which of the report's own keys
-	// again tells that the file is read for the second time, because the nodes stand
-	// in it before the schema or the run.
+	input  *bounded
+	in     *reader
+	report Report          // without nodes
+	seen   map[string]bool // which of the report's own keys
+	// again is set when the file is read for the second time, because the nodes stand in it
+	// before the schema or the run.
 	again bool
 }
 
-// all reads the report, and once more from its begin where that is needed.
+// all reads the report, and once more from its beginning if need be.
 func (s *scan) all(node nodeFunc) error {
 	atNodes, err := s.start()
 	if err == nil && !atNodes {
@@ -108,7 +104,15 @@ func (s *scan) all(node nodeFunc) error {
 	case !atNodes: // the file has changed meanwhile
 		return errNoNodes
 	}
-	if err := s.stream(node); err != nil {
+
+	err = s.eachNode(func(name string) error {
+		n, err := s.node(name)
+		if err != nil {
+			return err
+		}
+		return node(&s.report.Run, name, n)
+	})
+	if err != nil {
 		return err
 	}
 	_, err = s.advance()
@@ -120,12 +124,11 @@ var errNoNodes = errors.New("has no nodes")
 // start begins with the file and advances to its nodes.
 func (s *scan) start() (atNodes bool, err error) {
 	s.input = &bounded{file: io.NewSectionReader(s.file, 0, s.size), limit: s.limit}
-	// What encoding/json takes is taken here, too.
-	s.decoder = jsontext.NewDecoder(s.input, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if s.decoder.PeekKind() != '{' {
+	s.in = newReader(s.input)
+	if s.in.PeekKind() != '{' {
 		return false, ErrForeign
 	}
-	if _, err := s.decoder.ReadToken(); err != nil {
+	if _, err := s.in.ReadToken(); err != nil {
 		return false, err
 	}
 	return s.advance()
@@ -147,30 +150,25 @@ func (s *scan) advance() (atNodes bool, err error) {
 	}
 }
 
-// next gives the key of the next member; ok is false behind the last one.
+// next returns the key of the next member; ok is false behind the last one. From there on the
+// bound counts.
 func (s *scan) next() (key string, ok bool, err error) {
-	s.input.mark = s.decoder.InputOffset()
-	if s.decoder.PeekKind() == '}' {
-		_, err = s.decoder.ReadToken()
-		return "", false, err
+	s.input.mark = s.in.InputOffset()
+	if s.in.PeekKind() == '}' {
+		return "", false, s.in.leave()
 	}
-	quoted, err := s.decoder.ReadValue()
-	return unquote(quoted), true, err
-}
-
-// value reads a value; at is its place in the file.
-func (s *scan) value() (data []byte, at int64, err error) {
-	s.input.mark = s.decoder.InputOffset()
-	data, err = s.decoder.ReadValue()
-	return data, s.decoder.InputOffset() - int64(len(data)), err
+	quoted, err := s.in.value()
+	key = unquote(quoted)
+	s.input.mark = s.in.InputOffset()
+	return key, true, err
 }
 
 // end makes sure that nothing stands behind the report.
 func (s *scan) end() error {
-	if s.decoder.PeekKind() != 0 {
-		return &placed{s.decoder.InputOffset(), errors.New("there is more behind the end of the report")}
+	if s.in.PeekKind() != 0 {
+		return &placed{s.in.InputOffset(), errors.New("there is more behind the end of the report")}
 	}
-	if _, err := s.decoder.ReadToken(); err != io.EOF {
+	if _, err := s.in.ReadToken(); err != io.EOF {
 		return err
 	}
 	return nil
@@ -180,16 +178,16 @@ func (s *scan) end() error {
 func (s *scan) member(key string) (atNodes bool, err error) {
 	key = canonical(key)
 	if s.seen[key] && !s.again {
-		return false, &placed{s.decoder.InputOffset(), fmt.Errorf("%q stands there twice", key)}
+		return false, &placed{s.in.InputOffset(), fmt.Errorf("%q stands there twice", key)}
 	}
 	s.seen[key] = key != ""
 	switch {
 	case key == "nodes" && (s.again || s.seen["schema"] && s.seen["run"]):
 		return true, nil
 	case key == "" || s.again:
-		_, _, err = s.value()
+		err = s.in.SkipValue()
 	case key == "nodes":
-		err = s.eachNode(func(*coming) bool { return true })
+		err = s.eachNode(func(string) error { return s.in.SkipValue() })
 	case key == "run":
 		err = s.read(&s.report.Run)
 	default:
@@ -200,8 +198,8 @@ func (s *scan) member(key string) (atNodes bool, err error) {
 	return false, err
 }
 
-// canonical gives the report's own keys, which may be in either case as everywhere
-// in encoding/json; "" for others.
+// canonical returns the report's own keys, which may be in either case as everywhere in
+// encoding/json; "" for others.
 func canonical(key string) string {
 	for _, own := range [...]string{"schema", "run", "nodes"} {
 		if strings.EqualFold(key, own) {
@@ -213,12 +211,12 @@ func canonical(key string) string {
 
 // read reads a value that is not large.
 func (s *scan) read(into any) error {
-	data, at, err := s.value()
+	data, err := s.in.value()
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return &placed{at + offset(err), err}
+		return &placed{s.in.at + offset(err), err}
 	}
 	return nil
 }

@@ -15,10 +15,11 @@ import (
 // the data are no report of ours.
 func Decode(data []byte) (*Report, error) {
 	nodes := make(map[string]*Node)
-	r, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, func(_ *Run, name string, n *Node) error {
+	keep := func(_ *Run, name string, n *Node) error {
 		nodes[name] = n
 		return nil
-	})
+	}
+	r, err := scanReport(bytes.NewReader(data), int64(len(data)), Wanted{All: true}, keep)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,8 @@ func CheckSchema(got, ours string) error {
 	}
 	major, _, _ := strings.Cut(gotMajor, ".")
 	if major != ourMajor {
-		return fmt.Errorf("has the schema %q; this perfagent reads %s: use a newer perfagent", text.Printable(text.Clip(got, 40)), ours)
+		return fmt.Errorf("has the schema %q; this perfagent reads %s: use a newer perfagent",
+			text.Printable(text.Clip(got, 40)), ours)
 	}
 	return nil
 }
@@ -45,7 +47,8 @@ func (n *Node) checkSeries(samples int) error {
 	for _, key := range n.Envelope.keys() {
 		band := n.Envelope[key]
 		if len(band.Min) != samples || len(band.Mean) != samples || len(band.Max) != samples {
-			return fmt.Errorf("the envelope of %q does not match the %d samples", text.Printable(text.Clip(key, 40)), samples)
+			return fmt.Errorf("the envelope of %q does not match the %d samples",
+				text.Printable(text.Clip(key, 40)), samples)
 		}
 	}
 	return nil
@@ -70,7 +73,8 @@ func located(data []byte, err error) error {
 	if word := notFinite(data, offset); syntax != nil && word != "" {
 		return fmt.Errorf("line %d: %s%s", line, word, notFiniteHint)
 	}
-	if syntax != nil && (errors.Is(err, io.ErrUnexpectedEOF) || offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))) {
+	atEnd := offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))
+	if syntax != nil && (atEnd || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)
 	}
 	return fmt.Errorf("line %d: %s", line, text.Printable(err.Error()))

@@ -1,0 +1,73 @@
+package reporter
+
+import (
+	"math"
+	"slices"
+)
+
+// Band is one key's envelope; NaN (null in JSON) = not measured.
+type Band struct {
+	Min  Numbers `json:"min"`
+	Mean Numbers `json:"mean"`
+	Max  Numbers `json:"max"`
+}
+
+// Fold puts each k neighbouring points together: the least minimum, the greatest maximum, and the
+// mean of the means, in which point i weighs weight(i). Without a weight all points weigh the same.
+// Points that were not measured count for nothing. The result shares no memory with the band.
+func (b Band) Fold(k int, weight func(i int) float64) Band {
+	out := Band{
+		Min: fold(b.Min, k, func(i, j int) float64 { return extreme(b.Min[i:j], math.Min) }),
+		Max: fold(b.Max, k, b.MaxOf),
+	}
+	if k == 1 { // as it is, to the last bit
+		out.Mean = slices.Clone(b.Mean)
+	} else {
+		out.Mean = fold(b.Mean, k, func(i, j int) float64 { return b.MeanOf(i, j, weight) })
+	}
+	return out
+}
+
+// MeanOf returns the mean of points i…j−1, in which point i weighs weight(i); NaN if none was
+// measured. Without a weight all points weigh the same.
+func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
+	if weight == nil {
+		each := 1 / float64(j-i) // so that no sum is too large
+		weight = func(int) float64 { return each }
+	}
+	sum, total := 0.0, 0.0
+	for ; i < j; i++ {
+		if v := b.Mean[i]; !math.IsNaN(v) {
+			w := weight(i)
+			sum, total = sum+w*v, total+w
+		}
+	}
+	return sum / total // NaN if nothing was measured
+}
+
+// MaxOf returns the greatest maximum of points i…j−1; NaN if none was measured.
+func (b Band) MaxOf(i, j int) float64 { return extreme(b.Max[i:j], math.Max) }
+
+// extreme joins what was measured; NaN if nothing was.
+func extreme(list []float64, join func(a, b float64) float64) float64 {
+	out := math.NaN()
+	for _, v := range list {
+		switch {
+		case math.IsNaN(v):
+		case math.IsNaN(out):
+			out = v
+		default:
+			out = join(out, v)
+		}
+	}
+	return out
+}
+
+// fold makes one value of each k neighbours of a list.
+func fold(list Numbers, k int, value func(i, j int) float64) Numbers {
+	out := make(Numbers, 0, (len(list)+k-1)/k)
+	for i := 0; i < len(list); i += k {
+		out = append(out, value(i, min(i+k, len(list))))
+	}
+	return out
+}
