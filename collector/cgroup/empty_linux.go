@@ -93,7 +93,7 @@ func ending(pid int) bool {
 // take yet.
 func taskEnding(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err == nil && exiting(stat) {
+	if err == nil && procfile.Exiting(stat) {
 		return true
 	}
 	status, errStatus := os.ReadFile(filepath.Join(dir, "status"))
@@ -101,15 +101,4 @@ func taskEnding(dir string) bool {
 		return isGone(err) || errors.Is(err, unix.ESRCH)
 	}
 	return procfile.HasSignal(status, "SigPnd", uint(unix.SIGKILL)) || procfile.HasSignal(status, "ShdPnd", uint(unix.SIGKILL))
-}
-
-// exiting tells it of a thread's /proc/PID/task/TID/stat.
-func exiting(stat []byte) bool {
-	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
-	var f [procfile.StatFlags + 1][]byte
-	if _, _, n := procfile.SplitStat(stat, f[:]); n < len(f) {
-		return false
-	}
-	flags, ok := procfile.ParseCount(f[procfile.StatFlags])
-	return ok && flags&ends != 0
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/procfile"
 )
 
 const (
@@ -161,8 +163,11 @@ func (t *Tree) readPSS(begin instant) (whole bool) {
 		if t.rssOnly != nil {
 			return whole
 		}
-		if err == nil {
+		switch err {
+		case nil:
 			sum.measured(p, n)
+		case errEnding:
+			whole = false // should it go on all the same, the next pass has it
 		}
 		at := t.clock()
 		p.pssAt, p.weighed = at.wall, p.faults
@@ -263,9 +268,12 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	}
 	file := "smaps_rollup"
 	if p.state == 'Z' { // its first thread has ended, others go on, see dead
-		if file = t.rollupOfThread(p.pid); file == "" {
-			t.note(unread, p.pid, "smaps_rollup", errFirstThread)
-			return 0, errFirstThread
+		var err error
+		if file, err = t.threadRollup(p.pid); err != nil {
+			if err != errEnding {
+				t.note(unread, p.pid, "smaps_rollup", err)
+			}
+			return 0, err
 		}
 	}
 	data, err := t.dir.read(p.pid, file)
@@ -287,19 +295,44 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	return p.rss(), nil
 }
 
-// errFirstThread is why the memory of a process is not known.
-const errFirstThread = damaged("its first thread has ended, and no other tells of its memory")
+const (
+	// errFirstThread is why the memory of a process is not known.
+	errFirstThread = damaged("its first thread has ended, and no other tells of its memory")
+	// errEnding is why a process is left out of a pass: it has given its memory back, and is about to end.
+	errEnding = damaged("all of its threads have ended or are about to")
+)
 
-// rollupOfThread is the smaps_rollup of a thread that is not the first one; "" = there is none.
-func (t *Tree) rollupOfThread(pid int32) string {
+// threadRollup returns the name of the smaps_rollup of a thread that is not the first one.
+func (t *Tree) threadRollup(pid int32) (name string, err error) {
 	first := strconv.Itoa(int(pid))
-	threads, _ := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
+	threads, err := os.ReadDir(filepath.Join(t.o.Proc, first, "task"))
+	if err != nil && t.dir.exists(pid) {
+		return "", errFirstThread
+	}
+
+	err = errEnding
 	for _, e := range threads {
-		if name := "task/" + e.Name() + "/smaps_rollup"; e.Name() != first && t.dir.has(pid, name) {
-			return name
+		thread := "task/" + e.Name()
+		if e.Name() == first {
+			continue
+		}
+		if t.dir.has(pid, thread+"/smaps_rollup") {
+			return thread + "/smaps_rollup", nil
+		}
+		if t.runs(pid, thread) {
+			err = errFirstThread
 		}
 	}
-	return ""
+	return "", err
+}
+
+// runs reports whether a thread is there that has not begun to end. Of one that has, the kernel has no smaps_rollup.
+func (t *Tree) runs(pid int32, thread string) bool {
+	data, err := t.dir.read(pid, thread+"/stat")
+	if err != nil {
+		return !gone(err)
+	}
+	return !procfile.Exiting(data)
 }
 
 // withoutMap is for a process that is there and whose smaps_rollup is not. It has

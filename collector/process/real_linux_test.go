@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		treeThread()
 	case "zombie":
 		treeZombie()
+	case "leaderless":
+		treeLeaderless(n)
 	case "read":
 		treeReader(part[1], part[2])
 	case "mount":
@@ -110,6 +112,37 @@ func treeThread() {
 		done <- cmd.Process.Pid
 	}()
 	treeReady(fmt.Sprintf(" %d", <-done))
+}
+
+// treeLeaderless ends its first thread, and goes on in others with some MiB of memory.
+func treeLeaderless(mib int) {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		treeMust(fmt.Errorf("the main goroutine is not on the first thread"))
+	}
+	held := make([]byte, mib<<20)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+	go func() {
+		var state byte
+		for ; state != 'Z'; time.Sleep(time.Millisecond) {
+			state = treeStat(os.Getpid()).state
+		}
+		treeReady("")
+		runtime.KeepAlive(held)
+		os.Exit(0)
+	}()
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // of this thread alone
+}
+
+// treeStat is what the kernel tells of a process.
+func treeStat(pid int) stat {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	treeMust(err)
+	s, err := parseStat(data, int32(pid))
+	treeMust(err)
+	return s
 }
 
 // treeZombie has a child that ended and that nobody waits for.

@@ -86,6 +86,17 @@ func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
 }
 
+// Exiting reports whether the thread of a /proc/PID/stat or /proc/PID/task/TID/stat has begun to end.
+func Exiting(stat []byte) bool {
+	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
+	var f [StatFlags + 1][]byte
+	if _, _, n := SplitStat(stat, f[:]); n < len(f) {
+		return false
+	}
+	flags, ok := ParseCount(f[StatFlags])
+	return ok && flags&ends != 0
+}
+
 // StatusValue returns the value of a line of /proc/PID/status (proc_pid_status(5)),
 // such as "1234 kB" of "VmHWM", or "" if there is no such line.
 func StatusValue(status []byte, key string) string {

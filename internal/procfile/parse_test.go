@@ -68,3 +68,20 @@ func TestAppendPIDs(t *testing.T) {
 		}
 	}
 }
+
+func TestExiting(t *testing.T) {
+	const rest = " 0 0 0"
+	for stat, want := range map[string]bool{
+		"7 (a) R 1 7 7 0 -1 4194304" + rest:      false,
+		"7 (a) Z 1 7 7 0 -1 4194308" + rest:      true,  // PF_EXITING
+		"7 (a b) 4) S 1 7 7 0 -1 4195328" + rest: true,  // PF_SIGNALED
+		"7 (a) D 1 7 7 0 -1 4194816" + rest:      true,  // PF_DUMPCORE
+		"7 (a) R 1 7 7 0 -1":                     false, // cut off
+		"7 (a) R 1 7 7 0 -1 many" + rest:         false,
+		"":                                       false,
+	} {
+		if got := Exiting([]byte(stat)); got != want {
+			t.Errorf("%q: %v, want %v", stat, got, want)
+		}
+	}
+}
