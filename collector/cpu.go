@@ -50,6 +50,7 @@ func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 			highest[i].Seconds[m] = reached
 		}
 	}
+
 	t.counted = t.highest != nil
 	t.highest, t.at = highest, at
 }
@@ -144,6 +145,7 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 		sum += v
 		least, most = min(least, v), max(most, v)
 	}
+
 	if n == 0 {
 		return 0, 0, 0, false
 	}

@@ -81,6 +81,7 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 			s.rec.Account.MemoryHome = job.Group.MemoryPath()
 		}
 	}
+
 	s.rec.Host.CPUs = len(base.CPU)
 	s.noteFailures(base)
 	if o.PerfPy {

@@ -45,6 +45,7 @@ func children(dir string) []string {
 	if err != nil {
 		return nil
 	}
+
 	var below []string
 	for _, e := range entries {
 		if e.IsDir() {
@@ -84,6 +85,7 @@ func (s *census) take(g *Group, c *Counters) {
 	if g.tasks != "" {
 		c.Threads = c.number(&g.r, g.tasks)
 	}
+
 	if start.After(s.next) {
 		s.processes, s.threads = nan, nan
 		home := g.homes[0]
@@ -103,6 +105,7 @@ func (s *census) take(g *Group, c *Counters) {
 			s.next = start.Add(min(putOff(time.Since(start)), soon))
 		}
 	}
+
 	c.Processes = s.processes
 	if g.tasks != "" {
 		c.Threads -= s.dead
@@ -177,6 +180,7 @@ func (f *fallen) take(g *Group) float64 {
 	if !start.After(f.next) {
 		return f.sum
 	}
+
 	own := g.memory.dir()
 	_ = walk(own, func(dir string) error {
 		if dir == own {
@@ -200,6 +204,7 @@ func (f *fallen) take(g *Group) float64 {
 		f.sum += v - last
 		return nil
 	})
+
 	f.next = start.Add(putOff(time.Since(start)))
 	return f.sum
 }

@@ -42,6 +42,7 @@ func (r *reader) again(path string, limit int) ([]byte, error) {
 			defer unix.Close(fd)
 		}
 	}
+
 	data, err := r.file.ReadFrom(fd, path, limit)
 	if err != nil {
 		r.release(path)
@@ -69,6 +70,7 @@ func (r *reader) mayHold(fd int) bool {
 			r.room = -1
 		}
 	}
+
 	var st unix.Statfs_t
 	return len(r.held) < r.room && unix.Fstatfs(fd, &st) == nil &&
 		(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC || st.Type == unix.PROC_SUPER_MAGIC)

@@ -51,6 +51,7 @@ func Find(o Options) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNone, err)
 	}
+
 	g.unified = v.place("")
 	var v1 [len(controllers)]*place
 	for i, name := range controllers {
@@ -59,6 +60,7 @@ func Find(o Options) (*Group, error) {
 	if g.unified == nil && v1 == [len(controllers)]*place{} {
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNone, v.reason())
 	}
+
 	g.settle(v1, v.onV1)
 	return g, nil
 }
@@ -81,6 +83,7 @@ func (g *Group) look(o Options) (*view, error) {
 	if len(v.members) == 0 {
 		return nil, fmt.Errorf("%s names no group", filepath.Join(o.Proc, who, "cgroup"))
 	}
+
 	own, errOwn := g.r.read(filepath.Join(o.Proc, "self/mountinfo"), maxTable)
 	if errOwn == nil {
 		v.mounts = beneath(parseMounts(own), g.sys)
@@ -92,6 +95,7 @@ func (g *Group) look(o Options) (*view, error) {
 	if err != nil {
 		return v, errOwn // then our own must do
 	}
+
 	for _, m := range parseMounts(theirs) {
 		if o.Sys == "" {
 			m.point = filepath.Join(o.Proc, who, "root", m.point)
@@ -100,6 +104,7 @@ func (g *Group) look(o Options) (*view, error) {
 		}
 		v.mounts = append(v.mounts, beneath([]mount{m}, g.sys)...)
 	}
+
 	return v, nil
 }
 
@@ -140,6 +145,7 @@ func (v *view) place(controller string) *place {
 	if member == nil {
 		return nil
 	}
+
 	var best *place
 	for i, m := range v.mounts {
 		if m.v2 != (controller == "") || !m.v2 && !slices.Contains(m.controllers, controller) {
@@ -177,6 +183,7 @@ func (m *mount) locate(path string, pid int) (*place, error) {
 	if !ok {
 		return nil, fmt.Errorf("group %s is outside of %s, which shows %s", path, m.point, m.root)
 	}
+
 	p := &place{v2: m.v2}
 	for dir, name := m.point+rest, path; ; dir, name = filepath.Dir(dir), parent(name) {
 		p.dirs, p.names = append(p.dirs, filepath.Clean(dir)), append(p.names, name)
@@ -185,6 +192,7 @@ func (m *mount) locate(path string, pid int) (*place, error) {
 		}
 		rest = strings.TrimRight(rest[:strings.LastIndexByte(rest, '/')], "/")
 	}
+
 	if err := unix.Access(filepath.Join(p.dir(), "cgroup.procs"), unix.F_OK); err != nil {
 		return nil, &os.PathError{Op: "look for group", Path: p.dir(), Err: err}
 	}
@@ -224,6 +232,7 @@ func (m *mount) search(path string, pid int) (string, bool) {
 	if rootRest != "" || top <= ups || strings.Contains(rest+"/", "/../") {
 		return "", false
 	}
+
 	level := []string{m.point}
 	for range top - ups {
 		var next []string
@@ -234,6 +243,7 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		}
 		level = next
 	}
+
 	var r reader
 	var named []string
 	for _, dir := range level {
@@ -246,6 +256,7 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		}
 		named = append(named, dir[len(m.point):]+rest)
 	}
+
 	if rest != "" && len(named) == 1 {
 		return named[0], true
 	}

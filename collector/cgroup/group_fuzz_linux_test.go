@@ -43,6 +43,7 @@ func FuzzGroupFiles(f *testing.F) {
 			f.Add([]byte(text))
 		}
 	}
+
 	f.Add([]byte("max 100000\n"))
 	f.Add([]byte("some avg10=0 total=18446744073709551616\n"))
 	f.Add([]byte("0-65535,0-65535,1"))

@@ -206,6 +206,7 @@ func groupAsNobody(t *testing.T, f func()) {
 		f()
 		return
 	}
+
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
@@ -216,6 +217,7 @@ func groupAsNobody(t *testing.T, f func()) {
 		}
 		f()
 	}()
+
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -73,6 +73,7 @@ func (g *Group) settle(v1 [len(controllers)]*place, onV1 func(string) bool) {
 		}
 		return v1[i]
 	}
+
 	g.cpu, g.acct, g.cpuset = pick(0), pick(1), pick(2)
 	g.memory, g.pids, g.io = pick(3), pick(4), pick(5)
 	// v2 counts CPU time in every group, whoever has the controller.
@@ -88,6 +89,7 @@ func (g *Group) settle(v1 [len(controllers)]*place, onV1 func(string) bool) {
 	default:
 		g.version = "v2"
 	}
+
 	g.path = g.name()
 	g.findFiles()
 }
@@ -114,17 +116,20 @@ func (g *Group) findFiles() {
 	if g.memory.hasCounters() && !slices.Contains(g.homes, g.memory) {
 		g.homes = append(g.homes, g.memory)
 	}
+
 	for _, p := range []*place{g.pids, g.unified} {
 		if len(g.homes) == 0 && p.hasCounters() {
 			g.homes = append(g.homes, p)
 		}
 	}
+
 	if g.atHome(g.pids) {
 		g.tasks = ifThere(filepath.Join(g.pids.dir(), "pids.current"))
 	}
 	if g.atHome(g.io) {
 		g.traffic = trafficFiles(g.io)
 	}
+
 	if g.unified.hasCounters() {
 		for i, name := range stallNames {
 			g.stalls[i] = ifThere(filepath.Join(g.unified.dir(), name+".pressure"))
@@ -152,6 +157,7 @@ func trafficFiles(p *place) []string {
 			names = []string{"blkio.throttle.io_service_bytes", "blkio.io_service_bytes_recursive"}
 		}
 	}
+
 	var files []string
 	for _, name := range names {
 		if file := filepath.Join(p.dir(), name); exists(file) {
@@ -207,6 +213,7 @@ func (g *Group) Limits() Limits {
 			}
 		}
 	}
+
 	if g.memory != nil {
 		for i, dir := range g.memory.dirs {
 			switch v := g.limitOf(&l, dir); {
@@ -221,6 +228,7 @@ func (g *Group) Limits() Limits {
 			l.Memory, l.MemoryGroup, l.MemoryInner, limiting = v, "", "", -1
 		}
 	}
+
 	g.follow(quota, limiting)
 	l.CPUSet = g.cpusIn(&l)
 	return l
@@ -248,6 +256,7 @@ func (g *Group) quotaOf(l *Limits, dir string) float64 {
 		}
 		return parseNumber(data)
 	})
+
 	if quota != quota {
 		return nan
 	}
@@ -290,6 +299,7 @@ func (g *Group) cpusIn(l *Limits) int {
 	if !g.cpuset.v2 {
 		names = []string{"cpuset.effective_cpus", "cpuset.cpus"}
 	}
+
 	for _, dir := range g.cpuset.dirs {
 		for _, name := range names {
 			n := g.parsed(l, dir, name, func(data []byte) (float64, bool) {
@@ -318,6 +328,7 @@ func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64,
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return nan
 	}
+
 	if l.Failed == nil {
 		l.Failed = map[string]error{}
 	}
@@ -345,6 +356,7 @@ func (g *Group) Pids() ([]int, error) {
 			return nil, fmt.Errorf("list the processes of control group %s: %w", g.path, err)
 		}
 	}
+
 	slices.Sort(pids)
 	return slices.Compact(pids), nil
 }

@@ -59,12 +59,14 @@ func makeGroup(name string, wanted []string) (*Made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make control group %s: %w", name, err)
 	}
+
 	m := &Made{missing: map[string]error{}, wanted: wanted}
 	for _, p := range []*place{g.acct, g.memory, g.pids} {
 		if p != nil && !p.v2 && !m.has(p.dir()) {
 			m.note(p.dir(), m.makeV1(p.dir(), name))
 		}
 	}
+
 	if g.unified != nil {
 		m.note(g.unified.dir(), m.makeV2(g.unified, name))
 	}
@@ -133,6 +135,7 @@ func (m *Made) makeV2(p *place, name string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("make group: %w", err)
 	}
+
 	err := cmp.Or(writable(filepath.Join(dir, "cgroup.procs")), writable(filepath.Join(own, "cgroup.procs")))
 	if kind, errKind := os.ReadFile(filepath.Join(dir, "cgroup.type")); err == nil && errKind == nil && string(kind) != "domain\n" {
 		err = fmt.Errorf("make group in %s: its groups are of type %q, which a process cannot be started in", own, bytes.TrimSpace(kind))
@@ -140,6 +143,7 @@ func (m *Made) makeV2(p *place, name string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
+
 	m.v2 = &branch{dir, own}
 	if err := m.enable(name); err != nil {
 		m.missing[filepath.Join(own, "cgroup.subtree_control")] = err
@@ -161,11 +165,13 @@ func (m *Made) enable(name string) error {
 	if err != nil {
 		return err
 	}
+
 	control := filepath.Join(m.v2.own, "cgroup.subtree_control")
 	already, err := os.ReadFile(control)
 	if err != nil {
 		return err
 	}
+
 	var errs []error
 	for _, c := range m.wanted {
 		if !hasWord(there, c) || hasWord(already, c) {
@@ -181,6 +187,7 @@ func (m *Made) enable(name string) error {
 		}
 		m.enabled = append(m.enabled, c)
 	}
+
 	if len(m.enabled) == 0 && m.leaf != "" {
 		errs = append(errs, m.stepBack())
 	}
@@ -203,6 +210,7 @@ func (m *Made) stepAside(name string) error {
 	if err := writeFile(filepath.Join(leaf, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
 		return errors.Join(err, os.Remove(leaf))
 	}
+
 	m.leaf = leaf
 	return nil
 }
@@ -216,6 +224,7 @@ func (m *Made) stepBack() error {
 		}
 		m.enabled = m.enabled[:last]
 	}
+
 	if m.leaf == "" {
 		return nil
 	}
@@ -225,6 +234,7 @@ func (m *Made) stepBack() error {
 	if err := removeGroup(m.leaf, time.Now().Add(moment)); err != nil {
 		return err
 	}
+
 	m.leaf = ""
 	return nil
 }
@@ -293,6 +303,7 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 		moved[p] = &q
 		return &q
 	}
+
 	in.cpu, in.acct, in.cpuset = move(g.cpu), move(g.acct), move(g.cpuset)
 	in.memory, in.pids, in.io, in.unified = move(g.memory), move(g.pids), move(g.io), move(g.unified)
 	if !in.acct.hasCounters() && in.unified.hasCounters() {
@@ -328,6 +339,7 @@ func (m *Made) enterLocked(start func(fd int) error, result chan<- error) {
 		result <- <-done
 		return
 	}
+
 	err, back := m.enter(start)
 	if back == nil {
 		runtime.UnlockOSThread() // else the thread ends with this goroutine
@@ -346,6 +358,7 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 		}
 		defer unix.Close(fd)
 	}
+
 	tid := strconv.Itoa(unix.Gettid())
 	in := 0
 	for _, b := range m.v1 {
@@ -355,14 +368,17 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 		}
 		in++
 	}
+
 	if err == nil {
 		err = start(fd)
 	}
+
 	for _, b := range m.v1[:in] {
 		back = errors.Join(back, patiently(time.Now().Add(moment), func() error {
 			return writeFile(filepath.Join(b.own, "tasks"), tid)
 		}, unix.EAGAIN, unix.EBUSY, unix.ENOMEM))
 	}
+
 	return err, back
 }
 
@@ -396,18 +412,21 @@ func (m *Made) Remove() error {
 	if err := awaitEmpty(branches); err != nil {
 		return err
 	}
+
 	until := time.Now().Add(longestDeath)
 	for _, b := range branches {
 		if err := removeGroup(b.dir, until); err != nil {
 			return err
 		}
 	}
+
 	m.v1 = nil
 	if m.v2 != nil {
 		if err := m.stepBack(); err != nil {
 			return fmt.Errorf("put control group %s back as it was: %w", m.v2.own, err)
 		}
 	}
+
 	m.v2 = nil
 	return nil
 }
@@ -423,6 +442,7 @@ func removeGroup(dir string, until time.Time) error {
 	if err != nil {
 		return fmt.Errorf("remove control group %s: %w", dir, err)
 	}
+
 	for _, d := range slices.Backward(all) {
 		err := patiently(until, func() error { return unix.Rmdir(d) }, unix.EBUSY)
 		switch {

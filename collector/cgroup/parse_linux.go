@@ -72,6 +72,7 @@ func parseMounts(data []byte) []mount {
 		}
 		all = append(all, m)
 	}
+
 	return all
 }
 

@@ -26,6 +26,7 @@ func (g *Group) Read() Counters {
 	if len(g.homes) > 0 && !g.uncounted {
 		g.census.take(g, &c)
 	}
+
 	for i, s := range []*Stall{&c.Pressure.CPU, &c.Pressure.Memory, &c.Pressure.IO} {
 		if g.stalls[i] == "" {
 			continue
@@ -67,6 +68,7 @@ func (g *Group) readCPU(c *Counters) {
 	throttled := func(unit float64) {
 		c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = v[1], v[2], v[3]/unit
 	}
+
 	switch {
 	case g.usage == "":
 	case g.acct.v2:
@@ -82,6 +84,7 @@ func (g *Group) readCPU(c *Counters) {
 	default:
 		c.CPUSeconds = c.number(&g.r, g.usage) / 1e9
 	}
+
 	if g.quotaStat == "" {
 		return
 	}
@@ -110,6 +113,7 @@ func (g *Group) readMemory(c *Counters) {
 			}
 		}
 	}
+
 	switch g.limit {
 	case memoryFiles{}:
 	case g.own:
@@ -155,6 +159,7 @@ func (g *Group) readTrafficOf(c *Counters, path string) bool {
 		c.fail(filepath.Base(path), err)
 		return false
 	}
+
 	parse := parseBlkio
 	if g.io.v2 {
 		parse = parseIOStat
@@ -177,12 +182,14 @@ func (g *Group) readTrafficOf(c *Counters, path string) bool {
 			sum.reads, sum.writes = sum.reads+t.reads, sum.writes+t.writes
 		}
 	}
+
 	if !counted {
 		if !bytes.HasPrefix(data, []byte("Total ")) {
 			c.fail(filepath.Base(path), malformed(path, data))
 		}
 		return false
 	}
+
 	c.ReadBytes, c.WriteBytes = sum.reads, sum.writes
 	return true
 }

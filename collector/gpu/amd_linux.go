@@ -51,6 +51,7 @@ func findCards(sys string) []card {
 			numbers = append(numbers, int(n))
 		}
 	}
+
 	slices.Sort(numbers)
 	cards := make([]card, 0, len(numbers))
 	for i, n := range numbers {
@@ -95,6 +96,7 @@ func (c *card) read() row {
 		}
 		return r
 	}
+
 	r.UtilizationPct = c.value(&r, "utilization_pct", 1, 100, "gpu_busy_percent")
 	r.MemoryUsedMB = c.value(&r, "memory_used_mb", 1<<20, maxMiB, "mem_info_vram_used")
 	r.PowerWatts = c.value(&r, "power_watts", 1e6, maxWatts, c.hwmon+"power1_average", c.hwmon+"power1_input")
@@ -116,6 +118,7 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 			break
 		}
 	}
+
 	if err != nil {
 		r.lack(what, err.Error())
 		return math.NaN()

@@ -54,11 +54,13 @@ func (b *board) put(r row, now time.Time) {
 		}
 		return
 	}
+
 	if len(b.entries) == maxDevices {
 		b.extra = min(b.extra+1, 1<<20)
 		b.surplus = max(b.surplus, b.extra)
 		return
 	}
+
 	b.entries = append(b.entries, entry{r, now})
 	b.next = max(b.next, r.Index+1)
 }
@@ -90,6 +92,7 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		}
 		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
 	}
+
 	if len(b.entries) > 0 {
 		r.Missing = append(r.Missing, b.gaps...)
 	}

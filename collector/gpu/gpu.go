@@ -119,14 +119,17 @@ func (m *Monitor) Run(ctx context.Context) {
 			m.followCards(ctx)
 		}
 	}()
+
 	if m.find(ctx) {
 		m.followNVIDIA(ctx)
 	}
+
 	select {
 	case <-cards:
 		return
 	case <-ctx.Done():
 	}
+
 	patience.Receive(cards, m.pace.grace/4) // a read that hangs in the driver cannot be ended
 }
 
@@ -172,6 +175,7 @@ func (m *Monitor) Read() Reading {
 		m.nvidia.add(&r, now, m.pace.stale, 0)
 		r.Err = m.nvidia.trouble(now, m.pace.stale)
 	}
+
 	if len(m.cards) > 0 && m.nvidia.settled { // only now is it known from where to count them
 		m.amd.add(&r, now, m.pace.stale, m.nvidia.next)
 		if old := now.Sub(m.amd.seen); old > m.pace.stale && !m.amd.seen.IsZero() {

@@ -54,12 +54,14 @@ func (q *query) refuse(name string) bool {
 		q.fields[i] = "clocks_event_reasons.active"
 		return true
 	}
+
 	q.fields = slices.Delete(q.fields, i, i+1)
 	what := map[string]string{
 		"uuid": "gpu_uuid", "name": "gpu_name", "memory.total": "gpu_memory_mb", "memory.used": "gpu_memory_used_mb",
 		"utilization.gpu": "gpu_utilization_pct", "power.draw": "gpu_power_watts", "temperature.gpu": "gpu_temperature_celsius",
 		"clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle", "mig.mode.current": "gpu_mig",
 	}[name]
+
 	if what != "" { // one of the two limits is enough
 		q.dropped = append(q.dropped, series.Gap{What: what, Why: "this nvidia-smi does not know the field " + name})
 	}
@@ -98,20 +100,24 @@ func (q *query) parse(line []byte) (row, error) {
 		}
 		n++
 	}
+
 	if n != len(q.fields) {
 		return row{}, fmt.Errorf("%d fields instead of %d", n, len(q.fields))
 	}
 	if r.Index < 0 {
 		return row{}, errors.New("no index")
 	}
+
 	if r.PowerLimitWatts = series.Optional(number(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
 		r.take((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
+
 	if r.MIG { // whatever it says: it cannot be of the whole device
 		r.UtilizationPct = math.NaN()
 		r.absent = slices.DeleteFunc(r.absent, func(g series.Gap) bool { return g.What == "utilization_pct" })
 		r.lack("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
 	}
+
 	return r, nil
 }
 
@@ -218,10 +224,12 @@ func throttle(text string) (reasons []string, ok bool) {
 	if !ok || err != nil {
 		return nil, false
 	}
+
 	names := [...]string{
 		1: "applications_clocks_setting", 2: "sw_power_cap", 3: "hw_slowdown", 4: "sync_boost", 5: "sw_thermal_slowdown",
 		6: "hw_thermal_slowdown", 7: "hw_power_brake_slowdown", 8: "display_clock_setting",
 	}
+
 	for bit, name := range names {
 		if name != "" && mask>>bit&1 == 1 {
 			reasons = append(reasons, name)

@@ -28,6 +28,7 @@ func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 			nvidia = append(nvidia, i)
 		}
 	}
+
 	ofJob = make([]bool, len(devices))
 	chosen, note := chooseNVIDIA(devices, nvidia, env)
 	for _, i := range append(chosen, chooseAMD(devices, amd, env, len(nvidia) == 0)...) {
@@ -42,6 +43,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 	if !set {
 		return chooseSlurm(devices, all, env), ""
 	}
+
 	order, _ := lookup(env, "CUDA_DEVICE_ORDER")
 	for entry := range strings.SplitSeq(list, ",") {
 		entry = strings.TrimSpace(entry)
@@ -71,6 +73,7 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 			note = "CUDA counts different models by their speed, nvidia-smi by the bus: set CUDA_DEVICE_ORDER=PCI_BUS_ID for certainty"
 		}
 	}
+
 	return chosen, note
 }
 
@@ -136,6 +139,7 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 		}
 		return chosen
 	}
+
 	chosen := filter("ROCR_VISIBLE_DEVICES", all)
 	hip := "HIP_VISIBLE_DEVICES"
 	if _, set := lookup(env, hip); !set && alone {
@@ -176,6 +180,7 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 	if !set || len(numbers) == 0 || len(numbers) == len(all) {
 		return all
 	}
+
 	var chosen []int
 	for place, i := range all {
 		n := devices[i].Index
@@ -186,6 +191,7 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 			chosen = append(chosen, i)
 		}
 	}
+
 	if len(chosen) < len(numbers) { // some are not to be seen by this number
 		return all
 	}

@@ -50,6 +50,7 @@ func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
 		copy(c.Seconds[:], seconds[:])
 		cpus = append(cpus, c)
 	}
+
 	if len(cpus) == 0 {
 		return nil, errors.New("no line of a CPU")
 	}

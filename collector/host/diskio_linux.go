@@ -60,6 +60,7 @@ func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
 		}
 		devs = append(devs, Device{Name: names.at(len(devs), f[2]), In: in, Out: out})
 	}
+
 	return devs, nil
 }
 
@@ -69,6 +70,7 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	if err != nil {
 		return nil, why
 	}
+
 	devs := make([]Device, 0, len(entries))
 	for _, e := range entries {
 		data, err := r.readFile(filepath.Join(r.sys, "block", e.Name(), "stat"))
@@ -84,6 +86,7 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 		}
 		devs = append(devs, Device{Name: unslash(e.Name()), In: in, Out: out})
 	}
+
 	if len(devs) == 0 {
 		return nil, why
 	}
@@ -123,11 +126,13 @@ func (r *Reader) classifyBlocks(devs []Device) []Class {
 			counted = true
 		}
 	}
+
 	if !counted {
 		for _, i := range fallback {
 			classes[i] |= Counted
 		}
 	}
+
 	return classes
 }
 
@@ -165,6 +170,7 @@ func stacked(dir string, byName map[string]Device) bool {
 	if err != nil {
 		return false
 	}
+
 	for _, s := range slaves {
 		_, listed := byName[unslash(s.Name())]
 		target, err := os.Readlink(filepath.Join(dir, s.Name())) // …/block/sda/sda1

@@ -41,6 +41,7 @@ func (r *Reader) cpuModel() string {
 	if err != nil {
 		return ""
 	}
+
 	for line := range strings.Lines(string(head[:n])) {
 		key, value, found := strings.Cut(line, ":")
 		key = strings.TrimSpace(key)

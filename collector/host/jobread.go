@@ -107,6 +107,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if j.Group == nil || !j.groupDue(use.Limits, out.At.Mono) {
 		return
 	}
+
 	c := j.Group.Read()
 	use.Group, use.Shared = &c, j.Source == JobFromTree
 	for _, name := range slices.Sorted(maps.Keys(c.Failed)) {
@@ -115,6 +116,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if j.Source == JobFromTree {
 		return
 	}
+
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.before
@@ -128,6 +130,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
 		use.MemoryKind = MemoryGroup
 	}
+
 	if use.Processes == 0 && j.Reaped != nil && j.Reaped().Over {
 		// Of a moment at which there are none nothing is known of the job.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
@@ -155,14 +158,17 @@ func (j *jobReader) readTree(use *JobUse) error {
 		}
 		return j.NoTree
 	}
+
 	if j.Tree == nil || j.Source != JobFromTree && !slices.ContainsFunc(
 		[]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}, math.IsNaN) {
 		return nil
 	}
+
 	var reaped Reaped
 	if j.Reaped != nil {
 		reaped = j.Reaped() // before the scan: what ends in between is missed for a moment, and not counted twice
 	}
+
 	if reaped.Over { // nobody is there to be looked for
 		j.takeReaped(use, reaped)
 		return nil
@@ -171,6 +177,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 	if err != nil {
 		return err
 	}
+
 	if math.IsNaN(use.CPUSeconds) && tree.Fresh {
 		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, took
 	}

@@ -43,6 +43,7 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 	if hurry { // worth waiting for the scan before
 		t.asked.Answer(treePatience)
 	}
+
 	a, ok := t.asked.Ask(treePatience-time.Since(begin), func() (a treeAnswer) {
 		a.err = guard(func() (err error) {
 			if t.tree.Memory(memory); hurry {
@@ -54,6 +55,7 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 		a.took = time.Since(begin)
 		return a
 	})
+
 	if !ok {
 		return process.Use{}, 0, fmt.Errorf("read the job's processes: no answer within %v: a process of this machine hangs, in exec or in its memory", treePatience)
 	}

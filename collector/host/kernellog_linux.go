@@ -125,12 +125,14 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if err != nil || micros < 0 {
 		return v, 0, false
 	}
+
 	at = time.Duration(micros) * time.Microsecond
 	text, isKill := strings.CutPrefix(line, "oom-kill:")
 	if !isKill {
 		v, ok = parseKilled(line)
 		return v, at, ok
 	}
+
 	// A name may hold anything but is at most 15 bytes long: look for what follows it.
 	before, name, found := strings.Cut(text, ",task=")
 	if end := strings.LastIndex(name, ",pid="); found && end >= 0 {
@@ -138,6 +140,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 		v.PID, err = strconv.Atoi(number)
 		v.Process = name[:end]
 	}
+
 	if !found || err != nil || v.PID <= 0 {
 		return v, 0, false
 	}
@@ -154,6 +157,7 @@ func parseKilled(line string) (v Victim, ok bool) {
 	if !found || !strings.HasSuffix(before, "ut of memory: ") && before != "" { // alone in its line before Linux 5.0
 		return v, false
 	}
+
 	number, name, _ := strings.Cut(text, " (")
 	end := strings.LastIndex(name, ") total-vm:")
 	if end < 0 {
@@ -161,6 +165,7 @@ func parseKilled(line string) (v Victim, ok bool) {
 			return v, false
 		}
 	}
+
 	pid, err := strconv.Atoi(strings.TrimSuffix(number, ","))
 	if err != nil || pid <= 0 {
 		return v, false

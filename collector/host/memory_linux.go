@@ -23,6 +23,7 @@ func (r *Reader) readMemory() (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "meminfo"), err)
 	}
+
 	total, available := info.bytes[memTotal], info.bytes[memAvailable]
 	if available == 0 { // also what a kernel before 3.14 leaves
 		available, err = r.estimateAvailable(&info)
@@ -30,6 +31,7 @@ func (r *Reader) readMemory() (*Memory, error) {
 			return nil, err
 		}
 	}
+
 	if available > total { // seen in LXC
 		available = min(info.bytes[memFree], total)
 	}
@@ -76,6 +78,7 @@ func parseMeminfo(data []byte) (meminfo, error) {
 			info.bytes[i], info.has[i] = kb<<10, true
 		}
 	}
+
 	if info.bytes[memTotal] == 0 {
 		return info, errors.New("no MemTotal")
 	}
@@ -102,6 +105,7 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "zoneinfo"), err)
 	}
+
 	cache, slab := info.bytes[memActiveFile]+info.bytes[memInactiveFile], info.bytes[memReclaimable]
 	sum := info.bytes[memFree] + cache - min(cache/2, low) + slab - min(slab/2, low)
 	return sum - min(sum, low), nil

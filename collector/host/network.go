@@ -25,6 +25,7 @@ func (r *Reader) classifyNICs(devs []Device) []Class {
 		links[d.Name] = r.nicLinks(d.Name)
 		physical = physical || links[d.Name].physical
 	}
+
 	for i, d := range devs {
 		l := links[d.Name]
 		if classes[i]&Loopback != 0 || l.physical != physical {
@@ -38,6 +39,7 @@ func (r *Reader) classifyNICs(devs []Device) []Class {
 			classes[i] |= Counted
 		}
 	}
+
 	return classes
 }
 
@@ -56,6 +58,7 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	if err != nil {
 		return l
 	}
+
 	for _, e := range entries {
 		switch lower, isLower := strings.CutPrefix(e.Name(), "lower_"); {
 		case e.Name() == "device":

@@ -68,6 +68,7 @@ func parseNetDev(data []byte, names *nameCache) ([]Device, error) {
 		}
 		nics = append(nics, Device{Name: names.at(len(nics), name), In: in, Out: out})
 	}
+
 	if len(nics) == 0 {
 		return nil, errors.New("no interface")
 	}

@@ -50,6 +50,7 @@ func TestTreesReadAsPsutilReadsThem(t *testing.T) {
 			trees = append(trees, dir)
 		}
 	}
+
 	want := map[string]psutilTree{}
 	collectortest.RunPython(t, &want, treesScript, trees...)
 	for _, tree := range trees {

@@ -110,6 +110,7 @@ func (r *Reader) Read() *Reading {
 	if out.Disk, err = r.disks.read(); err != nil {
 		out.fail(SourceDisk, err)
 	}
+
 	if err = guard(func() error { out.Load, err = r.readLoad(); return err }); err != nil {
 		out.Load = nil
 		out.fail(SourceLoad, err)
@@ -136,12 +137,14 @@ func (r *Reader) readCounters(out *Reading) {
 		out.CPU = nil
 		out.fail(SourceCPU, err)
 	}
+
 	for k := range kinds {
 		if err = guard(func() error { out.Devices[k], err = kinds[k].read(r); return err }); err != nil {
 			out.Devices[k] = nil
 			out.fail(kinds[k].source, err)
 		}
 	}
+
 	if !r.vmDue(out.At.Mono) {
 		out.VM = r.vmHeld
 	} else if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
@@ -151,6 +154,7 @@ func (r *Reader) readCounters(out *Reading) {
 		held := *out.VM
 		held.Held, r.vmHeld = true, &held
 	}
+
 	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
 		out.Pressure = nil
 		out.fail(SourcePressure, err)

@@ -38,6 +38,7 @@ func TestReadingOfATree(t *testing.T) {
 		Pressure: &cgroup.Pressure{CPU: cgroup.Stall{Some: 7, Full: nan}, Memory: cgroup.Stall{Some: 2, Full: 1},
 			IO: cgroup.Stall{Some: 40, Full: 30}},
 	}
+
 	want.At, want.Disk = r.At, r.Disk
 	same(t, "reading", r, want)
 	if len(r.Disk) != 1 || r.Disk[0].Used+r.Disk[0].Available == 0 {

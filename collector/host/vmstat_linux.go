@@ -44,6 +44,7 @@ func parseVMStat(data []byte) (*VMStat, error) {
 		}
 		*line.into = float64(n) * line.unit
 	}
+
 	if math.IsNaN(vm.SwapIn) || math.IsNaN(vm.SwapOut) {
 		return nil, errors.New("no line pswpin or pswpout")
 	}

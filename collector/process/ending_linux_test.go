@@ -117,6 +117,7 @@ func treeTrace(pid int) (tid int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, e := range threads {
 		tid, err := strconv.Atoi(e.Name())
 		if err != nil || tid == pid {

@@ -26,6 +26,7 @@ func TestTreeExact(t *testing.T) {
 		j.line(t)
 		pids = append(pids, j.cmd.Process.Pid)
 	}
+
 	var want float64
 	for _, pid := range pids {
 		for treeWaits(t, pid) != "S" {
@@ -38,6 +39,7 @@ func TestTreeExact(t *testing.T) {
 		}
 		want += ns / 1e9
 	}
+
 	tree.Hurry()
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {

@@ -40,6 +40,7 @@ func (d *procDir) open(root string) error {
 	if d.buf == nil {
 		d.path, d.buf, d.list = make([]byte, 0, 64), make([]byte, maxFile), make([]byte, 32<<10)
 	}
+
 	for {
 		fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 		switch err {

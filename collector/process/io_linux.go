@@ -23,6 +23,7 @@ func (t *Tree) readIO(begin instant) {
 		read += float64(r)
 		written += float64(w)
 	}
+
 	t.fail("io", unread.why("storage bytes", len(t.ours)))
 	t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = read, written, true
 	if known == 0 && unread.n > 0 {

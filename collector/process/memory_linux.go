@@ -66,6 +66,7 @@ func (t *Tree) readMemory() {
 			t.weighed.processes = 0 // the rest is due as soon as it may be
 		}
 	}
+
 	if t.rssOnly != nil {
 		t.sumRSS()
 	}
@@ -176,10 +177,12 @@ func (t *Tree) readPSS(begin instant) (whole bool) {
 		}
 		last = at
 	}
+
 	t.fail("memory", sum.why(unread.why("the PSS", len(t.ours))))
 	if sum.alive == 0 {
 		return whole
 	}
+
 	t.use.Memory, t.use.MemoryKind, t.use.MemoryFresh = sum.total(), "pss", true
 	if unread.n > 0 {
 		t.use.MemoryKind = "rss"
@@ -200,6 +203,7 @@ func (t *Tree) neediest() []*proc {
 		}
 		return 2
 	}
+
 	t.byNeed = append(t.byNeed[:0], t.ours...)
 	slices.SortFunc(t.byNeed, func(a, b *proc) int {
 		return cmp.Or(cmp.Compare(need(a), need(b)), cmp.Compare(a.pssAt, b.pssAt), cmp.Compare(a.pid, b.pid))
@@ -266,6 +270,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 			p.pid, p.rss()>>20, cost.Seconds()*1e3, insteadOfPSS)
 		return 0, nil
 	}
+
 	file := "smaps_rollup"
 	if p.state == 'Z' { // its first thread has ended, others go on, see dead
 		var err error
@@ -276,6 +281,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 			return 0, err
 		}
 	}
+
 	data, err := t.dir.read(p.pid, file)
 	if err == nil {
 		var n uint64
@@ -283,6 +289,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 			p.pss, p.paced = n, true
 		}
 	}
+
 	switch {
 	case err == nil:
 		return p.pss, nil
@@ -291,6 +298,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 	case gone(err):
 		return t.withoutMap(p, err, unread)
 	}
+
 	t.note(unread, p.pid, "smaps_rollup", err)
 	return p.rss(), nil
 }

@@ -38,6 +38,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	if n, ok := procfile.ParseCount(first); !ok || pid != anyPID && n != uint64(pid) {
 		return s, damaged("it does not begin with its process id")
 	}
+
 	var n [numFields]uint64
 	for i := range n {
 		switch i {
@@ -51,6 +52,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 			return s, damaged("a field is not a count")
 		}
 	}
+
 	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages || len(f[procfile.StatState]) != 1 {
 		return s, damaged("a field makes no sense")
 	}

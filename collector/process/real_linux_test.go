@@ -111,6 +111,7 @@ func treeThread() {
 		treeMust(err)
 		done <- cmd.Process.Pid
 	}()
+
 	treeReady(fmt.Sprintf(" %d", <-done))
 }
 
@@ -124,6 +125,7 @@ func treeLeaderless(mib int) {
 	for i := 0; i < len(held); i += 4096 {
 		held[i] = 1
 	}
+
 	go func() {
 		var state byte
 		for ; state != 'Z'; time.Sleep(time.Millisecond) {
@@ -133,6 +135,7 @@ func treeLeaderless(mib int) {
 		runtime.KeepAlive(held)
 		os.Exit(0)
 	}()
+
 	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // of this thread alone
 }
 
@@ -177,6 +180,7 @@ func treeReader(proc, root string) {
 			treeMust(err)
 		}
 	}
+
 	tree := NewTree(Options{Proc: proc, Root: pid})
 	u, err := tree.Read()
 	u.Failed, err = nil, treeFailures(u, err)
@@ -337,6 +341,7 @@ func TestTreeCountsWhatTheRootReaps(t *testing.T) {
 		most = max(most, sum+u.CPUSeconds)
 		sum += treeCPU(j.end())
 	}
+
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &after))
 	truth := treeCPU(&after) - treeCPU(&before)
 	treeNear(t, "in the end", sum+treeRead(t, tree).CPUSeconds, truth, 0)
@@ -449,6 +454,7 @@ for r, w in pipes:
 print("ready", flush=True)
 sys.stdin.read()
 `))
+
 	if got := j.line(t); got != "ready" {
 		t.Fatal(got)
 	}
@@ -483,6 +489,7 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 `))
+
 	for i, want := range []struct {
 		line  string
 		least float64
@@ -529,6 +536,7 @@ func TestTreeInAForkStorm(t *testing.T) {
 			lines <- strings.TrimSpace(s)
 		}
 	}()
+
 	deadline := time.After(2 * treePatience)
 	for done := false; !done; scans++ {
 		n, cpu := treeReap(j.cmd.Process.Pid)
@@ -549,6 +557,7 @@ func TestTreeInAForkStorm(t *testing.T) {
 		default:
 		}
 	}
+
 	for deadline := time.Now().Add(treePatience); ; {
 		n, cpu := treeReap(j.cmd.Process.Pid)
 		adopted, reaped = adopted+n, reaped+cpu
@@ -559,6 +568,7 @@ func TestTreeInAForkStorm(t *testing.T) {
 			t.Fatalf("%d processes", len(tree.ours))
 		}
 	}
+
 	truth := treeCPU(j.end()) + reaped
 	treeNear(t, "with what was reaped", used+reaped, truth, 1)
 	if most > truth+0.01 {
@@ -609,6 +619,7 @@ func TestTreeWhereProcHides(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")
 	}
+
 	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
 		t.Run(hidepid, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "perfagent")

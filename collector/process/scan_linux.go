@@ -69,15 +69,18 @@ func (t *Tree) scan() error {
 		t.spare = list
 		return fmt.Errorf("list the processes in %s: %w", t.proc(), err)
 	}
+
 	t.next = list
 	for i := range t.next {
 		t.fill(&t.next[i])
 	}
+
 	if err := t.findRoot(); err != nil {
 		t.release(t.next)
 		t.spare, t.next = t.next, nil
 		return err
 	}
+
 	t.classify()
 	for range maxRounds {
 		if !t.retry() {
@@ -85,6 +88,7 @@ func (t *Tree) scan() error {
 		}
 		t.classify()
 	}
+
 	t.collect()
 	t.release(t.all)
 	t.all, t.spare, t.next = t.next, t.all, nil
@@ -116,6 +120,7 @@ func (t *Tree) load(p *proc) {
 	if err == nil {
 		p.stat, err = parseStat(data, p.pid)
 	}
+
 	switch {
 	case err == nil:
 		p.class, p.was, p.pss, p.weighed, p.pssAt = unknown, unknown, 0, 0, 0
@@ -127,6 +132,7 @@ func (t *Tree) load(p *proc) {
 		p.class = ended
 		return
 	}
+
 	t.note(&t.unread, p.pid, "stat", err)
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
@@ -145,16 +151,19 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	if p.held == 0 && old != nil && old.inode == p.inode {
 		p.held, old.held = old.held, 0
 	}
+
 	if p.held > 0 {
 		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
 			return data, err
 		}
 		p.drop(&t.held) // its id may be another's by now
 	}
+
 	fd, err := t.dir.openFile(p.pid, "stat")
 	if err != nil {
 		return nil, err
 	}
+
 	if old != nil && old.class == ours && t.held < t.maxHeld {
 		t.held++
 		p.held = int32(fd) + 1
@@ -247,6 +256,7 @@ func (t *Tree) follow(p *proc) {
 		}
 		p = parent
 	}
+
 	for i := len(t.chain) - 1; i >= 0; i-- {
 		p := t.chain[i]
 		up = t.inherit(p, up)
@@ -305,6 +315,7 @@ func (t *Tree) retry() (changed bool) {
 		}
 		changed = true
 	}
+
 	if len(t.late) > 0 {
 		t.next = sorted(append(t.next, t.late...))
 	}

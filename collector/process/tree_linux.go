@@ -115,6 +115,7 @@ func (t *Tree) Read() (Use, error) {
 	if err := t.scan(); err != nil {
 		return nothing(), err
 	}
+
 	t.sum()
 	t.sumExact()
 	t.fail("stat", t.unread.why("the stat", len(t.all)))

@@ -47,6 +47,7 @@ func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)
 	}
+
 	for n := 0; ; {
 		m, err := unix.Pread(fd, b.data[n:], int64(n))
 		switch {

@@ -34,6 +34,7 @@ func TestSplitStat(t *testing.T) {
 			}
 		}
 	}
+
 	for _, text := range []string{"", "42 sh S 1", "42 )sh( S 1", "(", ")"} {
 		if _, _, n := SplitStat([]byte(text), make([][]byte, 3)); n != 0 {
 			t.Errorf("%q has %d fields", text, n)
