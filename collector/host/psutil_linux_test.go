@@ -45,7 +45,8 @@ func TestTreesReadAsPsutilReadsThem(t *testing.T) {
 	var trees []string
 	for _, dir := range dirs {
 		base := filepath.Base(dir)
-		// psutil cuts the first two lines of net/dev off, whatever they are, and wants all columns of the host's own kernel.
+		// psutil cuts the first two lines of net/dev off, whatever they are, and wants all columns
+		// of the host's own kernel.
 		if !strings.HasPrefix(base, "damaged-") && base != "netdev-without-headings" && base != "kernel-2.6" {
 			trees = append(trees, dir)
 		}

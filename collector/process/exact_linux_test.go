@@ -15,7 +15,7 @@ func TestTreeExact(t *testing.T) {
 	const n = 5
 	tree := treeOwn()
 	defer tree.Close()
-	tree.Hurry()
+	tree.Final()
 	before, err := tree.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestTreeExact(t *testing.T) {
 		want += ns / 1e9
 	}
 
-	tree.Hurry()
+	tree.Final()
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
 		t.Errorf("%.4f s of CPU in %d processes, the scheduler says %.4f; %v", got, n, want, err)

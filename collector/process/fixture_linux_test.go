@@ -542,7 +542,7 @@ func TestTreeHurry(t *testing.T) {
 	if u := treeRead(t, tree); !u.Skipped {
 		t.Fatal("a scan that is not due was not put off")
 	}
-	tree.Hurry()
+	tree.Final()
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
 		t.Errorf("after Hurry: %+v", u)
 	}

@@ -1,7 +1,7 @@
 package process
 
-// readIO adds up what the job's processes, and the children that they waited for,
-// read from storage and wrote to it.
+// readIO adds up what the job's processes, and the children that they waited for, read from storage
+// and wrote to it.
 func (t *Tree) readIO(begin instant) {
 	var read, written float64
 	var unread failure

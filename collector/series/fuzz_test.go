@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRing holds a ring against the naive oracle, over capacity, length, width, missing values, and the moment at which
-// it is saved, restored and continued beside the uninterrupted one.
+// FuzzRing holds a ring against the naive oracle, over capacity, length, width, missing values, and the moment
+// at which it is saved, restored and continued beside the uninterrupted one.
 func FuzzRing(f *testing.F) {
 	f.Add(uint16(2), uint16(5), byte(1), byte(0), uint16(3), uint64(1))
 	f.Add(uint16(1), uint16(17), byte(2), byte(10), uint16(16), uint64(2))

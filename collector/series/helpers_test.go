@@ -10,7 +10,8 @@ import (
 // sample is one row as a test made it, before any code under test saw it.
 type sample struct{ values, weights []float64 }
 
-// samples makes n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN, long gaps.
+// samples makes n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN,
+// long gaps.
 func samples(seed uint64, n, width, missing int) []sample {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]sample, n)

@@ -90,10 +90,10 @@ func bin(value float64) int {
 	return int(float64(value*binsPerPoint) + 0.5)
 }
 
-// Merge counts all that o counts, as if every sample of o had been added to s. It is commutative and associative
-// (count, min and max exactly, sums up to rounding); an empty Summary of the same kind, or nil, changes nothing. A
-// Summary with other thresholds, or only one of the two with a histogram, is an error, as are sums past any sense; s is
-// then unchanged.
+// Merge counts all that o counts, as if every sample of o had been added to s. It is commutative and
+// associative (count, min and max exactly, sums up to rounding); an empty Summary of the same kind, or nil,
+// changes nothing. A Summary with other thresholds, or only one of the two with a histogram, is an error, as
+// are sums past any sense; s is then unchanged.
 func (s *Summary) Merge(o *Summary) error {
 	if o == nil {
 		return nil

@@ -176,7 +176,8 @@ func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
 	}
 }
 
-// Against sorting: every quantile within half a bin of the true one. Weights are whole seconds, so that sums are exact.
+// Against sorting: every quantile within half a bin of the true one. Weights are whole seconds, so that sums
+// are exact.
 func TestSummary_QuantilesAreGoodToATenth(t *testing.T) {
 	type pair struct{ v, w float64 }
 	for seed := range uint64(20) {
