@@ -128,7 +128,7 @@ func TestGroupPlaces(t *testing.T) {
 				t.Errorf("version %q, path %q, want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			}
 			for what, p := range map[string]struct {
-				got  *place
+				got  *membership
 				want []string
 			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
 				if diff := cmp.Diff(p.want, groupPlaces(o, p.got)); diff != "" {

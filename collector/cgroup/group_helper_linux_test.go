@@ -82,7 +82,7 @@ func groupMount(root, point, kind, options string) string {
 }
 
 // groupPlaces says where a controller's group was found, below /sys/fs/cgroup.
-func groupPlaces(o Options, p *place) []string {
+func groupPlaces(o Options, p *membership) []string {
 	if p == nil {
 		return nil
 	}
