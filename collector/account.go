@@ -11,82 +11,82 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Account is what the kernel's counters say of the job and of what limits it, as
-// differences from the baseline to the newest Reading unless said otherwise: what
-// was before the job is not in it.
+// Account is what the kernel's counters say of the job and of what limits it: differences from the
+// baseline to the newest Reading, unless said otherwise. What was before the job is not in it.
 type Account struct {
-	Source     string `json:"source,omitempty"` // JobFromGroup…; "" = there is no job
+	Source     string `json:"source,omitempty"` // host.JobFromGroup…; "" = there is no job
 	Group      string `json:"group,omitempty"`  // its path
 	Version    string `json:"version,omitempty"`
 	MemoryHome string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
 	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
-	// CPUSeconds of the whole job, us and our helpers left out; Living is the part of it
-	// that processes have used which have not ended.
+	// CPUSeconds is the CPU time of the whole job, without ours and our helpers'. Living is the
+	// part of it that belongs to processes that have not ended.
 	CPUSeconds series.Optional `json:"cpu_seconds"`
-	// CPUOpen tells that the last Reading found processes of the job left and could not tell
-	// what they have used.
+	// CPUOpen reports that the last Reading found processes of the job and could not tell what they
+	// have used.
 	CPUOpen bool            `json:"cpu_open,omitempty"`
 	Living  series.Optional `json:"living_cpu_seconds"`
-	// PeakMB is the kernel's peak of the group that holds the job, page cache included,
-	// when it rose while the job ran; CacheMB the most page cache that was seen in it, OwnMB
-	// the most of what is not the job's: ours, and what was there before it. All MiB.
+	// PeakMB is the kernel's peak of the group that holds the job, page cache included, if it rose
+	// while the job ran. CacheMB is the most page cache that was seen in it, OwnMB the most that is
+	// not the job's: ours, and what was there before it. All are MiB.
 	PeakMB  series.Optional `json:"peak_mb"`
 	CacheMB series.Optional `json:"cache_mb"`
 	OwnMB   series.Optional `json:"own_mb"`
 
 	Limits host.Limits `json:"limits"`
-	// Periods and Throttled count the CPU quota's periods, all and those in which the
-	// group was stopped; ThrottledSeconds is for how long it was.
+	// Periods and Throttled count the periods of the CPU quota, all and those in which the group
+	// was throttled; ThrottledSeconds is for how long it was.
 	Periods          series.Optional `json:"periods"`
 	Throttled        series.Optional `json:"throttled"`
 	ThrottledSeconds series.Optional `json:"throttled_seconds"`
-	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache
-	// included, MiB. LimitCacheMB is the most page cache that was seen in that group.
+	// LimitPeakMB is the kernel's peak of the group that has the memory limit, page cache included,
+	// in MiB. LimitCacheMB is the most page cache that was seen in that group.
 	LimitPeakMB  series.Optional `json:"limit_peak_mb"`
 	LimitCacheMB series.Optional `json:"limit_cache_mb"`
-	// LimitReachedPct is the most of the memory limit, as it was at that time, that the
-	// kernel's peaks tell to have been in use, page cache left out; not known where none rose
-	// while the job ran.
+	// LimitReachedPct is the largest share of the memory limit, as it was at that time, that was in
+	// use by the kernel's peaks, without page cache. It is unknown if no peak rose while the job
+	// ran.
 	LimitReachedPct series.Optional `json:"limit_reached_pct"`
-	// FullAtKillMB is the memory limit, MiB, at the first kill in the group at which the
-	// group with the limit had been full; not known where there was none.
+	// FullAtKillMB is the memory limit, in MiB, at the first kill in the group at which the group
+	// with the limit had been full. It is unknown if there was none.
 	FullAtKillMB series.Optional `json:"full_at_kill_mb"`
-	// LimitCPUSeconds is the time for which the job might have used CPUs by its limit, summed
-	// over CPUs: limits may change meanwhile.
+	// LimitCPUSeconds is the CPU time that the job could have used within its limit, which may have
+	// changed meanwhile.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
-	// OOMKills counts processes killed in the group, HostOOMKills on the whole host.
+	// OOMKills counts the processes that were killed in the group, HostOOMKills those on the whole
+	// host.
 	OOMKills     series.Optional `json:"oom_kills"`
 	HostOOMKills series.Optional `json:"host_oom_kills"`
-	OOMAt        time.Time       `json:"oom_at,omitzero"` // of the first Reading that saw one in the group, else on the host
+	OOMAt        time.Time       `json:"oom_at,omitzero"`
 	Victims      []host.Victim   `json:"victims,omitempty"`
-	// LogPIDs tells that Victims are all that the kernel's log has, and that process ids in
-	// it are ours.
+	// LogPIDs reports that Victims are all that the kernel's log has, with process IDs that are
+	// ours.
 	LogPIDs bool `json:"log_pids,omitempty"`
 
 	// Stalls of the job's group and of the host, seconds (PSI).
 	JobStall  Stalls `json:"job_stall"`
 	HostStall Stalls `json:"host_stall"`
 
-	// Signals that were sent to us so far, for who reads the journal of an agent that was
-	// killed after them. The caller fills it in.
+	// Signals are those that were sent to us so far, for readers of the journal of an agent that
+	// was killed after them. The caller fills them in.
 	Signals []Signal `json:"signals,omitempty"`
 }
 
-// Signal is a signal that was sent to us, and who sent it.
+// A Signal was sent to us; it tells by whom.
 type Signal struct {
 	Signal string    `json:"signal"`           // "SIGTERM"
-	Number int       `json:"number,omitempty"` // of this system's; 0 = not known
+	Number int       `json:"number,omitempty"` // of this system's; 0 = unknown
 	At     time.Time `json:"at"`
-	// Kernel tells that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
+	// Kernel reports that no process sent it: Ctrl-C of the terminal, a hang-up, a limit.
 	Kernel bool `json:"kernel,omitempty"`
-	// PID is the sender's process id and Process its name; -1 and "" = not known. A sender
-	// outside of our process namespace has the id 0.
+	// PID is the sender's process ID and Process its name; -1 and "" are unknown. A sender outside
+	// of our process namespace has the ID 0.
 	PID     int    `json:"pid"`
 	Process string `json:"process,omitempty"`
 }
 
-// Stalls are seconds in which some or all tasks waited for a resource (PSI).
+// Stalls are the seconds in which some or all tasks waited for a resource (PSI).
 type Stalls struct {
 	CPUSome    series.Optional `json:"cpu_some"`
 	CPUFull    series.Optional `json:"cpu_full"`
@@ -108,16 +108,21 @@ func (c *stallCounters) increase(p *cgroup.Pressure) Stalls {
 	}
 }
 
-// NoAccount is an Account of which nothing is known.
+// NoAccount returns an Account of which nothing is known.
 func NoAccount() Account {
 	u := series.Unknown()
 	none := Stalls{u, u, u, u, u, u}
-	return Account{CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u, Limits: host.Limits{Quota: u, MemoryMB: u},
-		Periods: u, Throttled: u, ThrottledSeconds: u, LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u, OOMKills: u, HostOOMKills: u,
-		JobStall: none, HostStall: none}
+	return Account{
+		CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u,
+		Limits:  host.Limits{Quota: u, MemoryMB: u},
+		Periods: u, Throttled: u, ThrottledSeconds: u,
+		LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u,
+		OOMKills: u, HostOOMKills: u,
+		JobStall: none, HostStall: none,
+	}
 }
 
-// UnmarshalJSON implements json.Unmarshaler: what does not stand there is not known.
+// UnmarshalJSON implements [json.Unmarshaler]: what is missing is unknown.
 func (a *Account) UnmarshalJSON(data []byte) error {
 	type plain Account
 	p := plain(NoAccount())
@@ -128,20 +133,21 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// GPU is a device of the node, and what its own counters say of the run.
+// A GPU is a device of the node, with what its own counters say of the run.
 type GPU struct {
 	gpu.Device
 	OfJob bool `json:"of_job"`
-	// EnergyJoules is the increase of the device's counter; ClockMHz the highest clock seen.
+	// EnergyJoules is the increase of the device's counter, ClockMHz the highest clock that was
+	// seen.
 	EnergyJoules series.Optional `json:"energy_joules"`
 	ClockMHz     series.Optional `json:"clock_mhz"`
-	// Throttle lists the reasons for which its clock was seen held back.
+	// Throttle lists the reasons for which its clock was seen to be held back.
 	Throttle []string `json:"throttle,omitempty"`
 
 	energy series.Counter
 }
 
-// note takes one more state of the device.
+// note takes another state of the device.
 func (g *GPU) note(s gpu.State) {
 	newer(&g.EnergyJoules, g.energy.Increase(s.EnergyJoules))
 	highest(&g.ClockMHz, series.Optional(s.ClockMHz))

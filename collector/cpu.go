@@ -9,24 +9,23 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a
-// value, as Progress is.
+// cpuTotals sums the time of all CPUs by mode since the first good Reading. It is a value, as
+// Progress is.
 type cpuTotals struct {
 	seconds [host.NumCPUModes]float64
 	counted bool // there was a second good Reading
-	// highest is what each CPU's counters have reached. The kernel moves time from
-	// iowait to idle and back: what it took away must not be counted again.
+	// highest is what each CPU's counters have reached. The kernel moves time from iowait to idle
+	// and back: what it took away must not count again.
 	highest []host.CPUTimes
 	at      time.Duration // of highest, on the boot clock
 }
 
-// cpuSlack, in seconds, is how much a counter may fall by such corrections, and by how
-// much it may outgrow the time that passed. One that falls further was set back, and
-// one that leaps further is wrong: neither counts anything.
+// cpuSlack, in seconds, is how far a counter may fall by such corrections, and by how much it may
+// outrun the time that passed.
 const cpuSlack = 3
 
-// add accounts the counters of one more Reading. CPUs are matched by name: one that
-// was not there before starts counting now.
+// add takes another Reading of the counters. It matches CPUs by name: one that was not there before
+// begins to count now.
 func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 	if cpus == nil {
 		return
@@ -50,12 +49,13 @@ func (t *cpuTotals) add(cpus []host.CPUTimes, at time.Duration) {
 			highest[i].Seconds[m] = reached
 		}
 	}
+
 	t.counted = t.highest != nil
 	t.highest, t.at = highest, at
 }
 
-// CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over CPUs; all NaN before
-// there are two.
+// CPUSeconds returns the CPU time since the first good Reading, by CPUMode, in seconds summed over
+// CPUs. All are NaN before there are two.
 func (p *Progress) CPUSeconds() [host.NumCPUModes]float64 {
 	if p.cpuTotal.counted {
 		return p.cpuTotal.seconds
@@ -90,7 +90,8 @@ func (p *Progress) measureCPU(st step) {
 	p.cpu, p.cpuSince, p.cpuModes = st.CPU, st.now, p.cpuTotal.seconds
 }
 
-// cpuShare returns the share of the window's CPU time, over all CPUs, that the kernel counted as one mode, in percent.
+// cpuShare returns the share of the window's CPU time, over all CPUs, that the kernel counted as
+// one mode, in percent.
 func (p *Progress) cpuShare(m host.CPUMode) float64 {
 	total := 0.0
 	for i, v := range p.cpuTotal.seconds {
@@ -102,11 +103,10 @@ func (p *Progress) cpuShare(m host.CPUMode) float64 {
 	return round3(100 * (p.cpuTotal.seconds[m] - p.cpuModes[m]) / total)
 }
 
-// busyPercent is psutil's percent of one CPU between two readings, rounded to
-// one decimal as psutil does: each field's difference is clamped at 0,
-// total = Σ fields − guest − guest_nice, busy = total − idle − iowait, so steal
-// and interrupts are busy. ok is false when the kernel's clock did not advance:
-// psutil says 0.0 there, which nobody measured.
+// busyPercent returns psutil's percentage of one CPU between two readings, rounded to one decimal
+// as psutil does: each field's difference is clamped at 0, total = Σ fields − guest − guest_nice,
+// busy = total − idle − iowait, so steal and interrupts are busy. It reports false if the kernel's
+// clock did not advance: psutil says 0.0 there, which nobody measured.
 func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	var d [host.NumCPUModes]float64
 	total := 0.0
@@ -125,9 +125,9 @@ func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	return series.Round1(min(100, busy/total*100)), true
 }
 
-// cpuSpread gives the mean, least and most busy CPU between two readings. CPUs
-// are matched by name, so one that goes or comes (hotplug) is left out of the
-// window instead of shifting the others. ok is false when no CPU was measured.
+// cpuSpread returns the mean, least and most busy CPU between two readings. It matches CPUs by
+// name, so one that goes or comes (hotplug) is left out of the window instead of shifting the
+// others. It reports false if no CPU was measured.
 func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 	n, sum := 0, 0.0
 	least, most = 100, 0
@@ -144,6 +144,7 @@ func cpuSpread(prev, cur []host.CPUTimes) (avg, least, most float64, ok bool) {
 		sum += v
 		least, most = min(least, v), max(most, v)
 	}
+
 	if n == 0 {
 		return 0, 0, 0, false
 	}

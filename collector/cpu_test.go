@@ -30,6 +30,7 @@ func TestBusyPercentIsPsutils(t *testing.T) {
 		"all idle":                          {[]float64{0, 0, 0, 100}, 0, true},
 		"all busy":                          {[]float64{0, 0, 100}, 100, true},
 	}
+
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := []float64{1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 500, 500}
@@ -69,6 +70,7 @@ func TestCPUsAreMatchedByNameWhenSomeComeOrGo(t *testing.T) {
 		"none before":         {nil, []host.CPUTimes{b0}, spread{}},
 		"none moved":          {[]host.CPUTimes{a0, a1}, []host.CPUTimes{a0, a1}, spread{}},
 	}
+
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got spread
@@ -120,6 +122,7 @@ func TestCPUSecondsByMode(t *testing.T) {
 		"a leap":                      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
 		"a long time is no leap":      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
 	}
+
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			p, before := Begin(tt.readings[0]), [host.NumCPUModes]float64{}

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A deviceCounter ties the bytes that the devices of a kind have moved to their columns.
+// A deviceCounter ties the bytes that devices of one kind have moved to their columns.
 type deviceCounter struct {
 	total, rate Column
 	kind        host.Kind
@@ -15,8 +15,9 @@ type deviceCounter struct {
 	class       host.Class // a device counts when its Counted and Loopback bits equal this
 }
 
-// deviceCounters lists the counters of devices, perf.py's six first and in its order. Another kind of devices is a row
-// for each direction here, two columns each in sample.go, and a kind of package host.
+// deviceCounters lists the counters of devices, perf.py's six first and in its order. Another kind
+// of devices is a row for each direction here, two columns each in sample.go, and a kind in package
+// host.
 var deviceCounters = [...]deviceCounter{
 	{total: DiskRead, rate: DiskReadRate, kind: host.Disks, in: true, class: host.Counted},
 	{total: DiskWrite, rate: DiskWriteRate, kind: host.Disks, in: false, class: host.Counted},
@@ -26,10 +27,10 @@ var deviceCounters = [...]deviceCounter{
 	{total: NetExtRecv, rate: NetExtRecvRate, kind: host.NICs, in: true, class: host.Counted},
 }
 
-// NumCounters is how many counters of devices there are: the length of Counters and of Recording.BootMB.
+// NumCounters is the number of counters of devices: the length of Counters and of Recording.BootMB.
 const NumCounters = len(deviceCounters)
 
-// Counters lists the columns of the counters of devices, perf.py's first and in its order.
+// Counters returns the columns of the counters of devices, perf.py's first and in its order.
 func Counters() []Column {
 	out := make([]Column, NumCounters)
 	for i, c := range deviceCounters {
@@ -56,8 +57,8 @@ func (p *Progress) measureDevices(st step) {
 	}
 }
 
-// delta returns the bytes that the counter's devices moved between two Readings. A device that was not there before begins
-// to count now.
+// delta returns the bytes that the counter's devices moved between two Readings. A device that was
+// not there before begins to count now.
 func (c *deviceCounter) delta(prev, cur []host.Device) uint64 {
 	var sum uint64
 	unit := c.kind.Unit()
@@ -81,7 +82,8 @@ func (c *deviceCounter) counts(d *host.Device) uint64 {
 	return d.Out
 }
 
-// deviceNamed finds a device by name, and returns nil if there is none; hint is where it most likely stands.
+// deviceNamed returns the device of a name, or nil if there is none; hint is where it most likely
+// stands.
 func deviceNamed(devs []host.Device, name string, hint int) *host.Device {
 	if hint < len(devs) && devs[hint].Name == name {
 		return &devs[hint]
@@ -94,8 +96,8 @@ func deviceNamed(devs []host.Device, name string, hint int) *host.Device {
 	return nil
 }
 
-// bootTotals sums the counters since boot, in MiB: over the devices that we count or, for perf.py, over all that psutil
-// sums. NaN = not read.
+// bootTotals sums the counters since boot, in MiB: over the devices that we count or, for perf.py,
+// over all that psutil sums. NaN was not read.
 func bootTotals(r *host.Reading, perfpy bool) [NumCounters]float64 {
 	var out [NumCounters]float64
 	for i, c := range deviceCounters {

@@ -12,6 +12,7 @@
 //     ring (pictures), and hands it to an observer (the journal).
 //  5. When the job ends the Sampler takes a closing Reading, and its [Recording] is what the report is made from.
 //
-// Each column of a Sample is one row of the table in sample.go. The package knows nothing of commands, reports or
-// servers. Absent is written NaN inside the arithmetic and never leaves the program as a number.
+// Each column of a Sample is one row of the table in sample.go. The package knows nothing of
+// commands, reports or servers. Absent is written NaN inside the arithmetic and never leaves the
+// program as a number.
 package collector

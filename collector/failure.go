@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// Failure is a reason for which a source, or one file of it, gave nothing, with how often.
+// A Failure is a reason for which a source, or one file of it, had no values, and how often.
 type Failure struct {
 	Source string
 	File   string `json:",omitempty"` // "" = the whole source
@@ -15,7 +15,7 @@ type Failure struct {
 	Count  int64
 }
 
-// noteFailures counts each reason for which a source was absent.
+// noteFailures counts the reasons for which sources were absent.
 func (s *Sampler) noteFailures(r *host.Reading) {
 	for _, source := range host.Sources() {
 		for _, err := range apart(r.Failed[source]) {
@@ -54,8 +54,8 @@ func (s *Sampler) noteFailure(source string, err error) {
 	}
 }
 
-// Lacks tells whether a failure keeps a column from being measured.
-func (c Column) Lacks(f Failure) bool {
+// AffectedBy reports whether a failure keeps a column from being measured.
+func (c Column) AffectedBy(f Failure) bool {
 	if f.Source != c.Source() {
 		return false
 	}
@@ -63,8 +63,8 @@ func (c Column) Lacks(f Failure) bool {
 	return f.File == "" || files == nil || slices.Contains(files, f.File)
 }
 
-// files are those that a column of the job or of its control group is made from, v2's
-// and v1's, and the parts of /proc/PID; nil = all of its source.
+// files returns the files that a column of the job or of its control group is made from, of v2 and
+// v1, and the parts of /proc/PID. nil means all of its source.
 func (c Column) files() []string {
 	switch c {
 	case JobCPU, JobProcesses, JobThreads:
@@ -78,7 +78,9 @@ func (c Column) files() []string {
 	case JobThrottled:
 		return []string{"cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"}
 	case LimitMemory, LimitMemoryPercent:
-		return []string{"memory.stat", "memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes"}
+		return []string{
+			"memory.stat", "memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes",
+		}
 	case JobPSICPUSome, JobPSICPUFull:
 		return []string{"cpu.pressure"}
 	case JobPSIMemorySome, JobPSIMemoryFull:

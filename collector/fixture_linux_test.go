@@ -65,6 +65,7 @@ func TestEachByteIsCountedOnce(t *testing.T) {
 		"sidecar": {[]string{"vda"}, []string{"vda"}, []string{"lo", "eno1"},
 			[6]float64{10, 20, 50, 800, 50, 900}, [6]float64{10, 20, 50, 800, 50, 900}},
 	}
+
 	for name, want := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := fixture(t, name).Read()

@@ -17,6 +17,7 @@ func FuzzReader(f *testing.F) {
 		data, _ := os.ReadFile(filepath.Join(collectortest.Root(f), "testdata/proc", tree, name)) // not every tree has every file
 		return data
 	}
+
 	for _, tree := range []string{"healthy", "lvm-on-raid", "memavailable-missing", "loopback-names", "kernel-2.6",
 		"damaged-stat-short-line", "damaged-netdev-short-line", "damaged-diskstats-short-line", "damaged-meminfo-nonsense"} {
 		f.Add(read(tree, "stat"), read(tree, "meminfo"), read(tree, "diskstats"), read(tree, "net/dev"), read(tree, "zoneinfo"))

@@ -36,6 +36,7 @@ func (d *dice) count() uint64 {
 	case 4:
 		return n << 56
 	}
+
 	var b [8]byte
 	for i := range b {
 		b[i] = d.byte()

@@ -8,36 +8,38 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A ledger keeps the Account of a run. It is a value, as Progress is: next changes nothing and asks nobody, so that the
-// same Readings always give the same Account.
+// A ledger keeps the Account of a run. It is a value, as Progress is: next changes nothing and asks
+// nobody, so that the same Readings always give the same Account.
 type ledger struct {
 	start host.Instant
 	// source is where the job's numbers come from, as in JobOptions; "" = there is no job.
 	source string
-	// found reports whether the job's processes can be found, should its group not tell of them.
+	// found reports whether the job's processes can be found, should its group not count them.
 	found bool
 
 	last time.Duration // when the Reading before was taken, on the monotonic clock
 
-	// Counters of the groups that set the limits begin where such a group begins to set them.
+	// The counters of a group that sets a limit count from when it began to set it.
 	periods, throttled, throttledSeconds series.Counter
 	oomKills, hostOOMKills               series.Counter
 	jobStall, hostStall                  stallCounters
-	// peak and limitPeak are high-water marks: what they were before the job, or the group's rule, is not its own.
+	// peak and limitPeak are high-water marks from before the job, or from before the group set the
+	// limit.
 	peak, limitPeak       series.Optional
-	cpuGroup, memoryGroup string // that set the limits at the last Reading of the group
+	cpuGroup, memoryGroup string // which set the limits at the last Reading of the group
 
-	// oomSeen and hostOOMSeen are the OOM kills that have been looked into, lookedAt is when that was last.
+	// oomSeen and hostOOMSeen are the OOM kills that were looked into, lookedAt is when that was
+	// last.
 	oomSeen, hostOOMSeen series.Optional
 	lookedAt             time.Duration
 
-	// look reports whether the kernel's log is to be asked for the victims of new OOM kills.
+	// look reports whether the kernel's log is to be searched for the victims of new OOM kills.
 	look bool
-	// gap is what the newest Reading made known to be missing, if anything.
+	// gap is what the newest Reading showed to be missing, if anything.
 	gap *series.Gap
 }
 
-// newLedger begins at the baseline Reading.
+// newLedger returns a ledger that begins at the baseline Reading.
 func newLedger(base *host.Reading, job host.JobOptions) ledger {
 	l := ledger{start: base.At, source: job.Source, found: job.Tree != nil, last: base.At.Mono,
 		peak: series.Unknown(), limitPeak: series.Unknown()}
@@ -45,13 +47,13 @@ func newLedger(base *host.Reading, job host.JobOptions) ledger {
 	return l
 }
 
-// An entry is what a ledger learns beside the Reading itself.
+// An entry is what a ledger has to know beside the Reading itself.
 type entry struct {
 	cpuSeconds float64 // of the job, since the baseline
 	closing    bool    // the Reading is the last
 }
 
-// next brings the Account up to a Reading.
+// next returns the ledger and the Account after another Reading.
 func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 	l.gap = nil
 	if r.VM != nil {
@@ -73,7 +75,7 @@ func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 	return l, a
 }
 
-// noteJob accounts what the job itself has used.
+// noteJob accounts for what the job itself has used.
 func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 	j := r.Job
 	a.Limits = j.Limits
@@ -85,7 +87,7 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 		a.CPUSeconds = series.Optional(e.cpuSeconds)
 	}
 	a.CPUOpen = math.IsNaN(j.CPUSeconds) && e.closing && l.source == host.JobFromTree && l.found
-	a.Living = series.Optional(j.Living) // of this very Reading: what has ended since is not living
+	a.Living = series.Optional(j.Living) // at this very Reading: what has ended since is not living
 
 	if j.MemoryKind == "" {
 		return
@@ -95,12 +97,12 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {
-		return // once an upper bound, always one; and it is when a job is small that the group does not tell
+		return // once an upper bound, always one; and the group is silent when a job is small
 	}
 	a.MemoryKind = j.MemoryKind
 }
 
-// noteGroup accounts what the job's control group has counted.
+// noteGroup accounts for what the job's control group has counted.
 func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
 	g := j.Group
 	killed := a.OOMKills
@@ -125,8 +127,8 @@ func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
 	}
 }
 
-// follow goes over to the counters of other groups where these set the limits from now on: what they had counted before
-// is not of the job, what was counted until now stays.
+// follow switches to the counters of other groups once these set the limits. What they had counted
+// before is not the job's; what was counted until now stays.
 func (l *ledger) follow(a *Account, j *host.JobUse) {
 	g := j.Group
 	if j.Limits.CPUGroup != l.cpuGroup {
@@ -145,14 +147,14 @@ func (l *ledger) follow(a *Account, j *host.JobUse) {
 	}
 }
 
-// fullGroup is the part of its limit at which a group counts as full: the kernel counts
-// pages for each CPU apart, and charges some at once.
+// fullGroup is the part of its limit at which a group counts as full: the kernel counts pages for
+// each CPU apart, and charges some in advance.
 const fullGroup = 0.98
 
-// noteLimit notes how much of the memory limit was reached between the last Reading
-// and this one: the kernel's peak, where it rose meanwhile, less the most page cache that was
-// seen, which the kernel takes back first. Where it killed and the group had been full, that
-// is noted: whether this limit was why, its log tells.
+// noteLimit accounts for how much of the memory limit was reached since the last Reading: the
+// kernel's peak, if it rose meanwhile, less the most page cache that was seen, which the kernel
+// reclaims first. If the kernel killed and the group had been full, it notes that; whether this
+// limit was the reason, the kernel's log tells.
 func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := series.Optional(g.LimitPeak / MiB)
@@ -175,12 +177,11 @@ func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
 	}
 }
 
-// hostOOMEvery is how often the kernel's log is read for kills in groups that are not the
-// job's.
+// hostOOMEvery is how often the kernel's log is read for kills in other groups than the job's.
 const hostOOMEvery = 30 * time.Second
 
-// noteOOM notes new OOM kills, and decides whether their victims are to be looked for. The
-// log is long, and on a host where others are killed all the time it is read only now and then.
+// noteOOM notes new OOM kills, and decides whether their victims are to be searched for. The log is
+// long; on a host where others are killed all the time it is read only now and then.
 func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 	ours, theirs := a.OOMKills > l.oomSeen, a.HostOOMKills > l.hostOOMSeen
 	l.look = ours || theirs && (closing || at.Mono-l.lookedAt > hostOOMEvery)
@@ -200,14 +201,14 @@ func (l *ledger) noteOOM(a *Account, at host.Instant, closing bool) {
 	l.lookedAt = at.Mono
 }
 
-// newer takes what is known now, else keeps what was known before.
+// newer replaces a value by what is known now, if it is known.
 func newer(into *series.Optional, now series.Optional) {
 	if now.Known() {
 		*into = now
 	}
 }
 
-// highest keeps the greatest that was known.
+// highest raises a value to what is known now, if that is more.
 func highest(into *series.Optional, now series.Optional) {
 	if now.Known() && !(*into >= now) {
 		*into = now

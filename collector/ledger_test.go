@@ -30,6 +30,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), OOMKills: g.oomKills},
 			Limits: host.Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
 	}
+
 	base := reading(0)
 	l, p, a := newLedger(base, host.JobOptions{}), Begin(base), NoAccount()
 	var pct []float64
@@ -55,9 +56,11 @@ func TestAccountOfAnotherQuotaGroup(t *testing.T) {
 		{quotaGroup: "leaf", periods: 500, throttled: 400},
 		{quotaGroup: "leaf", periods: 520, throttled: 410},
 	})
+
 	if a.Periods != 40 || a.Throttled != 13 || math.Abs(float64(a.ThrottledSeconds)-1.3) > 1e-9 {
 		t.Errorf("%v of %v periods, %v s", a.Throttled, a.Periods, a.ThrottledSeconds)
 	}
+
 	for i, want := range []float64{20, math.NaN(), 10, math.NaN(), math.NaN(), 50} {
 		if pct[i] != want && !(math.IsNaN(want) && math.IsNaN(pct[i])) {
 			t.Errorf("sample %d: %v %%, want %v", i, pct[i], want)

@@ -53,12 +53,14 @@ func newSnapper(t *testing.T, path string) *snapper {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		to.Close()
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
 	})
+
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	return &snapper{t, to, lines}
@@ -93,6 +95,7 @@ func load(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	go func() { // ends when the connection does
 		conn, err := listener.Accept()
 		if err == nil {
@@ -100,6 +103,7 @@ func load(t *testing.T) {
 			conn.Close()
 		}
 	}()
+
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +125,7 @@ func load(t *testing.T) {
 			}
 		})
 	}
+
 	pace := time.NewTicker(time.Millisecond)
 	sink := 0.0
 	work(func() {
@@ -128,12 +133,14 @@ func load(t *testing.T) {
 			sink = math.Sqrt(sink + 1)
 		}
 	})
+
 	work(func() {
 		if _, err := conn.Write(block[:4096]); err != nil {
 			t.Error(err)
 		}
 		<-pace.C
 	})
+
 	work(func() {
 		if _, err := file.WriteAt(block, 0); err != nil {
 			t.Error(err)
@@ -142,6 +149,7 @@ func load(t *testing.T) {
 			t.Error(err)
 		}
 	})
+
 	t.Cleanup(func() {
 		close(stop)
 		workers.Wait()
@@ -186,6 +194,7 @@ func TestHostUnderLoadIsReadAsPsutilReadsIt(t *testing.T) {
 		// Not by a ticker: after a slow bracket it would leave no window to the next one.
 		time.Sleep(300 * time.Millisecond)
 	}
+
 	_, s := Begin(brackets[0].ours).Next(brackets[len(brackets)-1].ours, 0)
 	if s.Values[NetLoSent] == 0 || s.Values[CPUMax] == 0 {
 		t.Errorf("there was no load: %v", columns(s))
@@ -224,16 +233,19 @@ func compareDevices(t *testing.T, b *bracket, shut map[string]int) {
 	if len(b.ours.Devices[host.Disks]) != len(b.before.Disks) || len(b.ours.Devices[host.NICs]) != len(b.before.NICs) {
 		t.Errorf("%d disks and %d interfaces, psutil %d and %d", len(b.ours.Devices[host.Disks]), len(b.ours.Devices[host.NICs]), len(b.before.Disks), len(b.before.NICs))
 	}
+
 	for _, d := range b.ours.Devices[host.Disks] {
 		before, after := b.before.Disks[d.Name], b.after.Disks[d.Name]
 		within(t, "disk bytes", d.Name, float64(d.In*host.Disks.Unit()), float64(before.Read), float64(after.Read), 0, shut)
 		within(t, "disk bytes", d.Name, float64(d.Out*host.Disks.Unit()), float64(before.Write), float64(after.Write), 0, shut)
 	}
+
 	for _, d := range b.ours.Devices[host.NICs] {
 		before, after := b.before.NICs[d.Name], b.after.NICs[d.Name]
 		within(t, "network bytes", d.Name, float64(d.In), float64(before.Recv), float64(after.Recv), 0, shut)
 		within(t, "network bytes", d.Name, float64(d.Out), float64(before.Sent), float64(after.Sent), 0, shut)
 	}
+
 	for i, c := range b.ours.CPU {
 		before, after := b.before.CPUTimes[i], b.after.CPUTimes[i]
 		for f, v := range append(c.Seconds[:], c.Guest, c.GuestNice) {
@@ -346,6 +358,7 @@ func TestCPUSecondsAgainstProcStat(t *testing.T) {
 		now := procStat(t)
 		busy = now[host.ModeUser] + now[host.ModeNice] - inside[host.ModeUser] - inside[host.ModeNice]
 	}
+
 	least := procStat(t)
 	cancel()
 	rec := <-recorded
@@ -362,6 +375,7 @@ func TestCPUSecondsAgainstProcStat(t *testing.T) {
 			t.Errorf("%v: %.2f s, /proc/stat says %.2f to %.2f", host.CPUMode(m), got, lo, hi)
 		}
 	}
+
 	if busy := rec.CPUSeconds[host.ModeUser] + rec.CPUSeconds[host.ModeNice]; busy < 0.3 {
 		t.Errorf("%.2f s of user time while one CPU was busy for a second", busy)
 	}
@@ -374,6 +388,7 @@ func procStat(t *testing.T) (out [host.NumCPUModes]float64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(data)) {
 		f := strings.Fields(line)
 		if !strings.HasPrefix(line, "cpu") || f[0] == "cpu" {

@@ -8,13 +8,14 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Progress is what one Reading leaves for the next. It is a value: Next changes nothing. Percents and rates are measured
-// over a window, which begins at the last Reading that ended one; so a Reading that follows too soon, or a source that
-// failed in between, lengthens the window instead of spoiling it.
+// Progress is what one Reading leaves for the next. It is a value: Next changes nothing.
+// Percentages and rates are measured over a window, which begins at the last Reading that ended
+// one. So a Reading that follows too soon, or a source that failed in between, lengthens the window
+// instead of spoiling it.
 type Progress struct {
 	start, last host.Instant // of the first and of the newest Reading
 
-	cpu      []host.CPUTimes // of the Reading that ended the last window of CPU
+	cpu      []host.CPUTimes // at the end of the last window
 	cpuSince time.Duration
 	cpuKnown bool // a window has been measured
 	cpuTotal cpuTotals
@@ -30,13 +31,13 @@ type Progress struct {
 // A step is one Reading on its way to becoming a Sample.
 type step struct {
 	*host.Reading
-	now time.Duration // when what is measured was read, on the monotonic clock
-	// minWindow is the least time that percents and rates are measured over.
+	now time.Duration // when the values were read, on the monotonic clock
+	// minWindow is the shortest window that is measured.
 	minWindow time.Duration
 	sample    *Sample
 }
 
-// Begin starts at the baseline Reading.
+// Begin returns the Progress after the baseline Reading.
 func Begin(r *host.Reading) Progress {
 	p := Progress{start: r.At, last: r.At, cpu: r.CPU, cpuSince: r.At.Mono, job: newJobProgress()}
 	p.cpuTotal.add(r.CPU, r.At.Boot)
@@ -53,8 +54,9 @@ func Begin(r *host.Reading) Progress {
 	return p
 }
 
-// Next accounts one more Reading and makes its Sample. minWindow is the least time that percents and rates are measured
-// over, once there is any measurement; the first may be as short as FirstWindow.
+// Next takes another Reading and makes its Sample. minWindow is the shortest time that percentages
+// and rates are measured over, once there is any measurement; the first may be as short as
+// FirstWindow.
 func (p Progress) Next(r *host.Reading, minWindow time.Duration) (Progress, Sample) {
 	var s Sample
 	elapsed := max(0, (r.At.Mono - p.last.Mono).Seconds())
@@ -74,14 +76,15 @@ func (p Progress) Next(r *host.Reading, minWindow time.Duration) (Progress, Samp
 	return p, s
 }
 
-// timestamp returns the moment of the sample in seconds since 1970, to the millisecond: the wall clock of the start plus
-// the boot clock since then, so that a step of the wall clock bends no time axis.
+// timestamp returns the moment of a sample in seconds since 1970, to the millisecond. It is the
+// wall clock of the start plus the boot clock since then, so that a step of the wall clock bends no
+// time axis.
 func (p *Progress) timestamp(at host.Instant) float64 {
 	t := p.start.Wall.Add(max(0, at.Boot-p.start.Boot))
 	return float64(t.UnixMilli()) / 1000
 }
 
-// takeGauges puts what needs no earlier Reading into its columns.
+// takeGauges fills the columns that need no earlier Reading.
 func takeGauges(st step) {
 	v := &st.sample.Values
 	if st.Memory != nil {
@@ -125,7 +128,7 @@ func (p *Progress) measureSwap(st step) {
 	p.measureRate(st, SwapOutRate, out, 1./MiB)
 }
 
-// measurePressure measures which share of the time tasks of the host were stalled.
+// measurePressure measures the share of time in which tasks of the host were stalled.
 func (p *Progress) measurePressure(st step) {
 	if st.Pressure == nil {
 		return

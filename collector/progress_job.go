@@ -10,7 +10,7 @@ import (
 type jobProgress struct {
 	cpu, read, write   series.SumCounter
 	periods, throttled float64 // at the last Reading that had some
-	quotaGroup         string  // of which group they are
+	quotaGroup         string  // whose they are
 }
 
 func newJobProgress() jobProgress { return jobProgress{periods: math.NaN(), throttled: math.NaN()} }
@@ -18,7 +18,7 @@ func newJobProgress() jobProgress { return jobProgress{periods: math.NaN(), thro
 // jobCPUSeconds returns the CPU time of the job since the baseline.
 func (p *Progress) jobCPUSeconds() float64 { return p.job.cpu.Total() }
 
-// measureJob makes the columns of the job and of its control group.
+// measureJob fills the columns of the job and of its control group.
 func (p *Progress) measureJob(st step) {
 	j, v := st.Job, &st.sample.Values
 	if j == nil {
@@ -48,8 +48,8 @@ func (p *Progress) measureJobCounters(st step) {
 	}
 }
 
-// dropImpossible leaves out CPUs that the host does not have: time that was used before the window and came to light in
-// it, by processes that could not be seen.
+// dropImpossible removes a number of CPUs that the host does not have. It comes of time that was
+// used before the window, by processes that could not be seen then.
 func dropImpossible(st step) {
 	const slack = 0.1 // of ticks
 	used := &st.sample.Values[JobCPU]
@@ -58,7 +58,7 @@ func dropImpossible(st step) {
 	}
 }
 
-// measureGroup makes the columns of the control group and its limits.
+// measureGroup fills the columns of the control group and its limits.
 func (p *Progress) measureGroup(st step) {
 	g, v := st.Job.Group, &st.sample.Values
 	if g == nil {

@@ -16,6 +16,7 @@ func TestProgress_NoMoreCPUsThanThereAre(t *testing.T) {
 		r.At.Mono = time.Duration(mono) * time.Second
 		return r
 	}
+
 	p := Begin(at(0, 0))
 	p, s := p.Next(at(1, 1.5), 0)
 	if s.Values[JobCPU] != 1.5 {
@@ -38,6 +39,7 @@ func TestProgress_LateCPUTime(t *testing.T) {
 		r.At.Mono = time.Duration(mono * float64(time.Second))
 		return r
 	}
+
 	p := Begin(at(0, 0, 0))
 	for _, r := range []*host.Reading{at(1, 1, 0), at(2, 2.9, 900*time.Millisecond), at(3, 3, 0), at(4, 4, 0)} {
 		var s Sample

@@ -93,6 +93,7 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 	nic := func(name string, n uint64) host.Device {
 		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
 	}
+
 	readings := [][]host.Device{
 		{nic("eth0", 100), nic("eth1", 1000)},
 		{nic("eth1", 1001), nic("eth0", 110)},                    // other order: 11
@@ -103,6 +104,7 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 		{},               // all gone
 		{nic("wan0", 8)}, // and one back: 0
 	}
+
 	want := []float64{11, 12, 12, 19, 19, 19, 19}
 	p := Begin(&host.Reading{At: at(0), Devices: [host.NumKinds][]host.Device{host.NICs: readings[0]}})
 	var got []float64
@@ -111,6 +113,7 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 		p, s = p.Next(&host.Reading{At: at(time.Duration(i+1) * time.Second), Devices: [host.NumKinds][]host.Device{host.NICs: devs}}, 0)
 		got = append(got, s.Values[NetExtRecv])
 	}
+
 	same(t, "MiB since the start", got, want)
 }
 
@@ -191,6 +194,7 @@ func (w *world) pass() {
 	case 2:
 		w.boot, w.wall = w.boot+8*time.Hour, w.wall.Add(8*time.Hour)
 	}
+
 	for i := range w.cpus {
 		busy := math.Round(w.rng.Float64()*step.Seconds()*100) / 100
 		w.cpus[i].Seconds[host.ModeUser] += busy
@@ -199,6 +203,7 @@ func (w *world) pass() {
 			w.cpus[i].Seconds[host.ModeIowait] = max(0, w.cpus[i].Seconds[host.ModeIowait]-1)
 		}
 	}
+
 	w.move(w.disks, host.Disks)
 	w.move(w.nics, host.NICs)
 }
@@ -244,6 +249,7 @@ func (w *world) trouble() {
 			w.rng.Shuffle(n, func(i, j int) { (*devs)[i], (*devs)[j] = (*devs)[j], (*devs)[i] })
 		}
 	}
+
 	if n := len(w.cpus); w.rng.IntN(12) == 0 && n > 1 {
 		w.cpus = slices.Delete(w.cpus, n-1, n)
 	}
@@ -260,10 +266,12 @@ func (w *world) read(whole bool) *host.Reading {
 		}
 		return out
 	}
+
 	r.Devices[host.Disks], r.Devices[host.NICs] = list(w.disks), list(w.nics)
 	if whole {
 		return r
 	}
+
 	switch w.rng.IntN(10) {
 	case 0:
 		r.CPU = nil
@@ -274,6 +282,7 @@ func (w *world) read(whole bool) *host.Reading {
 	case 3:
 		r.Memory, r.Disk = nil, nil
 	}
+
 	return r
 }
 
@@ -290,6 +299,7 @@ func checkSample(s, before *Sample) error {
 			return fmt.Errorf("the weight of %s is %v", c.Key(), w)
 		}
 	}
+
 	for _, c := range append(Counters(), Timestamp) {
 		if s.Values[c] < before.Values[c] {
 			return fmt.Errorf("%s fell from %v to %v", c.Key(), before.Values[c], s.Values[c])
@@ -298,6 +308,7 @@ func checkSample(s, before *Sample) error {
 			before.Values[c] = s.Values[c]
 		}
 	}
+
 	if s.Has(CPUAvg) && (s.Values[CPUMin] > s.Values[CPUAvg]+1e-9 || s.Values[CPUAvg] > s.Values[CPUMax]+1e-9) {
 		return fmt.Errorf("CPUs from %v to %v, mean %v", s.Values[CPUMin], s.Values[CPUMax], s.Values[CPUAvg])
 	}

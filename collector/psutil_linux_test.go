@@ -45,6 +45,7 @@ func TestPercentsArePsutilsToTheDigit(t *testing.T) {
 		trees[0].WriteByte('\n')
 		trees[1].WriteByte('\n')
 	}
+
 	var dirs []string
 	var readings [][]host.CPUTimes
 	for i := range trees {
@@ -53,6 +54,7 @@ func TestPercentsArePsutilsToTheDigit(t *testing.T) {
 		dirs = append(dirs, dir)
 		readings = append(readings, openTree(t, dir, dir).Read().CPU)
 	}
+
 	var want []float64
 	collectortest.RunPython(t, &want, percentScript, dirs...)
 	if len(want) != cpus || len(readings[0]) != cpus {

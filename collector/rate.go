@@ -7,16 +7,18 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// This file is the one place where a counter becomes a rate: bytes of disks, network, swap and the job, CPU seconds of the
-// job, seconds of stalls.
+// This file is the one place where a counter becomes a rate: bytes of disks, network, swap and the
+// job, CPU seconds of the job, seconds of stalls.
 
-// measureBytes puts a counter of bytes into its two columns: MiB since the start, and MiB per second.
+// measureBytes puts a counter of bytes into its two columns: MiB since the start, and MiB per
+// second.
 func (p *Progress) measureBytes(st step, total, rate Column, bytes float64) {
 	st.sample.Values[total] = bytes / MiB
 	p.measureRate(st, rate, bytes, 1./MiB)
 }
 
-// measureRate puts the increase of a counter per second, × scale, into a column. A percentage is never above 100.
+// measureRate puts the increase of a counter per second, times scale, into a column. A percentage
+// is never above 100.
 func (p *Progress) measureRate(st step, c Column, counter, scale float64) {
 	perSecond, seconds, ok := p.meters[c].rate(st.now, counter, st.minWindow)
 	if !ok {
@@ -29,7 +31,8 @@ func (p *Progress) measureRate(st step, c Column, counter, scale float64) {
 	st.sample.Values[c], st.sample.Weights[c] = toByte(v), seconds
 }
 
-// A meter measures the rate of a counter over windows, each of which begins where the one before ended.
+// A meter measures the rate of a counter over windows, each of which begins where the last one
+// ended.
 type meter struct {
 	counter series.Counter // since the window began
 	since   time.Duration  // when the window began
@@ -37,9 +40,11 @@ type meter struct {
 	known   bool // a window has been measured
 }
 
-// rate returns the counter's increase per second of the window, and the window's length in seconds. It reports false while
-// the window is too short, and where the counter is not known.
-func (m *meter) rate(now time.Duration, counter float64, minWindow time.Duration) (perSecond, seconds float64, ok bool) {
+// rate returns the counter's increase per second of the window, and the window's length in seconds.
+// It reports false while the window is too short, and where the counter is unknown.
+func (m *meter) rate(
+	now time.Duration, counter float64, minWindow time.Duration,
+) (perSecond, seconds float64, ok bool) {
 	window := now - m.since
 	switch {
 	case math.IsNaN(counter):
@@ -63,8 +68,8 @@ func (m *meter) begin(now time.Duration, counter float64) {
 	m.since, m.begun = now, true
 }
 
-// tooShort reports whether a window is too short to be measured. The first one of a job may be shorter than the others: it
-// has no longer ones beside it to be compared with.
+// tooShort reports whether a window is too short to be measured. The first one of a job may be
+// shorter than the others: there are no longer ones beside it to be compared with.
 func tooShort(window, minWindow time.Duration, known bool) bool {
 	if !known {
 		minWindow = min(minWindow, FirstWindow)
@@ -72,7 +77,8 @@ func tooShort(window, minWindow time.Duration, known bool) bool {
 	return window <= 0 || window < minWindow
 }
 
-// toByte rounds a rate to 1e-6 MiB/s, about one byte per second: its further digits are noise that would fill the journal.
+// toByte rounds a rate to 1e-6 MiB/s, about one byte per second. Further digits are noise that
+// would fill the journal.
 func toByte(rate float64) float64 { return math.Round(rate*1e6) / 1e6 }
 
 // round3 rounds to three decimals.

@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// Recording is what a run leaves: exact summaries of every sample, the ring, and
-// how well the sampling went. While the run goes on it belongs to the Sampler.
+// A Recording is the result of a run: exact summaries of every sample, the ring, and how well the
+// sampling went. While the run goes on it belongs to the Sampler.
 type Recording struct {
 	Host       host.Info
 	Start, End host.Instant // of the baseline and of the newest Reading
@@ -18,41 +18,40 @@ type Recording struct {
 	Ring       *series.Ring
 	Summaries  []*series.Summary // by Column, as many as Columns()
 	Samples    int64
-	// MissedTicks counts the points of the grid that passed without a Reading.
+	// MissedTicks counts the ticks of the grid that passed without a Reading.
 	MissedTicks int64
 	// LongestGap is the longest time between two Readings, suspends included.
 	LongestGap time.Duration
 	Clock      []ClockEvent
 	Failures   []Failure
-	DiskPaths  []string // the file systems whose fill is measured
-	Disks      []string // the block devices that were counted, ever
-	NICs       []string // the interfaces that were counted, ever, lo included
-	// BootMB are the counters since boot at the last good Reading, in MiB, by the
-	// order of Counters; NaN = never read.
+	DiskPaths  []string // the file systems whose usage is measured
+	Disks      []string // the block devices that ever counted
+	NICs       []string // the interfaces that ever counted, lo included
+	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of
+	// Counters. NaN was never read.
 	BootMB [NumCounters]float64
-	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode; NaN =
-	// not known. The journal does not keep it.
+	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The
+	// journal does not keep it.
 	CPUSeconds [host.NumCPUModes]float64
-	// Late says from when on a source's counters run that could not be read at
-	// the baseline.
+	// Late tells when a source's counters began that could not be read at the baseline.
 	Late map[string]time.Duration
-	// PerfPy is perf.py's own ring of perf.py's own samples; nil unless asked for.
+	// PerfPy is perf.py's own ring of perf.py's own samples, if asked for.
 	PerfPy *series.Decimator[Sample]
 	// Account is what the kernel's counters say of the job and its limits.
 	Account Account
 	// GPUs are the node's, in the order of their columns.
 	GPUs []GPU
-	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" = it is.
+	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" if it is.
 	GPUTrouble string
-	// Gaps are parts of a source that could not be measured, with the reason.
+	// Gaps are the parts of sources that could not be measured.
 	Gaps []series.Gap
 }
 
-// maxGaps bounds what is remembered of them.
+// maxGaps bounds the number of Gaps.
 const maxGaps = 100
 
-// addGap remembers the newest reason of each part, so that one which tells how long it has
-// lasted does not fill the list.
+// addGap keeps the newest reason for each part, so that a reason that tells how long it has lasted
+// does not fill the list.
 func (rec *Recording) addGap(gap series.Gap) {
 	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
 	switch {
@@ -63,12 +62,10 @@ func (rec *Recording) addGap(gap series.Gap) {
 	}
 }
 
-// Columns is how many columns the Recording has: those of the host and the job, and
-// those of each GPU.
+// Columns returns the number of columns: those of the host and the job, and those of each GPU.
 func (rec *Recording) Columns() Column { return Column(len(rec.Summaries)) }
 
-// Widen makes room for the columns of n GPUs. What was recorded before is not measured
-// in them.
+// Widen adds the columns of n GPUs. Earlier samples have no values in them.
 func (rec *Recording) Widen(n int) {
 	width := int(GPUColumn(min(n, MaxGPUs), 0))
 	for c := rec.Columns(); int(c) < width; c++ {
@@ -77,16 +74,16 @@ func (rec *Recording) Widen(n int) {
 	rec.Ring.Widen(len(rec.Summaries))
 }
 
-// ClockEvent is a step of the wall clock or a suspend of the machine.
+// A ClockEvent is a step of the wall clock or a suspend of the machine.
 type ClockEvent struct {
 	Suspend bool
 	// At is when it was noticed, on the time axis of the samples.
 	At time.Time
-	// By is how far the wall clock was moved, or how long the machine slept.
+	// By is how far the wall clock was stepped, or how long the machine slept.
 	By time.Duration
 }
 
-// Suspended is how long the machine slept during the run.
+// Suspended returns how long the machine slept during the run.
 func (rec *Recording) Suspended() time.Duration {
 	var sum time.Duration
 	for _, e := range rec.Clock {
@@ -97,11 +94,11 @@ func (rec *Recording) Suspended() time.Duration {
 	return sum
 }
 
-// CPUThresholds are the levels of the mean over CPUs whose time is kept. The
+// CPUThresholds are the levels of the mean over CPUs for which the time at or above is kept. The
 // last is what rounds to 100.0.
 var CPUThresholds = []float64{20, 40, 80, 99.95}
 
-// NewRecording returns an empty Recording; maxLength is the ring's capacity.
+// NewRecording returns an empty Recording whose ring has the given capacity.
 func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
 	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns)),
 		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
@@ -121,7 +118,7 @@ func newSummary(c Column) *series.Summary {
 	return series.NewSummary()
 }
 
-// Add takes one Sample into the summaries and the ring. It allocates nothing.
+// Add adds a Sample to the summaries and the ring. It does not allocate.
 func (rec *Recording) Add(s *Sample) {
 	rec.Samples++
 	for c, sum := range rec.Summaries {
@@ -130,8 +127,7 @@ func (rec *Recording) Add(s *Sample) {
 	rec.Ring.Add(s.Values[:rec.Columns()], s.Weights[:rec.Columns()])
 }
 
-// Clone returns a copy that shares nothing which still changes, for another
-// goroutine.
+// Clone returns a copy for another goroutine. It shares nothing that still changes.
 func (rec *Recording) Clone() *Recording {
 	c := *rec
 	c.Ring = rec.Ring.Clone()

@@ -8,15 +8,15 @@ import (
 	"github.com/perfagent/perfagent/collector/host"
 )
 
-// MiB is the unit behind every name that ends in _mb: 2^20 bytes, as in perf.py.
+// MiB is the unit of every name that ends in _mb: 2^20 bytes, as in perf.py.
 const MiB = 1 << 20
 
-// Column numbers the values of a Sample.
+// A Column is the index of a value of a Sample.
 type Column int
 
-// The columns: perf.py's eleven values in its order and its timestamp, what later
-// came to the samples, and the rate of each byte counter; then what the job itself
-// used and how the host was. After the last come those of the GPUs: GPUColumn.
+// The columns: perf.py's eleven values in its order and its timestamp; what was added to the
+// samples since, and the rate of each byte counter; then what the job itself used and how the host
+// was. After the last come those of the GPUs: see GPUColumn.
 const (
 	CPUAvg Column = iota
 	CPUMin
@@ -76,7 +76,7 @@ const (
 // NumPerfPyKeys is how many of the columns perf.py has.
 const NumPerfPyKeys = int(Timestamp) + 1
 
-// The columns of GPUs follow the others, as many for each device.
+// The columns of GPUs follow the others, the same number for each device.
 const (
 	// MaxGPUs is how many devices of a node are recorded.
 	MaxGPUs = 16
@@ -86,11 +86,11 @@ const (
 	MaxColumns = int(NumColumns) + MaxGPUs*NumGPUKeys
 )
 
-// GPUKey numbers the columns of one GPU.
+// A GPUKey is the index of a value of one GPU.
 type GPUKey int
 
-// The columns of a GPU. Utilization is the share of the time in which any kernel ran on
-// it; it does not tell how much of the device was used.
+// The values of a GPU. Utilization is the share of the time in which any kernel ran on it; it does
+// not tell how much of the device was used.
 const (
 	GPUUtilization GPUKey = iota
 	GPUMemoryUsed
@@ -99,13 +99,14 @@ const (
 	numGPUKeys
 )
 
-// GPUColumn is the column of a device, 0 to MaxGPUs-1 in the order of Recording.GPUs.
-// Its key has the same number: gpu_3_power_watts.
+// GPUColumn returns the column of a device's value. device is 0 to MaxGPUs-1 in the order of
+// Recording.GPUs, and the number in the key: gpu_3_power_watts.
 func GPUColumn(device int, k GPUKey) Column {
 	return NumColumns + Column(device*NumGPUKeys) + Column(k)
 }
 
-// GPU tells which device and which of its values a column is of; not ok for the others.
+// GPU returns the device and the value that a column belongs to. It reports false for columns of no
+// GPU.
 func (c Column) GPU() (device int, k GPUKey, ok bool) {
 	if c < NumColumns {
 		return 0, 0, false
@@ -121,7 +122,7 @@ type columnInfo struct {
 	envelopeOnly bool
 }
 
-// columnTable names every column once: its key in JSON, its unit and its source.
+// columnTable defines each column once: its key in JSON, its unit and its source.
 var columnTable = [NumColumns]columnInfo{
 	CPUAvg:             {"cpu_pct_per_cpu_avg", "percent", host.SourceCPU, false},
 	CPUMin:             {"cpu_pct_per_cpu_min", "percent", host.SourceCPU, false},
@@ -177,7 +178,7 @@ var columnTable = [NumColumns]columnInfo{
 	JobPSIIOFull:       {"job_psi_io_full_pct", "percent", host.SourceCgroup, true},
 }
 
-// gpuTable describes the columns of a device; a key follows "gpu_3_".
+// gpuTable defines the columns of a device; a key follows "gpu_3_".
 var gpuTable = [numGPUKeys]columnInfo{
 	GPUUtilization: {"utilization_pct", "percent", host.SourceGPU, false},
 	GPUMemoryUsed:  {"memory_used_mb", "MiB", host.SourceGPU, false},
@@ -185,6 +186,7 @@ var gpuTable = [numGPUKeys]columnInfo{
 	GPUTemperature: {"temperature_celsius", "°C", host.SourceGPU, false},
 }
 
+// info returns the column's row of its table.
 func (c Column) info() *columnInfo {
 	if _, k, ok := c.GPU(); ok {
 		return &gpuTable[k]
@@ -192,7 +194,7 @@ func (c Column) info() *columnInfo {
 	return &columnTable[c]
 }
 
-// Key is the column's name in samples and envelope.
+// Key returns the column's name in samples and envelope.
 func (c Column) Key() string {
 	if device, k, ok := c.GPU(); ok {
 		return "gpu_" + strconv.Itoa(device) + "_" + gpuTable[k].key
@@ -200,20 +202,20 @@ func (c Column) Key() string {
 	return columnTable[c].key
 }
 
-// Unit is the column's unit.
+// Unit returns the column's unit.
 func (c Column) Unit() string { return c.info().unit }
 
-// Source is the source that the column is read from.
+// Source returns the source that the column is read from.
 func (c Column) Source() string { return c.info().source }
 
-// Percent tells whether the column lies in 0..100.
+// Percent reports whether the column lies in 0..100.
 func (c Column) Percent() bool { return c.info().unit == "percent" }
 
-// InSamples tells whether the column stands in a report's samples; the others (rates,
-// pressure) are only in the envelope.
+// InSamples reports whether the column is in a report's samples. The others (rates, pressure) are
+// in the envelope only.
 func (c Column) InSamples() bool { return !c.info().envelopeOnly }
 
-// ColumnNamed finds a column by its key.
+// ColumnNamed returns the column of a key.
 func ColumnNamed(key string) (Column, bool) {
 	if rest, ok := strings.CutPrefix(key, "gpu_"); ok {
 		return gpuColumnNamed(rest)
@@ -240,14 +242,14 @@ func gpuColumnNamed(rest string) (Column, bool) {
 	return 0, false
 }
 
-// Sample is one row of the series.
+// A Sample is one row of the series.
 type Sample struct {
-	// Values by Column; NaN = not measured.
+	// Values are the values by Column. NaN was not measured.
 	Values [MaxColumns]float64
-	// Weights are the seconds that each value stands for: the length of the
-	// window that it was measured over.
+	// Weights are the seconds that each value stands for: the length of the window that it was
+	// measured over.
 	Weights [MaxColumns]float64
 }
 
-// Has tells whether a column was measured.
+// Has reports whether a column was measured.
 func (s *Sample) Has(c Column) bool { return !math.IsNaN(s.Values[c]) }

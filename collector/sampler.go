@@ -14,44 +14,42 @@ import (
 // clockTick is the resolution of CPU time in /proc/stat (times(2), proc(5)).
 const clockTick = time.Second / procfile.UserHZ
 
-// FirstWindow is the least time that the first percents and rates of a run are
-// measured over: four ticks, so that a job of 50 ms is measured.
+// FirstWindow is the shortest time that the first percentages and rates of a run are measured over:
+// four ticks, so that a job of 50 ms is measured.
 const FirstWindow = 4 * clockTick
 
-// MinWindow is the least time for all later ones: half the interval, so that the
-// closing Reading of a job, which may follow the last tick at once, sets no maximum
-// from a few clock ticks; but not more than ten ticks, which are good to 10 points
-// of a CPU, and not less than FirstWindow: at short intervals a window spans
-// several samples.
+// MinWindow returns the shortest window of all later measurements. It is half the interval, so that
+// the closing Reading of a job, which may follow the last tick at once, sets no maximum from a few
+// clock ticks. But it is at most ten ticks, which are good to 10 points of a CPU, and at least
+// FirstWindow: at short intervals a window spans several samples.
 func MinWindow(interval time.Duration) time.Duration {
 	return min(max(interval/2, FirstWindow), 10*clockTick)
 }
 
-// clockJump is the least difference between two clocks over one window that is
-// called a step or a suspend. Slewing (adjtime) stays far below it.
+// clockJump is the smallest difference between two clocks over one window that counts as a step or
+// a suspend. Slewing (adjtime) stays far below it.
 const clockJump = 500 * time.Millisecond
 
-// maxClockEvents bounds what is remembered of a host whose clock is stepped
-// again and again.
+// maxClockEvents bounds what is remembered of a host whose clock is stepped again and again.
 const maxClockEvents = 100
 
-// maxFailures bounds the distinct reasons that are remembered.
+// maxFailures bounds the number of distinct failures that are remembered.
 const maxFailures = 50
 
-// Options say how to sample.
+// Options configure a Sampler.
 type Options struct {
 	Interval  time.Duration // ≥ 10 ms; 0 = 1 s
 	MaxLength int           // capacity of the ring; 0 = 1000
 	PerfPy    bool          // keep perf.py's ring too
-	// Begin, if any, is called once before the first sample, in the sampling goroutine,
-	// when the host is known; as Observe.
+	// Begin, if not nil, is called once before the first sample, when the host is known. It runs in
+	// the sampling goroutine, as Observe does.
 	Begin func(*Recording)
-	// Observe, if any, is called after each sample, in the sampling goroutine. The
-	// Recording is still the Sampler's: look at it, Clone it, don't keep it.
+	// Observe, if not nil, is called after each sample, in the sampling goroutine. The Recording is
+	// still the Sampler's: look at it, Clone it, but do not keep it.
 	Observe func(*Sample, *Recording)
 }
 
-// Sampler takes Readings on a grid of ticks and accounts them.
+// A Sampler takes Readings on a grid of ticks and accounts for them.
 type Sampler struct {
 	reader   *host.Reader
 	opts     Options
@@ -61,8 +59,8 @@ type Sampler struct {
 	ledger   ledger
 }
 
-// NewSampler takes the baseline Reading at once, so that nothing of the job's
-// first moments is lost, and returns. The job may start after it.
+// NewSampler takes the baseline Reading at once, so that nothing of the job's first moments is
+// lost, and returns. The job may start after it. The Reader is the Sampler's from now on.
 func NewSampler(reader *host.Reader, o Options) *Sampler {
 	if o.Interval == 0 {
 		o.Interval = time.Second
@@ -81,6 +79,7 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 			s.rec.Account.MemoryHome = job.Group.MemoryPath()
 		}
 	}
+
 	s.rec.Host.CPUs = len(base.CPU)
 	s.noteFailures(base)
 	if o.PerfPy {
@@ -89,7 +88,7 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	return s
 }
 
-// Run samples until ctx ends, takes the closing Reading and returns the
+// Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
 	defer s.reader.Close()
@@ -111,25 +110,25 @@ func (s *Sampler) Run(ctx context.Context) *Recording {
 	}
 }
 
-// describe finds out what does not change, and what the baseline left out
-// because the job was waiting.
+// describe finds out what does not change, and what the baseline left out because the job was
+// waiting.
 func (s *Sampler) describe() {
 	cpus := s.rec.Host.CPUs
-	s.rec.Host = s.reader.Host()
+	s.rec.Host = s.reader.Info()
 	s.rec.Host.CPUs = cpus
 	s.reader.Classify(s.prev)
 	s.rec.BootMB = bootTotals(s.prev, false)
 	s.noteDevices(s.prev)
 }
 
-// untilNextTick is the time to the next point of the grid start + k·interval, so
-// that late ticks do not shift the later ones.
+// untilNextTick returns the time to the next tick of the grid start + k·interval, so that a late
+// tick does not shift the later ones.
 func (s *Sampler) untilNextTick() time.Duration {
 	since := s.reader.Now().Mono - s.rec.Start.Mono
 	return s.opts.Interval - since%s.opts.Interval
 }
 
-// take reads, accounts and hands on one sample.
+// take reads, accounts for and hands on one sample.
 func (s *Sampler) take(closing bool) {
 	r := s.read(closing)
 	s.noteTime(r)
@@ -154,6 +153,7 @@ func (s *Sampler) take(closing bool) {
 	}
 }
 
+// read takes the next Reading, or the closing one.
 func (s *Sampler) read(closing bool) *host.Reading {
 	if closing {
 		return s.reader.Final()
@@ -176,7 +176,7 @@ func (s *Sampler) account(r *host.Reading, closing bool) {
 	}
 }
 
-// noteGPUs brings the GPUs up to the newest Reading, and makes room for the columns of new ones.
+// noteGPUs brings the GPUs up to the newest Reading, and adds the columns of new ones.
 func (s *Sampler) noteGPUs(r *host.Reading) {
 	if r.GPUs == nil {
 		return
@@ -194,7 +194,7 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 	s.rec.Widen(len(s.rec.GPUs))
 }
 
-// noteHost keeps what is known of the host since boot, and what the baseline could not tell.
+// noteHost keeps the counters since boot, and what the baseline could not tell of the host.
 func (s *Sampler) noteHost(r *host.Reading) {
 	for i, v := range bootTotals(r, false) {
 		if !math.IsNaN(v) {
@@ -209,7 +209,7 @@ func (s *Sampler) noteHost(r *host.Reading) {
 	}
 }
 
-// noteTime counts missed ticks and looks for gaps, steps and suspends.
+// noteTime counts missed ticks and detects gaps, steps and suspends.
 func (s *Sampler) noteTime(r *host.Reading) {
 	before, start := s.prev.At, s.rec.Start.Mono
 	passed := (r.At.Mono-start)/s.opts.Interval - (before.Mono-start)/s.opts.Interval
@@ -231,7 +231,7 @@ func (s *Sampler) noteClock(e ClockEvent) {
 	}
 }
 
-// noteDevices remembers the names of the devices that were counted.
+// noteDevices remembers the names of the devices that counted.
 func (s *Sampler) noteDevices(r *host.Reading) {
 	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
 	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])

@@ -156,6 +156,7 @@ func TestShortJobs(t *testing.T) {
 		"50 ms": {50 * time.Millisecond, summary{1, 0.05, 60}, summary{1, 0.05, 7}},
 		"1 ms":  {time.Millisecond, summary{0, 0, absent}, summary{1, 0.001, 7}},
 	}
+
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -28,6 +28,7 @@ func weekReading(r *host.Reading, n int) {
 		r.CPU[i].Seconds[host.ModeUser] += busy
 		r.CPU[i].Seconds[host.ModeIdle] += 1 - busy
 	}
+
 	r.Memory.Available = 1<<33 - uint64(n%1000)<<20
 	moved := uint64(8) // sectors of a second
 	if n == burstAt {
@@ -70,6 +71,7 @@ func week(capacities ...int) []*Recording {
 			rec.Add(&s)
 		}
 	}
+
 	return recs
 }
 
@@ -89,6 +91,7 @@ func TestBurstOfTwoSecondsInAWeek(t *testing.T) {
 	if grew := int64(heap()) - int64(before); grew > 16<<20 {
 		t.Errorf("the memory in use grew by %d bytes", grew)
 	}
+
 	for i, rec := range recs {
 		same(t, "peak of the mean", summaryOf(rec, CPUAvg), summary{weekOfSeconds, weekOfSeconds, 100})
 		same(t, "peak of the least busy CPU", summaryOf(rec, CPUMin).Max, 100.0)
@@ -135,6 +138,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		r.Job = &host.JobUse{CPUSeconds: r.At.Mono.Seconds(), Memory: 1 << 30, Group: &cgroup.Counters{Periods: 1, Pressure: *pressure}}
 		r.GPUs = &gpu.Reading{Devices: make([]gpu.Device, 2), States: make([]gpu.State, 2)}
 	}
+
 	p = Begin(prev)
 	rec.Widen(2)
 	many := func() {
@@ -143,6 +147,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 			rec.Add(&s)
 		}
 	}
+
 	// The fewest of some: a garbage collection that begins meanwhile has its own.
 	fewest := math.Inf(1)
 	for try := 0; try < 5 && fewest > 0; try++ {
@@ -183,12 +188,14 @@ func TestColumnsHaveNamesAndUnits(t *testing.T) {
 		}
 		keys[c.Key()] = true
 	}
+
 	for _, key := range []string{"", "nothing", "gpu_", "gpu_0", "gpu_0_", "gpu_0_nothing", "gpu_16_power_watts", "gpu_-1_power_watts",
 		"gpu_00_power_watts", "gpu_+1_power_watts", "gpu_x_power_watts"} {
 		if c, ok := ColumnNamed(key); ok {
 			t.Errorf("%q is column %d, %s", key, c, c.Key())
 		}
 	}
+
 	same(t, "the key of a GPU", GPUColumn(3, GPUPower).Key(), "gpu_3_power_watts")
 	same(t, "counters", Counters(), []Column{DiskRead, DiskWrite, NetLoSent, NetExtSent, NetLoRecv, NetExtRecv})
 }

@@ -15,6 +15,7 @@ func TestProgress_OnlyTheFirstWindowMayBeShort(t *testing.T) {
 			CPU:     []host.CPUTimes{{Name: "cpu0", Seconds: [host.NumCPUModes]float64{host.ModeUser: after.Seconds() - idle, host.ModeIdle: idle}}},
 			Devices: [host.NumKinds][]host.Device{host.NICs: {{Name: "eth0", In: bytes, Class: host.Counted}}}}
 	}
+
 	least := MinWindow(time.Second)
 	_, first := Begin(reading(0, 0, 0)).Next(reading(50*time.Millisecond, 0.03, MiB), least)
 	if first.Values[CPUAvg] != 40 || first.Values[NetExtRecvRate] != 20 {

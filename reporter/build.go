@@ -75,7 +75,7 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 // whyAbsent says why a column was never measured.
 func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
-		if c.Lacks(f) {
+		if c.AffectedBy(f) {
 			return errors.New(f.Why)
 		}
 	}

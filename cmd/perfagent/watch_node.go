@@ -257,7 +257,7 @@ func (n *watchedNode) isGone() bool {
 func bootID() string {
 	r := host.NewReader(host.Options{})
 	defer r.Close()
-	return r.Host().BootID
+	return r.Info().BootID
 }
 
 // goesOn tells whether the agent seems to be at work.

@@ -13,11 +13,11 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxGroups is how many groups below one are looked at.
+// maxGroups is how many groups below one are visited.
 const maxGroups = 4096
 
-// walk calls visit for a group and for all below it. A group below that goes
-// meanwhile is passed over.
+// walk calls visit for a group and for all below it. It skips a group below that is removed
+// meanwhile.
 func walk(dir string, visit func(dir string) error) error {
 	todo, seen := []string{dir}, 0
 	for len(todo) > 0 {
@@ -34,8 +34,8 @@ func walk(dir string, visit func(dir string) error) error {
 	return nil
 }
 
-// children are the groups directly below one. A directory of the kernel's has two
-// links and one for each directory in it, so that most need no listing.
+// children returns the groups directly below one. A directory of the kernel's has two links and one
+// for each directory in it, so most need no listing.
 func children(dir string) []string {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil || st.Nlink == 2 {
@@ -45,6 +45,7 @@ func children(dir string) []string {
 	if err != nil {
 		return nil
 	}
+
 	var below []string
 	for _, e := range entries {
 		if e.IsDir() {
@@ -54,36 +55,38 @@ func children(dir string) []string {
 	return below
 }
 
-// censusShare is how many times as long as a census took the next one is put off:
-// it takes a 300th of a core at most.
+// censusShare is the ratio of the pause after a census to its duration: a census takes at most a
+// 300th of a core.
 const censusShare = 300
 
-// longestPutOff is how old a count may be. It also bounds what a wait for a CPU, which is
-// in the time that a count took, does to the next one.
+// longestPutOff is the greatest age of a count. It also bounds what a wait for a CPU, which is part
+// of the time that a count took, does to the next one.
 const longestPutOff = 2 * time.Second
 
-// fewProcesses are counted anew soon: a group that was empty a moment ago is not any more.
+// So few processes are counted again soon: a group that was empty a moment ago may not be any more.
 const (
 	fewProcesses = 64
 	soon         = 100 * time.Millisecond
 )
 
+// putOff returns the pause after a census.
 func putOff(took time.Duration) time.Duration { return min(censusShare*took, longestPutOff) }
 
-// census counts processes and threads. cgroup.procs of a big group costs the kernel
-// a sort, and many groups a look each.
+// A census counts processes and threads. cgroup.procs of a big group costs the kernel a sort, and
+// many groups a look each.
 type census struct {
 	next               time.Time
 	processes, threads float64
-	dead               float64 // of what pids.current counts: nobody has waited for them yet
+	dead               float64 // in pids.current: those that nobody has waited for yet
 }
 
-// take counts anew if it is time.
+// take counts again if it is time, and sets Processes and Threads.
 func (s *census) take(g *Group, c *Counters) {
 	start := time.Now()
 	if g.tasks != "" {
 		c.Threads = c.number(&g.r, g.tasks)
 	}
+
 	if start.After(s.next) {
 		s.processes, s.threads = nan, nan
 		home := g.homes[0]
@@ -103,6 +106,7 @@ func (s *census) take(g *Group, c *Counters) {
 			s.next = start.Add(min(putOff(time.Since(start)), soon))
 		}
 	}
+
 	c.Processes = s.processes
 	if g.tasks != "" {
 		c.Threads -= s.dead
@@ -111,28 +115,29 @@ func (s *census) take(g *Group, c *Counters) {
 	}
 }
 
-// countDead finds how many of those that pids.current counted before have ended: the lists of
-// tasks leave them out. Of tasks that come and go meanwhile the lesser count is taken.
-func (s *census) countDead(g *Group, home *place, before float64) {
+// countDead finds how many of those that pids.current counted before have ended: the lists of tasks
+// leave them out. Of tasks that come and go meanwhile the lesser count is used.
+func (s *census) countDead(g *Group, home *membership, before float64) {
 	s.dead = 0
 	if !(before > s.processes) {
 		return
 	}
 	if alive, err := g.countLines(home, threadList(home)); err == nil && alive > 0 {
-		var none Counters // what cannot be read has been said
+		var none Counters // errors are known already
 		s.dead = max(0, min(before, none.number(&g.r, g.tasks))-alive)
 	}
 }
 
-// threadList is the file that lists a group's tasks.
-func threadList(home *place) string {
+// threadList returns the file that lists a group's tasks.
+func threadList(home *membership) string {
 	if home.v2 {
 		return "cgroup.threads"
 	}
 	return "tasks"
 }
 
-func (s *census) countThreads(g *Group, c *Counters, home *place) {
+// countThreads counts the threads of the group.
+func (s *census) countThreads(g *Group, c *Counters, home *membership) {
 	name := threadList(home)
 	n, err := g.countLines(home, name)
 	if err != nil {
@@ -143,12 +148,12 @@ func (s *census) countThreads(g *Group, c *Counters, home *place) {
 }
 
 // countLines counts the lines of a file of the group and of all below it.
-func (g *Group) countLines(p *place, name string) (float64, error) {
+func (g *Group) countLines(p *membership, name string) (float64, error) {
 	lines := 0
 	err := walk(p.dir(), func(dir string) error {
 		path := filepath.Join(dir, name)
-		// Opened anew each time: v1 keeps the list that it made for an open file for as
-		// long as that one is read within a second of the time before.
+		// Open it each time: v1 keeps the list that it made for an open file as long as the file is
+		// read again within a second.
 		data, err := g.r.read(path, maxTable)
 		if err != nil {
 			return err
@@ -167,16 +172,17 @@ func (g *Group) countLines(p *place, name string) (float64, error) {
 // fallen adds up the OOM kills of the groups below in v1, where each counts its own.
 type fallen struct {
 	next time.Time
-	seen map[string]float64 // by directory, when last read; a group that has gone stays
+	seen map[string]float64 // by directory, as read last; a removed group stays
 	sum  float64
 }
 
-// take adds anew if it is time. A file that cannot be read is left as it was.
+// take adds up again if it is time. A file that cannot be read keeps its count.
 func (f *fallen) take(g *Group) float64 {
 	start := time.Now()
 	if !start.After(f.next) {
 		return f.sum
 	}
+
 	own := g.memory.dir()
 	_ = walk(own, func(dir string) error {
 		if dir == own {
@@ -194,18 +200,19 @@ func (f *fallen) take(g *Group) float64 {
 			f.seen = map[string]float64{}
 		}
 		f.seen[dir] = v
-		if v < last { // removed and made anew
+		if v < last { // removed and created again
 			last = 0
 		}
 		f.sum += v - last
 		return nil
 	})
+
 	f.next = start.Add(putOff(time.Since(start)))
 	return f.sum
 }
 
-// oomKills reads oom_kill of memory.events or memory.oom_control; NaN if the kernel
-// does not count them (before Linux 4.13).
+// oomKills reads oom_kill of memory.events or memory.oom_control. It returns NaN if the kernel does
+// not count them (before Linux 4.13).
 func oomKills(read func(string, int) ([]byte, error), path string) (float64, error) {
 	data, err := read(path, maxFile)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// Group is a process's place in the control groups. Only Linux has them.
+// A Group is a process's membership in control groups. Only Linux has them.
 type Group struct{}
 
 // Find returns ErrNone on this system.
@@ -28,7 +28,7 @@ func (g *Group) Pids() ([]int, error) { return nil, ErrNone }
 // TaskLimits returns nil on this system.
 func (g *Group) TaskLimits() []TaskLimit { return nil }
 
-// HostPressure is for Linux only.
+// A HostPressure is for Linux only.
 type HostPressure struct{}
 
 func NewHostPressure(string) *HostPressure { return &HostPressure{} }
@@ -37,7 +37,7 @@ func (h *HostPressure) Read() (Pressure, error) {
 	return noPressure(), fmt.Errorf("read pressure: %w", errors.ErrUnsupported)
 }
 
-// Made is a group that was made for a job. Only Linux has them.
+// A Made is a group that was made for a job. Only Linux has them.
 type Made struct{}
 
 // Make returns ErrNone on this system.

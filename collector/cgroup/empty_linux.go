@@ -16,13 +16,13 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// longestDeath is for how long processes that are ending are waited for, in all. To free
-// the memory of one takes the kernel 100 to 200 ms for each GiB.
+// longestDeath is how long Remove waits for processes that are ending, in all. Freeing the memory
+// of one takes the kernel 100 to 200 ms for each GiB.
 const longestDeath = 500 * time.Millisecond
 
-// awaitEmpty returns nil once no process is left in the groups. A process that was killed is
-// in its group until its memory is freed, often after its parent has ended; one that lives is
-// not waited for.
+// awaitEmpty returns nil once no process is left in the groups. A process that was killed is in its
+// group until its memory is freed, often after its parent has ended. One that lives is not waited
+// for.
 func awaitEmpty(branches []branch) error {
 	until := time.Now().Add(longestDeath)
 	for {
@@ -33,15 +33,15 @@ func awaitEmpty(branches []branch) error {
 		case living:
 			return fmt.Errorf("remove control group %s: %w: processes in it: %d", dir, ErrBusy, n)
 		case time.Now().After(until):
-			return fmt.Errorf("remove control group %s: %w: processes in it that were killed and take long to end: %d; once they have, remove it with rmdir",
-				dir, ErrBusy, n)
+			return fmt.Errorf("remove control group %s: %w: processes in it that were killed and take long to end: %d; "+
+				"once they have, remove it with rmdir", dir, ErrBusy, n)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// occupied gives a group that holds processes, how many, and whether one of them lives. A
-// group that cannot be read is passed over: the kernel then says why it cannot be removed.
+// occupied returns a group that holds processes, how many, and whether one of them lives. It skips
+// a group that cannot be read: the kernel will say why it cannot be removed.
 func occupied(branches []branch) (dir string, n int, living bool) {
 	for _, b := range branches {
 		pids, err := processesIn(b.dir)
@@ -59,14 +59,14 @@ func occupied(branches []branch) (dir string, n int, living bool) {
 	return dir, n, false
 }
 
-// populated tells whether a v2 group has processes, such as are not listed in cgroup.procs
-// any more: of a process that has ended but for its memory the kernel lists nothing.
+// populated reports whether a v2 group has processes that are no longer listed in cgroup.procs: the
+// kernel lists no process that has ended but for its memory.
 func populated(dir string) bool {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
 	return err == nil && slices.Contains(strings.Split(string(data), "\n"), "populated 1")
 }
 
-// processesIn lists the processes of a group and of all below it.
+// processesIn returns the processes of a group and of all below it.
 func processesIn(dir string) (pids []int, err error) {
 	err = walk(dir, func(d string) error {
 		data, err := os.ReadFile(filepath.Join(d, "cgroup.procs"))
@@ -76,7 +76,7 @@ func processesIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// ending tells whether a process has ended, or nothing can keep its threads from it.
+// ending reports whether a process has ended, or nothing can keep its threads from it.
 func ending(pid int) bool {
 	if pid <= 0 { // of another pid namespace
 		return false
@@ -86,30 +86,21 @@ func ending(pid int) bool {
 	if err != nil { // procfs may also hide it
 		return errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 	}
-	return !slices.ContainsFunc(threads, func(e os.DirEntry) bool { return !taskEnding(filepath.Join(tasks, e.Name())) })
+	return !slices.ContainsFunc(threads, func(e os.DirEntry) bool {
+		return !taskEnding(filepath.Join(tasks, e.Name()))
+	})
 }
 
-// taskEnding tells it of a thread: it has begun to end, or has a SIGKILL that it did not
-// take yet.
+// taskEnding reports whether a thread has begun to end, or has a pending SIGKILL.
 func taskEnding(dir string) bool {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err == nil && exiting(stat) {
+	if err == nil && procfile.Exiting(stat) {
 		return true
 	}
 	status, errStatus := os.ReadFile(filepath.Join(dir, "status"))
 	if err := cmp.Or(err, errStatus); err != nil {
 		return isGone(err) || errors.Is(err, unix.ESRCH)
 	}
-	return procfile.HasSignal(status, "SigPnd", uint(unix.SIGKILL)) || procfile.HasSignal(status, "ShdPnd", uint(unix.SIGKILL))
-}
-
-// exiting tells it of a thread's /proc/PID/task/TID/stat.
-func exiting(stat []byte) bool {
-	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
-	var f [procfile.StatFlags + 1][]byte
-	if _, _, n := procfile.SplitStat(stat, f[:]); n < len(f) {
-		return false
-	}
-	flags, ok := procfile.ParseCount(f[procfile.StatFlags])
-	return ok && flags&ends != 0
+	const kill = uint(unix.SIGKILL)
+	return procfile.HasSignal(status, "SigPnd", kill) || procfile.HasSignal(status, "ShdPnd", kill)
 }

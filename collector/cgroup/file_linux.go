@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxFile bounds what is read of one file of a group. The longest, io.stat and
-	// cpuset lists of the largest hosts, stay far below it.
+	// maxFile bounds what is read of one file of a group. The longest, io.stat and cpuset lists of
+	// the largest hosts, stay far below it.
 	maxFile = 256 << 10
 
 	// maxTable bounds /proc/PID/mountinfo, and cgroup.procs of half a million processes.
 	maxTable = 4 << 20
 )
 
-// reader reads small kernel files into a buffer that it keeps.
+// A reader reads small kernel files into a buffer that it keeps.
 type reader struct {
 	file procfile.Buffer
 
-	// held are files that stay open, because they are read again and again: to open a
-	// file of a group takes the kernel several times as long as to read it. An open
-	// file keeps no group from being removed; reading it then says ENODEV.
+	// held are open files that are read again and again: opening a file of a group takes the kernel
+	// several times as long as reading it. An open file keeps no group from being removed; reading
+	// it then fails with ENODEV.
 	held map[string]int
 	room int // how many may be held
 }
@@ -42,6 +42,7 @@ func (r *reader) again(path string, limit int) ([]byte, error) {
 			defer unix.Close(fd)
 		}
 	}
+
 	data, err := r.file.ReadFrom(fd, path, limit)
 	if err != nil {
 		r.release(path)
@@ -49,12 +50,12 @@ func (r *reader) again(path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// maxHeld is how many files a group keeps open, where so many are a small part of
-// what this process may have.
+// maxHeld is how many files a group keeps open, if they are a small part of what this process may
+// have.
 const maxHeld = 40
 
-// mayHold tells whether a file is to stay open. Those of a copied tree may be replaced
-// by others of the same name, and are opened each time.
+// mayHold reports whether a file may stay open. Those of a copied tree may be replaced by others of
+// the same name, and are opened each time.
 func (r *reader) mayHold(fd int) bool {
 	if r.held == nil {
 		return false
@@ -65,16 +66,17 @@ func (r *reader) mayHold(fd int) bool {
 		if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 			r.room = int(min(maxHeld, limit.Cur/8))
 		}
-		if r.room < maxHeld/4 { // where descriptors are scarce none is ours
+		if r.room < maxHeld/4 { // where descriptors are scarce none is held
 			r.room = -1
 		}
 	}
+
 	var st unix.Statfs_t
 	return len(r.held) < r.room && unix.Fstatfs(fd, &st) == nil &&
 		(st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC || st.Type == unix.PROC_SUPER_MAGIC)
 }
 
-// read returns a file's contents, which the next read overwrites.
+// read returns the contents of a file, which the next read overwrites.
 func (r *reader) read(path string, limit int) ([]byte, error) { return r.file.Read(path, limit) }
 
 // release closes a file that was held.
@@ -98,8 +100,8 @@ func (r *reader) number(path string) (float64, error) {
 	return v, nil
 }
 
-// keys reads the values of a file of "key value" lines; those that are not there
-// stay NaN, and the first of the keys must be there.
+// keys reads the values of a file of "key value" lines. Those that are missing stay NaN; the first
+// of the keys must exist.
 func (r *reader) keys(path string, keys []string, values []float64) error {
 	for i := range values {
 		values[i] = nan
@@ -115,7 +117,7 @@ func (r *reader) keys(path string, keys []string, values []float64) error {
 	return nil
 }
 
-// malformed says what a file has instead of what it should have.
+// malformed returns an error that quotes what a file has instead of what it should have.
 func malformed(path string, data []byte) error {
 	if len(data) > 40 {
 		return fmt.Errorf("read %s: not understood: %q ... (%d bytes)", path, data[:40], len(data))
@@ -123,11 +125,11 @@ func malformed(path string, data []byte) error {
 	return fmt.Errorf("read %s: not understood: %q", path, data)
 }
 
-// exists tells whether there is such a file, readable or not.
+// exists reports whether there is such a file, readable or not.
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
-// ifThere is the path, or "" where there is no such file: a version of the kernel
-// or a set of controllers without it is no failure.
+// ifThere returns the path, or "" if there is no such file: a version of the kernel or a set of
+// controllers without it is no failure.
 func ifThere(path string) string {
 	if exists(path) {
 		return path

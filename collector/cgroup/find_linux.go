@@ -15,33 +15,33 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// place is where the process stands in one hierarchy.
-type place struct {
-	// dirs are the directories of the group and of its visible ancestors, nearest
-	// first; names their paths as /proc/PID/cgroup has them.
+// A membership is a process's place in one hierarchy.
+type membership struct {
+	// dirs are the directories of the group and of its visible ancestors, nearest first; names are
+	// their paths in /proc/PID/cgroup.
 	dirs, names []string
 
 	v2     bool
 	counts bool // not the hierarchy's root, whose counters are the machine's
-	made   bool // by us, for a job: all such places have the same processes
+	made   bool // by us, for a job: all such memberships have the same processes
 	hidden bool // it has ancestors that cannot be seen
 }
 
-func (p *place) dir() string { return p.dirs[0] }
+// dir returns the directory of the group.
+func (p *membership) dir() string { return p.dirs[0] }
 
-// hasCounters is false for no place, too.
-func (p *place) hasCounters() bool { return p != nil && p.counts }
+// hasCounters reports whether the group has counters of its own. A nil membership has none.
+func (p *membership) hasCounters() bool { return p != nil && p.counts }
 
-// view is what is known of all hierarchies.
+// A view is what is known of all hierarchies.
 type view struct {
-	pid     int // as our own pid namespace has it
-	members []membership
+	pid     int // in our own pid namespace
+	entries []entry
 	mounts  []mount
-	why     []error // why some hierarchy could not be seen
+	why     []error // why some hierarchy is not visible
 }
 
-// Find finds the groups of a process. Where there are none to be seen the error is
-// ErrNone, with the reason.
+// Find finds the groups of a process. If none is visible the error is ErrNone, with the reason.
 func Find(o Options) (*Group, error) {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -51,14 +51,16 @@ func Find(o Options) (*Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNone, err)
 	}
-	g.unified = v.place("")
-	var v1 [len(controllers)]*place
+
+	g.unified = v.membership("")
+	var v1 [len(controllers)]*membership
 	for i, name := range controllers {
-		v1[i] = v.place(name)
+		v1[i] = v.membership(name)
 	}
-	if g.unified == nil && v1 == [len(controllers)]*place{} {
+	if g.unified == nil && v1 == [len(controllers)]*membership{} {
 		return nil, fmt.Errorf("find control groups: %w: %w", ErrNone, v.reason())
 	}
+
 	g.settle(v1, v.onV1)
 	return g, nil
 }
@@ -66,8 +68,8 @@ func Find(o Options) (*Group, error) {
 // controllers are those that we read, by their index in Group.settle.
 var controllers = [...]string{"cpu", "cpuacct", "cpuset", "memory", "pids", "blkio"}
 
-// look reads where the process stands and what is mounted. The mounts are our own;
-// where these show nothing of it, those of the process, by its root directory.
+// look reads the memberships of the process and what is mounted. The mounts are our own or, where
+// these show nothing of the process, its own, by its root directory.
 func (g *Group) look(o Options) (*view, error) {
 	who := "self"
 	if o.PID != 0 {
@@ -77,10 +79,11 @@ func (g *Group) look(o Options) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{pid: cmp.Or(o.PID, os.Getpid()), members: parseMemberships(data)}
-	if len(v.members) == 0 {
+	v := &view{pid: cmp.Or(o.PID, os.Getpid()), entries: parseEntries(data)}
+	if len(v.entries) == 0 {
 		return nil, fmt.Errorf("%s names no group", filepath.Join(o.Proc, who, "cgroup"))
 	}
+
 	own, errOwn := g.r.read(filepath.Join(o.Proc, "self/mountinfo"), maxTable)
 	if errOwn == nil {
 		v.mounts = beneath(parseMounts(own), g.sys)
@@ -90,8 +93,9 @@ func (g *Group) look(o Options) (*view, error) {
 	}
 	theirs, err := g.r.read(filepath.Join(o.Proc, who, "mountinfo"), maxTable)
 	if err != nil {
-		return v, errOwn // then our own must do
+		return v, errOwn // our own must do, then
 	}
+
 	for _, m := range parseMounts(theirs) {
 		if o.Sys == "" {
 			m.point = filepath.Join(o.Proc, who, "root", m.point)
@@ -100,14 +104,16 @@ func (g *Group) look(o Options) (*view, error) {
 		}
 		v.mounts = append(v.mounts, beneath([]mount{m}, g.sys)...)
 	}
+
 	return v, nil
 }
 
-// beneath prepares mounts for another sysfs than /sys. If some are below it, it is the
-// host's in a container, and all are as they say. If not, it is a copied tree, in which
-// those below /sys are to be found.
+// beneath prepares mounts for another sysfs than /sys. If some are below it, it is the host's in a
+// container, and all are as they say. If not, it is a copied tree, in which those below /sys are
+// found.
 func beneath(mounts []mount, sys string) []mount {
-	if sys == "/sys" || slices.ContainsFunc(mounts, func(m mount) bool { return strings.HasPrefix(m.point, sys+"/") }) {
+	inside := func(m mount) bool { return strings.HasPrefix(m.point, sys+"/") }
+	if sys == "/sys" || slices.ContainsFunc(mounts, inside) {
 		return mounts
 	}
 	var moved []mount
@@ -120,27 +126,29 @@ func beneath(mounts []mount, sys string) []mount {
 	return moved
 }
 
-// onV1 tells whether a controller belongs to a v1 hierarchy, seen or not. Then v2
-// does not have it.
-func (v *view) onV1(controller string) bool { return v.member(controller) != nil }
+// onV1 reports whether a controller belongs to a v1 hierarchy, visible or not. Then v2 does not
+// have it.
+func (v *view) onV1(controller string) bool { return v.entry(controller) != nil }
 
-func (v *view) member(controller string) *membership {
-	for i, m := range v.members {
+// entry returns the line of /proc/PID/cgroup of a controller ("" = v2), or nil.
+func (v *view) entry(controller string) *entry {
+	for i, m := range v.entries {
 		if controller == "" && m.controllers == nil || slices.Contains(m.controllers, controller) {
-			return &v.members[i]
+			return &v.entries[i]
 		}
 	}
 	return nil
 }
 
-// place finds the group in the hierarchy of a controller ("" = v2), by the mount
-// that shows most of its ancestors; nil where none shows it.
-func (v *view) place(controller string) *place {
-	member := v.member(controller)
+// membership finds the group in the hierarchy of a controller ("" = v2), by the mount that shows
+// most of its ancestors. It returns nil if none shows it.
+func (v *view) membership(controller string) *membership {
+	member := v.entry(controller)
 	if member == nil {
 		return nil
 	}
-	var best *place
+
+	var best *membership
 	for i, m := range v.mounts {
 		if m.v2 != (controller == "") || !m.v2 && !slices.Contains(m.controllers, controller) {
 			continue
@@ -158,7 +166,7 @@ func (v *view) place(controller string) *place {
 	return best
 }
 
-// covered tells whether a later mount lies over this one.
+// covered reports whether a later mount lies over this one.
 func (v *view) covered(i int) bool {
 	for _, m := range v.mounts[i+1:] {
 		if m.point == v.mounts[i].point {
@@ -169,7 +177,7 @@ func (v *view) covered(i int) bool {
 }
 
 // locate finds a group below a mount point.
-func (m *mount) locate(path string, pid int) (*place, error) {
+func (m *mount) locate(path string, pid int) (*membership, error) {
 	rest, ok := below(path, m.root)
 	if !ok {
 		rest, ok = m.search(path, pid)
@@ -177,7 +185,8 @@ func (m *mount) locate(path string, pid int) (*place, error) {
 	if !ok {
 		return nil, fmt.Errorf("group %s is outside of %s, which shows %s", path, m.point, m.root)
 	}
-	p := &place{v2: m.v2}
+
+	p := &membership{v2: m.v2}
 	for dir, name := m.point+rest, path; ; dir, name = filepath.Dir(dir), parent(name) {
 		p.dirs, p.names = append(p.dirs, filepath.Clean(dir)), append(p.names, name)
 		if rest == "" {
@@ -185,6 +194,7 @@ func (m *mount) locate(path string, pid int) (*place, error) {
 		}
 		rest = strings.TrimRight(rest[:strings.LastIndexByte(rest, '/')], "/")
 	}
+
 	if err := unix.Access(filepath.Join(p.dir(), "cgroup.procs"), unix.F_OK); err != nil {
 		return nil, &os.PathError{Op: "look for group", Path: p.dir(), Err: err}
 	}
@@ -196,7 +206,7 @@ func (m *mount) locate(path string, pid int) (*place, error) {
 	return p, nil
 }
 
-// parent is the path of the group above, which may be outside of the namespace.
+// parent returns the path of the group above, which may be outside of the namespace.
 func parent(path string) string {
 	path = strings.TrimRight(path, "/")
 	if ups, rest := outside(path); rest == "" {
@@ -205,8 +215,8 @@ func parent(path string) string {
 	return cmp.Or(path[:strings.LastIndexByte(path, '/')], "/")
 }
 
-// outside splits a path as a control group namespace has it, "/../../x/y": how many
-// levels above the namespace it begins, and what comes then.
+// outside splits a path such as "/../../x/y" in a control group namespace: how many levels above
+// the namespace it begins, and what follows.
 func outside(path string) (ups int, rest string) {
 	for rest = strings.TrimRight(path, "/"); rest == "/.." || strings.HasPrefix(rest, "/../"); ups++ {
 		rest = rest[len("/.."):]
@@ -214,16 +224,16 @@ func outside(path string) (ups int, rest string) {
 	return ups, rest
 }
 
-// search finds a group below a mount that begins further above our namespace than the
-// group does: a host's mount in a container. The names of the levels between are
-// not told, so that the group with the process is looked for, or the only one of that
-// name.
+// search finds a group below a mount that begins further above our namespace than the group does: a
+// host's mount in a container. The names of the levels in between are unknown, so it looks for the
+// group with the process, or for the only one of that name.
 func (m *mount) search(path string, pid int) (string, bool) {
 	top, rootRest := outside(m.root)
 	ups, rest := outside(path)
 	if rootRest != "" || top <= ups || strings.Contains(rest+"/", "/../") {
 		return "", false
 	}
+
 	level := []string{m.point}
 	for range top - ups {
 		var next []string
@@ -234,6 +244,7 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		}
 		level = next
 	}
+
 	var r reader
 	var named []string
 	for _, dir := range level {
@@ -246,14 +257,15 @@ func (m *mount) search(path string, pid int) (string, bool) {
 		}
 		named = append(named, dir[len(m.point):]+rest)
 	}
+
 	if rest != "" && len(named) == 1 {
 		return named[0], true
 	}
 	return "", false
 }
 
-// isRoot tells the root of a hierarchy from the top of what a container may see:
-// only there v1 has release_agent, and v2 has no cgroup.events.
+// isRoot reports whether a directory is the root of a hierarchy, and not only the top of what a
+// container sees: only there v1 has release_agent, and v2 has no cgroup.events.
 func isRoot(dir string, v2 bool) bool {
 	if v2 {
 		return !exists(filepath.Join(dir, "cgroup.events"))
@@ -261,7 +273,7 @@ func isRoot(dir string, v2 bool) bool {
 	return exists(filepath.Join(dir, "release_agent"))
 }
 
-// reason says why nothing is visible.
+// reason returns why nothing is visible.
 func (v *view) reason() error {
 	if len(v.why) > 0 {
 		return v.why[0]

@@ -36,6 +36,7 @@ func BenchmarkGroupSample(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	b.ReportMetric(float64(groupCPU()-before)/float64(b.N), "cpu-ns/op")
 }
 

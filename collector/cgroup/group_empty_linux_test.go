@@ -23,11 +23,13 @@ func groupHolding(t *testing.T, m *Made) *exec.Cmd {
 	if err := groupStart(m, cmd); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { // if the test ends early
 		in.Close()
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
+
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Fatal(line, err)
 	}
@@ -41,6 +43,7 @@ func groupOf(t *testing.T, onlyV2 bool) *Made {
 	if !onlyV2 {
 		return m
 	}
+
 	if m.v2 == nil {
 		t.Skip("no cgroup v2 here")
 	}
@@ -118,6 +121,7 @@ func TestGroupRemoveGivesTheDyingUp(t *testing.T) {
 			t.Fatalf("not frozen: %s, %v", state, err)
 		}
 	}
+
 	if ending(cmd.Process.Pid) {
 		t.Error("a frozen process was taken for one that ends")
 	}

@@ -18,6 +18,7 @@ func TestGroupPlaces(t *testing.T) {
 	v1 := func(root, point string) string {
 		return groupMount(root, "/sys/fs/cgroup/"+point, "cgroup", point)
 	}
+
 	v1Files := func(dirs ...string) map[string]string {
 		files := map[string]string{}
 		for _, d := range dirs {
@@ -25,6 +26,7 @@ func TestGroupPlaces(t *testing.T) {
 		}
 		return files
 	}
+
 	for name, c := range map[string]struct {
 		tree                          groupTree
 		version, path                 string
@@ -126,7 +128,7 @@ func TestGroupPlaces(t *testing.T) {
 				t.Errorf("version %q, path %q, want %q, %q", g.Version(), g.Path(), c.version, c.path)
 			}
 			for what, p := range map[string]struct {
-				got  *place
+				got  *membership
 				want []string
 			}{"cpu": {g.cpu, c.cpu}, "cpuacct": {g.acct, c.acct}, "memory": {g.memory, c.memory}, "pids": {g.pids, c.pids}} {
 				if diff := cmp.Diff(p.want, groupPlaces(o, p.got)); diff != "" {
@@ -241,6 +243,7 @@ func TestGroupLimits(t *testing.T) {
 			"memory/cgroup.procs": "42\n", "memory/memory.limit_in_bytes": "67108864\n", "memory/memory.stat": "hierarchical_memory_limit 67108864\n",
 			"cpu/cgroup.procs": "42\n", "cpu/cpu.cfs_quota_us": "50000\n", "cpu/cpu.cfs_period_us": "100000\n",
 			"cpuset/cgroup.procs": "42\n", "cpuset/cpuset.cpus": "0\n"}}
+
 	slurm := groupTree{ // a limit on job and step, none on the task; cpuacct numbers tasks otherwise
 		cgroup: "5:memory:/slurm/uid_0/job_1/step_0/task_0\n4:cpuacct:/slurm/uid_0/job_1/step_0/task_3\n2:cpu:/\n",
 		mounts: groupMount("/", "/sys/fs/cgroup/memory", "cgroup", "memory") +
@@ -253,6 +256,7 @@ func TestGroupLimits(t *testing.T) {
 			"memory/slurm/uid_0/memory.limit_in_bytes":                     "9223372036854771712\n",
 			"cpuacct/release_agent":                                        "", "cpuacct/slurm/uid_0/job_1/step_0/task_3/cgroup.procs": "42\n",
 			"cpu/release_agent": "", "cpu/cgroup.procs": "1\n42\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}}
+
 	for name, c := range map[string]struct {
 		tree groupTree
 		want Limits
@@ -346,6 +350,7 @@ func TestGroupLimitsFaults(t *testing.T) {
 			}
 		}
 	}
+
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
 		l := groupV2().with(map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"}).find(t).Limits()
 		if l.CPUSet != 0 || l.Failed["cpuset.cpus.effective"] == nil {
@@ -384,6 +389,7 @@ func TestGroup_TaskLimits(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
+
 	if (*Group)(nil).TaskLimits() != nil {
 		t.Error("no group has limits")
 	}

@@ -17,10 +17,10 @@ func FuzzGroupFind(f *testing.F) {
 	f.Add([]byte("5:memory:/../../x\n0::/\n"), []byte(groupMount(`/..\040\134`, "/sys/fs/cgroup/memory", "cgroup", "memory")))
 	f.Add([]byte("0::/a//b/\n"), []byte(groupMount("/a/", "/", "cgroup2", "rw")))
 	f.Fuzz(func(t *testing.T, cgroup, mountinfo []byte) {
-		v := view{members: parseMemberships(cgroup), mounts: parseMounts(mountinfo)}
+		v := view{entries: parseEntries(cgroup), mounts: parseMounts(mountinfo)}
 		for _, m := range v.mounts {
 			m.point = filepath.Join("/nowhere", m.point)
-			for _, member := range v.members {
+			for _, member := range v.entries {
 				rest, ok := below(member.path, m.root)
 				if ok && !strings.HasPrefix(filepath.Clean(m.point+rest), filepath.Clean(m.point)) {
 					t.Errorf("%q below %q leads out of %q: %q", member.path, m.root, m.point, rest)
@@ -31,7 +31,7 @@ func FuzzGroupFind(f *testing.F) {
 			}
 		}
 		for _, c := range append([]string{""}, controllers[:]...) {
-			v.member(c)
+			v.entry(c)
 		}
 	})
 }
@@ -43,6 +43,7 @@ func FuzzGroupFiles(f *testing.F) {
 			f.Add([]byte(text))
 		}
 	}
+
 	f.Add([]byte("max 100000\n"))
 	f.Add([]byte("some avg10=0 total=18446744073709551616\n"))
 	f.Add([]byte("0-65535,0-65535,1"))

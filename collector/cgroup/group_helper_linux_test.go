@@ -82,7 +82,7 @@ func groupMount(root, point, kind, options string) string {
 }
 
 // groupPlaces says where a controller's group was found, below /sys/fs/cgroup.
-func groupPlaces(o Options, p *place) []string {
+func groupPlaces(o Options, p *membership) []string {
 	if p == nil {
 		return nil
 	}
@@ -206,6 +206,7 @@ func groupAsNobody(t *testing.T, f func()) {
 		f()
 		return
 	}
+
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
@@ -216,6 +217,7 @@ func groupAsNobody(t *testing.T, f func()) {
 		}
 		f()
 	}()
+
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 
 var nan = math.NaN()
 
-// Group is where a process stood, in each hierarchy, when it was found. A process
-// that is moved later has to be found anew. It is not safe for concurrent use.
+// A Group is a process's membership in each hierarchy, as it was when it was found. A process that
+// is moved later has to be found again. It is not safe for concurrent use.
 type Group struct {
 	r   reader
 	sys string
@@ -27,26 +27,26 @@ type Group struct {
 	version string
 	path    string
 
-	// By what they are for; nil where it cannot be seen. acct counts CPU time, cpu
-	// has the quota. In v2 all are unified.
-	cpu, acct, cpuset, memory, pids, io, unified *place
+	// The memberships by what they are for; nil if not visible. acct counts CPU time, cpu has the
+	// quota. In v2 all are unified.
+	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// homes are the places whose processes are the group's: those of CPU time and
-	// of memory, as these are what is counted to a job.
-	homes []*place
+	// homes are the memberships whose processes are the group's: those of CPU time and of memory,
+	// which are what counts as the job's.
+	homes []*membership
 
 	usage     string // file of the CPU time
 	own       memoryFiles
-	traffic   []string // files of bytes read and written, the first that counts
+	traffic   []string // files of bytes read and written; the first that counts is used
 	tasks     string   // file of the number of threads, if there is one
 	stalls    [3]string
-	quotaStat string // of the groups that set the limits, by the newest Limits
+	quotaStat string // of the group that sets the limit, by the newest Limits
 	limit     memoryFiles
 	limited   bool // Limits was called
 
-	stacked map[string]bool // devices that are made of others
+	stacked map[string]bool // devices made of others
 	census  census
-	// uncounted: nobody wants to know how many processes there are.
+	// uncounted reports that nobody wants to know how many processes there are.
 	uncounted bool
 	fallen    fallen
 }
@@ -62,24 +62,25 @@ func newGroup(sys string) *Group {
 	return g
 }
 
-// memoryFiles are the files of a group's memory; "" where the kernel has none.
+// memoryFiles are the files of a group's memory; "" if the kernel has none.
 type memoryFiles struct{ usage, stat, peak, oom string }
 
 // settle decides what is read from where.
-func (g *Group) settle(v1 [len(controllers)]*place, onV1 func(string) bool) {
-	pick := func(i int) *place {
+func (g *Group) settle(v1 [len(controllers)]*membership, onV1 func(string) bool) {
+	pick := func(i int) *membership {
 		if v1[i] == nil && !onV1(controllers[i]) {
 			return g.unified
 		}
 		return v1[i]
 	}
+
 	g.cpu, g.acct, g.cpuset = pick(0), pick(1), pick(2)
 	g.memory, g.pids, g.io = pick(3), pick(4), pick(5)
 	// v2 counts CPU time in every group, whoever has the controller.
 	if !g.acct.hasCounters() && g.unified.hasCounters() {
 		g.acct = g.unified
 	}
-	hasV1 := v1 != [len(controllers)]*place{}
+	hasV1 := v1 != [len(controllers)]*membership{}
 	switch {
 	case g.unified == nil:
 		g.version = "v1"
@@ -88,13 +89,14 @@ func (g *Group) settle(v1 [len(controllers)]*place, onV1 func(string) bool) {
 	default:
 		g.version = "v2"
 	}
+
 	g.path = g.name()
 	g.findFiles()
 }
 
-// name is the path for people: where memory is counted, or CPU time; in v2 all is one.
+// name returns the path for people: where memory is counted, or CPU time. In v2 all are the same.
 func (g *Group) name() string {
-	for _, p := range []*place{g.memory, g.acct, g.unified} {
+	for _, p := range []*membership{g.memory, g.acct, g.unified} {
 		if p.hasCounters() {
 			return p.names[0]
 		}
@@ -103,7 +105,7 @@ func (g *Group) name() string {
 	return p.names[0]
 }
 
-// findFiles looks once which files there are, so that no Read has to.
+// findFiles finds out once which files exist, so that no Read has to.
 func (g *Group) findFiles() {
 	g.homes, g.usage, g.tasks, g.traffic, g.stalls = nil, "", "", nil, [3]string{}
 	if g.acct.hasCounters() {
@@ -114,17 +116,20 @@ func (g *Group) findFiles() {
 	if g.memory.hasCounters() && !slices.Contains(g.homes, g.memory) {
 		g.homes = append(g.homes, g.memory)
 	}
-	for _, p := range []*place{g.pids, g.unified} {
+
+	for _, p := range []*membership{g.pids, g.unified} {
 		if len(g.homes) == 0 && p.hasCounters() {
 			g.homes = append(g.homes, p)
 		}
 	}
+
 	if g.atHome(g.pids) {
 		g.tasks = ifThere(filepath.Join(g.pids.dir(), "pids.current"))
 	}
 	if g.atHome(g.io) {
 		g.traffic = trafficFiles(g.io)
 	}
+
 	if g.unified.hasCounters() {
 		for i, name := range stallNames {
 			g.stalls[i] = ifThere(filepath.Join(g.unified.dir(), name+".pressure"))
@@ -132,19 +137,21 @@ func (g *Group) findFiles() {
 	}
 }
 
-// stallNames are the resources of PSI, in the order of Pressure's.
+// stallNames are the resources of PSI, in the order of Pressure's fields.
 var stallNames = [3]string{"cpu", "memory", "io"}
 
-// atHome tells whether the group of another controller holds the same processes,
-// as far as its path tells.
-func (g *Group) atHome(p *place) bool {
+// atHome reports whether the group of another controller holds the same processes, as far as its
+// path tells.
+func (g *Group) atHome(p *membership) bool {
 	if !p.hasCounters() {
 		return false
 	}
-	return slices.ContainsFunc(g.homes, func(h *place) bool { return h.made && p.made || h.names[0] == p.names[0] })
+	return slices.ContainsFunc(g.homes, func(h *membership) bool {
+		return h.made && p.made || h.names[0] == p.names[0]
+	})
 }
 
-func trafficFiles(p *place) []string {
+func trafficFiles(p *membership) []string {
 	names := []string{"io.stat"}
 	if !p.v2 {
 		names = []string{"blkio.throttle.io_service_bytes_recursive", "blkio.bfq.io_service_bytes_recursive"}
@@ -152,6 +159,7 @@ func trafficFiles(p *place) []string {
 			names = []string{"blkio.throttle.io_service_bytes", "blkio.io_service_bytes_recursive"}
 		}
 	}
+
 	var files []string
 	for _, name := range names {
 		if file := filepath.Join(p.dir(), name); exists(file) {
@@ -161,7 +169,7 @@ func trafficFiles(p *place) []string {
 	return files
 }
 
-func memoryFilesOf(p *place) memoryFiles {
+func memoryFilesOf(p *membership) memoryFiles {
 	if !p.hasCounters() {
 		return memoryFiles{}
 	}
@@ -179,23 +187,23 @@ func memoryFilesIn(dir string, v2 bool) memoryFiles {
 	}
 }
 
-// Version is "v1", "v2" or "hybrid" (both), by what can be seen.
+// Version returns "v1", "v2" or "hybrid" (both), by what is visible.
 func (g *Group) Version() string { return g.version }
 
-// Path is the group's path in /proc/PID/cgroup, for people: that of the v2 group,
-// else that of memory, else that of CPU time; a root group's only if all are.
+// Path returns the group's path in /proc/PID/cgroup, for people: that of the v2 group, else that of
+// memory, else that of CPU time. It is a root group's only if all are.
 func (g *Group) Path() string { return g.path }
 
-// Close closes the files that Read and Limits keep open, which the garbage collector
-// does too. A Read after it opens them again.
+// Close closes the files that Read and Limits keep open. The garbage collector does so, too. A Read
+// after it opens them again.
 func (g *Group) Close() {
 	for path := range g.r.held {
 		g.r.release(path)
 	}
 }
 
-// Limits reads the limits anew. What Read says of the groups that set them is, from
-// then on, said of those that this call found.
+// Limits reads the limits again. From then on, what Read returns about the groups that set them is
+// about those that this call found.
 func (g *Group) Limits() Limits {
 	l := noLimits()
 	g.limited = true
@@ -207,10 +215,11 @@ func (g *Group) Limits() Limits {
 			}
 		}
 	}
+
 	if g.memory != nil {
 		for i, dir := range g.memory.dirs {
 			switch v := g.limitOf(&l, dir); {
-			case v == l.Memory: // the outermost is full first: it counts what the others do, and more
+			case v == l.Memory: // the outermost fills up first: it counts what the others do, and more
 				l.MemoryInner = cmp.Or(l.MemoryInner, l.MemoryGroup)
 				l.MemoryGroup, limiting = g.memory.names[i], i
 			case v < l.Memory || v == v && l.Memory != l.Memory:
@@ -221,12 +230,13 @@ func (g *Group) Limits() Limits {
 			l.Memory, l.MemoryGroup, l.MemoryInner, limiting = v, "", "", -1
 		}
 	}
+
 	g.follow(quota, limiting)
 	l.CPUSet = g.cpusIn(&l)
 	return l
 }
 
-// follow sets which groups' counters Read tells beside our own.
+// follow sets which groups' counters Read returns beside our own.
 func (g *Group) follow(quota, limiting int) {
 	g.quotaStat, g.limit = "", memoryFiles{}
 	if quota >= 0 {
@@ -237,7 +247,7 @@ func (g *Group) follow(quota, limiting int) {
 	}
 }
 
-// quotaOf is the quota that one group sets, in cores; NaN without one.
+// quotaOf returns the quota that one group sets, in cores, or NaN.
 func (g *Group) quotaOf(l *Limits, dir string) float64 {
 	if g.cpu.v2 {
 		return g.parsed(l, dir, "cpu.max", parseQuota)
@@ -248,6 +258,7 @@ func (g *Group) quotaOf(l *Limits, dir string) float64 {
 		}
 		return parseNumber(data)
 	})
+
 	if quota != quota {
 		return nan
 	}
@@ -258,6 +269,7 @@ func (g *Group) quotaOf(l *Limits, dir string) float64 {
 	return quota / period
 }
 
+// limitOf returns the memory limit that one group sets, or NaN.
 func (g *Group) limitOf(l *Limits, dir string) float64 {
 	if g.memory.v2 {
 		return g.parsed(l, dir, "memory.max", parseLimit)
@@ -265,8 +277,8 @@ func (g *Group) limitOf(l *Limits, dir string) float64 {
 	return g.parsed(l, dir, "memory.limit_in_bytes", parseLimit)
 }
 
-// hiddenLimit is what v1 says of all ancestors together. It is looked for only
-// where some are hidden.
+// hiddenLimit returns what v1 says of all ancestors together. It reads that only if some are
+// hidden.
 func (g *Group) hiddenLimit(l *Limits) float64 {
 	if g.memory.v2 || !g.memory.hidden {
 		return nan
@@ -281,7 +293,7 @@ func (g *Group) hiddenLimit(l *Limits) float64 {
 	})
 }
 
-// cpusIn is how many CPUs the nearest group with a cpuset has.
+// cpusIn returns how many CPUs the nearest group with a cpuset has.
 func (g *Group) cpusIn(l *Limits) int {
 	if g.cpuset == nil {
 		return 0
@@ -290,6 +302,7 @@ func (g *Group) cpusIn(l *Limits) int {
 	if !g.cpuset.v2 {
 		names = []string{"cpuset.effective_cpus", "cpuset.cpus"}
 	}
+
 	for _, dir := range g.cpuset.dirs {
 		for _, name := range names {
 			n := g.parsed(l, dir, name, func(data []byte) (float64, bool) {
@@ -304,8 +317,8 @@ func (g *Group) cpusIn(l *Limits) int {
 	return 0
 }
 
-// parsed reads one file of a group for Limits. A file that is not there is not
-// meant to be (v2's root, a controller that is not enabled): NaN.
+// parsed reads one file of a group for Limits. A file that does not exist is not meant to (v2's
+// root, a controller that is not enabled): NaN.
 func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64, bool)) float64 {
 	path := filepath.Join(dir, name)
 	data, err := g.r.again(path, maxFile)
@@ -318,6 +331,7 @@ func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64,
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return nan
 	}
+
 	if l.Failed == nil {
 		l.Failed = map[string]error{}
 	}
@@ -325,9 +339,9 @@ func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64,
 	return nan
 }
 
-// Pids lists the processes of the group and of all below it: of the group of CPU
-// time and of that of memory, where these are two. 0 is a process of another pid
-// namespace. A process that stands in root groups only is in no group: an error.
+// Pids returns the processes of the group and of all below it: of the group of CPU time and of that
+// of memory, if these are two. 0 is a process of another pid namespace. It is an error if the
+// process is in root groups only, which is no group.
 func (g *Group) Pids() ([]int, error) {
 	if len(g.homes) == 0 {
 		return nil, fmt.Errorf("list the processes of control group %s: it is the root group, which has all", g.path)
@@ -345,13 +359,13 @@ func (g *Group) Pids() ([]int, error) {
 			return nil, fmt.Errorf("list the processes of control group %s: %w", g.path, err)
 		}
 	}
+
 	slices.Sort(pids)
 	return slices.Compact(pids), nil
 }
 
-// TaskLimits returns the limits on processes and threads (pids.max) of the group and
-// of its visible ancestors, nearest first. What is unlimited or cannot be read is not
-// in it.
+// TaskLimits returns the limits on processes and threads (pids.max) of the group and of its visible
+// ancestors, nearest first. It leaves out what is unlimited or cannot be read.
 func (g *Group) TaskLimits() (limits []TaskLimit) {
 	if g == nil || g.pids == nil {
 		return nil
@@ -379,8 +393,8 @@ func (g *Group) tasksIn(file string) (int64, bool) {
 	return int64(min(n, math.MaxInt64)), ok
 }
 
-// isGone tells the errors of a group that was removed, and of one whose processes
-// are listed in the group above (v2's threaded ones).
+// isGone reports whether err is that of a group that was removed, or of one whose processes are
+// listed in the group above (v2's threaded ones).
 func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP)
 }

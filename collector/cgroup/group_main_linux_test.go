@@ -54,11 +54,13 @@ func groupWhere() error {
 	if err != nil {
 		return err
 	}
+
 	if len(os.Args) > 1 {
 		fmt.Println(string(data))
 		_, err := io.Copy(io.Discard, os.Stdin)
 		return err
 	}
+
 	cmd := groupCommand("where", "child")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -71,6 +73,7 @@ func groupWhere() error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+
 	fmt.Println(string(data))
 	r := bufio.NewReader(out)
 	for line := "x"; strings.TrimSpace(line) != ""; {
@@ -79,6 +82,7 @@ func groupWhere() error {
 		}
 		fmt.Print(line)
 	}
+
 	io.Copy(io.Discard, os.Stdin)
 	in.Close()
 	return cmd.Wait()
@@ -122,6 +126,7 @@ func groupBurn() error {
 		parseKeys(data, []string{"nr_throttled"}, v[:])
 		return v[0]
 	}
+
 	used, least, begin := groupUsed(), throttled()+8, time.Now()
 	for groupUsed()-used < 300*time.Millisecond || throttled() < least && time.Since(begin) < time.Minute {
 	}
@@ -158,6 +163,7 @@ func groupInV2View() error {
 	if g.Version() != "v2" || g.Path() != g.unified.names[1]+os.Args[1] && g.Path() != g.unified.names[1]+"/"+os.Args[1] {
 		return fmt.Errorf("%s group %s", g.Version(), g.Path())
 	}
+
 	var pids []int
 	err = m.Enter(func(fd int) error {
 		cmd := groupCommand("burn")
@@ -174,6 +180,7 @@ func groupInV2View() error {
 		}
 		return cmd.Wait()
 	})
+
 	c := g.Read()
 	if err != nil || c.CPUSeconds < .29 || c.CPUSeconds > 3 || c.Processes != 0 || c.Pressure.CPU.Some != c.Pressure.CPU.Some {
 		return fmt.Errorf("%v, %+v", err, c)
@@ -216,6 +223,7 @@ func groupReadOnly() error {
 	if err != nil {
 		return err
 	}
+
 	// First all but that of pids, which alone is of no use and must not be left.
 	for _, pids := range []bool{false, true} {
 		for _, m := range parseMounts(mounts) {
@@ -234,6 +242,7 @@ func groupReadOnly() error {
 			return fmt.Errorf("left: %v", left)
 		}
 	}
+
 	return nil
 }
 
@@ -244,6 +253,7 @@ func groupAlone() error {
 	if err != nil {
 		return err
 	}
+
 	own := g.unified.dir()
 	m, err := makeGroup(os.Args[1], []string{"hugetlb"})
 	if err != nil {
@@ -263,12 +273,14 @@ func groupAlone() error {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 		return cmd.Run()
 	})
+
 	if err != nil {
 		return err
 	}
 	if err := m.Remove(); err != nil {
 		return err
 	}
+
 	control, _ = os.ReadFile(own + "/cgroup.subtree_control")
 	procs, _ := os.ReadFile(own + "/cgroup.procs")
 	if hasWord(control, "hugetlb") || string(procs) != fmt.Sprintln(os.Getpid()) || len(children(own)) != 0 {

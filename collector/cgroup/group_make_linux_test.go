@@ -115,6 +115,7 @@ func TestGroupMake(t *testing.T) {
 			}
 		}
 	}
+
 	if missing := m.Missing(); missing != nil {
 		t.Errorf("missing %v", missing)
 	}
@@ -149,16 +150,19 @@ func groupRemoved(t *testing.T, m *Made) {
 	if len(dirs) == 0 {
 		t.Error("nothing was made")
 	}
+
 	for range 2 {
 		if err := m.Remove(); err != nil {
 			t.Error(err)
 		}
 	}
+
 	for _, dir := range dirs {
 		if exists(dir) {
 			t.Errorf("%s is left", dir)
 		}
 	}
+
 	c := m.Group().Read()
 	failed := c.Failed
 	c.Failed = nil
@@ -212,6 +216,7 @@ func TestGroupEnterFails(t *testing.T) {
 	if len(m.v1) == 0 {
 		return
 	}
+
 	// One that cannot be entered: what was entered before it is left again.
 	last := &m.v1[len(m.v1)-1]
 	good := last.dir
@@ -246,11 +251,13 @@ func TestGroupEnterCannotGoBack(t *testing.T) {
 	if tid == os.Getpid() {
 		t.Error("it was the main thread, which Go does not end")
 	}
+
 	for deadline := time.Now().Add(5 * time.Second); exists(fmt.Sprintf("/proc/self/task/%d", tid)); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the thread still lives")
 		}
 	}
+
 	groupOurThreads(t, groupName(t))
 }
 
@@ -261,6 +268,7 @@ func TestGroupMakeRefused(t *testing.T) {
 			t.Errorf("%q: %v, %v", name, m, err)
 		}
 	}
+
 	name := groupName(t)
 	groupAsNobody(t, func() {
 		m, err := Make(name)
@@ -268,6 +276,7 @@ func TestGroupMakeRefused(t *testing.T) {
 			t.Errorf("as nobody: %v, %v", m, err)
 		}
 	})
+
 	if left, _ := filepath.Glob("/sys/fs/cgroup/*/" + name); left != nil {
 		t.Errorf("left: %v", left)
 	}
@@ -428,6 +437,7 @@ func TestGroupThrottled(t *testing.T) {
 		}
 		defer os.Remove(dir)
 	}
+
 	groupSet(t, top+"/cpu.cfs_quota_us", "20000")
 	cmd := groupCommand("burn", top+"/cpu.stat")
 	out, _ := cmd.StdoutPipe()
@@ -460,6 +470,7 @@ func TestGroupThrottled(t *testing.T) {
 			break
 		}
 	}
+
 	parseKeys(data, []string{"nr_periods", "nr_throttled", "throttled_time"}, v[:])
 	if c.Periods != v[0] || c.ThrottledPeriods != v[1] || c.ThrottledSeconds != v[2]/1e9 {
 		t.Errorf("%v, %v, %v; the kernel says %s", c.Periods, c.ThrottledPeriods, c.ThrottledSeconds, data)
@@ -467,11 +478,13 @@ func TestGroupThrottled(t *testing.T) {
 	if n := c.ThrottledPeriods - before.ThrottledPeriods; n < 5 || c.Periods-before.Periods < n {
 		t.Errorf("throttled in %v of %v periods", n, c.Periods-before.Periods)
 	}
+
 	for _, dir := range []string{leaf, top} { // although its files are held open
 		if err := os.Remove(dir); err != nil {
 			t.Error(err)
 		}
 	}
+
 	if c := job.Read(); c.Periods == c.Periods || !errors.Is(c.Failed["cpu.stat"], unix.ENODEV) {
 		t.Errorf("removed under us: %v, %v", c.Periods, c.Failed)
 	}

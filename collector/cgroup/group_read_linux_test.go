@@ -121,11 +121,13 @@ func TestGroupReadFaults(t *testing.T) {
 		"gone":      func(t *testing.T, path string) { os.Remove(path) },
 		"fifo":      func(t *testing.T, path string) { os.Remove(path); unix.Mkfifo(path, 0o644) },
 	}
+
 	// An empty cgroup.procs or io.stat is what the kernel writes for none.
 	none := map[string]func(*Counters){
 		"io.stat":      func(c *Counters) { c.ReadBytes, c.WriteBytes = 0, 0 },
 		"cgroup.procs": func(c *Counters) { c.Processes = 3 },
 	}
+
 	for file, absent := range groupFields {
 		for fault, spoil := range faults {
 			t.Run(file+"/"+fault, func(t *testing.T) {
@@ -223,6 +225,7 @@ func TestGroupPids(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
 	}
+
 	root := groupTree{"0::/\n", groupV2().mounts, groupV2().files}.find(t)
 	if pids, err := root.Pids(); err == nil {
 		t.Errorf("root group: %v", pids)
@@ -246,6 +249,7 @@ func TestGroupOOMBelow(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, n)
 		}
 	}
+
 	want("at first", 3)
 	groupWrite(t, sub+"/memory.oom_control", "under_oom 0\noom_kill 5\n")
 	want("three more", 6)

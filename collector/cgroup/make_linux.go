@@ -19,8 +19,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// Made is a group that was made for a job, in one hierarchy or several. It is for
-// one goroutine.
+// A Made is a group that was made for a job, in one hierarchy or several. It belongs to one
+// goroutine.
 type Made struct {
 	group   *Group
 	v1      []branch
@@ -31,23 +31,20 @@ type Made struct {
 	wanted  []string // controllers to be enabled
 }
 
-// branch is the group in one hierarchy: dir, made below own.
+// A branch is the group in one hierarchy: dir, made below own.
 type branch struct{ dir, own string }
 
-// Make makes a group below our own in the hierarchies that count something for a
-// job: v1's of cpuacct, memory and pids, and v2. The others, and v1's of cpu if
-// cpuacct is elsewhere, are left alone: they count nothing, and a group of its own
-// would change the share of the CPUs that the job gets. Where a hierarchy is refused,
-// Missing says why; an error says that no group could be made that counts CPU time
-// or memory, why not for each hierarchy, and that nothing is left of it.
+// Make makes a group below our own in the hierarchies that count something for a job: v1's of
+// cpuacct, memory and pids, and v2. It leaves the others alone, and v1's of cpu if cpuacct is
+// elsewhere: they count nothing, and a group of its own would change the job's share of the CPUs.
+// If a hierarchy is refused, Missing tells why. An error says that no group could be made that
+// counts CPU time or memory, why not for each hierarchy, and that nothing is left of it.
 //
-// In v2, controllers are enabled for the group where that is possible. A group that
-// has processes of its own cannot do so: if this process is the only one, it moves to a
-// group of its own, beside the job's, until Remove. Without controllers v2 still
-// counts CPU time, pressure and processes.
+// In v2, controllers are enabled for the group if possible. A group that has processes of its own
+// cannot do so: if this process is the only one, it moves to a group of its own, beside the job's,
+// until Remove. Without controllers v2 still counts CPU time, pressure and processes.
 func Make(name string) (*Made, error) {
-	// cpu is not enabled: v2 counts CPU time without it, and with it would share the
-	// CPUs out anew.
+	// Do not enable cpu: v2 counts CPU time without it, and with it would share the CPUs out anew.
 	return makeGroup(name, []string{"memory", "io", "pids"})
 }
 
@@ -59,12 +56,14 @@ func makeGroup(name string, wanted []string) (*Made, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make control group %s: %w", name, err)
 	}
+
 	m := &Made{missing: map[string]error{}, wanted: wanted}
-	for _, p := range []*place{g.acct, g.memory, g.pids} {
+	for _, p := range []*membership{g.acct, g.memory, g.pids} {
 		if p != nil && !p.v2 && !m.has(p.dir()) {
 			m.note(p.dir(), m.makeV1(p.dir(), name))
 		}
 	}
+
 	if g.unified != nil {
 		m.note(g.unified.dir(), m.makeV2(g.unified, name))
 	}
@@ -76,11 +75,11 @@ func makeGroup(name string, wanted []string) (*Made, error) {
 	return m, nil
 }
 
-// Group is the made group. In hierarchies that refused it has limits and no counters.
+// Group returns the made group. In hierarchies that refused it has limits and no counters.
 func (m *Made) Group() *Group { return m.group }
 
-// Missing says, by the directory of our own group, why none was made below it; nil
-// if there is nothing to say.
+// Missing tells, by the directory of our own group, why none was made below it. nil means that
+// nothing is missing.
 func (m *Made) Missing() map[string]error {
 	if len(m.missing) == 0 {
 		return nil
@@ -88,12 +87,14 @@ func (m *Made) Missing() map[string]error {
 	return m.missing
 }
 
+// note keeps the reason why there is no group below a directory.
 func (m *Made) note(dir string, err error) {
 	if err != nil {
 		m.missing[dir] = err
 	}
 }
 
+// reasons joins what Missing tells, in a fixed order.
 func (m *Made) reasons() error {
 	var errs []error
 	for _, err := range m.missing {
@@ -103,14 +104,15 @@ func (m *Made) reasons() error {
 	return errors.Join(errs...)
 }
 
-// has tells whether a group was made below this one of ours.
+// has reports whether a group was made below this one of ours.
 func (m *Made) has(own string) bool {
 	return m.v2 != nil && m.v2.own == own || slices.ContainsFunc(m.v1, func(b branch) bool { return b.own == own })
 }
 
 // makeV1 makes the group in one v1 hierarchy, if a thread can go there and back.
 func (m *Made) makeV1(own, name string) error {
-	if none, err := os.ReadFile(filepath.Join(own, "memory.use_hierarchy")); err == nil && string(none) == "0\n" && !isRoot(own, false) {
+	hierarchy, err := os.ReadFile(filepath.Join(own, "memory.use_hierarchy"))
+	if err == nil && string(hierarchy) == "0\n" && !isRoot(own, false) {
 		return fmt.Errorf("make group in %s: memory.use_hierarchy is 0, a group below would escape the limits", own)
 	}
 	dir := filepath.Join(own, name)
@@ -125,21 +127,26 @@ func (m *Made) makeV1(own, name string) error {
 }
 
 // makeV2 makes the group in v2, if a child can be started in it.
-func (m *Made) makeV2(p *place, name string) error {
+func (m *Made) makeV2(p *membership, name string) error {
 	own, dir := p.dir(), filepath.Join(p.dir(), name)
 	if err := cloneInto(); err != nil {
-		return fmt.Errorf("make group in %s: the kernel does not start processes in a group (clone3 of Linux 5.7): %w", own, err)
+		return fmt.Errorf("make group in %s: the kernel does not start processes in a group (clone3 of Linux 5.7): %w",
+			own, err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("make group: %w", err)
 	}
+
 	err := cmp.Or(writable(filepath.Join(dir, "cgroup.procs")), writable(filepath.Join(own, "cgroup.procs")))
-	if kind, errKind := os.ReadFile(filepath.Join(dir, "cgroup.type")); err == nil && errKind == nil && string(kind) != "domain\n" {
-		err = fmt.Errorf("make group in %s: its groups are of type %q, which a process cannot be started in", own, bytes.TrimSpace(kind))
+	kind, errKind := os.ReadFile(filepath.Join(dir, "cgroup.type"))
+	if err == nil && errKind == nil && string(kind) != "domain\n" {
+		err = fmt.Errorf("make group in %s: its groups are of type %q, which a process cannot be started in",
+			own, bytes.TrimSpace(kind))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
+
 	m.v2 = &branch{dir, own}
 	if err := m.enable(name); err != nil {
 		m.missing[filepath.Join(own, "cgroup.subtree_control")] = err
@@ -147,7 +154,7 @@ func (m *Made) makeV2(p *place, name string) error {
 	return nil
 }
 
-// writable tells whether this process may write to a file.
+// writable returns an error if this process may not write to a file.
 func writable(path string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err != nil {
 		return &os.PathError{Op: "write to", Path: path, Err: err}
@@ -161,11 +168,13 @@ func (m *Made) enable(name string) error {
 	if err != nil {
 		return err
 	}
+
 	control := filepath.Join(m.v2.own, "cgroup.subtree_control")
 	already, err := os.ReadFile(control)
 	if err != nil {
 		return err
 	}
+
 	var errs []error
 	for _, c := range m.wanted {
 		if !hasWord(there, c) || hasWord(already, c) {
@@ -181,6 +190,7 @@ func (m *Made) enable(name string) error {
 		}
 		m.enabled = append(m.enabled, c)
 	}
+
 	if len(m.enabled) == 0 && m.leaf != "" {
 		errs = append(errs, m.stepBack())
 	}
@@ -203,11 +213,12 @@ func (m *Made) stepAside(name string) error {
 	if err := writeFile(filepath.Join(leaf, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
 		return errors.Join(err, os.Remove(leaf))
 	}
+
 	m.leaf = leaf
 	return nil
 }
 
-// stepBack undoes enable and stepAside, once the made group has gone.
+// stepBack undoes enable and stepAside, once the made group has been removed.
 func (m *Made) stepBack() error {
 	for len(m.enabled) > 0 {
 		last := len(m.enabled) - 1
@@ -216,6 +227,7 @@ func (m *Made) stepBack() error {
 		}
 		m.enabled = m.enabled[:last]
 	}
+
 	if m.leaf == "" {
 		return nil
 	}
@@ -225,16 +237,17 @@ func (m *Made) stepBack() error {
 	if err := removeGroup(m.leaf, time.Now().Add(moment)); err != nil {
 		return err
 	}
+
 	m.leaf = ""
 	return nil
 }
 
-// hasWord tells whether a list of words has one.
+// hasWord reports whether a list of words has one.
 func hasWord(list []byte, word string) bool {
 	return slices.Contains(strings.Fields(string(list)), word)
 }
 
-// writeFile writes to a file of the kernel's, in one write, and never makes one.
+// writeFile writes to a file of the kernel's, in one write. It never creates one.
 func writeFile(path, text string) error {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -257,9 +270,9 @@ type cloneArgs struct {
 	flags, pidFD, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 }
 
-// cloneInto asks whether clone3 can start a child in a group: for a descriptor that is
-// no group's such a kernel says EBADF, and makes no child. Older ones do not know
-// clone3 or the field, and so do containers that forbid it.
+// cloneInto returns an error if clone3 cannot start a child in a group. Such a kernel answers EBADF
+// to a descriptor that is no group's, and makes no child. Older ones do not know clone3 or the
+// field, and some containers forbid it.
 func cloneInto() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -274,13 +287,13 @@ func cloneInto() error {
 	return nil
 }
 
-// inside is the Group of a process that stands in the groups that were made below
-// those of g, and in g's where none was made.
+// inside returns the Group of a process in the groups that were made below those of g, and in g's
+// where none was made.
 func (g *Group) inside(name string, made func(own string) bool) *Group {
 	in := newGroup(g.sys)
 	in.version = g.version
-	moved := map[*place]*place{nil: nil}
-	move := func(p *place) *place {
+	moved := map[*membership]*membership{nil: nil}
+	move := func(p *membership) *membership {
 		if q, ok := moved[p]; ok {
 			return q
 		}
@@ -293,6 +306,7 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 		moved[p] = &q
 		return &q
 	}
+
 	in.cpu, in.acct, in.cpuset = move(g.cpu), move(g.acct), move(g.cpuset)
 	in.memory, in.pids, in.io, in.unified = move(g.memory), move(g.pids), move(g.io), move(g.unified)
 	if !in.acct.hasCounters() && in.unified.hasCounters() {
@@ -303,22 +317,21 @@ func (g *Group) inside(name string, made func(own string) bool) *Group {
 	return in
 }
 
-// Enter calls start, in which one child is to be forked, so that the child begins in
-// the made groups: in v2 by the descriptor fd, for SysProcAttr.CgroupFD (-1: there is
-// none), in v1 because the calling thread stands in them, which every child inherits.
-// start runs in a goroutine of its own that is locked to its thread.
+// Enter calls start, in which one child is to be forked, so that the child begins in the made
+// groups: in v2 by the descriptor fd, for SysProcAttr.CgroupFD (-1: there is none), in v1 because
+// the calling thread is in them, which every child inherits. start runs in a goroutine of its own
+// that is locked to its thread.
 //
-// The error is start's own, or says that the groups could not be entered: then start
-// was not called. The thread goes back before Enter returns. If the kernel refuses
-// that, the thread ends, so that nothing of this process stays inside, and Missing
-// says so.
+// The error is start's own, or says that the groups could not be entered and start was not called.
+// The thread goes back before Enter returns. If the kernel refuses that, the thread ends, so that
+// nothing of this process stays inside, and Missing says so.
 func (m *Made) Enter(start func(fd int) error) error {
 	result := make(chan error, 1)
 	go m.enterLocked(start, result)
 	return <-result
 }
 
-// enterLocked is enter in a goroutine that is locked to a thread which may end.
+// enterLocked is enter in a goroutine that is locked to a thread, which may end.
 func (m *Made) enterLocked(start func(fd int) error, result chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() { // the runtime never ends the main thread
@@ -328,6 +341,7 @@ func (m *Made) enterLocked(start func(fd int) error, result chan<- error) {
 		result <- <-done
 		return
 	}
+
 	err, back := m.enter(start)
 	if back == nil {
 		runtime.UnlockOSThread() // else the thread ends with this goroutine
@@ -336,7 +350,7 @@ func (m *Made) enterLocked(start func(fd int) error, result chan<- error) {
 	result <- err
 }
 
-// enter does Enter's work on this thread. back says why the thread is still inside.
+// enter does Enter's work on this thread. back is why the thread is still inside.
 func (m *Made) enter(start func(fd int) error) (err, back error) {
 	fd := -1
 	if m.v2 != nil {
@@ -346,6 +360,7 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 		}
 		defer unix.Close(fd)
 	}
+
 	tid := strconv.Itoa(unix.Gettid())
 	in := 0
 	for _, b := range m.v1 {
@@ -355,21 +370,25 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 		}
 		in++
 	}
+
 	if err == nil {
 		err = start(fd)
 	}
+
 	for _, b := range m.v1[:in] {
 		back = errors.Join(back, patiently(time.Now().Add(moment), func() error {
 			return writeFile(filepath.Join(b.own, "tasks"), tid)
 		}, unix.EAGAIN, unix.EBUSY, unix.ENOMEM))
 	}
+
 	return err, back
 }
 
-// moment is for how long the kernel may refuse what it will do soon.
+// moment is how long the kernel may refuse what it will do soon.
 const moment = 100 * time.Millisecond
 
-// patiently tries until then what the kernel may refuse for a moment with these errors.
+// patiently repeats f until the given time while it fails with an error that the kernel may give
+// for a moment.
 func patiently(until time.Time, f func() error, refusals ...error) error {
 	for {
 		err := f()
@@ -381,13 +400,13 @@ func patiently(until time.Time, f func() error, refusals ...error) error {
 	}
 }
 
-// Remove removes the made groups, and those that the job made below them. When one
-// still has processes all stay, and the error is ErrBusy; Remove may be called again.
-// Processes that are ending are waited for, as long as there are no others.
-// A second call after success does nothing. No Read of Group may run meanwhile.
+// Remove removes the made groups, and those that the job made below them. If one still has
+// processes all stay, and the error is ErrBusy; Remove may be called again. It waits for processes
+// that are ending, as long as there are no others. A second call after success does nothing. No
+// Read of Group may run meanwhile.
 func (m *Made) Remove() error {
 	if m.group != nil {
-		m.group.Close() // what is read of a group that has gone would keep its memory
+		m.group.Close() // an open file of a removed group keeps its memory
 	}
 	branches := slices.Clone(m.v1)
 	if m.v2 != nil {
@@ -396,24 +415,27 @@ func (m *Made) Remove() error {
 	if err := awaitEmpty(branches); err != nil {
 		return err
 	}
+
 	until := time.Now().Add(longestDeath)
 	for _, b := range branches {
 		if err := removeGroup(b.dir, until); err != nil {
 			return err
 		}
 	}
+
 	m.v1 = nil
 	if m.v2 != nil {
 		if err := m.stepBack(); err != nil {
 			return fmt.Errorf("put control group %s back as it was: %w", m.v2.own, err)
 		}
 	}
+
 	m.v2 = nil
 	return nil
 }
 
-// removeGroup removes a group and the groups below it, deepest first. A process that
-// has just ended may keep its group for a moment.
+// removeGroup removes a group and the groups below it, deepest first. A process that has just ended
+// may keep its group for a moment.
 func removeGroup(dir string, until time.Time) error {
 	var all []string
 	err := walk(dir, func(d string) error {
@@ -423,6 +445,7 @@ func removeGroup(dir string, until time.Time) error {
 	if err != nil {
 		return fmt.Errorf("remove control group %s: %w", dir, err)
 	}
+
 	for _, d := range slices.Backward(all) {
 		err := patiently(until, func() error { return unix.Rmdir(d) }, unix.EBUSY)
 		switch {

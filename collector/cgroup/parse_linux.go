@@ -9,17 +9,17 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// membership is a line of /proc/PID/cgroup: where a process stands in one
-// hierarchy. controllers is empty for v2.
-type membership struct {
+// An entry is a line of /proc/PID/cgroup: the path of a process in one hierarchy. controllers is
+// empty for v2.
+type entry struct {
 	controllers []string
 	path        string
 }
 
-// parseMemberships reads "ID:CONTROLLERS:PATH" lines. A path may have colons and
-// spaces in it; the kernel makes no group whose name has a newline.
-func parseMemberships(data []byte) []membership {
-	var all []membership
+// parseEntries parses "ID:CONTROLLERS:PATH" lines. A path may contain colons and spaces; the kernel
+// makes no group whose name has a newline.
+func parseEntries(data []byte) []entry {
+	var all []entry
 	for len(data) > 0 {
 		var line []byte
 		line, data, _ = bytes.Cut(data, []byte{'\n'})
@@ -30,24 +30,24 @@ func parseMemberships(data []byte) []membership {
 		}
 		switch {
 		case list != "":
-			all = append(all, membership{strings.Split(list, ","), path})
+			all = append(all, entry{strings.Split(list, ","), path})
 		case id == "0":
-			all = append(all, membership{nil, path})
+			all = append(all, entry{nil, path})
 		}
 	}
 	return all
 }
 
-// mount is where a part of a hierarchy can be seen: root is the path, within the
-// hierarchy, of the group that is at point. controllers is nil for v2.
+// A mount shows a part of a hierarchy: root is the path, within the hierarchy, of the group that is
+// at point. controllers is nil for v2.
 type mount struct {
 	root, point string
 	v2          bool
 	controllers []string
 }
 
-// parseMounts picks the control groups out of mountinfo: "ID PARENT MAJ:MIN ROOT
-// POINT OPTIONS [TAG...] - TYPE SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
+// parseMounts finds the control groups in mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS [TAG...]
+// - TYPE SOURCE SUPEROPTIONS" (proc_pid_mountinfo(5)).
 func parseMounts(data []byte) []mount {
 	var all []mount
 	for len(data) > 0 {
@@ -72,6 +72,7 @@ func parseMounts(data []byte) []mount {
 		}
 		all = append(all, m)
 	}
+
 	return all
 }
 
@@ -94,9 +95,9 @@ func unescape(s string) string {
 
 func octal(c byte) bool { return c >= '0' && c <= '7' }
 
-// below is what comes after root in path: "" if they are the same group. It is
-// false when path is not below root, and when it leads out by "..", which is how
-// a control group namespace shows what is outside.
+// below returns what follows root in path: "" if they are the same group. It reports false if path
+// is not below root, and if it leads out by "..", which is how a control group namespace shows what
+// is outside.
 func below(path, root string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -106,7 +107,7 @@ func below(path, root string) (string, bool) {
 	return rest, !slices.Contains(strings.Split(rest, "/"), "..")
 }
 
-// parseNumber reads one decimal number, and white space around it.
+// parseNumber parses one decimal number, and white space around it.
 func parseNumber(data []byte) (float64, bool) {
 	n, ok := procfile.ParseCount(bytes.TrimSpace(data))
 	if !ok {
@@ -115,7 +116,7 @@ func parseNumber(data []byte) (float64, bool) {
 	return float64(n), true
 }
 
-// parseKeys looks the keys up in lines of "key value".
+// parseKeys looks up the keys in lines of "key value".
 func parseKeys(data []byte, keys []string, values []float64) {
 	for len(data) > 0 {
 		var line []byte
@@ -132,7 +133,7 @@ func parseKeys(data []byte, keys []string, values []float64) {
 	}
 }
 
-// parseQuota reads cpu.max, "QUOTA PERIOD" in microseconds, as cores; NaN is "max".
+// parseQuota parses cpu.max, "QUOTA PERIOD" in microseconds, as cores; "max" is NaN.
 func parseQuota(data []byte) (float64, bool) {
 	quota, period, ok := bytes.Cut(bytes.TrimSpace(data), []byte{' '})
 	p, okPeriod := parseNumber(period)
@@ -149,7 +150,7 @@ func parseQuota(data []byte) (float64, bool) {
 	return q / p, true
 }
 
-// parseLimit reads a number of bytes; NaN is "max" or, in v1, about 2^63.
+// parseLimit parses a number of bytes. "max" is NaN and so is, in v1, about 2^63.
 func parseLimit(data []byte) (float64, bool) {
 	data = bytes.TrimSpace(data)
 	if string(data) == "max" {
@@ -162,7 +163,7 @@ func parseLimit(data []byte) (float64, bool) {
 	return v, ok
 }
 
-// maxCPU is more than the kernel can have.
+// maxCPU is more CPUs than the kernel supports.
 const maxCPU = 1 << 16
 
 // parseCPUs counts the CPUs of a list like "0-3,7".
@@ -188,8 +189,8 @@ func parseCPUs(data []byte) (int, bool) {
 	return n, n <= maxCPU
 }
 
-// parseStall reads the totals of a PSI file, "some avg10=… total=MICROSECONDS" and
-// the same of "full", which files of before Linux 5.13 may lack.
+// parseStall parses the totals of a PSI file, "some avg10=… total=MICROSECONDS" and the same for
+// "full", which files before Linux 5.13 may lack.
 func parseStall(data []byte) (Stall, bool) {
 	s := Stall{nan, nan}
 	for len(data) > 0 {
@@ -215,8 +216,8 @@ type traffic struct {
 	reads, writes float64
 }
 
-// parseIOStat reads a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". A device
-// that did nothing may stand there alone.
+// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". A device that did
+// nothing may stand there alone.
 func parseIOStat(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	t, ok := traffic{device: string(device)}, isDevice(device)
@@ -239,8 +240,8 @@ func parseIOStat(line []byte) (traffic, bool) {
 	return t, ok
 }
 
-// parseBlkio reads a line of v1's io_service_bytes, "MAJ:MIN Read N" or "… Write N".
-// Sync, Async, Discard and Total count the same bytes again, or are not data.
+// parseBlkio parses a line of v1's io_service_bytes, "MAJ:MIN Read N" or "… Write N". Sync, Async,
+// Discard and Total count the same bytes again, or are not data.
 func parseBlkio(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	kind, value, _ := bytes.Cut(rest, []byte{' '})
@@ -257,7 +258,7 @@ func parseBlkio(line []byte) (traffic, bool) {
 	return t, ok && isDevice(device)
 }
 
-// isDevice tells "MAJ:MIN".
+// isDevice reports whether b is a device, "MAJ:MIN".
 func isDevice(b []byte) bool {
 	major, minor, ok := bytes.Cut(b, []byte{':'})
 	_, okMajor := procfile.ParseCount(major)

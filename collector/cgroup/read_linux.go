@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read takes one sample. It is meant to be called once a second: where counting the
-// processes of the group and of those below takes long, that is done so rarely
-// that it takes less than a 300th of a core, and the last numbers are told meanwhile.
+// Read takes one sample. It is meant to be called once a second: if counting the processes of the
+// group and of those below takes long, Read does that so rarely that it takes less than a 300th of
+// a core, and returns the last numbers meanwhile.
 func (g *Group) Read() Counters {
 	if !g.limited {
 		g.Limits()
@@ -26,6 +26,7 @@ func (g *Group) Read() Counters {
 	if len(g.homes) > 0 && !g.uncounted {
 		g.census.take(g, &c)
 	}
+
 	for i, s := range []*Stall{&c.Pressure.CPU, &c.Pressure.Memory, &c.Pressure.IO} {
 		if g.stalls[i] == "" {
 			continue
@@ -38,11 +39,10 @@ func (g *Group) Read() Counters {
 	return c
 }
 
-// Count tells whether Read is to count processes and threads, which it does unless told
-// otherwise.
+// Count sets whether Read counts processes and threads. It does at first.
 func (g *Group) Count(wanted bool) { g.uncounted = !wanted }
 
-// fail notes why a file is absent.
+// fail records why a file is absent.
 func (c *Counters) fail(name string, err error) {
 	if c.Failed == nil {
 		c.Failed = map[string]error{}
@@ -67,6 +67,7 @@ func (g *Group) readCPU(c *Counters) {
 	throttled := func(unit float64) {
 		c.Periods, c.ThrottledPeriods, c.ThrottledSeconds = v[1], v[2], v[3]/unit
 	}
+
 	switch {
 	case g.usage == "":
 	case g.acct.v2:
@@ -82,6 +83,7 @@ func (g *Group) readCPU(c *Counters) {
 	default:
 		c.CPUSeconds = c.number(&g.r, g.usage) / 1e9
 	}
+
 	if g.quotaStat == "" {
 		return
 	}
@@ -110,6 +112,7 @@ func (g *Group) readMemory(c *Counters) {
 			}
 		}
 	}
+
 	switch g.limit {
 	case memoryFiles{}:
 	case g.own:
@@ -121,8 +124,8 @@ func (g *Group) readMemory(c *Counters) {
 	}
 }
 
-// workingSet is usage less what could be dropped at once, and the page cache that
-// belongs to files.
+// workingSet returns usage less what could be dropped at once, and the page cache that belongs to
+// files.
 func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache float64) {
 	if stat == "" {
 		return nan, nan
@@ -135,10 +138,11 @@ func (g *Group) workingSet(c *Counters, stat string, usage float64) (set, cache 
 	if err := g.r.keys(stat, keys, v[:]); err != nil {
 		c.fail("memory.stat", err)
 	}
-	// The three are not read at one instant.
+	// The three numbers are not read at one instant.
 	return max(usage-v[0], 0), max(v[1]-v[2], 0)
 }
 
+// readTraffic reads the storage bytes from the first file that has some.
 func (g *Group) readTraffic(c *Counters) {
 	for _, path := range g.traffic {
 		if g.readTrafficOf(c, path) {
@@ -147,14 +151,15 @@ func (g *Group) readTraffic(c *Counters) {
 	}
 }
 
-// readTrafficOf is false when the file has no device, which in v1 means that nothing
-// is counted there. In v2 it means that there was no traffic yet.
+// readTrafficOf reports whether the file has a device. If it has none, that means in v1 that
+// nothing is counted there, and in v2 that there was no traffic yet.
 func (g *Group) readTrafficOf(c *Counters, path string) bool {
 	data, err := g.r.again(path, maxFile)
 	if err != nil {
 		c.fail(filepath.Base(path), err)
 		return false
 	}
+
 	parse := parseBlkio
 	if g.io.v2 {
 		parse = parseIOStat
@@ -177,21 +182,23 @@ func (g *Group) readTrafficOf(c *Counters, path string) bool {
 			sum.reads, sum.writes = sum.reads+t.reads, sum.writes+t.writes
 		}
 	}
+
 	if !counted {
 		if !bytes.HasPrefix(data, []byte("Total ")) {
 			c.fail(filepath.Base(path), malformed(path, data))
 		}
 		return false
 	}
+
 	c.ReadBytes, c.WriteBytes = sum.reads, sum.writes
 	return true
 }
 
-// maxDevices bounds what is remembered of devices.
+// maxDevices bounds how many devices are remembered.
 const maxDevices = 4096
 
-// isStacked tells devices whose bytes another device counts too: those made of others
-// (LVM, RAID, dm-crypt) and loop devices, whose bytes are those of a file.
+// isStacked reports whether another device counts a device's bytes, too: it is made of others (LVM,
+// RAID, dm-crypt), or is a loop device, whose bytes are those of a file.
 func (g *Group) isStacked(device string) bool {
 	stacked, known := g.stacked[device]
 	if known {
@@ -221,13 +228,14 @@ func stall(read func(string, int) ([]byte, error), path string) (Stall, error) {
 	return s, nil
 }
 
-// HostPressure reads the pressure of the whole host, again and again.
+// A HostPressure reads the pressure of the whole host.
 type HostPressure struct {
 	r    reader
 	proc string
 }
 
-// NewHostPressure reads below the root of a procfs; "" is /proc. Nothing is read yet.
+// NewHostPressure returns a HostPressure below the root of a procfs; "" is /proc. It reads nothing
+// yet.
 func NewHostPressure(proc string) *HostPressure {
 	if proc == "" {
 		proc = "/proc"
@@ -235,9 +243,9 @@ func NewHostPressure(proc string) *HostPressure {
 	return &HostPressure{r: reader{held: map[string]int{}}, proc: proc}
 }
 
-// Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it
-// means nothing, and the kernel writes 0. An error tells of each file that could not
-// be read; where the kernel has no PSI, of one.
+// Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it means nothing,
+// and the kernel writes 0. The error tells of each file that could not be read, or of one if the
+// kernel has no PSI.
 func (h *HostPressure) Read() (Pressure, error) {
 	p := noPressure()
 	var errs []error

@@ -17,20 +17,20 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxFile bounds what is read of one file of sysfs; pp_dpm_sclk has a few lines.
+// maxFile bounds what is read of one file of sysfs. pp_dpm_sclk has a few lines.
 const maxFile = 4096
 
-// card is an AMD GPU in sysfs.
+// A card is an AMD GPU in sysfs.
 type card struct {
 	dir   string // /sys/class/drm/card0/device
 	index int    // among AMD's
-	name  string // "" = name, uuid and hwmon have not been looked for yet
+	name  string // "" = name, uuid and hwmon were not looked up yet
 	uuid  string
 	hwmon string // the directory of its sensors, below dir
 }
 
-// findCards lists AMD's cards in the order of their numbers, which is the order
-// of the bus. card0-DP-1 is a connector, renderD128 the same card again.
+// findCards returns AMD's cards in the order of their numbers, which is that of the bus. card0-DP-1
+// is a connector, renderD128 the same card again.
 func findCards(sys string) []card {
 	root := filepath.Join(sys, "class/drm")
 	dir, err := os.Open(root)
@@ -51,6 +51,7 @@ func findCards(sys string) []card {
 			numbers = append(numbers, int(n))
 		}
 	}
+
 	slices.Sort(numbers)
 	cards := make([]card, 0, len(numbers))
 	for i, n := range numbers {
@@ -65,7 +66,7 @@ func (m *Monitor) followCards(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		for i := range m.cards {
-			r := m.cards[i].read() // the driver may take its time: not under the lock
+			r := m.cards[i].read() // without the lock: the driver may take its time
 			m.mu.Lock()
 			m.amd.put(r, time.Now())
 			m.mu.Unlock()
@@ -78,23 +79,25 @@ func (m *Monitor) followCards(ctx context.Context) {
 	}
 }
 
-// read reads a card, by the files of the kernel's Documentation/gpu/amdgpu
-// (thermal.rst, driver-misc.rst). Never among them is pcie_bw, for which the
-// driver counts for a whole second.
+// read reads a card, by the files of the kernel's Documentation/gpu/amdgpu (thermal.rst,
+// driver-misc.rst). It never reads pcie_bw, for which the driver counts for a whole second.
 func (c *card) read() row {
 	if c.name == "" {
 		c.name, c.uuid, c.hwmon = c.findName(), c.findUUID(), c.findSensors()
 	}
 	r := row{Device: Device{Index: c.index, Vendor: "amd", Name: c.name, UUID: c.uuid}, State: unknown()}
 	r.MemoryMB = series.Optional(c.value(&r, "memory_mb", 1<<20, maxMiB, "mem_info_vram_total"))
-	if status, err := readFile(filepath.Join(c.dir, "power/runtime_status")); err == nil && string(bytes.TrimSpace(status)) == "suspended" {
-		// Some versions of the driver wake a card up to answer.
+	status, err := readFile(filepath.Join(c.dir, "power/runtime_status"))
+	if err == nil && string(bytes.TrimSpace(status)) == "suspended" {
+		// Some versions of the driver wake up a card to answer.
 		r.PowerLimitWatts = series.Unknown()
-		for _, what := range []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"} {
+		asleep := []string{"utilization_pct", "memory_used_mb", "power_watts", "temperature_celsius", "clock_mhz"}
+		for _, what := range asleep {
 			r.lack(what, "the card is asleep (runtime power management)")
 		}
 		return r
 	}
+
 	r.UtilizationPct = c.value(&r, "utilization_pct", 1, 100, "gpu_busy_percent")
 	r.MemoryUsedMB = c.value(&r, "memory_used_mb", 1<<20, maxMiB, "mem_info_vram_used")
 	r.PowerWatts = c.value(&r, "power_watts", 1e6, maxWatts, c.hwmon+"power1_average", c.hwmon+"power1_input")
@@ -107,7 +110,7 @@ func (c *card) read() row {
 	return r
 }
 
-// value reads a number from the first of the files that is there.
+// value reads a number from the first of the files that exists.
 func (c *card) value(r *row, what string, unit, most float64, files ...string) float64 {
 	var data []byte
 	var err error
@@ -116,6 +119,7 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 			break
 		}
 	}
+
 	if err != nil {
 		r.lack(what, err.Error())
 		return math.NaN()
@@ -128,8 +132,8 @@ func (c *card) value(r *row, what string, unit, most float64, files ...string) f
 	return v
 }
 
-// clock is the line of pp_dpm_sclk that is marked, "1: 1200Mhz *", else the
-// sensor's. The line names a level; the driver puts the true clock there.
+// clock reads the marked line of pp_dpm_sclk, "1: 1200Mhz *", or else the sensor. The line is a
+// level; the driver puts the true clock there.
 func (c *card) clock(r *row) {
 	data, err := readFile(filepath.Join(c.dir, "pp_dpm_sclk"))
 	for line := range bytes.Lines(data) {
@@ -143,11 +147,11 @@ func (c *card) clock(r *row) {
 	r.ClockMHz = c.value(r, "clock_mhz", 1e6, maxMHz, c.hwmon+"freq1_input")
 }
 
-// findSensors is the directory of the card's sensors, with a slash at its end.
+// findSensors returns the directory of the card's sensors, with a slash at its end.
 func (c *card) findSensors() string {
 	dir, err := os.Open(filepath.Join(c.dir, "hwmon"))
 	if err != nil {
-		return "hwmon/hwmon0/" // so that what is missing is named
+		return "hwmon/hwmon0/" // names what is missing
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(64)
@@ -160,7 +164,7 @@ func (c *card) findSensors() string {
 	return "hwmon/hwmon0/"
 }
 
-// findName is the product's, which only some boards tell.
+// findName returns the product's name, which only some boards have.
 func (c *card) findName() string {
 	if data, err := readFile(filepath.Join(c.dir, "product_name")); err == nil {
 		if name := word(string(bytes.TrimSpace(data))); name != "" {
@@ -171,7 +175,7 @@ func (c *card) findName() string {
 	return strings.TrimSpace("AMD GPU " + clean(string(id)))
 }
 
-// findUUID is the card's as ROCm's tools and ROCR_VISIBLE_DEVICES write it.
+// findUUID returns the card's UUID as ROCm's tools and ROCR_VISIBLE_DEVICES write it.
 func (c *card) findUUID() string {
 	data, err := readFile(filepath.Join(c.dir, "unique_id"))
 	id := string(bytes.TrimSpace(data))

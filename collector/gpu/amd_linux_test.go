@@ -84,11 +84,13 @@ func TestGPUAMDAfterNVIDIA(t *testing.T) {
 	if d := r.Devices[8]; d.Index != 8 || d.Vendor != "amd" || d.Name != "AMD Instinct MI210" || r.States[8].UtilizationPct != 87 {
 		t.Errorf("%+v", d)
 	}
+
 	for _, g := range r.Missing {
 		if !strings.HasPrefix(g.What, "gpu_8_") && !strings.HasPrefix(g.What, "gpu_9_") && !strings.HasPrefix(g.What, "gpu_10_") {
 			t.Errorf("missing %v", g)
 		}
 	}
+
 	m = Open(Options{Sys: gpuTree(t, gpuCards()), Env: gpuEnv(t, "nodriver.txt", "")})
 	gpuRun(t, m)
 	r = gpuWait(t, m, "AMD's alone", func(r Reading) bool { return len(r.Devices) == 3 })

@@ -4,7 +4,7 @@ package gpu
 
 import "context"
 
-// card is one of AMD's, which are only looked for on Linux.
+// A card is one of AMD's. They are looked for on Linux only.
 type card struct{}
 
 func findCards(string) []card { return nil }

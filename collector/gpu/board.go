@@ -9,39 +9,39 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// row is what was read of one device at one time.
+// A row is what was read of one device at one time.
 type row struct {
 	Device
 	State
-	absent []series.Gap // What without the device: "utilization_pct"
+	absent []series.Gap // What lacks the device: "utilization_pct"
 }
 
-// lack makes a field absent.
+// lack notes that a field is absent.
 func (r *row) lack(what, why string) { r.absent = append(r.absent, series.Gap{What: what, Why: why}) }
 
-// entry is a device with its newest row.
+// An entry is a device with its newest row.
 type entry struct {
 	row
 	seen time.Time
 }
 
-// board is the newest that is known of one vendor's devices.
+// A board is what is known of one vendor's devices.
 type board struct {
 	entries []entry
 	surplus int       // the most devices that were seen beyond maxDevices
-	extra   int       // the same, of the round that is being read
+	extra   int       // the same for the round that is being read
 	settled bool      // all devices are known, or never will be
 	next    int       // first index after the devices
-	began   time.Time // when the query that runs now, or ran last, was started
+	began   time.Time // when the current or last query was started
 	seen    time.Time // when the newest row came
-	note    string    // what was said last instead of a row
+	note    string    // what came last instead of a row
 	noted   time.Time
-	gaps    []series.Gap // what no device has
-	fault   error        // why the query had to be started again
-	err     error        // why there is nothing any more
+	gaps    []series.Gap // fields that no device has
+	fault   error        // why the query was restarted
+	err     error        // why there will be nothing more
 }
 
-// put keeps a row. The return of the first device means that a round is complete.
+// put keeps a row. The return of the first device completes a round.
 func (b *board) put(r row, now time.Time) {
 	b.seen = now
 	for i := range b.entries {
@@ -54,17 +54,19 @@ func (b *board) put(r row, now time.Time) {
 		}
 		return
 	}
+
 	if len(b.entries) == maxDevices {
 		b.extra = min(b.extra+1, 1<<20)
 		b.surplus = max(b.surplus, b.extra)
 		return
 	}
+
 	b.entries = append(b.entries, entry{r, now})
 	b.next = max(b.next, r.Index+1)
 }
 
-// same tells whether two rows are of one device. A device keeps its UUID when
-// others vanish and all indexes move.
+// same reports whether an entry is of a device. A device keeps its UUID when others vanish and all
+// indexes move.
 func (e *entry) same(d Device) bool {
 	if e.UUID != "" && d.UUID != "" {
 		return e.UUID == d.UUID
@@ -81,8 +83,9 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		gpu := "gpu_" + strconv.Itoa(e.Index)
 		if old := now.Sub(e.seen); !live || old > stale {
 			e.State, e.absent = unknown(), nil
-			if live { // else one reason is enough for all
-				r.Missing = append(r.Missing, series.Gap{What: gpu, Why: fmt.Sprintf("no reading for %.0f s", old.Seconds())})
+			if live { // or else one reason is enough for all
+				why := fmt.Sprintf("no reading for %.0f s", old.Seconds())
+				r.Missing = append(r.Missing, series.Gap{What: gpu, Why: why})
 			}
 		}
 		for _, gap := range e.absent {
@@ -90,11 +93,13 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		}
 		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
 	}
+
 	if len(b.entries) > 0 {
 		r.Missing = append(r.Missing, b.gaps...)
 	}
 	if b.surplus > 0 {
-		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)})
+		why := fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: why})
 	}
 	if b.fault != nil {
 		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: "started again: " + b.fault.Error()})
@@ -104,7 +109,7 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 	}
 }
 
-// trouble is why there is no answer of nvidia-smi; nil = there is one.
+// trouble returns why nvidia-smi does not answer, or nil if it does.
 func (b *board) trouble(now time.Time, stale time.Duration) error {
 	switch {
 	case b.err != nil:
@@ -114,7 +119,8 @@ func (b *board) trouble(now time.Time, stale time.Duration) error {
 	case b.note != "" && b.noted.After(b.seen) && (b.seen.IsZero() || now.Sub(b.seen) > stale):
 		return errors.New("query GPUs: nvidia-smi answers what is not understood: " + b.note)
 	case b.seen.IsZero():
-		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start", now.Sub(b.began).Seconds())
+		return fmt.Errorf("query GPUs: nvidia-smi has not answered yet, %.1f s after its start",
+			now.Sub(b.began).Seconds())
 	case now.Sub(b.seen) > stale:
 		return fmt.Errorf("query GPUs: nvidia-smi has answered nothing for %.0f s", now.Sub(b.seen).Seconds())
 	}

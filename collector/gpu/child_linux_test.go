@@ -30,6 +30,7 @@ func TestGPUChildIsClean(t *testing.T) {
 mv "$GPU_OUT.part" "$GPU_OUT"
 wait
 `
+
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +43,7 @@ wait
 		defer unix.Close(fd)
 		inherited = append(inherited, fd)
 	}
+
 	out := filepath.Join(dir, "out")
 	m := gpuOpen(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "GPU_OUT=" + out})
 	m.pace.grace = 20 * time.Second
@@ -52,6 +54,7 @@ wait
 		text, err = os.ReadFile(out)
 		return err == nil
 	})
+
 	pid := m.Pid()
 	start := time.Now()
 	stop()

@@ -35,15 +35,18 @@ func gpuFake() int {
 		fmt.Printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'.\n", bad)
 		return 1
 	}
+
 	known := slices.DeleteFunc(append(newQuery().fields, "clocks_event_reasons.active"), func(f string) bool {
 		return slices.Contains(strings.Split(os.Getenv("GPU_UNKNOWN"), ","), f)
 	})
+
 	for _, f := range fields {
 		if !slices.Contains(known, f) {
 			fmt.Printf("Field %q is not a valid field to query.\n\n", f)
 			return 2
 		}
 	}
+
 	if ms, err := strconv.Atoi(os.Getenv("GPU_LOOP")); err == nil {
 		loop = time.Duration(ms) * time.Millisecond
 	}
@@ -62,6 +65,7 @@ func gpuFake() int {
 		_, _ = os.Stdout.Write([]byte("\x00\x1b[31m\xff\n,,,,\n\n0, GPU-1\n" + strings.Repeat("9", 9000) + "\n"))
 		gpuSleep()
 	}
+
 	return gpuFakeRounds(kind, n, fields, loop)
 }
 
@@ -182,6 +186,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 		defer close(done)
 		m.Run(ctx)
 	}()
+
 	stop = func() {
 		cancel()
 		select {
@@ -190,6 +195,7 @@ func gpuRun(t *testing.T, m *Monitor) (stop func()) {
 			t.Error("Run does not return")
 		}
 	}
+
 	t.Cleanup(stop)
 	return stop
 }

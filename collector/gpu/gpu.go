@@ -1,6 +1,6 @@
-// Package gpu reads the GPUs of a node: NVIDIA's through one long-lived
-// nvidia-smi, AMD's through sysfs. It uses no C library, so the program that
-// links it stays static, and where there is no GPU it costs a few stats.
+// Package gpu reads the GPUs of a node: NVIDIA's through one long-lived nvidia-smi, AMD's through
+// sysfs. It uses no C library, so the program that links it stays static. On a node without a GPU
+// it costs a few stats.
 package gpu
 
 import (
@@ -25,34 +25,41 @@ import (
 // maxDevices is how many devices of a vendor are followed.
 const maxDevices = 16
 
-// Device is what a GPU is, for the whole run.
+// A Device is what does not change of a GPU during a run.
 type Device struct {
-	Index           int             `json:"index"`             // nvidia-smi's own; AMD's are counted after these
-	UUID            string          `json:"uuid,omitempty"`    // "GPU-" and what the driver says; "" = unknown
-	Name            string          `json:"name,omitempty"`    // the product's; AMD's without one: "AMD GPU" and the PCI device id
-	Vendor          string          `json:"-"`                 // "nvidia", "amd"
-	MemoryMB        series.Optional `json:"memory_mb"`         // the device's own, MiB
+	// Index is nvidia-smi's own; AMD's are counted after these.
+	Index int `json:"index"`
+	// UUID is "GPU-" and what the driver says; "" is unknown.
+	UUID string `json:"uuid,omitempty"`
+	// Name is the product's. AMD's without one are "AMD GPU" and the PCI device ID.
+	Name            string          `json:"name,omitempty"`
+	Vendor          string          `json:"-"` // "nvidia", "amd"
+	MemoryMB        series.Optional `json:"memory_mb"`
 	PowerLimitWatts series.Optional `json:"power_limit_watts"` // the limit that is enforced
 	MIG             bool            `json:"mig,omitempty"`     // NVIDIA's multi-instance mode is on
 }
 
-// State is what a GPU did at its newest reading. NaN = absent.
+// State is what a GPU did at its newest reading. NaN is absent.
 type State struct {
-	UtilizationPct     float64  // share of the driver's last 1/6 s to 1 s in which something ran; not how full the GPU was
-	MemoryUsedMB       float64  // MiB
-	PowerWatts         float64  // of the board
-	TemperatureCelsius float64  // of the chip
-	ClockMHz           float64  // of the compute units (NVIDIA: SM, AMD: sclk)
-	EnergyJoules       float64  // a counter that only grows; NaN where there is none: nvidia-smi has no field for NVML's
-	Throttle           []string // what holds the clocks down, by NVML's names; nil = nothing, or not known
+	// UtilizationPct is the share of the driver's last 1/6 s to 1 s in which something ran. It does
+	// not tell how full the GPU was.
+	UtilizationPct     float64
+	MemoryUsedMB       float64 // MiB
+	PowerWatts         float64 // of the board
+	TemperatureCelsius float64 // of the chip
+	ClockMHz           float64 // of the compute units (NVIDIA: SM, AMD: sclk)
+	// EnergyJoules is a counter, absent where there is none: nvidia-smi has no field for NVML's.
+	EnergyJoules float64
+	// Throttle lists what holds the clocks down, by NVML's names; nil is nothing, or unknown.
+	Throttle []string
 }
 
-// Reading is the newest that is known of all devices.
+// A Reading is the newest that is known of all devices.
 type Reading struct {
-	Devices []Device     // only ever grows
+	Devices []Device     // never shrinks
 	States  []State      // in the order of Devices
 	Missing []series.Gap // what is absent from them now
-	Err     error        // why there is nothing of a vendor, or nothing any more; nil = all is well
+	Err     error        // why there is nothing, or nothing more, of a vendor; nil = all is well
 }
 
 // Options say where to look and how to start nvidia-smi.
@@ -67,33 +74,33 @@ type Options struct {
 	Start func(fork func() (pid int, err error)) error
 }
 
-// Monitor follows the GPUs of a node.
+// A Monitor follows the GPUs of a node.
 type Monitor struct {
 	o     Options
 	smi   string      // the program; "" = none, or not found yet; written under mu
 	cards []card      // AMD's
-	found chan string // gives the program, once
+	found chan string // delivers the program, once
 	pace  pace
 	pid   atomic.Int64
 	child atomic.Pointer[child] // the newest that was started
 
 	mu     sync.Mutex
-	sought time.Time // since when the program is looked for; zero = that is over
+	sought time.Time // when the search for the program began; zero = it is over
 	nvidia board
 	amd    board
 }
 
-// pace is how patient a Monitor is.
+// A pace is how patient a Monitor is.
 type pace struct {
 	interval time.Duration // between readings, at least a second
-	stale    time.Duration // from here on a reading is not the present any more
-	hang     time.Duration // and from here on the process is ended
+	stale    time.Duration // when a reading is too old to be the present
+	hang     time.Duration // when a silent process is ended
 	backoff  time.Duration // before the first restart; doubled for each further one
 	grace    time.Duration // between TERM and KILL, and after KILL
 }
 
-// Open looks for AMD's cards in sysfs, and starts no process. It begins to look for
-// nvidia-smi, for which only Run waits: a directory of the PATH may hang.
+// Open finds AMD's cards in sysfs, and starts no process. It begins to look for nvidia-smi, for
+// which only Run waits: a directory of the PATH may hang.
 func Open(o Options) *Monitor {
 	if o.Env == nil {
 		o.Env = os.Environ()
@@ -101,17 +108,17 @@ func Open(o Options) *Monitor {
 	m := &Monitor{o: o, sought: time.Now(), found: make(chan string, 1)}
 	go func() { m.found <- findProgram(o.Env) }()
 	m.cards = findCards(cmp.Or(o.Sys, "/sys"))
-	// The driver computes utilisation over up to a second: asking more often
-	// gives the same numbers again.
+	// The driver computes utilization over up to a second: asking more often gives the same numbers
+	// again.
 	interval := max(o.Interval, time.Second)
 	stale := max(5*time.Second, 3*interval)
 	m.pace = pace{interval: interval, stale: stale, hang: 6 * stale, backoff: time.Second, grace: time.Second}
 	return m
 }
 
-// Run follows the GPUs until ctx ends, then ends what it started, which takes a
-// few milliseconds, or up to two seconds if nvidia-smi hangs. It returns earlier
-// when there is nothing left to follow. It is called once.
+// Run follows the GPUs until ctx ends, then ends what it started, which takes a few milliseconds,
+// or up to two seconds if nvidia-smi hangs. It returns earlier if there is nothing left to follow.
+// It may be called once.
 func (m *Monitor) Run(ctx context.Context) {
 	cards := make(chan struct{})
 	go func() {
@@ -120,19 +127,22 @@ func (m *Monitor) Run(ctx context.Context) {
 			m.followCards(ctx)
 		}
 	}()
+
 	if m.find(ctx) {
 		m.followNVIDIA(ctx)
 	}
+
 	select {
 	case <-cards:
 		return
 	case <-ctx.Done():
 	}
+
 	patience.Receive(cards, m.pace.grace/4) // a read that hangs in the driver cannot be ended
 }
 
-// find waits until nvidia-smi was looked for, and tells whether it is there. It returns
-// early when ctx ends.
+// find waits for the search for nvidia-smi, and reports whether it was found. It returns early when
+// ctx ends.
 func (m *Monitor) find(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -152,15 +162,14 @@ func (m *Monitor) find(ctx context.Context) bool {
 func (m *Monitor) Kill() {
 	if c := m.child.Load(); c != nil {
 		c.send(true)
-		c.free() // from here on its number may be another's
+		c.free() // from here on another process may have its ID
 	}
 }
 
-// Pid is the process of the query that runs now; 0 = none.
+// Pid returns the process of the current query; 0 if there is none.
 func (m *Monitor) Pid() int { return int(m.pid.Load()) }
 
-// Read returns the newest reading. It never waits for a GPU and may be called
-// beside Run.
+// Read returns the newest reading. It never waits for a GPU and may be called beside Run.
 func (m *Monitor) Read() Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,12 +177,14 @@ func (m *Monitor) Read() Reading {
 	now := time.Now()
 	switch {
 	case m.smi == "" && !m.sought.IsZero() && now.Sub(m.sought) > findPatience:
-		r.Err = fmt.Errorf("find nvidia-smi on the PATH: a directory of it has not answered for %.0f s", now.Sub(m.sought).Seconds())
+		r.Err = fmt.Errorf("find nvidia-smi on the PATH: a directory of it has not answered for %.0f s",
+			now.Sub(m.sought).Seconds())
 	case m.smi != "":
 		m.nvidia.add(&r, now, m.pace.stale, 0)
 		r.Err = m.nvidia.trouble(now, m.pace.stale)
 	}
-	if len(m.cards) > 0 && m.nvidia.settled { // only now is it known from where to count them
+
+	if len(m.cards) > 0 && m.nvidia.settled { // only now is it known where their numbers begin
 		m.amd.add(&r, now, m.pace.stale, m.nvidia.next)
 		if old := now.Sub(m.amd.seen); old > m.pace.stale && !m.amd.seen.IsZero() {
 			r.Err = errors.Join(r.Err, fmt.Errorf("read GPUs: no answer of AMD's cards for %.0f s", old.Seconds()))
@@ -182,17 +193,17 @@ func (m *Monitor) Read() Reading {
 	return r
 }
 
-// unknown is the State of which nothing is known.
+// unknown returns a State of which nothing is known.
 func unknown() State {
 	nan := math.NaN()
 	return State{nan, nan, nan, nan, nan, nan, nil}
 }
 
-// findPatience is more than looking through a PATH takes, on any disk that answers.
+// findPatience is more than searching a PATH takes on any disk that answers.
 const findPatience = time.Second
 
-// findProgram looks for nvidia-smi as a shell would, but not in the working
-// directory, which is the job's.
+// findProgram looks for nvidia-smi as a shell would, but not in the working directory, which is the
+// job's.
 func findProgram(env []string) string {
 	name := "nvidia-smi"
 	if runtime.GOOS == "windows" {
@@ -213,11 +224,11 @@ func findProgram(env []string) string {
 	return ""
 }
 
-// touch reads the beginning of a program, and of the interpreter of a script: where a file
-// server is dead, no process is made that would hang there.
+// touch reads the beginning of a program, and of the interpreter of a script: if a file server is
+// dead, no process is made that would hang there.
 func touch(file string, script bool) {
 	f, err := os.Open(file)
-	if err != nil { // to be executed it need not be readable
+	if err != nil { // it need not be readable to be executed
 		return
 	}
 	defer f.Close()
@@ -229,7 +240,7 @@ func touch(file string, script bool) {
 	}
 }
 
-// lookup returns a variable of an environment; the last one counts.
+// lookup returns a variable of an environment. The last one counts.
 func lookup(env []string, key string) (value string, ok bool) {
 	for i := len(env) - 1; i >= 0; i-- {
 		name, value, found := strings.Cut(env[i], "=")

@@ -14,20 +14,20 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// maxLine bounds a line of nvidia-smi; a row of ours has about 150 bytes.
+// maxLine bounds a line of nvidia-smi; one of our rows has about 150 bytes.
 const maxLine = 4096
 
-// query is the fields that nvidia-smi is asked for, by the names of nvidia-smi
-// --help-query-gpu. There is none for NVML's energy counter (seen in the lists of
-// drivers up to 610), and each field that is refused costs one more start.
+// A query is the list of fields that nvidia-smi is asked for, by the names of nvidia-smi
+// --help-query-gpu. There is none for NVML's energy counter (in drivers up to 610), and each field
+// that is refused costs another start.
 type query struct {
 	fields  []string
 	dropped []series.Gap
 }
 
-// newQuery asks for everything. All but the MIG mode are in drivers of ten years
-// ago. Since 535 clocks_throttle_reasons is called clocks_event_reasons; the
-// older name is the one that the drivers of both kinds know (up to 610 at least).
+// newQuery asks for everything. All fields but the MIG mode exist in drivers of ten years ago.
+// Since 535 clocks_throttle_reasons is called clocks_event_reasons; all drivers know the older name
+// (up to 610 at least).
 func newQuery() *query {
 	return &query{fields: []string{
 		"index", "uuid", "name", "memory.total", "memory.used", "utilization.gpu", "power.draw", "power.limit",
@@ -35,7 +35,7 @@ func newQuery() *query {
 	}}
 }
 
-// args is the command line for a row of each device at an interval.
+// args returns the command line that prints a row for each device at an interval.
 func (q *query) args(interval time.Duration) []string {
 	return []string{
 		"--query-gpu=" + strings.Join(q.fields, ","), "--format=csv,noheader,nounits",
@@ -43,8 +43,8 @@ func (q *query) args(interval time.Duration) []string {
 	}
 }
 
-// refuse takes a field out, or puts its newer name in its place; false if that
-// does not help, because we did not ask for it or cannot do without it.
+// refuse removes a field, or replaces it by its newer name. It reports false if that does not help,
+// because we did not ask for it or cannot do without it.
 func (q *query) refuse(name string) bool {
 	i := slices.Index(q.fields, name)
 	if i < 0 || name == "index" {
@@ -54,20 +54,22 @@ func (q *query) refuse(name string) bool {
 		q.fields[i] = "clocks_event_reasons.active"
 		return true
 	}
+
 	q.fields = slices.Delete(q.fields, i, i+1)
 	what := map[string]string{
 		"uuid": "gpu_uuid", "name": "gpu_name", "memory.total": "gpu_memory_mb", "memory.used": "gpu_memory_used_mb",
-		"utilization.gpu": "gpu_utilization_pct", "power.draw": "gpu_power_watts", "temperature.gpu": "gpu_temperature_celsius",
-		"clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle", "mig.mode.current": "gpu_mig",
+		"utilization.gpu": "gpu_utilization_pct", "power.draw": "gpu_power_watts",
+		"temperature.gpu": "gpu_temperature_celsius", "clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle", "mig.mode.current": "gpu_mig",
 	}[name]
+
 	if what != "" { // one of the two limits is enough
 		q.dropped = append(q.dropped, series.Gap{What: what, Why: "this nvidia-smi does not know the field " + name})
 	}
 	return true
 }
 
-// refused is the field in 'Field "x" is not a valid field to query.'; "" = it is
-// another message.
+// refused returns the field in 'Field "x" is not a valid field to query.', or "" for another
+// message.
 func refused(line string) string {
 	_, rest, ok := strings.Cut(line, `Field "`)
 	name, rest, ok2 := strings.Cut(rest, `"`)
@@ -77,10 +79,10 @@ func refused(line string) string {
 	return name
 }
 
-// parse reads a row. An error means that the line is none; a value that is not
-// one is a gap of the row.
+// parse parses a row. An error means that the line is none; an invalid value is a gap of the row.
 func (q *query) parse(line []byte) (row, error) {
-	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: series.Unknown(), PowerLimitWatts: series.Unknown()}, State: unknown()}
+	none := series.Unknown()
+	r := row{Device: Device{Index: -1, Vendor: "nvidia", MemoryMB: none, PowerLimitWatts: none}, State: unknown()}
 	limit, enforced := "", ""
 	n := 0
 	for value := range bytes.SplitSeq(line, []byte(",")) {
@@ -98,24 +100,28 @@ func (q *query) parse(line []byte) (row, error) {
 		}
 		n++
 	}
+
 	if n != len(q.fields) {
 		return row{}, fmt.Errorf("%d fields instead of %d", n, len(q.fields))
 	}
 	if r.Index < 0 {
 		return row{}, errors.New("no index")
 	}
+
 	if r.PowerLimitWatts = series.Optional(number(enforced, maxWatts)); !r.PowerLimitWatts.Known() {
 		r.take((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
-	if r.MIG { // whatever it says: it cannot be of the whole device
+
+	if r.MIG { // whatever it says, it cannot be that of the whole device
 		r.UtilizationPct = math.NaN()
 		r.absent = slices.DeleteFunc(r.absent, func(g series.Gap) bool { return g.What == "utilization_pct" })
 		r.lack("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
 	}
+
 	return r, nil
 }
 
-// What no GPU of the coming years exceeds; more is nonsense.
+// No GPU of the coming years exceeds these; more is nonsense.
 const (
 	maxMiB     = 1 << 26 // 64 TiB
 	maxWatts   = 1e5
@@ -132,11 +138,11 @@ func (r *row) set(field, text string) {
 		}
 	case "uuid":
 		if r.UUID = word(text); r.UUID == "" {
-			r.lack("uuid", said(text))
+			r.lack("uuid", absence(text))
 		}
 	case "name":
 		if r.Name = word(text); r.Name == "" {
-			r.lack("name", said(text))
+			r.lack("name", absence(text))
 		}
 	case "memory.total":
 		r.take((*float64)(&r.MemoryMB), "memory_mb", text, maxMiB)
@@ -155,19 +161,19 @@ func (r *row) set(field, text string) {
 	case "clocks_event_reasons.active", "clocks_throttle_reasons.active":
 		var ok bool
 		if r.Throttle, ok = throttle(text); !ok {
-			r.lack("throttle", said(text))
+			r.lack("throttle", absence(text))
 		}
 	}
 }
 
-// take reads a number of a field, or notes its absence.
+// take parses a number of a field, or notes its absence.
 func (r *row) take(to *float64, what, text string, most float64) {
 	if *to = number(text, most); math.IsNaN(*to) {
-		r.lack(what, said(text))
+		r.lack(what, absence(text))
 	}
 }
 
-// number is a decimal number from 0 to most; NaN = it is none.
+// number parses a decimal number from 0 to most, and returns NaN if it is none.
 func number(text string, most float64) float64 {
 	if text == "" || strings.Trim(text, "0123456789.") != "" { // no inf, no 0x, no sign
 		return math.NaN()
@@ -179,7 +185,7 @@ func number(text string, most float64) float64 {
 	return v
 }
 
-// word is a text of a device; "" if it is one of nvidia-smi's words for nothing.
+// word returns a device's text, or "" if it is one of nvidia-smi's words for nothing.
 func word(text string) string {
 	if strings.HasPrefix(text, "[") || text == "N/A" {
 		return ""
@@ -187,17 +193,17 @@ func word(text string) string {
 	return clean(text)
 }
 
-// said is the reason for a value that is absent, by nvidia-smi's own word for it:
-// "[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]"…
-func said(text string) string {
+// absence returns the reason for an absent value, in nvidia-smi's own words: "[N/A]", "[Not
+// Supported]", "[Unknown Error]", "[GPU requires reset]"…
+func absence(text string) string {
 	if text == "" {
 		return "nvidia-smi gives nothing"
 	}
 	return "nvidia-smi says " + clean(text)
 }
 
-// clean makes what a program wrote fit for a report: one line, of at most 200
-// bytes, without control characters.
+// clean makes a program's output fit for a report: one line of at most 200 bytes without control
+// characters.
 func clean(text string) string {
 	if len(text) > 200 {
 		text = text[:200] + "…"
@@ -210,18 +216,21 @@ func clean(text string) string {
 	}, text))
 }
 
-// throttle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the
-// GPU is idle, which is no throttling.
+// throttle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the GPU is idle, which
+// is no throttling.
 func throttle(text string) (reasons []string, ok bool) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	mask, err := strconv.ParseUint(digits, 16, 64)
 	if !ok || err != nil {
 		return nil, false
 	}
+
 	names := [...]string{
-		1: "applications_clocks_setting", 2: "sw_power_cap", 3: "hw_slowdown", 4: "sync_boost", 5: "sw_thermal_slowdown",
+		1: "applications_clocks_setting", 2: "sw_power_cap", 3: "hw_slowdown", 4: "sync_boost",
+		5: "sw_thermal_slowdown",
 		6: "hw_thermal_slowdown", 7: "hw_power_brake_slowdown", 8: "display_clock_setting",
 	}
+
 	for bit, name := range names {
 		if name != "" && mask>>bit&1 == 1 {
 			reasons = append(reasons, name)
@@ -230,14 +239,13 @@ func throttle(text string) (reasons []string, ok bool) {
 	return reasons, true
 }
 
-// lines cuts what is fed to it into lines. One that is longer than maxLine is
-// dropped, and its beginning is given as a message.
+// lines splits its input into lines. It drops the rest of a line that is longer than maxLine.
 type lines struct {
 	part []byte
 	skip bool // until the next newline
 }
 
-// feed calls use for each line that is complete. The line is only valid in the call.
+// feed calls use for each complete line, which is valid during the call only.
 func (l *lines) feed(data []byte, use func(line []byte)) {
 	for len(data) > 0 {
 		i := bytes.IndexByte(data, '\n')

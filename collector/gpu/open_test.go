@@ -18,6 +18,7 @@ func TestGPUOpenFindsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.WriteFile("nvidia-smi", []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -27,6 +28,7 @@ func TestGPUOpenFindsNothing(t *testing.T) {
 			t.Errorf("PATH=%q: found %s", path, smi)
 		}
 	}
+
 	m := Open(Options{Sys: dir, Env: []string{}})
 	m.Run(t.Context()) // there is nothing to follow
 	if r := m.Read(); m.smi != "" || len(r.Devices) != 0 || len(r.Missing) != 0 || r.Err != nil {
@@ -43,6 +45,7 @@ func TestGPUOpenPace(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi.exe"), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
+
 	for interval, want := range map[time.Duration][2]time.Duration{
 		0: {time.Second, 5 * time.Second}, 100 * time.Millisecond: {time.Second, 5 * time.Second},
 		2500 * time.Millisecond: {2500 * time.Millisecond, 7500 * time.Millisecond}, time.Minute: {time.Minute, 3 * time.Minute},

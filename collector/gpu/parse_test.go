@@ -56,6 +56,7 @@ func TestGPUTranscripts(t *testing.T) {
 	if len(files) < 9 {
 		t.Fatalf("fixtures: %v", files)
 	}
+
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -113,6 +114,7 @@ func TestGPUThrottle(t *testing.T) {
 			t.Errorf("%s: %v %v", text, got, ok)
 		}
 	}
+
 	for _, text := range []string{"", "0x", "12", "[N/A]", "0x11111111111111111", "Active"} {
 		if got, ok := throttle(text); ok || got != nil {
 			t.Errorf("%q: %v", text, got)
@@ -162,6 +164,7 @@ func TestGPUBoardVanish(t *testing.T) {
 		}
 		b.put(r, later)
 	}
+
 	var r Reading
 	b.add(&r, later, 5*time.Second, 0)
 	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.settled {
@@ -194,6 +197,7 @@ func FuzzGPULines(f *testing.F) {
 		data, _ := os.ReadFile(file)
 		f.Add(data)
 	}
+
 	f.Fuzz(func(t *testing.T, data []byte) {
 		now := time.Now()
 		var r Reading

@@ -137,6 +137,7 @@ func TestGPURunDies(t *testing.T) {
 			return g.What == "gpu" && strings.HasPrefix(g.Why, "started again: ") && strings.HasSuffix(g.Why, "GPU is lost")
 		})
 	})
+
 	r := gpuWait(t, m, "the end", gpuErrHas("given up after 3 restarts: "))
 	if !strings.HasSuffix(r.Err.Error(), "GPU is lost") {
 		t.Errorf("the reason is %v", r.Err)
@@ -258,6 +259,7 @@ func TestGPURunReapedElsewhere(t *testing.T) {
 		})
 		return nil
 	}
+
 	m.Run(t.Context()) // dies and is started again, to the end
 	reapers.Wait()
 	if n := len(reaped); n != 1+restarts {
@@ -266,6 +268,7 @@ func TestGPURunReapedElsewhere(t *testing.T) {
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "given up after 3") {
 		t.Error(err)
 	}
+
 	for _, want := range []error{errors.New("no process to spare"), nil} {
 		m = gpuOpen(t, gpuEnv(t, "h200.txt", ""))
 		m.o.Start = func(func() (int, error)) error { return want }
@@ -289,6 +292,7 @@ func TestGPURunEndsWhatAnotherReaps(t *testing.T) {
 		}()
 		return err
 	}
+
 	stop := gpuRun(t, m)
 	gpuWait(t, m, "a device", gpuDevices(1))
 	stop()

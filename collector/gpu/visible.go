@@ -9,18 +9,16 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// OfJob tells which of all devices of a node a job with this environment was
-// given, and in note what is not certain about it ("" = nothing).
+// OfJob reports which of all devices of a node a job with this environment was given, and in note
+// what is uncertain about it ("" if nothing).
 //
-// CUDA_VISIBLE_DEVICES is read as CUDA does: in its order up to the first entry
-// that is none; by index, UUID, or a prefix of one that no other device has; "",
-// "-1" and "NoDevFiles" are none, and so is a list that names a device twice.
-// ROCR_VISIBLE_DEVICES and, counted among what that leaves, HIP_VISIBLE_DEVICES
-// or CUDA_VISIBLE_DEVICES are read alike for AMD's. Where these are not set,
-// Slurm's SLURM_STEP_GPUS or SLURM_JOB_GPUS say it, by the node's own numbers.
-// With none of them all that can be seen are the job's, which is right in a
-// container. NVIDIA_VISIBLE_DEVICES is not read: it is an order to the container
-// runtime, and outside of a container it means nothing.
+// CUDA_VISIBLE_DEVICES is read as CUDA does: in its order up to the first invalid entry; by index,
+// UUID, or a prefix of one that no other device has. "", "-1" and "NoDevFiles" are none, and so is
+// a list that names a device twice. ROCR_VISIBLE_DEVICES and, counted among what that leaves,
+// HIP_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES are read alike for AMD's. If these are not set,
+// Slurm's SLURM_STEP_GPUS or SLURM_JOB_GPUS say it, by the node's own numbers. With none of them
+// all visible devices are the job's, which is right in a container. NVIDIA_VISIBLE_DEVICES is not
+// read: it is an order to the container runtime, and outside of a container it means nothing.
 func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 	var nvidia, amd []int
 	for i, d := range devices {
@@ -30,6 +28,7 @@ func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 			nvidia = append(nvidia, i)
 		}
 	}
+
 	ofJob = make([]bool, len(devices))
 	chosen, note := chooseNVIDIA(devices, nvidia, env)
 	for _, i := range append(chosen, chooseAMD(devices, amd, env, len(nvidia) == 0)...) {
@@ -38,12 +37,13 @@ func OfJob(devices []Device, env []string) (ofJob []bool, note string) {
 	return ofJob, note
 }
 
-// chooseNVIDIA returns the places of the job's devices in the list of all.
+// chooseNVIDIA returns the positions of the job's devices in the list of all.
 func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note string) {
 	list, set := lookup(env, "CUDA_VISIBLE_DEVICES")
 	if !set {
 		return chooseSlurm(devices, all, env), ""
 	}
+
 	order, _ := lookup(env, "CUDA_DEVICE_ORDER")
 	for entry := range strings.SplitSeq(list, ",") {
 		entry = strings.TrimSpace(entry)
@@ -53,7 +53,8 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 				break
 			}
 			if unsure {
-				note = "CUDA_VISIBLE_DEVICES names a MIG instance, which does not say of which device: all with MIG on are counted"
+				note = "CUDA_VISIBLE_DEVICES names a MIG instance, which does not say of which device: " +
+					"all with MIG on are counted"
 			}
 			chosen = append(chosen, found...) // several instances of one device are no mistake
 			continue
@@ -61,7 +62,8 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		i, ok := entryOf(devices, all, entry)
 		if !ok {
 			if len(all) == maxDevices && beyond(entry) {
-				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed", clean(entry), maxDevices)
+				note = fmt.Sprintf("CUDA_VISIBLE_DEVICES names %s, which is not among the %d devices that are followed",
+					clean(entry), maxDevices)
 			}
 			break
 		}
@@ -70,14 +72,16 @@ func chooseNVIDIA(devices []Device, all []int, env []string) (chosen []int, note
 		}
 		chosen = append(chosen, i)
 		if entry[0] <= '9' && order != "PCI_BUS_ID" && mixed(devices, all) {
-			note = "CUDA counts different models by their speed, nvidia-smi by the bus: set CUDA_DEVICE_ORDER=PCI_BUS_ID for certainty"
+			note = "CUDA counts different models by their speed, nvidia-smi by the bus: " +
+				"set CUDA_DEVICE_ORDER=PCI_BUS_ID for certainty"
 		}
 	}
+
 	return chosen, note
 }
 
-// migParents returns the devices that a MIG instance may be of. "GPU-…/1/0", the
-// older form, names it.
+// migParents returns the devices that a MIG instance may belong to. "GPU-…/1/0", the older form,
+// names it.
 func migParents(devices []Device, all []int, id string) (found []int, unsure bool) {
 	uuid, _, old := strings.Cut(id, "/")
 	for _, i := range all {
@@ -88,7 +92,7 @@ func migParents(devices []Device, all []int, id string) (found []int, unsure boo
 	return found, !old && len(found) > 1
 }
 
-// entryOf finds the one device that an index or a UUID's beginning names.
+// entryOf returns the one device with an index or a UUID that begins so.
 func entryOf(devices []Device, all []int, entry string) (place int, ok bool) {
 	index, err := strconv.ParseUint(entry, 10, 16)
 	for _, i := range all {
@@ -96,8 +100,7 @@ func entryOf(devices []Device, all []int, entry string) (place int, ok bool) {
 		if err == nil && d.Index == int(index) {
 			return i, true
 		}
-		// "GPU-" and something: the bare word would be anybody's.
-		if err != nil && len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-") && strings.HasPrefix(d.UUID, entry) {
+		if err != nil && isUUID(entry) && strings.HasPrefix(d.UUID, entry) {
 			if ok {
 				return 0, false
 			}
@@ -107,18 +110,22 @@ func entryOf(devices []Device, all []int, entry string) (place int, ok bool) {
 	return place, ok
 }
 
-// beyond tells whether an entry may be of a device that is not followed.
+// beyond reports whether an entry may be a device that is not followed.
 func beyond(entry string) bool {
 	index, err := strconv.ParseUint(entry, 10, 16)
-	return err == nil && index >= maxDevices || err != nil && len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-")
+	return err == nil && index >= maxDevices || err != nil && isUUID(entry)
 }
 
-// mixed tells whether the devices are of different models.
+// isUUID reports whether an entry begins a UUID: "GPU-" and something, as the bare word would be
+// anybody's.
+func isUUID(entry string) bool { return len(entry) > len("GPU-") && strings.HasPrefix(entry, "GPU-") }
+
+// mixed reports whether the devices are of different models.
 func mixed(devices []Device, all []int) bool {
 	return slices.ContainsFunc(all, func(i int) bool { return devices[i].Name != devices[all[0]].Name })
 }
 
-// chooseAMD is chooseNVIDIA for AMD's, which count from 0 among themselves.
+// chooseAMD is chooseNVIDIA for AMD's devices, which count from 0 among themselves.
 // CUDA_VISIBLE_DEVICES is also HIP's, but beside NVIDIA's devices it is theirs.
 func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	limited := false
@@ -138,6 +145,7 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 		}
 		return chosen
 	}
+
 	chosen := filter("ROCR_VISIBLE_DEVICES", all)
 	hip := "HIP_VISIBLE_DEVICES"
 	if _, set := lookup(env, hip); !set && alone {
@@ -149,7 +157,7 @@ func chooseAMD(devices []Device, all []int, env []string, alone bool) []int {
 	return chooseSlurm(devices, all, env)
 }
 
-// ordinal finds a device by its place among others, or by its UUID.
+// ordinal finds a device by its position among others, or by its UUID.
 func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	n, err := strconv.ParseUint(entry, 10, 16)
 	if err == nil {
@@ -166,15 +174,16 @@ func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	return 0, false
 }
 
-// chooseSlurm goes by Slurm's list. Its numbers are those of the whole node: where
-// the step sees its own devices only (ConstrainDevices), these are counted anew
-// from 0, and all of them are the job's.
+// chooseSlurm follows Slurm's list. Its numbers are those of the whole node. If the step sees only
+// its own devices (ConstrainDevices), these are counted from 0 again, and all of them are the
+// job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {
 	list, set := scheduler.GPUs(func(key string) (string, bool) { return lookup(env, key) })
 	numbers := slurmNumbers(list)
 	if !set || len(numbers) == 0 || len(numbers) == len(all) {
 		return all
 	}
+
 	var chosen []int
 	for place, i := range all {
 		n := devices[i].Index
@@ -185,13 +194,14 @@ func chooseSlurm(devices []Device, all []int, env []string) []int {
 			chosen = append(chosen, i)
 		}
 	}
+
 	if len(chosen) < len(numbers) { // some are not to be seen by this number
 		return all
 	}
 	return chosen
 }
 
-// slurmNumbers reads "0,2-3"; nil if it is anything else.
+// slurmNumbers parses "0,2-3". It returns nil for anything else.
 func slurmNumbers(list string) (numbers []int) {
 	for entry := range strings.SplitSeq(list, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(entry), "-")

@@ -46,6 +46,7 @@ func TestGPUOfJobCUDA(t *testing.T) {
 			t.Errorf("CUDA_VISIBLE_DEVICES=%q: %q, want %q", list, got, want)
 		}
 	}
+
 	if got := gpuChosen(four, "HOME=/root", "NVIDIA_VISIBLE_DEVICES=void", "CUDA_VISIBLE_DEVICES"); got != "0 1 2 3" {
 		t.Errorf("nothing set: %q", got)
 	}
@@ -60,11 +61,13 @@ func TestGPUOfJobUncertain(t *testing.T) {
 	if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0"); got != "0 ?" {
 		t.Errorf("different models, CUDA's own order: %q", got)
 	}
+
 	for _, env := range []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=GPU-00"} {
 		if got := gpuChosen(four, "CUDA_VISIBLE_DEVICES=0", env); got != "0" {
 			t.Errorf("%s: %q", env, got)
 		}
 	}
+
 	mig := "CUDA_VISIBLE_DEVICES=MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd"
 	four[1].MIG = true
 	if got := gpuChosen(four, mig); got != "1" {
@@ -94,6 +97,7 @@ func TestGPUOfJobSlurm(t *testing.T) {
 			}
 		}
 	}
+
 	if got := gpuChosen(gpuNode("nvidia", 8), "SLURM_JOB_GPUS=0,1,2", "SLURM_STEP_GPUS=2"); got != "2" {
 		t.Errorf("the step's goes before the job's: %q", got)
 	}
@@ -110,6 +114,7 @@ func TestGPUOfJobAMD(t *testing.T) {
 			t.Errorf("%s: %q, want %q", env, got, want)
 		}
 	}
+
 	both := append(gpuNode("nvidia", 2), gpuNode("amd", 2)...)
 	both[2].Index, both[3].Index = 2, 3
 	if got := gpuChosen(both, "CUDA_VISIBLE_DEVICES=1", "ROCR_VISIBLE_DEVICES=0"); got != "1 2" {

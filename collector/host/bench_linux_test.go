@@ -61,6 +61,7 @@ func BenchmarkSources(b *testing.B) {
 		"disk":    func() error { _, err := r.disks.read(); return err },
 		"network": func() error { _, err := r.readNet(); return err },
 	}
+
 	for _, c := range gopsutilCalls {
 		for name, call := range map[string]func() error{"ours": ours[c.name], "gopsutil": c.call} {
 			b.Run(c.name+"/"+name, func(b *testing.B) {

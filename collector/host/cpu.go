@@ -8,10 +8,11 @@ type CPUTimes struct {
 	Guest, GuestNice float64
 }
 
-// CPUMode numbers what the kernel counts a CPU's time as (proc(5)).
+// A CPUMode is one of the states that the kernel counts a CPU's time by (proc(5)).
 type CPUMode int
 
-// The modes. Time of guests is in ModeUser and ModeNice, as the kernel counts it.
+// The modes, in the kernel's order. Time of guests is in ModeUser and ModeNice, as the kernel
+// counts it.
 const (
 	ModeUser CPUMode = iota
 	ModeNice
@@ -24,7 +25,7 @@ const (
 	NumCPUModes
 )
 
-// String is the mode's name, as proc(5) and other tools have it.
+// String returns the mode's name in proc(5) and other tools.
 func (m CPUMode) String() string {
 	return [NumCPUModes]string{"user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}[m]
 }

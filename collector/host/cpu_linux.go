@@ -9,10 +9,9 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readCPU reads the lines cpuN of /proc/stat. gopsutil is not used: it makes a
-// string of every line of the file, thousands of interrupts included, at twice
-// the cost (BenchmarkSources has the figures), and a CPU whose line it cannot
-// read is left out without a word.
+// readCPU reads the lines cpuN of /proc/stat. It does not use gopsutil, which makes a string of
+// every line of the file, thousands of interrupts included, at twice the cost (see
+// BenchmarkSources), and silently leaves out a CPU whose line it cannot read.
 func (r *Reader) readCPU() ([]CPUTimes, error) {
 	data, err := r.readProc("stat")
 	if err != nil {
@@ -25,8 +24,8 @@ func (r *Reader) readCPU() ([]CPUTimes, error) {
 	return cpus, nil
 }
 
-// parseStat gives the CPUs of /proc/stat. They stand after the line of their sum
-// and before everything else. Kernels of old lack the last columns.
+// parseStat returns the CPUs of /proc/stat. They follow the line of their sum and precede
+// everything else. Old kernels lack the last columns.
 func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
 	_, data, _ = bytes.Cut(data, []byte{'\n'})
 	cpus := make([]CPUTimes, 0, max(1, len(*names)))
@@ -50,6 +49,7 @@ func parseStat(data []byte, names *nameCache) ([]CPUTimes, error) {
 		copy(c.Seconds[:], seconds[:])
 		cpus = append(cpus, c)
 	}
+
 	if len(cpus) == 0 {
 		return nil, errors.New("no line of a CPU")
 	}

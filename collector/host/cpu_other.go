@@ -8,7 +8,7 @@ import (
 	"github.com/shirou/gopsutil/v3/cpu"
 )
 
-// readCPU asks the system through gopsutil.
+// readCPU reads CPU times through gopsutil.
 func (r *Reader) readCPU() ([]CPUTimes, error) {
 	stats, err := cpu.Times(true)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 // A Kind is a kind of devices that count bytes.
 type Kind int
 
-// The kinds. One more is a constant here, a row of kinds, and a file that reads it.
+// The kinds. Another one is a constant here, a row of kinds, and a file that reads it.
 const (
 	Disks Kind = iota // block devices
 	NICs              // network interfaces
 	NumKinds
 )
 
-// kinds says of each kind which source it is, how many bytes one count of its devices is, how it is read, and in which
-// sums its devices stand.
+// kinds describes each kind: its source, the bytes of one count, how its devices are read, and in
+// which sums they count.
 var kinds = [NumKinds]struct {
 	source   string
 	unit     uint64
@@ -27,46 +27,46 @@ var kinds = [NumKinds]struct {
 	NICs:  {SourceNetwork, 1, (*Reader).readNet, (*Reader).classifyNICs},
 }
 
-// Source returns the source that the devices are read from.
+// Source returns the name of the source that the devices are read from.
 func (k Kind) Source() string { return kinds[k].source }
 
-// Unit returns how many bytes one count of a device is.
+// Unit returns the bytes of one count of a device.
 func (k Kind) Unit() uint64 { return kinds[k].unit }
 
-// Device is a block device or a network interface with its counters, in the
-// kernel's own unit: sectors of 512 bytes for a disk, bytes for an interface.
+// A Device is a block device or a network interface with its counters, in the kernel's own unit:
+// sectors of 512 bytes for a disk, bytes for an interface.
 type Device struct {
 	Name string
-	// In is what was read from a disk or received by an interface; Out is what
-	// was written or sent.
+	// In counts what was read from a disk or received by an interface, Out what was written or
+	// sent.
 	In, Out uint64
 	Class   Class
 }
 
-// Class says in which sums a device stands.
+// A Class says in which sums a device counts.
 type Class uint8
 
 // The classes, as bits: a device may be in several.
 const (
-	Counted  Class = 1 << iota // in our totals: each byte once
-	Loopback                   // an interface that is lo
-	PerfPy                     // in perf.py's totals (psutil's sum)
+	Counted  Class = 1 << iota // our totals: each byte once
+	Loopback                   // a loopback interface
+	PerfPy                     // perf.py's totals (psutil's sum)
 )
 
-// topologyAge is how long a classification holds while the set of devices stays
-// the same: a bond or a bridge can be built from devices that were there before.
+// topologyAge is how long a classification holds while the set of devices stays the same: a bond or
+// a bridge can be built from devices that were there before.
 const topologyAge = time.Minute
 
-// topology remembers the classes of devices. Finding them takes a few look-ups
-// in sysfs for each device, far more than reading all their counters.
+// A topology caches the classes of devices. Finding them takes a few look-ups in sysfs for each
+// device, far more than reading all their counters.
 type topology struct {
 	names   []string
 	classes []Class
 	at      time.Duration
 }
 
-// apply sets the classes of devs, looking them up again only when the set of
-// names changed or the last look-up is old.
+// apply sets the classes of devs. It looks them up again only when the set of names has changed or
+// the last look-up is old.
 func (t *topology) apply(devs []Device, now time.Duration, look func([]Device) []Class) {
 	if !t.same(devs) || now-t.at >= topologyAge {
 		t.names = t.names[:0]
@@ -81,6 +81,8 @@ func (t *topology) apply(devs []Device, now time.Duration, look func([]Device) [
 	}
 }
 
+// same reports whether devs have the names of the last look-up.
 func (t *topology) same(devs []Device) bool {
-	return t.classes != nil && slices.EqualFunc(t.names, devs, func(name string, d Device) bool { return name == d.Name })
+	named := func(name string, d Device) bool { return name == d.Name }
+	return t.classes != nil && slices.EqualFunc(t.names, devs, named)
 }

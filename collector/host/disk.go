@@ -9,33 +9,32 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// DiskUsage is the fill of the file system at Path, in bytes (statfs(2)).
+// DiskUsage is the usage of the file system at Path, in bytes (statfs(2)).
 type DiskUsage struct {
 	Path string
-	// Used is blocks that hold something; Available is what users without
-	// privileges may still write (reserved blocks are in neither).
+	// Used counts the blocks that hold something, Available those that unprivileged users may still
+	// write. Reserved blocks are in neither.
 	Used, Available uint64
 }
 
-// Percent is psutil's: used / (used + available to users), rounded to one
-// decimal.
+// Percent returns psutil's percentage, used / (used + available to users), rounded to one decimal.
 func (d DiskUsage) Percent() float64 {
 	return series.Round1(float64(d.Used) / (float64(d.Used) + float64(d.Available)) * 100)
 }
 
-// statfsPatience is how long a Reading waits for the answers of the file systems.
-// A local one needs microseconds; a network one whose server is gone blocks for
-// ever, and is then waited for once, not in every Reading.
+// statfsPatience is how long a Reading waits for file systems to answer. A local one needs
+// microseconds. A network one whose server is gone blocks forever; it is waited for once, not in
+// every Reading.
 const statfsPatience = 200 * time.Millisecond
 
-// diskSpace asks file systems how full they are: one that hangs is absent from the Reading instead of stopping the
-// sampling.
+// diskSpace asks file systems for their usage. One that hangs is absent from the Reading and does
+// not stop the sampling.
 type diskSpace struct {
 	files    []fileSystem
 	patience time.Duration // statfsPatience, except in tests
 }
 
-// A fileSystem is one that is asked again and again.
+// A fileSystem is asked again and again.
 type fileSystem struct {
 	path     string
 	question func() diskAnswer
@@ -66,7 +65,7 @@ func newDiskSpace(paths []string, statfs func(path string) (DiskUsage, error)) *
 	return d
 }
 
-// paths are the file systems that are asked.
+// paths returns the file systems that are asked.
 func (d *diskSpace) paths() []string {
 	var out []string
 	for _, f := range d.files {
@@ -75,8 +74,9 @@ func (d *diskSpace) paths() []string {
 	return out
 }
 
-// read asks all file systems at once. Those that answered are returned even when others failed; the error names the
-// latter. One that did not answer an earlier Reading is not waited for, but a late answer is as good as another.
+// read asks all file systems at once. It returns those that answered even if others failed; the
+// error names the latter. It does not wait for one that has not answered an earlier Reading yet,
+// but takes its late answer: that is as good as another.
 func (d *diskSpace) read() ([]DiskUsage, error) {
 	deadline := time.Now().Add(d.patience)
 	for i := range d.files {

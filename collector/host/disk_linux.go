@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskUsage tells the fill of a file system.
+// diskUsage returns the usage of a file system.
 func diskUsage(path string) (DiskUsage, error) {
 	st, unit, err := statfs(path)
 	if err != nil {
@@ -15,8 +15,8 @@ func diskUsage(path string) (DiskUsage, error) {
 	return DiskUsage{Path: path, Used: (st.Blocks - min(st.Blocks, st.Bfree)) * unit, Available: st.Bavail * unit}, nil
 }
 
-// statfs is statfs(2), with the bytes of a block. Blocks are counted in f_frsize:
-// gopsutil multiplies by f_bsize, which is 256 times too much on virtiofs and FUSE.
+// statfs calls statfs(2), and returns the bytes of a block with the result. Blocks are counted in
+// f_frsize: gopsutil multiplies by f_bsize, which is 256 times too much on virtiofs and FUSE.
 func statfs(path string) (st unix.Statfs_t, unit uint64, err error) {
 	for err = unix.Statfs(path, &st); err == unix.EINTR; {
 		err = unix.Statfs(path, &st)

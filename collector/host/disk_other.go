@@ -8,7 +8,7 @@ import (
 	"github.com/shirou/gopsutil/v3/disk"
 )
 
-// diskUsage asks the system through gopsutil.
+// diskUsage reads the usage of a file system through gopsutil.
 func diskUsage(path string) (DiskUsage, error) {
 	u, err := disk.Usage(path)
 	if err != nil {

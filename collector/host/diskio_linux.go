@@ -13,14 +13,13 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the
-// device's own sector is (Documentation/admin-guide/iostats.rst).
+// diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the device's own sector size
+// (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
-// readDiskIO reads /proc/diskstats, or /sys/block/*/stat where that is missing,
-// as psutil does. gopsutil is not used here: on each call it looks up the serial
-// number and udev record of every device, and it hides quiet devices, which then
-// seem to appear later.
+// readDiskIO reads /proc/diskstats or, where that is missing, /sys/block/*/stat, as psutil does. It
+// does not use gopsutil, which looks up the serial number and udev record of every device on each
+// call, and hides quiet devices, which then seem to appear later.
 func (r *Reader) readDiskIO() ([]Device, error) {
 	data, err := r.readProc("diskstats")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,8 +35,8 @@ func (r *Reader) readDiskIO() ([]Device, error) {
 	return devs, nil
 }
 
-// parseDiskstats gives every line's device, partitions included. A line has 14
-// fields or more (2.6, 4.18, 5.5), 7 for partitions of old.
+// parseDiskstats returns the device of every line, partitions included. A line has 14 fields or
+// more (Linux 2.6, 4.18, 5.5), or 7 for partitions of old.
 func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
 	devs := make([]Device, 0, len(*names))
 	for len(data) > 0 {
@@ -60,15 +59,17 @@ func parseDiskstats(data []byte, names *nameCache) ([]Device, error) {
 		}
 		devs = append(devs, Device{Name: names.at(len(devs), f[2]), In: in, Out: out})
 	}
+
 	return devs, nil
 }
 
-// readSysBlock is the fallback; why says what is wrong with /proc/diskstats.
+// readSysBlock is the fallback; why is the error of /proc/diskstats.
 func (r *Reader) readSysBlock(why error) ([]Device, error) {
 	entries, err := os.ReadDir(filepath.Join(r.sys, "block"))
 	if err != nil {
 		return nil, why
 	}
+
 	devs := make([]Device, 0, len(entries))
 	for _, e := range entries {
 		data, err := r.readFile(filepath.Join(r.sys, "block", e.Name(), "stat"))
@@ -84,20 +85,20 @@ func (r *Reader) readSysBlock(why error) ([]Device, error) {
 		}
 		devs = append(devs, Device{Name: unslash(e.Name()), In: in, Out: out})
 	}
+
 	if len(devs) == 0 {
 		return nil, why
 	}
 	return devs, nil
 }
 
-// unslash gives a device's name from that of its folder in sysfs.
+// unslash returns the name of the device that has this folder in sysfs.
 func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/") }
 
-// classifyBlocks marks the whole devices whose bytes are counted nowhere else:
-// no partitions, nothing stacked on a listed device (dm, md, bcache: they have
-// slaves), no memory (ram, zram), no hidden path of a multipath device. Loop,
-// ZFS volumes and DRBD stand on another device without saying so in sysfs; they
-// count only where no other device does.
+// classifyBlocks marks the whole devices whose bytes are counted nowhere else: no partitions,
+// nothing stacked on a listed device (dm, md, bcache: they have slaves), no memory (ram, zram), no
+// hidden path of a multipath device. Loop, ZFS volumes and DRBD stand on another device without
+// saying so in sysfs, so they count only where no other device does.
 func (r *Reader) classifyBlocks(devs []Device) []Class {
 	byName := make(map[string]Device, len(devs))
 	for _, d := range devs {
@@ -123,28 +124,29 @@ func (r *Reader) classifyBlocks(devs []Device) []Class {
 			counted = true
 		}
 	}
+
 	if !counted {
 		for _, i := range fallback {
 			classes[i] |= Counted
 		}
 	}
+
 	return classes
 }
 
-// blockDir is the folder of a device in sysfs.
+// blockDir returns the folder of a device in sysfs.
 func (r *Reader) blockDir(name string) string {
 	return filepath.Join(r.sys, "block", strings.ReplaceAll(name, "/", "!"))
 }
 
-// isWhole tells whether sysfs lists a device as one that is no partition.
+// isWhole reports whether sysfs lists a device as one that is not a partition.
 func (r *Reader) isWhole(name string) bool {
 	_, err := os.Stat(r.blockDir(name))
 	return err == nil
 }
 
-// hiddenTwice tells whether a device is a hidden path to an NVMe drive and the
-// drive itself counts the same bytes. Before Linux 6.3 it did not, and what it
-// moved stands in its paths alone.
+// hiddenTwice reports whether a device is a hidden path to an NVMe drive whose bytes the drive
+// itself counts, too. Before Linux 6.3 it did not, and only its paths counted what it moved.
 func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
 	data, err := r.readFile(filepath.Join(r.blockDir(d.Name), "hidden"))
 	if err != nil || string(bytes.TrimSpace(data)) != "1" {
@@ -157,14 +159,15 @@ func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
 	return !uncounted || d.In == 0 && d.Out == 0
 }
 
-// stacked tells whether a device lies on another one of the list, or on a
-// partition of one: /sys/block lists no partitions.
+// stacked reports whether a device lies on another one of the list, or on a partition of one:
+// /sys/block lists no partitions.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")
 	slaves, err := os.ReadDir(dir)
 	if err != nil {
 		return false
 	}
+
 	for _, s := range slaves {
 		_, listed := byName[unslash(s.Name())]
 		target, err := os.Readlink(filepath.Join(dir, s.Name())) // …/block/sda/sda1
@@ -176,8 +179,8 @@ func stacked(dir string, byName map[string]Device) bool {
 	return false
 }
 
-// looksLikePartition is for hosts without sysfs: sda1 beside sda, nvme0n1p2
-// beside nvme0n1.
+// looksLikePartition reports whether a device is a partition, by its name: sda1 beside sda,
+// nvme0n1p2 beside nvme0n1. It is for hosts without sysfs.
 func looksLikePartition(name string, byName map[string]Device) bool {
 	base := strings.TrimRight(name, "0123456789")
 	if base == name {
@@ -189,6 +192,7 @@ func looksLikePartition(name string, byName map[string]Device) bool {
 	return disk || numbered && numberedDisk
 }
 
+// hasPrefix reports whether a name has one of the prefixes.
 func hasPrefix(name string, prefixes ...string) bool {
 	for _, p := range prefixes {
 		if strings.HasPrefix(name, p) {

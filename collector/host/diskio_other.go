@@ -12,10 +12,10 @@ import (
 // diskUnit is the bytes of one count: gopsutil gives bytes.
 const diskUnit = 1
 
-// scratch is empty: nothing is kept from one Reading to the next.
+// scratch is empty: a Reader keeps nothing from one Reading to the next.
 type scratch struct{}
 
-// readDiskIO asks the system through gopsutil; every device it lists is counted.
+// readDiskIO reads block devices through gopsutil; all that it lists are counted.
 func (r *Reader) readDiskIO() ([]Device, error) {
 	stats, err := disk.IOCounters()
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *Reader) readDiskIO() ([]Device, error) {
 	return devs, nil
 }
 
-// classifyBlocks counts every device: nothing here says what stands on what.
+// classifyBlocks counts every device: nothing here tells what is stacked on what.
 func (r *Reader) classifyBlocks(devs []Device) []Class {
 	classes := make([]Class, len(devs))
 	for i := range classes {

@@ -1,14 +1,15 @@
-// Package host reads what the kernel says of this machine, and of a job on it, at one instant.
+// Package host reads what the kernel says about this machine, and about a job on it, at one
+// instant.
 //
-// A [Reader] takes a [Reading]: raw counters and gauges, never rates. Each of the kernel's files is one file of this
-// package: /proc/stat is cpu_linux.go, /proc/diskstats diskio_linux.go. A source that fails leaves its part of the
-// Reading absent, with the error in [Reading.Failed], and is asked again next time. Where the kernel has no such files,
-// on other systems than Linux, gopsutil is asked instead.
+// A [Reader] takes a [Reading]: raw counters and gauges, never rates. Each of the kernel's files is
+// one file of this package: /proc/stat is read in cpu_linux.go, /proc/diskstats in diskio_linux.go.
+// A source that fails leaves its part of the Reading absent, with the error in [Reading.Failed],
+// and is asked again next time. On systems without these files gopsutil is asked instead.
 //
-// What the job itself uses is put together from its control group and its processes, as far as each of them tells:
-// [JobOptions] say where to look, [JobUse] is what was found. The kernel's log tells whom it has killed for want of
-// memory ([Reader.Victims]).
+// What the job itself uses is put together from its control group and its processes, as far as each
+// of them tells: [JobOptions] say where to look, [JobUse] is what was found. The kernel's log names
+// those that it has killed for want of memory ([Reader.Victims]).
 //
-// The package computes nothing from two Readings; package collector does. It never waits long for a file system, a
-// process or a driver that hangs.
+// The package computes nothing from two Readings; package collector does. A file system, a process
+// or a driver that hangs is waited for once, and briefly.
 package host

@@ -15,9 +15,9 @@ type FreeSpace struct {
 	Inodes  float64 // files that can still be made; -1 where there is no such limit, or it is not known
 }
 
-// FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the answers: one whose
-// server is gone never answers. It leaves out those that fail, that do not answer or that nobody can write to, and
-// returns the others in the order of paths.
+// FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the
+// answers: one whose server is gone never answers. It leaves out those that fail, that do not
+// answer or that nobody can write to, and returns the others in the order of paths.
 func FreeSpaces(paths []string) []FreeSpace {
 	type answer struct {
 		space FreeSpace

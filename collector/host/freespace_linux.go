@@ -18,6 +18,7 @@ func freeSpace(path string) (FreeSpace, error) {
 	if st.Blocks == 0 || st.Flags&unix.ST_RDONLY != 0 {
 		return FreeSpace{}, fmt.Errorf("statfs %s: nothing can be written there", path)
 	}
+
 	free := st.Bavail
 	if st.Bfree != free && hostRoot() {
 		free = st.Bfree

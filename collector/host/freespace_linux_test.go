@@ -42,6 +42,7 @@ func TestRoomOfRoot(t *testing.T) {
 	ids := func(host, n int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: host, Size: n}}
 	}
+
 	for name, c := range map[string]struct {
 		users []syscall.SysProcIDMap // nil = no namespace of its own
 		want  string

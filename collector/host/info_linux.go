@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// describe reads what procfs tells of the host.
+// describe fills in what procfs tells of the host.
 func (r *Reader) describe(h *Info) {
 	h.Hostname = r.procLine("sys/kernel/hostname")
 	h.BootID = r.procLine("sys/kernel/random/boot_id")
@@ -18,7 +18,7 @@ func (r *Reader) describe(h *Info) {
 	h.CPUModel = r.cpuModel()
 }
 
-// procLine is the first line of a file under /proc, or "".
+// procLine returns the first line of a file under /proc, or "".
 func (r *Reader) procLine(name string) string {
 	data, err := r.readProc(name)
 	if err != nil {
@@ -28,8 +28,8 @@ func (r *Reader) procLine(name string) string {
 	return string(bytes.TrimSpace(line))
 }
 
-// cpuModel is the first "model name" of /proc/cpuinfo. Only the file's beginning
-// is read: on x86 the kernel asks every CPU for its frequency as the file is read.
+// cpuModel returns the first "model name" of /proc/cpuinfo. It reads only the file's beginning: on
+// x86 the kernel asks every CPU for its frequency as the file is read.
 func (r *Reader) cpuModel() string {
 	fd, err := procfile.Open(filepath.Join(r.proc, "cpuinfo"))
 	if err != nil {
@@ -41,6 +41,7 @@ func (r *Reader) cpuModel() string {
 	if err != nil {
 		return ""
 	}
+
 	for line := range strings.Lines(string(head[:n])) {
 		key, value, found := strings.Cut(line, ":")
 		key = strings.TrimSpace(key)

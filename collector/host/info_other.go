@@ -2,5 +2,5 @@
 
 package host
 
-// describe knows nothing more here.
+// describe has nothing to add here.
 func (r *Reader) describe(*Info) {}

@@ -15,21 +15,21 @@ import (
 // mib is the unit of limits and of the host's memory: 2^20 bytes.
 const mib = 1 << 20
 
-// limitsEvery is how often the limits are read again: they may change while the job runs.
-// At the usual interval that is in each sample.
+// limitsEvery is how often the limits are read again, as they may change while the job runs. At the
+// usual interval that is in each sample.
 const limitsEvery = 900 * time.Millisecond
 
-// jobReader reads what the job uses.
+// A jobReader reads what the job uses.
 type jobReader struct {
 	JobOptions
 	limits   Limits
 	limitsAt time.Duration
-	// limitsFailed says by file which of them could not be read.
+	// limitsFailed tells, by file, why some of them could not be read.
 	limitsFailed map[string]error
 	groupAt      time.Duration // when the group was read last
 	closing      bool          // the next Reading is the last
-	// before is the group's memory at the baseline, ours left out: what the kernel keeps
-	// of processes that have ended.
+	// before is the group's memory at the baseline, without ours: what the kernel keeps of
+	// processes that have ended.
 	before float64
 	helper *helper
 	self   process.UsageReader
@@ -37,7 +37,7 @@ type jobReader struct {
 	tree   jobTree
 }
 
-// helperPid is the process that asks for the GPUs; 0 = there is none.
+// helperPid returns the process that queries the GPUs; 0 if there is none.
 func (j *jobReader) helperPid() int {
 	if j.gpus == nil {
 		return 0
@@ -45,39 +45,38 @@ func (j *jobReader) helperPid() int {
 	return j.gpus.Pid()
 }
 
-// hurry has the next reading be whole and new: it is the closing one.
-func (j *jobReader) hurry() {
+// final makes the next reading complete and new: it is the closing one.
+func (j *jobReader) final() {
 	j.limitsAt, j.closing, j.tree.closing = 0, true, true
 }
 
-// baseline reads the counters that run already before the job starts.
+// baseline reads the counters that already run before the job starts.
 func (j *jobReader) baseline(out *Reading) *JobUse {
 	if j.Source == "" {
 		return nil
 	}
-	nan := math.NaN()
-	use := &JobUse{CPUSeconds: nan, Living: nan, Memory: nan, PageCache: nan, Processes: nan, Threads: nan}
+	use := unknownUse()
 	if err := guard(func() error { j.readGroup(use, out); return nil }); err != nil {
 		out.fail(SourceJob, err)
 	}
 	if use.Memory > 0 {
 		j.before = use.Memory
 	}
-	if j.Running {
-		use.Read, use.Write = nan, nan
+
+	switch {
+	case j.Running:
 		if err := guard(func() error { return j.readTree(use) }); err != nil {
 			out.fail(SourceJob, err)
 		}
 		return use
-	}
-	if j.Source == JobFromTree {
+	case j.Source == JobFromTree:
 		use.CPUSeconds, use.Living = 0, 0
 	}
 	use.Read, use.Write = j.bytesAtStart(use)
 	return use
 }
 
-// bytesAtStart is where the byte counters begin.
+// bytesAtStart returns where the byte counters begin.
 func (j *jobReader) bytesAtStart(use *JobUse) (read, write float64) {
 	if j.Source != JobFromTree && use.Group != nil && !math.IsNaN(use.Group.ReadBytes) {
 		return use.Group.ReadBytes, use.Group.WriteBytes
@@ -85,13 +84,12 @@ func (j *jobReader) bytesAtStart(use *JobUse) (read, write float64) {
 	return 0, 0
 }
 
-// read reads everything of the job.
+// read reads everything about the job.
 func (j *jobReader) read(out *Reading) *JobUse {
 	if j.Source == "" {
 		return nil
 	}
-	nan := math.NaN()
-	use := &JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan, Processes: nan, Threads: nan}
+	use := unknownUse()
 	err := guard(func() error { j.readGroup(use, out); return nil })
 	if err == nil {
 		err = guard(func() error { return j.readTree(use) })
@@ -102,7 +100,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 	return use
 }
 
-// readGroup takes what the control group tells.
+// readGroup takes what the control group knows.
 func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
 	for _, name := range slices.Sorted(maps.Keys(j.limitsFailed)) {
@@ -114,6 +112,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if j.Group == nil || !j.groupDue(use.Limits, out.At.Mono) {
 		return
 	}
+
 	c := j.Group.Read()
 	use.Group, use.Shared = &c, j.Source == JobFromTree
 	for _, name := range slices.Sorted(maps.Keys(c.Failed)) {
@@ -122,39 +121,42 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	if j.Source == JobFromTree {
 		return
 	}
+
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.before
-	// What is ours is not known to the page: where nothing is left the job is too small to
-	// be told apart, and its processes tell.
+	// Our own part is an estimate: if nothing is left, the job is too small to be told apart, and
+	// its processes are asked.
 	if memory := c.Memory - c.PageCache - use.Own; memory > 0 {
 		use.Memory = memory
 	}
 	use.Read, use.Write = c.ReadBytes, c.WriteBytes
 	use.Processes, use.Threads = max(0, c.Processes-self.Processes), max(0, c.Threads-self.Threads)
-	if !math.IsNaN(use.Memory) { // the group may be without the memory controller
+	if !math.IsNaN(use.Memory) { // the group may lack the memory controller
 		use.MemoryKind = MemoryGroup
 	}
+
 	if use.Processes == 0 && j.Reaped != nil && j.Reaped().Over {
-		// Of a moment at which there are none nothing is known of the job.
+		// Without processes nothing is known of the job at this moment.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
 	}
 }
 
-// sharedGroupEvery is how often a group is read that holds others, too, and limits nothing:
-// only kills for want of memory are of interest in it.
+// sharedGroupEvery is how often a group is read that holds others, too, and limits nothing. Only
+// its OOM kills matter.
 const sharedGroupEvery = 5 * time.Second
 
-// groupDue tells whether the group is to be read now.
+// groupDue reports whether the group is to be read now.
 func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
-	if j.Source == JobFromTree && !l.Quota.Known() && !l.MemoryMB.Known() && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
+	limited := l.Quota.Known() || l.MemoryMB.Known()
+	if j.Source == JobFromTree && !limited && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
 		return false
 	}
 	j.groupAt = now
 	return true
 }
 
-// readTree takes what the control group does not tell from the job's processes.
+// readTree takes from the job's processes what the control group does not know.
 func (j *jobReader) readTree(use *JobUse) error {
 	if j.Tree == nil && j.Source == JobFromTree {
 		if j.Reaped != nil && j.Reaped().Over {
@@ -162,33 +164,37 @@ func (j *jobReader) readTree(use *JobUse) error {
 		}
 		return j.NoTree
 	}
-	if j.Tree == nil || j.Source != JobFromTree && !slices.ContainsFunc(
-		[]float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}, math.IsNaN) {
+
+	known := []float64{use.CPUSeconds, use.Memory, use.Processes, use.Threads, use.Read}
+	if j.Tree == nil || j.Source != JobFromTree && !slices.ContainsFunc(known, math.IsNaN) {
 		return nil
 	}
+
 	var reaped Reaped
 	if j.Reaped != nil {
-		reaped = j.Reaped() // before the scan: what ends in between is missed for a moment, and not counted twice
+		reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
 	}
-	if reaped.Over { // nobody is there to be looked for
+	if reaped.Over { // there is nobody to look for
 		j.takeReaped(use, reaped)
 		return nil
 	}
+
 	tree, took, err := j.tree.read(math.IsNaN(use.Memory))
 	if err != nil {
 		return err
 	}
+
 	if math.IsNaN(use.CPUSeconds) && tree.Fresh {
 		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, took
 	}
-	if j.Running { // the caller's own account has the living part, too
+	if j.Running { // the caller's own account of the job has the living processes, too
 		use.Living = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
 		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind
 	}
-	if tree.Processes > 0 { // of a moment at which there are none nothing is known of the job
-		use.Processes, use.Threads = known(use.Processes, tree.Processes), known(use.Threads, tree.Threads)
+	if tree.Processes > 0 { // without processes nothing is known of the job
+		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
 	}
 	if math.IsNaN(use.Read) && tree.IOFresh {
 		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
@@ -196,16 +202,16 @@ func (j *jobReader) readTree(use *JobUse) error {
 	return treeError(tree)
 }
 
-// known is a number, or another where it is not known.
-func known(v, other float64) float64 {
+// orElse returns v, or another value if v is NaN.
+func orElse(v, other float64) float64 {
 	if math.IsNaN(v) {
 		return other
 	}
 	return v
 }
 
-// takeReaped takes the account of a job of which nothing is left. How much memory it had
-// and how many processes is not known of a moment at which there are none.
+// takeReaped takes the usage of a job that has no processes left. Its memory and its number of
+// processes are unknown then.
 func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 	if math.IsNaN(use.CPUSeconds) {
 		use.CPUSeconds, use.Living = reaped.CPUSeconds, 0
@@ -215,7 +221,7 @@ func (j *jobReader) takeReaped(use *JobUse, reaped Reaped) {
 	}
 }
 
-// treeError names what could not be read of the job's processes.
+// treeError joins the errors of what could not be read of the job's processes.
 func treeError(tree process.Use) error {
 	var errs []error
 	for _, what := range slices.Sorted(maps.Keys(tree.Failed)) {
@@ -224,11 +230,12 @@ func treeError(tree process.Use) error {
 	return errors.Join(errs...)
 }
 
-// readLimits is what bounds the job now.
+// readLimits returns the limits of the job as they are now.
 func (j *jobReader) readLimits(now time.Duration) Limits {
 	if j.limitsAt > 0 && now-j.limitsAt < limitsEvery {
 		return j.limits
 	}
+
 	l := Limits{Quota: series.Unknown(), MemoryMB: series.Unknown(), Affinity: affinity()}
 	if j.Group != nil {
 		g := j.Group.Limits()

@@ -23,6 +23,7 @@ func emptyGroup(t *testing.T) *cgroup.Group {
 	} {
 		write(t, root, name, []byte(text))
 	}
+
 	g, err := cgroup.Find(cgroup.Options{Proc: root + "/proc", Sys: root + "/sys", PID: 42})
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +41,7 @@ func TestPanicAtTheBaseline(t *testing.T) {
 		}
 		return Reaped{}
 	}}}
+
 	for what, read := range map[string]func() *Reading{"baseline": reader.Baseline, "reading": reader.Read} {
 		damaged = true
 		if r := read(); r.Failed[SourceJob] == nil || !strings.Contains(r.Failed[SourceJob].Error(), "index out of range") || r.CPU == nil {

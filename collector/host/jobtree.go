@@ -8,26 +8,26 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// treePatience is how long a Reading waits for the job's processes. Five thousand of them
-// take 60 ms; one that hangs in exec, or in its memory, may have the kernel not answer for
-// as long as its disk does not, and is then waited for once, not in every Reading.
+// treePatience is how long a Reading waits for the job's processes. Five thousand of them take 60
+// ms. For one that hangs in exec, or in its memory, the kernel may not answer for as long as the
+// disk does not; it is waited for once, not in every Reading.
 const treePatience = 2 * time.Second
 
-// longScan is a scan that did not only work: what it met first is much older than what it
+// longScan is the duration of a scan that was held up: what it met first is much older than what it
 // met last.
 const longScan = 250 * time.Millisecond
 
-// jobTree reads the job's processes.
+// A jobTree reads the job's processes.
 type jobTree struct {
 	tree    *process.Tree // nil = they cannot be found
 	asked   *patience.Asker[treeAnswer]
 	closing bool // the next one is the last
-	skewed  bool // the one before took long
+	skewed  bool // the scan before took long
 }
 
 type treeAnswer struct {
 	use  process.Use
-	took time.Duration // from the question on
+	took time.Duration // since the question
 	err  error
 }
 
@@ -35,18 +35,19 @@ func newJobTree(tree *process.Tree) jobTree {
 	return jobTree{tree: tree, asked: patience.New[treeAnswer]()}
 }
 
-// read asks for the job's processes, with what they have in memory or without, and tells how
-// long that took. Of a scan that took long CPU time and storage are left to the next one,
-// unless this is the last or all take long.
+// read asks for the job's processes, with or without their memory, and returns how long that took.
+// A scan that took long leaves CPU time and storage to the next one, unless it is the last or all
+// scans take long.
 func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
-	begin, hurry := time.Now(), t.closing
-	if hurry { // worth waiting for the scan before
+	begin, final := time.Now(), t.closing
+	if final { // the scan before is worth waiting for
 		t.asked.Answer(treePatience)
 	}
+
 	a, ok := t.asked.Ask(treePatience-time.Since(begin), func() (a treeAnswer) {
 		a.err = guard(func() (err error) {
-			if t.tree.Memory(memory); hurry {
-				t.tree.Hurry()
+			if t.tree.Memory(memory); final {
+				t.tree.Final()
 			}
 			a.use, err = t.tree.Read()
 			return err
@@ -55,15 +56,18 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 		return a
 	})
 	if !ok {
-		return process.Use{}, 0, fmt.Errorf("read the job's processes: no answer within %v: a process of this machine hangs, in exec or in its memory", treePatience)
+		return process.Use{}, 0, fmt.Errorf("read the job's processes: no answer within %v: "+
+			"a process of this machine hangs, in exec or in its memory", treePatience)
 	}
-	if t.skewed = a.took > longScan && !t.skewed && !hurry; t.skewed {
+
+	if t.skewed = a.took > longScan && !t.skewed && !final; t.skewed {
 		a.use.Fresh, a.use.IOFresh = false, false
 	}
 	return a.use, a.took, a.err
 }
 
-// foreign is process.Tree's Foreign; not known while a question is open.
+// foreign reports whether a process is known not to be the job's (process.Tree.Foreign). It is not
+// known while a question is open.
 func (t *jobTree) foreign(pid int) bool {
 	return t.tree != nil && !t.asked.Open() && t.tree.Foreign(pid)
 }

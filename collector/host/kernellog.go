@@ -3,32 +3,34 @@ package host
 import "time"
 
 const (
-	// maxKernelLog bounds what is read of the kernel's log after a kill, maxKernelPoll what
-	// is at other times.
+	// maxKernelLog bounds what is read of the kernel's log after an OOM kill, maxKernelPoll what is
+	// read at other times.
 	maxKernelLog  = 8 << 20
 	maxKernelPoll = 64 << 10
 )
 
-// Victim is a process that the kernel killed for want of memory.
+// A Victim is a process that the kernel killed for want of memory.
 type Victim struct {
 	Process string    `json:"process"` // its name
-	PID     int       `json:"pid"`     // 0 = not known
+	PID     int       `json:"pid"`     // 0 = unknown
 	At      time.Time `json:"at,omitzero"`
 	Group   string    `json:"group,omitempty"` // of the victim
-	// LimitGroup is the group whose limit was hit: the victim's or one above it; "" = not known.
+	// LimitGroup is the group whose limit was hit: the victim's or one above it; "" = unknown.
 	LimitGroup string `json:"limit_group,omitempty"`
 	Host       bool   `json:"host"`              // the host was out of memory, not a group
-	Foreign    bool   `json:"foreign,omitempty"` // it was seen among the processes that are not the job's
+	Foreign    bool   `json:"foreign,omitempty"` // it was seen among processes that are not the job's
 }
 
-// An oomLog tells whom the kernel has killed for want of memory since the baseline.
+// An oomLog reads from the kernel's log whom the kernel has killed for want of memory since the
+// baseline.
 type oomLog struct {
 	start   Instant
-	opening chan *kernelLog // gives the log when it is open; nil = nobody has opened it
-	log     *kernelLog      // nil = it may not be read
+	opening chan *kernelLog // delivers the log once it is open; nil = nobody has opened it
+	log     *kernelLog      // nil = it cannot be read
 }
 
-// open opens the kernel's log at its end, in the background: it takes the kernel 50 µs, and the job waits for us.
+// open opens the kernel's log at its end, in the background: that takes the kernel 50 µs, and the
+// job waits for us.
 func (o *oomLog) open(start Instant) {
 	o.close()
 	o.start, o.opening = start, make(chan *kernelLog, 1)
@@ -36,7 +38,7 @@ func (o *oomLog) open(start Instant) {
 	go func() { opening <- openKernelLog() }()
 }
 
-// opened returns the log once it is open; nil = it may not be read.
+// opened returns the log once it is open, or nil if it cannot be read.
 func (o *oomLog) opened() *kernelLog {
 	if o.opening != nil {
 		o.log, o.opening = <-o.opening, nil
@@ -44,13 +46,15 @@ func (o *oomLog) opened() *kernelLog {
 	return o.log
 }
 
+// close closes the log.
 func (o *oomLog) close() {
 	o.opened().close()
 	o.log = nil
 }
 
-// Victims returns the processes that the kernel is known to have killed for want of memory since the baseline, nil where
-// its log cannot be read. It reports whether they are all that the log has, with process ids that are ours.
+// Victims returns the processes that the kernel is known to have killed for want of memory since
+// the baseline, or nil where its log cannot be read. It reports whether they are all that the log
+// has, with process IDs that are ours.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	log := r.oom.opened()
 	if log == nil {
@@ -60,8 +64,8 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	return log.victims(), log.whole()
 }
 
-// pollLog reads on in the kernel's log, where others are in the job's group, before a
-// counter tells of a kill: whose a process was, only the newest scans know.
+// pollLog reads on in the kernel's log, where others are in the job's group, before a counter tells
+// of a kill: only the newest scans know whose a process was.
 func (r *Reader) pollLog(now Instant) {
 	if r.job.Source != JobFromTree || r.job.Group == nil {
 		return

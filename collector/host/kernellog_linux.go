@@ -17,27 +17,27 @@ const scarceFiles = 64
 // maxVictims bounds how many killed processes are named.
 const maxVictims = 20
 
-// kernelLog is the kernel's log (/dev/kmsg) from a moment on. nil = it may not be read.
+// A kernelLog is the kernel's log (/dev/kmsg) from a moment on. A nil one cannot be read.
 type kernelLog struct {
 	fd     int
-	found  []Victim // so far, the newest few
+	found  []Victim // so far; the newest few
 	record [8 << 10]byte
-	// pids tells that process ids are those that the log uses: of the first pid namespace.
+	// pids reports that process IDs are those of the log: of the first pid namespace.
 	pids bool
-	// lost tells that not all victims are among those found.
+	// lost reports that not all victims are among those found.
 	lost bool
 }
 
-// openKernelLog opens the log at its end: what is in it was before the job. Its own times
-// do not tell that, as its clock runs apart from the others by seconds in months. The
-// descriptor is not for the job.
+// openKernelLog opens the log at its end: what is in it was before the job. Its own times do not
+// tell, as its clock drifts from the others by seconds in months. The job does not inherit the
+// descriptor.
 func openKernelLog() *kernelLog {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
-		return nil // the job is to start
+		return nil // the job needs them
 	}
-	// Something else may be there in a container: a terminal, from which nothing may be
-	// taken, has no end to go to.
+	// A container may have something else there: a terminal, from which nothing may be taken, has
+	// no end to seek to.
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil
@@ -55,13 +55,13 @@ func (l *kernelLog) close() {
 	}
 }
 
-// read reads on in the log, most bytes of it, for processes that the kernel says to have
-// killed for want of memory. foreign is asked at once whose they were.
-func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, most int) {
-	for read := 0; read < most; {
+// read reads on in the log, at most limit bytes of it, for processes that the kernel has killed for
+// want of memory. It asks foreign at once whose they were.
+func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit int) {
+	for read := 0; read < limit; {
 		n, err := unix.Read(l.fd, l.record[:]) // one record
 		switch {
-		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten before we read it, the next one is there
+		case err == unix.EINTR || err == unix.EPIPE: // EPIPE: overwritten before we read it; the next one is there
 			l.lost = l.lost || err == unix.EPIPE
 			read++
 			continue
@@ -71,12 +71,12 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, most in
 		read += n
 		v, at, ok := parseVictim(l.record[:n])
 		if !ok || slices.ContainsFunc(l.found, func(w Victim) bool { return w.PID == v.PID }) {
-			continue // the second line of the same kill has no group
+			continue // the second line about the same kill has no group
 		}
 		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
 		v.Foreign = l.samePIDs() && foreign(v.PID)
 		if len(l.found) == maxVictims {
-			// Those of which the most is known stay.
+			// Keep those of which most is known.
 			i := max(0, slices.IndexFunc(l.found, func(w Victim) bool { return w.LimitGroup == "" && !w.Host }))
 			l.found = slices.Delete(l.found, i, i+1)
 			l.lost = true
@@ -85,14 +85,14 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, most in
 	}
 }
 
-// victims lists the processes that were found, the newest few.
+// victims returns the processes that were found, the newest few.
 func (l *kernelLog) victims() []Victim { return slices.Clone(l.found) }
 
-// whole tells that all victims were found, and that their process ids are ours.
+// whole reports whether all victims were found, with process IDs that are ours.
 func (l *kernelLog) whole() bool { return !l.lost && l.samePIDs() }
 
-// samePIDs tells whether we are in the first pid namespace, the inode number of which is
-// the same on every machine (PROC_PID_INIT_INO).
+// samePIDs reports whether we are in the first pid namespace, whose inode number is the same on
+// every machine (PROC_PID_INIT_INO).
 func (l *kernelLog) samePIDs() bool {
 	if !l.pids {
 		name, err := os.Readlink("/proc/self/ns/pid")
@@ -105,7 +105,7 @@ func (l *kernelLog) samePIDs() bool {
 // microseconds of the kernel's clock, which stops while the machine sleeps. Of an OOM
 // kill the kernel says (mm/oom_kill.c, dump_oom_summary):
 //
-//	oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python,pid=42,uid=0
+//	oom-kill:constraint=CONSTRAINT_MEMCG,…,oom_memcg=/a,task_memcg=/a/b,task=python,pid=42,uid=0
 //	Memory cgroup out of memory: Killed process 42 (python) total-vm:…
 //
 // The first has been there since Linux 5.0, and is left out after ten kills within 5 s.
@@ -117,7 +117,7 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if !found || len(fields) < 3 {
 		return v, 0, false
 	}
-	// Records of the kernel's own have facility 0: a priority below 8. Others are a program's.
+	// The kernel's own records have facility 0: a priority below 8. Others are a program's.
 	if priority, err := strconv.Atoi(fields[0]); err != nil || priority < 0 || priority > 7 {
 		return v, 0, false
 	}
@@ -125,19 +125,22 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	if err != nil || micros < 0 {
 		return v, 0, false
 	}
+
 	at = time.Duration(micros) * time.Microsecond
 	text, isKill := strings.CutPrefix(line, "oom-kill:")
 	if !isKill {
 		v, ok = parseKilled(line)
 		return v, at, ok
 	}
-	// A name may hold anything but is at most 15 bytes long: look for what follows it.
+
+	// A name may contain anything but has at most 15 bytes: look for what follows it.
 	before, name, found := strings.Cut(text, ",task=")
 	if end := strings.LastIndex(name, ",pid="); found && end >= 0 {
 		number, _, _ := strings.Cut(name[end+len(",pid="):], ",")
 		v.PID, err = strconv.Atoi(number)
 		v.Process = name[:end]
 	}
+
 	if !found || err != nil || v.PID <= 0 {
 		return v, 0, false
 	}
@@ -148,12 +151,13 @@ func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	return v, at, true
 }
 
-// parseKilled reads the second of these lines.
+// parseKilled parses the second of these lines.
 func parseKilled(line string) (v Victim, ok bool) {
 	before, text, found := strings.Cut(line, "Killed process ")
 	if !found || !strings.HasSuffix(before, "ut of memory: ") && before != "" { // alone in its line before Linux 5.0
 		return v, false
 	}
+
 	number, name, _ := strings.Cut(text, " (")
 	end := strings.LastIndex(name, ") total-vm:")
 	if end < 0 {
@@ -161,6 +165,7 @@ func parseKilled(line string) (v Victim, ok bool) {
 			return v, false
 		}
 	}
+
 	pid, err := strconv.Atoi(strings.TrimSuffix(number, ","))
 	if err != nil || pid <= 0 {
 		return v, false

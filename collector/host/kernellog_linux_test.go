@@ -31,6 +31,7 @@ func killForMemory(t *testing.T) (group string, pid int) {
 	if err := os.Mkdir(root+group, 0o755); err != nil {
 		t.Skipf("no control group of v1 can be made (%v): run the tests as root with systemd.unified_cgroup_hierarchy=0", err)
 	}
+
 	t.Cleanup(func() {
 		for range 500 { // what was killed may still be on its way out
 			if unix.Rmdir(root+group) == nil {
@@ -40,12 +41,14 @@ func killForMemory(t *testing.T) (group string, pid int) {
 		}
 		t.Errorf("%s cannot be removed", root+group)
 	})
+
 	for _, file := range []string{"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"} {
 		path := filepath.Join(root+group, file)
 		if err := os.WriteFile(path, []byte("16777216"), 0); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
 	}
+
 	hog := exec.Command("/bin/sh", "-c", `echo $$ >"$0/cgroup.procs" && exec tail /dev/zero`, root+group)
 	if err := hog.Run(); err == nil {
 		t.Fatal("it was not killed")
@@ -72,16 +75,19 @@ func TestKernelLogTellsVictims(t *testing.T) {
 		}
 		return &victims[i]
 	}
+
 	l.read(start, now, nobody, maxKernelLog)
 	v := of(l.victims())
 	if v == nil || v.Process != "tail" || v.Host || v.Foreign {
 		t.Fatalf("victim %+v, want process %d", v, pid)
 	}
+
 	if v.Group == "" && v.LimitGroup == "" {
 		t.Log("the kernel left out the group, as it does after ten kills within 5 s")
 	} else if v.Group != group || v.LimitGroup != group {
 		t.Errorf("victim %+v, want it in %s", v, group)
 	}
+
 	if !v.At.Equal(start.Wall) {
 		t.Errorf("time %v, want that of the start, %v: it cannot have been before", v.At, start.Wall)
 	}

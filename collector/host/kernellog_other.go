@@ -2,7 +2,7 @@
 
 package host
 
-// kernelLog is not read on this system.
+// A kernelLog is not read on this system.
 type kernelLog struct{}
 
 func openKernelLog() *kernelLog { return nil }

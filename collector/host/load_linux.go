@@ -33,6 +33,7 @@ func parseLoad(data []byte) (*Load, error) {
 	if err != nil || !(one >= 0) || math.IsInf(one, 0) {
 		return nil, fmt.Errorf("the load %.20q is no number", f[0])
 	}
+
 	running, _, _ := bytes.Cut(f[3], []byte{'/'})
 	n, ok := procfile.ParseCount(running)
 	if !ok {

@@ -4,7 +4,7 @@ package host
 
 import "github.com/perfagent/perfagent/collector/cgroup"
 
-// These sources are Linux's own: elsewhere there is nothing to read, and nothing missing.
+// These sources exist on Linux only: elsewhere there is nothing to read, and nothing missing.
 
 func (r *Reader) readLoad() (*Load, error)                { return nil, nil }
 func (r *Reader) readVM() (*VMStat, error)                { return nil, nil }

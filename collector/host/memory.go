@@ -5,15 +5,15 @@ import "github.com/perfagent/perfagent/collector/series"
 // Memory is physical memory in bytes.
 type Memory struct {
 	Total uint64
-	// Available is what could be given to new work without swapping:
-	// MemAvailable of /proc/meminfo, or an estimate where the kernel gives none.
+	// Available is what new work could get without swapping: MemAvailable of /proc/meminfo, or an
+	// estimate where the kernel has none.
 	Available uint64
 }
 
-// Used is what work holds: total − available, as free(1) and psutil since 7.1.
+// Used returns the memory that work holds: total − available, as free(1) and psutil since 7.1.
 func (m Memory) Used() uint64 { return m.Total - min(m.Total, m.Available) }
 
-// Percent is psutil's: (total − available) / total, rounded to one decimal.
+// Percent returns psutil's percentage, (total − available) / total, rounded to one decimal.
 func (m Memory) Percent() float64 {
 	return series.Round1(float64(m.Used()) / float64(m.Total) * 100)
 }

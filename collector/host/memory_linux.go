@@ -11,9 +11,9 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readMemory reads /proc/meminfo with psutil's meaning. gopsutil is not used: it
-// makes strings of all fifty lines for the two numbers that are wanted
-// (BenchmarkSources has the figures), and its estimate for odd kernels can wrap.
+// readMemory reads /proc/meminfo with psutil's meaning. It does not use gopsutil, which makes
+// strings of all fifty lines for the two numbers that are wanted (see BenchmarkSources), and whose
+// estimate for odd kernels can wrap.
 func (r *Reader) readMemory() (*Memory, error) {
 	data, err := r.readProc("meminfo")
 	if err != nil {
@@ -23,13 +23,15 @@ func (r *Reader) readMemory() (*Memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "meminfo"), err)
 	}
+
 	total, available := info.bytes[memTotal], info.bytes[memAvailable]
-	if available == 0 { // also what a kernel before 3.14 leaves
+	if available == 0 { // or a kernel before 3.14 has none
 		available, err = r.estimateAvailable(&info)
 		if err != nil {
 			return nil, err
 		}
 	}
+
 	if available > total { // seen in LXC
 		available = min(info.bytes[memFree], total)
 	}
@@ -48,15 +50,17 @@ const (
 	numMemKeys
 )
 
-var memKeys = [numMemKeys]string{"MemTotal", "MemFree", "MemAvailable", "Cached", "Active(file)", "Inactive(file)", "SReclaimable"}
+var memKeys = [numMemKeys]string{
+	"MemTotal", "MemFree", "MemAvailable", "Cached", "Active(file)", "Inactive(file)", "SReclaimable",
+}
 
-// meminfo has the bytes of each of memKeys, and which of them have a line.
+// meminfo holds the bytes of each of memKeys, and which of them have a line.
 type meminfo struct {
 	bytes [numMemKeys]uint64
 	has   [numMemKeys]bool
 }
 
-// parseMeminfo reads lines "Key:   123 kB". Lines of other keys are not looked at.
+// parseMeminfo parses lines "Key: 123 kB". It does not look at lines with other keys.
 func parseMeminfo(data []byte) (meminfo, error) {
 	var info meminfo
 	for len(data) > 0 {
@@ -76,16 +80,16 @@ func parseMeminfo(data []byte) (meminfo, error) {
 			info.bytes[i], info.has[i] = kb<<10, true
 		}
 	}
+
 	if info.bytes[memTotal] == 0 {
 		return info, errors.New("no MemTotal")
 	}
 	return info, nil
 }
 
-// estimateAvailable is psutil's estimate for kernels whose MemAvailable is 0 or
-// missing: free − low watermark + the part of page cache and reclaimable slab
-// that can be dropped, at least 0. Without /proc/zoneinfo, or on kernels that
-// lack those lines: free + cached.
+// estimateAvailable returns psutil's estimate for kernels whose MemAvailable is 0 or missing: free
+// − low watermark + the part of page cache and reclaimable slab that can be dropped, at least 0.
+// Without /proc/zoneinfo, or on kernels that lack those lines, it is free + cached.
 func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	fallback := info.bytes[memFree] + info.bytes[memCached]
 	if !info.has[memActiveFile] || !info.has[memInactiveFile] || !info.has[memReclaimable] {
@@ -102,6 +106,7 @@ func (r *Reader) estimateAvailable(info *meminfo) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", filepath.Join(r.proc, "zoneinfo"), err)
 	}
+
 	cache, slab := info.bytes[memActiveFile]+info.bytes[memInactiveFile], info.bytes[memReclaimable]
 	sum := info.bytes[memFree] + cache - min(cache/2, low) + slab - min(slab/2, low)
 	return sum - min(sum, low), nil

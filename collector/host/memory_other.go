@@ -8,7 +8,7 @@ import (
 	"github.com/shirou/gopsutil/v3/mem"
 )
 
-// readMemory asks the system through gopsutil.
+// readMemory reads memory through gopsutil.
 func (r *Reader) readMemory() (*Memory, error) {
 	vm, err := mem.VirtualMemory()
 	if err != nil {

@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// classifyNICs sorts interfaces. lo and names that contain "loopback" are
-// Loopback. Of the others each byte is counted once: where any has a physical
-// device behind it those are counted and nothing stacked on them; where none has
-// (a container), all that are neither a member of another interface (bond,
-// bridge) nor stacked on one that is counted (VLAN, macvlan).
+// classifyNICs classifies interfaces. lo and names that contain "loopback" are Loopback. Of the
+// others each byte counts once: where any has a physical device behind it, those count and nothing
+// stacked on them. Where none has (a container), all count that are neither a member of another
+// interface (bond, bridge) nor stacked on one that counts (VLAN, macvlan).
 func (r *Reader) classifyNICs(devs []Device) []Class {
 	classes := make([]Class, len(devs))
 	links := make(map[string]nicLinks, len(devs))
@@ -25,19 +24,21 @@ func (r *Reader) classifyNICs(devs []Device) []Class {
 		links[d.Name] = r.nicLinks(d.Name)
 		physical = physical || links[d.Name].physical
 	}
+
 	for i, d := range devs {
 		l := links[d.Name]
 		if classes[i]&Loopback != 0 || l.physical != physical {
 			continue
 		}
-		// A member's bytes are its master's too. A bond is no physical device, so its
-		// members count; the synthetic card of a virtual machine is one, and the card
-		// lent to it for speed (its member) is not counted beside it.
+		// A member's bytes are its master's too. A bond is no physical device, so its members
+		// count. The synthetic card of a virtual machine is one, so the card lent to it for speed,
+		// its member, does not count beside it.
 		member := l.member && (!physical || links[l.master].physical)
 		if !member && !stackedNIC(d.Name, links) {
 			classes[i] |= Counted
 		}
 	}
+
 	return classes
 }
 
@@ -49,6 +50,7 @@ type nicLinks struct {
 	lowers   []string // interfaces that it stands on
 }
 
+// nicLinks reads the links of an interface from sysfs.
 func (r *Reader) nicLinks(name string) nicLinks {
 	dir := filepath.Join(r.sys, "class", "net", name)
 	var l nicLinks
@@ -56,11 +58,12 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	if err != nil {
 		return l
 	}
+
 	for _, e := range entries {
 		switch lower, isLower := strings.CutPrefix(e.Name(), "lower_"); {
 		case e.Name() == "device":
 			l.physical = true
-		case e.Name() == "master": // in a tree copied without its links the name is unknown
+		case e.Name() == "master": // without a name in a tree that was copied without its links
 			target, err := os.Readlink(filepath.Join(dir, "master"))
 			l.member = true
 			if err == nil {
@@ -73,9 +76,9 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	return l
 }
 
-// stackedNIC tells whether an interface stands on one of its kind (physical or
-// not) that is not its member: a VLAN on eth0 carries bytes that eth0 counts too,
-// a bridge's ports do not count beside it.
+// stackedNIC reports whether an interface stands on one of its kind (physical or not) that is not
+// its member: a VLAN on eth0 carries bytes that eth0 counts too, and a bridge's ports do not count
+// beside it.
 func stackedNIC(name string, links map[string]nicLinks) bool {
 	for _, lower := range links[name].lowers {
 		below, known := links[lower]

@@ -10,9 +10,8 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readNet reads /proc/net/dev. gopsutil is not used: it makes a string of every
-// field (BenchmarkSources has the figures), and it panics on a short line or a
-// file without its two lines of headings.
+// readNet reads /proc/net/dev. It does not use gopsutil, which makes a string of every field (see
+// BenchmarkSources), and panics on a short line or a file without its two lines of headings.
 func (r *Reader) readNet() ([]Device, error) {
 	path, data, err := r.netDev()
 	if err != nil {
@@ -25,9 +24,8 @@ func (r *Reader) readNet() ([]Device, error) {
 	return nics, nil
 }
 
-// netDev reads the file of counters. Under another host's procfs net/dev follows
-// the namespace of whoever reads it (net links to self/net), so the one of that
-// host's process 1 is asked first.
+// netDev reads the file of counters. Under another host's procfs net/dev follows the namespace of
+// the reader (net links to self/net), so it tries that of the host's process 1 first.
 func (r *Reader) netDev() (path string, data []byte, err error) {
 	if r.hostProc {
 		path = filepath.Join(r.proc, "1", "net", "dev")
@@ -41,9 +39,9 @@ func (r *Reader) netDev() (path string, data []byte, err error) {
 	return path, data, err
 }
 
-// parseNetDev gives every interface. The name is what stands before the last
-// colon (an alias has one in its name); of the 16 counters the first is bytes
-// received and the ninth bytes sent. The two lines of headings have no colon.
+// parseNetDev returns every interface. The name is what stands before the last colon (an alias has
+// one in its name). Of the 16 counters the first is bytes received and the ninth bytes sent. The
+// two lines of headings have no colon.
 func parseNetDev(data []byte, names *nameCache) ([]Device, error) {
 	nics := make([]Device, 0, max(1, len(*names)))
 	for number := 0; len(data) > 0; number++ {
@@ -68,6 +66,7 @@ func parseNetDev(data []byte, names *nameCache) ([]Device, error) {
 		}
 		nics = append(nics, Device{Name: names.at(len(nics), name), In: in, Out: out})
 	}
+
 	if len(nics) == 0 {
 		return nil, errors.New("no interface")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// readNet asks the system through gopsutil.
+// readNet reads network interfaces through gopsutil.
 func (r *Reader) readNet() ([]Device, error) {
 	stats, err := net.IOCounters(true)
 	if err != nil {

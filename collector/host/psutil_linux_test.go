@@ -45,11 +45,13 @@ func TestTreesReadAsPsutilReadsThem(t *testing.T) {
 	var trees []string
 	for _, dir := range dirs {
 		base := filepath.Base(dir)
-		// psutil cuts the first two lines of net/dev off, whatever they are, and wants all columns of the host's own kernel.
+		// psutil cuts the first two lines of net/dev off, whatever they are, and wants all columns
+		// of the host's own kernel.
 		if !strings.HasPrefix(base, "damaged-") && base != "netdev-without-headings" && base != "kernel-2.6" {
 			trees = append(trees, dir)
 		}
 	}
+
 	want := map[string]psutilTree{}
 	collectortest.RunPython(t, &want, treesScript, trees...)
 	for _, tree := range trees {

@@ -8,42 +8,43 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 )
 
-// Reader takes Readings of one host. It is not safe for concurrent use.
+// A Reader takes Readings of one host. It is not safe for concurrent use.
 type Reader struct {
 	proc, sys string
-	hostProc  bool // proc is another host's or namespace's tree (HOST_PROC)
+	hostProc  bool // proc belongs to another host or namespace (HOST_PROC)
 	disks     *diskSpace
 	classes   [NumKinds]topology
 	now       func() Instant
 	job       jobReader
 	oom       oomLog
-	vmHeld    *VMStat       // of the newest time that it could be read
+	vmHeld    *VMStat       // as it was read last
 	vmAt      time.Duration // when /proc/vmstat was read last
 	vmBegun   time.Duration // and first
-	gpus      *gpu.Monitor  // nil = they are not followed
-	scratch                 // what is used again by the next Reading
+	gpus      *gpu.Monitor  // nil = GPUs are not followed
+	scratch                 // buffers for the next Reading
 }
 
-// ReaderOptions say where the host is. The zero value is this host.
+// Options say where the host is. The zero value is this host.
 type Options struct {
-	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). A
-	// sidecar gives the host's own, mounted elsewhere (HOST_PROC, HOST_SYS).
+	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). A sidecar names the host's
+	// own, mounted elsewhere (HOST_PROC, HOST_SYS).
 	Proc, Sys string
-	// DiskPaths are the file systems whose fill is measured ("" = "/").
+	// DiskPaths are the file systems whose usage is measured (none = "/").
 	DiskPaths []string
-	// Now replaces the clocks; nil = the machine's.
+	// Now replaces the clocks; nil is the machine's.
 	Now func() Instant
-	// Statfs replaces the question how full a file system is; nil = the machine's.
+	// Statfs replaces the question for a file system's usage; nil is the machine's.
 	Statfs func(path string) (DiskUsage, error)
-	// Job is where the job's own use is read.
+	// Job says where the job's own usage is read.
 	Job JobOptions
-	// GPUs watches the node's GPUs; nil = they are not followed. Somebody else runs it.
+	// GPUs follows the node's GPUs; nil if they are not followed. Somebody else runs it.
 	GPUs *gpu.Monitor
 }
 
-// NewReader returns a Reader. Nothing is read yet. Close it when done.
+// NewReader returns a Reader. It reads nothing yet. Close it when done.
 func NewReader(o Options) *Reader {
-	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, job: jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}}
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs}
+	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
 	}
@@ -54,6 +55,7 @@ func NewReader(o Options) *Reader {
 	if r.now == nil {
 		r.now = Now
 	}
+
 	paths := o.DiskPaths
 	if len(paths) == 0 {
 		paths = []string{"/"}
@@ -62,7 +64,8 @@ func NewReader(o Options) *Reader {
 	return r
 }
 
-// Close gives back what the Reader holds. What hangs is not waited for: it ends with the program.
+// Close releases what the Reader holds. It does not wait for what hangs, which ends with the
+// program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.oom.close()
 }
@@ -70,15 +73,15 @@ func (r *Reader) Close() {
 // Now reads the clocks.
 func (r *Reader) Now() Instant { return r.now() }
 
-// Job returns where the job's own use is read.
+// Job returns the options of the job.
 func (r *Reader) Job() JobOptions { return r.job.JobOptions }
 
-// DiskPaths returns the file systems whose fill is measured.
+// DiskPaths returns the file systems whose usage is measured.
 func (r *Reader) DiskPaths() []string { return r.disks.paths() }
 
-// Baseline takes the Reading that a run starts from: the counters alone, without
-// the classes of devices. The job waits for it: a gauge needs no baseline, a file
-// system may hang, and classes are only asked of the later of two Readings.
+// Baseline takes the Reading that a run starts from: the counters alone, without the classes of
+// devices. The job waits for it: a gauge needs no baseline, a file system may hang, and only the
+// later of two Readings needs classes.
 func (r *Reader) Baseline() *Reading {
 	out := &Reading{At: r.now()}
 	if r.job.Source != "" {
@@ -110,6 +113,7 @@ func (r *Reader) Read() *Reading {
 	if out.Disk, err = r.disks.read(); err != nil {
 		out.fail(SourceDisk, err)
 	}
+
 	if err = guard(func() error { out.Load, err = r.readLoad(); return err }); err != nil {
 		out.Load = nil
 		out.fail(SourceLoad, err)
@@ -123,25 +127,28 @@ func (r *Reader) Read() *Reading {
 	return out
 }
 
-// Final takes the last Reading of a run: whatever is not read each time is read anew.
+// Final takes the last Reading of a run, which is complete: it reads anew what Read reads only now
+// and then.
 func (r *Reader) Final() *Reading {
-	r.job.hurry()
+	r.job.final()
 	return r.Read()
 }
 
-// readCounters reads what grows: CPU time and the bytes of disks and network.
+// readCounters reads the counters of the host.
 func (r *Reader) readCounters(out *Reading) {
 	var err error
 	if err = guard(func() error { out.CPU, err = r.readCPU(); return err }); err != nil {
 		out.CPU = nil
 		out.fail(SourceCPU, err)
 	}
+
 	for k := range kinds {
 		if err = guard(func() error { out.Devices[k], err = kinds[k].read(r); return err }); err != nil {
 			out.Devices[k] = nil
 			out.fail(kinds[k].source, err)
 		}
 	}
+
 	if !r.vmDue(out.At.Mono) {
 		out.VM = r.vmHeld
 	} else if err = guard(func() error { out.VM, err = r.readVM(); return err }); err != nil {
@@ -151,6 +158,7 @@ func (r *Reader) readCounters(out *Reading) {
 		held := *out.VM
 		held.Held, r.vmHeld = true, &held
 	}
+
 	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
 		out.Pressure = nil
 		out.fail(SourcePressure, err)
@@ -158,13 +166,14 @@ func (r *Reader) readCounters(out *Reading) {
 }
 
 const (
-	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for
-	// its 150 lines, of which three are used.
+	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for its
+	// 150 lines, of which three are used.
 	vmEvery = 5 * time.Second
-	// vmFirst is for how long it is read each time: a short job has its points.
+	// vmFirst is for how long it is read in every Reading, so that a short job has its points.
 	vmFirst = 20 * time.Second
 )
 
+// vmDue reports whether /proc/vmstat is to be read now.
 func (r *Reader) vmDue(now time.Duration) bool {
 	if r.vmBegun == 0 {
 		r.vmBegun = now
@@ -176,8 +185,8 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	return true
 }
 
-// guard turns a panic of a reader into its error: whatever stands in a kernel
-// file, or on another system in gopsutil, the sampling goes on.
+// guard turns a panic of a reader into an error: whatever stands in a kernel file, or on another
+// system in gopsutil, the sampling goes on.
 func guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -24,35 +24,35 @@ const (
 	SourceGPU      = "gpu"
 )
 
-// Sources lists the sources.
+// Sources returns the names of all sources.
 func Sources() []string {
 	return []string{SourceCPU, SourceMemory, SourceDisk, SourceDiskIO, SourceNetwork, SourceLoad, SourceSwap,
 		SourcePressure, SourceJob, SourceCgroup, SourceGPU}
 }
 
-// Instant is one moment on the three clocks that matter: the wall clock can be
-// stepped, the monotonic clock stops while the machine is suspended, and the
-// boot clock does neither (clock_gettime(2)).
+// An Instant is one moment on the three clocks that matter: the wall clock can be stepped, the
+// monotonic clock stops while the machine is suspended, and the boot clock does neither
+// (clock_gettime(2)).
 type Instant struct {
 	Wall time.Time
 	Mono time.Duration // CLOCK_MONOTONIC
 	Boot time.Duration // CLOCK_BOOTTIME
 }
 
-// Reading is what the kernel said at one instant. A part whose source failed is
-// nil (its error is in Failed); counters are cumulative since boot.
+// A Reading is what the kernel said at one instant. A part whose source failed is nil, and its
+// error is in Failed. Counters are cumulative since boot.
 type Reading struct {
 	At     Instant
 	CPU    []CPUTimes
 	Memory *Memory
 	Disk   []DiskUsage
-	// Devices are those of each kind, every one of the kernel's list; nil = the kind was not read.
+	// Devices has every device of each kind that the kernel lists; nil if the kind was not read.
 	Devices [NumKinds][]Device
 	Load    *Load
 	VM      *VMStat
 	// Pressure is the host's.
 	Pressure *cgroup.Pressure
-	Job      *JobUse // nil where there is no job
+	Job      *JobUse // nil if there is no job
 	GPUs     *gpu.Reading
 	Failed   map[string]error
 }
@@ -63,14 +63,14 @@ type Load struct {
 	Running float64 // right now, running or waiting for a CPU
 }
 
-// VMStat is the part of /proc/vmstat that is used, since boot.
+// VMStat is the part of /proc/vmstat that is used. It counts since boot.
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
-	Held            bool    // of an earlier Reading: it is not read each time
-	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN = not told (before Linux 4.13)
+	Held            bool    // these are an earlier Reading's: the file is not read each time
+	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN before Linux 4.13
 }
 
-// A fileError is why one file of a source was of no use; the source's others may be sound.
+// A FileError is why one file of a source could not be used; the source's others may be sound.
 type FileError struct {
 	File string
 	Err  error
@@ -79,7 +79,7 @@ type FileError struct {
 func (e FileError) Error() string { return e.File + ": " + e.Err.Error() }
 func (e FileError) Unwrap() error { return e.Err }
 
-// fail notes that a source, or a file of it, gave nothing.
+// fail records why a source, or a file of it, has no values.
 func (r *Reading) fail(source string, err error) {
 	if r.Failed == nil {
 		r.Failed = make(map[string]error)

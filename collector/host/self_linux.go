@@ -9,15 +9,15 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// selfUsage returns the part of the group's numbers that this process and its helper use: nothing where the group was made
-// for the job.
+// selfUsage returns the part of the group's numbers that belongs to this process and its helper:
+// nothing where the group was made for the job.
 func (j *jobReader) selfUsage() process.Usage {
 	if j.Source == JobFromCreated {
 		return process.Usage{}
 	}
 	u := j.self.Self()
 	u.Processes = 1
-	u.CPUSeconds = 0 // in /proc it holds what the job's dead processes used, too
+	u.CPUSeconds = 0 // /proc counts what the job's dead processes used, too
 	var ru unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) == nil {
 		u.CPUSeconds = time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
@@ -25,7 +25,8 @@ func (j *jobReader) selfUsage() process.Usage {
 	return u.Plus(j.helper.read(j.helperPid()))
 }
 
-// A helper is the process that asks for the GPUs. When one has ended its time is still to be left out of the group's.
+// A helper is the process that queries the GPUs. When one has ended, its time still has to be left
+// out of the group's.
 type helper struct {
 	pid         int
 	ended, last float64 // CPU seconds: of those that have ended, of the one that runs
@@ -34,13 +35,14 @@ type helper struct {
 	asked       *patience.Asker[process.Usage]
 }
 
-// helperPatience is how long it is waited for: the driver may keep it from answering.
+// helperPatience is how long a Reading waits for what the helper uses: the driver may keep the
+// kernel from answering.
 const helperPatience = 200 * time.Millisecond
 
 func newHelper() *helper { return &helper{asked: patience.New[process.Usage]()} }
 
-// read returns what the helper that runs now uses, with the CPU time of all before it; 0 = none runs. Where the kernel does
-// not answer, that is what it used before.
+// read returns the usage of the helper that runs now, with the CPU time of all before it; pid 0
+// means that none runs. Where the kernel does not answer, it is what it was before.
 func (h *helper) read(pid int) process.Usage {
 	if pid != h.pid {
 		h.ended, h.last, h.pid, h.usage = h.ended+h.last, 0, pid, process.Usage{}

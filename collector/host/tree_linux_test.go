@@ -17,7 +17,7 @@ import (
 )
 
 func TestHostOfATree(t *testing.T) {
-	got := openFixture(t, "sidecar").Host()
+	got := openFixture(t, "sidecar").Info()
 	want := Info{Hostname: "node-17", BootID: "5a1f9c1e-3c43-4b0a-9d53-6b7a9a3f3f10", OS: got.OS, Kernel: "6.1.0-28-amd64",
 		Arch: got.Arch, CPUModel: "AMD EPYC 7543 32-Core Processor", MemoryMB: 7812.5}
 	same(t, "host", got, want)
@@ -38,6 +38,7 @@ func TestReadingOfATree(t *testing.T) {
 		Pressure: &cgroup.Pressure{CPU: cgroup.Stall{Some: 7, Full: nan}, Memory: cgroup.Stall{Some: 2, Full: 1},
 			IO: cgroup.Stall{Some: 40, Full: 30}},
 	}
+
 	want.At, want.Disk = r.At, r.Disk
 	same(t, "reading", r, want)
 	if len(r.Disk) != 1 || r.Disk[0].Used+r.Disk[0].Available == 0 {
@@ -220,7 +221,7 @@ func TestHostWithoutAnythingIsAbsentInEveryPart(t *testing.T) {
 		got.Load != nil || got.VM != nil || got.Pressure != nil || len(got.Failed) != 7 {
 		t.Errorf("got %+v", got)
 	}
-	h := r.Host()
+	h := r.Info()
 	same(t, "host", h, Info{Hostname: h.Hostname, OS: h.OS, Arch: h.Arch})
 }
 

@@ -27,6 +27,7 @@ func TestParseVictim(t *testing.T) {
 			t.Errorf("%q: %+v, %v, %v", line, v, at, ok)
 		}
 	}
+
 	for _, record := range []string{"12,568,34361325065,-;Killed process 42 (python) total-vm:77996kB, anon-rss:0kB", "", ";", "1,2,3", "1,2,x,-;oom-kill:", "1,2,-3,-;oom-kill:task=x,pid=3,", "oom-kill:task=x,pid=3,"} {
 		if v, _, ok := parseVictim([]byte(record)); ok {
 			t.Errorf("%q: %+v", record, v)

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readVM reads /proc/vmstat, which counts swapped pages and killed processes.
+// readVM reads /proc/vmstat, which counts swapped pages and OOM kills.
 func (r *Reader) readVM() (*VMStat, error) {
 	data, err := r.readProc("vmstat")
 	if err != nil {
@@ -44,6 +44,7 @@ func parseVMStat(data []byte) (*VMStat, error) {
 		}
 		*line.into = float64(n) * line.unit
 	}
+
 	if math.IsNaN(vm.SwapIn) || math.IsNaN(vm.SwapOut) {
 		return nil, errors.New("no line pswpin or pswpout")
 	}

@@ -39,6 +39,7 @@ func treeBenchmark(b *testing.B, n int) {
 		cost[i] += now().cpu - begin.cpu
 		t.dir.close()
 	}
+
 	runs := 0
 	for b.Loop() {
 		measure(0, func() {
@@ -50,11 +51,13 @@ func treeBenchmark(b *testing.B, n int) {
 		})
 		runs++
 	}
+
 	for range runs {
 		t.rssOnly = nil
 		measure(1, func() { t.readPSS(now()) })
 		measure(2, func() { t.readIO(now()) })
 	}
+
 	for i, name := range []string{"scan-cpu-ms", "pss-cpu-ms", "io-cpu-ms"} {
 		b.ReportMetric(cost[i].Seconds()*1e3/float64(runs), name)
 	}

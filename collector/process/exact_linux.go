@@ -6,18 +6,18 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: a process' run time.
+// cpuClock is CPUCLOCK_SCHED of the kernel's posix-timers.h: the run time of a process.
 const cpuClock = 2
 
-// sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms of each process:
-// the kernel has a clock for the CPU time of each (clock_getcpuclockid(3)), which tells
-// nanoseconds. Of short windows ticks are a large part. A clock that is not near the ticks
-// is that of another process, which took the id.
+// sumExact adds what the ticks of /proc/PID/stat cut off, up to 20 ms for each process. The kernel
+// has a clock for the CPU time of each (clock_getcpuclockid(3)), in nanoseconds. Of short windows
+// ticks are a large part. A clock that is not near the ticks belongs to another process, which took
+// the ID.
 func (t *Tree) sumExact() {
 	if t.proc() != "/proc" {
-		return // ids of another system
+		return // IDs of another system
 	}
-	const most = time.Second // what a process may use between its ticks and its clock
+	const most = time.Second // what a process may use between the reading of its ticks and of its clock
 	for _, p := range t.ours {
 		cut := clock(^p.pid<<3|cpuClock) - time.Duration(p.own)*time.Second/procfile.UserHZ
 		if !p.stale && cut > 0 && cut < most {

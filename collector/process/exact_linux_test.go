@@ -15,7 +15,7 @@ func TestTreeExact(t *testing.T) {
 	const n = 5
 	tree := treeOwn()
 	defer tree.Close()
-	tree.Hurry()
+	tree.Final()
 	before, err := tree.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +26,7 @@ func TestTreeExact(t *testing.T) {
 		j.line(t)
 		pids = append(pids, j.cmd.Process.Pid)
 	}
+
 	var want float64
 	for _, pid := range pids {
 		for treeWaits(t, pid) != "S" {
@@ -38,7 +39,8 @@ func TestTreeExact(t *testing.T) {
 		}
 		want += ns / 1e9
 	}
-	tree.Hurry()
+
+	tree.Final()
 	u, err := tree.Read()
 	if got := u.CPUSeconds - before.CPUSeconds; err != nil || got < want-0.0005 || got > want+0.0005 {
 		t.Errorf("%.4f s of CPU in %d processes, the scheduler says %.4f; %v", got, n, want, err)

@@ -6,19 +6,20 @@ import (
 	"io/fs"
 )
 
-// failure counts the processes that could not be read, and keeps the first of them.
+// A failure counts the processes that could not be read, and keeps the first of them.
 type failure struct {
 	n     int
 	first error
 }
 
+// note adds a process whose file could not be read.
 func (t *Tree) note(f *failure, pid int32, name string, err error) {
 	if f.n++; f.n == 1 {
 		f.first = fmt.Errorf("%s/%d/%s: %w", t.proc(), pid, name, err)
 	}
 }
 
-// why is the reason for people; nil when nothing failed.
+// why returns the reason for people, or nil if nothing failed.
 func (f *failure) why(what string, of int) error {
 	if f.n == 0 {
 		return nil

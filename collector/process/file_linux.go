@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// maxFile bounds what is read of one file of a process. /proc/PID/stat has
-	// 52 fields, smaps_rollup 25 lines.
+	// maxFile bounds what is read of one file of a process. /proc/PID/stat has 52 fields,
+	// smaps_rollup 25 lines.
 	maxFile = 4 << 10
-	// maxPIDs is the kernel's bound of the number of processes.
+	// maxPIDs is the kernel's limit of the number of processes.
 	maxPIDs = 1 << 22
 )
 
-// damaged is why the contents of a kernel file are not used.
+// damaged is the reason why the contents of a kernel file are not used.
 type damaged string
 
 func (d damaged) Error() string { return string(d) }
 
-// procDir is an open procfs. Its files are opened relative to it, by system calls
-// that take their path from one buffer: reading a process allocates nothing.
+// A procDir is an open procfs. Its files are opened relative to it, by system calls that take their
+// path from one buffer: reading a process does not allocate.
 type procDir struct {
 	fd   int
 	path []byte // of the file that is read, ends with a 0
@@ -34,12 +34,13 @@ type procDir struct {
 	list []byte // entries of the directory
 }
 
-// open opens the procfs; the descriptor is not held between scans, which may be
-// seconds apart, and in which somebody may mount another one there.
+// open opens the procfs. The descriptor is not held between scans, which may be seconds apart, and
+// in between somebody may mount another one there.
 func (d *procDir) open(root string) error {
 	if d.buf == nil {
 		d.path, d.buf, d.list = make([]byte, 0, 64), make([]byte, maxFile), make([]byte, 32<<10)
 	}
+
 	for {
 		fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 		switch err {
@@ -53,9 +54,10 @@ func (d *procDir) open(root string) error {
 	}
 }
 
+// close closes the procfs.
 func (d *procDir) close() { unix.Close(d.fd) }
 
-// read gives the contents of a file of a process, until the next call that reads.
+// read returns the contents of a file of a process, which the next read overwrites.
 func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	fd, err := d.openFile(pid, name)
 	if err != nil {
@@ -65,8 +67,8 @@ func (d *procDir) read(pid int32, name string) ([]byte, error) {
 	return d.readOpen(fd)
 }
 
-// readOpen reads an open file from its beginning. It takes one system call: the
-// kernel hands these files over whole.
+// readOpen reads an open file from its beginning. It takes one system call: the kernel hands these
+// files over whole.
 func (d *procDir) readOpen(fd int) ([]byte, error) {
 	n, err := unix.Pread(fd, d.buf, 0)
 	for err == unix.EINTR {
@@ -83,14 +85,15 @@ func (d *procDir) readOpen(fd int) ([]byte, error) {
 	return d.buf[:n], nil
 }
 
-// openFile is unix.Openat without the copy of the path. A FIFO that somebody put in
-// a copied tree does not block it.
+// openFile is unix.Openat without the copy of the path. A FIFO that somebody put into a copied tree
+// does not block it.
 func (d *procDir) openFile(pid int32, name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	d.path = append(append(strconv.AppendInt(d.path[:0], int64(pid), 10), '/'), name...)
 	d.path = append(d.path, 0)
 	for {
-		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(d.fd), uintptr(unsafe.Pointer(&d.path[0])), flags, 0, 0, 0)
+		fd, _, errno := unix.Syscall6(unix.SYS_OPENAT,
+			uintptr(d.fd), uintptr(unsafe.Pointer(&d.path[0])), flags, 0, 0, 0)
 		switch errno {
 		case 0:
 			return int(fd), nil
@@ -101,25 +104,24 @@ func (d *procDir) openFile(pid int32, name string) (int, error) {
 	}
 }
 
-// has says whether a process has a file.
+// has reports whether a process has a file.
 func (d *procDir) has(pid int32, name string) bool {
 	_, err := d.read(pid, name)
 	return !gone(err)
 }
 
-// exists says whether a process is there: one whose file is not may have ended,
-// or the kernel has no such file.
+// exists reports whether a process exists. One that lacks a file may have ended, or the kernel has
+// no such file.
 func (d *procDir) exists(pid int32) bool { return d.has(pid, "stat") }
 
-// gone is the error of a process that has ended since it was seen: its folder is
-// not there any more, or its open file has nothing to say.
+// gone reports whether err says that a process has ended since it was seen: its folder is gone, or
+// its open file has nothing to say.
 func gone(err error) bool { return err == unix.ENOENT || err == unix.ESRCH }
 
-// denied is the error of a file that is not for us.
+// denied reports whether err says that we may not read a file.
 func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
-// pids appends the processes of the procfs to list, by id. Only their ids and
-// inodes are filled in.
+// pids appends the processes of the procfs to list, by ID. It fills in only their IDs and inodes.
 func (d *procDir) pids(list []proc) ([]proc, error) {
 	for {
 		n, err := unix.Getdents(d.fd, d.list)
@@ -138,7 +140,7 @@ func (d *procDir) pids(list []proc) ([]proc, error) {
 	}
 }
 
-// appendPIDs takes the names that are numbers from linux_dirent64 records.
+// appendPIDs appends the processes whose names are numbers in linux_dirent64 records.
 func appendPIDs(list []proc, records []byte) []proc {
 	const header = 19 // d_ino 8, d_off 8, d_reclen 2, d_type 1
 	for len(records) > header {
@@ -158,8 +160,8 @@ func appendPIDs(list []proc, records []byte) []proc {
 	return list
 }
 
-// sorted sorts by process id, as the kernel does already, and leaves one of each:
-// that with the later reading.
+// sorted sorts by process ID, as the kernel does already, and keeps one of each: that with the
+// later reading.
 func sorted(list []proc) []proc {
 	byPID := func(a, b proc) int {
 		if a.pid != b.pid {

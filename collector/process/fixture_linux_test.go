@@ -242,6 +242,7 @@ func TestTreeChangesWhileItIsRead(t *testing.T) {
 		}
 		return false
 	})
+
 	if u := treeWant(t, tree, 10, 21, 30, 40, 50, 60, 250, 300); u.CPUSeconds != 6 {
 		t.Errorf("%v s in the scan in which a process was waited for", u.CPUSeconds)
 	}
@@ -262,6 +263,7 @@ func TestTreeWithoutRoot(t *testing.T) {
 			t.Fatalf("%+v, %v; want an error with %q", u, err, want)
 		}
 	}
+
 	p.put(treeLine{pid: 100, parent: 1, start: 99})
 	p.replace(treeLine{pid: 100, parent: 1, start: 99})
 	fails("another process has its id")
@@ -435,12 +437,14 @@ func TestTreeMeasuresPSSInParts(t *testing.T) {
 	for pid := 200; pid < 204; pid++ { // without a fault: nobody can see it
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 500})
 	}
+
 	for pass, want := range []float64{(900 + 3*500 + 400) << 10, (900 + 4*500) << 10} {
 		c.at.wall += maxBeat
 		if u := treeRead(t, tree); u.MemoryKind != "pss" || !u.MemoryFresh || u.Memory != want || u.Failed["memory"] != nil {
 			t.Fatalf("pass %d: %v KiB, want %v: %+v", pass+2, u.Memory/1024, want/1024, u)
 		}
 	}
+
 	c.look = 0
 	c.at.wall += maxBeat
 	if u := treeRead(t, tree); !u.MemoryFresh || u.Memory != (900+4*500)<<10 {
@@ -538,7 +542,7 @@ func TestTreeHurry(t *testing.T) {
 	if u := treeRead(t, tree); !u.Skipped {
 		t.Fatal("a scan that is not due was not put off")
 	}
-	tree.Hurry()
+	tree.Final()
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || !u.IOFresh {
 		t.Errorf("after Hurry: %+v", u)
 	}
@@ -609,6 +613,7 @@ func TestTreeAfterPSS(t *testing.T) {
 	at := func(wall, cpu int) instant {
 		return instant{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
 	}
+
 	for _, c := range []struct {
 		due, begin, cost, want int // s, s, ms, s
 	}{

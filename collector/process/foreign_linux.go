@@ -1,8 +1,7 @@
 package process
 
-// Foreign tells whether one of the two newest scans saw a process that is not the job's,
-// in either. Of a process that neither saw, or the parents of which it could not follow,
-// it is not known, which is false.
+// Foreign reports whether one of the two newest scans saw a process that is not the job's in
+// either. It reports false for one that neither saw, or whose parents could not be followed.
 func (t *Tree) Foreign(pid int) bool {
 	seen := false
 	for _, list := range [][]proc{t.all, t.spare} { // spare is the scan before, until the next begins

@@ -19,6 +19,7 @@ func TestTreeKnowsForeignProcesses(t *testing.T) {
 			}
 		}
 	}
+
 	want(false, 200, 300)
 	treeRead(t, tree)
 	want(true, 1, 210, 300, 301)

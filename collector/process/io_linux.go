@@ -1,7 +1,7 @@
 package process
 
-// readIO adds up what the job's processes, and the children that they waited for,
-// read from storage and wrote to it.
+// readIO adds up what the job's processes, and the children that they waited for, read from storage
+// and wrote to it.
 func (t *Tree) readIO(begin instant) {
 	var read, written float64
 	var unread failure
@@ -23,6 +23,7 @@ func (t *Tree) readIO(begin instant) {
 		read += float64(r)
 		written += float64(w)
 	}
+
 	t.fail("io", unread.why("storage bytes", len(t.ours)))
 	t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = read, written, true
 	if known == 0 && unread.n > 0 {

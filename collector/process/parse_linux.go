@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// stat is what is used of /proc/PID/stat. Times are ticks of 1/100 s.
+// stat is the part of /proc/PID/stat that is used. Times are ticks of 1/100 s.
 type stat struct {
 	ppid    int32
 	state   byte
@@ -15,19 +15,19 @@ type stat struct {
 	threads float64
 	start   uint64 // since boot
 	pages   uint64 // resident
-	faults  uint64 // minor page faults: one for each shared page of which it got a copy
+	faults  uint64 // minor page faults: one for each shared page that it got a copy of
 }
 
-// numFields is how many of the fields of /proc/PID/stat are looked at.
+// numFields is how many fields of /proc/PID/stat are looked at.
 const numFields = procfile.StatRSS + 1
 
 // maxPages bounds resident pages, so that their bytes fit in 64 bits.
 const maxPages = 1 << 50
 
-// anyPID has parseStat take the stat of whichever process it is.
+// anyPID makes parseStat accept the stat of any process.
 const anyPID = -1
 
-// parseStat reads /proc/PID/stat.
+// parseStat parses the /proc/PID/stat of a process.
 func parseStat(data []byte, pid int32) (stat, error) {
 	var s stat
 	var f [numFields][]byte
@@ -38,10 +38,12 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	if n, ok := procfile.ParseCount(first); !ok || pid != anyPID && n != uint64(pid) {
 		return s, damaged("it does not begin with its process id")
 	}
+
 	var n [numFields]uint64
 	for i := range n {
 		switch i {
-		case procfile.StatParent, procfile.StatMinFlt, procfile.StatUTime, procfile.StatSTime, procfile.StatCUTime, procfile.StatCSTime,
+		case procfile.StatParent, procfile.StatMinFlt,
+			procfile.StatUTime, procfile.StatSTime, procfile.StatCUTime, procfile.StatCSTime,
 			procfile.StatThreads, procfile.StatStart, procfile.StatRSS:
 		default:
 			continue
@@ -51,19 +53,22 @@ func parseStat(data []byte, pid int32) (stat, error) {
 			return s, damaged("a field is not a count")
 		}
 	}
-	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages || len(f[procfile.StatState]) != 1 {
+
+	if n[procfile.StatParent] > maxPIDs || n[procfile.StatThreads] > maxPIDs || n[procfile.StatRSS] > maxPages ||
+		len(f[procfile.StatState]) != 1 {
 		return s, damaged("a field makes no sense")
 	}
 	for i := procfile.StatUTime; i <= procfile.StatCSTime; i++ {
 		s.ticks += float64(n[i])
 	}
 	s.own = float64(n[procfile.StatUTime]) + float64(n[procfile.StatSTime])
-	s.ppid, s.state, s.threads = int32(n[procfile.StatParent]), f[procfile.StatState][0], float64(n[procfile.StatThreads])
+	s.ppid, s.state = int32(n[procfile.StatParent]), f[procfile.StatState][0]
+	s.threads = float64(n[procfile.StatThreads])
 	s.start, s.pages, s.faults = n[procfile.StatStart], n[procfile.StatRSS], n[procfile.StatMinFlt]
 	return s, nil
 }
 
-// parseValue gives the number of a line "KEY: 123" or "KEY: 123 kB".
+// parseValue returns the number of a line "KEY: 123" or "KEY: 123 kB".
 func parseValue(data []byte, key string) (uint64, bool) {
 	for len(data) > 0 {
 		var line []byte
@@ -79,7 +84,7 @@ func parseValue(data []byte, key string) (uint64, bool) {
 	return 0, false
 }
 
-// parsePSS gives the bytes of /proc/PID/smaps_rollup's line "Pss:".
+// parsePSS returns the bytes of the line "Pss:" of /proc/PID/smaps_rollup.
 func parsePSS(data []byte) (uint64, error) {
 	kb, ok := parseValue(data, "Pss")
 	if !ok || kb > maxPages {
@@ -88,7 +93,7 @@ func parsePSS(data []byte) (uint64, error) {
 	return kb << 10, nil
 }
 
-// parseIO gives the bytes from and to storage of /proc/PID/io.
+// parseIO returns the bytes from and to storage of /proc/PID/io.
 func parseIO(data []byte) (read, written uint64, err error) {
 	read, okRead := parseValue(data, "read_bytes")
 	written, okWritten := parseValue(data, "write_bytes")

@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		treeThread()
 	case "zombie":
 		treeZombie()
+	case "leaderless":
+		treeLeaderless(n)
 	case "read":
 		treeReader(part[1], part[2])
 	case "mount":
@@ -109,7 +111,41 @@ func treeThread() {
 		treeMust(err)
 		done <- cmd.Process.Pid
 	}()
+
 	treeReady(fmt.Sprintf(" %d", <-done))
+}
+
+// treeLeaderless ends its first thread, and goes on in others with some MiB of memory.
+func treeLeaderless(mib int) {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		treeMust(fmt.Errorf("the main goroutine is not on the first thread"))
+	}
+	held := make([]byte, mib<<20)
+	for i := 0; i < len(held); i += 4096 {
+		held[i] = 1
+	}
+
+	go func() {
+		var state byte
+		for ; state != 'Z'; time.Sleep(time.Millisecond) {
+			state = treeStat(os.Getpid()).state
+		}
+		treeReady("")
+		runtime.KeepAlive(held)
+		os.Exit(0)
+	}()
+
+	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // of this thread alone
+}
+
+// treeStat is what the kernel tells of a process.
+func treeStat(pid int) stat {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	treeMust(err)
+	s, err := parseStat(data, int32(pid))
+	treeMust(err)
+	return s
 }
 
 // treeZombie has a child that ended and that nobody waits for.
@@ -144,6 +180,7 @@ func treeReader(proc, root string) {
 			treeMust(err)
 		}
 	}
+
 	tree := NewTree(Options{Proc: proc, Root: pid})
 	u, err := tree.Read()
 	u.Failed, err = nil, treeFailures(u, err)
@@ -304,6 +341,7 @@ func TestTreeCountsWhatTheRootReaps(t *testing.T) {
 		most = max(most, sum+u.CPUSeconds)
 		sum += treeCPU(j.end())
 	}
+
 	treeMust(syscall.Getrusage(syscall.RUSAGE_CHILDREN, &after))
 	truth := treeCPU(&after) - treeCPU(&before)
 	treeNear(t, "in the end", sum+treeRead(t, tree).CPUSeconds, truth, 0)
@@ -416,6 +454,7 @@ for r, w in pipes:
 print("ready", flush=True)
 sys.stdin.read()
 `))
+
 	if got := j.line(t); got != "ready" {
 		t.Fatal(got)
 	}
@@ -450,6 +489,7 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 `))
+
 	for i, want := range []struct {
 		line  string
 		least float64
@@ -496,6 +536,7 @@ func TestTreeInAForkStorm(t *testing.T) {
 			lines <- strings.TrimSpace(s)
 		}
 	}()
+
 	deadline := time.After(2 * treePatience)
 	for done := false; !done; scans++ {
 		n, cpu := treeReap(j.cmd.Process.Pid)
@@ -516,6 +557,7 @@ func TestTreeInAForkStorm(t *testing.T) {
 		default:
 		}
 	}
+
 	for deadline := time.Now().Add(treePatience); ; {
 		n, cpu := treeReap(j.cmd.Process.Pid)
 		adopted, reaped = adopted+n, reaped+cpu
@@ -526,6 +568,7 @@ func TestTreeInAForkStorm(t *testing.T) {
 			t.Fatalf("%d processes", len(tree.ours))
 		}
 	}
+
 	truth := treeCPU(j.end()) + reaped
 	treeNear(t, "with what was reaped", used+reaped, truth, 1)
 	if most > truth+0.01 {
@@ -576,6 +619,7 @@ func TestTreeWhereProcHides(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to mount a procfs with hidepid in a mount namespace")
 	}
+
 	for hidepid, wants := range map[string][]string{"2": {"init seen: false", `"<nil>"`}, "1": {"the stat of ", "(to read other users' processes, run perfagent as root)"}} {
 		t.Run(hidepid, func(t *testing.T) {
 			dir, err := os.MkdirTemp("", "perfagent")

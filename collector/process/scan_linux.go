@@ -8,40 +8,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// class is what a process is to the job.
+// A class is the relation of a process to the job.
 type class uint8
 
 const (
 	unknown class = iota
 	ours
 	ignored // a child of the root that Ignore names, or below one
-	foreign // no descendant of the root, by a chain of parents that was read whole
-	hidden  // its stat is not for us
+	foreign // no descendant of the root, by a complete chain of parents
+	hidden  // we may not read its stat
 	broken  // its stat makes no sense
 	lost    // a parent is missing from the list, or took its id later
 	stray   // lost for good in this scan
-	ended   // it was listed, and was gone when it was to be read
+	ended   // it was gone when it was to be read
 )
 
-// proc is one process of the procfs.
+// A proc is one process of the procfs.
 type proc struct {
 	stat
 	pid     int32
 	class   class
 	was     class // at the scan before, of the same process: ours, ignored or unknown
 	held    int32 // descriptor of its open stat, plus 1; 0 = none
-	stale   bool  // ours, and not readable now: the values are those of an earlier scan
+	stale   bool  // ours, and not readable now: its values are those of an earlier scan
 	waiting bool  // its parents are being followed
 	inode   uint64
-	seq     int64  // when it was read: later readings have higher numbers
+	seq     int64  // the order of readings: later ones have higher numbers
 	pss     uint64 // bytes, newest; 0 = never measured
-	weighed uint64 // its faults when that was looked for, at pssAt
+	weighed uint64 // its faults at pssAt, when that was measured
 	pssAt   time.Duration
 	paced   bool // pss was measured after this scan
 }
 
-// dead is a process of which nothing is left but its times. One whose first thread
-// has ended, and others run, is in state Z too.
+// dead reports whether nothing is left of a process but its times. One whose first thread has ended
+// while others run is in state Z, too.
 func (p *proc) dead() bool {
 	return (p.state == 'Z' || p.state == 'X' || p.state == 'x') && p.threads <= 1
 }
@@ -49,35 +49,37 @@ func (p *proc) dead() bool {
 // recheck is in how many scans each of the others' processes is read once.
 const recheck = 30
 
-// maxRounds bounds how often what changed while it was read is read again.
+// maxRounds bounds how often a scan reads again what changed while it was read.
 const maxRounds = 4
 
-// scan lists the processes and says which are the job's. A process is named by its
-// id and start time. It is the job's when its chain of parents leads to the root,
-// or when it was the job's at an earlier scan, whoever adopted it since.
+// scan lists the processes and finds those of the job. A process is identified by its ID and start
+// time. It is the job's if its chain of parents leads to the root, or if it was the job's at an
+// earlier scan, whoever has adopted it since.
 //
-// Every process of the job is read each time. One of somebody else's is not, as
-// long as its folder in procfs has the inode number that it had: the kernel gives
-// a new one to a folder when another process takes the id (and, which costs no
-// more than a reading, when it had dropped it from its cache). As a process gets
-// new parents only among its ancestors, it cannot become the job's. A thirtieth of
-// them is read again in each scan all the same: file systems that procfs was
-// copied to may use inodes again.
+// Every process of the job is read each time. Somebody else's is not read as long as its folder in
+// procfs has the same inode number: the kernel gives a new one to a folder when another process
+// takes the ID (and, which costs no more than a reading, when it had dropped it from its cache). A
+// process gets new parents only among its ancestors, so it cannot become the job's. A thirtieth of
+// them is read again in each scan all the same: file systems that procfs was copied to may reuse
+// inodes.
 func (t *Tree) scan() error {
 	list, err := t.dir.pids(t.spare[:0])
 	if err != nil {
 		t.spare = list
 		return fmt.Errorf("list the processes in %s: %w", t.proc(), err)
 	}
+
 	t.next = list
 	for i := range t.next {
 		t.fill(&t.next[i])
 	}
+
 	if err := t.findRoot(); err != nil {
 		t.release(t.next)
 		t.spare, t.next = t.next, nil
 		return err
 	}
+
 	t.classify()
 	for range maxRounds {
 		if !t.retry() {
@@ -85,6 +87,7 @@ func (t *Tree) scan() error {
 		}
 		t.classify()
 	}
+
 	t.collect()
 	t.release(t.all)
 	t.all, t.spare, t.next = t.next, t.all, nil
@@ -106,8 +109,8 @@ func (t *Tree) fill(p *proc) {
 	}
 }
 
-// load reads the stat of a process and sets its class to unknown, or to what keeps
-// it from being read.
+// load reads the stat of a process. It sets its class to unknown, or to what keeps it from being
+// read.
 func (t *Tree) load(p *proc) {
 	old := find(t.all, p.pid)
 	t.seq++
@@ -116,6 +119,7 @@ func (t *Tree) load(p *proc) {
 	if err == nil {
 		p.stat, err = parseStat(data, p.pid)
 	}
+
 	switch {
 	case err == nil:
 		p.class, p.was, p.pss, p.weighed, p.pssAt = unknown, unknown, 0, 0, 0
@@ -127,10 +131,12 @@ func (t *Tree) load(p *proc) {
 		p.class = ended
 		return
 	}
+
 	t.note(&t.unread, p.pid, "stat", err)
 	switch {
 	case old != nil && old.inode == p.inode && old.remembered() != unknown:
-		p.stat, p.pss, p.weighed, p.pssAt, p.was, p.class, p.stale = old.stat, old.pss, old.weighed, old.pssAt, old.remembered(), unknown, true
+		p.stat, p.pss, p.weighed, p.pssAt = old.stat, old.pss, old.weighed, old.pssAt
+		p.was, p.class, p.stale = old.remembered(), unknown, true
 	case denied(err):
 		p.class, t.hiddenBy = hidden, err
 	default:
@@ -138,23 +144,26 @@ func (t *Tree) load(p *proc) {
 	}
 }
 
-// readStat reads the stat of a process. That of one that was the job's at the scan
-// before is held open, which halves the cost of reading it; it cannot come to mean
-// another process with the same id.
+// readStat reads the stat of a process. The file of a process that was the job's at the last scan
+// is kept open, which halves the cost of reading it; it cannot come to mean another process with
+// the same ID.
 func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	if p.held == 0 && old != nil && old.inode == p.inode {
 		p.held, old.held = old.held, 0
 	}
+
 	if p.held > 0 {
 		if data, err := t.dir.readOpen(int(p.held) - 1); !gone(err) {
 			return data, err
 		}
-		p.drop(&t.held) // its id may be another's by now
+		p.drop(&t.held) // another process may have its ID by now
 	}
+
 	fd, err := t.dir.openFile(p.pid, "stat")
 	if err != nil {
 		return nil, err
 	}
+
 	if old != nil && old.class == ours && t.held < t.maxHeld {
 		t.held++
 		p.held = int32(fd) + 1
@@ -164,7 +173,7 @@ func (t *Tree) readStat(p, old *proc) ([]byte, error) {
 	return t.dir.readOpen(fd)
 }
 
-// release closes what is held of processes.
+// release closes the files that are held of processes.
 func (t *Tree) release(list []proc) {
 	for i := range list {
 		if list[i].held > 0 {
@@ -173,13 +182,14 @@ func (t *Tree) release(list []proc) {
 	}
 }
 
+// drop closes the file that is held of a process.
 func (p *proc) drop(count *int) {
 	unix.Close(int(p.held) - 1)
 	p.held = 0
 	*count--
 }
 
-// remembered is the class that a process keeps, whoever adopts it.
+// remembered returns the class that a process keeps, whoever adopts it.
 func (p *proc) remembered() class {
 	if p.class == ours || p.class == ignored {
 		return p.class
@@ -187,7 +197,7 @@ func (p *proc) remembered() class {
 	return unknown
 }
 
-// find looks a process up in a list that is sorted by id.
+// find returns the process with an ID in a list that is sorted by ID, or nil.
 func find(list []proc, pid int32) *proc {
 	i, ok := slices.BinarySearchFunc(list, pid, func(p proc, pid int32) int { return int(p.pid - pid) })
 	if !ok {
@@ -196,7 +206,7 @@ func find(list []proc, pid int32) *proc {
 	return &list[i]
 }
 
-// findRoot fails when the root is not there, or is another process than it was.
+// findRoot returns an error if the root is gone, or is another process than it was.
 func (t *Tree) findRoot() error {
 	root := find(t.next, int32(t.o.Root))
 	switch {
@@ -215,7 +225,7 @@ func (t *Tree) findRoot() error {
 	return nil
 }
 
-// classify says of each process that was read what it is.
+// classify sets the class of each process that was read.
 func (t *Tree) classify() {
 	for i := range t.next {
 		if t.next[i].class == unknown {
@@ -224,8 +234,8 @@ func (t *Tree) classify() {
 	}
 }
 
-// follow walks up from a process until it meets one whose class is known, and
-// hands that class down to all on the way.
+// follow walks up from a process until it meets one whose class is known, and passes that class
+// down to all on the way.
 func (t *Tree) follow(p *proc) {
 	t.chain = t.chain[:0]
 	up := lost
@@ -250,6 +260,7 @@ func (t *Tree) follow(p *proc) {
 		}
 		p = parent
 	}
+
 	for i := len(t.chain) - 1; i >= 0; i-- {
 		p := t.chain[i]
 		up = t.inherit(p, up)
@@ -257,18 +268,21 @@ func (t *Tree) follow(p *proc) {
 	}
 }
 
-// parent is the parent of a process if it was read and is no younger: else it is
-// another process, which took the id.
+// parent returns the parent of a process, or nil if it was not read or is younger: then it is
+// another process, which took the ID.
 func (t *Tree) parent(p *proc) *proc {
 	parent := find(t.next, p.ppid)
-	if parent == nil || parent.class == ended || parent.class == hidden || parent.class == broken || parent.start > p.start {
+	if parent == nil || parent.start > p.start {
+		return nil
+	}
+	if parent.class == ended || parent.class == hidden || parent.class == broken {
 		return nil
 	}
 	return parent
 }
 
-// inherit is the class of a process whose parent is of class up. A child of the
-// root that was below an ignored one is not the job's: it was adopted.
+// inherit returns the class of a process whose parent is of class up. A child of the root that was
+// below an ignored one is not the job's: it was adopted.
 func (t *Tree) inherit(p *proc, up class) class {
 	if p.ppid == int32(t.o.Root) {
 		if p.was == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
@@ -282,9 +296,9 @@ func (t *Tree) inherit(p *proc, up class) class {
 	return up
 }
 
-// retry reads again what changed in the midst of the scan: a parent that was not
-// listed, a child whose parent is gone (it has another now), and a process of the
-// job that was read before its parent. It says whether to classify again.
+// retry reads again what changed in the midst of the scan: a parent that was not listed, a child
+// whose parent is gone (it has another now), and a process of the job that was read before its
+// parent. It reports whether to classify again.
 func (t *Tree) retry() (changed bool) {
 	t.late = t.late[:0]
 	for i := range t.next {
@@ -304,17 +318,18 @@ func (t *Tree) retry() (changed bool) {
 		case parent != nil && t.parent(p) == nil:
 			t.reload(p)
 		default:
-			p.class = unknown // by its parent's new class
+			p.class = unknown // it follows its parent's new class
 		}
 		changed = true
 	}
+
 	if len(t.late) > 0 {
 		t.next = sorted(append(t.next, t.late...))
 	}
 	return changed
 }
 
-// missing reads a process that was not listed; false if it is not there now.
+// missing reads a process that was not listed, and reports whether it exists now.
 func (t *Tree) missing(pid int32) bool {
 	for i := range t.late {
 		if t.late[i].pid == pid {
@@ -329,16 +344,15 @@ func (t *Tree) missing(pid int32) bool {
 	return true
 }
 
-// reload reads a process again. If it still has the parent that is not there, it
-// is a stray: so are all others of the same user's where procfs hides the rest
-// (hidepid).
+// reload reads a process again. If it still has the parent that is missing, it is a stray: so are
+// all others of the same user's where procfs hides the rest (hidepid).
 func (t *Tree) reload(p *proc) {
 	before, class := p.stat, p.class
 	t.load(p)
 	switch {
 	case p.class != unknown:
 	case class == ours && p.start != before.start:
-		p.class = ended // another took its id; the next scan sees who
+		p.class = ended // another took its ID; the next scan sees who
 	case class == lost && p.start == before.start && p.ppid == before.ppid:
 		p.class = stray
 	}

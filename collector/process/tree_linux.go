@@ -14,34 +14,36 @@ import (
 )
 
 const (
-	maxBeat  = 5 * time.Second
-	scanPart = 0.02   // of a core, for scans
-	pssPart  = 0.005  // of a core, for smaps_rollup
-	ioPart   = 0.0005 // of a core, for /proc/PID/io
+	maxBeat = 5 * time.Second // the longest interval of memory and storage bytes
+
+	// The share of a core that may be spent on each.
+	scanPart = 0.02
+	pssPart  = 0.005  // smaps_rollup
+	ioPart   = 0.0005 // /proc/PID/io
 )
 
-// Tree is the processes of a job. It is not safe for concurrent use.
+// A Tree is the processes of a job. It is not safe for concurrent use.
 type Tree struct {
 	o   Options
 	dir procDir
 
 	all         []proc // of the newest scan, by id
-	spare, next []proc // where the scan after it goes
-	late        []proc // processes that a scan met and its list lacks
+	spare, next []proc // where the next scan goes
+	late        []proc // processes that a scan met and that were not listed
 	ours        []*proc
-	chain       []*proc // what follow walked over
+	chain       []*proc // those that follow has walked over
 	scans       int
 	seq         int64
 	rootStart   uint64
-	held        int // descriptors that are held open
+	held        int // open descriptors
 	maxHeld     int
-	hiddenBy    error // why the newest process that is hidden is so
+	hiddenBy    error // why the newest hidden process is hidden
 
 	unread   failure // stat, in this scan
 	use      Use     // what the last Read gave
 	failed   map[string]error
-	rssOnly  error         // why PSS is not measured any more
-	weighed  residence     // when PSS was measured last
+	rssOnly  error         // why PSS is no longer measured
+	weighed  residency     // when PSS was measured last
 	measured time.Duration // and when that was
 	rest     time.Duration // and how long it holds while nothing moves
 	byNeed   []*proc       // the order of the newest pass
@@ -49,14 +51,14 @@ type Tree struct {
 	due      struct{ scan, memory, io time.Duration }
 	clock    func() instant
 
-	noMemory bool // somebody else tells it
+	noMemory bool // somebody else measures memory
 }
 
-// instant is a moment on two clocks: that of the world, and the processor time of
-// the thread, which another process that has the CPU does not stretch.
+// An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
+// not stretched by other processes that have the CPU.
 type instant struct{ wall, cpu time.Duration }
 
-// NewTree gives the Tree of o.Root and reads nothing.
+// NewTree returns the Tree of o.Root. It reads nothing yet.
 func NewTree(o Options) *Tree {
 	if o.Proc == "" {
 		o.Proc = "/proc"
@@ -85,18 +87,17 @@ func clock(id int32) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// Read scans the processes, and measures their memory and storage bytes when these
-// are due. A scan that took c of processor time is followed by the next one c/2 %
-// later, so that scans take at most that of a core; until then Read gives what it
-// gave before. The same holds for memory (0.5 %) and storage bytes (0.05 %), which
-// however are not put off for more than 5 s; memory is not measured anew before that as long
-// as nothing says that it moved by more than 1 %: resident sizes, the number of processes,
-// and with several their page faults. The very first scan reads every process of the host
-// and puts nothing off.
+// Read scans the processes, and measures their memory and storage bytes when these are due. A scan
+// that took c of CPU time is followed by the next one c/2 % later, so that scans take at most that
+// share of a core; until then Read returns what it returned before. The same holds for memory (0.5
+// %) and storage bytes (0.05 %), which however are put off for at most 5 s. Memory is not measured
+// again before that unless something says that it moved by more than 1 %: resident sizes, the
+// number of processes or, if there are several, their page faults. The very first scan reads every
+// process of the host and puts nothing off.
 //
-// The error says that there is nothing to be read: no procfs, or no root.
+// The error says that nothing can be read: there is no procfs, or no root.
 func (t *Tree) Read() (Use, error) {
-	runtime.LockOSThread() // its clock is read
+	runtime.LockOSThread() // the thread's clock is read
 	defer runtime.UnlockOSThread()
 	begin := t.clock()
 	t.use.Fresh, t.use.MemoryFresh, t.use.IOFresh, t.use.Skipped = false, false, false, false
@@ -115,6 +116,7 @@ func (t *Tree) Read() (Use, error) {
 	if err := t.scan(); err != nil {
 		return nothing(), err
 	}
+
 	t.sum()
 	t.sumExact()
 	t.fail("stat", t.unread.why("the stat", len(t.all)))
@@ -132,11 +134,10 @@ func (t *Tree) Read() (Use, error) {
 	return t.use, nil
 }
 
-// maxHeld bounds the descriptors that are held, each of which takes the kernel
-// about 4.5 KiB.
+// maxHeld bounds the descriptors that are held, each of which costs the kernel about 4.5 KiB.
 const maxHeld = 8192
 
-// descriptors is how many may be held: a quarter of what this process may have.
+// descriptors returns how many files may be held open: a quarter of what this process may have.
 func descriptors() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -148,28 +149,26 @@ func descriptors() int {
 	return int(min(limit.Cur/4, maxHeld))
 }
 
-// Hurry has the next Read measure CPU time and storage whatever that costs: it is to be
-// the last.
-func (t *Tree) Hurry() { t.due.scan, t.due.io = 0, 0 }
+// Final makes the next Read, which is to be the last, measure CPU time and storage at any cost.
+func (t *Tree) Final() { t.due.scan, t.due.io = 0, 0 }
 
-// Memory says whether Read measures memory from now on, which is most of its cost. It
-// does at first.
+// Memory sets whether Read measures memory, which is most of its cost. It does at first.
 func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
 
-// Close gives back what is held open between scans. The Tree can be read again.
+// Close closes what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
 	t.release(t.all)
 	return nil
 }
 
-// after is when something that was done from begin to end may be done again, to
-// take that part of a core.
+// after returns when something that was done from begin to end may be done again, to take at most
+// that part of a core.
 func after(begin, end instant, part float64) time.Duration {
 	return end.wall + time.Duration(float64(end.cpu-begin.cpu)/part)
 }
 
-// fail sets why something failed, or that it did not. Callers hold the maps that
-// they were given, so a change makes a new one.
+// fail sets or clears the reason why something failed. Callers hold the maps that they were given,
+// so a change makes a new one.
 func (t *Tree) fail(what string, err error) {
 	if old := t.failed[what]; err == nil && old == nil || err != nil && old != nil && err.Error() == old.Error() {
 		return
@@ -202,5 +201,5 @@ func (t *Tree) sum() {
 	u.CPUSeconds = ticks / procfile.UserHZ
 }
 
-// rss is the resident bytes.
+// rss returns the resident bytes.
 func (p *proc) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }

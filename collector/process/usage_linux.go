@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// maxFamily bounds how many processes of a family are looked at.
+// maxFamily bounds how many processes of a family are read.
 const maxFamily = 32
 
 // A UsageReader reads what single processes of this host use. The zero value is ready.

@@ -1,44 +1,42 @@
 package process
 
-// Options say whose processes are read, and from where.
+// Options say whose processes are read, and where.
 type Options struct {
 	Proc   string             // the procfs; "" = /proc
-	Root   int                // all descendants of this process are the job's
+	Root   int                // its descendants are the job's
 	Self   bool               // Root itself is the job's, too
-	Ignore func(pid int) bool // children of Root that are not the job's, with all below them; may be nil
+	Ignore func(pid int) bool // children of Root that are not the job's, nor what is below them; may be nil
 }
 
-// Use is what the job's processes use. NaN is a value that is not known.
+// Use is what the job's processes use. NaN is unknown.
 type Use struct {
-	// CPUSeconds is the user and system time of the processes that are there,
-	// zombies included, and of the children that they waited for (utime, stime,
-	// cutime and cstime of /proc/PID/stat, which are cut to 10 ms each). It falls
-	// when Root reaps a process: the caller adds the rusage of what it reaped, and
-	// takes that sum before it calls Read. A process is read after its parent, so
-	// what passes from one to the other meanwhile may be missing once and is never
-	// counted twice.
+	// CPUSeconds is the user and system time of the processes that exist, zombies included, and of
+	// the children that they waited for (utime, stime, cutime and cstime of /proc/PID/stat, which
+	// are cut to 10 ms each). It falls when Root reaps a process: the caller adds the rusage of
+	// what it reaped, and takes that sum before it calls Read. A process is read after its parent,
+	// so what passes from one to the other meanwhile may be missing once and is never counted
+	// twice.
 	CPUSeconds float64
-	// Processes and Threads leave zombies out.
+	// Processes and Threads do not count zombies.
 	Processes, Threads float64
-	// Memory is in bytes: the newest measurement, at most 5 s old where scans are
-	// not put off for longer; NaN before the first. When no process is left it is
-	// the last one that was taken.
+	// Memory is in bytes. It is the newest measurement, at most 5 s old unless scans are put off
+	// for longer; NaN before the first. If no process is left it is the last one that was taken.
 	Memory float64
 	// MemoryKind is "pss" (shared pages divided among those that share them, from
-	// /proc/PID/smaps_rollup) or "rss" (shared pages counted for each, if only for
-	// some of the processes); "" before the first measurement.
+	// /proc/PID/smaps_rollup) or "rss" (shared pages counted for each process, if only for some of
+	// them); "" before the first measurement.
 	MemoryKind string
-	// ReadBytes and WriteBytes came from and went to storage: of the same
-	// processes as CPUSeconds, and of the children that they waited for
-	// (/proc/PID/io). They are the newest measurement, at most 5 s old as Memory is.
+	// ReadBytes and WriteBytes came from and went to storage, counted for the same processes as
+	// CPUSeconds and for the children that they waited for (/proc/PID/io). They are the newest
+	// measurement, at most 5 s old as Memory is.
 	ReadBytes, WriteBytes float64
-	// Fresh says that CPUSeconds, Processes and Threads were measured in this call,
-	// the others say it of the storage bytes and of Memory.
+	// Fresh reports that CPUSeconds, Processes and Threads were measured in this call; the others
+	// report it of the storage bytes and of Memory.
 	IOFresh, MemoryFresh, Fresh bool
-	// Skipped is a scan that was put off to keep its cost bounded: all values are
-	// those of the call before.
+	// Skipped reports that the scan was put off to bound its cost: all values are those of the call
+	// before.
 	Skipped bool
-	// Failed says why some processes could not be read, and how many: by "stat",
-	// "memory" and "io". It is not changed later. nil = nothing failed.
+	// Failed says why some processes could not be read, and how many: by "stat", "memory" and "io".
+	// It is never changed later. nil means that nothing failed.
 	Failed map[string]error
 }

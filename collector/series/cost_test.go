@@ -42,6 +42,7 @@ func TestSampleIntoRingAndSummariesAllocatesNothing(t *testing.T) {
 			s.add()
 		}
 	}
+
 	// One run of many, as AllocsPerRun would round fewer allocations than runs down to 0; and
 	// the fewest of some, as a garbage collection that begins meanwhile has its own.
 	fewest := math.Inf(1)

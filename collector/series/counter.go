@@ -2,22 +2,23 @@ package series
 
 import "math"
 
-// This file is the one place that says by how much a counter went up. What may go wrong with a counter differs: a device's
-// wraps and is reset ([Delta]), a CPU's is corrected ([Corrected]), a sum over processes dips when one of them ends
-// ([SumCounter]), and the rest only ever go up ([Counter]).
+// This file is the one place that says by how much a counter went up. What may go wrong with a counter differs:
+// a device's wraps and is reset ([Delta]), a CPU's is corrected ([Corrected]), a sum over processes dips when
+// one of them ends ([SumCounter]), and the rest only ever go up ([Counter]).
 
 const (
-	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for a fall to
-	// be a wrap: 1 GiB. Any other fall is a device that was taken away and came back; what it moved meanwhile is unknown.
+	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for
+	// a fall to be a wrap: 1 GiB. Any other fall is a device that was taken away and came back; what it moved
+	// meanwhile is unknown.
 	wrapReach = 1 << 30
 	// maxDelta is more than any device can move between two readings: 1 PiB. A counter that leaps further is another
 	// device's, or a wrong one.
 	maxDelta = 1 << 50
 )
 
-// Delta returns by how many counts a device's counter of bytes went up between two readings; unit is the bytes of one
-// count. It undoes wraps at 32 and at 64 bits, and treats any other fall, and a leap of more than 1 PiB, as a reset, of
-// which nothing is known: it returns 0.
+// Delta returns by how many counts a device's counter of bytes went up between two readings; unit is the bytes
+// of one count. It undoes wraps at 32 and at 64 bits, and treats any other fall, and a leap of more than 1 PiB,
+// as a reset, of which nothing is known: it returns 0.
 func Delta(prev, cur, unit uint64) uint64 {
 	reach := uint64(wrapReach) / unit
 	switch {
@@ -33,10 +34,10 @@ func Delta(prev, cur, unit uint64) uint64 {
 	return 0
 }
 
-// Corrected returns by how much a counter went up that the kernel now and then corrects downwards, such as a CPU's idle
-// time, and the highest value that it has reached. A fall of at most slack is a correction: what the counter takes to get
-// back to where it was is not counted again. A further fall is a reset, and a rise of more than most is an error; both
-// count nothing.
+// Corrected returns by how much a counter went up that the kernel now and then corrects downwards, such as a
+// CPU's idle time, and the highest value that it has reached. A fall of at most slack is a correction: what the
+// counter takes to get back to where it was is not counted again. A further fall is a reset, and a rise of more
+// than most is an error; both count nothing.
 func Corrected(reached, cur, slack, most float64) (delta, nowReached float64) {
 	switch d := cur - reached; {
 	case d >= 0 && d <= most:
@@ -53,8 +54,8 @@ type Counter struct {
 	begun bool
 }
 
-// Increase takes a reading of the counter and returns how far it has come since the first one: never below 0, and absent
-// where the reading is.
+// Increase takes a reading of the counter and returns how far it has come since the first one: never below 0,
+// and absent where the reading is.
 func (c *Counter) Increase(v float64) Optional {
 	if !c.begun && !math.IsNaN(v) {
 		c.base, c.begun = v, true
@@ -74,9 +75,9 @@ func (c *Counter) Rebase(increase Optional, v float64) {
 	*c = Counter{base: v - float64(increase), begun: !math.IsNaN(v)}
 }
 
-// A SumCounter adds up the increase of a counter that is itself a sum over processes. It may fall: for a moment when a
-// process ends while the others are being read, for good when one ends whose account goes to nobody, as its parent ignores
-// SIGCHLD. What fell for a moment is not counted again when it comes back.
+// A SumCounter adds up the increase of a counter that is itself a sum over processes. It may fall: for a moment
+// when a process ends while the others are being read, for good when one ends whose account goes to nobody, as
+// its parent ignores SIGCHLD. What fell for a moment is not counted again when it comes back.
 type SumCounter struct {
 	total, last float64
 	low         float64 // what it fell to at the reading before, if it fell

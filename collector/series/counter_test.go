@@ -24,6 +24,7 @@ func TestDelta(t *testing.T) {
 		"a disk's leap":                  {0, maxDelta/disk + 1, disk, 0},
 		"a leap over half the range":     {1, math.MaxUint64, net, 0},
 	}
+
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			if got := Delta(tt.prev, tt.cur, tt.unit); got != tt.want {

@@ -2,11 +2,12 @@ package series
 
 import "slices"
 
-// Decimator thins a stream the way perf.py does, to the sample: for --compat perf.py, and for nothing else, as it loses
-// peaks, spaces samples unevenly and forgets the newest ones. [Ring] is what one wants.
+// Decimator thins a stream exactly as perf.py does. It exists for --compat perf.py only: it loses peaks, spaces
+// samples unevenly and forgets the newest ones. Everyone else wants [Ring].
 //
-// A sample is accepted when its number (1, 2, 3…) is a multiple of Freq. When the list becomes longer than the maximum,
-// every other sample of it is kept, from the first; the one that overflowed it is discarded; and Freq doubles.
+// A sample is accepted when its number (1, 2, 3…) is a multiple of Freq. When the list becomes longer than the
+// maximum, every other sample of it is kept, from the first; the one that overflowed it is discarded; and Freq
+// doubles.
 type Decimator[T any] struct {
 	items     []T
 	maxLength int
@@ -14,8 +15,8 @@ type Decimator[T any] struct {
 	freq      int64
 }
 
-// NewDecimator makes an empty Decimator. An odd maxLength is rounded up to an even one, as perf.py does; with one of 0
-// or less nothing is ever kept.
+// NewDecimator returns an empty Decimator. It rounds an odd maxLength up to an even one, as perf.py does. With a
+// maxLength of 0 or less nothing is ever kept.
 func NewDecimator[T any](maxLength int) *Decimator[T] {
 	maxLength = min(max(maxLength, 0), MaxCapacity)
 	return &Decimator[T]{maxLength: maxLength + maxLength%2, freq: 1}
@@ -31,6 +32,7 @@ func (d *Decimator[T]) Add(sample T) {
 	if len(d.items) <= d.maxLength {
 		return
 	}
+
 	kept := d.maxLength / 2
 	for i := range kept {
 		d.items[i] = d.items[2*i]
@@ -40,15 +42,15 @@ func (d *Decimator[T]) Add(sample T) {
 	d.freq *= 2
 }
 
-// Clone is an independent copy; the items themselves are copied as assignment copies them.
+// Clone returns an independent copy. Items are copied by assignment.
 func (d *Decimator[T]) Clone() *Decimator[T] {
 	c := *d
 	c.items = slices.Clone(d.items)
 	return &c
 }
 
-// Items are the kept samples, oldest first: a view, read-only and valid until the next Add.
+// Items returns the kept samples, oldest first. The slice is a read-only view, valid until the next Add.
 func (d *Decimator[T]) Items() []T { return d.items }
 
-// Freq is the present distance between accepted samples: 1, 2, 4…
+// Freq returns the present distance between accepted samples: 1, 2, 4…
 func (d *Decimator[T]) Freq() int64 { return d.freq }

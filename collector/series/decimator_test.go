@@ -49,6 +49,7 @@ func TestDecimator_GoldenTableOfAWeek(t *testing.T) {
 		length, last int
 		freq         int64
 	}
+
 	want := map[int]state{
 		1000:   {1000, 1000, 1},
 		1001:   {500, 999, 2},
@@ -57,6 +58,7 @@ func TestDecimator_GoldenTableOfAWeek(t *testing.T) {
 		3600:   {900, 3600, 4},
 		604800: {590, 604160, 1024},
 	}
+
 	d := NewDecimator[int](1000)
 	var trims []int
 	for n := 1; n <= 604800; n++ {
@@ -74,6 +76,7 @@ func TestDecimator_GoldenTableOfAWeek(t *testing.T) {
 			t.Fatalf("n %d: first %d, length %d", n, d.Items()[0], len(d.Items()))
 		}
 	}
+
 	if !slices.Equal(trims, []int{1001, 2002, 4004, 8008, 16016, 32032, 64064, 128128, 256256, 512512}) {
 		t.Errorf("trims at %v", trims)
 	}

@@ -17,6 +17,7 @@ func ExampleRing() {
 		}
 		r.Add([]float64{cpu}, []float64{1})
 	}
+
 	fmt.Println("stride", r.Stride())
 	for i := range r.Len() {
 		b := r.Bucket(i)

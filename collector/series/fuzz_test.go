@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzRing holds a ring against the naive oracle, over capacity, length, width, missing values, and the moment at which
-// it is saved, restored and continued beside the uninterrupted one.
+// FuzzRing holds a ring against the naive oracle, over capacity, length, width, missing values, and the moment
+// at which it is saved, restored and continued beside the uninterrupted one.
 func FuzzRing(f *testing.F) {
 	f.Add(uint16(2), uint16(5), byte(1), byte(0), uint16(3), uint64(1))
 	f.Add(uint16(1), uint16(17), byte(2), byte(10), uint16(16), uint64(2))
@@ -54,6 +54,7 @@ func FuzzSummaryJSON(f *testing.F) {
 		must(f, err)
 		f.Add(data)
 	}
+
 	f.Add([]byte(`{"count":1,"weight":0,"sum":-0,"min":-0,"max":0,"histogram":[[0,1]]}`))
 	f.Add([]byte(`{"count":9007199254740992,"weight":1e150,"sum":1e250,"min":-1e100,"max":1e100,"thresholds":[-1,0],"above":[1e150,1e-320]}`))
 	f.Add([]byte(`null`))
@@ -98,16 +99,19 @@ func checkSane(t *testing.T, s *Summary) {
 	if !ok {
 		return
 	}
+
 	least, _ := s.Min()
 	most, _ := s.Max()
 	if !(least <= mean && mean <= most) {
 		t.Fatalf("mean %v outside %v..%v", mean, least, most)
 	}
+
 	for _, threshold := range s.thresholds {
 		if p, ok := s.Share(threshold); !ok || !(p >= 0 && p <= 100) {
 			t.Fatalf("share at %v is %v %v", threshold, p, ok)
 		}
 	}
+
 	last := math.Inf(-1)
 	for _, q := range []float64{0, 0.01, 0.5, 0.95, 0.99} {
 		v, ok := s.Quantile(q)

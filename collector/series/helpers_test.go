@@ -10,7 +10,8 @@ import (
 // sample is one row as a test made it, before any code under test saw it.
 type sample struct{ values, weights []float64 }
 
-// samples makes n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN, long gaps.
+// samples makes n reproducible rows. Of a hundred values, missing are NaN, and some weights are odd: 0, NaN,
+// long gaps.
 func samples(seed uint64, n, width, missing int) []sample {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	rows := make([]sample, n)
@@ -35,6 +36,7 @@ func samples(seed uint64, n, width, missing int) []sample {
 		}
 		rows[i] = row
 	}
+
 	return rows
 }
 
@@ -56,6 +58,7 @@ func naive(rows []sample, column int) Stat {
 		want.Sum += v * w
 		plain += v
 	}
+
 	if want.Weight == 0 {
 		want.Sum = plain
 	}
@@ -70,6 +73,7 @@ func near(got, want Stat) error {
 		}
 		return nil
 	}
+
 	size := math.Max(math.Abs(want.Min), math.Abs(want.Max)) * want.divisor()
 	switch {
 	case got.Count != want.Count || got.Min != want.Min || got.Max != want.Max,
@@ -112,6 +116,7 @@ func (o *oracle) check(r *Ring, n int) error {
 		return fmt.Errorf("after %d: count %d stride %d len %d, want stride %d len %d",
 			n, r.Count(), r.Stride(), r.Len(), stride, length)
 	}
+
 	for i := range length {
 		b, from, to := r.Bucket(i), i*stride, min((i+1)*stride, n)
 		for c := range r.Width() {
@@ -170,9 +175,11 @@ func sameSummary(a, b *Summary) bool {
 	if !same {
 		return false
 	}
+
 	for i := range a.thresholds {
 		same = same && sameFloat(a.thresholds[i], b.thresholds[i]) && sameFloat(a.above[i], b.above[i])
 	}
+
 	if a.bins != nil {
 		for i := range a.bins {
 			same = same && sameFloat(a.bins[i], b.bins[i])

@@ -98,6 +98,7 @@ func TestSummary_JSONRefusesWhatNoSummaryCanBe(t *testing.T) {
 			t.Errorf("%s: refused, yet read", data)
 		}
 	}
+
 	s := NewSummary()
 	must(t, json.Unmarshal([]byte(`{"count":0,"from":"a newer version"}`), s))
 	must(t, json.Unmarshal([]byte(`null`), s))

@@ -6,13 +6,14 @@ import (
 )
 
 const (
-	// MaxCapacity is the largest capacity of a ring; more is cut to it. It is a bound on mistakes, not on use.
+	// MaxCapacity is the largest capacity of a ring; NewRing cuts more to it. It guards against mistakes, not against
+	// use.
 	MaxCapacity = 1 << 30
 	// MaxWidth is the largest number of columns of a ring.
 	MaxWidth = 1 << 12
 
-	// firstCells is how many cells (buckets × columns) a new ring allocates at most, 3 MB: all it will ever need at
-	// ordinary sizes, and little enough that a file which claims an absurd capacity does no harm.
+	// firstCells is how many cells (buckets × columns) a new ring allocates at most, 3 MB. Rings of ordinary size
+	// never need more, and a file that claims an absurd capacity does no harm.
 	firstCells = 1 << 16
 )
 
@@ -30,24 +31,24 @@ type Ring struct {
 	stride, count   int64
 	used            int // buckets held
 
-	// Cells in rows of width: one bucket after the other. The slices are as long as the storage, of which the first
-	// used rows count.
+	// The cells, in rows of width, one row per bucket. The slices are as long as the storage, of which the first used
+	// rows count.
 	values []float64
 	stats  []Stat
 }
 
-// Bucket is one point of a ring: one sample, and what is known of all the samples it stands for.
+// Bucket is one point of a ring: one sample, and statistics of all the samples that it stands for.
 type Bucket struct {
-	// Values is the sample at index i·Stride of the stream; NaN in a column that was not measured.
+	// Values is the sample at index i·Stride of the stream. A column that was not measured is NaN.
 	Values []float64
-	// Stats has for each column what is known over all samples of the bucket. A column in which nothing counted has
+	// Stats has the statistics of each column over all samples of the bucket. A column in which nothing counted has
 	// Count 0 and NaN in Min, Max and Mean().
 	Stats []Stat
 }
 
-// NewRing makes an empty ring for samples of width columns. The capacity is rounded up to an even number, at least 2
-// (and at most MaxCapacity): only then does a full ring split into whole pairs. A width outside 1..MaxWidth panics,
-// as it is a mistake in the program.
+// NewRing returns an empty ring for samples of width columns. It rounds the capacity up to an even number, at least 2
+// and at most MaxCapacity: only then does a full ring split into whole pairs. It panics if width is outside
+// 1..MaxWidth, which is a mistake in the program.
 func NewRing(capacity, width int) *Ring {
 	if width < 1 || width > MaxWidth {
 		panic(fmt.Sprintf("series: a ring cannot have %d columns", width))
@@ -58,24 +59,24 @@ func NewRing(capacity, width int) *Ring {
 	return r
 }
 
-// Capacity is the largest number of buckets the ring will hold: what NewRing was given, made even.
+// Capacity returns the largest number of buckets that the ring will hold: what NewRing was given, made even.
 func (r *Ring) Capacity() int { return r.capacity }
 
-// Len is the number of buckets held now: ⌈Count/Stride⌉, 0 before the first Add.
+// Len returns the number of buckets held now: ⌈Count/Stride⌉, 0 before the first Add.
 func (r *Ring) Len() int { return r.used }
 
-// Stride is the number of samples each bucket stands for (the last one: up to as many): 1, 2, 4, 8…
+// Stride returns the number of samples that each bucket stands for: 1, 2, 4, 8… The last one may stand for fewer.
 func (r *Ring) Stride() int64 { return r.stride }
 
-// Count is the number of samples added so far.
+// Count returns the number of samples added so far.
 func (r *Ring) Count() int64 { return r.count }
 
-// Width is the number of columns of a sample.
+// Width returns the number of columns of a sample.
 func (r *Ring) Width() int { return r.width }
 
-// Add adds one sample: one value per column (NaN: not measured) and the seconds each stands for. A weight of NaN keeps
-// the value out of the statistics and still shows it in the sample. Both slices are copied; lengths other than Width
-// panic.
+// Add adds one sample: one value per column and the seconds that each stands for. A value of NaN was not measured. A
+// weight of NaN keeps the value out of the statistics and still shows it in the sample. Add copies both slices, and
+// panics if their length is not Width.
 //
 // Add does not allocate, except where a ring with more cells than a few ten thousands is still growing.
 func (r *Ring) Add(values, weights []float64) {
@@ -83,6 +84,7 @@ func (r *Ring) Add(values, weights []float64) {
 		panic(fmt.Sprintf("series: a sample of %d values and %d weights for a ring of %d columns",
 			len(values), len(weights), r.width))
 	}
+
 	if r.count&(r.stride-1) == 0 {
 		if r.used == r.capacity {
 			// The index is capacity·stride and the capacity is even, so it is a multiple of the new stride,
@@ -91,6 +93,7 @@ func (r *Ring) Add(values, weights []float64) {
 		}
 		r.open(values)
 	}
+
 	r.count++
 	stats := r.row(r.used - 1).Stats
 	for i, v := range values {
@@ -106,7 +109,7 @@ func (r *Ring) Bucket(i int) Bucket {
 	return r.row(i)
 }
 
-// Clone returns a ring of its own with the same contents, to be read or continued by another goroutine.
+// Clone returns an independent ring with the same contents, for another goroutine to read or continue.
 func (r *Ring) Clone() *Ring {
 	c := *r
 	c.values, c.stats = nil, nil
@@ -116,8 +119,7 @@ func (r *Ring) Clone() *Ring {
 	return &c
 }
 
-// Halved is a copy with half the capacity, rounded up to even: as if the ring had always
-// had that. It shares nothing with the ring.
+// Halved returns an independent copy with half the capacity, rounded up to even, as if the ring had always had that.
 func (r *Ring) Halved() *Ring {
 	c := r.Clone()
 	half := max(r.capacity/2, 2)
@@ -128,8 +130,8 @@ func (r *Ring) Halved() *Ring {
 	return c
 }
 
-// Widen adds columns at the end, up to width of them in all. In the buckets that the ring
-// holds nothing was measured in them. A width that is not greater changes nothing.
+// Widen adds columns at the end, up to width of them in all. The buckets that the ring holds have no values in them.
+// A width that is not greater changes nothing.
 func (r *Ring) Widen(width int) {
 	if width <= r.width {
 		return
@@ -148,13 +150,13 @@ func (r *Ring) Widen(width int) {
 	}
 }
 
-// row is bucket i of the storage. The capacities are cut so that nobody's append reaches the next row.
+// row returns bucket i of the storage. The capacities are cut so that nobody's append reaches the next row.
 func (r *Ring) row(i int) Bucket {
 	from, to := i*r.width, (i+1)*r.width
 	return Bucket{Values: r.values[from:to:to], Stats: r.stats[from:to:to]}
 }
 
-// open begins a bucket with its sample.
+// open appends a bucket that begins with a sample.
 func (r *Ring) open(values []float64) {
 	if r.used*r.width == len(r.values) {
 		r.resize(min(max(2*r.used, 2), r.capacity))
@@ -169,7 +171,7 @@ func (r *Ring) open(values []float64) {
 	}
 }
 
-// halve merges each pair of neighbours into one bucket. Of an odd number the last stays alone: it is the beginning of
+// halve merges each pair of neighbours into one bucket. The last of an odd number stays alone: it is the beginning of
 // a pair.
 func (r *Ring) halve() {
 	for i := range r.used / 2 {
@@ -180,11 +182,13 @@ func (r *Ring) halve() {
 			to.Stats[c].Merge(b.Stats[c])
 		}
 	}
+
 	if r.used%2 == 1 {
 		to, last := r.row(r.used/2), r.row(r.used-1)
 		copy(to.Values, last.Values)
 		copy(to.Stats, last.Stats)
 	}
+
 	r.used -= r.used / 2
 	r.stride *= 2
 }
@@ -197,9 +201,9 @@ func (r *Ring) resize(buckets int) {
 	r.values, r.stats = values, stats
 }
 
-// RestoreRing rebuilds a ring from what Capacity, Width, Stride, Count and Bucket said, and copies the buckets. The
-// restored ring continues exactly, bit for bit, as the one it was taken from. The arguments may come from a damaged or
-// hostile file: whatever cannot be the state of a ring is an error.
+// RestoreRing rebuilds a ring from what Capacity, Width, Stride, Count and Bucket returned. It copies the buckets.
+// The restored ring continues exactly as the one it was taken from, bit for bit. The arguments may come from a
+// damaged or hostile file: what cannot be the state of a ring is an error.
 func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*Ring, error) {
 	if err := checkShape(capacity, width, stride, count); err != nil {
 		return nil, fmt.Errorf("restore ring: %w", err)
@@ -208,6 +212,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 		return nil, fmt.Errorf("restore ring: %d buckets for %d samples at stride %d, want %d",
 			len(buckets), count, stride, want)
 	}
+
 	r := NewRing(capacity, width)
 	r.stride, r.count = stride, count
 	for i, b := range buckets {
@@ -223,10 +228,11 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 			}
 		}
 	}
+
 	return r, nil
 }
 
-// checkShape says what is wrong with the four numbers of a ring that comes from outside.
+// checkShape returns an error if the four numbers of a ring from outside cannot be those of a ring.
 func checkShape(capacity, width int, stride, count int64) error {
 	switch {
 	case capacity < 2 || capacity > MaxCapacity || capacity%2 != 0:
@@ -238,13 +244,14 @@ func checkShape(capacity, width int, stride, count int64) error {
 	case stride < 1 || stride&(stride-1) != 0:
 		return fmt.Errorf("stride %d is not a power of two", stride)
 	}
+
 	if want := leastStride(capacity, count); stride != want {
 		return fmt.Errorf("stride %d for %d samples and capacity %d, want %d", stride, count, capacity, want)
 	}
 	return nil
 }
 
-// check says what is wrong with a bucket that comes from outside and stands for a number of samples.
+// check returns an error if a bucket from outside cannot stand for a number of samples.
 func (b Bucket) check(width int, samples int64) error {
 	if len(b.Values) != width || len(b.Stats) != width {
 		return fmt.Errorf("%d values and %d stats for %d columns", len(b.Values), len(b.Stats), width)
@@ -263,7 +270,7 @@ func (b Bucket) check(width int, samples int64) error {
 	return nil
 }
 
-// leastStride is the least power of two that lets count samples fit: the contract of Ring in one line.
+// leastStride returns the least power of two that lets count samples fit: the contract of Ring in one line.
 func leastStride(capacity int, count int64) int64 {
 	stride := int64(1)
 	for ceilDiv(count, stride) > int64(capacity) {
@@ -272,7 +279,7 @@ func leastStride(capacity int, count int64) int64 {
 	return stride
 }
 
-// ceilDiv is ⌈a/b⌉ for a ≥ 0, b ≥ 1, also where a+b would overflow.
+// ceilDiv returns ⌈a/b⌉ for a ≥ 0, b ≥ 1, also where a+b would overflow.
 func ceilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 {

@@ -91,9 +91,11 @@ func TestRing_OneSamplePeakSurvivesAWeek(t *testing.T) {
 		}
 		r.Add(s.values, s.weights)
 	}
+
 	if r.Stride() != 1024 || r.Len() != 591 {
 		t.Fatalf("stride %d, len %d", r.Stride(), r.Len())
 	}
+
 	for i := range r.Len() {
 		st, max, mean := r.Bucket(i).Stats[0], 30.0, 30.0
 		if i == peak/1024 {
@@ -138,11 +140,13 @@ func TestRing_MissingIsNeverZero(t *testing.T) {
 			t.Errorf("column %d shows %v, want %v", c, b.Values[c], want)
 		}
 	}
+
 	for c, st := range b.Stats[:4] {
 		if st.Count != 0 || !math.IsNaN(st.Min) || !math.IsNaN(st.Max) || !math.IsNaN(st.Mean()) {
 			t.Errorf("column %d has %+v", c, st)
 		}
 	}
+
 	if st := b.Stats[4]; st.Count != 1 || st.Min != 7 || st.Max != 7 || st.Mean() != 7 || st.Weight != 0 {
 		t.Errorf("a value of no time: %+v", st)
 	}
@@ -204,11 +208,13 @@ func TestRing_RestoreRefusesWhatNoRingCanBe(t *testing.T) {
 		}
 		return saved(r)
 	}
+
 	with := func(change func(b []Bucket)) []Bucket {
 		b := good()
 		change(b)
 		return b
 	}
+
 	for _, c := range []struct {
 		why             string
 		capacity, width int
@@ -249,6 +255,7 @@ func TestRing_RestoreRefusesWhatNoRingCanBe(t *testing.T) {
 			t.Errorf("want an error with %q, got %v", c.why, err)
 		}
 	}
+
 	_, err := RestoreRing(4, 1, 2, 5, good())
 	must(t, err)
 	zero := []Bucket{{Values: []float64{math.NaN()}, Stats: make([]Stat, 1)}}
@@ -292,6 +299,7 @@ func TestRing_MisuseIsLoud(t *testing.T) {
 			t.Errorf("%s: no panic", name)
 		}
 	}
+
 	if r.Count() != 1 {
 		t.Errorf("misuse was counted: %d", r.Count())
 	}

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Bounds that make overflow impossible instead of checked on the hot path: a product of a value and a weight stays
+// These bounds make overflow impossible instead of checked on the hot path: a product of a value and a weight stays
 // below 1e200, a sum of 2^53 of them below 1e250. Nothing a host can report comes near.
 const (
 	limit       = 1e100   // the largest value, and the largest weight of one value
@@ -14,16 +14,16 @@ const (
 	countLimit  = 1 << 53 // the largest count that is read back or merged: exact as a float64, too
 )
 
-// measured tells whether a value counts at this weight. It is false for every NaN.
+// measured reports whether a value counts at this weight. It is false for every NaN.
 func measured(value, weight float64) bool {
 	return inRange(value) && weight >= 0 && weight <= limit
 }
 
-// inRange tells a number from NaN, the infinities and nonsense.
+// inRange reports whether a value is a number, not NaN, an infinity or nonsense.
 func inRange(value float64) bool { return value >= -limit && value <= limit }
 
-// Stat is what is known of one column over some samples. The zero value, like any Stat whose Count is 0, stands for
-// no measured value; in a ring's buckets such a Stat has NaN in Min and Max, so that it cannot pass for a measured 0.
+// Stat summarizes one column over some samples. The zero value, like any Stat whose Count is 0, stands for no
+// measured value. In a ring's buckets such a Stat has NaN in Min and Max, so that it cannot pass for a measured 0.
 type Stat struct {
 	Min, Max float64 // smallest and largest measured value; NaN when nothing was measured
 	// Sum is Σ value·weight. While Weight is 0 it is the plain Σ value: the mean of values that stand for no
@@ -33,10 +33,10 @@ type Stat struct {
 	Count  int64   // measured values
 }
 
-// empty is the Stat of a bucket's column in which nothing was measured.
+// empty returns the Stat of a bucket's column in which nothing was measured.
 func empty() Stat { return Stat{Min: math.NaN(), Max: math.NaN()} }
 
-// Add counts one value that stands for weight seconds. What was not measured (see the package's rules) is ignored.
+// Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules.
 func (s *Stat) Add(value, weight float64) {
 	if !measured(value, weight) {
 		return
@@ -56,11 +56,12 @@ func (s *Stat) Add(value, weight float64) {
 	case s.Weight == 0:
 		s.Sum += value
 	}
+
 	s.Weight += weight
 }
 
-// Merge counts all that o counts. It is commutative and associative (min, max and count exactly, sums up to rounding),
-// and an empty Stat changes nothing.
+// Merge counts all that o counts. It is commutative and associative (min, max and count exactly, sums up to
+// rounding). An empty Stat changes nothing.
 func (s *Stat) Merge(o Stat) {
 	if o.Count == 0 {
 		return
@@ -69,6 +70,7 @@ func (s *Stat) Merge(o Stat) {
 		*s = o
 		return
 	}
+
 	s.Count += o.Count
 	s.Min, s.Max = min(s.Min, o.Min), max(s.Max, o.Max)
 	switch {
@@ -77,11 +79,12 @@ func (s *Stat) Merge(o Stat) {
 	case o.Weight > 0:
 		s.Sum = o.Sum
 	}
+
 	s.Weight += o.Weight
 }
 
-// Mean is the mean of the measured values weighted by the seconds they stand for; the plain mean when no value has a
-// weight above 0; NaN when nothing was measured. It is never outside Min..Max, whatever the rounding.
+// Mean returns the mean of the measured values weighted by the seconds they stand for. It is the plain mean when no
+// value has a weight above 0, and NaN when nothing was measured. It is never outside Min..Max, whatever the rounding.
 func (s Stat) Mean() float64 {
 	if s.Count == 0 {
 		return math.NaN()
@@ -89,7 +92,7 @@ func (s Stat) Mean() float64 {
 	return min(max(s.Sum/s.divisor(), s.Min), s.Max)
 }
 
-// divisor is what Sum, and the accumulators of a Summary, are shares of.
+// divisor returns what Sum, and the accumulators of a Summary, are shares of.
 func (s Stat) divisor() float64 {
 	if s.Weight > 0 {
 		return s.Weight
@@ -97,7 +100,7 @@ func (s Stat) divisor() float64 {
 	return float64(s.Count)
 }
 
-// check says what is wrong with a Stat that comes from outside. What it accepts can be merged and written again.
+// check returns an error if a Stat from outside is impossible. What it accepts can be merged and written again.
 func (s Stat) check() error {
 	if s.Count < 0 || s.Count > countLimit {
 		return fmt.Errorf("count %d is out of range", s.Count)
@@ -108,12 +111,14 @@ func (s Stat) check() error {
 		}
 		return nil
 	}
+
 	if !inRange(s.Min) || !inRange(s.Max) || s.Min > s.Max {
 		return fmt.Errorf("min %v and max %v are not a range", s.Min, s.Max)
 	}
 	if !(s.Weight >= 0 && s.Weight <= weightLimit) || math.Signbit(s.Weight) {
 		return fmt.Errorf("weight %v is out of range", s.Weight)
 	}
+
 	// The sum lies between min and max times the weight, up to rounding: far more of it than 2^53 additions in
 	// any order can make, and the last term is for products that underflow.
 	total := s.divisor()
@@ -124,5 +129,5 @@ func (s Stat) check() error {
 	return nil
 }
 
-// absent is what Min and Max may be where nothing was measured: NaN in a ring, 0 in a zero Stat.
+// absent reports whether v is a Min or Max where nothing was measured: NaN in a ring, 0 in a zero Stat.
 func absent(v float64) bool { return v == 0 || math.IsNaN(v) }

@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// The histogram: one bin per 0.1 point from 0 to 100, both included. The bin of a value is the nearest one.
+// The histogram has one bin per 0.1 point from 0 to 100, both included. The bin of a value is the nearest one.
 const (
 	binsPerPoint = 10
 	lastBin      = 100 * binsPerPoint
 )
 
-// Summary is what is known of one column over every sample, in fixed memory: count, weight (seconds), mean, min, max,
-// the share of time at or above some thresholds, and (for percentages) quantiles good to 0.1 point. The zero value is a
+// Summary describes one column over every sample, in fixed memory: count, weight (seconds), mean, min, max, the share
+// of time at or above some thresholds and, for percentages, quantiles good to 0.1 point. The zero value is an empty
 // Summary without thresholds or quantiles, ready to use.
 type Summary struct {
 	all        Stat
 	thresholds []float64 // ascending, never changed: clones share it
 	above      []float64 // per threshold: the weight of values at or above it
 
-	// bins has per bin the weight of its values, or is nil. Like above and all.Sum it counts each value as 1 while
-	// the total weight is 0.
+	// bins holds the weight of the values in each bin, or is nil. Like above and all.Sum it counts each value as 1
+	// while the total weight is 0.
 	bins *[lastBin + 1]float64
 }
 
-// NewSummary makes an empty Summary that knows the share of time at or above each of the thresholds, which may come in
-// any order. A threshold that is not a finite number is dropped.
+// NewSummary returns an empty Summary that counts the time at or above each of the thresholds, which may come in any
+// order. It drops a threshold that is not a finite number.
 func NewSummary(thresholds ...float64) *Summary {
 	kept := slices.DeleteFunc(slices.Clone(thresholds), func(t float64) bool { return !inRange(t) })
 	slices.Sort(kept)
@@ -35,16 +35,16 @@ func NewSummary(thresholds ...float64) *Summary {
 	return &Summary{thresholds: kept, above: make([]float64, len(kept))}
 }
 
-// NewPercentSummary is NewSummary with a histogram from 0 to 100 (8 KB), for quantiles. Values outside count in the
-// first or the last bin.
+// NewPercentSummary returns a Summary with a histogram from 0 to 100 (8 KB), for quantiles. Values outside count in
+// the first or the last bin.
 func NewPercentSummary(thresholds ...float64) *Summary {
 	s := NewSummary(thresholds...)
 	s.bins = new([lastBin + 1]float64)
 	return s
 }
 
-// Add counts one value that stands for weight seconds. What was not measured (see the package's rules) is ignored.
-// Add does not allocate.
+// Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules, and
+// does not allocate.
 func (s *Summary) Add(value, weight float64) {
 	if !measured(value, weight) {
 		return
@@ -56,6 +56,7 @@ func (s *Summary) Add(value, weight float64) {
 	case weight > 0 && s.all.Weight == 0 && s.all.Count > 0:
 		s.forget()
 	}
+
 	s.all.Add(value, weight)
 	for i, t := range s.thresholds {
 		if value < t {
@@ -63,6 +64,7 @@ func (s *Summary) Add(value, weight float64) {
 		}
 		s.above[i] += share
 	}
+
 	if s.bins != nil {
 		s.bins[bin(value)] += share
 	}
@@ -76,7 +78,8 @@ func (s *Summary) forget() {
 	}
 }
 
-// bin is the histogram's bin nearest to a value in range. float64() keeps the rounding the same on every machine.
+// bin returns the histogram's bin nearest to a value in range. float64() keeps the rounding the same on every
+// machine.
 func bin(value float64) int {
 	switch {
 	case value <= 0:
@@ -87,10 +90,10 @@ func bin(value float64) int {
 	return int(float64(value*binsPerPoint) + 0.5)
 }
 
-// Merge counts all that o counts, as if every sample of o had been added to s. It is commutative and associative
-// (count, min and max exactly, sums up to rounding); an empty Summary of the same kind, or nil, changes nothing. A
-// Summary with other thresholds, or only one of the two with a histogram, is an error, as are sums past any sense; s is
-// then unchanged.
+// Merge counts all that o counts, as if every sample of o had been added to s. It is commutative and
+// associative (count, min and max exactly, sums up to rounding); an empty Summary of the same kind, or nil,
+// changes nothing. A Summary with other thresholds, or only one of the two with a histogram, is an error, as
+// are sums past any sense; s is then unchanged.
 func (s *Summary) Merge(o *Summary) error {
 	if o == nil {
 		return nil
@@ -98,6 +101,7 @@ func (s *Summary) Merge(o *Summary) error {
 	if err := s.mergeable(o); err != nil {
 		return fmt.Errorf("merge summaries: %w", err)
 	}
+
 	into, from := s.all.Weight > 0, o.all.Weight > 0
 	if from && !into {
 		s.forget()
@@ -106,18 +110,21 @@ func (s *Summary) Merge(o *Summary) error {
 	if into && !from {
 		return nil // o's values stand for no time: they count in all.Count, Min and Max only
 	}
+
 	for i, w := range o.above {
 		s.above[i] += w
 	}
+
 	if s.bins != nil {
 		for i, w := range o.bins {
 			s.bins[i] += w
 		}
 	}
+
 	return nil
 }
 
-// mergeable says why two Summaries cannot be one.
+// mergeable returns an error if two Summaries cannot become one.
 func (s *Summary) mergeable(o *Summary) error {
 	switch {
 	case !slices.Equal(s.thresholds, o.thresholds):
@@ -130,7 +137,7 @@ func (s *Summary) mergeable(o *Summary) error {
 	return nil
 }
 
-// Clone returns a Summary of its own with the same contents, to be read or continued by another goroutine.
+// Clone returns an independent Summary with the same contents, for another goroutine to read or continue.
 func (s *Summary) Clone() *Summary {
 	c := *s
 	c.above = slices.Clone(s.above)
@@ -141,13 +148,13 @@ func (s *Summary) Clone() *Summary {
 	return &c
 }
 
-// Count is the number of measured values.
+// Count returns the number of measured values.
 func (s *Summary) Count() int64 { return s.all.Count }
 
-// Weight is the number of seconds the measured values stand for.
+// Weight returns the number of seconds that the measured values stand for.
 func (s *Summary) Weight() float64 { return s.all.Weight }
 
-// Stat is the Summary's count, weight, sum, min and max as one value; Min and Max are NaN when nothing was measured.
+// Stat returns the count, weight, sum, min and max as one value. Min and Max are NaN when nothing was measured.
 func (s *Summary) Stat() Stat {
 	if s.all.Count == 0 {
 		return empty()
@@ -155,17 +162,17 @@ func (s *Summary) Stat() Stat {
 	return s.all
 }
 
-// Mean is the mean weighted by seconds (the plain mean when the total weight is 0), never outside Min..Max; false when
-// nothing was measured.
+// Mean returns the mean weighted by seconds (the plain mean when the total weight is 0), never outside Min..Max. It
+// reports false when nothing was measured.
 func (s *Summary) Mean() (mean float64, ok bool) { return s.known(s.all.Mean()) }
 
-// Min is the smallest measured value; false when nothing was measured.
+// Min returns the smallest measured value. It reports false when nothing was measured.
 func (s *Summary) Min() (value float64, ok bool) { return s.known(s.all.Min) }
 
-// Max is the largest measured value; false when nothing was measured.
+// Max returns the largest measured value. It reports false when nothing was measured.
 func (s *Summary) Max() (value float64, ok bool) { return s.known(s.all.Max) }
 
-// known pairs a number with whether there is one; without one the number is NaN, so that it cannot pass for a 0.
+// known returns v and whether anything was measured. If not, the number is NaN, so that it cannot pass for a 0.
 func (s *Summary) known(v float64) (float64, bool) {
 	if s.all.Count == 0 {
 		return math.NaN(), false
@@ -173,8 +180,8 @@ func (s *Summary) known(v float64) (float64, bool) {
 	return v, true
 }
 
-// Share is the percentage, 0 to 100, of the measured time in which the value was at or above a threshold; false when
-// nothing was measured or the Summary was not made with that threshold.
+// Share returns the percentage, 0 to 100, of the measured time in which the value was at or above a threshold. It
+// reports false when nothing was measured or the Summary was not made with that threshold.
 func (s *Summary) Share(threshold float64) (percent float64, ok bool) {
 	i, found := slices.BinarySearch(s.thresholds, threshold)
 	if !found {
@@ -184,10 +191,10 @@ func (s *Summary) Share(threshold float64) (percent float64, ok bool) {
 	return s.known(s.above[i] / s.all.divisor() * 100)
 }
 
-// Quantile is the least value, to 0.1 point, such that the value was at or below it for a share q (0 to 1) of the
-// measured time: 0.5 the median, 0 the minimum and 1 the maximum exactly. It is never outside Min..Max. Values outside
-// 0..100 are only known to be there: a quantile among them is the nearer of 0 and 100, if Min and Max allow. False when
-// nothing was measured, the Summary has no histogram, or q is not a share.
+// Quantile returns the least value, to 0.1 point, such that the value was at or below it for a share q (0 to 1) of
+// the measured time: 0.5 is the median, 0 the minimum and 1 the maximum exactly. It is never outside Min..Max. Values
+// outside 0..100 are only known to be there: a quantile among them is the nearer of 0 and 100, if Min and Max allow.
+// It reports false when nothing was measured, the Summary has no histogram, or q is not a share.
 func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 	if s.bins == nil || s.all.Count == 0 || !(q >= 0 && q <= 1) {
 		return math.NaN(), false
@@ -198,7 +205,8 @@ func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 	case 1:
 		return s.all.Max, true
 	}
-	// The total is summed in the bins' own order, so that the search below reaches it whatever the rounding was.
+
+	// Sum the total in the bins' own order, so that the search below reaches it whatever the rounding was.
 	var total, sum float64
 	for _, w := range s.bins {
 		total += w
@@ -210,5 +218,6 @@ func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 			break
 		}
 	}
+
 	return min(max(float64(i)/binsPerPoint, s.all.Min), s.all.Max), true
 }

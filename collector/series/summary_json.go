@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// summaryJSON is a Summary in a file. The floats are written in their shortest form that reads back to the same bits.
+// summaryJSON is a Summary in a file. Floats are written in the shortest form that reads back to the same bits.
 type summaryJSON struct {
 	Count      int64      `json:"count"`
 	Weight     float64    `json:"weight"`
@@ -19,7 +19,8 @@ type summaryJSON struct {
 	Histogram  *histogram `json:"histogram,omitempty"` // absent without one, [] when empty
 }
 
-// histogram is a Summary's bins in a file: a pair [bin, weight] for each bin that is not 0, ascending. Bin 500 is 50.0.
+// histogram is the bins of a Summary in a file: a pair [bin, weight] for each bin that is not 0, ascending. Bin 500
+// is 50.0.
 type histogram [][]float64
 
 // MarshalJSON writes the whole state: {"count":2,"weight":2,"sum":3,"min":1,"max":2}, with "thresholds" and the weight
@@ -29,6 +30,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	if s.all.Count > 0 {
 		w.Min, w.Max = &s.all.Min, &s.all.Max
 	}
+
 	if s.bins != nil {
 		pairs := histogram{}
 		for i, weight := range s.bins {
@@ -41,8 +43,8 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, bit for bit. Whatever no Summary can be (a negative count, a mean outside
-// min..max, a share above 100, unsorted thresholds or bins) is an error, and s is then unchanged. Unknown keys are
+// UnmarshalJSON reads what MarshalJSON wrote, bit for bit. What no Summary can be (a negative count, a mean outside
+// min..max, a share above 100, unsorted thresholds or bins) is an error, which leaves s unchanged. Unknown keys are
 // ignored.
 func (s *Summary) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
@@ -60,13 +62,14 @@ func (s *Summary) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// summary checks what was read and makes it a Summary.
+// summary checks what was read and returns it as a Summary.
 func (w summaryJSON) summary() (*Summary, error) {
 	s := &Summary{
 		all:        Stat{Sum: w.Sum, Weight: w.Weight, Count: w.Count},
 		thresholds: w.Thresholds,
 		above:      w.Above,
 	}
+
 	if (w.Min == nil) != (w.Count == 0) || (w.Max == nil) != (w.Count == 0) {
 		return nil, errors.New("min and max must be there when something was counted, and only then")
 	}
@@ -79,6 +82,7 @@ func (w summaryJSON) summary() (*Summary, error) {
 	if err := s.checkThresholds(); err != nil {
 		return nil, err
 	}
+
 	if w.Histogram != nil {
 		bins, err := w.Histogram.bins(s.all.divisor())
 		if err != nil {
@@ -86,10 +90,11 @@ func (w summaryJSON) summary() (*Summary, error) {
 		}
 		s.bins = bins
 	}
+
 	return s, nil
 }
 
-// checkThresholds says what is wrong with the thresholds of a Summary that was read. The weight above them can only
+// checkThresholds returns an error if the thresholds that were read are impossible. The weight above them can only
 // fall from one to the next, and never exceeds the total: floating-point additions keep that order.
 func (s *Summary) checkThresholds() error {
 	if len(s.above) != len(s.thresholds) {
@@ -108,7 +113,7 @@ func (s *Summary) checkThresholds() error {
 	return nil
 }
 
-// bins checks what was read and makes it the bins of a histogram whose weights add up to the total.
+// bins checks what was read and returns the bins of a histogram whose weights add up to the total.
 func (h histogram) bins(total float64) (*[lastBin + 1]float64, error) {
 	bins := new([lastBin + 1]float64)
 	last, sum := -1.0, 0.0
@@ -127,6 +132,7 @@ func (h histogram) bins(total float64) (*[lastBin + 1]float64, error) {
 		last = i
 		sum += w
 	}
+
 	if math.Abs(sum-total) > 1e-6*total { // rounding is far below
 		return nil, fmt.Errorf("histogram: weights add up to %v, want %v", sum, total)
 	}

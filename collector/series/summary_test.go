@@ -19,11 +19,13 @@ func TestSummary_GoldenVector(t *testing.T) {
 	if math.Abs(mean-49.98) > 1e-9 {
 		t.Errorf("mean %v", mean)
 	}
+
 	for threshold, want := range map[float64]float64{99.95: 20, 80: 20, 40: 60, 20: 80} {
 		if got, ok := s.Share(threshold); got != want || !ok {
 			t.Errorf("share at %v is %v %v, want %v", threshold, got, ok, want)
 		}
 	}
+
 	if v, ok := s.Max(); v != 100 || !ok {
 		t.Errorf("max %v %v", v, ok)
 	}
@@ -70,11 +72,13 @@ func TestSummary_SaysWhatItCannotKnow(t *testing.T) {
 	if _, ok := s.Quantile(0.5); ok {
 		t.Error("a quantile without a histogram")
 	}
+
 	for _, threshold := range []float64{49, 51, math.NaN()} {
 		if _, ok := s.Share(threshold); ok {
 			t.Errorf("a share at %v, which is no threshold", threshold)
 		}
 	}
+
 	for _, q := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
 		if v, ok := p.Quantile(q); ok {
 			t.Errorf("quantile %v is %v", q, v)
@@ -172,7 +176,8 @@ func TestSummary_MatchesNaiveTwoPasses(t *testing.T) {
 	}
 }
 
-// Against sorting: every quantile within half a bin of the true one. Weights are whole seconds, so that sums are exact.
+// Against sorting: every quantile within half a bin of the true one. Weights are whole seconds, so that sums
+// are exact.
 func TestSummary_QuantilesAreGoodToATenth(t *testing.T) {
 	type pair struct{ v, w float64 }
 	for seed := range uint64(20) {
@@ -218,11 +223,13 @@ func TestSummary_HistogramBins(t *testing.T) {
 			t.Errorf("%v is in bin %d, want %d", value, got, want)
 		}
 	}
+
 	for i := range lastBin + 1 { // what psutil reports has one decimal: each has a bin of its own
 		if got := bin(float64(i) / 10); got != i {
 			t.Errorf("%v is in bin %d, want %d", float64(i)/10, got, i)
 		}
 	}
+
 	s := NewPercentSummary()
 	s.Add(49.98, 1)
 	if p, _ := s.Quantile(0.99); p != 49.98 {
@@ -247,11 +254,13 @@ func alike(t *testing.T, law string, a, b *Summary) {
 	if err := near(a.Stat(), b.Stat()); err != nil {
 		t.Errorf("%s: %v", law, err)
 	}
+
 	for i := range a.above {
 		if math.Abs(a.above[i]-b.above[i]) > 1e-9*b.all.divisor() {
 			t.Errorf("%s: above %v and %v", law, a.above, b.above)
 		}
 	}
+
 	for i := range a.bins {
 		if math.Abs(a.bins[i]-b.bins[i]) > 1e-9*b.all.divisor() {
 			t.Errorf("%s: bin %d has %v and %v", law, i, a.bins[i], b.bins[i])
@@ -317,6 +326,7 @@ func TestSummary_MergeRefusesStrangers(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+
 	must(t, s.Merge(nil))
 	if !sameSummary(s, before) {
 		t.Error("a refused merge changed the Summary")

@@ -91,6 +91,7 @@ func TestRing_WidenLeavesOthersAlone(t *testing.T) {
 			t.Errorf("widened to %d, it has %d columns", width, r.Width())
 		}
 	}
+
 	r.Widen(5)
 	r.Add(make([]float64, 5), make([]float64, 5))
 	if clone.Width() != 3 || clone.Count() != 30 {

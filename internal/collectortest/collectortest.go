@@ -28,6 +28,7 @@ func Root(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
@@ -86,6 +87,7 @@ func Python(t testing.TB) string {
 	if err = exec.Command(path, "-c", "import psutil").Run(); err == nil {
 		return path
 	}
+
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("no Python with psutil at %s: %v", path, err)
 	}

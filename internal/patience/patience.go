@@ -1,8 +1,8 @@
-// Package patience asks questions that may never be answered: of a file system whose server is gone, of a process that
-// the kernel cannot look into, of a terminal that nobody reads.
+// Package patience asks questions that may never be answered: of a file system whose server is
+// gone, of a process that the kernel cannot look into, of a terminal that nobody reads.
 //
-// A system call that hangs cannot be called off. So each question has a goroutine of its own, which ends with the answer
-// or with the program, and whoever asks waits for a limited time.
+// A system call that hangs cannot be called off. So each question has a goroutine of its own, which
+// ends with the answer or with the program, and whoever asks waits for a limited time.
 package patience
 
 import (
@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Ask returns the answer to a question. It reports false if there is none within limit; the question remains open then,
-// and its answer is dropped.
+// Ask returns the answer to a question. It reports false if there is none within limit; the
+// question remains open then, and its answer is dropped.
 func Ask[T any](limit time.Duration, question func() T) (answer T, ok bool) {
 	answers := make(chan T, 1)
 	go func() { answers <- question() }()
 	return Receive(answers, limit)
 }
 
-// Receive returns the next value of a channel, or the zero value of one that is closed. It reports false if nothing comes
-// within limit. It sets no timer where the value is already there, or comes as soon as other goroutines have run: a timer
-// wakes another thread.
+// Receive returns the next value of a channel, or the zero value of one that is closed. It reports
+// false if nothing comes within limit. It sets no timer where the value is already there, or comes
+// as soon as other goroutines have run: a timer wakes another thread.
 func Receive[T any](from <-chan T, limit time.Duration) (value T, ok bool) {
 	select {
 	case value = <-from:

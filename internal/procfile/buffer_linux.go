@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a file for reading. A FIFO that somebody put in a copied tree does not
-// block it. The error is an *fs.PathError.
+// Open opens a file for reading. A FIFO that somebody put into a copied tree does not block it. The
+// error is an *fs.PathError.
 func Open(path string) (fd int, err error) {
 	for {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -22,16 +22,16 @@ func Open(path string) (fd int, err error) {
 	}
 }
 
-// firstSize is where a Buffer begins. /proc/stat of a small host fits.
+// firstSize is the initial size of a Buffer. /proc/stat of a small host fits.
 const firstSize = 8 << 10
 
-// Buffer is the memory that files are read into, one after the other. Its zero value
-// is ready. os.ReadFile would ask for the file's size, register the file with the
-// network poller (which refuses it) and allocate the contents anew each time.
+// A Buffer is the memory that files are read into, one after the other. The zero value is ready.
+// os.ReadFile would ask for the file's size, register the file with the network poller (which
+// refuses it) and allocate the contents anew each time.
 type Buffer struct{ data []byte }
 
-// Read returns a file's contents, which the next call overwrites. More than limit
-// bytes are an error.
+// Read returns the contents of a file, which the next call overwrites. More than limit bytes are an
+// error.
 func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	fd, err := Open(path)
 	if err != nil {
@@ -41,12 +41,13 @@ func (b *Buffer) Read(path string, limit int) ([]byte, error) {
 	return b.ReadFrom(fd, path, limit)
 }
 
-// ReadFrom reads an open file from its beginning, wherever it was read before; path
-// is for errors.
+// ReadFrom reads an open file from its beginning, wherever it was read before. The path is for
+// errors.
 func (b *Buffer) ReadFrom(fd int, path string, limit int) ([]byte, error) {
 	if b.data == nil {
 		b.data = make([]byte, firstSize)
 	}
+
 	for n := 0; ; {
 		m, err := unix.Pread(fd, b.data[n:], int64(n))
 		switch {

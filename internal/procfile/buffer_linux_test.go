@@ -69,6 +69,7 @@ func TestReadFromIsNew(t *testing.T) {
 		}
 		return string(f[StatState])
 	}
+
 	if got := state(); got != "R" && got != "S" {
 		t.Errorf("state %q", got)
 	}

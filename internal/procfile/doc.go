@@ -1,7 +1,7 @@
-// Package procfile reads the small text files in which the kernel tells its numbers:
-// those of procfs, sysfs and cgroupfs.
+// Package procfile reads the small text files in which the kernel reports its numbers: those of
+// procfs, sysfs and cgroupfs.
 //
-// Such a file has no size that stat(2) tells, is made anew by each read, and may be
-// gone, empty or another one's in a copied tree. So what is read of it is bounded, and
-// what is parsed is checked; nothing here allocates once its buffer is large enough.
+// Such a file has no size that stat(2) could tell, is made anew by each read, and may be gone,
+// empty or somebody else's in a copied tree. So reads are bounded and what is parsed is checked.
+// Nothing here allocates once its buffer is large enough, except to return a list or a string.
 package procfile

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// ParseCount reads a decimal number; false if it is none or has more than 64 bits.
+// ParseCount parses a decimal number. It reports false if b is none or has more than 64 bits.
 func ParseCount(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -22,8 +22,8 @@ func ParseCount(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// SplitFields puts the fields of a line, which white space separates, into f, and
-// returns how many it put there. What does not fit is not looked at.
+// SplitFields splits a line at white space into f, and returns how many fields it put there. It
+// does not look at what does not fit.
 func SplitFields(line []byte, f [][]byte) int {
 	n := 0
 	for i := 0; i < len(line) && n < len(f); {
@@ -43,8 +43,8 @@ func SplitFields(line []byte, f [][]byte) int {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// AppendPIDs appends the process IDs of a list such as cgroup.procs or task/TID/children. 0 is a process of another
-// process namespace.
+// AppendPIDs appends the process IDs of a list such as cgroup.procs or task/TID/children. 0 is a
+// process of another process namespace.
 func AppendPIDs(pids []int, list []byte) []int {
 	for field := range bytes.FieldsSeq(list) {
 		if n, ok := ParseCount(field); ok && n <= math.MaxInt32 {
@@ -54,13 +54,13 @@ func AppendPIDs(pids []int, list []byte) []int {
 	return pids
 }
 
-// UserHZ is the clock ticks of a second in the kernel's text files: USER_HZ is 100 on
+// UserHZ is the number of clock ticks of a second in the kernel's text files: USER_HZ is 100 on
 // every system that Go builds for.
 const UserHZ = 100
 
-// Fields of /proc/PID/stat (proc_pid_stat(5), do_task_stat in the kernel's
-// fs/proc/array.c) as SplitStat puts them: counted from the state, which follows the
-// name. Times are clock ticks, the start is since boot, StatRSS is pages.
+// These are the fields of /proc/PID/stat (proc_pid_stat(5), do_task_stat in the kernel's
+// fs/proc/array.c) as SplitStat puts them: counted from the state, which follows the name. Times
+// are clock ticks, the start is since boot, StatRSS is in pages.
 const (
 	StatState   = 0
 	StatParent  = 1
@@ -75,15 +75,27 @@ const (
 	StatRSS     = 21
 )
 
-// SplitStat puts the fields of /proc/PID/stat from the state on into f, and returns
-// how many. The name may hold spaces, parentheses and newlines, so that it ends with
-// the last parenthesis of the file; where there is none, n is 0.
+// SplitStat splits /proc/PID/stat from the state on into f, and returns the number of fields. The
+// name may contain spaces, parentheses and newlines, so it ends with the last parenthesis of the
+// file. If there is none, n is 0.
 func SplitStat(data []byte, f [][]byte) (pid, name []byte, n int) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {
 		return nil, nil, 0
 	}
 	return bytes.TrimSpace(data[:open]), data[open+1 : end], SplitFields(data[end+1:], f)
+}
+
+// Exiting reports whether a thread has begun to end. stat is its /proc/PID/stat or
+// /proc/PID/task/TID/stat.
+func Exiting(stat []byte) bool {
+	const ends = 0x4 | 0x200 | 0x400 // PF_EXITING, PF_DUMPCORE, PF_SIGNALED
+	var f [StatFlags + 1][]byte
+	if _, _, n := SplitStat(stat, f[:]); n < len(f) {
+		return false
+	}
+	flags, ok := ParseCount(f[StatFlags])
+	return ok && flags&ends != 0
 }
 
 // StatusValue returns the value of a line of /proc/PID/status (proc_pid_status(5)),

@@ -34,6 +34,7 @@ func TestSplitStat(t *testing.T) {
 			}
 		}
 	}
+
 	for _, text := range []string{"", "42 sh S 1", "42 )sh( S 1", "(", ")"} {
 		if _, _, n := SplitStat([]byte(text), make([][]byte, 3)); n != 0 {
 			t.Errorf("%q has %d fields", text, n)
@@ -65,6 +66,23 @@ func TestAppendPIDs(t *testing.T) {
 	} {
 		if got := AppendPIDs([]int{7}, []byte(list)); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", list, got, want)
+		}
+	}
+}
+
+func TestExiting(t *testing.T) {
+	const rest = " 0 0 0"
+	for stat, want := range map[string]bool{
+		"7 (a) R 1 7 7 0 -1 4194304" + rest:      false,
+		"7 (a) Z 1 7 7 0 -1 4194308" + rest:      true,  // PF_EXITING
+		"7 (a b) 4) S 1 7 7 0 -1 4195328" + rest: true,  // PF_SIGNALED
+		"7 (a) D 1 7 7 0 -1 4194816" + rest:      true,  // PF_DUMPCORE
+		"7 (a) R 1 7 7 0 -1":                     false, // cut off
+		"7 (a) R 1 7 7 0 -1 many" + rest:         false,
+		"":                                       false,
+	} {
+		if got := Exiting([]byte(stat)); got != want {
+			t.Errorf("%q: %v, want %v", stat, got, want)
 		}
 	}
 }

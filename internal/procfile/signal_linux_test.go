@@ -24,6 +24,7 @@ func TestHasSignal(t *testing.T) {
 			t.Errorf("%s has %d: %v", c.set, c.sig, got)
 		}
 	}
+
 	if HasSignal(nil, "SigPnd", 9) || HasSignal([]byte("\nSigPnd:"), "SigPnd", 9) {
 		t.Error("an empty file has a signal")
 	}
@@ -50,6 +51,7 @@ func TestHasSignalOfAProcess(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
+
 	status := func() []byte {
 		data, err := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/status")
 		if err != nil {
@@ -57,6 +59,7 @@ func TestHasSignalOfAProcess(t *testing.T) {
 		}
 		return data
 	}
+
 	stopped := func() bool { return strings.Contains(string(status()), "\nState:\tT") }
 	pending := func() bool { return stopped() && HasSignal(status(), "ShdPnd", uint(syscall.SIGTERM)) }
 	if pending() {

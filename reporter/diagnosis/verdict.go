@@ -156,7 +156,7 @@ type verdictInput struct {
 	rec      *collector.Recording
 	account  *collector.Account
 	job      *reporter.Job
-	code     int // the job\'s exit code
+	code     int // the job's exit code
 	end      ExitContext
 	evidence map[string]any // numbers as float64, so that they are the same when read again
 }

@@ -1,0 +1,133 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// A process whose first thread has ended goes on, and so does what is known of its memory.
+func TestTree_MemoryWithoutFirstThread(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	j := treeStart(t, treeSelf("leaderless 32"))
+	j.line(t)
+
+	u := treeWant(t, tree, j.cmd.Process.Pid)
+	if p := tree.ours[0]; p.state != 'Z' || p.dead() || u.Processes != 1 {
+		t.Fatalf("%c, %v threads: %+v", p.state, p.threads, u)
+	}
+	if u.MemoryKind != "pss" || u.Memory < 32<<20 || u.Memory > 256<<20 || u.Failed != nil {
+		t.Errorf("32 MiB and a little: %+v", u)
+	}
+}
+
+// A process that is about to end, whose threads have given their memory back, is left out: what is known of the others
+// stays what it is.
+func TestTree_MemoryBesideAProcessThatIsEnding(t *testing.T) {
+	tree := treeOwn()
+	defer tree.Close()
+	other := treeStart(t, treeSelf("linger 1"))
+	other.line(t)
+	alone := treeRead(t, tree)
+
+	ending := treeStart(t, treeSelf("leaderless 32"))
+	ending.line(t)
+	pid := ending.cmd.Process.Pid
+	if u := treeRead(t, tree); u.MemoryKind != "pss" || u.Memory < alone.Memory+32<<20 {
+		t.Fatalf("before: %+v, and %+v without it", u, alone)
+	}
+
+	treeKeepEnding(t, pid)
+	for range 2 {
+		tree := treeOwn() // it measures at once
+		defer tree.Close()
+		u := treeRead(t, tree)
+		if p := find(tree.all, int32(pid)); p == nil || p.class != ours || p.state != 'Z' || p.dead() {
+			t.Fatalf("it is not ending: %+v", p)
+		}
+		if u.MemoryKind != "pss" || u.Failed != nil || u.Memory <= 0 || u.Memory > alone.Memory+16<<20 {
+			t.Errorf("beside a process that is ending: %+v, alone %+v", u, alone)
+		}
+	}
+}
+
+// treeKeepEnding kills a process and keeps it in the midst of its end until the test is over: its first thread has ended,
+// and of another, which is traced, nobody takes notice.
+func treeKeepEnding(t *testing.T, pid int) {
+	t.Helper()
+	type tracee struct {
+		tid int
+		err error
+	}
+	traced, over := make(chan tracee), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // which traces
+		defer runtime.UnlockOSThread()
+		tid, err := treeTrace(pid)
+		traced <- tracee{tid, err}
+		<-over
+		if err == nil {
+			_, _ = unix.Wait4(tid, nil, unix.WALL, nil)
+		}
+		close(traced)
+	}()
+	t.Cleanup(func() {
+		close(over)
+		<-traced
+	})
+	if thread := <-traced; thread.err != nil {
+		t.Skipf("needs ptrace(2), which is not permitted here: %v", thread.err)
+	}
+
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for begin := time.Now(); treeStates(pid) != "ZZ"; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > treePatience {
+			t.Fatalf("its threads are in the states %s", treeStates(pid))
+		}
+	}
+}
+
+// treeStates returns the states of a process's threads.
+func treeStates(pid int) (states string) {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range stats {
+		data, _ := os.ReadFile(path)
+		var f [1][]byte
+		procfile.SplitStat(data, f[:])
+		states += string(f[0])
+	}
+	return states
+}
+
+// treeTrace traces a thread of a process that is not its first.
+func treeTrace(pid int) (tid int, err error) {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return 0, err
+	}
+
+	for _, e := range threads {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil || tid == pid {
+			continue
+		}
+		_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(tid), 0, 0, 0, 0)
+		if errno != 0 {
+			return 0, errno
+		}
+		return tid, nil
+	}
+	return 0, fmt.Errorf("process %d has one thread", pid)
+}
