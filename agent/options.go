@@ -86,7 +86,7 @@ type Options struct {
 
 	// Cgroup is where Run counts the job's own use: Auto (the process's own control group where
 	// nobody else is in it, else the job's processes), Create (a group made for the job, where
-	// permitted), Off (its processes). "" is Auto.
+	// permitted; only with TakeOver), Off (its processes). "" is Auto.
 	Cgroup string
 
 	// HTML is Auto, which writes a page beside the report, or Never. "" is Auto.
@@ -115,8 +115,8 @@ type Options struct {
 	// TakeOver gives the whole process to the run, as the command line does: signals that are
 	// sent to the process are passed on to the job, orphans of the job are adopted and counted,
 	// all children are waited for, two threads run Go code at a time, garbage is collected
-	// rarely, and the process becomes the command where no child can be made. One run of a
-	// process at a time may ask for it.
+	// rarely, and the process becomes the command where no child can be made. One run in the
+	// life of a process may ask for it.
 	TakeOver bool
 }
 
@@ -190,7 +190,7 @@ func (o Options) Check() error {
 		{"MaxLength", o.checkMaxLength()},
 		{"Node", o.checkNode()},
 		{"HTML", oneOf(o.HTML, Auto, Never)},
-		{"Cgroup", oneOf(o.Cgroup, Auto, Create, Off)},
+		{"Cgroup", o.checkCgroup()},
 		{"Compat", oneOf(o.Compat, PerfPy)},
 		{"DiskPaths", o.checkDiskPaths()},
 		{"MLflow", o.checkMLflow()},
@@ -225,6 +225,15 @@ func (o Options) checkNode() error {
 		return fmt.Errorf("%d is not between 0 and %d", *o.Node, MaxNode)
 	}
 	return nil
+}
+
+// checkCgroup refuses to make a control group without TakeOver: the kernel may want this process
+// moved out of the way.
+func (o Options) checkCgroup() error {
+	if o.Cgroup == Create && !o.TakeOver {
+		return errors.New("a control group is made only with TakeOver, because this process may have to be moved for it")
+	}
+	return oneOf(o.Cgroup, Auto, Create, Off)
 }
 
 func (o Options) checkDiskPaths() error {

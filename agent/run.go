@@ -36,7 +36,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if o.TakeOver {
-		ownProcess()
+		if err := takeOver(); err != nil {
+			return nil, err
+		}
 		if err := job.Headroom(w.own.taskLimits()); err != nil {
 			return nil, w.becomeJob(err)
 		}

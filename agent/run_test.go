@@ -262,7 +262,7 @@ func TestOptions_Bad(t *testing.T) {
 		"MaxLength": {MaxLength: 1},
 		"Node":      {Node: &negative},
 		"HTML":      {HTML: "always"},
-		"Cgroup":    {Cgroup: "auto,create"},
+		"Cgroup":    {Cgroup: Create},
 		"Compat":    {Compat: "perf"},
 		"DiskPaths": {DiskPaths: []string{"/", ""}},
 		"MLflow":    {MLflow: "::"},
@@ -282,5 +282,29 @@ func TestOptions_Bad(t *testing.T) {
 				t.Errorf("%s with a bad %s: %v", name, option, err)
 			}
 		}
+	}
+}
+
+// A process is taken over once; a second run that asks for it gets a clear error.
+func TestRun_TakesOverOnce(t *testing.T) {
+	if os.Getenv("AGENT_TEST_TAKE_OVER") == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_TakesOverOnce$", "-test.v")
+		cmd.Env = append(os.Environ(), "AGENT_TEST_TAKE_OVER=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+
+	o := shellIn(t.TempDir(), "exit 6")
+	o.TakeOver = true
+	r, err := Run(t.Context(), o)
+	if err != nil || r.ExitCode != 6 || whyMissing(r.Report.Nodes["0"], "orphans") != "" || r.Report.Nodes["0"].Agent.CPUSeconds == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+
+	var bad *OptionError
+	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
+		t.Errorf("again: %+v, %v", r, err)
 	}
 }

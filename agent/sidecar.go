@@ -25,7 +25,9 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	if o.TakeOver {
-		ownProcess()
+		if err := takeOver(); err != nil {
+			return nil, err
+		}
 	}
 
 	s := newSession(o, nil)

@@ -89,6 +89,7 @@ func addHTMLFlag(f *pflag.FlagSet, into *string) {
 
 // prepare settles the options and makes the log: what run and sidecar do first.
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
+	o.TakeOver = true
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	}
 
 	o.log = log
-	o.Log, o.TakeOver, o.OnListen, o.OnReport = log.Logger, true, o.sayURL, o.showSummary
+	o.Log, o.OnListen, o.OnReport = log.Logger, o.sayURL, o.showSummary
 
 	return nil
 }
