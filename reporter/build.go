@@ -38,11 +38,13 @@ func New(in Input) *Report {
 		run.WallSeconds = max(0, (rec.End.Mono - rec.Start.Mono).Seconds())
 		run.End = Time{rec.Start.Wall.Add(max(0, rec.End.Boot-rec.Start.Boot))}
 	}
+
 	job := withAccount(in.Job, rec)
 	f := newFacts(rec, run.WallSeconds, job)
 	if in.Job == nil && run.Command != nil {
 		f.noJob = errJobGoesOn
 	}
+
 	metrics, absent := f.compute()
 	node := &Node{
 		Host:      newHost(rec.Host),
@@ -59,6 +61,7 @@ func New(in Input) *Report {
 	if in.Push.State == "" {
 		node.Push.MLflow.State = PushOff
 	}
+
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(in.Node): node}}
 }
@@ -78,15 +81,18 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 			return errors.New(f.Why)
 		}
 	}
+
 	for _, g := range rec.Gaps {
 		if g.What == c.Key() {
 			return errors.New(g.Why)
 		}
 	}
+
 	length := time.Duration(0)
 	if rec.Samples > 0 {
 		length = rec.End.Mono - rec.Start.Mono
 	}
+
 	switch {
 	case c.Source() == collector.SourceCPU && length < collector.FirstWindow:
 		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
@@ -114,6 +120,7 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	case c.Source() == collector.SourceJob && rec.Samples > 0:
 		return errJobOver
 	}
+
 	return errors.New("no sample was taken")
 }
 
@@ -129,6 +136,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		}
 		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
 	}
+
 	for _, source := range []string{collector.SourceDiskIO, collector.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
@@ -136,15 +144,18 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 			out = append(out, Missing{source, why})
 		}
 	}
+
 	if left := leftGroup(job, rec); left != "" {
 		out = append(out, Missing{collector.SourceJob, left})
 	}
 	if rec.GPUTrouble != "" {
 		out = append(out, Missing{collector.SourceGPU, rec.GPUTrouble})
 	}
+
 	for _, g := range rec.Gaps {
 		out = append(out, Missing{g.What, g.Why})
 	}
+
 	for _, e := range rec.Clock {
 		why := "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
@@ -206,6 +217,7 @@ func newQuantiles(rec *collector.Recording) map[string]Quantile {
 		}
 		out[column.Key()] = q
 	}
+
 	return out
 }
 
@@ -230,6 +242,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 			samples.Keys, samples.Columns = append(samples.Keys, c.Key()), append(samples.Columns, values)
 		}
 	}
+
 	return samples, envelope
 }
 

@@ -327,6 +327,7 @@ func readNumbers(r *reader) (Numbers, error) {
 	case v.Kind() != '[':
 		return nil, errors.New("not a list of numbers")
 	}
+
 	list := make(Numbers, 0, bytes.Count(v, []byte{','})+1)
 	for element := range bytes.SplitSeq(bytes.TrimSpace(v[1:len(v)-1]), []byte{','}) {
 		number := math.NaN()
@@ -343,5 +344,6 @@ func readNumbers(r *reader) (Numbers, error) {
 		}
 		list = append(list, number)
 	}
+
 	return list, nil
 }

@@ -24,11 +24,13 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	if !positive(pct) || pct < findTightPct {
 		return nil
 	}
+
 	peak := pct / 100 * limit
 	ask, least := roundSize(peak*findTightRoom), ""
 	if kills > 0 {
 		ask, least = roundSize(limit*findKilledRoom), "at least "
 	}
+
 	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
 	if positive(limit) {
 		words += " of " + text.WholeSize(limit)
@@ -36,6 +38,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	if kills > 0 {
 		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
 	}
+
 	severity := ""
 	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
 	case !(kills > 0) && own < findTightOwn*limit:
@@ -47,6 +50,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	default:
 		words += ": ask for more memory."
 	}
+
 	return &reporter.Finding{Severity: severity, Text: words,
 		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
 			"ask_mb", ask, "oom_kills", kills)}
@@ -103,17 +107,21 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 			idle, use = append(idle, g.Index), append(use, plainjson.Round(mean, 3))
 		}
 	}
+
 	if len(idle) == 0 {
 		return nil
 	}
+
 	most := use[0]
 	for _, v := range use {
 		most = max(most, v)
 	}
+
 	ask := "ask for none"
 	if busy := own - len(idle); busy > 0 {
 		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
 	}
+
 	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
 		"(utilization tells no more than that one ran): %s, or find what %s for.",
 		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"),
@@ -133,15 +141,18 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
 		}
 	}
+
 	if len(full) == 0 {
 		return nil
 	}
+
 	fullest := 0
 	for i := range used {
 		if used[i]/total[i] > used[fullest]/total[fullest] {
 			fullest = i
 		}
 	}
+
 	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: "+
 		"larger inputs may fail, unless the framework takes all memory beforehand.",
 		gpuNames(full, "", ""), text.WholeSize(used[fullest]), text.WholeSize(total[fullest]))
@@ -153,6 +164,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	if !e.oneThread() || e.waitedForCPU() && e.Metric(reporter.MetricJobThreads) != 1 {
 		return nil
 	}
+
 	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
 	f := &reporter.Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
 	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", text.CPUs(mean), text.CPUs(limit))
@@ -165,6 +177,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	default:
 		f.Text = words + ", as one thread does: it can be faster if it works in parallel"
 	}
+
 	if f.Text += "."; !e.cpusAskedFor() {
 		f.Severity = SeverityInfo
 	}
@@ -191,12 +204,14 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if !e.throttled() {
 		return nil
 	}
+
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
 	words := "The CPU quota"
 	if e.Limits != nil && positive(e.Limits.CPUQuota) {
 		quota = e.Limits.CPUQuota
 		words += " of " + text.CPUs(quota) + " CPUs"
 	}
+
 	words += " stopped the job in " + text.Percent(pct) + " of its periods"
 	if e.Job != nil && e.Job.Source == collector.JobFromTree {
 		words = strings.Replace(words, "the job", "the job's control group", 1)
@@ -204,6 +219,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if positive(stopped) {
 		words += ", for " + text.Seconds(stopped) + " summed over CPUs"
 	}
+
 	severity := ""
 	if used := e.Metric(reporter.MetricJobCPU); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
@@ -221,9 +237,11 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 			total += v
 		}
 	}
+
 	if !positive(total) || total < swapTotal || total/e.wall < swapRate {
 		return nil
 	}
+
 	var moved []string
 	if positive(out) {
 		moved = append(moved, text.WholeSize(out)+" went to swap")
@@ -249,6 +267,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
 		return nil
 	}
+
 	severity := ""
 	if limit < findSmallLimit {
 		severity = SeverityInfo
@@ -265,14 +284,17 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 	if s == nil || s.MissedTicks < findMissedTicks || s.Samples < 0 {
 		return nil
 	}
+
 	ticks := float64(s.Samples) + float64(s.MissedTicks)
 	missed, gap := 100*float64(s.MissedTicks)/ticks, s.LongestGapSeconds
 	if len(s.Suspends) > 0 { // the gap has the time of sleep, the run has not
 		gap = math.NaN()
 	}
+
 	if share := 100 * gap / e.wall; missed < findMissedPct && !(share >= findMissedPct) {
 		return nil
 	}
+
 	words := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, text.Fixed(ticks, 0))
 	if positive(gap) {
 		words += ", up to " + text.Seconds(gap) + " in one gap"

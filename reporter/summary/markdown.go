@@ -46,12 +46,14 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	if len(r.Nodes) > 1 {
 		m.nodes(r)
 	}
+
 	m.numbers(rows)
 	m.fence(o.Pictures, markdownWidth)
 	if cost != "" {
 		m.line(markdownText("perfagent: " + cost + "."))
 		m.line("")
 	}
+
 	m.advice(r)
 	m.missing(r)
 	if len(r.Nodes) <= 1 {
@@ -76,6 +78,7 @@ func (m *markdown) head(r *reporter.Report) {
 		titled.Run.Signal = "a signal"
 		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(sig))
 	}
+
 	_, end := ending(&titled)
 	m.line("### perfagent: " + markdownText(end))
 	m.line("")
@@ -86,6 +89,7 @@ func (m *markdown) head(r *reporter.Report) {
 	} else {
 		p.host(onlyNode(r))
 	}
+
 	p.push(r)
 	m.fence(strings.Split(strings.TrimRight(p.out.String(), "\n"), "\n"), markdownAbout)
 }
@@ -154,12 +158,14 @@ func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
 	}
+
 	failed := 0
 	for _, r := range rows {
 		if r.failed {
 			failed++
 		}
 	}
+
 	failed = min(failed, markdownNodes)
 	good := markdownNodes - failed
 	var out []nodeRow
@@ -173,6 +179,7 @@ func chosenRows(rows []nodeRow) []nodeRow {
 			out = append(out, r)
 		}
 	}
+
 	return out
 }
 
@@ -195,6 +202,7 @@ func (m *markdown) advice(r *reporter.Report) {
 	if len(list) == 0 {
 		return
 	}
+
 	m.line("Advice:")
 	m.line("")
 	var lines []string
@@ -205,9 +213,11 @@ func (m *markdown) advice(r *reporter.Report) {
 			mark = "  "
 		}
 	}
+
 	if left := len(list) - adviceShown; left > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, see the report", left))
 	}
+
 	m.fence(lines, markdownWidth)
 }
 
@@ -232,6 +242,7 @@ func (m *markdown) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return
 	}
+
 	m.line("<details><summary>All metrics</summary>")
 	m.line("")
 	m.line("| name | value | unit | meaning |")
@@ -249,12 +260,14 @@ func (m *markdown) metrics(values reporter.Values) {
 		}
 		unknown = append(unknown, text.Printable(name)+" = "+number)
 	}
+
 	m.line("")
 	if len(unknown) > 0 {
 		m.line("Not known to this perfagent:")
 		m.line("")
 		m.fence(unknown, markdownWidth)
 	}
+
 	m.line("</details>")
 	m.line("")
 }
@@ -265,20 +278,24 @@ func (m *markdown) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return
 	}
+
 	left := max(0, len(lines)-markdownLines)
 	lines = lines[:len(lines)-left]
 	words := make([]string, len(lines))
 	for i, line := range lines {
 		words[i] = text.Clip(text.Printable(line), width)
 	}
+
 	marks := strings.Repeat("`", max(3, longestRun(words, '`')+1))
 	m.line(marks + "text")
 	for _, line := range words {
 		m.line(line)
 	}
+
 	if left > 0 {
 		m.line(fmt.Sprintf("and %d more, see the report", left))
 	}
+
 	m.line(marks)
 	m.line("")
 }
