@@ -39,11 +39,13 @@ func New(in Input) *Report {
 		run.WallSeconds = max(0, (rec.End.Mono - rec.Start.Mono).Seconds())
 		run.End = Time{rec.Start.Wall.Add(max(0, rec.End.Boot-rec.Start.Boot))}
 	}
+
 	job := withAccount(in.Job, rec)
 	f := newFacts(rec, run.WallSeconds, job)
 	if in.Job == nil && run.Command != nil {
 		f.noJob = errJobGoesOn
 	}
+
 	metrics, absent := f.compute()
 	node := &Node{
 		Host:      newHost(rec.Host),
@@ -60,6 +62,7 @@ func New(in Input) *Report {
 	if in.Push.State == "" {
 		node.Push.MLflow.State = PushOff
 	}
+
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(in.Node): node}}
 }
@@ -79,15 +82,18 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 			return errors.New(f.Why)
 		}
 	}
+
 	for _, g := range rec.Gaps {
 		if g.What == c.Key() {
 			return errors.New(g.Why)
 		}
 	}
+
 	length := time.Duration(0)
 	if rec.Samples > 0 {
 		length = rec.End.Mono - rec.Start.Mono
 	}
+
 	switch {
 	case c.Source() == host.SourceCPU && length < collector.FirstWindow:
 		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
@@ -115,6 +121,7 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	case c.Source() == host.SourceJob && rec.Samples > 0:
 		return errJobOver
 	}
+
 	return errors.New("no sample was taken")
 }
 
@@ -130,6 +137,7 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		}
 		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
 	}
+
 	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
@@ -137,15 +145,18 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 			out = append(out, Missing{source, why})
 		}
 	}
+
 	if left := leftGroup(job, rec); left != "" {
 		out = append(out, Missing{host.SourceJob, left})
 	}
 	if rec.GPUTrouble != "" {
 		out = append(out, Missing{host.SourceGPU, rec.GPUTrouble})
 	}
+
 	for _, g := range rec.Gaps {
 		out = append(out, Missing{g.What, g.Why})
 	}
+
 	for _, e := range rec.Clock {
 		why := "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
@@ -207,6 +218,7 @@ func newQuantiles(rec *collector.Recording) map[string]Quantile {
 		}
 		out[column.Key()] = q
 	}
+
 	return out
 }
 
@@ -231,6 +243,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 			samples.Keys, samples.Columns = append(samples.Keys, c.Key()), append(samples.Columns, values)
 		}
 	}
+
 	return samples, envelope
 }
 

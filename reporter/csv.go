@@ -83,6 +83,7 @@ func newCSVTable(r *Report) *csvTable {
 		}
 		t.addEnvelope(c.Key(), shortUnit(c))
 	}
+
 	samples, envelope := unknownKeys(r)
 	all := maps.Clone(samples)
 	maps.Copy(all, envelope)
@@ -190,14 +191,17 @@ func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
 	if n == nil {
 		return nil
 	}
+
 	columns := make([][]float64, len(t.columns))
 	for i, c := range t.columns {
 		columns[i] = c.values(n)
 	}
+
 	var first []string
 	if t.named {
 		first = []string{csvText(name)}
 	}
+
 	fields, ends := make([]string, len(first)+len(columns)), make([]int, len(columns))
 	copy(fields, first)
 	var buf []byte
@@ -218,6 +222,7 @@ func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

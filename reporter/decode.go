@@ -66,13 +66,16 @@ func located(data []byte, err error) error {
 	case errors.As(err, &kind):
 		offset = kind.Offset
 	}
+
 	if offset < 0 {
 		return errors.New(text.Printable(err.Error()))
 	}
+
 	line := 1 + bytes.Count(data[:min(int(offset), len(data))], []byte{'\n'})
 	if word := notFinite(data, offset); syntax != nil && word != "" {
 		return fmt.Errorf("line %d: %s%s", line, word, notFiniteHint)
 	}
+
 	atEnd := offset >= int64(len(bytes.TrimRight(data, " \n\r\t")))
 	if syntax != nil && (atEnd || errors.Is(err, io.ErrUnexpectedEOF)) {
 		return fmt.Errorf("line %d: the file ends in the middle (cut off?)", line)

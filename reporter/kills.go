@@ -24,6 +24,7 @@ func LimitKills(a *collector.Account) float64 {
 			elsewhere = true
 		}
 	}
+
 	switch {
 	case elsewhere: // those of which it is not told may be of either
 		return here

@@ -43,6 +43,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 	if len(inputs) == 0 {
 		return nil, errors.New("merge: no report is given")
 	}
+
 	inputs = slices.SortedStableFunc(slices.Values(inputs), byLowestNode)
 	out := &Report{Schema: Schema, Nodes: make(map[string]*Node)}
 	from := make(map[string]string, len(inputs))
@@ -63,6 +64,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 		}
 		out.Run.join(in.Report.Run)
 	}
+
 	out.Run.ExitCode, out.Run.Signal = mergedExit(inputs, out)
 	return out, out.shrink(limit)
 }
@@ -91,14 +93,17 @@ func mergeNode(have, add *Node) (*Node, error) {
 	if add == nil {
 		add = &Node{Missing: []Missing{}}
 	}
+
 	copied := *add
 	if have == nil {
 		return &copied, nil
 	}
+
 	a, err := withoutPush(have)
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := withoutPush(add)
 	if err != nil {
 		return nil, err
@@ -190,6 +195,7 @@ func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 			}
 		}
 	}
+
 	for _, name := range out.NodeNames() {
 		run := runs[name]
 		if n := out.Nodes[name]; n.Job != nil {
@@ -203,6 +209,7 @@ func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 			code = run.ExitCode
 		}
 	}
+
 	return code, ""
 }
 
@@ -212,6 +219,7 @@ func (r *Report) unexplainedExit() (node string, run Run) {
 	if r.Run.ExitCode == nil {
 		return "", Run{}
 	}
+
 	found := false
 	for _, name := range r.NodeNames() {
 		switch n := r.Nodes[name]; {
@@ -223,6 +231,7 @@ func (r *Report) unexplainedExit() (node string, run Run) {
 			node, found = name, true
 		}
 	}
+
 	if !found {
 		return "", Run{}
 	}

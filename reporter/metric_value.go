@@ -258,6 +258,7 @@ func (f *facts) compute() (Values, []Missing) {
 		}
 		values[m.Name] = v
 	}
+
 	for i := range f.gpus {
 		for _, m := range gpuMetrics() {
 			name := gpuMetricName(m.Name, i)
@@ -268,5 +269,6 @@ func (f *facts) compute() (Values, []Missing) {
 			}
 		}
 	}
+
 	return values, missing
 }

@@ -155,6 +155,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 	for i := range f.boot {
 		f.boot[i] = math.NaN()
 	}
+
 	for i := range f.summary {
 		c := collector.Column(i)
 		f.summary[c] = perfpySummary(c)
@@ -162,6 +163,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 			f.summary[c].Add(v, 1)
 		}
 	}
+
 	f.wall = func() (float64, error) { return perfpyLength(samples) }
 	f.why = func(c collector.Column) error {
 		if samples.Len() == 0 {
@@ -173,6 +175,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 	if cpus > 0 {
 		n.Host = &Host{CPUs: cpus}
 	}
+
 	metrics, absent := f.compute()
 	n.Metrics, n.Missing = metrics, append(n.Missing, absent...)
 	n.Summaries = newQuantiles(&collector.Recording{Summaries: f.summary})

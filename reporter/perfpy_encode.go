@@ -17,6 +17,7 @@ func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 	if len(samples) == 0 {
 		return []byte("{}"), nil
 	}
+
 	nodes := make(map[string]*Node, len(samples))
 	for name := range samples {
 		if _, err := strconv.ParseUint(name, 10, 31); err != nil {
@@ -25,6 +26,7 @@ func EncodePerfPy(samples map[string][]collector.Sample) ([]byte, error) {
 		}
 		nodes[name] = nil
 	}
+
 	out := []byte("{")
 	for i, name := range (&Report{Nodes: nodes}).NodeNames() {
 		if i > 0 {
@@ -66,6 +68,7 @@ func appendPerfPySample(out []byte, s *collector.Sample) []byte {
 		out = append(out, "\n            \""+c.Key()+"\": "...)
 		out = appendPythonFloat(out, v)
 	}
+
 	if !empty {
 		out = append(out, "\n        "...)
 	}

@@ -28,9 +28,11 @@ func WithPush(data []byte, states map[string]PushState) ([]byte, error) {
 			return err
 		})
 	})
+
 	if err != nil {
 		return nil, fmt.Errorf("find the push part: %w", err)
 	}
+
 	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
 	var out []byte
 	at := 0
@@ -57,6 +59,7 @@ func pushEdit(data []byte, node span, state PushState) (edit, error) {
 	if err != nil {
 		return edit{}, err
 	}
+
 	begin := node.from + 1
 	e := edit{span{begin, begin}, append(append([]byte(`"push":`), text...), ',')}
 	empty := true
@@ -67,6 +70,7 @@ func pushEdit(data []byte, node span, state PushState) (edit, error) {
 		}
 		return nil
 	})
+
 	if empty && err == nil {
 		e.text = e.text[:len(e.text)-1]
 	}
@@ -79,6 +83,7 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return errors.Join(err, errors.New("not an object"))
 	}
+
 	for dec.More() {
 		t, err := dec.Token()
 		if err != nil {
@@ -93,6 +98,7 @@ func eachMember(object []byte, offset int, visit func(key string, value span) er
 			return err
 		}
 	}
+
 	_, err := dec.Token() // its end
 	return err
 }

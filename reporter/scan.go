@@ -180,6 +180,7 @@ func (s *scan) member(key string) (atNodes bool, err error) {
 	if s.seen[key] && !s.again {
 		return false, &placed{s.in.InputOffset(), fmt.Errorf("%q stands there twice", key)}
 	}
+
 	s.seen[key] = key != ""
 	switch {
 	case key == "nodes" && (s.again || s.seen["schema"] && s.seen["run"]):
@@ -195,6 +196,7 @@ func (s *scan) member(key string) (atNodes bool, err error) {
 			err = CheckSchema(s.report.Schema, Schema)
 		}
 	}
+
 	return false, err
 }
 

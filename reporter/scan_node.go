@@ -22,9 +22,11 @@ func (s *scan) eachNode(take func(name string) error) error {
 	default:
 		return &placed{s.in.InputOffset(), errors.New("nodes are not an object")}
 	}
+
 	if _, err := s.in.ReadToken(); err != nil {
 		return err
 	}
+
 	names := make(map[string]bool)
 	for {
 		name, ok, err := s.next()
@@ -78,6 +80,7 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 		_, err := r.value()
 		return nil, 0, errors.Join(err, errors.New("null is not a node"))
 	}
+
 	n = &Node{}
 	err = r.object("not an object", func(quoted []byte) (err error) {
 		switch key := unquote(quoted); {
@@ -90,6 +93,7 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 		}
 		return err
 	})
+
 	if n.Missing == nil { // left out by somebody else's program
 		n.Missing = []Missing{}
 	}

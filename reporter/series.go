@@ -56,6 +56,7 @@ func (s Samples) MarshalJSON() ([]byte, error) {
 		}
 		out = append(out, '}')
 	}
+
 	return append(out, ']'), nil
 }
 

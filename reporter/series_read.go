@@ -2,168 +2,16 @@ package reporter
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/perfagent/perfagent/internal/text"
 )
-
-// reader reads the series of a node from JSON, value by value. It takes what encoding/json takes.
-type reader struct {
-	*jsontext.Decoder
-	// at is where the value that was read last begins.
-	at int64
-}
-
-func newReader(in io.Reader) *reader {
-	return &reader{Decoder: jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))}
-}
-
-// value reads a value whole. It belongs to the reader, until something more is read.
-func (r *reader) value() (jsontext.Value, error) {
-	v, err := r.ReadValue()
-	r.at = r.InputOffset() - int64(len(v))
-	return v, err
-}
-
-// skip reads a value that is not wanted. It is faster than SkipValue.
-func (r *reader) skip() error {
-	_, err := r.ReadValue()
-	return err
-}
-
-// enter reads the bracket that opens an array or object. Any other value is the error otherwise.
-func (r *reader) enter(open jsontext.Kind, otherwise string) error {
-	if r.PeekKind() == open {
-		_, err := r.ReadToken()
-		r.at = r.InputOffset() - 1
-		return err
-	}
-	if _, err := r.value(); err != nil {
-		return err
-	}
-	return errors.New(otherwise)
-}
-
-// leave reads the bracket that closes an array or object.
-func (r *reader) leave() error {
-	_, err := r.ReadToken()
-	return err
-}
-
-// array reads an array, of which element reads an element. Any other value is the error otherwise.
-func (r *reader) array(otherwise string, element func() error) error {
-	if err := r.enter('[', otherwise); err != nil {
-		return err
-	}
-	for r.PeekKind() != ']' {
-		if err := element(); err != nil {
-			return err
-		}
-	}
-	return r.leave()
-}
-
-// object reads an object, of which member reads the value of a member. The key is in its quotes,
-// and belongs to the reader. Any other value is the error otherwise.
-func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
-	if err := r.enter('{', otherwise); err != nil {
-		return err
-	}
-	for r.PeekKind() != '}' {
-		quoted, err := r.value()
-		if err == nil {
-			err = member(quoted)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return r.leave()
-}
-
-// unquote reads a JSON string as encoding/json does.
-func unquote(quoted []byte) string {
-	for _, b := range quoted {
-		if b == '\\' || b >= 0x80 {
-			var s string
-			_ = json.Unmarshal(quoted, &s) // it is known to be a string
-			return s
-		}
-	}
-	return string(bytes.Trim(quoted, `"`))
-}
-
-// number reads a number; otherwise names what stands there if it is none.
-func (r *reader) number(otherwise func() string) (float64, error) {
-	v, err := r.value()
-	switch {
-	case err != nil:
-		return 0, err
-	case v.Kind() != '0':
-		return 0, errors.New(otherwise())
-	}
-	return parseNumber(v)
-}
-
-// parseNumber reads a JSON number.
-func parseNumber(number []byte) (float64, error) {
-	if v, ok := parseDecimal(number); ok {
-		return v, nil
-	}
-	v, err := strconv.ParseFloat(string(number), 64)
-	if err != nil { // only of a number that is too large
-		return 0, fmt.Errorf("%q is beyond what a number can be", text.Clip(string(number), 40))
-	}
-	return v, nil
-}
-
-// parseDecimal reads a number of few digits without an exponent, as nearly all are, several times
-// faster than strconv. Its digits and the power of ten below them are exact, and so their quotient
-// is rounded once, as it must be.
-func parseDecimal(number []byte) (v float64, ok bool) {
-	const exact = 15 // digits that any float64 holds
-	digits, negative := bytes.CutPrefix(number, []byte{'-'})
-	if len(digits) > exact+1 {
-		return 0, false
-	}
-
-	sum, decimals, point := uint64(0), 0, false
-	for _, b := range digits {
-		switch d := b - '0'; {
-		case d <= 9:
-			sum = sum*10 + uint64(d)
-			if point {
-				decimals++
-			}
-		case b == '.':
-			point = true
-		default:
-			return 0, false
-		}
-	}
-	if len(digits) > exact && !point {
-		return 0, false
-	}
-
-	v = float64(sum)
-	if decimals > 0 {
-		v /= math.Pow10(decimals)
-	}
-	if negative {
-		v = -v
-	}
-	return v, true
-}
 
 // errMostlyEmpty is for a file that would take many times its size in memory: every value of a
 // real one takes at least a byte of it.
@@ -327,6 +175,7 @@ func readNumbers(r *reader) (Numbers, error) {
 	case v.Kind() != '[':
 		return nil, errors.New("not a list of numbers")
 	}
+
 	list := make(Numbers, 0, bytes.Count(v, []byte{','})+1)
 	for element := range bytes.SplitSeq(bytes.TrimSpace(v[1:len(v)-1]), []byte{','}) {
 		number := math.NaN()
@@ -343,5 +192,6 @@ func readNumbers(r *reader) (Numbers, error) {
 		}
 		list = append(list, number)
 	}
+
 	return list, nil
 }

@@ -25,15 +25,18 @@ func SourceOf(what string) (name string, isSource bool) {
 	if c, ok := collector.ColumnNamed(what); ok {
 		return columnSource(c), true
 	}
+
 	m, ok := MetricNamed(what)
 	if !ok {
 		return what, false
 	}
+
 	nothing := &facts{perfpy: true, wall: func() (float64, error) { return 1, nil }}
 	nothing.why = func(c collector.Column) error { return sourceError(columnSource(c)) }
 	for i := range nothing.boot {
 		nothing.boot[i] = math.NaN()
 	}
+
 	_, err := m.value(nothing)
 	if source, ok := errors.AsType[sourceError](err); ok {
 		return string(source), true

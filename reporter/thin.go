@@ -63,10 +63,12 @@ func (n *Node) halve() {
 		s.Stride *= 2
 		n.Sampling = &s
 	}
+
 	envelope := make(Envelope, len(n.Envelope))
 	for key, b := range n.Envelope {
 		envelope[key] = b.Fold(2, nil)
 	}
+
 	samples := Samples{Keys: n.Samples.Keys}
 	for i, column := range n.Samples.Columns {
 		if _, ok := envelope[n.Samples.Keys[i]]; !ok { // perf.py's samples stand for themselves
@@ -74,5 +76,6 @@ func (n *Node) halve() {
 		}
 		samples.Columns = append(samples.Columns, fold(column, 2, func(i, _ int) float64 { return column[i] }))
 	}
+
 	n.Samples, n.Envelope = samples, envelope
 }

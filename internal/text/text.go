@@ -23,9 +23,11 @@ func Printable(s string) string {
 		}
 		first += size
 	}
+
 	if first == len(s) {
 		return s
 	}
+
 	out := append(make([]byte, 0, len(s)+16), s[:first]...)
 	for i := first; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -201,6 +203,7 @@ func Seconds(s float64) string {
 	case whole < 1e9:
 		return fmt.Sprintf("%d d %02d h", int(whole)/86400, int(whole)/3600%24)
 	}
+
 	return Fixed(s/86400, 0) + " d"
 }
 
@@ -211,16 +214,19 @@ func Size(mib float64) (number, unit string) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Absent, ""
 	}
+
 	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	i := 0
 	for v >= 1023.5 && i < len(units)-1 {
 		v /= 1024
 		i++
 	}
+
 	decimals := 0
 	if i >= 2 && v < 9.95 || i >= 3 && v < 99.95 {
 		decimals = 1
 	}
+
 	number = Fixed(v, decimals)
 	if mib < 0 && number != "0" {
 		number = "-" + number

@@ -69,5 +69,6 @@ func toASCII(s string) string {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		}
 	}
+
 	return out.String()
 }

@@ -15,10 +15,12 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if n == nil {
 		n = &reporter.Node{}
 	}
+
 	title := line{0, bold, titleText(r, o.Node, live)}
 	if live.Alarm {
 		title.style = alarm
 	}
+
 	lines := []line{title}
 	if live.Trouble != "" {
 		lines = append(lines, line{1, alarm, text.Printable(live.Trouble)})
@@ -29,6 +31,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	if host := hostWords(n.Host); host != "" {
 		lines = append(lines, line{8, "", text.PadRight("host", labelWidth) + host})
 	}
+
 	lines = append(lines, line{rank: 20})
 	lines = append(lines, rowLines(n, live, o)...)
 	lines = append(lines, line{rank: 21})

@@ -42,9 +42,11 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 			from, to = min(from, a), max(to, b)
 		}
 	}
+
 	if p.samples < 2 || !(from < to) || math.IsInf(to-from, 0) {
 		return nil
 	}
+
 	for i, name := range names {
 		row := sparkline{label: nodeLabel(name), hi: 100}
 		if i == 0 {
@@ -52,10 +54,12 @@ func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) [
 		}
 		p.rows = append(p.rows, row)
 	}
+
 	cells := p.cells(width)
 	if cells == 0 {
 		return nil
 	}
+
 	for i, name := range names {
 		p.rows[i].values = cpuByTime(r.Nodes[name], from, to, cells)
 	}
@@ -79,9 +83,11 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	for i := range out {
 		out[i] = math.NaN()
 	}
+
 	if n == nil {
 		return out
 	}
+
 	values, ends := valuesOf(n, collector.CPUAvg), endsOf(n)
 	begin, _ := spanOf(n)
 	for i := range min(len(values), len(ends)) {
@@ -94,6 +100,7 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 			begin = ends[i]
 		}
 	}
+
 	return out
 }
 

@@ -18,6 +18,7 @@ func otherLines(r *reporter.Report, o Options) []line {
 			words = min(30, max(words, 2+text.Width(live.State)))
 		}
 	}
+
 	for _, name := range r.NodeNames() {
 		if name == o.Node {
 			continue
@@ -33,6 +34,7 @@ func otherLines(r *reporter.Report, o Options) []line {
 		cells := min(40, o.Width-labelWidth-31-words)
 		lines = append(lines, line{style: style, text: otherLine(name, n, live, o, cells)})
 	}
+
 	if o.More+o.Ended > 0 {
 		lines = append(lines, rest(o))
 	}
@@ -47,6 +49,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	if cells >= leastPicture {
 		words += text.PadRight(Spark(valuesOf(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
 	}
+
 	value := func(c collector.Column) string {
 		v, _ := numbersOf(n, live, c)
 		return valueText(c, v, 7)
@@ -59,6 +62,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 		}
 		return words + "  " + text.Printable(live.State)
 	}
+
 	for _, shorter := range []string{words, label + " CPU " + cpu + " memory " + memory, label + " CPU " + cpu} {
 		if text.Width(shorter) <= o.Width {
 			return shorter
@@ -73,6 +77,7 @@ func Line(r *reporter.Report, o Options) string {
 	if n == nil {
 		n = &reporter.Node{}
 	}
+
 	value := func(c collector.Column) string {
 		now, _ := numbersOf(n, live, c)
 		return valueForms(c, now)[0]
@@ -88,6 +93,7 @@ func Line(r *reporter.Report, o Options) string {
 			words += ", " + row.label + " " + valueForms(row.column, now)[0]
 		}
 	}
+
 	if live.Trouble != "" {
 		words += "; " + text.Printable(live.Trouble)
 	}

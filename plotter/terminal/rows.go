@@ -94,6 +94,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	if o.Width < labelWidth+numberWidth {
 		return narrowLines(n, live, o)
 	}
+
 	lines := []line{{6, dim, header(n, live, cells, numbers)}}
 	for _, row := range rowsOf(n, live) {
 		values := valuesOf(n, row.column)
@@ -107,6 +108,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 		}
 		lines = append(lines, line{row.rank, "", words})
 	}
+
 	return lines
 }
 

@@ -166,6 +166,7 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 	if n == nil || n.Samples.Len() < 2 {
 		return nil
 	}
+
 	var rows []sparkline
 	gpus := busiestGPU(n)
 	crowded := gpus != nil

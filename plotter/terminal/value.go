@@ -30,6 +30,7 @@ func valueForms(c collector.Column, v float64) []string {
 		number, unit, _ := strings.Cut(text.Percent(v), " ")
 		return []string{number + " " + unit, number + unit, number}
 	}
+
 	switch c.Unit() {
 	case collector.JobCPU.Unit():
 		number := cpusText(v)
@@ -38,6 +39,7 @@ func valueForms(c collector.Column, v float64) []string {
 		number, unit := sizeText(v)
 		return []string{number + " " + unit, number + unit, number + unit[:1]}
 	}
+
 	number, unit := rateText(v)
 	forms := []string{number + " " + unit, number + unit, number + unit[:1]}
 	if unit == "MiB/s" {
@@ -73,11 +75,13 @@ func rateText(v float64) (number, unit string) {
 		number, unit, _ = strings.Cut(text.Rate(v), " ")
 		return number, unit
 	}
+
 	units := [...]string{"MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"}
 	i := 0
 	for ; math.Abs(v) >= 1023.5 && i < len(units)-1; i++ {
 		v /= 1024
 	}
+
 	switch a := math.Abs(v); {
 	case a < 9.995:
 		return strconv.FormatFloat(v, 'f', 2, 64), units[i]

@@ -154,6 +154,7 @@ func (q *verdictInput) gpuIdle() bool {
 	if q.run.WallSeconds < gpuIdleAfter {
 		return false
 	}
+
 	sum, n := 0.0, 0
 	for i, g := range q.rec.GPUs {
 		c := collector.GPUColumn(i, collector.GPUUtilization)
@@ -166,9 +167,11 @@ func (q *verdictInput) gpuIdle() bool {
 		}
 		sum, n = sum+mean, n+1
 	}
+
 	if n == 0 || !(sum/float64(n) < gpuIdleShare) {
 		return false
 	}
+
 	q.known("gpu_avg_utilization_pct", sum/float64(n))
 	q.known("job_gpus", float64(n))
 	return true

@@ -153,28 +153,6 @@ func Rules() []Rule {
 	}
 }
 
-// ruleInput is a node that rules are held against.
-type ruleInput struct {
-	*reporter.Node
-	wall float64 // seconds that the run took on it
-}
-
-// examine gives what rules look at; nil where there is nothing to be said of: no node, one
-// of perf.py's, which has totals since boot, or one that ran for less than findSeconds.
-func examine(n *reporter.Node, run *reporter.Run) *ruleInput {
-	if n == nil || n.Origin == reporter.OriginPerfPy {
-		return nil
-	}
-	wall := n.Metric(reporter.MetricWall)
-	if math.IsNaN(wall) && run != nil {
-		wall = run.WallSeconds // a sidecar's, a journal's
-	}
-	if !positive(wall) || wall < findSeconds {
-		return nil
-	}
-	return &ruleInput{n, wall}
-}
-
 // findings holds a node against the rules, except imbalance, which needs several nodes.
 // The result is never nil.
 func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
@@ -236,6 +214,3 @@ func evidence(pairs ...any) map[string]any {
 	}
 	return out
 }
-
-// positive tells whether a number is known, finite and above 0.
-func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }

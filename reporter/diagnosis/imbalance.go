@@ -67,6 +67,7 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 	if len(r.Nodes) < 2 {
 		return out
 	}
+
 	rules := Rules()
 	rule := rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == findImbalance })]
 	texts := make(map[string][]string)
@@ -84,6 +85,7 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+of)
 		out[node] = f
 	}
+
 	for node, f := range out {
 		f.Text = fmt.Sprintf("The work is uneven: on this node the job used %s. "+
 			"Give the nodes equal shares, or use fewer of them.", strings.Join(texts[node], ", and "))
@@ -151,6 +153,7 @@ func AdviceOf(r *reporter.Report) []Advice {
 			}
 		}
 	}
+
 	sortFindings(list)
 	out := make([]Advice, len(list))
 	for i, f := range list {

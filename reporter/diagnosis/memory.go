@@ -35,6 +35,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	case (inGroup || len(q.account.Victims) == 0) && q.killed() && q.hostMemory() >= hostMemoryFull:
 		return CauseOOMHost, q.hostText(q.likely())
 	}
+
 	return "", ""
 }
 
@@ -64,6 +65,7 @@ func (q *verdictInput) relation(v host.Victim) int {
 	if v.Group == "" && !v.Host && q.account.OOMKills > 0 {
 		v.Group = home // it is not told, and there was one
 	}
+
 	switch {
 	case killed && v.PID == q.job.PID:
 		return 3
@@ -84,6 +86,7 @@ func (q *verdictInput) relation(v host.Victim) int {
 	case v.Host && v.Group == home && q.killed():
 		return 1
 	}
+
 	return 0
 }
 
@@ -176,21 +179,25 @@ func (q *verdictInput) groupText(v host.Victim) string {
 	case !known && (reporter.LimitFree(q.account) || q.account.OOMKills > 0 && reporter.LimitKills(q.account) == 0):
 		return q.killText(v, " hit the memory limit of a control group within or around its own")
 	}
+
 	limit, peak := float64(q.account.Limits.MemoryMB), q.peakMB()
 	if then := float64(q.account.FullAtKillMB); then > 0 { // it may have been changed since, or before
 		if limit = then; peak > then+pastLimitMB {
 			peak = then
 		}
 	}
+
 	q.known("limit_mb", limit)
 	q.known("peak_mb", peak)
 	if q.account.Limits.MemoryGroup != "" {
 		q.evidence["limit_group"] = text.Printable(q.account.Limits.MemoryGroup)
 	}
+
 	what := " hit the memory limit of its control group"
 	if limit > 0 {
 		what = " hit the memory limit of " + text.SizeText(limit) + " of its control group"
 	}
+
 	words := q.killText(v, what)
 	if peak > 0 {
 		words += "; peak " + text.SizeText(peak)
@@ -219,15 +226,18 @@ func (q *verdictInput) killText(v host.Victim, what string) string {
 	if v.PID > 0 {
 		q.evidence["pid"] = float64(v.PID)
 	}
+
 	at := v.At
 	if at.IsZero() {
 		at = q.account.OOMAt
 	}
+
 	q.moment("time", at)
 	head := "killed by the kernel: "
 	if q.job.Signal != "SIGKILL" {
 		head = q.endText() + " after the kernel killed a process: "
 	}
+
 	words := head + processText(v.Process, v.PID) + what
 	if !at.IsZero() {
 		words += " at " + clockTime(at)

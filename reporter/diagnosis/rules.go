@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -25,11 +24,13 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	if !positive(pct) || pct < findTightPct {
 		return nil
 	}
+
 	peak := pct / 100 * limit
 	ask, least := roundSize(peak*findTightRoom), ""
 	if kills > 0 {
 		ask, least = roundSize(limit*findKilledRoom), "at least "
 	}
+
 	words := "The memory in use came to " + text.Percent(pct) + " of the limit"
 	if positive(limit) {
 		words += " of " + text.WholeSize(limit)
@@ -37,6 +38,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	if kills > 0 {
 		words += ", and the kernel killed " + text.Count(kills, "process", "processes") + " for it"
 	}
+
 	severity := ""
 	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
 	case !(kills > 0) && own < findTightOwn*limit:
@@ -48,17 +50,10 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	default:
 		words += ": ask for more memory."
 	}
+
 	return &reporter.Finding{Severity: severity, Text: words,
 		Evidence: evidence("limit_memory_pct", pct, "peak_mb", peak, "limit_mb", limit,
 			"ask_mb", ask, "oom_kills", kills)}
-}
-
-// killedAt is the memory limit at which the kernel killed, MiB; 0 = not known.
-func (e *ruleInput) killedAt() float64 {
-	if e.Verdict == nil {
-		return 0
-	}
-	return e.Verdict.Number("limit_mb")
 }
 
 // judgeDisk: a file system was nearly full.
@@ -78,17 +73,6 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// fullestPath names the file systems that were watched, of which the fullest counted.
-func (e *ruleInput) fullestPath() string {
-	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
-		return ""
-	}
-	if len(e.Sampling.DiskPaths) == 1 {
-		return "of " + text.Printable(e.Sampling.DiskPaths[0]) + " "
-	}
-	return "(the fullest of " + text.Printable(text.List(e.Sampling.DiskPaths, 4)) + ") "
-}
-
 // judgeGPUIdle: GPUs of the job on which next to nothing ran.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
@@ -104,17 +88,21 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 			idle, use = append(idle, g.Index), append(use, plainjson.Round(mean, 3))
 		}
 	}
+
 	if len(idle) == 0 {
 		return nil
 	}
+
 	most := use[0]
 	for _, v := range use {
 		most = max(most, v)
 	}
+
 	ask := "ask for none"
 	if busy := own - len(idle); busy > 0 {
 		ask = fmt.Sprintf("ask for %d instead of %d", busy, own)
 	}
+
 	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
 		"(utilization tells no more than that one ran): %s, or find what %s for.",
 		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"),
@@ -134,15 +122,18 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
 		}
 	}
+
 	if len(full) == 0 {
 		return nil
 	}
+
 	fullest := 0
 	for i := range used {
 		if used[i]/total[i] > used[fullest]/total[fullest] {
 			fullest = i
 		}
 	}
+
 	words := fmt.Sprintf("The memory of %s was full, up to %s of %s: "+
 		"larger inputs may fail, unless the framework takes all memory beforehand.",
 		gpuNames(full, "", ""), text.WholeSize(used[fullest]), text.WholeSize(total[fullest]))
@@ -154,6 +145,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	if !e.oneThread() || e.waitedForCPU() && e.Metric(reporter.MetricJobThreads) != 1 {
 		return nil
 	}
+
 	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
 	f := &reporter.Finding{Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit)}
 	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", text.CPUs(mean), text.CPUs(limit))
@@ -166,6 +158,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	default:
 		f.Text = words + ", as one thread does: it can be faster if it works in parallel"
 	}
+
 	if f.Text += "."; !e.cpusAskedFor() {
 		f.Severity = SeverityInfo
 	}
@@ -192,12 +185,14 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if !e.throttled() {
 		return nil
 	}
+
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
 	words := "The CPU quota"
 	if e.Limits != nil && positive(e.Limits.CPUQuota) {
 		quota = e.Limits.CPUQuota
 		words += " of " + text.CPUs(quota) + " CPUs"
 	}
+
 	words += " stopped the job in " + text.Percent(pct) + " of its periods"
 	if e.Job != nil && e.Job.Source == host.JobFromTree {
 		words = strings.Replace(words, "the job", "the job's control group", 1)
@@ -205,6 +200,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if positive(stopped) {
 		words += ", for " + text.Seconds(stopped) + " summed over CPUs"
 	}
+
 	severity := ""
 	if used := e.Metric(reporter.MetricJobCPU); stopped < findThrottledLoss*used { // little was lost
 		severity = SeverityInfo
@@ -222,9 +218,11 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 			total += v
 		}
 	}
+
 	if !positive(total) || total < swapTotal || total/e.wall < swapRate {
 		return nil
 	}
+
 	var moved []string
 	if positive(out) {
 		moved = append(moved, text.WholeSize(out)+" went to swap")
@@ -250,6 +248,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 	case e.Host != nil && positive(e.Host.MemoryMB) && limit >= e.Host.MemoryMB: // it limits nothing
 		return nil
 	}
+
 	severity := ""
 	if limit < findSmallLimit {
 		severity = SeverityInfo
@@ -266,14 +265,17 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 	if s == nil || s.MissedTicks < findMissedTicks || s.Samples < 0 {
 		return nil
 	}
+
 	ticks := float64(s.Samples) + float64(s.MissedTicks)
 	missed, gap := 100*float64(s.MissedTicks)/ticks, s.LongestGapSeconds
 	if len(s.Suspends) > 0 { // the gap has the time of sleep, the run has not
 		gap = math.NaN()
 	}
+
 	if share := 100 * gap / e.wall; missed < findMissedPct && !(share >= findMissedPct) {
 		return nil
 	}
+
 	words := fmt.Sprintf("%d of %s samples are missing", s.MissedTicks, text.Fixed(ticks, 0))
 	if positive(gap) {
 		words += ", up to " + text.Seconds(gap) + " in one gap"
@@ -283,106 +285,4 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 			"Leave perfagent a little CPU, or choose a longer --interval.",
 		Evidence: evidence("missed_ticks", s.MissedTicks, "samples", s.Samples,
 			"missed_pct", missed, "longest_gap_seconds", gap)}
-}
-
-// cpuLimit is how many CPUs the job may use; NaN = not known.
-func (e *ruleInput) cpuLimit() float64 {
-	if e.Limits == nil || !positive(e.Limits.CPUs) {
-		return math.NaN()
-	}
-	return e.Limits.CPUs
-}
-
-// cpusAskedFor tells whether somebody set how many CPUs the job gets: by a quota, or by a
-// cpuset or affinity that leaves CPUs of the node out. Else it runs on a node as it is.
-func (e *ruleInput) cpusAskedFor() bool {
-	if !positive(e.cpuLimit()) {
-		return false
-	}
-	return positive(e.Limits.CPUQuota) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs)
-}
-
-func (e *ruleInput) oneThread() bool {
-	mean := e.Metric(reporter.MetricJobCores)
-	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
-}
-
-func (e *ruleInput) throttled() bool {
-	return e.Metric(reporter.MetricThrottled) >= throttledShare && !quotaOfOthers(e.Node)
-}
-
-// waitedForCPU tells that the job did not get the CPUs that it could have used: what it
-// used says nothing then of how many it needs. Where its own tasks are not known those of
-// the node tell.
-func (e *ruleInput) waitedForCPU() bool {
-	waited := e.Metric(reporter.MetricJobPSICPU)
-	if math.IsNaN(waited) {
-		waited = e.Metric(reporter.MetricPSICPUSome)
-	}
-	return waited >= findWaitPct
-}
-
-// memoryLimit is the memory that the job may use, MiB; NaN = there is no limit.
-func (e *ruleInput) memoryLimit() float64 {
-	if e.Limits == nil || !positive(e.Limits.MemoryMB) {
-		return math.NaN()
-	}
-	return e.Limits.MemoryMB
-}
-
-// peakMemory is the highest memory, MiB, of the job or of the group that has the limit,
-// whichever is greater; NaN = neither is known.
-func (e *ruleInput) peakMemory() float64 {
-	job, group := e.Metric(reporter.MetricJobMemoryPeak), e.Metric(reporter.MetricLimitMemory)/100*e.memoryLimit()
-	if math.IsNaN(job) || group > job {
-		return group
-	}
-	return job
-}
-
-// gpuUse is the mean utilization of a device, percent; NaN = not known.
-func (e *ruleInput) gpuUse(device int) float64 {
-	return e.GPUMetric(reporter.MetricGPUUtilization, device)
-}
-
-// gpuKnown is the part of the kept samples, and so of the time, that has a device's
-// utilization: a query that ends early leaves a mean that says little of the run.
-func (e *ruleInput) gpuKnown(device int) float64 {
-	if device >= collector.MaxGPUs {
-		return 0
-	}
-	known, all := 0, e.Samples.Len()
-	for _, v := range e.Samples.Column(collector.GPUColumn(device, collector.GPUUtilization).Key()) {
-		if !math.IsNaN(v) {
-			known++
-		}
-	}
-	return float64(known) / float64(max(1, all))
-}
-
-// roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. It is less
-// than a quarter above, and never below 16 MiB.
-func roundSize(mb float64) float64 {
-	if !positive(mb) {
-		return math.NaN()
-	}
-	if mb <= 16 {
-		return 16
-	}
-	_, exp := math.Frexp(mb)
-	step := math.Ldexp(1, exp-3)
-	return math.Ceil(mb/step) * step
-}
-
-// gpuNames names devices, a few by their numbers, with the verb that fits.
-func gpuNames(list []int, one, many string) string {
-	var words []string
-	for _, i := range list[:min(len(list), 8)] {
-		words = append(words, strconv.Itoa(i))
-	}
-	said := text.Plural(len(list), "GPU ", "GPUs ") + strings.Join(words, ", ")
-	if more := len(list) - len(words); more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
-	}
-	return strings.TrimRight(said+" "+text.Plural(len(list), one, many), " ")
 }

@@ -116,10 +116,12 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	if words := q.ownTimeout(); words != "" {
 		return CauseTimeLimit, words
 	}
+
 	i := slices.IndexFunc(q.end.Signals, q.endsTime)
 	if i < 0 {
 		return "", ""
 	}
+
 	s, killed := q.end.Signals[i], q.job.Signal == "SIGKILL"
 	q.noteSender(s)
 	q.moment("limit_time", q.end.Limit)
@@ -127,6 +129,7 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	if q.end.Scheduler != "" && !s.byTimeout() {
 		words += " of " + q.end.Scheduler
 	}
+
 	words += ": " + s.text()
 	if killed {
 		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
@@ -203,11 +206,13 @@ func (q *verdictInput) signal() (cause, words string) {
 		name, verb = s.Signal, "exited with code "+strconv.Itoa(q.code)+", as programs do after "
 		q.evidence["signal"] = name
 	}
+
 	words = verb + name
 	if s, sent := q.firstOf(name); sent {
 		q.noteSender(s)
 		return CauseSignal, words + " from " + s.sender() + " at " + clockTime(s.At)
 	}
+
 	switch {
 	case crash(name):
 		return CauseSignal, words + crashText(name)
@@ -219,6 +224,7 @@ func (q *verdictInput) signal() (cause, words string) {
 		}
 		return CauseSignal, words
 	}
+
 	return CauseSignal, words + ", which was sent to the job itself; the kernel does not tell by whom"
 }
 
@@ -247,16 +253,19 @@ func (q *verdictInput) diskFull() (cause, words string) {
 	if q.endedOtherwise() {
 		return "", ""
 	}
+
 	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && !q.fullBefore(r.Path) })
 	if i < 0 {
 		return q.wasFull()
 	}
+
 	room := q.end.Space[i]
 	q.evidence["path"] = text.Printable(path.Clean(room.Path))
 	q.known("available_mb", room.FreeMB)
 	if room.Inodes >= 0 {
 		q.known("available_inodes", room.Inodes)
 	}
+
 	q.moment("time", q.ended())
 	what := "no room was left on the file system of "
 	if !(room.FreeMB < fullMB) {

@@ -140,6 +140,7 @@ func rank(v *reporter.Verdict) int {
 	case CauseUnknown:
 		return 2
 	}
+
 	return 1 // of a later version
 }
 
@@ -194,6 +195,7 @@ func (q *verdictInput) cause() (cause, words string) {
 	case q.end.NotKnown != "":
 		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown)
 	}
+
 	q.evidence["exit_code"] = float64(q.code)
 	if q.job.Signal != "" {
 		q.evidence["signal"] = text.Printable(q.job.Signal)
@@ -201,6 +203,7 @@ func (q *verdictInput) cause() (cause, words string) {
 	if q.code == 0 {
 		return CauseExited, "exited with code 0" + q.survived()
 	}
+
 	for _, look := range []func() (cause, words string){q.outOfMemory, q.timeLimit, q.diskFull, q.signal} {
 		if cause, words := look(); cause != "" {
 			return cause, words
@@ -215,6 +218,7 @@ func (q *verdictInput) notKnown() string {
 	if q.run.Incomplete == "" {
 		return unknown + ": no exit status was recorded"
 	}
+
 	known := ""
 	for _, s := range slices.Backward(q.account.Signals) {
 		if sent := Sent(s); sent.ends() {
@@ -223,11 +227,13 @@ func (q *verdictInput) notKnown() string {
 			break
 		}
 	}
+
 	if kills := groupKills(q.account); kills > 0 {
 		q.noteKills(kills)
 		known += "; until then the kernel had killed " + text.Count(kills, "process", "processes") +
 			" of the control group for want of memory"
 	}
+
 	if known == "" {
 		return unknown + ": " + q.run.Incomplete
 	}

@@ -50,6 +50,7 @@ func newBucket(b series.Bucket) bucket {
 			out.Stats[i] = reporter.Numbers{least, mean, most}
 		}
 	}
+
 	return out
 }
 
@@ -112,6 +113,7 @@ func (b bucket) bucket() series.Bucket {
 		}
 		out.Stats[i] = s
 	}
+
 	return out
 }
 

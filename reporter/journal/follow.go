@@ -89,17 +89,20 @@ func (f *Follower) goOn() (changed bool, err error) {
 	case st.Size() < f.read: // cut short by somebody else: what is left is all there is
 		f.read, f.journal = 0, reading{}
 	}
+
 	data := make([]byte, st.Size()-f.read)
 	n, err := f.file.ReadAt(data, f.read)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("follow journal: %w", err)
 	}
+
 	whole := bytes.LastIndexByte(data[:n], '\n') + 1
 	for line := range lines(data[:whole]) {
 		if err := f.journal.take(line); err != nil {
 			return false, fmt.Errorf("follow journal %s: %w", f.path, err)
 		}
 	}
+
 	f.read, f.seen = f.read+int64(whole), st.Size()
 	return whole > 0, nil
 }

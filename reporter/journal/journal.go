@@ -84,10 +84,12 @@ func Create(dir string, head Head) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
+
 	f, reportPath, err := claim(dir, head.Node)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
+
 	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
 		done: make(chan struct{})}
@@ -97,6 +99,7 @@ func Create(dir string, head Head) (*Journal, error) {
 		os.Remove(f.Name())
 		return nil, fmt.Errorf("create journal %s: %w", j.path, err)
 	}
+
 	go j.w.run()
 	return j, nil
 }

@@ -61,6 +61,7 @@ func (l layout) sample(line *sampleLine) error {
 	if len(line.Values) != len(l.columns) {
 		return fmt.Errorf("sample of %d columns", len(line.Values))
 	}
+
 	weights := make(map[int]float64, len(line.Weights))
 	for place, w := range line.Weights {
 		if place < 0 || place >= len(l.columns) {
@@ -70,12 +71,14 @@ func (l layout) sample(line *sampleLine) error {
 			weights[int(c)] = w
 		}
 	}
+
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
 	for i, v := range line.Values { // a byte that was damaged may leave a number
 		if c := collector.Column(i); v < 0 || v > 100 && c.Percent() {
 			return fmt.Errorf("sample with %v for %s", v, c.Key())
 		}
 	}
+
 	return nil
 }
 

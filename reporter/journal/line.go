@@ -44,9 +44,11 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 		out = plainjson.AppendFloat(out, w)
 		sep = ","
 	}
+
 	if sep == "," {
 		out = append(out, '}')
 	}
+
 	out = strconv.AppendInt(append(out, `,"i":`...), rec.Samples-1, 10)
 	out = strconv.AppendInt(append(out, `,"mono_ns":`...), int64(rec.End.Mono-rec.Start.Mono), 10)
 	out = strconv.AppendInt(append(out, `,"boot_ns":`...), int64(rec.End.Boot-rec.Start.Boot), 10)

@@ -23,10 +23,12 @@ func WriterOf(journal string) Writer {
 	if err != nil {
 		return Unknown
 	}
+
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || st.Size() == 0 && time.Since(st.ModTime()) < 5*time.Second {
 		return Unknown
 	}
+
 	alone := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	switch {
 	case alone == nil:

@@ -37,6 +37,7 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 	if err != nil {
 		return err
 	}
+
 	write := func(v any) error {
 		data, err := plainjson.Marshal(v)
 		if err == nil {
@@ -47,6 +48,7 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 	if err := write(summaries); err != nil {
 		return err
 	}
+
 	var line []byte
 	for i := range ring.Len() {
 		line = newBucket(ring.Bucket(i)).append(line[:0])
@@ -54,6 +56,7 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 			return err
 		}
 	}
+
 	if err := packed.Close(); err != nil {
 		return err
 	}

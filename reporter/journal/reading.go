@@ -81,6 +81,7 @@ func (j *reading) add(line []byte) error {
 	if err := json.Unmarshal(line, &kind); err != nil {
 		return err
 	}
+
 	switch {
 	case kind.Signal != nil:
 		j.signals = withSignal(j.signals, *kind.Signal)
@@ -88,17 +89,20 @@ func (j *reading) add(line []byte) error {
 	case kind.Snapshot == nil:
 		return j.addSample(&kind.sampleLine)
 	}
+
 	snap := kind.Snapshot
 	j.relayout(&snap.State)
 	rec, err := snap.recording(j.columns)
 	if err != nil {
 		return err
 	}
+
 	j.rec, j.taken = rec, snap.Samples
 	var newest []float64
 	if values := snap.newestSample.Values; len(values) == len(j.columns.columns) { // else it is damaged
 		newest = arranged(j.columns, values, math.NaN())
 	}
+
 	j.note(newest, snap.AgentCPU)
 	return nil
 }

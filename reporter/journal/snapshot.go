@@ -53,6 +53,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	if cells := ring.Len() * ring.Width(); cells > manyCells && ring.Capacity() <= boundedCapacity {
 		ring = ring.Halved()
 	}
+
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: ring.Stride(),
 		newestSample: newest}
@@ -60,12 +61,14 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
+
 	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers come after it
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // errors show when it is flushed
 	if err := packRing(out, rec.Summaries, ring); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
+
 	_, _ = out.Write(append(line[at:], '\n'))
 	return out.Flush()
 }

@@ -92,6 +92,7 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	if err != nil {
 		return err
 	}
+
 	hold(f)
 	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
 	_, errHead := f.Write(w.journal.head)
@@ -108,6 +109,7 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 		os.Remove(tmp)
 		return err
 	}
+
 	w.file.Close()
 	w.file, w.size = f, st.Size()
 	w.bound = nextRewrite(w.size)

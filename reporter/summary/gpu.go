@@ -27,6 +27,7 @@ func gpuRows(n *reporter.Node) []row {
 			rows = append(rows, gpuRow(n, i))
 		}
 	}
+
 	if more > 0 {
 		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
 	}
@@ -72,6 +73,7 @@ func gpuNote(n *reporter.Node, i int) string {
 			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
 		}
 	}
+
 	if v := n.GPUMetric(reporter.MetricGPUPowerPeak, i); !math.IsNaN(v) {
 		note += ", " + text.Fixed(v, 0)
 		if g.PowerLimitWatts > 0 {
@@ -131,11 +133,13 @@ func (a *gpusOfAll) rows() []row {
 	if a.listed == 0 {
 		return nil
 	}
+
 	note := fmt.Sprintf("busy, mean of %d on %d %s", a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
 	if a.measured > 0 && a.measured < a.listed {
 		note = fmt.Sprintf("busy, mean of %d of the %d on %d %s",
 			a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
 	}
+
 	rows := []row{{label: "GPUs", value: text.Percent(a.busy / float64(a.measured)), note: note}}
 	if a.measured > 1 {
 		rows = append(rows, row{value: text.Percent(a.least), note: "the least,", of: a.leastAt})

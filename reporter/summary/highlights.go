@@ -32,6 +32,7 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	for _, r := range slices.Concat(limitRows(n), gpuRows(n), strainRows(n, wall)) {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
+
 	out = append(out,
 		twoWays("disk", n.Metric(reporter.MetricDiskRead), "read", n.Metric(reporter.MetricDiskWritten), "written"),
 		twoWays("network", n.Metric(reporter.MetricNetworkReceived), "received",
@@ -44,6 +45,7 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 			out[i].Value = text.Absent
 		}
 	}
+
 	return out
 }
 
@@ -53,6 +55,7 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
 		out = append(out, Highlight{"job CPU", text.Seconds(cpu), joined(jobSplit(n), jobBusy(n, cpu, wall)[0])})
 	}
+
 	switch peak := jobPeak(n); {
 	case peak > 0:
 		note := jobMemoryNote(n, peak, math.MaxInt)
@@ -70,6 +73,7 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 		}
 		out = append(out, rss)
 	}
+
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
 		out = append(out, twoWays("job disk", read, "read", written, "written"))
@@ -106,11 +110,13 @@ func Details(n *reporter.Node) []Highlight {
 		add("CPU model", text.Printable(h.CPUModel))
 		add("boot", text.Printable(h.BootID))
 	}
+
 	if s := n.Sampling; s != nil {
 		add("sampling", samplingLine(s))
 		add("disks", text.Printable(strings.Join(s.Disks, ", ")))
 		add("network devices", text.Printable(strings.Join(s.NICs, ", ")))
 	}
+
 	if n.Agent != nil {
 		add("perfagent", agentLine(n.Agent))
 	}
@@ -121,9 +127,11 @@ func Details(n *reporter.Node) []Highlight {
 	if n.Limits != nil {
 		add("may use", limitsText(n.Limits))
 	}
+
 	for i := range n.GPUs {
 		add(fmt.Sprintf("GPU %d", i), gpuText(&n.GPUs[i], i))
 	}
+
 	if n.Push != nil {
 		add("MLflow", wholePush(n.Push.MLflow))
 	}
@@ -175,6 +183,7 @@ func jobSource(j *reporter.Job) string {
 	default:
 		return ""
 	}
+
 	words += " " + text.Printable(j.Cgroup)
 	if j.CgroupPeakMB > 0 {
 		words += ", peak with page cache " + text.SizeText(j.CgroupPeakMB)

@@ -27,6 +27,7 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 		}
 		rows = append(rows, r)
 	}
+
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
 		rows = append(rows, row{label: "job disk", value: text.SizeText(read),
@@ -135,12 +136,14 @@ func limitRows(n *reporter.Node) []row {
 	if l == nil {
 		return nil
 	}
+
 	var rows []row
 	if cpuLimited(n) {
 		by, of := cpuLimitedBy(l)
 		rows = append(rows, row{label: "CPU limit", value: text.CPUs(l.CPUs) + " CPUs",
 			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), "by "+by), of: of})
 	}
+
 	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
 		rows = append(rows, row{label: "throttled", value: text.Percent(v),
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
@@ -150,6 +153,7 @@ func limitRows(n *reporter.Node) []row {
 			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), "set by"),
 			of:   text.Printable(l.MemoryGroup)})
 	}
+
 	for i := range rows {
 		if rows[i].of == "" {
 			rows[i].note = text.TrimSuffixes(rows[i].note, ", set by", "set by", " of")
@@ -201,6 +205,7 @@ func strainRows(n *reporter.Node, wall float64) []row {
 		rows = append(rows, row{label: "swap", value: text.SizeText(in),
 			note: "in, " + text.SizeText(out) + " out, of the node"})
 	}
+
 	label := "waiting"
 	for _, s := range []struct {
 		job, node, note string

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/text"
@@ -46,12 +45,14 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	if len(r.Nodes) > 1 {
 		m.nodes(r)
 	}
+
 	m.numbers(rows)
 	m.fence(o.Pictures, markdownWidth)
 	if cost != "" {
 		m.line(markdownText("perfagent: " + cost + "."))
 		m.line("")
 	}
+
 	m.advice(r)
 	m.missing(r)
 	if len(r.Nodes) <= 1 {
@@ -76,6 +77,7 @@ func (m *markdown) head(r *reporter.Report) {
 		titled.Run.Signal = "a signal"
 		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(sig))
 	}
+
 	_, end := ending(&titled)
 	m.line("### perfagent: " + markdownText(end))
 	m.line("")
@@ -86,6 +88,7 @@ func (m *markdown) head(r *reporter.Report) {
 	} else {
 		p.host(onlyNode(r))
 	}
+
 	p.push(r)
 	m.fence(strings.Split(strings.TrimRight(p.out.String(), "\n"), "\n"), markdownAbout)
 }
@@ -154,12 +157,14 @@ func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
 	}
+
 	failed := 0
 	for _, r := range rows {
 		if r.failed {
 			failed++
 		}
 	}
+
 	failed = min(failed, markdownNodes)
 	good := markdownNodes - failed
 	var out []nodeRow
@@ -173,6 +178,7 @@ func chosenRows(rows []nodeRow) []nodeRow {
 			out = append(out, r)
 		}
 	}
+
 	return out
 }
 
@@ -195,6 +201,7 @@ func (m *markdown) advice(r *reporter.Report) {
 	if len(list) == 0 {
 		return
 	}
+
 	m.line("Advice:")
 	m.line("")
 	var lines []string
@@ -205,9 +212,11 @@ func (m *markdown) advice(r *reporter.Report) {
 			mark = "  "
 		}
 	}
+
 	if left := len(list) - adviceShown; left > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more, see the report", left))
 	}
+
 	m.fence(lines, markdownWidth)
 }
 
@@ -232,6 +241,7 @@ func (m *markdown) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return
 	}
+
 	m.line("<details><summary>All metrics</summary>")
 	m.line("")
 	m.line("| name | value | unit | meaning |")
@@ -249,78 +259,14 @@ func (m *markdown) metrics(values reporter.Values) {
 		}
 		unknown = append(unknown, text.Printable(name)+" = "+number)
 	}
+
 	m.line("")
 	if len(unknown) > 0 {
 		m.line("Not known to this perfagent:")
 		m.line("")
 		m.fence(unknown, markdownWidth)
 	}
+
 	m.line("</details>")
 	m.line("")
-}
-
-// fence writes lines of any text as a block that nothing in them can end, and says how
-// many are left out. Each line is cut at a width in cells.
-func (m *markdown) fence(lines []string, width int) {
-	if len(lines) == 0 {
-		return
-	}
-	left := max(0, len(lines)-markdownLines)
-	lines = lines[:len(lines)-left]
-	words := make([]string, len(lines))
-	for i, line := range lines {
-		words[i] = text.Clip(text.Printable(line), width)
-	}
-	marks := strings.Repeat("`", max(3, longestRun(words, '`')+1))
-	m.line(marks + "text")
-	for _, line := range words {
-		m.line(line)
-	}
-	if left > 0 {
-		m.line(fmt.Sprintf("and %d more, see the report", left))
-	}
-	m.line(marks)
-	m.line("")
-}
-
-// longestRun is how often a character follows itself at most.
-func longestRun(lines []string, c byte) int {
-	most := 0
-	for _, line := range lines {
-		run := 0
-		for i := range len(line) {
-			if run++; line[i] != c {
-				run = 0
-			}
-			most = max(most, run)
-		}
-	}
-	return most
-}
-
-// codeSpan writes text from a report into a cell of a table. A bar would end the cell
-// and a backtick the span, and programs do not agree on how to escape them there: they
-// are written as Printable writes what cannot be seen.
-func codeSpan(s string) string {
-	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), markdownCell))
-	if strings.TrimSpace(s) == "" {
-		return text.Absent
-	}
-	return "`" + s + "`"
-}
-
-// markdownText writes text of our own so that it is taken literally.
-func markdownText(s string) string {
-	var out strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '<' || r == '>' || r == '&':
-			fmt.Fprintf(&out, "&#%d;", r)
-			continue
-		case r < utf8.RuneSelf && strings.ContainsRune("\\`*_{}[]|~", r):
-			out.WriteByte('\\')
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
 }

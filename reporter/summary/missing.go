@@ -62,6 +62,7 @@ func absences(r *reporter.Report) []absence {
 			out[i].add(m.What, name)
 		}
 	}
+
 	return out
 }
 

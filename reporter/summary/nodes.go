@@ -41,6 +41,7 @@ func (p *layout) nodes(r *reporter.Report, pictures []string) {
 	for i, c := range nodeColumns {
 		heads[i] = c.head
 	}
+
 	p.cells(dim, heads)
 	rows, all := nodeRows(r)
 	for _, row := range rows {
@@ -50,11 +51,13 @@ func (p *layout) nodes(r *reporter.Report, pictures []string) {
 		}
 		p.cells(s, row.cells())
 	}
+
 	p.cells(bold, all.cells())
 	p.line(plain, "")
 	for _, row := range allRows(r, &all) {
 		p.row(row)
 	}
+
 	p.perfpyNote(r)
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
 	p.pictures(pictures)

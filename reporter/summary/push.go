@@ -27,6 +27,7 @@ func (p *layout) push(r *reporter.Report) {
 		}
 		states[said] = append(states[said], name)
 	}
+
 	for i, said := range order {
 		label, s := "MLflow", plain
 		if i > 0 {

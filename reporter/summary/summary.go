@@ -35,6 +35,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	if o.Width > 0 {
 		p.width = min(o.Width, Width)
 	}
+
 	s, end := ending(r)
 	p.line(s, "perfagent: "+end)
 	p.verdict(r)
@@ -44,6 +45,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	} else {
 		p.node(r, o.Pictures)
 	}
+
 	p.advice(r)
 	p.missing(r)
 	p.push(r)

@@ -17,6 +17,7 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	if v == nil {
 		return "", false
 	}
+
 	code := v.Number("exit_code")
 	line, bad = text.Printable(v.Text), v.Cause != diagnosis.CauseExited || code != 0
 	switch {
@@ -25,6 +26,7 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	case v.Cause == diagnosis.CauseExited && line == "exited with code "+text.Fixed(code, 0) && len(v.Conditions) == 0:
 		return "", bad
 	}
+
 	var suffered []string
 	said := strings.ToLower(line)
 	for _, c := range v.Conditions[:min(len(v.Conditions), maxConditions)] {
@@ -32,6 +34,7 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 			suffered = append(suffered, words)
 		}
 	}
+
 	if len(suffered) > 0 {
 		line = strings.TrimRight(line, ". ") + "; on the way: " + text.List(suffered, 5)
 	}
@@ -125,6 +128,7 @@ func Verdicts(r *reporter.Report) []Message {
 		at[ends] = len(list)
 		list = append(list, nodesVerdict{Message{words, bad}, key, []string{name}})
 	}
+
 	slices.SortStableFunc(list, func(a, b nodesVerdict) int { return a.rank(run) - b.rank(run) })
 	var out []Message
 	for _, v := range list[:min(len(list), maxVerdicts)] {

@@ -1,0 +1,79 @@
+package summary
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// fence writes lines of any text as a block that nothing in them can end, and says how
+// many are left out. Each line is cut at a width in cells.
+func (m *markdown) fence(lines []string, width int) {
+	if len(lines) == 0 {
+		return
+	}
+
+	left := max(0, len(lines)-markdownLines)
+	lines = lines[:len(lines)-left]
+	words := make([]string, len(lines))
+	for i, line := range lines {
+		words[i] = text.Clip(text.Printable(line), width)
+	}
+
+	marks := strings.Repeat("`", max(3, longestRun(words, '`')+1))
+	m.line(marks + "text")
+	for _, line := range words {
+		m.line(line)
+	}
+
+	if left > 0 {
+		m.line(fmt.Sprintf("and %d more, see the report", left))
+	}
+
+	m.line(marks)
+	m.line("")
+}
+
+// longestRun is how often a character follows itself at most.
+func longestRun(lines []string, c byte) int {
+	most := 0
+	for _, line := range lines {
+		run := 0
+		for i := range len(line) {
+			if run++; line[i] != c {
+				run = 0
+			}
+			most = max(most, run)
+		}
+	}
+	return most
+}
+
+// codeSpan writes text from a report into a cell of a table. A bar would end the cell
+// and a backtick the span, and programs do not agree on how to escape them there: they
+// are written as Printable writes what cannot be seen.
+func codeSpan(s string) string {
+	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), markdownCell))
+	if strings.TrimSpace(s) == "" {
+		return text.Absent
+	}
+	return "`" + s + "`"
+}
+
+// markdownText writes text of our own so that it is taken literally.
+func markdownText(s string) string {
+	var out strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '<' || r == '>' || r == '&':
+			fmt.Fprintf(&out, "&#%d;", r)
+			continue
+		case r < utf8.RuneSelf && strings.ContainsRune("\\`*_{}[]|~", r):
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
