@@ -10,7 +10,7 @@ import (
 
 // The vectors are psutil's answers to differences of ticks in the order of
 // /proc/stat.
-func TestBusyPercentIsPsutils(t *testing.T) {
+func TestBusyPercent_IsPsutils(t *testing.T) {
 	tests := map[string]struct {
 		delta []float64
 		want  float64
@@ -51,7 +51,7 @@ type spread struct {
 	OK               bool
 }
 
-func TestCPUsAreMatchedByNameWhenSomeComeOrGo(t *testing.T) {
+func TestCPUSpread_MatchesByName(t *testing.T) {
 	a0, a1, a2 := ticks("cpu0", 100, 0, 0, 900), ticks("cpu1", 500, 0, 0, 500), ticks("cpu2", 0, 0, 0, 1000)
 	// In the window cpu0 is busy 25 %, cpu1 75 %, cpu2 100 %.
 	b0, b1, b2 := ticks("cpu0", 125, 0, 0, 975), ticks("cpu1", 575, 0, 0, 525), ticks("cpu2", 100, 0, 0, 1000)
@@ -93,7 +93,7 @@ func modesOf(p *Progress) (out [host.NumCPUModes]float64) {
 	return out
 }
 
-func TestCPUSecondsByMode(t *testing.T) {
+func TestProgress_CPUSecondsByMode(t *testing.T) {
 	gap := statAt(1)
 	tests := map[string]struct {
 		readings []*host.Reading
@@ -142,7 +142,7 @@ func TestCPUSecondsByMode(t *testing.T) {
 	}
 }
 
-func TestCPUSecondsAreUnknownBeforeTwoReadings(t *testing.T) {
+func TestProgress_CPUSecondsNeedTwoReadings(t *testing.T) {
 	p := Begin(statAt(0, ticks("cpu0", 10)))
 	var none [host.NumCPUModes]float64
 	for m := range none {

@@ -20,7 +20,7 @@ func accountOf(r *host.Reading) account {
 }
 
 // The answers are worked out by hand from the trees: whole MiB, each byte once.
-func TestEachByteIsCountedOnce(t *testing.T) {
+func TestBootTotals_CountEachByteOnce(t *testing.T) {
 	tests := map[string]account{
 		// LVM on RAID on partitions: the bytes of dm-0 and dm-1 are those of md0, and its are sda's and sdb's.
 		"lvm-on-raid": {[]string{"sda", "sdb", "sr0"},

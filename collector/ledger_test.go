@@ -46,7 +46,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 
 // Another group may set the limits from some moment on. What it counted before is not of
 // the job; what the one before had counted until then is.
-func TestAccountOfAnotherQuotaGroup(t *testing.T) {
+func TestLedger_FollowsAnotherQuotaGroup(t *testing.T) {
 	a, pct := accountAfter(t, []groupAt{
 		{quotaGroup: "leaf", periods: 100, throttled: 50},
 		{quotaGroup: "leaf", periods: 110, throttled: 52},
@@ -70,7 +70,7 @@ func TestAccountOfAnotherQuotaGroup(t *testing.T) {
 
 // How much of the limit was reached is measured by the limit of that time, and by peaks
 // that rose while the job ran.
-func TestAccountOfMemoryLimit(t *testing.T) {
+func TestLedger_MemoryLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		readings []groupAt
 		want     series.Optional

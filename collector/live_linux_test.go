@@ -163,7 +163,10 @@ func load(t *testing.T) {
 // The same host read by psutil and by us, under load: psutil's answer before and
 // after ours is a bracket that ours must lie in, and where the bracket is shut the
 // two must be equal.
-func TestHostUnderLoadIsReadAsPsutilReadsIt(t *testing.T) {
+func TestReader_LiveHostAsPsutil(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds; to run it, leave out -short")
+	}
 	dir := t.TempDir()
 	psutil := newSnapper(t, dir)
 	r := host.NewReader(host.Options{DiskPaths: []string{dir}})
@@ -331,7 +334,7 @@ func elapsed(a, b []float64) float64 {
 }
 
 // Unused fields of a snap would hide a change of the script.
-func TestSnapHasEverything(t *testing.T) {
+func TestSnap_HasEverything(t *testing.T) {
 	s := newSnapper(t, "/").snap()
 	if len(s.CPUTimes) == 0 || len(s.CPUPercent) != len(s.CPUTimes) || s.Memory.Total == 0 || s.Disk.Used+s.Disk.Free == 0 || len(s.NICs) == 0 {
 		data, _ := json.Marshal(s)
@@ -341,7 +344,7 @@ func TestSnapHasEverything(t *testing.T) {
 
 // The CPU seconds of a run lie between the differences of /proc/stat that are read just
 // inside and just outside of it, mode by mode, while a CPU is kept busy.
-func TestCPUSecondsAgainstProcStat(t *testing.T) {
+func TestSampler_CPUSecondsAsProcStat(t *testing.T) {
 	outside := procStat(t)
 	reader := host.NewReader(host.Options{})
 	defer reader.Close()

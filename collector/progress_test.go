@@ -32,7 +32,7 @@ func columns(s Sample) map[string][2]float64 {
 	return out
 }
 
-func TestSampleOfTwoReadings(t *testing.T) {
+func TestProgress_SampleOfTwoReadings(t *testing.T) {
 	const mib, sectors = MiB, MiB / 512
 	_, s := Begin(reading(0, 10, 0, 0, 0)).Next(reading(2*time.Second, 10.5, 4*sectors, mib, 10*mib), 40*time.Millisecond)
 	same(t, "sample", columns(s), map[string][2]float64{
@@ -47,7 +47,7 @@ func TestSampleOfTwoReadings(t *testing.T) {
 }
 
 // The bytes of a window too short to be measured count, its percents and rates wait.
-func TestShortWindowSetsNoPercentAndNoRateButCountsItsBytes(t *testing.T) {
+func TestProgress_ShortWindowOnlyCountsBytes(t *testing.T) {
 	const mib = MiB
 	p, _ := Begin(reading(0, 10, 0, 0, 0)).Next(reading(time.Second, 10.5, 0, 0, mib), 40*time.Millisecond)
 	p, short := p.Next(reading(time.Second+20*time.Millisecond, 10.52, 0, 0, 2*mib), 40*time.Millisecond)
@@ -62,7 +62,7 @@ func TestShortWindowSetsNoPercentAndNoRateButCountsItsBytes(t *testing.T) {
 
 // A source that is absent for a while: its next window covers the gap, and no byte
 // of it is lost.
-func TestFailedSourceLengthensItsWindow(t *testing.T) {
+func TestProgress_FailedSourceLengthensItsWindow(t *testing.T) {
 	const mib = MiB
 	p := Begin(reading(0, 10, 0, 0, 0))
 	p, s := p.Next(&host.Reading{At: at(time.Second)}, 40*time.Millisecond)
@@ -75,7 +75,7 @@ func TestFailedSourceLengthensItsWindow(t *testing.T) {
 }
 
 // What the baseline lacked begins with its first good Reading, from 0.
-func TestLateSourceBeginsAtZero(t *testing.T) {
+func TestProgress_LateSourceBeginsAtZero(t *testing.T) {
 	p := Begin(&host.Reading{At: at(0)})
 	p, s := p.Next(reading(time.Second, 10, 7<<20, 7<<20, 7<<20), 40*time.Millisecond)
 	got := columns(s)
@@ -89,7 +89,7 @@ func TestLateSourceBeginsAtZero(t *testing.T) {
 	same(t, "rate", got["net_io_ext_recv_mb_per_second"], [2]float64{2, 1})
 }
 
-func TestDevicesThatComeAndGo(t *testing.T) {
+func TestProgress_DevicesComeAndGo(t *testing.T) {
 	nic := func(name string, n uint64) host.Device {
 		return host.Device{Name: name, In: n << 20, Out: 0, Class: host.Counted}
 	}
@@ -119,7 +119,7 @@ func TestDevicesThatComeAndGo(t *testing.T) {
 
 // The wall clock may be stepped and the machine may sleep: the time axis is the
 // start plus the boot clock, and a window is what the monotonic clock says.
-func TestClockStepsAndSuspendsBendNoTimeAxis(t *testing.T) {
+func TestProgress_ClockStepsBendNoTimeAxis(t *testing.T) {
 	p := Begin(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 0, 0, 0)
 	r.At.Wall = r.At.Wall.Add(-time.Hour)
@@ -324,7 +324,7 @@ func nothingBefore() *Sample {
 	return &s
 }
 
-func TestNoTroubleOfAHostMakesANegativeOrHugeValue(t *testing.T) {
+func TestProgress_NeverNegativeNorHuge(t *testing.T) {
 	const window = 20 * time.Millisecond
 	for seed := range uint64(60) {
 		w := newWorld(seed, false)
@@ -358,7 +358,7 @@ func TestNoTroubleOfAHostMakesANegativeOrHugeValue(t *testing.T) {
 
 // On a host whose devices stay, wraps, gaps and short windows lose no byte and no
 // second.
-func TestNothingIsLostOnAHostWhoseDevicesStay(t *testing.T) {
+func TestProgress_LosesNothing(t *testing.T) {
 	for seed := range uint64(60) {
 		w := newWorld(seed, true)
 		first := w.read(true)
@@ -400,7 +400,7 @@ func TestNothingIsLostOnAHostWhoseDevicesStay(t *testing.T) {
 	}
 }
 
-func TestNextChangesNothing(t *testing.T) {
+func TestProgress_NextChangesNothing(t *testing.T) {
 	p := Begin(reading(0, 10, 0, 0, 0))
 	r := reading(time.Second, 10.5, 100, 200, 300)
 	_, first := p.Next(r, 0)
@@ -408,7 +408,7 @@ func TestNextChangesNothing(t *testing.T) {
 	same(t, "the same step twice", again, first)
 }
 
-func TestPerfPySampleIsOfAllDevicesSinceBoot(t *testing.T) {
+func TestPerfPySample_CountsAllDevicesSinceBoot(t *testing.T) {
 	before := []host.CPUTimes{ticks("cpu0", 100, 0, 0, 100), ticks("cpu1", 100, 0, 0, 100)}
 	r := &host.Reading{CPU: []host.CPUTimes{ticks("cpu0", 150, 0, 0, 150), ticks("cpu1", 200, 0, 0, 100)},
 		Memory: &host.Memory{Total: 1000, Available: 250}, Disk: []host.DiskUsage{{Path: "/", Used: 30, Available: 70}, {Path: "/b", Used: 60, Available: 40}},

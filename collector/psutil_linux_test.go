@@ -22,7 +22,7 @@ print(json.dumps(psutil.cpu_percent(percpu=True)))
 
 // Thousands of CPUs with windows of all lengths, many of them on a tie of the
 // rounding, where the last bit of psutil's sums decides.
-func TestPercentsArePsutilsToTheDigit(t *testing.T) {
+func TestBusyPercent_IsPsutilsToTheDigit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var trees [2]strings.Builder
 	for i := range trees {

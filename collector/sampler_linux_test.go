@@ -73,7 +73,7 @@ func (h *machine) run(d time.Duration, o Options) *Recording {
 	return NewSampler(h.reader, o).Run(ctx)
 }
 
-func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
+func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		var observed, stamps []float64
@@ -106,7 +106,7 @@ func TestSamplesComeOnTheGridAndOneMoreAtTheEnd(t *testing.T) {
 	})
 }
 
-func TestSlowReadingShiftsNoLaterTick(t *testing.T) {
+func TestSampler_SlowReadingShiftsNoLaterTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		rec := h.run(9*time.Second+500*time.Millisecond, Options{Interval: time.Second, Observe: func(_ *Sample, rec *Recording) {
@@ -125,7 +125,7 @@ func TestSlowReadingShiftsNoLaterTick(t *testing.T) {
 }
 
 // A job that ends right after a tick: two clock ticks must not make a maximum.
-func TestClosingReadingRightAfterATickSetsNoMaximum(t *testing.T) {
+func TestSampler_ClosingReadingSetsNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		h.received(0)
@@ -148,7 +148,7 @@ func TestClosingReadingRightAfterATickSetsNoMaximum(t *testing.T) {
 	})
 }
 
-func TestShortJobs(t *testing.T) {
+func TestSampler_ShortJobs(t *testing.T) {
 	tests := map[string]struct {
 		length     time.Duration
 		cpu, bytes summary
@@ -177,7 +177,7 @@ func TestShortJobs(t *testing.T) {
 	}
 }
 
-func TestClockStepAndSuspendAreNoticedAndBendNoTimestamp(t *testing.T) {
+func TestSampler_NoticesClockEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		var stamps []float64
@@ -209,7 +209,7 @@ func TestClockStepAndSuspendAreNoticedAndBendNoTimestamp(t *testing.T) {
 	})
 }
 
-func TestClockThatIsSteppedForEverIsBounded(t *testing.T) {
+func TestSampler_BoundsClockEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		rec := h.run(300*time.Second, Options{Observe: func(*Sample, *Recording) { h.step += time.Hour }})
@@ -217,7 +217,7 @@ func TestClockThatIsSteppedForEverIsBounded(t *testing.T) {
 	})
 }
 
-func TestFailuresAreCountedAndRecover(t *testing.T) {
+func TestSampler_CountsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		good, err := os.ReadFile(filepath.Join(h.proc, "diskstats"))
@@ -246,7 +246,7 @@ func TestFailuresAreCountedAndRecover(t *testing.T) {
 	})
 }
 
-func TestCancelledSamplerReturnsAtOnce(t *testing.T) {
+func TestSampler_ReturnsAtOnceWhenCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -262,7 +262,7 @@ func TestCancelledSamplerReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestPerfPysRingIsKeptWhenAskedFor(t *testing.T) {
+func TestSampler_KeepsPerfPysRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newMachine(t)
 		h.received(100)
@@ -279,7 +279,7 @@ func TestPerfPysRingIsKeptWhenAskedFor(t *testing.T) {
 	})
 }
 
-func TestMinWindow(t *testing.T) {
+func TestMinWindow_FollowsTheInterval(t *testing.T) {
 	got := map[time.Duration]time.Duration{}
 	for _, i := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Hour} {
 		got[i] = MinWindow(i)

@@ -83,7 +83,10 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func TestBurstOfTwoSecondsInAWeek(t *testing.T) {
+func TestRecording_BurstInAWeek(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds; to run it, leave out -short")
+	}
 	before := heap()
 	capacities := []int{2, 10, 1000, 4096}
 	recs := week(capacities...)
@@ -159,7 +162,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 }
 
 // A clone is another goroutine's: what comes later must not reach it.
-func TestCloneSharesNothing(t *testing.T) {
+func TestRecording_CloneSharesNothing(t *testing.T) {
 	rec := NewRecording(at(0), time.Second, 10)
 	p := Begin(reading(0, 10, 0, 0, 0))
 	_, s := p.Next(reading(time.Second, 10.5, 100, 200, 300), 0)
@@ -179,7 +182,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	same(t, "late sources", clone.Late, map[string]time.Duration{host.SourceDiskIO: time.Second})
 }
 
-func TestColumnsHaveNamesAndUnits(t *testing.T) {
+func TestColumn_KeysAndUnits(t *testing.T) {
 	keys := map[string]bool{}
 	for c := range Column(MaxColumns) {
 		found, ok := ColumnNamed(c.Key())

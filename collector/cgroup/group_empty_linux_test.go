@@ -58,7 +58,7 @@ func groupOf(t *testing.T, onlyV2 bool) *Made {
 }
 
 // A process that was killed is in its group until its memory is freed: it is waited for.
-func TestGroupRemoveWaitsForTheDying(t *testing.T) {
+func TestMade_RemoveWaitsForTheDying(t *testing.T) {
 	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
 		t.Run(name, func(t *testing.T) {
 			m := groupOf(t, onlyV2)
@@ -75,7 +75,7 @@ func TestGroupRemoveWaitsForTheDying(t *testing.T) {
 }
 
 // One that lives is not waited for, whatever ends beside it.
-func TestGroupRemoveWaitsForNoOther(t *testing.T) {
+func TestMade_RemoveWaitsForNoOther(t *testing.T) {
 	for name, onlyV2 := range map[string]bool{"all": false, "v2": true} {
 		t.Run(name, func(t *testing.T) {
 			m := groupOf(t, onlyV2)
@@ -102,7 +102,7 @@ func TestGroupRemoveWaitsForNoOther(t *testing.T) {
 
 // A process that was killed and does not end, as one of a frozen group, is not waited for
 // for ever. When it ends the group can be removed.
-func TestGroupRemoveGivesTheDyingUp(t *testing.T) {
+func TestMade_RemoveGivesUpTheDying(t *testing.T) {
 	freezer := "/sys/fs/cgroup/freezer/" + groupName(t)
 	if err := os.Mkdir(freezer, 0o755); err != nil {
 		t.Skipf("no group of v1's freezer can be made here: run as root on such a system: %v", err)
@@ -140,7 +140,7 @@ func TestGroupRemoveGivesTheDyingUp(t *testing.T) {
 
 // A zombie has ended, and so has a process that is gone; of one of another pid namespace
 // nothing is known.
-func TestGroupEnding(t *testing.T) {
+func TestEnding_KnowsWhatCannotLive(t *testing.T) {
 	if ending(os.Getpid()) || ending(1) || ending(0) {
 		t.Error("a process that lives, or is not known, is taken for one that ends")
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Where the group of each controller is found, with its ancestors.
-func TestGroupPlaces(t *testing.T) {
+func TestFind_Memberships(t *testing.T) {
 	t.Parallel()
 	v1 := func(root, point string) string {
 		return groupMount(root, "/sys/fs/cgroup/"+point, "cgroup", point)
@@ -140,7 +140,7 @@ func TestGroupPlaces(t *testing.T) {
 }
 
 // Nothing to be seen is ErrNone, and says why.
-func TestGroupNone(t *testing.T) {
+func TestFind_None(t *testing.T) {
 	t.Parallel()
 	good := groupV2()
 	for name, c := range map[string]struct {
@@ -184,7 +184,7 @@ func TestGroupNone(t *testing.T) {
 
 // In a container with the host's sysfs below another root, mounts below that root
 // are taken as they are, and the container's own ones not at all.
-func TestGroupHostRoots(t *testing.T) {
+func TestFind_HostRoots(t *testing.T) {
 	t.Parallel()
 	o := groupTree{files: map[string]string{
 		"memory/cgroup.procs": "1\n", "memory/docker/abc/cgroup.procs": "42\n", "memory/docker/abc/memory.limit_in_bytes": "77\n",
@@ -205,7 +205,7 @@ func TestGroupHostRoots(t *testing.T) {
 
 // Another process's groups are found by its root directory when our own mounts
 // don't show them.
-func TestGroupOfAnotherRoot(t *testing.T) {
+func TestFind_AnotherRoot(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
 	groupWrite(t, proc+"/self/mountinfo", groupMount("/docker/me", "/sys/fs/cgroup/memory", "cgroup", "memory"))
@@ -223,7 +223,7 @@ func TestGroupOfAnotherRoot(t *testing.T) {
 }
 
 // Of which group a path speaks, seen from a namespace.
-func TestGroupParent(t *testing.T) {
+func TestParent_OfPaths(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/a/b": "/a", "/a": "/", "/": "/..", "/..": "/../..", "/../a": "/..", "/../../a/b": "/../../a", "/..a": "/"} {
 		if got := parent(path); got != want {
@@ -232,7 +232,7 @@ func TestGroupParent(t *testing.T) {
 	}
 }
 
-func TestGroupLimits(t *testing.T) {
+func TestGroup_Limits(t *testing.T) {
 	t.Parallel()
 	n := math.NaN()
 	podman := groupTree{
@@ -283,7 +283,7 @@ func TestGroupLimits(t *testing.T) {
 
 // In a made group everything is the job's, although its paths differ by hierarchy; where
 // none was made there are limits and no counters.
-func TestGroupInside(t *testing.T) {
+func TestGroup_Inside(t *testing.T) {
 	t.Parallel()
 	tree := groupV1()
 	tree.cgroup = strings.Replace(tree.cgroup, "pids:/job/task", "pids:/", 1)
@@ -307,7 +307,7 @@ func TestGroupInside(t *testing.T) {
 
 // A limit that changes is told by the next call, and Read then tells of the group
 // that sets it.
-func TestGroupLimitsChange(t *testing.T) {
+func TestGroup_LimitsChange(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g, err := Find(o)
@@ -334,25 +334,42 @@ func TestGroupLimitsChange(t *testing.T) {
 }
 
 // A limit that cannot be understood is no limit, and has its reason.
-func TestGroupLimitsFaults(t *testing.T) {
+func TestGroup_LimitsFaults(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "\n", "max", "12", "--", "-5 100000", "99999999999999999999999 1", "10 0", "a b", "\x00", "0 0 0", strings.Repeat("9", maxFile+1)} {
-		for file, of := range map[string]func(Limits) (float64, string){
-			"kube/pod/cpu.max":    func(l Limits) (float64, string) { return l.CPUs, l.CPUGroup },
-			"kube/pod/memory.max": func(l Limits) (float64, string) { return l.Memory, l.MemoryGroup },
-		} {
+	// limits are those of a tree in which some files are replaced.
+	limits := func(o Options, files map[string]string) Limits {
+		t.Helper()
+		for name, text := range files {
+			groupWrite(t, filepath.Join(o.Sys, "fs/cgroup", name), text)
+		}
+		g, err := Find(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Limits()
+	}
+
+	texts := []string{"", "\n", "max", "12", "--", "-5 100000", "99999999999999999999999 1", "10 0", "a b", "\x00", "0 0 0",
+		strings.Repeat("9", maxFile+1)}
+	for file, of := range map[string]func(Limits) (float64, string){
+		"kube/pod/cpu.max":    func(l Limits) (float64, string) { return l.CPUs, l.CPUGroup },
+		"kube/pod/memory.max": func(l Limits) (float64, string) { return l.Memory, l.MemoryGroup },
+	} {
+		tree := groupV2().with(map[string]string{"kube/pod/app/cpu.max": "max 1"}).write(t)
+		for _, text := range texts {
 			if file == "kube/pod/memory.max" && (text == "max" || text == "12") {
 				continue
 			}
-			l := groupV2().with(map[string]string{file: text, "kube/pod/app/cpu.max": "max 1"}).find(t).Limits()
+			l := limits(tree, map[string]string{file: text})
 			if v, group := of(l); !math.IsNaN(v) || group != "" || l.Failed[filepath.Base(file)] == nil {
 				t.Errorf("%s = %.20q: %v of %q, failed %v", file, text, v, group, l.Failed)
 			}
 		}
 	}
 
+	tree := groupV2().write(t)
 	for _, text := range []string{"0-", "-1", "3-1", "0-99999999", "a", "1,,2", "0-3,x"} {
-		l := groupV2().with(map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"}).find(t).Limits()
+		l := limits(tree, map[string]string{"kube/pod/app/cpuset.cpus.effective": text, "cpuset.cpus.effective": "-"})
 		if l.CPUSet != 0 || l.Failed["cpuset.cpus.effective"] == nil {
 			t.Errorf("cpuset %q: %d, failed %v", text, l.CPUSet, l.Failed)
 		}

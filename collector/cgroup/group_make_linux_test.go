@@ -80,7 +80,7 @@ func groupOurThreads(t *testing.T, name string) {
 
 // A child and its own child find themselves inside in every hierarchy that was made;
 // we are outside; the group stays as long as they live, and goes then.
-func TestGroupMake(t *testing.T) {
+func TestMake_CountsTheJob(t *testing.T) {
 	m := groupMake(t)
 	name := groupName(t)
 	cmd := groupCommand("where")
@@ -172,7 +172,7 @@ func groupRemoved(t *testing.T, m *Made) {
 }
 
 // While the job is in one hierarchy's group the others stay too.
-func TestGroupBusyInOne(t *testing.T) {
+func TestMade_RemoveBusyInOne(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
 		t.Skip("no cgroup v1 here")
@@ -193,7 +193,7 @@ func TestGroupBusyInOne(t *testing.T) {
 }
 
 // Groups that the job made go with its own.
-func TestGroupRemoveBelow(t *testing.T) {
+func TestMade_RemoveBelow(t *testing.T) {
 	m := groupMake(t)
 	for _, b := range append(slices.Clone(m.v1), branch{dir: m.Group().homes[0].dir()}) {
 		for _, d := range []string{"a", "a/b", "c"} {
@@ -206,7 +206,7 @@ func TestGroupRemoveBelow(t *testing.T) {
 }
 
 // What start says is told as it is, and we are outside again.
-func TestGroupEnterFails(t *testing.T) {
+func TestMade_EnterFails(t *testing.T) {
 	m := groupMake(t)
 	want := errors.New("no job")
 	if err := m.Enter(func(int) error { return want }); err != want {
@@ -231,7 +231,7 @@ func TestGroupEnterFails(t *testing.T) {
 }
 
 // A thread that cannot go back ends: nothing of us stays inside.
-func TestGroupEnterCannotGoBack(t *testing.T) {
+func TestMade_EnterCannotGoBack(t *testing.T) {
 	m := groupMake(t)
 	if len(m.v1) == 0 {
 		t.Skip("no cgroup v1 here")
@@ -261,7 +261,7 @@ func TestGroupEnterCannotGoBack(t *testing.T) {
 	groupOurThreads(t, groupName(t))
 }
 
-func TestGroupMakeRefused(t *testing.T) {
+func TestMake_Refused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "a\nb"} {
 		if m, err := Make(name); m != nil || err == nil {
@@ -303,8 +303,8 @@ func groupIsolated(t *testing.T, flags uintptr, mode, arg string) {
 	}
 }
 
-func TestGroupOnlyV2(t *testing.T)   { groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t)) }
-func TestGroupReadOnly(t *testing.T) { groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t)) }
+func TestMake_OnlyV2(t *testing.T)   { groupIsolated(t, syscall.CLONE_NEWNS, "v2", groupName(t)) }
+func TestMake_ReadOnly(t *testing.T) { groupIsolated(t, syscall.CLONE_NEWNS, "readonly", groupName(t)) }
 
 // groupV1Memory is the made group's directory in v1's memory hierarchy.
 func groupV1Memory(t *testing.T, m *Made) string {
@@ -316,7 +316,7 @@ func groupV1Memory(t *testing.T, m *Made) string {
 	return p.dir()
 }
 
-func TestGroupNamespace(t *testing.T) {
+func TestMake_InANamespace(t *testing.T) {
 	m := groupMake(t)
 	groupSet(t, filepath.Join(groupV1Memory(t, m), "memory.limit_in_bytes"), "128M")
 	cmd := groupCommand("namespace")
@@ -332,7 +332,7 @@ func TestGroupNamespace(t *testing.T) {
 }
 
 // A process alone in its v2 group steps aside, so that controllers can be enabled.
-func TestGroupStepsAside(t *testing.T) {
+func TestMake_StepsAside(t *testing.T) {
 	top := "/sys/fs/cgroup/unified"
 	there, _ := os.ReadFile(top + "/cgroup.controllers")
 	on, _ := os.ReadFile(top + "/cgroup.subtree_control")
@@ -369,7 +369,7 @@ func groupSet(t *testing.T, path, text string) {
 
 // A job that is killed at its memory limit is counted, once; the peak is the limit. So
 // it is in a group below.
-func TestGroupOOMKill(t *testing.T) {
+func TestGroup_OOMKill(t *testing.T) {
 	m := groupMake(t)
 	g := m.Group()
 	if !g.memory.hasCounters() || g.own.oom == "" {
@@ -424,7 +424,7 @@ func groupEaten(t *testing.T, m *Made) {
 
 // Periods and throttled time are the kernel's, of the group that has the quota, which
 // is an ancestor of the process's.
-func TestGroupThrottled(t *testing.T) {
+func TestGroup_Throttled(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil || g.cpu == nil || g.cpu.v2 {
 		t.Skip("no cpu controller of cgroup v1 here")
@@ -494,7 +494,7 @@ func TestGroupThrottled(t *testing.T) {
 }
 
 // This machine's own groups: what is read fits together.
-func TestGroupHere(t *testing.T) {
+func TestGroup_Here(t *testing.T) {
 	g, err := Find(Options{})
 	if err != nil {
 		t.Skip(err)

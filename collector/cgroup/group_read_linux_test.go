@@ -36,7 +36,7 @@ func wantV1() Counters {
 	}
 }
 
-func TestGroupRead(t *testing.T) {
+func TestGroup_Read(t *testing.T) {
 	t.Parallel()
 	n := math.NaN()
 	with := func(c Counters, change func(*Counters)) Counters {
@@ -103,7 +103,7 @@ var groupFields = map[string]func(*Counters){
 
 // Each file empty, short, nonsense, huge, a directory, unreadable or gone: its own
 // fields are absent, with the reason, and no others.
-func TestGroupReadFaults(t *testing.T) {
+func TestGroup_ReadFaults(t *testing.T) {
 	t.Parallel()
 	faults := map[string]func(t *testing.T, path string){
 		"empty":    func(t *testing.T, path string) { groupWrite(t, path, "") },
@@ -129,15 +129,20 @@ func TestGroupReadFaults(t *testing.T) {
 	}
 
 	for file, absent := range groupFields {
-		for fault, spoil := range faults {
-			t.Run(file+"/"+fault, func(t *testing.T) {
-				t.Parallel()
-				o := groupV2().write(t)
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			o := groupV2().write(t)
+			path := groupFile(o, "kube/pod/app/"+file)
+			sound, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for fault, spoil := range faults {
 				g, err := Find(o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				spoil(t, groupFile(o, "kube/pod/app/"+file))
+				spoil(t, path)
 				got, want := g.Read(), wantV2()
 				if set, ok := none[file]; ok && fault == "empty" {
 					set(&want)
@@ -145,19 +150,21 @@ func TestGroupReadFaults(t *testing.T) {
 					absent(&want)
 					want.Failed = map[string]error{file: errors.New("")}
 				}
-				groupSame(t, "counters", got, want)
+				groupSame(t, "counters, "+fault, got, want)
 				for _, err := range got.Failed {
 					if len(err.Error()) > 500 || !strings.Contains(err.Error(), file) {
-						t.Errorf("reason %q", err)
+						t.Errorf("%s: reason %q", fault, err)
 					}
 				}
-			})
-		}
+				os.Remove(path)
+				groupWrite(t, path, string(sound))
+			}
+		})
 	}
 }
 
 // A file that another user may not read is absent with EACCES.
-func TestGroupUnreadable(t *testing.T) {
+func TestGroup_Unreadable(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g, err := Find(o)
@@ -182,7 +189,7 @@ func TestGroupUnreadable(t *testing.T) {
 }
 
 // A group that is removed under us has nothing, and says why of each file.
-func TestGroupRemovedUnderUs(t *testing.T) {
+func TestGroup_Removed(t *testing.T) {
 	t.Parallel()
 	for name, tree := range map[string]groupTree{"v1": groupV1(), "v2": groupV2()} {
 		o := tree.write(t)
@@ -211,7 +218,7 @@ func TestGroupRemovedUnderUs(t *testing.T) {
 	}
 }
 
-func TestGroupPids(t *testing.T) {
+func TestGroup_Pids(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tree groupTree
@@ -234,7 +241,7 @@ func TestGroupPids(t *testing.T) {
 
 // OOM kills of a group below stay counted when it goes, and one that is made anew
 // by the same name counts from 0.
-func TestGroupOOMBelow(t *testing.T) {
+func TestGroup_OOMBelow(t *testing.T) {
 	t.Parallel()
 	o := groupV1().write(t)
 	g, err := Find(o)
@@ -263,7 +270,7 @@ func TestGroupOOMBelow(t *testing.T) {
 
 // Counting many processes is put off so that it takes a 300th of a core; what was
 // counted last is told meanwhile.
-func TestGroupCensusIsBounded(t *testing.T) {
+func TestGroup_CensusIsBounded(t *testing.T) {
 	t.Parallel()
 	o := groupV2().write(t)
 	g, err := Find(o)
@@ -289,7 +296,7 @@ func TestGroupCensusIsBounded(t *testing.T) {
 	}
 }
 
-func TestGroupHostPressure(t *testing.T) {
+func TestHostPressure_Read(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
 	if _, err := NewHostPressure(proc).Read(); !errors.Is(err, fs.ErrNotExist) {
@@ -315,7 +322,7 @@ func TestGroupHostPressure(t *testing.T) {
 }
 
 // A sample is not to make garbage.
-func TestGroupReadAllocates(t *testing.T) {
+func TestGroup_ReadAllocates(t *testing.T) {
 	g := groupV2().find(t)
 	g.Read()
 	g.census.next = time.Now().Add(time.Hour)

@@ -15,7 +15,7 @@ import (
 )
 
 // A shell says how it was started; it is no Go program, which would change that.
-func TestGPUChildIsClean(t *testing.T) {
+func TestChild_IsClean(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh
 {
@@ -91,7 +91,7 @@ func gpuMask(t *testing.T, line string) uint64 {
 
 // When we are killed, the query does not stay: by the broken pipe, or, when it
 // hangs and writes nothing, because its parent is dead.
-func TestGPUEndsWhenWeAreKilled(t *testing.T) {
+func TestChild_EndsWhenWeAreKilled(t *testing.T) {
 	for _, fake := range []string{"", "hang:1", "stubborn"} {
 		self, err := os.Executable()
 		if err != nil {
@@ -118,7 +118,7 @@ func TestGPUEndsWhenWeAreKilled(t *testing.T) {
 }
 
 // Without pidfds (before Linux 5.4) a child is known by its start time.
-func TestGPUChildWithoutPidfd(t *testing.T) {
+func TestChild_WithoutPidfd(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestGPUChildWithoutPidfd(t *testing.T) {
 
 // What a script leaves of its group is killed, with a pidfd and without, but never
 // the group of a later process of the same number.
-func TestGPUChildSweep(t *testing.T) {
+func TestChild_Sweep(t *testing.T) {
 	for _, pidfd := range []bool{true, false} {
 		var p process
 		attributes := p.attributes()

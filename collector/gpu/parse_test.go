@@ -51,7 +51,7 @@ func gpuDump(r Reading) []byte {
 	return b.Bytes()
 }
 
-func TestGPUTranscripts(t *testing.T) {
+func TestMonitor_Transcripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) < 9 {
 		t.Fatalf("fixtures: %v", files)
@@ -86,7 +86,7 @@ func gpuGolden(t *testing.T, file string, got []byte) {
 	}
 }
 
-func TestGPULines(t *testing.T) {
+func TestLines_Feed(t *testing.T) {
 	text := "a\n\nb\n" + strings.Repeat("x", 3*maxLine) + "\nc\nrest"
 	for size := 1; size < len(text); size = size*3 + 1 {
 		var l lines
@@ -104,7 +104,7 @@ func TestGPULines(t *testing.T) {
 	}
 }
 
-func TestGPUThrottle(t *testing.T) {
+func TestThrottle_Reasons(t *testing.T) {
 	for text, want := range map[string]string{
 		"0x0000000000000000": "", "0x0000000000000001": "",
 		"0x00000000000001FF": "applications_clocks_setting sw_power_cap hw_slowdown sync_boost sw_thermal_slowdown hw_thermal_slowdown hw_power_brake_slowdown display_clock_setting",
@@ -122,7 +122,7 @@ func TestGPUThrottle(t *testing.T) {
 	}
 }
 
-func TestGPURefused(t *testing.T) {
+func TestRefused_Fields(t *testing.T) {
 	for line, want := range map[string]string{
 		`Field "mig.mode.current" is not a valid field to query.`: "mig.mode.current",
 		`Field "" is not a valid field to query.`:                 "",
@@ -139,7 +139,7 @@ func TestGPURefused(t *testing.T) {
 }
 
 // A round tells which devices there are; one that is not in the next ones is absent.
-func TestGPUBoardVanish(t *testing.T) {
+func TestBoard_DevicesVanish(t *testing.T) {
 	data, err := os.ReadFile("testdata/a100x8.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestGPUBoardVanish(t *testing.T) {
 	}
 }
 
-func TestGPUBoardMoreThan16(t *testing.T) {
+func TestBoard_MoreThan16(t *testing.T) {
 	data, err := os.ReadFile("testdata/h100x16.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func gpuDevices(n int) func(Reading) bool {
 	return func(r Reading) bool { return len(r.Devices) == n && r.Err == nil }
 }
 
-func TestGPURunNormal(t *testing.T) {
+func TestMonitor_RunNormal(t *testing.T) {
 	for fixture, n := range map[string]int{"h200.txt": 1, "t4.txt": 1, "a100x8.txt": 8, "h100x16.txt": 16} {
 		m := gpuOpen(t, gpuEnv(t, fixture, ""))
 		if r := m.Read(); r.Err != nil || len(r.Devices) > 0 || m.Pid() != 0 {
@@ -93,7 +93,7 @@ func TestGPURunNormal(t *testing.T) {
 	}
 }
 
-func TestGPURunUnknownFields(t *testing.T) {
+func TestMonitor_RunUnknownFields(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "t4.txt", "", "GPU_UNKNOWN=clocks_throttle_reasons.active,mig.mode.current,enforced.power.limit"))
 	gpuRun(t, m)
 	r := gpuWait(t, m, "a device", gpuDevices(1))
@@ -108,14 +108,14 @@ func TestGPURunUnknownFields(t *testing.T) {
 	}
 }
 
-func TestGPURunEveryFieldUnknown(t *testing.T) {
+func TestMonitor_RunEveryFieldUnknown(t *testing.T) {
 	all := strings.Join(newQuery().fields, ",") + ",clocks_event_reasons.active"
 	m := gpuOpen(t, gpuEnv(t, "t4.txt", "", "GPU_UNKNOWN="+all))
 	gpuRun(t, m)
 	gpuWait(t, m, "the refusal", gpuErrHas(`Field "index" is not a valid field`))
 }
 
-func TestGPURunMessages(t *testing.T) {
+func TestMonitor_RunMessages(t *testing.T) {
 	for fixture, want := range map[string]string{
 		"mismatch.txt": "Failed to initialize NVML: Driver/library version mismatch",
 		"nodriver.txt": "couldn't communicate with the NVIDIA driver",
@@ -129,7 +129,7 @@ func TestGPURunMessages(t *testing.T) {
 	}
 }
 
-func TestGPURunDies(t *testing.T) {
+func TestMonitor_RunDies(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:2"))
 	gpuRun(t, m)
 	gpuWait(t, m, "the restart", func(r Reading) bool {
@@ -147,7 +147,10 @@ func TestGPURunDies(t *testing.T) {
 	}
 }
 
-func TestGPURunHangs(t *testing.T) {
+func TestMonitor_RunHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds; to run it, leave out -short")
+	}
 	for fake, first := range map[string]bool{"hang:2": true, "slow:100000": false} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
 		m.pace.stale, m.pace.hang = 250*time.Millisecond, 400*time.Millisecond
@@ -170,13 +173,16 @@ func TestGPURunHangs(t *testing.T) {
 }
 
 // What a shell goes by does not keep the one from nvidia-smi that executes it.
-func TestGPURunWithAShellsVariables(t *testing.T) {
+func TestMonitor_RunWithAShellsVariables(t *testing.T) {
 	m := gpuOpen(t, append(gpuEnv(t, "h200.txt", ""), "OPTIND=abc", "SHELLOPTS=noexec", "ENV=/nothing"))
 	gpuRun(t, m)
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
-func TestGPURunStartsSlowly(t *testing.T) {
+func TestMonitor_RunStartsSlowly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds; to run it, leave out -short")
+	}
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "slow:2000"))
 	m.pace.stale = 100 * time.Millisecond
 	gpuRun(t, m)
@@ -184,7 +190,10 @@ func TestGPURunStartsSlowly(t *testing.T) {
 	gpuWait(t, m, "a device", gpuDevices(1))
 }
 
-func TestGPURunFloodAndGarbage(t *testing.T) {
+func TestMonitor_RunFloodAndGarbage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds; to run it, leave out -short")
+	}
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "flood"))
 	m.Run(t.Context())
 	if err := m.Read().Err; err == nil || !strings.Contains(err.Error(), "more than 1 MiB a second") {
@@ -208,7 +217,10 @@ func TestGPURunFloodAndGarbage(t *testing.T) {
 	}
 }
 
-func TestGPURunStubbornAndClosed(t *testing.T) {
+func TestMonitor_RunStubbornAndClosed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds; to run it, leave out -short")
+	}
 	for _, fake := range []string{"stubborn", "close:3"} {
 		m := gpuOpen(t, gpuEnv(t, "h200.txt", fake))
 		m.pace.grace = 4 * time.Second
@@ -239,7 +251,7 @@ func gpuReap(pid int) (int, error) {
 	}
 }
 
-func TestGPURunReapedElsewhere(t *testing.T) {
+func TestMonitor_RunReapedElsewhere(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "die:3"))
 	var lock sync.Mutex
 	var reapers sync.WaitGroup
@@ -280,7 +292,7 @@ func TestGPURunReapedElsewhere(t *testing.T) {
 }
 
 // A cancelled Monitor ends a process that another reaps, too.
-func TestGPURunEndsWhatAnotherReaps(t *testing.T) {
+func TestMonitor_RunEndsWhatAnotherReaps(t *testing.T) {
 	m := gpuOpen(t, gpuEnv(t, "h200.txt", "stubborn"))
 	m.pace.grace = 200 * time.Millisecond
 	gone := make(chan struct{})
@@ -329,7 +341,7 @@ func TestMonitor_KilledProcessIsReaped(t *testing.T) {
 	}
 }
 
-func TestGPUGivenUp(t *testing.T) {
+func TestMonitor_GivenUp(t *testing.T) {
 	for faults, want := range map[int]string{0: "dead", 1: "given up after 1 restart: dead", 2: "given up after 2 restarts: dead"} {
 		var m Monitor
 		m.giveUp(errors.New("dead"), faults)
@@ -340,7 +352,7 @@ func TestGPUGivenUp(t *testing.T) {
 }
 
 // What comes after rows is told, too, once they are old.
-func TestGPUBoardNotUnderstood(t *testing.T) {
+func TestBoard_NotUnderstood(t *testing.T) {
 	now := time.Now()
 	b := board{began: now.Add(-time.Minute), seen: now.Add(-30 * time.Second), note: "WHAT", noted: now}
 	if err := b.trouble(now, 5*time.Second); err == nil || err.Error() != "query GPUs: nvidia-smi answers what is not understood: WHAT" {

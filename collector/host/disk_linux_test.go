@@ -10,7 +10,7 @@ import (
 
 // A network file system whose server is gone: its part is absent, once waited
 // for, and comes back by itself.
-func TestHungFileSystemStopsNothing(t *testing.T) {
+func TestReader_HungFileSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := openFixture(t, "healthy")
 		release := make(chan struct{})

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// roomRole is the variable that has TestRoomAs say what room "/" has.
+// roomRole is the variable that has TestFreeSpaceRole say what room "/" has.
 const roomRole = "PERFAGENT_ROOM_ROLE"
 
-// TestRoomAs is what TestRoomOfRoot starts in user namespaces.
-func TestRoomAs(t *testing.T) {
+// TestFreeSpaceRole is what TestFreeSpace_OfRoot starts in user namespaces.
+func TestFreeSpaceRole(t *testing.T) {
 	if os.Getenv(roomRole) == "" {
-		t.Skip("it is a part of TestRoomOfRoot")
+		t.Skip("it is a part of TestFreeSpace_OfRoot")
 	}
 	for begin := time.Now(); ; { // others write there: what is said before and after must agree
 		st, unit, err := statfs("/")
@@ -32,7 +32,7 @@ func TestRoomAs(t *testing.T) {
 
 // The host's root has the blocks that are reserved for root; root of a user namespace, in
 // which it is somebody else's user, has not.
-func TestRoomOfRoot(t *testing.T) {
+func TestFreeSpace_OfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: run the tests as root")
 	}
@@ -53,7 +53,7 @@ func TestRoomOfRoot(t *testing.T) {
 		"container":      {ids(100000, 65536), "room: 0 false true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command("/proc/self/exe", "-test.run", "^TestRoomAs$")
+			cmd := exec.Command("/proc/self/exe", "-test.run", "^TestFreeSpaceRole$")
 			cmd.Env = append(os.Environ(), roomRole+"=1")
 			cmd.SysProcAttr = &syscall.SysProcAttr{}
 			if c.users != nil {

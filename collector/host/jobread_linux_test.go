@@ -32,7 +32,7 @@ func emptyGroup(t *testing.T) *cgroup.Group {
 }
 
 // A reader that panics costs the job's numbers, at the baseline as later, and never the run.
-func TestPanicAtTheBaseline(t *testing.T) {
+func TestReader_PanicCostsOnlyTheJob(t *testing.T) {
 	damaged := true
 	reader := openFixture(t, "healthy")
 	reader.job = jobReader{JobOptions: JobOptions{Source: JobFromCreated, Group: emptyGroup(t), Reaped: func() Reaped {
@@ -55,7 +55,7 @@ func TestPanicAtTheBaseline(t *testing.T) {
 }
 
 // Each reason for which something of the job's processes could not be read is told.
-func TestTreeErrors(t *testing.T) {
+func TestTreeError_NamesEachReason(t *testing.T) {
 	if err := treeError(process.Use{}); err != nil {
 		t.Error(err)
 	}

@@ -24,7 +24,7 @@ func aChild(t *testing.T) {
 }
 
 // The job's processes are waited for once; what comes late is not told as of now.
-func TestJobTreeThatHangs(t *testing.T) {
+func TestJobTree_Hangs(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -69,7 +69,7 @@ func TestJobTreeThatHangs(t *testing.T) {
 
 // What a scan met first is old when it ends late: its CPU time is not told, but where all
 // scans are so, and at the end.
-func TestJobTreeThatTakesLong(t *testing.T) {
+func TestJobTree_TakesLong(t *testing.T) {
 	aChild(t)
 	synctest.Test(t, func(t *testing.T) {
 		long, tree := true, newJobTree(nil)
@@ -97,7 +97,7 @@ func TestJobTreeThatTakesLong(t *testing.T) {
 }
 
 // What the helper uses is what it used before, where the kernel does not say.
-func TestHelperThatDoesNotAnswer(t *testing.T) {
+func TestHelper_DoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHelper()
 		self := h.read(os.Getpid())
@@ -120,7 +120,7 @@ func TestHelperThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-func TestJobTreeThatPanics(t *testing.T) {
+func TestJobTree_Panics(t *testing.T) {
 	tree := newJobTree(nil) // its methods do
 	for range 2 {
 		if _, _, err := tree.read(true); err == nil || !strings.Contains(err.Error(), "damaged kernel file") {

@@ -61,7 +61,7 @@ func killForMemory(t *testing.T) (group string, pid int) {
 // nobody is a foreign process.
 func nobody(int) bool { return false }
 
-func TestKernelLogTellsVictims(t *testing.T) {
+func TestKernelLog_FindsVictims(t *testing.T) {
 	l := logOf(t)
 	start := Now()
 	start.Mono += time.Hour // the log's clock is behind
@@ -102,7 +102,7 @@ func TestKernelLogTellsVictims(t *testing.T) {
 }
 
 // The newest kills are those that matter.
-func TestKernelLogIsBounded(t *testing.T) {
+func TestKernelLog_IsBounded(t *testing.T) {
 	l := logOf(t)
 	for pid := range maxVictims {
 		l.found = append(l.found, Victim{PID: -1 - pid})
@@ -118,7 +118,7 @@ func TestKernelLogIsBounded(t *testing.T) {
 }
 
 // Where the log may not be read, nothing is told.
-func TestKernelLogUnreadable(t *testing.T) {
+func TestReader_KernelLogUnreadable(t *testing.T) {
 	r := NewReader(Options{})
 	r.pollLog(Now())
 	if v, whole := r.Victims(Now()); v != nil || whole {

@@ -37,7 +37,7 @@ type psutilTree struct {
 	NICs   map[string][2]uint64
 }
 
-func TestTreesReadAsPsutilReadsThem(t *testing.T) {
+func TestReader_TreesAsPsutil(t *testing.T) {
 	dirs, err := filepath.Glob(filepath.Join(collectortest.Root(t), "testdata/proc/*"))
 	if err != nil || len(dirs) < 20 {
 		t.Fatalf("%d trees, %v", len(dirs), err)

@@ -16,14 +16,14 @@ import (
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
-func TestHostOfATree(t *testing.T) {
+func TestReader_Info(t *testing.T) {
 	got := openFixture(t, "sidecar").Info()
 	want := Info{Hostname: "node-17", BootID: "5a1f9c1e-3c43-4b0a-9d53-6b7a9a3f3f10", OS: got.OS, Kernel: "6.1.0-28-amd64",
 		Arch: got.Arch, CPUModel: "AMD EPYC 7543 32-Core Processor", MemoryMB: 7812.5}
 	same(t, "host", got, want)
 }
 
-func TestReadingOfATree(t *testing.T) {
+func TestReader_Read(t *testing.T) {
 	page := float64(os.Getpagesize())
 	r := openFixture(t, "healthy").Read()
 	want := &Reading{
@@ -47,14 +47,14 @@ func TestReadingOfATree(t *testing.T) {
 }
 
 // A kernel of old lacks the columns of steal and guest.
-func TestShortLinesOfOldKernels(t *testing.T) {
+func TestReader_OldKernel(t *testing.T) {
 	r := openFixture(t, "kernel-2.6").Read()
 	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
 }
 
 // gopsutil, which reads these sources on other systems, says the same of every
 // tree that it reads as psutil does.
-func TestTreesReadAsGopsutilReadsThem(t *testing.T) {
+func TestReader_TreesAsGopsutil(t *testing.T) {
 	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing"} {
 		t.Run(name, func(t *testing.T) {
 			r := openFixture(t, name)
@@ -144,7 +144,7 @@ func spoil(t *testing.T, proc, name, file string) {
 	}
 }
 
-func TestDamagedFileCostsItsSourceOnly(t *testing.T) {
+func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
 	for name, tt := range damages {
 		t.Run(name, func(t *testing.T) {
 			proc, sys := collectortest.CopyOfTree(t)
@@ -213,7 +213,7 @@ func (r *Reading) part(source string) string {
 	return ""
 }
 
-func TestHostWithoutAnythingIsAbsentInEveryPart(t *testing.T) {
+func TestReader_EmptyHost(t *testing.T) {
 	empty := t.TempDir()
 	r := openHost(t, empty, empty)
 	got := r.Read()
@@ -227,7 +227,7 @@ func TestHostWithoutAnythingIsAbsentInEveryPart(t *testing.T) {
 
 // Under another host's procfs a file net/dev that belongs to the reader must not
 // stand in for one that the host has and we may not read.
-func TestSidecarDoesNotFallBackToItsOwnNetwork(t *testing.T) {
+func TestReader_SidecarReadsNoNetworkOfItsOwn(t *testing.T) {
 	proc, sys := collectortest.CopyOfTree(t)
 	if err := os.MkdirAll(filepath.Join(proc, "1", "net", "dev"), 0o777); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestSidecarDoesNotFallBackToItsOwnNetwork(t *testing.T) {
 	}
 }
 
-func TestClassesAreLookedUpAgain(t *testing.T) {
+func TestTopology_LooksUpAgain(t *testing.T) {
 	proc, healthy := collectortest.CopyOfTree(t)
 	sys := t.TempDir()
 	if err := os.CopyFS(sys, os.DirFS(healthy)); err != nil {
@@ -270,7 +270,7 @@ func TestClassesAreLookedUpAgain(t *testing.T) {
 }
 
 // The names of the last Reading are used again only where they are still the same.
-func TestNamesAreThoseOfTheNewestReading(t *testing.T) {
+func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 	var names nameCache
 	for _, want := range [][]string{{"lo", "eth0"}, {"lo", "wan0"}, {"wan0"}, {"wan0", "eth0", "lo"}, {"lo", "eth0"}} {
 		var file strings.Builder

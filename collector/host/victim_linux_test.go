@@ -6,7 +6,7 @@ import (
 )
 
 // The lines are the kernel's (Linux 6.18, 5.10, 5.0 and 4.19), but for the hostile ones.
-func TestParseVictim(t *testing.T) {
+func TestParseVictim_OfAllKernels(t *testing.T) {
 	const head = "6,568,34361325065,-;"
 	for line, want := range map[string]Victim{
 		"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=python3,pid=27157,uid=0":                               {Process: "python3", PID: 27157, Group: "/a/b", LimitGroup: "/a"},

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestTreeExact: the last Read has what processes that go on have used to less than a
+// TestTree_ExactTimes: the last Read has what processes that go on have used to less than a
 // tick, which is what the scheduler's account of each says while they wait.
-func TestTreeExact(t *testing.T) {
+func TestTree_ExactTimes(t *testing.T) {
 	const n = 5
 	tree := treeOwn()
 	defer tree.Close()
@@ -61,8 +61,8 @@ func treeWaits(t *testing.T, pid int) string {
 	return string(s.state)
 }
 
-// TestTreeWithoutMemory: what is not wanted is not measured.
-func TestTreeWithoutMemory(t *testing.T) {
+// TestTree_WithoutMemory: what is not wanted is not measured.
+func TestTree_WithoutMemory(t *testing.T) {
 	tree := treeOwn()
 	defer tree.Close()
 	treeStart(t, exec.Command("sh", "-c", "echo ready; read x")).line(t)

@@ -118,7 +118,7 @@ func treeWant(tb testing.TB, t *Tree, want ...int) Use {
 	return u
 }
 
-func TestTreeOfAFixture(t *testing.T) {
+func TestTree_Fixture(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 60, parent: 200, start: 90, comm: "has) R 1 (all\n) S 1", ticks: [4]int{1, 2, 3, 4}, threads: 3, pages: 10, pssKB: 16, read: 100, written: 10}) // ids start again at the end
 	p.put(treeLine{pid: 150, parent: 1, start: 60, ticks: [4]int{100, 100, 100, 100}, pages: 1000, read: 1})
@@ -144,7 +144,7 @@ func TestTreeOfAFixture(t *testing.T) {
 }
 
 // The job's processes stay the job's, whoever adopts them, and so do their children.
-func TestTreeKeepsWhatOthersAdopt(t *testing.T) {
+func TestTree_KeepsWhatOthersAdopt(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
 	p.put(treeLine{pid: 300, parent: 200, start: 70})
@@ -158,7 +158,7 @@ func TestTreeKeepsWhatOthersAdopt(t *testing.T) {
 	}
 }
 
-func TestTreeOfReusedIDs(t *testing.T) {
+func TestTree_ReusedIDs(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 150, parent: 1, start: 55})
 	p.put(treeLine{pid: 151, parent: 1, start: 55})
@@ -181,7 +181,7 @@ func TestTreeOfReusedIDs(t *testing.T) {
 	treeWant(t, tree, 150, 151, 301)
 }
 
-func TestTreeIgnores(t *testing.T) {
+func TestTree_Ignores(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
 	p.put(treeLine{pid: 210, parent: 100, start: 60})
@@ -201,7 +201,7 @@ func TestTreeIgnores(t *testing.T) {
 }
 
 // Parents in a circle, and parents that are not there.
-func TestTreeOfImpossibleParents(t *testing.T) {
+func TestTree_ImpossibleParents(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60})
 	p.put(treeLine{pid: 300, parent: 301, start: 60})
@@ -217,7 +217,7 @@ func TestTreeOfImpossibleParents(t *testing.T) {
 
 // What changes between the list and the readings, and between two readings. Ignore
 // is asked when all were read once.
-func TestTreeChangesWhileItIsRead(t *testing.T) {
+func TestTree_ChangesWhileItIsRead(t *testing.T) {
 	p := treeFixture(t)
 	second := [4]int{100, 0, 0, 0}
 	p.put(treeLine{pid: 10, parent: 100, start: 60})
@@ -251,7 +251,7 @@ func TestTreeChangesWhileItIsRead(t *testing.T) {
 	}
 }
 
-func TestTreeWithoutRoot(t *testing.T) {
+func TestTree_WithoutRoot(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, ticks: [4]int{100, 0, 0, 0}})
 	tree := p.tree(nil)
@@ -302,7 +302,7 @@ func (p treeProc) make(err error) {
 	}
 }
 
-func TestTreeOfDamagedFiles(t *testing.T) {
+func TestTree_DamagedFiles(t *testing.T) {
 	for _, file := range []string{"stat", "io", "smaps_rollup"} {
 		for name, damage := range treeDamages {
 			t.Run(file+"/"+name, func(t *testing.T) { treeDamaged(t, file, name == "missing", damage) })
@@ -354,7 +354,7 @@ func treeDamaged(t *testing.T, file string, missing bool, damage func(treeProc, 
 }
 
 // Where no process has a file, the kernel does not make it.
-func TestTreeOfKernelWithoutFiles(t *testing.T) {
+func TestTree_KernelWithoutFiles(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3})
 	for _, pid := range []string{"100", "200"} {
@@ -368,7 +368,7 @@ func TestTreeOfKernelWithoutFiles(t *testing.T) {
 	}
 }
 
-func TestTreeOfNoProcess(t *testing.T) {
+func TestTree_NoProcess(t *testing.T) {
 	p := treeFixture(t)
 	tree := p.tree(nil)
 	u := treeWant(t, tree)
@@ -394,7 +394,7 @@ func (c *treeClock) now() instant {
 	return c.at
 }
 
-func TestTreePutsScansOff(t *testing.T) {
+func TestTree_PutsScansOff(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree := p.tree(nil)
@@ -421,7 +421,7 @@ func TestTreePutsScansOff(t *testing.T) {
 
 // A pass over PSS that has taken 50 ms leaves the rest to the next: those of which nothing is
 // known are taken to share as much as the others, and come first then.
-func TestTreeMeasuresPSSInParts(t *testing.T) {
+func TestTree_MeasuresPSSInParts(t *testing.T) {
 	p := treeFixture(t)
 	for pid := 200; pid < 205; pid++ {
 		p.put(treeLine{pid: pid, parent: 100, start: 60, pages: 1000, pssKB: 400})
@@ -457,7 +457,7 @@ func TestTreeMeasuresPSSInParts(t *testing.T) {
 }
 
 // How long memory that does not move is left alone grows with what it costs to look.
-func TestTreeResting(t *testing.T) {
+func TestResting_GrowsWithTheCost(t *testing.T) {
 	for cost, want := range map[time.Duration]time.Duration{0: maxBeat, 5 * time.Millisecond: maxBeat, 20 * time.Millisecond: 20 * time.Second, time.Second: maxRest} {
 		if got := resting(cost); got != want {
 			t.Errorf("after %v: %v, want %v", cost, got, want)
@@ -465,7 +465,7 @@ func TestTreeResting(t *testing.T) {
 	}
 }
 
-func TestTreeOfAVeryLargeProcess(t *testing.T) {
+func TestTree_VeryLargeProcess(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 3 << 20, pssKB: 1})
 	if u := treeRead(t, p.tree(nil)); u.MemoryKind != "rss" || u.Memory != float64(3<<20*os.Getpagesize()) || u.Failed["memory"] == nil {
@@ -474,7 +474,7 @@ func TestTreeOfAVeryLargeProcess(t *testing.T) {
 }
 
 // A process whose first thread has ended and another runs is no zombie.
-func TestTreeOfAProcessWithoutFirstThread(t *testing.T) {
+func TestTree_ProcessWithoutFirstThread(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})
 	if u := treeRead(t, p.tree(nil)); u.Processes != 1 || u.Threads != 2 || u.Failed["memory"] == nil {
@@ -533,7 +533,7 @@ func FuzzTreeDirectory(f *testing.F) {
 }
 
 // The last Read is not put off, however much the one before it cost.
-func TestTreeHurry(t *testing.T) {
+func TestTree_Final(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pssKB: 8})
 	tree := p.tree(nil)
@@ -549,7 +549,7 @@ func TestTreeHurry(t *testing.T) {
 }
 
 // Memory that stays as it is is not measured each time, and one that grows is at once.
-func TestTreeMeasuresMemoryThatMoves(t *testing.T) {
+func TestTree_MeasuresMemoryThatMoves(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 8})
 	tree := p.tree(nil)
@@ -573,7 +573,7 @@ func TestTreeMeasuresMemoryThatMoves(t *testing.T) {
 
 // Pages that two processes share may part while both have as many as before: each is a
 // minor fault of one of them. What one process has is its own, so its faults say nothing.
-func TestTreeMeasuresMemoryThatParts(t *testing.T) {
+func TestTree_MeasuresMemoryThatParts(t *testing.T) {
 	p := treeFixture(t)
 	first := treeLine{pid: 200, parent: 100, start: 60, pages: 1000, pssKB: 2000, faults: 5000}
 	second := treeLine{pid: 201, parent: 200, start: 61, pages: 1000, pssKB: 2000, faults: 70}
@@ -609,7 +609,7 @@ func TestTreeMeasuresMemoryThatParts(t *testing.T) {
 
 // Passes over PSS take 0.5 % of a core in the long run. What was not used of it counts for 5 s
 // back, and however dear they are, they are 5 s apart at most.
-func TestTreeAfterPSS(t *testing.T) {
+func TestTree_AfterPSS(t *testing.T) {
 	at := func(wall, cpu int) instant {
 		return instant{time.Duration(wall) * time.Second, time.Duration(cpu) * time.Millisecond}
 	}

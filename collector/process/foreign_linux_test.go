@@ -4,7 +4,7 @@ import "testing"
 
 // A process is known not to be the job's while one of the two newest scans has it, and
 // whose it is is known.
-func TestTreeKnowsForeignProcesses(t *testing.T) {
+func TestTree_Foreign(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 80})
 	p.put(treeLine{pid: 210, parent: 100, start: 81}) // ignored

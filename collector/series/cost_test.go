@@ -35,7 +35,7 @@ func (s *stream) add() {
 	}
 }
 
-func TestSampleIntoRingAndSummariesAllocatesNothing(t *testing.T) {
+func TestRing_SampleAllocatesNothing(t *testing.T) {
 	s := newStream()
 	many := func() {
 		for range 5000 { // fills the ring and halves it

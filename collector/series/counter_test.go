@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestDelta(t *testing.T) {
+func TestDelta_WrapsAndResets(t *testing.T) {
 	const net, disk = 1, 512
 	tests := map[string]struct{ prev, cur, unit, want uint64 }{
 		"forward":                        {100, 1100, net, 1000},
@@ -36,7 +36,7 @@ func TestDelta(t *testing.T) {
 
 // A sum over processes that falls for a moment is not counted twice when it comes back; one
 // that falls for good goes on from where it is.
-func TestSumCounter(t *testing.T) {
+func TestSumCounter_Dips(t *testing.T) {
 	nan := math.NaN()
 	for _, tt := range []struct {
 		name string
@@ -99,7 +99,7 @@ func TestCounter_Rebase(t *testing.T) {
 	}
 }
 
-func TestCorrected(t *testing.T) {
+func TestCorrected_Slack(t *testing.T) {
 	const slack, most = 3, 10
 	for name, tt := range map[string]struct{ reached, cur, delta, now float64 }{
 		"up":                   {5, 7, 2, 7},

@@ -12,7 +12,7 @@ import (
 )
 
 // Files of every size around the buffer's are read whole, and none above the limit.
-func TestBufferSizes(t *testing.T) {
+func TestBuffer_Sizes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	const limit = 3 * firstSize
 	var b Buffer
@@ -35,7 +35,7 @@ func TestBufferSizes(t *testing.T) {
 }
 
 // What cannot be read is an error with its path, and nothing blocks.
-func TestBufferErrors(t *testing.T) {
+func TestBuffer_Errors(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
@@ -51,7 +51,7 @@ func TestBufferErrors(t *testing.T) {
 }
 
 // An open file of the kernel tells what is now, each time; no call allocates.
-func TestReadFromIsNew(t *testing.T) {
+func TestBuffer_ReadFromIsNew(t *testing.T) {
 	fd, err := Open("/proc/self/stat")
 	if err != nil {
 		t.Fatal(err)

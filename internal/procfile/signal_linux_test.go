@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestHasSignal(t *testing.T) {
+func TestHasSignal_Sets(t *testing.T) {
 	const status = "Name:\tsh\nSigQ:\t0/1\nSigPnd:\t0000000000000100\nShdPnd:\t8000000000004001\nSigBlk:\tnonsense\n"
 	for _, c := range []struct {
 		set  string
@@ -42,7 +42,7 @@ func TestStatusValue(t *testing.T) {
 }
 
 // A stopped process does not take what it is sent.
-func TestHasSignalOfAProcess(t *testing.T) {
+func TestHasSignal_OfAProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
