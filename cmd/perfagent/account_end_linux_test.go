@@ -2,13 +2,15 @@ package main
 
 import (
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // Of a moment at which the job has ended it is not said that it had no processes.
 func TestAccountOfOneInterval(t *testing.T) {
 	t.Parallel()
 	for range 4 {
-		n := run(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").report(t).Nodes["0"]
+		n := clitest.Run(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
 		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
 			if v, there := n.Metrics[metric]; there && v < 1 {
 				t.Errorf("%s is %v", metric, v)
@@ -33,7 +35,7 @@ for i in range(90):
 time.sleep(4)
 os.killpg(0, 9)
 `
-	n := run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", "python3", "-c", many).report(t).Nodes["0"]
+	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", "python3", "-c", many).Report(t).Nodes["0"]
 	cores, times := n.Envelope["job_cpu_cores"].Mean, n.Envelope["timestamp"].Mean
 	last := len(cores) - 1
 	if last < 5 {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -17,91 +16,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/reporter"
 )
-
-// python is a job of a few lines.
-func python(lines ...string) []string {
-	return []string{cmp.Or(os.Getenv("PERFAGENT_TEST_PYTHON"), "python3"), "-c", strings.Join(lines, "\n")}
-}
-
-// burn is Python for: use so many seconds of CPU time.
-const burn = `
-import os, sys, time, threading
-def burn(seconds):
-    end = time.process_time() + seconds
-    while time.process_time() < end: pass
-`
-
-// manyChildren are 200 children one after the other, each 10 ms of CPU.
-const manyChildren = burn + `
-for i in range(200):
-    if os.fork() == 0:
-        burn(0.01)
-        os._exit(0)
-    os.wait()
-`
-
-// daemonBurns leaves a double-forked daemon behind that uses a second of CPU and then
-// waits until fd 9, a pipe, is closed.
-const daemonBurns = burn + `
-r, w = os.pipe()
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.close(r)
-        burn(1)
-        os.write(w, str(time.process_time()).encode())
-        os.close(w)
-        for fd in range(3): os.close(fd)
-        os.read(9, 1)
-        os._exit(0)
-    os._exit(0)
-os.wait()
-os.close(w)
-print(os.read(r, 64).decode())
-`
-
-// threadForks has all its work done by the children of a thread that is not the main one.
-const threadForks = burn + `
-def fork():
-    pids = []
-    for i in range(2):
-        pid = os.fork()
-        if pid == 0:
-            burn(0.5)
-            os._exit(0)
-        pids.append(pid)
-    for pid in pids: os.waitpid(pid, 0)
-t = threading.Thread(target=fork)
-t.start()
-t.join()
-`
-
-// sharing are four processes that share 300 MiB, for a second and a half.
-const sharing = `
-import os, time
-memory = bytearray(300 << 20)
-pids = []
-for i in range(3):
-    pid = os.fork()
-    if pid == 0:
-        time.sleep(1.5 + 0.3 * i)
-        os._exit(0)
-    pids.append(pid)
-for pid in pids: os.waitpid(pid, 0)
-`
 
 // TestAccountCPU holds the CPU time that we tell against the kernel's own counter of a
 // control group around perfagent and all that it starts.
 func TestAccountCPU(t *testing.T) {
 	for _, c := range []struct{ name, job string }{
-		{"children", manyChildren}, {"daemon", daemonBurns}, {"thread", threadForks}, {"sharing", sharing},
+		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
 	} {
 		for _, mode := range []string{"off", "create"} {
 			t.Run(c.name+"/"+mode, func(t *testing.T) {
 				usage := func() float64 { return math.NaN() }
-				cmd := perfagent(t, append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, python(c.job)...)...)
+				cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", mode, "--interval", "100ms", "--"}, clitest.Python(t, c.job)...)...)
 				if mode == "off" { // a group made by perfagent is its own truth
 					usage = accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 				}
@@ -113,15 +42,15 @@ func TestAccountCPU(t *testing.T) {
 				cmd.ExtraFiles = []*os.File{6: r} // descriptor 9
 				o, own := performAlone(t, cmd)
 				r.Close()
-				o.want(t, 0)
-				n := o.report(t).Nodes["0"]
+				o.Want(t, 0)
+				n := o.Report(t).Nodes["0"]
 				truth := usage() - own
 				if mode == "create" {
 					wantSource(t, n, "created")
 					truth = n.Job.UserSeconds + n.Job.SystemSeconds // another counter of the kernel's
 					if c.name == "daemon" {
 						var told float64
-						if _, err := fmt.Sscan(o.out, &told); err != nil {
+						if _, err := fmt.Sscan(o.Out, &told); err != nil {
 							t.Fatal(err)
 						}
 						truth += told
@@ -172,13 +101,13 @@ os.wait()
 // TestAccountPagesPart wants the peak of memory that two processes shared at first, while
 // the resident pages of both stay as many.
 func TestAccountPagesPart(t *testing.T) {
-	o := run(t, append([]string{"run", "--cgroup", "off", "--"}, python(parting)...)...)
-	o.want(t, 0)
+	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--"}, clitest.Python(t, parting)...)...)
+	o.Want(t, 0)
 	var truth float64
-	if _, err := fmt.Sscan(o.out, &truth); err != nil || truth < 600 {
-		t.Fatalf("%q, %v", o.out, err)
+	if _, err := fmt.Sscan(o.Out, &truth); err != nil || truth < 600 {
+		t.Fatalf("%q, %v", o.Out, err)
 	}
-	n := o.report(t).Nodes["0"]
+	n := o.Report(t).Nodes["0"]
 	if got := n.Job.PeakMemoryMB; math.Abs(got-truth) > 0.02*truth || n.Job.MemoryKind != "pss" {
 		t.Errorf("peak %.1f MiB (%s), the kernel says %.1f; samples %.1f", got, n.Job.MemoryKind, truth, n.Envelope["job_memory_mb"].Max)
 	}
@@ -186,14 +115,14 @@ func TestAccountPagesPart(t *testing.T) {
 
 // performAlone is perform, and gives the CPU seconds of the process itself to its very end,
 // without its children's.
-func performAlone(t *testing.T, cmd *exec.Cmd) (outcome, float64) {
+func performAlone(t *testing.T, cmd *exec.Cmd) (clitest.Outcome, float64) {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(longest, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
+	timer := time.AfterFunc(clitest.Longest, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
 	defer timer.Stop()
 	for unix.Waitid(unix.P_PID, cmd.Process.Pid, &unix.Siginfo{}, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -202,8 +131,8 @@ func performAlone(t *testing.T, cmd *exec.Cmd) (outcome, float64) {
 	if err := unix.ClockGettime(int32(^cmd.Process.Pid<<3|clockOfAll), &own); err != nil { // it is a zombie
 		t.Fatal(err)
 	}
-	wait(t, cmd)
-	return outcome{out.String(), stderr.String(), cmd.ProcessState.ExitCode(), cmd.Dir}, time.Duration(own.Nano()).Seconds()
+	clitest.Wait(t, cmd)
+	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: cmd.ProcessState.ExitCode(), Dir: cmd.Dir}, time.Duration(own.Nano()).Seconds()
 }
 
 // accountGroup makes a v1 group that a shell enters which then becomes the command. It
@@ -217,11 +146,11 @@ func accountGroup(t *testing.T, args []string, path *string, out *[]string) func
 			t.Skipf("no control group of version 1 for CPU time and memory can be made here (run as root on such a system): %v", err)
 		}
 		t.Cleanup(func() {
-			until(t, "the group is empty", func() bool {
+			clitest.Until(t, "the group is empty", func() bool {
 				data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 				return err != nil || len(data) == 0
 			})
-			until(t, dir+" is removed", func() bool { return os.Remove(dir) == nil || !exists(dir) })
+			clitest.Until(t, dir+" is removed", func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
 		})
 		enter += "echo $$ > " + dir + "/cgroup.procs; "
 	}
@@ -248,11 +177,11 @@ func wantSource(t *testing.T, n *reporter.Node, source string) {
 // TestAccountAlone starts perfagent alone in a group that limits nothing: the group's
 // counters are then the job's.
 func TestAccountAlone(t *testing.T) {
-	cmd := perfagent(t, append([]string{"run", "--"}, python(manyChildren)...)...)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
 	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	o, own := performAlone(t, cmd)
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	wantSource(t, n, "cgroup")
 	truth := usage() - own
 	if math.Abs(n.Job.CPUSeconds-truth) > 0.01*truth+0.02 {
@@ -262,16 +191,16 @@ func TestAccountAlone(t *testing.T) {
 
 // TestAccountGroupStays leaves a daemon in the group that was made for the job.
 func TestAccountGroupStays(t *testing.T) {
-	cmd := perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, python(daemonBurns)...)...)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, clitest.DaemonBurns)...)...)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd.ExtraFiles = []*os.File{6: r}
-	o := perform(t, cmd)
+	o := clitest.Perform(t, cmd)
 	r.Close()
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	groups := groupsNamed(t, filepath.Base(n.Job.Cgroup))
 	if !n.Job.CgroupStays || len(groups) == 0 {
 		t.Errorf("cgroup_stays %v, groups %v", n.Job.CgroupStays, groups)
@@ -280,7 +209,7 @@ func TestAccountGroupStays(t *testing.T) {
 		t.Errorf("nothing is said of the group that stays: %v", n.Missing)
 	}
 	w.Close() // the daemon ends
-	until(t, "the groups are gone", func() bool {
+	clitest.Until(t, "the groups are gone", func() bool {
 		for _, dir := range groups {
 			_ = unix.Rmdir(dir)
 		}
@@ -306,13 +235,13 @@ func groupsNamed(t *testing.T, name string) []string {
 
 // TestAccountGroupRemoved wants nothing left of a group whose job has ended.
 func TestAccountGroupRemoved(t *testing.T) {
-	o := run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o := clitest.Run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	wantSource(t, n, "created")
 	name := filepath.Base(n.Job.Cgroup)
-	if !strings.HasPrefix(name, "perfagent-") || !strings.Contains(o.out, "/"+name+"\n") {
-		t.Errorf("the job was not in the group %q:\n%s", n.Job.Cgroup, o.out)
+	if !strings.HasPrefix(name, "perfagent-") || !strings.Contains(o.Out, "/"+name+"\n") {
+		t.Errorf("the job was not in the group %q:\n%s", n.Job.Cgroup, o.Out)
 	}
 	if left := groupsNamed(t, name); len(left) > 0 || n.Job.CgroupStays {
 		t.Errorf("left behind: %v (cgroup_stays %v)", left, n.Job.CgroupStays)
@@ -352,10 +281,10 @@ sys.exit(7)
 func underHanging(t *testing.T, path string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
-		lacking(t, "a file system that hangs cannot be made here: run the tests as root where /dev/fuse is (modprobe fuse)")
+		need.Missing(t, "a file system that hangs cannot be made here: run the tests as root where /dev/fuse is (modprobe fuse)")
 	}
-	cmd := perfagent(t, args...)
-	cmd.Args = append(append([]string{tool(t, "unshare", "install util-linux"), "-m"}, python(hanging)...), append([]string{path}, cmd.Args...)...)
+	cmd := clitest.Perfagent(t, args...)
+	cmd.Args = append(append([]string{need.Tool(t, "unshare", "install util-linux"), "-m"}, clitest.Python(t, hanging)...), append([]string{path}, cmd.Args...)...)
 	cmd.Path = cmd.Args[0]
 	return cmd
 }
@@ -366,7 +295,7 @@ func stays(t *testing.T, name string) []string {
 	t.Helper()
 	groups := groupsNamed(t, name)
 	for _, dir := range groups {
-		until(t, dir+" can be removed", func() bool { return unix.Rmdir(dir) != unix.EBUSY })
+		clitest.Until(t, dir+" can be removed", func() bool { return unix.Rmdir(dir) != unix.EBUSY })
 	}
 	return groups
 }
@@ -376,17 +305,17 @@ func stays(t *testing.T, name string) []string {
 func TestAccountHangingHost(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
-	o := perform(t, cmd)
-	o.want(t, 7)
-	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.out)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	found := regexp.MustCompile(`:cpuacct:.*/(perfagent-hangs\.0\.\d+)\n`).FindStringSubmatch(o.Out)
 	if found == nil {
-		t.Skipf("no control group of v1 can be made here: %s%s", o.out, o.err)
+		t.Skipf("no control group of v1 can be made here: %s%s", o.Out, o.Err)
 	}
 	if groups := stays(t, found[1]); len(groups) == 0 {
 		t.Error("the group was removed, though it may be being read")
 	}
-	o.wantLine(t, "closing reading", "journal", found[1]+" stays", "rmdir")
-	if !exists(filepath.Join(o.dir, "perfagent-out/hangs/node-0.jsonl")) {
+	o.WantLine(t, "closing reading", "journal", found[1]+" stays", "rmdir")
+	if !clitest.Exists(filepath.Join(o.Dir, "perfagent-out/hangs/node-0.jsonl")) {
 		t.Error("there is no journal")
 	}
 }
@@ -394,10 +323,10 @@ func TestAccountHangingHost(t *testing.T) {
 // TestAccountHangingGroup has the removal of the group wait for the kernel for ever.
 func TestAccountHangingGroup(t *testing.T) {
 	t.Parallel()
-	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, python(hangingGroup)...)...)
-	o := perform(t, cmd)
-	o.want(t, 7)
-	n := o.report(t).Nodes["0"]
+	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	n := o.Report(t).Nodes["0"]
 	if n.Job.Source != "created" {
 		t.Skipf("no control group can be made here: %v", n.Missing)
 	}
@@ -419,9 +348,9 @@ func TestAccountReadOnly(t *testing.T) {
 		"none":      `mount -t tmpfs none /sys/fs/cgroup`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := perform(t, script(t, "bash", `exec unshare -m bash -c 'mount --make-rprivate / && { `+prepare+`; }; exec $P run --cgroup create -- sh -c "exit 7"'`))
-			o.want(t, 7)
-			n := o.report(t).Nodes["0"]
+			o := clitest.Perform(t, clitest.Script(t, "bash", `exec unshare -m bash -c 'mount --make-rprivate / && { `+prepare+`; }; exec $P run --cgroup create -- sh -c "exit 7"'`))
+			o.Want(t, 7)
+			n := o.Report(t).Nodes["0"]
 			wantSource(t, n, "tree")
 			if !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "cgroup" && strings.Contains(m.Why, "--cgroup create") }) {
 				t.Errorf("no reason is given: %v", n.Missing)
@@ -432,14 +361,14 @@ func TestAccountReadOnly(t *testing.T) {
 
 // TestAccountFlag refuses a value that there is not, wherever it was given.
 func TestAccountFlag(t *testing.T) {
-	o := run(t, "run", "--cgroup", "make", "--", "true")
-	o.want(t, 125)
-	o.wantLine(t, "--cgroup", `"make"`, "create")
-	cmd := perfagent(t, "run", "--", "true")
+	o := clitest.Run(t, "run", "--cgroup", "make", "--", "true")
+	o.Want(t, 125)
+	o.WantLine(t, "--cgroup", `"make"`, "create")
+	cmd := clitest.Perfagent(t, "run", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_CGROUP=make")
-	o = perform(t, cmd)
-	o.want(t, 125)
-	o.wantLine(t, "PERFAGENT_CGROUP", `"make"`)
+	o = clitest.Perform(t, cmd)
+	o.Want(t, 125)
+	o.WantLine(t, "PERFAGENT_CGROUP", `"make"`)
 }
 
 // smi is an nvidia-smi of two devices that notes its process id in $SMI_PID, says when it
@@ -484,28 +413,28 @@ func withGPUs(t *testing.T, program string) (env []string, pidFile string) {
 
 // besideGPUs runs a command whose job ends with its standard input, until nvidia-smi has
 // answered twice, and a while longer.
-func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duration) outcome {
+func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duration) clitest.Outcome {
 	t.Helper()
-	r, w := pipe(t)
+	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
-	l := launch(t, cmd)
-	until(t, "nvidia-smi has answered twice", func() bool {
+	l := clitest.Launch(t, cmd)
+	clitest.Until(t, "nvidia-smi has answered twice", func() bool {
 		data, _ := os.ReadFile(pidFile + ".said")
 		return len(data) >= 2
 	})
 	time.Sleep(longer)
 	w.Close()
-	o, _ := l.end()
+	o, _ := l.End()
 	return o
 }
 
 func TestAccountGPUs(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
-	cmd := perfagent(t, "run", "--interval", "50ms", "--", "cat")
+	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat")
 	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
 	o := besideGPUs(t, cmd, pidFile, time.Second)
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	if len(n.GPUs) != 2 || n.GPUs[0].OfJob || !n.GPUs[1].OfJob || n.GPUs[1].Index != 1 || n.GPUs[1].MemoryMB != 81920 ||
 		n.GPUs[1].PowerLimitWatts != 400 || !strings.HasPrefix(n.GPUs[1].UUID, "GPU-a1b2c301") {
 		t.Errorf("gpus %+v", n.GPUs)
@@ -528,19 +457,19 @@ func TestAccountGPUs(t *testing.T) {
 // TestAccountGPUsKilled kills perfagent: the query must not live on for ever.
 func TestAccountGPUsKilled(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
-	cmd := perfagent(t, "run", "--", "sleep", "60")
+	cmd := clitest.Perfagent(t, "run", "--", "sleep", "60")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "nvidia-smi was started", func() bool {
+	clitest.Until(t, "nvidia-smi was started", func() bool {
 		data, _ := os.ReadFile(pidFile)
 		return strings.HasSuffix(string(data), "\n")
 	})
 	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, cmd)
+	clitest.Wait(t, cmd)
 	wantGone(t, pidFile)
 }
 
@@ -554,9 +483,9 @@ func TestAccountGPUsScript(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			cmd := perfagent(t, "run", "--", "sh", "-c", `until [ -s "$SMI_PID" ]; do sleep 0.05; done`)
+			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `until [ -s "$SMI_PID" ]; do sleep 0.05; done`)
 			cmd.Env = append(cmd.Env, env...)
-			perform(t, cmd).want(t, 0)
+			clitest.Perform(t, cmd).Want(t, 0)
 			defer func() { // one that was left must not stay
 				var pid int
 				if data, _ := os.ReadFile(pidFile); len(data) > 0 {
@@ -578,7 +507,7 @@ func wantGone(t *testing.T, pidFile string) {
 	if _, scanErr := fmt.Sscan(string(data), &pid); err != nil || scanErr != nil {
 		t.Fatal(err, scanErr)
 	}
-	until(t, "nvidia-smi is gone", func() bool { return processState(pid) == "" || processState(pid) == "Z" })
+	clitest.Until(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
 }
 
 // TestAccountGPUsFail has a driver that does not answer, in three ways: the job does not
@@ -595,11 +524,11 @@ func TestAccountGPUsFail(t *testing.T) {
 			if name == "no format" {
 				job = "sleep 1; exit 3" // it is never started
 			}
-			cmd := perfagent(t, "run", "--", "sh", "-c", job)
+			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
 			cmd.Env = append(cmd.Env, env...)
-			o := perform(t, cmd)
-			o.want(t, 3)
-			r := o.report(t)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 3)
+			r := o.Report(t)
 			if r.Run.WallSeconds > 30 || len(r.Nodes["0"].GPUs) != 0 { // one that hangs does so for 60 s
 				t.Errorf("the job took %v s; gpus %v", r.Run.WallSeconds, r.Nodes["0"].GPUs)
 			}
@@ -615,9 +544,9 @@ func TestAccountGPUsFail(t *testing.T) {
 // TestAccountPidNamespace has a /proc that is not of our pid namespace: the processes in it
 // are not the job's.
 func TestAccountPidNamespace(t *testing.T) {
-	o := perform(t, script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o := clitest.Perform(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	if _, there := n.Metrics["max_t_job_processes"]; there || n.Job.PeakMemoryMB > 100 {
 		t.Errorf("processes of the host were counted: %v, %v MiB", n.Metrics["max_t_job_processes"], n.Job.PeakMemoryMB)
 	}
@@ -629,9 +558,9 @@ func TestAccountPidNamespace(t *testing.T) {
 // TestAccountShort wants no zeros of a moment at which the job was over.
 func TestAccountShort(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
-		o := run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
-		o.want(t, 0)
-		n := o.report(t).Nodes["0"]
+		o := clitest.Run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
+		o.Want(t, 0)
+		n := o.Report(t).Nodes["0"]
 		for _, name := range []string{"max_t_job_processes", "max_t_job_threads", "job_peak_memory_mb"} {
 			if v, there := n.Metrics[name]; there && v == 0 {
 				t.Errorf("%s: %s is 0", mode, name)
@@ -642,7 +571,7 @@ func TestAccountShort(t *testing.T) {
 
 // TestAccountIgnoredChildren has children of which the kernel throws the account away.
 func TestAccountIgnoredChildren(t *testing.T) {
-	o := run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, python(burn+`
+	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for i in range(2):
@@ -653,8 +582,8 @@ for i in range(2):
     try: os.wait()
     except ChildProcessError: pass
 `)...)...)
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	if cpu := n.Job.CPUSeconds; cpu < 1.5 || cpu > 2.3 {
 		t.Errorf("%v s of CPU, of which the kernel accounts %v; 2 s were used, and seen", cpu, n.Job.UserSeconds+n.Job.SystemSeconds)
 	}
@@ -670,12 +599,12 @@ func TestAccountGPUsInGroup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(pidFile), "nvidia-smi.real"), []byte(real), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := perfagent(t, "run", "--interval", "250ms", "--", "cat")
+	cmd := clitest.Perfagent(t, "run", "--interval", "250ms", "--", "cat")
 	cmd.Env = append(cmd.Env, env...)
 	accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	o := besideGPUs(t, cmd, pidFile, 2500*time.Millisecond)
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	wantSource(t, n, "cgroup")
 	memory, processes := n.Samples.Column("job_memory_mb"), n.Envelope["job_processes"].Max
 	if len(memory) < 4 || len(processes) != len(memory) {
@@ -695,14 +624,14 @@ func TestAccountGPUsInGroup(t *testing.T) {
 // the numbers come from.
 func TestAccountZombies(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
-		o := run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, python(`
+		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
 import os, time
 for i in range(50):
     if os.fork() == 0: os._exit(0)
 time.sleep(1.5)
 `)...)...)
-		o.want(t, 0)
-		n := o.report(t).Nodes["0"]
+		o.Want(t, 0)
+		n := o.Report(t).Nodes["0"]
 		for _, key := range []string{"job_processes", "job_threads"} {
 			most := n.Envelope[key].Max
 			if len(most) < 4 || most[len(most)/2] != 1 { // in the last ones it may have ended
@@ -714,7 +643,7 @@ time.sleep(1.5)
 
 // A process whose first thread has ended goes on, and so does what is known of its memory.
 func TestAccountWithoutFirstThread(t *testing.T) {
-	o := run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, python(`
+	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, clitest.Python(t, `
 import ctypes, os, threading, time
 def work():
     held = b"x" * (100 << 20)
@@ -723,8 +652,8 @@ def work():
 threading.Thread(target=work).start()
 ctypes.CDLL(None).pthread_exit(None)
 `)...)...)
-	o.want(t, 4)
-	n := o.report(t).Nodes["0"]
+	o.Want(t, 4)
+	n := o.Report(t).Nodes["0"]
 	memory := n.Envelope["job_memory_mb"].Max
 	if len(memory) < 4 || memory[len(memory)/2] < 100 || n.Job.PeakMemoryMB < 100 || n.Job.MemoryKind != "pss" {
 		t.Errorf("memory %v, peak %v (%s)", memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)

@@ -13,6 +13,7 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
@@ -43,20 +44,20 @@ func BenchmarkMLflow(b *testing.B) {
 	ours, theirs := newFront(b, server.URL), newFront(b, server.URL)
 	for b.Loop() {
 		monitor := held(b, exec.Command(server.Python, "-c", monitored), server.Env("MLFLOW_TRACKING_URI="+theirs.URL))
-		pushing := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="+ours.URL))
-		plain := held(b, exec.Command(binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="))
+		pushing := held(b, exec.Command(clitest.Binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="+ours.URL))
+		plain := held(b, exec.Command(clitest.Binary(b), "run", "--", "sh", "-c", timed), append(os.Environ(), "MLFLOW_TRACKING_URI="))
 		time.Sleep(32 * time.Second) // until the run is known
 		all := []*heldJob{monitor, pushing, plain}
 		from, before := time.Now(), [3]time.Duration{}
 		requests := [2]int{len(ours.answered), len(theirs.answered)}
 		for i, j := range all {
-			before[i] = cpuTime(b, j.cmd.Process.Pid)
+			before[i] = cpuTime(b, j.Cmd.Process.Pid)
 		}
 		time.Sleep(2 * time.Minute)
 		var cpu [3]float64 // seconds an hour
 		hours := time.Since(from).Hours()
 		for i, j := range all {
-			cpu[i] = (cpuTime(b, j.cmd.Process.Pid) - before[i]).Seconds() / hours
+			cpu[i] = (cpuTime(b, j.Cmd.Process.Pid) - before[i]).Seconds() / hours
 		}
 		b.ReportMetric(cpu[0], "monitor-cpu-s/h")
 		b.ReportMetric(cpu[1], "perfagent-cpu-s/h")
@@ -66,9 +67,9 @@ func BenchmarkMLflow(b *testing.B) {
 		b.ReportMetric(pushing.release(b), "perfagent-delay-ms")
 		b.ReportMetric(plain.release(b), "unpushed-delay-ms")
 		monitor.release(b)
-		delay, err := strconv.ParseFloat(lastWord(monitor.err.String()), 64)
+		delay, err := strconv.ParseFloat(lastWord(monitor.Stderr.String()), 64)
 		if err != nil {
-			b.Fatal(err, monitor.err)
+			b.Fatal(err, monitor.Stderr)
 		}
 		b.ReportMetric(delay*1000, "monitor-delay-ms")
 	}
@@ -76,7 +77,7 @@ func BenchmarkMLflow(b *testing.B) {
 
 // heldJob runs until its stdin is closed.
 type heldJob struct {
-	*lines
+	*clitest.Process
 	stdin io.Closer
 }
 
@@ -87,8 +88,8 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := &heldJob{launch(b, cmd), stdin}
-	j.expect("ready")
+	j := &heldJob{clitest.Launch(b, cmd), stdin}
+	j.Expect("ready")
 	return j
 }
 
@@ -97,12 +98,12 @@ func held(b *testing.B, cmd *exec.Cmd, env []string) *heldJob {
 func (j *heldJob) release(b *testing.B) float64 {
 	b.Helper()
 	j.stdin.Close()
-	out, _ := j.end()
+	out, _ := j.End()
 	now := float64(time.Now().UnixNano()) / 1e9
-	if out.code != 0 {
-		b.Fatalf("exit code %d: %s", out.code, out.err)
+	if out.Code != 0 {
+		b.Fatalf("exit code %d: %s", out.Code, out.Err)
 	}
-	ended, err := strconv.ParseFloat(lastWord(out.out), 64)
+	ended, err := strconv.ParseFloat(lastWord(out.Out), 64)
 	if err != nil {
 		return 0 // a job that tells nothing
 	}

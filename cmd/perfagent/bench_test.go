@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // The benchmarks compare the real binary with what it stands beside, in turn or
@@ -20,7 +22,7 @@ import (
 
 // BenchmarkAddedLatency is what "perfagent run -- true" adds to "true".
 func BenchmarkAddedLatency(b *testing.B) {
-	bin, dir := binary(b), b.TempDir()
+	bin, dir := clitest.Binary(b), b.TempDir()
 	var alone, wrapped []float64
 	for b.Loop() {
 		alone = append(alone, milliseconds(b, dir, "true"))
@@ -81,7 +83,7 @@ func samplingCost(b *testing.B, interval string, window time.Duration) (ours, th
 		"--seconds", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
 	var out bytes.Buffer
 	peer.Stdout = &out
-	us := exec.Command(binary(b), "run", "--interval", interval, "--", "sleep", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
+	us := exec.Command(clitest.Binary(b), "run", "--interval", interval, "--", "sleep", strconv.FormatFloat((window+4*time.Second).Seconds(), 'f', -1, 64))
 	us.Dir = b.TempDir()
 	for _, cmd := range []*exec.Cmd{peer, us} {
 		if err := cmd.Start(); err != nil {
@@ -138,7 +140,7 @@ func BenchmarkOutput(b *testing.B) {
 			for b.Loop() {
 				job := []string{"head", "-c", "2G", "/dev/zero"}
 				alone = append(alone, outputSeconds(b, to, job))
-				wrapped = append(wrapped, outputSeconds(b, to, append([]string{binary(b), "run", "--"}, job...)))
+				wrapped = append(wrapped, outputSeconds(b, to, append([]string{clitest.Binary(b), "run", "--"}, job...)))
 			}
 			b.ReportMetric(median(alone), "alone-s")
 			b.ReportMetric(median(wrapped), "wrapped-s")
@@ -185,7 +187,7 @@ func outputSeconds(b *testing.B, to string, args []string) float64 {
 func BenchmarkResident(b *testing.B) {
 	for b.Loop() {
 		dir := b.TempDir()
-		cmd := exec.Command(binary(b), "run", "--interval", "10ms", "--run-id", "r", "--", "sleep", "45")
+		cmd := exec.Command(clitest.Binary(b), "run", "--interval", "10ms", "--run-id", "r", "--", "sleep", "45")
 		cmd.Dir = dir
 		if err := cmd.Run(); err != nil {
 			b.Fatal(err)

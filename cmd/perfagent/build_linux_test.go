@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // make install puts the released program where it is told, with the commit that it is of.
 func TestMake_InstallsTheReleasedProgram(t *testing.T) {
 	t.Parallel()
-	mk := tool(t, "make", "apt-get install make")
+	mk := need.Tool(t, "make", "apt-get install make")
 	dir := t.TempDir()
 	variables := []string{"BIN=" + filepath.Join(dir, "built"), "DESTDIR=" + dir, "PREFIX=/opt/some"}
 	cmd := exec.Command(mk, append([]string{"-C", "../..", "install"}, variables...)...)

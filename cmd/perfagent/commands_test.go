@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // output runs perfagent in a new directory; it must succeed and say nothing on stderr.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(binary(t), args...)
+	cmd := exec.Command(clitest.Binary(t), args...)
 	cmd.Dir = t.TempDir()
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -118,7 +120,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	// __complete talks on stderr, too.
-	if got, err := exec.Command(binary(t), "__complete", "sh").Output(); err != nil || !strings.HasPrefix(string(got), "show\t") {
+	if got, err := exec.Command(clitest.Binary(t), "__complete", "sh").Output(); err != nil || !strings.HasPrefix(string(got), "show\t") {
 		t.Errorf("sh completes to %q, %v", got, err)
 	}
 }

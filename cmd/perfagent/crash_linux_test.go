@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
@@ -67,14 +69,14 @@ func killInMidJob(t *testing.T, i int) (long, behind bool) {
 		fail("%v", err)
 		return false, false
 	}
-	cmd := perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", `trap 'echo signal' HUP INT TERM PIPE CONT; echo ready; read x; echo "done $x" >marker`)
+	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", `trap 'echo signal' HUP INT TERM PIPE CONT; echo ready; read x; echo "done $x" >marker`)
 	cmd.Stdin, cmd.Stdout = in, outW
 	if err := cmd.Start(); err != nil {
 		fail("%v", err)
 		return false, false
 	}
 	outW.Close()
-	said := scan(out)
+	said := clitest.Scan(out)
 	if line := <-said; line != "ready" {
 		fail("line %q", line)
 		return false, false
@@ -110,24 +112,24 @@ var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
 // shown is how much of a run the newest recording knows, by show --json.
 func shown(t *testing.T, dir string) (time.Duration, string) {
 	t.Helper()
-	cmd := perfagent(t, "show", "--json")
+	cmd := clitest.Perfagent(t, "show", "--json")
 	cmd.Dir = dir
-	o := perform(t, cmd)
-	o.want(t, 0)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
 	var nodes map[string]map[string]float64
-	if err := json.Unmarshal([]byte(o.out), &nodes); err != nil || nodes["0"] == nil {
-		t.Errorf("show --json: %v: %s", err, o.out)
+	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"] == nil {
+		t.Errorf("show --json: %v: %s", err, o.Out)
 	}
-	m := knownUpTo.FindStringSubmatch(o.err)
+	m := knownUpTo.FindStringSubmatch(o.Err)
 	if m == nil {
-		t.Errorf("show does not say that it is incomplete: %q", o.err)
-		return 0, o.err
+		t.Errorf("show does not say that it is incomplete: %q", o.Err)
+		return 0, o.Err
 	}
 	seen, err := time.ParseDuration(m[1])
 	if err != nil {
 		t.Error(err)
 	}
-	return seen, o.err
+	return seen, o.Err
 }
 
 // Killed while it writes the report, perfagent leaves the report whole, or the
@@ -135,23 +137,23 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 func TestKillAroundTheEnd(t *testing.T) {
 	t.Parallel()
 	for i := range kills {
-		cmd := perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
-		r, w := pipe(t)
+		cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
+		r, w := clitest.Pipe(t)
 		cmd.Stdin = r
-		l := launch(t, cmd)
-		l.expect("ready")
+		l := clitest.Launch(t, cmd)
+		l.Expect("ready")
 		w.Close()
 		time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecond)))) // the random moment
 		_ = unix.Kill(cmd.Process.Pid, unix.SIGKILL)
-		wait(t, cmd)
+		clitest.Wait(t, cmd)
 		whole := 0
-		for _, p := range reportsIn(t, filepath.Join(cmd.Dir, "perfagent-out")) {
+		for _, p := range reportertest.InDir(t, filepath.Join(cmd.Dir, "perfagent-out")) {
 			switch path := filepath.Join(cmd.Dir, "perfagent-out", p); {
 			case filepath.Ext(p) == ".json":
-				readReport(t, path)
+				reportertest.ReadFile(t, path)
 				whole++
 			case filepath.Ext(p) == ".jsonl":
-				run(t, "show", path).want(t, 0)
+				clitest.Run(t, "show", path).Want(t, 0)
 				whole++
 			}
 		}
@@ -164,19 +166,19 @@ func TestKillAroundTheEnd(t *testing.T) {
 // journalOf makes a journal of n samples at least, as a crash leaves it.
 func journalOf(t *testing.T, n int) string {
 	t.Helper()
-	cmd := perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
-	l := launch(t, cmd)
-	l.expect("ready")
+	cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; exec sleep 60")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	until(t, "samples are in the journal", func() bool {
+	clitest.Until(t, "samples are in the journal", func() bool {
 		text, _ := os.ReadFile(path)
 		return strings.Count(string(text), "\n") > n
 	})
-	l.signal(unix.SIGKILL)
+	l.Signal(unix.SIGKILL)
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // the job
 		t.Fatal(err)
 	}
-	wait(t, cmd)
+	clitest.Wait(t, cmd)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -191,15 +193,15 @@ func journalOf(t *testing.T, n int) string {
 // samplesShown is how many samples are found in a journal that must be readable.
 func samplesShown(t *testing.T, path string) int64 {
 	t.Helper()
-	o := run(t, "show", path)
-	o.want(t, 0)
-	wantPrintable(t, o.out)
-	if !strings.Contains(o.out, "incomplete") {
-		t.Errorf("show does not say that it is incomplete: %q", o.out)
+	o := clitest.Run(t, "show", path)
+	o.Want(t, 0)
+	clitest.WantPrintable(t, o.Out)
+	if !strings.Contains(o.Out, "incomplete") {
+		t.Errorf("show does not say that it is incomplete: %q", o.Out)
 	}
-	o = run(t, "merge", path, "-o", "merged.json")
-	o.want(t, 0)
-	r := readReport(t, filepath.Join(o.dir, "merged.json"))
+	o = clitest.Run(t, "merge", path, "-o", "merged.json")
+	o.Want(t, 0)
+	r := reportertest.ReadFile(t, filepath.Join(o.Dir, "merged.json"))
 	if r.Run.Incomplete == "" {
 		t.Error("merged, it seems to be complete")
 	}
@@ -213,14 +215,14 @@ func TestTornJournal(t *testing.T) {
 	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
 	path := filepath.Join(t.TempDir(), "node-0.jsonl")
 	for cut := ends[1][1]; cut < len(text); cut += 1 + (len(text)-ends[1][1])/60 {
-		write(t, path, text[:cut], 0o644)
+		clitest.Write(t, path, text[:cut], 0o644)
 		want := int64(strings.Count(text[:cut], "\n") - 1)
 		if got := samplesShown(t, path); got != want && got != want+1 { // a whole line without its end is whole
 			t.Errorf("cut off at %d: %d samples, want %d", cut, got, want)
 		}
 	}
 	for _, tail := range []string{"\x00\x00\x00\x00", "{\"sample\":[", "null\n", "[]\n", "{}\n", "\xff\xfe\n", "{\"snapshot\":{}}\n", strings.Repeat("\x00", 4096) + "\n"} {
-		write(t, path, text+tail, 0o644)
+		clitest.Write(t, path, text+tail, 0o644)
 		if got, want := samplesShown(t, path), int64(len(ends)-1); got != want {
 			t.Errorf("with %q at its end: %d samples, want %d", tail[:4], got, want)
 		}
@@ -234,7 +236,7 @@ func TestJournalWithoutSamplesIsAValidReport(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node-0.jsonl")
 	head := strings.Index(text, "\n") + 1
 	for _, cut := range []int{head - 1, head, head + 10} {
-		write(t, path, text[:cut], 0o644)
+		clitest.Write(t, path, text[:cut], 0o644)
 		if got := samplesShown(t, path); got != 0 {
 			t.Errorf("cut off at %d: %d samples", cut, got)
 		}
@@ -253,16 +255,16 @@ func TestDamagedJournal(t *testing.T) {
 		damaged := []byte(text)
 		at := head + source.IntN(len(text)-head)
 		damaged[at] ^= byte(1 + source.IntN(255))
-		write(t, path, string(damaged), 0o644)
+		clitest.Write(t, path, string(damaged), 0o644)
 		if got := samplesShown(t, path); got < all-2 || got > all {
 			t.Errorf("byte %d is %q instead of %q: %d samples of %d", at, damaged[at], text[at], got, all)
 		}
 	}
 	// Without its head a journal says what is wrong, in one line.
 	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
-		write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
-		o := run(t, "show", path)
-		o.want(t, 1)
-		o.wantLine(t, path)
+		clitest.Write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
+		o := clitest.Run(t, "show", path)
+		o.Want(t, 1)
+		o.WantLine(t, path)
 	}
 }

@@ -8,18 +8,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // sampleReport is a whole report file of a real run with several samples.
 func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 	t.Helper()
-	o := run(t, append(append([]string{"run", "--interval", "20ms", "--tag", "a=b"}, flags...), "--", "sh", "-c", "sleep 0.15; exit 3")...)
-	o.want(t, 3)
-	paths := reportsIn(t, filepath.Join(o.dir, "perfagent-out"))
+	o := clitest.Run(t, append(append([]string{"run", "--interval", "20ms", "--tag", "a=b"}, flags...), "--", "sh", "-c", "sleep 0.15; exit 3")...)
+	o.Want(t, 3)
+	paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
 	if len(paths) != 1 {
 		t.Fatalf("%q", paths)
 	}
-	path = filepath.Join(o.dir, "perfagent-out", paths[0])
+	path = filepath.Join(o.Dir, "perfagent-out", paths[0])
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +76,7 @@ func TestFileThatIsNoReport(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			path := write(t, filepath.Join(t.TempDir(), "some report.json"), c.text, 0o644)
+			path := clitest.Write(t, filepath.Join(t.TempDir(), "some report.json"), c.text, 0o644)
 			wantRefused(t, path)
 		})
 	}
@@ -87,11 +90,11 @@ func TestFileThatIsNoReport(t *testing.T) {
 	})
 	t.Run("a file for a directory", func(t *testing.T) {
 		t.Parallel()
-		wantRefused(t, filepath.Join(write(t, filepath.Join(t.TempDir(), "f"), "", 0o644), "some report.json"))
+		wantRefused(t, filepath.Join(clitest.Write(t, filepath.Join(t.TempDir(), "f"), "", 0o644), "some report.json"))
 	})
 	t.Run("500 MB", func(t *testing.T) {
 		t.Parallel()
-		path := write(t, filepath.Join(t.TempDir(), "some report.json"), "{", 0o644)
+		path := clitest.Write(t, filepath.Join(t.TempDir(), "some report.json"), "{", 0o644)
 		if err := os.Truncate(path, 500<<20); err != nil {
 			t.Fatal(err)
 		}
@@ -107,10 +110,10 @@ func TestFileThatIsNoReport(t *testing.T) {
 	})
 	t.Run("unreadable", func(t *testing.T) {
 		t.Parallel()
-		path := write(t, filepath.Join(openTemp(t), "some report.json"), string(good), 0)
-		o := perform(t, asNobody(t, perfagent(t, "show", path)))
-		o.want(t, 1)
-		o.wantLine(t, path, "permission denied")
+		path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "some report.json"), string(good), 0)
+		o := clitest.Perform(t, clitest.AsNobody(t, clitest.Perfagent(t, "show", path)))
+		o.Want(t, 1)
+		o.WantLine(t, path, "permission denied")
 	})
 }
 
@@ -118,13 +121,13 @@ func TestFileThatIsNoReport(t *testing.T) {
 func wantRefused(t *testing.T, path string) {
 	t.Helper()
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "-o", "merged.json"}} {
-		o := run(t, args...)
-		o.want(t, 1)
-		o.wantLine(t, path)
-		if o.out != "" {
-			t.Errorf("%v: stdout %q", args, o.out)
+		o := clitest.Run(t, args...)
+		o.Want(t, 1)
+		o.WantLine(t, path)
+		if o.Out != "" {
+			t.Errorf("%v: stdout %q", args, o.Out)
 		}
-		if _, err := os.Stat(filepath.Join(o.dir, "merged.json")); err == nil {
+		if _, err := os.Stat(filepath.Join(o.Dir, "merged.json")); err == nil {
 			t.Errorf("%v: something was written", args)
 		}
 	}
@@ -147,12 +150,12 @@ func TestReportCutOff(t *testing.T) {
 			}
 		}
 		for _, cut := range cuts {
-			write(t, path, string(data[:cut]), 0o644)
-			o := run(t, "show", path)
-			if o.code != 1 {
-				t.Errorf("%s cut off at %d: exit code %d", name, cut, o.code)
+			clitest.Write(t, path, string(data[:cut]), 0o644)
+			o := clitest.Run(t, "show", path)
+			if o.Code != 1 {
+				t.Errorf("%s cut off at %d: exit code %d", name, cut, o.Code)
 			}
-			o.wantLine(t, path)
+			o.WantLine(t, path)
 		}
 	}
 }
@@ -163,13 +166,13 @@ func TestNewerReportIsRead(t *testing.T) {
 	_, good := sampleReport(t)
 	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
 	text = strings.Replace(text, `"metrics": {`, `"gpus": [{"name": "x"}], "metrics": {"future_metric": 7,`, 1)
-	path := write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
-	run(t, "show", path).want(t, 0)
-	o := run(t, "show", "--json", path)
-	o.want(t, 0)
+	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
+	clitest.Run(t, "show", path).Want(t, 0)
+	o := clitest.Run(t, "show", "--json", path)
+	o.Want(t, 0)
 	var nodes map[string]map[string]float64
-	if err := json.Unmarshal([]byte(o.out), &nodes); err != nil || nodes["0"]["future_metric"] != 7 {
-		t.Errorf("%v: %s", err, o.out)
+	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"]["future_metric"] != 7 {
+		t.Errorf("%v: %s", err, o.Out)
 	}
 }
 
@@ -179,46 +182,46 @@ const hostile = "a\x1b[31m\rb\x07\b\t\x7f\u009b2Jc\u202ed"
 // Control characters in names, commands, tags and hosts are shown escaped.
 func TestControlCharactersAreEscaped(t *testing.T) {
 	t.Parallel()
-	check := func(name string, o outcome, code int, words ...string) {
+	check := func(name string, o clitest.Outcome, code int, words ...string) {
 		t.Helper()
-		o.want(t, code)
-		for stream, text := range map[string]string{"stdout": o.out, "stderr": o.err} {
+		o.Want(t, code)
+		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
 			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
 				t.Errorf("%s: raw on %s: %q", name, stream, text)
 			}
 		}
 		for _, w := range words {
-			if !strings.Contains(o.out+o.err, w) {
-				t.Errorf("%s: no %q in %q %q", name, w, o.out, o.err)
+			if !strings.Contains(o.Out+o.Err, w) {
+				t.Errorf("%s: no %q in %q %q", name, w, o.Out, o.Err)
 			}
 		}
 	}
 	const shown = `a\x1b[31m\rb\a\b\t\x7f\u009b2Jc\u202ed`
-	unknown := perfagent(t, "run", "--", hostile)
+	unknown := clitest.Perfagent(t, "run", "--", hostile)
 	unknown.Env = append(unknown.Env, plainPath)
-	check("a command not found", perform(t, unknown), 127, shown)
-	check("a command not found, by path", run(t, "run", "--", "./"+hostile), 127)
-	check("an unknown flag", run(t, "run", "--"+hostile, "--", "true"), 125)
-	check("an unknown command", run(t, hostile), 1)
-	check("a tag", run(t, "run", "--tag", hostile, "--", "true"), 125)
-	check("a run id", run(t, "run", "--run-id", hostile, "--", "true"), 125)
-	check("a summary", run(t, "run", "--summary", hostile, "--", "true"), 125)
-	check("a log level", run(t, "run", "--log-level", hostile, "--", "true"), 125)
-	check("a report's name", run(t, "show", hostile), 1)
-	check("a directory of reports", run(t, "show", "--out", hostile), 1)
-	check("a merged report's name", run(t, "merge", hostile, "-o", "x"), 1)
-	check("an unwritable directory", run(t, "run", "--out", "/proc/"+hostile, "--", "sh", "-c", "exit 4"), 4)
-	o := run(t, "run", "--summary", "always", "--out", hostile, "--tag", hostile+"="+hostile, "--", "sh", "-c", "exit 5", hostile)
+	check("a command not found", clitest.Perform(t, unknown), 127, shown)
+	check("a command not found, by path", clitest.Run(t, "run", "--", "./"+hostile), 127)
+	check("an unknown flag", clitest.Run(t, "run", "--"+hostile, "--", "true"), 125)
+	check("an unknown command", clitest.Run(t, hostile), 1)
+	check("a tag", clitest.Run(t, "run", "--tag", hostile, "--", "true"), 125)
+	check("a run id", clitest.Run(t, "run", "--run-id", hostile, "--", "true"), 125)
+	check("a summary", clitest.Run(t, "run", "--summary", hostile, "--", "true"), 125)
+	check("a log level", clitest.Run(t, "run", "--log-level", hostile, "--", "true"), 125)
+	check("a report's name", clitest.Run(t, "show", hostile), 1)
+	check("a directory of reports", clitest.Run(t, "show", "--out", hostile), 1)
+	check("a merged report's name", clitest.Run(t, "merge", hostile, "-o", "x"), 1)
+	check("an unwritable directory", clitest.Run(t, "run", "--out", "/proc/"+hostile, "--", "sh", "-c", "exit 4"), 4)
+	o := clitest.Run(t, "run", "--summary", "always", "--out", hostile, "--tag", hostile+"="+hostile, "--", "sh", "-c", "exit 5", hostile)
 	check("the summary", o, 5, shown)
-	path := filepath.Join(o.dir, hostile, reportsIn(t, filepath.Join(o.dir, hostile))[0])
-	check("show", run(t, "show", path), 0, shown)
-	check("show --json", run(t, "show", "--json", path), 0)
-	bad := perfagent(t, "run", "--", "true")
+	path := filepath.Join(o.Dir, hostile, reportertest.InDir(t, filepath.Join(o.Dir, hostile))[0])
+	check("show", clitest.Run(t, "show", path), 0, shown)
+	check("show --json", clitest.Run(t, "show", "--json", path), 0)
+	bad := clitest.Perfagent(t, "run", "--", "true")
 	bad.Env = append(bad.Env, "PERFAGENT_NODE="+hostile)
-	check("a variable", perform(t, bad), 125)
-	unread := perfagent(t, "run", "--log-format", "json", "--out", "/proc/"+hostile, "--", "true")
+	check("a variable", clitest.Perform(t, bad), 125)
+	unread := clitest.Perfagent(t, "run", "--log-format", "json", "--out", "/proc/"+hostile, "--", "true")
 	unread.Env = append(unread.Env, "TMPDIR=/proc/"+hostile)
-	check("a log in JSON", perform(t, unread), 0)
+	check("a log in JSON", clitest.Perform(t, unread), 0)
 }
 
 // hostileIn puts hostile text in place of every text of a report but those that
@@ -271,20 +274,20 @@ func TestHostileReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
+	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), string(text), 0o644)
 	merged := filepath.Join(t.TempDir(), "m.json")
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "-o", merged}, {"show", merged}, {"show", "--json", merged},
 		{"show", "--format", "markdown", path}, {"show", "--format", "csv", path}} {
-		o := run(t, args...)
-		o.want(t, 0)
-		for stream, text := range map[string]string{"stdout": o.out, "stderr": o.err} {
+		o := clitest.Run(t, args...)
+		o.Want(t, 0)
+		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
 			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
 				t.Errorf("%v: raw on %s: %q", args, stream, text)
 			}
 		}
 		var nodes map[string]map[string]float64
-		if args[1] == "--json" && (json.Unmarshal([]byte(o.out), &nodes) != nil || nodes["0"][hostile] != 1.5) {
-			t.Errorf("show --json does not give the metric back: %s", o.out)
+		if args[1] == "--json" && (json.Unmarshal([]byte(o.Out), &nodes) != nil || nodes["0"][hostile] != 1.5) {
+			t.Errorf("show --json does not give the metric back: %s", o.Out)
 		}
 	}
 }
@@ -299,13 +302,13 @@ func TestFullStdout(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer full.Close()
-		cmd := perfagent(t, args...)
+		cmd := clitest.Perfagent(t, args...)
 		cmd.Stdout = full
-		o := perform(t, cmd)
-		o.want(t, 1)
-		wantLines(t, o.err, 1, 100) // show --json has remarks, too
-		if !strings.HasSuffix(o.err, "no space left on device\n") {
-			t.Errorf("%v: stderr %q", args, o.err)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 1)
+		clitest.WantLines(t, o.Err, 1, 100) // show --json has remarks, too
+		if !strings.HasSuffix(o.Err, "no space left on device\n") {
+			t.Errorf("%v: stderr %q", args, o.Err)
 		}
 	}
 }
@@ -319,13 +322,13 @@ func TestAbsurdNumbers(t *testing.T) {
 		for _, key := range []string{"wall_seconds", "max_t_mem_percent", "node_cpu_hours", "memory_mb", "cpu_seconds", "total_disk_io_read_mb", "user_seconds"} {
 			text = numberOf(t, text, key, number)
 		}
-		path := write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
+		path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
 		for _, args := range [][]string{{"show", path}, {"show", "--json", path}} {
-			o := run(t, args...)
-			if o.code != 0 && o.code != 1 || strings.Contains(o.out, "NaN") || strings.Contains(o.out, "Inf") {
+			o := clitest.Run(t, args...)
+			if o.Code != 0 && o.Code != 1 || strings.Contains(o.Out, "NaN") || strings.Contains(o.Out, "Inf") {
 				t.Errorf("%s: %v: %+v", number, args[0], o)
 			}
-			for line := range strings.Lines(o.out) {
+			for line := range strings.Lines(o.Out) {
 				if n := len([]rune(line)); args[1] != "--json" && n > 82 && !strings.Contains(line, path) {
 					t.Errorf("%s: a line of %d characters: %s", number, n, line)
 				}

@@ -15,18 +15,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/comparer"
 )
-
-func init() { parts["diffburn"] = diffBurn }
 
 // diffWork is how many rounds of arithmetic the part burns.
 const diffWork = "E2E_WORK"
 
 // diffBurn does a fixed amount of work.
 func diffBurn() {
-	ends()
+	clitest.Ends()
 	rounds, err := strconv.ParseUint(os.Getenv(diffWork), 10, 64)
 	if err != nil {
 		panic(err)
@@ -86,11 +86,11 @@ type diffJSON struct {
 }
 
 // diffOutput reads it. Nothing else is on stdout.
-func diffOutput(t *testing.T, o outcome) (d diffJSON) {
+func diffOutput(t *testing.T, o clitest.Outcome) (d diffJSON) {
 	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(o.out))
+	dec := json.NewDecoder(strings.NewReader(o.Out))
 	if err := dec.Decode(&d); err != nil || dec.More() {
-		t.Fatalf("stdout is not one JSON value: %v\n%s%s", err, o.out, o.err)
+		t.Fatalf("stdout is not one JSON value: %v\n%s%s", err, o.Out, o.Err)
 	}
 	var names []string
 	for _, m := range d.Metrics {
@@ -103,14 +103,14 @@ func diffOutput(t *testing.T, o outcome) (d diffJSON) {
 }
 
 // diffCPU gives the change of the job's CPU time in percent and whether it is one.
-func diffCPU(t *testing.T, o outcome) (pct float64, changed bool) {
+func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 	t.Helper()
 	for _, m := range diffOutput(t, o).Metrics {
 		if m.Name == "job_cpu_seconds" && m.ChangePct != nil && m.Changed != nil {
 			return *m.ChangePct, *m.Changed
 		}
 	}
-	t.Fatalf("no change of job_cpu_seconds is known:\n%s", o.out)
+	t.Fatalf("no change of job_cpu_seconds is known:\n%s", o.Out)
 	return 0, false
 }
 
@@ -138,20 +138,20 @@ func TestDiffOfRealRuns(t *testing.T) {
 		out := t.TempDir()
 		for range runs {
 			for name, work := range map[string]uint64{"before": base, "again": base, "after": base * 6 / 5} { // in any order
-				cmd := asPart(perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
+				cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--html", "never", "--out", out, "--run-id", name, "--"), "diffburn")
 				cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", diffWork, work))
-				perform(t, cmd).want(t, 0)
+				clitest.Perform(t, cmd).Want(t, 0)
 			}
 		}
-		more := run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
-		same := run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
+		more := clitest.Run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
+		same := clitest.Run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
 		morePct, moreChanged := diffCPU(t, more)
 		samePct, sameChanged := diffCPU(t, same)
-		t.Logf("20 %% more work: %+.1f %%, changed: %v, exit %d; equal: %+.1f %%, changed: %v, exit %d", morePct, moreChanged, more.code, samePct, sameChanged, same.code)
-		if moreChanged && morePct < 50 && more.code == 1 && !sameChanged && same.code == 0 {
-			wantLines(t, more.err, 1, 1)
-			if same.err != "" {
-				t.Errorf("equal sets: %q on stderr", same.err)
+		t.Logf("20 %% more work: %+.1f %%, changed: %v, exit %d; equal: %+.1f %%, changed: %v, exit %d", morePct, moreChanged, more.Code, samePct, sameChanged, same.Code)
+		if moreChanged && morePct < 50 && more.Code == 1 && !sameChanged && same.Code == 0 {
+			clitest.WantLines(t, more.Err, 1, 1)
+			if same.Err != "" {
+				t.Errorf("equal sets: %q on stderr", same.Err)
 			}
 			return
 		}
@@ -165,14 +165,14 @@ func TestDiffOfRealRuns(t *testing.T) {
 func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	run(t, "run", "--out", dir, "--run-id", "real", "--", "true").want(t, 0)
+	clitest.Run(t, "run", "--out", dir, "--run-id", "real", "--", "true").Want(t, 0)
 	path := filepath.Join(dir, "real", "node-0.json")
 	for name, values := range sets {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		for i, v := range values {
-			r := readReport(t, path)
+			r := reportertest.ReadFile(t, path)
 			r.Run.ID = name
 			r.Run.Start.Time = r.Run.Start.Add(time.Duration(i) * time.Hour)
 			r.Nodes["0"].Metrics["job_cpu_seconds"] = v
@@ -180,18 +180,18 @@ func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			write(t, filepath.Join(dir, name, fmt.Sprintf("node-0.%d.json", i+2)), string(data), 0o644)
+			clitest.Write(t, filepath.Join(dir, name, fmt.Sprintf("node-0.%d.json", i+2)), string(data), 0o644)
 		}
 	}
 	return dir
 }
 
 // diffIn runs diff in a directory.
-func diffIn(t *testing.T, dir string, args ...string) outcome {
+func diffIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	t.Helper()
-	cmd := perfagent(t, append([]string{"diff"}, args...)...)
+	cmd := clitest.Perfagent(t, append([]string{"diff"}, args...)...)
 	cmd.Dir = dir
-	return perform(t, cmd)
+	return clitest.Perform(t, cmd)
 }
 
 func TestDiffExitCodes(t *testing.T) {
@@ -199,17 +199,17 @@ func TestDiffExitCodes(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
-	write(t, filepath.Join(dir, "broken.json"), `{"schema": "perfagent.report/1", "nodes`, 0o644)
-	write(t, filepath.Join(dir, "empty.json"), "", 0o644)
-	write(t, filepath.Join(dir, "list.json"), "[]", 0o644)
-	write(t, filepath.Join(dir, "newer.json"), `{"schema": "perfagent.report/2"}`, 0o644)
-	write(t, filepath.Join(dir, "nojob.json"), `{"schema": "perfagent.report/1", "run": {"id": "x"}, "nodes": {"0": {"metrics": {}, "samples": [], "missing": []}}}`, 0o644)
+	clitest.Write(t, filepath.Join(dir, "broken.json"), `{"schema": "perfagent.report/1", "nodes`, 0o644)
+	clitest.Write(t, filepath.Join(dir, "empty.json"), "", 0o644)
+	clitest.Write(t, filepath.Join(dir, "list.json"), "[]", 0o644)
+	clitest.Write(t, filepath.Join(dir, "newer.json"), `{"schema": "perfagent.report/2"}`, 0o644)
+	clitest.Write(t, filepath.Join(dir, "nojob.json"), `{"schema": "perfagent.report/1", "run": {"id": "x"}, "nodes": {"0": {"metrics": {}, "samples": [], "missing": []}}}`, 0o644)
 	for _, name := range []string{"nothing", "mixed"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(dir, "mixed", "list.json"), "[]", 0o644)
+	clitest.Write(t, filepath.Join(dir, "mixed", "list.json"), "[]", 0o644)
 	gate := func(condition string, more ...string) []string {
 		return append([]string{"--fail-if", condition}, more...)
 	}
@@ -256,16 +256,16 @@ func TestDiffExitCodes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			o := diffIn(t, dir, test.args...)
-			o.want(t, test.code)
-			wantLines(t, o.err, test.lines, test.lines)
+			o.Want(t, test.code)
+			clitest.WantLines(t, o.Err, test.lines, test.lines)
 			for _, w := range test.words {
-				if !strings.Contains(o.err, w) {
-					t.Errorf("stderr does not name %q: %s", w, o.err)
+				if !strings.Contains(o.Err, w) {
+					t.Errorf("stderr does not name %q: %s", w, o.Err)
 				}
 			}
 			// What cannot be judged could be compared all the same.
-			if compared := test.code != 2 || strings.Contains(o.err, "cannot be judged"); compared != (o.out != "") {
-				t.Errorf("stdout: %q", o.out)
+			if compared := test.code != 2 || strings.Contains(o.Err, "cannot be judged"); compared != (o.Out != "") {
+				t.Errorf("stdout: %q", o.Out)
 			}
 		})
 	}
@@ -289,8 +289,8 @@ func TestDiffReadsEveryKind(t *testing.T) {
 	if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if o := diffIn(t, dir, "link", "b"); o.code != 0 || !strings.Contains(o.out, "A: 4 runs, link") {
-		t.Errorf("a link to a directory: exit %d\n%s%s", o.code, o.out, o.err)
+	if o := diffIn(t, dir, "link", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, link") {
+		t.Errorf("a link to a directory: exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	// Reports of other names: all of a directory that has none of ours.
@@ -302,11 +302,11 @@ func TestDiffReadsEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
-		write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
+		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
+		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
-	if o := diffIn(t, dir, "named", "b"); o.code != 0 || !strings.Contains(o.out, "A: 4 runs, named") || !strings.Contains(o.out, "named: no node-*.json is below it, so all *.json in it are taken: 4") {
-		t.Errorf("reports of other names: exit %d\n%s%s", o.code, o.out, o.err)
+	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json is below it, so all *.json in it are taken: 4") {
+		t.Errorf("reports of other names: exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 
 	sample := func(second int) string {
@@ -314,9 +314,9 @@ func TestDiffReadsEveryKind(t *testing.T) {
 			`"disk_usage_percent": 30.0, "disk_io_read_mb": 7000.0, "disk_io_write_mb": 8000.0, "net_io_lo_sent_mb": 1.0, "net_io_ext_sent_mb": 1.0, `+
 			`"net_io_lo_recv_mb": 1.0, "net_io_ext_recv_mb": 1.0}`, 1700000000+second)
 	}
-	write(t, filepath.Join(dir, "perf.json"), `{"0": [`+sample(0)+","+sample(3600)+`]}`, 0o644)
+	clitest.Write(t, filepath.Join(dir, "perf.json"), `{"0": [`+sample(0)+","+sample(3600)+`]}`, 0o644)
 	o := diffIn(t, dir, "--format", "json", "--cpus", "8", "perf.json", "a")
-	o.want(t, 0)
+	o.Want(t, 0)
 	for _, m := range diffOutput(t, o).Metrics {
 		switch m.Name {
 		case "node_cpu_hours":
@@ -332,15 +332,15 @@ func TestDiffReadsEveryKind(t *testing.T) {
 
 	// Two nodes of one run are one run, merged or not.
 	for _, node := range []string{"0", "1"} {
-		cmd := perfagent(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true")
-		perform(t, cmd).want(t, 0)
+		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true")
+		clitest.Perform(t, cmd).Want(t, 0)
 	}
-	cmd := perfagent(t, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json")
+	cmd := clitest.Perfagent(t, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json")
 	cmd.Dir = dir
-	perform(t, cmd).want(t, 0)
+	clitest.Perform(t, cmd).Want(t, 0)
 	o = diffIn(t, dir, "two", "two.json")
-	if !strings.Contains(o.out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.out, "+") || strings.Contains(o.out, "~") || !strings.Contains(o.out, "0 % ?") {
-		t.Errorf("two nodes, and the same merged:\n%s%s", o.out, o.err)
+	if !strings.Contains(o.Out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, "0 % ?") {
+		t.Errorf("two nodes, and the same merged:\n%s%s", o.Out, o.Err)
 	}
 }
 
@@ -349,25 +349,25 @@ func TestDiffReadsEveryKind(t *testing.T) {
 func TestDiffLeavesJournalsOut(t *testing.T) {
 	t.Parallel()
 	dir := diffSets(t, map[string][]float64{"a": {1}})
-	cmd := perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
+	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	journal := filepath.Join(dir, "a", "node-1.jsonl")
-	until(t, "a sample in the journal", func() bool {
+	clitest.Until(t, "a sample in the journal", func() bool {
 		data, err := os.ReadFile(journal)
 		return err == nil && bytes.Contains(data, []byte(`{"sample"`))
 	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, cmd)
-	if o := diffIn(t, dir, "a", "a"); o.code != 0 || strings.Count(o.out, "journals of runs without an end are left out: 1") != 2 {
-		t.Errorf("exit %d\n%s%s", o.code, o.out, o.err)
+	clitest.Wait(t, cmd)
+	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of runs without an end are left out: 1") != 2 {
+		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 	o := diffIn(t, dir, "a/node-1.jsonl", "a")
-	if o.code != 0 || !strings.Contains(o.out, "A: 1 of 1 runs have no end") {
-		t.Errorf("exit %d\n%s%s", o.code, o.out, o.err)
+	if o.Code != 0 || !strings.Contains(o.Out, "A: 1 of 1 runs have no end") {
+		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 }
 
@@ -379,10 +379,10 @@ func TestDiffColors(t *testing.T) {
 		env   string
 		color bool
 	}{{"LANG=C.UTF-8", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
-		cmd := perfagent(t, "diff", "a", "b")
+		cmd := clitest.Perfagent(t, "diff", "a", "b")
 		cmd.Dir = dir
 		cmd.Env = append(cmd.Env, test.env)
-		screen, code := onTerminal(t, cmd).end()
+		screen, code := clitest.OnTerminal(t, cmd).End()
 		if got := strings.Contains(screen, "\x1b[1mjob_cpu_seconds"); code != 0 || got != test.color {
 			t.Errorf("%s: exit %d, colours: %v\n%s", test.env, code, got, screen)
 		}
@@ -392,7 +392,7 @@ func TestDiffColors(t *testing.T) {
 			}
 		}
 	}
-	if o := diffIn(t, dir, "a", "b"); strings.Contains(o.out, "\x1b") {
-		t.Errorf("colours in a pipe: %q", o.out)
+	if o := diffIn(t, dir, "a", "b"); strings.Contains(o.Out, "\x1b") {
+		t.Errorf("colours in a pipe: %q", o.Out)
 	}
 }

@@ -26,7 +26,9 @@ import (
 
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -40,6 +42,7 @@ const (
 	readme     = "../../README.md"
 	mlflowDoc  = "../../docs/mlflow.md"
 	docPattern = "../../docs/*.md"
+	schemaFile = "../../" + reportertest.SchemaFile
 	// blockLimit is how long one block of commands may take.
 	blockLimit = 5 * time.Minute
 )
@@ -251,7 +254,7 @@ func TestDocsCommands(t *testing.T) {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
 	targets := makeTargets(t)
-	path := filepath.Dir(binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
+	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
 	for _, file := range documents(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			dir, home := t.TempDir(), t.TempDir()
@@ -295,7 +298,7 @@ func TestDocsMLflowCommands(t *testing.T) {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
 	t.Parallel()
-	path := filepath.Dir(binary(t))
+	path := filepath.Dir(clitest.Binary(t))
 	s := mlflowServers.Get(t, mlflowtest.Options{})
 	path += string(os.PathListSeparator) + filepath.Dir(s.Python) + string(os.PathListSeparator) + os.Getenv("PATH")
 	script := fenced(t, mlflowDoc, "python")[0].text
@@ -727,7 +730,7 @@ func validFile(t *testing.T, path string) {
 		t.Error(err)
 		return
 	}
-	validate(t, data)
+	reportertest.Validate(t, data)
 	strict, err := strictSchema()
 	if err != nil {
 		t.Fatal(err)
@@ -760,7 +763,7 @@ type documented struct {
 }
 
 func (d documented) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(d.t.Context(), binary(d.t), args...)
+	cmd := exec.CommandContext(d.t.Context(), clitest.Binary(d.t), args...)
 	cmd.Dir, cmd.WaitDelay = d.dir, time.Second
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "TMPDIR=" + d.dir}
 	return cmd
@@ -862,10 +865,7 @@ func TestDocsReports(t *testing.T) {
 
 // TestSchemaIsStrict: what must not pass does not pass.
 func TestSchemaIsStrict(t *testing.T) {
-	schema, err := reportSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := reportertest.Schema(t)
 	run := `"run":{"id":"a","start":"2026-01-31T12:00:00.5Z","end":"2026-01-31T12:00:01.5Z","wall_seconds":1}`
 	node := `"metrics":{},"samples":[],"missing":[],"origin":"perf.py"`
 	good := `{"schema":"perfagent.report/1",` + run + `,"nodes":{"0":{` + node + `,"later":1}}}`

@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // The job's exit code is perfagent's, death by a signal is 128+n, and the report
@@ -35,14 +38,14 @@ func TestExitCodeIsTheJobs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, append([]string{"run", "--"}, c.job...)...)
+			cmd := clitest.Perfagent(t, append([]string{"run", "--"}, c.job...)...)
 			furnish(t, cmd.Dir)
-			o := perform(t, cmd)
-			o.want(t, c.code)
-			if o.out != "" || o.err != "" {
-				t.Errorf("stdout %q, stderr %q: nothing of ours belongs there", o.out, o.err)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, c.code)
+			if o.Out != "" || o.Err != "" {
+				t.Errorf("stdout %q, stderr %q: nothing of ours belongs there", o.Out, o.Err)
 			}
-			r := o.report(t)
+			r := o.Report(t)
 			job := r.Nodes["0"].Job
 			if r.Run.ExitCode == nil || *r.Run.ExitCode != c.code || r.Run.Signal != c.signal {
 				t.Errorf("run: exit_code %v, signal %q, want %d, %q", r.Run.ExitCode, r.Run.Signal, c.code, c.signal)
@@ -57,12 +60,12 @@ func TestExitCodeIsTheJobs(t *testing.T) {
 // furnish fills a directory with things that can or cannot be executed.
 func furnish(t *testing.T, dir string) {
 	t.Helper()
-	write(t, filepath.Join(dir, "plain"), "exit $1\n", 0o755)
-	write(t, filepath.Join(dir, "script"), "#!/bin/sh\nexit 6\n", 0o755)
-	write(t, filepath.Join(dir, "empty"), "", 0o755)
-	write(t, filepath.Join(dir, "not-executable"), "#!/bin/sh\nexit 6\n", 0o644)
-	write(t, filepath.Join(dir, "binary"), "\x7fELF\x00\x00 no program", 0o755)
-	write(t, filepath.Join(dir, "no-interpreter"), "#!/no/such/interpreter\n", 0o755)
+	clitest.Write(t, filepath.Join(dir, "plain"), "exit $1\n", 0o755)
+	clitest.Write(t, filepath.Join(dir, "script"), "#!/bin/sh\nexit 6\n", 0o755)
+	clitest.Write(t, filepath.Join(dir, "empty"), "", 0o755)
+	clitest.Write(t, filepath.Join(dir, "not-executable"), "#!/bin/sh\nexit 6\n", 0o644)
+	clitest.Write(t, filepath.Join(dir, "binary"), "\x7fELF\x00\x00 no program", 0o755)
+	clitest.Write(t, filepath.Join(dir, "no-interpreter"), "#!/no/such/interpreter\n", 0o755)
 	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -94,24 +97,24 @@ func TestCommandThatCannotBeStarted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, append([]string{"run", "--"}, c.job...)...)
+			cmd := clitest.Perfagent(t, append([]string{"run", "--"}, c.job...)...)
 			cmd.Env = append(cmd.Env, plainPath)
 			furnish(t, cmd.Dir)
-			o := perform(t, cmd)
-			o.want(t, c.code)
-			o.wantLine(t, c.word)
-			if o.out != "" {
-				t.Errorf("stdout %q", o.out)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, c.code)
+			o.WantLine(t, c.word)
+			if o.Out != "" {
+				t.Errorf("stdout %q", o.Out)
 			}
-			wantNothing(t, o.dir)
+			wantNothing(t, o.Dir)
 		})
 	}
 	t.Run("not even a dash", func(t *testing.T) {
 		t.Parallel()
-		o := run(t, "run")
-		o.want(t, 125)
-		o.wantLine(t, "no command", "perfagent run [flags] -- CMD")
-		wantNothing(t, o.dir)
+		o := clitest.Run(t, "run")
+		o.Want(t, 125)
+		o.WantLine(t, "no command", "perfagent run [flags] -- CMD")
+		wantNothing(t, o.Dir)
 	})
 }
 
@@ -119,7 +122,7 @@ func TestCommandThatCannotBeStarted(t *testing.T) {
 func wantNothing(t *testing.T, dir string) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(dir, "perfagent-out")); err == nil {
-		t.Errorf("left behind: perfagent-out with %q", reportsIn(t, filepath.Join(dir, "perfagent-out")))
+		t.Errorf("left behind: perfagent-out with %q", reportertest.InDir(t, filepath.Join(dir, "perfagent-out")))
 	}
 }
 
@@ -127,15 +130,15 @@ func wantNothing(t *testing.T, dir string) {
 // stays in it.
 func TestNothingIsLeftInAnExistingDirectory(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
+	cmd := clitest.Perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)
 	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")
 	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	write(t, other, "{}", 0o644)
-	perform(t, cmd).want(t, 126)
-	if got := reportsIn(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {
+	clitest.Write(t, other, "{}", 0o644)
+	clitest.Perform(t, cmd).Want(t, 126)
+	if got := reportertest.InDir(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {
 		t.Errorf("left: %q", got)
 	}
 }

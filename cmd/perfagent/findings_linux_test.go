@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -32,7 +33,7 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 				t.Skipf("no control group of version 1 can be made for %s (run as root, on a system that has it mounted): %v", controller, err)
 			}
 			t.Cleanup(func() {
-				until(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
+				clitest.Until(t, dir+" is gone", func() bool { err := unix.Rmdir(dir); return err == nil || errors.Is(err, unix.ENOENT) })
 			})
 			dirs[controller], enter = dir, enter+"echo $$ > "+dir+"/cgroup.procs && "
 		}
@@ -46,13 +47,13 @@ func findingGroups(t *testing.T, settings ...string) (enter string, dirs map[str
 // findingJob runs a job in such groups and gives its node's report, and what it printed.
 func findingJob(t *testing.T, enter string, lines ...string) (n *reporter.Node, out string) {
 	t.Helper()
-	o := perform(t, script(t, "sh", enter, python(lines...)...))
-	o.want(t, 0)
-	n = o.report(t).Nodes["0"]
+	o := clitest.Perform(t, clitest.Script(t, "sh", enter, clitest.Python(t, lines...)...))
+	o.Want(t, 0)
+	n = o.Report(t).Nodes["0"]
 	// A machine that stood still is none of the job's findings.
 	n.Findings = slices.DeleteFunc(n.Findings, func(f reporter.Finding) bool { return f.ID == "sampling_gaps" && n.Sampling.MissedTicks > 0 })
 	t.Logf("limits %+v\nmetrics %v\nfindings %+v", n.Limits, n.Metrics, n.Findings)
-	return n, o.out
+	return n, o.Out
 }
 
 // wantFinding wants one finding with these words in its text.
@@ -142,7 +143,7 @@ func TestFindings(t *testing.T) {
 		if len(halves) != 2 {
 			t.Fatalf("the job printed %q", out)
 		}
-		guestThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, string(whole)))
+		clitest.WantThrottled(t, n, findingCounters(t, halves[0]), findingCounters(t, halves[1]), findingCounters(t, string(whole)))
 		f := wantFinding(t, n, "throttled", "quota of 0.5 CPUs", "ask for more CPUs")
 		if got := findingNumber(t, f, "throttled_periods_pct"); math.Abs(got-n.Metrics["job_throttled_periods_pct"]) > 0.001 || got < 50 {
 			t.Errorf("%v %% of the periods, the metric is %v", got, n.Metrics["job_throttled_periods_pct"])
@@ -160,7 +161,7 @@ func TestFindings(t *testing.T) {
 }
 
 // findingCounters reads the cpu.stat of a control group of version 1.
-func findingCounters(t *testing.T, stat string) guestCounters {
+func findingCounters(t *testing.T, stat string) clitest.Counters {
 	t.Helper()
 	value := make(map[string]float64)
 	for line := range strings.Lines(stat) {
@@ -173,5 +174,5 @@ func findingCounters(t *testing.T, stat string) guestCounters {
 	if len(value) < 3 {
 		t.Fatalf("no cpu.stat: %q", stat)
 	}
-	return guestCounters{Periods: value["nr_periods"], Throttled: value["nr_throttled"], ThrottledFor: value["throttled_time"] / 1e9}
+	return clitest.Counters{Periods: value["nr_periods"], Throttled: value["nr_throttled"], ThrottledFor: value["throttled_time"] / 1e9}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -28,7 +30,7 @@ var guestBuild struct {
 // guest is the program for machines and containers that have nothing else.
 func guest(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(filepath.Dir(binary(t)), "guest")
+	path := filepath.Join(filepath.Dir(clitest.Binary(t)), "guest")
 	guestBuild.once.Do(func() {
 		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./testdata/guest")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -43,30 +45,18 @@ func guest(t testing.TB) string {
 // busybox is a shell that needs no library.
 func busybox(t testing.TB) string {
 	t.Helper()
-	return tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
-}
-
-// guestCounters are what the kernel counted for the group that the job was in.
-type guestCounters struct {
-	CPU          float64 `json:"cpu"`
-	Agent        float64 `json:"agent"` // CPU seconds of perfagent itself
-	Periods      float64 `json:"periods"`
-	Throttled    float64 `json:"throttled"`
-	OOMKills     float64 `json:"oom_kills"`
-	Peak         float64 `json:"peak"`
-	ThrottledFor float64 `json:"throttled_for"` // seconds
-	Own          float64 `json:"own"`           // CPU seconds of the job's program itself so far
+	return need.Tool(t, "busybox", "apt-get install busybox-static (make test does it as root)")
 }
 
 // guestTruth finds in a job's output what it read of the kernel before and after its work.
-func guestTruth(t *testing.T, out string) (before, after guestCounters) {
+func guestTruth(t *testing.T, out string) (before, after clitest.Counters) {
 	t.Helper()
 	for line := range strings.Lines(out) {
 		text, found := strings.CutPrefix(line, "truth ")
 		if !found {
 			continue
 		}
-		var both [2]guestCounters
+		var both [2]clitest.Counters
 		if err := json.Unmarshal([]byte(text), &both); err != nil {
 			t.Fatal(err)
 		}
@@ -74,17 +64,6 @@ func guestTruth(t *testing.T, out string) (before, after guestCounters) {
 	}
 	t.Fatalf("the job did not say what the kernel counted: %q", out)
 	return before, after
-}
-
-// guestMetric is a metric that must be there.
-func guestMetric(t *testing.T, n *reporter.Node, name string) float64 {
-	t.Helper()
-	v, ok := n.Metrics[name]
-	if !ok {
-		t.Errorf("no metric %s; missing: %+v", name, n.Missing)
-		return math.NaN()
-	}
-	return v
 }
 
 // guestSource checks where the job's numbers are from, and how its memory is counted.
@@ -124,33 +103,6 @@ func guestKilled(t *testing.T, n *reporter.Node, run reporter.Run, limit float64
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || at.Before(run.Start.Add(-time.Millisecond)) || at.After(run.End.Add(time.Second)) {
 		t.Errorf("time %q (%v), the run was from %v to %v", text, err, run.Start, run.End)
-	}
-}
-
-// guestThrottled checks the share of throttled periods: it must be one of those that the
-// kernel's two counters allow, between what the job saw them grow by, which is less than
-// the whole run, and what they grew by around all of it, which is more. So with the time.
-func guestThrottled(t *testing.T, n *reporter.Node, before, after, around guestCounters) {
-	t.Helper()
-	in := guestCounters{Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled,
-		ThrottledFor: after.ThrottledFor - before.ThrottledFor}
-	if in.Throttled < 3 {
-		t.Errorf("throttled in %v periods only: the job was to be slowed", in.Throttled)
-	}
-	share, found := guestMetric(t, n, "job_throttled_periods_pct"), false
-	for periods := in.Periods; periods <= around.Periods; periods++ {
-		for throttled := in.Throttled; throttled <= min(around.Throttled, periods); throttled++ {
-			found = found || math.Abs(100*throttled/periods-share) < 1e-6
-		}
-	}
-	t.Logf("throttled in %.2f %% of the periods; the kernel: %v of %v in the job, %v of %v around the run",
-		share, in.Throttled, in.Periods, around.Throttled, around.Periods)
-	if !found {
-		t.Errorf("throttled in %v %% of the periods; the kernel: %v of %v periods in the job, %v of %v around it",
-			share, in.Throttled, in.Periods, around.Throttled, around.Periods)
-	}
-	if v := guestMetric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
-		t.Errorf("throttled for %v s; the kernel: %v s in the job, %v s around it", v, in.ThrottledFor, around.ThrottledFor)
 	}
 }
 

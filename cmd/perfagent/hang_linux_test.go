@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // hangingDir is on a file system that nobody answers for, as a dead file server's.
@@ -56,26 +60,26 @@ func TestPathThatHangs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, append([]string{args[0], "--run-id", "x"}, args[1:]...)...)
-			cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(tool(t, "sh", "a shell"))+":"+filepath.Dir(tool(t, "sleep", "coreutils"))+":"+hangingDir(t))
-			l, code := launch(t, cmd), 7
+			cmd := clitest.Perfagent(t, append([]string{args[0], "--run-id", "x"}, args[1:]...)...)
+			cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(need.Tool(t, "sh", "a shell"))+":"+filepath.Dir(need.Tool(t, "sleep", "coreutils"))+":"+hangingDir(t))
+			l, code := clitest.Launch(t, cmd), 7
 			if name == "run" {
-				l.expect("ready")
+				l.Expect("ready")
 			} else {
 				code = 0
-				until(t, "the sidecar has taken samples for two seconds", func() bool {
+				clitest.Until(t, "the sidecar has taken samples for two seconds", func() bool {
 					data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
 					return strings.Count(string(data), "\n") > 2
 				})
 			}
 			begin := time.Now()
-			l.signal(syscall.SIGTERM)
-			o, _ := l.end()
+			l.Signal(syscall.SIGTERM)
+			o, _ := l.End()
 			if took := time.Since(begin); took > noise {
 				t.Errorf("its end took %v", took)
 			}
-			o.want(t, code)
-			if why := reasons(o.report(t).Nodes["0"], "gpu"); !strings.Contains(why, "find nvidia-smi on the PATH") {
+			o.Want(t, code)
+			if why := reportertest.Reasons(o.Report(t).Nodes["0"], "gpu"); !strings.Contains(why, "find nvidia-smi on the PATH") {
 				t.Errorf("missing says %q of the GPUs", why)
 			}
 		})
@@ -101,21 +105,21 @@ func TestSignalBesideWhatHangs(t *testing.T) {
 				next = file
 			}
 			for range 3 {
-				cmd := perfagent(t, "run", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; i=0; while [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done")
+				cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; i=0; while [ $i -lt 600 ]; do sleep 0.05; i=$((i+1)); done")
 				cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
-				l := launch(t, cmd)
-				l.expect("ready")
+				l := clitest.Launch(t, cmd)
+				l.Expect("ready")
 				time.Sleep(1500 * time.Millisecond) // the runtime has stopped its world meanwhile, or tried to
-				if s := processState(cmd.Process.Pid); s == "D" {
+				if s := clitest.ProcessState(cmd.Process.Pid); s == "D" {
 					t.Error("the first thread waits for a disk")
 				}
 				begin := time.Now()
-				l.signal(syscall.SIGTERM)
-				o, _ := l.end()
+				l.Signal(syscall.SIGTERM)
+				o, _ := l.End()
 				if took := time.Since(begin); took > noise {
 					t.Errorf("its end took %v", took)
 				}
-				o.want(t, 7)
+				o.Want(t, 7)
 			}
 		})
 	}
@@ -126,23 +130,23 @@ func TestSignalBesideWhatHangs(t *testing.T) {
 func TestWorkingDirectoryThatHangs(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	cmd := script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
+	cmd := clitest.Script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
 	goOn, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	hangs(t, cmd.Dir)
 	begin := time.Now()
 	goOn.Close()
-	o, _ := l.end()
+	o, _ := l.End()
 	if took := time.Since(begin); took > noise {
 		t.Errorf("it took %v", took)
 	}
-	o.want(t, 1)
-	if r := readReport(t, filepath.Join(out, "x/node-0.json")); r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
+	o.Want(t, 1)
+	if r := reportertest.ReadFile(t, filepath.Join(out, "x/node-0.json")); r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
 		t.Errorf("verdict %+v", r.Run.Verdict)
 	}
 }
@@ -154,36 +158,36 @@ const diskPatience = 5 * time.Second
 // the same, and a line says that there is no report.
 func TestNoDirectoryAnswers(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
+	cmd := clitest.Perfagent(t, "run", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
 	begin := time.Now()
-	o := perform(t, cmd)
-	o.want(t, 7)
-	if took := time.Since(begin); o.out != "job\n" || took > 4*diskPatience+noise {
-		t.Errorf("stdout %q after %v", o.out, took)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	if took := time.Since(begin); o.Out != "job\n" || took > 4*diskPatience+noise {
+		t.Errorf("stdout %q after %v", o.Out, took)
 	}
-	o.wantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
+	o.WantLine(t, "no answer within 5s", "nor can the temporary directory", "there will be no report file")
 }
 
 // A directory of the reports that begins to hang while the job runs costs nothing but time:
 // the report is elsewhere.
 func TestReportsThatHang(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
+	cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
 	goOn, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tmp := t.TempDir()
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	hangs(t, filepath.Join(cmd.Dir, "perfagent-out/x"))
 	goOn.Close()
-	o, _ := l.end()
-	o.want(t, 7)
-	_, path := onlyReport(t, tmp)
-	o.wantLine(t, "no answer within 5s; the report is "+path)
+	o, _ := l.End()
+	o.Want(t, 7)
+	_, path := reportertest.Only(t, tmp)
+	o.WantLine(t, "no answer within 5s; the report is "+path)
 }
 
 // A process of which the kernel tells nothing, as of one that hangs in exec, costs the job's
@@ -196,7 +200,7 @@ func TestProcessThatHangs(t *testing.T) {
 			t.Parallel()
 			fuse := openFuse(t)
 			defer fuse.Close() // whoever waits gets an error
-			cmd := perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
+			cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--cgroup", "off", "--interval", "500ms", "--", "sh", "-c", `
 				sleep 60 >/dev/null 2>&1 3<&- & c=$! d=/proc/$!
 				mount -i -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 hangs $d || exit 9
 				exec 3<&-; echo hangs $c; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done
@@ -207,8 +211,8 @@ func TestProcessThatHangs(t *testing.T) {
 			}
 			cmd.ExtraFiles = []*os.File{fuse}
 			cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS
-			l := launch(t, cmd)
-			pid, _ := strconv.Atoi(l.field("hangs"))
+			l := clitest.Launch(t, cmd)
+			pid, _ := strconv.Atoi(l.Field("hangs"))
 			defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }()
 			samples := func() int {
 				data, _ := os.ReadFile(filepath.Join(cmd.Dir, "perfagent-out/x/node-0.jsonl"))
@@ -217,31 +221,31 @@ func TestProcessThatHangs(t *testing.T) {
 			more := func(n int) {
 				t.Helper()
 				n += samples()
-				until(t, "there are more samples", func() bool { return samples() >= n })
+				clitest.Until(t, "there are more samples", func() bool { return samples() >= n })
 			}
 			more(8)
 			if name == "for a while" {
 				fuse.Close()
 				fmt.Fprintln(goOn)
-				l.expect("gone")
+				l.Expect("gone")
 				more(4)
 			}
 			begin := time.Now()
 			goOn.Close()
-			o, _ := l.end()
+			o, _ := l.End()
 			if took := time.Since(begin); took > 2*time.Second+noise {
 				t.Errorf("its end took %v", took)
 			}
-			o.want(t, 7)
-			n := o.report(t).Nodes["0"]
-			if why := reasons(n, "job"); !strings.Contains(why, "read the job's processes: no answer within 2s") {
+			o.Want(t, 7)
+			n := o.Report(t).Nodes["0"]
+			if why := reportertest.Reasons(n, "job"); !strings.Contains(why, "read the job's processes: no answer within 2s") {
 				t.Errorf("missing says %q of the job", why)
 			}
 			if n.Job.UserSeconds < 0.05 || n.Job.CPUSeconds < n.Job.UserSeconds {
 				t.Errorf("the job %+v", n.Job)
 			}
 			if _, told := n.Metrics["job_cpu_seconds"]; told != (name == "for a while") || n.Job.CPUAtLeast == told {
-				t.Errorf("job_cpu_seconds %v, %+v, missing says %q", n.Metrics["job_cpu_seconds"], n.Job, reasons(n, "job_cpu_seconds"))
+				t.Errorf("job_cpu_seconds %v, %+v, missing says %q", n.Metrics["job_cpu_seconds"], n.Job, reportertest.Reasons(n, "job_cpu_seconds"))
 			}
 			known := func(key string) (count int) {
 				for _, v := range n.Envelope[key].Mean {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // What was ignored or closed when perfagent was executed is so in the job, as it
@@ -41,7 +43,7 @@ func TestJobInheritsWhatWasIgnoredAndClosed(t *testing.T) {
 				}
 				return string(out)
 			}
-			want, got := run("sh", "-c", job), run(binary(t), "run", "--", "sh", "-c", job)
+			want, got := run("sh", "-c", job), run(clitest.Binary(t), "run", "--", "sh", "-c", job)
 			if got != want {
 				t.Errorf("with perfagent:\n%swithout:\n%s", got, want)
 			}
@@ -58,7 +60,7 @@ func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
 	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
 		"VTALRM", "IO", "PWR")
-	for path, passed := range map[string][]string{plainBinary(t): plain, binary(t): released} {
+	for path, passed := range map[string][]string{clitest.PlainBinary(t): plain, clitest.Binary(t): released} {
 		for sig := unix.Signal(1); sig <= 31; sig++ {
 			name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
 			if sig == unix.SIGKILL || sig == unix.SIGSTOP {
@@ -79,11 +81,11 @@ func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
 // shell with the given traps executes perfagent.
 func ignoredInJob(t *testing.T, perfagent, traps string) uint64 {
 	t.Helper()
-	cmd := command(t, "sh", "-c", traps+`; exec "$@"`, "sh", perfagent, "run", "--", "grep", "SigIgn", "/proc/self/status")
+	cmd := clitest.Command(t, "sh", "-c", traps+`; exec "$@"`, "sh", perfagent, "run", "--", "grep", "SigIgn", "/proc/self/status")
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
-	o := perform(t, cmd)
-	o.want(t, 0)
-	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(o.out, "SigIgn:")), 16, 64)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	set, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(o.Out, "SigIgn:")), 16, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,15 +100,15 @@ func TestJobUnderTrap_OfBothBuilds(t *testing.T) {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
 	}
 	for signal, died := range map[string]int{"TERM": 143, "PIPE": 141} {
-		for path, code := range map[string]int{"": 7, binary(t): 7, plainBinary(t): died} {
+		for path, code := range map[string]int{"": 7, clitest.Binary(t): 7, clitest.PlainBinary(t): died} {
 			wrapper := []string{path, "run", "--"}
 			if path == "" {
 				wrapper = nil
 			}
 			args := []string{"-c", `trap '' TERM PIPE; exec "$@"`, "sh"}
-			cmd := command(t, "sh", append(append(args, wrapper...), "sh", "-c", "kill -"+signal+" $$; exit 7")...)
-			if o := perform(t, cmd); o.code != code {
-				t.Errorf("%q, %s: exit code %d, want %d", path, signal, o.code, code)
+			cmd := clitest.Command(t, "sh", append(append(args, wrapper...), "sh", "-c", "kill -"+signal+" $$; exit 7")...)
+			if o := clitest.Perform(t, cmd); o.Code != code {
+				t.Errorf("%q, %s: exit code %d, want %d", path, signal, o.Code, code)
 			}
 		}
 	}

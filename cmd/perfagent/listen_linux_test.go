@@ -26,18 +26,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
-
-func init() { parts["burner"] = burner }
 
 // burner burns CPU time when a line comes, and says how much it was; then it waits for
 // the end of its stdin.
 func burner() {
-	ends()
+	clitest.Ends()
 	in := bufio.NewReader(os.Stdin)
-	say(os.Stdout, "ready", os.Getpid())
+	clitest.Say(os.Stdout, "ready", os.Getpid())
 	_, _ = in.ReadString('\n')
 	burnt := 0.0
 	for burnt < 2 {
@@ -49,14 +50,14 @@ func burner() {
 		}
 		burnt = float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 	}
-	say(os.Stdout, "burnt", burnt)
+	clitest.Say(os.Stdout, "burnt", burnt)
 	_, _ = io.ReadAll(in)
 }
 
 // listened is a perfagent that listens on a port that it chose, and whose job, or who
 // itself, goes on until end.
 type listened struct {
-	*lines
+	*clitest.Process
 	url  string        // with the slash at its end
 	said <-chan string // its stderr, after the line that tells the url
 	hold io.Closer     // the job's stdin
@@ -68,9 +69,9 @@ var holdOpen = []string{"--", "sh", "-c", "echo ready $$; read x; exit 7"}
 // listenRun starts "perfagent run --listen 0", and waits for its job and its server.
 func listenRun(t testing.TB, args ...string) *listened {
 	t.Helper()
-	l := listenStart(t, perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...))
+	l := listenStart(t, clitest.Perfagent(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...))
 	if strings.HasSuffix(strings.Join(args, " "), strings.Join(holdOpen, " ")) {
-		l.pid("ready")
+		l.PID("ready")
 	}
 	return l
 }
@@ -78,14 +79,14 @@ func listenRun(t testing.TB, args ...string) *listened {
 // listenStart starts a prepared perfagent that listens on any port.
 func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 	t.Helper()
-	in, hold := pipe(t)
+	in, hold := clitest.Pipe(t)
 	cmd.Stdin = in
-	r, w := pipe(t)
+	r, w := clitest.Pipe(t)
 	cmd.Stderr = w
-	l := &listened{lines: launch(t, cmd), hold: hold}
+	l := &listened{Process: clitest.Launch(t, cmd), hold: hold}
 	w.Close()
 	in.Close()
-	l.said = scan(r)
+	l.said = clitest.Scan(r)
 	select {
 	case line := <-l.said:
 		m := regexp.MustCompile(`^perfagent: listening on (http://\S+:[1-9]\d*/)$`).FindStringSubmatch(line)
@@ -93,19 +94,19 @@ func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 			t.Fatalf("the first line on stderr is %q", line)
 		}
 		l.url = m[1]
-	case <-time.After(longest):
-		t.Fatalf("no line on stderr within %v", longest)
+	case <-time.After(clitest.Longest):
+		t.Fatalf("no line on stderr within %v", clitest.Longest)
 	}
 	return l
 }
 
 // finish lets the job end, and gives how it all ended, with the rest of stderr.
-func (l *listened) finish() outcome {
-	l.t.Helper()
+func (l *listened) finish() clitest.Outcome {
+	l.T.Helper()
 	l.hold.Close()
-	o, _ := l.end()
+	o, _ := l.End()
 	for line := range l.said {
-		o.err += line + "\n"
+		o.Err += line + "\n"
 	}
 	return o
 }
@@ -118,27 +119,27 @@ func freePort(t testing.TB) string {
 
 // listenClient keeps no connection, and does not wait for ever.
 func listenClient() *http.Client {
-	return &http.Client{Timeout: longest, Transport: &http.Transport{DisableKeepAlives: true}}
+	return &http.Client{Timeout: clitest.Longest, Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 // get asks the server.
 func (l *listened) get(path string) (code int, header http.Header, body string) {
-	l.t.Helper()
+	l.T.Helper()
 	answer, err := listenClient().Get(l.url + strings.TrimPrefix(path, "/"))
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	return answer.StatusCode, answer.Header, string(data)
 }
 
 // series reads a series of /metrics, "name" or "name{mode=user}"; ok tells that it is there.
 func (l *listened) series(name string) (v float64, ok bool) {
-	l.t.Helper()
+	l.T.Helper()
 	name, label, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
 	key, value, _ := strings.Cut(label, "=")
 	_, _, text := l.get("/metrics")
@@ -150,7 +151,7 @@ func (l *listened) series(name string) (v float64, ok bool) {
 		number = strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:])
 		v, err := strconv.ParseFloat(number, 64)
 		if err != nil {
-			l.t.Errorf("line %q: %v", line, err)
+			l.T.Errorf("line %q: %v", line, err)
 		}
 		return v, true
 	}
@@ -159,15 +160,15 @@ func (l *listened) series(name string) (v float64, ok bool) {
 
 // untilSampled waits for a number of samples.
 func (l *listened) untilSampled(n float64) {
-	l.t.Helper()
-	until(l.t, fmt.Sprint(n, " samples are taken"), func() bool { v, _ := l.series("perfagent_samples_total"); return v >= n })
+	l.T.Helper()
+	clitest.Until(l.T, fmt.Sprint(n, " samples are taken"), func() bool { v, _ := l.series("perfagent_samples_total"); return v >= n })
 }
 
 // port is the server's.
 func (l *listened) port() string {
 	u, err := url.Parse(l.url)
 	if err != nil {
-		l.t.Fatal(err)
+		l.T.Fatal(err)
 	}
 	return u.Port()
 }
@@ -187,7 +188,7 @@ func TestListenShowsARunThatGoesOn(t *testing.T) {
 		t.Errorf("/: %d %v %.80q", code, header, page)
 	}
 	_, _, text := l.get("/report.json")
-	validate(t, []byte(text))
+	reportertest.Validate(t, []byte(text))
 	first := listenReport(t, text)
 	if r := first.Run; r.ID != "live-1" || r.Incomplete != "the job is still running" || r.Command[0] != "sh" || r.Tags["a"] != "b" || r.ExitCode != nil || r.WallSeconds <= 0 {
 		t.Errorf("run %+v", r)
@@ -196,7 +197,7 @@ func TestListenShowsARunThatGoesOn(t *testing.T) {
 	if n == nil || n.Job != nil || n.Sampling.Samples < 3 || n.Metrics["max_t_mem_percent"] <= 0 || n.Agent.CPUSeconds <= 0 {
 		t.Fatalf("node %+v", n)
 	}
-	until(t, "the report grows", func() bool {
+	clitest.Until(t, "the report grows", func() bool {
 		_, _, text := l.get("/report.json")
 		return listenReport(t, text).Nodes["4"].Sampling.Samples > n.Sampling.Samples
 	})
@@ -206,15 +207,15 @@ func TestListenShowsARunThatGoesOn(t *testing.T) {
 		}
 	}
 	o := l.finish()
-	o.want(t, 7)
-	if o.err != "" || o.out != "" {
-		t.Errorf("more is said: %q, %q", o.out, o.err)
+	o.Want(t, 7)
+	if o.Err != "" || o.Out != "" {
+		t.Errorf("more is said: %q, %q", o.Out, o.Err)
 	}
 	if c, err := net.Dial("tcp", l.address()); err == nil {
 		c.Close()
 		t.Error("somebody listens after perfagent ended")
 	}
-	if n := o.report(t).Nodes["4"]; slices.ContainsFunc(n.Missing, amiss) {
+	if n := o.Report(t).Nodes["4"]; slices.ContainsFunc(n.Missing, reportertest.Amiss) {
 		t.Errorf("missing: %v", n.Missing)
 	}
 }
@@ -232,7 +233,7 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 func TestListenMetricsAreTheReports(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "1h"}, holdOpen...)...)
-	until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
+	clitest.Until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
 	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
 		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
 		if v, there := l.series("perfagent_" + name); !there || v != 0 {
@@ -257,13 +258,13 @@ func TestListenMetricsAreTheReports(t *testing.T) {
 	if took > most {
 		t.Errorf("the two answers took %v", took)
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 
 	l = listenRun(t, append([]string{"--interval", "300ms", "--run-id", "same", "--node", "2"}, holdOpen...)...)
 	l.untilSampled(4)
 	var n *reporter.Node
 	text := ""
-	until(t, "a report of the same sample as the metrics", func() bool {
+	clitest.Until(t, "a report of the same sample as the metrics", func() bool {
 		_, _, report := l.get("/report.json")
 		_, _, text = l.get("/metrics")
 		n = listenReport(t, report).Nodes["2"]
@@ -302,7 +303,7 @@ func TestListenMetricsAreTheReports(t *testing.T) {
 	if total, ok := l.series("perfagent_memory_total_bytes"); !ok || total <= used {
 		t.Errorf("memory of %v bytes, %v are used", total, used)
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 }
 
 // listenTool finds a program of Prometheus: where make test puts it, or installed.
@@ -313,7 +314,7 @@ func listenTool(t testing.TB, name string) string {
 			return path
 		}
 	}
-	return tool(t, name, "make test, as root on Debian; or install Prometheus")
+	return need.Tool(t, name, "make test, as root on Debian; or install Prometheus")
 }
 
 func TestListenPromtoolTakesTheMetrics(t *testing.T) {
@@ -328,7 +329,7 @@ func TestListenPromtoolTakesTheMetrics(t *testing.T) {
 		}
 	}
 	check := func(text string) (string, error) {
-		cmd := command(t, promtool, "check", "metrics")
+		cmd := clitest.Command(t, promtool, "check", "metrics")
 		cmd.Stdin = strings.NewReader(text)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -340,7 +341,7 @@ func TestListenPromtoolTakesTheMetrics(t *testing.T) {
 	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
 		t.Errorf("promtool takes a counter without _total: %s", out)
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 }
 
 // prometheus is a real server that scrapes each second.
@@ -352,10 +353,10 @@ type prometheus struct {
 func listenPrometheus(t testing.TB, target string) *prometheus {
 	t.Helper()
 	program, dir := listenTool(t, "prometheus"), t.TempDir()
-	write(t, filepath.Join(dir, "p.yml"), fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"+
+	clitest.Write(t, filepath.Join(dir, "p.yml"), fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"+
 		"- job_name: perfagent\n  static_configs: [{targets: [%q]}]\n", target), 0o644)
 	address := "127.0.0.1:" + freePort(t)
-	cmd := command(t, program, "--config.file="+filepath.Join(dir, "p.yml"), "--web.listen-address="+address, "--storage.tsdb.path="+filepath.Join(dir, "data"))
+	cmd := clitest.Command(t, program, "--config.file="+filepath.Join(dir, "p.yml"), "--web.listen-address="+address, "--storage.tsdb.path="+filepath.Join(dir, "data"))
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	log, err := os.Create(filepath.Join(dir, "log"))
@@ -370,12 +371,12 @@ func listenPrometheus(t testing.TB, target string) *prometheus {
 	p := &prometheus{t, "http://" + address}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		wait(t, cmd)
+		clitest.Wait(t, cmd)
 		if text, _ := os.ReadFile(log.Name()); t.Failed() {
 			t.Logf("prometheus:\n%s", text)
 		}
 	})
-	until(t, "Prometheus is ready", func() bool {
+	clitest.Until(t, "Prometheus is ready", func() bool {
 		answer, err := listenClient().Get(p.url + "/-/ready")
 		if err == nil {
 			answer.Body.Close()
@@ -435,34 +436,34 @@ func listenSpent(t testing.TB, columns ...int) float64 {
 // and just outside of what was scraped, to two ticks.
 func TestListenPrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	t.Parallel()
-	cmd := asPart(perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
+	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
 	before := listenSpent(t, 0, 1, 2)
 	l := listenStart(t, cmd)
-	l.pid("ready")
+	l.PID("ready")
 	inside := listenSpent(t, 0, 1, 2) // the baseline was taken before the job
 	p := listenPrometheus(t, l.address())
 	const busy = `sum(perfagent_cpu_seconds_total{mode=~"user|nice|system",run_id="prom-1",node="0"})`
 	var idle float64
-	until(t, "Prometheus has scraped", func() bool {
+	clitest.Until(t, "Prometheus has scraped", func() bool {
 		var there bool
 		idle, there = p.query(busy)
 		return there
 	})
 	from := listenSpent(t, 0, 1, 2)
 	fmt.Fprintln(l.hold.(*os.File))
-	burnt, err := strconv.ParseFloat(l.field("burnt"), 64)
+	burnt, err := strconv.ParseFloat(l.Field("burnt"), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := listenSpent(t, 0, 1, 2)
 	least := now - inside
 	samples, _ := l.series("perfagent_samples_total")
-	until(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
+	clitest.Until(t, "Prometheus has scraped a sample after the end of the burning", func() bool {
 		v, _ := p.query("perfagent_samples_total")
 		return v > samples
 	})
 	var after float64
-	until(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
+	clitest.Until(t, "Prometheus has the CPU seconds", func() (there bool) { after, there = p.query(busy); return there })
 	most := listenSpent(t, 0, 1, 2) - before
 	t.Logf("Prometheus: %.2f s, then %.2f s; the job burned %.2f s, the node %.2f to %.2f s", idle, after, burnt, least, most)
 	// While a virtual machine stands still its processes' clocks go on, the ticks do not.
@@ -472,14 +473,14 @@ func TestListenPrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	if after < least-0.02 || after > most+0.02 {
 		t.Errorf("Prometheus says %.2f s, /proc/stat %.2f to %.2f s", after, least, most)
 	}
-	until(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
+	clitest.Until(t, "Prometheus says that it is up", func() bool { up, _ := p.query(`up{job="perfagent"}`); return up == 1 })
 	for _, m := range exporter.Metrics() {
 		if !listenEverywhere(m.Name) {
 			continue
 		}
-		until(t, "Prometheus has "+m.Name, func() bool { n, _ := p.query("count(" + m.Name + `{run_id="prom-1",node="0"})`); return n >= 1 })
+		clitest.Until(t, "Prometheus has "+m.Name, func() bool { n, _ := p.query("count(" + m.Name + `{run_id="prom-1",node="0"})`); return n >= 1 })
 	}
-	l.finish().want(t, 0)
+	l.finish().Want(t, 0)
 }
 
 // listenEverywhere tells whether a metric is there on every host: those of a control group,
@@ -494,7 +495,7 @@ func TestListenScrapeCost(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "1s"}, holdOpen...)...)
 	l.untilSampled(1)
-	client := &http.Client{Timeout: longest}
+	client := &http.Client{Timeout: clitest.Longest}
 	scrape := func(n int) (text string) {
 		for range n {
 			answer, err := client.Get(l.url + "metrics")
@@ -523,7 +524,7 @@ func TestListenScrapeCost(t *testing.T) {
 	if each <= 0 || each > 1 {
 		t.Errorf("a scrape costs %.3f ms of CPU, want at most 1 ms", each)
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 }
 
 // Where it cannot listen, one line says so, the report too, and the job runs.
@@ -540,21 +541,21 @@ func TestListenPortThatIsTaken(t *testing.T) {
 		{"127.0.0.1:" + port, "address already in use"},
 		{"192.0.2.1:9100", "cannot assign requested address"},
 	} {
-		cmd := perfagent(t, "run", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
-		o := perform(t, cmd)
-		o.want(t, 3)
-		line, rest, _ := strings.Cut(o.err, "\n")
-		if o.out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
+		cmd := clitest.Perfagent(t, "run", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 3)
+		line, rest, _ := strings.Cut(o.Err, "\n")
+		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
 			strings.Contains(line, "--listen 0") != (c.word == "address already in use") {
-			t.Errorf("%s: stdout %q, stderr %q", c.address, o.out, o.err)
+			t.Errorf("%s: stdout %q, stderr %q", c.address, o.Out, o.Err)
 		}
-		wantListenMissing(t, o.report(t), c.word)
+		wantListenMissing(t, o.Report(t), c.word)
 	}
-	cmd := perfagent(t, "run", "--", "sh", "-c", "exit 3")
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3")
 	cmd.Env = append(cmd.Env, "PERFAGENT_LISTEN=:"+port)
-	o := perform(t, cmd)
-	o.want(t, 3)
-	o.wantLine(t, port)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 3)
+	o.WantLine(t, port)
 }
 
 func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
@@ -571,27 +572,27 @@ func TestListenWithoutPermission(t *testing.T) {
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
 		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
 	}
-	o := perform(t, asNobody(t, perfagent(t, "run", "--listen", "81", "--", "sh", "-c", "exit 3")))
-	o.want(t, 3)
-	o.wantLine(t, "permission denied", "127.0.0.1:81", "--listen 0")
-	wantListenMissing(t, o.report(t), "permission denied")
+	o := clitest.Perform(t, clitest.AsNobody(t, clitest.Perfagent(t, "run", "--listen", "81", "--", "sh", "-c", "exit 3")))
+	o.Want(t, 3)
+	o.WantLine(t, "permission denied", "127.0.0.1:81", "--listen 0")
+	wantListenMissing(t, o.Report(t), "permission denied")
 }
 
 // A name is looked up while the job runs: a name server that is slow, or knows nothing,
 // delays neither its start nor its end.
 func TestListenOnANameThatNobodyKnows(t *testing.T) {
 	t.Parallel()
-	l := launch(t, listenHeld(perfagent(t, append([]string{"run", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
-	l.pid("ready")
-	o, _ := l.end()
-	o.want(t, 7)
-	wantLines(t, o.err, 0, 1) // none where the name server did not answer in time
-	if o.err != "" {
-		o.wantLine(t, "nowhere.invalid")
-		if strings.Contains(o.err, "--listen 0") {
-			t.Errorf("no port helps a name that nobody knows: %s", o.err)
+	l := clitest.Launch(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
+	l.PID("ready")
+	o, _ := l.End()
+	o.Want(t, 7)
+	clitest.WantLines(t, o.Err, 0, 1) // none where the name server did not answer in time
+	if o.Err != "" {
+		o.WantLine(t, "nowhere.invalid")
+		if strings.Contains(o.Err, "--listen 0") {
+			t.Errorf("no port helps a name that nobody knows: %s", o.Err)
 		}
-		wantListenMissing(t, o.report(t), "nowhere.invalid")
+		wantListenMissing(t, o.Report(t), "nowhere.invalid")
 	}
 }
 
@@ -608,16 +609,16 @@ func TestListenOnAName(t *testing.T) {
 	if addresses, _ := net.LookupHost(name); err != nil || len(addresses) == 0 || !regexp.MustCompile(`^[a-zA-Z0-9._-]*[a-zA-Z][a-zA-Z0-9._-]*$`).MatchString(name) {
 		t.Skip("this host does not know its own name: put it into /etc/hosts")
 	}
-	cmd := perfagent(t, append([]string{"run", "--listen", name + ":0"}, holdOpen...)...)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--listen", name + ":0"}, holdOpen...)...)
 	l := listenStart(t, cmd)
-	l.pid("ready")
+	l.PID("ready")
 	if !strings.HasPrefix(l.url, "http://"+name+":") {
 		t.Errorf("it listens on %s", l.url)
 	}
 	if code, _, body := l.get("/healthz"); code != 200 {
 		t.Errorf("%d %q", code, body)
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 }
 
 // Where it listens is said on a terminal, to who asked for any port, and in the log; a
@@ -625,12 +626,12 @@ func TestListenOnAName(t *testing.T) {
 func TestListenSaysWhere(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
-	if o := run(t, "run", "--listen", port, "--", "true"); o.err != "" || o.code != 0 {
-		t.Errorf("a fixed port: %d, stderr %q", o.code, o.err)
+	if o := clitest.Run(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
+		t.Errorf("a fixed port: %d, stderr %q", o.Code, o.Err)
 	}
 	port = freePort(t)
-	if o := run(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
-		t.Errorf("--log-level info: stderr %q", o.err)
+	if o := clitest.Run(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
+		t.Errorf("--log-level info: stderr %q", o.Err)
 	}
 	for _, c := range []struct {
 		flags, env, want string
@@ -646,22 +647,22 @@ func TestListenSaysWhere(t *testing.T) {
 		{"--listen off", "PERFAGENT_LISTEN=bad", `^$`},
 		{"--listen 0", "PERFAGENT_LISTEN=bad", `^perfagent: listening on .*\n$`},
 	} {
-		cmd := perfagent(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
+		cmd := clitest.Perfagent(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
 		cmd.Env = append(cmd.Env, c.env)
-		o := perform(t, cmd)
-		if o.want(t, 0); !regexp.MustCompile(c.want).MatchString(o.err) {
-			t.Errorf("%q, %q: stderr %q, want %s", c.flags, c.env, o.err, c.want)
+		o := clitest.Perform(t, cmd)
+		if o.Want(t, 0); !regexp.MustCompile(c.want).MatchString(o.Err) {
+			t.Errorf("%q, %q: stderr %q, want %s", c.flags, c.env, o.Err, c.want)
 		}
 	}
 	port = freePort(t)
-	screen, code := onTerminal(t, perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).end()
+	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).End()
 	if want := "perfagent: listening on http://127.0.0.1:" + port + "/\r\ndone\r\n"; code != 0 || screen != want {
 		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
 	}
 	// In the background of a terminal nobody is spoken to: with "stty tostop" the job would stop.
-	m := onTerminal(t, script(t, tool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
-	m.expect("code 0")
-	screen, _ = m.end()
+	m := clitest.OnTerminal(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), `stty tostop; set -m; "$P" run --listen `+port+` --summary never -- true </dev/null & wait $!; echo "code $?"`))
+	m.Expect("code 0")
+	screen, _ = m.End()
 	if strings.Contains(screen, "listening") {
 		t.Errorf("in the background: %q", screen)
 	}
@@ -670,7 +671,7 @@ func TestListenSaysWhere(t *testing.T) {
 func TestListenHostHeader(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
-		cmd := perfagent(t, append([]string{"run", "--listen", address, "--interval", "20ms"}, holdOpen...)...)
+		cmd := clitest.Perfagent(t, append([]string{"run", "--listen", address, "--interval", "20ms"}, holdOpen...)...)
 		l := listenStart(t, cmd)
 		request, err := http.NewRequest("GET", "http://"+l.address()+"/healthz", nil)
 		if err != nil {
@@ -685,7 +686,7 @@ func TestListenHostHeader(t *testing.T) {
 		if answer.StatusCode != want {
 			t.Errorf("%s: %d for another host's name, want %d", address, answer.StatusCode, want)
 		}
-		l.finish().want(t, 7)
+		l.finish().Want(t, 7)
 	}
 }
 
@@ -695,7 +696,7 @@ func TestListenSocketIsNotTheJobs(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "20ms", "--", "sh", "-c", `echo ready $$; read x; sleep 30 </dev/null >/dev/null 2>&1 & echo left $!
 ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
-	l.pid("ready")
+	l.PID("ready")
 	c, err := net.Dial("tcp", l.address())
 	if err != nil {
 		t.Fatal(err)
@@ -703,14 +704,14 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 	defer c.Close()
 	l.untilSampled(1)
 	fmt.Fprintln(l.hold.(*os.File))
-	left := l.pid("left")
+	left := l.PID("left")
 	defer func() { _ = unix.Kill(left, unix.SIGKILL) }()
-	for line := l.next(); line != "end"; line = l.next() {
+	for line := l.Next(); line != "end"; line = l.Next() {
 		if strings.Contains(line, "socket:") || strings.Contains(line, "anon_inode") {
 			t.Errorf("the job has %s", line)
 		}
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 	again, err := net.Listen("tcp", l.address())
 	for begin := time.Now(); err != nil && time.Since(begin) < 5*time.Second; { // anybody may be given it for a moment
 		time.Sleep(50 * time.Millisecond)
@@ -741,11 +742,11 @@ func TestListenBadClientsDisturbNobody(t *testing.T) {
 // listenBesieged says what bad clients did to a run (nothing: ""), beside a run without.
 func listenBesieged(t *testing.T) (harm string) {
 	t.Helper()
-	cmd := perfagent(t, append([]string{"run", "--interval", "250ms"}, holdOpen...)...)
-	in, hold := pipe(t)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "250ms"}, holdOpen...)...)
+	in, hold := clitest.Pipe(t)
 	cmd.Stdin = in
-	control := launch(t, cmd)
-	control.pid("ready")
+	control := clitest.Launch(t, cmd)
+	control.PID("ready")
 	l := listenRun(t, append([]string{"--interval", "250ms"}, holdOpen...)...)
 	l.untilSampled(1)
 	stop := make(chan struct{})
@@ -799,14 +800,14 @@ func listenBesieged(t *testing.T) (harm string) {
 	close(stop)
 	begin = time.Now()
 	hold.Close()
-	c, _ := control.end()
+	c, _ := control.End()
 	alone := time.Since(begin)
 	all.Wait()
-	o.want(t, 7)
-	if o.err != "" {
-		t.Errorf("stderr %q", o.err)
+	o.Want(t, 7)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
 	}
-	s, quiet := o.report(t).Nodes["0"].Sampling, c.report(t).Nodes["0"].Sampling
+	s, quiet := o.Report(t).Nodes["0"].Sampling, c.Report(t).Nodes["0"].Sampling
 	t.Logf("%d samples, %d missed ticks, longest gap %.3f s, end after %v", s.Samples, s.MissedTicks, s.LongestGapSeconds, took)
 	if s.Samples < 10 || s.MissedTicks > 1 || s.LongestGapSeconds > 0.75 || took > 2*time.Second { // 1 tick is the noise of a shared machine
 		harm = fmt.Sprintf("the end took %v, sampling %+v; without clients %v, %+v", took, s, alone, quiet)
@@ -822,7 +823,7 @@ func listenConn(t testing.TB, l *listened) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetWriteDeadline(time.Now().Add(longest))
+	_ = c.SetWriteDeadline(time.Now().Add(clitest.Longest))
 	return c
 }
 
@@ -870,7 +871,7 @@ func TestListenExitIsNotDelayed(t *testing.T) {
 				}
 			}
 			begin := time.Now()
-			l.finish().want(t, 7)
+			l.finish().Want(t, 7)
 			took := time.Since(begin).Seconds()
 			if clients {
 				with = append(with, took)
@@ -897,28 +898,28 @@ func TestListenEndsWithTheJob(t *testing.T) {
 	l := listenRun(t, append([]string{"--mlflow", "http://" + silent.Addr().String(), "--push-timeout", "20s", "--interval", "20ms"}, holdOpen...)...)
 	l.untilSampled(1)
 	l.hold.Close()
-	until(t, "nobody listens", func() bool {
+	clitest.Until(t, "nobody listens", func() bool {
 		c, err := net.Dial("tcp", l.address())
 		if err == nil {
 			c.Close()
 		}
 		return err != nil
 	})
-	if state := processState(l.cmd.Process.Pid); state == "" || state == "Z" {
+	if state := clitest.ProcessState(l.Cmd.Process.Pid); state == "" || state == "Z" {
 		t.Error("perfagent has ended: nothing was tested")
 	}
-	l.signal(syscall.SIGTERM) // cuts the push
-	o, _ := l.end()
-	o.want(t, 7)
+	l.Signal(syscall.SIGTERM) // cuts the push
+	o, _ := l.End()
+	o.Want(t, 7)
 }
 
 func TestListenSidecar(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms", "--run-id", "side")
+	cmd := clitest.Perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms", "--run-id", "side")
 	l := listenStart(t, cmd)
 	l.untilSampled(3)
 	_, _, text := l.get("/report.json")
-	validate(t, []byte(text))
+	reportertest.Validate(t, []byte(text))
 	if r := listenReport(t, text); r.Run.Incomplete != "the sidecar is still running" || r.Run.Command != nil || r.Nodes["0"].Sampling.Samples < 3 {
 		t.Errorf("run %+v", r.Run)
 	}
@@ -927,21 +928,21 @@ func TestListenSidecar(t *testing.T) {
 	}
 	listenConn(t, l)
 	begin := time.Now()
-	l.signal(syscall.SIGTERM)
+	l.Signal(syscall.SIGTERM)
 	o := l.finish()
 	took := time.Since(begin)
-	o.want(t, 0)
-	if o.err != "" {
-		t.Errorf("stderr %q", o.err)
+	o.Want(t, 0)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
 	}
-	onlyReport(t, filepath.Join(l.cmd.Dir, "perfagent-out"))
+	reportertest.Only(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 	for try := 0; took > 2*time.Second && try < 3; try++ { // a connection that holds it up does so each time
-		again := listenStart(t, perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms"))
+		again := listenStart(t, clitest.Perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms"))
 		again.untilSampled(1)
 		listenConn(t, again)
 		begin = time.Now()
-		again.signal(syscall.SIGTERM)
-		again.finish().want(t, 0)
+		again.Signal(syscall.SIGTERM)
+		again.finish().Want(t, 0)
 		took = time.Since(begin)
 	}
 	if took > 2*time.Second {
@@ -955,11 +956,11 @@ func TestListenSidecar(t *testing.T) {
 	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	s, path := beside(t, nil, "--listen", port)
-	s.signal(syscall.SIGTERM)
-	o, _ = s.end()
-	o.want(t, 0)
-	o.wantLine(t, "127.0.0.1:"+port, "address already in use")
-	wantListenMissing(t, readReport(t, path), "address already in use")
+	s.Signal(syscall.SIGTERM)
+	o, _ = s.End()
+	o.Want(t, 0)
+	o.WantLine(t, "127.0.0.1:"+port, "address already in use")
+	wantListenMissing(t, reportertest.ReadFile(t, path), "address already in use")
 }
 
 // With --compat perf.py the page shows perf.py's numbers.
@@ -974,7 +975,7 @@ func TestListenCompat(t *testing.T) {
 	if n := listenReport(t, text).Nodes["0"]; n.Origin != reporter.OriginPerfPy || n.Samples.Len() < 1 {
 		t.Errorf("node %+v", n)
 	}
-	l.finish().want(t, 7)
+	l.finish().Want(t, 7)
 }
 
 // TestDocsListenTable: the table of docs/listen.md is exporter.Metrics().
@@ -998,8 +999,8 @@ const patientCurl = "curl() { command curl --retry 30 --retry-delay 1 --retry-al
 // directory, and with a port that is free in the place of the documents'.
 func TestDocsListenCommands(t *testing.T) {
 	t.Parallel()
-	tool(t, "curl", "apt-get install curl")
-	path := filepath.Dir(binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
+	need.Tool(t, "curl", "apt-get install curl")
+	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
 	for _, file := range []string{readme, "../../docs/listen.md"} {
 		for _, b := range fenced(t, file, "sh curl") {
 			dir, home := t.TempDir(), t.TempDir()
@@ -1013,8 +1014,8 @@ func TestDocsListenPrometheus(t *testing.T) {
 	t.Parallel()
 	promtool := listenTool(t, "promtool")
 	config := fenced(t, "../../docs/listen.md", "yaml")[0].text
-	cmd := command(t, promtool, "check", "config", "--lint-fatal", "prometheus.yml")
-	write(t, filepath.Join(cmd.Dir, "prometheus.yml"), config, 0o644)
+	cmd := clitest.Command(t, promtool, "check", "config", "--lint-fatal", "prometheus.yml")
+	clitest.Write(t, filepath.Join(cmd.Dir, "prometheus.yml"), config, 0o644)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

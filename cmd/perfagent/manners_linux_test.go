@@ -11,12 +11,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // What the job gives up is given up: we hold on to nothing of its.
 func TestPipeThatTheJobClosesIsClosed(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +49,7 @@ func TestNobodyReadsStderr(t *testing.T) {
 		{"run", "--out", "/proc/nowhere", "--", "sh", "-c", "echo ran >mark; exit 3"},
 		{"run", "--summary", "always", "--", "sh", "-c", "echo ran >mark; exit 3"},
 	} {
-		cmd := perfagent(t, args...)
+		cmd := clitest.Perfagent(t, args...)
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -95,11 +97,11 @@ func TestChildFromBeforeIsNotTheJobs(t *testing.T) {
 	t.Parallel()
 	const burn = `import time
 while time.process_time() < 0.5: pass`
-	cmd := exec.Command("sh", "-c", `python3 -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, binary(t))
+	cmd := exec.Command("sh", "-c", `python3 -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t))
 	cmd.Dir = t.TempDir()
-	o := perform(t, cmd)
-	o.want(t, 0)
-	if job := o.report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if job := o.Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
 		t.Errorf("user_seconds %v, orphans %d: that was the child from before", job.UserSeconds, job.Orphans)
 	}
 }
@@ -130,14 +132,14 @@ for pid in pids:
 sys.exit(6)`
 	for range 5 {
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
-			binary(t), "run", "--interval", "10ms", "--", "python3", "-c", job)
+			clitest.Binary(t), "run", "--interval", "10ms", "--", "python3", "-c", job)
 		cmd.Dir = t.TempDir()
-		o := perform(t, cmd)
-		o.want(t, 6)
-		if o.err != "" {
-			t.Errorf("stderr %q", o.err)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 6)
+		if o.Err != "" {
+			t.Errorf("stderr %q", o.Err)
 		}
-		until(t, "the control group is empty", func() bool {
+		clitest.Until(t, "the control group is empty", func() bool {
 			n, err := os.ReadFile(group + "/pids.current")
 			return err != nil || strings.TrimSpace(string(n)) == "0"
 		})
@@ -151,9 +153,9 @@ func TestShowOfAFIFO(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := perform(t, perfagent(t, "show", fifo))
-	o.want(t, 1)
-	if !strings.Contains(o.err, fifo+": is empty") {
-		t.Errorf("stderr %q", o.err)
+	o := clitest.Perform(t, clitest.Perfagent(t, "show", fifo))
+	o.Want(t, 1)
+	if !strings.Contains(o.Err, fifo+": is empty") {
+		t.Errorf("stderr %q", o.Err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -34,8 +35,8 @@ func TestMLflowWithoutServedArtifacts(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)
-		o := perform(t, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
-		o.want(t, 0)
+		o := clitest.Perform(t, wrapped(t, s, experiment, "sh", "-c", "sleep 0.2"))
+		o.Want(t, 0)
 		run, path := onlyRun(t, s, experiment), theReport(t, o)
 		if strings.HasPrefix(run.Info.ArtifactURI, "mlflow-artifacts:") {
 			t.Fatalf("the run's store is the server's own: %s", run.Info.ArtifactURI)
@@ -50,15 +51,15 @@ func TestMLflowWithoutServedArtifacts(t *testing.T) {
 var afterwards = regexp.MustCompile(`(?m)push them with: (.*)$`)
 
 // runAfterwards runs the command that stderr shows, in a shell.
-func (o outcome) runAfterwards(t *testing.T, env []string) outcome {
+func runAfterwards(o clitest.Outcome, t *testing.T, env []string) clitest.Outcome {
 	t.Helper()
-	m := afterwards.FindStringSubmatch(o.err)
+	m := afterwards.FindStringSubmatch(o.Err)
 	if m == nil {
-		t.Fatalf("stderr names no command: %q", o.err)
+		t.Fatalf("stderr names no command: %q", o.Err)
 	}
-	cmd := command(t, "sh", "-c", m[1])
-	cmd.Env = append(testEnv(), env...)
-	return perform(t, cmd)
+	cmd := clitest.Command(t, "sh", "-c", m[1])
+	cmd.Env = append(clitest.Env(), env...)
+	return clitest.Perform(t, cmd)
 }
 
 // A certificate of an authority that is not known is refused, and it is said what to
@@ -78,18 +79,18 @@ func testTLS(t *testing.T, s *mlflowtest.Server) {
 			if c.known != "" {
 				cmd.Env = append(cmd.Env, c.known)
 			}
-			o := perform(t, cmd)
-			o.want(t, 5)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 5)
 			path := theReport(t, o)
 			if c.known == "" {
-				o.wantLine(t, "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS=true", path)
+				o.WantLine(t, "MLFLOW_TRACKING_SERVER_CERT_PATH", "MLFLOW_TRACKING_INSECURE_TLS=true", path)
 				if state := pushState(t, path, "0"); state.State != reporter.PushPending || !strings.Contains(state.Error, "certificate") {
 					t.Errorf("the push stands at %+v", state)
 				}
-				o.runAfterwards(t, nil).want(t, 1)
-				o.runAfterwards(t, []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca}).want(t, 0)
-			} else if o.err != "" {
-				t.Errorf("stderr %q", o.err)
+				runAfterwards(o, t, nil).Want(t, 1)
+				runAfterwards(o, t, []string{"MLFLOW_TRACKING_SERVER_CERT_PATH=" + ca}).Want(t, 0)
+			} else if o.Err != "" {
+				t.Errorf("stderr %q", o.Err)
 			}
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, path)
@@ -150,7 +151,7 @@ func (k keys) home(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(dir, ".mlflow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, ".mlflow/credentials"),
+	clitest.Write(t, filepath.Join(dir, ".mlflow/credentials"),
 		"[mlflow]\nmlflow_tracking_username = "+k.user+"\nmlflow_tracking_password = "+k.password+"\n", 0o600)
 	return dir
 }
@@ -166,7 +167,7 @@ func (k keys) forms() []string {
 // anonymous prepares perfagent as a client that has nothing but the address.
 func anonymous(t *testing.T, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := perfagent(t, args...)
+	cmd := clitest.Perfagent(t, args...)
 	cmd.Env = append(cmd.Env, "HOME="+t.TempDir(), "MLFLOW_TRACKING_URI="+s.URL, "MLFLOW_EXPERIMENT_NAME="+experiment, patiently)
 	return cmd
 }
@@ -183,8 +184,8 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 			experiment := study(t)
 			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1")
 			cmd.Env = append(cmd.Env, env...)
-			o := perform(t, cmd)
-			o.want(t, 0)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
 			run, path := onlyRun(t, s, experiment), theReport(t, o)
 			wantHistories(t, run, path)
 			wantDone(t, path, run.Info.RunID)
@@ -200,14 +201,14 @@ func testWhoMay(t *testing.T, s *mlflowtest.Server) {
 			experiment := study(t)
 			cmd := anonymous(t, s, experiment, "run", "--", "sh", "-c", "sleep 0.1; exit 6")
 			cmd.Env = append(cmd.Env, c.env...)
-			o := perform(t, cmd)
-			o.want(t, 6)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 6)
 			path := theReport(t, o)
-			o.wantLine(t, append(c.words, path)...)
-			if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.err, "wr0ng-key") {
-				t.Errorf("the push stands at %+v; stderr %q", state, o.err)
+			o.WantLine(t, append(c.words, path)...)
+			if state := pushState(t, path, "0"); state.State != reporter.PushPending || strings.Contains(o.Err, "wr0ng-key") {
+				t.Errorf("the push stands at %+v; stderr %q", state, o.Err)
 			}
-			o.runAfterwards(t, k.env()).want(t, 0)
+			runAfterwards(o, t, k.env()).Want(t, 0)
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, path)
 			wantDone(t, path, run.Info.RunID)
@@ -230,9 +231,9 @@ func (c *cast) with(env []string, code int, args ...string) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, args...)
 	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, env...)
-	o := perform(c.t, cmd)
-	o.want(c.t, code)
-	c.said.WriteString(o.out + o.err + "\n")
+	o := clitest.Perform(c.t, cmd)
+	o.Want(c.t, code)
+	c.said.WriteString(o.Out + o.Err + "\n")
 }
 
 // tellsWhat is a job that shows perfagent's arguments, and keeps a copy of its
@@ -278,8 +279,8 @@ func (c *cast) sidecar(k keys) {
 	c.t.Helper()
 	cmd := anonymous(c.t, c.s, c.experiment, "sidecar", "--run-id", "side", "--interval", "20ms")
 	cmd.Dir, cmd.Env = c.dir, append(cmd.Env, "MLFLOW_TRACKING_URI="+k.uri(c.s.URL))
-	l := launch(c.t, cmd)
-	until(c.t, "there is a report", func() bool {
+	l := clitest.Launch(c.t, cmd)
+	clitest.Until(c.t, "there is a report", func() bool {
 		_, err := os.Stat(filepath.Join(c.dir, "perfagent-out/side/node-0.json"))
 		return err == nil
 	})
@@ -287,10 +288,10 @@ func (c *cast) sidecar(k keys) {
 	if err != nil {
 		c.t.Error(err)
 	}
-	l.signal(unix.SIGTERM)
-	o, _ := l.end()
-	o.want(c.t, 0)
-	c.said.WriteString(string(words) + o.out + o.err + "\n")
+	l.Signal(unix.SIGTERM)
+	o, _ := l.End()
+	o.Want(c.t, 0)
+	c.said.WriteString(string(words) + o.Out + o.Err + "\n")
 }
 
 // search looks for the secrets in all that was said and written.

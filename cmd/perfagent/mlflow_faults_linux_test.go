@@ -23,7 +23,9 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -104,7 +106,7 @@ func (s *site) steps(id string) (out []int64) {
 // pushing prepares a run that pushes to a server.
 func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
+	cmd := clitest.Perfagent(t, append([]string{"run", "--interval", "100ms"}, args...)...)
 	cmd.Env = append(cmd.Env, "MLFLOW_TRACKING_URI="+uri)
 	return cmd
 }
@@ -114,21 +116,21 @@ var ourLine = regexp.MustCompile(`^error perfagent: MLflow: (.*); the numbers ar
 
 // pending checks that all that was said beside the job is one line, and gives its
 // error and its command.
-func (o outcome) pending(t testing.TB, job string) (why, line string) {
+func pendingLine(o clitest.Outcome, t testing.TB, job string) (why, line string) {
 	t.Helper()
-	after, ok := strings.CutPrefix(o.err, job)
+	after, ok := strings.CutPrefix(o.Err, job)
 	m := ourLine.FindStringSubmatch(after)
 	if !ok || m == nil {
-		t.Fatalf("stderr is not the job's %q and then one line of ours:\n%s", job, o.err)
+		t.Fatalf("stderr is not the job's %q and then one line of ours:\n%s", job, o.Err)
 	}
-	wantPrintable(t, m[0])
+	clitest.WantPrintable(t, m[0])
 	return m[1], m[2]
 }
 
 // wantPending checks a report whose numbers are still to be pushed, and gives its path.
-func (o outcome) wantPending(t testing.TB, words ...string) (path string) {
+func wantPending(o clitest.Outcome, t testing.TB, words ...string) (path string) {
 	t.Helper()
-	r, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	r, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
 	wantPendingIn(t, r, words...)
 	return path
 }
@@ -147,11 +149,11 @@ func wantPendingIn(t testing.TB, r *reporter.Report, words ...string) {
 }
 
 // later runs a printed command in a fresh environment.
-func later(t testing.TB, line string, env ...string) outcome {
+func later(t testing.TB, line string, env ...string) clitest.Outcome {
 	t.Helper()
-	cmd := command(t, "/bin/sh", "-c", line)
+	cmd := clitest.Command(t, "/bin/sh", "-c", line)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
-	return perform(t, cmd)
+	return clitest.Perform(t, cmd)
 }
 
 // undisturbed pushes a copy of a report to a server where nothing goes wrong.
@@ -162,8 +164,8 @@ func undisturbed(t testing.TB, path string) mlflowtest.RunData {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin := write(t, filepath.Join(t.TempDir(), filepath.Base(path)), string(data), 0o644)
-	run(t, "push", "--mlflow", s.URL, twin).want(t, 0)
+	twin := clitest.Write(t, filepath.Join(t.TempDir(), filepath.Base(path)), string(data), 0o644)
+	clitest.Run(t, "push", "--mlflow", s.URL, twin).Want(t, 0)
 	return s.only(t)
 }
 
@@ -200,19 +202,19 @@ func wantWhole(t testing.TB, got mlflowtest.RunData, path string) {
 // wantPushed checks a report that says that the server has everything.
 func wantPushed(t testing.TB, path, runID string) {
 	t.Helper()
-	if state := readReport(t, path).Nodes["0"].Push.MLflow; state.State != reporter.PushDone || state.RunID != runID {
+	if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.State != reporter.PushDone || state.RunID != runID {
 		t.Errorf("push state %+v, want done in run %s", state, runID)
 	}
 }
 
 // wantUnharmed checks streams, exit code and times of a job of trackedJob.
-func wantUnharmed(t testing.TB, o outcome, took, allowed time.Duration) {
+func wantUnharmed(t testing.TB, o clitest.Outcome, took, allowed time.Duration) {
 	t.Helper()
-	o.want(t, 7)
-	if o.out != jobSays {
-		t.Errorf("stdout %q, want %q", o.out, jobSays)
+	o.Want(t, 7)
+	if o.Out != jobSays {
+		t.Errorf("stdout %q, want %q", o.Out, jobSays)
 	}
-	j := o.report(t).Nodes["0"].Job
+	j := o.Report(t).Nodes["0"].Job
 	wall := j.End.Sub(j.Start.Time)
 	if wall < jobTime || wall > jobTime+noise {
 		t.Errorf("the job took %v, want %v", wall, jobTime)
@@ -227,7 +229,7 @@ func wantUnharmed(t testing.TB, o outcome, took, allowed time.Duration) {
 func together[T any](t *testing.T, list map[string]T, test func(t *testing.T, c T)) {
 	t.Helper()
 	t.Parallel()
-	binary(t)
+	clitest.Binary(t)
 	var all sync.WaitGroup
 	for name, c := range list {
 		all.Go(func() { t.Run(name, func(t *testing.T) { test(t, c) }) })
@@ -257,7 +259,7 @@ func hook(h mlflowtest.Hook) func(*testing.T, *site) {
 func silent(t *testing.T, s *site) {
 	s.Close()
 	var l net.Listener
-	until(t, "the server's port is free", func() (ok bool) {
+	clitest.Until(t, "the server's port is free", func() (ok bool) {
 		var err error
 		l, err = net.Listen("tcp", strings.TrimPrefix(s.URL, "http://"))
 		return err == nil
@@ -338,12 +340,12 @@ func TestServerThatFailsAtTheEnd(t *testing.T) {
 		cmd := pushing(t, s.uri, "--push-timeout", limit.String(), "--", "sh", "-c", trackedJob)
 		cmd.Env = append(cmd.Env, "HTTP_PROXY=", "http_proxy=", "HTTPS_PROXY=", "https_proxy=")
 		start := time.Now()
-		o := perform(t, cmd)
+		o := clitest.Perform(t, cmd)
 		took := time.Since(start)
 		wantUnharmed(t, o, took, allowed)
-		why, line := o.pending(t, jobSays)
-		path := o.wantPending(t, f.words...)
-		if state := readReport(t, path).Nodes["0"].Push.MLflow; state.Error != why {
+		why, line := pendingLine(o, t, jobSays)
+		path := wantPending(o, t, f.words...)
+		if state := reportertest.ReadFile(t, path).Nodes["0"].Push.MLflow; state.Error != why {
 			t.Errorf("stderr gives the error %q, the report %q", why, state.Error)
 		}
 		if n := len(s.Runs()); n != 0 {
@@ -357,7 +359,7 @@ func TestServerThatFailsAtTheEnd(t *testing.T) {
 			if f.env != nil {
 				env = f.env(s)
 			}
-			later(t, line, env...).want(t, 0)
+			later(t, line, env...).Want(t, 0)
 		}
 		wantWhole(t, s.only(t), path)
 		wantPushed(t, path, s.only(t).Info.RunID)
@@ -368,9 +370,9 @@ func TestServerThatFailsAtTheEnd(t *testing.T) {
 func pushElsewhere(t *testing.T, s *site, line string) {
 	t.Helper()
 	o := later(t, line, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
-	o.want(t, 1)
-	o.wantLine(t, "resolve")
-	later(t, strings.Replace(line, " push ", " push --mlflow "+s.URL+" ", 1)).want(t, 0)
+	o.Want(t, 1)
+	o.WantLine(t, "resolve")
+	later(t, strings.Replace(line, " push ", " push --mlflow "+s.URL+" ", 1)).Want(t, 0)
 }
 
 // A server that is well again while we wait gets everything, and nothing is said.
@@ -410,12 +412,12 @@ func TestServerThatRecoversAtTheEnd(t *testing.T) {
 		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=new one")
 		start := time.Now()
-		o := perform(t, cmd)
+		o := clitest.Perform(t, cmd)
 		wantUnharmed(t, o, time.Since(start), 10*time.Second)
-		if o.err != jobSays {
-			t.Errorf("stderr %q", o.err)
+		if o.Err != jobSays {
+			t.Errorf("stderr %q", o.Err)
 		}
-		_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
 		wantWhole(t, s.only(t), path)
 		wantPushed(t, path, s.only(t).Info.RunID)
 		requests := s.Requests()
@@ -432,11 +434,11 @@ func TestNoTimeToPush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	start := time.Now()
-	o := perform(t, pushing(t, s.uri, "--push-timeout", "0", "--", "sh", "-c", trackedJob))
+	o := clitest.Perform(t, pushing(t, s.uri, "--push-timeout", "0", "--", "sh", "-c", trackedJob))
 	wantUnharmed(t, o, time.Since(start), 0)
-	_, line := o.pending(t, jobSays)
-	path := o.wantPending(t)
-	later(t, line).want(t, 0)
+	_, line := pendingLine(o, t, jobSays)
+	path := wantPending(o, t)
+	later(t, line).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 }
 
@@ -453,18 +455,18 @@ func TestURIWithoutAServer(t *testing.T) {
 		},
 	}, func(t *testing.T, prepare func(*testing.T, string) *exec.Cmd) {
 		for _, uri := range serverless {
-			o := perform(t, prepare(t, uri))
-			o.want(t, 7)
-			if o.out != "job\n" {
-				t.Errorf("%s: stdout %q", uri, o.out)
+			o := clitest.Perform(t, prepare(t, uri))
+			o.Want(t, 7)
+			if o.Out != "job\n" {
+				t.Errorf("%s: stdout %q", uri, o.Out)
 			}
-			o.wantLine(t, "MLflow")
-			state := o.report(t).Nodes["0"].Push.MLflow
-			if state.State != reporter.PushOff || state.Error == "" || !strings.Contains(o.err, state.Error) {
-				t.Errorf("%s: push state %+v; stderr %s", uri, state, o.err)
+			o.WantLine(t, "MLflow")
+			state := o.Report(t).Nodes["0"].Push.MLflow
+			if state.State != reporter.PushOff || state.Error == "" || !strings.Contains(o.Err, state.Error) {
+				t.Errorf("%s: push state %+v; stderr %s", uri, state, o.Err)
 			}
-			if strings.Contains(o.err+state.URI+state.Error, "geheim") {
-				t.Errorf("%s: a password is shown: %s, %+v", uri, o.err, state)
+			if strings.Contains(o.Err+state.URI+state.Error, "geheim") {
+				t.Errorf("%s: a password is shown: %s, %+v", uri, o.Err, state)
 			}
 		}
 	})
@@ -474,28 +476,28 @@ func TestURIWithoutAServer(t *testing.T) {
 func TestBadURI(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
-		o := perform(t, pushing(t, uri, "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7"))
-		o.want(t, 7)
-		if o.out != "job\n" {
-			t.Errorf("%q: stdout %q", uri, o.out)
+		o := clitest.Perform(t, pushing(t, uri, "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7"))
+		o.Want(t, 7)
+		if o.Out != "job\n" {
+			t.Errorf("%q: stdout %q", uri, o.Out)
 		}
-		o.wantLine(t, "MLflow")
-		if state := o.report(t).Nodes["0"].Push.MLflow; state.State == reporter.PushDone || state.Error == "" {
+		o.WantLine(t, "MLflow")
+		if state := o.Report(t).Nodes["0"].Push.MLflow; state.State == reporter.PushDone || state.Error == "" {
 			t.Errorf("%q: push state %+v", uri, state)
 		}
-		if strings.Contains(o.err, "geheim") {
-			t.Errorf("%q: a password is shown: %s", uri, o.err)
+		if strings.Contains(o.Err, "geheim") {
+			t.Errorf("%q: a password is shown: %s", uri, o.Err)
 		}
 	}
 	for _, uri := range []string{"nonsense", "AUTO", "http://", "http://[::1", "http://x y", "http:x"} {
-		cmd := perfagent(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job >mark")
-		o := perform(t, cmd)
-		o.want(t, 125)
-		o.wantLine(t, "--mlflow")
-		if _, err := os.Stat(filepath.Join(o.dir, "mark")); err == nil {
+		cmd := clitest.Perfagent(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job >mark")
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 125)
+		o.WantLine(t, "--mlflow")
+		if _, err := os.Stat(filepath.Join(o.Dir, "mark")); err == nil {
 			t.Errorf("--mlflow %q: the job ran", uri)
 		}
-		if len(reportsIn(t, filepath.Join(o.dir, "perfagent-out"))) != 0 {
+		if len(reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))) != 0 {
 			t.Errorf("--mlflow %q: there is a report", uri)
 		}
 	}
@@ -511,14 +513,14 @@ func TestBadSettings(t *testing.T) {
 		cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
 		cmd.Env = append(cmd.Env, c.variable+"="+c.value)
 		start := time.Now()
-		o := perform(t, cmd)
+		o := clitest.Perform(t, cmd)
 		wantUnharmed(t, o, time.Since(start), 0)
-		_, line := o.pending(t, jobSays)
-		path := o.wantPending(t, c.variable)
+		_, line := pendingLine(o, t, jobSays)
+		path := wantPending(o, t, c.variable)
 		p := later(t, line, c.variable+"="+c.value)
-		p.want(t, 1)
-		p.wantLine(t, c.variable)
-		later(t, line).want(t, 0)
+		p.Want(t, 1)
+		p.WantLine(t, c.variable)
+		later(t, line).Want(t, 0)
 		wantWhole(t, s.only(t), path)
 	}
 }
@@ -530,43 +532,43 @@ func TestDiskFullWhileTheServerIsDown(t *testing.T) {
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
 			t.Parallel()
-			out, tmp := mount(t, "size=1m", 0), t.TempDir()
+			out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
 			if tmpFull {
 				tmp = out
 			}
 			s := newSite(t)
 			s.Close()
-			r, w := pipe(t)
+			r, w := clitest.Pipe(t)
 			cmd := pushing(t, s.uri, "--interval", "10ms", "--out", out, "--push-timeout", "300ms", "--", "sh", "-c", "echo ready; read x; sleep 1.2; exit 7")
 			cmd.Stdin = r
 			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-			l := launch(t, cmd)
-			l.expect("ready")
-			until(t, "samples are in the journal", func() bool {
-				paths := reportsIn(t, out)
+			l := clitest.Launch(t, cmd)
+			l.Expect("ready")
+			clitest.Until(t, "samples are in the journal", func() bool {
+				paths := reportertest.InDir(t, out)
 				if len(paths) != 1 {
 					return false
 				}
 				text, _ := os.ReadFile(filepath.Join(out, paths[0]))
 				return strings.Count(string(text), "\n") > 120 // more than the second that makes a line
 			})
-			fill(t, out)
+			clitest.Fill(t, out)
 			w.Close()
-			o, _ := l.end()
-			o.want(t, 7)
-			wantLines(t, o.err, 2, 2)
-			first, rest, _ := strings.Cut(o.err, "\n")
+			o, _ := l.End()
+			o.Want(t, 7)
+			clitest.WantLines(t, o.Err, 2, 2)
+			first, rest, _ := strings.Cut(o.Err, "\n")
 			if !strings.Contains(first, "no space") {
 				t.Errorf("stderr %q", first)
 			}
-			o.err = rest
-			_, line := o.pending(t, "")
+			o.Err = rest
+			_, line := pendingLine(o, t, "")
 			path := strings.Fields(line)[2]
 			if want := map[bool]string{false: ".json", true: ".jsonl"}[tmpFull]; filepath.Ext(path) != want || !strings.HasPrefix(path, tmp) {
 				t.Errorf("the command is to push %s", path)
 			}
 			s.Reopen()
-			later(t, line).want(t, 0)
+			later(t, line).Want(t, 0)
 			wantWhole(t, s.only(t), path)
 		})
 	}
@@ -588,19 +590,19 @@ func TestSameExperimentAtOnce(t *testing.T) {
 		}
 		return false
 	}))
-	agents := make([]*lines, 2)
+	agents := make([]*clitest.Process, 2)
 	for i := range agents {
 		cmd := pushing(t, s.uri, "--", "sh", "-c", "exit 7")
 		cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=shared")
-		agents[i] = launch(t, cmd)
+		agents[i] = clitest.Launch(t, cmd)
 	}
 	for _, a := range agents {
-		o, _ := a.end()
-		o.want(t, 7)
-		if o.err != "" {
-			t.Errorf("stderr %q", o.err)
+		o, _ := a.End()
+		o.Want(t, 7)
+		if o.Err != "" {
+			t.Errorf("stderr %q", o.Err)
 		}
-		if state := o.report(t).Nodes["0"].Push.MLflow; state.State != reporter.PushDone {
+		if state := o.Report(t).Nodes["0"].Push.MLflow; state.State != reporter.PushDone {
 			t.Errorf("push state %+v", state)
 		}
 	}
@@ -622,13 +624,13 @@ func TestDeletedExperiment(t *testing.T) {
 	cmd := pushing(t, s.uri, "--", "sh", "-c", trackedJob)
 	cmd.Env = append(cmd.Env, "MLFLOW_EXPERIMENT_NAME=gone")
 	start := time.Now()
-	o := perform(t, cmd)
+	o := clitest.Perform(t, cmd)
 	wantUnharmed(t, o, time.Since(start), 0)
-	_, line := o.pending(t, jobSays)
-	path := o.wantPending(t, "gone", "deleted", "restore")
-	later(t, line).want(t, 1)
+	_, line := pendingLine(o, t, jobSays)
+	path := wantPending(o, t, "gone", "deleted", "restore")
+	later(t, line).Want(t, 1)
 	s.post(t, "experiments/restore", fmt.Sprintf(`{"experiment_id": %q}`, e.ID))
-	later(t, line).want(t, 0)
+	later(t, line).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 	if name := s.only(t).Info.ExperimentName; name != "gone" {
 		t.Errorf("the run is in %q", name)
@@ -668,7 +670,7 @@ func bigReport(t testing.TB) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
+	return clitest.Write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
 }
 
 // after lets a number of requests pass, then tells of the next one and keeps it waiting.
@@ -691,8 +693,8 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-event:
-	case <-time.After(longest):
-		t.Fatalf("not within %v: %s", longest, what)
+	case <-time.After(clitest.Longest):
+		t.Fatalf("not within %v: %s", clitest.Longest, what)
 	}
 }
 
@@ -716,16 +718,16 @@ func TestKilledPushGoesOn(t *testing.T) {
 	}) {
 		s, path, came := newSite(t), bigReport(t), make(chan struct{})
 		s.SetBefore(mlflowtest.On(c.path, after(c.n, came)))
-		l := launch(t, perfagent(t, "push", "--mlflow", s.URL, path))
+		l := clitest.Launch(t, clitest.Perfagent(t, "push", "--mlflow", s.URL, path))
 		occurs(t, "the push is in the middle", came)
-		l.signal(c.sig)
-		if o, _ := l.end(); c.sig == syscall.SIGINT {
-			o.want(t, 1)
-			wantLines(t, o.err, 1, 3) // perhaps one of progress
+		l.Signal(c.sig)
+		if o, _ := l.End(); c.sig == syscall.SIGINT {
+			o.Want(t, 1)
+			clitest.WantLines(t, o.Err, 1, 3) // perhaps one of progress
 		}
 		s.SetBefore(nil)
-		o := run(t, "push", "--mlflow", s.URL, path)
-		o.want(t, 0)
+		o := clitest.Run(t, "push", "--mlflow", s.URL, path)
+		o.Want(t, 0)
 		got := s.only(t)
 		if n := len(got.Metrics[oneSeries]); n != 500 {
 			t.Errorf("%d points, want 500", n)
@@ -742,7 +744,7 @@ func TestLostAnswersOfAPush(t *testing.T) {
 	var n atomic.Int64
 	lose := s.Applied(mlflowtest.Drop())
 	s.SetBefore(mlflowtest.On("log-batch", func(w http.ResponseWriter, r *http.Request) bool { return n.Add(1)%3 == 0 && lose(w, r) }))
-	run(t, "push", "--mlflow", s.URL, path).want(t, 0)
+	clitest.Run(t, "push", "--mlflow", s.URL, path).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 }
 
@@ -751,24 +753,24 @@ func TestSignalWhilePushing(t *testing.T) {
 	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
 		s, came := newSite(t), make(chan struct{})
 		s.SetBefore(after(0, came))
-		l := launch(t, pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob))
+		l := clitest.Launch(t, pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob))
 		occurs(t, "the push has begun", came)
-		r, path := onlyReport(t, filepath.Join(l.cmd.Dir, "perfagent-out"))
+		r, path := reportertest.Only(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 		wantPendingIn(t, r)
 		start := time.Now()
-		l.signal(sig)
-		o, rest := l.end()
+		l.Signal(sig)
+		o, rest := l.End()
 		if took := time.Since(start); took > noise {
 			t.Errorf("it took %v to give up", took)
 		}
-		o.want(t, 7)
+		o.Want(t, 7)
 		if strings.Join(rest, "\n")+"\n" != jobSays {
 			t.Errorf("stdout %q", rest)
 		}
-		_, line := o.pending(t, jobSays)
-		o.wantPending(t)
+		_, line := pendingLine(o, t, jobSays)
+		wantPending(o, t)
 		s.heal()
-		later(t, line).want(t, 0)
+		later(t, line).Want(t, 0)
 		wantWhole(t, s.only(t), path)
 	})
 }
@@ -779,18 +781,18 @@ func TestCtrlCWhilePushing(t *testing.T) {
 	s, came := newSite(t), make(chan struct{})
 	s.SetBefore(after(0, came))
 	cmd := pushing(t, s.uri, "--push-timeout", "60s", "--", "sh", "-c", trackedJob)
-	m := onTerminal(t, cmd)
+	m := clitest.OnTerminal(t, cmd)
 	occurs(t, "the push has begun", came)
 	start := time.Now()
-	m.send("\x03")
-	screen, code := m.end()
+	m.Send("\x03")
+	screen, code := m.End()
 	if took := time.Since(start); took > noise || code != 7 {
 		t.Errorf("exit code %d after %v", code, took)
 	}
 	if !strings.Contains(screen, "push them with: ") || !strings.Contains(screen, "exit 7") {
 		t.Errorf("on the screen: %s", screen)
 	}
-	outcome{dir: cmd.Dir}.wantPending(t)
+	wantPending(clitest.Outcome{Dir: cmd.Dir}, t)
 }
 
 // A sidecar answers TERM in time, whatever its server does.
@@ -800,21 +802,21 @@ func TestSidecarWithAServerThatHangs(t *testing.T) {
 			s := newSite(t)
 			begin(t, s)
 			l, path := beside(t, []string{"MLFLOW_TRACKING_URI=" + s.uri}, "--push-timeout", "1s")
-			until(t, "there are points to push", func() bool {
+			clitest.Until(t, "there are points to push", func() bool {
 				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
 				return bytes.Count(text, []byte("\n")) > 60
 			})
 			start := time.Now()
-			l.signal(syscall.SIGTERM)
-			o, _ := l.end()
-			o.want(t, 0)
+			l.Signal(syscall.SIGTERM)
+			o, _ := l.End()
+			o.Want(t, 0)
 			if took := time.Since(start); took > time.Second+noise {
 				t.Errorf("TERM was answered after %v", took)
 			}
-			_, line := o.pending(t, "")
-			o.wantPending(t)
+			_, line := pendingLine(o, t, "")
+			wantPending(o, t)
 			s.heal()
-			later(t, line).want(t, 0)
+			later(t, line).Want(t, 0)
 			wantWhole(t, s.only(t), path)
 		})
 }
@@ -827,7 +829,7 @@ type liveRun struct {
 	*site
 	t     *testing.T
 	id    string
-	l     *lines
+	l     *clitest.Process
 	begun time.Time
 	hold  io.Closer // the job ends when this is closed
 }
@@ -844,27 +846,27 @@ func begin(t *testing.T, s *site, env []string, seconds ...float64) *liveRun {
 	}
 	cmd := pushing(t, s.uri, "--", "sh", "-c", text+"read end; echo ends >&2; exit 7")
 	cmd.Env = append(append(cmd.Env, "MLFLOW_RUN_ID="+r.id, "PERFAGENT_PUSH_TIMEOUT="+livePatience.String()), env...)
-	cmd.Stdin, r.hold = pipe(t)
+	cmd.Stdin, r.hold = clitest.Pipe(t)
 	r.begun = time.Now()
-	r.l = launch(t, cmd)
+	r.l = clitest.Launch(t, cmd)
 	return r
 }
 
 // reach waits until the server has points of a window, while the job runs.
 func (r *liveRun) reach(step int64) {
 	r.t.Helper()
-	until(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
+	clitest.Until(r.t, fmt.Sprintf("points of window %d are with the server", step), func() bool { return slices.Contains(r.steps(r.id), step) })
 }
 
 // end lets the job end and checks times and streams.
-func (r *liveRun) end(seconds float64) outcome {
+func (r *liveRun) end(seconds float64) clitest.Outcome {
 	r.t.Helper()
 	released := time.Now()
 	r.hold.Close()
-	o, _ := r.l.end()
-	o.want(r.t, 7)
+	o, _ := r.l.End()
+	o.Want(r.t, 7)
 	took := time.Since(released)
-	j := o.report(r.t).Nodes["0"].Job
+	j := o.Report(r.t).Nodes["0"].Job
 	planned := time.Duration(seconds * float64(time.Second))
 	if wall := j.End.Sub(j.Start.Time); wall < planned || wall > released.Sub(r.begun)+noise || took > livePatience+noise {
 		r.t.Errorf("the job took %v, planned %v; it all ended %v after we let it", wall, planned, took)
@@ -873,9 +875,9 @@ func (r *liveRun) end(seconds float64) outcome {
 }
 
 // whole checks that all is there after a push that is done.
-func (r *liveRun) whole(o outcome) {
+func (r *liveRun) whole(o clitest.Outcome) {
 	r.t.Helper()
-	_, path := onlyReport(r.t, filepath.Join(o.dir, "perfagent-out"))
+	_, path := reportertest.Only(r.t, filepath.Join(o.Dir, "perfagent-out"))
 	for _, run := range r.Runs() {
 		if run.Info.RunID == r.id {
 			wantWhole(r.t, run, path)
@@ -911,15 +913,15 @@ func liveServerDies(t *testing.T) {
 	r := begin(t, newSite(t), nil, 21.5)
 	r.reach(0)
 	r.Close()
-	r.l.expect("21.5")
+	r.l.Expect("21.5")
 	r.Reopen()
 	r.reach(2)
 	if got := r.steps(r.id); !slices.Equal(got, []int64{0, 1, 2}) {
 		t.Errorf("windows %v while the job runs", got)
 	}
 	o := r.end(21.5)
-	if o.err != "ends\n" {
-		t.Errorf("stderr %q", o.err)
+	if o.Err != "ends\n" {
+		t.Errorf("stderr %q", o.Err)
 	}
 	r.whole(o)
 }
@@ -929,8 +931,8 @@ func liveServerErrors(t *testing.T) {
 	r := begin(t, s, nil, 12, 21.5)
 	failing := mlflowtest.Status(500, "text/html", "<h1>Internal Server Error</h1>")
 	s.SetBefore(failing)
-	r.l.expect("12")
-	until(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
+	r.l.Expect("12")
+	clitest.Until(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
 	if len(s.steps(r.id)) != 0 {
 		t.Errorf("windows %v from a server that fails", s.steps(r.id))
 	}
@@ -940,10 +942,10 @@ func liveServerErrors(t *testing.T) {
 	s.SetBefore(nil)
 	r.reach(1)
 	s.SetBefore(mlflowtest.First(3, failing))
-	r.l.expect("21.5")
+	r.l.Expect("21.5")
 	o := r.end(21.5)
-	if o.err != "ends\n" {
-		t.Errorf("stderr %q", o.err)
+	if o.Err != "ends\n" {
+		t.Errorf("stderr %q", o.Err)
 	}
 	r.whole(o)
 }
@@ -953,7 +955,7 @@ func liveAnswersLost(t *testing.T) {
 	s.SetBefore(mlflowtest.On("log-batch", mlflowtest.First(5, s.Applied(mlflowtest.Drop()))))
 	r := begin(t, s, nil, 21.5)
 	r.reach(1)
-	r.l.expect("21.5")
+	r.l.Expect("21.5")
 	r.whole(r.end(21.5))
 }
 
@@ -963,7 +965,7 @@ func liveTooMany(t *testing.T) {
 	before := len(s.Requests())
 	s.SetBefore(mlflowtest.First(1, mlflowtest.RetryAfter(4)))
 	r.reach(1)
-	r.l.expect("21.5")
+	r.l.Expect("21.5")
 	r.whole(r.end(21.5))
 	requests := r.since(before)
 	if gap := requests[1].Time.Sub(requests[0].Time); gap < 4*time.Second {
@@ -975,16 +977,16 @@ func liveServerHangs(t *testing.T) {
 	s := newSite(t)
 	r := begin(t, s, []string{"PERFAGENT_PUSH_TIMEOUT=3s"}, 12.5)
 	s.SetBefore(mlflowtest.Hang())
-	r.l.expect("12.5")
-	until(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
+	r.l.Expect("12.5")
+	clitest.Until(t, "the server was asked", func() bool { return len(r.since(1)) > 0 })
 	o := r.end(12.5)
-	_, line := o.pending(t, "ends\n")
-	o.wantPending(t, "no answer")
+	_, line := pendingLine(o, t, "ends\n")
+	wantPending(o, t, "no answer")
 	if n := len(r.since(1)); n < 2 {
 		t.Errorf("%d requests: nothing was tried while the job ran", n)
 	}
 	s.SetBefore(nil)
-	later(t, line).want(t, 0)
+	later(t, line).Want(t, 0)
 	r.whole(o)
 }
 
@@ -993,15 +995,15 @@ func liveRunDeleted(t *testing.T) {
 	r := begin(t, s, nil, 21.5)
 	r.reach(0)
 	s.DeleteRun(r.id)
-	r.l.expect("21.5")
+	r.l.Expect("21.5")
 	o := r.end(21.5)
-	_, line := o.pending(t, "ends\n")
-	path := o.wantPending(t, r.id, "deleted", "--mlflow-run-id")
+	_, line := pendingLine(o, t, "ends\n")
+	path := wantPending(o, t, r.id, "deleted", "--mlflow-run-id")
 	p := later(t, line)
-	p.want(t, 1)
-	p.wantLine(t, "deleted", "--mlflow-run-id")
+	p.Want(t, 1)
+	p.WantLine(t, "deleted", "--mlflow-run-id")
 	other := s.newRun(t)
-	later(t, strings.Replace(line, " push ", " push --mlflow-run-id "+other+" ", 1)).want(t, 0)
+	later(t, strings.Replace(line, " push ", " push --mlflow-run-id "+other+" ", 1)).Want(t, 0)
 	for _, run := range s.Runs() {
 		if run.Info.RunID == other {
 			wantWhole(t, run, path)
@@ -1016,24 +1018,24 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 	t.Helper()
 	cmd := pushing(t, s.uri, "--", "sh", "-c", "sleep 15; echo 15; read end; exit 7")
 	var hold io.Closer
-	cmd.Stdin, hold = pipe(t)
-	l := launch(t, cmd)
-	l.expect("15")
+	cmd.Stdin, hold = clitest.Pipe(t)
+	l := clitest.Launch(t, cmd)
+	l.Expect("15")
 	if n := len(s.Runs()); n != 0 {
 		t.Errorf("%d runs before the job's own was waited for", n)
 	}
-	until(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
+	clitest.Until(t, "there is a run", func() bool { return len(s.Runs()) > 0 })
 	live()
 	if status := s.only(t).Info.Status; status != "RUNNING" {
 		t.Errorf("status %s while the job runs", status)
 	}
 	hold.Close()
-	o, _ := l.end()
-	o.want(t, 7)
-	if o.err != "" {
-		t.Errorf("stderr %q", o.err)
+	o, _ := l.End()
+	o.Want(t, 7)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
 	}
-	_, path = onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	_, path = reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
 	wantWhole(t, s.only(t), path)
 	wantPushed(t, path, s.only(t).Info.RunID)
 	return path
@@ -1042,7 +1044,7 @@ func ownRun(t *testing.T, s *site, live func()) (path string) {
 func liveOwnRun(t *testing.T) {
 	s := newSite(t)
 	ownRun(t, s, func() {
-		until(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
+		clitest.Until(t, "three windows are with the server", func() bool { return slices.Equal(s.steps(""), []int64{0, 1, 2}) })
 	})
 	// Looking for the job's own run takes three requests a window, a batch one; at the
 	// end the run is read and the rest is sent.
@@ -1056,7 +1058,7 @@ func liveOwnRunLost(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.On("runs/create", mlflowtest.First(1, s.Applied(mlflowtest.Drop()))))
 	ownRun(t, s, func() {
-		until(t, "there are points", func() bool { return len(s.steps("")) > 0 })
+		clitest.Until(t, "there are points", func() bool { return len(s.steps("")) > 0 })
 	})
 }
 
@@ -1064,18 +1066,18 @@ func liveNeverThere(t *testing.T) {
 	s := newSite(t)
 	s.Close()
 	cmd := pushing(t, s.uri, "--push-timeout", "1s", "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7")
-	l := launch(t, cmd)
-	l.expect("21.2")
+	l := clitest.Launch(t, cmd)
+	l.Expect("21.2")
 	start := time.Now()
-	o, _ := l.end()
-	o.want(t, 7)
+	o, _ := l.End()
+	o.Want(t, 7)
 	if took := time.Since(start); took > time.Second+noise {
 		t.Errorf("%v from the job's end to ours", took)
 	}
-	_, line := o.pending(t, "")
-	path := o.wantPending(t, "refused")
+	_, line := pendingLine(o, t, "")
+	path := wantPending(o, t, "refused")
 	s.Reopen()
-	later(t, line).want(t, 0)
+	later(t, line).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 	if got := s.steps(""); !slices.Equal(got, []int64{0, 1, 2}) {
 		t.Errorf("windows %v", got)
@@ -1086,16 +1088,16 @@ func liveNeverThere(t *testing.T) {
 func liveRefused(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Status(http.StatusUnauthorized, "text/plain", "You are not authenticated."))
-	l := launch(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7"))
-	l.expect("21.2")
-	o, _ := l.end()
-	o.want(t, 7)
-	_, line := o.pending(t, "")
-	path := o.wantPending(t, "401", "MLFLOW_TRACKING_USERNAME")
+	l := clitest.Launch(t, pushing(t, s.uri, "--", "sh", "-c", "sleep 21.2; echo 21.2; exit 7"))
+	l.Expect("21.2")
+	o, _ := l.End()
+	o.Want(t, 7)
+	_, line := pendingLine(o, t, "")
+	path := wantPending(o, t, "401", "MLFLOW_TRACKING_USERNAME")
 	if n := len(s.Requests()); n > 3 {
 		t.Errorf("%d requests with a wrong password", n)
 	}
 	s.SetBefore(nil)
-	later(t, line).want(t, 0)
+	later(t, line).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 }

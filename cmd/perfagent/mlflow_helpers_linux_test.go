@@ -28,7 +28,9 @@ import (
 	"github.com/perfagent/perfagent/agent/pusher"
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -43,7 +45,7 @@ type serverCase struct {
 // onServer runs tests beside one another against one server, which is started once.
 func onServer(t *testing.T, o mlflowtest.Options, cases ...serverCase) {
 	t.Helper()
-	binary(t)
+	clitest.Binary(t)
 	s := mlflowServers.Get(t, o)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +79,7 @@ func clientOf(cmd *exec.Cmd, s *mlflowtest.Server, experiment string) *exec.Cmd 
 // tracked prepares perfagent as a client of a server.
 func tracked(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) *exec.Cmd {
 	t.Helper()
-	return clientOf(perfagent(t, args...), s, experiment)
+	return clientOf(clitest.Perfagent(t, args...), s, experiment)
 }
 
 // wrapped prepares "perfagent run" of a job, as a client of a server.
@@ -90,11 +92,11 @@ func wrapped(t testing.TB, s *mlflowtest.Server, experiment string, job ...strin
 var pushProgress = regexp.MustCompile(`(?m)^perfagent: \d+ of \d+ values sent \(.*\n`)
 
 // pushNow runs "perfagent push", which must succeed with no word but its progress.
-func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) outcome {
+func pushNow(t testing.TB, s *mlflowtest.Server, experiment string, args ...string) clitest.Outcome {
 	t.Helper()
-	o := perform(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
-	o.want(t, 0)
-	if said := pushProgress.ReplaceAllString(o.err, ""); said != "" {
+	o := clitest.Perform(t, tracked(t, s, experiment, append([]string{"push"}, args...)...))
+	o.Want(t, 0)
+	if said := pushProgress.ReplaceAllString(o.Err, ""); said != "" {
 		t.Errorf("perfagent push %q says %q", args, said)
 	}
 	return o
@@ -156,16 +158,16 @@ func runList(runs []mlflowtest.RunData) string {
 }
 
 // theReport is the path of the only report under a process' working directory.
-func theReport(t testing.TB, o outcome) string {
+func theReport(t testing.TB, o clitest.Outcome) string {
 	t.Helper()
-	_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
 	return path
 }
 
 // pushState is how the push of a node stands, by the report's file.
 func pushState(t testing.TB, path, node string) reporter.PushState {
 	t.Helper()
-	n := readReport(t, path).Nodes[node]
+	n := reportertest.ReadFile(t, path).Nodes[node]
 	if n == nil || n.Push == nil {
 		t.Fatalf("%s tells nothing of the push of node %s", path, node)
 	}
@@ -175,7 +177,7 @@ func pushState(t testing.TB, path, node string) reporter.PushState {
 // wantDone checks that a report says that a run has all of it.
 func wantDone(t testing.TB, path, runID string) {
 	t.Helper()
-	for node := range readReport(t, path).Nodes {
+	for node := range reportertest.ReadFile(t, path).Nodes {
 		if s := pushState(t, path, node); s.State != reporter.PushDone || s.RunID != runID || s.Error != "" {
 			t.Errorf("node %s of %s: the push stands at %+v, want done in run %s", node, path, s, runID)
 		}
@@ -213,7 +215,7 @@ func wantArtifact(t testing.TB, s *mlflowtest.Server, runID, name, file string) 
 		t.Errorf("the artifact %s is not %s (%v):\n%.600s\n%.600s", name, file, err, got, want)
 	}
 	if filepath.Ext(file) == ".json" {
-		wantDone(t, write(t, filepath.Join(t.TempDir(), "artifact.json"), string(got), 0o600), runID)
+		wantDone(t, clitest.Write(t, filepath.Join(t.TempDir(), "artifact.json"), string(got), 0o600), runID)
 	}
 }
 
@@ -267,7 +269,7 @@ func newFront(t testing.TB, target string) *front {
 // next waits for an answer to such a path and gives all that were answered since.
 func (f *front) next(t testing.TB, path string) (since []string) {
 	t.Helper()
-	timeout := time.After(longest)
+	timeout := time.After(clitest.Longest)
 	for {
 		select {
 		case got := <-f.answered:
@@ -276,7 +278,7 @@ func (f *front) next(t testing.TB, path string) (since []string) {
 				return since
 			}
 		case <-timeout:
-			t.Fatalf("no request for %s within %v; others: %q", path, longest, since)
+			t.Fatalf("no request for %s within %v; others: %q", path, clitest.Longest, since)
 		}
 	}
 }
@@ -334,7 +336,7 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(data), 0o644)
+	return clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprintf("node-%d.json", y.node)), string(data), 0o644)
 }
 
 // syntheticSample is unlike every other one.

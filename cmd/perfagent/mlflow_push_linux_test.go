@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // pushAgain is how often two processes push at once, in each of the tests below.
@@ -29,9 +31,9 @@ func testPushedAgain(t *testing.T, s *mlflowtest.Server) {
 			path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 125, code: 1})
 			cmds := []*exec.Cmd{tracked(t, s, experiment, "push", path), tracked(t, s, experiment, "push", path)}
 			for _, o := range sideBySide(t, cmds...) {
-				o.want(t, 0)
+				o.Want(t, 0)
 			}
-			said := pushNow(t, s, experiment, path).out
+			said := pushNow(t, s, experiment, path).Out
 			if !strings.Contains(said, "0 metrics and 0 points sent") {
 				t.Errorf("the third push says %q", said)
 			}
@@ -81,10 +83,10 @@ func testCopiesPushedAtOnce(t *testing.T, s *mlflowtest.Server) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			other := write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
+			other := clitest.Write(t, filepath.Join(t.TempDir(), "node-0.json"), string(data), 0o644)
 			cmds := []*exec.Cmd{tracked(t, s, "", "push", "--mlflow-run-id", id, path), tracked(t, s, "", "push", "--mlflow-run-id", id, other)}
 			for _, o := range sideBySide(t, cmds...) {
-				o.want(t, 0)
+				o.Want(t, 0)
 			}
 			wantHistories(t, s.ReadBack(t, id), path)
 		})
@@ -98,7 +100,7 @@ func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 600})
 	cmd := tracked(t, s, experiment, "push", "--mlflow", f.URL, path)
 	cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER=0")
-	perform(t, cmd).want(t, 0)
+	clitest.Perform(t, cmd).Want(t, 0)
 	run := onlyRun(t, s, experiment)
 	wantHistories(t, run, path)
 	wantDone(t, path, run.Info.RunID)
@@ -115,15 +117,15 @@ func testReadOnlyFolder(t *testing.T, s *mlflowtest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := mount(t, "size=1m", 0)
-	path := write(t, filepath.Join(dir, "node-0.json"), string(data), 0o644)
+	dir := clitest.Mount(t, "size=1m", 0)
+	path := clitest.Write(t, filepath.Join(dir, "node-0.json"), string(data), 0o644)
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		o := perform(t, tracked(t, s, experiment, "push", path))
-		o.want(t, 0)
-		o.wantLine(t, dir, "read-only")
+		o := clitest.Perform(t, tracked(t, s, experiment, "push", path))
+		o.Want(t, 0)
+		o.WantLine(t, dir, "read-only")
 	}
 	run := onlyRun(t, s, experiment)
 	wantHistories(t, run, path)
@@ -141,10 +143,10 @@ func testPushPerfPy(t *testing.T, s *mlflowtest.Server) {
 	}
 	// Another pushing of the same numbers, by another test, is another one's run.
 	text := strings.Replace(string(data), "1000.0", fmt.Sprintf("%.3f", float64(time.Now().UnixMilli()%999_000)/1000), 1)
-	path := write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
+	path := clitest.Write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
 	pushNow(t, s, experiment, "--cpus", "8", path)
 	first := onlyRun(t, s, experiment)
-	moved := write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
+	moved := clitest.Write(t, filepath.Join(t.TempDir(), "perf.json"), text, 0o644)
 	pushNow(t, s, experiment, "--cpus", "8", moved)
 	run := onlyRun(t, s, experiment)
 	wantSame(t, run, first)
@@ -170,7 +172,7 @@ func testPushMerged(t *testing.T, s *mlflowtest.Server) {
 	parts := []string{writeSynthetic(t, synthetic{run: id, seconds: 25}),
 		writeSynthetic(t, synthetic{run: id, seconds: 35, node: 1, after: time.Second, code: 2})}
 	path := filepath.Join(t.TempDir(), "merged.json")
-	run(t, "merge", parts[0], parts[1], "-o", path).want(t, 0)
+	clitest.Run(t, "merge", parts[0], parts[1], "-o", path).Want(t, 0)
 	pushNow(t, s, experiment, path)
 	got := onlyRun(t, s, experiment)
 	wantHistories(t, got, path)
@@ -198,12 +200,12 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 			for _, path := range paths {
 				pushNow(t, s, experiment, path)
 			}
-			merge := perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
-			perform(t, merge).want(t, 0)
+			merge := clitest.Perfagent(t, "merge", paths[0], paths[1], "-o", "merged.json")
+			clitest.Perform(t, merge).Want(t, 0)
 			pushNow(t, s, experiment, filepath.Join(merge.Dir, "merged.json")) // it is known whose it is
 			run := onlyRun(t, s, experiment)
 			wantHistories(t, run, paths...)
-			if r := readReport(t, paths[strings.Index(order, "1")]); run.Info.Status != "FAILED" || run.Info.EndTime != r.Run.End.UnixMilli() {
+			if r := reportertest.ReadFile(t, paths[strings.Index(order, "1")]); run.Info.Status != "FAILED" || run.Info.EndTime != r.Run.End.UnixMilli() {
 				t.Errorf("run %+v, node 1 ended at %v", run.Info, r.Run.End)
 			}
 		})
@@ -214,18 +216,18 @@ func testPushNodeAfterNode(t *testing.T, s *mlflowtest.Server) {
 func testPushJournal(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	cmd := tracked(t, s, experiment, "run", "--interval", "20ms", "--run-id", "r"+newInvocation(), "--", "sh", "-c", "echo ready; exec sleep 60")
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	path := filepath.Join(cmd.Dir, "perfagent-out", cmd.Args[5], "node-0.jsonl")
-	until(t, "samples of more than a second are in the journal", func() bool {
+	clitest.Until(t, "samples of more than a second are in the journal", func() bool {
 		text, _ := os.ReadFile(path)
 		return strings.Count(string(text), "\n") > 60
 	})
-	l.signal(unix.SIGKILL)
+	l.Signal(unix.SIGKILL)
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // the job
 		t.Fatal(err)
 	}
-	wait(t, cmd)
+	clitest.Wait(t, cmd)
 	for range 2 {
 		pushNow(t, s, "", path) // it remembers the experiment
 	}
@@ -258,7 +260,7 @@ type longJob struct {
 	front      *front
 	begun      time.Time
 	id         string // of the MLflow run that the job makes
-	process    *lines
+	process    *clitest.Process
 	end        io.Closer // of its standard input
 }
 
@@ -267,11 +269,11 @@ func startLongJob(t *testing.T, s *mlflowtest.Server) *longJob {
 	t.Helper()
 	j := &longJob{experiment: study(t), front: newFront(t, s.URL)}
 	cmd := tracked(t, s, "", "run", "--interval", "200ms", "--max-length", "20000", "--mlflow", j.front.URL, "--", s.Python, "-c", livesOn, j.experiment)
-	stdin, end := pipe(t)
+	stdin, end := clitest.Pipe(t)
 	cmd.Stdin, j.end = stdin, end
 	j.begun = time.Now()
-	j.process = launch(t, cmd)
-	j.id = j.process.field("run") // before the others make the server and the machine busy
+	j.process = clitest.Launch(t, cmd)
+	j.id = j.process.Field("run") // before the others make the server and the machine busy
 	return j
 }
 
@@ -295,9 +297,9 @@ func (j *longJob) testLivePushing(t *testing.T, s *mlflowtest.Server) {
 		t.Errorf("%d windows were sent, %d are there; run %+v", batches, n, early.Info)
 	}
 	j.end.Close()
-	o, _ := j.process.end()
-	if o.want(t, 0); strings.Contains(o.err, "perfagent:") {
-		t.Errorf("stderr %q", o.err)
+	o, _ := j.process.End()
+	if o.Want(t, 0); strings.Contains(o.Err, "perfagent:") {
+		t.Errorf("stderr %q", o.Err)
 	}
 	run, path := onlyRun(t, s, j.experiment), theReport(t, o)
 	wantHistories(t, run, path)
@@ -326,7 +328,7 @@ func testPushAnHour(t *testing.T, s *mlflowtest.Server) {
 			}
 			path := writeSynthetic(t, synthetic{run: "r" + newInvocation(), seconds: 3600, maxLength: maxLength})
 			begin := time.Now()
-			perform(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).want(t, 0) // it may tell of its progress
+			clitest.Perform(t, tracked(t, s, experiment, "push", "--mlflow", f.URL, path)).Want(t, 0) // it may tell of its progress
 			took, asked := time.Since(begin), f.rest()
 			batches := 0
 			for _, request := range asked {

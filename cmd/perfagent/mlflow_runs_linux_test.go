@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -106,14 +108,14 @@ with mlflow.start_run(run_name="training"):
 // The numbers stand in the job's own run, and without it in one of ours.
 func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
-	o := perform(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
+	o := clitest.Perform(t, tracked(t, s, "", "run", "--interval", "100ms", "--node", "2", "--tag", "team=blue green", "--tag", "branch=main", "--",
 		s.Python, "-c", trains, experiment))
-	o.want(t, 0)
-	if strings.Contains(o.out+o.err, "perfagent") {
-		t.Errorf("stdout %q, stderr %q", o.out, o.err)
+	o.Want(t, 0)
+	if strings.Contains(o.Out+o.Err, "perfagent") {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 	}
 	run, path := onlyRun(t, s, experiment), theReport(t, o)
-	r := readReport(t, path)
+	r := reportertest.ReadFile(t, path)
 	if run.Info.RunName != "training" || run.Info.Status != "FINISHED" || run.Tags["of"] != "the job" || run.Latest["loss"] != 0.5 {
 		t.Errorf("the job's run is not as it left it: %+v %v", run.Info, run.Tags)
 	}
@@ -192,13 +194,13 @@ func testOwnRuns(t *testing.T, s *mlflowtest.Server) {
 
 func (c ownJob) check(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
-	o := perform(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
-	o.want(t, c.code)
-	if o.out != "" || o.err != "" {
-		t.Errorf("stdout %q, stderr %q", o.out, o.err)
+	o := clitest.Perform(t, tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--tag", "team=blue", "--"}, c.words...)...))
+	o.Want(t, c.code)
+	if o.Out != "" || o.Err != "" {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 	}
 	run, path := onlyRun(t, s, experiment), theReport(t, o)
-	r := readReport(t, path)
+	r := reportertest.ReadFile(t, path)
 	if i := run.Info; i.RunName != c.runName || i.Status != c.status || i.StartTime != r.Run.Start.UnixMilli() || i.EndTime != r.Run.End.UnixMilli() {
 		t.Errorf("run %+v, want %q, %s, from %v to %v", i, c.runName, c.status, r.Run.Start, r.Run.End)
 	}
@@ -268,10 +270,10 @@ run = mlflow.MlflowClient().create_run(mlflow.get_experiment_by_name(sys.argv[1]
 func (c jobShape) check(t *testing.T, s *mlflowtest.Server) {
 	experiment := study(t)
 	job := "import sys, time\nimport mlflow\nmlflow.set_experiment(sys.argv[1])\n" + c.lines
-	o := perform(t, wrapped(t, s, "", s.Python, "-c", job, experiment))
-	o.want(t, c.code)
+	o := clitest.Perform(t, wrapped(t, s, "", s.Python, "-c", job, experiment))
+	o.Want(t, c.code)
 	runs, path := s.Runs(t, experiment), theReport(t, o)
-	r := readReport(t, path)
+	r := reportertest.ReadFile(t, path)
 	if len(runs) != c.runs {
 		t.Fatalf("%d runs, want %d: %s", len(runs), c.runs, runList(runs))
 	}
@@ -305,10 +307,10 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)
 		cmd := wrapped(t, s, "", s.Python, "-c", trains, experiment)
 		cmd.Env = append(cmd.Env, `MLFLOW_RUN_CONTEXT={"team": "blue <&> é", "perfagent.run_id": "old"}`)
-		o := perform(t, cmd)
-		o.want(t, 0)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 0)
 		run, path := onlyRun(t, s, experiment), theReport(t, o)
-		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != readReport(t, path).Run.ID {
+		if run.Tags["team"] != "blue <&> é" || run.Tags["perfagent.run_id"] != reportertest.ReadFile(t, path).Run.ID {
 			t.Errorf("tags %v", run.Tags)
 		}
 		wantHistories(t, run, path)
@@ -321,19 +323,19 @@ func testJobsEnvironment(t *testing.T, s *mlflowtest.Server) {
 			if context != "" {
 				cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+context)
 			}
-			o := perform(t, cmd)
-			o.want(t, 0)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
 			run, path := onlyRun(t, s, experiment), theReport(t, o)
-			id, invocation := readReport(t, path).Run.ID, run.Tags["perfagent.invocation"]
+			id, invocation := reportertest.ReadFile(t, path).Run.ID, run.Tags["perfagent.invocation"]
 			if context == "" {
 				context = fmt.Sprintf(`{"perfagent.invocation":"%s","perfagent.run_id":"%s"}`, invocation, id)
 			}
-			if want := "context " + context + "\ngiven none\nrun " + id + "\nnode 0\n"; o.out != want {
-				t.Errorf("the job sees\n%s want\n%s", o.out, want)
+			if want := "context " + context + "\ngiven none\nrun " + id + "\nnode 0\n"; o.Out != want {
+				t.Errorf("the job sees\n%s want\n%s", o.Out, want)
 			}
 			wantHistories(t, run, path)
-			if run.Tags["perfagent.created_by"] != "perfagent" || o.err != "" {
-				t.Errorf("tags %v, stderr %q", run.Tags, o.err)
+			if run.Tags["perfagent.created_by"] != "perfagent" || o.Err != "" {
+				t.Errorf("tags %v, stderr %q", run.Tags, o.Err)
 			}
 		})
 	}
@@ -348,9 +350,9 @@ func testGivenRun(t *testing.T, s *mlflowtest.Server) {
 	for _, job := range []string{`sleep 1.4; echo "given $MLFLOW_RUN_ID"`, `sleep 0.3; echo "given $MLFLOW_RUN_ID"; exit 3`} {
 		cmd := wrapped(t, s, "not looked at", "sh", "-c", job)
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_ID="+id)
-		o := perform(t, cmd)
-		if o.want(t, 3*len(paths)); o.out != "given "+id+"\n" || o.err != "" {
-			t.Errorf("stdout %q, stderr %q", o.out, o.err)
+		o := clitest.Perform(t, cmd)
+		if o.Want(t, 3*len(paths)); o.Out != "given "+id+"\n" || o.Err != "" {
+			t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 		}
 		paths = append(paths, theReport(t, o))
 	}
@@ -423,14 +425,14 @@ func testTwinRecordings(t *testing.T, s *mlflowtest.Server) {
 }
 
 // sideBySide runs prepared processes beside one another to their ends.
-func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []outcome) {
+func sideBySide(t *testing.T, cmds ...*exec.Cmd) (out []clitest.Outcome) {
 	t.Helper()
-	var all []*lines
+	var all []*clitest.Process
 	for _, cmd := range cmds {
-		all = append(all, launch(t, cmd))
+		all = append(all, clitest.Launch(t, cmd))
 	}
 	for _, l := range all {
-		o, _ := l.end()
+		o, _ := l.End()
 		out = append(out, o)
 	}
 	return out
@@ -447,8 +449,8 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 	}
 	var paths []string
 	for i, o := range sideBySide(t, cmds...) {
-		if o.want(t, 1-i); o.err != "" {
-			t.Errorf("stderr %q", o.err)
+		if o.Want(t, 1-i); o.Err != "" {
+			t.Errorf("stderr %q", o.Err)
 		}
 		paths = append(paths, theReport(t, o))
 	}
@@ -466,28 +468,28 @@ func testTwoNodesAtOnce(t *testing.T, s *mlflowtest.Server) {
 // their common run id. Used again, the id does not lead to it.
 func testRunOfAnotherNode(t *testing.T, s *mlflowtest.Server) {
 	experiment, id := study(t), "r"+newInvocation()
-	prepare := func(node string, job ...string) (*lines, func() error) {
+	prepare := func(node string, job ...string) (*clitest.Process, func() error) {
 		cmd := tracked(t, s, experiment, append([]string{"run", "--interval", "100ms", "--run-id", id, "--node", node, "--"}, job...)...)
-		stdin, end := pipe(t)
+		stdin, end := clitest.Pipe(t)
 		cmd.Stdin = stdin
-		return launch(t, cmd), end.Close
+		return clitest.Launch(t, cmd), end.Close
 	}
 	one, endOne := prepare("1", "sh", "-c", "echo ready; read x; exit 0")
-	one.expect("ready")
+	one.Expect("ready")
 	zero, endZero := prepare("0", s.Python, "-c", livesOn, experiment)
-	job := zero.field("run")
+	job := zero.Field("run")
 	endOne()
 	endZero()
 	var paths []string
-	for _, l := range []*lines{one, zero} {
-		o, _ := l.end()
-		o.want(t, 0)
+	for _, l := range []*clitest.Process{one, zero} {
+		o, _ := l.End()
+		o.Want(t, 0)
 		paths = append(paths, theReport(t, o))
 		wantDone(t, theReport(t, o), job)
 	}
 	wantHistories(t, onlyRun(t, s, experiment), paths...)
-	o := perform(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
-	o.want(t, 0)
+	o := clitest.Perform(t, tracked(t, s, experiment, "run", "--interval", "100ms", "--run-id", id, "--", "sh", "-c", "sleep 0.2"))
+	o.Want(t, 0)
 	runs := s.Runs(t, experiment)
 	if len(runs) != 2 {
 		t.Fatalf("%s: want the job's run and another one", runList(runs))
@@ -508,25 +510,25 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 			if c.state == reporter.PushDone {
 				cmd.Args = cmd.Args[:len(cmd.Args)-2] // as long as it takes
 			}
-			l := launch(t, cmd)
+			l := clitest.Launch(t, cmd)
 			path := filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-			until(t, "a second of samples is in the journal", func() bool {
+			clitest.Until(t, "a second of samples is in the journal", func() bool {
 				text, _ := os.ReadFile(strings.TrimSuffix(path, ".json") + ".jsonl")
 				return strings.Count(string(text), "\n") > 25
 			})
-			l.signal(15)
-			o, _ := l.end()
-			o.want(t, 0)
+			l.Signal(15)
+			o, _ := l.End()
+			o.Want(t, 0)
 			if state := pushState(t, path, "0"); state.State != c.state {
 				t.Errorf("the push stands at %+v", state)
 			}
 			if c.state == reporter.PushPending {
-				o.wantLine(t, "perfagent push ", path)
+				o.WantLine(t, "perfagent push ", path)
 				return
 			}
 			run := onlyRun(t, s, experiment)
-			if o.err != "" || run.Info.Status != "FINISHED" || run.Info.RunName != "perfagent s" || run.Tags["perfagent.created_by"] != "perfagent" {
-				t.Errorf("stderr %q, run %+v, tags %v", o.err, run.Info, run.Tags)
+			if o.Err != "" || run.Info.Status != "FINISHED" || run.Info.RunName != "perfagent s" || run.Tags["perfagent.created_by"] != "perfagent" {
+				t.Errorf("stderr %q, run %+v, tags %v", o.Err, run.Info, run.Tags)
 			}
 			if len(steps(run, 0)) == 0 {
 				t.Error("no series")

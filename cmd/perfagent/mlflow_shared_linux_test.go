@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -20,8 +22,8 @@ import (
 // pendingReport is a report that nothing was pushed of; uri is what it remembers.
 func pendingReport(t testing.TB, uri string, args ...string) string {
 	t.Helper()
-	o := perform(t, pushing(t, uri, append([]string{"--push-timeout", "0"}, args...)...))
-	_, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out"))
+	o := clitest.Perform(t, pushing(t, uri, append([]string{"--push-timeout", "0"}, args...)...))
+	_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
 	return path
 }
 
@@ -36,9 +38,9 @@ func TestFailedPushForgetsNothing(t *testing.T) {
 		{"--dry-run", "--mlflow", "http://127.0.0.1:1"}, {"--dry-run", "--mlflow-run-id", "nothing"}, {"--dry-run"},
 		{"--mlflow-run-id", "nothing"}, {"--mlflow", "http://127.0.0.1:1"},
 	} {
-		cmd := perfagent(t, append(append([]string{"push"}, args...), path)...)
+		cmd := clitest.Perfagent(t, append(append([]string{"push"}, args...), path)...)
 		cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
-		perform(t, cmd)
+		clitest.Perform(t, cmd)
 		if after := textOf(t, path); after != before {
 			t.Fatalf("%v changed the report", args)
 		}
@@ -46,7 +48,7 @@ func TestFailedPushForgetsNothing(t *testing.T) {
 	if n := len(s.Runs()); n != 0 {
 		t.Errorf("%d runs were made", n)
 	}
-	run(t, "push", path).want(t, 0)
+	clitest.Run(t, "push", path).Want(t, 0)
 	s.only(t)
 }
 
@@ -64,8 +66,8 @@ func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
-	run(t, "push", path).want(t, 0)
-	other := write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
+	clitest.Run(t, "push", path).Want(t, 0)
+	other := clitest.Write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
 	s.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
 		select { // slower than what progress is silent about
 		case <-time.After(1100 * time.Millisecond):
@@ -73,7 +75,7 @@ func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
 		}
 		return false
 	})
-	run(t, "push", other).want(t, 0)
+	clitest.Run(t, "push", other).Want(t, 0)
 	if got := s.only(t); len(got.Artifacts) != 2 {
 		t.Errorf("artifacts %+v", got.Artifacts)
 	}
@@ -89,10 +91,10 @@ func TestOddRunContext(t *testing.T) {
 	} {
 		cmd := pushing(t, "http://127.0.0.1:1", "--push-timeout", "0", "--", "sh", "-c", `printf %s "$MLFLOW_RUN_CONTEXT"`)
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+value)
-		o := perform(t, cmd)
-		o.want(t, 0)
-		if o.out != value {
-			t.Errorf("%s: the job has %d bytes %.80q, want %d %.80q", name, len(o.out), o.out, len(value), value)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		if o.Out != value {
+			t.Errorf("%s: the job has %d bytes %.80q, want %d %.80q", name, len(o.Out), o.Out, len(value), value)
 		}
 	}
 }
@@ -111,8 +113,8 @@ func TestParallelCommandsInOneRun(t *testing.T) {
 	all := sideBySide(t, cmds...)
 	got := s.only(t)
 	for _, o := range all { // two may have the same point, which is stored once
-		o.want(t, 0)
-		samples := o.report(t).Nodes["0"].Samples.Column("timestamp")
+		o.Want(t, 0)
+		samples := o.Report(t).Nodes["0"].Samples.Column("timestamp")
 		for step, own := range [][]float64{samples[:len(samples)-1], samples[len(samples)-1:]} {
 			if !slices.ContainsFunc(got.Metrics[oneSeries], func(p mlflowtest.Point) bool {
 				return p.Step == int64(step) && slices.Contains(own, float64(p.Timestamp)/1000)
@@ -165,11 +167,11 @@ func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Du
 	path := pendingReport(t, s.URL, "--", "sleep", "0.3")
 	var cmds []*exec.Cmd
 	for k := range 3 {
-		twin := write(t, filepath.Join(t.TempDir(), fmt.Sprint(k, ".json")), textOf(t, path), 0o644)
-		cmds = append(cmds, perfagent(t, "push", twin))
+		twin := clitest.Write(t, filepath.Join(t.TempDir(), fmt.Sprint(k, ".json")), textOf(t, path), 0o644)
+		cmds = append(cmds, clitest.Perfagent(t, "push", twin))
 	}
 	for _, o := range sideBySide(t, cmds...) {
-		o.want(t, 0)
+		o.Want(t, 0)
 	}
 	var made []time.Time
 	for _, r := range s.Requests() {
@@ -191,18 +193,18 @@ func TestPushWhileTheRunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
-	until(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
-	run(t, "push", journal).want(t, 0)
+	clitest.Until(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
+	clitest.Run(t, "push", journal).Want(t, 0)
 	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
 		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)
 	}
 	end.Close()
-	o, _ := l.end()
+	o, _ := l.End()
 	got, want := s.only(t), []int64{0, 1}
-	for k := int64(2); k <= int64(o.report(t).Run.WallSeconds/10); k++ { // a window is 10 s
+	for k := int64(2); k <= int64(o.Report(t).Run.WallSeconds/10); k++ { // a window is 10 s
 		want = append(want, k)
 	}
 	if steps := s.steps(""); !slices.Equal(steps, want) || got.Info.Status != mlflow.Finished && got.Info.Status != mlflow.Failed {
@@ -217,28 +219,28 @@ func TestReportReplacedWhilePushing(t *testing.T) {
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Hang())
 	cmd := pushing(t, s.URL, "--push-timeout", "10s", "--run-id", "x", "--", "sh", "-c", "exit 5")
-	precious := write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
-	l := launch(t, cmd)
+	precious := clitest.Write(t, filepath.Join(cmd.Dir, "precious.txt"), "mine", 0o644)
+	l := clitest.Launch(t, cmd)
 	path := filepath.Join(cmd.Dir, "perfagent-out/x/node-0.json")
-	until(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
+	clitest.Until(t, "the push has begun", func() bool { return len(s.Requests()) > 0 })
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(precious, path); err != nil {
 		t.Fatal(err)
 	}
-	o, _ := l.end()
-	o.want(t, 5)
+	o, _ := l.End()
+	o.Want(t, 5)
 	if got := textOf(t, precious); got != "mine" {
 		t.Errorf("it was replaced by %q", got)
 	}
-	said := o.err[strings.Index(o.err, "error perfagent: MLflow"):]
+	said := o.Err[strings.Index(o.Err, "error perfagent: MLflow"):]
 	line := ourLine.FindStringSubmatch(said)
 	if line == nil {
-		t.Fatalf("said %q", o.err)
+		t.Fatalf("said %q", o.Err)
 	}
 	s.SetBefore(nil)
-	later(t, line[2]).want(t, 0)
+	later(t, line[2]).Want(t, 0)
 	if s.only(t).Tags[pusher.TagExitCode] != "5" {
 		t.Error("what was kept is not the report")
 	}
@@ -249,17 +251,17 @@ func TestReportReplacedWhilePushing(t *testing.T) {
 func TestPerfPyFileIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := perform(t, pushing(t, s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5"))
-	o.want(t, 0)
-	path := filepath.Join(o.dir, "perfagent-out/p/node-0.json")
+	o := clitest.Perform(t, pushing(t, s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5"))
+	o.Want(t, 0)
+	path := filepath.Join(o.Dir, "perfagent-out/p/node-0.json")
 	if len(s.only(t).Metrics["max_t_mem_percent"]) != 1 {
 		t.Fatal("nothing was pushed at the end")
 	}
-	run(t, "push", "--mlflow", s.URL, path).want(t, 0)
+	clitest.Run(t, "push", "--mlflow", s.URL, path).Want(t, 0)
 	s.only(t)
 	other := newSite(t)
-	run(t, "push", "--mlflow", other.URL, path).want(t, 0)
-	run(t, "push", "--mlflow", other.URL, "--cpus", "8", path).want(t, 0)
+	clitest.Run(t, "push", "--mlflow", other.URL, path).Want(t, 0)
+	clitest.Run(t, "push", "--mlflow", other.URL, "--cpus", "8", path).Want(t, 0)
 	if hours := other.only(t).Metrics["node_cpu_hours"]; len(hours) != 1 {
 		t.Errorf("hours: %v", hours)
 	}
@@ -276,7 +278,7 @@ func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
 	for node := range 2 {
 		path := pendingReport(t, s.URL, "--run-id", "pair", "--node", fmt.Sprint(node), "--", "sleep", "0.3")
 		args = append(args, path)
-		state := readReport(t, path).Nodes[fmt.Sprint(node)].Push.MLflow
+		state := reportertest.ReadFile(t, path).Nodes[fmt.Sprint(node)].Push.MLflow
 		made, err := c.CreateRun(t.Context(), mlflow.NewRun{ExperimentID: "0", Name: "job", StartTime: time.Now(),
 			Tags: []mlflow.Tag{{Key: pusher.TagInvocation, Value: state.Invocation}, {Key: pusher.TagRunID, Value: "pair"}}})
 		if err != nil {
@@ -284,9 +286,9 @@ func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
 		}
 		want[fmt.Sprint(node)] = made.ID
 	}
-	run(t, args...).want(t, 0)
-	run(t, "push", args[2]).want(t, 0)
-	for node, n := range readReport(t, args[2]).Nodes {
+	clitest.Run(t, args...).Want(t, 0)
+	clitest.Run(t, "push", args[2]).Want(t, 0)
+	for node, n := range reportertest.ReadFile(t, args[2]).Nodes {
 		if got := n.Push.MLflow; got.State != reporter.PushDone || got.RunID != want[node] {
 			t.Errorf("node %s: %+v, want run %s", node, got, want[node])
 		}

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // A bad flag or environment value is named in one line, with its value, and the
@@ -90,21 +93,21 @@ func TestBadOptionIsNamed(t *testing.T) {
 				if command == "run" {
 					args = append(args, "--", "touch", "marker")
 				}
-				cmd := perfagent(t, args...)
+				cmd := clitest.Perfagent(t, args...)
 				cmd.Env = append(cmd.Env, c.env)
-				o := perform(t, cmd)
-				o.want(t, code)
-				o.wantLine(t, c.word)
-				if _, value, _ := strings.Cut(c.env, "="); !strings.Contains(o.err, value) && !strings.Contains(o.err, "empty") {
-					t.Errorf("%s: the value is not told: %s", command, o.err)
+				o := clitest.Perform(t, cmd)
+				o.Want(t, code)
+				o.WantLine(t, c.word)
+				if _, value, _ := strings.Cut(c.env, "="); !strings.Contains(o.Err, value) && !strings.Contains(o.Err, "empty") {
+					t.Errorf("%s: the value is not told: %s", command, o.Err)
 				}
-				if _, err := os.Stat(filepath.Join(o.dir, "marker")); err == nil {
+				if _, err := os.Stat(filepath.Join(o.Dir, "marker")); err == nil {
 					t.Errorf("%s: the job was started", command)
 				}
-				if o.out != "" {
-					t.Errorf("%s: stdout %q", command, o.out)
+				if o.Out != "" {
+					t.Errorf("%s: stdout %q", command, o.Out)
 				}
-				wantNothing(t, o.dir)
+				wantNothing(t, o.Dir)
 			}
 		})
 	}
@@ -133,11 +136,11 @@ func TestBadCommandLineOfOtherCommands(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			t.Parallel()
-			o := run(t, c.args...)
-			o.want(t, 1)
-			o.wantLine(t, c.word)
-			if o.out != "" {
-				t.Errorf("stdout %q", o.out)
+			o := clitest.Run(t, c.args...)
+			o.Want(t, 1)
+			o.WantLine(t, c.word)
+			if o.Out != "" {
+				t.Errorf("stdout %q", o.Out)
 			}
 		})
 	}
@@ -146,13 +149,13 @@ func TestBadCommandLineOfOtherCommands(t *testing.T) {
 // A flag beats its variable, even a bad one, which is not looked at.
 func TestFlagBeatsEnvironment(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
+	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
 		"--summary", "never", "--disk-path", "/proc/self", "--disk-path", "/", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=x", "PERFAGENT_MAX_LENGTH=x", "PERFAGENT_OUT=/proc/x", "PERFAGENT_RUN_ID=../x",
 		"PERFAGENT_NODE=x", "PERFAGENT_SUMMARY=x", "PERFAGENT_DISK_PATH=:", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
-	o := perform(t, cmd)
-	o.want(t, 0)
-	r, path := onlyReport(t, filepath.Join(o.dir, "o"))
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	r, path := reportertest.Only(t, filepath.Join(o.Dir, "o"))
 	n := r.Nodes["3"]
 	if !strings.HasSuffix(path, "/mine/node-3.json") || r.Run.ID != "mine" || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
 		t.Errorf("%s: %+v", path, r.Run)
@@ -161,12 +164,12 @@ func TestFlagBeatsEnvironment(t *testing.T) {
 
 func TestEnvironmentBeatsDefaults(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
+	cmd := clitest.Perfagent(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=20ms", "PERFAGENT_MAX_LENGTH=8", "PERFAGENT_OUT=deep/er", "PERFAGENT_RUN_ID=mine",
 		"PERFAGENT_NODE=3", "PERFAGENT_DISK_PATH=/:/tmp", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
-	o := perform(t, cmd)
-	o.want(t, 0)
-	r, path := onlyReport(t, filepath.Join(o.dir, "deep/er"))
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	r, path := reportertest.Only(t, filepath.Join(o.Dir, "deep/er"))
 	n := r.Nodes["3"]
 	if !strings.HasSuffix(path, "/mine/node-3.json") || n == nil || n.Sampling.IntervalSeconds != 0.02 || n.Sampling.MaxLength != 8 {
 		t.Errorf("%s: %+v", path, r.Run)
@@ -179,13 +182,13 @@ func TestEnvironmentBeatsDefaults(t *testing.T) {
 // An empty variable is one that is not set.
 func TestEmptyVariables(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--", "true")
+	cmd := clitest.Perfagent(t, "run", "--", "true")
 	for _, e := range environment {
 		cmd.Env = append(cmd.Env, e.variable+"=")
 	}
-	o := perform(t, cmd)
-	o.want(t, 0)
-	o.report(t)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	o.Report(t)
 }
 
 // The job's environment gains two variables and, when pushing, a third, and is otherwise
@@ -206,13 +209,13 @@ func TestEnvironmentOfTheJob(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			env := slices.Concat(testEnv(), own, c.env)
-			bare := command(t, "env", "-0")
+			env := slices.Concat(clitest.Env(), own, c.env)
+			bare := clitest.Command(t, "env", "-0")
 			bare.Env = append(slices.Clone(env), "PWD="+bare.Dir)
-			wrapped := perfagent(t, slices.Concat([]string{"run"}, c.flags, []string{"--", "env", "-0"})...)
+			wrapped := clitest.Perfagent(t, slices.Concat([]string{"run"}, c.flags, []string{"--", "env", "-0"})...)
 			wrapped.Env = bare.Env
-			want := slices.Concat(entries(perform(t, bare).out), c.want)
-			got := entries(perform(t, wrapped).out)
+			want := slices.Concat(entries(clitest.Perform(t, bare).Out), c.want)
+			got := entries(clitest.Perform(t, wrapped).Out)
 			pushing := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "MLFLOW_RUN_CONTEXT=") })
 			if pushing < 0 != slices.Contains(c.flags, "off") {
 				t.Errorf("MLFLOW_RUN_CONTEXT: entry %d", pushing)
@@ -253,12 +256,12 @@ func TestSchedulerNamesTheReport(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, "run", "--", "true")
+			cmd := clitest.Perfagent(t, "run", "--", "true")
 			cmd.Env = append(cmd.Env, c.env...)
-			o := perform(t, cmd)
-			o.want(t, 0)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
 			want := strings.ReplaceAll(c.want, "[", "_")
-			if got := reportsIn(t, filepath.Join(o.dir, "perfagent-out")); !slices.Equal(got, []string{want}) {
+			if got := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out")); !slices.Equal(got, []string{want}) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
@@ -267,15 +270,15 @@ func TestSchedulerNamesTheReport(t *testing.T) {
 
 func TestNestedPerfagentHasItsOwnReport(t *testing.T) {
 	t.Parallel()
-	o := perform(t, script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
-	o.want(t, 5)
-	out := filepath.Join(o.dir, "perfagent-out")
-	paths := reportsIn(t, out)
+	o := clitest.Perform(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
+	o.Want(t, 5)
+	out := filepath.Join(o.Dir, "perfagent-out")
+	paths := reportertest.InDir(t, out)
 	if len(paths) != 2 || filepath.Base(paths[0]) != "node-0.2.json" || filepath.Base(paths[1]) != "node-0.json" ||
 		filepath.Dir(paths[0]) != filepath.Dir(paths[1]) {
 		t.Fatalf("%q", paths)
 	}
-	inner, outer := readReport(t, filepath.Join(out, paths[0])), readReport(t, filepath.Join(out, paths[1]))
+	inner, outer := reportertest.ReadFile(t, filepath.Join(out, paths[0])), reportertest.ReadFile(t, filepath.Join(out, paths[1]))
 	if inner.Run.Command[0] != "sh" || outer.Run.Command[0] == "sh" || *inner.Run.ExitCode != 5 || *outer.Run.ExitCode != 5 || inner.Run.ID != outer.Run.ID {
 		t.Errorf("inner %+v, outer %+v", inner.Run, outer.Run)
 	}
@@ -286,25 +289,25 @@ func TestAgentsAtOnceKeepTheirReports(t *testing.T) {
 	t.Parallel()
 	const agents = 6
 	dir := t.TempDir()
-	r, w := pipe(t)
-	var running []*lines
+	r, w := clitest.Pipe(t)
+	var running []*clitest.Process
 	want := make(map[int]bool)
 	for range agents {
-		cmd := perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
+		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
 		cmd.Stdin = r
-		running = append(running, launch(t, cmd))
+		running = append(running, clitest.Launch(t, cmd))
 	}
 	for _, l := range running {
-		want[l.pid("ready")] = true
+		want[l.PID("ready")] = true
 	}
 	w.Close()
 	for _, l := range running {
-		o, _ := l.end()
-		o.want(t, 3)
+		o, _ := l.End()
+		o.Want(t, 3)
 	}
-	paths := reportsIn(t, dir)
+	paths := reportertest.InDir(t, dir)
 	for _, p := range paths {
-		job := readReport(t, filepath.Join(dir, p)).Nodes["0"].Job
+		job := reportertest.ReadFile(t, filepath.Join(dir, p)).Nodes["0"].Job
 		if !want[job.PID] {
 			t.Errorf("%s is of process %d, which another report has, or nobody", p, job.PID)
 		}
@@ -318,10 +321,10 @@ func TestAgentsAtOnceKeepTheirReports(t *testing.T) {
 // A report that is there already is never replaced.
 func TestReportIsNeverOverwritten(t *testing.T) {
 	t.Parallel()
-	cmd := script(t, "sh", `for i in 1 2 3; do $P run --run-id r -- sh -c "exit $i"; done`)
-	perform(t, cmd).want(t, 3)
+	cmd := clitest.Script(t, "sh", `for i in 1 2 3; do $P run --run-id r -- sh -c "exit $i"; done`)
+	clitest.Perform(t, cmd).Want(t, 3)
 	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
-		r := readReport(t, filepath.Join(cmd.Dir, "perfagent-out/r", name))
+		r := reportertest.ReadFile(t, filepath.Join(cmd.Dir, "perfagent-out/r", name))
 		if *r.Run.ExitCode != i+1 {
 			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
 		}
@@ -331,8 +334,8 @@ func TestReportIsNeverOverwritten(t *testing.T) {
 // Files are readable by whom the umask lets read.
 func TestReportFollowsTheUmask(t *testing.T) {
 	t.Parallel()
-	o := perform(t, script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
-	if o.want(t, 0); o.out != "700\n600\n" {
-		t.Errorf("modes %q", o.out)
+	o := clitest.Perform(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
+	if o.Want(t, 0); o.Out != "700\n600\n" {
+		t.Errorf("modes %q", o.Out)
 	}
 }

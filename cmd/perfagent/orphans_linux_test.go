@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // A TERM that comes when the job has ended does not replace its exit code, nor
@@ -14,30 +17,30 @@ import (
 func TestTermWhileTheReportIsWritten(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		l := launch(t, perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
-		l.expect("ready")
+		l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
+		l.Expect("ready")
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for unix.Kill(l.cmd.Process.Pid, syscall.SIGTERM) == nil && processState(l.cmd.Process.Pid) != "Z" {
+			for unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) == nil && clitest.ProcessState(l.Cmd.Process.Pid) != "Z" {
 			}
 		}()
 		<-ended
-		o, _ := l.end()
-		o.want(t, 6)
-		o.report(t)
+		o, _ := l.End()
+		o.Want(t, 6)
+		o.Report(t)
 	}
 }
 
 // What the job leaves running is not waited for, and not killed.
 func TestDaemonOutlivesTheJob(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
-	l := launch(t, cmd)
-	line := l.next()
-	o, _ := l.end()
-	o.want(t, 3)
-	if r := o.report(t); r.Run.WallSeconds > 60 {
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
+	l := clitest.Launch(t, cmd)
+	line := l.Next()
+	o, _ := l.End()
+	o.Want(t, 3)
+	if r := o.Report(t); r.Run.WallSeconds > 60 {
 		t.Errorf("it was waited for: %v s", r.Run.WallSeconds)
 	}
 	if _, err := os.Stat("/proc/" + line); err != nil {
@@ -60,20 +63,20 @@ func TestOrphansAreCounted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, "run", "--", "sh", "-c", job)
+			cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", job)
 			if c.args != nil {
 				if os.Getuid() != 0 {
 					t.Skip("a new pid namespace needs root: run the tests as root")
 				}
-				unshare := tool(t, "unshare", "apt-get install util-linux")
-				if out, err := command(t, unshare, append(c.args, "true")...).CombinedOutput(); err != nil {
+				unshare := need.Tool(t, "unshare", "apt-get install util-linux")
+				if out, err := clitest.Command(t, unshare, append(c.args, "true")...).CombinedOutput(); err != nil {
 					t.Skipf("no new pid namespace can be made here (%s): run the tests where root may", strings.TrimSpace(string(out)))
 				}
-				cmd = command(t, unshare, append(c.args, cmd.Args...)...)
+				cmd = clitest.Command(t, unshare, append(c.args, cmd.Args...)...)
 			}
-			o := perform(t, cmd)
-			o.want(t, 5)
-			r := o.report(t)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 5)
+			r := o.Report(t)
 			if j := r.Nodes["0"].Job; j.Orphans < 1 || j.UserSeconds+j.SystemSeconds < 0.01 || c.args != nil && j.PID > 100 {
 				t.Errorf("job %+v", j)
 			}

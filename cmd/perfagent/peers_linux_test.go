@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -56,7 +58,7 @@ func peerTools(t testing.TB) []peerTool {
 	venv := peerVenv(t)
 	ours := func(mode string) peerTool {
 		return peerTool{"perfagent `--cgroup " + mode + "`", func(r *peerRun) []string {
-			return append([]string{binary(t), "run", "--cgroup", mode, "--html", "never", "--"}, r.job...)
+			return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--"}, r.job...)
 		}, (*peerRun).ourSays}
 	}
 	script, err := filepath.Abs("../../scripts/peer_resource_tracker.py")
@@ -88,7 +90,7 @@ func peerVenv(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !exists(venv + "/installed") {
+	if !clitest.Exists(venv + "/installed") {
 		t.Skip("no con-duct, resource-tracker and psrecord to compare with: run make bench or make peers, which install them")
 	}
 	return venv
@@ -140,7 +142,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	args := tool.args(r)
 	r.made = slices.Contains(args, agent.Create)
 	enter := `for c in cpuacct memory; do echo $$ > /sys/fs/cgroup/$c/` + r.name + `/cgroup.procs; done; exec "$@"`
-	r.cmd = command(t, "/bin/sh", append([]string{"-c", enter, "sh"}, args...)...)
+	r.cmd = clitest.Command(t, "/bin/sh", append([]string{"-c", enter, "sh"}, args...)...)
 	r.cmd.Dir = r.dir
 	r.cmd.Env = append(r.cmd.Env, "PEER_DIR="+r.dir, "PEER_PYTHON="+peerPython(t))
 	out, err := os.Create(filepath.Join(r.dir, "out.txt"))
@@ -182,7 +184,7 @@ func (r *peerRun) release() {
 // remove removes the groups, once they are empty.
 func (r *peerRun) remove() {
 	r.release()
-	deadline := time.Now().Add(longest)
+	deadline := time.Now().Add(clitest.Longest)
 	patterns := []string{r.name + "/*/job", r.name + "/job", r.name + "/*", r.name}
 	if r.made && r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() { // in other hierarchies it is beside
 		if name := filepath.Base(r.node().Job.Cgroup); strings.HasPrefix(name, "perfagent-") {
@@ -264,7 +266,7 @@ func (r *peerRun) goneWithJob() bool {
 // node is our report.
 func (r *peerRun) node() *reporter.Node {
 	r.t.Helper()
-	report, _ := onlyReport(r.t, filepath.Join(r.dir, "perfagent-out"))
+	report, _ := reportertest.Only(r.t, filepath.Join(r.dir, "perfagent-out"))
 	return report.Nodes["0"]
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // peersFlag has the tables of docs/job.md and docs/performance.md that compare us with
@@ -19,8 +20,8 @@ var peersFlag = flag.Bool("peers", false, "measure beside other tools, and write
 // peerJobs are the jobs of the table.
 func peerJobs() []struct{ name, program string } {
 	return []struct{ name, program string }{
-		{"200 children × 10 ms", manyChildren}, {"double-forked daemon", daemonBurns},
-		{"a thread forks", threadForks}, {"4 processes share 300 MiB", sharing},
+		{"200 children × 10 ms", clitest.ManyChildren}, {"double-forked daemon", clitest.DaemonBurns},
+		{"a thread forks", clitest.ThreadForks}, {"4 processes share 300 MiB", clitest.Sharing},
 	}
 }
 
@@ -47,7 +48,7 @@ func TestPeerTable(t *testing.T) {
 			if math.Abs(f.cpu-f.kernelCPU) > 0.01*f.kernelCPU+0.01 {
 				t.Errorf("%s, %s: %.3f s of CPU, the kernel says %.3f", job.name, name, f.cpu, f.kernelCPU)
 			}
-			if job.program == sharing && (f.memory < 300 || f.memory > 345) {
+			if job.program == clitest.Sharing && (f.memory < 300 || f.memory > 345) {
 				t.Errorf("%s, %s: %.0f MiB", job.name, name, f.memory)
 			}
 		}
@@ -138,7 +139,7 @@ for pid in pids: os.waitpid(pid, 0)
 
 // peerVanish has ten processes start others for so many seconds, each of which goes after
 // 0 to 9 ms of CPU.
-const peerVanish = burn + `
+const peerVanish = clitest.Burn + `
 end = time.time() + %d
 for w in range(10):
     if os.fork() == 0:
@@ -204,7 +205,7 @@ const (
 
 func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 	tool := peerTool{mode, func(r *peerRun) []string {
-		return append([]string{binary(t), "run", "--cgroup", mode, "--html", "never", "--interval", job.interval, "--"}, r.job...)
+		return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--interval", job.interval, "--"}, r.job...)
 	}, (*peerRun).ourSays}
 	r := peerStart(t, tool, job.program)
 	share := math.NaN()
@@ -239,7 +240,7 @@ func peerStressRow(t *testing.T, job *peerStress, mode string) string {
 // of the tool's CPU a second.
 func (r *peerRun) steady(settle, window time.Duration) float64 {
 	r.t.Helper()
-	for begin := time.Now(); !exists(r.dir + "/ready"); time.Sleep(5 * time.Millisecond) {
+	for begin := time.Now(); !clitest.Exists(r.dir + "/ready"); time.Sleep(5 * time.Millisecond) {
 		if time.Since(begin) > peerLongest {
 			r.t.Fatalf("the job is not whole after %v", peerLongest)
 		}

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 // perfpyKeys are the keys of one of perf.py's samples, in its order.
@@ -19,15 +22,15 @@ var perfpyKeys = []string{"cpu_pct_per_cpu_avg", "cpu_pct_per_cpu_min", "cpu_pct
 	"disk_io_read_mb", "disk_io_write_mb", "net_io_lo_sent_mb", "net_io_ext_sent_mb", "net_io_lo_recv_mb", "net_io_ext_recv_mb", "timestamp"}
 
 // perfpyRun runs a job with --compat perf.py and returns its summary and its file.
-func perfpyRun(t *testing.T) (o outcome, path string) {
+func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 	t.Helper()
-	o = run(t, "run", "--compat", "perf.py", "--summary", "always", "--interval", "50ms", "--node", "3", "--", "sh", "-c", untilSampledSo(5)+"; exit 2")
-	o.want(t, 2)
-	paths := reportsIn(t, filepath.Join(o.dir, "perfagent-out"))
+	o = clitest.Run(t, "run", "--compat", "perf.py", "--summary", "always", "--interval", "50ms", "--node", "3", "--", "sh", "-c", untilSampledSo(5)+"; exit 2")
+	o.Want(t, 2)
+	paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
 	if len(paths) != 1 || filepath.Base(paths[0]) != "node-3.json" {
 		t.Fatalf("%q", paths)
 	}
-	return o, filepath.Join(o.dir, "perfagent-out", paths[0])
+	return o, filepath.Join(o.Dir, "perfagent-out", paths[0])
 }
 
 // The file of --compat perf.py is laid out as json.dump(…, indent=4) does it, and
@@ -93,16 +96,16 @@ func TestCompatSummaryHasTheNumbersOfTheFile(t *testing.T) {
 	t.Parallel()
 	o, path := perfpyRun(t)
 	cpus := strings.Count(mustRead(t, "/proc/stat"), "\ncpu")
-	shown := run(t, "show", path, "--cpus", fmt.Sprint(cpus))
-	shown.want(t, 0)
-	if diff := cmp.Diff(measured(shown.out), measured(o.err)); diff != "" {
+	shown := clitest.Run(t, "show", path, "--cpus", fmt.Sprint(cpus))
+	shown.Want(t, 0)
+	if diff := cmp.Diff(measured(shown.Out), measured(o.Err)); diff != "" {
 		t.Errorf("show of the file (-), the summary (+):\n%s", diff)
 	}
-	values := run(t, "show", "--json", path, "--cpus", fmt.Sprint(cpus))
-	values.want(t, 0)
+	values := clitest.Run(t, "show", "--json", path, "--cpus", fmt.Sprint(cpus))
+	values.Want(t, 0)
 	var nodes map[string]map[string]float64
-	if err := json.Unmarshal([]byte(values.out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != 18 {
-		t.Fatalf("%v: %s", err, values.out)
+	if err := json.Unmarshal([]byte(values.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != 18 {
+		t.Fatalf("%v: %s", err, values.Out)
 	}
 	for _, number := range []string{
 		fmt.Sprintf("%.1f %%      mean of all CPUs", nodes["3"]["cpu_avg_utilization_pct"]),
@@ -110,12 +113,12 @@ func TestCompatSummaryHasTheNumbersOfTheFile(t *testing.T) {
 		fmt.Sprintf("%.1f %%      peak of the node", nodes["3"]["max_t_mem_percent"]),
 		fmt.Sprintf("%.1f %%      peak\n", nodes["3"]["max_t_disk_usage_percent"]),
 	} {
-		if !strings.Contains(o.err, number) {
-			t.Errorf("no %q in the summary:\n%s", number, o.err)
+		if !strings.Contains(o.Err, number) {
+			t.Errorf("no %q in the summary:\n%s", number, o.Err)
 		}
 	}
-	if !strings.Contains(values.err, "since boot") || !strings.Contains(o.err, "since boot") {
-		t.Errorf("it is not said that totals are since boot: %q", values.err)
+	if !strings.Contains(values.Err, "since boot") || !strings.Contains(o.Err, "since boot") {
+		t.Errorf("it is not said that totals are since boot: %q", values.Err)
 	}
 }
 
@@ -146,32 +149,32 @@ func TestPerfPysGoldenVector(t *testing.T) {
 	want := []float64{100, 49.980000000000004, 20, 20, 60, 80, 100, 100, 4 * 8 / 3600.0, 4 * 8 / 3600.0 * (100 - 49.98) / 100,
 		60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421}
 	for cpus, metrics := range map[string]int{"8": 18, "0": 16} {
-		o := run(t, "show", "--json", file, "--cpus", cpus)
-		o.want(t, 0)
+		o := clitest.Run(t, "show", "--json", file, "--cpus", cpus)
+		o.Want(t, 0)
 		var nodes map[string]map[string]float64
-		if err := json.Unmarshal([]byte(o.out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != metrics {
-			t.Fatalf("%v: %d metrics, want %d: %s", err, len(nodes["3"]), metrics, o.out)
+		if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != metrics {
+			t.Fatalf("%v: %d metrics, want %d: %s", err, len(nodes["3"]), metrics, o.Out)
 		}
 		at := 0
 		for i, name := range metricOrder[:18] {
 			got, there := nodes["3"][name]
 			if !there && cpus == "0" && strings.HasSuffix(name, "cpu_hours") {
-				if !strings.Contains(o.err, name) || !strings.Contains(o.err, "--cpus") {
-					t.Errorf("it is not said why %s is absent: %q", name, o.err)
+				if !strings.Contains(o.Err, name) || !strings.Contains(o.Err, "--cpus") {
+					t.Errorf("it is not said why %s is absent: %q", name, o.Err)
 				}
 				continue
 			}
 			if math.Abs(got-want[i]) > 1e-9 {
 				t.Errorf("%s is %v, want %v", name, got, want[i])
 			}
-			next := strings.Index(o.out, `"`+name+`"`)
+			next := strings.Index(o.Out, `"`+name+`"`)
 			if next < at {
 				t.Errorf("%s is out of order", name)
 			}
 			at = next
 		}
-		if !strings.Contains(o.err, "since boot") {
-			t.Errorf("it is not said that totals are since boot: %q", o.err)
+		if !strings.Contains(o.Err, "since boot") {
+			t.Errorf("it is not said that totals are since boot: %q", o.Err)
 		}
 	}
 }

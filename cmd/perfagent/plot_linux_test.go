@@ -17,7 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -58,15 +60,15 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 
 func TestPlotPageBesideTheReport(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
-	o := perform(t, cmd)
-	o.want(t, 3)
-	out := filepath.Join(o.dir, "perfagent-out")
-	report, path := onlyReport(t, out)
+	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 3)
+	out := filepath.Join(o.Dir, "perfagent-out")
+	report, path := reportertest.Only(t, out)
 	page := filepath.Join(out, "r", "node-0.html")
 	plotWhole(t, page, report.Nodes["0"])
-	if line := "page       " + filepath.Join("perfagent-out", "r", "node-0.html"); !strings.Contains(o.err, line+"\n") {
-		t.Errorf("the summary does not have %q:\n%s", line, o.err)
+	if line := "page       " + filepath.Join("perfagent-out", "r", "node-0.html"); !strings.Contains(o.Err, line+"\n") {
+		t.Errorf("the summary does not have %q:\n%s", line, o.Err)
 	}
 	html, _ := os.ReadFile(page)
 	if !bytes.Contains(html, []byte("echo &#39;&lt;b&gt;&#39;; exit 3")) || !bytes.Contains(html, []byte("failed (exit 3)")) {
@@ -77,23 +79,23 @@ func TestPlotPageBesideTheReport(t *testing.T) {
 	}
 
 	// The same name again: the second recording has the second page.
-	again := perfagent(t, "run", "--run-id", "r", "--", "true")
-	again.Dir = o.dir
-	perform(t, again).want(t, 0)
-	second := readReport(t, filepath.Join(out, "r", "node-0.2.json"))
+	again := clitest.Perfagent(t, "run", "--run-id", "r", "--", "true")
+	again.Dir = o.Dir
+	clitest.Perform(t, again).Want(t, 0)
+	second := reportertest.ReadFile(t, filepath.Join(out, "r", "node-0.2.json"))
 	plotWhole(t, filepath.Join(out, "r", "node-0.2.html"), second.Nodes["0"])
 	plotWhole(t, page, report.Nodes["0"])
 	if got := plotPages(t, out); !slices.Equal(got, []string{"r/node-0.2.html", "r/node-0.html"}) {
 		t.Errorf("pages: %q", got)
 	}
 	// What plot makes of the report says the same.
-	third := perfagent(t, "plot", path, "-o", "again.html")
-	o = perform(t, third)
-	o.want(t, 0)
-	if o.out != "" || o.err != "" {
-		t.Errorf("plot says %q and %q", o.out, o.err)
+	third := clitest.Perfagent(t, "plot", path, "-o", "again.html")
+	o = clitest.Perform(t, third)
+	o.Want(t, 0)
+	if o.Out != "" || o.Err != "" {
+		t.Errorf("plot says %q and %q", o.Out, o.Err)
 	}
-	plotWhole(t, filepath.Join(o.dir, "again.html"), report.Nodes["0"])
+	plotWhole(t, filepath.Join(o.Dir, "again.html"), report.Nodes["0"])
 }
 
 // Without a page there is a report all the same.
@@ -110,23 +112,23 @@ func TestPlotNoPageWhereNoneIsWanted(t *testing.T) {
 		{[]string{"--html", "never"}, "PERFAGENT_HTML=rubbish", 0},
 		{nil, "PERFAGENT_HTML=", 1},
 	} {
-		cmd := perfagent(t, append(append([]string{"run"}, c.flags...), "--summary", "always", "--", "sh", "-c", "exit 5")...)
+		cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--summary", "always", "--", "sh", "-c", "exit 5")...)
 		cmd.Env = append(cmd.Env, c.env)
-		o := perform(t, cmd)
-		o.want(t, 5)
-		o.report(t)
-		pages := plotPages(t, filepath.Join(o.dir, "perfagent-out"))
-		if len(pages) != c.pages || strings.Contains(o.err, ".html") != (c.pages == 1) {
-			t.Errorf("%v %s: pages %q, stderr:\n%s", c.flags, c.env, pages, o.err)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 5)
+		o.Report(t)
+		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
+		if len(pages) != c.pages || strings.Contains(o.Err, ".html") != (c.pages == 1) {
+			t.Errorf("%v %s: pages %q, stderr:\n%s", c.flags, c.env, pages, o.Err)
 		}
 	}
 }
 
 func TestPlotPageOfASidecar(t *testing.T) {
 	t.Parallel()
-	l := launch(t, perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms"))
-	page := filepath.Join(l.cmd.Dir, "perfagent-out", "r", "node-0.html")
-	until(t, "the page is there while the sidecar runs", func() bool {
+	l := clitest.Launch(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms"))
+	page := filepath.Join(l.Cmd.Dir, "perfagent-out", "r", "node-0.html")
+	clitest.Until(t, "the page is there while the sidecar runs", func() bool {
 		_, err := os.Stat(page)
 		return err == nil
 	})
@@ -134,14 +136,14 @@ func TestPlotPageOfASidecar(t *testing.T) {
 	if err != nil || !bytes.Contains(early, []byte("still running")) {
 		t.Errorf("the page does not say that it is not the end: %v", err)
 	}
-	l.signal(unix.SIGTERM)
-	o, _ := l.end()
-	o.want(t, 0)
-	plotWhole(t, page, o.report(t).Nodes["0"])
+	l.Signal(unix.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+	plotWhole(t, page, o.Report(t).Nodes["0"])
 	if late, _ := os.ReadFile(page); bytes.Contains(late, []byte("still running")) {
 		t.Error("at the end the page says that the end is not there")
 	}
-	if got := plotPages(t, filepath.Join(o.dir, "perfagent-out")); len(got) != 1 {
+	if got := plotPages(t, filepath.Join(o.Dir, "perfagent-out")); len(got) != 1 {
 		t.Errorf("pages: %q", got)
 	}
 }
@@ -151,10 +153,10 @@ func plotTwo(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for node, code := range []string{"0", "4"} {
-		cmd := perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--html", "never", "--out", dir, "--", "sh", "-c", "exit "+code)
-		o := perform(t, cmd)
-		if o.code != node*4 {
-			t.Fatal(o.err)
+		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--node", strconv.Itoa(node), "--html", "never", "--out", dir, "--", "sh", "-c", "exit "+code)
+		o := clitest.Perform(t, cmd)
+		if o.Code != node*4 {
+			t.Fatal(o.Err)
 		}
 	}
 	return filepath.Join(dir, "r")
@@ -164,21 +166,21 @@ func TestPlotPageOfMergedNodes(t *testing.T) {
 	t.Parallel()
 	reports := plotTwo(t)
 	one, two := filepath.Join(reports, "node-0.json"), filepath.Join(reports, "node-1.json")
-	merge := func(dir string, args ...string) outcome {
-		cmd := perfagent(t, append([]string{"merge", one, two}, args...)...)
+	merge := func(dir string, args ...string) clitest.Outcome {
+		cmd := clitest.Perfagent(t, append([]string{"merge", one, two}, args...)...)
 		cmd.Dir = dir
-		return perform(t, cmd)
+		return clitest.Perform(t, cmd)
 	}
 	dir := t.TempDir()
-	merge(dir, "-o", "job.json").want(t, 0)
-	merged := readReport(t, filepath.Join(dir, "job.json"))
+	merge(dir, "-o", "job.json").Want(t, 0)
+	merged := reportertest.ReadFile(t, filepath.Join(dir, "job.json"))
 	plotWhole(t, filepath.Join(dir, "job.html"), merged.Nodes["0"])
 	html, _ := os.ReadFile(filepath.Join(dir, "job.html"))
 	if !bytes.Contains(html, []byte(`data-heatmap="cpu"`)) || !bytes.Contains(html, []byte(`id="node-1"`)) {
 		t.Error("the page is not of two nodes")
 	}
-	merge(dir, "-o", "only.json", "--html", "never").want(t, 0)
-	merge(dir, "-o", "no-extension").want(t, 0)
+	merge(dir, "-o", "only.json", "--html", "never").Want(t, 0)
+	merge(dir, "-o", "no-extension").Want(t, 0)
 	for name, there := range map[string]bool{"only.html": false, "no-extension.html": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
@@ -188,10 +190,10 @@ func TestPlotPageOfMergedNodes(t *testing.T) {
 	// What is there already is not replaced, and nothing is written then.
 	for _, taken := range []string{"job.json", "job.html"} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, taken), "precious", 0o600)
+		clitest.Write(t, filepath.Join(dir, taken), "precious", 0o600)
 		o := merge(dir, "-o", "job.json")
-		o.want(t, 1)
-		o.wantLine(t, taken, "--force")
+		o.Want(t, 1)
+		o.WantLine(t, taken, "--force")
 		if files, _ := os.ReadDir(dir); len(files) != 1 {
 			t.Errorf("%s was taken, and there are %v", taken, files)
 		}
@@ -199,25 +201,25 @@ func TestPlotPageOfMergedNodes(t *testing.T) {
 			t.Errorf("%s is now %.40q", taken, text)
 		}
 		if taken == "job.html" { // no page, no quarrel
-			merge(dir, "-o", "job.json", "--html", "never").want(t, 0)
+			merge(dir, "-o", "job.json", "--html", "never").Want(t, 0)
 		}
-		merge(dir, "-o", "job.json", "--force").want(t, 0)
-		plotWhole(t, filepath.Join(dir, "job.html"), readReport(t, filepath.Join(dir, "job.json")).Nodes["0"])
+		merge(dir, "-o", "job.json", "--force").Want(t, 0)
+		plotWhole(t, filepath.Join(dir, "job.html"), reportertest.ReadFile(t, filepath.Join(dir, "job.json")).Nodes["0"])
 	}
 	o := merge(t.TempDir(), "-o", "job.json", "--html", "sometimes")
-	o.want(t, 1)
-	o.wantLine(t, "--html", "sometimes")
+	o.Want(t, 1)
+	o.WantLine(t, "--html", "sometimes")
 }
 
 // The disk has room for the report and not for its page: one line, and all else is as
 // if there had been no page.
 func TestPlotDiskFullForThePage(t *testing.T) {
 	t.Parallel()
-	out := mount(t, "size=80k", 0)
-	o := run(t, "run", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
-	o.want(t, 7)
-	_, path := onlyReport(t, out)
-	o.wantLine(t, "no space", filepath.Join(out, "r", "node-0.html"))
+	out := clitest.Mount(t, "size=80k", 0)
+	o := clitest.Run(t, "run", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
+	o.Want(t, 7)
+	_, path := reportertest.Only(t, out)
+	o.WantLine(t, "no space", filepath.Join(out, "r", "node-0.html"))
 	if files, _ := os.ReadDir(filepath.Dir(path)); len(files) != 1 {
 		t.Errorf("beside the report there are %v", files)
 	}
@@ -227,7 +229,7 @@ func TestPlotDiskFullForThePage(t *testing.T) {
 func TestPlotPageNameIsTaken(t *testing.T) {
 	t.Parallel()
 	for _, directory := range []bool{false, true} {
-		cmd := perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
+		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
 		page := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.html")
 		if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 			t.Fatal(err)
@@ -237,15 +239,15 @@ func TestPlotPageNameIsTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			write(t, page, "precious", 0o600)
+			clitest.Write(t, page, "precious", 0o600)
 		}
-		o := perform(t, cmd)
-		o.want(t, 7)
-		if o.err != "" {
-			t.Errorf("stderr: %q", o.err)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 7)
+		if o.Err != "" {
+			t.Errorf("stderr: %q", o.Err)
 		}
 		second := filepath.Join(filepath.Dir(page), "node-0.2")
-		plotWhole(t, second+".html", readReport(t, second+".json").Nodes["0"])
+		plotWhole(t, second+".html", reportertest.ReadFile(t, second+".json").Nodes["0"])
 		if text, err := os.ReadFile(page); !directory && string(text) != "precious" {
 			t.Errorf("%s is now %.40q, %v", page, text, err)
 		}
@@ -255,21 +257,21 @@ func TestPlotPageNameIsTaken(t *testing.T) {
 // What takes the name of the page while the job runs stays, and one line says so.
 func TestPlotPageNameIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
-	o := run(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
-	o.want(t, 7)
-	o.wantLine(t, "perfagent-out/r/node-0.html", "exists")
-	if text, err := os.ReadFile(filepath.Join(o.dir, "perfagent-out", "r", "node-0.html")); string(text) != "precious\n" {
+	o := clitest.Run(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
+	o.Want(t, 7)
+	o.WantLine(t, "perfagent-out/r/node-0.html", "exists")
+	if text, err := os.ReadFile(filepath.Join(o.Dir, "perfagent-out", "r", "node-0.html")); string(text) != "precious\n" {
 		t.Errorf("the page is now %.40q, %v", text, err)
 	}
-	o.report(t)
+	o.Report(t)
 }
 
 // The page of a perf.py file says so, and has the eighteen metrics.
 func TestPlotPageOfPerfPy(t *testing.T) {
 	t.Parallel()
-	o := run(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
-	o.want(t, 0)
-	dir := filepath.Join(o.dir, "perfagent-out", "r")
+	o := clitest.Run(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
+	o.Want(t, 0)
+	dir := filepath.Join(o.Dir, "perfagent-out", "r")
 	page, err := os.ReadFile(filepath.Join(dir, "node-0.html"))
 	if err != nil {
 		t.Fatal(err)
@@ -277,8 +279,8 @@ func TestPlotPageOfPerfPy(t *testing.T) {
 	if !bytes.Contains(page, []byte("since boot")) || !bytes.Contains(page, []byte(`data-metric="max_t_mem_percent" data-value="`)) {
 		t.Error("the page does not say that the totals are since boot, or has no metrics")
 	}
-	again := perfagent(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
-	perform(t, again).want(t, 0)
+	again := clitest.Perfagent(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
+	clitest.Perform(t, again).Want(t, 0)
 	if html, err := os.ReadFile(filepath.Join(again.Dir, "again.html")); err != nil || !bytes.Contains(html, []byte(`data-metric="node_cpu_hours" data-value="`)) {
 		t.Errorf("with --cpus there are no CPU hours: %v", err)
 	}
@@ -289,11 +291,11 @@ func TestPlotPictures(t *testing.T) {
 	week := plottertest.WeekFile(t)
 	plot := func(args ...string) []byte {
 		t.Helper()
-		cmd := perfagent(t, append([]string{"plot", week}, args...)...)
-		o := perform(t, cmd)
-		o.want(t, 0)
-		if o.out != "" || o.err != "" {
-			t.Errorf("%v: plot says %q and %q", args, o.out, o.err)
+		cmd := clitest.Perfagent(t, append([]string{"plot", week}, args...)...)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		if o.Out != "" || o.Err != "" {
+			t.Errorf("%v: plot says %q and %q", args, o.Out, o.Err)
 		}
 		files, _ := filepath.Glob(filepath.Join(cmd.Dir, "picture.*"))
 		if len(files) != 1 {
@@ -339,8 +341,8 @@ func plotXML(t testing.TB, data []byte) {
 func TestPlotErrors(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
-	broken := write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
-	newer := write(t, filepath.Join(t.TempDir(), "newer.json"), `{"schema":"perfagent.report/2","nodes":{}}`, 0o644)
+	broken := clitest.Write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
+	newer := clitest.Write(t, filepath.Join(t.TempDir(), "newer.json"), `{"schema":"perfagent.report/2","nodes":{}}`, 0o644)
 	for _, c := range []struct {
 		args  []string
 		words []string
@@ -371,11 +373,11 @@ func TestPlotErrors(t *testing.T) {
 		{[]string{"not-there.json", "-o", "x.html"}, []string{"not-there.json"}},
 		{[]string{".", "-o", "x.png"}, []string{"directory"}},
 	} {
-		o := run(t, append([]string{"plot"}, c.args...)...)
-		o.want(t, 1)
-		o.wantLine(t, c.words...)
-		if files, _ := os.ReadDir(o.dir); len(files) != 0 || o.out != "" {
-			t.Errorf("%v: there are %v, stdout %q", c.args, files, o.out)
+		o := clitest.Run(t, append([]string{"plot"}, c.args...)...)
+		o.Want(t, 1)
+		o.WantLine(t, c.words...)
+		if files, _ := os.ReadDir(o.Dir); len(files) != 0 || o.Out != "" {
+			t.Errorf("%v: there are %v, stdout %q", c.args, files, o.Out)
 		}
 	}
 }
@@ -386,19 +388,19 @@ func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"x.html", "x.svg", "x.png"} {
 		dir := t.TempDir()
-		plot := func(args ...string) outcome {
-			cmd := perfagent(t, append([]string{"plot", good, "-o", name}, args...)...)
+		plot := func(args ...string) clitest.Outcome {
+			cmd := clitest.Perfagent(t, append([]string{"plot", good, "-o", name}, args...)...)
 			cmd.Dir = dir
-			return perform(t, cmd)
+			return clitest.Perform(t, cmd)
 		}
-		write(t, filepath.Join(dir, name), "precious", 0o644)
+		clitest.Write(t, filepath.Join(dir, name), "precious", 0o644)
 		o := plot()
-		o.want(t, 1)
-		o.wantLine(t, name, "--force")
+		o.Want(t, 1)
+		o.WantLine(t, name, "--force")
 		if text, _ := os.ReadFile(filepath.Join(dir, name)); string(text) != "precious" {
 			t.Errorf("%s is now %.40q", name, text)
 		}
-		plot("--force").want(t, 0)
+		plot("--force").Want(t, 0)
 		if text, _ := os.ReadFile(filepath.Join(dir, name)); len(text) < 1000 {
 			t.Errorf("%s is still %.40q", name, text)
 		}
@@ -406,10 +408,10 @@ func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		o = plot("--force")
-		o.want(t, 1)
-		o.wantLine(t, "regular file")
+		o.Want(t, 1)
+		o.WantLine(t, "regular file")
 	}
-	readReport(t, good)
+	reportertest.ReadFile(t, good)
 }
 
 // A name in capitals says what is to be drawn as well.
@@ -417,9 +419,9 @@ func TestPlotTakesCapitals(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
-		o := run(t, "plot", good, "-o", name)
-		o.want(t, 0)
-		if text, err := os.ReadFile(filepath.Join(o.dir, name)); err != nil || !strings.HasPrefix(string(text), begin) {
+		o := clitest.Run(t, "plot", good, "-o", name)
+		o.Want(t, 0)
+		if text, err := os.ReadFile(filepath.Join(o.Dir, name)); err != nil || !strings.HasPrefix(string(text), begin) {
 			t.Errorf("%s: %v, %.40q", name, err, text)
 		}
 	}
@@ -433,16 +435,16 @@ func TestPlotKeepsItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	same := write(t, filepath.Join(dir, "same.html"), string(text), 0o644)
+	same := clitest.Write(t, filepath.Join(dir, "same.html"), string(text), 0o644)
 	if err := errors.Join(os.Link(same, filepath.Join(dir, "hard.html")), os.Symlink("same.html", filepath.Join(dir, "soft.html"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, names := range [][2]string{{"same.html", "same.html"}, {same, "./same.html"}, {"hard.html", "same.html"}, {"soft.html", "same.html"}} {
-		cmd := perfagent(t, "plot", names[0], "-o", names[1], "--force")
+		cmd := clitest.Perfagent(t, "plot", names[0], "-o", names[1], "--force")
 		cmd.Dir = dir
-		o := perform(t, cmd)
-		o.want(t, 1)
-		o.wantLine(t, names[1], "is the report that is to be drawn")
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 1)
+		o.WantLine(t, names[1], "is the report that is to be drawn")
 		if now, _ := os.ReadFile(same); !bytes.Equal(now, text) {
 			t.Fatalf("%q: the report is now %.40q", names, now)
 		}
@@ -454,10 +456,10 @@ func TestPlotMergeWantsTheReportsName(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
-		o := run(t, "merge", good, "-o", name)
-		o.want(t, 1)
-		o.wantLine(t, "-o "+name, "m3.json", "page is written beside it")
-		if files, _ := os.ReadDir(o.dir); len(files) != 0 {
+		o := clitest.Run(t, "merge", good, "-o", name)
+		o.Want(t, 1)
+		o.WantLine(t, "-o "+name, "m3.json", "page is written beside it")
+		if files, _ := os.ReadDir(o.Dir); len(files) != 0 {
 			t.Errorf("%s: there are %v", name, files)
 		}
 	}
@@ -466,22 +468,22 @@ func TestPlotMergeWantsTheReportsName(t *testing.T) {
 // A journal that a killed perfagent left behind can be drawn.
 func TestPlotOfAJournal(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
+	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
-	l := launch(t, cmd)
-	until(t, "samples are in the journal", func() bool {
+	l := clitest.Launch(t, cmd)
+	clitest.Until(t, "samples are in the journal", func() bool {
 		text, _ := os.ReadFile(journal)
 		return strings.Count(string(text), "\n") > 4
 	})
-	l.signal(unix.SIGKILL)
-	l.end()
+	l.Signal(unix.SIGKILL)
+	l.End()
 	if got := plotPages(t, filepath.Join(cmd.Dir, "perfagent-out")); len(got) != 0 {
 		t.Errorf("a killed perfagent left %q", got)
 	}
 	for _, name := range []string{"x.html", "x.svg"} {
-		o := run(t, "plot", journal, "-o", name)
-		o.want(t, 0)
-		text, err := os.ReadFile(filepath.Join(o.dir, name))
+		o := clitest.Run(t, "plot", journal, "-o", name)
+		o.Want(t, 0)
+		text, err := os.ReadFile(filepath.Join(o.Dir, name))
 		if err != nil || !regexp.MustCompile(`no end, seen for`).Match(text) {
 			t.Errorf("%s does not say that the end is missing: %v", name, err)
 		}

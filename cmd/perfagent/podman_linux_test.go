@@ -15,6 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -70,15 +73,15 @@ func newPodmanStore(t *testing.T) *podmanStore {
 	if os.Getuid() != 0 {
 		t.Skip("containers with limits need root: run the tests as root")
 	}
-	s := &podmanStore{t: t, path: tool(t, "podman", "apt-get install podman runc (make test does it as root)"),
+	s := &podmanStore{t: t, path: need.Tool(t, "podman", "apt-get install podman runc (make test does it as root)"),
 		parent: fmt.Sprintf("/perfagent-test-%d", os.Getpid())}
-	tool(t, "runc", "apt-get install runc (make test does it as root)")
+	need.Tool(t, "runc", "apt-get install runc (make test does it as root)")
 	var err error
 	if s.dir, err = os.MkdirTemp("", "perfagent-podman-"); err != nil { // overlay's paths are bounded
 		t.Fatal(err)
 	}
 	t.Cleanup(s.remove)
-	containers := write(t, filepath.Join(s.dir, "containers.conf"), fmt.Sprintf(`[containers]
+	containers := clitest.Write(t, filepath.Join(s.dir, "containers.conf"), fmt.Sprintf(`[containers]
 default_ulimits = ["nofile=20000:20000", "nproc=10000:10000"]
 [engine]
 runtime = "runc"
@@ -86,15 +89,15 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 tmp_dir = %q
 `, s.dir+"/tmp"), 0o600)
-	storage := write(t, filepath.Join(s.dir, "storage.conf"), fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = %q\n",
+	storage := clitest.Write(t, filepath.Join(s.dir, "storage.conf"), fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = %q\n",
 		s.dir+"/graph", s.dir+"/run"), 0o600)
-	s.env = testEnv("CONTAINERS_CONF="+containers, "CONTAINERS_STORAGE_CONF="+storage, "TMPDIR="+s.dir)
-	image := write(t, filepath.Join(s.dir, "image.tar"), podmanFiles(t), 0o600)
-	if o := s.podman(t, "import", "-q", image, podmanImage); o.code != 0 {
-		lackingEngine(t, o.err)
+	s.env = clitest.Env("CONTAINERS_CONF="+containers, "CONTAINERS_STORAGE_CONF="+storage, "TMPDIR="+s.dir)
+	image := clitest.Write(t, filepath.Join(s.dir, "image.tar"), podmanFiles(t), 0o600)
+	if o := s.podman(t, "import", "-q", image, podmanImage); o.Code != 0 {
+		lackingEngine(t, o.Err)
 	}
-	if o := s.podman(t, s.command(podmanRun{args: []string{"/bin/busybox", "true"}}, s.dir)...); o.code != 0 {
-		lackingEngine(t, o.err)
+	if o := s.podman(t, s.command(podmanRun{args: []string{"/bin/busybox", "true"}}, s.dir)...); o.Code != 0 {
+		lackingEngine(t, o.Err)
 	}
 	return s
 }
@@ -102,7 +105,7 @@ tmp_dir = %q
 // lackingEngine says that containers do not run on this machine.
 func lackingEngine(t *testing.T, why string) {
 	t.Helper()
-	lacking(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
+	need.Missing(t, "no container can be run here, as root on a machine with control groups: "+strings.TrimSpace(why))
 }
 
 // podmanFiles are the files of the image, as a tar archive.
@@ -110,7 +113,7 @@ func podmanFiles(t *testing.T) string {
 	t.Helper()
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	for name, path := range map[string]string{"perfagent": binary(t), "guest": guest(t), "bin/busybox": busybox(t)} {
+	for name, path := range map[string]string{"perfagent": clitest.Binary(t), "guest": guest(t), "bin/busybox": busybox(t)} {
 		data, err := os.ReadFile(path)
 		if err == nil {
 			err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(data))})
@@ -132,11 +135,11 @@ func podmanFiles(t *testing.T) string {
 }
 
 // podman runs podman to its end.
-func (s *podmanStore) podman(t *testing.T, args ...string) outcome {
+func (s *podmanStore) podman(t *testing.T, args ...string) clitest.Outcome {
 	t.Helper()
-	cmd := command(t, s.path, args...)
+	cmd := clitest.Command(t, s.path, args...)
 	cmd.Env = s.env
-	return perform(t, cmd)
+	return clitest.Perform(t, cmd)
 }
 
 // remove ends what is left, and removes the store and the control groups.
@@ -158,7 +161,7 @@ func (s *podmanStore) remove() {
 			})
 			for i := range dirs {
 				dir := dirs[len(dirs)-1-i]
-				until(s.t, "removal of "+dir, func() bool { return os.Remove(dir) == nil || !exists(dir) })
+				clitest.Until(s.t, "removal of "+dir, func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) })
 			}
 		}
 	}
@@ -174,26 +177,26 @@ func (s *podmanStore) command(r podmanRun, out string) []string {
 func (s *podmanStore) run(t *testing.T, r podmanRun) podmanResult {
 	t.Helper()
 	var out string
-	var o outcome
+	var o clitest.Outcome
 	for try := 1; ; try++ {
 		out = t.TempDir()
 		o = s.podman(t, s.command(r, out)...)
 		// On a busy machine the kernel may kill a second process before the first has given its
 		// memory back: perfagent, of which there is the journal then.
-		if o.code != 137 || try == 5 || !slices.ContainsFunc(reportsIn(t, out), func(p string) bool { return filepath.Ext(p) == ".jsonl" }) {
+		if o.Code != 137 || try == 5 || !slices.ContainsFunc(reportertest.InDir(t, out), func(p string) bool { return filepath.Ext(p) == ".jsonl" }) {
 			break
 		}
 		t.Logf("try %d: perfagent itself was killed", try)
 	}
-	o.want(t, r.code)
-	report, path := onlyReport(t, out)
+	o.Want(t, r.code)
+	report, path := reportertest.Only(t, out)
 	t.Cleanup(func() {
 		if t.Failed() {
 			data, _ := os.ReadFile(path)
-			t.Logf("stdout: %s\nstderr: %s\nreport: %s", o.out, o.err, data)
+			t.Logf("stdout: %s\nstderr: %s\nreport: %s", o.Out, o.Err, data)
 		}
 	})
-	return podmanResult{out: o.out, node: report.Nodes["0"], run: report.Run}
+	return podmanResult{out: o.Out, node: report.Nodes["0"], run: report.Run}
 }
 
 // podmanCPU: the total within 1 % of the kernel's, the share of throttled periods as the
@@ -209,8 +212,8 @@ func podmanCPU(t *testing.T, s *podmanStore, flags string) {
 	t.Logf("CPU: the report %.4f s, the kernel %.4f s, perfagent's own %.4f s", r.node.Job.CPUSeconds, after.CPU-before.CPU-agent+before.Own, agent)
 	around := after
 	around.Periods, around.Throttled, around.ThrottledFor = after.Periods+30, after.Throttled+30, after.ThrottledFor+10 // until the closing reading
-	guestThrottled(t, r.node, before, after, around)
-	guestNear(t, "limit_cpu_utilization_pct", guestMetric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.3), 0.001)
+	clitest.WantThrottled(t, r.node, before, after, around)
+	guestNear(t, "limit_cpu_utilization_pct", clitest.Metric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.3), 0.001)
 }
 
 func podmanKilled(t *testing.T, s *podmanStore, flags string) {
@@ -277,7 +280,7 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 		args: []string{"/bin/sh", "-c", "busybox umount -l /sys/fs/cgroup && exec /perfagent run -- /guest children 2 0.1"}})
 	guestSource(t, r.node, "tree")
 	guestMissing(t, r.node, host.SourceCgroup, "no control groups")
-	if used := guestMetric(t, r.node, "job_cpu_seconds"); used < 0.2 {
+	if used := clitest.Metric(t, r.node, "job_cpu_seconds"); used < 0.2 {
 		t.Errorf("job_cpu_seconds %v", used)
 	}
 }
@@ -285,20 +288,20 @@ func podmanHidden(t *testing.T, s *podmanStore) {
 // podmanChange: a limit that is changed while the job runs is the newer one in the report.
 func podmanChange(t *testing.T, s *podmanStore) {
 	out := t.TempDir()
-	cmd := command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
+	cmd := clitest.Command(t, s.path, s.command(podmanRun{flags: "--name=change --memory=200m --memory-swap=200m",
 		args: []string{"/perfagent", "run", "--", "/bin/sh", "-c", "echo ready; while [ ! -e /out/go ]; do busybox sleep 0.1; done"}}, out)...)
 	cmd.Env = s.env
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	start := time.Now()
-	if o := s.podman(t, "update", "--memory=100m", "--memory-swap=100m", "change"); o.code != 0 {
+	if o := s.podman(t, "update", "--memory=100m", "--memory-swap=100m", "change"); o.Code != 0 {
 		podmanLimit(t, s)
 	}
 	t.Logf("the limit was changed after %v", time.Since(start))
-	write(t, filepath.Join(out, "go"), "", 0o644)
-	o, _ := l.end()
-	o.want(t, 0)
-	report, _ := onlyReport(t, out)
+	clitest.Write(t, filepath.Join(out, "go"), "", 0o644)
+	o, _ := l.End()
+	o.Want(t, 0)
+	report, _ := reportertest.Only(t, out)
 	if m := report.Nodes["0"].Limits.MemoryMB; m != 100 {
 		t.Errorf("limit %v MiB, it was changed to 100", m)
 	}
@@ -309,11 +312,11 @@ func podmanChange(t *testing.T, s *podmanStore) {
 func podmanLimit(t *testing.T, s *podmanStore) {
 	t.Helper()
 	o := s.podman(t, "inspect", "--format={{.Id}}", "change")
-	o.want(t, 0)
-	name := s.parent + "/libpod-" + strings.TrimSpace(o.out)
+	o.Want(t, 0)
+	name := s.parent + "/libpod-" + strings.TrimSpace(o.Out)
 	for _, path := range []string{"/sys/fs/cgroup/memory" + name + "/memory.limit_in_bytes", "/sys/fs/cgroup" + name + "/memory.max"} {
-		if exists(path) {
-			write(t, path, "104857600", 0)
+		if clitest.Exists(path) {
+			clitest.Write(t, path, "104857600", 0)
 			return
 		}
 	}

@@ -3,39 +3,24 @@ package main
 import (
 	"math"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
-
-// wantEveryMetric checks that each metric of the table is there, or its absence
-// has a reason.
-func wantEveryMetric(t testing.TB, n *reporter.Node) {
-	t.Helper()
-	for _, m := range reporter.Metrics() {
-		v, there := n.Metrics[m.Name]
-		why := slices.IndexFunc(n.Missing, func(x reporter.Missing) bool { return x.What == m.Name && x.Why != "" })
-		switch {
-		case there == (why >= 0):
-			t.Errorf("%s: there %v, reason %d in %v", m.Name, there, why, n.Missing)
-		case math.IsNaN(v) || v < 0 || strings.HasPrefix(m.Unit, "percent") && v > 100:
-			t.Errorf("%s is %v", m.Name, v)
-		}
-	}
-}
 
 func TestJobOf50MillisecondsIsMeasured(t *testing.T) {
 	t.Parallel()
-	o := run(t, "run", "--", "sleep", "0.05")
-	o.want(t, 0)
-	r := o.report(t)
+	o := clitest.Run(t, "run", "--", "sleep", "0.05")
+	o.Want(t, 0)
+	r := o.Report(t)
 	n := r.Nodes["0"]
-	wantEveryMetric(t, n)
+	reportertest.WantEveryMetric(t, n)
 	for _, m := range n.Missing {
-		if amiss(m) {
+		if reportertest.Amiss(m) {
 			t.Errorf("%s is missing: %s", m.What, m.Why)
 		}
 	}
@@ -52,11 +37,11 @@ func TestJobOf50MillisecondsIsMeasured(t *testing.T) {
 // A job of one syscall has a whole report; what its time is too short for says so.
 func TestJobOfOneSyscallIsReported(t *testing.T) {
 	t.Parallel()
-	o := run(t, "run", "--", "true")
-	o.want(t, 0)
-	r := o.report(t)
+	o := clitest.Run(t, "run", "--", "true")
+	o.Want(t, 0)
+	r := o.Report(t)
 	n := r.Nodes["0"]
-	wantEveryMetric(t, n)
+	reportertest.WantEveryMetric(t, n)
 	for _, name := range []string{"node_cpu_hours", "max_t_mem_percent", "max_t_disk_usage_percent", "total_disk_io_read_mb",
 		"total_net_io_lo_sent_mb", "wall_seconds", "job_cpu_seconds", "job_max_rss_mb"} {
 		if _, there := n.Metrics[name]; !there {
@@ -75,15 +60,15 @@ func TestPeakMemoryIsGNUTimes(t *testing.T) {
 	t.Parallel()
 	const gnuTime = "/usr/bin/time"
 	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {
-		lacking(t, "GNU time is missing: apt-get install time")
+		need.Missing(t, "GNU time is missing: apt-get install time")
 	}
-	o := perform(t, asPart(perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both look at the same process
-	o.want(t, 0)
-	kib, err := strconv.ParseFloat(strings.TrimSpace(o.err), 64)
+	o := clitest.Perform(t, clitest.AsPart(clitest.Perfagent(t, "run", "--", gnuTime, "-f", "%M"), "hog")) // both look at the same process
+	o.Want(t, 0)
+	kib, err := strconv.ParseFloat(strings.TrimSpace(o.Err), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := o.report(t)
+	r := o.Report(t)
 	got, want := r.Nodes["0"].Metrics["job_max_rss_mb"], kib/1024
 	if math.Abs(got-want) > want/100 || r.Nodes["0"].Job.MaxRSSAtMost {
 		t.Errorf("%.1f MiB, GNU time says %.1f MiB", got, want)
@@ -96,9 +81,9 @@ func TestPeakMemoryIsGNUTimes(t *testing.T) {
 // The same file holds the ring's bound and every sample's account.
 func TestKeptSamplesAreBounded(t *testing.T) {
 	t.Parallel()
-	o := run(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
-	o.want(t, 0)
-	n := o.report(t).Nodes["0"]
+	o := clitest.Run(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
 	s := n.Sampling
 	if s.MaxLength != 8 || n.Samples.Len() > 8 || n.Samples.Len() < 4 || s.Samples < 10 || s.Stride < 2 ||
 		s.Samples+s.MissedTicks < 190 || int64(n.Samples.Len()) != (s.Samples+s.Stride-1)/s.Stride {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -22,16 +23,16 @@ import (
 
 // showIn runs perfagent show on a report that stands as node-0.json in its directory,
 // with a locale.
-func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) outcome {
+func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) clitest.Outcome {
 	t.Helper()
-	cmd := perfagent(t, append([]string{"show", "node-0.json"}, args...)...)
+	cmd := clitest.Perfagent(t, append([]string{"show", "node-0.json"}, args...)...)
 	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
+	clitest.Write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
 	cmd.Env = append(cmd.Env, "LC_ALL="+locale)
-	return perform(t, cmd)
+	return clitest.Perform(t, cmd)
 }
 
 // showGolden holds what show printed against a golden file.
@@ -42,7 +43,7 @@ func showGolden(t *testing.T, name, got string) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, file, got, 0o644)
+		clitest.Write(t, file, got, 0o644)
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
@@ -84,12 +85,12 @@ func TestShow_Golden(t *testing.T) {
 	for name, r := range map[string]*reporter.Report{"week": week, "nodes": nodes} {
 		for locale, suffix := range map[string]string{"C.UTF-8": ".txt", "C": "-ascii.txt"} {
 			o := showIn(t, r, locale)
-			o.want(t, 0)
-			showGolden(t, name+suffix, o.out)
+			o.Want(t, 0)
+			showGolden(t, name+suffix, o.Out)
 		}
 		o := showIn(t, r, "C", "--format", "markdown") // for a browser, whatever the locale
-		o.want(t, 0)
-		showGolden(t, name+".md", o.out)
+		o.Want(t, 0)
+		showGolden(t, name+".md", o.Out)
 	}
 }
 
@@ -100,11 +101,11 @@ func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "markdown"}} {
-		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.out, -1)) != 2 {
-			t.Errorf("%q: no burst in CPU and disk:\n%s", args, o.out)
+		if o := showIn(t, week, "C.UTF-8", args...); len(full.FindAllString(o.Out, -1)) != 2 {
+			t.Errorf("%q: no burst in CPU and disk:\n%s", args, o.Out)
 		}
 	}
-	rows, err := csv.NewReader(strings.NewReader(showIn(t, week, "C", "--format", "csv").out)).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(showIn(t, week, "C", "--format", "csv").Out)).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,12 +133,12 @@ func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
 func TestShow_Formats(t *testing.T) {
 	t.Parallel()
 	r := plottertest.Week(t)
-	same := func(a, b outcome) {
+	same := func(a, b clitest.Outcome) {
 		t.Helper()
-		a.want(t, 0)
-		b.want(t, 0)
-		if a.out != b.out || a.err != b.err || a.out == "" {
-			t.Errorf("%q, %q: want the same as %q, %q", a.out, a.err, b.out, b.err)
+		a.Want(t, 0)
+		b.Want(t, 0)
+		if a.Out != b.Out || a.Err != b.Err || a.Out == "" {
+			t.Errorf("%q, %q: want the same as %q, %q", a.Out, a.Err, b.Out, b.Err)
 		}
 	}
 	same(showIn(t, r, "C", "--format", "text"), showIn(t, r, "C"))
@@ -152,11 +153,11 @@ func TestShow_Formats(t *testing.T) {
 		{"--format text --json", "--json and --format text: only one format can be printed"},
 		{"--format markdown nothing.json", "nothing.json"},
 	} {
-		o := run(t, append([]string{"show"}, strings.Fields(c.args)...)...)
-		o.want(t, 1)
-		o.wantLine(t, c.want)
-		if o.out != "" {
-			t.Errorf("%s: stdout %q", c.args, o.out)
+		o := clitest.Run(t, append([]string{"show"}, strings.Fields(c.args)...)...)
+		o.Want(t, 1)
+		o.WantLine(t, c.want)
+		if o.Out != "" {
+			t.Errorf("%s: stdout %q", c.args, o.Out)
 		}
 	}
 	path := plottertest.Write(t, r)
@@ -166,12 +167,12 @@ func TestShow_Formats(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer full.Close()
-		cmd := perfagent(t, "show", "--format", format, path)
+		cmd := clitest.Perfagent(t, "show", "--format", format, path)
 		cmd.Stdout = full
-		o := perform(t, cmd)
-		o.want(t, 1)
-		if !strings.HasSuffix(o.err, "no space left on device\n") {
-			t.Errorf("%s: stderr %q", format, o.err)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 1)
+		if !strings.HasSuffix(o.Err, "no space left on device\n") {
+			t.Errorf("%s: stderr %q", format, o.Err)
 		}
 	}
 }
@@ -194,12 +195,12 @@ func TestShow_Locale(t *testing.T) {
 		{"C.UTF-8", "C", "C", true},
 		{"de_DE.ISO-8859-1", "", "C.UTF-8", false},
 	} {
-		cmd := perfagent(t, "show", path)
+		cmd := clitest.Perfagent(t, "show", path)
 		cmd.Env = append(cmd.Env, "LC_ALL="+c.all, "LC_CTYPE="+c.ctype, "LANG="+c.lang)
-		o := perform(t, cmd)
-		o.want(t, 0)
-		if strings.Contains(o.out, "█") != c.utf8 || strings.Contains(o.out, "@") == c.utf8 {
-			t.Errorf("%+v:\n%s", c, o.out)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		if strings.Contains(o.Out, "█") != c.utf8 || strings.Contains(o.Out, "@") == c.utf8 {
+			t.Errorf("%+v:\n%s", c, o.Out)
 		}
 	}
 }
@@ -209,14 +210,14 @@ func TestShow_OnTerminal(t *testing.T) {
 	t.Parallel()
 	for _, columns := range []int{50, 60, 80, 200} {
 		path := plottertest.Write(t, plottertest.Week(t))
-		write(t, strings.TrimSuffix(path, ".json")+".html", "", 0o644)
+		clitest.Write(t, strings.TrimSuffix(path, ".json")+".html", "", 0o644)
 		// The size is set before perfagent looks.
-		cmd := script(t, "/bin/sh", `read go; exec "$P" show "$1"`, path)
+		cmd := clitest.Script(t, "/bin/sh", `read go; exec "$P" show "$1"`, path)
 		cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8", "NO_COLOR=1")
-		m := onTerminal(t, cmd)
-		resize(t, m.tty, 24, columns)
-		m.send("\n")
-		screen, code := m.end()
+		m := clitest.OnTerminal(t, cmd)
+		clitest.Resize(t, m.TTY, 24, columns)
+		m.Send("\n")
+		screen, code := m.End()
 		if code != 0 || !strings.Contains(screen, "page") || !strings.HasSuffix(strings.TrimSpace(screen), ".html") {
 			t.Errorf("%d columns: exit code %d:\n%s", columns, code, screen)
 		}
@@ -237,25 +238,25 @@ func TestShow_OnTerminal(t *testing.T) {
 func TestShow_PicturesOfARun(t *testing.T) {
 	t.Parallel()
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
-	cmd := perfagent(t, args...)
+	cmd := clitest.Perfagent(t, args...)
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
 	begin := time.Now()
-	o := perform(t, cmd)
-	o.want(t, 0)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
 	picture := regexp.MustCompile(`(?m)^CPU        [▁-█ ]{8,}  0 to 100 %\nmemory     [▁-█ ]{8,}  0 to 100 %\ndisk `)
-	if !picture.MatchString(o.err) || !regexp.MustCompile(`(?m)^time       0 +\d+\.\d+ s`).MatchString(o.err) {
-		t.Errorf("after %v:\n%s", time.Since(begin), o.err)
+	if !picture.MatchString(o.Err) || !regexp.MustCompile(`(?m)^time       0 +\d+\.\d+ s`).MatchString(o.Err) {
+		t.Errorf("after %v:\n%s", time.Since(begin), o.Err)
 	}
 	args[4] = "never"
-	if o := run(t, args...); o.err != "" {
-		t.Errorf("stderr %q", o.err)
+	if o := clitest.Run(t, args...); o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
 	}
 }
 
 // On a terminal the list of metrics is as wide as one.
 func TestMetricsOnATerminal(t *testing.T) {
 	t.Parallel()
-	screen, code := onTerminal(t, perfagent(t, "metrics")).end()
+	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "metrics")).End()
 	if code != 0 {
 		t.Errorf("exit code %d:\n%.2000s", code, screen)
 	}

@@ -13,17 +13,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
 // beside starts a sidecar and waits until its report can be read.
-func beside(t *testing.T, env []string, flags ...string) (l *lines, path string) {
+func beside(t *testing.T, env []string, flags ...string) (l *clitest.Process, path string) {
 	t.Helper()
-	cmd := perfagent(t, append([]string{"sidecar", "--interval", "20ms", "--run-id", "s"}, flags...)...)
+	cmd := clitest.Perfagent(t, append([]string{"sidecar", "--interval", "20ms", "--run-id", "s"}, flags...)...)
 	cmd.Env = append(cmd.Env, env...)
-	l = launch(t, cmd)
+	l = clitest.Launch(t, cmd)
 	path = filepath.Join(cmd.Dir, "perfagent-out/s/node-0.json")
-	until(t, "there is a report while the sidecar runs", func() bool {
+	clitest.Until(t, "there is a report while the sidecar runs", func() bool {
 		_, err := os.Stat(path)
 		return err == nil
 	})
@@ -36,29 +38,29 @@ func TestSidecarReportsAtASignal(t *testing.T) {
 		t.Run(unix.SignalName(sig), func(t *testing.T) {
 			t.Parallel()
 			l, path := beside(t, nil, "--tag", "a=b")
-			early := readReport(t, path)
+			early := reportertest.ReadFile(t, path)
 			if early.Run.Incomplete == "" || early.Nodes["0"].Sampling.Samples == 0 {
 				t.Errorf("while it runs: %+v", early.Run)
 			}
 			journal := strings.TrimSuffix(path, ".json") + ".jsonl"
-			until(t, "samples are in the journal", func() bool {
+			clitest.Until(t, "samples are in the journal", func() bool {
 				text, _ := os.ReadFile(journal)
 				return strings.Count(string(text), "\n") > 5
 			})
-			l.signal(sig)
-			o, _ := l.end()
-			o.want(t, 0)
-			if o.out != "" || o.err != "" {
-				t.Errorf("stdout %q, stderr %q", o.out, o.err)
+			l.Signal(sig)
+			o, _ := l.End()
+			o.Want(t, 0)
+			if o.Out != "" || o.Err != "" {
+				t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 			}
-			wantSidecarReport(t, filepath.Join(l.cmd.Dir, "perfagent-out"))
+			wantSidecarReport(t, filepath.Join(l.Cmd.Dir, "perfagent-out"))
 		})
 	}
 }
 
 func wantSidecarReport(t *testing.T, out string) {
 	t.Helper()
-	r, path := onlyReport(t, out)
+	r, path := reportertest.Only(t, out)
 	n := r.Nodes["0"]
 	if r.Run.Command != nil || r.Run.ExitCode != nil || r.Run.Signal != "" || r.Run.Incomplete != "" || n.Job != nil || r.Run.Tags["a"] != "b" {
 		t.Errorf("run %+v, job %+v", r.Run, n.Job)
@@ -87,17 +89,17 @@ func wantSidecarReport(t *testing.T, out string) {
 func TestSidecarKeepsOtherReports(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
-	first := readReport(t, path)
-	cmd := perfagent(t, "run", "--out", filepath.Join(l.cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
-	perform(t, cmd).want(t, 0)
-	l.signal(syscall.SIGTERM)
-	_ = unix.Kill(l.cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
-	o, _ := l.end()
-	o.want(t, 0)
-	if r := readReport(t, path); r.Run.Command != nil || !r.Run.Start.Equal(first.Run.Start.Time) {
+	first := reportertest.ReadFile(t, path)
+	cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"), "--run-id", "s", "--", "true")
+	clitest.Perform(t, cmd).Want(t, 0)
+	l.Signal(syscall.SIGTERM)
+	_ = unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) // it may be gone already
+	o, _ := l.End()
+	o.Want(t, 0)
+	if r := reportertest.ReadFile(t, path); r.Run.Command != nil || !r.Run.Start.Equal(first.Run.Start.Time) {
 		t.Errorf("run %+v, at first %+v", r.Run, first.Run)
 	}
-	if r := readReport(t, strings.TrimSuffix(path, ".json")+".2.json"); r.Run.Command == nil {
+	if r := reportertest.ReadFile(t, strings.TrimSuffix(path, ".json")+".2.json"); r.Run.Command == nil {
 		t.Errorf("run %+v", r.Run)
 	}
 }
@@ -105,11 +107,11 @@ func TestSidecarKeepsOtherReports(t *testing.T) {
 func TestSidecarShowsASummaryWhenAsked(t *testing.T) {
 	t.Parallel()
 	l, _ := beside(t, nil, "--summary", "always")
-	l.signal(syscall.SIGTERM)
-	o, _ := l.end()
-	o.want(t, 0)
-	if o.out != "" || !strings.Contains(o.err, "sampled for") {
-		t.Errorf("stdout %q, stderr %q", o.out, o.err)
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+	if o.Out != "" || !strings.Contains(o.Err, "sampled for") {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 	}
 }
 
@@ -117,13 +119,13 @@ func TestSidecarShowsASummaryWhenAsked(t *testing.T) {
 func TestSidecarKilledLeavesItsJournal(t *testing.T) {
 	t.Parallel()
 	l, path := beside(t, nil)
-	l.signal(syscall.SIGKILL)
-	l.end()
+	l.Signal(syscall.SIGKILL)
+	l.End()
 	for _, p := range []string{path, strings.TrimSuffix(path, ".json") + ".jsonl"} {
-		o := run(t, "show", p)
-		o.want(t, 0)
-		if !strings.Contains(o.out, "incomplete") {
-			t.Errorf("%s: %q", p, o.out)
+		o := clitest.Run(t, "show", p)
+		o.Want(t, 0)
+		if !strings.Contains(o.Out, "incomplete") {
+			t.Errorf("%s: %q", p, o.Out)
 		}
 	}
 }
@@ -162,59 +164,59 @@ func TestHostTreeIsRead(t *testing.T) {
 		}
 	}
 	l, _ := beside(t, env)
-	l.signal(syscall.SIGTERM)
-	o, _ := l.end()
-	o.want(t, 0)
-	check(t, o.report(t))
-	cmd := perfagent(t, "run", "--interval", "20ms", "--", "sleep", "0.1")
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+	check(t, o.Report(t))
+	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sleep", "0.1")
 	cmd.Env = append(cmd.Env, env...)
-	o = perform(t, cmd)
-	o.want(t, 0)
-	check(t, o.report(t))
+	o = clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	check(t, o.Report(t))
 }
 
 // show without a name picks what was changed last, a journal too.
 func TestShowPicksTheNewest(t *testing.T) {
 	t.Parallel()
-	cmd := script(t, "sh", `set -e
+	cmd := clitest.Script(t, "sh", `set -e
 		$P run --run-id b -- sh -c 'exit 0'
 		$P run --run-id a --node 3 -- sh -c 'exit 0'
 		touch -d '1 hour ago' perfagent-out/b/* ; touch perfagent-out/a/other.json perfagent-out/a/node-x.json
 		$P show; touch perfagent-out/b/node-0.json; $P show; $P show --out perfagent-out/a; PERFAGENT_OUT=perfagent-out/a $P show; $P show perfagent-out/a`)
-	o := perform(t, cmd)
-	o.want(t, 0)
-	got := regexp.MustCompile(`(?m)^run +(\S+)`).FindAllStringSubmatch(o.out, -1)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	got := regexp.MustCompile(`(?m)^run +(\S+)`).FindAllStringSubmatch(o.Out, -1)
 	var runs []string
 	for _, m := range got {
 		runs = append(runs, strings.Trim(m[1], ","))
 	}
 	if want := []string{"a", "b", "a", "a", "a"}; !slices.Equal(runs, want) {
-		t.Errorf("%q, want %q:\n%s", runs, want, o.out)
+		t.Errorf("%q, want %q:\n%s", runs, want, o.Out)
 	}
 }
 
 func TestMergeOfTwoNodes(t *testing.T) {
 	t.Parallel()
-	cmd := script(t, "sh", `export PERFAGENT_RUN_ID=r; $P run -- sh -c 'sleep 0.06; exit 0'; $P run --node 1 -- sh -c 'exit 4'; $P run --node 1 -- true
+	cmd := clitest.Script(t, "sh", `export PERFAGENT_RUN_ID=r; $P run -- sh -c 'sleep 0.06; exit 0'; $P run --node 1 -- sh -c 'exit 4'; $P run --node 1 -- true
 		cd perfagent-out/r; $P merge node-0.json node-1.json -o both.json; echo $?; $P merge node-0.json node-1.json -o both.json; echo $?
 		$P merge --force node-1.json node-0.json node-1.json -o both.json; echo $?; $P merge node-1.json node-1.2.json -o bad.json; echo $?
 		$P merge both.json node-0.json -o again.json; echo $?; $P show both.json >shown; $P show --json both.json`)
-	o := perform(t, cmd)
-	before, text, _ := strings.Cut(o.out, "{")
+	o := clitest.Perform(t, cmd)
+	before, text, _ := strings.Cut(o.Out, "{")
 	if before != "0\n1\n0\n1\n0\n" {
 		t.Errorf("exit codes %q", before)
 	}
-	errs := strings.SplitAfter(o.err, "\n")
+	errs := strings.SplitAfter(o.Err, "\n")
 	if len(errs) < 2 || !strings.Contains(errs[0], "both.json") || !strings.Contains(errs[0], "--force") ||
 		!strings.Contains(errs[1], "node-1.json") || !strings.Contains(errs[1], "node-1.2.json") {
 		t.Errorf("stderr %q", errs)
 	}
-	dir := filepath.Join(o.dir, "perfagent-out/r")
+	dir := filepath.Join(o.Dir, "perfagent-out/r")
 	if _, err := os.Stat(filepath.Join(dir, "bad.json")); err == nil {
 		t.Error("bad.json was written")
 	}
-	r := readReport(t, filepath.Join(dir, "both.json"))
-	zero, one := readReport(t, filepath.Join(dir, "node-0.json")), readReport(t, filepath.Join(dir, "node-1.json"))
+	r := reportertest.ReadFile(t, filepath.Join(dir, "both.json"))
+	zero, one := reportertest.ReadFile(t, filepath.Join(dir, "node-0.json")), reportertest.ReadFile(t, filepath.Join(dir, "node-1.json"))
 	if len(r.Nodes) != 2 || *r.Run.ExitCode != 4 || !r.Run.Start.Equal(zero.Run.Start.Time) || !r.Run.End.Equal(one.Run.End.Time) {
 		t.Errorf("run %+v", r.Run)
 	}

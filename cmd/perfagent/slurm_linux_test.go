@@ -18,6 +18,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
@@ -65,7 +68,7 @@ func newSlurm(t *testing.T) *slurm {
 	t.Helper()
 	slurmNeeds(t)
 	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
-	if path, err := filepath.Abs("../../.tools/slurm"); err == nil && exists(filepath.Join(path, "usr/sbin/slurmctld-wlm")) {
+	if path, err := filepath.Abs("../../.tools/slurm"); err == nil && clitest.Exists(filepath.Join(path, "usr/sbin/slurmctld-wlm")) {
 		s.root = path
 	}
 	var err error
@@ -78,12 +81,12 @@ func newSlurm(t *testing.T) *slurm {
 	socket := filepath.Join(s.dir, "munge/socket")
 	s.start("munged", "--foreground", "--force", "--socket="+socket, "--key-file="+s.dir+"/munge/key",
 		"--pid-file="+s.dir+"/munge/pid", "--log-file="+s.dir+"/munge/log", "--seed-file="+s.dir+"/munge/seed")
-	until(t, "munged answers", func() bool { return exists(socket) })
+	clitest.Until(t, "munged answers", func() bool { return clitest.Exists(socket) })
 	s.start("slurmctld", "-D", "-c")
 	s.start("slurmd", append([]string{"-D", "-N", s.node}, s.stepd()...)...)
 	for begin := time.Now(); s.state() != "idle"; time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > longest {
-			t.Fatalf("no idle node within %v, but %q", longest, s.state())
+		if time.Since(begin) > clitest.Longest {
+			t.Fatalf("no idle node within %v, but %q", clitest.Longest, s.state())
 		}
 	}
 	return s
@@ -96,7 +99,7 @@ func slurmNeeds(t *testing.T) {
 		t.Skip("Slurm's control groups need root: run the tests as root")
 	}
 	for _, file := range []string{"memory/memory.limit_in_bytes", "cpuacct/cpuacct.usage", "freezer/cgroup.procs"} {
-		if path := "/sys/fs/cgroup/" + file; !exists(path) {
+		if path := "/sys/fs/cgroup/" + file; !clitest.Exists(path) {
 			t.Skipf("Slurm's limits are tested with control groups v1, and there is no %s: boot with systemd.unified_cgroup_hierarchy=0", path)
 		}
 	}
@@ -116,7 +119,7 @@ func (s *slurm) configure() {
 		s.env = append(s.env, "LD_LIBRARY_PATH="+dir+":"+s.libraries())
 	}
 	swap := "no" // without the kernel's account of swap there is no limit of it
-	if exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
+	if clitest.Exists("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes") {
 		swap = "yes\nAllowedSwapSpace=0"
 	}
 	for _, dir := range []string{"bin", "munge", "state", "spool", "log"} {
@@ -129,11 +132,11 @@ func (s *slurm) configure() {
 	}
 	key := make([]byte, 128)
 	_, _ = rand.Read(key)
-	write(s.t, s.dir+"/munge/key", string(key), 0o600)
-	write(s.t, s.dir+"/cgroup.conf", fmt.Sprintf(slurmGroups, swap), 0o644)
-	conf := write(s.t, s.dir+"/slurm.conf", strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
+	clitest.Write(s.t, s.dir+"/munge/key", string(key), 0o600)
+	clitest.Write(s.t, s.dir+"/cgroup.conf", fmt.Sprintf(slurmGroups, swap), 0o644)
+	conf := clitest.Write(s.t, s.dir+"/slurm.conf", strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
 		"PORT1", freePort(s.t), "PORT2", freePort(s.t)).Replace(slurmConf)+plugins, 0o644)
-	s.env = testEnv(append(s.env, "SLURM_CONF="+conf)...)
+	s.env = clitest.Env(append(s.env, "SLURM_CONF="+conf)...)
 }
 
 const slurmConf = `ClusterName=test
@@ -198,17 +201,17 @@ func (s *slurm) libraries() string {
 func (s *slurm) program(t *testing.T, name string) string {
 	t.Helper()
 	if s.root == "" {
-		return tool(t, name, slurmInstall)
+		return need.Tool(t, name, slurmInstall)
 	}
 	for _, path := range []string{"usr/bin/" + name, "usr/sbin/" + name, "usr/sbin/" + name + "-wlm"} {
-		if path = filepath.Join(s.root, path); !exists(path) {
+		if path = filepath.Join(s.root, path); !clitest.Exists(path) {
 			continue
 		}
 		if !strings.HasSuffix(path, "-wlm") {
 			return path
 		}
 		link := filepath.Join(s.dir, "bin", name)
-		if err := os.Symlink(path, link); err != nil && !exists(link) {
+		if err := os.Symlink(path, link); err != nil && !clitest.Exists(link) {
 			t.Fatal(err)
 		}
 		return link
@@ -228,7 +231,7 @@ func (s *slurm) stepd() []string {
 // start starts a daemon in the foreground. timeout(1) ends it if nobody else does.
 func (s *slurm) start(name string, args ...string) {
 	s.t.Helper()
-	cmd := command(s.t, "timeout", append([]string{"-k", "5", "2400", s.program(s.t, name)}, args...)...)
+	cmd := clitest.Command(s.t, "timeout", append([]string{"-k", "5", "2400", s.program(s.t, name)}, args...)...)
 	cmd.Env = s.env
 	said, err := os.Create(filepath.Join(s.dir, "log", name+".out"))
 	if err != nil {
@@ -245,8 +248,8 @@ func (s *slurm) start(name string, args ...string) {
 // state is what Slurm says of the node.
 func (s *slurm) state() string {
 	s.t.Helper()
-	o := perform(s.t, s.command(s.t, "sinfo", "-h", "-o", "%T"))
-	return strings.TrimSpace(o.out + o.err)
+	o := clitest.Perform(s.t, s.command(s.t, "sinfo", "-h", "-o", "%T"))
+	return strings.TrimSpace(o.Out + o.Err)
 }
 
 // stop ends all of it, the jobs first, and removes the control groups. It is for a test
@@ -258,11 +261,11 @@ func (s *slurm) stop() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
 	for _, cmd := range s.daemons {
-		wait(t, cmd)
+		clitest.Wait(t, cmd)
 	}
 	s.killJobs() // of a slurmstepd that was just being started
 	for _, dir := range slices.Backward(s.groups()) {
-		if !slurmWithin(func() bool { return os.Remove(dir) == nil || !exists(dir) }) {
+		if !slurmWithin(func() bool { return os.Remove(dir) == nil || !clitest.Exists(dir) }) {
 			t.Errorf("%s cannot be removed", dir)
 		}
 	}
@@ -279,7 +282,7 @@ func (s *slurm) stop() {
 // slurmWithin waits as until does, but for what must not end a test in its midst.
 func slurmWithin(ok func() bool) bool {
 	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > longest {
+		if time.Since(begin) > clitest.Longest {
 			return false
 		}
 	}
@@ -328,7 +331,7 @@ func (s *slurm) killJobs() {
 // command prepares one of Slurm's commands.
 func (s *slurm) command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := command(t, s.program(t, name), args...)
+	cmd := clitest.Command(t, s.program(t, name), args...)
 	cmd.Env = s.env
 	return cmd
 }
@@ -349,7 +352,7 @@ func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
 	out = filepath.Join(t.TempDir(), "out")
 	args := append([]string{"--quiet", "--mem=" + strconv.Itoa(r.memory), "--job-name=" + slurmName(t)}, r.flags...)
 	if r.agent != nil {
-		args = append(append(args, binary(t), "run", "--out", out), append(r.agent, "--")...)
+		args = append(append(args, clitest.Binary(t), "run", "--out", out), append(r.agent, "--")...)
 	}
 	return s.command(t, "srun", append(args, r.job...)...), out
 }
@@ -358,16 +361,16 @@ func (s *slurm) step(t *testing.T, r slurmStep) (cmd *exec.Cmd, out string) {
 func slurmName(t *testing.T) string { return strings.ReplaceAll(t.Name(), "/", ".") }
 
 // run runs a step to its end and reads the report.
-func (s *slurm) run(t *testing.T, r slurmStep, code int) (outcome, *reporter.Report) {
+func (s *slurm) run(t *testing.T, r slurmStep, code int) (clitest.Outcome, *reporter.Report) {
 	t.Helper()
 	cmd, out := s.step(t, r)
-	o := perform(t, cmd)
-	o.want(t, code)
-	report, path := onlyReport(t, out)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, code)
+	report, path := reportertest.Only(t, out)
 	t.Cleanup(func() {
 		if t.Failed() {
 			data, _ := os.ReadFile(path)
-			t.Logf("stdout: %s\nstderr: %s\nreport: %s", o.out, o.err, data)
+			t.Logf("stdout: %s\nstderr: %s\nreport: %s", o.Out, o.Err, data)
 		}
 	})
 	return o, report
@@ -385,7 +388,7 @@ func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 		t.Errorf("limits %+v, want %v MiB of the job", n.Limits, limit)
 	}
 	for _, m := range n.Missing {
-		if amiss(m) {
+		if reportertest.Amiss(m) {
 			t.Errorf("missing: %+v", m)
 		}
 	}
@@ -397,7 +400,7 @@ func slurmCPU(t *testing.T, s *slurm) {
 		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "cgroup", 200)
-	before, after := guestTruth(t, o.out)
+	before, after := guestTruth(t, o.Out)
 	truth := after.CPU - before.CPU - (after.Agent - before.Agent) + before.Own
 	guestCPU(t, n.Job.CPUSeconds, truth)
 	if truth < 1.2 {
@@ -407,7 +410,7 @@ func slurmCPU(t *testing.T, s *slurm) {
 	if !strings.HasSuffix(n.Job.Cgroup, "/step_0/task_0") {
 		t.Errorf("group %q", n.Job.Cgroup)
 	}
-	verdictIs(t, r, "exited", "exited with code 0")
+	reportertest.WantVerdict(t, r, "exited", "exited with code 0")
 }
 
 // slurmMemory: the job's peak, of two processes together, and that of the group, which
@@ -417,14 +420,14 @@ func slurmMemory(t *testing.T, s *slurm) {
 		job: []string{"sh", "-c", `"$0" hog 50 4 & "$0" truth hog 50 4; wait`, guest(t)}}, 0)
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "cgroup", 300)
-	_, after := guestTruth(t, o.out)
+	_, after := guestTruth(t, o.Out)
 	most := after.Peak / guestMiB
 	if peak := n.Job.PeakMemoryMB; peak < 100 || peak > most {
 		t.Errorf("peak of a job of 100 MiB: %v MiB, of its group: %v", peak, most)
 	}
 	guestNear(t, "cgroup_peak_mb", n.Job.CgroupPeakMB, most, 0.01)
 	// Of the step's limit slurmstepd takes a part.
-	if tight := guestMetric(t, n, "max_t_limit_memory_pct"); tight < 100*100.0/300 || tight > 100*(most+30)/300 {
+	if tight := clitest.Metric(t, n, "max_t_limit_memory_pct"); tight < 100*100.0/300 || tight > 100*(most+30)/300 {
 		t.Errorf("%v %% of the limit of 300 MiB, the job had %v", tight, most)
 	}
 }
@@ -436,13 +439,13 @@ func slurmCreate(t *testing.T, s *slurm) {
 		job: append([]string{guest(t)}, strings.Fields("truth children 4 0.3")...)}, 0)
 	n := r.Nodes["0"]
 	slurmInStep(t, n, "created", 200)
-	_, after := guestTruth(t, o.out) // of the made group
+	_, after := guestTruth(t, o.Out) // of the made group
 	guestCPU(t, n.Job.CPUSeconds, after.CPU)
 	if n.Job.CgroupStays {
 		t.Error("the group stays")
 	}
 	for _, controller := range []string{"memory", "cpuacct"} {
-		until(t, "Slurm removes the step's group", func() bool { return !exists("/sys/fs/cgroup/" + controller + n.Limits.MemoryGroup) })
+		clitest.Until(t, "Slurm removes the step's group", func() bool { return !clitest.Exists("/sys/fs/cgroup/" + controller + n.Limits.MemoryGroup) })
 	}
 }
 
@@ -458,8 +461,8 @@ func slurmOverLimit(t *testing.T, s *slurm, args string, code int) {
 	t.Helper()
 	job := append([]string{guest(t)}, strings.Fields(args)...)
 	cmd, _ := s.step(t, slurmStep{memory: 100, job: job})
-	o := perform(t, cmd)
-	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.code)
+	o := clitest.Perform(t, cmd)
+	_, r := s.run(t, slurmStep{memory: 100, agent: slurmPlain, job: job}, o.Code)
 	slurmKilledByKernel(t, r, code)
 	slurmInStep(t, r.Nodes["0"], "cgroup", 100)
 }
@@ -469,7 +472,7 @@ func slurmKilledByKernel(t *testing.T, r *reporter.Report, code int) {
 	t.Helper()
 	n := r.Nodes["0"]
 	guestKilled(t, n, r.Run, 100)
-	verdictSays(t, n.Verdict, map[string]any{"exit_code": code, "process": "guest"})
+	reportertest.WantEvidence(t, n.Verdict, map[string]any{"exit_code": code, "process": "guest"})
 	if group, _ := n.Verdict.Evidence["limit_group"].(string); !slurmLimiting.MatchString(group) {
 		t.Errorf("limit_group %q, want the job's", group)
 	}
@@ -482,40 +485,40 @@ func slurmOOMBeside(t *testing.T, s *slurm) {
 	out := filepath.Join(t.TempDir(), "out")
 	cmd, _ := s.step(t, slurmStep{memory: 100, flags: []string{"-n2"}, agent: []string{"--out", out}, job: []string{"sh", "-c",
 		`if [ $SLURM_PROCID = 1 ]; then exec "$0" hog 400 0; fi; read line; exit 5`, guest(t)}})
-	r, w := pipe(t)
+	r, w := clitest.Pipe(t)
 	cmd.Stdin = r
-	l := launch(t, cmd)
-	until(t, "the first task's report", func() bool {
-		return slices.ContainsFunc(reportsIn(t, out), func(path string) bool { return filepath.Ext(path) == ".json" })
+	l := clitest.Launch(t, cmd)
+	clitest.Until(t, "the first task's report", func() bool {
+		return slices.ContainsFunc(reportertest.InDir(t, out), func(path string) bool { return filepath.Ext(path) == ".json" })
 	})
 	w.Close()
-	l.end()
+	l.End()
 	causes := map[string]*reporter.Verdict{}
-	for _, path := range reportsIn(t, out) {
-		if n := readReport(t, filepath.Join(out, path)).Nodes["0"]; n.Verdict != nil {
+	for _, path := range reportertest.InDir(t, out) {
+		if n := reportertest.ReadFile(t, filepath.Join(out, path)).Nodes["0"]; n.Verdict != nil {
 			causes[n.Verdict.Cause] = n.Verdict
 		}
 	}
 	killed, other := causes["oom_cgroup"], causes["exited"]
 	if killed == nil || other == nil || len(causes) != 2 {
-		t.Fatalf("verdicts %v, want oom_cgroup of one task and exited of the other; files %q", causes, reportsIn(t, out))
+		t.Fatalf("verdicts %v, want oom_cgroup of one task and exited of the other; files %q", causes, reportertest.InDir(t, out))
 	}
-	verdictSays(t, killed, map[string]any{"limit_mb": 100, "oom_kills": 1, "exit_code": 137})
-	verdictSays(t, other, map[string]any{"exit_code": 5})
+	reportertest.WantEvidence(t, killed, map[string]any{"limit_mb": 100, "oom_kills": 1, "exit_code": 137})
+	reportertest.WantEvidence(t, other, map[string]any{"exit_code": 5})
 }
 
 // slurmBatch: in a batch script the shell is in the group with us. The limits are the
 // job's all the same.
 func slurmBatch(t *testing.T, s *slurm) {
 	out, said := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "said")
-	o := perform(t, s.command(t, "sbatch", "--mem=100", "--output="+said, "--job-name="+slurmName(t),
-		"--wrap", fmt.Sprintf("%s run --out %s -- %s parent 3 hog 400 0; echo code $?", binary(t), out, guest(t))))
-	o.want(t, 0)
-	until(t, "the end of the batch job", func() bool {
+	o := clitest.Perform(t, s.command(t, "sbatch", "--mem=100", "--output="+said, "--job-name="+slurmName(t),
+		"--wrap", fmt.Sprintf("%s run --out %s -- %s parent 3 hog 400 0; echo code $?", clitest.Binary(t), out, guest(t))))
+	o.Want(t, 0)
+	clitest.Until(t, "the end of the batch job", func() bool {
 		data, _ := os.ReadFile(said)
 		return strings.Contains(string(data), "code 3\n")
 	})
-	r, _ := onlyReport(t, out)
+	r, _ := reportertest.Only(t, out)
 	n := r.Nodes["0"]
 	guestSource(t, n, "tree")
 	slurmKilledByKernel(t, r, 3)
@@ -524,22 +527,22 @@ func slurmBatch(t *testing.T, s *slurm) {
 // cancel is scancel of a test's job.
 func (s *slurm) cancel(t *testing.T, name string, flags ...string) {
 	t.Helper()
-	perform(t, s.command(t, "scancel", append(flags, "--name="+name)...)).want(t, 0)
+	clitest.Perform(t, s.command(t, "scancel", append(flags, "--name="+name)...)).Want(t, 0)
 }
 
 // slurmSignals: each signal comes once, as without perfagent.
 func slurmSignals(t *testing.T, s *slurm) {
 	for _, agent := range [][]string{nil, slurmPlain} {
 		cmd, out := s.step(t, slurmStep{memory: 200, agent: agent})
-		l := launch(t, asPart(cmd, "counter"))
-		l.pid("ready")
+		l := clitest.Launch(t, clitest.AsPart(cmd, "counter"))
+		l.PID("ready")
 		for _, sig := range []string{"USR1", "USR2", "HUP", "INT", "CONT", "ALRM", "QUIT"} {
 			s.cancel(t, slurmName(t), "--signal="+sig)
-			l.expect("SIG" + sig)
+			l.Expect("SIG" + sig)
 		}
 		s.cancel(t, slurmName(t))
-		o, rest := l.end()
-		o.want(t, 9)
+		o, rest := l.End()
+		o.Want(t, 9)
 		// With TERM comes CONT; what is pending at the same time comes by its number, and TERM
 		// ends the job.
 		if slices.Sort(rest); !slices.Equal(rest, []string{"SIGCONT", "SIGTERM"}) && !slices.Equal(rest, []string{"SIGTERM"}) {
@@ -548,9 +551,9 @@ func slurmSignals(t *testing.T, s *slurm) {
 		if agent == nil {
 			continue
 		}
-		r, _ := onlyReport(t, out)
-		v := verdictIs(t, r, "exited", "exited with code 9 after SIGTERM from slurmstepd (process ")
-		verdictSays(t, v, map[string]any{"exit_code": 9, "sent_signal": "SIGTERM", "sender": "slurmstepd"})
+		r, _ := reportertest.Only(t, out)
+		v := reportertest.WantVerdict(t, r, "exited", "exited with code 9 after SIGTERM from slurmstepd (process ")
+		reportertest.WantEvidence(t, v, map[string]any{"exit_code": 9, "sent_signal": "SIGTERM", "sender": "slurmstepd"})
 	}
 }
 
@@ -559,17 +562,17 @@ func slurmTerm(t *testing.T, s *slurm) {
 	var codes []int
 	for _, agent := range [][]string{nil, slurmPlain} {
 		cmd, out := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "echo ready; exec sleep 60"}})
-		l := launch(t, cmd)
-		l.expect("ready")
+		l := clitest.Launch(t, cmd)
+		l.Expect("ready")
 		s.cancel(t, slurmName(t))
-		o, _ := l.end()
-		codes = append(codes, o.code)
+		o, _ := l.End()
+		codes = append(codes, o.Code)
 		if agent == nil {
 			continue
 		}
-		r, _ := onlyReport(t, out)
-		v := verdictIs(t, r, "signal", "killed by SIGTERM from slurmstepd (process ")
-		verdictSays(t, v, map[string]any{"signal": "SIGTERM", "sent_signal": "SIGTERM", "sender": "slurmstepd", "exit_code": 143})
+		r, _ := reportertest.Only(t, out)
+		v := reportertest.WantVerdict(t, r, "signal", "killed by SIGTERM from slurmstepd (process ")
+		reportertest.WantEvidence(t, v, map[string]any{"signal": "SIGTERM", "sent_signal": "SIGTERM", "sender": "slurmstepd", "exit_code": 143})
 	}
 	if codes[0] != codes[1] {
 		t.Errorf("srun's exit codes without and with perfagent: %v", codes)
@@ -580,16 +583,16 @@ func slurmTerm(t *testing.T, s *slurm) {
 func slurmKilled(t *testing.T, s *slurm) {
 	cmd, out := s.step(t, slurmStep{memory: 100, agent: []string{"--interval", "100ms"},
 		job: []string{"sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.05; done"}})
-	l := launch(t, cmd)
-	pid := l.pid("pid")
-	us := parentOf(t, pid)
+	l := clitest.Launch(t, cmd)
+	pid := l.PID("pid")
+	us := clitest.ParentOf(t, pid)
 	s.cancel(t, slurmName(t))
-	l.expect("caught")
-	l.end() // whose code says nothing: srun gives up when Slurm has been busy
+	l.Expect("caught")
+	l.End() // whose code says nothing: srun gives up when Slurm has been busy
 	for _, id := range []int{pid, us} {
-		until(t, "the end of the job and of perfagent", func() bool { return strings.Trim(processState(id), "ZX") == "" })
+		clitest.Until(t, "the end of the job and of perfagent", func() bool { return strings.Trim(clitest.ProcessState(id), "ZX") == "" })
 	}
-	paths := reportsIn(t, out)
+	paths := reportertest.InDir(t, out)
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
 		t.Fatalf("files %q, want a journal", paths)
 	}
@@ -597,9 +600,9 @@ func slurmKilled(t *testing.T, s *slurm) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := verdictIs(t, r, "unknown", "how the command ended is not known", "SIGTERM from slurmstepd (process ", "had come before")
-	verdictSays(t, v, map[string]any{"sender": "slurmstepd", "sent_signal": "SIGTERM"})
-	verdictTime(t, r, "signal_time")
+	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", "SIGTERM from slurmstepd (process ", "had come before")
+	reportertest.WantEvidence(t, v, map[string]any{"sender": "slurmstepd", "sent_signal": "SIGTERM"})
+	reportertest.WantTimeInRun(t, r, "signal_time")
 	// slurmd waits 5 s at least before it kills, whatever KillWait is.
 	text, _ := v.Evidence["signal_time"].(string)
 	at, _ := time.Parse(time.RFC3339, text)
@@ -618,11 +621,11 @@ func slurmExits(t *testing.T, s *slurm) {
 		for _, agent := range [][]string{nil, slurmPlain} {
 			cmd, _ := s.step(t, slurmStep{memory: 100, agent: agent, job: []string{"sh", "-c", "cat; echo out; echo err >&2; " + job}})
 			cmd.Stdin = strings.NewReader("in\n")
-			o := perform(t, cmd)
-			codes = append(codes, o.code)
+			o := clitest.Perform(t, cmd)
+			codes = append(codes, o.Code)
 			// Of a task that a signal ends srun may lose what it wrote last.
-			if strings.HasPrefix(job, "exit") && (o.out != "in\nout\n" || !strings.Contains(o.err, "err\n")) {
-				t.Errorf("%s: stdout %q, stderr %q", job, o.out, o.err)
+			if strings.HasPrefix(job, "exit") && (o.Out != "in\nout\n" || !strings.Contains(o.Err, "err\n")) {
+				t.Errorf("%s: stdout %q, stderr %q", job, o.Out, o.Err)
 			}
 		}
 		if codes[0] != codes[1] || codes[0] == 0 {

@@ -12,13 +12,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 func TestJobIsOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--summary", "never", "--", "sh", "-c",
+	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--", "sh", "-c",
 		`for fd in 0 1 2; do test -t $fd && echo tty $fd; done; stty size; ps -o stat= -p $$ 2>/dev/null | tr -d '\n'`)
-	screen, code := onTerminal(t, cmd).end()
+	screen, code := clitest.OnTerminal(t, cmd).End()
 	if code != 0 || !strings.HasPrefix(screen, "tty 0\r\ntty 1\r\ntty 2\r\n24 80\r\n") {
 		t.Errorf("exit code %d, screen %q", code, screen)
 	}
@@ -28,10 +32,10 @@ func TestStdinPassesByteByByte(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, 1<<20)
 	_, _ = rand.Read(data)
-	cmd := script(t, "sh", `cat data | $P run -- cat >copy; $P run -- cat <data >copy2`)
-	write(t, filepath.Join(cmd.Dir, "data"), string(data), 0o644)
-	o := perform(t, cmd)
-	o.want(t, 0)
+	cmd := clitest.Script(t, "sh", `cat data | $P run -- cat >copy; $P run -- cat <data >copy2`)
+	clitest.Write(t, filepath.Join(cmd.Dir, "data"), string(data), 0o644)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
 	for _, name := range []string{"copy", "copy2"} {
 		if got, err := os.ReadFile(filepath.Join(cmd.Dir, name)); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(data), err)
@@ -42,7 +46,7 @@ func TestStdinPassesByteByByte(t *testing.T) {
 // What a shell sees of a command is the same with and without us.
 func TestShellSeesTheSame(t *testing.T) {
 	t.Parallel()
-	bash := tool(t, "bash", "apt-get install bash")
+	bash := need.Tool(t, "bash", "apt-get install bash")
 	for _, c := range []struct{ name, text, want string }{
 		{"a reader that goes away", `$W yes | head -1; echo "${PIPESTATUS[@]}"`, "y\n141 0\n"},
 		{"an inherited descriptor", `echo nine >f; exec 9<f; $W sh -c 'cat <&9'`, "nine\n"},
@@ -63,16 +67,16 @@ func TestShellSeesTheSame(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var got [2]outcome
-			for i, wrapper := range []string{"", binary(t) + " run --"} {
-				cmd := script(t, bash, c.text)
+			var got [2]clitest.Outcome
+			for i, wrapper := range []string{"", clitest.Binary(t) + " run --"} {
+				cmd := clitest.Script(t, bash, c.text)
 				cmd.Env = append(cmd.Env, "W="+wrapper)
-				got[i] = perform(t, cmd)
-				if c.want != "" && got[i].out != c.want {
-					t.Errorf("%q: stdout %q, want %q; stderr %q", wrapper, got[i].out, c.want, got[i].err)
+				got[i] = clitest.Perform(t, cmd)
+				if c.want != "" && got[i].Out != c.want {
+					t.Errorf("%q: stdout %q, want %q; stderr %q", wrapper, got[i].Out, c.want, got[i].Err)
 				}
 			}
-			if got[0].code != got[1].code || got[0].err != got[1].err {
+			if got[0].Code != got[1].Code || got[0].Err != got[1].Err {
 				t.Errorf("without us %+v, with us %+v", got[0], got[1])
 			}
 		})
@@ -97,15 +101,15 @@ func TestSummaryGoesWhereItIsWanted(t *testing.T) {
 	} {
 		t.Run("redirected/"+c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
+			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
 			cmd.Env = append(cmd.Env, c.env...)
-			o := perform(t, cmd)
-			rest, found := strings.CutPrefix(o.err, "err")
-			if o.code != 0 || o.out != "out" || !found || (rest != "") != c.wanted {
-				t.Errorf("exit code %d, stdout %q, stderr %q", o.code, o.out, o.err)
+			o := clitest.Perform(t, cmd)
+			rest, found := strings.CutPrefix(o.Err, "err")
+			if o.Code != 0 || o.Out != "out" || !found || (rest != "") != c.wanted {
+				t.Errorf("exit code %d, stdout %q, stderr %q", o.Code, o.Out, o.Err)
 			}
-			wantPrintable(t, rest)
-			if _, path := onlyReport(t, filepath.Join(o.dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.dir, path)) {
+			clitest.WantPrintable(t, rest)
+			if _, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out")); c.wanted && !strings.Contains(rest, relative(t, o.Dir, path)) {
 				t.Errorf("the summary does not say where the report is: %q", rest)
 			}
 		})
@@ -122,9 +126,9 @@ func TestSummaryGoesWhereItIsWanted(t *testing.T) {
 	} {
 		t.Run("terminal/"+c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
+			cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), job...)...)
 			cmd.Env = append(cmd.Env, c.env...)
-			screen, code := onTerminal(t, cmd).end()
+			screen, code := clitest.OnTerminal(t, cmd).End()
 			rest, found := strings.CutPrefix(screen, "outerr")
 			if code != 0 || !found || (rest != "") != c.wanted || strings.Contains(rest, "\x1b[") != c.colours {
 				t.Errorf("exit code %d, screen %q", code, screen)
@@ -145,11 +149,11 @@ func relative(t *testing.T, dir, path string) string {
 // The summary fits a narrow terminal.
 func TestSummaryFitsTheTerminal(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "sh", "-c", "exit 3", strings.Repeat("long ", 50))
+	cmd := clitest.Perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "sh", "-c", "exit 3", strings.Repeat("long ", 50))
 	cmd.Env = append(cmd.Env, "NO_COLOR=1")
-	m := onTerminal(t, cmd)
-	resize(t, m.tty, 24, 60)
-	screen, _ := m.end()
+	m := clitest.OnTerminal(t, cmd)
+	clitest.Resize(t, m.TTY, 24, 60)
+	screen, _ := m.End()
 	for line := range strings.Lines(screen) {
 		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > 80 {
 			t.Errorf("a line of %d characters: %q", n, line)
@@ -163,22 +167,22 @@ func TestStderrClosedByItsReader(t *testing.T) {
 	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
 			t.Parallel()
-			r, w := pipe(t)
-			cmd := perfagent(t, append(append([]string{"run"}, flags...), "--", "sh", "-c", "exit 7")...)
+			r, w := clitest.Pipe(t)
+			cmd := clitest.Perfagent(t, append(append([]string{"run"}, flags...), "--", "sh", "-c", "exit 7")...)
 			cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
 			cmd.Stderr = w
 			r.Close()
-			perform(t, cmd).want(t, 7)
+			clitest.Perform(t, cmd).Want(t, 7)
 		})
 	}
 }
 
 func TestJobThatClosesItsStreams(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
-	o := perform(t, cmd)
-	o.want(t, 6)
-	if r := o.report(t); *r.Run.ExitCode != 6 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 2 || r.Run.WallSeconds < 0.2 {
+	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 6)
+	if r := o.Report(t); *r.Run.ExitCode != 6 || r.Nodes["0"].Sampling.Samples+r.Nodes["0"].Sampling.MissedTicks < 2 || r.Run.WallSeconds < 0.2 {
 		t.Errorf("run %+v, sampling %+v", r.Run, r.Nodes["0"].Sampling)
 	}
 }
@@ -186,12 +190,12 @@ func TestJobThatClosesItsStreams(t *testing.T) {
 // The job's three streams are the very same open files: not a copy, not a pipe.
 func TestStreamsAreTheSameOpenFiles(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--", "sh", "-c",
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c",
 		`for fd in 0 1 2; do at=$(stat -L -c %d:%i /proc/$$/fd/$fd); echo $at >&3; done; dd bs=1 count=4 status=none >&3; printf 123456; printf 1234567 >&2`)
 	var want strings.Builder
 	files := make([]*os.File, 3)
 	for fd := range files {
-		path := write(t, filepath.Join(cmd.Dir, fmt.Sprint(fd)), "0123456789", 0o644)
+		path := clitest.Write(t, filepath.Join(cmd.Dir, fmt.Sprint(fd)), "0123456789", 0o644)
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -206,9 +210,9 @@ func TestStreamsAreTheSameOpenFiles(t *testing.T) {
 		files[fd] = f
 	}
 	fmt.Fprint(&want, "0123")
-	r, w := pipe(t)
+	r, w := clitest.Pipe(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = files[0], files[1], files[2], []*os.File{w}
-	perform(t, cmd).want(t, 0)
+	clitest.Perform(t, cmd).Want(t, 0)
 	w.Close()
 	got, err := io.ReadAll(r)
 	if err != nil {

@@ -9,55 +9,15 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
-
-// verdictIs checks the cause and parts of the text, and gives the verdict.
-func verdictIs(t *testing.T, r *reporter.Report, cause string, words ...string) *reporter.Verdict {
-	t.Helper()
-	v := r.Nodes["0"].Verdict
-	if v == nil || r.Run.Verdict == nil {
-		t.Fatalf("no verdict: node's %v, run's %v", v, r.Run.Verdict)
-	}
-	if r.Run.Verdict.Cause != v.Cause || r.Run.Verdict.Text != v.Text {
-		t.Errorf("the run's verdict is %+v, the node's %+v", r.Run.Verdict, v)
-	}
-	if v.Cause != cause {
-		t.Errorf("cause %s (%s), want %s", v.Cause, v.Text, cause)
-	}
-	for _, w := range words {
-		if !strings.Contains(v.Text, w) {
-			t.Errorf("text %q, want %q in it", v.Text, w)
-		}
-	}
-	return v
-}
-
-// verdictSays checks parts of the evidence.
-func verdictSays(t *testing.T, v *reporter.Verdict, want map[string]any) {
-	t.Helper()
-	for key, value := range want {
-		if fmt.Sprint(v.Evidence[key]) != fmt.Sprint(value) {
-			t.Errorf("evidence %s is %v, want %v; all of it: %v", key, v.Evidence[key], value, v.Evidence)
-		}
-	}
-}
-
-// verdictTime checks that a time of the evidence lies within the run, to a second.
-func verdictTime(t *testing.T, r *reporter.Report, key string) {
-	t.Helper()
-	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil || at.Before(r.Run.Start.Add(-time.Second)) || at.After(r.Run.End.Add(time.Second)) {
-		t.Errorf("%s is %q (%v), the run was from %v to %v", key, text, err, r.Run.Start, r.Run.End)
-	}
-}
 
 // verdictGroups numbers the groups of this process.
 var verdictGroups atomic.Int64
@@ -75,11 +35,11 @@ func verdictGroup(t *testing.T, limitMB int) string {
 		t.Skipf("no control group can be made (%v): run the tests where root may", err)
 	}
 	t.Cleanup(func() {
-		until(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !exists(dir) })
+		clitest.Until(t, "the control group is removed", func() bool { return unix.Rmdir(dir) == nil || !clitest.Exists(dir) })
 	})
-	write(t, filepath.Join(dir, "memory.limit_in_bytes"), fmt.Sprint(limitMB<<20), 0)
-	if path := filepath.Join(dir, "memory.memsw.limit_in_bytes"); exists(path) { // no swap either
-		write(t, path, fmt.Sprint(limitMB<<20), 0)
+	clitest.Write(t, filepath.Join(dir, "memory.limit_in_bytes"), fmt.Sprint(limitMB<<20), 0)
+	if path := filepath.Join(dir, "memory.memsw.limit_in_bytes"); clitest.Exists(path) { // no swap either
+		clitest.Write(t, path, fmt.Sprint(limitMB<<20), 0)
 	}
 	return dir
 }
@@ -96,56 +56,56 @@ const verdictHog = "tail /dev/zero"
 
 func TestVerdictOfAnExit(t *testing.T) {
 	t.Parallel()
-	v := verdictIs(t, run(t, "run", "--", "true").report(t), "exited", "exited with code 0")
-	verdictSays(t, v, map[string]any{"exit_code": 0})
-	v = verdictIs(t, run(t, "run", "--", "sh", "-c", "exit 7").report(t), "exited", "exited with code 7")
-	verdictSays(t, v, map[string]any{"exit_code": 7})
+	v := reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
+	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 0})
+	v = reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
+	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 7})
 }
 
 // Who sent a TERM is told by name.
 func TestVerdictNamesTheSender(t *testing.T) {
 	t.Parallel()
-	l := launch(t, perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
-	l.expect("ready")
-	l.signal(syscall.SIGTERM)
-	o, _ := l.end()
+	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
+	l.Expect("ready")
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
 	comm, err := os.ReadFile("/proc/self/comm")
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := strings.TrimSpace(string(comm))
-	r := o.report(t)
-	v := verdictIs(t, r, "signal", "killed by SIGTERM from "+name+fmt.Sprintf(" (process %d)", os.Getpid()))
-	verdictSays(t, v, map[string]any{"exit_code": 143, "signal": "SIGTERM", "sender": name, "sender_pid": os.Getpid()})
-	verdictTime(t, r, "signal_time")
+	r := o.Report(t)
+	v := reportertest.WantVerdict(t, r, "signal", "killed by SIGTERM from "+name+fmt.Sprintf(" (process %d)", os.Getpid()))
+	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 143, "signal": "SIGTERM", "sender": name, "sender_pid": os.Getpid()})
+	reportertest.WantTimeInRun(t, r, "signal_time")
 }
 
 func TestVerdictOfTheTerminal(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60")
-	m := onTerminal(t, cmd)
-	m.expect("ready")
-	m.send("\x03")
-	m.end()
-	r, _ := onlyReport(t, filepath.Join(cmd.Dir, "perfagent-out"))
-	verdictSays(t, verdictIs(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60")
+	m := clitest.OnTerminal(t, cmd)
+	m.Expect("ready")
+	m.Send("\x03")
+	m.End()
+	r, _ := reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
 }
 
 func TestVerdictOfKill(t *testing.T) {
 	t.Parallel()
-	l := launch(t, perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
-	if err := unix.Kill(l.pid("pid"), syscall.SIGKILL); err != nil {
+	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
+	if err := unix.Kill(l.PID("pid"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	o, _ := l.end()
-	verdictSays(t, verdictIs(t, o.report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
+	o, _ := l.End()
+	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL"), map[string]any{"signal": "SIGKILL", "exit_code": 137})
 }
 
 // A job that does not mind TERM and is killed then had its time if a scheduler's daemon
 // sent the TERM. Somebody's shell is none, whatever a variable with a common name says.
 func TestVerdictOfTermThenKill(t *testing.T) {
 	t.Parallel()
-	bash := tool(t, "bash", "apt-get install bash")
+	bash := need.Tool(t, "bash", "apt-get install bash")
 	for _, test := range []struct{ sender, scheduler, cause, text string }{
 		{"slurmstepd", "SLURM_JOB_ID=4711", "time_limit", "ended at a time limit of Slurm: SIGTERM from slurmstepd (process "},
 		{"bash", "SLURM_JOB_ID=4711", "signal", "killed by SIGKILL"},
@@ -154,15 +114,15 @@ func TestVerdictOfTermThenKill(t *testing.T) {
 	} {
 		t.Run(test.sender+" "+test.scheduler, func(t *testing.T) {
 			t.Parallel()
-			cmd := perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.01; done")
+			cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "trap 'echo caught' TERM; echo pid $$; while :; do sleep 0.01; done")
 			cmd.Env = append(cmd.Env, test.scheduler)
-			l := launch(t, cmd)
-			pid := l.pid("pid")
+			l := clitest.Launch(t, cmd)
+			pid := l.PID("pid")
 			path := filepath.Join(t.TempDir(), test.sender)
 			if err := os.Symlink(bash, path); err != nil {
 				t.Fatal(err)
 			}
-			sender := command(t, path, "-c", "kill -TERM $1; read -r go; kill -KILL $2", test.sender, fmt.Sprint(cmd.Process.Pid), fmt.Sprint(pid))
+			sender := clitest.Command(t, path, "-c", "kill -TERM $1; read -r go; kill -KILL $2", test.sender, fmt.Sprint(cmd.Process.Pid), fmt.Sprint(pid))
 			hold, release, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -172,16 +132,16 @@ func TestVerdictOfTermThenKill(t *testing.T) {
 			if err := sender.Start(); err != nil {
 				t.Fatal(err)
 			}
-			l.expect("caught")
+			l.Expect("caught")
 			release.Close()
-			o, _ := l.end()
+			o, _ := l.End()
 			if err := sender.Wait(); err != nil {
 				t.Error(err)
 			}
-			v := verdictIs(t, o.report(t), test.cause, test.text)
-			verdictSays(t, v, map[string]any{"signal": "SIGKILL", "exit_code": 137})
+			v := reportertest.WantVerdict(t, o.Report(t), test.cause, test.text)
+			reportertest.WantEvidence(t, v, map[string]any{"signal": "SIGKILL", "exit_code": 137})
 			if test.cause == "time_limit" {
-				verdictSays(t, v, map[string]any{"sent_signal": "SIGTERM", "sender": "slurmstepd", "sender_pid": sender.Process.Pid})
+				reportertest.WantEvidence(t, v, map[string]any{"sent_signal": "SIGTERM", "sender": "slurmstepd", "sender_pid": sender.Process.Pid})
 			}
 		})
 	}
@@ -195,48 +155,48 @@ func TestVerdictOfAnotherSignal(t *testing.T) {
 		{"no-such-command", "exited", "exited with code 127"},
 		{"exit " + fmt.Sprint(128+int(syscall.SIGUSR1)), "signal", "as programs do after SIGUSR1 from "},
 	} {
-		l := launch(t, perfagent(t, "run", "--", "sh", "-c", `trap 'caught=1' USR1; echo ready; while [ -z "$caught" ]; do sleep 0.01; done; `+test.then))
-		l.expect("ready")
-		l.signal(syscall.SIGUSR1)
-		o, _ := l.end()
-		verdictIs(t, o.report(t), test.cause, test.text)
+		l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap 'caught=1' USR1; echo ready; while [ -z "$caught" ]; do sleep 0.01; done; `+test.then))
+		l.Expect("ready")
+		l.Signal(syscall.SIGUSR1)
+		o, _ := l.End()
+		reportertest.WantVerdict(t, o.Report(t), test.cause, test.text)
 	}
 }
 
 // timeout(1) around perfagent is known by its name, and as the command by its exit code.
 func TestVerdictOfTimeout(t *testing.T) {
 	t.Parallel()
-	o := perform(t, script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
-	r, _ := onlyReport(t, filepath.Join(o.dir, "out"))
-	verdictSays(t, verdictIs(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
-	verdictIs(t, run(t, "run", "--", "timeout", "0.1", "sleep", "60").report(t), "time_limit", "code 124")
+	o := clitest.Perform(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
+	r, _ := reportertest.Only(t, filepath.Join(o.Dir, "out"))
+	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "time_limit", "SIGTERM from timeout"), map[string]any{"sender": "timeout", "signal": "SIGTERM"})
+	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "0.1", "sleep", "60").Report(t), "time_limit", "code 124")
 	// Before its time timeout passes on what somebody sent it.
-	o = perform(t, script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
+	o = clitest.Perform(t, clitest.Script(t, "sh", `timeout 1000 "$P" run --out out -- sh -c "touch began; exec sleep 60" &
 while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
-	r, _ = onlyReport(t, filepath.Join(o.dir, "out"))
-	verdictIs(t, r, "signal", "SIGTERM from timeout")
+	r, _ = reportertest.Only(t, filepath.Join(o.Dir, "out"))
+	reportertest.WantVerdict(t, r, "signal", "SIGTERM from timeout")
 	stubborn := "trap '' TERM; while :; do sleep 0.05; done"
-	verdictIs(t, run(t, "run", "--", "timeout", "-k", "0.1", "3", "sh", "-c", stubborn).report(t), "time_limit", "SIGKILL")
+	reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "timeout", "-k", "0.1", "3", "sh", "-c", stubborn).Report(t), "time_limit", "SIGKILL")
 }
 
 // An agent that is killed together with its job leaves a journal, which tells what came
 // before.
 func TestVerdictOfAJournal(t *testing.T) {
 	t.Parallel()
-	cmd := script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
-	l := launch(t, cmd)
-	l.expect("ready")
-	l.signal(syscall.SIGTERM) // timeout passes it on
-	l.expect("caught")
-	until(t, "the signal is in the journal", func() bool {
+	cmd := clitest.Script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
+	l.Signal(syscall.SIGTERM) // timeout passes it on
+	l.Expect("caught")
+	clitest.Until(t, "the signal is in the journal", func() bool {
 		data, err := os.ReadFile(filepath.Join(cmd.Dir, "out/r/node-0.jsonl"))
 		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
 	})
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // timeout leads the group
 		t.Fatal(err)
 	}
-	l.end()
-	paths := reportsIn(t, filepath.Join(cmd.Dir, "out"))
+	l.End()
+	paths := reportertest.InDir(t, filepath.Join(cmd.Dir, "out"))
 	if len(paths) != 1 || filepath.Ext(paths[0]) != ".jsonl" {
 		t.Fatalf("files %q, want a journal", paths)
 	}
@@ -244,27 +204,27 @@ func TestVerdictOfAJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := verdictIs(t, r, "unknown", "how the command ended is not known", "SIGTERM from timeout (process ", "had come before")
-	verdictSays(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
+	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", "SIGTERM from timeout (process ", "had come before")
+	reportertest.WantEvidence(t, v, map[string]any{"sender": "timeout", "sent_signal": "SIGTERM"})
 }
 
 // A signal is in the journal at once, however far off the next sample is.
 func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
+	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
-	l := launch(t, cmd)
-	l.expect("ready")
-	l.signal(syscall.SIGTERM)
-	l.expect("caught")
-	until(t, "the signal is in the journal", func() bool {
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
+	l.Signal(syscall.SIGTERM)
+	l.Expect("caught")
+	clitest.Until(t, "the signal is in the journal", func() bool {
 		data, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(data), `"SIGTERM"`)
 	})
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil { // of both at once
 		t.Fatal(err)
 	}
-	l.end()
+	l.End()
 	r, err := reportfile.Read(path, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -274,12 +234,12 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	sender := fmt.Sprintf("SIGTERM from %s (process %d)", strings.TrimSpace(string(comm)), os.Getpid())
-	v := verdictIs(t, r, "unknown", "how the command ended is not known", sender, "had come before")
-	verdictSays(t, v, map[string]any{"sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
-	o := run(t, "show", path)
-	o.want(t, 0)
-	if !strings.Contains(strings.Join(strings.Fields(o.out), " "), sender) || strings.Contains(o.out, "damaged") {
-		t.Errorf("want %q in:\n%s", sender, o.out)
+	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", sender, "had come before")
+	reportertest.WantEvidence(t, v, map[string]any{"sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
+	o := clitest.Run(t, "show", path)
+	o.Want(t, 0)
+	if !strings.Contains(strings.Join(strings.Fields(o.Out), " "), sender) || strings.Contains(o.Out, "damaged") {
+		t.Errorf("want %q in:\n%s", sender, o.Out)
 	}
 }
 
@@ -287,13 +247,13 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 // code: a launcher kills the others when one fails.
 func TestVerdictOfSeveralNodes(t *testing.T) {
 	t.Parallel()
-	o := perform(t, script(t, "sh", `"$P" run --run-id r --node 0 -- true
+	o := clitest.Perform(t, clitest.Script(t, "sh", `"$P" run --run-id r --node 0 -- true
 "$P" run --run-id r --node 1 -- sh -c 'exit 4'
 "$P" run --run-id r --node 2 -- sh -c 'kill -9 $$'
 cd perfagent-out/r && "$P" merge node-*.json -o all.json && "$P" show all.json >show && "$P" show --format markdown all.json >markdown && "$P" plot all.json -o page.html`))
-	o.want(t, 0)
+	o.Want(t, 0)
 	for _, name := range []string{"show", "markdown", "page.html"} {
-		data, err := os.ReadFile(filepath.Join(o.dir, "perfagent-out/r", name))
+		data, err := os.ReadFile(filepath.Join(o.Dir, "perfagent-out/r", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,19 +279,19 @@ func TestVerdictOfMemoryLimit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			group := verdictGroup(t, 64)
-			o := perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", test.script), group))
-			o.want(t, test.code)
-			r := o.report(t)
-			v := verdictIs(t, r, test.cause, test.text)
-			verdictSays(t, v, map[string]any{"oom_kills": 1, "exit_code": test.code})
+			o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", test.script), group))
+			o.Want(t, test.code)
+			r := o.Report(t)
+			v := reportertest.WantVerdict(t, r, test.cause, test.text)
+			reportertest.WantEvidence(t, v, map[string]any{"oom_kills": 1, "exit_code": test.code})
 			if test.cause == "exited" {
 				return
 			}
-			verdictSays(t, v, map[string]any{"limit_mb": 64, "process": "tail"})
+			reportertest.WantEvidence(t, v, map[string]any{"limit_mb": 64, "process": "tail"})
 			if peak, _ := v.Evidence["peak_mb"].(float64); peak < 63 || peak > 64.64 { // the kernel may charge a few pages more
 				t.Errorf("peak %v MiB", peak)
 			}
-			verdictTime(t, r, "time")
+			reportertest.WantTimeInRun(t, r, "time")
 		})
 	}
 }
@@ -365,33 +325,33 @@ func TestVerdictOfALimitBelow(t *testing.T) {
 	group := verdictGroup(t, 1024)
 	inner := filepath.Join(group, "inner")
 	t.Cleanup(func() {
-		until(t, "the inner group is removed", func() bool { return unix.Rmdir(inner) == nil || !exists(inner) })
+		clitest.Until(t, "the inner group is removed", func() bool { return unix.Rmdir(inner) == nil || !clitest.Exists(inner) })
 	})
 	hog := `mkdir "$0"; echo 40M >"$0/memory.limit_in_bytes"; [ ! -e "$0/memory.memsw.limit_in_bytes" ] || echo 40M >"$0/memory.memsw.limit_in_bytes"
 		sh -c 'echo $$ >"$0/cgroup.procs"; exec ` + verdictHog + `' "$0"; exit 3`
-	o := perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
-	o.want(t, 3)
+	o := clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", hog, inner), group))
+	o.Want(t, 3)
 	words := []string{"exited with code 3 after the kernel killed a process: ", "hit the memory limit of a control group within or around its own"}
 	want := map[string]any{"oom_kills": 1, "limit_kills": 0, "limit_mb": nil, "peak_mb": nil, "limit_group": nil}
 	if name := strings.TrimPrefix(inner, "/sys/fs/cgroup/memory"); verdictLogged(t, "oom_memcg="+name+",") {
 		words[1], want["limit_group"] = "hit the memory limit of the control group "+name+" at ", name
 	}
-	verdictSays(t, verdictIs(t, o.report(t), "oom_cgroup", words...), want)
+	reportertest.WantEvidence(t, reportertest.WantVerdict(t, o.Report(t), "oom_cgroup", words...), want)
 }
 
 // What the kernel killed in the same group before is not the job's.
 func TestVerdictForgetsAnOldKill(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
-	perform(t, verdictInside(command(t, "/bin/sh", "-c", verdictHog), group))
+	clitest.Perform(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
 	control, err := os.ReadFile(filepath.Join(group, "memory.oom_control"))
 	if err != nil || !strings.Contains(string(control), "oom_kill 1\n") {
 		t.Fatalf("no kill was counted: %q, %v", control, err)
 	}
-	r := perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).report(t)
-	verdictIs(t, r, "exited", "exited with code 3")
-	r = perform(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group)).report(t)
-	verdictIs(t, r, "signal", "killed by SIGKILL")
+	r := clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3"), group)).Report(t)
+	reportertest.WantVerdict(t, r, "exited", "exited with code 3")
+	r = clitest.Perform(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "kill -9 $$"), group)).Report(t)
+	reportertest.WantVerdict(t, r, "signal", "killed by SIGKILL")
 }
 
 // What the kernel kills in somebody else's group meanwhile is not the job's either, nor
@@ -407,14 +367,14 @@ func TestVerdictAccusesNobodyOfAnothersKill(t *testing.T) {
 			} else if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
 				t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
 			}
-			l := launch(t, verdictInside(perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"), group))
-			pid := l.pid("pid")
-			perform(t, verdictInside(command(t, "/bin/sh", "-c", "exec "+verdictHog), other))
+			l := clitest.Launch(t, verdictInside(clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"), group))
+			pid := l.PID("pid")
+			clitest.Perform(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", "exec "+verdictHog), other))
 			if err := unix.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			o, _ := l.end()
-			v := verdictIs(t, o.report(t), "signal", "killed by SIGKILL", "none of which is known to be the job's")
+			o, _ := l.End()
+			v := reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL", "none of which is known to be the job's")
 			if n, _ := v.Evidence["host_oom_kills"].(float64); n < 1 {
 				t.Errorf("the test's kill was not seen: %v", v.Evidence)
 			}
@@ -430,7 +390,7 @@ func TestVerdictKnowsANeighbour(t *testing.T) {
 		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
 	}
 	group := verdictGroup(t, 64)
-	neighbour := verdictInside(command(t, "/bin/sh", "-c", "read -r go; exec "+verdictHog), group)
+	neighbour := verdictInside(clitest.Command(t, "/bin/sh", "-c", "read -r go; exec "+verdictHog), group)
 	hold, release, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -440,11 +400,11 @@ func TestVerdictKnowsANeighbour(t *testing.T) {
 	if err := neighbour.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
-	l := launch(t, verdictInside(cmd, group))
-	l.expect("ready")
-	until(t, "the journal has samples", func() bool {
-		paths := reportsIn(t, filepath.Join(cmd.Dir, "perfagent-out"))
+	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sh", "-c", "echo ready; while [ ! -e go ]; do sleep 0.02; done; exit 4")
+	l := clitest.Launch(t, verdictInside(cmd, group))
+	l.Expect("ready")
+	clitest.Until(t, "the journal has samples", func() bool {
+		paths := reportertest.InDir(t, filepath.Join(cmd.Dir, "perfagent-out"))
 		if len(paths) == 0 {
 			return false
 		}
@@ -455,11 +415,11 @@ func TestVerdictKnowsANeighbour(t *testing.T) {
 	if err := neighbour.Wait(); err == nil {
 		t.Fatal("the neighbour was not killed")
 	}
-	write(t, filepath.Join(cmd.Dir, "go"), "", 0o644)
-	o, _ := l.end()
-	o.want(t, 4)
-	v := verdictIs(t, o.report(t), "exited", "exited with code 4")
-	verdictSays(t, v, map[string]any{"exit_code": 4, "oom_kills": nil})
+	clitest.Write(t, filepath.Join(cmd.Dir, "go"), "", 0o644)
+	o, _ := l.End()
+	o.Want(t, 4)
+	v := reportertest.WantVerdict(t, o.Report(t), "exited", "exited with code 4")
+	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 4, "oom_kills": nil})
 }
 
 func TestVerdictOfAFullDisk(t *testing.T) {
@@ -469,13 +429,13 @@ func TestVerdictOfAFullDisk(t *testing.T) {
 		{"inodes", "size=1m,nr_inodes=3", "touch a && touch b && touch c", "no inodes left"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cmd := perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script+" || exit 5")
-			cmd.Dir = mount(t, test.options, 0)
-			o := perform(t, cmd)
-			o.want(t, 5)
-			r, _ := onlyReport(t, cmd.Args[3])
-			verdictSays(t, verdictIs(t, r, "disk_full", "exited with code 5", test.text, cmd.Dir), map[string]any{"path": cmd.Dir, "exit_code": 5})
-			verdictTime(t, r, "time")
+			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(t.TempDir(), "out"), "--", "sh", "-c", test.script+" || exit 5")
+			cmd.Dir = clitest.Mount(t, test.options, 0)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 5)
+			r, _ := reportertest.Only(t, cmd.Args[3])
+			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "exited with code 5", test.text, cmd.Dir), map[string]any{"path": cmd.Dir, "exit_code": 5})
+			reportertest.WantTimeInRun(t, r, "time")
 		})
 	}
 }
@@ -487,22 +447,22 @@ func TestVerdictOfADiskThatWasFull(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]uint32{"root": 0, "nobody": 65534} {
 		t.Run(name, func(t *testing.T) {
-			full := mount(t, "size=1m,mode=777", 0)
+			full := clitest.Mount(t, "size=1m,mode=777", 0)
 			dir := t.TempDir()
 			for up := dir; strings.Contains(up, "TestVerdict"); up = filepath.Dir(up) {
 				if err := os.Chmod(up, 0o777); err != nil {
 					t.Fatal(err)
 				}
 			}
-			cmd := perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "100ms", "--disk-path", full, "--",
+			cmd := clitest.Perfagent(t, "run", "--out", filepath.Join(dir, "out"), "--interval", "100ms", "--disk-path", full, "--",
 				"sh", "-c", "head -c 2m /dev/zero >file || { sleep 2; rm file; exit 5; }")
 			cmd.Dir = full
 			cmd.Env = append(cmd.Env, "TMPDIR="+full)
 			cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
-			o := perform(t, cmd)
-			o.want(t, 5)
-			r, _ := onlyReport(t, filepath.Join(dir, "out"))
-			verdictSays(t, verdictIs(t, r, "disk_full", "no room was left on the file system of "+full+" in the last samples"), map[string]any{"path": full})
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 5)
+			r, _ := reportertest.Only(t, filepath.Join(dir, "out"))
+			reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "disk_full", "no room was left on the file system of "+full+" in the last samples"), map[string]any{"path": full})
 		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // What users and scripts know of the version's line.
@@ -30,7 +32,7 @@ func TestVersion_OfBothBuilds(t *testing.T) {
 	if hasEntry() {
 		want = regexp.MustCompile(line + system + regexp.QuoteMeta(plainSuffix) + "\n$")
 	}
-	got, err := exec.Command(plainBinary(t), "version").Output()
+	got, err := exec.Command(clitest.PlainBinary(t), "version").Output()
 	if err != nil || !want.Match(got) {
 		t.Errorf("go build: %q, %v", got, err)
 	}

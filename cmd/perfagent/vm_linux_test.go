@@ -17,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -73,7 +76,7 @@ func TestVMControlGroupsV2(t *testing.T) {
 			if r.Error != "" {
 				t.Fatalf("%s; exit code %d, stderr: %s, groups: %v", r.Error, r.Code, r.Err, r.After)
 			}
-			report := readReport(t, write(t, filepath.Join(t.TempDir(), "report.json"), r.Report, 0o600))
+			report := reportertest.ReadFile(t, clitest.Write(t, filepath.Join(t.TempDir(), "report.json"), r.Report, 0o600))
 			r.node, r.run = report.Nodes["0"], report.Run
 			trial.check(t, r)
 			if t.Failed() {
@@ -89,7 +92,7 @@ func vmBoot(t *testing.T, trials []vmTrial) map[string]*vmResult {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the virtual machine is an amd64 one: run the tests on amd64")
 	}
-	qemu := tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make test does it as root)")
+	qemu := need.Tool(t, "qemu-system-x86_64", "apt-get install qemu-system-x86 (make test does it as root)")
 	kernel, modules := vmKernel(t)
 	initrd := vmInitrd(t, filepath.Join(t.TempDir(), "initrd"), modules, trials)
 	for try := 1; ; try++ {
@@ -117,7 +120,7 @@ func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmRes
 	dir := t.TempDir()
 	disks := []string{filepath.Join(dir, "a.img"), filepath.Join(dir, "b.img")}
 	for _, disk := range disks {
-		write(t, disk, "", 0o600)
+		clitest.Write(t, disk, "", 0o600)
 		if err := os.Truncate(disk, 64<<20); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +142,7 @@ func vmKernel(t *testing.T) (kernel, modules string) {
 	t.Helper()
 	kernels, _ := filepath.Glob("../../.tools/kernel/boot/vmlinuz-*")
 	if len(kernels) != 1 {
-		lacking(t, "the kernel for the virtual machine is missing: make test fetches it into .tools/kernel with apt-get download, as root on Debian")
+		need.Missing(t, "the kernel for the virtual machine is missing: make test fetches it into .tools/kernel with apt-get download, as root on Debian")
 	}
 	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
 	return kernels[0], "../../.tools/kernel/lib/modules/" + version + "/kernel/drivers"
@@ -162,7 +165,7 @@ func vmInitrd(t *testing.T, path, modules string, trials []vmTrial) string {
 	vmArchive(w, "bin", 0o040755, nil)
 	vmArchive(w, "bin/sh", 0o120777, []byte("busybox"))
 	vmArchive(w, "trials.json", 0o100644, list)
-	for name, from := range map[string]string{"init": guest(t), "bin/perfagent": binary(t), "bin/busybox": busybox(t)} {
+	for name, from := range map[string]string{"init": guest(t), "bin/perfagent": clitest.Binary(t), "bin/busybox": busybox(t)} {
 		vmArchive(w, name, 0o100755, vmRead(t, from))
 	}
 	for _, name := range []string{"virtio/virtio_ring", "virtio/virtio", "virtio/virtio_pci_legacy_dev", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci", "block/virtio_blk"} {

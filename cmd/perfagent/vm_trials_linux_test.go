@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
 )
 
 // vmRun is the command of a trial: perfagent around a part of the guest.
@@ -123,7 +124,7 @@ func vmSpared(t *testing.T, r *vmResult) {
 	if v := r.node.Verdict; r.Code != 0 || v.Cause != "exited" || v.Evidence["exit_code"] != 0.0 {
 		t.Errorf("exit code %d, verdict %+v", r.Code, v)
 	}
-	if n := guestMetric(t, r.node, "job_oom_kills"); n != 1 {
+	if n := clitest.Metric(t, r.node, "job_oom_kills"); n != 1 {
 		t.Errorf("job_oom_kills %v", n)
 	}
 }
@@ -132,7 +133,7 @@ func vmOldKill(t *testing.T, r *vmResult) {
 	if v := r.node.Verdict; r.Code != 7 || v.Cause != "exited" || v.Evidence["exit_code"] != 7.0 {
 		t.Errorf("exit code %d, verdict %+v", r.Code, v)
 	}
-	if n := guestMetric(t, r.node, "job_oom_kills"); n != 0 {
+	if n := clitest.Metric(t, r.node, "job_oom_kills"); n != 0 {
 		t.Errorf("job_oom_kills %v", n)
 	}
 	if n := r.number(t, r.After, "old/memory.events", "oom_kill"); n != 1 {
@@ -145,7 +146,7 @@ func vmFits(t *testing.T, r *vmResult) {
 	guestLimits(t, r.node, 2, 300)
 	guestNear(t, "cgroup_peak_mb", r.node.Job.CgroupPeakMB, r.number(t, r.After, "fit/memory.peak", "")/guestMiB, 0.01)
 	guestNear(t, "peak_memory_mb", r.node.Job.PeakMemoryMB, 63, 0.06) // the job takes 60 MiB, and a few for its runtime; perfagent's own are not in it
-	guestNear(t, "max_t_limit_memory_pct", guestMetric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
+	guestNear(t, "max_t_limit_memory_pct", clitest.Metric(t, r.node, "max_t_limit_memory_pct"), 100*r.node.Job.CgroupPeakMB/300, 0.05)
 	if v := r.node.Verdict; v.Cause != "exited" {
 		t.Errorf("verdict %+v", v)
 	}
@@ -162,15 +163,15 @@ func vmThrottled(t *testing.T, r *vmResult) {
 	}
 	// perfagent takes some periods, of 100 ms, to start, which are not the run's.
 	most := math.Floor(r.run.WallSeconds/0.1) + 12
-	around := guestCounters{Periods: min(grown("nr_periods"), most), Throttled: min(grown("nr_throttled"), most), ThrottledFor: grown("throttled_usec") / 1e6}
-	guestThrottled(t, r.node, before, after, around)
+	around := clitest.Counters{Periods: min(grown("nr_periods"), most), Throttled: min(grown("nr_throttled"), most), ThrottledFor: grown("throttled_usec") / 1e6}
+	clitest.WantThrottled(t, r.node, before, after, around)
 	if !slices.Contains(r.node.Verdict.Conditions, "throttled") {
 		t.Errorf("conditions %v", r.node.Verdict.Conditions)
 	}
-	if v := guestMetric(t, r.node, "job_psi_cpu_some_avg_pct"); !(v > 5 && v <= 100) {
+	if v := clitest.Metric(t, r.node, "job_psi_cpu_some_avg_pct"); !(v > 5 && v <= 100) {
 		t.Errorf("a throttled job waited for the CPU %v %% of the time", v)
 	}
-	guestNear(t, "limit_cpu_utilization_pct", guestMetric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.5), 0.001)
+	guestNear(t, "limit_cpu_utilization_pct", clitest.Metric(t, r.node, "limit_cpu_utilization_pct"), 100*r.node.Job.CPUSeconds/(r.run.WallSeconds*0.5), 0.001)
 }
 
 func vmNested(t *testing.T, r *vmResult) {
@@ -196,14 +197,14 @@ func vmFull(t *testing.T, r *vmResult) {
 	if s := r.node.Sampling; s.Samples < 3 {
 		t.Errorf("%d samples in two seconds", s.Samples)
 	}
-	if n := guestMetric(t, r.node, "max_t_job_processes"); n < 15 || n > 40 {
+	if n := clitest.Metric(t, r.node, "max_t_job_processes"); n < 15 || n > 40 {
 		t.Errorf("%v processes", n)
 	}
 }
 
 func vmBytes(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "cgroup")
-	if got := guestMetric(t, r.node, "total_job_io_write_mb"); got != 8 {
+	if got := clitest.Metric(t, r.node, "total_job_io_write_mb"); got != 8 {
 		t.Errorf("written: %v MiB, the kernel: %s", got, r.After["io/io.stat"])
 	}
 }
@@ -238,7 +239,7 @@ func vmCreatedKilled(t *testing.T, r *vmResult) {
 	guestSource(t, r.node, "created")
 	guestLimits(t, r.node, 0.9, 48)
 	guestKilled(t, r.node, r.run, 48)
-	guestMetric(t, r.node, "job_throttled_periods_pct")
+	clitest.Metric(t, r.node, "job_throttled_periods_pct")
 }
 
 func vmStays(t *testing.T, r *vmResult) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
@@ -23,15 +24,15 @@ func TestWatch_Refuses(t *testing.T) {
 	t.Parallel()
 	ended := watched(t, "", "--run-id", "ended", "--node", "3", "--interval", "50ms")
 	ended.ends(0)
-	dir := ended.cmd.Dir
+	dir := ended.Cmd.Dir
 	out := filepath.Join(dir, "perfagent-out")
 	for _, name := range []string{"empty", "folder/node-0.jsonl", "junk"} {
 		if err := os.MkdirAll(filepath.Join(out, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(out, "junk", "node-0.jsonl"), "{\x1b[31m\n", 0o644)
-	write(t, filepath.Join(out, "file"), "", 0o644)
+	clitest.Write(t, filepath.Join(out, "junk", "node-0.jsonl"), "{\x1b[31m\n", 0o644)
+	clitest.Write(t, filepath.Join(out, "file"), "", 0o644)
 	if err := os.MkdirAll(filepath.Join(dir, "unread/folder/node-0.jsonl"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -63,30 +64,30 @@ func TestWatch_Refuses(t *testing.T) {
 		{[]string{"--out", "", "ended"}, []string{"--out", "empty"}},
 		{[]string{"a", "b"}, []string{"2"}},
 	} {
-		o := perform(t, watchCommand(t, dir, nil, c.args...))
-		o.want(t, 1)
-		o.wantLine(t, c.words...)
-		if o.out != "" {
-			t.Errorf("%q: on stdout: %q", c.args, o.out)
+		o := clitest.Perform(t, watchCommand(t, dir, nil, c.args...))
+		o.Want(t, 1)
+		o.WantLine(t, c.words...)
+		if o.Out != "" {
+			t.Errorf("%q: on stdout: %q", c.args, o.Out)
 		}
 	}
 	cmd := watchCommand(t, dir, []string{"PERFAGENT_OUT=elsewhere"})
-	o := perform(t, cmd)
-	o.want(t, 1)
-	o.wantLine(t, "under elsewhere")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 1)
+	o.WantLine(t, "under elsewhere")
 }
 
 // A journal in the temporary directory is found where the agent said that it is.
 func TestWatch_OfAJournalElsewhere(t *testing.T) {
 	t.Parallel()
 	tmp := t.TempDir()
-	cmd := perfagent(t, "run", "--out", "file/out", "--interval", "50ms", "--", "sh", "-c", "echo ready; read x")
-	write(t, filepath.Join(cmd.Dir, "file"), "", 0o644)
+	cmd := clitest.Perfagent(t, "run", "--out", "file/out", "--interval", "50ms", "--", "sh", "-c", "echo ready; read x")
+	clitest.Write(t, filepath.Join(cmd.Dir, "file"), "", 0o644)
 	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
-	in, goOn := pipe(t)
+	in, goOn := clitest.Pipe(t)
 	cmd.Stdin = in
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	there, err := filepath.Glob(filepath.Join(tmp, "perfagent-*", "node-0.jsonl"))
 	if err != nil || len(there) != 1 {
 		t.Fatalf("journals in the temporary directory: %q, %v", there, err)
@@ -97,19 +98,19 @@ func TestWatch_OfAJournalElsewhere(t *testing.T) {
 	if left := w.leaves(0); !strings.Contains(left, "perfagent show "+filepath.Dir(there[0])) {
 		t.Errorf("on the screen: %s", left)
 	}
-	l.end()
+	l.End()
 }
 
 // Killed in mid-view: the view says so, keeps what is known, and q leaves.
 func TestWatch_OfAnAgentThatIsKilled(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
-	w := watchOn(t, run.cmd.Dir, nil)
+	w := watchOn(t, run.Cmd.Dir, nil)
 	measured := regexp.MustCompile(`^CPU .* %$`)
 	w.next("a sample", func(f watchFrame) bool { return measured.MatchString(f.row("CPU")) })
-	plain := launch(t, watchCommand(t, run.cmd.Dir, nil, "--refresh", "100ms"))
-	plain.next()
-	if err := unix.Kill(run.cmd.Process.Pid, unix.SIGKILL); err != nil {
+	plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "100ms"))
+	plain.Next()
+	if err := unix.Kill(run.Cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	gone := regexp.MustCompile(`^perfagent is gone since \d\d:\d\d:\d\d UTC, after [0-9.]+ s   run r, node 0`)
@@ -117,23 +118,23 @@ func TestWatch_OfAnAgentThatIsKilled(t *testing.T) {
 	if !strings.Contains(f.String(), " last ") || f.row("CPU") == "" {
 		t.Errorf("what is known is not shown:\n%s", f)
 	}
-	o, lines := plain.end()
-	o.want(t, 1)
-	o.wantLine(t, `run "r" has no end`, "perfagent show perfagent-out/r/node-0.jsonl")
+	o, lines := plain.End()
+	o.Want(t, 1)
+	o.WantLine(t, `run "r" has no end`, "perfagent show perfagent-out/r/node-0.jsonl")
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "perfagent is gone since ") {
 		t.Errorf("the last line: %q", last)
 	}
-	w.send("q")
+	w.Send("q")
 	w.leaves(0)
 
 	// Nobody looked while it was killed.
-	w = watchOn(t, run.cmd.Dir, nil, "r")
+	w = watchOn(t, run.Cmd.Dir, nil, "r")
 	w.next("the agent to be gone", func(f watchFrame) bool { return gone.MatchString(f.row("perfagent is gone")) })
-	w.send("q")
+	w.Send("q")
 	w.leaves(0)
-	o = perform(t, watchCommand(t, run.cmd.Dir, nil))
-	o.want(t, 1)
-	o.wantLine(t, "no run is going on")
+	o = clitest.Perform(t, watchCommand(t, run.Cmd.Dir, nil))
+	o.Want(t, 1)
+	o.WantLine(t, "no run is going on")
 }
 
 // A journal without a whole line that nobody writes: its agent never got further.
@@ -145,7 +146,7 @@ func TestWatch_OfAJournalWithoutABeginning(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, path, text, 0o644)
+		clitest.Write(t, path, text, 0o644)
 		w := watchOn(t, dir, nil, "--refresh", "1h", "r")
 		w.shows("starting")
 		old := time.Now().Add(-time.Minute)
@@ -153,13 +154,13 @@ func TestWatch_OfAJournalWithoutABeginning(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.shows("perfagent is gone") // after five seconds in which it did not grow
-		w.send("q")
+		w.Send("q")
 		w.leaves(0)
-		o := perform(t, watchCommand(t, dir, nil, "r"))
-		o.want(t, 1)
-		o.wantLine(t, `run "r" has no end: its perfagent is gone`)
-		if !strings.HasPrefix(o.out, "perfagent is gone: ") {
-			t.Errorf("%s: on stdout: %q", name, o.out)
+		o := clitest.Perform(t, watchCommand(t, dir, nil, "r"))
+		o.Want(t, 1)
+		o.WantLine(t, `run "r" has no end: its perfagent is gone`)
+		if !strings.HasPrefix(o.Out, "perfagent is gone: ") {
+			t.Errorf("%s: on stdout: %q", name, o.Out)
 		}
 	}
 }
@@ -177,20 +178,20 @@ func TestWatch_OfAJournalThatGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := watched(t, "", "--run-id", "r", "--interval", "50ms")
-			w := watchOn(t, run.cmd.Dir, nil)
-			plain := launch(t, watchCommand(t, run.cmd.Dir, nil))
+			w := watchOn(t, run.Cmd.Dir, nil)
+			plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil))
 			w.shows("running for")
-			plain.next()
+			plain.Next()
 			if c.instead != "" {
-				write(t, filepath.Join(run.cmd.Dir, "perfagent-out/r/node-0.json"), c.instead, 0o644)
+				clitest.Write(t, filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.json"), c.instead, 0o644)
 			}
-			if err := os.Remove(filepath.Join(run.cmd.Dir, "perfagent-out/r/node-0.jsonl")); err != nil {
+			if err := os.Remove(filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.jsonl")); err != nil {
 				t.Fatal(err)
 			}
 			left := w.leaves(1)
-			o, _ := plain.end()
-			o.want(t, 1)
-			o.wantLine(t, c.words...)
+			o, _ := plain.End()
+			o.Want(t, 1)
+			o.WantLine(t, c.words...)
 			if !strings.Contains(left, "ended, without a report here") || !strings.Contains(left, "no report in its place") {
 				t.Errorf("on the screen: %s", left)
 			}
@@ -202,9 +203,9 @@ func TestWatch_OfAJournalThatGoes(t *testing.T) {
 func TestWatch_OfAJournalThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "r", "--interval", "50ms")
-	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "100ms")
+	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "100ms")
 	w.shows("running for")
-	journal := filepath.Join(run.cmd.Dir, "perfagent-out/r/node-0.jsonl")
+	journal := filepath.Join(run.Cmd.Dir, "perfagent-out/r/node-0.jsonl")
 	replace := func(how func(tmp string) error) {
 		t.Helper()
 		tmp := filepath.Join(t.TempDir(), "x")
@@ -272,7 +273,7 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 	head := journal.Head{Run: reporter.Run{ID: evil, Command: []string{evil, strings.Repeat("日\x1b[31m", 300_000), "", "b c"},
 		Tags: map[string]string{evil: evil}}, Agent: reporter.Agent{Version: evil}}
 	j, rec := watchJournal(t, dir, "evil", head, host.Info{Hostname: strings.Repeat(evil, 99), CPUModel: evil, BootID: evil, CPUs: 1 << 40, MemoryMB: 1e300})
-	defer func() { _ = j.Stop(longest) }()
+	defer func() { _ = j.Stop(clitest.Longest) }()
 	for n := range 5 {
 		watchSample(j, rec, n)
 	}
@@ -281,11 +282,11 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 		f := w.shows("run evil, node 0", "CPU", "command")
 		for _, size := range []struct{ width, height int }{{23, 9}, {200, 50}} {
 			w.vt.width, w.vt.height = size.width, size.height
-			resize(t, w.tty, size.height, size.width)
+			clitest.Resize(t, w.TTY, size.height, size.width)
 			w.next("a frame that fits", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= size.height })
 			w.next("one more", func(f watchFrame) bool { return f.wide == "" })
 		}
-		w.send("q")
+		w.Send("q")
 		w.leaves(0)
 		if len(w.vt.wrong) > 0 {
 			t.Errorf("the terminal was told %q", w.vt.wrong)
@@ -294,10 +295,10 @@ func TestWatch_OfAHostileJournal(t *testing.T) {
 			t.Errorf("the command is not shown: %q", command)
 		}
 	}
-	plain := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "evil"))
-	wantPrintable(t, plain.next())
-	plain.signal(unix.SIGKILL)
-	plain.end()
+	plain := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "evil"))
+	clitest.WantPrintable(t, plain.Next())
+	plain.Signal(unix.SIGKILL)
+	plain.End()
 }
 
 // A journal at its bound, which grows by a sample each second, costs the watcher next
@@ -306,7 +307,7 @@ func TestWatch_OfALongRunIsCheap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j, rec := watchJournal(t, dir, "long", journal.Head{Run: reporter.Run{Command: []string{"x"}}}, host.Info{CPUs: 2})
-	defer func() { _ = j.Stop(longest) }()
+	defer func() { _ = j.Stop(clitest.Longest) }()
 	n := 0
 	f := journal.Follow(j.Path())
 	defer f.Close()
@@ -315,7 +316,7 @@ func TestWatch_OfALongRunIsCheap(t *testing.T) {
 		if n%32 != 0 {
 			continue
 		}
-		until(t, "the sample in the journal", func() bool { // whose queue is short
+		clitest.Until(t, "the sample in the journal", func() bool { // whose queue is short
 			_, _ = f.Look()
 			r := f.Report()
 			return r != nil && r.Nodes["0"].Sampling.Samples > int64(n)
@@ -336,9 +337,9 @@ func TestWatch_OfALongRunIsCheap(t *testing.T) {
 		n++
 		w.shows(known())
 	}
-	w.send("q")
+	w.Send("q")
 	w.leaves(0)
-	wall, state := time.Since(begin), w.cmd.ProcessState
+	wall, state := time.Since(begin), w.Cmd.ProcessState
 	cpu := state.UserTime() + state.SystemTime()
 	t.Logf("journal of %d bytes: %v of CPU in %v, start included", st.Size(), cpu.Round(time.Millisecond), wall.Round(time.Millisecond))
 	if cpu > wall/4 {

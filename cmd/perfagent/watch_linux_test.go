@@ -14,6 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
 var watchElapsed = regexp.MustCompile(`^running for ([0-9.]+) s   run `)
@@ -31,7 +34,7 @@ func watchSeconds(f watchFrame) float64 {
 func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--run-id", "trial-7", "--interval", "100ms", "--tag", "a=b")
-	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "200ms")
+	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "200ms")
 	w.shows("run trial-7, node 0", "own cost", "q quits", "CPU", "memory", "disk read", "net recv", " now", " peak", " missed")
 	row := regexp.MustCompile(`^CPU +[▁▂▃▄▅▆▇█]+ +[0-9]+\.[0-9] % +[0-9]+\.[0-9] %$`)
 	f := w.next("the CPU's picture and numbers", func(f watchFrame) bool { return row.MatchString(f.row("CPU")) })
@@ -39,18 +42,18 @@ func TestWatch_ShowsARunThatGoesOn(t *testing.T) {
 	if command := f.row("command"); !strings.Contains(command, "sh -c") || len(f.lines) > 24 {
 		t.Errorf("the frame has %d lines, and of the command %q", len(f.lines), command)
 	}
-	if mode := watchTermios(t, w.tty); mode.Lflag&(unix.ICANON|unix.ECHO) != 0 {
+	if mode := watchTermios(t, w.TTY); mode.Lflag&(unix.ICANON|unix.ECHO) != 0 {
 		t.Error("keys are not read one by one")
 	}
 	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+1 })
-	w.send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none leaves
+	w.Send("\x1b[A\x1bOQ\x1b[1;5Q\x1bqx") // Up, F2, Ctrl-F2, Alt-q, x: none leaves
 	w.next("a second more", func(f watchFrame) bool { return watchSeconds(f) >= first+2 })
-	w.send("q")
+	w.Send("q")
 	if left := w.leaves(0); left != "" {
 		t.Errorf("q leaves on the screen: %q", left)
 	}
 	o := run.ends(3)
-	if r := readReport(t, filepath.Join(o.dir, "perfagent-out/trial-7/node-0.json")); *r.Run.ExitCode != 3 {
+	if r := reportertest.ReadFile(t, filepath.Join(o.Dir, "perfagent-out/trial-7/node-0.json")); *r.Run.ExitCode != 3 {
 		t.Errorf("the report: exit code %d", *r.Run.ExitCode)
 	}
 }
@@ -75,18 +78,18 @@ func TestWatch_GivesTheTerminalBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The terminal is kept open, so that its settings can be asked for at the end.
-			w := watchOn(t, run.cmd.Dir, nil)
-			slave, before := watchSlave(t, w.tty)
+			w := watchOn(t, run.Cmd.Dir, nil)
+			slave, before := watchSlave(t, w.TTY)
 			w.shows("q quits")
-			if cmp.Equal(before, watchTermios(t, w.tty)) {
+			if cmp.Equal(before, watchTermios(t, w.TTY)) {
 				t.Error("the terminal is as it was while keys are to be read")
 			}
 			if c.keys != "" {
-				w.send(c.keys)
-			} else if err := unix.Kill(w.cmd.Process.Pid, c.sig); err != nil {
+				w.Send(c.keys)
+			} else if err := unix.Kill(w.Cmd.Process.Pid, c.sig); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.tty)) })
+			clitest.Until(t, "the settings of before", func() bool { return cmp.Equal(before, watchTermios(t, w.TTY)) })
 			slave.Close()
 			if left := w.leaves(c.code); left != "" {
 				t.Errorf("on the screen: %q", left)
@@ -101,42 +104,42 @@ func TestWatch_CtrlZAndForeground(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "100ms", "--run-id", "r")
 	m := shell(t)
-	m.send("cd " + run.cmd.Dir + "; echo here-$?\n")
-	m.expect("here-0")
-	m.send("TERM=xterm $P watch --refresh 100ms r\n")
+	m.Send("cd " + run.Cmd.Dir + "; echo here-$?\n")
+	m.Expect("here-0")
+	m.Send("TERM=xterm $P watch --refresh 100ms r\n")
 	for range 2 {
-		m.expect("\x1b[?1049h")
-		m.expect("q quits")
-		m.send("\x1a")
-		m.expect("\x1b[?25h\x1b[?1049l")
-		m.expect("Stopped")
-		m.expect("prompt-$ ")
-		if mode := watchTermios(t, m.tty); mode.Lflag&unix.ISIG == 0 {
+		m.Expect("\x1b[?1049h")
+		m.Expect("q quits")
+		m.Send("\x1a")
+		m.Expect("\x1b[?25h\x1b[?1049l")
+		m.Expect("Stopped")
+		m.Expect("prompt-$ ")
+		if mode := watchTermios(t, m.TTY); mode.Lflag&unix.ISIG == 0 {
 			t.Error("the shell has a terminal without Ctrl-C")
 		}
-		m.send("fg\n")
+		m.Send("fg\n")
 	}
-	m.expect("\x1b[?1049h")
-	m.expect("q quits")
-	pid := watchChild(t, m.cmd.Process.Pid)
+	m.Expect("\x1b[?1049h")
+	m.Expect("q quits")
+	pid := watchChild(t, m.Cmd.Process.Pid)
 	for range 2 { // stopped by somebody else, with and without a chance to give the terminal back
 		for _, sig := range []syscall.Signal{unix.SIGTSTP, unix.SIGSTOP} {
 			if err := unix.Kill(pid, sig); err != nil {
 				t.Fatal(err)
 			}
-			m.expect("Stopped")
-			m.expect("prompt-$ ")
-			m.send("fg\n")
-			m.expect("\x1b[?1049h")
-			m.expect("q quits")
+			m.Expect("Stopped")
+			m.Expect("prompt-$ ")
+			m.Send("fg\n")
+			m.Expect("\x1b[?1049h")
+			m.Expect("q quits")
 		}
 	}
-	m.send("q")
-	m.expect("prompt-$ ")
-	m.send("echo code-$?\n")
-	m.expect("code-0\r\n")
-	m.send("exit\n")
-	m.end()
+	m.Send("q")
+	m.Expect("prompt-$ ")
+	m.Send("echo code-$?\n")
+	m.Expect("code-0\r\n")
+	m.Send("exit\n")
+	m.End()
 	run.ends(0)
 }
 
@@ -158,11 +161,11 @@ func watchChild(t *testing.T, pid int) int {
 func TestWatch_FollowsTheTerminalsSize(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms")
-	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "200ms")
+	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "200ms")
 	w.shows("q quits")
 	for _, size := range []struct{ width, height int }{{40, 10}, {200, 50}, {12, 3}, {1, 1}, {80, 24}} {
 		w.vt.width, w.vt.height = size.width, size.height
-		resize(t, w.tty, size.height, size.width)
+		clitest.Resize(t, w.TTY, size.height, size.width)
 		fits := 0
 		w.next("two frames that fit", func(f watchFrame) bool {
 			if fits++; f.wide != "" || len(f.lines) > size.height { // drawn before it knew
@@ -178,7 +181,7 @@ func TestWatch_FollowsTheTerminalsSize(t *testing.T) {
 				(size.width != 200 || regexp.MustCompile(`^host .*CPUs`).MatchString(f.row("host"))) && (size.height != 10 || f.row("memory") != "")
 		})
 	}
-	w.send("q")
+	w.Send("q")
 	w.leaves(0)
 	run.ends(0)
 }
@@ -187,9 +190,9 @@ func TestWatch_OnlyASCIIWithoutUTF8(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
 	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=", "LC_CTYPE=", "LANG=en_US.ISO-8859-1"}, {"LC_ALL=", "LANG="}} {
-		w := watchOn(t, run.cmd.Dir, env, "r")
+		w := watchOn(t, run.Cmd.Dir, env, "r")
 		f := w.shows("q quits", "CPU", " x 0.05 s sampled")
-		w.send("q")
+		w.Send("q")
 		w.leaves(0)
 		if at := strings.IndexFunc(f.String(), func(r rune) bool { return r > '~' }); at >= 0 {
 			t.Errorf("%q: %q", env, f.String()[at:])
@@ -203,7 +206,7 @@ func TestWatch_UntilTheEnd(t *testing.T) {
 	t.Parallel()
 	for code, words := range map[int]string{0: "exit 0 after ", 7: "failed (exit 7) after "} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
-		w := watchOn(t, run.cmd.Dir, nil)
+		w := watchOn(t, run.Cmd.Dir, nil)
 		w.shows("q quits")
 		run.ends(code)
 		left := w.leaves(0)
@@ -224,23 +227,23 @@ func TestWatch_PlainLines(t *testing.T) {
 	end := regexp.MustCompile(`^perfagent: run r: exit 0 after [0-9.]+ s; perfagent show perfagent-out/r/node-0\.json$`)
 	for name, env := range map[string][]string{"pipe": nil, "dumb": {"TERM=dumb"}, "no TERM": {"TERM="}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
-		cmd := watchCommand(t, run.cmd.Dir, env, "--refresh", "100ms")
+		cmd := watchCommand(t, run.Cmd.Dir, env, "--refresh", "100ms")
 		var text string
 		if name == "pipe" {
-			l := launch(t, cmd)
-			l.next()
-			l.next()
-			l.next()
+			l := clitest.Launch(t, cmd)
+			l.Next()
+			l.Next()
+			l.Next()
 			run.ends(0)
-			o, rest := l.end()
-			o.want(t, 0)
+			o, rest := l.End()
+			o.Want(t, 0)
 			text = strings.Join(rest, "\n")
 		} else {
-			m := onTerminal(t, cmd)
-			text = m.expect("\r\n") + "\n"
-			text += m.expect("\r\n") + "\n"
+			m := clitest.OnTerminal(t, cmd)
+			text = m.Expect("\r\n") + "\n"
+			text += m.Expect("\r\n") + "\n"
 			run.ends(0)
-			screen, code := m.end()
+			screen, code := m.End()
 			if code != 0 || strings.Contains(screen, "\x1b") {
 				t.Errorf("%s: code %d, %q", name, code, screen)
 			}
@@ -262,7 +265,7 @@ func TestWatch_PlainLines(t *testing.T) {
 func TestWatch_OfManyNodes(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
-	dir := first.cmd.Dir
+	dir := first.Cmd.Dir
 	second := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "1")
 	ended := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "9")
 	ended.ends(0)
@@ -296,11 +299,11 @@ func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 		return watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", node)
 	}
 	first := run("", "0")
-	dir := first.cmd.Dir
+	dir := first.Cmd.Dir
 	before, second, third := run(dir, "7"), run(dir, "1"), run(dir, "2")
 	before.ends(4)
-	l := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
-	picked := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "--node", "1", "r"))
+	l := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
+	picked := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "--node", "1", "r"))
 	watchLine(l, "node 0: running for ")
 	watchLine(picked, "node 1: running for ")
 	first.ends(0)
@@ -309,14 +312,14 @@ func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 	second.ends(3)
 	watchLine(l, "node 1: failed (exit 3) after ")
 	watchLine(l, "node 2: running for ")
-	o, rest := picked.end()
-	o.want(t, 0)
+	o, rest := picked.End()
+	o.Want(t, 0)
 	if last := rest[len(rest)-1]; !strings.HasPrefix(last, "perfagent: run r, node 1: failed (exit 3) after ") {
 		t.Errorf("the last line of --node 1: %q", last)
 	}
 	third.ends(0)
-	o, rest = l.end()
-	o.want(t, 0)
+	o, rest = l.End()
+	o.Want(t, 0)
 	want := "perfagent: run r: 4 nodes, 2 failed (node 1 exit 3, node 7 exit 4); perfagent show perfagent-out/r/node-1.json"
 	if last := rest[len(rest)-1]; last != want {
 		t.Errorf("the last line: %q, want %q", last, want)
@@ -324,10 +327,10 @@ func TestWatch_PlainLinesOfManyNodes(t *testing.T) {
 }
 
 // watchLine waits for a line that begins so.
-func watchLine(l *lines, prefix string) {
-	l.t.Helper()
+func watchLine(l *clitest.Process, prefix string) {
+	l.T.Helper()
 	for {
-		if strings.HasPrefix(l.next(), prefix) {
+		if strings.HasPrefix(l.Next(), prefix) {
 			return
 		}
 	}
@@ -337,30 +340,30 @@ func watchLine(l *lines, prefix string) {
 func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")
-	dir := first.cmd.Dir
+	dir := first.Cmd.Dir
 	second := watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", "1")
-	l := launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
+	l := clitest.Launch(t, watchCommand(t, dir, nil, "--refresh", "100ms", "r"))
 	watchLine(l, "node 0: running for ")
-	first.signal(unix.SIGKILL)
+	first.Signal(unix.SIGKILL)
 	first.goOn.Close()
-	first.end()
+	first.End()
 	watchLine(l, "node 0: perfagent is gone since ")
 	watchLine(l, "node 1: running for ")
 	second.ends(0)
-	o, _ := l.end()
-	o.want(t, 1)
-	o.wantLine(t, "run r: 2 nodes, 1 without an end (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
+	o, _ := l.End()
+	o.Want(t, 1)
+	o.WantLine(t, "run r: 2 nodes, 1 without an end (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
 }
 
 // More nodes than have room are all watched to their end.
 func TestWatch_OfMoreNodesThanLines(t *testing.T) {
 	t.Parallel()
 	nodes := []*watchRun{watched(t, "", "--interval", "50ms", "--run-id", "r", "--node", "0")}
-	dir := nodes[0].cmd.Dir
+	dir := nodes[0].Cmd.Dir
 	w := watchOn(t, dir, nil, "--refresh", "100ms", "r")
 	w.shows("q quits")
 	w.vt.height = 2
-	resize(t, w.tty, 2, 80)
+	clitest.Resize(t, w.TTY, 2, 80)
 	w.next("two lines", func(f watchFrame) bool { return f.wide == "" && len(f.lines) <= 2 })
 	for n := 1; n < 4; n++ {
 		nodes = append(nodes, watched(t, dir, "--interval", "50ms", "--run-id", "r", "--node", strconv.Itoa(n)))
@@ -381,16 +384,16 @@ func TestWatch_OfMoreNodesThanLines(t *testing.T) {
 func TestWatch_SeesTheEndBetweenPictures(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
-	w := watchOn(t, run.cmd.Dir, nil, "--refresh", "1h")
+	w := watchOn(t, run.Cmd.Dir, nil, "--refresh", "1h")
 	w.shows("q quits")
-	plain := launch(t, watchCommand(t, run.cmd.Dir, nil, "--refresh", "1h"))
-	plain.next()
+	plain := clitest.Launch(t, watchCommand(t, run.Cmd.Dir, nil, "--refresh", "1h"))
+	plain.Next()
 	run.ends(0)
 	if left := w.leaves(0); !strings.Contains(left, "run r: exit 0 after ") {
 		t.Errorf("on the screen: %s", left)
 	}
-	o, lines := plain.end()
-	o.want(t, 0)
+	o, lines := plain.End()
+	o.Want(t, 0)
 	if len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "perfagent: run r: exit 0 after ") {
 		t.Errorf("lines: %q", lines)
 	}
@@ -416,14 +419,14 @@ func TestWatch_Pace(t *testing.T) {
 func TestWatch_TakesTheNewestRun(t *testing.T) {
 	t.Parallel()
 	old := watched(t, "", "--run-id", "z-old", "--interval", "50ms", "--out", "o")
-	recent := watched(t, old.cmd.Dir, "--run-id", "a-new", "--interval", "50ms", "--out", "o")
-	w := watchOn(t, old.cmd.Dir, []string{"PERFAGENT_OUT=o"})
+	recent := watched(t, old.Cmd.Dir, "--run-id", "a-new", "--interval", "50ms", "--out", "o")
+	w := watchOn(t, old.Cmd.Dir, []string{"PERFAGENT_OUT=o"})
 	w.shows("run a-new, node 0")
 	recent.ends(0)
 	w.leaves(0)
-	w = watchOn(t, old.cmd.Dir, nil, "--out", "o")
+	w = watchOn(t, old.Cmd.Dir, nil, "--out", "o")
 	w.shows("run z-old, node 0")
-	w.send("q")
+	w.Send("q")
 	w.leaves(0)
 	old.ends(0)
 }
@@ -432,12 +435,12 @@ func TestWatch_TakesTheNewestRun(t *testing.T) {
 func TestWatch_OfASecondRecording(t *testing.T) {
 	t.Parallel()
 	first := watched(t, "", "--run-id", "r", "--interval", "50ms")
-	dir := first.cmd.Dir
+	dir := first.Cmd.Dir
 	first.ends(0)
 	killed := watched(t, dir, "--run-id", "r", "--interval", "50ms")
-	killed.signal(unix.SIGKILL)
+	killed.Signal(unix.SIGKILL)
 	killed.goOn.Close() // its job lives
-	killed.end()
+	killed.End()
 	again := watched(t, dir, "--run-id", "r", "--interval", "50ms", "--compat", "perf.py")
 	w := watchOn(t, dir, nil, "r")
 	w.shows("running for", "run r, node 0")
@@ -447,25 +450,25 @@ func TestWatch_OfASecondRecording(t *testing.T) {
 	}
 	w = watchOn(t, dir, nil, "r") // what is left is that of the killed one
 	w.shows("perfagent is gone")
-	w.send("q")
+	w.Send("q")
 	w.leaves(0)
 }
 
 // A sidecar is watched like any run.
 func TestWatch_OfASidecar(t *testing.T) {
 	t.Parallel()
-	cmd := perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms")
+	cmd := clitest.Perfagent(t, "sidecar", "--run-id", "s", "--interval", "50ms")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	report := filepath.Join(cmd.Dir, "perfagent-out", "s", "node-0.json")
-	until(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
+	clitest.Until(t, "a report of the sidecar", func() bool { _, err := os.Stat(report); return err == nil })
 	w := watchOn(t, cmd.Dir, nil)
 	w.shows("run s, node 0", "CPU")
 	if err := unix.Kill(cmd.Process.Pid, unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	wait(t, cmd)
+	clitest.Wait(t, cmd)
 	if left := w.leaves(0); !strings.Contains(left, "sampled for ") {
 		t.Errorf("on the screen: %s", left)
 	}
@@ -475,12 +478,12 @@ func TestWatch_OfASidecar(t *testing.T) {
 func TestWatch_WithoutKeys(t *testing.T) {
 	t.Parallel()
 	run := watched(t, "", "--interval", "50ms", "--run-id", "r")
-	m := onTerminal(t, script(t, "sh", "cd "+run.cmd.Dir+` && exec "$P" watch </dev/null`))
-	w := &watcher{ptyTerminal: m, vt: newWatchVT(80, 24)}
+	m := clitest.OnTerminal(t, clitest.Script(t, "sh", "cd "+run.Cmd.Dir+` && exec "$P" watch </dev/null`))
+	w := &watcher{Terminal: m, vt: newWatchVT(80, 24)}
 	w.shows("Ctrl-C quits")
-	w.send("q") // to nobody
+	w.Send("q") // to nobody
 	w.shows("Ctrl-C quits")
-	w.send("\x03")
+	w.Send("\x03")
 	w.leaves(130)
 	run.ends(0)
 }
@@ -494,7 +497,7 @@ func TestWatch_TheJobDoesNotNotice(t *testing.T) {
 	for round := range 3 {
 		for _, watchers := range []bool{false, true} {
 			id := "r" + strconv.Itoa(round) + strconv.FormatBool(watchers)
-			cmd := perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; exit 6")
+			cmd := clitest.Perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; exit 6")
 			cmd.Dir = dir
 			stop := func() {}
 			begin := time.Now()
@@ -504,14 +507,14 @@ func TestWatch_TheJobDoesNotNotice(t *testing.T) {
 			if watchers {
 				stop = watchAndKill(t, dir, id)
 			}
-			wait(t, cmd)
+			clitest.Wait(t, cmd)
 			took := time.Since(begin)
 			stop()
 			times[watchers] = append(times[watchers], took)
 			if code := cmd.ProcessState.ExitCode(); code != 6 {
 				t.Errorf("exit code %d", code)
 			}
-			r := readReport(t, filepath.Join(dir, "perfagent-out", id, "node-0.json"))
+			r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out", id, "node-0.json"))
 			s := r.Nodes["0"].Sampling
 			if s.Samples+s.MissedTicks < int64(r.Run.WallSeconds*10)-1 {
 				t.Errorf("watchers %v: %d samples, %d missed in %v s", watchers, s.Samples, s.MissedTicks, r.Run.WallSeconds)
@@ -536,7 +539,7 @@ func TestWatch_TheJobDoesNotNotice(t *testing.T) {
 // The function that it gives ends that, once the run has ended.
 func watchAndKill(t *testing.T, dir, id string) (stop func()) {
 	t.Helper()
-	until(t, "the journal", func() bool {
+	clitest.Until(t, "the journal", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "perfagent-out", id, "node-0.jsonl"))
 		return err == nil
 	})
@@ -575,10 +578,10 @@ func TestWatch_NoColor(t *testing.T) {
 	color := regexp.MustCompile("\x1b\\[[1-9][0-9;]*m")
 	for _, env := range [][]string{nil, {"NO_COLOR=1"}} {
 		run := watched(t, "", "--interval", "50ms", "--run-id", "r")
-		m := onTerminal(t, watchCommand(t, run.cmd.Dir, env, "--refresh", "100ms"))
-		screen := m.expect("q quits")
-		m.send("q")
-		rest, code := m.end()
+		m := clitest.OnTerminal(t, watchCommand(t, run.Cmd.Dir, env, "--refresh", "100ms"))
+		screen := m.Expect("q quits")
+		m.Send("q")
+		rest, code := m.End()
 		if code != 0 || !strings.Contains(screen, "\x1b[?1049h") {
 			t.Errorf("%q: code %d, %q", env, code, screen)
 		}

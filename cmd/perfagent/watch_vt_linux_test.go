@@ -14,6 +14,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -136,7 +137,7 @@ func (v *watchVT) control(params, final string) (f watchFrame, done bool) {
 
 // watcher is perfagent watch on a terminal.
 type watcher struct {
-	*ptyTerminal
+	*clitest.Terminal
 	vt     *watchVT
 	frames []watchFrame
 }
@@ -145,13 +146,13 @@ type watcher struct {
 func watchOn(t testing.TB, dir string, env []string, args ...string) *watcher {
 	t.Helper()
 	cmd := watchCommand(t, dir, env, args...)
-	w := &watcher{ptyTerminal: onTerminal(t, cmd), vt: newWatchVT(80, 24)}
+	w := &watcher{Terminal: clitest.OnTerminal(t, cmd), vt: newWatchVT(80, 24)}
 	return w
 }
 
 func watchCommand(t testing.TB, dir string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := perfagent(t, append([]string{"watch"}, args...)...)
+	cmd := clitest.Perfagent(t, append([]string{"watch"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(cmd.Env, "LC_ALL=C.UTF-8"), env...)
 	return cmd
@@ -159,8 +160,8 @@ func watchCommand(t testing.TB, dir string, env []string, args ...string) *exec.
 
 // next is the next frame of which something holds.
 func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
-	w.t.Helper()
-	timeout := time.After(longest)
+	w.T.Helper()
+	timeout := time.After(clitest.Longest)
 	var last watchFrame
 	for {
 		for len(w.frames) > 0 {
@@ -170,21 +171,21 @@ func (w *watcher) next(what string, ok func(watchFrame) bool) watchFrame {
 			}
 		}
 		select {
-		case more, open := <-w.more:
+		case more, open := <-w.More:
 			if !open {
-				w.t.Fatalf("the terminal closed before %s; the last frame:\n%s", what, last)
+				w.T.Fatalf("the terminal closed before %s; the last frame:\n%s", what, last)
 			}
-			w.all.WriteString(more)
+			w.All.WriteString(more)
 			w.frames = append(w.frames, w.vt.take(more)...)
 		case <-timeout:
-			w.t.Fatalf("not within %v: %s; the last frame:\n%s", longest, what, last)
+			w.T.Fatalf("not within %v: %s; the last frame:\n%s", clitest.Longest, what, last)
 		}
 	}
 }
 
 // shows is the next frame with all of these words.
 func (w *watcher) shows(words ...string) watchFrame {
-	w.t.Helper()
+	w.T.Helper()
 	f := w.next(strings.Join(words, ", "), func(f watchFrame) bool {
 		for _, word := range words {
 			if !strings.Contains(f.String(), word) {
@@ -194,7 +195,7 @@ func (w *watcher) shows(words ...string) watchFrame {
 		return true
 	})
 	if f.wide != "" {
-		w.t.Errorf("wider than the terminal: %q", f.wide)
+		w.T.Errorf("wider than the terminal: %q", f.wide)
 	}
 	return f
 }
@@ -202,15 +203,15 @@ func (w *watcher) shows(words ...string) watchFrame {
 // leaves waits for the end, and wants the terminal to be as it was. It gives what
 // stands on the screen then.
 func (w *watcher) leaves(code int) (normal string) {
-	w.t.Helper()
-	screen, got := w.end()
+	w.T.Helper()
+	screen, got := w.End()
 	v := newWatchVT(w.vt.width, w.vt.height)
 	v.take(screen)
 	if got != code {
-		w.t.Errorf("exit code %d, want %d:\n%s", got, code, v.normal)
+		w.T.Errorf("exit code %d, want %d:\n%s", got, code, v.normal)
 	}
 	if v.other || !v.cursor || !v.wrap || len(v.wrong) > 0 || v.rest != "" {
-		w.t.Errorf("the terminal is left with the other screen: %v, cursor: %v, wrapping: %v; it was told %q", v.other, v.cursor, v.wrap, v.wrong)
+		w.T.Errorf("the terminal is left with the other screen: %v, cursor: %v, wrapping: %v; it was told %q", v.other, v.cursor, v.wrap, v.wrong)
 	}
 	return v.normal
 }
@@ -257,31 +258,31 @@ func watchSlave(t testing.TB, tty *os.File) (*os.File, unix.Termios) {
 
 // watchRun is a run that goes on until its job is told to end.
 type watchRun struct {
-	*lines
+	*clitest.Process
 	goOn *os.File
 }
 
 // watched starts a run whose job waits, and exits with what it is told.
 func watched(t testing.TB, dir string, args ...string) *watchRun {
 	t.Helper()
-	cmd := perfagent(t, append(append([]string{"run"}, args...), "--", "sh", "-c", `echo ready; read x; exit $x`)...)
+	cmd := clitest.Perfagent(t, append(append([]string{"run"}, args...), "--", "sh", "-c", `echo ready; read x; exit $x`)...)
 	if dir != "" {
 		cmd.Dir = dir
 	}
-	in, goOn := pipe(t)
+	in, goOn := clitest.Pipe(t)
 	cmd.Stdin = in
-	l := launch(t, cmd)
-	l.expect("ready")
+	l := clitest.Launch(t, cmd)
+	l.Expect("ready")
 	return &watchRun{l, goOn}
 }
 
 // ends lets the job exit with a code, and wants perfagent to.
-func (r *watchRun) ends(code int) outcome {
-	r.t.Helper()
+func (r *watchRun) ends(code int) clitest.Outcome {
+	r.T.Helper()
 	if _, err := fmt.Fprintln(r.goOn, code); err != nil {
-		r.t.Fatal(err)
+		r.T.Fatal(err)
 	}
-	o, _ := r.lines.end()
-	o.want(r.t, code)
+	o, _ := r.Process.End()
+	o.Want(r.T, code)
 	return o
 }

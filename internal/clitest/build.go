@@ -1,0 +1,86 @@
+package clitest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// builds are the programs that this process has built, each once.
+var builds struct {
+	mu    sync.Mutex
+	dir   string
+	paths map[string]string // by the name of the file
+}
+
+// Binary returns the path of perfagent, built as it is released. Under -short the test is skipped.
+func Binary(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS == "windows" { // where there is no shell, and the same program comes out
+		return PlainBinary(t)
+	}
+	script := need.Repository(t, "scripts/build.sh")
+
+	return Built(t, "perfagent", func(path string) *exec.Cmd { return exec.Command("sh", script, path) })
+}
+
+// PlainBinary returns the path of perfagent, built by go build alone. Under -short the test is skipped.
+func PlainBinary(t testing.TB) string {
+	t.Helper()
+	dir := need.Repository(t, "cmd/perfagent")
+
+	return Built(t, "perfagent-plain.exe", func(path string) *exec.Cmd {
+		cmd := exec.Command("go", "build", "-o", path, ".")
+		cmd.Dir = dir
+		return cmd
+	})
+}
+
+// Built returns the path of a program that command builds, if this has not been done yet. Under -short the test is
+// skipped.
+func Built(t testing.TB, name string, command func(path string) *exec.Cmd) string {
+	t.Helper()
+	need.Time(t, "the program itself, to be built and run")
+
+	builds.mu.Lock()
+	defer builds.mu.Unlock()
+
+	if path := builds.paths[name]; path != "" {
+		return path
+	}
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "perfagent-clitest-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o755); err != nil { // other users run it, too
+			t.Fatal(err)
+		}
+		builds.dir, builds.paths = dir, make(map[string]string)
+	}
+
+	path := filepath.Join(builds.dir, name)
+	cmd := command(path)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false "+os.Getenv("PERFAGENT_TEST_BUILDFLAGS"), "VCS=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	builds.paths[name] = path
+
+	return path
+}
+
+// removeBuilds removes what was built.
+func removeBuilds() {
+	builds.mu.Lock()
+	defer builds.mu.Unlock()
+
+	if builds.dir != "" {
+		os.RemoveAll(builds.dir)
+	}
+}

@@ -1,0 +1,82 @@
+package clitest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// Mount mounts a tmpfs at a new directory, which it returns.
+func Mount(t *testing.T, options string, flags uintptr) string {
+	t.Helper()
+	need.Root(t, "to mount a file system")
+
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
+		t.Skipf("needs to mount a tmpfs (%v): run the tests where root may", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// ReadOnly returns a directory that nobody can write to.
+func ReadOnly(t *testing.T) string {
+	t.Helper()
+	return Mount(t, "size=1m", unix.MS_RDONLY)
+}
+
+// Fill takes all the space of a file system.
+func Fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !strings.Contains(err.Error(), unix.ENOSPC.Error()) {
+		t.Fatal(err)
+	}
+}
+
+// nobody is a user without any privilege.
+const nobody = 65534
+
+// OpenTemp returns a new directory that everybody may use.
+func OpenTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "perfagent-open-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// AsNobody has a prepared process run as an ordinary user, in a directory that it may write to.
+func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return cmd
+	}
+	cmd.Dir = OpenTemp(t)
+	cmd.Env = append(cmd.Env, "TMPDIR="+cmd.Dir, "HOME="+cmd.Dir)
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	return cmd
+}

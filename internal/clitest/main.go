@@ -1,0 +1,88 @@
+package clitest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Longest is how long a test waits for what must happen, and how long any process of a test lives.
+const Longest = 2 * time.Minute
+
+// partVariable has the test binary play a part: a job that the tests wrap.
+const partVariable = "CLITEST_PART"
+
+// Main runs the tests of a package, for its TestMain, and returns the exit code. parts are the jobs that the test
+// binary plays by their names; see [AsPart]. The functions of atEnd are called after the tests.
+func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
+	if name := os.Getenv(partVariable); name != "" {
+		play, ok := parts[name]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "no part %q\n", name)
+			return 98
+		}
+		play()
+		return 0
+	}
+
+	// Under nohup, or in the background of a script, these are ignored, and would be so in every job. A signal that is
+	// caught here has its default there.
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+	for _, entry := range os.Environ() {
+		if foreign(entry) {
+			name, _, _ := strings.Cut(entry, "=")
+			os.Unsetenv(name)
+		}
+	}
+
+	code = m.Run()
+	for _, end := range append(atEnd, removeBuilds) {
+		end()
+	}
+
+	return code
+}
+
+// variables are those that change what perfagent does. Those of the tests' tools are no such.
+var variables = regexp.MustCompile(`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|` +
+	`NO_COLOR|TERM|LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|` +
+	`JOB_COMPLETION_INDEX|VC_TASK_INDEX)=`)
+
+// foreign reports whether an entry of the environment would change what perfagent does. Tests start without them.
+func foreign(entry string) bool {
+	return variables.MatchString(entry) && !strings.HasPrefix(entry, "PERFAGENT_TEST_")
+}
+
+// Env returns the environment of a test's processes: that of the test without foreign variables, and more.
+func Env(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), foreign)
+	return append(append(env, "TERM=xterm"), more...)
+}
+
+// AsPart makes the job that cmd wraps a part of the test binary: the words to wrap are added to cmd.
+func AsPart(cmd *exec.Cmd, name string) *exec.Cmd {
+	cmd.Args = append(cmd.Args, os.Args[0])
+	cmd.Env = append(cmd.Env, PartEnv(name))
+	return cmd
+}
+
+// PartEnv returns the entry of the environment in which the test binary plays a part.
+func PartEnv(name string) string { return partVariable + "=" + name }
+
+// Ends bounds the life of a part, whatever happens to its test.
+func Ends() { time.AfterFunc(2*Longest, func() { os.Exit(99) }) }
+
+// Say writes a line of a part at once.
+func Say(out io.Writer, words ...any) { fmt.Fprintln(out, words...) }

@@ -1,0 +1,81 @@
+package clitest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// Python returns the words of a job of a few lines of Python.
+func Python(t testing.TB, lines ...string) []string {
+	t.Helper()
+	return []string{need.Python(t), "-c", strings.Join(lines, "\n")}
+}
+
+// Burn is a function in Python, burn(seconds), that uses CPU time.
+const Burn = `
+import os, sys, time, threading
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+`
+
+// ManyChildren are 200 children one after the other, each 10 ms of CPU.
+const ManyChildren = Burn + `
+for i in range(200):
+    if os.fork() == 0:
+        burn(0.01)
+        os._exit(0)
+    os.wait()
+`
+
+// DaemonBurns leaves a double-forked daemon behind that uses a second of CPU and then waits until it can read from
+// descriptor 9, or until its other end is closed. The job prints what the daemon used.
+const DaemonBurns = Burn + `
+r, w = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.close(r)
+        burn(1)
+        os.write(w, str(time.process_time()).encode())
+        os.close(w)
+        for fd in range(3): os.close(fd)
+        os.read(9, 1)
+        os._exit(0)
+    os._exit(0)
+os.wait()
+os.close(w)
+print(os.read(r, 64).decode())
+`
+
+// ThreadForks has all its work done by the children of a thread that is not the main one.
+const ThreadForks = Burn + `
+def fork():
+    pids = []
+    for i in range(2):
+        pid = os.fork()
+        if pid == 0:
+            burn(0.5)
+            os._exit(0)
+        pids.append(pid)
+    for pid in pids: os.waitpid(pid, 0)
+t = threading.Thread(target=fork)
+t.start()
+t.join()
+`
+
+// Sharing are four processes that share 300 MiB, for a second and a half.
+const Sharing = `
+import os, time
+memory = bytearray(300 << 20)
+pids = []
+for i in range(3):
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(1.5 + 0.3 * i)
+        os._exit(0)
+    pids.append(pid)
+for pid in pids: os.waitpid(pid, 0)
+`

@@ -1,0 +1,58 @@
+package clitest
+
+import (
+	"math"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Counters are what the kernel counted for the control group of a job.
+type Counters struct {
+	CPU          float64 `json:"cpu"`
+	Agent        float64 `json:"agent"` // CPU seconds of perfagent itself
+	Periods      float64 `json:"periods"`
+	Throttled    float64 `json:"throttled"`
+	OOMKills     float64 `json:"oom_kills"`
+	Peak         float64 `json:"peak"`
+	ThrottledFor float64 `json:"throttled_for"` // seconds
+	Own          float64 `json:"own"`           // CPU seconds of the job's program itself so far
+}
+
+// Metric returns a metric that must be there.
+func Metric(t *testing.T, n *reporter.Node, name string) float64 {
+	t.Helper()
+	v, ok := n.Metrics[name]
+	if !ok {
+		t.Errorf("no metric %s; missing: %+v", name, n.Missing)
+		return math.NaN()
+	}
+	return v
+}
+
+// WantThrottled checks the share of throttled periods: it must be one of those that the kernel's two counters allow,
+// between what the job saw them grow by, which is less than in the whole run, and what they grew by around all of it,
+// which is more. The same holds for the time.
+func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counters) {
+	t.Helper()
+	in := Counters{Periods: after.Periods - before.Periods, Throttled: after.Throttled - before.Throttled,
+		ThrottledFor: after.ThrottledFor - before.ThrottledFor}
+	if in.Throttled < 3 {
+		t.Errorf("throttled in %v periods only: the job was to be slowed", in.Throttled)
+	}
+	share, found := Metric(t, n, "job_throttled_periods_pct"), false
+	for periods := in.Periods; periods <= around.Periods; periods++ {
+		for throttled := in.Throttled; throttled <= min(around.Throttled, periods); throttled++ {
+			found = found || math.Abs(100*throttled/periods-share) < 1e-6
+		}
+	}
+	t.Logf("throttled in %.2f %% of the periods; the kernel: %v of %v in the job, %v of %v around the run",
+		share, in.Throttled, in.Periods, around.Throttled, around.Periods)
+	if !found {
+		t.Errorf("throttled in %v %% of the periods; the kernel: %v of %v periods in the job, %v of %v around it",
+			share, in.Throttled, in.Periods, around.Throttled, around.Periods)
+	}
+	if v := Metric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
+		t.Errorf("throttled for %v s; the kernel: %v s in the job, %v s around it", v, in.ThrottledFor, around.ThrottledFor)
+	}
+}

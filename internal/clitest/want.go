@@ -1,0 +1,58 @@
+package clitest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// WantLines checks that text is between least and most whole lines of perfagent's own.
+func WantLines(t testing.TB, text string, least, most int) {
+	t.Helper()
+	if n := strings.Count(text, "\n"); n < least || n > most || text != "" && !strings.HasSuffix(text, "\n") {
+		t.Errorf("%d lines on stderr, want %d to %d:\n%s", n, least, most, text)
+	}
+	for line := range strings.Lines(text) {
+		if !ours.MatchString(line) {
+			t.Errorf("a line on stderr does not say that it is perfagent's: %q", line)
+		}
+	}
+	WantPrintable(t, text)
+}
+
+// ours is how a line of perfagent's own begins.
+var ours = regexp.MustCompile(`^((warn|error) )?perfagent: `)
+
+// WantPrintable checks that text has no control character but the ends of lines.
+func WantPrintable(t testing.TB, text string) {
+	t.Helper()
+	if bad := regexp.MustCompile(`[\x00-\x09\x0b-\x1f\x7f\x{80}-\x{9f}]`).FindString(text); bad != "" {
+		t.Errorf("a raw control character %q in %q", bad, text)
+	}
+}
+
+// An Outcome is how a process ended, or a command line in this process.
+type Outcome struct {
+	Out, Err string
+	Code     int    // -1 if a signal killed it
+	Dir      string // where it ran
+}
+
+// Want checks the exit code, and shows what was said if it is another.
+func (o Outcome) Want(t testing.TB, code int) {
+	t.Helper()
+	if o.Code != code {
+		t.Errorf("exit code %d, want %d; stderr:\n%s", o.Code, code, o.Err)
+	}
+}
+
+// WantLine checks that stderr is one line of perfagent's own that contains each of the words.
+func (o Outcome) WantLine(t testing.TB, words ...string) {
+	t.Helper()
+	WantLines(t, o.Err, 1, 1)
+	for _, w := range words {
+		if !strings.Contains(o.Err, w) {
+			t.Errorf("stderr does not name %q:\n%s", w, o.Err)
+		}
+	}
+}

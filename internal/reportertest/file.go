@@ -1,0 +1,70 @@
+package reportertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// ReadFile reads the file of a report, which must be whole and valid by the schema.
+func ReadFile(t testing.TB, path string) *reporter.Report {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(data) || !bytes.HasSuffix(data, []byte("}\n")) {
+		t.Fatalf("%s is not whole:\n%s", path, data)
+	}
+	Validate(t, data)
+	r := new(reporter.Report)
+	if err := json.Unmarshal(data, r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// InDir lists the files of all runs in a directory of reports, sorted, relative to it, but not the pages of reports.
+func InDir(t testing.TB, out string) []string {
+	t.Helper()
+	var paths []string
+	runs, _ := os.ReadDir(out) // not there: no run
+	for _, r := range runs {
+		if !r.IsDir() {
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(out, r.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			name := filepath.Join(r.Name(), f.Name())
+			if report, isPage := strings.CutSuffix(name, ".html"); isPage && isFile(filepath.Join(out, report+".json")) {
+				continue // the page of a report that is listed
+			}
+			paths = append(paths, name)
+		}
+	}
+	return paths
+}
+
+// Only reads the one report of a directory of reports, in which there must be nothing else.
+func Only(t testing.TB, out string) (*reporter.Report, string) {
+	t.Helper()
+	paths := InDir(t, out)
+	if len(paths) != 1 || filepath.Ext(paths[0]) != ".json" {
+		t.Fatalf("in %s there is %q, want one report", out, paths)
+	}
+	path := filepath.Join(out, paths[0])
+	return ReadFile(t, path), path
+}
+
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,64 @@
+package reportertest
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// SchemaFile is the schema of the report file, in this repository.
+const SchemaFile = "docs/report.schema.json"
+
+var compiled struct {
+	once   sync.Once
+	schema *jsonschema.Schema
+	err    error
+}
+
+// Schema returns the schema of the report file.
+func Schema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	path := need.Repository(t, SchemaFile)
+	compiled.once.Do(func() { compiled.schema, compiled.err = compile(path) })
+	if compiled.err != nil {
+		t.Fatal(compiled.err)
+	}
+
+	return compiled.schema
+}
+
+func compile(path string) (*jsonschema.Schema, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource(SchemaFile, doc); err != nil {
+		return nil, err
+	}
+
+	return c.Compile(SchemaFile)
+}
+
+// Validate checks the bytes of a report by the schema.
+func Validate(t testing.TB, data []byte) {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Schema(t).Validate(doc); err != nil {
+		t.Errorf("not valid by %s: %v", SchemaFile, err)
+	}
+}

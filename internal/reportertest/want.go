@@ -1,0 +1,87 @@
+package reportertest
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Reasons returns why something is missing in a node; "" if it is not.
+func Reasons(n *reporter.Node, what string) string {
+	var all []string
+	for _, m := range n.Missing {
+		if m.What == what {
+			all = append(all, m.Why)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// Amiss reports whether something went wrong where something is missing. That there is no limit, or no group of the
+// job's own, is a matter of the machine; that a job ended at once, of the job.
+func Amiss(m reporter.Missing) bool {
+	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|there is no control group|` +
+		`the control group has no such counter|the job ended before)`).MatchString(m.Why)
+}
+
+// WantEveryMetric checks that each metric of the table is there, or that its absence has a reason.
+func WantEveryMetric(t testing.TB, n *reporter.Node) {
+	t.Helper()
+	for _, m := range reporter.Metrics() {
+		v, there := n.Metrics[m.Name]
+		why := slices.IndexFunc(n.Missing, func(x reporter.Missing) bool { return x.What == m.Name && x.Why != "" })
+		switch {
+		case there == (why >= 0):
+			t.Errorf("%s: there %v, reason %d in %v", m.Name, there, why, n.Missing)
+		case math.IsNaN(v) || v < 0 || strings.HasPrefix(m.Unit, "percent") && v > 100:
+			t.Errorf("%s is %v", m.Name, v)
+		}
+	}
+}
+
+// WantVerdict checks the cause of the verdict of node 0 and parts of its text, and returns the verdict.
+func WantVerdict(t testing.TB, r *reporter.Report, cause string, words ...string) *reporter.Verdict {
+	t.Helper()
+	v := r.Nodes["0"].Verdict
+	if v == nil || r.Run.Verdict == nil {
+		t.Fatalf("no verdict: node's %v, run's %v", v, r.Run.Verdict)
+	}
+	if r.Run.Verdict.Cause != v.Cause || r.Run.Verdict.Text != v.Text {
+		t.Errorf("the run's verdict is %+v, the node's %+v", r.Run.Verdict, v)
+	}
+	if v.Cause != cause {
+		t.Errorf("cause %s (%s), want %s", v.Cause, v.Text, cause)
+	}
+	for _, w := range words {
+		if !strings.Contains(v.Text, w) {
+			t.Errorf("text %q, want %q in it", v.Text, w)
+		}
+	}
+	return v
+}
+
+// WantEvidence checks parts of the evidence of a verdict.
+func WantEvidence(t testing.TB, v *reporter.Verdict, want map[string]any) {
+	t.Helper()
+	for key, value := range want {
+		if fmt.Sprint(v.Evidence[key]) != fmt.Sprint(value) {
+			t.Errorf("evidence %s is %v, want %v; all of it: %v", key, v.Evidence[key], value, v.Evidence)
+		}
+	}
+}
+
+// WantTimeInRun checks that a time of the evidence lies within the run, to a second.
+func WantTimeInRun(t testing.TB, r *reporter.Report, key string) {
+	t.Helper()
+	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Before(r.Run.Start.Add(-time.Second)) || at.After(r.Run.End.Add(time.Second)) {
+		t.Errorf("%s is %q (%v), the run was from %v to %v", key, text, err, r.Run.Start, r.Run.End)
+	}
+}
