@@ -19,13 +19,16 @@ func (a Axis) label(v float64) string {
 	if math.Abs(v/a.Scale) >= 1e6 {
 		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
 	}
+
 	text := strconv.FormatFloat(v/a.Scale, 'f', 3, 64)
 	for text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
 	}
+
 	if text[len(text)-1] == '.' {
 		text = text[:len(text)-1]
 	}
+
 	return text
 }
 
@@ -53,12 +56,14 @@ func newTimeAxis(length float64, ticks int) Axis {
 	if !(length > 0) {
 		length = 1
 	}
+
 	var u timeUnit
 	for _, u = range timeUnits() {
 		if length < u.below {
 			break
 		}
 	}
+
 	step := u.steps[len(u.steps)-1]
 	for _, s := range u.steps {
 		if length/(s*u.seconds) <= float64(ticks) {
@@ -66,6 +71,7 @@ func newTimeAxis(length float64, ticks int) Axis {
 			break
 		}
 	}
+
 	return Axis{Max: length, Scale: u.seconds, Unit: u.name, Ticks: multiples(step*u.seconds, length, 2*ticks)}
 }
 
@@ -87,10 +93,12 @@ func (c *Chart) valueAxis(ticks int) Axis {
 		greatest = c.top()
 		scale, unit = binaryUnit(greatest, unit)
 	}
+
 	greatest = max(greatest, c.top())
 	if greatest == 0 {
 		greatest = scale
 	}
+
 	step := niceStep(greatest/scale/float64(ticks)) * scale
 	n := math.Ceil(greatest/step - 1e-9)
 	return Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
@@ -101,6 +109,7 @@ func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 	if len(unit) < 3 || unit[:3] != "MiB" {
 		return 1, unit
 	}
+
 	per := unit[3:]
 	for _, u := range []struct {
 		mib  float64
@@ -110,9 +119,11 @@ func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 			return u.mib, u.name + per
 		}
 	}
+
 	if greatest > 0 {
 		return 1.0 / (1 << 20), "B" + per
 	}
+
 	return 1, unit
 }
 
@@ -121,11 +132,13 @@ func niceStep(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 1
 	}
+
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 2.5, 5, 10} {
 		if m*power >= v*(1-1e-9) {
 			return m * power
 		}
 	}
+
 	return 10 * power
 }

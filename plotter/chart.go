@@ -116,6 +116,7 @@ func gpuPlans(gpus int) []chartPlan {
 		{id: "gpu_memory", title: "GPU memory", unit: "MiB", whenMeasured: true},
 		{id: "gpu_power", title: "GPU power", unit: "W", whenMeasured: true},
 	}
+
 	colors := len(seriesColors())
 	for k := range plans {
 		key := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}[k]
@@ -124,9 +125,11 @@ func gpuPlans(gpus int) []chartPlan {
 				color: i % colors, dash: i / colors % len(dashes())})
 		}
 	}
+
 	for i := range gpus {
 		plans[2].aside = append(plans[2].aside, seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, collector.GPUTemperature)})
 	}
+
 	return plans
 }
 
@@ -155,6 +158,7 @@ func Keys() []string {
 			}
 		}
 	}
+
 	return keys
 }
 
@@ -168,6 +172,7 @@ func gpusOf(n *reporter.Node) int {
 			}
 		}
 	}
+
 	return gpus
 }
 
@@ -192,17 +197,21 @@ func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 				c.Series = append(c.Series, made)
 			}
 		}
+
 		for _, s := range p.aside {
 			if made, ok := s.of(n); ok && len(c.Series) > 0 {
 				made.Unit = s.asideUnit()
 				c.Asides = append(c.Asides, made)
 			}
 		}
+
 		if p.bound != nil && n.Limits != nil {
 			c.Bound, c.BoundText = p.bound(n.Limits)
 		}
+
 		charts = append(charts, c)
 	}
+
 	return charts, plans
 }
 
@@ -219,10 +228,12 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	if key == collector.Timestamp.Key() {
 		return Chart{}, fmt.Errorf("%s is the time axis", key)
 	}
+
 	band, ok := bandOf(n, key)
 	if !ok {
 		return Chart{}, fmt.Errorf("nothing of %q was measured; there are: %s", text.Printable(key), measuredKeys(n))
 	}
+
 	name := text.Printable(key)
 	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
 	if column, known := collector.ColumnNamed(key); known {
@@ -231,6 +242,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 			c.Top = 100
 		}
 	}
+
 	return c, nil
 }
 
@@ -245,9 +257,11 @@ func measuredKeys(n *reporter.Node) string {
 			out += c.Key()
 		}
 	}
+
 	if out == "" {
 		return "none"
 	}
+
 	return out
 }
 
@@ -265,6 +279,7 @@ func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
 	if p.upper == 0 || !ok {
 		return s, ok
 	}
+
 	upper, ok := bandOf(n, p.upper.Key())
 	s.Spread = true
 	s.Band = reporter.Band{Min: band.Min, Max: upper.Max}
@@ -305,6 +320,7 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
 		start = times.Max[0] - firstStep(times.Max)
 	}
+
 	t := Timeline{Start: start, Ends: make([]float64, len(times.Max))}
 	last := 0.0
 	for i, v := range times.Max {
@@ -313,6 +329,7 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 		}
 		t.Ends[i] = last
 	}
+
 	return t
 }
 
@@ -334,10 +351,12 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 	if len(stops) == 0 {
 		return t, charts
 	}
+
 	eachSeries(charts, func(s *Series) {
 		b := &s.Band
 		b.Min, b.Mean, b.Max = stopped(b.Min, stops), stopped(b.Mean, stops), stopped(b.Max, stops)
 	})
+
 	ends := make([]float64, 0, len(t.Ends)+len(stops))
 	for i, end := range t.Ends {
 		if stop, ok := stops[i]; ok {
@@ -345,6 +364,7 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 		}
 		ends = append(ends, end)
 	}
+
 	return Timeline{Start: t.Start, Ends: ends}, charts
 }
 
@@ -364,18 +384,22 @@ func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	if n.Sampling == nil {
 		return nil
 	}
+
 	stops := make(map[int]float64)
 	for _, e := range n.Sampling.Suspends {
 		i, _ := slices.BinarySearch(t.Ends, unixSeconds(e.At)-t.Start)
 		if i >= len(t.Ends) || !(e.Seconds > 0) {
 			continue
 		}
+
 		begin, seen := stops[i]
 		if !seen && i > 0 {
 			begin = t.Ends[i-1]
 		}
+
 		stops[i] = min(begin+e.Seconds, t.Ends[i])
 	}
+
 	return stops
 }
 
@@ -384,6 +408,7 @@ func stopped(list reporter.Numbers, stops map[int]float64) reporter.Numbers {
 	if list == nil { // the mean of a spread
 		return nil
 	}
+
 	out := make(reporter.Numbers, 0, len(list)+len(stops))
 	for i, v := range list {
 		if _, ok := stops[i]; ok {
@@ -391,6 +416,7 @@ func stopped(list reporter.Numbers, stops map[int]float64) reporter.Numbers {
 		}
 		out = append(out, v)
 	}
+
 	return out
 }
 
@@ -442,9 +468,11 @@ func (c *Chart) top() float64 {
 			}
 		}
 	}
+
 	if c.Bound > 0 && c.Bound <= boundInSight*greatest {
 		greatest = max(greatest, c.Bound)
 	}
+
 	return greatest
 }
 

@@ -79,12 +79,14 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 		s.Band = s.Band.Fold(k, t.width)
 		f.chart.Series[i] = s
 	}
+
 	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))
 	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
 	f.axes(c)
 	for _, s := range f.chart.Series {
 		f.series(c, s)
 	}
+
 	f.words(c, rows)
 }
 
@@ -105,15 +107,18 @@ func (f *figure) axes(c canvas) {
 		c.line([]point{p, {right, p.y}}, ink{kind: inkGrid})
 		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
 	}
+
 	for _, v := range f.chart.Levels {
 		p := f.at(0, v)
 		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
 	}
+
 	if b := f.chart.Bound; b > 0 && b <= f.ys.Max {
 		p := f.at(0, b)
 		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 	}
+
 	for i, v := range f.xs.Ticks {
 		p := f.at(v, 0)
 		c.line([]point{{p.x, bottom}, {p.x, bottom + 4}}, ink{kind: inkGrid})
@@ -131,6 +136,7 @@ func (f *figure) legendRows() float64 {
 	if len(f.chart.Series) < 2 {
 		return 0
 	}
+
 	all, rows, x := letterWidth*float64(len(f.chart.title(""))+10), 1.0, 0.0
 	for _, s := range f.chart.Series {
 		width := legendEntry(s)
@@ -140,9 +146,11 @@ func (f *figure) legendRows() float64 {
 		x += width
 		all += width
 	}
+
 	if all <= f.plot.width {
 		return 0
 	}
+
 	return rows
 }
 
@@ -172,10 +180,12 @@ func (f *figure) words(c canvas, rows float64) {
 		c.text(point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2}, "not measured", anchorMiddle, ink{kind: inkText})
 		return
 	}
+
 	if rows > 0 {
 		f.legendBelow(c, y+legendHeight)
 		return
 	}
+
 	x := f.plot.x + f.plot.width
 	for i := len(f.chart.Series) - 1; i >= 0 && len(f.chart.Series) > 1; i-- {
 		s := f.chart.Series[i]
@@ -214,6 +224,7 @@ func (f *figure) series(c canvas, s Series) {
 	if s.Spread {
 		band = ink{kind: inkSpread}
 	}
+
 	for from, to := range stretches(s.Band.Max) {
 		top, bottom := f.steps(s.Band.Max, from, to), f.steps(s.Band.Min, from, to)
 		if flat(top, bottom) {
@@ -224,6 +235,7 @@ func (f *figure) series(c canvas, s Series) {
 		}
 		c.area(top, band)
 	}
+
 	for from, to := range stretches(s.Band.Mean) {
 		c.line(f.steps(s.Band.Mean, from, to), kind)
 	}
@@ -263,6 +275,7 @@ func (f *figure) steps(list reporter.Numbers, from, to int) []point {
 	if from > 0 {
 		begin = f.time.Ends[from-1]
 	}
+
 	var out []point
 	for i := from; i < min(to, len(list)); i++ {
 		a, b := f.at(begin, list[i]), f.at(f.time.Ends[i], list[i])
@@ -273,5 +286,6 @@ func (f *figure) steps(list reporter.Numbers, from, to int) []point {
 		}
 		out = append(out, a, b)
 	}
+
 	return out
 }

@@ -23,6 +23,7 @@ func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
 			}
 		}
 	}
+
 	return (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, img)
 }
 

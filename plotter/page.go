@@ -82,6 +82,7 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	if p.limit > 0 {
 		node.thin(p.limit)
 	}
+
 	p.cells += node.cells()
 	for len(p.nodes) > 1 && p.cells > p.most() && p.limit != fewest {
 		p.shrink()
@@ -103,6 +104,7 @@ func (p *Page) shrink() {
 	} else {
 		p.limit = max((min(p.limit, p.longest)+1)/2, fewest)
 	}
+
 	p.cells = 0
 	for _, n := range p.nodes {
 		n.thin(p.limit)
@@ -134,6 +136,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	if len(p.nodes) == 0 {
 		return fmt.Errorf("write page: the report has no nodes")
 	}
+
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
 	p.noteStarts()
 	// Parsed here, because a package's variable would be made at each start.
@@ -147,6 +150,7 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	if err := p.write(w, t, run); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
+
 	return nil
 }
 
@@ -157,10 +161,12 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 	if err := t.ExecuteTemplate(out, "top", top); err != nil {
 		return err
 	}
+
 	ours(out, "<style>\n", uplotCSS, pageCSS, "</style>\n")
 	if err := t.ExecuteTemplate(out, "head", top); err != nil {
 		return err
 	}
+
 	if len(p.nodes) > 1 {
 		maps, err := p.nodesData(run, has)
 		if err != nil {
@@ -170,12 +176,14 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 			return err
 		}
 	}
+
 	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics(), has)); err != nil {
 		return err
 	}
 	if err := p.writeData(out, run, has); err != nil {
 		return err
 	}
+
 	ours(out, "<script>\n/*\n", uplotLicense, "*/\n", uplotJS, "</script>\n<script>\n", pageJS, "</script>\n</body>\n</html>\n")
 	return out.Flush()
 }
@@ -206,6 +214,7 @@ func (p *Page) otherMetrics() []string {
 	for _, m := range reporter.Metrics() {
 		seen[m.Name] = true
 	}
+
 	for _, n := range p.nodes {
 		for name := range n.metrics {
 			if !seen[name] {
@@ -214,6 +223,7 @@ func (p *Page) otherMetrics() []string {
 			}
 		}
 	}
+
 	slices.Sort(out)
 	return out
 }
@@ -231,27 +241,33 @@ func (p *Page) top(run *reporter.Run) topData {
 	if p.options.Live > 0 {
 		d.State, d.Incomplete = "live", ""
 	}
+
 	add := func(label, value string) {
 		if value != "" {
 			d.Facts = append(d.Facts, summary.Highlight{Label: label, Value: value})
 		}
 	}
+
 	add("run", text.Printable(run.ID))
 	if !run.Start.IsZero() {
 		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
 		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
+
 	add("took", text.Seconds(run.WallSeconds))
 	if signal := text.Printable(run.Signal); len(signal) > 20 { // the headline cuts it
 		add("signal", signal)
 	}
+
 	for _, tag := range summary.Tags(run) {
 		add("tag", tag)
 	}
+
 	if len(p.nodes) == 1 {
 		d.Alone, d.Said, d.Advice = true, p.nodes[0].said, p.nodes[0].advice
 		d.Facts = append(d.Facts, p.nodes[0].facts...)
 	}
+
 	return d
 }
 
@@ -285,9 +301,11 @@ func titleOf(c Chart, t Timeline) string {
 		alone := Chart{Series: []Series{s}}
 		words = append(words, s.Label+" at most "+strconv.FormatFloat(alone.top(), 'g', 6, 64)+" "+c.Unit)
 	}
+
 	if len(c.Series) == 0 {
 		words = append(words, "not measured")
 	}
+
 	return strings.Join(words, "; ")
 }
 

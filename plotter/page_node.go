@@ -49,9 +49,11 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		p.host = text.Printable(n.Host.Hostname)
 		p.cpus = float64(n.Host.CPUs)
 	}
+
 	if n.Limits != nil && n.Limits.CPUs > 0 {
 		p.cpus = n.Limits.CPUs
 	}
+
 	if n.Job != nil {
 		if n.Job.ExitCode != nil {
 			p.exit = strconv.Itoa(*n.Job.ExitCode)
@@ -61,9 +63,11 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		}
 		wall = n.Job.End.Sub(n.Job.Start.Time).Seconds()
 	}
+
 	if n.Agent != nil {
 		p.version = text.Printable(n.Agent.Version)
 	}
+
 	p.cards = summary.Highlights(n, wall)
 	room := pageRoom(maxPageText)
 	p.takeMissing(n.Missing, &room)
@@ -81,13 +85,16 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(missing)-i)})
 			break
 		}
+
 		shown := reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)}
 		if reporter.NothingAmiss(m.Why) {
 			rest = append(rest, shown)
 			continue
 		}
+
 		p.missing = append(p.missing, shown)
 	}
+
 	p.listed = len(p.missing)
 	p.missing = append(p.missing, rest...)
 }
@@ -137,16 +144,19 @@ func (p *pageNode) thin(limit int) {
 	if k == 1 && p.thinned {
 		return
 	}
+
 	t := p.time
 	eachSeries(p.charts, func(s *Series) {
 		s.Band = s.Band.Fold(k, t.width)
 	})
+
 	for i := range p.charts {
 		for j := range p.charts[i].Asides { // a hint needs no band
 			s := &p.charts[i].Asides[j]
 			s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
 		}
 	}
+
 	p.time, p.thinned = t.thin(k), true
 }
 
@@ -156,11 +166,13 @@ func same(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
 		return false
 	}
+
 	for i, v := range b.Mean {
 		if (b.Min[i] != b.Max[i] || math.Abs(v-b.Max[i]) > 5.1e-7) && !math.IsNaN(v) {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -196,6 +208,7 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 		if !has[i] {
 			continue
 		}
+
 		const width, height = 800, 190
 		var c svgCanvas
 		label := titleOf(chart, p.time)
@@ -204,6 +217,7 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 		c.close()
 		s.Charts = append(s.Charts, chartData{chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0})
 	}
+
 	return s
 }
 
@@ -213,6 +227,7 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 	for _, m := range p.missing {
 		why[m.What] = m.Why
 	}
+
 	var rows []metricRow
 	add := func(m reporter.Metric) {
 		v, has := p.metrics[m.Name]
@@ -222,14 +237,17 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 		}
 		rows = append(rows, row)
 	}
+
 	for _, m := range reporter.Metrics() {
 		add(m)
 	}
+
 	for _, name := range others {
 		m, _ := reporter.MetricNamed(name) // of a GPU
 		m.Name = name
 		add(m)
 	}
+
 	return rows
 }
 
@@ -257,6 +275,7 @@ func metricTable(rows []metricRow) template.HTML {
 			out = append(out, s...)
 		}
 	}
+
 	for _, r := range rows {
 		words(`<tr data-metric="`, r.Name, `"`)
 		value := "–"
@@ -264,12 +283,15 @@ func metricTable(rows []metricRow) template.HTML {
 			value = r.Value
 			words(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
 		}
+
 		words(`><td>`, r.Name, `</td><td class="number">`, value, `</td><td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
 		if r.Why != "" {
 			words(` <i>(`, r.Why, `)</i>`)
 		}
+
 		words("</td></tr>\n")
 	}
+
 	return template.HTML(out)
 }
 
@@ -310,6 +332,7 @@ func (n numbers) append(out []byte) []byte {
 		list, _ := n.list.MarshalJSON() // never fails
 		return append(out, list...)
 	}
+
 	least, greatest := math.Inf(1), math.Inf(-1)
 	whole := true
 	for _, v := range n.list {
@@ -319,16 +342,19 @@ func (n numbers) append(out []byte) []byte {
 		}
 		least, greatest = min(least, v), max(greatest, v)
 	}
+
 	switch {
 	case greatest < least: // nothing was measured
 		least, greatest = 0, 0
 	case least == greatest && whole:
 		return fmt.Appendf(out, "[%v,%d]", least, len(n.list))
 	}
+
 	bytes := make([]byte, 0, 2*len(n.list))
 	for _, v := range n.list {
 		bytes = binary.LittleEndian.AppendUint16(bytes, packedNumber(v, least, greatest))
 	}
+
 	return fmt.Appendf(out, `[%v,%v,"%s"]`, least, greatest, base64.StdEncoding.EncodeToString(bytes))
 }
 
@@ -358,13 +384,16 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 		series = append(appendBands(series, p.bandsOf(plan.series, p.charts[i].Series)), ',')
 		asides = append(appendBands(asides, p.bandsOf(plan.aside, p.charts[i].Asides)), ',')
 	}
+
 	if many { // else the page itself says it
 		d.describe(p)
 	}
+
 	data, err := json.Marshal(d) // escapes <, > and &
 	if err != nil {
 		return err
 	}
+
 	ours(out, `<script type="application/json" id="node-`, p.name, `">`, string(data[:len(data)-1]), `,"t":`, string(numbers{p.time.Ends, p.thinned}.append(nil)))
 	_, _ = out.Write(append(series[:len(series)-1], ']')) // the first chart is in every page
 	_, _ = out.Write(append(asides[:len(asides)-1], "]}"...))
@@ -378,12 +407,15 @@ func (d *nodeJSON) describe(p *pageNode) {
 	for _, c := range p.cards {
 		d.Cards = append(d.Cards, [3]string{c.Label, c.Value, c.Note})
 	}
+
 	for _, f := range p.facts {
 		d.Facts = append(d.Facts, [2]string{f.Label, f.Value})
 	}
+
 	for _, m := range p.missing {
 		d.Missing = append(d.Missing, [2]string{m.What, m.Why})
 	}
+
 	d.Listed = p.listed
 	d.Said, d.Advice = saidJSON(p.said), saidJSON(p.advice)
 }
@@ -403,16 +435,20 @@ func appendBands(out []byte, bands []band) []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
+
 		if b == nil {
 			out = append(out, "null"...)
 			continue
 		}
+
 		for j, list := range b {
 			out = append(out, "[,"[min(j, 1)])
 			out = list.append(out)
 		}
+
 		out = append(out, ']')
 	}
+
 	return append(out, ']')
 }
 
@@ -435,5 +471,6 @@ func (p *pageNode) bandsOf(plans []seriesPlan, have []Series) []band {
 			}
 		}
 	}
+
 	return out
 }

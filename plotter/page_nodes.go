@@ -43,15 +43,18 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 	for _, n := range p.nodes {
 		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}
 	}
+
 	d.Said, d.Advice = summary.Verdicts(all), summary.Advice(all)
 	for i, plan := range chartPlans(0) {
 		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
 			continue
 		}
+
 		h := heatmapData{ID: plan.id, Title: plan.title, Height: p.mapHeight()}
 		if plan.id == "job_cpu" {
 			h.Title, d.Job = "Job CPU, of what it may use", true
 		}
+
 		var err error
 		if h.Mean, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
 			return d, err
@@ -59,11 +62,14 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 		if h.Peak, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
 			return d, err
 		}
+
 		d.Heatmaps = append(d.Heatmaps, h)
 	}
+
 	for _, n := range p.nodes {
 		d.Nodes = append(d.Nodes, n.row())
 	}
+
 	return d, nil
 }
 
@@ -92,9 +98,11 @@ func (p *Page) span() (start, length float64) {
 			start, end = min(start, n.time.Start), max(end, n.time.Start+n.time.Length())
 		}
 	}
+
 	if !(end > start) {
 		return 0, 1
 	}
+
 	return start, end - start
 }
 
@@ -120,6 +128,7 @@ func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) 
 		if len(c.Series) == 0 || math.IsInf(scale, 0) {
 			continue
 		}
+
 		if s := c.Series[len(c.Series)-1]; !s.Spread {
 			rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
 			for x := range rows[i] {
@@ -127,10 +136,12 @@ func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) 
 			}
 		}
 	}
+
 	var picture bytes.Buffer
 	if err := encodeHeat(&picture, rows, columns); err != nil {
 		return "", err
 	}
+
 	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture.Bytes())), nil
 }
 
@@ -141,6 +152,7 @@ func spread(list reporter.Numbers, t Timeline, offset, length float64, columns i
 	for i := range out {
 		out[i] = math.NaN()
 	}
+
 	begin := offset
 	for i, v := range list {
 		end := offset + t.Ends[i]
@@ -152,6 +164,7 @@ func spread(list reporter.Numbers, t Timeline, offset, length float64, columns i
 		}
 		begin = end
 	}
+
 	return out
 }
 
@@ -197,35 +210,43 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 	for _, n := range p.nodes {
 		gpus = max(gpus, n.gpus)
 	}
+
 	plans := chartPlans(gpus)
 	for i, plan := range plans {
 		if !has[i] {
 			continue
 		}
+
 		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels, Maybe: plan.whenMeasured}
 		for _, s := range plan.series {
 			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash})
 		}
+
 		for _, s := range plan.aside {
 			c.Asides = append(c.Asides, planSeries{Label: s.label, Unit: s.asideUnit()})
 		}
+
 		d.Charts = append(d.Charts, c)
 	}
+
 	for _, n := range p.nodes {
 		d.Nodes = append(d.Nodes, n.name)
 		if len(p.nodes) > 1 {
 			d.Hosts = append(d.Hosts, n.host)
 		}
 	}
+
 	data, err := json.Marshal(d) // escapes <, > and &
 	if err != nil {
 		return err
 	}
+
 	ours(out, `<script type="application/json" id="plan">`, string(data), "</script>\n")
 	for _, n := range p.nodes {
 		if err := n.writeJSON(out, plans, has, len(p.nodes) > 1); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

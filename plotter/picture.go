@@ -45,6 +45,7 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	if err != nil {
 		return err
 	}
+
 	var c svgCanvas
 	c.open(p.width, p.height(), p.title)
 	c.out = append(c.out, svgStyle()...)
@@ -54,6 +55,7 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	if _, err := w.Write(c.out); err != nil {
 		return fmt.Errorf("write SVG: %w", err)
 	}
+
 	return nil
 }
 
@@ -74,11 +76,13 @@ func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	if err != nil {
 		return err
 	}
+
 	c := newPixelCanvas(int(p.width), int(p.height()))
 	p.draw(c)
 	if err := c.renderer.Save(w); err != nil {
 		return fmt.Errorf("write PNG: %w", err)
 	}
+
 	return nil
 }
 
@@ -96,10 +100,12 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	if name == "" {
 		name = r.NodeNames()[0]
 	}
+
 	n := r.Nodes[name]
 	if n == nil {
 		return nil, fmt.Errorf("the report has no node %s", text.Printable(name))
 	}
+
 	p := &picture{charts: Charts(n), width: float64(o.Width), each: chartHeight}
 	if o.Metric != "" {
 		chart, err := ChartOf(n, o.Metric)
@@ -108,11 +114,13 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		}
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
+
 	p.time, p.charts = drawn(&r.Run, n, p.charts)
 	p.title = summary.Headline(r) + ", node " + name
 	if n.Host != nil && n.Host.Hostname != "" {
 		p.title += " (" + text.Printable(n.Host.Hostname) + ")"
 	}
+
 	return p, nil
 }
 
@@ -124,10 +132,12 @@ func (p *picture) draw(c canvas) {
 	if len(title) > fits {
 		title = append(title[:fits-1], '…')
 	}
+
 	c.text(point{marginRight, 20}, string(title), anchorStart, ink{kind: inkTitle})
 	for i, chart := range p.charts {
 		drawChart(c, chart, p.time, box{0, headHeight + float64(i)*p.each, p.width, p.each})
 	}
+
 	c.text(point{p.width - marginRight, p.height() - 8}, "time since the start; bands: least to greatest", anchorEnd, ink{kind: inkText})
 }
 
@@ -162,6 +172,7 @@ func (c *pixelCanvas) color(with ink) drawing.Color {
 	case inkBand:
 		series.A = 0x59
 	}
+
 	return rgba(series)
 }
 
@@ -181,6 +192,7 @@ func (c *pixelCanvas) line(points []point, with ink) {
 	if with.kind == inkLine {
 		width = 1.5
 	}
+
 	c.renderer.SetStrokeColor(c.color(with))
 	c.renderer.SetStrokeWidth(width)
 	c.renderer.SetStrokeDashArray(dash)
@@ -204,6 +216,7 @@ func (c *pixelCanvas) text(at point, s string, a anchor, with ink) {
 	case anchorEnd:
 		x -= width
 	}
+
 	c.renderer.Text(s, x, int(at.y))
 }
 

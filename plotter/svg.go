@@ -44,6 +44,7 @@ func (c *svgCanvas) path(points []point, with ink, end string) {
 			c.number(' ', p.y)
 		}
 	}
+
 	c.out = append(c.out, end...)
 	c.out = append(c.out, "\"/>\n"...)
 }
@@ -56,11 +57,13 @@ func (c *svgCanvas) number(before byte, v float64) {
 		c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
 		return
 	}
+
 	// Most of a page are these: strconv's shortest decimal takes three times as long.
 	n := int64(tenths)
 	if n < 0 {
 		c.out, n = append(c.out, '-'), -n
 	}
+
 	c.out = strconv.AppendInt(c.out, n/10, 10)
 	if n%10 != 0 {
 		c.out = append(c.out, '.', byte('0'+n%10))

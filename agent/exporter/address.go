@@ -32,6 +32,7 @@ func ParseAddress(text string) (Address, error) {
 	if text == "" {
 		return Address{}, errors.New("an empty address")
 	}
+
 	host, port, alone := "", text, strings.Trim(text, digits) == ""
 	if !alone {
 		var err error
@@ -39,10 +40,12 @@ func ParseAddress(text string) (Address, error) {
 			return Address{}, fmt.Errorf("%q is not PORT, :PORT, HOST:PORT or [IPV6]:PORT", text)
 		}
 	}
+
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || strings.Trim(port, digits) != "" { // no names of services, no sign
 		return Address{}, fmt.Errorf("%q: the port is not a number from 0 to 65535", text)
 	}
+
 	a := Address{Host: host, Port: strconv.FormatUint(n, 10)}
 	_, err = netip.ParseAddr(host)
 	switch {
@@ -54,6 +57,7 @@ func ParseAddress(text string) (Address, error) {
 	default:
 		return Address{}, fmt.Errorf("%q: %q is neither an IP address nor the name of a host", text, host)
 	}
+
 	return a, nil
 }
 
@@ -86,6 +90,7 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	case errors.As(err, &op):
 		return nil, op.Err
 	}
+
 	return l, err
 }
 
@@ -96,6 +101,7 @@ func URL(l net.Listener, a Address, hostname string) string {
 	if err != nil {
 		port = a.Port
 	}
+
 	host := a.Host
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
 		host = hostname
@@ -103,6 +109,7 @@ func URL(l net.Listener, a Address, hostname string) string {
 			host = loopback
 		}
 	}
+
 	// The zone of an IPv6 address is escaped in a URL (RFC 6874).
 	return "http://" + strings.Replace(net.JoinHostPort(host, port), "%", "%25", 1) + "/"
 }

@@ -103,11 +103,13 @@ func (e *Exporter) newest(ctx context.Context) *view {
 	if v := e.view.Load(); v != nil && (time.Since(v.made) < fresh || v.samples == e.snapshot.Load().samples) {
 		return v
 	}
+
 	w := e.wish.Load()
 	for w == nil {
 		e.wish.CompareAndSwap(nil, &wish{granted: make(chan struct{})})
 		w = e.wish.Load()
 	}
+
 	timer := time.NewTimer(fresh)
 	defer timer.Stop()
 	select {
@@ -115,6 +117,7 @@ func (e *Exporter) newest(ctx context.Context) *view {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+
 	return e.view.Load()
 }
 
@@ -156,9 +159,11 @@ func emptySnapshot() *snapshot {
 	for c := range s.values {
 		s.values[c] = math.NaN()
 	}
+
 	for m := range s.cpu {
 		s.cpu[m] = math.NaN()
 	}
+
 	s.account = collector.NoAccount()
 	return s
 }
@@ -173,12 +178,14 @@ func beginning(rec *collector.Recording) *snapshot {
 			s.values[c], s.measured[c] = 0, rec.Start.Mono
 		}
 	}
+
 	if s.cpus > 0 { // the baseline has them
 		s.cpu = [host.NumCPUModes]float64{}
 	}
 	if s.takeAccount(rec); s.account.Source != "" { // nothing of the job has run
 		s.account.CPUSeconds = 0
 	}
+
 	return s
 }
 
@@ -200,6 +207,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 	if s == nil {
 		s = emptySnapshot()
 	}
+
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
 	out.takeAccount(rec)
@@ -207,6 +215,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 	if out.cpu == s.cpu {
 		out.cpuMoved = s.cpuMoved
 	}
+
 	out.cpuStale = now-out.cpuMoved > old // CPUs are busy or idle, but never neither
 	for c, v := range sample.Values {
 		out.values[c], out.measured[c] = v, now
@@ -214,6 +223,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 			out.values[c], out.measured[c] = s.values[c], s.measured[c]
 		}
 	}
+
 	return out
 }
 

@@ -70,17 +70,20 @@ func (e *Exporter) answer(w http.ResponseWriter, r *http.Request, of func(*view)
 		none(w, r)
 		return
 	}
+
 	d := of(v)
 	if d.err != nil {
 		say(w, r, http.StatusInternalServerError, "it could not be made: "+d.err.Error()+"\n")
 		return
 	}
+
 	w.Header().Set("Vary", "Accept-Encoding")
 	body := d.plain
 	if takesGzip(r.Header.Values("Accept-Encoding")) {
 		w.Header().Set("Content-Encoding", "gzip")
 		body = d.zipped
 	}
+
 	send(w, r, http.StatusOK, d.contentType, body)
 }
 

@@ -200,10 +200,12 @@ func (x *exposition) labelled(m *Metric, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
+
 	if x.begun != m.Name {
 		x.begun = m.Name
 		x.out = append(x.out, "# HELP "+m.Name+" "+m.Help+"\n# TYPE "+m.Name+" "+m.Type+"\n"...)
 	}
+
 	x.out = append(append(append(x.out, m.Name...), '{'), x.labels...)
 	x.out = append(x.out, labels...)
 	x.out = strconv.AppendFloat(append(x.out, "} "...), tidy(v), 'f', -1, 64)

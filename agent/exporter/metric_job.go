@@ -79,6 +79,7 @@ func gpuMetrics() []Metric {
 			return inBaseUnit(c, f.values[c])
 		}
 	}
+
 	return []Metric{
 		{Name: "perfagent_gpu_of_job", Type: gauge, Label: labels, Help: "1 where the job can see the GPU, else 0", gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
 			if g.OfJob {

@@ -61,19 +61,23 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 		delete(c.heard, conn)
 		return
 	}
+
 	if _, open := c.heard[conn]; !open && state != http.StateNew {
 		return // closed for being one too many: its goroutine has yet to see it
 	}
+
 	c.heard[conn] = time.Now()
 	if len(c.heard) <= c.most {
 		return
 	}
+
 	oldest := conn
 	for other, at := range c.heard {
 		if at.Before(c.heard[oldest]) {
 			oldest = other
 		}
 	}
+
 	delete(c.heard, oldest)
 	_ = oldest.Close()
 }

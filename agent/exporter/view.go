@@ -35,6 +35,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 		defer recovered(&err)
 		return e.options.Report(rec), nil
 	})
+
 	v := &view{
 		made: time.Now(), samples: rec.Samples,
 		page: sync.OnceValue(func() document {
@@ -52,6 +53,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 			})
 		}),
 	}
+
 	v.asked.Store(v.made.UnixNano())
 	return v
 }
@@ -71,10 +73,12 @@ func render(contentType string, report func() (*reporter.Report, error), write f
 	if err != nil {
 		return document{err: err}
 	}
+
 	var plain, zipped bytes.Buffer
 	if err := write(&plain, r); err != nil {
 		return document{err: err}
 	}
+
 	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is valid
 	_, _ = z.Write(plain.Bytes())                        // to memory
 	_ = z.Close()

@@ -95,6 +95,7 @@ func Compare(a, b Side) *Comparison {
 		Gates:      []Verdict{},
 		Notes:      []string{},
 	}
+
 	t := newTest()
 	for _, m := range append(slices.Clone(reporter.Metrics()), gpuMetrics(runsA, runsB)...) {
 		if of := ruleOf(m.Name); of != nil {
@@ -106,6 +107,7 @@ func Compare(a, b Side) *Comparison {
 			c.Metrics = append(c.Metrics, metric)
 		}
 	}
+
 	c.Notes = append(c.Notes, remarks("A", runsA)...)
 	c.Notes = append(c.Notes, remarks("B", runsB)...)
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)
@@ -123,6 +125,7 @@ func gpuMetrics(sides ...[]*run) []reporter.Metric {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -139,9 +142,11 @@ func valuesOf(runs []*run, name string, of rule) (values []float64, why string) 
 			why = err.Error()
 		}
 	}
+
 	if lacking > 0 && lacking < len(runs) {
 		why = fmt.Sprintf("absent in %d of %d runs: %s", lacking, len(runs), why)
 	}
+
 	return values, why
 }
 
@@ -167,11 +172,13 @@ func (t *test) compare(a, b []float64) Metric {
 	if m.A == nil || m.B == nil {
 		return m
 	}
+
 	m.ChangePct = number(change(*m.A, *m.B))
 	sampleA, sampleB = t.ranked(a), t.ranked(b)
 	if t.leastP(len(a), len(b)) > Alpha {
 		return m
 	}
+
 	p := difference(sampleA, sampleB)
 	changed := p <= Alpha
 	m.P, m.Changed = &p, &changed
@@ -243,6 +250,7 @@ func change(a, b float64) float64 {
 		}
 		return 0
 	}
+
 	pct := 100 * (b - a) / math.Abs(a)
 	switch r := math.Round(pct*1e9) / 1e9; {
 	case r == 0:
@@ -250,6 +258,7 @@ func change(a, b float64) float64 {
 	case finite(r):
 		return r
 	}
+
 	return pct
 }
 
@@ -260,13 +269,16 @@ func (t *test) leastP(a, b int) float64 {
 	if p, ok := t.least[size]; ok {
 		return p
 	}
+
 	below, above := make([]float64, a), make([]float64, b)
 	for i := range below {
 		below[i] = float64(i - a)
 	}
+
 	for i := range above {
 		above[i] = float64(i)
 	}
+
 	p := benchmath.AssumeNothing.Compare(benchmath.NewSample(below, &t.thresholds), benchmath.NewSample(above, &t.thresholds)).P
 	t.least[size] = p
 	return p
@@ -308,11 +320,13 @@ func clip(s string, length int) string {
 	if utf8.RuneCountInString(s) <= length {
 		return s
 	}
+
 	count := 0
 	for i := range s {
 		if count++; count == length {
 			return s[:i] + "…"
 		}
 	}
+
 	return s
 }

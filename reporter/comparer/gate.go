@@ -38,26 +38,31 @@ func ParseGate(words string) (Gate, error) {
 	if at < 0 {
 		return Gate{}, errors.New("is not METRIC OP VALUE, like 'job_cpu_seconds > +10%'; OP is >, >=, < or <=")
 	}
+
 	g := Gate{Metric: strings.TrimSpace(words[:at]), Op: words[at : at+1]}
 	rest, orEqual := strings.CutPrefix(words[at+1:], "=")
 	if orEqual {
 		g.Op += "="
 	}
+
 	value, percent := strings.CutSuffix(strings.TrimSpace(rest), "%")
 	value = strings.TrimSpace(value)
 	g.Percent = percent
 	if err := checkMetric(g.Metric); err != nil {
 		return Gate{}, err
 	}
+
 	v, err := strconv.ParseFloat(value, 64)
 	// ParseFloat also reads Inf, NaN, hexadecimal numbers and 1_000.
 	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !finite(v) {
 		return Gate{}, fmt.Errorf("%q is no number, like +10%%, -5%% or 90", text.Printable(clip(value, 40)))
 	}
+
 	if percent && v != 0 && !strings.ContainsAny(value[:1], "+-") {
 		return Gate{}, fmt.Errorf("%s%% has no sign: a change is %s +%s%%, an amount in the metric's unit (%s) is %s %s",
 			value, g.Op, value, unitOf(g.Metric), g.Op, value)
 	}
+
 	g.Value = v
 	return g, nil
 }
@@ -68,9 +73,11 @@ func checkMetric(name string) error {
 			return nil
 		}
 	}
+
 	if _, ok := reporter.MetricNamed(name); ok {
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
+
 	return fmt.Errorf("there is no metric %q: perfagent metrics lists them", text.Printable(clip(name, 40)))
 }
 
@@ -86,6 +93,7 @@ func (g Gate) String() string {
 	if a := math.Abs(g.Value); a >= 1e15 || a != 0 && a < 1e-6 {
 		format = 'e'
 	}
+
 	value := strconv.FormatFloat(g.Value, format, -1, 64)
 	if g.Percent {
 		if g.Value > 0 {
@@ -93,6 +101,7 @@ func (g Gate) String() string {
 		}
 		value += "%"
 	}
+
 	return g.Metric + " " + g.Op + " " + value
 }
 
@@ -120,6 +129,7 @@ func (c *Comparison) Judge(g Gate) Verdict {
 		fired := g.holds(*m.B)
 		v.Fired, v.Reason = &fired, fmt.Sprintf("B has %s", amount(*m.B, m.Unit))
 	}
+
 	c.Gates = append(c.Gates, v)
 	return v
 }
@@ -146,15 +156,18 @@ func (m Metric) judged() (change float64, how string) {
 	case *m.A != *m.B:
 		plain = math.Inf(int(math.Copysign(1, *m.B-*m.A)))
 	}
+
 	how = fmt.Sprintf("from %s to %s", figure(*m.A), amount(*m.B, m.Unit))
 	if finite(plain) {
 		how = changeText(plain, 4) + ", " + how
 	}
+
 	switch {
 	case m.Changed == nil:
 		return plain, how + fmt.Sprintf("; too few runs to know the noise (A %d, B %d), so by the plain difference", m.NA, m.NB)
 	case *m.Changed:
 		return plain, how + fmt.Sprintf(" (p %s, %d and %d runs)", probability(*m.P), m.NA, m.NB)
 	}
+
 	return 0, fmt.Sprintf("no change that can be told from noise (p %s, %d and %d runs): %s", probability(*m.P), m.NA, m.NB, how)
 }

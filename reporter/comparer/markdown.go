@@ -14,6 +14,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 	for _, line := range c.sides() {
 		out.WriteString("- " + escaped(line) + "\n")
 	}
+
 	out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
 	for _, r := range c.rows() {
 		change := r.cells[changeColumn]
@@ -22,20 +23,25 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 		} else {
 			change = escaped(change)
 		}
+
 		p := r.cells[pColumn]
 		if runs := r.cells[runsColumn]; runs != "" {
 			p = strings.TrimSpace(p + " (" + runs + " runs)")
 		}
+
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", r.cells[nameColumn], r.cells[unitColumn],
 			withSpread(r.cells[aColumn], r.cells[aSpreadColumn]), withSpread(r.cells[bColumn], r.cells[bSpreadColumn]), change, escaped(p))
 	}
+
 	out.WriteString("\n")
 	for _, text := range c.remarks() {
 		out.WriteString("- " + escaped(text) + "\n")
 	}
+
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
+
 	return nil
 }
 

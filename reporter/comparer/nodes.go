@@ -29,6 +29,7 @@ func ruleOf(name string) rule {
 	case strings.HasSuffix(name, "_joules"):
 		return sum
 	}
+
 	for _, r := range []struct {
 		prefix string
 		rule   rule
@@ -55,6 +56,7 @@ func ruleOf(name string) rule {
 			return r.rule
 		}
 	}
+
 	return nil
 }
 
@@ -82,9 +84,11 @@ func mean(values, weights []float64) float64 {
 		total += w * values[i]
 		weight += w
 	}
+
 	if weight > 0 {
 		return total / weight
 	}
+
 	return sum(values, nil) / float64(len(values))
 }
 
@@ -100,17 +104,20 @@ func (r *run) value(name string, of rule) (float64, error) {
 			}
 			return 0, err
 		}
+
 		values = append(values, v)
 		if h, ok := n.Metrics[reporter.MetricCPUHours]; ok && h > 0 {
 			weights = append(weights, h)
 		}
 	}
+
 	if len(weights) != len(values) {
 		weights = nil
 	}
 	if v := of(values, weights); finite(v) {
 		return v, nil
 	}
+
 	return 0, errTooLarge
 }
 
@@ -119,17 +126,20 @@ func nodeValue(n *reporter.Node, name string) (float64, error) {
 	if n.Origin == reporter.OriginPerfPy && strings.HasPrefix(name, totalPrefix) {
 		return 0, errors.New("perf.py's totals are since boot")
 	}
+
 	if v, ok := n.Metrics[name]; ok {
 		if !finite(v) {
 			return 0, errTooLarge
 		}
 		return v, nil
 	}
+
 	for _, m := range n.Missing {
 		if m.What == name {
 			return 0, errors.New(clip(m.Why, maxText))
 		}
 	}
+
 	return 0, errors.New("not in the report")
 }
 

@@ -28,6 +28,7 @@ func figure(v float64) string {
 	case a < 999.95:
 		decimals = 1
 	}
+
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
@@ -44,6 +45,7 @@ func shortUnit(unit string) string {
 	case "seconds":
 		return "s"
 	}
+
 	short, _, _ := strings.Cut(unit, " (")
 	return short
 }
@@ -82,6 +84,7 @@ func spread(centre, low, high *float64, n int) string {
 	case low == nil || high == nil:
 		return "±?"
 	}
+
 	reach := max(*high-*centre, *centre-*low)
 	switch pct := 100 * reach / math.Abs(*centre); {
 	case reach == 0:

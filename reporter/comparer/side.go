@@ -39,6 +39,7 @@ func runsOf(reports []reporter.Source) []*run {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b reporter.Source) int {
 		return a.Report.Run.Start.Compare(b.Report.Run.Start.Time)
 	})
+
 	var all []*run
 	byID := make(map[string][]*run)
 	for _, src := range reports {
@@ -50,15 +51,19 @@ func runsOf(reports []reporter.Source) []*run {
 				break
 			}
 		}
+
 		if home == nil {
 			home = &run{Run: src.Report.Run, path: src.Path}
 			all, byID[id] = append(all, home), append(byID[id], home)
 		}
+
 		home.add(src.Report)
 	}
+
 	for _, r := range all {
 		slices.SortFunc(r.nodes, byIndex)
 	}
+
 	return all
 }
 
@@ -79,6 +84,7 @@ func (r *run) add(report *reporter.Report) {
 			r.nodes = append(r.nodes, node{name, n})
 		}
 	}
+
 	if r.Incomplete == "" {
 		r.Incomplete = report.Run.Incomplete
 	}
@@ -101,10 +107,12 @@ func remarks(name string, runs []*run) []string {
 				first = r
 			}
 		}
+
 		if count > 0 {
 			out = append(out, fmt.Sprintf("%s: %d of %d runs %s: %s%s", name, count, len(runs), what, first.path, andMore(count)))
 		}
 	}
+
 	say("ended with an error", func(r *run) bool { return r.failed != 0 })
 	say("have no end (still going on, or cut off)", func(r *run) bool { return r.Incomplete != "" })
 	say("are perf.py's (shares of the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
@@ -142,6 +150,7 @@ func differences(a, b []*run) []string {
 			out = append(out, fmt.Sprintf("not the same number of %s: A has %s, B has %s", d.what, numbers(inA), numbers(inB)))
 		}
 	}
+
 	return out
 }
 
@@ -171,13 +180,16 @@ func numbers(list []int) string {
 	if len(list) == 0 {
 		return "unknown"
 	}
+
 	words := make([]string, 0, 4)
 	for _, n := range list[:min(3, len(list))] {
 		words = append(words, fmt.Sprint(n))
 	}
+
 	if len(list) > 3 {
 		words = append(words, "…")
 	}
+
 	return strings.Join(words, ", ")
 }
 
@@ -200,15 +212,18 @@ func repeated(a, b Side) []string {
 			}
 		}
 	}
+
 	var found [][]place
 	for _, places := range at {
 		if len(places) > 1 {
 			found = append(found, places)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil
 	}
+
 	first := slices.MinFunc(found, func(x, y []place) int { return cmp.Compare(x[0].path, y[0].path) })
 	return []string{fmt.Sprintf("recordings that are there more than once, and count as often: %d, %s (%s) = %s (%s)%s",
 		len(found), first[0].path, first[0].side, first[1].path, first[1].side, andMore(len(found)))}

@@ -46,6 +46,7 @@ func (c *Comparison) rows() []row {
 		if m.A == nil && m.B == nil {
 			continue
 		}
+
 		r := row{changed: m.Changed != nil && *m.Changed}
 		r.cells = [columns]string{
 			nameColumn: m.Name, unitColumn: shortUnit(m.Unit),
@@ -59,8 +60,10 @@ func (c *Comparison) rows() []row {
 		if m.NA != c.A.Runs || m.NB != c.B.Runs {
 			r.cells[runsColumn] = fmt.Sprintf("%d+%d", m.NA, m.NB)
 		}
+
 		out = append(out, r)
 	}
+
 	return out
 }
 
@@ -80,6 +83,7 @@ func (m Metric) Change() string {
 	case m.Changed != nil && !*m.Changed:
 		return "~"
 	}
+
 	words := "from 0"
 	switch {
 	case *m.A == *m.B:
@@ -89,9 +93,11 @@ func (m Metric) Change() string {
 	case *m.A != 0:
 		words = "huge" // more than a number can tell
 	}
+
 	if m.Changed == nil {
 		words += " ?"
 	}
+
 	return words
 }
 
@@ -108,6 +114,7 @@ func (c *Comparison) sides() []string {
 		}
 		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, text.Printable(clip(s.Name, maxText))))
 	}
+
 	return out
 }
 
@@ -125,12 +132,15 @@ func (c *Comparison) remarks() []string {
 	for _, v := range c.Gates {
 		out = append(out, "gate "+v.String())
 	}
+
 	for _, note := range c.Notes {
 		out = append(out, "note: "+note)
 	}
+
 	for i := range out {
 		out[i] = text.Printable(clip(out[i], 4*maxText))
 	}
+
 	return out
 }
 
@@ -145,9 +155,11 @@ func (c *Comparison) legend() []string {
 			}
 			alike = alike || !*m.Changed
 		}
+
 		few = few || m.Changed == nil && m.A != nil && m.B != nil
 		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
 	}
+
 	var out []string
 	if c.A.Runs > 1 || c.B.Runs > 1 {
 		out = append(out, "A, B: medians, ± how far the interval of 95 % confidence reaches")
@@ -164,6 +176,7 @@ func (c *Comparison) legend() []string {
 	if changed > 0 {
 		out = append(out, fmt.Sprintf("changed: %d of %d; of 20 metrics that did not change, one looks so by chance", changed, tested))
 	}
+
 	return out
 }
 
@@ -193,10 +206,12 @@ func (c *Comparison) absences() []string {
 		}
 		names[m.Why] = append(names[m.Why], m.Name)
 	}
+
 	out := make([]string, len(reasons))
 	for i, reason := range reasons {
 		out[i] = fmt.Sprintf("%s %s: %s", none, strings.Join(names[reason], ", "), reason)
 	}
+
 	return out
 }
 
@@ -207,6 +222,7 @@ func WriteTable(w io.Writer, c *Comparison, color bool) error {
 	for _, line := range c.sides() {
 		out.WriteString(line + "\n")
 	}
+
 	out.WriteString("\n")
 	rows := append([]row{heads()}, c.rows()...)
 	widths := columnWidths(rows)
@@ -220,15 +236,18 @@ func WriteTable(w io.Writer, c *Comparison, color bool) error {
 		}
 		out.WriteString(line + "\n")
 	}
+
 	out.WriteString("\n")
 	for _, words := range c.remarks() {
 		for _, line := range wrapped(words) {
 			out.WriteString(line + "\n")
 		}
 	}
+
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
+
 	return nil
 }
 
@@ -253,6 +272,7 @@ func (r row) aligned(widths [columns]int) string {
 		if width == 0 {
 			continue
 		}
+
 		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r.cells[i])))
 		if i == nameColumn || i == unitColumn {
 			out.WriteString(r.cells[i] + pad + " ")
@@ -260,6 +280,7 @@ func (r row) aligned(widths [columns]int) string {
 			out.WriteString(pad + r.cells[i] + " ")
 		}
 	}
+
 	return strings.TrimRight(out.String(), " ")
 }
 
@@ -279,5 +300,6 @@ func wrapped(words string) []string {
 			line = "  " + word
 		}
 	}
+
 	return append(lines, line)
 }
