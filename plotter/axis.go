@@ -5,16 +5,15 @@ import (
 	"strconv"
 )
 
-// Axis is one axis of a chart: values are divided by Scale to get what its labels
-// say.
+// An Axis is one axis of a chart. Its labels show values divided by Scale.
 type Axis struct {
-	Max   float64 // in the values' unit
+	Max   float64 // in the unit of the values
 	Scale float64
 	Unit  string    // of the labels
-	Ticks []float64 // in the values' unit
+	Ticks []float64 // in the unit of the values
 }
 
-// label writes a tick, in few letters: there is little room beside an axis.
+// label formats a tick in few characters: there is little room beside an axis.
 func (a Axis) label(v float64) string {
 	if math.Abs(v/a.Scale) >= 1e6 {
 		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
@@ -32,11 +31,11 @@ func (a Axis) label(v float64) string {
 	return text
 }
 
-// timeUnit is a unit that a time axis counts in, up to a length.
+// A timeUnit is a unit of the time axis and the range of lengths that use it.
 type timeUnit struct {
 	name    string
 	seconds float64
-	below   float64   // lengths that it is for, s
+	below   float64   // the lengths that use it are shorter, s
 	steps   []float64 // between ticks, in the unit
 }
 
@@ -51,7 +50,7 @@ func timeUnits() []timeUnit {
 	}
 }
 
-// newTimeAxis is the axis of the seconds since the start.
+// newTimeAxis returns the axis of the seconds since the start.
 func newTimeAxis(length float64, ticks int) Axis {
 	if !(length > 0) {
 		length = 1
@@ -75,7 +74,7 @@ func newTimeAxis(length float64, ticks int) Axis {
 	return Axis{Max: length, Scale: u.seconds, Unit: u.name, Ticks: multiples(step*u.seconds, length, 2*ticks)}
 }
 
-// multiples are 0, step, 2 step, … up to an end, at most limit of them.
+// multiples returns 0, step, 2 step, … up to end, but no more than limit of them.
 func multiples(step, end float64, limit int) []float64 {
 	out := []float64{0}
 	for i := 1; i < limit && float64(i)*step <= end*(1+1e-9); i++ {
@@ -84,9 +83,8 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis is the axis of a chart's values: up to Top, or up to a round number
-// that is no less than the greatest value. MiB and MiB/s are written in the binary
-// unit that suits.
+// valueAxis returns the axis of a chart's values. It ends at Top, or at a round number not below
+// the maximum. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest, scale, unit := c.Top, 1.0, c.Unit
 	if greatest == 0 {
@@ -104,7 +102,7 @@ func (c *Chart) valueAxis(ticks int) Axis {
 	return Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
 }
 
-// binaryUnit is the unit for an axis of MiB up to a value.
+// binaryUnit returns the unit for an axis in MiB up to a value.
 func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 	if len(unit) < 3 || unit[:3] != "MiB" {
 		return 1, unit
@@ -127,7 +125,7 @@ func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 	return 1, unit
 }
 
-// niceStep is the least of 1, 2, 2.5, 5 × 10^k that is no less.
+// niceStep returns the smallest 1, 2, 2.5 or 5 × 10^k that is not below v.
 func niceStep(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 1
