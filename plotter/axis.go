@@ -5,35 +5,37 @@ import (
 	"strconv"
 )
 
-// Axis is one axis of a chart: values are divided by Scale to get what its labels
-// say.
+// An Axis is one axis of a chart. Its labels show values divided by Scale.
 type Axis struct {
-	Max   float64 // in the values' unit
+	Max   float64 // in the unit of the values
 	Scale float64
 	Unit  string    // of the labels
-	Ticks []float64 // in the values' unit
+	Ticks []float64 // in the unit of the values
 }
 
-// label writes a tick, in few letters: there is little room beside an axis.
+// label formats a tick in few characters: there is little room beside an axis.
 func (a Axis) label(v float64) string {
 	if math.Abs(v/a.Scale) >= 1e6 {
 		return strconv.FormatFloat(v/a.Scale, 'e', 1, 64)
 	}
+
 	text := strconv.FormatFloat(v/a.Scale, 'f', 3, 64)
 	for text[len(text)-1] == '0' {
 		text = text[:len(text)-1]
 	}
+
 	if text[len(text)-1] == '.' {
 		text = text[:len(text)-1]
 	}
+
 	return text
 }
 
-// timeUnit is a unit that a time axis counts in, up to a length.
+// A timeUnit is a unit of the time axis and the range of lengths that use it.
 type timeUnit struct {
 	name    string
 	seconds float64
-	below   float64   // lengths that it is for, s
+	below   float64   // the lengths that use it are shorter, s
 	steps   []float64 // between ticks, in the unit
 }
 
@@ -48,17 +50,19 @@ func timeUnits() []timeUnit {
 	}
 }
 
-// newTimeAxis is the axis of the seconds since the start.
+// newTimeAxis returns the axis of the seconds since the start.
 func newTimeAxis(length float64, ticks int) Axis {
 	if !(length > 0) {
 		length = 1
 	}
+
 	var u timeUnit
 	for _, u = range timeUnits() {
 		if length < u.below {
 			break
 		}
 	}
+
 	step := u.steps[len(u.steps)-1]
 	for _, s := range u.steps {
 		if length/(s*u.seconds) <= float64(ticks) {
@@ -66,10 +70,11 @@ func newTimeAxis(length float64, ticks int) Axis {
 			break
 		}
 	}
+
 	return Axis{Max: length, Scale: u.seconds, Unit: u.name, Ticks: multiples(step*u.seconds, length, 2*ticks)}
 }
 
-// multiples are 0, step, 2 step, … up to an end, at most limit of them.
+// multiples returns 0, step, 2 step, … up to end, but no more than limit of them.
 func multiples(step, end float64, limit int) []float64 {
 	out := []float64{0}
 	for i := 1; i < limit && float64(i)*step <= end*(1+1e-9); i++ {
@@ -78,29 +83,31 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis is the axis of a chart's values: up to Top, or up to a round number
-// that is no less than the greatest value. MiB and MiB/s are written in the binary
-// unit that suits.
+// valueAxis returns the axis of a chart's values. It ends at Top, or at a round number not below
+// the maximum. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest, scale, unit := c.Top, 1.0, c.Unit
 	if greatest == 0 {
 		greatest = c.top()
 		scale, unit = binaryUnit(greatest, unit)
 	}
+
 	greatest = max(greatest, c.top())
 	if greatest == 0 {
 		greatest = scale
 	}
+
 	step := niceStep(greatest/scale/float64(ticks)) * scale
 	n := math.Ceil(greatest/step - 1e-9)
 	return Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
 }
 
-// binaryUnit is the unit for an axis of MiB up to a value.
+// binaryUnit returns the unit for an axis in MiB up to a value.
 func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 	if len(unit) < 3 || unit[:3] != "MiB" {
 		return 1, unit
 	}
+
 	per := unit[3:]
 	for _, u := range []struct {
 		mib  float64
@@ -110,22 +117,26 @@ func binaryUnit(greatest float64, unit string) (scale float64, name string) {
 			return u.mib, u.name + per
 		}
 	}
+
 	if greatest > 0 {
 		return 1.0 / (1 << 20), "B" + per
 	}
+
 	return 1, unit
 }
 
-// niceStep is the least of 1, 2, 2.5, 5 × 10^k that is no less.
+// niceStep returns the smallest 1, 2, 2.5 or 5 × 10^k that is not below v.
 func niceStep(v float64) float64 {
 	if !(v > 0) || math.IsInf(v, 0) {
 		return 1
 	}
+
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 2.5, 5, 10} {
 		if m*power >= v*(1-1e-9) {
 			return m * power
 		}
 	}
+
 	return 10 * power
 }

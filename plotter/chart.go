@@ -11,45 +11,45 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Chart is what one picture shows: series over the time since the run's start.
+// A Chart is what one picture shows: series over the time since the start of the run.
 type Chart struct {
-	ID    string // cpu, job_cpu, memory…: see chartPlans; or a sample key
+	ID    string // cpu, job_cpu, memory, … (see chartPlans), or a sample key
 	Title string
-	Unit  string // of the values: "%", "MiB/s", "MiB"; "" = unknown
-	// Top is the axis' end; 0 = that of the greatest value.
+	Unit  string // of the values: "%", "MiB/s", "MiB"; "" if unknown
+	// Top is the end of the axis; 0 means that of the largest value.
 	Top    float64
 	Levels []float64 // reference lines
-	// Bound is what the job may use at most, in Unit, and BoundText says so in words; 0 and
-	// "" = no limit is known.
+	// Bound is the most that the job may use, in Unit, and BoundText describes it. They are 0 and
+	// "" if no limit is known.
 	Bound     float64
 	BoundText string
 	Series    []Series
-	// Asides are not drawn, but told where a value is asked for: memory in MiB
-	// beside its percentage.
+	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
+	// percentage.
 	Asides []Series
 }
 
-// Series is one line of a chart with the band around it. The lists of the band are
-// as long as the timeline's; NaN = not measured.
+// A Series is one line of a chart with the band around it. The lists of the band are as long as the
+// timeline; NaN means not measured.
 type Series struct {
 	Label string
-	Key   string // sample key; of a spread that of its lower edge
+	Key   string // sample key; for a spread that of its lower edge
 	Unit  string // of an aside
 	Band  reporter.Band
-	// Spread tells that there is only a band, between two sample keys.
+	// Spread reports whether there is only a band, between two sample keys.
 	Spread bool
-	Color  int // of the palette
-	Dash   int // kind of line: 0 = solid, see dashes
+	Color  int // index into the palette
+	Dash   int // kind of line: 0 is solid, see dashes
 }
 
-// dashes are the kinds of broken lines in pixels on and off, by Series.Dash; solid is nil.
+// dashes returns the dash patterns, in pixels on and off, by Series.Dash. Solid is nil.
 func dashes() [][]float64 { return [][]float64{nil, {4, 3}, {1.5, 2.5}, {9, 3, 2, 3}} }
 
-// seriesPlan says which sample key becomes which series of a chart.
+// A seriesPlan says which sample key becomes which series of a chart.
 type seriesPlan struct {
 	label string
 	key   collector.Column
-	upper collector.Column // of a spread; else the zero value
+	upper collector.Column // of a spread; otherwise the zero value
 	color int
 	dash  int
 }
@@ -60,13 +60,13 @@ type chartPlan struct {
 	levels          []float64
 	series          []seriesPlan
 	aside           []seriesPlan
-	// whenMeasured charts take no room where nothing of them was measured.
+	// whenMeasured charts are left out if nothing of them was measured.
 	whenMeasured bool
 	bound        func(*reporter.Limits) (value float64, text string)
 }
 
-// chartPlans are the charts of a node with so many GPUs, in their order: five that every
-// node has, and those of what not every node has.
+// chartPlans returns the charts of a node with so many GPUs, in order: five that every node has,
+// and those that only some nodes have.
 func chartPlans(gpus int) []chartPlan {
 	plans := []chartPlan{
 		{id: "cpu", title: "CPU", unit: "%", top: 100, levels: []float64{20, 40, 80}, series: []seriesPlan{
@@ -97,8 +97,8 @@ func chartPlans(gpus int) []chartPlan {
 	return append(plans, gpuPlans(gpus)...)
 }
 
-// pressurePlan is the chart of the time in which tasks waited: colours tell for what,
-// kinds of line who.
+// pressurePlan returns the chart of the time in which tasks waited. Colors show what for, dashes
+// show who.
 func pressurePlan() chartPlan {
 	return chartPlan{id: "pressure", title: "Tasks that wait", unit: "%", top: 100, whenMeasured: true, series: []seriesPlan{
 		{label: "CPU, some", key: collector.PSICPUSome},
@@ -109,13 +109,14 @@ func pressurePlan() chartPlan {
 		{label: "job: storage, some", key: collector.JobPSIIOSome, color: 2, dash: 2}, {label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3}}}
 }
 
-// gpuPlans are the charts of so many devices, a line for each.
+// gpuPlans returns the charts of the GPUs, with a line for each device.
 func gpuPlans(gpus int) []chartPlan {
 	plans := []chartPlan{
 		{id: "gpu_utilization", title: "GPU busy", unit: "%", top: 100, whenMeasured: true},
 		{id: "gpu_memory", title: "GPU memory", unit: "MiB", whenMeasured: true},
 		{id: "gpu_power", title: "GPU power", unit: "W", whenMeasured: true},
 	}
+
 	colors := len(seriesColors())
 	for k := range plans {
 		key := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}[k]
@@ -124,9 +125,11 @@ func gpuPlans(gpus int) []chartPlan {
 				color: i % colors, dash: i / colors % len(dashes())})
 		}
 	}
+
 	for i := range gpus {
 		plans[2].aside = append(plans[2].aside, seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, collector.GPUTemperature)})
 	}
+
 	return plans
 }
 
@@ -144,7 +147,7 @@ func memoryBound(l *reporter.Limits) (float64, string) {
 	return l.MemoryMB, "limit " + text.SizeText(l.MemoryMB)
 }
 
-// Keys lists the sample keys that the page draws.
+// Keys returns the sample keys that the page draws.
 func Keys() []string {
 	keys := []string{collector.Timestamp.Key()}
 	for _, p := range chartPlans(collector.MaxGPUs) {
@@ -155,10 +158,11 @@ func Keys() []string {
 			}
 		}
 	}
+
 	return keys
 }
 
-// gpusOf is how many GPUs of a node were measured.
+// gpusOf returns how many GPUs of a node were measured.
 func gpusOf(n *reporter.Node) int {
 	gpus := 0
 	for i := range collector.MaxGPUs {
@@ -168,12 +172,13 @@ func gpusOf(n *reporter.Node) int {
 			}
 		}
 	}
+
 	return gpus
 }
 
-// Charts are the charts of a node: the five that every node has, and those of which
-// anything was measured. A series of which nothing was measured is left out; one of the
-// five may be without any.
+// Charts returns the charts of a node: the five that every node has, and the others that have at
+// least one measured series. A series without any measured value is left out, so one of the five
+// may be empty.
 func Charts(n *reporter.Node) []Chart {
 	all, plans := chartsOf(n, gpusOf(n))
 	return slices.DeleteFunc(all, func(c Chart) bool {
@@ -182,7 +187,7 @@ func Charts(n *reporter.Node) []Chart {
 	})
 }
 
-// chartsOf are all charts of a node with so many GPUs, measured or not, and their plans.
+// chartsOf returns all charts of a node with so many GPUs, measured or not, and their plans.
 func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 	plans = chartPlans(gpus)
 	for _, p := range plans {
@@ -192,21 +197,25 @@ func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 				c.Series = append(c.Series, made)
 			}
 		}
+
 		for _, s := range p.aside {
 			if made, ok := s.of(n); ok && len(c.Series) > 0 {
 				made.Unit = s.asideUnit()
 				c.Asides = append(c.Asides, made)
 			}
 		}
+
 		if p.bound != nil && n.Limits != nil {
 			c.Bound, c.BoundText = p.bound(n.Limits)
 		}
+
 		charts = append(charts, c)
 	}
+
 	return charts, plans
 }
 
-// asideUnit is the unit of an aside; "" where its label says it.
+// asideUnit returns the unit of an aside; "" if its label already says it.
 func (p seriesPlan) asideUnit() string {
 	if unit := shortUnit(p.key); unit != p.label {
 		return unit
@@ -214,15 +223,17 @@ func (p seriesPlan) asideUnit() string {
 	return ""
 }
 
-// ChartOf is the chart of one sample key.
+// ChartOf returns the chart of one sample key.
 func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	if key == collector.Timestamp.Key() {
 		return Chart{}, fmt.Errorf("%s is the time axis", key)
 	}
+
 	band, ok := bandOf(n, key)
 	if !ok {
 		return Chart{}, fmt.Errorf("nothing of %q was measured; there are: %s", text.Printable(key), measuredKeys(n))
 	}
+
 	name := text.Printable(key)
 	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
 	if column, known := collector.ColumnNamed(key); known {
@@ -231,10 +242,11 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 			c.Top = 100
 		}
 	}
+
 	return c, nil
 }
 
-// measuredKeys lists what ChartOf can draw.
+// measuredKeys lists the keys that ChartOf can draw.
 func measuredKeys(n *reporter.Node) string {
 	var out string
 	for c := range collector.Column(collector.MaxColumns) {
@@ -245,9 +257,11 @@ func measuredKeys(n *reporter.Node) string {
 			out += c.Key()
 		}
 	}
+
 	if out == "" {
 		return "none"
 	}
+
 	return out
 }
 
@@ -258,21 +272,22 @@ func shortUnit(c collector.Column) string {
 	return c.Unit()
 }
 
-// of finds a series in the node; not ok where nothing was measured.
+// of returns the series of a node. It reports false if nothing was measured.
 func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
 	band, ok := bandOf(n, p.key.Key())
 	s := Series{Label: p.label, Key: p.key.Key(), Band: band, Color: p.color, Dash: p.dash}
 	if p.upper == 0 || !ok {
 		return s, ok
 	}
+
 	upper, ok := bandOf(n, p.upper.Key())
 	s.Spread = true
 	s.Band = reporter.Band{Min: band.Min, Max: upper.Max}
 	return s, ok
 }
 
-// bandOf is a key's envelope; where a report has none (perf.py's) all three are
-// the samples themselves.
+// bandOf returns the envelope of a key. If a report has none, as perf.py's, the samples stand for
+// all three lists.
 func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	band, ok := n.Envelope[key]
 	if !ok {
@@ -283,17 +298,17 @@ func bandOf(n *reporter.Node, key string) (reporter.Band, bool) {
 	return band, slices.ContainsFunc(band.Max, measured)
 }
 
-// Timeline is the time axis of a node's series.
+// A Timeline is the time axis of a node's series.
 type Timeline struct {
-	// Start is when the run began, in seconds since 1970; 0 = unknown.
+	// Start is when the run began, in seconds since 1970; 0 if unknown.
 	Start float64
-	// Ends are the seconds from Start at which each bucket ends; it begins where
-	// the one before ends, the first at 0. They never fall.
+	// Ends holds the end of each bucket in seconds from Start. A bucket begins where the one before
+	// ends, the first at 0. Ends never decrease.
 	Ends []float64
 }
 
-// NewTimeline finds the time axis of a node: the baseline of its sampling, else
-// the run's start, is 0.
+// NewTimeline returns the time axis of a node. It begins with the baseline of the sampling or, if
+// that is not known, with the start of the run.
 func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	times, _ := bandOf(n, collector.Timestamp.Key())
 	start := 0.0
@@ -305,18 +320,20 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 	case len(times.Max) > 0 && !math.IsNaN(times.Max[0]):
 		start = times.Max[0] - firstStep(times.Max)
 	}
+
 	t := Timeline{Start: start, Ends: make([]float64, len(times.Max))}
 	last := 0.0
 	for i, v := range times.Max {
-		if end := v - start; end > last { // NaN is not
+		if end := v - start; end > last { // false for NaN
 			last = end
 		}
 		t.Ends[i] = last
 	}
+
 	return t
 }
 
-// firstStep guesses how long the first sample's window was: as long as the next.
+// firstStep guesses the length of the first sample's window from the next one.
 func firstStep(times reporter.Numbers) float64 {
 	if len(times) > 1 && times[1] > times[0] {
 		return times[1] - times[0]
@@ -326,18 +343,20 @@ func firstStep(times reporter.Numbers) float64 {
 
 func unixSeconds(t reporter.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// drawn is the time axis of a node and its charts with a bucket of nothing where the
-// machine was suspended: what was measured before and after does not reach into it.
+// drawn returns the time axis of a node and its charts with an empty bucket wherever the machine
+// was suspended, so that values from before and after do not extend into it.
 func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Chart) {
 	t := NewTimeline(run, n)
 	stops := suspends(n, t)
 	if len(stops) == 0 {
 		return t, charts
 	}
+
 	eachSeries(charts, func(s *Series) {
 		b := &s.Band
 		b.Min, b.Mean, b.Max = stopped(b.Min, stops), stopped(b.Mean, stops), stopped(b.Max, stops)
 	})
+
 	ends := make([]float64, 0, len(t.Ends)+len(stops))
 	for i, end := range t.Ends {
 		if stop, ok := stops[i]; ok {
@@ -345,10 +364,11 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 		}
 		ends = append(ends, end)
 	}
+
 	return Timeline{Start: t.Start, Ends: ends}, charts
 }
 
-// eachSeries does something with all series of charts, drawn ones and asides.
+// eachSeries calls do for all series of the charts, asides included.
 func eachSeries(charts []Chart, do func(*Series)) {
 	for i := range charts {
 		for _, list := range [][]Series{charts[i].Series, charts[i].Asides} {
@@ -359,31 +379,36 @@ func eachSeries(charts []Chart, do func(*Series)) {
 	}
 }
 
-// suspends says before which buckets the machine was suspended, and until when.
+// suspends returns the buckets before which the machine was suspended, and until when.
 func suspends(n *reporter.Node, t Timeline) map[int]float64 {
 	if n.Sampling == nil {
 		return nil
 	}
+
 	stops := make(map[int]float64)
 	for _, e := range n.Sampling.Suspends {
 		i, _ := slices.BinarySearch(t.Ends, unixSeconds(e.At)-t.Start)
 		if i >= len(t.Ends) || !(e.Seconds > 0) {
 			continue
 		}
+
 		begin, seen := stops[i]
 		if !seen && i > 0 {
 			begin = t.Ends[i-1]
 		}
+
 		stops[i] = min(begin+e.Seconds, t.Ends[i])
 	}
+
 	return stops
 }
 
-// stopped puts a value that was not measured where the machine was suspended.
+// stopped inserts a value that was not measured wherever the machine was suspended.
 func stopped(list reporter.Numbers, stops map[int]float64) reporter.Numbers {
 	if list == nil { // the mean of a spread
 		return nil
 	}
+
 	out := make(reporter.Numbers, 0, len(list)+len(stops))
 	for i, v := range list {
 		if _, ok := stops[i]; ok {
@@ -391,10 +416,11 @@ func stopped(list reporter.Numbers, stops map[int]float64) reporter.Numbers {
 		}
 		out = append(out, v)
 	}
+
 	return out
 }
 
-// Length is where the last bucket ends, in seconds.
+// Length returns the end of the last bucket in seconds.
 func (t Timeline) Length() float64 {
 	if len(t.Ends) == 0 {
 		return 0
@@ -402,11 +428,10 @@ func (t Timeline) Length() float64 {
 	return t.Ends[len(t.Ends)-1]
 }
 
-// group is how many neighbours of n values are put together so that at most limit
-// are left.
+// group returns how many neighbors of n values to merge so that at most limit are left.
 func group(n, limit int) int { return max(1, (n+limit-1)/limit) }
 
-// thin puts each k neighbours of a timeline together.
+// thin merges each k neighboring buckets of a timeline.
 func (t Timeline) thin(k int) Timeline {
 	out := Timeline{Start: t.Start}
 	for i := 0; i < len(t.Ends); i += k {
@@ -415,7 +440,7 @@ func (t Timeline) thin(k int) Timeline {
 	return out
 }
 
-// width is how long bucket i is, in seconds; never 0, so that it can weigh.
+// width returns the length of bucket i in seconds. It is never 0, so that it can serve as a weight.
 func (t Timeline) width(i int) float64 {
 	begin := 0.0
 	if i > 0 {
@@ -424,30 +449,32 @@ func (t Timeline) width(i int) float64 {
 	return max(t.Ends[i]-begin, 1e-9)
 }
 
-// An axis is made for values from tiniest to hugest: steps and round numbers of them are
-// still numbers. What is smaller counts as 0.
+// An axis is made for values from minAxis to maxAxis: steps and round numbers of such values are
+// still finite. Smaller values count as 0.
 const (
-	tiniest = 1e-100
-	hugest  = 1e300
+	minAxis = 1e-100
+	maxAxis  = 1e300
 )
 
-// top is the greatest value of a chart's series, or the limit where that is in sight; 0
-// where there is none above it.
+// top returns the largest value of a chart's series, or the limit if that is larger and near enough
+// to be drawn. It returns 0 if no value is above 0.
 func (c *Chart) top() float64 {
 	greatest := 0.0
 	for _, s := range c.Series {
 		for _, v := range s.Band.Max {
-			if v > greatest && v >= tiniest {
-				greatest = min(v, hugest)
+			if v > greatest && v >= minAxis {
+				greatest = min(v, maxAxis)
 			}
 		}
 	}
-	if c.Bound > 0 && c.Bound <= boundInSight*greatest {
+
+	if c.Bound > 0 && c.Bound <= maxBoundRatio*greatest {
 		greatest = max(greatest, c.Bound)
 	}
+
 	return greatest
 }
 
-// boundInSight is how many times the greatest value a limit may be to be drawn: beside one
-// that is far away the values would lie flat on the ground.
-const boundInSight = 4
+// maxBoundRatio is how many times the largest value a limit may be to be drawn. Beside a limit that
+// is farther away the values would be a flat line.
+const maxBoundRatio = 4

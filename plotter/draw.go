@@ -6,13 +6,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// point is a place in a picture, in pixels from the upper left corner.
+// A point is a position in a picture, in pixels from the upper left corner.
 type point struct{ x, y float64 }
 
-// ink is what a thing is drawn with: a kind, and for series their number.
+// An ink is the style of a shape: a kind and, for series, their number.
 type ink struct {
 	kind  inkKind
-	color int // of the palette
+	color int // index into the palette
 	dash  int // see dashes
 }
 
@@ -28,7 +28,7 @@ const (
 	inkSpread // the band between two series
 )
 
-// anchor is where a text stands at its point.
+// An anchor is the position of a text relative to its point.
 type anchor int
 
 const (
@@ -37,14 +37,14 @@ const (
 	anchorEnd
 )
 
-// canvas is what charts are drawn on: SVG or pixels.
+// A canvas is what charts are drawn on: SVG or pixels.
 type canvas interface {
 	line(points []point, with ink)
 	area(points []point, with ink)
 	text(at point, s string, a anchor, with ink)
 }
 
-// box is the place of one chart in a picture.
+// A box is the area of one chart in a picture.
 type box struct{ x, y, width, height float64 }
 
 const (
@@ -53,12 +53,12 @@ const (
 	marginTop    = 26
 	marginBottom = 20
 	legendHeight = 15
-	letterWidth  = 6.8 // of a letter, more or less
-	columnWidth  = 2.5 // of a bucket: narrower ones cannot be told apart
-	fewColumns   = 300 // buckets that each picture may have
+	letterWidth  = 6.8 // of a letter, approximately
+	columnWidth  = 2.5 // of a bucket: narrower ones cannot be distinguished
+	minColumns   = 300 // buckets that every picture may have
 )
 
-// figure is a chart in its box with its axes.
+// A figure is a chart in its box with its axes.
 type figure struct {
 	chart  Chart
 	time   Timeline
@@ -68,7 +68,7 @@ type figure struct {
 
 // drawChart draws one chart.
 func drawChart(c canvas, chart Chart, t Timeline, in box) {
-	k := group(len(t.Ends), max(fewColumns, int(in.width/columnWidth)))
+	k := group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
 	f := figure{time: t.thin(k), chart: chart,
 		plot: box{in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom}}
 	rows := f.legendRows()
@@ -79,13 +79,15 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 		s.Band = s.Band.Fold(k, t.width)
 		f.chart.Series[i] = s
 	}
+
 	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))
 	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
 	f.axes(c)
 	for _, s := range f.chart.Series {
 		f.series(c, s)
 	}
-	f.words(c, rows)
+
+	f.drawText(c, rows)
 }
 
 func (f *figure) at(x, y float64) point {
@@ -105,15 +107,18 @@ func (f *figure) axes(c canvas) {
 		c.line([]point{p, {right, p.y}}, ink{kind: inkGrid})
 		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
 	}
+
 	for _, v := range f.chart.Levels {
 		p := f.at(0, v)
 		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 		c.text(point{p.x - 5, p.y + 4}, f.ys.label(v), anchorEnd, ink{kind: inkText})
 	}
+
 	if b := f.chart.Bound; b > 0 && b <= f.ys.Max {
 		p := f.at(0, b)
 		c.line([]point{p, {right, p.y}}, ink{kind: inkLevel, dash: 1})
 	}
+
 	for i, v := range f.xs.Ticks {
 		p := f.at(v, 0)
 		c.line([]point{{p.x, bottom}, {p.x, bottom + 4}}, ink{kind: inkGrid})
@@ -125,12 +130,12 @@ func (f *figure) axes(c canvas) {
 	}
 }
 
-// legendRows is how many rows the legend needs below the title: none where it fits
-// beside it.
+// legendRows returns how many rows the legend needs below the title: 0 if it fits beside the title.
 func (f *figure) legendRows() float64 {
 	if len(f.chart.Series) < 2 {
 		return 0
 	}
+
 	all, rows, x := letterWidth*float64(len(f.chart.title(""))+10), 1.0, 0.0
 	for _, s := range f.chart.Series {
 		width := legendEntry(s)
@@ -140,16 +145,18 @@ func (f *figure) legendRows() float64 {
 		x += width
 		all += width
 	}
+
 	if all <= f.plot.width {
 		return 0
 	}
+
 	return rows
 }
 
-// legendEntry is the width of a swatch, a name and a gap.
+// legendEntry returns the width of a swatch, a label and a gap.
 func legendEntry(s Series) float64 { return 32 + letterWidth*float64(len(s.Label)) }
 
-// legendBelow writes the legend in rows below the title.
+// legendBelow draws the legend in rows below the title.
 func (f *figure) legendBelow(c canvas, y float64) {
 	x := 0.0
 	for _, s := range f.chart.Series {
@@ -163,8 +170,8 @@ func (f *figure) legendBelow(c canvas, y float64) {
 	}
 }
 
-// words writes title, unit and legend.
-func (f *figure) words(c canvas, rows float64) {
+// drawText draws title, unit and legend.
+func (f *figure) drawText(c canvas, rows float64) {
 	y := f.plot.y - 10 - rows*legendHeight
 	title := f.chart.title(f.ys.Unit)
 	c.text(point{f.plot.x, y}, title, anchorStart, ink{kind: inkTitle})
@@ -172,10 +179,12 @@ func (f *figure) words(c canvas, rows float64) {
 		c.text(point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2}, "not measured", anchorMiddle, ink{kind: inkText})
 		return
 	}
+
 	if rows > 0 {
 		f.legendBelow(c, y+legendHeight)
 		return
 	}
+
 	x := f.plot.x + f.plot.width
 	for i := len(f.chart.Series) - 1; i >= 0 && len(f.chart.Series) > 1; i-- {
 		s := f.chart.Series[i]
@@ -186,7 +195,7 @@ func (f *figure) words(c canvas, rows float64) {
 	}
 }
 
-// title names the chart with the unit of its axis and the limit, if there is one.
+// title returns the name of the chart with the unit of its axis and its limit, if there is one.
 func (c *Chart) title(unit string) string {
 	title := c.Title
 	if unit != "" {
@@ -198,7 +207,7 @@ func (c *Chart) title(unit string) string {
 	return title
 }
 
-// swatch draws a piece of a series beside its name.
+// swatch draws a sample of a series beside its label.
 func (f *figure) swatch(c canvas, s Series, at point) {
 	if s.Spread {
 		c.area([]point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}, ink{kind: inkSpread})
@@ -207,13 +216,14 @@ func (f *figure) swatch(c canvas, s Series, at point) {
 	c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, color: s.Color, dash: s.Dash})
 }
 
-// series draws the band and the line, in one piece for each stretch that was
-// measured. A bucket is as wide as its time.
+// series draws the band and the line of a series, each in one piece per measured stretch. The width
+// of a bucket is its duration.
 func (f *figure) series(c canvas, s Series) {
 	band, kind := ink{kind: inkBand, color: s.Color}, ink{kind: inkLine, color: s.Color, dash: s.Dash}
 	if s.Spread {
 		band = ink{kind: inkSpread}
 	}
+
 	for from, to := range stretches(s.Band.Max) {
 		top, bottom := f.steps(s.Band.Max, from, to), f.steps(s.Band.Min, from, to)
 		if flat(top, bottom) {
@@ -224,6 +234,7 @@ func (f *figure) series(c canvas, s Series) {
 		}
 		c.area(top, band)
 	}
+
 	for from, to := range stretches(s.Band.Mean) {
 		c.line(f.steps(s.Band.Mean, from, to), kind)
 	}
@@ -257,21 +268,23 @@ func stretches(list reporter.Numbers) func(yield func(from, to int) bool) {
 	}
 }
 
-// steps draws values from…to−1, each over the time of its bucket.
+// steps returns the outline of the values in [from, to), each over the time of its bucket.
 func (f *figure) steps(list reporter.Numbers, from, to int) []point {
 	begin := 0.0
 	if from > 0 {
 		begin = f.time.Ends[from-1]
 	}
+
 	var out []point
 	for i := from; i < min(to, len(list)); i++ {
 		a, b := f.at(begin, list[i]), f.at(f.time.Ends[i], list[i])
 		begin = f.time.Ends[i]
-		if len(out) > 1 && out[len(out)-1].y == a.y { // one piece
+		if len(out) > 1 && out[len(out)-1].y == a.y { // extend the last segment
 			out[len(out)-1] = b
 			continue
 		}
 		out = append(out, a, b)
 	}
+
 	return out
 }

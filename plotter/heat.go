@@ -8,12 +8,12 @@ import (
 	"math"
 )
 
-// heatLevels is how many colours a heat map has between 0 and 100 %; colour 0 of the
-// palette is for what was not measured.
+// heatLevels is the number of colors of a heat map from 0 to 100 %. Color 0 of the palette marks
+// what was not measured.
 const heatLevels = 200
 
-// encodeHeat writes rows of percentages as a PNG with a pixel for each; NaN is
-// transparent, and so is what a row lacks.
+// encodeHeat writes rows of percentages as a PNG with one pixel per value. NaN, and whatever a row
+// lacks, is transparent.
 func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
 	img := image.NewPaletted(image.Rect(0, 0, columns, len(rows)), heatPalette())
 	for y, row := range rows {
@@ -23,11 +23,12 @@ func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
 			}
 		}
 	}
+
 	return (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, img)
 }
 
-// heatPalette goes from sand over blue to dark violet: lighter is less, whatever
-// kind of colour vision looks at it, also in grey.
+// heatPalette goes from sand over blue to dark violet. Lighter is less for every kind of color
+// vision, and in grayscale.
 func heatPalette() color.Palette {
 	stops := []color.NRGBA{{0xf2, 0xf0, 0xe6, 0xff}, {0x9e, 0xcf, 0xd6, 0xff}, {0x3a, 0x8f, 0xb7, 0xff}, {0x27, 0x4f, 0x8f, 0xff}, {0x2a, 0x1a, 0x52, 0xff}}
 	out := color.Palette{color.NRGBA{}}

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// The parts of the page. uPlot is the chart library; its licence stands in the page.
+// The parts of the page. uPlot is the chart library; its licence is in the page.
 var (
 	//go:embed page.html
 	pageHTML string
@@ -37,8 +37,8 @@ var (
 
 // PageOptions say how a page is made.
 type PageOptions struct {
-	// Live is above 0 for a page that is served while the run goes on: after that
-	// time it asks for itself again.
+	// Live is the time after which the page asks for an update. It is 0 for a page that is not
+	// served while the run goes on.
 	Live time.Duration
 }
 
@@ -51,29 +51,29 @@ func WritePage(w io.Writer, r *reporter.Report, o PageOptions) error {
 	return p.Write(w, &r.Run)
 }
 
-// Page is a page in the making. The nodes are added one after the other, so that of
-// a large report only what is drawn need be in memory.
+// A Page is a page under construction. Nodes are added one by one, so that only what is drawn of a
+// large report needs to be in memory.
 type Page struct {
 	options PageOptions
 	nodes   []*pageNode
 	cells   int // numbers of all nodes' series
-	limit   int // buckets of a node, once there were too many cells; 0 = all, exactly
-	longest int // buckets of the node that has most
+	limit   int // buckets per node, once there were too many cells; 0 means all, exactly
+	longest int // buckets of the longest node
 }
 
-// NewPage begins a page.
+// NewPage returns a page without nodes.
 func NewPage(o PageOptions) *Page { return &Page{options: o} }
 
-// The page of one node, or of few, has every kept sample, exactly. Where there are
-// more numbers they are packed, in two bytes each, and beyond that neighbours are put
-// together: so the page of a thousand nodes stays below 15 MB.
+// The page of one node, or of few, has every kept sample exactly. If there are more numbers, they
+// are packed into two bytes each; beyond that, neighboring buckets are merged. So the page of a
+// thousand nodes stays below 15 MB.
 const (
 	exactCells  = 1_200_000 // of some 9 bytes
 	packedCells = 4_200_000 // of 8/3 bytes in base64
-	fewest      = 16        // buckets of a node that are kept in any case
+	fewest      = 16        // buckets per node that are always kept
 )
 
-// Add adds a node, in any order; what Write needs of it is kept. Where the run is not known
+// Add adds a node, in any order. The page keeps what Write needs of it. If the run is not known
 // yet, run is its zero value.
 func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	node := newPageNode(run, name, n)
@@ -82,13 +82,14 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 	if p.limit > 0 {
 		node.thin(p.limit)
 	}
+
 	p.cells += node.cells()
 	for len(p.nodes) > 1 && p.cells > p.most() && p.limit != fewest {
 		p.shrink()
 	}
 }
 
-// most is how many numbers the page may have.
+// maxCells returns how many numbers the page may have.
 func (p *Page) most() int {
 	if p.limit == 0 {
 		return exactCells
@@ -96,13 +97,14 @@ func (p *Page) most() int {
 	return packedCells
 }
 
-// shrink packs the numbers or, when they are, halves the buckets of the nodes.
+// shrink packs the numbers or, if they are packed, halves the buckets of the nodes.
 func (p *Page) shrink() {
 	if p.limit == 0 {
 		p.limit = max(p.longest, fewest)
 	} else {
 		p.limit = max((min(p.limit, p.longest)+1)/2, fewest)
 	}
+
 	p.cells = 0
 	for _, n := range p.nodes {
 		n.thin(p.limit)
@@ -110,8 +112,8 @@ func (p *Page) shrink() {
 	}
 }
 
-// noteStarts tells of nodes that began later than the first: each node's charts
-// begin with it, the maps with the first.
+// noteStarts adds a fact to each node that began later than the first. Each node's charts begin
+// with the node, the heat maps with the first node.
 func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
@@ -121,11 +123,11 @@ func (p *Page) noteStarts() {
 	}
 }
 
-// topData is what the upper part of the page says.
+// topData is what the upper part of the page shows.
 type topData struct {
 	Title, Headline, State, Command, Incomplete, Note string
 	Facts                                             []summary.Highlight
-	Alone                                             bool // there is one node, of which Said and Advice are
+	Alone                                             bool // there is one node; Messages and Advice are its own
 	Said, Advice                                      []summary.Message
 }
 
@@ -134,9 +136,10 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	if len(p.nodes) == 0 {
 		return fmt.Errorf("write page: the report has no nodes")
 	}
+
 	slices.SortFunc(p.nodes, func(a, b *pageNode) int { return reporter.CompareNodes(a.name, b.name) })
 	p.noteStarts()
-	// Parsed here, because a package's variable would be made at each start.
+	// Parsed here, because a package variable would be made at each start of the program.
 	t, err := template.New("page").Parse(pageHTML)
 	if err == nil && len(p.nodes) > 1 {
 		t, err = t.Parse(nodesHTML)
@@ -147,20 +150,23 @@ func (p *Page) Write(w io.Writer, run *reporter.Run) error {
 	if err := p.write(w, t, run); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
+
 	return nil
 }
 
-// write puts the parts together. The scripts and styles are ours and go in as they
-// are; what a report says goes through the template, or through encoding/json.
+// write assembles the page. Scripts and styles are ours and are written as they are; text from
+// reports goes through the template or through encoding/json.
 func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error {
 	top, has, out := p.top(run), p.has(), bufio.NewWriterSize(w, 1<<16)
 	if err := t.ExecuteTemplate(out, "top", top); err != nil {
 		return err
 	}
+
 	ours(out, "<style>\n", uplotCSS, pageCSS, "</style>\n")
 	if err := t.ExecuteTemplate(out, "head", top); err != nil {
 		return err
 	}
+
 	if len(p.nodes) > 1 {
 		maps, err := p.nodesData(run, has)
 		if err != nil {
@@ -170,18 +176,20 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 			return err
 		}
 	}
+
 	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics(), has)); err != nil {
 		return err
 	}
 	if err := p.writeData(out, run, has); err != nil {
 		return err
 	}
+
 	ours(out, "<script>\n/*\n", uplotLicense, "*/\n", uplotJS, "</script>\n<script>\n", pageJS, "</script>\n</body>\n</html>\n")
 	return out.Flush()
 }
 
-// has tells which of chartPlans the page shows: those that every page has, and those of
-// which some node has anything.
+// has reports which of chartPlans the page shows: those that every page has, and those for which
+// some node has data.
 func (p *Page) has() []bool {
 	plans := chartPlans(0)
 	has := make([]bool, len(plans))
@@ -191,21 +199,21 @@ func (p *Page) has() []bool {
 	return has
 }
 
-// ours writes what no report has a part in; errors show when the writer is flushed.
+// ours writes text that contains nothing from reports. Errors surface when the writer is flushed.
 func ours(w *bufio.Writer, parts ...string) {
 	for _, s := range parts {
 		_, _ = w.WriteString(s)
 	}
 }
 
-// otherMetrics are the names, sorted, of what stands among the metrics of some node and
-// not in the table of them.
+// otherMetrics returns the sorted names of metrics that some node has and the metric table has not.
 func (p *Page) otherMetrics() []string {
 	var out []string
 	seen := make(map[string]bool)
 	for _, m := range reporter.Metrics() {
 		seen[m.Name] = true
 	}
+
 	for _, n := range p.nodes {
 		for name := range n.metrics {
 			if !seen[name] {
@@ -214,11 +222,12 @@ func (p *Page) otherMetrics() []string {
 			}
 		}
 	}
+
 	slices.Sort(out)
 	return out
 }
 
-// top makes the upper part.
+// top returns the data of the upper part.
 func (p *Page) top(run *reporter.Run) topData {
 	d := topData{Title: "perfagent", Headline: p.headline(run), State: "ended", Command: summary.CommandLine(run.Command),
 		Incomplete: text.Printable(run.Incomplete), Note: p.note()}
@@ -231,27 +240,33 @@ func (p *Page) top(run *reporter.Run) topData {
 	if p.options.Live > 0 {
 		d.State, d.Incomplete = "live", ""
 	}
+
 	add := func(label, value string) {
 		if value != "" {
 			d.Facts = append(d.Facts, summary.Highlight{Label: label, Value: value})
 		}
 	}
+
 	add("run", text.Printable(run.ID))
 	if !run.Start.IsZero() {
 		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
 		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
+
 	add("took", text.Seconds(run.WallSeconds))
-	if signal := text.Printable(run.Signal); len(signal) > 20 { // the headline cuts it
+	if signal := text.Printable(run.Signal); len(signal) > 20 { // the headline truncates it
 		add("signal", signal)
 	}
+
 	for _, tag := range summary.Tags(run) {
 		add("tag", tag)
 	}
+
 	if len(p.nodes) == 1 {
 		d.Alone, d.Said, d.Advice = true, p.nodes[0].said, p.nodes[0].advice
 		d.Facts = append(d.Facts, p.nodes[0].facts...)
 	}
+
 	return d
 }
 
@@ -266,7 +281,7 @@ func (p *Page) headline(run *reporter.Run) string {
 	return summary.Headline(&reporter.Report{Run: *run, Nodes: nodes})
 }
 
-// note says what was put together to keep the page small.
+// note explains what was done to keep the page small.
 func (p *Page) note() string {
 	switch {
 	case p.limit == 0:
@@ -278,20 +293,22 @@ func (p *Page) note() string {
 		"of the samples that it stands for, so that peaks are kept. The report has %d points a node.", p.limit, p.longest)
 }
 
-// titleOf is what a chart shows in words, for those who do not see it.
+// titleOf describes a chart in words, for people who cannot see it.
 func titleOf(c Chart, t Timeline) string {
 	words := []string{c.Title + " over " + text.Seconds(t.Length())}
 	for _, s := range c.Series {
 		alone := Chart{Series: []Series{s}}
 		words = append(words, s.Label+" at most "+strconv.FormatFloat(alone.top(), 'g', 6, 64)+" "+c.Unit)
 	}
+
 	if len(c.Series) == 0 {
 		words = append(words, "not measured")
 	}
+
 	return strings.Join(words, "; ")
 }
 
-// PagePath returns where the page of a report file is: beside it, with the extension .html.
+// PagePath returns the path of a report's page: beside the report, with the extension .html.
 func PagePath(report string) string {
 	if ext := filepath.Ext(report); strings.EqualFold(ext, ".json") {
 		report = report[:len(report)-len(ext)]

@@ -18,13 +18,13 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// pageNode is what the page keeps of a node.
+// A pageNode is what the page keeps of a node.
 type pageNode struct {
 	name, host, origin string
 	time               Timeline
-	charts             []Chart // all that chartPlans has, measured or not
+	charts             []Chart // all of chartPlans, measured or not
 	gpus               int
-	cpus               float64 // that the job may use; 0 = not known
+	cpus               float64 // that the job may use; 0 if not known
 	verdict            *reporter.Verdict
 	findings           []reporter.Finding
 	said, advice       []summary.Message
@@ -32,7 +32,7 @@ type pageNode struct {
 	cards, facts       []summary.Highlight
 	metrics            reporter.Values
 	missing            []reporter.Missing
-	listed             int // of missing; of the others nothing is amiss
+	listed             int // how many of missing are listed; about the others nothing is amiss
 	exit               string
 	version            string
 }
@@ -49,9 +49,11 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		p.host = text.Printable(n.Host.Hostname)
 		p.cpus = float64(n.Host.CPUs)
 	}
+
 	if n.Limits != nil && n.Limits.CPUs > 0 {
 		p.cpus = n.Limits.CPUs
 	}
+
 	if n.Job != nil {
 		if n.Job.ExitCode != nil {
 			p.exit = strconv.Itoa(*n.Job.ExitCode)
@@ -61,9 +63,11 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		}
 		wall = n.Job.End.Sub(n.Job.Start.Time).Seconds()
 	}
+
 	if n.Agent != nil {
 		p.version = text.Printable(n.Agent.Version)
 	}
+
 	p.cards = summary.Highlights(n, wall)
 	room := pageRoom(maxPageText)
 	p.takeMissing(n.Missing, &room)
@@ -72,8 +76,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// takeMissing takes what is missing: first what is listed, then that of which nothing is
-// amiss, whose reasons stand beside the metrics only.
+// takeMissing keeps the missing entries: first those that are listed, then those about which
+// nothing is amiss, whose reasons appear only beside the metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 	var rest []reporter.Missing
 	for i, m := range missing {
@@ -81,28 +85,31 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(missing)-i)})
 			break
 		}
+
 		shown := reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)}
 		if reporter.NothingAmiss(m.Why) {
 			rest = append(rest, shown)
 			continue
 		}
+
 		p.missing = append(p.missing, shown)
 	}
+
 	p.listed = len(p.missing)
 	p.missing = append(p.missing, rest...)
 }
 
-// What a page shows of lists and texts for which a report has no bound.
+// Limits on the lists and texts that a page takes from a report, which has none.
 const (
 	maxPageLines = 500
-	maxPageText  = 8 << 20 // bytes of a node's texts; what comes after is cut
+	maxPageText  = 8 << 20 // bytes of a node's texts; later ones are truncated
 	cutPageText  = 200
 )
 
-// pageRoom is how many bytes of text there is room for.
+// A textBudget is the number of bytes of text that are left.
 type pageRoom int
 
-// text is a text as the page shows it: whole while there is room.
+// text returns a text as the page shows it: in full while the budget lasts.
 func (r *pageRoom) text(words string) string {
 	if len(words) > cutPageText && len(words) > int(*r) {
 		words = strings.ToValidUTF8(words[:cutPageText], "") + "…"
@@ -130,47 +137,52 @@ func (p *pageNode) cells() int {
 	return n
 }
 
-// thin puts neighbours together until there are at most limit buckets, in lists of
-// their own, so that those of the report can be forgotten.
+// thin merges neighbors until there are at most limit buckets. The lists are copies, so that those
+// of the report can be collected.
 func (p *pageNode) thin(limit int) {
 	k := group(len(p.time.Ends), limit)
 	if k == 1 && p.thinned {
 		return
 	}
+
 	t := p.time
 	eachSeries(p.charts, func(s *Series) {
 		s.Band = s.Band.Fold(k, t.width)
 	})
+
 	for i := range p.charts {
 		for j := range p.charts[i].Asides { // a hint needs no band
 			s := &p.charts[i].Asides[j]
 			s.Band.Min, s.Band.Max = s.Band.Mean, s.Band.Mean
 		}
 	}
+
 	p.time, p.thinned = t.thin(k), true
 }
 
-// same tells whether a band is a line: each bucket is of one sample. A report has means
-// rounded to six decimals.
+// same reports whether a band is a line, in which each bucket has one sample. The means of a report
+// are rounded to six decimals.
 func same(b reporter.Band) bool {
 	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
 		return false
 	}
+
 	for i, v := range b.Mean {
 		if (b.Min[i] != b.Max[i] || math.Abs(v-b.Max[i]) > 5.1e-7) && !math.IsNaN(v) {
 			return false
 		}
 	}
+
 	return true
 }
 
-// metricRow is a row of the page's table.
+// A metricRow is a row of the page's metric table.
 type metricRow struct {
 	Name, Value, Unit, Meaning, How, Why string
 	Has                                  bool
 }
 
-// section is what the template shows of a node.
+// A section is what the template shows of a node.
 type section struct {
 	Name, Version string
 	Many          bool
@@ -184,10 +196,10 @@ type section struct {
 type chartData struct {
 	ID, Label string
 	Picture   template.HTML // made by svgCanvas, which escapes what it writes
-	Hidden    bool          // other nodes have it
+	Hidden    bool          // no data here, but other nodes have some
 }
 
-// section is the node with the charts that the page has.
+// section returns the node with the charts that the page has.
 func (p *pageNode) section(many bool, others []string, has []bool) section {
 	s := section{Name: p.name, Version: p.version, Many: many, Said: p.said, Advice: p.advice, Cards: p.cards, Facts: p.facts, Missing: p.missing[:p.listed],
 		Metrics: metricTable(p.metricRows(others))}
@@ -196,6 +208,7 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 		if !has[i] {
 			continue
 		}
+
 		const width, height = 800, 190
 		var c svgCanvas
 		label := titleOf(chart, p.time)
@@ -204,15 +217,18 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 		c.close()
 		s.Charts = append(s.Charts, chartData{chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0})
 	}
+
 	return s
 }
 
-// metricRows are the rows of the one table, then others, which some program added.
+// metricRows returns the rows of the metric table, followed by the metrics that other programs
+// added.
 func (p *pageNode) metricRows(others []string) []metricRow {
 	why := make(map[string]string)
 	for _, m := range p.missing {
 		why[m.What] = m.Why
 	}
+
 	var rows []metricRow
 	add := func(m reporter.Metric) {
 		v, has := p.metrics[m.Name]
@@ -222,19 +238,22 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 		}
 		rows = append(rows, row)
 	}
+
 	for _, m := range reporter.Metrics() {
 		add(m)
 	}
+
 	for _, name := range others {
 		m, _ := reporter.MetricNamed(name) // of a GPU
 		m.Name = name
 		add(m)
 	}
+
 	return rows
 }
 
-// printableMetrics are the metrics by the names that the page shows. What is no number
-// is absent.
+// printableMetrics returns the metrics by their printable names, without values that are not
+// finite.
 func printableMetrics(v reporter.Values) reporter.Values {
 	out := make(reporter.Values, len(v))
 	for name, value := range v {
@@ -245,18 +264,19 @@ func printableMetrics(v reporter.Values) reporter.Values {
 	return out
 }
 
-// metricTable writes the rows. Not by the template: its thirty rows would take it
-// longer than the rest of the page, at the end of every job.
+// metricTable renders the rows. It does not use the template, which would take longer for them than
+// for the rest of the page, at the end of every job.
 func metricTable(rows []metricRow) template.HTML {
 	out := make([]byte, 0, 1<<14)
 	words := func(parts ...string) {
 		for i, s := range parts {
-			if i%2 == 1 { // what is between our own words
+			if i%2 == 1 { // between our own parts
 				s = html.EscapeString(s)
 			}
 			out = append(out, s...)
 		}
 	}
+
 	for _, r := range rows {
 		words(`<tr data-metric="`, r.Name, `"`)
 		value := "–"
@@ -264,18 +284,21 @@ func metricTable(rows []metricRow) template.HTML {
 			value = r.Value
 			words(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
 		}
+
 		words(`><td>`, r.Name, `</td><td class="number">`, value, `</td><td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
 		if r.Why != "" {
 			words(` <i>(`, r.Why, `)</i>`)
 		}
+
 		words("</td></tr>\n")
 	}
+
 	return template.HTML(out)
 }
 
-// nodeJSON is the node for the page's script, less its series: t, the ends of its buckets;
-// c, the bands of each chart; a, those of its asides. encoding/json would check each of
-// their numbers once more, in half the time that the page takes. The names are short
+// nodeJSON is the node for the page's script, without its series: t, the ends of its buckets; c,
+// the bands of each chart; a, those of its asides. They are written by hand, because encoding/json
+// would validate each number again, which takes half as long as the page. The names are short
 // because a thousand nodes repeat them.
 type nodeJSON struct {
 	Start   float64         `json:"s"`
@@ -283,33 +306,33 @@ type nodeJSON struct {
 	Facts   [][2]string     `json:"f,omitzero"`
 	Metrics reporter.Values `json:"m,omitzero"`
 	Missing [][2]string     `json:"x,omitzero"`
-	Listed  int             `json:"y,omitzero"` // of Missing, in the list
-	// Bounds are the charts' limits and their words, by chart.
+	Listed  int             `json:"y,omitzero"` // how many of Missing are listed
+	// Bounds are the limits of the charts and their texts, by chart.
 	Bounds map[string][2]any `json:"b,omitempty"`
-	// Said and Advice are texts, and whether they are bad.
+	// Messages and Advice are texts, each with whether it is bad.
 	Said   [][2]any `json:"v,omitzero"`
 	Advice [][2]any `json:"g,omitzero"`
 }
 
-// band is a series' numbers: [mean] where the least and the greatest are the same,
-// else [least, mean, greatest], of a spread [least, [], greatest]; null where
-// nothing was measured.
+// A band is the numbers of a series: [mean] if minimum and maximum are the same, otherwise [min,
+// mean, max]; for a spread [min, [], max]; null if nothing was measured.
 type band []numbers
 
-// numbers is a list of a node's series. Of a page of many nodes it is packed.
+// numbers is a list of a node's series. On a page of many nodes it is packed.
 type numbers struct {
 	list   reporter.Numbers
 	packed bool
 }
 
-// append writes a list as JSON, as it is or, packed, as [least, greatest, base64]: two
-// bytes a number, little endian, from 0 = the least to 65534 = the greatest; 65535 is
-// not measured. A list of one number only is [number, length].
+// append appends the list as JSON: as it is or, if packed, as [min, max, base64] with two bytes per
+// number, little endian, from 0 for the minimum to 65534 for the maximum. 65535 means not measured.
+// A list with only one distinct number is [number, length].
 func (n numbers) append(out []byte) []byte {
 	if !n.packed {
 		list, _ := n.list.MarshalJSON() // never fails
 		return append(out, list...)
 	}
+
 	least, greatest := math.Inf(1), math.Inf(-1)
 	whole := true
 	for _, v := range n.list {
@@ -319,16 +342,19 @@ func (n numbers) append(out []byte) []byte {
 		}
 		least, greatest = min(least, v), max(greatest, v)
 	}
+
 	switch {
 	case greatest < least: // nothing was measured
 		least, greatest = 0, 0
 	case least == greatest && whole:
 		return fmt.Appendf(out, "[%v,%d]", least, len(n.list))
 	}
+
 	bytes := make([]byte, 0, 2*len(n.list))
 	for _, v := range n.list {
 		bytes = binary.LittleEndian.AppendUint16(bytes, packedNumber(v, least, greatest))
 	}
+
 	return fmt.Appendf(out, `[%v,%v,"%s"]`, least, greatest, base64.StdEncoding.EncodeToString(bytes))
 }
 
@@ -358,32 +384,38 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 		series = append(appendBands(series, p.bandsOf(plan.series, p.charts[i].Series)), ',')
 		asides = append(appendBands(asides, p.bandsOf(plan.aside, p.charts[i].Asides)), ',')
 	}
-	if many { // else the page itself says it
+
+	if many { // otherwise it is on the page itself
 		d.describe(p)
 	}
+
 	data, err := json.Marshal(d) // escapes <, > and &
 	if err != nil {
 		return err
 	}
+
 	ours(out, `<script type="application/json" id="node-`, p.name, `">`, string(data[:len(data)-1]), `,"t":`, string(numbers{p.time.Ends, p.thinned}.append(nil)))
-	_, _ = out.Write(append(series[:len(series)-1], ']')) // the first chart is in every page
+	_, _ = out.Write(append(series[:len(series)-1], ']')) // every page has the first chart
 	_, _ = out.Write(append(asides[:len(asides)-1], "]}"...))
 	ours(out, "</script>\n")
 	return nil
 }
 
-// describe adds what is to be said when the node is chosen.
+// describe adds what is shown when the node is selected.
 func (d *nodeJSON) describe(p *pageNode) {
 	d.Cards, d.Facts, d.Metrics, d.Missing = [][3]string{}, [][2]string{}, p.metrics, [][2]string{}
 	for _, c := range p.cards {
 		d.Cards = append(d.Cards, [3]string{c.Label, c.Value, c.Note})
 	}
+
 	for _, f := range p.facts {
 		d.Facts = append(d.Facts, [2]string{f.Label, f.Value})
 	}
+
 	for _, m := range p.missing {
 		d.Missing = append(d.Missing, [2]string{m.What, m.Why})
 	}
+
 	d.Listed = p.listed
 	d.Said, d.Advice = saidJSON(p.said), saidJSON(p.advice)
 }
@@ -396,27 +428,32 @@ func saidJSON(list []summary.Message) [][2]any {
 	return out
 }
 
-// appendBands writes the bands of a chart as JSON.
+// appendBands appends the bands of a chart as JSON.
 func appendBands(out []byte, bands []band) []byte {
 	out = append(out, '[')
 	for i, b := range bands {
 		if i > 0 {
 			out = append(out, ',')
 		}
+
 		if b == nil {
 			out = append(out, "null"...)
 			continue
 		}
+
 		for j, list := range b {
 			out = append(out, "[,"[min(j, 1)])
 			out = list.append(out)
 		}
+
 		out = append(out, ']')
 	}
+
 	return append(out, ']')
 }
 
-// bandsOf orders series as a plan lists them; what was not measured is null.
+// bandsOf returns the bands of the series in the order of the plans; a series that was not measured
+// is null.
 func (p *pageNode) bandsOf(plans []seriesPlan, have []Series) []band {
 	list := func(v reporter.Numbers) numbers { return numbers{v, p.thinned} }
 	out := make([]band, len(plans))
@@ -435,5 +472,6 @@ func (p *pageNode) bandsOf(plans []seriesPlan, have []Series) []band {
 			}
 		}
 	}
+
 	return out
 }

@@ -20,14 +20,14 @@ type nodesData struct {
 	First, Last, Length string
 	Heatmaps            []heatmapData
 	Nodes               []nodeRow
-	Job                 bool // the table has what the jobs used
+	Job                 bool // whether the table shows what the jobs used
 	Said, Advice        []summary.Message
 }
 
 type heatmapData struct {
 	ID, Title  string
 	Height     int          // pixels on the page
-	Mean, Peak template.URL // pictures, made here
+	Mean, Peak template.URL // pictures made here
 }
 
 type nodeRow struct {
@@ -43,15 +43,18 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 	for _, n := range p.nodes {
 		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}
 	}
+
 	d.Said, d.Advice = summary.Verdicts(all), summary.Advice(all)
 	for i, plan := range chartPlans(0) {
 		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
 			continue
 		}
+
 		h := heatmapData{ID: plan.id, Title: plan.title, Height: p.mapHeight()}
 		if plan.id == "job_cpu" {
 			h.Title, d.Job = "Job CPU, of what it may use", true
 		}
+
 		var err error
 		if h.Mean, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Mean }); err != nil {
 			return d, err
@@ -59,22 +62,25 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 		if h.Peak, err = p.heatmap(i, start, length, func(b reporter.Band) reporter.Numbers { return b.Max }); err != nil {
 			return d, err
 		}
+
 		d.Heatmaps = append(d.Heatmaps, h)
 	}
+
 	for _, n := range p.nodes {
 		d.Nodes = append(d.Nodes, n.row())
 	}
+
 	return d, nil
 }
 
-// mapHeight gives each node some pixels, and a page of many nodes no more than one
-// each.
+// mapHeight returns the height of a heat map in pixels: several per node, but with many nodes only
+// one.
 func (p *Page) mapHeight() int {
 	each := min(18, max(1, 420/len(p.nodes)))
 	return max(60, each*len(p.nodes))
 }
 
-// row is the node's line in the table.
+// row returns the node's line in the table.
 func (p *pageNode) row() nodeRow {
 	r := nodeRow{Name: p.name, Host: p.host, Exit: p.exit, Missing: p.listed}
 	brief := summary.Brief(p.metrics)
@@ -83,8 +89,8 @@ func (p *pageNode) row() nodeRow {
 	return r
 }
 
-// span is the time that all nodes together cover: its start in seconds since 1970
-// and its length in seconds. Where no start is known all nodes begin at 0.
+// span returns the time that all nodes together cover: its start in seconds since 1970 and its
+// length in seconds. If no start is known, all nodes begin at 0.
 func (p *Page) span() (start, length float64) {
 	start, end := math.Inf(1), math.Inf(-1)
 	for _, n := range p.nodes {
@@ -92,14 +98,15 @@ func (p *Page) span() (start, length float64) {
 			start, end = min(start, n.time.Start), max(end, n.time.Start+n.time.Length())
 		}
 	}
+
 	if !(end > start) {
 		return 0, 1
 	}
+
 	return start, end - start
 }
 
-// heatColumns is how many stretches of time a heat map has: no more than its nodes
-// have points.
+// heatColumns returns how many time columns a heat map has: no more than its nodes have points.
 func (p *Page) heatColumns() int {
 	const most = 256
 	if p.limit > 0 {
@@ -108,8 +115,8 @@ func (p *Page) heatColumns() int {
 	return most
 }
 
-// heatmap draws nodes × time, a pixel each, for the chart at a place: percent, or the CPUs
-// of the job as percent of those that it may use.
+// heatmap draws nodes × time, one pixel per value, for the chart with the given index: its
+// percentages, or the CPUs of the job in percent of its limit.
 func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) reporter.Numbers) (template.URL, error) {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
@@ -120,6 +127,7 @@ func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) 
 		if len(c.Series) == 0 || math.IsInf(scale, 0) {
 			continue
 		}
+
 		if s := c.Series[len(c.Series)-1]; !s.Spread {
 			rows[i] = spread(of(s.Band), n.time, n.time.Start-start, length, columns)
 			for x := range rows[i] {
@@ -127,20 +135,23 @@ func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) 
 			}
 		}
 	}
+
 	var picture bytes.Buffer
 	if err := encodeHeat(&picture, rows, columns); err != nil {
 		return "", err
 	}
+
 	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture.Bytes())), nil
 }
 
-// spread puts values onto columns of equal time: each column has the greatest value
-// of the buckets that reach into it; NaN = none does.
+// spread resamples values into columns of equal time. Each column has the maximum of the buckets
+// that overlap it, or NaN if none does.
 func spread(list reporter.Numbers, t Timeline, offset, length float64, columns int) []float64 {
 	out, width := make([]float64, columns), length/float64(columns)
 	for i := range out {
 		out[i] = math.NaN()
 	}
+
 	begin := offset
 	for i, v := range list {
 		end := offset + t.Ends[i]
@@ -152,21 +163,22 @@ func spread(list reporter.Numbers, t Timeline, offset, length float64, columns i
 		}
 		begin = end
 	}
+
 	return out
 }
 
-// planJSON is what the page's script knows of all nodes.
+// planJSON is what the page's script knows about all nodes.
 type planJSON struct {
 	Charts []planChart `json:"charts"`
-	Run    string      `json:"run"` // tells runs apart that are served at the same address
+	Run    string      `json:"run"` // distinguishes runs that are served at the same address
 	First  string      `json:"first"`
 	Nodes  []string    `json:"nodes"`
 	Hosts  []string    `json:"hosts"`
 	Start  float64     `json:"start"`
 	Length float64     `json:"length"`
-	Live   int64       `json:"live"` // ms between two looks; 0 = the run has ended
+	Live   int64       `json:"live"` // ms between two updates; 0 if the run has ended
 	Packed bool        `json:"packed,omitempty"`
-	// Columns is how many stretches of time a heat map has.
+	// Columns is the number of time columns of a heat map.
 	Columns int `json:"columns"`
 }
 
@@ -178,7 +190,7 @@ type planChart struct {
 	Levels []float64    `json:"levels,omitempty"`
 	Series []planSeries `json:"series"`
 	Asides []planSeries `json:"asides"`
-	Maybe  bool         `json:"maybe,omitempty"` // it takes no room where a node has nothing of it
+	Maybe  bool         `json:"maybe,omitempty"` // left out if a node has no data for it
 }
 
 type planSeries struct {
@@ -197,35 +209,43 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 	for _, n := range p.nodes {
 		gpus = max(gpus, n.gpus)
 	}
+
 	plans := chartPlans(gpus)
 	for i, plan := range plans {
 		if !has[i] {
 			continue
 		}
+
 		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels, Maybe: plan.whenMeasured}
 		for _, s := range plan.series {
 			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash})
 		}
+
 		for _, s := range plan.aside {
 			c.Asides = append(c.Asides, planSeries{Label: s.label, Unit: s.asideUnit()})
 		}
+
 		d.Charts = append(d.Charts, c)
 	}
+
 	for _, n := range p.nodes {
 		d.Nodes = append(d.Nodes, n.name)
 		if len(p.nodes) > 1 {
 			d.Hosts = append(d.Hosts, n.host)
 		}
 	}
+
 	data, err := json.Marshal(d) // escapes <, > and &
 	if err != nil {
 		return err
 	}
+
 	ours(out, `<script type="application/json" id="plan">`, string(data), "</script>\n")
 	for _, n := range p.nodes {
 		if err := n.writeJSON(out, plans, has, len(p.nodes) > 1); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -17,9 +17,9 @@ import (
 
 // PictureOptions say what a static picture shows.
 type PictureOptions struct {
-	Node   string // by node index; "" = the lowest
-	Metric string // a sample key; "" = all charts
-	Width  int    // pixels
+	Node   string // node index; "" means the lowest
+	Metric string // a sample key; "" means all charts
+	Width  int    // in pixels
 }
 
 // Sizes of a static picture, in pixels.
@@ -32,19 +32,19 @@ const (
 	MaxWidth     = 8000
 )
 
-// seriesColors are told apart by people of every kind of colour vision, also in
-// print: blue, vermilion, green and purple of Okabe and Ito's palette.
+// seriesColors can be distinguished with every kind of color vision, and in print: blue, vermilion,
+// green and purple of Okabe and Ito's palette.
 func seriesColors() []color.NRGBA {
 	return []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xa8, 0x4f, 0x83, 0xff}}
 }
 
-// WriteSVG writes the charts of one node as an SVG file: the same bytes for the
-// same report.
+// WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
 func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	p, err := newPicture(r, o)
 	if err != nil {
 		return err
 	}
+
 	var c svgCanvas
 	c.open(p.width, p.height(), p.title)
 	c.out = append(c.out, svgStyle()...)
@@ -54,10 +54,11 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	if _, err := w.Write(c.out); err != nil {
 		return fmt.Errorf("write SVG: %w", err)
 	}
+
 	return nil
 }
 
-// svgStyle is the look of a picture that stands alone: on white paper.
+// svgStyle is the style of a stand-alone picture: on white paper.
 func svgStyle() string {
 	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
 		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}.spread{fill:#888;fill-opacity:.3}`
@@ -68,21 +69,23 @@ func svgStyle() string {
 	return out + "</style>\n"
 }
 
-// WritePNG writes the same picture in pixels.
+// WritePNG writes the same picture as a PNG file.
 func WritePNG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	p, err := newPicture(r, o)
 	if err != nil {
 		return err
 	}
+
 	c := newPixelCanvas(int(p.width), int(p.height()))
 	p.draw(c)
 	if err := c.renderer.Save(w); err != nil {
 		return fmt.Errorf("write PNG: %w", err)
 	}
+
 	return nil
 }
 
-// picture is what WriteSVG and WritePNG draw.
+// A picture is what WriteSVG and WritePNG draw.
 type picture struct {
 	charts []Chart
 	time   Timeline
@@ -96,10 +99,12 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	if name == "" {
 		name = r.NodeNames()[0]
 	}
+
 	n := r.Nodes[name]
 	if n == nil {
 		return nil, fmt.Errorf("the report has no node %s", text.Printable(name))
 	}
+
 	p := &picture{charts: Charts(n), width: float64(o.Width), each: chartHeight}
 	if o.Metric != "" {
 		chart, err := ChartOf(n, o.Metric)
@@ -108,11 +113,13 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 		}
 		p.charts, p.each = []Chart{chart}, metricHeight
 	}
+
 	p.time, p.charts = drawn(&r.Run, n, p.charts)
 	p.title = summary.Headline(r) + ", node " + name
 	if n.Host != nil && n.Host.Hostname != "" {
 		p.title += " (" + text.Printable(n.Host.Hostname) + ")"
 	}
+
 	return p, nil
 }
 
@@ -124,15 +131,17 @@ func (p *picture) draw(c canvas) {
 	if len(title) > fits {
 		title = append(title[:fits-1], '…')
 	}
+
 	c.text(point{marginRight, 20}, string(title), anchorStart, ink{kind: inkTitle})
 	for i, chart := range p.charts {
 		drawChart(c, chart, p.time, box{0, headHeight + float64(i)*p.each, p.width, p.each})
 	}
+
 	c.text(point{p.width - marginRight, p.height() - 8}, "time since the start; bands: least to greatest", anchorEnd, ink{kind: inkText})
 }
 
-// pixelCanvas draws by the charting library's renderer. The library's own package is
-// not imported: it and what it imports would take 0.3 ms of every start.
+// A pixelCanvas draws with the charting library's renderer. The library's main package is not
+// imported: with what it imports it would add 0.3 ms to every start.
 type pixelCanvas struct{ renderer chartdraw.Renderer }
 
 func newPixelCanvas(width, height int) *pixelCanvas {
@@ -162,10 +171,11 @@ func (c *pixelCanvas) color(with ink) drawing.Color {
 	case inkBand:
 		series.A = 0x59
 	}
+
 	return rgba(series)
 }
 
-// shape begins a path of points in whole pixels.
+// shape begins a path through points, in whole pixels.
 func (c *pixelCanvas) shape(points []point) {
 	for i, p := range points {
 		if x, y := int(p.x+0.5), int(p.y+0.5); i == 0 {
@@ -181,6 +191,7 @@ func (c *pixelCanvas) line(points []point, with ink) {
 	if with.kind == inkLine {
 		width = 1.5
 	}
+
 	c.renderer.SetStrokeColor(c.color(with))
 	c.renderer.SetStrokeWidth(width)
 	c.renderer.SetStrokeDashArray(dash)
@@ -204,10 +215,11 @@ func (c *pixelCanvas) text(at point, s string, a anchor, with ink) {
 	case anchorEnd:
 		x -= width
 	}
+
 	c.renderer.Text(s, x, int(at.y))
 }
 
-// Extension tells what kind of picture a file name asks for: "svg", "png", "html".
+// Extension returns the kind of picture that a file name asks for: "svg", "png" or "html".
 func Extension(name string) (string, error) {
 	for _, kind := range []string{"html", "svg", "png"} {
 		if len(name) > len(kind) && strings.EqualFold(name[len(name)-len(kind)-1:], "."+kind) {

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// svgCanvas writes SVG elements. What they look like is said by classes, so that a
-// page can show them light and dark, on a screen and in print.
+// An svgCanvas writes SVG elements. Their style is set by classes, so that a page can show them in
+// light and dark mode and in print.
 type svgCanvas struct{ out []byte }
 
-// class names the look of an ink: "line s0 dash".
+// class returns the classes of an ink: "line s0 dash".
 func (i ink) class() string {
 	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread"}[i.kind]
 	if i.kind == inkLine || i.kind == inkBand {
@@ -25,7 +25,7 @@ func (i ink) class() string {
 func (c *svgCanvas) line(points []point, with ink) { c.path(points, with, "") }
 func (c *svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
 
-// path writes points as steps where they go straight, which is shorter.
+// path writes a path. Horizontal and vertical segments use H and V, which are shorter.
 func (c *svgCanvas) path(points []point, with ink, end string) {
 	c.out = append(c.out, `<path class="`...)
 	c.out = append(c.out, with.class()...)
@@ -44,11 +44,12 @@ func (c *svgCanvas) path(points []point, with ink, end string) {
 			c.number(' ', p.y)
 		}
 	}
+
 	c.out = append(c.out, end...)
 	c.out = append(c.out, "\"/>\n"...)
 }
 
-// number writes a coordinate with one decimal at most.
+// number writes a coordinate with at most one decimal.
 func (c *svgCanvas) number(before byte, v float64) {
 	c.out = append(c.out, before)
 	tenths := math.Round(v * 10)
@@ -56,11 +57,13 @@ func (c *svgCanvas) number(before byte, v float64) {
 		c.out = strconv.AppendFloat(c.out, v, 'f', -1, 64)
 		return
 	}
-	// Most of a page are these: strconv's shortest decimal takes three times as long.
+
+	// Most of a page consists of these: strconv's shortest decimal takes three times as long.
 	n := int64(tenths)
 	if n < 0 {
 		c.out, n = append(c.out, '-'), -n
 	}
+
 	c.out = strconv.AppendInt(c.out, n/10, 10)
 	if n%10 != 0 {
 		c.out = append(c.out, '.', byte('0'+n%10))
@@ -83,8 +86,8 @@ func (c *svgCanvas) number2(before string, v float64) {
 	c.out = strconv.AppendFloat(c.out, v, 'f', 1, 64)
 }
 
-// open begins a picture of a size in pixels; label is what it shows, for those who
-// do not see it.
+// open begins a picture of the given size in pixels. The label describes it for people who cannot
+// see it.
 func (c *svgCanvas) open(width, height float64, label string) {
 	size := strconv.FormatFloat(width, 'f', -1, 64) + " " + strconv.FormatFloat(height, 'f', -1, 64)
 	c.out = append(c.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `+size+`" role="img" aria-label="`+html.EscapeString(label)+`">`+"\n"...)

@@ -11,27 +11,28 @@ import (
 	"strings"
 )
 
-// Address is where a server is to listen. The zero value is no address.
+// An Address is where a server listens. The zero value is no address.
 type Address struct {
-	// Host is an IP address or, where Name is set, the name of a host.
+	// Host is an IP address or, if Name is set, a host name.
 	Host string
-	Port string // decimal; 0 = any that is free
-	// Name tells that Host must be looked up, which may take its time.
+	Port string // decimal; 0 is any free port
+	// Name reports whether Host must be looked up, which may take time.
 	Name bool
 }
 
 const (
-	loopback = "127.0.0.1" // where a port alone listens
+	loopback = "127.0.0.1" // where a port without a host listens
 	digits   = "0123456789"
 	letters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 )
 
-// ParseAddress reads PORT, :PORT, HOST:PORT or [IPV6]:PORT. A port alone, and
-// localhost, mean the loopback address 127.0.0.1.
+// ParseAddress parses PORT, :PORT, HOST:PORT or [IPV6]:PORT. A port alone, and localhost, mean the
+// loopback address 127.0.0.1.
 func ParseAddress(text string) (Address, error) {
 	if text == "" {
 		return Address{}, errors.New("an empty address")
 	}
+
 	host, port, alone := "", text, strings.Trim(text, digits) == ""
 	if !alone {
 		var err error
@@ -39,10 +40,12 @@ func ParseAddress(text string) (Address, error) {
 			return Address{}, fmt.Errorf("%q is not PORT, :PORT, HOST:PORT or [IPV6]:PORT", text)
 		}
 	}
+
 	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || strings.Trim(port, digits) != "" { // no names of services, no sign
+	if err != nil || strings.Trim(port, digits) != "" { // no service names, no sign
 		return Address{}, fmt.Errorf("%q: the port is not a number from 0 to 65535", text)
 	}
+
 	a := Address{Host: host, Port: strconv.FormatUint(n, 10)}
 	_, err = netip.ParseAddr(host)
 	switch {
@@ -54,11 +57,13 @@ func ParseAddress(text string) (Address, error) {
 	default:
 		return Address{}, fmt.Errorf("%q: %q is neither an IP address nor the name of a host", text, host)
 	}
+
 	return a, nil
 }
 
-// isHostName accepts labels of letters, digits, '-' and '_' that neither begin nor end with
-// '-'. What ends in a number would be an IP address, and is none.
+// isHostName reports whether host consists of labels of letters, digits, '-' and '_' that neither
+// begin nor end with '-'. A name whose last label is a number is refused: it would be a malformed
+// IP address.
 func isHostName(host string) bool {
 	name := strings.TrimSuffix(host, ".")
 	for label := range strings.SplitSeq(name, ".") {
@@ -70,13 +75,13 @@ func isHostName(host string) bool {
 	return len(name) <= 253 && strings.Trim(last, digits) != ""
 }
 
-// String is HOST:PORT.
+// String returns HOST:PORT.
 func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
 
-// Listen opens the address. An error says what the system said, without the address.
+// Listen opens the address. Its error is the system's, without the address.
 func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
-	config.SetMultipathTCP(false) // nobody needs it here, and it hides from ss and the like
+	config.SetMultipathTCP(false) // no client needs it, and it hides the socket from ss
 	l, err := config.Listen(ctx, "tcp", a.String())
 	var call *os.SyscallError
 	var op *net.OpError
@@ -86,16 +91,18 @@ func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	case errors.As(err, &op):
 		return nil, op.Err
 	}
+
 	return l, err
 }
 
-// URL is where a listener is found. One that listens on every address is named by this
-// host's name.
+// URL returns the URL at which a listener is reached. If it listens on all addresses, the URL has
+// this host's name.
 func URL(l net.Listener, a Address, hostname string) string {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
 		port = a.Port
 	}
+
 	host := a.Host
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
 		host = hostname
@@ -103,6 +110,7 @@ func URL(l net.Listener, a Address, hostname string) string {
 			host = loopback
 		}
 	}
+
 	// The zone of an IPv6 address is escaped in a URL (RFC 6874).
 	return "http://" + strings.Replace(net.JoinHostPort(host, port), "%", "%25", 1) + "/"
 }

@@ -1,11 +1,10 @@
-// Package exporter shows a run to others while it goes on: over HTTP, as a page that
-// grows, as a report, and as numbers for Prometheus.
+// Package exporter serves a run over HTTP while it goes on: as a page that updates itself, as a
+// report, and as metrics for Prometheus.
 //
-// The [Exporter] is told of every sample by the sampling goroutine, which it never
-// makes wait: a small snapshot of the numbers is replaced each time, and the
-// Recording is copied only when somebody asked for a page or a report since. What is
-// made of a copy is made once, however many ask. Connections are few, and none is
-// waited for: not those that send slowly, nor those that do not read.
+// The sampling goroutine hands every sample to the [Exporter] and never waits for it. The Exporter
+// replaces a small snapshot of the numbers each time. It copies the Recording only if somebody has
+// asked for a page or a report since the last copy, and renders each copy once, however many clients
+// ask. The number of connections is limited, and slow clients hold up nobody.
 //
-// It knows collector, reporter and plotter, and no command line.
+// The package knows collector, reporter and plotter, and no command line.
 package exporter

@@ -14,83 +14,84 @@ import (
 )
 
 const (
-	// fresh is how old a page or a report may be when it is asked for. So they are made
-	// at most that often, however many ask.
-	fresh = 2 * time.Second
-	// longestLive is the longest time after which a live page asks for itself again.
-	longestLive = 30 * time.Second
-	// forgotten is how long nobody has asked for a page or a report when they are
-	// dropped, and their memory with them.
-	forgotten = 10 * time.Second
+	// maxAge is the age at which a page or a report is made anew when it is asked for. However many
+	// clients ask, none is made more often.
+	maxAge = 2 * time.Second
+	// maxLive is the longest time after which a live page asks for an update.
+	maxLive = 30 * time.Second
+	// viewTTL is how long the page and the report are kept in memory after the last request for
+	// them.
+	viewTTL = 10 * time.Second
 )
 
-// Options say what is shown.
+// Options say what is served.
 type Options struct {
 	RunID   string
 	Node    int
 	Version string
 	// Interval is the time between samples.
 	Interval time.Duration
-	// Agent tells what perfagent itself has used so far.
+	// Agent returns what perfagent itself has used so far.
 	Agent func() reporter.Agent
-	// Report makes the report of a copy of the Recording, in the goroutines of requests.
+	// Report makes the report of a copy of the Recording. It is called in the goroutines of
+	// requests.
 	Report func(*collector.Recording) *reporter.Report
 }
 
-// Exporter shows one run. Begin and Observe are for the sampling goroutine, all else for
-// others.
+// An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other
+// methods by other goroutines.
 type Exporter struct {
 	options  Options
 	labels   string
-	checks   bool // the Host header is looked at; local is a name that may stand there
+	checks   bool // whether to check the Host header; local is a name that it may contain
 	local    string
 	server   *http.Server
-	snapshot atomic.Pointer[snapshot] // nil = not begun
-	view     atomic.Pointer[view]     // nil = nobody has asked yet
-	wish     atomic.Pointer[wish]     // nil = nobody waits for a view
+	snapshot atomic.Pointer[snapshot]    // nil before Begin
+	view     atomic.Pointer[view]        // nil if nobody has asked
+	request  atomic.Pointer[viewRequest] // nil if nobody waits for a view
 }
 
-// wish is what those wait for who want a new view.
-type wish struct{ granted chan struct{} }
+// A viewRequest is done once a fresh view is available.
+type viewRequest struct{ done chan struct{} }
 
-// New makes an Exporter.
+// New returns an Exporter.
 func New(o Options) *Exporter {
 	e := &Exporter{options: o, labels: labelsOf(o.RunID, o.Node)}
 	e.server = newServer(e)
 	return e
 }
 
-// Begin sees the Recording before the first sample, in the sampling goroutine, so that
-// counters are told from 0 on. With long intervals it is shown as it is, empty.
+// Begin is called with the Recording before the first sample, by the sampling goroutine, so that
+// counters are served from 0 on. If the interval is long, the empty Recording is already a view.
 func (e *Exporter) Begin(rec *collector.Recording) {
 	e.snapshot.Store(beginning(rec))
-	if e.options.Interval >= fresh {
-		e.show(rec, e.wish.Swap(nil))
+	if e.options.Interval >= maxAge {
+		e.publish(rec, e.request.Swap(nil))
 	}
 }
 
-// Observe sees every sample, in the sampling goroutine. It waits for nobody. The
-// Recording is copied when somebody wants it; with long intervals always, as nobody
-// will wait for the next sample then.
+// Observe is called after every sample, by the sampling goroutine. It never blocks. It copies the
+// Recording if a view was requested, or if the interval is long: then nobody would wait for the
+// next sample.
 func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	e.snapshot.Store(e.snapshot.Load().next(s, rec))
-	if w := e.wish.Swap(nil); w != nil || e.options.Interval >= fresh {
-		e.show(rec, w)
-	} else if v := e.view.Load(); v != nil && time.Since(time.Unix(0, v.asked.Load())) > forgotten {
+	if req := e.request.Swap(nil); req != nil || e.options.Interval >= maxAge {
+		e.publish(rec, req)
+	} else if v := e.view.Load(); v != nil && time.Since(time.Unix(0, v.asked.Load())) > viewTTL {
 		e.view.Store(nil)
 	}
 }
 
-// show makes a view of the Recording the current one, and grants a wish; nil = none.
-func (e *Exporter) show(rec *collector.Recording, w *wish) {
+// publish makes a copy of rec the current view and answers req, which may be nil.
+func (e *Exporter) publish(rec *collector.Recording, req *viewRequest) {
 	e.view.Store(e.newView(rec.Clone()))
-	if w != nil {
-		close(w.granted)
+	if req != nil {
+		close(req.done)
 	}
 }
 
-// current is the view to answer with: one that is not older than fresh where a sample
-// comes in time, else the newest that there is; nil = there is none.
+// current returns the view to answer with, or nil if there is none. It is younger than maxAge if a
+// sample comes in time, and otherwise the newest.
 func (e *Exporter) current(ctx context.Context) *view {
 	v := e.newest(ctx)
 	if v != nil {
@@ -100,32 +101,38 @@ func (e *Exporter) current(ctx context.Context) *view {
 }
 
 func (e *Exporter) newest(ctx context.Context) *view {
-	if v := e.view.Load(); v != nil && (time.Since(v.made) < fresh || v.samples == e.snapshot.Load().samples) {
+	if v := e.view.Load(); v != nil && (time.Since(v.made) < maxAge || v.samples == e.snapshot.Load().samples) {
 		return v
 	}
-	w := e.wish.Load()
-	for w == nil {
-		e.wish.CompareAndSwap(nil, &wish{granted: make(chan struct{})})
-		w = e.wish.Load()
+
+	req := e.request.Load()
+	for req == nil {
+		e.request.CompareAndSwap(nil, &viewRequest{done: make(chan struct{})})
+		req = e.request.Load()
 	}
-	timer := time.NewTimer(fresh)
+
+	timer := time.NewTimer(maxAge)
 	defer timer.Stop()
 	select {
-	case <-w.granted:
+	case <-req.done:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+
 	return e.view.Load()
 }
 
-// live is the time after which a live page asks for itself again.
+// live returns the time after which a live page asks for an update.
 func (e *Exporter) live() time.Duration {
-	return min(max(fresh, e.options.Interval), longestLive)
+	return min(max(maxAge, e.options.Interval), maxLive)
 }
 
-// metrics is the text of /metrics.
+// metrics returns the text of /metrics.
 func (e *Exporter) metrics() []byte {
-	f := facts{snapshot: e.snapshot.Load(), version: e.options.Version, interval: e.options.Interval, agent: e.options.Agent()}
+	f := facts{
+		snapshot: e.snapshot.Load(), version: e.options.Version,
+		interval: e.options.Interval, agent: e.options.Agent(),
+	}
 	if f.snapshot == nil {
 		f.snapshot = emptySnapshot()
 	}
@@ -134,37 +141,39 @@ func (e *Exporter) metrics() []byte {
 	return x.out
 }
 
-// snapshot is what /metrics tells of the newest sample. It is never changed.
+// A snapshot holds what /metrics says about the newest sample. It is immutable.
 type snapshot struct {
 	start           time.Time
 	samples, missed int64
-	cpus            int     // 0 = not known
-	memoryMB        float64 // 0 = not known
+	cpus            int     // 0 if not known
+	memoryMB        float64 // 0 if not known
 	values          [collector.MaxColumns]float64
-	measured        [collector.MaxColumns]time.Duration // when each was, on the monotonic clock
+	measured        [collector.MaxColumns]time.Duration // when each was measured, on the monotonic clock
 	cpu             [host.NumCPUModes]float64
 	cpuMoved        time.Duration // when cpu last changed, on the monotonic clock
-	cpuStale        bool          // that is long ago: the source fails
-	// account and gpus share nothing with the Recording, which goes on.
+	cpuStale        bool          // whether that is too long ago: the source fails
+	// account and gpus share nothing with the Recording, which changes.
 	account collector.Account
 	gpus    []collector.GPU
 }
 
-// emptySnapshot is that of a run without a sample.
+// emptySnapshot returns the snapshot of a run without samples.
 func emptySnapshot() *snapshot {
 	s := new(snapshot)
 	for c := range s.values {
 		s.values[c] = math.NaN()
 	}
+
 	for m := range s.cpu {
 		s.cpu[m] = math.NaN()
 	}
+
 	s.account = collector.NoAccount()
 	return s
 }
 
-// beginning is the snapshot before the first sample: the counters that were read at the
-// baseline are 0, gauges are not known.
+// beginning returns the snapshot before the first sample. Counters that were read at the baseline
+// are 0; gauges are not known.
 func beginning(rec *collector.Recording) *snapshot {
 	s := emptySnapshot()
 	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
@@ -173,17 +182,19 @@ func beginning(rec *collector.Recording) *snapshot {
 			s.values[c], s.measured[c] = 0, rec.Start.Mono
 		}
 	}
+
 	if s.cpus > 0 { // the baseline has them
 		s.cpu = [host.NumCPUModes]float64{}
 	}
-	if s.takeAccount(rec); s.account.Source != "" { // nothing of the job has run
+	if s.takeAccount(rec); s.account.Source != "" { // no part of the job has run
 		s.account.CPUSeconds = 0
 	}
+
 	return s
 }
 
-// takeAccount copies what is told of the job's account and of the GPUs. Their lists go on
-// to change, and are told nothing of.
+// takeAccount copies the job's account and the GPUs. It leaves out their lists, which change and
+// are not served.
 func (s *snapshot) takeAccount(rec *collector.Recording) {
 	s.account = rec.Account
 	s.account.Victims, s.account.Signals = nil, nil
@@ -193,13 +204,14 @@ func (s *snapshot) takeAccount(rec *collector.Recording) {
 	}
 }
 
-// next is the snapshot after one more sample. A value that this one lacks, because its
-// window is too short to be measured, is still the newest for two intervals, at least
-// for a second; that of a source which fails goes away then.
+// next returns the snapshot after one more sample. If the sample lacks a value, because its window
+// is too short to measure it, the last one remains current for two intervals and at least a second.
+// After that the source has failed, and its values disappear.
 func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *snapshot {
 	if s == nil {
 		s = emptySnapshot()
 	}
+
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
 	out.takeAccount(rec)
@@ -207,17 +219,19 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 	if out.cpu == s.cpu {
 		out.cpuMoved = s.cpuMoved
 	}
-	out.cpuStale = now-out.cpuMoved > old // CPUs are busy or idle, but never neither
+
+	out.cpuStale = now-out.cpuMoved > old // CPUs are busy or idle, never neither
 	for c, v := range sample.Values {
 		out.values[c], out.measured[c] = v, now
 		if !sample.Has(collector.Column(c)) && now-s.measured[c] <= old {
 			out.values[c], out.measured[c] = s.values[c], s.measured[c]
 		}
 	}
+
 	return out
 }
 
-// cpuSeconds are those by mode; none where the source fails.
+// cpuSeconds returns the CPU time by mode, or nil if the source fails.
 func (s *snapshot) cpuSeconds() []float64 {
 	if s.cpuStale {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ServeHTTP answers GET and HEAD of four paths.
+// ServeHTTP answers GET and HEAD requests for four paths.
 func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -16,16 +16,17 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	switch {
 	case e.checks && !hostAllowed(r.Host, e.local):
-		say(w, r, http.StatusForbidden, "this address answers to localhost and to IP addresses only, not to the name in the Host header\n")
+		say(w, r, http.StatusForbidden,
+			"this server answers only to localhost and to IP addresses, not to the name in the Host header\n")
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		h.Set("Allow", "GET, HEAD")
-		say(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are answered\n")
+		say(w, r, http.StatusMethodNotAllowed, "only GET and HEAD are allowed\n")
 	case r.URL.Path == "/healthz":
 		say(w, r, http.StatusOK, "ok\n")
 	case r.URL.Path == "/metrics":
 		send(w, r, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", e.metrics())
 	case r.URL.Path == "/":
-		// The page brings its own script and style, and asks nobody but us.
+		// The page has its script and style inside, and makes no requests but to this server.
 		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "+
 			"img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -33,11 +34,11 @@ func (e *Exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/report.json":
 		e.answer(w, r, func(v *view) document { return v.report() }, e.noReport)
 	default:
-		say(w, r, http.StatusNotFound, "there is nothing here but /, /metrics, /report.json and /healthz\n")
+		say(w, r, http.StatusNotFound, "not found: this server has /, /metrics, /report.json and /healthz\n")
 	}
 }
 
-// noSample says why there is nothing to show.
+// noSample explains why there is nothing to show.
 func (e *Exporter) noSample() string {
 	if s := e.snapshot.Load(); s != nil && s.samples > 0 {
 		return "no sample came in time"
@@ -45,15 +46,16 @@ func (e *Exporter) noSample() string {
 	return "no sample has been taken yet"
 }
 
-// noPage is the answer of / where there is no view. Browsers do not look at Retry-After:
-// the page itself makes them ask again.
+// noPage answers a request for / if there is no view. Browsers ignore Retry-After, so the page
+// itself makes them ask again.
 func (e *Exporter) noPage(w http.ResponseWriter, r *http.Request) {
-	again := strconv.Itoa(int(fresh.Seconds()))
+	again := strconv.Itoa(int(maxAge.Seconds()))
 	w.Header().Set("Retry-After", again)
 	send(w, r, http.StatusServiceUnavailable, "text/html; charset=utf-8", []byte(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="`+again+`">
-<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>perfagent</title>
-<p>perfagent: `+e.noSample()+`; this page asks again every `+again+` s.</p></html>
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<title>perfagent</title>
+<p>perfagent: `+e.noSample()+`; this page reloads every `+again+` s.</p></html>
 `))
 }
 
@@ -62,25 +64,27 @@ func (e *Exporter) noReport(w http.ResponseWriter, r *http.Request) {
 	say(w, r, http.StatusServiceUnavailable, e.noSample()+"\n")
 }
 
-// answer sends what is made of the current view, or none where there is nothing to make
-// it of.
+// answer sends the document made from the current view, or calls none if there is no view.
 func (e *Exporter) answer(w http.ResponseWriter, r *http.Request, of func(*view) document, none http.HandlerFunc) {
 	v := e.current(r.Context())
 	if v == nil || v.samples == 0 && r.URL.Path != "/" {
 		none(w, r)
 		return
 	}
+
 	d := of(v)
 	if d.err != nil {
-		say(w, r, http.StatusInternalServerError, "it could not be made: "+d.err.Error()+"\n")
+		say(w, r, http.StatusInternalServerError, "cannot render this document: "+d.err.Error()+"\n")
 		return
 	}
+
 	w.Header().Set("Vary", "Accept-Encoding")
 	body := d.plain
 	if takesGzip(r.Header.Values("Accept-Encoding")) {
 		w.Header().Set("Content-Encoding", "gzip")
 		body = d.zipped
 	}
+
 	send(w, r, http.StatusOK, d.contentType, body)
 }
 
@@ -89,17 +93,17 @@ func say(w http.ResponseWriter, r *http.Request, code int, text string) {
 	send(w, r, code, "text/plain; charset=utf-8", []byte(text))
 }
 
-// send sends a body; for HEAD only what would be told of it.
+// send sends a response; without the body if the request is HEAD.
 func send(w http.ResponseWriter, r *http.Request, code int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a reader that is gone is not our concern
+		_, _ = w.Write(body) // a client that is gone is not our concern
 	}
 }
 
-// takesGzip reads Accept-Encoding (RFC 9110, 12.5.3).
+// takesGzip reports whether Accept-Encoding allows gzip (RFC 9110, 12.5.3).
 func takesGzip(values []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
@@ -111,10 +115,10 @@ func takesGzip(values []string) bool {
 	return false
 }
 
-// hostAllowed tells whether a request may mean us by the name that it has in its Host
-// header. A page of somebody else's whose name is made to lead to a loopback address
-// (DNS rebinding) could else read here through the user's browser. Such a page has a
-// name; IP addresses, localhost, and the name that --listen was given are no such names.
+// hostAllowed reports whether the Host header of a request may mean this server. It protects
+// against DNS rebinding: an attacker's page whose name resolves to a loopback address could
+// otherwise read this server through the user's browser. Such a page always has a name, so IP
+// addresses, localhost and the name given to --listen are allowed.
 func hostAllowed(header, local string) bool {
 	host := header
 	if h, _, err := net.SplitHostPort(header); err == nil {

@@ -30,17 +30,17 @@ func TestAnswers(t *testing.T) {
 		"/metrics":          {200, "text/plain; version=0.0.4; charset=utf-8", "# HELP perfagent_"},
 		"/report.json":      {200, "application/json", "{\n"},
 		"/healthz":          {200, text, "ok\n"},
-		"/metrics/":         {404, text, "there is nothing here"},
-		"/Metrics":          {404, text, "there is nothing here"},
-		"//":                {404, text, "there is nothing here"},
-		"/../etc/passwd":    {404, text, "there is nothing here"},
-		"/index.html":       {404, text, "there is nothing here"},
-		"/healthz/%2e%2e":   {404, text, "there is nothing here"},
-		"/favicon.ico":      {404, text, "there is nothing here"},
-		"/node-0.json":      {404, text, "there is nothing here"},
-		"/<script>":         {404, text, "there is nothing here"},
-		"/metrics%00":       {404, text, "there is nothing here"},
-		"/debug/pprof/heap": {404, text, "there is nothing here"},
+		"/metrics/":         {404, text, "not found: this server has"},
+		"/Metrics":          {404, text, "not found: this server has"},
+		"//":                {404, text, "not found: this server has"},
+		"/../etc/passwd":    {404, text, "not found: this server has"},
+		"/index.html":       {404, text, "not found: this server has"},
+		"/healthz/%2e%2e":   {404, text, "not found: this server has"},
+		"/favicon.ico":      {404, text, "not found: this server has"},
+		"/node-0.json":      {404, text, "not found: this server has"},
+		"/<script>":         {404, text, "not found: this server has"},
+		"/metrics%00":       {404, text, "not found: this server has"},
+		"/debug/pprof/heap": {404, text, "not found: this server has"},
 	} {
 		w := f.get(path)
 		h := w.Header()
@@ -143,7 +143,7 @@ func TestNoSampleYet(t *testing.T) {
 				t.Errorf("%s: %d, %v", path, w.Code, w.Header())
 			}
 		}
-		if waited := time.Since(begin); waited != 2*fresh {
+		if waited := time.Since(begin); waited != 2*maxAge {
 			t.Errorf("two requests waited for %v", waited)
 		}
 	})
@@ -307,7 +307,7 @@ func TestSamplingThatHangs(t *testing.T) {
 		f.sample() // nobody asks meanwhile, so it is not copied
 		time.Sleep(time.Hour)
 		begin := time.Now()
-		if n := samplesOf(t, f.get("/report.json")); n != 1 || time.Since(begin) != fresh {
+		if n := samplesOf(t, f.get("/report.json")); n != 1 || time.Since(begin) != maxAge {
 			t.Errorf("%d samples after %v", n, time.Since(begin))
 		}
 	})

@@ -13,21 +13,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Metric is one name of /metrics. Units are Prometheus' base units: seconds, bytes, and
-// ratios from 0 to 1.
+// A Metric is one metric of /metrics. Units are Prometheus' base units: seconds, bytes, and ratios
+// from 0 to 1.
 type Metric struct {
 	Name, Type, Help string
-	// Label is what the metric has beside run_id and node: mode, version, resource, several
-	// ("gpu, uuid, name"), or "".
+	// Label is the label that the metric has besides run_id and node: mode, version, resource,
+	// several ("gpu, uuid, name"), or "".
 	Label string
-	// column is where the value comes from, unless one of the others is set.
+	// column is where the value comes from, unless one of the other fields is set.
 	column collector.Column
 	value  func(*facts) float64
-	stalls func(*facts) [3]series.Optional                 // by resources
+	stalls func(*facts) [3]series.Optional                 // by resource
 	gpu    func(f *facts, i int, g *collector.GPU) float64 // of one device
 }
 
-// facts is what the values are computed from. NaN is not known.
+// facts holds what the values are computed from. NaN means not known.
 type facts struct {
 	*snapshot
 	version  string
@@ -35,8 +35,8 @@ type facts struct {
 	agent    reporter.Agent
 }
 
-// Metrics lists what /metrics tells, in its order. It is the one place of these names;
-// what the numbers mean is said by the columns of collector that they come from.
+// Metrics returns the metrics of /metrics in order. It is the only place with these names; the
+// columns of package collector define what the numbers mean.
 func Metrics() []Metric {
 	return append(append(append([]Metric{}, metricTable...), jobMetrics()...), gpuMetrics()...)
 }
@@ -91,8 +91,8 @@ func agentRSS(f *facts) float64    { return known(math.Round(f.agent.MaxRSSMB * 
 func cpus(f *facts) float64        { return known(float64(f.cpus)) }
 func memoryTotal(f *facts) float64 { return known(f.memoryMB * collector.MiB) }
 
-// memoryRatio and filesystemRatio are computed from the bytes: the percents of the samples
-// are rounded, as perf.py's are.
+// memoryRatio and filesystemRatio compute ratios from bytes, because the percentages of samples are
+// rounded, as perf.py's are.
 func memoryRatio(f *facts) float64 {
 	if f.memoryMB == 0 {
 		return f.values[collector.MemPercent] / 100
@@ -108,7 +108,7 @@ func filesystemRatio(f *facts) float64 {
 	return used / (used + f.values[collector.DiskFree])
 }
 
-// known makes 0, which cannot be, what is not known.
+// known returns NaN for 0, an impossible value.
 func known(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
@@ -116,7 +116,7 @@ func known(v float64) float64 {
 	return v
 }
 
-// inBaseUnit gives a column's value in Prometheus' unit.
+// inBaseUnit converts a column's value to Prometheus' unit.
 func inBaseUnit(c collector.Column, v float64) float64 {
 	switch {
 	case c.Percent():
@@ -127,21 +127,21 @@ func inBaseUnit(c collector.Column, v float64) float64 {
 	return v
 }
 
-// exposition writes the text format, version 0.0.4. The client library of Prometheus is
-// not used: it would add 4.5 MB to the binary and time to each start, for a page that
-// is a loop over a table.
+// An exposition writes the text format, version 0.0.4. The client library of Prometheus is not
+// used: it would add 4.5 MB to the binary and time to each start, for a page that is a loop over a
+// table.
 type exposition struct {
 	out    []byte
 	labels string // of every series
 	begun  string // the metric of the last line
 }
 
-// labelsOf are the labels of every series.
+// labelsOf returns the labels that every series has.
 func labelsOf(runID string, node int) string {
 	return `run_id="` + escaped(runID) + `",node="` + strconv.Itoa(node) + `"`
 }
 
-// escaped is a label's value as the format wants it.
+// escaped escapes a label value as the format requires.
 func escaped(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsAny(text, "\\\"\n") {
 		return text
@@ -149,7 +149,7 @@ func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// write writes what is known of each metric.
+// write writes the known values of each metric.
 func (x *exposition) write(f *facts) {
 	x.table(metricTable, f)
 	x.table(jobMetrics(), f)
@@ -186,7 +186,7 @@ func (x *exposition) table(metrics []Metric, f *facts) {
 	}
 }
 
-// series writes one line of a metric that has one label more at most.
+// series writes one line of a metric with at most one label of its own.
 func (x *exposition) series(m *Metric, label string, v float64) {
 	if m.Label != "" {
 		label = "," + m.Label + `="` + escaped(label) + `"`
@@ -194,23 +194,25 @@ func (x *exposition) series(m *Metric, label string, v float64) {
 	x.labelled(m, label, v)
 }
 
-// labelled writes one line, and before the first of a metric what it is. What is not
-// known has no line.
+// labelled writes one line, preceded by HELP and TYPE if it is the metric's first. A value that is
+// not known has no line.
 func (x *exposition) labelled(m *Metric, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
+
 	if x.begun != m.Name {
 		x.begun = m.Name
 		x.out = append(x.out, "# HELP "+m.Name+" "+m.Help+"\n# TYPE "+m.Name+" "+m.Type+"\n"...)
 	}
+
 	x.out = append(append(append(x.out, m.Name...), '{'), x.labels...)
 	x.out = append(x.out, labels...)
 	x.out = strconv.AppendFloat(append(x.out, "} "...), tidy(v), 'f', -1, 64)
 	x.out = append(x.out, '\n')
 }
 
-// tidy takes away digits that only the arithmetic made.
+// tidy removes digits that come from rounding errors.
 func tidy(v float64) float64 {
 	if math.Abs(v) < 1e6 {
 		return math.Round(v*1e9) / 1e9

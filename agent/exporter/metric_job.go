@@ -8,19 +8,21 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// jobInfoLabel are the labels of perfagent_job_info.
+// jobInfoLabel names the labels of perfagent_job_info.
 const jobInfoLabel = "source, memory_kind"
 
-// resources are the values of the label resource.
+// resources returns the values of the label resource.
 func resources() [3]string { return [3]string{"cpu", "memory", "io"} }
 
-// ofAccount gives a counter or a limit of the job's account; scale makes base units of it.
+// ofAccount returns a function that reads a counter or limit from the job's account and multiplies
+// it by scale, which converts it to the base unit.
 func ofAccount(value func(*collector.Account) series.Optional, scale float64) func(*facts) float64 {
 	return func(f *facts) float64 { return float64(value(&f.account)) * scale }
 }
 
-// jobMetrics are those of the job, of what limits it, and of what it has to share with
-// others. Waiting is the kernel's "some" (PSI): a task waited; stalled is "full": all did.
+// jobMetrics returns the metrics of the job, its limits, and its contention with others. "Waiting"
+// is the kernel's "some" (PSI), in which at least one task waited; "stalled" is "full", in which
+// all did.
 func jobMetrics() []Metric {
 	type account = collector.Account
 	type optional = series.Optional
@@ -63,14 +65,14 @@ func stalled(s collector.Stalls) [3]series.Optional {
 
 func cpuLimit(f *facts) float64 { return known(f.account.Limits.CPUs) }
 
-// jobInfo writes where the numbers of a job come from.
+// jobInfo writes the sources of the job's numbers.
 func (x *exposition) jobInfo(m *Metric, a *collector.Account) {
 	if a.Source != "" {
 		x.labelled(m, `,source="`+escaped(a.Source)+`",memory_kind="`+escaped(a.MemoryKind)+`"`, 1)
 	}
 }
 
-// gpuMetrics are those of each GPU of the node.
+// gpuMetrics returns the metrics of each GPU of the node.
 func gpuMetrics() []Metric {
 	const labels = "gpu, uuid, name"
 	of := func(k collector.GPUKey) func(*facts, int, *collector.GPU) float64 {
@@ -79,6 +81,7 @@ func gpuMetrics() []Metric {
 			return inBaseUnit(c, f.values[c])
 		}
 	}
+
 	return []Metric{
 		{Name: "perfagent_gpu_of_job", Type: gauge, Label: labels, Help: "1 where the job can see the GPU, else 0", gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
 			if g.OfJob {
@@ -98,7 +101,7 @@ func gpuMetrics() []Metric {
 	}
 }
 
-// gpuLabels are those of a device, which has the number that it has in the report's keys.
+// gpuLabels returns the labels of a device. It has the same number as in the keys of the report.
 func gpuLabels(i int, g *collector.GPU) string {
 	return `,gpu="` + strconv.Itoa(i) + `",uuid="` + escaped(g.UUID) + `",name="` + escaped(g.Name) + `"`
 }

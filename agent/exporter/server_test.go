@@ -117,7 +117,7 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 
 // One connection too many closes one, however often that one is still heard of.
 func TestCrowd(t *testing.T) {
-	c := &crowd{most: 2, heard: make(map[net.Conn]time.Time)}
+	c := &connLimit{max: 2, active: make(map[net.Conn]time.Time)}
 	var conns []net.Conn
 	for range 3 {
 		here, there := net.Pipe()

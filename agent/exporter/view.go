@@ -14,16 +14,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// view is one copy of the Recording, and what is made of it when it is first asked for.
+// A view is one copy of the Recording and the documents made from it, each made on its first
+// request.
 type view struct {
 	made    time.Time
-	asked   atomic.Int64 // when somebody last asked for it, in ns since 1970
+	asked   atomic.Int64 // time of the last request, in ns since 1970
 	samples int64
 	page    func() document
 	report  func() document
 }
 
-// document is an answer as it is sent.
+// A document is a response body, ready to be sent.
 type document struct {
 	contentType   string
 	plain, zipped []byte
@@ -35,6 +36,7 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 		defer recovered(&err)
 		return e.options.Report(rec), nil
 	})
+
 	v := &view{
 		made: time.Now(), samples: rec.Samples,
 		page: sync.OnceValue(func() document {
@@ -52,29 +54,34 @@ func (e *Exporter) newView(rec *collector.Recording) *view {
 			})
 		}),
 	}
+
 	v.asked.Store(v.made.UnixNano())
 	return v
 }
 
-// recovered makes a panic an error: it must not end what runs beside a job.
+// recovered turns a panic into an error: a panic must not end the process beside the job.
 func recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("panic: %v", p)
 	}
 }
 
-// render makes a document of a report, plain and zipped.
-func render(contentType string, report func() (*reporter.Report, error), write func(io.Writer, *reporter.Report) error) (d document) {
+// render makes a document of a report, plain and compressed.
+func render(
+	contentType string, report func() (*reporter.Report, error), write func(io.Writer, *reporter.Report) error,
+) (d document) {
 	defer recovered(&d.err)
 	d.contentType = contentType
 	r, err := report()
 	if err != nil {
 		return document{err: err}
 	}
+
 	var plain, zipped bytes.Buffer
 	if err := write(&plain, r); err != nil {
 		return document{err: err}
 	}
+
 	z, _ := gzip.NewWriterLevel(&zipped, gzip.BestSpeed) // the level is valid
 	_, _ = z.Write(plain.Bytes())                        // to memory
 	_ = z.Close()

@@ -50,11 +50,13 @@ cannot be compared exits 2.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args, cmd.ArgsLenAtDash()) },
 	}
+
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
 	f := cmd.Flags()
 	f.StringArrayVar(&o.failIf, "fail-if", nil, "exit 1 if this `CONDITION` comes true, like 'job_cpu_seconds > +10%'; repeatable")
 	f.StringVar(&o.format, "format", "table", "table, markdown or json")
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+
 	return cmd
 }
 
@@ -65,16 +67,20 @@ func (o *diffOptions) run(args []string, atDash int) error {
 	if err != nil {
 		return exitError{exitTrouble, err}
 	}
+
 	c, err := o.compare(args, atDash)
 	if err != nil {
 		return exitError{exitTrouble, err}
 	}
+
 	for _, g := range gates {
 		c.Judge(g)
 	}
+
 	if err := o.print(c); err != nil {
 		return exitError{exitTrouble, err}
 	}
+
 	return o.judge(c)
 }
 
@@ -86,6 +92,7 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	case o.cpus < 0:
 		return nil, fmt.Errorf("--cpus: %d is negative", o.cpus)
 	}
+
 	gates := make([]comparer.Gate, len(o.failIf))
 	for i, words := range o.failIf {
 		var err error
@@ -93,6 +100,7 @@ func (o *diffOptions) gates() ([]comparer.Gate, error) {
 			return nil, fmt.Errorf("--fail-if %q: %w", words, err)
 		}
 	}
+
 	return gates, nil
 }
 
@@ -102,14 +110,17 @@ func (o *diffOptions) compare(args []string, atDash int) (*comparer.Comparison, 
 	if err != nil {
 		return nil, err
 	}
+
 	a, notesA, err := o.read(namesA)
 	if err != nil {
 		return nil, err
 	}
+
 	b, notesB, err := o.read(namesB)
 	if err != nil {
 		return nil, err
 	}
+
 	c := comparer.Compare(a, b)
 	c.Notes = append(c.Notes, append(notesA, notesB...)...)
 	return c, nil
@@ -123,6 +134,7 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 		}
 		atDash = 1
 	}
+
 	a, b = args[:atDash], args[atDash:]
 	switch {
 	case len(a) == 0:
@@ -130,6 +142,7 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 	case len(b) == 0:
 		return nil, nil, errors.New("diff: there is no report after the --: perfagent diff A... -- B")
 	}
+
 	return a, b, nil
 }
 
@@ -139,6 +152,7 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 	if len(names) > 1 {
 		side.Name += fmt.Sprintf(" … %s (%d names)", names[len(names)-1], len(names))
 	}
+
 	for _, name := range names {
 		paths := []string{name}
 		if st, err := os.Stat(name); err == nil && st.IsDir() {
@@ -148,6 +162,7 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 			}
 			notes = append(notes, remarks...)
 		}
+
 		for _, path := range paths {
 			report, err := o.readOne(path)
 			if err != nil {
@@ -156,6 +171,7 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 			side.Reports = append(side.Reports, reporter.Source{Path: path, Report: report})
 		}
 	}
+
 	return side, notes, nil
 }
 
@@ -169,9 +185,11 @@ func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
 		}
 		return nil, err
 	}
+
 	for _, n := range report.Nodes {
 		n.Samples, n.Envelope, n.Summaries = reporter.Samples{}, nil, nil
 	}
+
 	return report, nil
 }
 
@@ -194,6 +212,7 @@ func reportsAt(dir string) (paths, notes []string, err error) {
 	if len(paths) == 0 {
 		return nil, nil, fmt.Errorf("diff: there is no report node-*.json below %s, and no other *.json in it: name the files", dir)
 	}
+
 	return paths, append(notes, fmt.Sprintf("%s: no node-*.json is below it, so all *.json in it are taken: %d", dir, len(paths))), nil
 }
 
@@ -203,11 +222,13 @@ func jsonIn(dir string) (paths []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("diff: look for reports: %w", err)
 	}
+
 	for _, e := range entries {
 		if strings.EqualFold(filepath.Ext(e.Name()), ".json") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
+
 	return paths, nil
 }
 
@@ -230,6 +251,7 @@ func reportsBelow(dir string) (paths []string, journals int, err error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("diff: look for reports: %w", err)
 	}
+
 	return paths, journals, nil
 }
 
@@ -266,8 +288,10 @@ func (o *diffOptions) judge(c *comparer.Comparison) error {
 		}
 		fmt.Fprintf(o.streams.err, "perfagent: gate %s\n", text.Printable(v.String()))
 	}
+
 	if code == 0 {
 		return nil
 	}
+
 	return exitError{code, nil}
 }

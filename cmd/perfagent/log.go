@@ -49,6 +49,7 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	if err != nil || lvl > zapcore.ErrorLevel {
 		return nil, fmt.Errorf("--log-level: %q is not debug, info, warn or error", level)
 	}
+
 	cfg := zapcore.EncoderConfig{MessageKey: "msg", LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder,
 		EncodeDuration: zapcore.StringDurationEncoder, LineEnding: "\n"}
 	var enc zapcore.Encoder
@@ -62,6 +63,7 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	default:
 		return nil, fmt.Errorf("--log-format: %q is not console or json", format)
 	}
+
 	core := printableCore{zapcore.NewCore(enc, zapcore.AddSync(w), lvl)}
 	// A stderr that cannot be written is not reported: there is no other place to say it.
 	discard := zap.ErrorOutput(zapcore.AddSync(io.Discard))
@@ -86,11 +88,13 @@ func (p *patientWriter) Write(data []byte) (int, error) {
 	if p.stop.Load() {
 		return 0, errNobodyReads
 	}
+
 	words, done := bytes.Clone(data), make(chan error, 1)
 	go func() {
 		_, err := p.w.Write(words)
 		done <- err
 	}()
+
 	select {
 	case err := <-done:
 		return len(data), err

@@ -39,11 +39,13 @@ recordings of one node are an error. An existing file is replaced only with
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return o.merge(args) },
 	}
+
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	addHTMLFlag(f, &o.html)
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+
 	return cmd
 }
 
@@ -58,6 +60,7 @@ func (o *mergeOptions) merge(paths []string) error {
 	case o.html != "auto" && o.html != "never":
 		return fmt.Errorf("--html: %q is not auto or never", o.html)
 	}
+
 	var sources []reporter.Source
 	for _, path := range paths {
 		report, err := reportfile.Read(path, o.cpus)
@@ -66,10 +69,12 @@ func (o *mergeOptions) merge(paths []string) error {
 		}
 		sources = append(sources, reporter.Source{Path: path, Report: report})
 	}
+
 	merged, err := diagnosis.Merge(sources)
 	if err != nil {
 		return err
 	}
+
 	return o.write(merged)
 }
 
@@ -79,19 +84,23 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if err != nil {
 		return err
 	}
+
 	page := plotter.PagePath(o.output)
 	if o.html == "never" {
 		page = ""
 	}
+
 	for _, path := range []string{o.output, page} {
 		if err := replaceable("merge", path, o.force); err != nil {
 			return err
 		}
 	}
+
 	write := reportfile.WriteNew
 	if o.force {
 		write = reportfile.Write
 	}
+
 	err = write(o.output, data)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("merge: %s exists: give --force to replace it", o.output)
@@ -99,10 +108,12 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	if err != nil || page == "" {
 		return err
 	}
+
 	var html bytes.Buffer
 	if err := plotter.WritePage(&html, merged, plotter.PageOptions{}); err != nil {
 		return err
 	}
+
 	return reportfile.WritePicture(page, html.Bytes(), o.force)
 }
 
@@ -118,5 +129,6 @@ func replaceable(operation, path string, force bool) error {
 	case !st.Mode().IsRegular():
 		return fmt.Errorf("%s: %s is no regular file and is not replaced", operation, path)
 	}
+
 	return nil
 }

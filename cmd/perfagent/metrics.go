@@ -33,7 +33,9 @@ func newMetrics(s streams) *cobra.Command {
 			return printMetrics(s.out)
 		},
 	}
+
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+
 	return cmd
 }
 
@@ -71,6 +73,7 @@ func printMetricsFolded(w io.Writer) error {
 			}
 		}
 	}
+
 	_, err := io.WriteString(w, out.String())
 	return err
 }

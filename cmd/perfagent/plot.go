@@ -44,6 +44,7 @@ charts, or with --metric one sample key. An existing file is replaced only with
 			return o.plot(args[0])
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required): .html, .svg or .png")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
@@ -51,6 +52,7 @@ charts, or with --metric one sample key. An existing file is replaced only with
 	f.IntVar(&o.node, "node", 0, "index of the node to draw (default: the lowest)")
 	f.IntVar(&o.width, "width", 800, "width of a static picture in pixels, 300 to 8000")
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+
 	return cmd
 }
 
@@ -58,6 +60,7 @@ func (o *plotOptions) plot(path string) error {
 	if o.output == "" {
 		return errors.New("plot: -o FILE is missing")
 	}
+
 	kind, err := plotter.Extension(o.output)
 	if err != nil {
 		return fmt.Errorf("plot: -o: %w", err)
@@ -71,10 +74,12 @@ func (o *plotOptions) plot(path string) error {
 	if sameFile(path, o.output) {
 		return fmt.Errorf("plot: -o %s is the report that is to be drawn: name another file", o.output)
 	}
+
 	var out bytes.Buffer
 	if err := o.draw(&out, kind, path); err != nil {
 		return err
 	}
+
 	return reportfile.WritePicture(o.output, out.Bytes(), o.force)
 }
 
@@ -106,14 +111,17 @@ func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 	if kind == "html" {
 		return o.page(out, path)
 	}
+
 	r, err := o.read(path)
 	if err != nil {
 		return err
 	}
+
 	draw := plotter.WriteSVG
 	if kind == "png" {
 		draw = plotter.WritePNG
 	}
+
 	picture := plotter.PictureOptions{Metric: o.metric, Width: o.width}
 	if o.given.node {
 		picture.Node = strconv.Itoa(o.node)
@@ -121,6 +129,7 @@ func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 	if err := draw(out, r, picture); err != nil {
 		return fmt.Errorf("plot %s: %w", path, err)
 	}
+
 	return nil
 }
 
@@ -134,6 +143,7 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 	if err != nil {
 		return err
 	}
+
 	return page.Write(out, run)
 }
 
@@ -147,14 +157,17 @@ func (o *plotOptions) read(path string) (*reporter.Report, error) {
 			delete(r.Nodes, lowest)
 			drawn, lowest = true, name
 		}
+
 		if drawn {
 			r.Nodes[name] = n
 		}
+
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	r.Run = *run
 	return r, nil
 }

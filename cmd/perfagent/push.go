@@ -57,12 +57,14 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args) },
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&o.mlflow, "mlflow", "", "`URI` of the server")
 	f.StringVar(&o.runID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
 	f.StringVar(&o.experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and only read from the server")
+
 	return cmd
 }
 
@@ -70,11 +72,13 @@ func (o *pushOptions) run(paths []string) error {
 	if o.cpus < 0 {
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	}
+
 	if o.mlflow != "" {
 		if err := mlflow.CheckURI(o.mlflow); err != nil {
 			return fmt.Errorf("--mlflow: %w", err)
 		}
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	failed := 0
@@ -87,12 +91,14 @@ func (o *pushOptions) run(paths []string) error {
 			break
 		}
 	}
+
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("push: interrupted: the same command goes on from here")
 	case failed > 0:
 		return exitError{code: exitFailure}
 	}
+
 	return nil
 }
 
@@ -105,16 +111,19 @@ func (o *pushOptions) pushFile(ctx context.Context, path string) error {
 			defer release()
 		}
 	}
+
 	file, err := reportfile.Load(path, o.cpus)
 	if err != nil {
 		return err
 	}
+
 	goesOn = goesOn && file.Report.Run.Incomplete != ""
 	var errs []error
 	for _, g := range o.groups(file.Report) {
 		g.goesOn = goesOn
 		errs = append(errs, o.pushGroup(ctx, file, g))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -148,18 +157,22 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 		if n.Push != nil {
 			state = n.Push.MLflow
 		}
+
 		remembered := state.URI
 		state.Error = ""
 		if state.State == reporter.PushOff { // one that we cannot push to
 			remembered = ""
 		}
+
 		i := slices.IndexFunc(out, func(g *group) bool { return g.joins(state) })
 		if i < 0 {
 			i = len(out)
 			out = append(out, newGroup(r, state, cmp.Or(o.mlflow, remembered, os.Getenv("MLFLOW_TRACKING_URI"))))
 		}
+
 		out[i].report.Nodes[name] = n
 	}
+
 	return out
 }
 
@@ -182,18 +195,21 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
 		d.Given = d.RunID != ""
 	}
+
 	if d.ExperimentName == "" && d.ExperimentID == "" {
 		d.ExperimentName, d.ExperimentID = os.Getenv("MLFLOW_EXPERIMENT_NAME"), os.Getenv("MLFLOW_EXPERIMENT_ID")
 	}
 	if o.experiment != "" {
 		d.ExperimentName, d.ExperimentID = o.experiment, ""
 	}
+
 	d.CheckFirst = o.dryRun
 	if o.runID != "" {
 		d.RunID, d.Given, d.OtherServer = o.runID, true, false
 	} else if o.experiment != "" {
 		d.RunID, d.Given, d.ExperimentOnly = "", false, true // a run there, then
 	}
+
 	return d
 }
 
@@ -201,25 +217,30 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *g
 	if g.uri == "" {
 		return errors.New("the report remembers no server: give --mlflow URI, or set MLFLOW_TRACKING_URI")
 	}
+
 	cfg, err := pusher.ClientConfig(g.uri, agent.Version(), os.LookupEnv)
 	if err != nil {
 		return err
 	}
+
 	progress := &progress{to: o.streams.err, began: time.Now()}
 	cfg.OnRetry = progress.retry
 	client, err := mlflow.New(cfg)
 	if err != nil {
 		return err
 	}
+
 	defer client.Close()
 	parts, err := o.parts(ctx, client, g)
 	if err != nil {
 		return err
 	}
+
 	var errs []error
 	for _, part := range parts {
 		errs = append(errs, o.pushPart(ctx, client, file, part, progress))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -231,21 +252,25 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 			invocations = append(invocations, n.Push.MLflow.Invocation)
 		}
 	}
+
 	slices.Sort(invocations)
 	d := o.destination(g)
 	if invocations = slices.Compact(invocations); len(invocations) < 2 || d.RunID != "" {
 		return []*group{g}, nil
 	}
+
 	runs, err := pusher.JobRuns(ctx, client, d, invocations)
 	if err != nil {
 		return nil, fmt.Errorf("find the runs of the nodes: %w", err)
 	}
+
 	var out []*group
 	for _, name := range g.report.NodeNames() {
 		n, state := g.report.Nodes[name], g.state
 		if n.Push != nil {
 			state.Invocation = n.Push.MLflow.Invocation
 		}
+
 		state.RunID = runs[state.Invocation]
 		i := slices.IndexFunc(out, func(p *group) bool { return p.state.RunID == state.RunID })
 		if i < 0 {
@@ -253,8 +278,10 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 			out = append(out, newGroup(g.report, state, g.uri))
 			out[i].goesOn = g.goesOn
 		}
+
 		out[i].report.Nodes[name] = n
 	}
+
 	return out, nil
 }
 
@@ -266,24 +293,29 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 	if err != nil {
 		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
+
 	if o.dryRun {
 		o.tell(client, file, options, plan)
 		return nil
 	}
+
 	err = plan.Send(ctx)
 	progress.end()
 	if err != nil {
 		return errors.Join(err, o.noteFailure(file, g, plan, options.Destination, client.URI(), err))
 	}
+
 	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(plan.Outcome(client)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
 	if errors.Is(err, reportfile.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
 		return err
 	}
+
 	if err != nil {
 		// The server has everything: that is what the exit code tells.
 		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(err.Error()))
 	}
+
 	return nil
 }
 
@@ -293,12 +325,14 @@ func artifactOf(file *reportfile.File, g *group, uri string, given bool) []pushe
 	if file.Kind == reportfile.KindJournal {
 		a.ContentType = "application/jsonl"
 	}
+
 	a.Data = func(runID string) ([]byte, error) {
 		if file.Kind != reportfile.KindReport {
 			return file.Data, nil
 		}
 		return reporter.WithPush(file.Data, g.each(g.done(runID, uri, given, nil)))
 	}
+
 	return []pusher.Artifact{a}
 }
 
@@ -323,11 +357,13 @@ func (g *group) failed(plan *pusher.Plan, d pusher.Destination, uri string, err 
 	if g.state.State == reporter.PushDone {
 		return nil
 	}
+
 	s := reporter.PushState{State: reporter.PushPending, RunID: d.RunID, Given: d.Given, URI: uri, Error: err.Error(),
 		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID}
 	if plan != nil && plan.Run != nil {
 		s.RunID = plan.Run.ID
 	}
+
 	return g.each(s)
 }
 
@@ -341,6 +377,7 @@ func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 		}
 		out[name] = s
 	}
+
 	return out
 }
 
@@ -349,6 +386,7 @@ func note(file *reportfile.File, states map[string]reporter.PushState) error {
 	if file.Kind != reportfile.KindReport || len(states) == 0 {
 		return nil
 	}
+
 	data, err := reporter.WithPush(file.Data, states)
 	if err != nil || string(data) == string(file.Data) {
 		return err
@@ -356,6 +394,7 @@ func note(file *reportfile.File, states map[string]reporter.PushState) error {
 	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
 		return fmt.Errorf("note how the push stands: %w", err)
 	}
+
 	file.Data = data
 	return nil
 }
@@ -366,6 +405,7 @@ func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
 	}
+
 	fmt.Fprintf(out, "%s would go to\n", text.Printable(file.Path))
 	line("server", "%s", c.URI())
 	switch {
@@ -377,12 +417,14 @@ func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.
 		d := opts.Destination
 		line("run", "a new one, %q, in experiment %s", plan.RunName(), cmp.Or(d.ExperimentName, d.ExperimentID, "Default"))
 	}
+
 	line("nodes", "%s", strings.Join(plan.Nodes(), ", "))
 	line("metrics", "%d", plan.Metrics)
 	line("series", "%s", text.Count(plan.Points, "point", "points"))
 	if plan.Known > 0 {
 		line("there", "%s already", text.Count(plan.Known, "value", "values"))
 	}
+
 	line("tags", "%s", strings.Join(slices.Sorted(maps.Keys(plan.Tags())), ", "))
 	line("artifact", "%s (%s)", plan.ArtifactName(0), size(len(file.Data)))
 	for _, n := range plan.Notes {
@@ -415,6 +457,7 @@ func (p *progress) show(sent, all int) {
 	if sent <= 0 || sent >= all || now.Sub(p.began) < time.Second || now.Sub(p.last) < every {
 		return
 	}
+
 	p.last = now
 	left := time.Duration(float64(now.Sub(p.began)) / float64(sent) * float64(all-sent)).Round(time.Second)
 	words := fmt.Sprintf("%d of %d values sent (%d %%), %v left", sent, all, 100*sent/all, left)
@@ -423,6 +466,7 @@ func (p *progress) show(sent, all int) {
 		p.shown = true
 		return
 	}
+
 	fmt.Fprintf(p.to, "perfagent: %s\n", words)
 }
 

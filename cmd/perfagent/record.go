@@ -93,6 +93,7 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
+
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
@@ -118,6 +119,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
 		}
 	}
+
 	wrong := func(flag string, err error) error {
 		if variable := from[flag]; variable != "" {
 			return fmt.Errorf("%s: %w", variable, err)
@@ -137,6 +139,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	if flag, err := o.check(); err != nil {
 		return wrong(flag, err)
 	}
+
 	var bad *agent.OptionError
 	if err := o.Options.Check(); errors.As(err, &bad) {
 		return wrong(flagOf[bad.Option], bad.Err)
@@ -171,6 +174,7 @@ func (o *recordOptions) check() (flag string, err error) {
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	}
+
 	for flag, value := range map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen} {
 		if value == "" {
 			return flag, errors.New("an empty value")

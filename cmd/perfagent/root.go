@@ -46,6 +46,7 @@ page.
 			return cmd.Help()
 		},
 	}
+
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	help := root.HelpFunc()
@@ -53,6 +54,7 @@ page.
 		cmd.Flags().VisitAll(foldUsage)
 		help(cmd, args)
 	})
+
 	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s), newMetrics(s), newVersion(s))
 	return root
 }

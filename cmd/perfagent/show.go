@@ -55,11 +55,13 @@ newest one under --out.
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", formatText, "text, markdown, csv or json")
 	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
 	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` where the newest report is looked for [$PERFAGENT_OUT]")
+
 	return cmd
 }
 
@@ -73,19 +75,23 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
 		o.out = v
 	}
+
 	path := o.out
 	if len(args) == 1 {
 		path = args[0]
 	}
+
 	if st, err := os.Stat(path); len(args) == 0 || err == nil && st.IsDir() {
 		if path, err = newest(path); err != nil {
 			return err
 		}
 	}
+
 	report, err := reportfile.Read(path, o.cpus)
 	if err != nil {
 		return err
 	}
+
 	return o.print(report, path)
 }
 
@@ -104,12 +110,14 @@ func (o *showOptions) settleFormat(cmd *cobra.Command) error {
 	default:
 		return fmt.Errorf("--format: %q is not text, markdown, csv or json", o.format)
 	}
+
 	if !o.json {
 		return nil
 	}
 	if cmd.Flags().Changed("format") && o.format != formatJSON {
 		return fmt.Errorf("--json and --format %s: only one format can be printed, give one of the two", o.format)
 	}
+
 	o.format = formatJSON
 	return nil
 }
@@ -143,6 +151,7 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	if report.Run.Incomplete != "" {
 		o.remark("", report.Run.Incomplete)
 	}
+
 	for _, name := range report.NodeNames() {
 		n := report.Nodes[name]
 		nodes[name] = n.Metrics
@@ -153,10 +162,12 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 			o.remark(name, remark)
 		}
 	}
+
 	data, err := json.MarshalIndent(nodes, "", "  ")
 	if err != nil {
 		return err
 	}
+
 	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
 	return err
 }
@@ -173,9 +184,11 @@ func byReason(missing []reporter.Missing) []string {
 		what[m.Why] = m.What
 		whys = append(whys, m.Why)
 	}
+
 	for i, why := range whys {
 		whys[i] = what[why] + ": " + why
 	}
+
 	return whys
 }
 
@@ -193,6 +206,7 @@ func visibleJSON(data []byte) []byte {
 			out = fmt.Appendf(out, `\u%04x`, unit)
 		}
 	}
+
 	return out
 }
 
@@ -214,19 +228,23 @@ func newest(out string) (string, error) {
 			}
 			return nil // a run that was just removed, or is not ours to read
 		}
+
 		if d.IsDir() || !recordingName.MatchString(d.Name()) {
 			return nil
 		}
 		if info, err := d.Info(); err == nil && (best == "" || info.ModTime().After(at)) {
 			best, at = path, info.ModTime()
 		}
+
 		return nil
 	})
+
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && best == "":
 		return "", fmt.Errorf("show: no report under %s: run something with perfagent run, or name a report", out)
 	case err != nil:
 		return "", fmt.Errorf("show: look for the newest report: %w", err)
 	}
+
 	return best, nil
 }

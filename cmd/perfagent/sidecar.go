@@ -29,6 +29,7 @@ Exit code: 0 once the signal was answered with a report.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.watch(cmd) },
 	}
+
 	addRecordFlags(cmd.Flags(), o)
 
 	return cmd
@@ -39,6 +40,7 @@ func (o *recordOptions) watch(cmd *cobra.Command) error {
 	if err := o.prepare(cmd); err != nil {
 		return err
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 

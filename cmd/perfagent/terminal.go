@@ -18,6 +18,7 @@ func descriptor(w io.Writer) int {
 	if p, ok := w.(*patientWriter); ok {
 		w = p.w
 	}
+
 	switch w {
 	case os.Stdout:
 		return 1

@@ -56,6 +56,7 @@ func commit(settings []debug.BuildSetting) string {
 			dirty = "+dirty"
 		}
 	}
+
 	if revision == "" {
 		return ""
 	}

@@ -49,10 +49,12 @@ Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.watch(cmd, args) },
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is looked for in DIR/RUN-ID [$PERFAGENT_OUT]")
 	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that goes on)")
 	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two pictures or lines, at least 100ms")
+
 	return cmd
 }
 
@@ -61,19 +63,23 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
+
 	o.home = bootID()
 	id, err := o.runID(args)
 	if err != nil {
 		return err
 	}
+
 	w, err := o.open(id)
 	if err != nil {
 		return err
 	}
+
 	defer w.close()
 	if isTerminal(o.streams.out) && !isDumb() {
 		return w.onScreen()
 	}
+
 	return w.inLines()
 }
 
@@ -104,6 +110,7 @@ func (o *watchOptions) runID(args []string) (string, error) {
 	if err := scheduler.CheckRunID(args[0]); err != nil {
 		return "", fmt.Errorf("watch: run id %w", err)
 	}
+
 	return args[0], nil
 }
 
@@ -113,6 +120,7 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
 		o.out, out = v, "PERFAGENT_OUT"
 	}
+
 	o.picked = cmd.Flags().Changed("node")
 	switch {
 	case o.out == "":
@@ -122,6 +130,7 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 	case o.refresh < leastRefresh:
 		return fmt.Errorf("--refresh: %v is below %v", o.refresh, leastRefresh)
 	}
+
 	return nil
 }
 
@@ -132,11 +141,13 @@ func (o *watchOptions) open(id string) (*watching, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	node, ok := there.first()
 	if o.picked {
 		node = o.node
 		_, ok = there.journals[node]
 	}
+
 	switch report, ended := there.reports[node]; {
 	case ok:
 	case ended && o.picked:
@@ -148,12 +159,14 @@ func (o *watchOptions) open(id string) (*watching, error) {
 	default:
 		return nil, fmt.Errorf("watch: there is nothing of run %q in %s", id, there.dir)
 	}
+
 	w.main = newWatchedNode(node, there.journals[node], o.home)
 	w.nodes = []*watchedNode{w.main}
 	w.main.look(time.Now())
 	if w.main.report == nil && w.main.trouble != nil {
 		return nil, fmt.Errorf("watch: %w", w.main.trouble)
 	}
+
 	return w, nil
 }
 
@@ -168,6 +181,7 @@ func (o *watchOptions) newestGoing() (string, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("watch: look for a run: %w", err)
 	}
+
 	id, started := "", time.Time{}
 	var unread unreadRuns
 	for _, e := range entries {
@@ -178,6 +192,7 @@ func (o *watchOptions) newestGoing() (string, error) {
 			}
 			continue
 		}
+
 		for node, path := range there.journals {
 			n := newWatchedNode(node, path, o.home)
 			n.look(time.Now())
@@ -187,15 +202,18 @@ func (o *watchOptions) newestGoing() (string, error) {
 			if n.report == nil && n.end == nil {
 				unread.add(path, n.trouble)
 			}
+
 			n.follower.Close()
 		}
 	}
+
 	switch {
 	case id != "":
 		return id, nil
 	case unread.err != nil:
 		return "", fmt.Errorf("watch: no run is going on under %s that can be read; %d cannot, the newest: %w", o.out, unread.count, unread.err)
 	}
+
 	return "", fmt.Errorf("watch: no run is going on under %s: start one with perfagent run, or look at the newest report with perfagent show", o.out)
 }
 
@@ -210,6 +228,7 @@ func (u *unreadRuns) add(path string, err error) {
 	if err == nil || errors.Is(err, os.ErrNotExist) { // ended just now
 		return
 	}
+
 	u.count++
 	st, errStat := os.Stat(path)
 	if u.err == nil || errStat == nil && st.ModTime().After(u.newest) {

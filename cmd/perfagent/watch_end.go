@@ -35,6 +35,7 @@ func (n *watchedNode) ending() nodeEnd {
 		e.journal = n.follower.Path()
 		return e
 	}
+
 	e := nodeEnd{index: n.index, journal: n.follower.Path(), show: n.follower.Path(), open: true}
 	switch {
 	case n.isLost():
@@ -44,6 +45,7 @@ func (n *watchedNode) ending() nodeEnd {
 	case n.trouble != nil:
 		e.words = "cannot be read"
 	}
+
 	return e
 }
 
@@ -58,6 +60,7 @@ func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	case run.ExitCode != nil && *run.ExitCode != 0:
 		e.failed, e.words = true, fmt.Sprintf("exit %d", *run.ExitCode)
 	}
+
 	return e
 }
 
@@ -66,16 +69,19 @@ func (w *watching) sayEnd() error {
 	if ends, unread := w.endings(); !w.options.picked && len(ends)+unread > 1 {
 		return w.sayEnds(ends, unread)
 	}
+
 	name := w.id
 	if w.options.picked {
 		name += ", node " + w.main.name()
 	}
+
 	switch n := w.main; {
 	case n.isLost():
 		return fmt.Errorf("watch: run %q: %w", w.id, n.trouble)
 	case n.end == nil:
 		return fmt.Errorf("watch: run %q has no end: its perfagent is gone; %s", w.id, showCommand(n.follower.Path()))
 	}
+
 	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s; %s\n", name, summary.Headline(w.main.end),
 		text.Printable(showCommand(w.main.endPath)))
 	return err
@@ -87,19 +93,23 @@ func (w *watching) endings() (ends []nodeEnd, unread int) {
 	for _, n := range w.nodes {
 		ends = append(ends, n.ending())
 	}
+
 	for _, e := range w.past {
 		ends = append(ends, e)
 	}
+
 	if there, err := findRun(w.options.out, w.id); err == nil && !w.options.picked {
 		tried := 0
 		for node, path := range there.reports {
 			if w.knows(node) {
 				continue
 			}
+
 			if tried++; tried > maxWatched {
 				unread++
 				continue
 			}
+
 			if r, err := reportfile.Read(path, 0); err == nil {
 				ends = append(ends, reportEnd(node, r, path))
 			} else {
@@ -107,6 +117,7 @@ func (w *watching) endings() (ends []nodeEnd, unread int) {
 			}
 		}
 	}
+
 	slices.SortFunc(ends, func(a, b nodeEnd) int { return a.index - b.index })
 	return ends, unread
 }
@@ -129,11 +140,13 @@ func (w *watching) sayEnds(ends []nodeEnd, unread int) error {
 	if len(failed)+len(open)+unread == 0 {
 		words += ", none failed"
 	}
+
 	first := slices.Concat(failed, open, ends)[0]
 	words += "; " + showCommand(first.show)
 	if len(open) > 0 {
 		return errors.New(text.Printable("watch: run " + w.id + ": " + words))
 	}
+
 	_, err := fmt.Fprintf(w.options.streams.out, "perfagent: run %s: %s\n", w.id, text.Printable(words))
 	return err
 }
@@ -145,8 +158,10 @@ func nameEnds(ends []nodeEnd) string {
 	for _, e := range ends[:min(len(ends), most)] {
 		words = append(words, fmt.Sprintf("node %d %s", e.index, e.words))
 	}
+
 	if len(ends) > most {
 		words = append(words, fmt.Sprintf("%d more", len(ends)-most))
 	}
+
 	return strings.Join(words, ", ")
 }

@@ -40,12 +40,14 @@ func findRun(out, id string) (*runFiles, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch: look for run %q: %w", id, err)
 	}
+
 	newest := make(map[string]int) // by node and kind
 	for _, e := range entries {
 		node, nth, kind, ok := recordingName(e.Name())
 		if !ok {
 			continue
 		}
+
 		path, key := filepath.Join(r.dir, e.Name()), kind+strconv.Itoa(node)
 		if kind == ".jsonl" && r.isBetter(path, r.journals[node], nth > newest[key]) {
 			r.journals[node], newest[key] = path, nth
@@ -54,6 +56,7 @@ func findRun(out, id string) (*runFiles, error) {
 			r.reports[node], newest[key] = path, nth
 		}
 	}
+
 	return r, nil
 }
 
@@ -76,6 +79,7 @@ func recordingName(name string) (node, nth int, kind string, ok bool) {
 	if !found || kind != ".json" && kind != ".jsonl" {
 		return 0, 0, "", false
 	}
+
 	first, second, twice := strings.Cut(number, ".")
 	nth = 1
 	if twice {
@@ -85,6 +89,7 @@ func recordingName(name string) (node, nth int, kind string, ok bool) {
 		}
 		nth = int(k)
 	}
+
 	n, err := strconv.ParseUint(first, 10, 31)
 	return int(n), nth, kind, err == nil
 }
@@ -104,13 +109,16 @@ func (r *runFiles) first() (int, bool) {
 			return n, true
 		}
 	}
+
 	if len(nodes) > 0 {
 		return nodes[0], true
 	}
+
 	ended := slices.Sorted(maps.Keys(r.reports))
 	if len(ended) > 0 {
 		return ended[0], false
 	}
+
 	return 0, false
 }
 
@@ -126,12 +134,14 @@ func (r *runFiles) nodes() string {
 		}
 		words = append(words, word)
 	}
+
 	switch {
 	case len(words) == 0:
 		return "none"
 	case len(words) > 10:
 		words = append(words[:10], fmt.Sprintf("%d more", len(words)-10))
 	}
+
 	return strings.Join(words, "; ")
 }
 
@@ -164,12 +174,14 @@ func (n *watchedNode) look(now time.Time) {
 	if n.over() {
 		return
 	}
+
 	grown, err := n.follower.Look()
 	n.trouble = err
 	if errors.Is(err, fs.ErrNotExist) {
 		n.finish()
 		return
 	}
+
 	n.gaps = 0
 	if grown {
 		n.report, n.newest = n.follower.Report(), n.follower.Newest()
@@ -177,10 +189,12 @@ func (n *watchedNode) look(now time.Time) {
 	if grown || n.looked.IsZero() {
 		n.grown = now.Add(-n.age(now))
 	}
+
 	n.looked = now
 	if err != nil && n.report != nil { // then it is no more the journal that we look at
 		return
 	}
+
 	n.writer = journal.WriterOf(n.follower.Path())
 	n.locked = n.locked || n.writer == journal.Alive
 }
@@ -192,10 +206,12 @@ func (n *watchedNode) age(now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
+
 	age := max(0, now.Sub(st.ModTime()))
 	if !n.looked.IsZero() {
 		age = min(age, now.Sub(n.looked))
 	}
+
 	return age
 }
 
@@ -271,6 +287,7 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	if n.report != nil {
 		known = n.report.Run.WallSeconds
 	}
+
 	length, silent := text.Seconds(known+quiet.Seconds()), ", no sample for "+text.Seconds(quiet.Seconds())
 	out := terminal.LiveNode{Newest: n.newest, Alarm: true}
 	switch {
@@ -297,6 +314,7 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	default:
 		out.State, out.Alarm = "running for "+length, false
 	}
+
 	return out
 }
 

@@ -55,6 +55,7 @@ func openTerminal(out io.Writer) *liveTerminal {
 		t.before = state
 		t.keys = readKeys(os.Stdin)
 	}
+
 	go t.paint(out)
 	t.enter()
 	return t
@@ -83,10 +84,12 @@ func (t *liveTerminal) show(f frame) {
 		return
 	default:
 	}
+
 	select {
 	case <-t.frames:
 	default:
 	}
+
 	t.frames <- f
 }
 
@@ -214,11 +217,13 @@ func readKeys(in io.Reader) <-chan key {
 					out <- key
 				}
 			}
+
 			if err != nil && !errors.Is(err, io.ErrNoProgress) {
 				return
 			}
 		}
 	}()
+
 	return out
 }
 
@@ -240,6 +245,7 @@ func (k *keyReader) take(b byte) (key, bool) {
 		k.inside = 0
 		return 0, false
 	}
+
 	switch b {
 	case 0x1b:
 		k.inside = b
@@ -254,5 +260,6 @@ func (k *keyReader) take(b byte) (key, bool) {
 	case 0x0c:
 		return keyRedraw, true
 	}
+
 	return 0, false
 }

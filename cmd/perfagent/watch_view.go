@@ -70,6 +70,7 @@ func (w *watching) join(there *runFiles, room int) {
 			w.more++
 		}
 	}
+
 	slices.SortFunc(w.nodes, compareNodes)
 	w.ended = len(w.past)
 	for node := range there.reports {
@@ -94,6 +95,7 @@ func (w *watching) makeRoom() bool {
 	if w.past == nil {
 		w.past = make(map[int]nodeEnd)
 	}
+
 	n := w.nodes[at]
 	w.past[n.index] = n.ending()
 	n.follower.Close()
@@ -130,10 +132,12 @@ func (w *watching) report() *reporter.Report {
 			out.Run = r.Run
 		}
 	}
+
 	out.Run.ID = w.id
 	for _, n := range w.nodes {
 		out.Nodes[n.name()] = n.node()
 	}
+
 	return out
 }
 
@@ -160,6 +164,7 @@ func (w *watching) inLines() error {
 				return fmt.Errorf("watch: %w", err)
 			}
 		}
+
 		if ended {
 			return w.sayEnd()
 		}
@@ -202,12 +207,14 @@ func (w *watching) onScreen() error {
 		if w.lookForEnd(now, height, false) {
 			break
 		}
+
 		if stands := w.stands(); w.options.due(now, drawn) || stands != stood {
 			o := w.screen(now, width-1, height) // a full last column would be cleared with the rest of the line
 			o.Color, o.Footer = colorful(w.options.streams.out), t.footer()
 			t.draw(terminal.Screen(w.report(), o))
 			drawn, stood = now, stands
 		}
+
 		switch then, err := t.wait(tick.C); then {
 		case nextEnd:
 			return err
@@ -215,6 +222,7 @@ func (w *watching) onScreen() error {
 			drawn = time.Time{}
 		}
 	}
+
 	t.leave()
 	return w.showEnd()
 }
@@ -238,9 +246,11 @@ func (w *watching) showEnd() error {
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
+
 	if _, err := fmt.Fprintln(w.options.streams.out, strings.Join(lines, "\n")); err != nil {
 		return err
 	}
+
 	return w.sayEnd()
 }
 

@@ -14,72 +14,74 @@ import (
 )
 
 const (
-	// Alpha is the level of the test: of a hundred metrics that did not change, five
-	// look changed.
+	// Alpha is the significance level of the test. Of a hundred metrics that did not change, about
+	// five appear to have changed.
 	Alpha = 0.05
-	// Confidence is the level of the intervals around the medians.
+	// Confidence is the level of the confidence intervals around the medians.
 	Confidence = 0.95
-	// maxText is how much of a text from a report is shown, in characters.
+	// maxText limits how many characters of a text from a report are shown.
 	maxText = 300
 )
 
-// Comparison is what two sets of runs of one job differ in.
+// A Comparison holds the differences between two sets of runs of one job.
 type Comparison struct {
 	A Set `json:"a"`
 	B Set `json:"b"`
-	// Alpha and Confidence are the levels of the test and of the intervals.
+	// Alpha and Confidence are the levels of the test and of the confidence intervals.
 	Alpha      float64  `json:"alpha"`
 	Confidence float64  `json:"confidence"`
 	Metrics    []Metric `json:"metrics"`
-	// Gates are the verdicts on conditions; Judge fills them in.
+	// Gates are the verdicts on conditions. Judge adds them.
 	Gates []Verdict `json:"gates"`
-	// Notes say what must be known to read the numbers rightly.
+	// Notes are what a reader must know to interpret the numbers.
 	Notes []string `json:"notes"`
 }
 
-// Set is one side of a comparison.
+// A Set is one side of a comparison.
 type Set struct {
 	Name    string `json:"name"`
 	Runs    int    `json:"runs"`
-	Reports int    `json:"reports"` // files: a run of several nodes may have several
+	Reports int    `json:"reports"` // files; one run of several nodes may have several
 }
 
-// Metric is one metric of both sides. What cannot be known is null.
+// A Metric is one metric on both sides. Values that are not known are null.
 type Metric struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
 	// A and B are the medians over the runs, in the metric's unit.
 	A *float64 `json:"a"`
 	B *float64 `json:"b"`
-	// ChangePct is B against A in percent; null where A is 0.
+	// ChangePct is the change from A to B in percent. It is null if A is 0.
 	ChangePct *float64 `json:"change_pct"`
-	// P is the probability that runs which are all alike differ as much as these do.
+	// P is the probability that runs of an unchanged job differ as much as these do.
 	P *float64 `json:"p_value"`
-	// Changed tells whether P is at most Alpha. Null = cannot be known: with so few
-	// runs no difference, however large, could reach that level.
+	// Changed reports whether P is at most Alpha. It is null if there are too few runs: then no
+	// difference, however large, could reach that level.
 	Changed *bool `json:"changed"`
-	// NA and NB are the runs that have the metric.
+	// NA and NB count the runs that have the metric.
 	NA int `json:"n_a"`
 	NB int `json:"n_b"`
-	// The bounds of the confidence intervals; null with fewer than six runs.
+	// ALow, AHigh, BLow and BHigh bound the confidence intervals. They are null with fewer than six
+	// runs.
 	ALow  *float64 `json:"a_low"`
 	AHigh *float64 `json:"a_high"`
 	BLow  *float64 `json:"b_low"`
 	BHigh *float64 `json:"b_high"`
-	// Why says why runs lack the metric.
+	// Why explains why runs lack the metric.
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
 }
 
-// test is what is worked out once for all metrics.
+// A test holds what all metrics share: the thresholds, and the smallest p-value for each pair of
+// sample sizes.
 type test struct {
 	thresholds benchmath.Thresholds
-	least      map[[2]int]float64 // the least p of so many runs
+	minPs      map[[2]int]float64 // by the two sample sizes
 }
 
 func newTest() *test {
-	t := &test{thresholds: benchmath.DefaultThresholds, least: make(map[[2]int]float64)}
+	t := &test{thresholds: benchmath.DefaultThresholds, minPs: make(map[[2]int]float64)}
 	t.thresholds.CompareAlpha = Alpha
 	return t
 }
@@ -95,6 +97,7 @@ func Compare(a, b Side) *Comparison {
 		Gates:      []Verdict{},
 		Notes:      []string{},
 	}
+
 	t := newTest()
 	for _, m := range append(slices.Clone(reporter.Metrics()), gpuMetrics(runsA, runsB)...) {
 		if of := ruleOf(m.Name); of != nil {
@@ -106,6 +109,7 @@ func Compare(a, b Side) *Comparison {
 			c.Metrics = append(c.Metrics, metric)
 		}
 	}
+
 	c.Notes = append(c.Notes, remarks("A", runsA)...)
 	c.Notes = append(c.Notes, remarks("B", runsB)...)
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)
@@ -113,7 +117,7 @@ func Compare(a, b Side) *Comparison {
 	return c
 }
 
-// gpuMetrics lists the metrics of as many GPUs as any node of the runs has.
+// gpuMetrics returns the GPU metrics of the node that has the most of them.
 func gpuMetrics(sides ...[]*run) []reporter.Metric {
 	var out []reporter.Metric
 	for _, r := range slices.Concat(sides...) {
@@ -123,10 +127,11 @@ func gpuMetrics(sides ...[]*run) []reporter.Metric {
 			}
 		}
 	}
+
 	return out
 }
 
-// valuesOf collects a metric over runs, and says why some of them lack it.
+// valuesOf returns the values of a metric over runs, and why some runs lack it.
 func valuesOf(runs []*run, name string, of rule) (values []float64, why string) {
 	lacking := 0
 	for _, r := range runs {
@@ -139,13 +144,15 @@ func valuesOf(runs []*run, name string, of rule) (values []float64, why string) 
 			why = err.Error()
 		}
 	}
+
 	if lacking > 0 && lacking < len(runs) {
 		why = fmt.Sprintf("absent in %d of %d runs: %s", lacking, len(runs), why)
 	}
+
 	return values, why
 }
 
-// why joins what the two sides lack.
+// why joins the reasons of the two sides.
 func why(a, b string) string {
 	switch {
 	case a == b:
@@ -158,29 +165,30 @@ func why(a, b string) string {
 	return "A: " + a + "; B: " + b
 }
 
-// compare compares the values of two sides, and sorts them.
+// compare compares the values of two sides. It sorts both.
 func (t *test) compare(a, b []float64) Metric {
 	m := Metric{NA: len(a), NB: len(b)}
 	sampleA, sampleB := benchmath.NewSample(a, &t.thresholds), benchmath.NewSample(b, &t.thresholds)
-	m.A, m.ALow, m.AHigh = centre(sampleA)
-	m.B, m.BLow, m.BHigh = centre(sampleB)
+	m.A, m.ALow, m.AHigh = center(sampleA)
+	m.B, m.BLow, m.BHigh = center(sampleB)
 	if m.A == nil || m.B == nil {
 		return m
 	}
+
 	m.ChangePct = number(change(*m.A, *m.B))
 	sampleA, sampleB = t.ranked(a), t.ranked(b)
-	if t.leastP(len(a), len(b)) > Alpha {
+	if t.minP(len(a), len(b)) > Alpha {
 		return m
 	}
+
 	p := difference(sampleA, sampleB)
 	changed := p <= Alpha
 	m.P, m.Changed = &p, &changed
 	return m
 }
 
-// ranked is a sample for the test, which only sees which value is the greater: what
-// differs in the last digits of a computation alone (99.99999999999999 and 100) is
-// made equal.
+// ranked returns a sample for the test, which only looks at the order of values. It makes values
+// equal that differ only by rounding errors, such as 99.99999999999999 and 100.
 func (t *test) ranked(values []float64) *benchmath.Sample {
 	out := make([]float64, len(values))
 	for i, v := range values {
@@ -189,11 +197,11 @@ func (t *test) ranked(values []float64) *benchmath.Sample {
 	return benchmath.NewSample(out, &t.thresholds)
 }
 
-// difference is the p-value of the test, the same whichever side comes first. Of
-// values with ties the distribution of U is not symmetric, and benchmath's test looks
-// up the tail of the first sample with the U of the lesser one: right where the first
-// is the lesser, else p may even be 0. So the lesser one goes first. Doubled, a tail
-// may be a little more than 1.
+// difference returns the p-value of the test, whichever side comes first.
+//
+// With ties the distribution of U is not symmetric, and benchmath looks up the tail of the first
+// sample with the smaller U. That is right only if the first sample has the smaller U; otherwise p
+// may even be 0. So the sample with the smaller U goes first. A doubled tail may slightly exceed 1.
 func difference(a, b *benchmath.Sample) float64 {
 	if 2*wins(a.Values, b.Values) > float64(len(a.Values)*len(b.Values)) {
 		a, b = b, a
@@ -201,8 +209,8 @@ func difference(a, b *benchmath.Sample) float64 {
 	return min(1, benchmath.AssumeNothing.Compare(a, b).P)
 }
 
-// wins is U of the first of two sorted samples: the pairs in which its value is the
-// greater, and half of those in which both are equal.
+// wins returns the U statistic of the first of two sorted samples: the number of pairs in which its
+// value is the greater, plus half the pairs in which both are equal.
 func wins(a, b []float64) float64 {
 	u := 0.0
 	for _, v := range a {
@@ -213,9 +221,8 @@ func wins(a, b []float64) float64 {
 	return u
 }
 
-// centre is the median of a sample and its confidence interval, as far as there are
-// runs enough.
-func centre(s *benchmath.Sample) (median, low, high *float64) {
+// center returns the median of a sample and, if there are enough runs, its confidence interval.
+func center(s *benchmath.Sample) (median, low, high *float64) {
 	if len(s.Values) == 0 {
 		return nil, nil, nil
 	}
@@ -226,7 +233,7 @@ func centre(s *benchmath.Sample) (median, low, high *float64) {
 	return number(sum.Center), &sum.Lo, &sum.Hi
 }
 
-// number is a value as JSON knows numbers: none for what is not finite.
+// number returns v as JSON can hold it: nil if v is not finite.
 func number(v float64) *float64 {
 	if !finite(v) {
 		return nil
@@ -234,8 +241,8 @@ func number(v float64) *float64 {
 	return &v
 }
 
-// change is how much b is more than a, in percent of a; without the last digits, in
-// which 1.1 is more than 10 % above 1. It is not finite where a is 0 and b is not.
+// change returns the change from a to b in percent of a. It is rounded, because 1.1 is otherwise
+// more than 10 % above 1. It is not finite if a is 0 and b is not.
 func change(a, b float64) float64 {
 	if a == b {
 		if a == 0 {
@@ -243,45 +250,51 @@ func change(a, b float64) float64 {
 		}
 		return 0
 	}
+
 	pct := 100 * (b - a) / math.Abs(a)
 	switch r := math.Round(pct*1e9) / 1e9; {
 	case r == 0:
-		return 0 // not -0
+		return 0 // never -0
 	case finite(r):
 		return r
 	}
+
 	return pct
 }
 
-// leastP is the least p that samples of these sizes can have: that of two which do
-// not overlap at all.
-func (t *test) leastP(a, b int) float64 {
+// minP returns the smallest p-value that samples of these sizes can have: that of two samples
+// that do not overlap.
+func (t *test) minP(a, b int) float64 {
 	size := [2]int{a, b}
-	if p, ok := t.least[size]; ok {
+	if p, ok := t.minPs[size]; ok {
 		return p
 	}
+
 	below, above := make([]float64, a), make([]float64, b)
 	for i := range below {
 		below[i] = float64(i - a)
 	}
+
 	for i := range above {
 		above[i] = float64(i)
 	}
-	p := benchmath.AssumeNothing.Compare(benchmath.NewSample(below, &t.thresholds), benchmath.NewSample(above, &t.thresholds)).P
-	t.least[size] = p
+
+	sampleA, sampleB := benchmath.NewSample(below, &t.thresholds), benchmath.NewSample(above, &t.thresholds)
+	p := benchmath.AssumeNothing.Compare(sampleA, sampleB).P
+	t.minPs[size] = p
 	return p
 }
 
-// RunsNeeded is the least number of runs a side with which a change can be known.
+// RunsNeeded returns the smallest number of runs per side with which a change can be detected.
 func RunsNeeded() int {
 	t, n := newTest(), 1
-	for t.leastP(n, n) > Alpha {
+	for t.minP(n, n) > Alpha {
 		n++
 	}
 	return n
 }
 
-// Metric finds a metric by its name.
+// Metric returns the metric with the given name.
 func (c *Comparison) Metric(name string) (Metric, bool) {
 	for _, m := range c.Metrics {
 		if m.Name == name {
@@ -291,8 +304,8 @@ func (c *Comparison) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Compared lists the metrics that are compared, in the table's order; after them come
-// those of the GPUs, where there are any.
+// Compared returns the names of the metrics that are compared, in the table's order. The metrics of
+// GPUs, where there are any, follow them.
 func Compared() []string {
 	var names []string
 	for _, m := range reporter.Metrics() {
@@ -303,16 +316,18 @@ func Compared() []string {
 	return names
 }
 
-// clip cuts a text to some characters; what was cut ends in an ellipsis.
+// clip cuts s to length characters. A text that was cut ends in an ellipsis.
 func clip(s string, length int) string {
 	if utf8.RuneCountInString(s) <= length {
 		return s
 	}
+
 	count := 0
 	for i := range s {
 		if count++; count == length {
 			return s[:i] + "…"
 		}
 	}
+
 	return s
 }

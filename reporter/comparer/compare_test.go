@@ -301,7 +301,7 @@ func TestAbsentMetrics(t *testing.T) {
 	}
 	huge := Side{Reports: []reporter.Source{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
 	m, _ = Compare(huge, huge).Metric(cpuMetric)
-	if m.A != nil || !strings.Contains(m.Why, "no number") {
+	if m.A != nil || !strings.Contains(m.Why, "too large") {
 		t.Errorf("a sum that is no number: %+v", m)
 	}
 }
@@ -365,12 +365,12 @@ func TestNotes(t *testing.T) {
 	b.Reports = append(b.Reports, a.Reports[0])
 	want := []string{
 		"A: 1 of 3 runs ended with an error: a-1/node-0.json",
-		"B: 1 of 4 runs have no end (still going on, or cut off): b-0/node-0.json",
-		"B: 1 of 4 runs are perf.py's (shares of the kept samples): b-2/node-0.json",
-		"B: 2 of 4 runs tell only an upper bound of job_max_rss_mb: b-1/node-0.json, …",
-		"not the same number of nodes a run: A has 1, B has 1, 2",
-		"not the same number of CPUs a node: A has 4, B has 4, 64",
-		"recordings that are there more than once, and count as often: 1, a-0/node-0.json (A) = a-0/node-0.json (B)",
+		"B: 1 of 4 runs have no end (still running, or cut off): b-0/node-0.json",
+		"B: 1 of 4 runs are perf.py's (shares computed from the kept samples): b-2/node-0.json",
+		"B: 2 of 4 runs have only an upper bound of job_max_rss_mb: b-1/node-0.json, …",
+		"the number of nodes per run differs: A has 1, B has 1, 2",
+		"the number of CPUs per node differs: A has 4, B has 4, 64",
+		"recordings given more than once, each counted every time: 1, a-0/node-0.json (A) = a-0/node-0.json (B)",
 	}
 	if diff := cmp.Diff(want, Compare(a, b).Notes); diff != "" {
 		t.Error(diff)

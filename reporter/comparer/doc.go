@@ -1,7 +1,7 @@
-// Package comparer compares two sets of runs of the same job: for each metric of
-// the table the two medians, their noise, the change, and whether there is one. The
-// statistics are those of benchstat: golang.org/x/perf/benchmath, which assumes
-// nothing of the distribution (medians, order statistics, the Mann-Whitney U-test).
+// Package comparer compares two sets of runs of the same job. For each metric it computes the two
+// medians, their confidence intervals, the change, and whether the change is significant. The
+// statistics are those of benchstat: [golang.org/x/perf/benchmath] without assumptions about the
+// distribution (medians, order statistics, the Mann-Whitney U-test).
 //
-// Everything here is a function of the reports; it knows no commands and no files.
+// Everything here is a function of the reports. The package knows no commands and no files.
 package comparer

@@ -11,53 +11,59 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Gate is a condition on a metric that must not come true: METRIC OP VALUE.
+// A Gate is a condition on a metric, METRIC OP VALUE, that fails a comparison if it holds.
 type Gate struct {
 	Metric string
 	Op     string  // one of > >= < <=
 	Value  float64 // a change in percent, or an amount in the metric's unit
-	// Percent tells that Value is the change of B against A; else it is an amount
-	// that B's median is held against.
+	// Percent reports whether Value is the change from A to B. Otherwise it is an amount that is
+	// compared with B's median.
 	Percent bool
 }
 
-// Verdict is a gate and what became of it.
+// A Verdict is the outcome of a gate.
 type Verdict struct {
 	Gate string `json:"gate"`
-	// Fired tells whether the condition came true; null = it cannot be judged.
+	// Fired reports whether the condition holds. It is null if the gate cannot be judged.
 	Fired  *bool  `json:"fired"`
 	Reason string `json:"reason"`
 }
 
-// ParseGate reads METRIC OP VALUE: a metric that is compared, one of > >= < <=, and a
-// number: with a sign and % for a change of B against A, without % for an amount in the
-// metric's unit. Spaces do not matter. A percentage other than 0 that has no sign is
-// refused: of a metric in percent it would be taken for the amount.
+// ParseGate parses METRIC OP VALUE. OP is one of > >= < <=. VALUE is a number: with a sign and %
+// for a change from A to B, without % for an amount in the metric's unit. Spaces are ignored.
+//
+// A percentage other than 0 must have a sign. Without one it could be mistaken for an amount of a
+// metric that is itself in percent.
 func ParseGate(words string) (Gate, error) {
 	at := strings.IndexAny(words, "<>")
 	if at < 0 {
 		return Gate{}, errors.New("is not METRIC OP VALUE, like 'job_cpu_seconds > +10%'; OP is >, >=, < or <=")
 	}
+
 	g := Gate{Metric: strings.TrimSpace(words[:at]), Op: words[at : at+1]}
 	rest, orEqual := strings.CutPrefix(words[at+1:], "=")
 	if orEqual {
 		g.Op += "="
 	}
+
 	value, percent := strings.CutSuffix(strings.TrimSpace(rest), "%")
 	value = strings.TrimSpace(value)
 	g.Percent = percent
 	if err := checkMetric(g.Metric); err != nil {
 		return Gate{}, err
 	}
+
 	v, err := strconv.ParseFloat(value, 64)
-	// ParseFloat also reads Inf, NaN, hexadecimal numbers and 1_000.
+	// ParseFloat also accepts Inf, NaN, hexadecimal numbers and 1_000.
 	if err != nil || strings.Trim(value, "0123456789.eE+-") != "" || !finite(v) {
-		return Gate{}, fmt.Errorf("%q is no number, like +10%%, -5%% or 90", text.Printable(clip(value, 40)))
+		return Gate{}, fmt.Errorf("%q is not a number such as +10%%, -5%% or 90", text.Printable(clip(value, 40)))
 	}
+
 	if percent && v != 0 && !strings.ContainsAny(value[:1], "+-") {
-		return Gate{}, fmt.Errorf("%s%% has no sign: a change is %s +%s%%, an amount in the metric's unit (%s) is %s %s",
-			value, g.Op, value, unitOf(g.Metric), g.Op, value)
+		const noSign = "%s%% has no sign: a change is %s +%s%%, an amount in the metric's unit (%s) is %s %s"
+		return Gate{}, fmt.Errorf(noSign, value, g.Op, value, unitOf(g.Metric), g.Op, value)
 	}
+
 	g.Value = v
 	return g, nil
 }
@@ -68,24 +74,27 @@ func checkMetric(name string) error {
 			return nil
 		}
 	}
+
 	if _, ok := reporter.MetricNamed(name); ok {
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
-	return fmt.Errorf("there is no metric %q: perfagent metrics lists them", text.Printable(clip(name, 40)))
+
+	return fmt.Errorf("there is no metric %q; perfagent metrics lists them all", text.Printable(clip(name, 40)))
 }
 
-// unitOf is the unit of a metric that there is.
+// unitOf returns the unit of an existing metric.
 func unitOf(name string) string {
 	m, _ := reporter.MetricNamed(name)
 	return m.Unit
 }
 
-// String writes the gate as ParseGate reads it.
+// String returns the gate in the form that ParseGate parses.
 func (g Gate) String() string {
 	format := byte('f')
 	if a := math.Abs(g.Value); a >= 1e15 || a != 0 && a < 1e-6 {
 		format = 'e'
 	}
+
 	value := strconv.FormatFloat(g.Value, format, -1, 64)
 	if g.Percent {
 		if g.Value > 0 {
@@ -93,15 +102,15 @@ func (g Gate) String() string {
 		}
 		value += "%"
 	}
+
 	return g.Metric + " " + g.Op + " " + value
 }
 
-// Judge holds a gate against the comparison and keeps the verdict.
+// Judge applies a gate to the comparison and adds the verdict to c.Gates.
 //
-// A change in percent counts as 0 % unless the metric is found changed: noise trips no
-// gate. Where there are too few runs to know, the plain difference of the medians
-// counts, and the reason says so. From 0 to more is an infinite change. An amount is
-// held against B's median as it is.
+// A change in percent counts as 0 % unless it is significant, so that noise trips no gate. With too
+// few runs to know the noise, the plain difference of the medians counts, and the reason says so. A
+// change from 0 to more is infinite. An amount is compared with B's median as it is.
 func (c *Comparison) Judge(g Gate) Verdict {
 	v := Verdict{Gate: g.String()}
 	m, ok := c.Metric(g.Metric)
@@ -120,11 +129,12 @@ func (c *Comparison) Judge(g Gate) Verdict {
 		fired := g.holds(*m.B)
 		v.Fired, v.Reason = &fired, fmt.Sprintf("B has %s", amount(*m.B, m.Unit))
 	}
+
 	c.Gates = append(c.Gates, v)
 	return v
 }
 
-// holds tells whether the condition is true of a value.
+// holds reports whether the condition is true of v.
 func (g Gate) holds(v float64) bool {
 	switch g.Op {
 	case ">":
@@ -137,7 +147,7 @@ func (g Gate) holds(v float64) bool {
 	return v <= g.Value
 }
 
-// judged is the change that counts for a gate, in percent, and how it was found.
+// judged returns the change in percent that a gate applies to, and how it was found.
 func (m Metric) judged() (change float64, how string) {
 	plain := 0.0
 	switch {
@@ -146,15 +156,20 @@ func (m Metric) judged() (change float64, how string) {
 	case *m.A != *m.B:
 		plain = math.Inf(int(math.Copysign(1, *m.B-*m.A)))
 	}
+
 	how = fmt.Sprintf("from %s to %s", figure(*m.A), amount(*m.B, m.Unit))
 	if finite(plain) {
 		how = changeText(plain, 4) + ", " + how
 	}
+
 	switch {
 	case m.Changed == nil:
-		return plain, how + fmt.Sprintf("; too few runs to know the noise (A %d, B %d), so by the plain difference", m.NA, m.NB)
+		how += fmt.Sprintf("; too few runs to know the noise (A %d, B %d), so by the plain difference", m.NA, m.NB)
+		return plain, how
 	case *m.Changed:
 		return plain, how + fmt.Sprintf(" (p %s, %d and %d runs)", probability(*m.P), m.NA, m.NB)
 	}
-	return 0, fmt.Sprintf("no change that can be told from noise (p %s, %d and %d runs): %s", probability(*m.P), m.NA, m.NB, how)
+
+	how = fmt.Sprintf("no significant change (p %s, %d and %d runs): %s", probability(*m.P), m.NA, m.NB, how)
+	return 0, how
 }

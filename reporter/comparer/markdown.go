@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// WriteMarkdown writes the comparison as a table of GitHub's Markdown with a list
-// below it, for a comment or a job summary. Text from reports is shown as it is, and
-// cannot become markup.
+// WriteMarkdown writes the comparison as a GitHub Markdown table followed by a list, for a comment
+// or a job summary. Text from reports is escaped, so that it cannot become markup.
 func WriteMarkdown(w io.Writer, c *Comparison) error {
 	var out strings.Builder
 	for _, line := range c.sides() {
 		out.WriteString("- " + escaped(line) + "\n")
 	}
+
 	out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
 	for _, r := range c.rows() {
 		change := r.cells[changeColumn]
@@ -22,20 +22,27 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 		} else {
 			change = escaped(change)
 		}
+
 		p := r.cells[pColumn]
 		if runs := r.cells[runsColumn]; runs != "" {
 			p = strings.TrimSpace(p + " (" + runs + " runs)")
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", r.cells[nameColumn], r.cells[unitColumn],
-			withSpread(r.cells[aColumn], r.cells[aSpreadColumn]), withSpread(r.cells[bColumn], r.cells[bSpreadColumn]), change, escaped(p))
+
+		a := withSpread(r.cells[aColumn], r.cells[aSpreadColumn])
+		b := withSpread(r.cells[bColumn], r.cells[bSpreadColumn])
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n",
+			r.cells[nameColumn], r.cells[unitColumn], a, b, change, escaped(p))
 	}
+
 	out.WriteString("\n")
 	for _, text := range c.remarks() {
 		out.WriteString("- " + escaped(text) + "\n")
 	}
+
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
+
 	return nil
 }
 
@@ -43,8 +50,8 @@ func withSpread(figure, spread string) string {
 	return escaped(strings.TrimSpace(figure + " " + spread))
 }
 
-// escaped writes text so that Markdown shows it: with a backslash before what could
-// begin markup or HTML (CommonMark 2.4), or make a link of an address (GFM 6.9).
+// escaped escapes text for Markdown. It puts a backslash before whatever could begin markup or HTML
+// (CommonMark 2.4) or turn an address into a link (GFM 6.9).
 func escaped(text string) string {
 	var out strings.Builder
 	for _, r := range text {

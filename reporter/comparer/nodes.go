@@ -29,6 +29,7 @@ func ruleOf(name string) rule {
 	case strings.HasSuffix(name, "_joules"):
 		return sum
 	}
+
 	for _, r := range []struct {
 		prefix string
 		rule   rule
@@ -55,6 +56,7 @@ func ruleOf(name string) rule {
 			return r.rule
 		}
 	}
+
 	return nil
 }
 
@@ -74,22 +76,24 @@ func greatest(values, _ []float64) float64 {
 	return most
 }
 
-// mean weighs each node with the CPU time that it offered, so that the mean of a run
-// is what its used and unused hours say; where these are not known all weigh the same.
+// mean weights each node by the CPU time that it offered, so that the mean of a run agrees with its
+// used and unused hours. If those are not known, all nodes have the same weight.
 func mean(values, weights []float64) float64 {
 	total, weight := 0.0, 0.0
 	for i, w := range weights {
 		total += w * values[i]
 		weight += w
 	}
+
 	if weight > 0 {
 		return total / weight
 	}
+
 	return sum(values, nil) / float64(len(values))
 }
 
-// value is a run's value of a metric. A run in which one node lacks it has none: the
-// amount or peak of the others would pass for that of all. The error says why.
+// value returns a run's value of a metric. A run has none if one of its nodes lacks the metric: the
+// amount or peak of the other nodes would pass for that of all. The error says why.
 func (r *run) value(name string, of rule) (float64, error) {
 	var values, weights []float64
 	for _, n := range r.nodes {
@@ -100,41 +104,47 @@ func (r *run) value(name string, of rule) (float64, error) {
 			}
 			return 0, err
 		}
+
 		values = append(values, v)
 		if h, ok := n.Metrics[reporter.MetricCPUHours]; ok && h > 0 {
 			weights = append(weights, h)
 		}
 	}
+
 	if len(weights) != len(values) {
 		weights = nil
 	}
 	if v := of(values, weights); finite(v) {
 		return v, nil
 	}
+
 	return 0, errTooLarge
 }
 
-// nodeValue is a metric of one node, or why it is absent.
+// nodeValue returns a metric of one node, or an error that says why it is absent.
 func nodeValue(n *reporter.Node, name string) (float64, error) {
 	if n.Origin == reporter.OriginPerfPy && strings.HasPrefix(name, totalPrefix) {
 		return 0, errors.New("perf.py's totals are since boot")
 	}
+
 	if v, ok := n.Metrics[name]; ok {
 		if !finite(v) {
 			return 0, errTooLarge
 		}
 		return v, nil
 	}
+
 	for _, m := range n.Missing {
 		if m.What == name {
 			return 0, errors.New(clip(m.Why, maxText))
 		}
 	}
+
 	return 0, errors.New("not in the report")
 }
 
-var errTooLarge = errors.New("is no number that can be computed with")
+var errTooLarge = errors.New("is too large to compute with")
 
-// finite tells whether a value is a number that can be computed with: not so large
-// that a sum, or the way to a median, would overflow.
+// finite reports whether v is a number to compute with: not so large that a sum, or computing a
+// median, would overflow.
 func finite(v float64) bool { return math.Abs(v) <= 1e300 }

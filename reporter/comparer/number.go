@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// none stands for what is absent.
+// none marks an absent value.
 const none = "–"
 
-// figure writes a value with four digits that tell something, three below 1.
+// figure formats a value with four significant digits, or three below 1.
 func figure(v float64) string {
 	a := math.Abs(v)
 	decimals := 0
@@ -28,13 +28,14 @@ func figure(v float64) string {
 	case a < 999.95:
 		decimals = 1
 	}
+
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// amount is a value with its unit.
+// amount formats a value with its unit.
 func amount(v float64, unit string) string { return figure(v) + " " + shortUnit(unit) }
 
-// shortUnit is a unit of the metric table as a column has room for it.
+// shortUnit returns a unit of the metric table in a form that fits a column.
 func shortUnit(unit string) string {
 	switch unit {
 	case "percent", "percent of time":
@@ -44,11 +45,12 @@ func shortUnit(unit string) string {
 	case "seconds":
 		return "s"
 	}
+
 	short, _, _ := strings.Cut(unit, " (")
 	return short
 }
 
-// changeText writes a change in percent with a sign and some digits: +20.3 %.
+// changeText formats a change in percent with a sign: +20.3 %.
 func changeText(pct float64, digits int) string {
 	switch a := math.Abs(pct); {
 	case a == 0:
@@ -65,7 +67,7 @@ func changeText(pct float64, digits int) string {
 	return fmt.Sprintf("%+.1f %%", pct)
 }
 
-// probability writes a p-value in three decimals.
+// probability formats a p-value with three decimals.
 func probability(p float64) string {
 	if p < 0.0005 {
 		return "<.001"
@@ -73,17 +75,18 @@ func probability(p float64) string {
 	return strconv.FormatFloat(p, 'f', 3, 64)
 }
 
-// spread is how far the confidence interval reaches from the median: in percent of
-// it, or in the unit where the median is 0. A single run has none.
-func spread(centre, low, high *float64, n int) string {
+// spread formats the distance from the median to the farther end of its confidence interval: in
+// percent of the median, or in the metric's unit if the median is 0. A single run has none.
+func spread(median, low, high *float64, n int) string {
 	switch {
-	case centre == nil || n < 2:
+	case median == nil || n < 2:
 		return ""
 	case low == nil || high == nil:
 		return "±?"
 	}
-	reach := max(*high-*centre, *centre-*low)
-	switch pct := 100 * reach / math.Abs(*centre); {
+
+	reach := max(*high-*median, *median-*low)
+	switch pct := 100 * reach / math.Abs(*median); {
 	case reach == 0:
 		return "±0%"
 	case !finite(pct):
@@ -97,7 +100,8 @@ func spread(centre, low, high *float64, n int) string {
 	}
 }
 
-// roughly writes a value that is not negative with one digit below 1, else whole.
+// roughly formats a value that is not negative: with one digit below 1, otherwise as a whole
+// number.
 func roughly(v float64) string {
 	if v < 1 || v >= 1e6 {
 		return strconv.FormatFloat(v, 'g', 1, 64)

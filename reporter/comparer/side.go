@@ -9,20 +9,20 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Side is one of the two sets of runs. Of its reports only what is known of the runs
-// and the nodes' metrics is read: a caller that has many may drop the series.
+// A Side is one of the two sets of runs. Only the run data and the metrics of its reports are read;
+// a caller with many reports may drop their series.
 type Side struct {
 	Name    string // how the set was given, for people
 	Reports []reporter.Source
 }
 
-// run is one run of the job, on one node or on many.
+// A run is one run of the job, on one node or on many.
 type run struct {
 	reporter.Run
 	path  string // of its first report
 	nodes []node // by index
-	// failed is the exit code of the run, 0 when it succeeded or has none.
-	failed int
+	// exitCode is the exit code of the run; 0 if it succeeded or has none.
+	exitCode int
 }
 
 type node struct {
@@ -30,15 +30,15 @@ type node struct {
 	*reporter.Node
 }
 
-// runsOf puts the reports of one side together into runs. Reports of one run id that
-// hold different nodes are one run. Where a node was recorded several times under one
-// id, the first recordings of all nodes are the first run, the second ones the next,
-// and so on; the order is that of their starts. A report without a run id, like
-// perf.py's, is a run.
+// runsOf groups the reports of one side into runs. Reports with the same run ID and different nodes
+// are one run. If a node was recorded several times under one ID, the first recordings of all nodes
+// form the first run, the second ones the next, and so on, in the order of their starts. A report
+// without a run ID, such as perf.py's, is a run of its own.
 func runsOf(reports []reporter.Source) []*run {
 	reports = slices.SortedStableFunc(slices.Values(reports), func(a, b reporter.Source) int {
 		return a.Report.Run.Start.Compare(b.Report.Run.Start.Time)
 	})
+
 	var all []*run
 	byID := make(map[string][]*run)
 	for _, src := range reports {
@@ -50,45 +50,49 @@ func runsOf(reports []reporter.Source) []*run {
 				break
 			}
 		}
+
 		if home == nil {
 			home = &run{Run: src.Report.Run, path: src.Path}
 			all, byID[id] = append(all, home), append(byID[id], home)
 		}
+
 		home.add(src.Report)
 	}
+
 	for _, r := range all {
 		slices.SortFunc(r.nodes, byIndex)
 	}
+
 	return all
 }
 
-// byIndex orders nodes by their index, which is a decimal number without leading zeros.
+// byIndex orders nodes by their index, a decimal number without leading zeros.
 func byIndex(a, b node) int {
 	return cmp.Or(cmp.Compare(len(a.name), len(b.name)), cmp.Compare(a.name, b.name))
 }
 
-// hasAny tells whether the run has one of the report's nodes already.
+// hasAny reports whether the run already has one of the report's nodes.
 func (r *run) hasAny(report *reporter.Report) bool {
 	return slices.ContainsFunc(r.nodes, func(n node) bool { return report.Nodes[n.name] != nil })
 }
 
-// add takes the nodes of a report into the run.
+// add adds the nodes of a report to the run.
 func (r *run) add(report *reporter.Report) {
 	for _, name := range report.NodeNames() {
 		if n := report.Nodes[name]; n != nil {
 			r.nodes = append(r.nodes, node{name, n})
 		}
 	}
+
 	if r.Incomplete == "" {
 		r.Incomplete = report.Run.Incomplete
 	}
-	if code := report.Run.ExitCode; code != nil && r.failed == 0 {
-		r.failed = *code
+	if code := report.Run.ExitCode; code != nil && r.exitCode == 0 {
+		r.exitCode = *code
 	}
 }
 
-// remarks says what a reader must know of the runs of a side to read the comparison
-// rightly.
+// remarks returns what a reader must know about the runs of a side to interpret the comparison.
 func remarks(name string, runs []*run) []string {
 	var out []string
 	say := func(what string, is func(*run) bool) {
@@ -101,14 +105,17 @@ func remarks(name string, runs []*run) []string {
 				first = r
 			}
 		}
+
 		if count > 0 {
-			out = append(out, fmt.Sprintf("%s: %d of %d runs %s: %s%s", name, count, len(runs), what, first.path, andMore(count)))
+			out = append(out, fmt.Sprintf("%s: %d of %d runs %s: %s%s",
+				name, count, len(runs), what, first.path, andMore(count)))
 		}
 	}
-	say("ended with an error", func(r *run) bool { return r.failed != 0 })
-	say("have no end (still going on, or cut off)", func(r *run) bool { return r.Incomplete != "" })
-	say("are perf.py's (shares of the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
-	say("tell only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
+
+	say("ended with an error", func(r *run) bool { return r.exitCode != 0 })
+	say("have no end (still running, or cut off)", func(r *run) bool { return r.Incomplete != "" })
+	say("are perf.py's (shares computed from the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
+	say("have only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
 	return out
 }
 
@@ -126,26 +133,28 @@ func (r *run) any(is func(*reporter.Node) bool) bool {
 func fromPerfPy(n *reporter.Node) bool { return n.Origin == reporter.OriginPerfPy }
 func boundedRSS(n *reporter.Node) bool { return n.Job != nil && n.Job.MaxRSSAtMost }
 
-// differences says what is not alike in the runs of the two sides, but for what was
-// measured: how many nodes they had, and of which size.
+// differences describes how the sides differ apart from what was measured: in the number of their
+// nodes and in the nodes' sizes.
 func differences(a, b []*run) []string {
 	var out []string
 	for _, d := range []struct {
 		what string
 		of   func(*run) []int
 	}{
-		{"nodes a run", func(r *run) []int { return []int{len(r.nodes)} }},
-		{"CPUs a node", nodeCPUs},
+		{"nodes per run", func(r *run) []int { return []int{len(r.nodes)} }},
+		{"CPUs per node", nodeCPUs},
 	} {
 		inA, inB := distinct(a, d.of), distinct(b, d.of)
 		if all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(inA, inB)))); len(all) > 1 {
-			out = append(out, fmt.Sprintf("not the same number of %s: A has %s, B has %s", d.what, numbers(inA), numbers(inB)))
+			out = append(out, fmt.Sprintf("the number of %s differs: A has %s, B has %s",
+				d.what, numbers(inA), numbers(inB)))
 		}
 	}
+
 	return out
 }
 
-// nodeCPUs are the numbers of CPUs of a run's nodes, as far as known.
+// nodeCPUs returns the known CPU counts of a run's nodes.
 func nodeCPUs(r *run) []int {
 	var out []int
 	for _, n := range r.nodes {
@@ -156,7 +165,7 @@ func nodeCPUs(r *run) []int {
 	return out
 }
 
-// distinct collects what runs have, each number once, sorted.
+// distinct collects numbers of the runs, each number once, sorted.
 func distinct(runs []*run, of func(*run) []int) []int {
 	var out []int
 	for _, r := range runs {
@@ -166,26 +175,29 @@ func distinct(runs []*run, of func(*run) []int) []int {
 	return slices.Compact(out)
 }
 
-// numbers writes a few of them.
+// numbers formats the first few numbers of a list.
 func numbers(list []int) string {
 	if len(list) == 0 {
 		return "unknown"
 	}
+
 	words := make([]string, 0, 4)
 	for _, n := range list[:min(3, len(list))] {
 		words = append(words, fmt.Sprint(n))
 	}
+
 	if len(list) > 3 {
 		words = append(words, "…")
 	}
+
 	return strings.Join(words, ", ")
 }
 
-// recording identifies what was recorded: copies of a report have the same.
+// A recording identifies what was recorded. Copies of a report have the same recording.
 type recording struct{ id, start, nodes string }
 
-// repeated names recordings that are there several times, as if they were several
-// runs; no noise is seen between them.
+// repeated names recordings that occur several times. They count as separate runs, but there is no
+// noise between them.
 func repeated(a, b Side) []string {
 	type place struct{ side, path string }
 	at := make(map[recording][]place)
@@ -200,16 +212,20 @@ func repeated(a, b Side) []string {
 			}
 		}
 	}
+
 	var found [][]place
 	for _, places := range at {
 		if len(places) > 1 {
 			found = append(found, places)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil
 	}
+
 	first := slices.MinFunc(found, func(x, y []place) int { return cmp.Compare(x[0].path, y[0].path) })
-	return []string{fmt.Sprintf("recordings that are there more than once, and count as often: %d, %s (%s) = %s (%s)%s",
+
+	return []string{fmt.Sprintf("recordings given more than once, each counted every time: %d, %s (%s) = %s (%s)%s",
 		len(found), first[0].path, first[0].side, first[1].path, first[1].side, andMore(len(found)))}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// lineWidth is the most that a line of words below the table takes, in characters.
+// lineWidth limits the text lines below the table, in characters.
 const lineWidth = 80
 
-// row is a metric as the tables show it.
+// A row is a metric as the tables show it.
 type row struct {
 	cells   [columns]string
 	changed bool
@@ -33,19 +33,20 @@ const (
 	columns
 )
 
-// heads are the columns' heads.
+// heads returns the column headings.
 func heads() row {
 	return row{cells: [columns]string{"metric", "unit", "A", "", "B", "", "change", "p", "runs"}}
 }
 
-// rows are the metrics that a side has; runs tells whether the numbers of runs stand
-// in a column, because not all metrics have that of the sides.
+// rows returns a row for each metric that at least one side has. The runs column has an entry where
+// a metric is not in every run.
 func (c *Comparison) rows() []row {
 	var out []row
 	for _, m := range c.Metrics {
 		if m.A == nil && m.B == nil {
 			continue
 		}
+
 		r := row{changed: m.Changed != nil && *m.Changed}
 		r.cells = [columns]string{
 			nameColumn: m.Name, unitColumn: shortUnit(m.Unit),
@@ -59,8 +60,10 @@ func (c *Comparison) rows() []row {
 		if m.NA != c.A.Runs || m.NB != c.B.Runs {
 			r.cells[runsColumn] = fmt.Sprintf("%d+%d", m.NA, m.NB)
 		}
+
 		out = append(out, r)
 	}
+
 	return out
 }
 
@@ -71,8 +74,8 @@ func figureOrNone(v *float64) string {
 	return figure(*v)
 }
 
-// Change is the change in words: +20.3 %, ~ where none can be told from noise, with a
-// question mark where there are too few runs to know.
+// Change formats the change: +20.3 %, ~ if it cannot be told from noise, with a question mark if
+// there are too few runs to know the noise.
 func (m Metric) Change() string {
 	switch {
 	case m.A == nil || m.B == nil:
@@ -80,22 +83,25 @@ func (m Metric) Change() string {
 	case m.Changed != nil && !*m.Changed:
 		return "~"
 	}
+
 	words := "from 0"
 	switch {
 	case *m.A == *m.B:
-		words = changeText(0, 3) // also of 0 and 0
+		words = changeText(0, 3) // also from 0 to 0
 	case m.ChangePct != nil:
 		words = changeText(*m.ChangePct, 3)
 	case *m.A != 0:
-		words = "huge" // more than a number can tell
+		words = "huge" // too large for a number
 	}
+
 	if m.Changed == nil {
 		words += " ?"
 	}
+
 	return words
 }
 
-// sides says what A and B are.
+// sides describes A and B in a line each.
 func (c *Comparison) sides() []string {
 	var out []string
 	for _, s := range []struct {
@@ -106,8 +112,11 @@ func (c *Comparison) sides() []string {
 		if s.Reports != s.Runs {
 			files = fmt.Sprintf(" in %s", counted(s.Reports, "report"))
 		}
-		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, text.Printable(clip(s.Name, maxText))))
+
+		name := text.Printable(clip(s.Name, maxText))
+		out = append(out, fmt.Sprintf("%s: %s%s, %s", s.label, counted(s.Runs, "run"), files, name))
 	}
+
 	return out
 }
 
@@ -118,23 +127,26 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// remarks are the lines below the table: how to read it, what is absent and why, what
-// became of the gates, the notes.
+// remarks returns the lines below the table: the legend, the absent metrics with their reasons, the
+// verdicts on the gates, and the notes.
 func (c *Comparison) remarks() []string {
 	out := append(c.legend(), c.absences()...)
 	for _, v := range c.Gates {
 		out = append(out, "gate "+v.String())
 	}
+
 	for _, note := range c.Notes {
 		out = append(out, "note: "+note)
 	}
+
 	for i := range out {
 		out[i] = text.Printable(clip(out[i], 4*maxText))
 	}
+
 	return out
 }
 
-// legend explains what stands in the table, and nothing else.
+// legend explains the signs that the table contains, and no others.
 func (c *Comparison) legend() []string {
 	changed, tested, alike, few, bare := 0, 0, false, false, false
 	for _, m := range c.Metrics {
@@ -145,29 +157,34 @@ func (c *Comparison) legend() []string {
 			}
 			alike = alike || !*m.Changed
 		}
+
 		few = few || m.Changed == nil && m.A != nil && m.B != nil
 		bare = bare || m.NA > 1 && m.ALow == nil || m.NB > 1 && m.BLow == nil
 	}
+
 	var out []string
 	if c.A.Runs > 1 || c.B.Runs > 1 {
-		out = append(out, "A, B: medians, ± how far the interval of 95 % confidence reaches")
+		out = append(out, "A, B: medians; ±: 95 % confidence interval")
 	}
 	if bare {
-		out = append(out, "±? fewer than six runs have no such interval")
+		out = append(out, "±? fewer than six runs have no confidence interval")
 	}
 	if alike {
-		out = append(out, fmt.Sprintf("~ no change that can be told from noise (p > %v)", Alpha))
+		out = append(out, fmt.Sprintf("~ no significant change (p > %v)", Alpha))
 	}
 	if few {
-		out = append(out, fmt.Sprintf("? too few runs to know the noise: the plain difference; %d runs a side are enough", RunsNeeded()))
+		const enough = "? too few runs to know the noise, so the plain difference; %d runs per side are enough"
+		out = append(out, fmt.Sprintf(enough, RunsNeeded()))
 	}
 	if changed > 0 {
-		out = append(out, fmt.Sprintf("changed: %d of %d; of 20 metrics that did not change, one looks so by chance", changed, tested))
+		out = append(out, fmt.Sprintf("changed: %d of %d; one in 20 unchanged metrics appears changed by chance",
+			changed, tested))
 	}
+
 	return out
 }
 
-// String is the verdict in one line.
+// String returns the verdict in one line.
 func (v Verdict) String() string {
 	state := "cannot be judged"
 	if v.Fired != nil {
@@ -179,8 +196,7 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("'%s' %s: %s", v.Gate, state, v.Reason)
 }
 
-// absences says which metrics runs lack; those that lack one for the same reason
-// share a line.
+// absences returns the metrics that runs lack, a line for each reason.
 func (c *Comparison) absences() []string {
 	var reasons []string
 	names := make(map[string][]string)
@@ -193,20 +209,24 @@ func (c *Comparison) absences() []string {
 		}
 		names[m.Why] = append(names[m.Why], m.Name)
 	}
+
 	out := make([]string, len(reasons))
 	for i, reason := range reasons {
 		out[i] = fmt.Sprintf("%s %s: %s", none, strings.Join(names[reason], ", "), reason)
 	}
+
 	return out
 }
 
-// WriteTable writes the comparison for people, in aligned columns: of short numbers at
-// most 80 characters wide. Nothing in a report can make it write control characters.
+// WriteTable writes the comparison for people, in aligned columns. It is at most 80 characters wide
+// unless numbers are unusually long. Text from reports is escaped, so that it cannot contain
+// control characters.
 func WriteTable(w io.Writer, c *Comparison, color bool) error {
 	var out strings.Builder
 	for _, line := range c.sides() {
 		out.WriteString(line + "\n")
 	}
+
 	out.WriteString("\n")
 	rows := append([]row{heads()}, c.rows()...)
 	widths := columnWidths(rows)
@@ -220,20 +240,23 @@ func WriteTable(w io.Writer, c *Comparison, color bool) error {
 		}
 		out.WriteString(line + "\n")
 	}
+
 	out.WriteString("\n")
 	for _, words := range c.remarks() {
 		for _, line := range wrapped(words) {
 			out.WriteString(line + "\n")
 		}
 	}
+
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
+
 	return nil
 }
 
-// columnWidths are the widths of the columns in characters; a column without cells
-// below its head has none.
+// columnWidths returns the widths of the columns in characters. A column with no cells below its
+// heading has width 0.
 func columnWidths(rows []row) (widths [columns]int) {
 	for i := range widths {
 		if !slices.ContainsFunc(rows[1:], func(r row) bool { return r.cells[i] != "" }) {
@@ -246,13 +269,14 @@ func columnWidths(rows []row) (widths [columns]int) {
 	return widths
 }
 
-// aligned writes a row: names and units begin their columns, numbers end them.
+// aligned formats a row. Names and units are left-aligned, numbers right-aligned.
 func (r row) aligned(widths [columns]int) string {
 	var out strings.Builder
 	for i, width := range widths {
 		if width == 0 {
 			continue
 		}
+
 		pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(r.cells[i])))
 		if i == nameColumn || i == unitColumn {
 			out.WriteString(r.cells[i] + pad + " ")
@@ -260,11 +284,12 @@ func (r row) aligned(widths [columns]int) string {
 			out.WriteString(pad + r.cells[i] + " ")
 		}
 	}
+
 	return strings.TrimRight(out.String(), " ")
 }
 
-// wrapped breaks a text at spaces into lines; all but the first are indented. Words
-// that are longer than a line stay whole: paths are to be copied.
+// wrapped breaks a text into lines at spaces and indents all lines but the first. Words longer than
+// a line stay whole, so that paths can be copied.
 func wrapped(words string) []string {
 	var lines []string
 	line := ""
@@ -279,5 +304,6 @@ func wrapped(words string) []string {
 			line = "  " + word
 		}
 	}
+
 	return append(lines, line)
 }
