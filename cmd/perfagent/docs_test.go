@@ -484,7 +484,7 @@ func anchors(doc string) []string {
 // TestDocsFiles: files of the project that the documents name in backquotes
 // exist.
 func TestDocsFiles(t *testing.T) {
-	name := regexp.MustCompile("`((?:cmd|collector|exporter|job|mlflow|pusher|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
+	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
