@@ -89,7 +89,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 
 // GPUs that are found in mid-run make the lines wider: the journal gives what the
 // Recording has, with and without a snapshot before and after, and whatever it is cut at.
-func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
+func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
 		for _, snapshotAt := range []int{-1, 0, 7, 12, 13, 20} {
 			data, rec := wideJournal(t, reportertest.NewWideStream(5, 12, gpus), 33, snapshotAt)
@@ -100,7 +100,7 @@ func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
 
 // kill -9: whatever of the last line is on disk, the samples before it are read, the account
 // is at most accountEvery old, and nothing of the GPUs is lost.
-func TestWide_JournalThatIsCutOff(t *testing.T) {
+func TestParse_CutOff(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
 	for at := head; at < len(whole); at += 211 {
@@ -130,7 +130,7 @@ func TestWide_JournalThatIsCutOff(t *testing.T) {
 
 // A line that is damaged just where the GPUs are found costs the lines up to the next
 // state, and no more.
-func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
+func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
@@ -145,7 +145,7 @@ func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
 }
 
 // Account, GPUs and Gaps come back as they were.
-func TestWide_JournalKeepsTheAccount(t *testing.T) {
+func TestJournal_KeepsTheAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
 		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
 		var j reading
@@ -192,7 +192,7 @@ func wideGzip(parts ...string) string {
 }
 
 // Packed buckets that are damaged or made to harm are one damaged line, in bounded memory.
-func TestWide_HostilePackedBuckets(t *testing.T) {
+func TestParse_HostilePackedBuckets(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
 	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
@@ -231,7 +231,7 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 }
 
 // The capacity that a hostile snapshot claims is no licence to unpack without end.
-func TestWide_HostileCapacity(t *testing.T) {
+func TestParse_HostileCapacity(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
 		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
@@ -279,7 +279,7 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 
 // The promise on the disk holds where every column of a host and its job is busy, up to
 // where the ring is as full as it can get.
-func TestWide_JournalStaysSmall(t *testing.T) {
+func TestJournal_StaysSmallWithGPUs(t *testing.T) {
 	for _, gpus := range []int{0, 8, 16} {
 		most, report := wideSize(t, 3900, gpus) // the last one before the third halving
 		t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
