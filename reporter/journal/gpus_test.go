@@ -12,21 +12,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // wideJournal makes a journal of n samples, with a snapshot after some of them where that
-// is not negative, and the Recording that it is of.
+// is not negative, and the Recording that it is of. The queue has room for all of them.
 func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
 	t.Helper()
+	if n > queueLength {
+		t.Fatalf("%d samples do not fit in the queue", n)
+	}
 	rec := w.Recording(10)
 	j, err := Create(t.TempDir(), head(w.Stream, 10))
 	if err != nil {
@@ -37,7 +42,6 @@ func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([
 			j.wantSnapshot.Store(true)
 		}
 		j.Observe(w.Next(rec), rec)
-		drain(j)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
@@ -90,8 +94,9 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 // GPUs that are found in mid-run make the lines wider: the journal gives what the
 // Recording has, with and without a snapshot before and after, and whatever it is cut at.
 func TestJournal_GPUsFoundInMidRun(t *testing.T) {
+	snapshots := []int{-1, 13, 12, 0, 7, 20}
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
-		for _, snapshotAt := range []int{-1, 0, 7, 12, 13, 20} {
+		for _, snapshotAt := range snapshots[:need.Rounds(len(snapshots), 2)] {
 			data, rec := wideJournal(t, reportertest.NewWideStream(5, 12, gpus), 33, snapshotAt)
 			wideSame(t, fmt.Sprintf("%d GPUs, snapshot at %d", gpus, snapshotAt), data, rec)
 		}
@@ -103,7 +108,7 @@ func TestJournal_GPUsFoundInMidRun(t *testing.T) {
 func TestParse_CutOff(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
-	for at := head; at < len(whole); at += 211 {
+	for at := head; at < len(whole); at += need.Rounds(211, 1009) {
 		r, err := Parse(whole[:at])
 		if err != nil {
 			t.Fatalf("cut at %d: %v", at, err)
@@ -248,7 +253,7 @@ func TestParse_HostileCapacity(t *testing.T) {
 }
 
 // wideSize feeds samples of which every column is busy to a journal on disk, the GPUs from
-// the start. It gives the greatest size of the journal and that of the report.
+// the start, in a bubble of synctest. It gives the greatest size of the journal and that of the report.
 func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -261,11 +266,11 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	for i := range n {
 		j.Observe(w.Next(rec), rec)
 		if i%64 == 0 || j.wantSnapshot.Load() {
-			drain(j)
+			settle(j)
 			most = max(most, sizeOf(tb, dir))
 		}
 	}
-	drain(j)
+	settle(j)
 	if err := j.Stop(time.Minute); err != nil {
 		tb.Fatal(err)
 	}
@@ -280,11 +285,18 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 // The promise on the disk holds where every column of a host and its job is busy, up to
 // where the ring is as full as it can get.
 func TestJournal_StaysSmallWithGPUs(t *testing.T) {
-	for _, gpus := range []int{0, 8, 16} {
-		most, report := wideSize(t, 3900, gpus) // the last one before the third halving
-		t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
-		if most > 2<<20 {
-			t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)
-		}
+	all := []int{0, 8, 16}
+	for _, gpus := range all[need.Rounds(0, 2):] {
+		t.Run(fmt.Sprint(gpus), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				// The last sample before the third halving, or before the first.
+				most, report := wideSize(t, need.Rounds(3900, 980), gpus)
+				t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
+				if most > 2<<20 {
+					t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)
+				}
+			})
+		})
 	}
 }
