@@ -31,18 +31,20 @@ func newDiff(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
-		Long: `Compare two sets of runs of the same job, A before and B after a change, say:
-for each metric the medians, their noise, and the change, with ~ where none can
-be told from noise. A and B are reports of any kind that show reads, or
-directories, of which all reports node-*.json at any depth are taken, or where
-there are none all *.json directly in them. Exactly two names need no -- between
-them. Four runs a side are the least with which noise can be known; ten are good.
+		Long: `Compare two sets of runs of the same job, for example A before a change and B
+after it. For each metric, diff prints the medians, their noise, and the change,
+or ~ if the change cannot be told from noise.
 
-With --fail-if the exit code is 1 when a condition comes true: METRIC OP VALUE,
-where OP is one of > >= < <= and VALUE is a change with its sign, such as +10%,
-or an amount in the metric's unit, such as 90. A change in percent must also be
-more than noise; with too few runs to know, the plain difference counts. What
-cannot be compared exits 2.`,
+A and B are reports of any kind that show reads, or directories. From a directory
+diff takes all reports node-*.json at any depth or, if there are none, all *.json
+files directly in it. The -- may be omitted between exactly two names. Noise can
+be estimated from four runs a side; ten are good.
+
+With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
+OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
+an amount in the metric's unit, such as 90. A change in percent must also be
+significant; with too few runs to tell, the plain difference counts. The exit
+code is 2 if the runs cannot be compared.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff perfagent-out/before perfagent-out/after
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
@@ -53,9 +55,11 @@ cannot be compared exits 2.`,
 
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
 	f := cmd.Flags()
-	f.StringArrayVar(&o.failIf, "fail-if", nil, "exit 1 if this `CONDITION` comes true, like 'job_cpu_seconds > +10%'; repeatable")
-	f.StringVar(&o.format, "format", "table", "table, markdown or json")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	f.StringArrayVar(&o.failIf, "fail-if", nil,
+		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
+	f.StringVar(&o.format, "format", "table", "output format: table, markdown or json")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
 	return cmd
 }

@@ -29,11 +29,11 @@ func newMerge(s streams) *cobra.Command {
 	o := &mergeOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] REPORT... -o FILE",
-		Short: "put the nodes of several reports into one report",
-		Long: `Put the nodes of several reports (ours, journals, perf.py's JSON) into one report
-of the same format, and its page beside it (FILE with .html). Two different
-recordings of one node are an error. An existing file is replaced only with
---force.`,
+		Short: "merge the nodes of several reports into one report",
+		Long: `Merge the nodes of several reports into one report of the same format, and write
+its page beside it (FILE with .html). The inputs may be perfagent's reports,
+journals, or perf.py's JSON. Two different recordings of one node are an error.
+An existing file is replaced only with --force.`,
 		Example: `  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -44,7 +44,8 @@ recordings of one node are an error. An existing file is replaced only with
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	addHTMLFlag(f, &o.html)
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
 	return cmd
 }

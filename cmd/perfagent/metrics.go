@@ -19,7 +19,7 @@ func newMetrics(s streams) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "list every metric: name, unit, meaning, how it is computed",
+		Short: "list every metric with its unit, its meaning and how it is computed",
 		Example: `  perfagent metrics
   perfagent metrics --json`,
 		Args: cobra.NoArgs,

@@ -29,12 +29,12 @@ func newPlot(_ streams) *cobra.Command {
 	o := &plotOptions{}
 	cmd := &cobra.Command{
 		Use:   "plot [flags] REPORT -o FILE.html|.svg|.png",
-		Short: "draw a report: as a page, or as a static picture",
-		Long: `Draw a report: one of ours, perf.py's JSON, or a journal. FILE.html is the page that
-run writes beside its report: one file that needs no network. FILE.svg and
-FILE.png are static pictures of one node, for papers, issues and CI: its five
-charts, or with --metric one sample key. An existing file is replaced only with
---force.`,
+		Short: "draw a report as a page or a static picture",
+		Long: `Draw a report of perfagent, perf.py's JSON, or a journal. FILE.html is the page
+that run writes beside its report: one file that needs no network. FILE.svg and
+FILE.png are static pictures of one node, for papers, issues and CI. They have
+the node's charts or, with --metric, a single sample key. An existing file is
+replaced only with --force.`,
 		Example: `  perfagent plot perfagent-out/trial-7/node-0.json -o trial-7.html
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
@@ -48,10 +48,12 @@ charts, or with --metric one sample key. An existing file is replaced only with
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required): .html, .svg or .png")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
-	f.StringVar(&o.metric, "metric", "", "draw one sample `KEY`, such as mem_used_mb or disk_io_read_mb_per_second")
+	f.StringVar(&o.metric, "metric", "",
+		"draw this sample `KEY` instead of the charts, such as mem_used_mb or disk_io_read_mb_per_second")
 	f.IntVar(&o.node, "node", 0, "index of the node to draw (default: the lowest)")
 	f.IntVar(&o.width, "width", 800, "width of a static picture in pixels, 300 to 8000")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
 	return cmd
 }

@@ -40,15 +40,16 @@ func newPush(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push [flags] REPORT...",
 		Short: "push reports to an MLflow server",
-		Long: `Push reports (ours, merged ones, journals, perf.py's JSON) to an MLflow server:
-the metrics, the time series, tags, and the report itself as an artifact. Each
-goes to the run that it belongs to: the one that a pending report remembers, else
-the one that the job made, else a new one. Only what the server lacks is sent, so
-that a push may be repeated, and goes on where it was cut off.
+		Long: `Push reports to an MLflow server: the metrics, the time series, tags, and the
+report itself as an artifact. A report may be perfagent's own, a merged one, a
+journal, or perf.py's JSON. Each goes to the run that it belongs to: the one
+recorded in a pending report, else the one that the job created, else a new one.
+Only what the server lacks is sent, so a push can be repeated, and it resumes
+where it was interrupted.
 
-The server is --mlflow, else the one that the report remembers, else
-MLFLOW_TRACKING_URI. All MLFLOW_* variables of authentication, TLS, retries and
-workspace are honoured.
+The server is --mlflow, else the one recorded in the report, else
+MLFLOW_TRACKING_URI. All MLFLOW_* variables for authentication, TLS, retries and
+workspaces are obeyed.
 
 Exit code: 0 once the server has everything; 1 otherwise.`,
 		Example: `  perfagent push perfagent-out/20260131-120000-a1b2c3/node-0.json
@@ -62,8 +63,9 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 	f.StringVar(&o.mlflow, "mlflow", "", "`URI` of the server")
 	f.StringVar(&o.runID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
 	f.StringVar(&o.experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
-	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and only read from the server")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done; only read from the server")
 
 	return cmd
 }

@@ -60,20 +60,29 @@ var flagOf = map[string]string{
 // addRecordFlags declares the flags. Their defaults are the program's.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
-	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength, "kept samples at most (rounded up to even); older ones are merged, peaks stay")
-	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory of the reports: `DIR`/RUN-ID/node-N.json")
-	f.StringVar(&o.RunID, "run-id", "", "name of the run, the same on every node (default: the scheduler's job id, else time and random)")
+	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
+		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay")
+	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+	f.StringVar(&o.RunID, "run-id", "",
+		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
-	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"}, "a `PATH` on the file system whose fill is measured; repeatable, the fullest counts; in the variable separated by ':'")
-	f.StringVar(&o.summary, "summary", "auto", "summary on stderr at the end: auto (when stderr is a terminal), always, never")
+	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"},
+		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)")
+
+	f.StringVar(&o.summary, "summary", "auto",
+		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
 	addHTMLFlag(f, &o.HTML)
-	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": its numbers and its file instead of ours")
-	f.StringArrayVar(&o.tags, "tag", nil, "`KEY=VALUE` for the report and the MLflow run; repeatable")
-	f.StringVar(&o.MLflow, "mlflow", agent.Auto, "push to an MLflow server: auto (when MLFLOW_TRACKING_URI is set), off, or a `URI`")
-	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout, "what pushing may take after the job's end; what is missing then, perfagent push sends later")
-	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics at `ADDR`: PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 is any free one")
-	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")
-	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
+	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
+	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+
+	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
+		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
+	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
+		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
+	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
+		"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one")
+	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
 	for _, e := range environment {
 		if flag := f.Lookup(e.flag); flag != nil {

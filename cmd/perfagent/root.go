@@ -32,13 +32,12 @@ func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perfagent",
 		Short: "what a job really used on this node",
-		Long: `perfagent runs a command untouched and then says, truthfully, what it used on
-this node and what it wasted: in the terminal, in a JSON report and on one HTML
-page.
+		Long: `perfagent runs a command unchanged and reports what it used on this node and what
+it wasted: in the terminal, in a JSON report, and on one HTML page.
 
   perfagent run -- python train.py       wrap a job
-  perfagent watch                        look on meanwhile, in a second terminal
-  perfagent show                         the summary of the newest report`,
+  perfagent watch                        watch it live from a second terminal
+  perfagent show                         show the newest report`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -59,7 +58,7 @@ page.
 	return root
 }
 
-// foldUsage breaks a flag's text into lines that people can read.
+// foldUsage wraps the text of a flag.
 func foldUsage(f *pflag.Flag) {
 	const width, lines = 64, 20
 	f.Usage = strings.Join(text.Wrap(f.Usage, width, lines), "\n")

@@ -36,15 +36,15 @@ func newShow(s streams) *cobra.Command {
 	o := &showOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "show [flags] [REPORT]",
-		Short: "show a report: as text, Markdown, CSV or JSON",
-		Long: `Show a report: one of ours, perf.py's JSON, or the journal (node-N.jsonl) that
-a crash left behind; of a directory the newest below it. Without a name it is the
-newest one under --out.
+		Short: "show a report as text, Markdown, CSV or JSON",
+		Long: `Show a report of perfagent, perf.py's JSON, or the journal (node-N.jsonl) that a
+crash left behind. For a directory, show the newest report below it; without an
+argument, the newest one under --out.
 
-  text      the summary, with pictures that keep every peak
+  text      the summary, with charts that keep every peak
   markdown  the same for the job summary of a CI system
-  csv       a row for each kept sample, with the least, mean and greatest value
-            of all the samples that it stands for
+  csv       a row for each kept sample, with the minimum, mean and maximum of
+            all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout; what is
             absent, and why, on stderr`,
 		Example: `  perfagent show
@@ -57,10 +57,11 @@ newest one under --out.
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", formatText, "text, markdown, csv or json")
+	f.StringVar(&o.format, "format", formatText, "output format: text, markdown, csv or json")
 	f.BoolVar(&o.json, "json", false, "short for --format json")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
-	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` where the newest report is looked for [$PERFAGENT_OUT]")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	f.StringVar(&o.out, "out", "perfagent-out", "find the newest report under `DIR` [$PERFAGENT_OUT]")
 
 	return cmd
 }

@@ -31,18 +31,19 @@ func newWatch(s streams) *cobra.Command {
 	o := &watchOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [RUN-ID]",
-		Short: "look on while a run goes on",
-		Long: `Show a run that goes on here, or on another machine that shares --out: CPU,
-memory, disk and network with their peaks, and what perfagent itself costs. It
-reads the journal of the run and nothing else; the job does not notice. Without
-RUN-ID it is the run under --out that was started last.
+		Short: "watch a run live",
+		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
+memory, disk and network with their peaks, and what perfagent itself costs. watch
+only reads the journal of the run; the job is not affected. Without RUN-ID it
+watches the run under --out that was started last.
 
-q leaves. When the run ends, its last picture stays on the screen. Where
-standard output is no terminal, or TERM is dumb or not set, there is one plain
-line per --refresh instead.
+Press q to quit. When the run ends, its last picture stays on the screen. If
+standard output is not a terminal, or TERM is dumb or unset, watch prints one
+plain line per --refresh instead.
 
-Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
-130); 1 otherwise: no such run, none that goes on, its perfagent is gone.`,
+Exit code: 0 if the run has ended or you pressed q; 128+n after signal n (Ctrl-C
+is 130); 1 otherwise: there is no such run, none is running, or its perfagent is
+gone.`,
 		Example: `  perfagent watch
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
@@ -51,9 +52,9 @@ Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is looked for in DIR/RUN-ID [$PERFAGENT_OUT]")
-	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that goes on)")
-	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two pictures or lines, at least 100ms")
+	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is in DIR/RUN-ID [$PERFAGENT_OUT]")
+	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that is still running)")
+	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two updates, at least 100ms")
 
 	return cmd
 }
