@@ -74,7 +74,7 @@ func (o *plotOptions) plot(path string) error {
 		return err
 	}
 	if sameFile(path, o.output) {
-		return fmt.Errorf("plot: -o %s is the report that is to be drawn: name another file", o.output)
+		return fmt.Errorf("plot: -o %s is the report itself: name another file", o.output)
 	}
 
 	var out bytes.Buffer
@@ -85,14 +85,14 @@ func (o *plotOptions) plot(path string) error {
 	return reportfile.WritePicture(o.output, out.Bytes(), o.force)
 }
 
-// sameFile tells whether two names are of one file that is there.
+// sameFile reports whether a and b name the same existing file.
 func sameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// check refuses bad flags, and those that the kind of picture has no use for.
+// check rejects bad flags, and flags that do not apply to the kind of picture.
 func (o *plotOptions) check(kind string) error {
 	switch {
 	case o.cpus < 0:
@@ -102,13 +102,14 @@ func (o *plotOptions) check(kind string) error {
 	case o.width < plotter.MinWidth || o.width > plotter.MaxWidth:
 		return fmt.Errorf("--width: %d is not between %d and %d", o.width, plotter.MinWidth, plotter.MaxWidth)
 	case kind == "html" && (o.metric != "" || o.given.node || o.given.width):
-		return errors.New("--metric, --node and --width are for .svg and .png: a page shows all; open it with #node=N for one node")
+		return errors.New("--metric, --node and --width are for .svg and .png; " +
+			"a page shows everything: open it with #node=N to see one node")
 	}
 	return nil
 }
 
-// draw draws the report into out. It is read node by node: one of a thousand nodes
-// takes several times more memory than there may be.
+// draw draws the report into out. It reads the report node by node: a whole report of a thousand
+// nodes may not fit in memory.
 func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 	if kind == "html" {
 		return o.page(out, path)
@@ -149,7 +150,7 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 	return page.Write(out, run)
 }
 
-// read gives the report with no series but those of the node that is to be drawn.
+// read returns the report with only the node to draw.
 func (o *plotOptions) read(path string) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""

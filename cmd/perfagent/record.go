@@ -30,12 +30,12 @@ type recordOptions struct {
 
 	streams streams
 	log     *logger
-	// tellURL says where the live page is whatever --log-level is: there is no job whose stderr
-	// that might be.
+	// tellURL prints the address of the live page whatever --log-level is: there is no job that
+	// shares stderr.
 	tellURL bool
 }
 
-// environment maps each flag that has one to its variable.
+// environment maps flags to their variables.
 var environment = []struct{ flag, variable string }{
 	{"interval", "PERFAGENT_INTERVAL"},
 	{"max-length", "PERFAGENT_MAX_LENGTH"},
@@ -57,7 +57,7 @@ var flagOf = map[string]string{
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id", "Tags": "tag",
 }
 
-// addRecordFlags declares the flags. Their defaults are the program's.
+// addRecordFlags declares the flags with the defaults of the program.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
@@ -91,12 +91,12 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	}
 }
 
-// addHTMLFlag declares the flag of the commands that write a page beside a report.
+// addHTMLFlag declares --html for a command that writes a page beside a report.
 func addHTMLFlag(f *pflag.FlagSet, into *string) {
 	f.StringVar(into, "html", agent.Auto, "the page beside the report: auto (write it) or never")
 }
 
-// prepare settles the options and makes the log: what run and sidecar do first.
+// prepare settles the options and opens the log. run and sidecar call it first.
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.TakeOver = true
 	if err := o.settle(cmd); err != nil {
@@ -114,8 +114,8 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	return nil
 }
 
-// settle fills in from the environment what no flag gave, and checks everything. Errors name the
-// flag or the variable.
+// settle takes values from the environment for flags that are not given, and checks all options.
+// Errors name the flag or the variable.
 func (o *recordOptions) settle(cmd *cobra.Command) error {
 	from := make(map[string]string)
 	for _, e := range environment {
@@ -137,7 +137,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	}
 
 	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("an empty name"))
+		return wrong("run-id", errors.New("the name is empty"))
 	}
 	if cmd.Flags().Changed("node") {
 		o.Node = &o.node
@@ -157,7 +157,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag from the environment. A list is separated as PATH is.
+// setFlag sets a flag from the environment. A list is separated like PATH.
 func setFlag(cmd *cobra.Command, name, value string) error {
 	flag := cmd.Flags().Lookup(name)
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
@@ -168,8 +168,8 @@ func setFlag(cmd *cobra.Command, name, value string) error {
 	return cmd.Flags().Set(name, value)
 }
 
-// check refuses what package agent cannot know to be bad: where a flag may not be empty or 0, it
-// would take its default. It returns the flag, too.
+// check rejects empty and zero values that package agent would replace by its defaults. It also
+// returns the flag.
 func (o *recordOptions) check() (flag string, err error) {
 	switch {
 	case o.Interval == 0:
@@ -177,7 +177,7 @@ func (o *recordOptions) check() (flag string, err error) {
 	case o.MaxLength == 0:
 		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
 	case o.Out == "":
-		return "out", errors.New("an empty directory name")
+		return "out", errors.New("the directory name is empty")
 	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
 		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
 	case o.pushTimeout < 0:
@@ -186,7 +186,7 @@ func (o *recordOptions) check() (flag string, err error) {
 
 	for flag, value := range map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen} {
 		if value == "" {
-			return flag, errors.New("an empty value")
+			return flag, errors.New("the value is empty")
 		}
 	}
 
@@ -213,8 +213,8 @@ func tagMap(list []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// sayURL says where the live page is: on a terminal, and where any port was asked for. Elsewhere
-// stderr is the job's, and only the log has it.
+// sayURL prints the address of the live page on a terminal, and if any free port was asked for.
+// Otherwise stderr is the job's, and only the log has the address.
 func (o *recordOptions) sayURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked before
 	tell := o.tellURL || address.Port == "0" || inForeground(o.streams.err)
@@ -229,7 +229,7 @@ func (o *recordOptions) wantsSummary() bool {
 	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
 }
 
-// showSummary prints the summary, once the report has been written.
+// showSummary prints the summary once the report has been written.
 func (o *recordOptions) showSummary(r *agent.Result) {
 	ignoreBackground()
 	if !o.wantsSummary() {
@@ -243,7 +243,7 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude says what was pushed, where a summary was asked for.
+// conclude prints what was pushed, if a summary was asked for.
 func (o *recordOptions) conclude(r *agent.Result) {
 	switch {
 	case r == nil || r.Pushed == "":

@@ -11,10 +11,10 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streams are where a command writes; stdin is always the job's.
+// streams are the outputs of a command. Stdin is always the job's.
 type streams struct{ out, err io.Writer }
 
-// execute runs the command line and returns the exit code.
+// execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
