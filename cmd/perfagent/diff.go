@@ -134,7 +134,8 @@ func (o *diffOptions) compare(args []string, atDash int) (*comparer.Comparison, 
 func sides(args []string, atDash int) (a, b []string, err error) {
 	if atDash < 0 {
 		if len(args) != 2 {
-			return nil, nil, fmt.Errorf("diff: need two names, or a -- between A and B, not %d names: perfagent diff A... -- B", len(args))
+			return nil, nil, fmt.Errorf(
+				"diff: need two names, or a -- between A and B, not %d names: perfagent diff A... -- B", len(args))
 		}
 		atDash = 1
 	}
@@ -217,7 +218,8 @@ func reportsAt(dir string) (paths, notes []string, err error) {
 		return nil, nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
 	}
 
-	return paths, append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths))), nil
+	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))
+	return paths, notes, nil
 }
 
 // jsonIn lists the *.json files directly in a directory, sorted by name.

@@ -40,7 +40,7 @@ func (e exitError) Unwrap() error { return e.err }
 
 // exitCode returns the exit code for the error of a command, and the error to print, or nil for
 // none.
-func exitCode(command string, err error) (code int, say error) {
+func exitCode(command string, err error) (code int, toPrint error) {
 	var exit exitError
 	switch {
 	case err == nil:

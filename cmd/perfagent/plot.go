@@ -154,7 +154,7 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 func (o *plotOptions) read(path string) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
-	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+	keep := func(_ *reporter.Run, name string, n *reporter.Node) error {
 		drawn := o.given.node && name == strconv.Itoa(o.node)
 		if !o.given.node && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
 			delete(r.Nodes, lowest)
@@ -166,7 +166,9 @@ func (o *plotOptions) read(path string) (*reporter.Report, error) {
 		}
 
 		return nil
-	})
+	}
+
+	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, keep)
 	if err != nil {
 		return nil, err
 	}

@@ -30,9 +30,9 @@ type recordOptions struct {
 
 	streams streams
 	log     *logger
-	// tellURL prints the address of the live page whatever --log-level is: there is no job that
+	// alwaysPrintURL prints the address of the live page whatever --log-level is: there is no job that
 	// shares stderr.
-	tellURL bool
+	alwaysPrintURL bool
 }
 
 // environment maps flags to their variables.
@@ -54,7 +54,8 @@ var environment = []struct{ flag, variable string }{
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id", "Tags": "tag",
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
+	"Tags": "tag",
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -109,7 +110,7 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	}
 
 	o.log = log
-	o.Log, o.OnListen, o.OnReport = log.Logger, o.sayURL, o.showSummary
+	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
 
 	return nil
 }
@@ -213,11 +214,11 @@ func tagMap(list []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// sayURL prints the address of the live page on a terminal, and if any free port was asked for.
+// printURL prints the address of the live page on a terminal, and if any free port was asked for.
 // Otherwise stderr is the job's, and only the log has the address.
-func (o *recordOptions) sayURL(url string) {
+func (o *recordOptions) printURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked before
-	tell := o.tellURL || address.Port == "0" || inForeground(o.streams.err)
+	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
 	if tell && !o.log.enabledInfo() {
 		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)
 		return

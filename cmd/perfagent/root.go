@@ -20,9 +20,9 @@ func execute(args []string, s streams) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 
-	code, say := exitCode(cmd.Name(), err)
-	if say != nil {
-		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(say.Error()))
+	code, err := exitCode(cmd.Name(), err)
+	if err != nil {
+		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
 	}
 
 	return code
@@ -54,7 +54,11 @@ it wasted: in the terminal, in a JSON report, and on one HTML page.
 		help(cmd, args)
 	})
 
-	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s), newMetrics(s), newVersion(s))
+	root.AddCommand(
+		newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
+		newMetrics(s), newVersion(s),
+	)
+
 	return root
 }
 

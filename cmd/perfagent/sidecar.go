@@ -12,7 +12,7 @@ import (
 )
 
 func newSidecar(s streams) *cobra.Command {
-	o := &recordOptions{streams: s, tellURL: true}
+	o := &recordOptions{streams: s, alwaysPrintURL: true}
 	cmd := &cobra.Command{
 		Use:   "sidecar [flags]",
 		Short: "record the host until TERM or INT, then report",

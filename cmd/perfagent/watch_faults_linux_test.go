@@ -43,9 +43,9 @@ func TestWatch_Refuses(t *testing.T) {
 		args, words []string
 	}{
 		{[]string{"no-such"}, []string{`no run "no-such"`, "perfagent-out"}},
-		{nil, []string{"no run is going on under perfagent-out that can be read", "2 cannot", "perfagent-out/junk/node-0.jsonl", "the head is damaged"}},
-		{[]string{"--out", "elsewhere"}, []string{"no run is going on under elsewhere", "perfagent show"}},
-		{[]string{"--out", "unread"}, []string{"no run is going on under unread", "1 cannot", "unread/folder/node-0.jsonl: is not a file"}},
+		{nil, []string{"no readable run is active under perfagent-out", "2 cannot be read", "perfagent-out/junk/node-0.jsonl", "the head is damaged"}},
+		{[]string{"--out", "elsewhere"}, []string{"no run is active under elsewhere", "perfagent show"}},
+		{[]string{"--out", "unread"}, []string{"no readable run is active under unread", "1 cannot be read", "unread/folder/node-0.jsonl: is not a file"}},
 		{[]string{"ended"}, []string{`run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
 		{[]string{"ended", "--node", "3"}, []string{`node 3 of run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
 		{[]string{"ended", "--node", "4"}, []string{`no node 4 of run "ended"`, "but there is node 3, which has ended"}},
@@ -134,7 +134,7 @@ func TestWatch_OfAnAgentThatIsKilled(t *testing.T) {
 	w.leaves(0)
 	o = clitest.Perform(t, watchCommand(t, run.Cmd.Dir, nil))
 	o.Want(t, 1)
-	o.WantLine(t, "no run is going on")
+	o.WantLine(t, "no run is active")
 }
 
 // A journal without a whole line that nobody writes: its agent never got further.
@@ -192,7 +192,7 @@ func TestWatch_OfAJournalThatGoes(t *testing.T) {
 			o, _ := plain.End()
 			o.Want(t, 1)
 			o.WantLine(t, c.words...)
-			if !strings.Contains(left, "ended, without a report here") || !strings.Contains(left, "no report in its place") {
+			if !strings.Contains(left, "ended without a report here") || !strings.Contains(left, "no report in its place") {
 				t.Errorf("on the screen: %s", left)
 			}
 		})
