@@ -99,7 +99,7 @@ func (g *groups) add(m reporter.Missing, node string) {
 	}
 
 	g.list[i].add(source, isSource, node)
-	for _, of := range []origin{from, {code: m.Code}} {
+	for _, of := range []origin{from, {code: m.Code}, {}} { // {} is for metrics of reports without codes
 		if _, has := g.ofNode[of]; !has && isSource {
 			g.ofNode[of] = i
 		}
