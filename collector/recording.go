@@ -56,7 +56,7 @@ func (rec *Recording) addGap(gap series.Gap) {
 	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
-		rec.Gaps[i].Why = gap.Why
+		rec.Gaps[i] = gap
 	case len(rec.Gaps) < maxGaps:
 		rec.Gaps = append(rec.Gaps, gap)
 	}
