@@ -49,12 +49,13 @@ var environment = []struct{ flag, variable string }{
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 	{"listen", "PERFAGENT_LISTEN"},
 	{"cgroup", "PERFAGENT_CGROUP"}, // run only
+	{"reader", "PERFAGENT_READER"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id", "Tags": "tag",
+	"Compat": "compat", "Reader": "reader", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id", "Tags": "tag",
 }
 
 // addRecordFlags declares the flags. Their defaults are the program's.
@@ -72,6 +73,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto, "push to an MLflow server: auto (when MLFLOW_TRACKING_URI is set), off, or a `URI`")
 	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout, "what pushing may take after the job's end; what is missing then, perfagent push sends later")
 	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics at `ADDR`: PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 is any free one")
+	f.StringVar(&o.Reader, "reader", agent.Auto, "what the host is read through: auto (the kernel's files on Linux, elsewhere gopsutil), or gopsutil for CPU, memory, disk, network and load")
 	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")
 	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
 
@@ -175,7 +177,7 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	}
 
-	for flag, value := range map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen} {
+	for flag, value := range map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader} {
 		if value == "" {
 			return flag, errors.New("an empty value")
 		}
