@@ -108,6 +108,7 @@ func (s *session) sampling() collector.Options {
 // reader opens the host, at HOST_PROC and HOST_SYS where these are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
+	o.Gopsutil = s.o.Reader == Gopsutil
 	return host.NewReader(o)
 }
 

@@ -24,6 +24,7 @@ type Recording struct {
 	LongestGap time.Duration
 	Clock      []ClockEvent
 	Failures   []Failure
+	Reader     string   // the name of the host.Reader; "" if it is not known
 	DiskPaths  []string // the file systems whose usage is measured
 	Disks      []string // the block devices that ever counted
 	NICs       []string // the interfaces that ever counted, lo included

@@ -189,6 +189,7 @@ func newSampling(rec *collector.Recording) *Sampling {
 		LongestGapSeconds: rec.LongestGap.Seconds(),
 		Stride:            rec.Ring.Stride(),
 		MaxLength:         rec.Ring.Capacity(),
+		Reader:            rec.Reader,
 		DiskPaths:         rec.DiskPaths,
 		Disks:             append([]string{}, rec.Disks...),
 		NICs:              append([]string{}, rec.NICs...),
