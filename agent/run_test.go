@@ -264,6 +264,7 @@ func TestOptions_Bad(t *testing.T) {
 		"HTML":      {HTML: "always"},
 		"Cgroup":    {Cgroup: Create},
 		"Compat":    {Compat: "perf"},
+		"Reader":    {Reader: "psutil"},
 		"DiskPaths": {DiskPaths: []string{"/", ""}},
 		"MLflow":    {MLflow: "::"},
 		"Listen":    {Listen: "x:y:z"},
