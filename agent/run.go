@@ -93,13 +93,14 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		w.command.Enter = w.source.made.Enter
 	}
 
-	// The reader is never closed: a source that hangs may still be asked when we leave.
+	// The sampler closes the reader when it has taken the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
 	sampler := collector.NewSampler(reader, w.sampling())
 
 	w.output = <-opened
 	j, err := job.Start(w.command, w.signals)
 	if err != nil {
+		reader.Close()
 		return nil, w.cannotStart(err)
 	}
 	w.source.begin(j)

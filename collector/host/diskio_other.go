@@ -15,6 +15,8 @@ const diskUnit = 1
 // scratch is empty: a Reader keeps nothing from one Reading to the next.
 type scratch struct{}
 
+func (s *scratch) close() {}
+
 // readDiskIO reads block devices through gopsutil; all that it lists are counted.
 func (r *Reader) readDiskIO() ([]Device, error) {
 	stats, err := disk.IOCounters()
