@@ -21,7 +21,8 @@ import (
 // A job that fails is no error: the Result has its exit code. An error is perfagent's own:
 // an *OptionError, job.ErrNotFound or job.ErrNotExecutable (the command was not started), or a
 // report that could not be written anywhere (there is a Result then). When ctx is done, Run sends
-// the job TERM, waits for its end, and returns the Result with ctx's error.
+// the job TERM, waits for its end, and returns the Result with ctx's error. If ctx is done from the
+// beginning, the job is not started, and there is no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -29,6 +30,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if len(o.Args) == 0 {
 		return nil, ErrNoCommand
+	}
+	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
+		return nil, err
 	}
 
 	w := newWrap(o)

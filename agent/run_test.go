@@ -159,6 +159,26 @@ func TestRun_ContextDone(t *testing.T) {
 	}
 }
 
+// A context that is done from the beginning starts nothing, and leaves no files.
+func TestRun_ContextDoneFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	started := filepath.Join(t.TempDir(), "started")
+	o := shell(t, "touch "+started)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	r, err := Run(ctx, o)
+
+	if !errors.Is(err, context.Canceled) || r != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, path := range []string{started, o.Out} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s exists", path)
+		}
+	}
+}
+
 // A report that can be written nowhere is perfagent's own failure, and the job's exit code is
 // known all the same.
 func TestRun_NoRoomForTheReport(t *testing.T) {
