@@ -230,6 +230,45 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 	all.Wait()
 }
 
+// broken is a stream that fails.
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error)  { return 0, b.err }
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+// Output that was lost is perfagent's own failure, and the job's exit code is known all the same.
+func TestRun_StreamThatFails(t *testing.T) {
+	t.Parallel()
+	trouble := errors.New("trouble")
+	for name, o := range map[string]Options{
+		"Stdin":  {Stdin: broken{trouble}, Stdout: io.Discard, Stderr: io.Discard},
+		"Stdout": {Stdin: strings.NewReader(""), Stdout: broken{trouble}, Stderr: io.Discard},
+		"Stderr": {Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: broken{trouble}},
+	} {
+		run := shell(t, "cat; echo out; echo trouble >&2; exit 3")
+		run.Stdin, run.Stdout, run.Stderr = o.Stdin, o.Stdout, o.Stderr
+
+		r, err := Run(t.Context(), run)
+
+		if !errors.Is(err, trouble) || r == nil || r.ExitCode != 3 || r.ReportPath == "" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// A job that something else waited for has no exit code that is known, and that is an error.
+func TestRun_StatusNotKnown(t *testing.T) {
+	t.Parallel()
+	reaped := errors.New("wait for process 1: no child processes")
+
+	if err := failure(job.Status{ExitCode: 255, Err: reaped}); !errors.Is(err, reaped) {
+		t.Errorf("%v", err)
+	}
+	if err := failure(job.Status{ExitCode: 255}); err != nil {
+		t.Errorf("of a job that exits with 255: %v", err)
+	}
+}
+
 func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "true")
