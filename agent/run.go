@@ -18,10 +18,14 @@ import (
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
 // has been written and, if there is a server, pushed.
 //
-// A job that fails is no error: the Result has its exit code. An error is perfagent's own:
-// an *OptionError, job.ErrNotFound or job.ErrNotExecutable (the command was not started), or a
-// report that could not be written anywhere (there is a Result then). When ctx is done, Run sends
-// the job TERM, waits for its end, and returns the Result with ctx's error.
+// A job that fails is no error: the Result has its exit code. An error is perfagent's own. After
+// an *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. There is a
+// Result as well if the report could not be written anywhere, if Stdin, Stdout or Stderr could not
+// be copied, or if something else in the process waited for the job (the exit code is 255 then).
+//
+// When ctx is done, Run sends
+// the job TERM, waits for its end, and returns the Result with ctx's error. If ctx is done from the
+// beginning, the job is not started, and there is no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -29,6 +33,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if len(o.Args) == 0 {
 		return nil, ErrNoCommand
+	}
+	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
+		return nil, err
 	}
 
 	w := newWrap(o)
@@ -93,13 +100,14 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		w.command.Enter = w.source.made.Enter
 	}
 
-	// The reader is never closed: a source that hangs may still be asked when we leave.
+	// The sampler closes the reader when it has taken the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
 	sampler := collector.NewSampler(reader, w.sampling())
 
 	w.output = <-opened
 	j, err := job.Start(w.command, w.signals)
 	if err != nil {
+		reader.Close()
 		return nil, w.cannotStart(err)
 	}
 	w.source.begin(j)
@@ -121,7 +129,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	if !ok {
 		w.observers.end()
 		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.source.leave())
-		return w.result(status), errors.Join(errNoReport, ctx.Err())
+		return w.result(status), errors.Join(errNoReport, failure(status), ctx.Err())
 	}
 
 	return w.finish(ctx, status, rec)
@@ -184,7 +192,21 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	result := w.result(status)
 	err := w.deliver(in, result, cut)
 
-	return result, errors.Join(err, ctx.Err())
+	return result, errors.Join(err, failure(status), ctx.Err())
+}
+
+// failure returns what perfagent itself has failed at: to learn how the job ended, or to copy its
+// streams.
+func failure(status job.Status) error {
+	err := status.Err
+	if err != nil {
+		err = fmt.Errorf("agent: %w", err)
+	}
+	if status.CopyErr != nil {
+		err = errors.Join(err, fmt.Errorf("agent: copy the job's streams: %w", status.CopyErr))
+	}
+
+	return err
 }
 
 // cut returns the channel that says why pushing is to end early: a signal that came after the job's
