@@ -195,7 +195,6 @@ func diffIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 }
 
 func TestDiffExitCodes(t *testing.T) {
-	t.Parallel()
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
@@ -254,7 +253,6 @@ func TestDiffExitCodes(t *testing.T) {
 		{"hostile name", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			o := diffIn(t, dir, test.args...)
 			o.Want(t, test.code)
 			clitest.WantLines(t, o.Err, test.lines, test.lines)
@@ -274,7 +272,6 @@ func TestDiffExitCodes(t *testing.T) {
 // TestDiffReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
 // links to them are taken as show takes them.
 func TestDiffReadsEveryKind(t *testing.T) {
-	t.Parallel()
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
 	for _, m := range d.Metrics {
@@ -332,12 +329,12 @@ func TestDiffReadsEveryKind(t *testing.T) {
 
 	// Two nodes of one run are one run, merged or not.
 	for _, node := range []string{"0", "1"} {
-		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true")
-		clitest.Perform(t, cmd).Want(t, 0)
+		cmd := insideCommand(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true")
+		cmd.perform(t).Want(t, 0)
 	}
-	cmd := clitest.Perfagent(t, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json")
+	cmd := insideCommand(t, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json")
 	cmd.Dir = dir
-	clitest.Perform(t, cmd).Want(t, 0)
+	cmd.perform(t).Want(t, 0)
 	o = diffIn(t, dir, "two", "two.json")
 	if !strings.Contains(o.Out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, "0 % ?") {
 		t.Errorf("two nodes, and the same merged:\n%s%s", o.Out, o.Err)

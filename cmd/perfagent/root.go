@@ -12,7 +12,13 @@ import (
 )
 
 // streams are where a command writes; stdin is always the job's.
-type streams struct{ out, err io.Writer }
+type streams struct {
+	out, err io.Writer
+
+	// inside says that the command line runs inside another program, as in tests: run and sidecar
+	// do not take the process over, and the job writes to out and err.
+	inside bool
+}
 
 // execute runs the command line and returns the exit code.
 func execute(args []string, s streams) int {

@@ -55,10 +55,9 @@ func verdictInside(cmd *exec.Cmd, group string) *exec.Cmd {
 const verdictHog = "tail /dev/zero"
 
 func TestVerdictOfAnExit(t *testing.T) {
-	t.Parallel()
-	v := reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
+	v := reportertest.WantVerdict(t, inside(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 0})
-	v = reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
+	v = reportertest.WantVerdict(t, inside(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 7})
 }
 
