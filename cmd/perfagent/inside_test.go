@@ -76,6 +76,14 @@ func inside(t *testing.T, args ...string) clitest.Outcome {
 	return insideCommand(t, args...).perform(t)
 }
 
+// insideIn is inside in a given directory.
+func insideIn(t *testing.T, dir string, args ...string) clitest.Outcome {
+	t.Helper()
+	l := insideCommand(t, args...)
+	l.Dir = dir
+	return l.perform(t)
+}
+
 // call runs a command line in the test's own process, directory and environment. All paths that it names are absolute;
 // parallel tests may call it.
 func call(args ...string) clitest.Outcome { return callTo(nil, args...) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -311,11 +312,10 @@ func TestAgentsAtOnceKeepTheirReports(t *testing.T) {
 
 // A report that is there already is never replaced.
 func TestReportIsNeverOverwritten(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Script(t, "sh", `for i in 1 2 3; do $P run --run-id r -- sh -c "exit $i"; done`)
-	clitest.Perform(t, cmd).Want(t, 3)
+	dir := t.TempDir()
 	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
-		r := reportertest.ReadFile(t, filepath.Join(cmd.Dir, "perfagent-out/r", name))
+		insideIn(t, dir, "run", "--run-id", "r", "--", "sh", "-c", fmt.Sprintf("exit %d", i+1)).Want(t, i+1)
+		r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/r", name))
 		if *r.Run.ExitCode != i+1 {
 			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
 		}
