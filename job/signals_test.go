@@ -86,11 +86,11 @@ func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	t.Parallel()
 	// It takes its time, and we wait.
 	w := start(t, command(t, "agent", "", "sh", "-c",
-		`trap 'sleep 2; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
+		`trap 'sleep 0.5; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
 	w.pid("pid")
 	w.signal(syscall.SIGTERM)
 	w.expect("saved")
-	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 2*time.Second {
+	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 500*time.Millisecond {
 		t.Errorf("exit code %d, %+v", code, st)
 	}
 	// It ignores it, and is left alone.
