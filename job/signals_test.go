@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/perfagent/perfagent/internal/need"
 	"golang.org/x/sys/unix"
 )
 
@@ -377,10 +378,7 @@ func TestStatus_DeathFromTerminal(t *testing.T) {
 // shell is an interactive bash on a terminal.
 func shell(t *testing.T, next string) *terminal {
 	t.Helper()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal("job control cannot be tested without bash: apt-get install bash")
-	}
+	bash := need.Tool(t, "bash", "apt-get install bash")
 	cmd := command(t, "agent", next, "--norc", "--noprofile", "-i")
 	cmd.Path, cmd.Args[0] = bash, bash
 	cmd.Env = append(cmd.Env, "PS1=prompt-$ ", "HISTFILE=", "TERM=dumb", "AGENT="+os.Args[0])
