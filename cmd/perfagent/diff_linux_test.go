@@ -305,7 +305,7 @@ func TestDiffReadsEveryKind(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
-	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json is below it, so all *.json in it are taken: 4") {
+	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json below it; took all *.json in it: 4") {
 		t.Errorf("reports of other names: exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 
@@ -362,7 +362,7 @@ func TestDiffLeavesJournalsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Wait(t, cmd)
-	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of runs without an end are left out: 1") != 2 {
+	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of unfinished runs left out: 1") != 2 {
 		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 	o := diffIn(t, dir, "a/node-1.jsonl", "a")

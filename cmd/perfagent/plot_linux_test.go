@@ -444,7 +444,7 @@ func TestPlotKeepsItsInput(t *testing.T) {
 		cmd.Dir = dir
 		o := clitest.Perform(t, cmd)
 		o.Want(t, 1)
-		o.WantLine(t, names[1], "is the report that is to be drawn")
+		o.WantLine(t, names[1], "is the report itself")
 		if now, _ := os.ReadFile(same); !bytes.Equal(now, text) {
 			t.Fatalf("%q: the report is now %.40q", names, now)
 		}
