@@ -453,7 +453,7 @@ func (t Timeline) width(i int) float64 {
 // still finite. Smaller values count as 0.
 const (
 	minAxis = 1e-100
-	maxAxis  = 1e300
+	maxAxis = 1e300
 )
 
 // top returns the largest value of a chart's series, or the limit if that is larger and near enough

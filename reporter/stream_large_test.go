@@ -67,7 +67,7 @@ func streamScan(t testing.TB, path string, node func(*reporter.Run, string, *rep
 }
 
 func TestScan_FindsTheBurst(t *testing.T) {
-	const nodes, buckets = 20, 1000
+	const nodes, buckets = 8, 500
 	path, _ := streamLarge(t, nodes, buckets)
 	next := 0
 	run, err := streamScan(t, path, func(run *reporter.Run, name string, n *reporter.Node) error {

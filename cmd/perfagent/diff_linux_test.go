@@ -122,7 +122,7 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 // one change in six by 20 % was not found. So the whole is repeated with fresh runs
 // when it does not come out, fifteen times at most: a diff that is wrong fails each time,
 // one that is right fails them all once in millions of runs, be the machine as it may.
-// TestLevelAndPower has the same claims without a machine's noise.
+// TestCompare_LevelAndPower of comparer has the same claims without a machine's noise.
 func TestDiffOfRealRuns(t *testing.T) {
 	const runs, attempts = 10, 16
 	base := uint64(0) // of the calibration that was disturbed least

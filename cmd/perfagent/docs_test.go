@@ -484,7 +484,7 @@ func anchors(doc string) []string {
 // TestDocsFiles: files of the project that the documents name in backquotes
 // exist.
 func TestDocsFiles(t *testing.T) {
-	name := regexp.MustCompile("`((?:cmd|collector|exporter|job|mlflow|pusher|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
+	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
@@ -497,7 +497,7 @@ func TestDocsFiles(t *testing.T) {
 // TestDocsBenchmarks: the benchmarks that docs/performance.md names exist, where
 // it says.
 func TestDocsBenchmarks(t *testing.T) {
-	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z/]+)` \\|")
+	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
 	rows := row.FindAllStringSubmatch(readDocument(t, "../../docs/performance.md"), -1)
 	if len(rows) == 0 {
 		t.Error("docs/performance.md names no benchmark")

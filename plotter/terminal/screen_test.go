@@ -349,7 +349,7 @@ func screenNumbersOf(words string) map[string]bool {
 	return out
 }
 
-func TestScreenLine(t *testing.T) {
+func TestScreen_Line(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
 	if got := Line(screenReport(1), o); got != want {

@@ -71,9 +71,12 @@ func toAny[T any](list []T) (out []any) {
 }
 
 // journalOf makes a journal of n samples and the Recording that it is of. With so
-// small a bound it has a snapshot, too.
+// small a bound it has a snapshot, too. The queue has room for all of them.
 func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording) {
 	t.Helper()
+	if n > queueLength {
+		t.Fatalf("%d samples do not fit in the queue", n)
+	}
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
 	j, err := Create(t.TempDir(), head(s, 10))
@@ -87,7 +90,6 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 		sample := s.Next(rec)
 		// Values of the later columns, of which newStream knows nothing.
 		j.Observe(sample, rec)
-		drain(j)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
