@@ -50,7 +50,7 @@ func TestWatch_Refuses(t *testing.T) {
 		{[]string{"ended"}, []string{`run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
 		{[]string{"ended", "--node", "3"}, []string{`node 3 of run "ended" has ended`, "perfagent show perfagent-out/ended/node-3.json"}},
 		{[]string{"ended", "--node", "4"}, []string{`no node 4 of run "ended"`, "there is node 3, which has ended"}},
-		{[]string{"empty"}, []string{`nothing of run "empty"`}},
+		{[]string{"empty"}, []string{`no recording of run "empty"`}},
 		{[]string{"file"}, []string{`run "file"`}},
 		{[]string{"folder"}, []string{"folder/node-0.jsonl", "not a file"}},
 		{[]string{"junk"}, []string{"junk/node-0.jsonl", "the head is damaged"}},
