@@ -28,11 +28,17 @@ var kinds = [NumKinds]struct {
 }
 
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
-// next. What it cannot read its error tells; the rest counts.
-type deviceReader func() ([]Device, error)
+// next. It is told when that is, on the monotonic clock. What it cannot read its error tells; the
+// rest counts.
+type deviceReader func(at time.Duration) ([]Device, error)
 
-func openDisks(r *Reader) deviceReader { return r.readDiskIO }
-func openNICs(r *Reader) deviceReader  { return r.readNet }
+func openDisks(r *Reader) deviceReader {
+	return func(time.Duration) ([]Device, error) { return r.readDiskIO() }
+}
+
+func openNICs(r *Reader) deviceReader {
+	return func(time.Duration) ([]Device, error) { return r.readNet() }
+}
 
 // Source returns the name of the source that the devices are read from.
 func (k Kind) Source() string { return kinds[k].source }

@@ -177,7 +177,7 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	for k := range kinds {
-		if err = guard(func() error { out.Devices[k], err = r.devices[k](); return err }); err != nil {
+		if err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono); return err }); err != nil {
 			out.fail(kinds[k].source, err)
 		}
 	}
