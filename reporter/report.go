@@ -77,6 +77,7 @@ type Sampling struct {
 	LongestGapSeconds float64      `json:"longest_gap_seconds"`
 	Stride            int64        `json:"stride"`               // samples that one kept sample stands for
 	MaxLength         int          `json:"max_length"`           // capacity of the ring
+	Reader            string       `json:"reader,omitempty"`     // what the host was read through
 	DiskPaths         []string     `json:"disk_paths,omitempty"` // file systems whose fill was measured
 	Disks             []string     `json:"disks"`                // block devices that were counted
 	NICs              []string     `json:"nics"`                 // interfaces that were counted

@@ -151,7 +151,7 @@ func TestJobView_ManyNodes(t *testing.T) {
 
 // Of several nodes the GPUs are told together: only those of a job, or of a node that
 // wraps none; the mean is over those that were measured.
-func TestGPUsOfAllNodes(t *testing.T) {
+func TestGPUsOfAll_Rows(t *testing.T) {
 	job := &reporter.Job{}
 	node := func(job *reporter.Job, m reporter.Values, of ...bool) *reporter.Node {
 		n := &reporter.Node{Job: job, Metrics: m}
