@@ -54,6 +54,7 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			s := reportertest.NewStream(uint64(n))
 			rec := s.Recording(10)
+			rec.Reader = host.Gopsutil
 			j, err := Create(t.TempDir(), head(s, 10))
 			if err != nil {
 				t.Fatal(err)
