@@ -284,6 +284,23 @@ func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {
 	}
 }
 
+func TestRun_ReaderIsInTheReport(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]string{"": Auto, Auto: Auto, Gopsutil: Gopsutil} {
+		o := shell(t, "sleep 0.2")
+		o.Reader, o.Interval = option, 50*time.Millisecond
+		n := read(t, mustRun(t, o)).Nodes["0"]
+		if n.Sampling.Reader != want {
+			t.Errorf("option %q: the reader is %q", option, n.Sampling.Reader)
+		}
+		for _, source := range []string{"cpu", "memory", "disk", "disk_io", "network", "load"} {
+			if why := whyMissing(n, source); why != "" {
+				t.Errorf("reader %q: %s: %s", want, source, why)
+			}
+		}
+	}
+}
+
 func TestRun_PerfPyLayout(t *testing.T) {
 	t.Parallel()
 	o := shell(t, "sleep 0.3")

@@ -169,11 +169,18 @@ func TestHostTreeIsRead(t *testing.T) {
 	o, _ := l.End()
 	o.Want(t, 0)
 	check(t, o.Report(t))
-	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--", "sleep", "0.1")
-	cmd.Env = append(cmd.Env, env...)
-	o = clitest.Perform(t, cmd)
-	o.Want(t, 0)
-	check(t, o.Report(t))
+	for reader, c := range map[string]struct{ flags, env []string }{
+		"auto": {}, "gopsutil": {flags: []string{"--reader", "gopsutil"}, env: []string{"PERFAGENT_READER=auto"}},
+	} {
+		cmd := clitest.Perfagent(t, slices.Concat([]string{"run", "--interval", "20ms"}, c.flags, []string{"--", "sleep", "0.1"})...)
+		cmd.Env = slices.Concat(cmd.Env, env, c.env)
+		o = clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		check(t, o.Report(t))
+		if got := o.Report(t).Nodes["0"].Sampling.Reader; got != reader {
+			t.Errorf("read through %q, want %q", got, reader)
+		}
+	}
 }
 
 // show without a name picks what was changed last, a journal too.

@@ -68,6 +68,7 @@ func givesTheReport(t *testing.T, n int) {
 	t.Helper()
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
+	rec.Reader = host.Gopsutil
 	j, err := Create(t.TempDir(), head(s, 10))
 	if err != nil {
 		t.Fatal(err)
