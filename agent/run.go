@@ -122,8 +122,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		j.Release()
 	}
 
-	status := w.wait(ctx, j)
-	stop()
+	status := w.wait(ctx, j, stop)
 
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
@@ -135,10 +134,15 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	return w.finish(ctx, status, rec)
 }
 
-// wait waits for the job, and sends it TERM when ctx is done.
-func (w *wrap) wait(ctx context.Context, j *job.Job) job.Status {
-	stop := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
-	defer stop()
+// wait waits for the job, and sends it TERM when ctx is done. Sampling stops with the job, although
+// descendants of it may go on to write what is copied.
+func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
+	release := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
+	defer release()
+	go func() {
+		<-j.Done()
+		stopSampling()
+	}()
 
 	return j.Wait()
 }

@@ -230,6 +230,26 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 	all.Wait()
 }
 
+// A descendant that outlives the job and holds its stdout is waited for, but what the node does
+// meanwhile is not the run's.
+func TestRun_SamplesEndWithTheJob(t *testing.T) {
+	t.Parallel()
+	o := shell(t, "sleep 0.2; (sleep 2; echo late) & exit 3")
+	var out strings.Builder
+	o.Stdout, o.Interval = &out, 50*time.Millisecond
+
+	r := mustRun(t, o)
+
+	ended := read(t, r).Run.End
+	times := r.Report.Nodes["0"].Samples.Column("timestamp")
+	if late := times[len(times)-1] - float64(ended.UnixNano())/1e9; late > 1 {
+		t.Errorf("the last sample was taken %.2f s after the job's end", late)
+	}
+	if out.String() != "late\n" || r.ExitCode != 3 {
+		t.Errorf("exit %d, stdout %q", r.ExitCode, out.String())
+	}
+}
+
 // broken is a stream that fails.
 type broken struct{ err error }
 
