@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 
 	m := &Monitor{
-		session: newSession(o, os.Args), before: programUsage(),
+		session: newSession(o, slices.Clone(os.Args)), before: programUsage(),
 		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
 	}
 	s := m.session

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -136,8 +137,15 @@ func (e *OptionError) Unwrap() error { return e.Err }
 var ErrNoCommand = errors.New("agent: no command is given")
 
 // settle returns the options with all defaults filled in, from the scheduler's variables and then
-// the constants. The error is an *OptionError.
+// the constants. The caller may change what it gave while the run goes on. The error is an
+// *OptionError.
 func (o Options) settle() (Options, error) {
+	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
+	if o.Node != nil {
+		node := *o.Node
+		o.Node = &node
+	}
+
 	setDefault(&o.Out, DefaultOut)
 	setDefault(&o.Interval, DefaultInterval)
 	setDefault(&o.MaxLength, DefaultMaxLength)

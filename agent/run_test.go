@@ -364,6 +364,34 @@ func TestOptions_Bad(t *testing.T) {
 	}
 }
 
+// A run keeps its options: the caller may change what it gave.
+func TestOptions_AreTheRunsOwn(t *testing.T) {
+	t.Parallel()
+	node := 3
+	o := Options{
+		Args: []string{"true"}, Node: &node, DiskPaths: []string{"/"}, Tags: map[string]string{"branch": "main"},
+		Out: filepath.Join(t.TempDir(), "out"), MLflow: Off,
+	}
+	m, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled, err := o.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	node, o.Args[0], o.DiskPaths[0], o.Tags["branch"] = 4, "false", "/no/such", "other"
+
+	r, err := m.Stop()
+	if err != nil || r.Report.Run.Tags["branch"] != "main" || r.Report.Nodes["3"] == nil {
+		t.Errorf("tags %v, nodes %v, %v", r.Report.Run.Tags, r.Report.Nodes, err)
+	}
+	if *settled.Node != 3 || settled.Args[0] != "true" || settled.DiskPaths[0] != "/" || settled.Tags["branch"] != "main" {
+		t.Errorf("%+v", settled)
+	}
+}
+
 // A process is taken over once; a second run that asks for it gets a clear error.
 func TestRun_TakesOverOnce(t *testing.T) {
 	if os.Getenv("AGENT_TEST_TAKE_OVER") == "" {
