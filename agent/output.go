@@ -24,6 +24,7 @@ const diskPatience = 5 * time.Second
 // An output is where the files of a recording go. It observes the run for the journal.
 type output struct {
 	journal *journal.Journal // nil if no directory can be written
+	nowhere error            // why not
 	missing []reporter.Missing
 	log     *zap.Logger
 
@@ -49,7 +50,8 @@ func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 		return o
 	}
 
-	o.degrade("report", fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
+	o.nowhere = fmt.Errorf("%w; nor can the temporary directory: %w", err, errTemp)
+	o.degrade("report", fmt.Errorf("%w; there will be no report file", o.nowhere))
 
 	return o
 }
@@ -136,16 +138,23 @@ func (o *output) abandon() {
 	}
 }
 
-// save writes the report and removes the journal. It returns the report's path; "" if it could
-// not be written anywhere. A file system that hangs is given up.
-func (o *output) save(data []byte) string {
+// save writes the report and removes the journal. It returns the report's path. The error says why
+// it could not be written anywhere. A file system that hangs is given up.
+func (o *output) save(data []byte) (path string, err error) {
 	if o.journal == nil {
-		return ""
+		return "", o.nowhere
 	}
 
-	path, ok := patience.Ask(diskPatience, func() string { return o.write(data) })
+	type result struct {
+		path string
+		err  error
+	}
+	r, ok := patience.Ask(diskPatience, func() result {
+		path, err := o.write(data)
+		return result{path, err}
+	})
 	if ok {
-		return path
+		return r.path, r.err
 	}
 
 	hangs := fmt.Sprintf("write report %s: no answer within %v", o.journal.ReportPath(), diskPatience)
@@ -154,37 +163,43 @@ func (o *output) save(data []byte) string {
 		return path
 	})
 	if !ok || path == "" {
-		o.log.Warn(fmt.Sprintf("%s; what is known is in %s", hangs, o.journal.Path()))
-		return ""
+		return "", o.lost(errors.New(hangs))
 	}
 	o.log.Warn(fmt.Sprintf("%s; the report is %s", hangs, path))
 
-	return path
+	return path, nil
+}
+
+// lost says in one line that the journal is all that there will be.
+func (o *output) lost(err error) error {
+	err = fmt.Errorf("%w; what is known is in %s", err, o.journal.Path())
+	o.log.Warn(err.Error())
+
+	return err
 }
 
 // write is save without patience.
-func (o *output) write(data []byte) string {
-	path := o.journal.ReportPath()
-	err := o.refresh(data)
+func (o *output) write(data []byte) (path string, err error) {
+	path = o.journal.ReportPath()
+	err = o.refresh(data)
 	for k := 2; errors.Is(err, fs.ErrExist); k++ { // somebody ignored our claim
 		path = fmt.Sprintf("%s.%d.json", trimExt(o.journal.ReportPath()), k)
 		err = reportfile.WriteNew(path, data)
 	}
 	if err == nil {
 		o.removeJournal()
-		return path
+		return path, nil
 	}
 
 	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.journal.ReportPath()), data); errTemp == nil {
 		o.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
 		o.removeJournal()
-		return elsewhere
+		return elsewhere, nil
 	}
 
 	_ = o.journal.Keep()
-	o.log.Warn(fmt.Sprintf("%v; what is known is in %s", err, o.journal.Path()))
 
-	return ""
+	return "", o.lost(err)
 }
 
 // refresh writes the report of a recording that goes on. The first time it takes the name that

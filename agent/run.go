@@ -20,12 +20,12 @@ import (
 //
 // A job that fails is no error: the Result has its exit code. An error is perfagent's own. After
 // an *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. There is a
-// Result as well if the report could not be written anywhere, if Stdin, Stdout or Stderr could not
-// be copied, or if something else in the process waited for the job (the exit code is 255 then).
+// Result as well if the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or
+// Stderr could not be copied, or if something else in the process waited for the job (the exit code
+// is 255 then).
 //
-// When ctx is done, Run sends
-// the job TERM, waits for its end, and returns the Result with ctx's error. If ctx is done from the
-// beginning, the job is not started, and there is no Result.
+// When ctx is done, Run sends the job TERM, waits for its end, and returns the Result with ctx's
+// error. If ctx is done from the beginning, the job is not started, and there is no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -127,8 +127,9 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		w.observers.end()
-		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.source.leave())
-		return w.result(status), errors.Join(errNoReport, failure(status), ctx.Err())
+		why := "the host did not answer the closing reading: what is known is in the journal"
+		w.log.Warn(why + w.source.leave())
+		return w.result(status), errors.Join(fmt.Errorf("%w: %s", ErrNoReport, why), failure(status), ctx.Err())
 	}
 
 	return w.finish(ctx, status, rec)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,7 +195,7 @@ func TestRun_NoRoomForTheReport(t *testing.T) {
 	o := shellIn("/proc/1/nowhere", "exit 5")
 	r, err := Run(t.Context(), o)
 
-	if !errors.Is(err, errNoReport) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
+	if !errors.Is(err, ErrNoReport) || !errors.Is(err, fs.ErrNotExist) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
