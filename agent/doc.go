@@ -8,9 +8,9 @@
 //
 // # What happens to the calling program
 //
-// Nothing is taken over from it: no signal is caught, no child is waited for but the command that
-// Run started, GOMAXPROCS and the garbage collector stay as they are, and nothing is printed. The
-// command line does take over its process, by Options.TakeOver. Without that, processes of the job
+// Nothing is taken over from it: no signal is caught, no child is waited for but those that this
+// package started (the command of Run, and nvidia-smi where there is one), GOMAXPROCS and the
+// garbage collector stay as they are, and nothing is printed. The command line does take over its process, by Options.TakeOver. Without that, processes of the job
 // that outlive their parents are adopted by somebody else; what they use is absent from the
 // report, with the reason.
 //

@@ -39,7 +39,8 @@ type Monitor struct {
 }
 
 // Start begins to watch the calling process and its children. Sampling ends with Stop, or when ctx
-// is done. The error is an *OptionError.
+// is done. Stop must be called in either case: it writes the report and ends what Start began. The
+// error is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	o, err := o.settle()
 	if err != nil {

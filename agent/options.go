@@ -63,7 +63,7 @@ type Options struct {
 	// Interval is the time between samples, at least MinInterval. 0 is DefaultInterval.
 	Interval time.Duration
 
-	// MaxLength is how many samples are kept at most. 0 is DefaultMaxLength.
+	// MaxLength is how many samples are kept at most, from 2 to MaxMaxLength. 0 is DefaultMaxLength.
 	MaxLength int
 
 	// DiskPaths name the file systems whose usage is measured; the fullest one counts.
@@ -98,15 +98,16 @@ type Options struct {
 
 	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. The
 	// job gets the open file itself where one is an *os.File; anything else is copied, as in
-	// os/exec.
+	// os/exec. Run returns when everything is copied: it waits for a descendant of the job that has
+	// Stdout or Stderr open, and for a Stdin that blocks, whether or not ctx is done.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
 	// Log gets what the command line prints on stderr. nil is silent.
 	Log *zap.Logger
 
-	// OnListen, if not nil, is called with the URL of the live page, from a goroutine of the run.
-	// Without it the URL goes to Log.
+	// OnListen, if not nil, is called with the URL of the live page, before Start returns or later
+	// from a goroutine of the run. It must not block. Without it the URL goes to Log.
 	OnListen func(url string)
 
 	// OnReport, if not nil, is called when the report and its page have been written, before
