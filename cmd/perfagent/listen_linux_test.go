@@ -61,6 +61,8 @@ type listened struct {
 	url  string        // with the slash at its end
 	said <-chan string // its stderr, after the line that tells the url
 	hold io.Closer     // the job's stdin
+
+	inside *insideProcess // nil if it is a process of its own
 }
 
 // holdOpen is a job that says that it runs, and exits with 7 when its stdin ends.
@@ -87,24 +89,53 @@ func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 	w.Close()
 	in.Close()
 	l.said = clitest.Scan(r)
+	l.waitForURL()
+
+	return l
+}
+
+// listenInside starts "perfagent run --listen" in the test's own process, and waits for its server.
+func listenInside(t testing.TB, address string, args ...string) *listened {
+	t.Helper()
+	dir := t.TempDir()
+	args = append([]string{"run", "--listen", address, "--out", filepath.Join(dir, "perfagent-out")}, args...)
+	p := startInside(t, args...)
+	l := &listened{said: p.said, hold: p.stdin, inside: p}
+	l.Process = &clitest.Process{T: t, Cmd: &exec.Cmd{Args: args, Dir: dir}, Lines: p.lines}
+	l.waitForURL()
+
+	return l
+}
+
+// waitForURL reads where the server is.
+func (l *listened) waitForURL() {
+	l.T.Helper()
 	select {
 	case line := <-l.said:
 		m := regexp.MustCompile(`^perfagent: listening on (http://\S+:[1-9]\d*/)$`).FindStringSubmatch(line)
 		if m == nil {
-			t.Fatalf("the first line on stderr is %q", line)
+			l.T.Fatalf("the first line on stderr is %q", line)
 		}
 		l.url = m[1]
 	case <-time.After(clitest.Longest):
-		t.Fatalf("no line on stderr within %v", clitest.Longest)
+		l.T.Fatalf("no line on stderr within %v", clitest.Longest)
 	}
-	return l
 }
 
 // finish lets the job end, and gives how it all ended, with the rest of stderr.
 func (l *listened) finish() clitest.Outcome {
 	l.T.Helper()
 	l.hold.Close()
-	o, _ := l.End()
+	var o clitest.Outcome
+	if l.inside == nil {
+		o, _ = l.End()
+	} else {
+		var rest []string
+		for line := range l.Lines {
+			rest = append(rest, line)
+		}
+		o = clitest.Outcome{Out: strings.Join(rest, "\n"), Code: <-l.inside.ended, Dir: l.Cmd.Dir}
+	}
 	for line := range l.said {
 		o.Err += line + "\n"
 	}
@@ -232,7 +263,7 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 // The numbers for Prometheus are those of the report, in other units.
 func TestListenMetricsAreTheReports(t *testing.T) {
 	t.Parallel()
-	l := listenRun(t, append([]string{"--interval", "1h"}, holdOpen...)...)
+	l := listenInside(t, "0", append([]string{"--interval", "1h"}, holdOpen...)...)
 	clitest.Until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
 	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
 		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
@@ -260,7 +291,7 @@ func TestListenMetricsAreTheReports(t *testing.T) {
 	}
 	l.finish().Want(t, 7)
 
-	l = listenRun(t, append([]string{"--interval", "300ms", "--run-id", "same", "--node", "2"}, holdOpen...)...)
+	l = listenInside(t, "0", append([]string{"--interval", "300ms", "--run-id", "same", "--node", "2"}, holdOpen...)...)
 	l.untilSampled(4)
 	var n *reporter.Node
 	text := ""
@@ -608,8 +639,7 @@ func TestListenOnAName(t *testing.T) {
 	if addresses, _ := net.LookupHost(name); err != nil || len(addresses) == 0 || !regexp.MustCompile(`^[a-zA-Z0-9._-]*[a-zA-Z][a-zA-Z0-9._-]*$`).MatchString(name) {
 		t.Skip("this host does not know its own name: put it into /etc/hosts")
 	}
-	cmd := clitest.Perfagent(t, append([]string{"run", "--listen", name + ":0"}, holdOpen...)...)
-	l := listenStart(t, cmd)
+	l := listenInside(t, name+":0", holdOpen...)
 	l.PID("ready")
 	if !strings.HasPrefix(l.url, "http://"+name+":") {
 		t.Errorf("it listens on %s", l.url)
@@ -623,13 +653,12 @@ func TestListenOnAName(t *testing.T) {
 // Where it listens is said on a terminal, to who asked for any port, and in the log; a
 // redirected stderr else holds the job's bytes and nothing else.
 func TestListenSaysWhere(t *testing.T) {
-	t.Parallel()
 	port := freePort(t)
-	if o := clitest.Run(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
+	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
 		t.Errorf("a fixed port: %d, stderr %q", o.Code, o.Err)
 	}
 	port = freePort(t)
-	if o := clitest.Run(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
+	if o := inside(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
 		t.Errorf("--log-level info: stderr %q", o.Err)
 	}
 	for _, c := range []struct {
@@ -646,14 +675,19 @@ func TestListenSaysWhere(t *testing.T) {
 		{"--listen off", "PERFAGENT_LISTEN=bad", `^$`},
 		{"--listen 0", "PERFAGENT_LISTEN=bad", `^perfagent: listening on .*\n$`},
 	} {
-		cmd := clitest.Perfagent(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
+		cmd := insideCommand(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
 		cmd.Env = append(cmd.Env, c.env)
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		if o.Want(t, 0); !regexp.MustCompile(c.want).MatchString(o.Err) {
 			t.Errorf("%q, %q: stderr %q, want %s", c.flags, c.env, o.Err, c.want)
 		}
 	}
-	port = freePort(t)
+}
+
+// On a terminal, too.
+func TestListenSaysWhereOnATerminal(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).End()
 	if want := "perfagent: listening on http://127.0.0.1:" + port + "/\r\ndone\r\n"; code != 0 || screen != want {
 		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
@@ -670,8 +704,7 @@ func TestListenSaysWhere(t *testing.T) {
 func TestListenHostHeader(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
-		cmd := clitest.Perfagent(t, append([]string{"run", "--listen", address, "--interval", "20ms"}, holdOpen...)...)
-		l := listenStart(t, cmd)
+		l := listenInside(t, address, append([]string{"--interval", "20ms"}, holdOpen...)...)
 		request, err := http.NewRequest("GET", "http://"+l.address()+"/healthz", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -965,7 +998,7 @@ func TestListenSidecar(t *testing.T) {
 // With --compat perf.py the page shows perf.py's numbers.
 func TestListenCompat(t *testing.T) {
 	t.Parallel()
-	l := listenRun(t, append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
+	l := listenInside(t, "0", append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
 	l.untilSampled(2)
 	if code, _, _ := l.get("/"); code != 200 {
 		t.Errorf("/: %d", code)

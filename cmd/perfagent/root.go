@@ -11,13 +11,14 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streams are where a command writes; stdin is always the job's.
+// streams are where a command writes. Stdin is always the job's.
 type streams struct {
 	out, err io.Writer
 
 	// inside says that the command line runs inside another program, as in tests: run and sidecar
-	// do not take the process over, and the job writes to out and err.
+	// do not take the process over, and the job reads from in and writes to out and err.
 	inside bool
+	in     io.Reader
 }
 
 // execute runs the command line and returns the exit code.
