@@ -128,7 +128,7 @@ func TestDiffOfRealRuns(t *testing.T) {
 	const runs, attempts = 10, 16
 	base := uint64(0) // of the calibration that was disturbed least
 	for range 5 {
-		base = max(base, diffRoundsOf(t, 250*time.Millisecond))
+		base = max(base, diffRoundsOf(t, 150*time.Millisecond))
 	}
 	begin := time.Now()
 	for attempt := range attempts {
@@ -144,8 +144,8 @@ func TestDiffOfRealRuns(t *testing.T) {
 				clitest.Perform(t, cmd).Want(t, 0)
 			}
 		}
-		more := clitest.Run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
-		same := clitest.Run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
+		more := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
+		same := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
 		morePct, moreChanged := diffCPU(t, more)
 		samePct, sameChanged := diffCPU(t, same)
 		t.Logf("20 %% more work: %+.1f %%, changed: %v, exit %d; equal: %+.1f %%, changed: %v, exit %d", morePct, moreChanged, more.Code, samePct, sameChanged, same.Code)
@@ -166,7 +166,7 @@ func TestDiffOfRealRuns(t *testing.T) {
 func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	clitest.Run(t, "run", "--out", dir, "--run-id", "real", "--", "true").Want(t, 0)
+	call("run", "--out", dir, "--run-id", "real", "--", "true").Want(t, 0)
 	path := filepath.Join(dir, "real", "node-0.json")
 	for name, values := range sets {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
