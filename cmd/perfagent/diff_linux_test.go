@@ -114,7 +114,7 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 	return 0, false
 }
 
-// TestDiffOfRealRuns: of three sets of ten real runs, in turn, two are of one job and
+// TestDiff_RealRuns: of three sets of ten real runs, in turn, two are of one job and
 // one of a job that does 20 % more. The gate tells them apart.
 //
 // Equal sets look changed one time in twenty, by the test's definition. On two CPUs
@@ -123,7 +123,7 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 // when it does not come out, fifteen times at most: a diff that is wrong fails each time,
 // one that is right fails them all once in millions of runs, be the machine as it may.
 // TestLevelAndPower has the same claims without a machine's noise.
-func TestDiffOfRealRuns(t *testing.T) {
+func TestDiff_RealRuns(t *testing.T) {
 	clitest.Binary(t)
 	const runs, attempts = 10, 16
 	base := uint64(0) // of the calibration that was disturbed least
@@ -193,7 +193,7 @@ func diffIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	return insideIn(t, dir, append([]string{"diff"}, args...)...)
 }
 
-func TestDiffExitCodes(t *testing.T) {
+func TestDiff_ExitCodes(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
@@ -268,9 +268,9 @@ func TestDiffExitCodes(t *testing.T) {
 	}
 }
 
-// TestDiffReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
+// TestDiff_ReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
 // links to them are taken as show takes them.
-func TestDiffReadsEveryKind(t *testing.T) {
+func TestDiff_ReadsEveryKind(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
 	for _, m := range d.Metrics {
@@ -337,9 +337,9 @@ func TestDiffReadsEveryKind(t *testing.T) {
 	}
 }
 
-// TestDiffLeavesJournalsOut: a directory's journals are of runs without an end; one
+// TestDiff_LeavesJournalsOut: a directory's journals are of runs without an end; one
 // that is named is compared.
-func TestDiffLeavesJournalsOut(t *testing.T) {
+func TestDiff_LeavesJournalsOut(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -363,8 +363,8 @@ func TestDiffLeavesJournalsOut(t *testing.T) {
 	}
 }
 
-// TestDiffColors: only a terminal gets colours, and none with NO_COLOR.
-func TestDiffColors(t *testing.T) {
+// TestDiff_Colors: only a terminal gets colours, and none with NO_COLOR.
+func TestDiff_Colors(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	for _, test := range []struct {
 		env   string
