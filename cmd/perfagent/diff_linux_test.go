@@ -122,7 +122,7 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 // one change in six by 20 % was not found. So the whole is repeated with fresh runs
 // when it does not come out, fifteen times at most: a diff that is wrong fails each time,
 // one that is right fails them all once in millions of runs, be the machine as it may.
-// TestLevelAndPower has the same claims without a machine's noise.
+// TestCompare_LevelAndPower of comparer has the same claims without a machine's noise.
 func TestDiff_RealRuns(t *testing.T) {
 	clitest.Binary(t)
 	const runs, attempts = 10, 16
@@ -301,7 +301,7 @@ func TestDiff_ReadsEveryKind(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
-	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json is below it, so all *.json in it are taken: 4") {
+	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json below it; took all *.json in it: 4") {
 		t.Errorf("reports of other names: exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 
@@ -354,7 +354,7 @@ func TestDiff_LeavesJournalsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Wait(t, cmd)
-	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of runs without an end are left out: 1") != 2 {
+	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of unfinished runs left out: 1") != 2 {
 		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 	o := diffIn(t, dir, "a/node-1.jsonl", "a")

@@ -130,7 +130,7 @@ func metricRows() string {
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
 	for _, m := range allMetrics() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(m.Unit), cell.Replace(m.Meaning), cell.Replace(m.How))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(string(m.Unit)), cell.Replace(m.Meaning), cell.Replace(m.How))
 	}
 	return out.String()
 }
@@ -156,8 +156,8 @@ func TestDocs_Options(t *testing.T) {
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
 			_, part, _ := markedPart(t, readDocument(t, readme), test.table)
-			if test.cmd.Name() == "sidecar" { // it has no job, and not the flag that says "of run"
-				part = regexp.MustCompile("(?m)^\\| `--cgroup` .*of `run`:.*\n").ReplaceAllString(part, "")
+			if test.cmd.Name() == "sidecar" { // it has no job, and so not the flag that is for run only
+				part = regexp.MustCompile("(?m)^\\| `--cgroup` .*`run` only:.*\n").ReplaceAllString(part, "")
 			}
 			want := make(map[string]string)
 			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })
@@ -637,12 +637,12 @@ func TestSchema_Keys(t *testing.T) {
 	units := make(map[string]string)
 	for _, m := range reporter.Metrics() {
 		metrics = append(metrics, m.Name)
-		units[m.Name] = m.Unit
+		units[m.Name] = string(m.Unit)
 	}
 	for c := range collector.NumColumns {
 		envelope = append(envelope, c.Key())
-		units[c.Key()] = c.Unit()
-		if c.InSamples() {
+		units[c.Key()] = strings.TrimSuffix(string(c.Info().Unit), " (2^20 bytes)")
+		if !c.Info().EnvelopeOnly {
 			samples = append(samples, c.Key())
 		}
 	}

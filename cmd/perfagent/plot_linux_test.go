@@ -433,7 +433,7 @@ func TestPlot_KeepsItsInput(t *testing.T) {
 		cmd.Dir = dir
 		o := cmd.perform(t)
 		o.Want(t, 1)
-		o.WantLine(t, names[1], "is the report that is to be drawn")
+		o.WantLine(t, names[1], "is the report itself")
 		if now, _ := os.ReadFile(same); !bytes.Equal(now, text) {
 			t.Fatalf("%q: the report is now %.40q", names, now)
 		}

@@ -257,7 +257,7 @@ func TestMetrics_OnTerminal(t *testing.T) {
 		t.Errorf("exit code %d:\n%.2000s", code, screen)
 	}
 	for _, m := range allMetrics() {
-		if !strings.Contains("\n"+screen, "\n"+m.Name+", "+m.Unit+"\r\n    "+m.Meaning[:10]) {
+		if !strings.Contains("\n"+screen, "\n"+m.Name+", "+string(m.Unit)+"\r\n    "+m.Meaning[:10]) {
 			t.Errorf("no %s", m.Name)
 		}
 	}
