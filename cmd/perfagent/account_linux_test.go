@@ -688,7 +688,7 @@ for i in range(90):
 time.sleep(4)
 os.killpg(0, 9)
 `
-	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", "python3", "-c", many).Report(t).Nodes["0"]
+	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", need.Python(t), "-c", many).Report(t).Nodes["0"]
 	cores, times := n.Envelope["job_cpu_cores"].Mean, n.Envelope["timestamp"].Mean
 	last := len(cores) - 1
 	if last < 5 {

@@ -140,7 +140,7 @@ for pid in pids:
 sys.exit(6)`
 	for range 5 {
 		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
-			clitest.Binary(t), "run", "--interval", "10ms", "--", "python3", "-c", job)
+			clitest.Binary(t), "run", "--interval", "10ms", "--", need.Python(t), "-c", job)
 		cmd.Dir = t.TempDir()
 		o := clitest.Perform(t, cmd)
 		o.Want(t, 6)

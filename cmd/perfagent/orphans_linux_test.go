@@ -68,7 +68,7 @@ func TestRun_CountsNoChildFromBefore(t *testing.T) {
 	t.Parallel()
 	const burn = `import time
 while time.process_time() < 0.5: pass`
-	cmd := exec.Command("sh", "-c", `python3 -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t))
+	cmd := exec.Command("sh", "-c", `"$3" -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t), need.Python(t))
 	cmd.Dir = t.TempDir()
 	o := clitest.Perform(t, cmd)
 	o.Want(t, 0)
