@@ -155,8 +155,9 @@ func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []r
 	j.SystemSeconds -= excess * j.SystemSeconds / whole
 	j.MaxRSSAtMost = true
 
-	return []reporter.Missing{{What: "job", Why: "children that were started before the Monitor have ended: " +
-		"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
+	return []reporter.Missing{{What: "job", Code: reporter.FromBefore,
+		Why: "children that were started before the Monitor have ended: " +
+			"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
 }
 
 // cpuSeconds returns the user and system time of an account.
