@@ -20,7 +20,7 @@ import (
 func streamPage() reporter.Wanted {
 	w := reporter.Wanted{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
 	for c := range collector.NumColumns {
-		if c.Percent() || !c.InSamples() {
+		if c.Percent() || c.Info().EnvelopeOnly {
 			w.Envelope = append(w.Envelope, c.Key())
 		}
 	}

@@ -19,6 +19,7 @@ type state struct {
 	Gap      time.Duration            `json:"longest_gap_ns"`
 	Clock    []collector.ClockEvent   `json:"clock,omitempty"`
 	Failures []collector.Failure      `json:"failures,omitempty"`
+	Reader   string                   `json:"reader,omitempty"`
 	Paths    []string                 `json:"disk_paths,omitempty"`
 	Disks    []string                 `json:"disks,omitempty"`
 	NICs     []string                 `json:"nics,omitempty"`
@@ -48,7 +49,7 @@ func keyOf(rec *collector.Recording) metaKey {
 	for _, f := range rec.Failures {
 		k.failures += f.Count
 	}
-	k.columns, k.gaps, k.signals = int(rec.Columns()), len(rec.Gaps), len(rec.Account.Signals)
+	k.columns, k.gaps, k.signals = len(columnsOf(rec)), len(rec.Gaps), len(rec.Account.Signals)
 	if rec.Account.Source != "" || len(rec.GPUs) > 0 {
 		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
 	}
@@ -58,11 +59,11 @@ func keyOf(rec *collector.Recording) metaKey {
 func stateOf(rec *collector.Recording) state {
 	s := state{
 		Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late,
+		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late,
 		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
-	if rec.Columns() > collector.NumColumns {
-		s.Columns = columnKeys(rec.Columns())
+	if rec.Columns() > collector.Width(0) {
+		s.Columns = keysOf(columnsOf(rec))
 	}
 	return s
 }
@@ -112,6 +113,7 @@ func (s state) into(rec *collector.Recording) {
 		rec.Start = s.Start
 	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
+	rec.Reader = s.Reader
 	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
 	if s.Account != nil {
 		rec.Account = *s.Account
