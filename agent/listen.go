@@ -137,5 +137,5 @@ func (l *livePage) end() []reporter.Missing {
 	if l.failed == "" {
 		return nil
 	}
-	return []reporter.Missing{{What: "listen", Why: l.failed}}
+	return []reporter.Missing{{What: "listen", Code: reporter.ListenFailed, Why: l.failed}}
 }

@@ -26,11 +26,12 @@ const (
 
 // Values of Options that name a choice. The empty string is the default of each.
 const (
-	Auto   = "auto"    // of MLflow, Cgroup and HTML
-	Off    = "off"     // of MLflow, Listen and Cgroup
-	Create = "create"  // of Cgroup
-	Never  = "never"   // of HTML
-	PerfPy = "perf.py" // of Compat
+	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
+	Off      = "off"      // of MLflow, Listen and Cgroup
+	Create   = "create"   // of Cgroup
+	Never    = "never"    // of HTML
+	PerfPy   = "perf.py"  // of Compat
+	Gopsutil = "gopsutil" // of Reader
 )
 
 // The limits of Options.
@@ -95,6 +96,10 @@ type Options struct {
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
 
+	// Reader selects how to read the host: Auto (the kernel's files on Linux, gopsutil elsewhere),
+	// or Gopsutil for CPU times, memory, disks, network and load on every system. "" is Auto.
+	Reader string
+
 	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An
 	// *os.File is passed to the job itself; anything else is copied, as in os/exec.
 	Stdin          io.Reader
@@ -144,6 +149,7 @@ func (o Options) settle() (Options, error) {
 	setDefault(&o.Listen, Off)
 	setDefault(&o.Cgroup, Auto)
 	setDefault(&o.HTML, Auto)
+	setDefault(&o.Reader, Auto)
 
 	if len(o.DiskPaths) == 0 {
 		o.DiskPaths = []string{"/"}
@@ -190,6 +196,7 @@ func (o Options) Check() error {
 		{"HTML", oneOf(o.HTML, Auto, Never)},
 		{"Cgroup", o.checkCgroup()},
 		{"Compat", oneOf(o.Compat, PerfPy)},
+		{"Reader", oneOf(o.Reader, Auto, Gopsutil)},
 		{"DiskPaths", o.checkDiskPaths()},
 		{"MLflow", o.checkMLflow()},
 		{"Listen", o.checkListen()},

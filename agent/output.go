@@ -47,11 +47,11 @@ func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 		return os.MkdirTemp("", "perfagent-")
 	})
 	if errTemp == nil {
-		o.degrade("report", fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
+		o.degrade(reporter.ReportElsewhere, fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
 		return o
 	}
 
-	o.degrade("report", fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
+	o.degrade(reporter.NoReportFile, fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
 
 	return o
 }
@@ -83,8 +83,8 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 }
 
 // degrade records in the report and in the log that something does not work.
-func (o *output) degrade(what string, err error) {
-	o.missing = append(o.missing, reporter.Missing{What: what, Why: err.Error()})
+func (o *output) degrade(code reporter.Code, err error) {
+	o.missing = append(o.missing, reporter.Missing{What: "report", Code: code, Why: err.Error()})
 	o.log.Error(err.Error()) // shown at every --log-level
 }
 
@@ -103,7 +103,7 @@ func (o *output) end() []reporter.Missing {
 		return o.missing
 	}
 	if err := o.journal.Stop(diskPatience); err != nil {
-		return append(o.missing, reporter.Missing{What: "journal", Why: err.Error()})
+		return append(o.missing, reporter.Missing{What: "journal", Code: reporter.JournalFailed, Why: err.Error()})
 	}
 
 	return o.missing

@@ -18,10 +18,13 @@ import (
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
 // has been written and, if there is a server, pushed.
 //
-// A job that fails is not an error: the Result has its exit code. An error is perfagent's own: an
-// *OptionError, job.ErrNotFound or job.ErrNotExecutable if the command was not started, or an error
-// with a Result if the report could not be written anywhere. When ctx is done, Run sends TERM to the
-// job, waits for its end, and returns the Result with ctx's error.
+// A job that fails is not an error: the Result has its exit code. An error is perfagent's own. After
+// an *OptionError, job.ErrNotFound or job.ErrNotExecutable, the command was not started. There is
+// also a Result if the report could not be written anywhere, if Stdin, Stdout or Stderr could not be
+// copied, or if something else in the process waited for the job (the exit code is 255 then).
+//
+// When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's
+// error. If ctx is done from the beginning, Run does not start the job, and there is no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -29,6 +32,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if len(o.Args) == 0 {
 		return nil, ErrNoCommand
+	}
+	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
+		return nil, err
 	}
 
 	w := newWrap(o)
@@ -93,13 +99,14 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		w.command.Enter = w.source.made.Enter
 	}
 
-	// The reader is never closed: a source that hangs may still be in use when this function returns.
+	// The sampler closes the reader when it has taken the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
 	sampler := collector.NewSampler(reader, w.sampling())
 
 	w.output = <-opened
 	j, err := job.Start(w.command, w.signals)
 	if err != nil {
+		reader.Close()
 		return nil, w.cannotStart(err)
 	}
 	w.source.begin(j)
@@ -121,7 +128,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	if !ok {
 		w.observers.end()
 		w.log.Warn("timed out reading the final sample; partial data is in the journal" + w.source.leave())
-		return w.result(status), errors.Join(errNoReport, ctx.Err())
+		return w.result(status), errors.Join(errNoReport, failure(status), ctx.Err())
 	}
 
 	return w.finish(ctx, status, rec)
@@ -170,7 +177,7 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	w.source.end(account)
 	missing = append(missing, w.source.missing...)
 	if status.Uncounted != nil {
-		missing = append(missing, reporter.Missing{What: "orphans", Why: status.Uncounted.Error()})
+		missing = append(missing, reporter.Missing{What: "orphans", Code: reporter.Orphans, Why: status.Uncounted.Error()})
 	}
 
 	in := w.input(rec, missing)
@@ -184,7 +191,21 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	result := w.result(status)
 	err := w.deliver(in, result, cut)
 
-	return result, errors.Join(err, ctx.Err())
+	return result, errors.Join(err, failure(status), ctx.Err())
+}
+
+// failure returns what perfagent itself has failed at: to learn how the job ended, or to copy its
+// streams.
+func failure(status job.Status) error {
+	err := status.Err
+	if err != nil {
+		err = fmt.Errorf("agent: %w", err)
+	}
+	if status.CopyErr != nil {
+		err = errors.Join(err, fmt.Errorf("agent: copy the job's streams: %w", status.CopyErr))
+	}
+
+	return err
 }
 
 // cut returns a channel that receives the reason to end the push early: a signal after the job's end,

@@ -108,6 +108,7 @@ func (s *session) sampling() collector.Options {
 // reader opens the host, at HOST_PROC and HOST_SYS if these are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
+	o.Gopsutil = s.o.Reader == Gopsutil
 	return host.NewReader(o)
 }
 
@@ -126,7 +127,8 @@ func (s *session) ownUse() reporter.Agent {
 func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
 		missing = append(slices.Clone(missing), reporter.Missing{
-			What: "agent", Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
+			What: "agent", Code: reporter.AgentNotApart,
+			Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
 		})
 	}
 
@@ -173,8 +175,8 @@ func (s *session) liveReport(incomplete string) func(*collector.Recording) *repo
 		r := report(rec)
 		if n := r.Nodes[s.nodeName()]; rec.PerfPy == nil && rec.Samples == 0 && n != nil {
 			n.Missing = append(slices.Clone(missing), reporter.Missing{
-				What: "samples",
-				Why:  fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
+				What: "samples", Code: reporter.NoSampleYet,
+				Why: fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
 			})
 		}
 		return r

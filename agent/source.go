@@ -90,7 +90,7 @@ func newTree(o process.Options) (*process.Tree, error) {
 func (src *jobSource) makeGroup(name string) {
 	made, err := cgroup.Make(name)
 	if err != nil {
-		src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
+		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", err))
 		return
 	}
 
@@ -124,12 +124,12 @@ func (src *jobSource) useGroup(o Options, own ownGroup) {
 func (src *jobSource) begin(j *job.Job) {
 	src.job = j
 	if src.made != nil && j.Outside() {
-		src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
+		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
 	}
 	if src.made != nil {
 		missing := src.made.Missing()
 		for _, dir := range slices.Sorted(maps.Keys(missing)) {
-			src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
+			src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", missing[dir]))
 		}
 	}
 
@@ -159,7 +159,7 @@ func (src *jobSource) end(j *reporter.Job) {
 	}
 	if err != nil {
 		j.CgroupStays = true
-		src.miss(host.SourceCgroup, err)
+		src.miss(reporter.CgroupStays, err)
 	}
 }
 
@@ -186,8 +186,9 @@ func (src *jobSource) endGPUs() {
 	src.job.ReapHelpers()
 }
 
-func (src *jobSource) miss(what string, err error) {
-	src.missing = append(src.missing, reporter.Missing{What: what, Why: err.Error()})
+// miss notes what does not work with the job's control group.
+func (src *jobSource) miss(code reporter.Code, err error) {
+	src.missing = append(src.missing, reporter.Missing{What: host.SourceCgroup, Code: code, Why: err.Error()})
 }
 
 // reaped returns what the job's dead processes have used.

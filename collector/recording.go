@@ -24,6 +24,7 @@ type Recording struct {
 	LongestGap time.Duration
 	Clock      []ClockEvent
 	Failures   []Failure
+	Reader     string   // the name of the host.Reader; "" if it is not known
 	DiskPaths  []string // the file systems whose usage is measured
 	Disks      []string // the block devices that ever counted
 	NICs       []string // the interfaces that ever counted, lo included
@@ -56,7 +57,7 @@ func (rec *Recording) addGap(gap series.Gap) {
 	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
-		rec.Gaps[i].Why = gap.Why
+		rec.Gaps[i] = gap
 	case len(rec.Gaps) < maxGaps:
 		rec.Gaps = append(rec.Gaps, gap)
 	}

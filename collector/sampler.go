@@ -71,7 +71,7 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	base := reader.Baseline()
 	s := &Sampler{reader: reader, opts: o, progress: Begin(base), prev: base, ledger: newLedger(base, reader.Job())}
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
-	s.rec.DiskPaths = reader.DiskPaths()
+	s.rec.Reader, s.rec.DiskPaths = reader.Name(), reader.DiskPaths()
 	if job := reader.Job(); job.Source != "" {
 		s.rec.Account.Source = job.Source
 		if job.Group != nil {

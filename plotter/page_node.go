@@ -86,8 +86,8 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 			break
 		}
 
-		shown := reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)}
-		if reporter.NothingAmiss(m.Why) {
+		shown := reporter.Missing{What: room.text(m.What), Code: m.Code, Why: room.text(m.Why)}
+		if reporter.NothingAmiss(m) {
 			rest = append(rest, shown)
 			continue
 		}

@@ -1,7 +1,7 @@
 package reporter
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
@@ -79,13 +80,13 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
 		if c.AffectedBy(f) {
-			return errors.New(f.Why)
+			return &absence{Unreadable, f.Why}
 		}
 	}
 
 	for _, g := range rec.Gaps {
 		if g.What == c.Key() {
-			return errors.New(g.Why)
+			return &absence{cmp.Or(g.Code, Unreadable), g.Why}
 		}
 	}
 
@@ -96,11 +97,11 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 
 	switch {
 	case c.Source() == host.SourceCPU && length < collector.FirstWindow:
-		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
+		return &absence{TooShort, fmt.Sprintf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
 			"and less than %v is not measured",
-			length.Round(time.Microsecond), collector.FirstWindow)
+			length.Round(time.Microsecond), collector.FirstWindow)}
 	case c.Source() == host.SourceCPU && rec.Samples > 0:
-		return errors.New("the kernel's CPU counters did not advance")
+		return absent(CPUStill)
 	case slices.Contains([]string{host.SourceJob, host.SourceCgroup}, c.Source()) && rec.Account.Source == "":
 		return errNoJob
 	case c.Source() == host.SourceCgroup && rec.Account.Group == "":
@@ -122,7 +123,7 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		return errJobOver
 	}
 
-	return errors.New("no sample was taken")
+	return absent(NoSample)
 }
 
 // sourceMissing lists the sources that failed, with how often, and what the
@@ -135,35 +136,41 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		if !slices.Contains(gauges, f.Source) {
 			readings++ // the baseline, which is of the counters alone
 		}
-		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
+		out = append(out, Missing{
+			What: f.Source, Code: Unreadable, Why: f.Why + ofReadings(f.Count, readings),
+			Count: f.Count, Of: readings,
+		})
 	}
 
 	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
 				late.Round(time.Millisecond))
-			out = append(out, Missing{source, why})
+			out = append(out, Missing{What: source, Code: CountedLate, Why: why})
 		}
 	}
 
 	if left := leftGroup(job, rec); left != "" {
-		out = append(out, Missing{host.SourceJob, left})
+		out = append(out, Missing{What: host.SourceJob, Code: JobOutside, Why: left})
 	}
 	if rec.GPUTrouble != "" {
-		out = append(out, Missing{host.SourceGPU, rec.GPUTrouble})
+		out = append(out, Missing{What: host.SourceGPU, Code: gpu.Silent, Why: rec.GPUTrouble})
 	}
 
 	for _, g := range rec.Gaps {
-		out = append(out, Missing{g.What, g.Why})
+		if g.Code == "" { // a journal of a version that had no codes
+			g.Code = cmp.Or(codeNamed(g.Why), Unreadable)
+		}
+		out = append(out, g)
 	}
 
 	for _, e := range rec.Clock {
-		why := "the wall clock was stepped by %v near %s: all times follow the clock of the start"
+		code, why := ClockStep, "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
-			why = "the machine was suspended for %v until %s: nothing was measured meanwhile"
+			code, why = Suspend, "the machine was suspended for %v until %s: nothing was measured meanwhile"
 		}
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
-		out = append(out, Missing{"clock", why})
+		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
 	return out
 }
@@ -182,6 +189,7 @@ func newSampling(rec *collector.Recording) *Sampling {
 		LongestGapSeconds: rec.LongestGap.Seconds(),
 		Stride:            rec.Ring.Stride(),
 		MaxLength:         rec.Ring.Capacity(),
+		Reader:            rec.Reader,
 		DiskPaths:         rec.DiskPaths,
 		Disks:             append([]string{}, rec.Disks...),
 		NICs:              append([]string{}, rec.NICs...),

@@ -1,9 +1,5 @@
 package reporter
 
-import (
-	"errors"
-)
-
 // Metric is one row of the table: a number that every report gives.
 type Metric struct {
 	Name    string `json:"name"`
@@ -81,32 +77,18 @@ const (
 	MetricGPUPowerPeak   = "max_t_gpu_{i}_power_watts"
 )
 
-// Why the exact numbers of a job are absent.
+// Why the numbers of a job are absent.
 var (
-	errNoJob     = errors.New("no job was wrapped")
-	errJobGoesOn = errors.New("the job's end is not known")
+	errNoJob     = absent(NoJob)
+	errJobGoesOn = absent(JobGoesOn)
+	errOpenCPU   = absent(JobCPUOpen) // job.cpu_seconds has what is known of it
 
-	errNoGroup       = errors.New("there is no control group to be seen")
-	errNoMemoryLimit = errors.New("no control group limits the memory")
-	errNoQuota       = errors.New("no control group limits the CPU time")
-	errNoPeriod      = errors.New("no period of the CPU quota passed while the job ran")
-	errSharedGroup   = errors.New("others are in the job's control group: " +
-		"perfagent run --cgroup create makes one for the job")
-	errJobOver   = errors.New("the job ended before it was looked at")
-	errNoEnergy  = errors.New("the device has no energy counter that can be read")
-	errNoCounter = errors.New("the control group has no such counter")
+	errNoGroup       = absent(NoCgroup)
+	errNoMemoryLimit = absent(NoMemoryLimit)
+	errNoQuota       = absent(NoCPUQuota)
+	errNoPeriod      = absent(NoQuotaPeriod)
+	errSharedGroup   = absent(SharedCgroup)
+	errJobOver       = absent(JobOver)
+	errNoEnergy      = absent(NoEnergyCounter)
+	errNoCounter     = absent(NoCgroupCounter)
 )
-
-// NothingAmiss tells whether a reason of Missing is that there was nothing to measure: no
-// job, no limit. A summary for people says nothing of it.
-func NothingAmiss(why string) bool {
-	for _, err := range []error{
-		errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errNoPeriod,
-		errSharedGroup, errJobOver, errNoEnergy, errNoCounter,
-	} {
-		if why == err.Error() {
-			return true
-		}
-	}
-	return false
-}

@@ -1,7 +1,6 @@
 package reporter
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -77,7 +76,7 @@ func cpuHours(f *facts) (float64, error) {
 	}
 	if f.cpus == 0 {
 		if f.perfpy {
-			return 0, errors.New("perf.py's file does not tell the number of CPUs: give --cpus N")
+			return 0, absent(PerfPyCPUs)
 		}
 		return 0, fmt.Errorf("the number of CPUs is unknown: %w", f.why(collector.CPUAvg))
 	}
@@ -122,9 +121,6 @@ func jobWall(f *facts) (float64, error) {
 	return f.wall()
 }
 
-// errOpenCPU is why the job's CPU time is not told: job.cpu_seconds has what is known of it.
-var errOpenCPU = errors.New("what processes of the job that go on have used could not be read at its end")
-
 // jobCPUSeconds is the job's CPU time; of a job the end of which is not known, what its
 // account says so far.
 func jobCPUSeconds(f *facts) (float64, error) {
@@ -154,7 +150,7 @@ func perWall(f *facts, v float64) (float64, error) {
 		return 0, err
 	}
 	if !(wall > 0) {
-		return 0, errors.New("the run has no length")
+		return 0, absent(NoLength)
 	}
 	return v / wall, nil
 }
@@ -169,7 +165,7 @@ func limitCPU(f *facts) (float64, error) {
 		return 0, err
 	}
 	if f.account == nil || !(f.account.Limits.CPUs > 0) || !(wall > 0) {
-		return 0, errors.New("how many CPUs the job may use is not known")
+		return 0, absent(LimitUnknown)
 	}
 	allowed := wall * f.account.Limits.CPUs
 	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed meanwhile
@@ -246,14 +242,14 @@ func jobRSS(j *Job) float64 { return j.MaxRSSMB }
 // compute evaluates the table. What is absent comes back with its reason.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
-	var missing []Missing
+	var lacking []Missing
 	for _, m := range metricTable {
 		if f.perfpy && !m.PerfPy {
 			continue
 		}
 		v, err := m.value(f)
 		if err != nil {
-			missing = append(missing, Missing{m.Name, err.Error()})
+			lacking = append(lacking, missing(m.Name, err))
 			continue
 		}
 		values[m.Name] = v
@@ -263,12 +259,12 @@ func (f *facts) compute() (Values, []Missing) {
 		for _, m := range gpuMetrics() {
 			name := gpuMetricName(m.Name, i)
 			if v, err := m.value(f, i); err != nil {
-				missing = append(missing, Missing{name, err.Error()})
+				lacking = append(lacking, missing(name, err))
 			} else {
 				values[name] = v
 			}
 		}
 	}
 
-	return values, missing
+	return values, lacking
 }

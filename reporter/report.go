@@ -77,6 +77,7 @@ type Sampling struct {
 	LongestGapSeconds float64      `json:"longest_gap_seconds"`
 	Stride            int64        `json:"stride"`               // samples that one kept sample stands for
 	MaxLength         int          `json:"max_length"`           // capacity of the ring
+	Reader            string       `json:"reader,omitempty"`     // what the host was read through
 	DiskPaths         []string     `json:"disk_paths,omitempty"` // file systems whose fill was measured
 	Disks             []string     `json:"disks"`                // block devices that were counted
 	NICs              []string     `json:"nics"`                 // interfaces that were counted
@@ -195,13 +196,6 @@ type Finding struct {
 	Severity string         `json:"severity"` // "warning", "info"
 	Text     string         `json:"text"`     // what was found, and what to change
 	Evidence map[string]any `json:"evidence"`
-}
-
-// Missing is something that could not be measured. What is a metric's name, a
-// sample key or a source.
-type Missing struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
 }
 
 // Push is where the report went.

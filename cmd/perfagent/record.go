@@ -49,13 +49,14 @@ var environment = []struct{ flag, variable string }{
 	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
 	{"listen", "PERFAGENT_LISTEN"},
 	{"cgroup", "PERFAGENT_CGROUP"}, // run only
+	{"reader", "PERFAGENT_READER"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
-	"Tags": "tag",
+	"Tags": "tag", "Reader": "reader",
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -82,6 +83,8 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
 	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
 		"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one")
+	f.StringVar(&o.Reader, "reader", agent.Auto,
+		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil")
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
@@ -185,7 +188,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	}
 
-	for flag, value := range map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen} {
+	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader}
+	for flag, value := range empty {
 		if value == "" {
 			return flag, errors.New("the value is empty")
 		}

@@ -9,10 +9,14 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readCPU reads the lines cpuN of /proc/stat. It does not use gopsutil, which makes a string of
-// every line of the file, thousands of interrupts included, at twice the cost (see
-// BenchmarkSources), and silently leaves out a CPU whose line it cannot read.
+// readCPU reads the lines cpuN of /proc/stat. gopsutil makes a string of every line of the file,
+// thousands of interrupts included, at twice the cost (see BenchmarkSources), and silently leaves
+// out a CPU whose line it cannot read.
 func (r *Reader) readCPU() ([]CPUTimes, error) {
+	if r.gopsutil != nil {
+		return r.gopsutil.readCPU()
+	}
+
 	data, err := r.readProc("stat")
 	if err != nil {
 		return nil, err

@@ -48,9 +48,6 @@ type diskAnswer struct {
 }
 
 func newDiskSpace(paths []string, statfs func(path string) (DiskUsage, error)) *diskSpace {
-	if statfs == nil {
-		statfs = diskUsage
-	}
 	d := &diskSpace{patience: statfsPatience}
 	for _, path := range paths {
 		question := func() (a diskAnswer) {

@@ -17,10 +17,14 @@ import (
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
-// readDiskIO reads /proc/diskstats or, where that is missing, /sys/block/*/stat, as psutil does. It
-// does not use gopsutil, which looks up the serial number and udev record of every device on each
-// call, and hides quiet devices, which then seem to appear later.
+// readDiskIO reads /proc/diskstats or, where that is missing, /sys/block/*/stat, as psutil does.
+// gopsutil looks up the serial number and udev record of every device on each call, and hides quiet
+// devices, which then seem to appear later.
 func (r *Reader) readDiskIO() ([]Device, error) {
+	if r.gopsutil != nil {
+		return r.gopsutil.readDiskIO()
+	}
+
 	data, err := r.readProc("diskstats")
 	if errors.Is(err, fs.ErrNotExist) {
 		return r.readSysBlock(err)

@@ -4,7 +4,8 @@
 // A [Reader] takes a [Reading]: raw counters and gauges, never rates. Each of the kernel's files is
 // one file of this package: /proc/stat is read in cpu_linux.go, /proc/diskstats in diskio_linux.go.
 // A source that fails leaves its part of the Reading absent, with the error in [Reading.Failed],
-// and is asked again next time. On systems without these files gopsutil is asked instead.
+// and is asked again next time. On systems without these files gopsutil is asked instead, and
+// where [Options] say so on Linux too, so that one can be checked by the other.
 //
 // What the job itself uses is put together from its control group and its processes, as far as each
 // of them tells: [JobOptions] say where to look, [JobUse] is what was found. The kernel's log names

@@ -13,6 +13,10 @@ import (
 
 // readLoad reads /proc/loadavg: "0.20 0.18 0.12 1/80 11206" (proc(5)).
 func (r *Reader) readLoad() (*Load, error) {
+	if r.gopsutil != nil {
+		return r.gopsutil.readLoad()
+	}
+
 	data, err := r.readProc("loadavg")
 	if err != nil {
 		return nil, err

@@ -11,10 +11,14 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readMemory reads /proc/meminfo with psutil's meaning. It does not use gopsutil, which makes
-// strings of all fifty lines for the two numbers that are wanted (see BenchmarkSources), and whose
-// estimate for odd kernels can wrap.
+// readMemory reads /proc/meminfo with psutil's meaning. gopsutil makes strings of all fifty lines
+// for the two numbers that are wanted (see BenchmarkSources), and its estimate for odd kernels can
+// wrap.
 func (r *Reader) readMemory() (*Memory, error) {
+	if r.gopsutil != nil {
+		return r.gopsutil.readMemory()
+	}
+
 	data, err := r.readProc("meminfo")
 	if err != nil {
 		return nil, err

@@ -10,9 +10,13 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// readNet reads /proc/net/dev. It does not use gopsutil, which makes a string of every field (see
-// BenchmarkSources), and panics on a short line or a file without its two lines of headings.
+// readNet reads /proc/net/dev. gopsutil makes a string of every field (see BenchmarkSources), and
+// panics on a short line or a file without its two lines of headings.
 func (r *Reader) readNet() ([]Device, error) {
+	if r.gopsutil != nil {
+		return r.gopsutil.readNet()
+	}
+
 	path, data, err := r.netDev()
 	if err != nil {
 		return nil, err

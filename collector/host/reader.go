@@ -21,11 +21,22 @@ type Reader struct {
 	vmAt      time.Duration // when /proc/vmstat was read last
 	vmBegun   time.Duration // and first
 	gpus      *gpu.Monitor  // nil = GPUs are not followed
+	gopsutil  *gopsutil     // nil = the kernel's files are read
+	name      string        // Auto or Gopsutil
 	scratch                 // buffers for the next Reading
 }
 
+// The names of a Reader: what it was told to read CPU times, memory, disks, network and load
+// through.
+const (
+	Auto     = "auto"     // the kernel's files; gopsutil on systems other than Linux
+	Gopsutil = "gopsutil" // gopsutil on every system
+)
+
 // Options say where the host is. The zero value is this host.
 type Options struct {
+	// Gopsutil reads CPU times, memory, disks, network and load through gopsutil on Linux too.
+	Gopsutil bool
 	// Proc and Sys are the roots of procfs and sysfs ("" = /proc, /sys). A sidecar names the host's
 	// own, mounted elsewhere (HOST_PROC, HOST_SYS).
 	Proc, Sys string
@@ -43,7 +54,7 @@ type Options struct {
 
 // NewReader returns a Reader. It reads nothing yet. Close it when done.
 func NewReader(o Options) *Reader {
-	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs}
+	r := &Reader{proc: "/proc", sys: "/sys", now: o.Now, gpus: o.GPUs, name: Auto}
 	r.job = jobReader{JobOptions: o.Job, gpus: o.GPUs, tree: newJobTree(o.Job.Tree), helper: newHelper()}
 	if o.Proc != "" {
 		r.proc = filepath.Clean(o.Proc)
@@ -56,18 +67,34 @@ func NewReader(o Options) *Reader {
 		r.now = Now
 	}
 
+	usage := diskUsage
+	if o.Gopsutil || onlyGopsutil {
+		r.gopsutil, usage = newGopsutil(r.proc, r.sys, r.hostProc), gopsutilUsage
+	}
+	if o.Gopsutil {
+		r.name = Gopsutil
+	}
+	if o.Statfs != nil {
+		usage = o.Statfs
+	}
+
 	paths := o.DiskPaths
 	if len(paths) == 0 {
 		paths = []string{"/"}
 	}
-	r.disks = newDiskSpace(paths, o.Statfs)
+	r.disks = newDiskSpace(paths, usage)
 	return r
 }
 
-// Close releases what the Reader holds. It does not wait for what hangs, which ends with the
-// program. A Reader may be used again after Close.
+// Name returns Gopsutil if the Options asked for it, else Auto.
+func (r *Reader) Name() string { return r.name }
+
+// Close closes the files that the Reader keeps open, those of the job's Group and Tree included. It
+// does not wait for what hangs, which ends with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.oom.close()
+	r.scratch.close()
+	r.job.close()
 }
 
 // Now reads the clocks.
@@ -185,8 +212,8 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	return true
 }
 
-// guard turns a panic of a reader into an error: whatever stands in a kernel file, or on another
-// system in gopsutil, the sampling goes on.
+// guard turns a panic of a reader into an error: whatever stands in a kernel file, and whatever
+// gopsutil makes of it, the sampling goes on.
 func guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

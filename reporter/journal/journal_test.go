@@ -364,7 +364,8 @@ func TestJournal_SaysWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := r.Nodes["3"]
-	if n.Sampling.Samples != 13 || n.Missing[0] != (reporter.Missing{What: "journal", Why: "samples that are lost: 7"}) {
+	lost := reporter.Missing{What: "journal", Code: reporter.SamplesLost, Why: "samples that are lost: 7", Count: 7}
+	if n.Sampling.Samples != 13 || n.Missing[0] != lost {
 		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
 	}
 }

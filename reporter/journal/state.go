@@ -19,6 +19,7 @@ type state struct {
 	Gap      time.Duration            `json:"longest_gap_ns"`
 	Clock    []collector.ClockEvent   `json:"clock,omitempty"`
 	Failures []collector.Failure      `json:"failures,omitempty"`
+	Reader   string                   `json:"reader,omitempty"`
 	Paths    []string                 `json:"disk_paths,omitempty"`
 	Disks    []string                 `json:"disks,omitempty"`
 	NICs     []string                 `json:"nics,omitempty"`
@@ -58,7 +59,7 @@ func keyOf(rec *collector.Recording) metaKey {
 func stateOf(rec *collector.Recording) state {
 	s := state{
 		Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late,
+		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late,
 		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
 	if rec.Columns() > collector.NumColumns {
@@ -112,6 +113,7 @@ func (s state) into(rec *collector.Recording) {
 		rec.Start = s.Start
 	}
 	rec.Host, rec.MissedTicks, rec.LongestGap, rec.Clock = s.Host, s.Missed, s.Gap, s.Clock
+	rec.Reader = s.Reader
 	rec.Failures, rec.DiskPaths, rec.Disks, rec.NICs, rec.Late = s.Failures, s.Paths, s.Disks, s.NICs, s.Late
 	if s.Account != nil {
 		rec.Account = *s.Account

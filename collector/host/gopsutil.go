@@ -1,0 +1,104 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/shirou/gopsutil/v3/common"
+	"github.com/shirou/gopsutil/v3/cpu"
+	"github.com/shirou/gopsutil/v3/disk"
+	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/shirou/gopsutil/v3/net"
+)
+
+// gopsutil reads a host through the library of that name. It is how systems other than Linux are
+// read, and on Linux a second opinion. Its numbers are passed on as they are, apart from guards
+// against what cannot be: docs/limits.md lists where they depart from psutil's meaning.
+type gopsutil struct {
+	proc     string
+	hostProc bool            // as in Reader
+	roots    context.Context // has the roots of procfs and sysfs, as gopsutil wants them
+}
+
+func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
+	env := common.EnvMap{common.HostProcEnvKey: proc, common.HostSysEnvKey: sys}
+	return &gopsutil{proc: proc, hostProc: hostProc, roots: context.WithValue(context.Background(), common.EnvKey, env)}
+}
+
+// readCPU reads CPU times. gopsutil leaves out a CPU that it cannot read.
+func (g *gopsutil) readCPU() ([]CPUTimes, error) {
+	stats, err := cpu.TimesWithContext(g.roots, true)
+	if err != nil {
+		return nil, fmt.Errorf("gopsutil: %w", err)
+	}
+	if len(stats) == 0 {
+		return nil, errors.New("gopsutil named no CPU")
+	}
+
+	out := make([]CPUTimes, len(stats))
+	for i, s := range stats {
+		out[i] = CPUTimes{Name: s.CPU, Guest: s.Guest, GuestNice: s.GuestNice, Seconds: [NumCPUModes]float64{
+			s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal}}
+	}
+	return out, nil
+}
+
+// readMemory reads memory. gopsutil's own percentage, which counts the page cache as free and
+// shared memory too, is not used.
+func (g *gopsutil) readMemory() (*Memory, error) {
+	vm, err := mem.VirtualMemoryWithContext(g.roots)
+	if err != nil {
+		return nil, fmt.Errorf("gopsutil: %w", err)
+	}
+	if vm.Total == 0 {
+		return nil, errors.New("gopsutil named no memory")
+	}
+	return &Memory{Total: vm.Total, Available: min(vm.Available, vm.Total)}, nil
+}
+
+// readDiskIO reads block devices. gopsutil does not list those that have done nothing since boot,
+// and takes a file that cannot be read for an empty one, so an empty list means nothing.
+func (g *gopsutil) readDiskIO() ([]Device, error) {
+	stats, err := disk.IOCountersWithContext(g.roots)
+	if err != nil {
+		return nil, fmt.Errorf("gopsutil: %w", err)
+	}
+	if len(stats) == 0 {
+		return nil, errors.New("gopsutil named no disk")
+	}
+
+	devs := make([]Device, 0, len(stats))
+	for name, s := range stats {
+		devs = append(devs, Device{Name: name, In: s.ReadBytes / diskUnit, Out: s.WriteBytes / diskUnit})
+	}
+	slices.SortFunc(devs, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
+	return devs, nil
+}
+
+// nicsOf returns gopsutil's network interfaces as ours.
+func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
+	if err != nil {
+		return nil, fmt.Errorf("gopsutil: %w", err)
+	}
+	if len(stats) == 0 {
+		return nil, errors.New("gopsutil named no network interface")
+	}
+
+	nics := make([]Device, len(stats))
+	for i, s := range stats {
+		nics[i] = Device{Name: s.Name, In: s.BytesRecv, Out: s.BytesSent}
+	}
+	return nics, nil
+}
+
+// gopsutilUsage reads the usage of a file system.
+func gopsutilUsage(path string) (DiskUsage, error) {
+	u, err := disk.Usage(path)
+	if err != nil {
+		return DiskUsage{}, fmt.Errorf("gopsutil: disk usage of %s: %w", path, err)
+	}
+	return DiskUsage{Path: path, Used: u.Used, Available: u.Free}, nil
+}

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package host
+
+import "github.com/shirou/gopsutil/v3/net"
+
+// onlyGopsutil is whether the system can be read through gopsutil alone.
+const onlyGopsutil = true
+
+func (r *Reader) readCPU() ([]CPUTimes, error)  { return r.gopsutil.readCPU() }
+func (r *Reader) readMemory() (*Memory, error)  { return r.gopsutil.readMemory() }
+func (r *Reader) readDiskIO() ([]Device, error) { return r.gopsutil.readDiskIO() }
+func (r *Reader) readNet() ([]Device, error)    { return r.gopsutil.readNet() }
+func diskUsage(path string) (DiskUsage, error)  { return gopsutilUsage(path) }
+
+// readNet reads network interfaces.
+func (g *gopsutil) readNet() ([]Device, error) {
+	return nicsOf(net.IOCountersWithContext(g.roots, true))
+}
