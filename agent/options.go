@@ -96,8 +96,8 @@ type Options struct {
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
 
-	// Reader selects how to read the host: Auto (the kernel's files on Linux, gopsutil elsewhere),
-	// or Gopsutil for CPU times, memory, disks, network and load on every system. "" is Auto.
+	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on
+	// Linux, gopsutil elsewhere) or Gopsutil. "" is Auto.
 	Reader string
 
 	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An

@@ -19,12 +19,12 @@ import (
 // has been written and, if there is a server, pushed.
 //
 // A job that fails is not an error: the Result has its exit code. An error is perfagent's own. After
-// an *OptionError, job.ErrNotFound or job.ErrNotExecutable, the command was not started. There is
-// also a Result if the report could not be written anywhere, if Stdin, Stdout or Stderr could not be
-// copied, or if something else in the process waited for the job (the exit code is 255 then).
+// an *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result
+// comes with an error if the report could not be written anywhere, if Stdin, Stdout or Stderr could
+// not be copied, or if something else in the process waited for the job (the exit code is then 255).
 //
 // When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's
-// error. If ctx is done from the beginning, Run does not start the job, and there is no Result.
+// error. If ctx is done at the call, Run starts no job and returns no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {

@@ -69,7 +69,7 @@ func New(in Input) *Report {
 }
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
-	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.BootMB, job: job, noJob: errNoJob,
+	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.SinceBoot, job: job, noJob: errNoJob,
 		account: &rec.Account, gpus: rec.GPUs, length: (rec.End.Mono - rec.Start.Mono).Seconds()}
 	f.wall = func() (float64, error) { return wall, nil }
 	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
@@ -95,31 +95,33 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		length = rec.End.Mono - rec.Start.Mono
 	}
 
+	row := c.Info()
+	_, _, gpu := c.GPU()
+	group := row.Needs.Has(collector.NeedGroup)
 	switch {
-	case c.Source() == host.SourceCPU && length < collector.FirstWindow:
+	case row.Needs.Has(collector.NeedTicks) && length < collector.FirstWindow:
 		return &absence{TooShort, fmt.Sprintf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
 			"and less than %v is not measured",
 			length.Round(time.Microsecond), collector.FirstWindow)}
-	case c.Source() == host.SourceCPU && rec.Samples > 0:
+	case row.Needs.Has(collector.NeedTicks) && rec.Samples > 0:
 		return absent(CPUStill)
-	case slices.Contains([]string{host.SourceJob, host.SourceCgroup}, c.Source()) && rec.Account.Source == "":
+	case row.Needs.Has(collector.NeedDevice) && !gpu:
+		return errNoDevice
+	case row.Needs.Has(collector.NeedJob) && rec.Account.Source == "":
 		return errNoJob
-	case c.Source() == host.SourceCgroup && rec.Account.Group == "":
+	case group && rec.Account.Group == "":
 		return errNoGroup
-	case (c == collector.LimitMemory || c == collector.LimitMemoryPercent) && !rec.Account.Limits.MemoryMB.Known():
+	case row.Needs.Has(collector.NeedMemoryLimit) && !rec.Account.Limits.MemoryMB.Known():
 		return errNoMemoryLimit
-	case c == collector.JobThrottled && !rec.Account.Limits.Quota.Known():
+	case row.Needs.Has(collector.NeedQuota) && !rec.Account.Limits.Quota.Known():
 		return errNoQuota
-	case c == collector.JobThrottled && rec.Account.Periods == 0:
+	case row.Needs.Has(collector.NeedQuota) && rec.Account.Periods == 0:
 		return errNoPeriod
-	case c == collector.JobThrottled || c == collector.LimitMemory || c == collector.LimitMemoryPercent:
-		// These are not of the job's group alone.
-		return errNoCounter
-	case c.Source() == host.SourceCgroup && rec.Account.Source == host.JobFromTree:
+	case row.Needs.Has(collector.NeedOwnGroup) && rec.Account.Source == host.JobFromTree:
 		return errSharedGroup
-	case c.Source() == host.SourceCgroup && rec.Samples > 0:
+	case group && (rec.Samples > 0 || !row.Needs.Has(collector.NeedOwnGroup)):
 		return errNoCounter
-	case c.Source() == host.SourceJob && rec.Samples > 0:
+	case row.Needs.Has(collector.NeedJob) && rec.Samples > 0:
 		return errJobOver
 	}
 
@@ -247,7 +249,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(c, b.Stats[c].Min, b.Stats[c].Mean(), b.Stats[c].Max)
 		}
 		envelope[c.Key()] = band
-		if c.InSamples() {
+		if !c.Info().EnvelopeOnly {
 			samples.Keys, samples.Columns = append(samples.Keys, c.Key()), append(samples.Columns, values)
 		}
 	}
@@ -259,7 +261,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 // later one where it was measured at all, so that a node without GPUs or control groups
 // has no lists of nulls.
 func measuredEver(rec *collector.Recording, c collector.Column) bool {
-	return c < collector.JobCPU || rec.Summaries[c].Count() > 0
+	return c.Info().Always || rec.Summaries[c].Count() > 0
 }
 
 // envelopePoint rounds what would only fill the file: means to 6 decimals, rates
@@ -268,7 +270,7 @@ func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, 
 	switch {
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
-	case !c.InSamples():
+	case c.Info().EnvelopeOnly:
 		return plainjson.Round(least, 6), plainjson.Round(mean, 6), plainjson.Round(greatest, 6)
 	case c == collector.Timestamp:
 		return least, plainjson.Round(mean, 3), greatest

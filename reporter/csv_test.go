@@ -70,11 +70,11 @@ func TestWriteCSV_Columns(t *testing.T) {
 	}
 	want := []string{"timestamp [s]"}
 	for c := range collector.NumColumns {
-		unit := strings.Replace(c.Unit(), "percent", "%", 1)
+		unit := c.Info().Unit.Symbol()
 		if c == collector.Timestamp {
 			continue
 		}
-		if c.InSamples() {
+		if !c.Info().EnvelopeOnly {
 			want = append(want, fmt.Sprintf("%s [%s]", c.Key(), unit))
 		}
 		for _, part := range []string{"min", "mean", "max"} {
@@ -152,7 +152,7 @@ func showName(key string) string {
 	case c.Percent():
 		return key + " [%]"
 	}
-	return key + " [" + c.Unit() + "]"
+	return key + " [" + c.Info().Unit.Symbol() + "]"
 }
 
 // showField compares a field with a number of the JSON (null is ""), and counts it.

@@ -1,15 +1,74 @@
 package reporter
 
+import (
+	"cmp"
+	"errors"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
 // Metric is one row of the table: a number that every report gives.
 type Metric struct {
-	Name    string `json:"name"`
-	Unit    string `json:"unit"`
-	Meaning string `json:"meaning"`
-	How     string `json:"how"` // how it is computed
+	Name    string         `json:"name"`
+	Unit    collector.Unit `json:"unit"`
+	Meaning string         `json:"meaning"`
+	How     string         `json:"how"` // how it is computed
 	// PerfPy tells that perf.py has the metric: the first eighteen.
 	PerfPy bool `json:"perf_py"`
 
-	value func(*facts) (float64, error)
+	// Across is how the values of several nodes become that of a run. 0: the metric says nothing of
+	// a run, and is not compared.
+	Across collector.Across `json:"-"`
+
+	formula
+}
+
+// A formula is how a metric is computed. What it says of unit and nodes holds where the row says
+// nothing of its own.
+type formula struct {
+	value  func(*facts) (float64, error)
+	unit   collector.Unit
+	across collector.Across
+	// column is the column that the value is made from, or the one that is absent for the same
+	// reason; noColumn = none.
+	column collector.Column
+	total  bool // it is the total of a counter
+}
+
+const noColumn = collector.Column(-1)
+
+// Column returns the column that the metric is made from, or that is absent for the same reasons. It
+// reports false if there is none.
+func (m *Metric) Column() (c collector.Column, ok bool) { return m.column, m.column != noColumn }
+
+// Total reports whether the metric is the total of a counter since the start.
+func (m *Metric) Total() bool { return m.total }
+
+// OfDevice reports whether only nodes with some device have the metric.
+func (m *Metric) OfDevice() bool {
+	return m.column != noColumn && m.column.Info().Since == collector.Device
+}
+
+// TotalOf returns the name of the metric that is the total of a counter; "" if there is none.
+func TotalOf(c collector.Column) string {
+	for i := range metricTable {
+		if m := &metricTable[i]; m.total && m.column == c {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// filled completes rows by their formulas.
+func filled(rows []Metric) []Metric {
+	for i := range rows {
+		rows[i].fill(rows[i].formula)
+	}
+	return rows
+}
+
+func (m *Metric) fill(of formula) {
+	m.formula, m.Unit, m.Across = of, cmp.Or(m.Unit, of.unit), cmp.Or(m.Across, of.across)
 }
 
 // Metrics is the one table of metrics, in the order of output: perf.py's
@@ -23,7 +82,8 @@ func MetricNamed(name string) (Metric, bool) {
 			return m, true
 		}
 	}
-	return gpuMetricNamed(name)
+	m, ok := gpuMetricsByName()[name]
+	return m, ok
 }
 
 // The names of metrics that programs pick out of the table.
@@ -82,6 +142,9 @@ var (
 	errNoJob     = absent(NoJob)
 	errJobGoesOn = absent(JobGoesOn)
 	errOpenCPU   = absent(JobCPUOpen) // job.cpu_seconds has what is known of it
+
+	// errNoDevice is that of a device of which nothing is missing: the node has none.
+	errNoDevice = errors.New("there is no such device")
 
 	errNoGroup       = absent(NoCgroup)
 	errNoMemoryLimit = absent(NoMemoryLimit)

@@ -152,9 +152,7 @@ const maxTimestamp = 253402300799
 // 100 % is exactly that, totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
 	f := &facts{perfpy: true, at100: 100, cpus: max(cpus, 0), summary: make([]*series.Summary, collector.NumPerfPyKeys)}
-	for i := range f.boot {
-		f.boot[i] = math.NaN()
-	}
+	f.boot = func(collector.Column) float64 { return math.NaN() }
 
 	for i := range f.summary {
 		c := collector.Column(i)

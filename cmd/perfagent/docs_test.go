@@ -130,7 +130,7 @@ func metricRows() string {
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
 	for _, m := range allMetrics() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(m.Unit), cell.Replace(m.Meaning), cell.Replace(m.How))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(string(m.Unit)), cell.Replace(m.Meaning), cell.Replace(m.How))
 	}
 	return out.String()
 }
@@ -637,12 +637,12 @@ func TestSchemaKeys(t *testing.T) {
 	units := make(map[string]string)
 	for _, m := range reporter.Metrics() {
 		metrics = append(metrics, m.Name)
-		units[m.Name] = m.Unit
+		units[m.Name] = string(m.Unit)
 	}
 	for c := range collector.NumColumns {
 		envelope = append(envelope, c.Key())
-		units[c.Key()] = c.Unit()
-		if c.InSamples() {
+		units[c.Key()] = strings.TrimSuffix(string(c.Info().Unit), " (2^20 bytes)")
+		if !c.Info().EnvelopeOnly {
 			samples = append(samples, c.Key())
 		}
 	}

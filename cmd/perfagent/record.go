@@ -102,7 +102,10 @@ func addHTMLFlag(f *pflag.FlagSet, into *string) {
 
 // prepare settles the options and opens the log. run and sidecar call it first.
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
-	o.TakeOver = true
+	o.TakeOver = !o.streams.inside
+	if o.streams.inside {
+		o.Stdout, o.Stderr = o.streams.out, o.streams.err
+	}
 	if err := o.settle(cmd); err != nil {
 		return err
 	}

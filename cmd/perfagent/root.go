@@ -12,7 +12,13 @@ import (
 )
 
 // streams are the outputs of a command. Stdin is always the job's.
-type streams struct{ out, err io.Writer }
+type streams struct {
+	out, err io.Writer
+
+	// inside reports whether the command line runs inside another program, as in tests: run and sidecar
+	// do not take the process over, and the job writes to out and err.
+	inside bool
+}
 
 // execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {

@@ -46,7 +46,7 @@ func (b *tab) metrics(n *reporter.Node) {
 		seen++
 		m, _ := reporter.MetricNamed(r.Name)
 		want := strconv.FormatFloat(v, 'f', -1, 64)
-		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != m.Unit || r.Text != want {
+		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Text != want {
 			b.t.Errorf("%s: value and unit on the page are not %s %s: %+v", r.Name, want, m.Unit, r)
 		}
 	}

@@ -43,10 +43,11 @@ func Job() *reporter.Report {
 		for k, rate := range [6]float64{p.read, p.write, p.loopback, p.sent, p.loopback, p.received} {
 			rate = math.Round(max(0, rate*(1+noise(2)/8))*256) / 256
 			total[k] += rate * step.Seconds()
-			s.Values[int(collector.DiskReadRate)+k], s.Values[collector.Counters()[k]] = rate, total[k]
+			c := collector.Counters()[k]
+			s.Values[c.Info().Rate], s.Values[c] = rate, total[k]
 		}
 	})
-	rec.BootMB = [6]float64{88_214.5 + total[0], 41_007.25 + total[1], 9120.5 + total[2], 30_411.75 + total[3], 9120.5 + total[4], 77_310.25 + total[5]}
+	rec.BootMB = []float64{88_214.5 + total[0], 41_007.25 + total[1], 9120.5 + total[2], 30_411.75 + total[3], 9120.5 + total[4], 77_310.25 + total[5]}
 	jobAccount(&rec.Account)
 	r := Report(0, rec)
 	r.Run.Command = []string{"python", "train.py", "--data", "/scratch/images", "--epochs", "5"}

@@ -51,9 +51,9 @@ func Set(s *collector.Sample, i int, cpu, mem, rate float64) {
 	} {
 		s.Values[c] = v
 	}
-	for k, c := range collector.Counters() {
+	for _, c := range collector.Counters() {
 		s.Values[c] = float64(i+1) * rate
-		s.Values[int(collector.DiskReadRate)+k] = rate
+		s.Values[c.Info().Rate] = rate
 	}
 }
 

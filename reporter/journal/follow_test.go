@@ -275,7 +275,7 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	rec := s.Recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
+	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: keysOf(firstColumns())})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	}
 	for key, band := range want.Envelope { // as many decimals as a bucket keeps
 		c, _ := collector.ColumnNamed(key)
-		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-bucketDigits(c))), cmpopts.EquateNaNs()}
+		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-c.Info().Digits)), cmpopts.EquateNaNs()}
 		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
 			if d := cmp.Diff(pair[0], pair[1], approx); d != "" {
 				t.Errorf("%s: %s of %s (-want +got):\n%s", what, []string{"envelope", "samples"}[i], key, d)

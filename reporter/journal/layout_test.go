@@ -24,7 +24,7 @@ import (
 
 // laterColumns are those that perf.py does not have, as an earlier version may lack them.
 func laterColumns() []string {
-	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, columnKeys(collector.NumColumns)[collector.JobCPU:]...)
+	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, keysOf(firstColumns())[collector.JobCPU:]...)
 }
 
 // repack changes the summaries and buckets of a snapshot.
@@ -162,7 +162,7 @@ func moved(list any, move []int, unknown any) (out []any) {
 
 // without are the places of our columns, and of the counters since boot, but for some.
 func without(keys []string) (columns []string, move, counters []int) {
-	for i, key := range columnKeys(collector.NumColumns) {
+	for i, key := range keysOf(firstColumns()) {
 		if !slices.Contains(keys, key) {
 			columns, move = append(columns, key), append(move, i)
 		}
@@ -249,7 +249,7 @@ func TestParse_JournalOfAnEarlierVersion(t *testing.T) {
 // another one is understood.
 func TestParse_JournalOfALaterVersion(t *testing.T) {
 	t.Parallel()
-	ours := columnKeys(collector.NumColumns)
+	ours := keysOf(firstColumns())
 	for _, snapshot := range []bool{false, true} {
 		data, _ := journalOf(t, 61, snapshot)
 		want, err := Parse(data)

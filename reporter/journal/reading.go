@@ -120,7 +120,7 @@ func (j *reading) addSample(s *sampleLine) error {
 		return err
 	}
 	taken := s.Index + 1
-	j.rec.Widen(j.columns.gpus)
+	j.rec.Hold(j.columns.last)
 	if err := s.into(j.rec, j.columns); err != nil {
 		return err
 	}
