@@ -124,6 +124,10 @@ func (s *Sampler) describe() {
 		}
 	}
 	s.noteDevices(s.prev)
+
+	_, sample := s.progress.Next(s.prev, MinWindow(s.opts.Interval))
+	_, account := s.ledger.next(s.rec.Account, s.prev, entry{})
+	s.rec.Baseline = &Baseline{sample, account}
 }
 
 // untilNextTick returns the time to the next tick of the grid start + k·interval, so that a late
