@@ -24,7 +24,8 @@ type Result struct {
 	// Report is what the run used. nil if the host did not answer the last reading.
 	Report *reporter.Report
 
-	// ReportPath is the report's file and PagePath its page; "" if there is none.
+	// ReportPath is the report's file and PagePath its page; "" if there is none. They are absolute
+	// paths, except with TakeOver and a relative Out.
 	ReportPath, PagePath string
 
 	// ExitCode is the command's exit code, or 128+n after signal n; 0 of a Monitor and a sidecar.
