@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // ExitContext is what is known of a job's end beyond its exit status. The zero value knows nothing.
@@ -12,11 +13,11 @@ type ExitContext struct {
 	NotKnown string
 	// Signals were sent to perfagent, or to the whole process group that it is in, and relayed to
 	// the job, oldest first.
-	Signals []Sent
+	Signals []collector.Signal
 	// Space is the free space of the file systems that matter to a failed job, measured at its
 	// end. SpaceBefore was measured before it began: a file system that was full then proves
 	// nothing. A path that is missing there was not measured.
-	Space, SpaceBefore []FreeSpace
+	Space, SpaceBefore []host.FreeSpace
 	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, which
 	// is of the fullest of them, is 0.
 	DiskPaths []string
@@ -27,14 +28,4 @@ type ExitContext struct {
 	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or
 	// if that is not known.
 	Timeout time.Time
-}
-
-// Sent is a signal and who sent it.
-type Sent collector.Signal
-
-// FreeSpace is what is left of a file system at one moment, for a user such as the job's.
-type FreeSpace struct {
-	Path   string  // as the job's user would name it: its directory, TMPDIR, --out
-	FreeMB float64 // MiB
-	Inodes float64 // files that can still be made; -1 if the file system has no such bound
 }

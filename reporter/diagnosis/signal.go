@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -22,62 +23,62 @@ const lastSamples = 5
 const late = time.Second
 
 // lastEnding is the newest signal that was sent to us and meant to end the job.
-func (q *verdictInput) lastEnding() (Sent, bool) {
+func (q *verdictInput) lastEnding() (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) {
+		if endsJob(s) && q.inTime(s) {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
 // toldToEnd is the newest signal n that was sent to us where the job exited with 128+n.
-func (q *verdictInput) toldToEnd() (Sent, bool) {
+func (q *verdictInput) toldToEnd() (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
+		if endsJob(s) && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
 // firstOf is the first signal of a name that was sent to us.
-func (q *verdictInput) firstOf(name string) (Sent, bool) {
+func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	for _, s := range q.end.Signals {
 		if s.Signal == name && q.inTime(s) {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
 // inTime tells whether a signal can have to do with the job's end. One that was noticed
 // after it may if the job died of that very signal.
-func (q *verdictInput) inTime(s Sent) bool {
+func (q *verdictInput) inTime(s collector.Signal) bool {
 	end := q.ended()
 	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(late))
 }
 
-// ends tells whether a signal is one that asks a process to end.
-func (s Sent) ends() bool {
+// endsJob reports whether a signal is one that asks a process to end.
+func endsJob(s collector.Signal) bool {
 	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT",
 		"SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
 }
 
-// byTimeout tells whether timeout(1) sent the signal.
-func (s Sent) byTimeout() bool { return !s.Kernel && s.Process == "timeout" }
+// byTimeout reports whether timeout(1) sent the signal.
+func byTimeout(s collector.Signal) bool { return !s.Kernel && s.Process == "timeout" }
 
-// byScheduler tells whether a scheduler's daemon can have sent the signal: by its name, or
+// byScheduler reports whether a scheduler's daemon can have sent the signal: by its name, or
 // because it is out of sight.
-func (s Sent) byScheduler() bool {
+func byScheduler(s collector.Signal) bool {
 	if s.Kernel {
 		return false
 	}
 	return s.PID <= 0 || scheduler.IsDaemon(s.Process)
 }
 
-// sender says who sent the signal.
-func (s Sent) sender() string {
+// senderOf says who sent the signal.
+func senderOf(s collector.Signal) string {
 	switch {
 	case !s.Kernel && s.PID == 0:
 		return "a process outside of this process namespace"
@@ -93,14 +94,14 @@ func (s Sent) sender() string {
 	return "the kernel"
 }
 
-// text is "SIGTERM from bash (process 12) at 14:03:07 UTC".
-func (s Sent) text() string {
-	return s.Signal + " from " + s.sender() + " at " + clockTime(s.At)
+// signalText is "SIGTERM from bash (process 12) at 14:03:07 UTC".
+func signalText(s collector.Signal) string {
+	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
 // noteSender puts a signal that was sent to us into the evidence.
-func (q *verdictInput) noteSender(s Sent) {
-	q.evidence["sender"] = s.sender()
+func (q *verdictInput) noteSender(s collector.Signal) {
+	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
 		q.evidence["sender"] = text.Printable(s.Process)
 	}
@@ -126,11 +127,11 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	q.noteSender(s)
 	q.moment("limit_time", q.end.Limit)
 	words = "ended at a time limit"
-	if q.end.Scheduler != "" && !s.byTimeout() {
+	if q.end.Scheduler != "" && !byTimeout(s) {
 		words += " of " + q.end.Scheduler
 	}
 
-	words += ": " + s.text()
+	words += ": " + signalText(s)
 	if killed {
 		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
 	}
@@ -138,16 +139,16 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 }
 
 // endsTime tells whether a signal was sent because the time was over.
-func (q *verdictInput) endsTime(s Sent) bool {
+func (q *verdictInput) endsTime(s collector.Signal) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.inTime(s):
 		return false
-	case s.byTimeout(): // it also passes on what it is sent itself
+	case byTimeout(s): // it also passes on what it is sent itself
 		return q.end.Timeout.IsZero() || !s.At.Before(q.end.Timeout.Add(-time.Second))
 	case !q.end.Limit.IsZero():
 		return !s.At.Before(q.end.Limit.Add(-limitSlack))
 	}
-	return q.end.Scheduler != "" && s.byScheduler() && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
+	return q.end.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
 }
 
 // ownTimeout tells that the command is timeout(1), which says by its exit code that the
@@ -210,7 +211,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	words = verb + name
 	if s, sent := q.firstOf(name); sent {
 		q.noteSender(s)
-		return CauseSignal, words + " from " + s.sender() + " at " + clockTime(s.At)
+		return CauseSignal, words + " from " + senderOf(s) + " at " + clockTime(s.At)
 	}
 
 	switch {
@@ -220,7 +221,7 @@ func (q *verdictInput) signal() (cause, words string) {
 		words += "; the kernel does not tell who sent it" + q.elsewhere()
 		if s, sent := q.lastEnding(); sent {
 			q.noteSender(s)
-			words += "; " + s.text() + " had come before"
+			words += "; " + signalText(s) + " had come before"
 		}
 		return CauseSignal, words
 	}
@@ -254,7 +255,7 @@ func (q *verdictInput) diskFull() (cause, words string) {
 		return "", ""
 	}
 
-	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && !q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && !q.fullBefore(r.Path) })
 	if i < 0 {
 		return q.wasFull()
 	}
@@ -263,7 +264,7 @@ func (q *verdictInput) diskFull() (cause, words string) {
 	q.evidence["path"] = text.Printable(path.Clean(room.Path))
 	q.known("available_mb", room.FreeMB)
 	if room.Inodes >= 0 {
-		q.known("available_inodes", room.Inodes)
+		q.known("available_inodes", float64(room.Inodes))
 	}
 
 	q.moment("time", q.ended())
@@ -294,13 +295,13 @@ func (q *verdictInput) wasFull() (cause, words string) {
 
 // fullBefore tells whether there was no room for it before the job began.
 func (q *verdictInput) fullBefore(path string) bool {
-	return slices.ContainsFunc(q.end.SpaceBefore, func(r FreeSpace) bool { return r.Path == path && r.full() })
+	return slices.ContainsFunc(q.end.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && full(r) })
 }
 
 // stillFull says of a job that failed that there was no room for it from the start on; "" =
 // there was.
 func (q *verdictInput) stillFull() string {
-	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && q.fullBefore(r.Path) })
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
@@ -308,5 +309,5 @@ func (q *verdictInput) stillFull() string {
 		" was full before it began, and is"
 }
 
-// full tells whether nothing more can be written. What is not known (NaN) is not full.
-func (r FreeSpace) full() bool { return r.FreeMB < fullMB || r.Inodes == 0 }
+// full reports whether nothing more can be written. What is not known is not full.
+func full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }
