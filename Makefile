@@ -42,10 +42,10 @@ test: $(READY) ## install what the tests need, then run them all
 	@sh scripts/test.sh $(TESTFLAGS)
 
 bench: build $(READY) $(PEERS) ## run the benchmarks
-	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
+	CGO_ENABLED=0 $(GO) test -tags e2e -run '^$$' -bench . -benchmem $(TESTFLAGS) ./...
 
 peers: build $(PEERS) ## measure beside other tools and write the tables of docs/job.md and docs/performance.md
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m -run '^TestPeer' ./cmd/perfagent -v -peers
+	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m ./e2e/peers -v -peers
 
 fuzz: ## run every fuzz target for FUZZTIME (1m)
 	@sh scripts/fuzz.sh
@@ -59,7 +59,7 @@ cross: ## build and vet for the other platforms
 		echo "cross $$p"; \
 		export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
 		$(GO) build -trimpath -buildvcs=false ./...; \
-		$(GO) vet ./...; \
+		$(GO) vet -tags e2e ./...; \
 	done
 
 picture: build ## make the picture of MLflow's page in docs/ with a real browser

@@ -1,5 +1,5 @@
-// Package agent is perfagent as a library: it measures what a command, this very process or the
-// host uses, and writes a report.
+// Package agent is perfagent as a library. It measures what a command, this process or the host uses,
+// and writes a report.
 //
 //	result, err := agent.Run(ctx, agent.Options{Args: []string{"python", "train.py"}})
 //
@@ -8,18 +8,18 @@
 //
 // # What happens to the calling program
 //
-// Nothing is taken over from it: no signal is caught, no child is waited for but the command that
-// Run started, GOMAXPROCS and the garbage collector stay as they are, and nothing is printed. The
-// command line does take over its process, by Options.TakeOver. Without that, processes of the job
-// that outlive their parents are adopted by somebody else; what they use is absent from the
-// report, with the reason.
+// By default the package takes nothing over from the calling program. It catches no signals, waits
+// for no child but the command that Run started, leaves GOMAXPROCS and the garbage collector alone,
+// and prints nothing. The command line does take over its process, with Options.TakeOver. Without
+// TakeOver, processes of the job that outlive their parents are adopted by init or another reaper.
+// What they use is absent from the report, and the report says why.
 //
-// Several runs may go on at once in one process, as long as none of them takes it over.
+// Several runs may be active in one process, as long as none of them takes it over.
 //
 // # The life of a run
 //
 // A run claims the name of its report by creating a journal, takes the baseline, and starts the
-// command. One goroutine samples. It hands each sample to the run's observers: the journal, the
-// live push to MLflow, the live page, and the refresher of a sidecar's report. When the command
-// has ended, the report is written, then its page, and what an MLflow server lacks is pushed.
+// command. One goroutine samples. It passes each sample to the run's observers: the journal, the
+// live push to MLflow, the live page, and the refresher of a sidecar's report. When the command has
+// ended, the run writes the report and its page, and pushes what an MLflow server lacks.
 package agent

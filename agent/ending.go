@@ -16,7 +16,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// ending gathers what is known of the job's end beyond its exit status.
+// ending collects what is known about the job's end beyond its exit status.
 func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 	e := diagnosis.ExitContext{}
 	if status.Err != nil {
@@ -41,8 +41,8 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 	return e
 }
 
-// A signalObserver has the journal say who wanted the job to end, for the case that perfagent is
-// killed with it.
+// A signalObserver adds the signals that this process was sent to the recording. If perfagent is
+// killed together with the job, the journal still says who wanted the job to end.
 type signalObserver struct{ *wrap }
 
 func (w signalObserver) begin(*collector.Recording) {}
@@ -53,7 +53,7 @@ func (w signalObserver) observe(_ *collector.Sample, rec *collector.Recording) {
 		return
 	}
 
-	rec.Account.Signals = nil // readers of copies have the old one
+	rec.Account.Signals = nil // readers of copies keep the old slice
 	for _, s := range sent {
 		rec.Account.Signals = append(rec.Account.Signals, newSignal(s))
 	}
@@ -73,15 +73,15 @@ func (w *wrap) journalSignals(ctx context.Context) {
 	}
 }
 
-// newSignal returns a signal in the collector's words.
+// newSignal converts a signal to the collector's type.
 func newSignal(s job.Sent) collector.Signal {
 	return collector.Signal{
 		Signal: s.Name, Number: int(s.Signal), At: s.At, Kernel: s.Kernel, PID: s.PID, Process: s.Process,
 	}
 }
 
-// writtenPaths returns paths in the file systems that a job is likely to write to: that of its
-// directory, of temporary files, of the reports, and those that are watched.
+// writtenPaths returns paths on the file systems that a job is likely to write to: its working
+// directory, the directory for temporary files, that of the reports, and the disk paths.
 func (o Options) writtenPaths() []string {
 	cwd, err := os.Getwd()
 	if err != nil {
@@ -102,7 +102,7 @@ func (o Options) writtenPaths() []string {
 	return unique
 }
 
-// freeBefore measures their free space while the job is being started. Nobody waits for it.
+// freeBefore measures their free space while the job is being started. The job does not wait for it.
 func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
 	before := make(chan []diagnosis.FreeSpace, 1)
 	go func() {
@@ -126,13 +126,14 @@ func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
 	return before
 }
 
-// freeAfter measures the free space at the job's end, and returns which of the paths are watched.
+// freeAfter measures the free space at the job's end. It also returns which of the paths are disk
+// paths.
 func (o Options) freeAfter() (free []diagnosis.FreeSpace, watched []string) {
 	paths, _ := patience.Ask(time.Second, o.writtenPaths) // the working directory may hang
 	for _, r := range host.FreeSpaces(paths) {
 		free = append(free, newRoom(r.Path, r))
-		// Samples leave out what is reserved for root; many file systems reserve nothing. What
-		// cannot be written to at all, such as an image, is not among them.
+		// Samples leave out the space reserved for root, so only a file system without a reserve
+		// can be compared with them. A read-only image is not among the results.
 		if r.Reserve == 0 && slices.Contains(o.DiskPaths, r.Path) {
 			watched = append(watched, r.Path)
 		}
@@ -141,8 +142,8 @@ func (o Options) freeAfter() (free []diagnosis.FreeSpace, watched []string) {
 	return free, watched
 }
 
-// existing returns path or, where there is nothing yet, the nearest directory above it that
-// exists: the directory of the reports may have yet to be made.
+// existing returns path or, if it does not exist yet, the nearest directory above it that does. The
+// directory of the reports may have to be created first.
 func existing(path string) string {
 	for _, err := os.Stat(path); err != nil && path != filepath.Dir(path); _, err = os.Stat(path) {
 		path = filepath.Dir(path)

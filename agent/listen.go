@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A livePage serves a run that goes on: its page, its report, and /metrics. It observes the run.
+// A livePage serves an active run: its page, its report, and /metrics. It is an observer of the run.
 type livePage struct {
 	session  *session
 	address  exporter.Address
-	listener net.Listener // of an address that needs no look-up; nil = not open
+	listener net.Listener // of an address that needs no lookup; nil = not open
 	exporter *exporter.Exporter
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -30,8 +30,8 @@ type livePage struct {
 	failed string // why there is no server; "" = there is one, or will be
 }
 
-// newLivePage opens the address, which takes no time. A name must be looked up first: that is
-// left to begin, because the job waits.
+// newLivePage opens the address, which takes no time. An address with a host name is opened later,
+// by serve, because its lookup would delay the job.
 func (s *session) newLivePage() *livePage {
 	l := &livePage{session: s, cancel: func() {}}
 	l.address, _ = exporter.ParseAddress(s.o.Listen) // checked before
@@ -42,7 +42,7 @@ func (s *session) newLivePage() *livePage {
 	return l
 }
 
-// open listens, and says where or why not. It returns nil if it failed.
+// open listens, and logs the address or the failure. It returns nil if it failed.
 func (l *livePage) open(ctx context.Context) net.Listener {
 	listener, err := l.address.Listen(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 		return nil
 	}
 
-	hostname, _ := os.Hostname() // "" will do
+	hostname, _ := os.Hostname() // "" is fine
 	url := exporter.URL(listener, l.address, hostname)
 	if l.session.o.OnListen != nil {
 		l.session.o.OnListen(url)
@@ -63,7 +63,7 @@ func (l *livePage) open(ctx context.Context) net.Listener {
 	return listener
 }
 
-// fail notes that there will be no server: in one line and in the report.
+// fail records in the log and in the report that there is no server.
 func (l *livePage) fail(err error) {
 	why := fmt.Sprintf("cannot listen on %s: %v", l.address, err)
 	l.mu.Lock()
@@ -71,14 +71,14 @@ func (l *livePage) fail(err error) {
 	l.mu.Unlock()
 
 	hint := ""
-	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) { // another port would do
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) { // another port may work
 		hint = " (--listen 0 takes any free port)"
 	}
 	l.session.log.Error(why + "; there will be no live page and no /metrics" + hint)
 }
 
-// serve begins to answer, in goroutines of its own. It is called once the job runs. incomplete
-// says why the reports have no end.
+// serve starts to answer requests, in goroutines of its own. It is called once the job runs.
+// incomplete says why the reports have no end.
 func (l *livePage) serve(incomplete string) {
 	if l.failed != "" {
 		return
@@ -120,13 +120,13 @@ func (l *livePage) observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// end closes the server at once, whoever is connected.
+// end closes the server and all connections at once.
 func (l *livePage) end() []reporter.Missing {
 	l.cancel()
 	switch {
 	case l.exporter != nil:
 		l.exporter.Close()
-		patience.Receive(l.done, 100*time.Millisecond) // a name may still be being looked up
+		patience.Receive(l.done, 100*time.Millisecond) // a lookup may still be pending
 	case l.listener != nil: // the job never started
 		l.listener.Close()
 	}
@@ -137,5 +137,5 @@ func (l *livePage) end() []reporter.Missing {
 	if l.failed == "" {
 		return nil
 	}
-	return []reporter.Missing{{What: "listen", Why: l.failed}}
+	return []reporter.Missing{{What: "listen", Code: reporter.ListenFailed, Why: l.failed}}
 }

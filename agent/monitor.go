@@ -17,11 +17,11 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// monitorRuns is why a report of a Monitor that goes on has no end.
+// monitorRuns is the reason why the report of an active Monitor has no end.
 const monitorRuns = "the program is still running"
 
-// A Monitor watches the calling process and its children from inside, from Start to Stop. It is how
-// perf.py is used: a thread that is started and finalized by the benchmark itself.
+// A Monitor watches the calling process and its children from inside, from Start to Stop. perf.py is
+// used in this way: the benchmark itself starts and finalizes a thread.
 type Monitor struct {
 	session *session
 	head    journal.Head
@@ -29,22 +29,22 @@ type Monitor struct {
 
 	cancel   context.CancelFunc
 	recorded chan *collector.Recording
-	followed chan struct{} // closed when the GPUs are no longer followed
+	followed chan struct{} // closed when the GPUs are no longer sampled
 
 	stop   sync.Once
 	result *Result
 	err    error
 }
 
-// Start begins to watch the calling process and its children. Sampling ends with Stop, or when ctx
-// is done. The error is an *OptionError.
+// Start starts to watch the calling process and its children. Sampling ends with Stop or when ctx is
+// done. The error is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	o, err := o.settle()
 	if err != nil {
 		return nil, err
 	}
 	if o.TakeOver {
-		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches a program from inside, and takes nothing over")}
+		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
 	}
 
 	m := &Monitor{
@@ -76,9 +76,9 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	return m, nil
 }
 
-// Stop ends the sampling and writes the report, in which the job is the process and its children
-// between Start and Stop. It returns when the report has been written and, if there is a server,
-// pushed. The Result has no exit code. A further call returns the same.
+// Stop ends the sampling and writes the report. Its job is the process and its children between Start
+// and Stop. Stop returns when the report has been written and, if there is a server, pushed. The
+// Result has no exit code. Further calls return the same values.
 func (m *Monitor) Stop() (*Result, error) {
 	m.stop.Do(func() { m.result, m.err = m.end() })
 	return m.result, m.err
@@ -92,7 +92,7 @@ func (m *Monitor) end() (*Result, error) {
 	rec, ok := patience.Receive(m.recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, errors.New("agent: the host did not answer the last reading; what is known is in " + s.output.journalPath())
+		return nil, errors.New("agent: timed out reading the final sample; partial data is in " + s.output.journalPath())
 	}
 
 	in := s.input(rec, s.observers.end())
@@ -105,7 +105,7 @@ func (m *Monitor) end() (*Result, error) {
 	return result, s.deliver(in, result, nil)
 }
 
-// account returns what the process and the children that it waited for have used since Start.
+// account returns what the process, and the children that it waited for, have used since Start.
 func (m *Monitor) account(end time.Time) *reporter.Job {
 	use, before := programUsage(), m.before
 	j := newJob(job.Status{Pid: os.Getpid(), Start: m.head.Run.Start.Time, End: end, Usage: job.Usage{
@@ -116,10 +116,10 @@ func (m *Monitor) account(end time.Time) *reporter.Job {
 		InvoluntarySwitches: use.InvoluntarySwitches - before.InvoluntarySwitches,
 	}})
 
-	j.ExitCode = nil // it goes on
+	j.ExitCode = nil // the process is still running
 
-	// The kernel keeps the highest size since the process began: it is that of the time since
-	// Start only if it rose meanwhile.
+	// The kernel keeps the peak since the process began. It is the peak since Start only if it has
+	// risen since then.
 	j.MaxRSSMB = float64(use.MaxRSS) / collector.MiB
 	j.MaxRSSAtMost = use.MaxRSS <= before.MaxRSS
 

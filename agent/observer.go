@@ -7,25 +7,25 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// An observer sees a run while it goes on: the journal, the live push, the live page, the
-// refresher of a report.
+// An observer follows an active run. The observers are the journal, the live push, the live page, and
+// the refresher of a report.
 type observer interface {
 	// begin is called in the sampling goroutine, before the first sample.
 	begin(*collector.Recording)
 
-	// observe is called in the sampling goroutine, after each sample. It must not wait for
-	// anything, and must not keep the Recording: a Clone is for that.
+	// observe is called in the sampling goroutine, after each sample. It must not block, and must
+	// not keep the Recording; it may keep a Clone.
 	observe(*collector.Sample, *collector.Recording)
 
-	// end is called once, after the last sample. It ends what the observer has started, waits
-	// for that within bounds, and returns what the report lacks because of it.
+	// end is called once, after the last sample. It ends what the observer has started, waits for
+	// that within bounds, and returns what is missing from the report because of the observer.
 	end() []reporter.Missing
 }
 
-// observers hands what a Sampler tells to each observer of a run.
+// observers passes the calls of a Sampler on to each observer of a run.
 type observers struct {
-	// mu orders the end after the last sample: a Sampler that hung may come back late. Nobody
-	// else ever holds it for long.
+	// mu orders the end after the last sample: a Sampler that hung may come back late. It is never
+	// held for long otherwise.
 	mu    sync.Mutex
 	list  []observer
 	ended bool
@@ -51,7 +51,7 @@ func (o *observers) each(do func(observer)) {
 	}
 }
 
-// end ends all observers, the first one first.
+// end ends all observers in order.
 func (o *observers) end() []reporter.Missing {
 	o.mu.Lock()
 	defer o.mu.Unlock()

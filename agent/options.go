@@ -41,12 +41,12 @@ const (
 	MaxNode      = math.MaxInt32 // what readers of reports accept
 )
 
-// Options say what is measured, and where the report goes. They have the names of the command
-// line's flags, and the zero value has their defaults. The variables of schedulers and of MLflow
-// are obeyed as on the command line; the PERFAGENT_… variables are not: they are the command
-// line's own.
+// Options say what to measure and where the report goes. The fields have the names of the command
+// line's flags, and their zero values stand for the flags' defaults. The variables of schedulers and
+// of MLflow are obeyed as on the command line. The PERFAGENT_… variables are not: they belong to the
+// command line.
 type Options struct {
-	// Args is the command that Run wraps, and its arguments. Start and Sidecar ignore it.
+	// Args is the command that Run wraps, with its arguments. Start and Sidecar ignore it.
 	Args []string
 
 	// Out is the directory of the reports: files go to Out/RunID/node-N.json.
@@ -54,7 +54,7 @@ type Options struct {
 	Out string
 
 	// RunID names the run, the same on every node: up to 128 letters, digits, '.', '_' and '-'.
-	// "" is the scheduler's job id, else the time and random digits.
+	// "" is the scheduler's job ID, else the time and random digits.
 	RunID string
 
 	// Node is the index of this node. nil is the scheduler's, else 0.
@@ -63,7 +63,7 @@ type Options struct {
 	// Interval is the time between samples, at least MinInterval. 0 is DefaultInterval.
 	Interval time.Duration
 
-	// MaxLength is how many samples are kept at most. 0 is DefaultMaxLength.
+	// MaxLength is the maximum number of samples to keep. 0 is DefaultMaxLength.
 	MaxLength int
 
 	// DiskPaths name the file systems whose usage is measured; the fullest one counts.
@@ -73,37 +73,35 @@ type Options struct {
 	// Tags go into the report and to MLflow.
 	Tags map[string]string
 
-	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes where
+	// MLflow is Auto, Off, or the URI of a tracking server. Auto pushes if
 	// MLFLOW_TRACKING_URI is set. "" is Auto.
 	MLflow string
 
-	// PushTimeout is how long pushing may go on after the end. 0 is DefaultPushTimeout; a
-	// negative value sends nothing.
+	// PushTimeout is how long to keep pushing after the end. 0 is DefaultPushTimeout; a negative
+	// value sends nothing.
 	PushTimeout time.Duration
 
-	// Listen is the address of a live page and of /metrics while the run goes on: PORT (this
-	// machine only), HOST:PORT, or Off. "" is Off.
+	// Listen is the address of a live page and of /metrics during the run: PORT (this machine
+	// only), HOST:PORT, or Off. "" is Off.
 	Listen string
 
-	// Cgroup is where Run counts the job's own use: Auto (the process's own control group where
-	// nobody else is in it, else the job's processes), Create (a group made for the job, where
-	// permitted; only with TakeOver), Off (its processes). "" is Auto.
+	// Cgroup is how Run measures the job's own usage: Auto (the process's own control group if
+	// nothing else is in it, else the job's processes), Create (a control group made for the job,
+	// if permitted; only with TakeOver), Off (the job's processes). "" is Auto.
 	Cgroup string
 
 	// HTML is Auto, which writes a page beside the report, or Never. "" is Auto.
 	HTML string
 
-	// Compat is "", or PerfPy for perf.py's numbers and its file layout.
+	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
 
-	// Reader is what the host is read through: Auto (the kernel's files on Linux, gopsutil
-	// elsewhere), or Gopsutil for CPU times, memory, disks, network and load on every system. ""
-	// is Auto.
+	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on
+	// Linux, gopsutil elsewhere) or Gopsutil. "" is Auto.
 	Reader string
 
-	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. The
-	// job gets the open file itself where one is an *os.File; anything else is copied, as in
-	// os/exec.
+	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An
+	// *os.File is passed to the job itself; anything else is copied, as in os/exec.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
@@ -111,18 +109,17 @@ type Options struct {
 	Log *zap.Logger
 
 	// OnListen, if not nil, is called with the URL of the live page, from a goroutine of the run.
-	// Without it the URL goes to Log.
+	// If it is nil, the URL goes to Log.
 	OnListen func(url string)
 
 	// OnReport, if not nil, is called when the report and its page have been written, before
 	// anything is pushed.
 	OnReport func(*Result)
 
-	// TakeOver gives the whole process to the run, as the command line does: signals that are
-	// sent to the process are passed on to the job, orphans of the job are adopted and counted,
-	// all children are waited for, two threads run Go code at a time, garbage is collected
-	// rarely, and the process becomes the command where no child can be made. One run in the
-	// life of a process may ask for it.
+	// TakeOver gives the whole process to the run, as the command line does. Signals sent to the
+	// process are passed to the job, orphans of the job are adopted and counted, all children are
+	// waited for, GOMAXPROCS is at most 2, garbage is collected rarely, and the process becomes
+	// the command if no child can be created. Only one run in the life of a process may set it.
 	TakeOver bool
 }
 
@@ -139,10 +136,10 @@ func (e *OptionError) Error() string { return "agent: option " + e.Option + ": "
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // ErrNoCommand is the error of Run for Options without Args.
-var ErrNoCommand = errors.New("agent: no command is given")
+var ErrNoCommand = errors.New("agent: no command")
 
-// settle returns the options with all defaults filled in, from the scheduler's variables and then
-// the constants. The error is an *OptionError.
+// settle returns the options with all defaults filled in, first from the scheduler's variables, then
+// from the constants. The error is an *OptionError.
 func (o Options) settle() (Options, error) {
 	setDefault(&o.Out, DefaultOut)
 	setDefault(&o.Interval, DefaultInterval)
@@ -164,7 +161,7 @@ func (o Options) settle() (Options, error) {
 	if err := o.Check(); err != nil {
 		return o, err
 	}
-	if !o.TakeOver { // else the job gets the descriptors themselves, also those that are closed
+	if !o.TakeOver { // else the job inherits the descriptors themselves, open or closed
 		setDefault[io.Reader](&o.Stdin, os.Stdin)
 		setDefault[io.Writer](&o.Stdout, os.Stdout)
 		setDefault[io.Writer](&o.Stderr, os.Stderr)
@@ -187,7 +184,7 @@ func setDefault[T comparable](option *T, value T) {
 	}
 }
 
-// Check returns an *OptionError for the first option that has a bad value.
+// Check returns an *OptionError for the first option with a bad value.
 func (o Options) Check() error {
 	for _, check := range []struct {
 		option string
@@ -235,24 +232,24 @@ func (o Options) checkNode() error {
 	return nil
 }
 
-// checkCgroup refuses to make a control group without TakeOver: the kernel may want this process
-// moved out of the way.
+// checkCgroup rejects Create without TakeOver: making the control group may require this process to
+// move to another one.
 func (o Options) checkCgroup() error {
 	if o.Cgroup == Create && !o.TakeOver {
-		return errors.New("a control group is made only with TakeOver, because this process may have to be moved for it")
+		return errors.New("a control group is made only with TakeOver, because this process may have to move for it")
 	}
 	return oneOf(o.Cgroup, Auto, Create, Off)
 }
 
 func (o Options) checkDiskPaths() error {
 	if slices.Contains(o.DiskPaths, "") {
-		return errors.New("an empty path")
+		return errors.New("a path is empty")
 	}
 	return nil
 }
 
-// checkMLflow accepts the URI of a server that MLflow knows and perfagent cannot push to: that is
-// said at the end, and stops no job.
+// checkMLflow accepts a URI that MLflow knows but perfagent cannot push to. Such a URI stops no job;
+// it is reported at the end.
 func (o Options) checkMLflow() error {
 	if oneOf(o.MLflow, Auto, Off) == nil {
 		return nil
@@ -266,7 +263,7 @@ func (o Options) checkMLflow() error {
 	return nil
 }
 
-// checkListen refuses what cannot be an address. Whether it is free shows when it is opened.
+// checkListen rejects what cannot be an address. Whether the address is free shows when it is opened.
 func (o Options) checkListen() error {
 	if oneOf(o.Listen, Off) == nil {
 		return nil

@@ -17,22 +17,22 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// diskPatience is how long a disk or a kernel file that hangs may keep the job from starting, or
-// its exit code from being returned.
+// diskPatience is how long a disk or a kernel file that hangs may delay the start of the job or the
+// return of its exit code.
 const diskPatience = 5 * time.Second
 
-// An output is where the files of a recording go. It observes the run for the journal.
+// An output writes the files of a recording. It is an observer of the run, for the journal.
 type output struct {
 	journal *journal.Journal // nil if no directory can be written
 	missing []reporter.Missing
 	log     *zap.Logger
 
-	claimed bool   // the report's name has been written before, and is ours to replace
-	page    string // the page that was written, ours to replace; "" = none yet
+	claimed bool   // the report has been written before, and may be replaced
+	page    string // the page that was written and may be replaced; "" = none yet
 }
 
-// openOutput claims a name in OUT/RUN-ID or, where that cannot be written, in a new temporary
-// directory, and says so in one line.
+// openOutput claims a name in OUT/RUN-ID. If that cannot be written, it claims one in a new temporary
+// directory, and logs one line.
 func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 	o := &output{log: log}
 	dir := filepath.Join(out, head.Run.ID)
@@ -43,19 +43,21 @@ func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 		return o
 	}
 
-	o.journal, errTemp = createJournal(os.TempDir(), head, func() (string, error) { return os.MkdirTemp("", "perfagent-") })
+	o.journal, errTemp = createJournal(os.TempDir(), head, func() (string, error) {
+		return os.MkdirTemp("", "perfagent-")
+	})
 	if errTemp == nil {
-		o.degrade("report", fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
+		o.degrade(reporter.ReportElsewhere, fmt.Errorf("%w; the report goes to %s", err, o.journal.ReportPath()))
 		return o
 	}
 
-	o.degrade("report", fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
+	o.degrade(reporter.NoReportFile, fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
 
 	return o
 }
 
-// createJournal makes a directory and the journal in it. where names the directory if nothing
-// answers.
+// createJournal makes a directory and the journal in it. where names the directory in the error of a
+// timeout.
 func createJournal(where string, head journal.Head, makeDir func() (string, error)) (*journal.Journal, error) {
 	type result struct {
 		journal *journal.Journal
@@ -80,10 +82,10 @@ func createJournal(where string, head journal.Head, makeDir func() (string, erro
 	return r.journal, r.err
 }
 
-// degrade notes something that does not work, in the report and in one line.
-func (o *output) degrade(what string, err error) {
-	o.missing = append(o.missing, reporter.Missing{What: what, Why: err.Error()})
-	o.log.Error(err.Error()) // whatever --log-level says
+// degrade records in the report and in the log that something does not work.
+func (o *output) degrade(code reporter.Code, err error) {
+	o.missing = append(o.missing, reporter.Missing{What: "report", Code: code, Why: err.Error()})
+	o.log.Error(err.Error()) // shown at every --log-level
 }
 
 func (o *output) begin(*collector.Recording) {}
@@ -95,13 +97,13 @@ func (o *output) observe(s *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// end stops the journal, so that the report can say what went wrong with it.
+// end stops the journal, so that the report can include its error.
 func (o *output) end() []reporter.Missing {
 	if o.journal == nil {
 		return o.missing
 	}
 	if err := o.journal.Stop(diskPatience); err != nil {
-		return append(o.missing, reporter.Missing{What: "journal", Why: err.Error()})
+		return append(o.missing, reporter.Missing{What: "journal", Code: reporter.JournalFailed, Why: err.Error()})
 	}
 
 	return o.missing
@@ -122,7 +124,7 @@ func (o *output) journalPath() string {
 	return o.journal.Path()
 }
 
-// abandon removes what was claimed for a job that never started.
+// abandon removes the files of a job that never started.
 func (o *output) abandon() {
 	if o.journal == nil {
 		return
@@ -136,8 +138,8 @@ func (o *output) abandon() {
 	}
 }
 
-// save writes the report and removes the journal. It returns the report's path; "" if it could
-// not be written anywhere. A file system that hangs is given up.
+// save writes the report and removes the journal. It returns the report's path, or "" if it could not
+// be written anywhere. It gives up on a file system that hangs.
 func (o *output) save(data []byte) string {
 	if o.journal == nil {
 		return ""
@@ -154,7 +156,7 @@ func (o *output) save(data []byte) string {
 		return path
 	})
 	if !ok || path == "" {
-		o.log.Warn(fmt.Sprintf("%s; what is known is in %s", hangs, o.journal.Path()))
+		o.log.Warn(fmt.Sprintf("%s; partial data is in %s", hangs, o.journal.Path()))
 		return ""
 	}
 	o.log.Warn(fmt.Sprintf("%s; the report is %s", hangs, path))
@@ -162,11 +164,11 @@ func (o *output) save(data []byte) string {
 	return path
 }
 
-// write is save without patience.
+// write is save without a timeout.
 func (o *output) write(data []byte) string {
 	path := o.journal.ReportPath()
 	err := o.refresh(data)
-	for k := 2; errors.Is(err, fs.ErrExist); k++ { // somebody ignored our claim
+	for k := 2; errors.Is(err, fs.ErrExist); k++ { // another program ignored our claim
 		path = fmt.Sprintf("%s.%d.json", trimExt(o.journal.ReportPath()), k)
 		err = reportfile.WriteNew(path, data)
 	}
@@ -182,13 +184,13 @@ func (o *output) write(data []byte) string {
 	}
 
 	_ = o.journal.Keep()
-	o.log.Warn(fmt.Sprintf("%v; what is known is in %s", err, o.journal.Path()))
+	o.log.Warn(fmt.Sprintf("%v; partial data is in %s", err, o.journal.Path()))
 
 	return ""
 }
 
-// refresh writes the report of a recording that goes on. The first time it takes the name that
-// the journal claimed; later it replaces the file.
+// refresh writes the report of an active recording. The first call takes the name that the journal
+// claimed; later calls replace the file.
 func (o *output) refresh(data []byte) error {
 	if o.claimed {
 		return reportfile.Write(o.journal.ReportPath(), data)

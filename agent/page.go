@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// manySamples is how many kept samples make reports and pages that leave much garbage.
+// manySamples is the number of kept samples from which reports and pages make much garbage.
 const manySamples = 250
 
 // A renderedPage is a page in bytes, or why there is none.
@@ -20,8 +20,8 @@ type renderedPage struct {
 	err  error
 }
 
-// startPage makes the page of a report that keeps so many samples, while the report itself is
-// being written. It returns nil if no page is asked for.
+// startPage renders the page of a report with the given number of kept samples, while the report
+// itself is being written. It returns nil if no page is wanted.
 func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage {
 	if s.o.HTML == Never {
 		return nil
@@ -29,7 +29,7 @@ func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage
 
 	page := make(chan renderedPage, 1)
 	go func() {
-		// A mistake in a picture must not cost the job its exit code.
+		// A panic in a picture must not cost the job its exit code.
 		defer func() {
 			if v := recover(); v != nil {
 				page <- renderedPage{err: fmt.Errorf("write page: %v", v)}
@@ -49,8 +49,8 @@ func (s *session) startPage(r *reporter.Report, samples int) <-chan renderedPage
 	return page
 }
 
-// savePage writes the page of the report at path beside it and returns its path; "" if there is
-// none. What goes wrong is one line; a file system that hangs is given up.
+// savePage writes the page beside the report at path and returns its path, or "" if there is none. It
+// logs an error in one line, and gives up on a file system that hangs.
 func (o *output) savePage(path string, page <-chan renderedPage) string {
 	if path == "" || page == nil {
 		return ""

@@ -8,27 +8,26 @@ import (
 	"time"
 )
 
-// taken reports whether this process has been taken over. It is global because a process is: it has
-// one set of signal handlers and one heap.
+// taken reports whether this process has been taken over. It is global because a process has one set
+// of signal handlers and one heap.
 var taken atomic.Bool
 
 // errTaken is the error of a second run that asks for TakeOver.
 var errTaken = &OptionError{"TakeOver", errors.New("this process has been taken over by another run")}
 
-// takeOver gives the process to the run, for as long as it lives, and sets the runtime up for a
-// process that does nothing but measure.
+// takeOver gives the process to the run for good, and sets up the runtime for a process that only
+// measures.
 func takeOver() error {
 	if taken.Swap(true) {
 		return errTaken
 	}
 
-	// Two threads do for one sampling goroutine; a host of many CPUs would give the runtime as
-	// many.
+	// Two threads are enough for one sampling goroutine; the default is one per CPU.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 
-	// Memory before CPU, of which collecting garbage takes next to nothing here, but not in the
-	// first second: a short job would wait for it. A GOGC that is meant for the job, such as off,
-	// is not for us.
+	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the
+	// first second, though: a short job would wait for it. A GOGC in the environment is meant for
+	// the job and overridden.
 	debug.SetGCPercent(400)
 	time.AfterFunc(time.Second, func() { debug.SetGCPercent(25) })
 

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// joinPatience is how long, at the job's end, other nodes than 0 wait for node 0's MLflow run
-	// before they make one of their own.
+	// joinPatience is how long nodes other than 0 wait at the job's end for node 0's MLflow run
+	// before they make their own.
 	joinPatience = 1500 * time.Millisecond
 
 	// pushGrace is how long a push may take to notice that its time is up.
@@ -28,15 +28,15 @@ const (
 type delivery struct {
 	report *reporter.Report
 	node   string
-	path   string // of the file, or of the journal where none could be written; "" = there is neither
-	data   []byte // of the file; nil where there is none
+	path   string // of the file, or of the journal if the file could not be written; "" = neither
+	data   []byte // of the file; nil if there is none
 	perfpy bool   // the file is in perf.py's layout, which has no place for the push's state
 
 	program string // how a shell finds perfagent
 }
 
-// recordedAs returns the run id by which a push finds the file's numbers again, where it is not
-// the report's own; "" where it is.
+// recordedAs returns the run ID by which a push finds the file's numbers again, or "" if it is the
+// report's own.
 func (d delivery) recordedAs() string {
 	if !d.perfpy || d.data == nil {
 		return ""
@@ -49,8 +49,8 @@ func (d delivery) recordedAs() string {
 	return again.Run.ID
 }
 
-// push sends everything to the server within PushTimeout, and notes in the report how the push
-// stands then. A value from cut ends it early. It returns what was sent, in words; "" unless the
+// push sends everything to the server within PushTimeout, and records the state of the push in the
+// report. A value from cut ends it early. push describes what was sent, or returns "" unless the
 // server has everything.
 func (s *session) push(d delivery, cut <-chan string) (outcome string) {
 	t := s.tracking
@@ -101,7 +101,7 @@ func (s *session) push(d delivery, cut <-chan string) (outcome string) {
 	return s.concludePush(d, r.state, r.outcome)
 }
 
-// concludePush writes down how the push stands. A push that is not done is one line in the log.
+// concludePush records the state of the push. It logs one line if the push is not done.
 func (s *session) concludePush(d delivery, state reporter.PushState, outcome string) string {
 	if d.data != nil && !d.perfpy {
 		if err := d.note(state); err != nil {
@@ -121,12 +121,12 @@ func (s *session) concludePush(d delivery, state reporter.PushState, outcome str
 	return ""
 }
 
-// note writes the state of a push into the report's file, unless the disk hangs. Where the file is
-// gone and is still wanted, the report goes to a temporary directory.
+// note writes the state of a push into the report's file, unless the disk hangs. If the push is
+// pending and the file is gone, the report goes to a temporary directory.
 func (d *delivery) note(state reporter.PushState) error {
 	data, err := reporter.WithPush(d.data, map[string]reporter.PushState{d.node: state})
 	if err != nil {
-		return fmt.Errorf("note the push in %s: %w", d.path, err)
+		return fmt.Errorf("record the push in %s: %w", d.path, err)
 	}
 
 	err, ok := patience.Ask(diskPatience, func() error { return reportfile.Rewrite(d.path, d.data, data) })
@@ -145,7 +145,7 @@ func (d *delivery) note(state reporter.PushState) error {
 	return errors.Join(err, errTemp)
 }
 
-// push sends everything. It returns the state of the push, and what was sent in words.
+// push sends everything. It returns the state of the push and a description of what was sent.
 func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushState, outcome string) {
 	state = t.state
 	client, err := t.connect(1000) // until the time is up
@@ -177,7 +177,7 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 	return pusher.DoneState(state, plan.Notes), "MLflow: " + plan.Outcome(client)
 }
 
-// artifacts returns the report's file as it will be when the push is done.
+// artifacts returns the report's file as it will be once the push is done.
 func (t *tracking) artifacts(d delivery) []pusher.Artifact {
 	if d.data == nil {
 		return nil
@@ -195,8 +195,8 @@ func (t *tracking) artifacts(d delivery) []pusher.Artifact {
 	return []pusher.Artifact{{Name: filepath.Base(d.path), ContentType: "application/json", Data: data}}
 }
 
-// pushCommand returns the line for a shell that sends what is missing. The report remembers where
-// to; perf.py's layout cannot.
+// pushCommand returns the shell command that sends what is missing. The report records the
+// destination; perf.py's format has no place for it.
 func (d delivery) pushCommand(state reporter.PushState) string {
 	words := []string{d.program, "push"}
 	if d.perfpy {

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// refreshEvery is how old a sidecar's report may be while it runs, plus one interval.
+	// refreshEvery, plus one interval, is the maximum age of a running sidecar's report.
 	refreshEvery = 30 * time.Second
 
-	// pageEvery is how many reports of a running sidecar come to one page, which takes several
-	// times their work.
+	// pageEvery is the number of reports per page of a running sidecar. A page takes several times
+	// the work of a report.
 	pageEvery = 10
 )
 
-// A refresher rewrites a sidecar's report from copies of the Recording, in a goroutine of its own,
-// so that a slow disk does not stop the sampling. It observes the run.
+// A refresher rewrites a sidecar's report from copies of the Recording, in a goroutine of its own, so
+// that a slow disk does not stop the sampling. It is an observer of the run.
 type refresher struct {
 	session *session
 	report  func(*collector.Recording) *reporter.Report

@@ -18,10 +18,13 @@ import (
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
 // has been written and, if there is a server, pushed.
 //
-// A job that fails is no error: the Result has its exit code. An error is perfagent's own:
-// an *OptionError, job.ErrNotFound or job.ErrNotExecutable (the command was not started), or a
-// report that could not be written anywhere (there is a Result then). When ctx is done, Run sends
-// the job TERM, waits for its end, and returns the Result with ctx's error.
+// A job that fails is not an error: the Result has its exit code. An error is perfagent's own. After
+// an *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result
+// comes with an error if the report could not be written anywhere, if Stdin, Stdout or Stderr could
+// not be copied, or if something else in the process waited for the job (the exit code is then 255).
+//
+// When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's
+// error. If ctx is done at the call, Run starts no job and returns no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -29,6 +32,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	if len(o.Args) == 0 {
 		return nil, ErrNoCommand
+	}
+	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
+		return nil, err
 	}
 
 	w := newWrap(o)
@@ -42,8 +48,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		if err := job.Headroom(w.own.taskLimits()); err != nil {
 			return nil, w.becomeJob(err)
 		}
-		// Never stopped: a TERM that comes while the report is written must not replace the
-		// job's exit code.
+		// Never stopped: a TERM while the report is being written must not replace the job's exit
+		// code.
 		w.signals = job.Catch()
 	}
 
@@ -72,14 +78,14 @@ func newWrap(o Options) *wrap {
 	return w
 }
 
-// becomeJob replaces this process by the command. It returns only if that fails.
+// becomeJob replaces this process with the command. It returns only if that fails.
 func (w *wrap) becomeJob(why error) error {
-	w.log.Warn(fmt.Sprintf("%v: the command runs without being measured", why))
+	w.log.Warn(fmt.Sprintf("%v; the command runs without being measured", why))
 	return job.Exec(w.command, w.signals)
 }
 
 func (w *wrap) run(ctx context.Context) (*Result, error) {
-	// The disk and the kernel are asked at once, because the job waits.
+	// Access the disk and the kernel concurrently, because the job waits for them.
 	head := w.head()
 	opened := make(chan *output, 1)
 	w.freeBefore = w.o.freeBefore()
@@ -93,13 +99,14 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		w.command.Enter = w.source.made.Enter
 	}
 
-	// The reader is never closed: a source that hangs may still be asked when we leave.
+	// The sampler closes the reader when it has taken the last sample.
 	reader := w.reader(host.Options{Job: w.source.options, GPUs: w.source.gpus})
 	sampler := collector.NewSampler(reader, w.sampling())
 
 	w.output = <-opened
 	j, err := job.Start(w.command, w.signals)
 	if err != nil {
+		reader.Close()
 		return nil, w.cannotStart(err)
 	}
 	w.source.begin(j)
@@ -120,14 +127,14 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		w.observers.end()
-		w.log.Warn("the host did not answer the closing reading: what is known is in the journal" + w.source.leave())
-		return w.result(status), errors.Join(errNoReport, ctx.Err())
+		w.log.Warn("timed out reading the final sample; partial data is in the journal" + w.source.leave())
+		return w.result(status), errors.Join(errNoReport, failure(status), ctx.Err())
 	}
 
 	return w.finish(ctx, status, rec)
 }
 
-// wait waits for the job, and sends it TERM when ctx is done.
+// wait waits for the job. It sends TERM to the job when ctx is done.
 func (w *wrap) wait(ctx context.Context, j *job.Job) job.Status {
 	stop := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
 	defer stop()
@@ -135,8 +142,8 @@ func (w *wrap) wait(ctx context.Context, j *job.Job) job.Status {
 	return j.Wait()
 }
 
-// cannotStart gives up what was claimed. A process of perfagent's own that cannot make a child may
-// still become the job.
+// cannotStart removes what was claimed for the job. If this process is perfagent's own and cannot
+// create a child, it becomes the job.
 func (w *wrap) cannotStart(err error) error {
 	w.output.abandon()
 	if w.page != nil {
@@ -150,7 +157,7 @@ func (w *wrap) cannotStart(err error) error {
 	return err
 }
 
-// result returns what the job's status says.
+// result returns the Result for the job's status.
 func (w *wrap) result(status job.Status) *Result {
 	if status.Err != nil {
 		w.log.Warn(status.Err.Error())
@@ -162,7 +169,7 @@ func (w *wrap) result(status job.Status) *Result {
 func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Recording) (*Result, error) {
 	missing := w.observers.end()
 
-	// The wall clock may have been stepped meanwhile: times follow its start.
+	// The wall clock may have been stepped: compute the end from the start.
 	wall := status.End.Sub(status.Start)
 	status.End = status.Start.Add(wall + rec.Suspended())
 
@@ -170,7 +177,7 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	w.source.end(account)
 	missing = append(missing, w.source.missing...)
 	if status.Uncounted != nil {
-		missing = append(missing, reporter.Missing{What: "orphans", Why: status.Uncounted.Error()})
+		missing = append(missing, reporter.Missing{What: "orphans", Code: reporter.Orphans, Why: status.Uncounted.Error()})
 	}
 
 	in := w.input(rec, missing)
@@ -184,11 +191,25 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	result := w.result(status)
 	err := w.deliver(in, result, cut)
 
-	return result, errors.Join(err, ctx.Err())
+	return result, errors.Join(err, failure(status), ctx.Err())
 }
 
-// cut returns the channel that says why pushing is to end early: a signal that came after the job's
-// end, or ctx. release gives the channel up.
+// failure returns what perfagent itself has failed at: to learn how the job ended, or to copy its
+// streams.
+func failure(status job.Status) error {
+	err := status.Err
+	if err != nil {
+		err = fmt.Errorf("agent: %w", err)
+	}
+	if status.CopyErr != nil {
+		err = errors.Join(err, fmt.Errorf("agent: copy the job's streams: %w", status.CopyErr))
+	}
+
+	return err
+}
+
+// cut returns a channel that receives the reason to end the push early: a signal after the job's end,
+// or ctx. release frees the channel.
 func (w *wrap) cut(ctx context.Context) (cut <-chan string, release func()) {
 	why, done := make(chan string, 1), make(chan struct{})
 	go func() {
@@ -206,7 +227,7 @@ func (w *wrap) cut(ctx context.Context) (cut <-chan string, release func()) {
 	return why, func() { close(done) }
 }
 
-// newJob returns the report's account of a job with this status.
+// newJob returns the report's account of a job from its status.
 func newJob(s job.Status) *reporter.Job {
 	u := s.Usage
 	return &reporter.Job{

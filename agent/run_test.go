@@ -159,6 +159,26 @@ func TestRun_ContextDone(t *testing.T) {
 	}
 }
 
+// A context that is done from the beginning starts nothing, and leaves no files.
+func TestRun_ContextDoneFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	started := filepath.Join(t.TempDir(), "started")
+	o := shell(t, "touch "+started)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	r, err := Run(ctx, o)
+
+	if !errors.Is(err, context.Canceled) || r != nil {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, path := range []string{started, o.Out} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s exists", path)
+		}
+	}
+}
+
 // A report that can be written nowhere is perfagent's own failure, and the job's exit code is
 // known all the same.
 func TestRun_NoRoomForTheReport(t *testing.T) {
@@ -208,6 +228,45 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// broken is a stream that fails.
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error)  { return 0, b.err }
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+// Output that was lost is perfagent's own failure, and the job's exit code is known all the same.
+func TestRun_StreamThatFails(t *testing.T) {
+	t.Parallel()
+	trouble := errors.New("trouble")
+	for name, o := range map[string]Options{
+		"Stdin":  {Stdin: broken{trouble}, Stdout: io.Discard, Stderr: io.Discard},
+		"Stdout": {Stdin: strings.NewReader(""), Stdout: broken{trouble}, Stderr: io.Discard},
+		"Stderr": {Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: broken{trouble}},
+	} {
+		run := shell(t, "cat; echo out; echo trouble >&2; exit 3")
+		run.Stdin, run.Stdout, run.Stderr = o.Stdin, o.Stdout, o.Stderr
+
+		r, err := Run(t.Context(), run)
+
+		if !errors.Is(err, trouble) || r == nil || r.ExitCode != 3 || r.ReportPath == "" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// A job that something else waited for has no exit code that is known, and that is an error.
+func TestRun_StatusNotKnown(t *testing.T) {
+	t.Parallel()
+	reaped := errors.New("wait for process 1: no child processes")
+
+	if err := failure(job.Status{ExitCode: 255, Err: reaped}); !errors.Is(err, reaped) {
+		t.Errorf("%v", err)
+	}
+	if err := failure(job.Status{ExitCode: 255}); err != nil {
+		t.Errorf("of a job that exits with 255: %v", err)
+	}
 }
 
 func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {

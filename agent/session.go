@@ -21,33 +21,33 @@ import (
 
 // A Result is what a run leaves.
 type Result struct {
-	// Report is what the run used. nil if the host did not answer the last reading.
+	// Report is what the run used. It is nil if reading the final sample timed out.
 	Report *reporter.Report
 
-	// ReportPath is the report's file and PagePath its page; "" if there is none.
+	// ReportPath and PagePath are the files of the report and its page; "" if there is none.
 	ReportPath, PagePath string
 
-	// ExitCode is the command's exit code, or 128+n after signal n; 0 of a Monitor and a sidecar.
+	// ExitCode is the command's exit code, or 128+n after signal n; 0 for a Monitor or a sidecar.
 	ExitCode int
 
-	// Signal names the signal that killed the command: "SIGKILL". "" if none did.
+	// Signal names the signal that killed the command, such as "SIGKILL"; "" if none did.
 	Signal string
 
 	// FromTerminal reports whether that signal came from the terminal (Ctrl-C, Ctrl-\).
 	FromTerminal bool
 
-	// Pushed says what was sent to MLflow; "" unless the server has everything.
+	// Pushed describes what was sent to MLflow; "" unless the server has everything.
 	Pushed string
 }
 
 // errNoReport is the error of a run whose report could not be written anywhere.
 var errNoReport = errors.New("agent: the report could not be written")
 
-// A session is one recording, from the claim of its files to the end of the push.
+// A session is one recording, from claiming its files to the end of the push.
 type session struct {
 	o   Options // settled
 	log *zap.Logger
-	run reporter.Run // id, command, tags
+	run reporter.Run // ID, command, tags
 
 	tracking  *tracking
 	output    *output
@@ -55,7 +55,7 @@ type session struct {
 	observers observers
 }
 
-// newSession prepares a recording of what run says. Nothing is opened yet.
+// newSession prepares a recording. It opens nothing yet.
 func newSession(o Options, command []string) *session {
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
@@ -63,7 +63,7 @@ func newSession(o Options, command []string) *session {
 	}
 }
 
-// head returns what the journal says of the run.
+// head returns the head of the run's journal.
 func (s *session) head() journal.Head {
 	run, now := s.run, reporter.Time{Time: time.Now()}
 	run.Start, run.End = now, now
@@ -81,12 +81,12 @@ func (s *session) head() journal.Head {
 // observe adds an observer.
 func (s *session) observe(one observer) { s.observers.list = append(s.observers.list, one) }
 
-// startObservers has the live push and the live page begin with the first sample. started is the
-// run's start, incomplete why reports made meanwhile have no end.
+// startObservers makes the live push and the live page begin with the first sample. started is the
+// start of the run; incomplete says why the reports of an active run have no end.
 func (s *session) startObservers(head journal.Head, started time.Time, incomplete string) {
 	s.observe(s.output)
 
-	if s.o.Compat == "" { // perf.py's numbers are those of its file
+	if s.o.Compat == "" { // perf.py's numbers are known only at the end
 		s.tracking.head, s.tracking.started = head, started
 	}
 	s.observe(s.tracking)
@@ -105,15 +105,15 @@ func (s *session) sampling() collector.Options {
 	}
 }
 
-// reader opens the host, at HOST_PROC and HOST_SYS where these are set.
+// reader opens the host, at HOST_PROC and HOST_SYS if these are set.
 func (s *session) reader(o host.Options) *host.Reader {
 	o.Proc, o.Sys, o.DiskPaths = os.Getenv("HOST_PROC"), os.Getenv("HOST_SYS"), s.o.DiskPaths
 	o.Gopsutil = s.o.Reader == Gopsutil
 	return host.NewReader(o)
 }
 
-// ownUse returns what perfagent itself has used so far. Inside another program that cannot be told
-// apart.
+// ownUse returns what perfagent itself has used so far. Inside another program it cannot be told
+// apart from the program's own use.
 func (s *session) ownUse() reporter.Agent {
 	use := reporter.Agent{Version: Version()}
 	if s.o.TakeOver {
@@ -123,11 +123,12 @@ func (s *session) ownUse() reporter.Agent {
 	return use
 }
 
-// input returns what the report of a recording is made from, but for its end.
+// input returns the input for the report of a recording, without its end.
 func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
 		missing = append(slices.Clone(missing), reporter.Missing{
-			What: "agent", Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
+			What: "agent", Code: reporter.AgentNotApart,
+			Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
 		})
 	}
 
@@ -136,7 +137,7 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}}
 }
 
-// makeReport makes the report of a recording, ours or perf.py's.
+// makeReport makes the report of a recording, in our form or in perf.py's.
 func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	if in.Recording.PerfPy != nil {
 		return reporter.NewPerfPyReport(in.Recording.PerfPy.Items(), in.Node, in.Recording.Host.CPUs, in.Run)
@@ -144,7 +145,7 @@ func (s *session) makeReport(in diagnosis.Input) *reporter.Report {
 	return diagnosis.New(in)
 }
 
-// encode returns the bytes of a report's file, in our layout or in perf.py's.
+// encode returns the bytes of a report's file, in our format or in perf.py's.
 func (s *session) encode(r *reporter.Report, rec *collector.Recording) ([]byte, error) {
 	if rec.PerfPy != nil {
 		return reporter.EncodePerfPy(map[string][]collector.Sample{s.nodeName(): rec.PerfPy.Items()})
@@ -152,11 +153,11 @@ func (s *session) encode(r *reporter.Report, rec *collector.Recording) ([]byte, 
 	return reporter.Encode(r)
 }
 
-// nodeName is the node's index as reports write it.
+// nodeName returns the node's key in a report.
 func (s *session) nodeName() string { return strconv.Itoa(*s.o.Node) }
 
-// reportSoFar returns the function that makes reports of the run while it goes on. It may be called
-// from any goroutine, with copies of the Recording. incomplete says why there is no end.
+// reportSoFar returns a function that makes reports of the active run. It may be called from any
+// goroutine, with copies of the Recording. incomplete says why there is no end.
 func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *reporter.Report {
 	missing := slices.Clone(s.output.missing)
 	return func(rec *collector.Recording) *reporter.Report {
@@ -166,25 +167,25 @@ func (s *session) reportSoFar(incomplete string) func(*collector.Recording) *rep
 	}
 }
 
-// liveReport is reportSoFar for people who look on: before the first sample it has one reason for
-// all that is absent.
+// liveReport is reportSoFar for the live page. Before the first sample it gives one reason for
+// everything that is absent.
 func (s *session) liveReport(incomplete string) func(*collector.Recording) *reporter.Report {
 	report, missing := s.reportSoFar(incomplete), slices.Clone(s.output.missing)
 	return func(rec *collector.Recording) *reporter.Report {
 		r := report(rec)
 		if n := r.Nodes[s.nodeName()]; rec.PerfPy == nil && rec.Samples == 0 && n != nil {
 			n.Missing = append(slices.Clone(missing), reporter.Missing{
-				What: "samples",
-				Why:  fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
+				What: "samples", Code: reporter.NoSampleYet,
+				Why: fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
 			})
 		}
 		return r
 	}
 }
 
-// deliver writes the report of a recording that has ended and its page, tells the caller, and
-// pushes. A value from cut ends the push early. The error is perfagent's own; result gets what
-// there is all the same.
+// deliver writes the report of a recording that has ended and its page, calls OnReport, and pushes. A
+// value from cut ends the push early. The error is perfagent's own. deliver fills in result even if
+// it fails.
 func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string) error {
 	kept := in.Recording.Ring.Len()
 	if s.o.TakeOver && kept > manySamples {
@@ -225,7 +226,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	return nil
 }
 
-// program returns the name by which a shell finds perfagent again.
+// program returns the name by which a shell finds perfagent.
 func (s *session) program() string {
 	name := os.Args[0]
 	switch {

@@ -14,11 +14,11 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// sidecarRuns is why a report of a sidecar that goes on has no end.
+// sidecarRuns is the reason why the report of a running sidecar has no end.
 const sidecarRuns = "the sidecar is still running"
 
-// Sidecar watches the host until ctx is done, and then writes a report. Until then the report is
-// refreshed every 30 seconds. That ctx is done is no error.
+// Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the
+// report every 30 seconds. A done ctx is not an error.
 func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -33,7 +33,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	s := newSession(o, nil)
 	head := s.head()
 	if s.output = openOutput(o.Out, head, s.log); s.output.journal == nil {
-		return nil, errors.New("a sidecar without a place for its report would be useless")
+		return nil, errors.New("the report of the sidecar cannot be written anywhere")
 	}
 	if o.Listen != Off {
 		s.page = s.newLivePage()
@@ -43,7 +43,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 
 	rec, err := s.sample(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: what is known is in %s", err, s.output.journal.Path())
+		return nil, fmt.Errorf("%w; partial data is in %s", err, s.output.journal.Path())
 	}
 
 	in := s.input(rec, s.observers.end())
@@ -54,7 +54,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	return result, s.deliver(in, result, cut)
 }
 
-// sample samples the host until ctx is done. A source that hangs then is given up.
+// sample samples the host until ctx is done. It gives up on a source that hangs then.
 func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: s.o.Interval, Env: os.Environ()})
 	followed := make(chan struct{})
@@ -78,14 +78,14 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, errors.New("the host did not answer the closing reading")
+		return nil, errors.New("timed out reading the final sample")
 	}
 
 	return rec, nil
 }
 
-// nextSignal returns the channel that says that a further TERM, INT or HUP came, which ends the
-// pushing early. release gives it up. A program that uses this package keeps its signals.
+// nextSignal returns a channel that receives the reason to end the push early: a further TERM, INT or
+// HUP. release frees the channel. A program that imports this package keeps its signals.
 func (s *session) nextSignal() (cut <-chan string, release func()) {
 	why := make(chan string, 1)
 	if !s.o.TakeOver {

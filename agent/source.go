@@ -19,17 +19,17 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A jobSource is where the job's own use is measured: the control group that holds it, or its
-// processes; and the node's GPUs.
+// A jobSource measures the job's own usage, from the control group that holds it or from its
+// processes. It also samples the node's GPUs.
 type jobSource struct {
 	options host.JobOptions
 	made    *cgroup.Made // nil if none was made
 	gpus    *gpu.Monitor
 	missing []reporter.Missing
 
-	job   *job.Job // nil until it was started
+	job   *job.Job // nil until it has started
 	stop  context.CancelFunc
-	ended chan struct{} // closed when the GPUs are no longer followed
+	ended chan struct{} // closed when the GPUs are no longer sampled
 }
 
 // An ownGroup is the control group that this process is in, or why it cannot be seen.
@@ -43,7 +43,7 @@ func findOwnGroup() ownGroup {
 	return ownGroup{group, err}
 }
 
-// taskLimits returns what bounds the number of processes and threads in the group.
+// taskLimits returns the limits on processes and threads of the group.
 func (g ownGroup) taskLimits() []job.TaskLimit {
 	var limits []job.TaskLimit
 	for _, l := range g.group.TaskLimits() {
@@ -52,8 +52,8 @@ func (g ownGroup) taskLimits() []job.TaskLimit {
 	return limits
 }
 
-// newJobSource settles where a job to come is measured, and makes a control group for it if one is
-// asked for. The job waits for it.
+// newJobSource decides how to measure a job that has not started yet, and makes a control group for it
+// if one is wanted. The job waits for it.
 func newJobSource(o Options, own ownGroup) *jobSource {
 	src := &jobSource{ended: make(chan struct{}), stop: func() {}}
 	src.options = host.JobOptions{Source: host.JobFromTree, Reaped: src.reaped, Env: os.Environ()}
@@ -69,7 +69,7 @@ func newJobSource(o Options, own ownGroup) *jobSource {
 	}
 
 	g := gpu.Options{Interval: o.Interval, Env: src.options.Env}
-	if o.TakeOver { // else nobody but the package itself waits for the program that it starts
+	if o.TakeOver { // else only package gpu waits for the program that it starts
 		g.Start = func(fork func() (int, error)) error { return src.job.StartHelper(fork) }
 	}
 	src.gpus = gpu.Open(g)
@@ -77,7 +77,7 @@ func newJobSource(o Options, own ownGroup) *jobSource {
 	return src
 }
 
-// newTree returns the processes that o names, or why they cannot be found.
+// newTree returns the processes that o selects, or the reason why they cannot be found.
 func newTree(o process.Options) (*process.Tree, error) {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
@@ -90,7 +90,7 @@ func newTree(o process.Options) (*process.Tree, error) {
 func (src *jobSource) makeGroup(name string) {
 	made, err := cgroup.Make(name)
 	if err != nil {
-		src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", err))
+		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", err))
 		return
 	}
 
@@ -98,9 +98,9 @@ func (src *jobSource) makeGroup(name string) {
 	src.options.Source, src.options.Group = host.JobFromCreated, made.Group()
 }
 
-// useGroup takes the control group of this process for the job's if it holds nothing but this
-// process and, soon, the job. A shell or a test runner that waits for us in it uses CPU that is not
-// the job's, and so does a program that is not perfagent. The group limits the job in any case.
+// useGroup takes the control group of this process as the job's if it holds nothing but this process
+// and, soon, the job. A shell or a test runner in the same group uses CPU that is not the job's, and
+// so does a program that imports this package. The group limits the job in any case.
 func (src *jobSource) useGroup(o Options, own ownGroup) {
 	if own.err != nil {
 		src.options.NoGroup = own.err
@@ -120,16 +120,16 @@ func (src *jobSource) useGroup(o Options, own ownGroup) {
 	}
 }
 
-// begin is called when the job runs.
+// begin is called once the job runs.
 func (src *jobSource) begin(j *job.Job) {
 	src.job = j
 	if src.made != nil && j.Outside() {
-		src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
+		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
 	}
 	if src.made != nil {
 		missing := src.made.Missing()
 		for _, dir := range slices.Sorted(maps.Keys(missing)) {
-			src.miss(host.SourceCgroup, fmt.Errorf("--cgroup create: %w", missing[dir]))
+			src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: %w", missing[dir]))
 		}
 	}
 
@@ -141,12 +141,12 @@ func (src *jobSource) begin(j *job.Job) {
 	}()
 }
 
-// gpuPatience is how long the end of the program that asks for the GPUs is waited for. One that
-// does not heed is killed then, with all that it has started.
+// gpuPatience is how long to wait for the end of the program that queries the GPUs. After that it is
+// killed with all that it has started.
 const gpuPatience = 30 * time.Millisecond
 
-// end gives back what was made. A group in which processes of the job go on stays, which is noted
-// in j. Nobody may be reading the group.
+// end removes what was made. A group in which processes of the job are still running stays, and end
+// records that in j. The group must not be read concurrently.
 func (src *jobSource) end(j *reporter.Job) {
 	src.endGPUs()
 	if src.made == nil {
@@ -159,12 +159,12 @@ func (src *jobSource) end(j *reporter.Job) {
 	}
 	if err != nil {
 		j.CgroupStays = true
-		src.miss(host.SourceCgroup, err)
+		src.miss(reporter.CgroupStays, err)
 	}
 }
 
-// leave is end for where the sampler did not come back: it may be reading the group, which
-// therefore stays. It returns what to say of that.
+// leave is end for a sampler that did not return: it may still be reading the group, which therefore
+// stays. leave returns a message about that.
 func (src *jobSource) leave() string {
 	src.endGPUs()
 	if src.made == nil {
@@ -176,7 +176,7 @@ func (src *jobSource) leave() string {
 
 func (src *jobSource) endGPUs() {
 	src.stop()
-	if src.job == nil { // they are not followed
+	if src.job == nil { // they are not sampled
 		return
 	}
 
@@ -186,8 +186,9 @@ func (src *jobSource) endGPUs() {
 	src.job.ReapHelpers()
 }
 
-func (src *jobSource) miss(what string, err error) {
-	src.missing = append(src.missing, reporter.Missing{What: what, Why: err.Error()})
+// miss notes what does not work with the job's control group.
+func (src *jobSource) miss(code reporter.Code, err error) {
+	src.missing = append(src.missing, reporter.Missing{What: host.SourceCgroup, Code: code, Why: err.Error()})
 }
 
 // reaped returns what the job's dead processes have used.
@@ -205,5 +206,5 @@ func (src *jobSource) reaped() host.Reaped {
 	}
 }
 
-// blockUnit is the bytes of one block of ru_inblock and ru_oublock, whatever the disk's.
+// blockUnit is the size in bytes of one block of ru_inblock and ru_oublock, whatever the disk's.
 const blockUnit = 512

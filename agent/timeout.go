@@ -13,9 +13,9 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// timeoutEnd is when the timeout(1) that runs us ends the job: its command line has the
-// duration, /proc its start. A TERM from it before that is one that it was sent itself.
-// Zero where none runs us, or where it is not known.
+// timeoutEnd returns when the timeout(1) that runs this process ends the job, computed from its
+// command line and its start time in /proc. A TERM that it sends before that is one that it was sent
+// itself. timeoutEnd returns the zero time if the parent is not timeout(1), or if the end is not known.
 func timeoutEnd(now host.Instant) time.Time {
 	dir := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
 	data, err := os.ReadFile(filepath.Join(dir, "stat"))
@@ -30,7 +30,7 @@ func timeoutEnd(now host.Instant) time.Time {
 	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
 	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
-	const longest = 10 * 365 * 24 * 3600.0 // seconds; what is more ends no job
+	const longest = 10 * 365 * 24 * 3600.0 // seconds; a longer limit ends no job
 	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}
 	}

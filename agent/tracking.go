@@ -20,14 +20,14 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A tracking is where the numbers of a run go in MLflow, as options and environment say. It asks
-// no server by itself. It observes the run for the live push.
+// A tracking holds the MLflow destination of a run, from the options and the environment. It contacts
+// no server by itself. It is an observer of the run, for the live push.
 type tracking struct {
-	uri   string // as given, perhaps with user info: never shown
+	uri   string // as given, perhaps with user info; never shown
 	state reporter.PushState
 	dest  pusher.Destination
 
-	// head and started describe the run to the live push; there is none while started is zero.
+	// head and started describe the run to the live push. There is no live push if started is zero.
 	head    journal.Head
 	started time.Time
 	live    *pusher.Live
@@ -35,7 +35,7 @@ type tracking struct {
 	ended   *pusher.Live // live, once it has ended
 }
 
-// newTracking settles where to push to.
+// newTracking decides where to push.
 func newTracking(o Options) *tracking {
 	t := &tracking{uri: o.MLflow, state: reporter.PushState{State: reporter.PushOff}}
 	switch o.MLflow {
@@ -70,8 +70,8 @@ func newTracking(o Options) *tracking {
 // on reports whether there is a server to push to.
 func (t *tracking) on() bool { return t.state.State == reporter.PushPending }
 
-// jobEnv returns what the job's environment gains, so that the MLflow runs that the job makes
-// bear our tags. A value of MLFLOW_RUN_CONTEXT that cannot be read is left alone.
+// jobEnv returns additions to the job's environment that put our tags on the MLflow runs that the job
+// makes. It leaves a value of MLFLOW_RUN_CONTEXT alone that it cannot parse.
 func (t *tracking) jobEnv(runID string) []string {
 	if !t.on() {
 		return nil
@@ -84,7 +84,7 @@ func (t *tracking) jobEnv(runID string) []string {
 		return nil
 	}
 	for key, value := range map[string]string{pusher.TagRunID: runID, pusher.TagInvocation: t.dest.Invocation} {
-		tags[key], _ = json.Marshal(value) // no text fails
+		tags[key], _ = json.Marshal(value) // strings never fail
 	}
 
 	var out bytes.Buffer
@@ -101,12 +101,12 @@ func (t *tracking) jobEnv(runID string) []string {
 	return []string{entry}
 }
 
-// maxEnvEntry is what execve(2) takes of one string with its end, MAX_ARG_STRLEN of
-// linux/binfmts.h: with a longer one the job could not start.
+// maxEnvEntry is the maximum size of one environment string of execve(2), with its terminator
+// (MAX_ARG_STRLEN of linux/binfmts.h). With a longer one the job could not start.
 const maxEnvEntry = 128 << 10
 
-// survivesJSON reports whether a JSON text stays the same when it is read and written: what is
-// not UTF-8, or half of a character, does not.
+// survivesJSON reports whether a JSON text survives being decoded and encoded. Invalid UTF-8 and
+// unpaired surrogates do not.
 func survivesJSON(text string) bool {
 	var value any
 	if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &value) != nil {
@@ -118,17 +118,17 @@ func survivesJSON(text string) bool {
 }
 
 const (
-	// maxAnswer bounds what an answer of the server may cost in memory beside a job, in bytes; a
-	// run of a thousand nodes has 3 MB of latest values.
+	// maxAnswer bounds the memory for an answer of the server, in bytes. The latest values of a run
+	// of a thousand nodes take 3 MB.
 	maxAnswer = 8 << 20
 
-	// maxRefused is how often a server that refuses the connection is asked again at the job's
-	// end: where it is down for long, each job of a pipeline should not wait out its whole time.
+	// maxRefused is the number of retries at the job's end if the server refuses the connection. If
+	// the server is down for long, the jobs of a pipeline should not each wait for the timeout.
 	maxRefused = 3
 )
 
-// connect returns a client for pushing while the job runs or at its end. How long to retry is
-// the caller's choice, not that of MLFLOW_HTTP_….
+// connect returns a client for pushing while the job runs or at its end. The caller chooses the number
+// of retries; the variables MLFLOW_HTTP_… do not.
 func (t *tracking) connect(retries int) (*mlflow.Client, error) {
 	cfg, err := pusher.ClientConfig(t.uri, Version(), os.LookupEnv)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *tracking) connect(retries int) (*mlflow.Client, error) {
 	return mlflow.New(cfg)
 }
 
-// unreachable reports whether nobody answers at the server's address at all.
+// unreachable reports whether there is no server at the address at all.
 func unreachable(err error) bool {
 	var dns *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dns) && dns.IsNotFound
@@ -184,7 +184,7 @@ func (t *tracking) observe(_ *collector.Sample, rec *collector.Recording) {
 	}
 }
 
-// end stops the live push, and remembers the MLflow run that it found or made.
+// end stops the live push, and keeps the MLflow run that it found or made.
 func (t *tracking) end() []reporter.Missing {
 	if t.live == nil || !t.stop() {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// ownCPU returns the CPU time that this process has used, in seconds; 0 if it is not known.
+// ownCPU returns the CPU time of this process in seconds, or 0 if it is not known.
 func ownCPU() float64 {
 	var ru unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &ru) != nil {
@@ -19,10 +19,10 @@ func ownCPU() float64 {
 	return seconds(ru.Utime) + seconds(ru.Stime)
 }
 
-// peakRSS returns the peak resident size of this process in bytes; 0 if it is not known.
+// peakRSS returns the peak resident size of this process in bytes, or 0 if it is not known.
 func peakRSS() int64 { return job.PeakRSS() }
 
-// programUsage returns what this process and the children that it waited for have used since the
+// programUsage returns what this process, and the children that it waited for, have used since the
 // process began.
 func programUsage() job.Usage {
 	var self, children unix.Rusage

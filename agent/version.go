@@ -5,8 +5,8 @@ import "runtime/debug"
 // module is the path of perfagent's module.
 const module = "github.com/perfagent/perfagent"
 
-// Version returns the version of perfagent's module that the program was built with; "devel" if
-// the build does not say.
+// Version returns the version of perfagent's module in this program, or "devel" if the build does not
+// record it.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -18,7 +18,7 @@ func Version() string {
 // develVersion is the version of a build without a stamp.
 const develVersion = "devel"
 
-// versionIn looks for the module among those that a program was built from.
+// versionIn returns the version of the module among those that a program was built from.
 func versionIn(info *debug.BuildInfo) string {
 	version := ""
 	if info.Main.Path == module {

@@ -11,6 +11,9 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
+// MemoryAsRSS is the code for memory of the job that was added up from resident sizes instead of PSS.
+const MemoryAsRSS series.Code = "memory_as_rss"
+
 // Account is what the kernel's counters say of the job and of what limits it: differences from the
 // baseline to the newest Reading, unless said otherwise. What was before the job is not in it.
 type Account struct {

@@ -7,32 +7,33 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
+// A deviceSum says which devices' bytes a column counts. The zero value is none.
+type deviceSum struct {
+	kind  host.Kind
+	in    bool       // what came in, not what went out
+	class host.Class // a device counts when its Counted and Loopback bits equal this
+}
+
 // A deviceCounter ties the bytes that devices of one kind have moved to their columns.
 type deviceCounter struct {
+	deviceSum
 	total, rate Column
-	kind        host.Kind
-	in          bool       // what came in, not what went out
-	class       host.Class // a device counts when its Counted and Loopback bits equal this
 }
 
-// deviceCounters lists the counters of devices, perf.py's six first and in its order. Another kind
-// of devices is a row for each direction here, two columns each in sample.go, and a kind in package
-// host.
-var deviceCounters = [...]deviceCounter{
-	{total: DiskRead, rate: DiskReadRate, kind: host.Disks, in: true, class: host.Counted},
-	{total: DiskWrite, rate: DiskWriteRate, kind: host.Disks, in: false, class: host.Counted},
-	{total: NetLoSent, rate: NetLoSentRate, kind: host.NICs, in: false, class: host.Counted | host.Loopback},
-	{total: NetExtSent, rate: NetExtSentRate, kind: host.NICs, in: false, class: host.Counted},
-	{total: NetLoRecv, rate: NetLoRecvRate, kind: host.NICs, in: true, class: host.Counted | host.Loopback},
-	{total: NetExtRecv, rate: NetExtRecvRate, kind: host.NICs, in: true, class: host.Counted},
-}
-
-// NumCounters is the number of counters of devices: the length of Counters and of Recording.BootMB.
-const NumCounters = len(deviceCounters)
+// deviceCounters lists the counters of devices in the order of their columns: perf.py's six first and
+// in its order.
+var deviceCounters = func() (list []deviceCounter) {
+	for c, row := range columnTable {
+		if row.devices != (deviceSum{}) {
+			list = append(list, deviceCounter{row.devices, Column(c), row.Rate})
+		}
+	}
+	return list
+}()
 
 // Counters returns the columns of the counters of devices, perf.py's first and in its order.
 func Counters() []Column {
-	out := make([]Column, NumCounters)
+	out := make([]Column, len(deviceCounters))
 	for i, c := range deviceCounters {
 		out[i] = c.total
 	}
@@ -41,13 +42,14 @@ func Counters() []Column {
 
 // measureDevices adds up the bytes that devices have moved, and measures their rates.
 func (p *Progress) measureDevices(st step) {
-	for i, c := range deviceCounters {
+	for i := range deviceCounters {
+		c := &deviceCounters[i]
 		devs := st.Devices[c.kind]
 		if devs == nil {
 			continue
 		}
-		p.moved[i] += c.delta(p.devices[c.kind], devs)
-		p.measureBytes(st, c.total, c.rate, float64(p.moved[i]))
+		p.moved[c.total] += c.delta(p.devices[c.kind], devs)
+		p.measureBytes(st, c.total, c.rate, float64(p.moved[c.total]))
 	}
 
 	for kind, devs := range st.Devices {
@@ -96,25 +98,28 @@ func deviceNamed(devs []host.Device, name string, hint int) *host.Device {
 	return nil
 }
 
-// bootTotals sums the counters since boot, in MiB: over the devices that we count or, for perf.py,
-// over all that psutil sums. NaN was not read.
-func bootTotals(r *host.Reading, perfpy bool) [NumCounters]float64 {
-	var out [NumCounters]float64
-	for i, c := range deviceCounters {
-		devs := r.Devices[c.kind]
-		if devs == nil {
-			out[i] = math.NaN()
-			continue
-		}
-		sum := 0.0
-		for j := range devs {
-			if c.sums(&devs[j], perfpy) {
-				sum += float64(c.counts(&devs[j])) * float64(c.kind.Unit())
-			}
-		}
-		out[i] = sum / MiB
+// bootTotals sums the counters since boot, in MiB and in the order of Counters: over the devices
+// that we count or, for perf.py, over all that psutil sums. NaN was not read.
+func bootTotals(r *host.Reading, perfpy bool) []float64 {
+	out := make([]float64, len(deviceCounters))
+	for i := range out {
+		out[i] = deviceCounters[i].bootTotal(r, perfpy)
 	}
 	return out
+}
+
+func (c *deviceCounter) bootTotal(r *host.Reading, perfpy bool) float64 {
+	devs := r.Devices[c.kind]
+	if devs == nil {
+		return math.NaN()
+	}
+	sum := 0.0
+	for i := range devs {
+		if c.sums(&devs[i], perfpy) {
+			sum += float64(c.counts(&devs[i])) * float64(c.kind.Unit())
+		}
+	}
+	return sum / MiB
 }
 
 // sums reports whether a device is in the sum since boot: ours, or perf.py's.

@@ -38,7 +38,7 @@ func ExampleProgress_Next() {
 	progress := collector.Begin(read(0, 70*mib))
 	_, sample := progress.Next(read(2*time.Second, 80*mib), time.Second)
 	for _, c := range []collector.Column{collector.DiskRead, collector.DiskReadRate} {
-		fmt.Printf("%s: %v %s\n", c.Key(), sample.Values[c], c.Unit())
+		fmt.Printf("%s: %v %s\n", c.Key(), sample.Values[c], c.Info().Unit.Symbol())
 	}
 	fmt.Println("memory was read:", sample.Has(collector.MemPercent))
 	// Output:

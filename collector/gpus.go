@@ -24,7 +24,7 @@ func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions) ([]GPU, []series.
 				gpus[i].OfJob = ofJob[i]
 			}
 			if doubt != "" {
-				gaps = append(gaps, series.Gap{What: "gpus.of_job", Why: doubt})
+				gaps = append(gaps, series.Gap{What: "gpus.of_job", Code: gpu.Unsure, Why: doubt})
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 		return
 	}
 	if a.MemoryKind == host.MemoryPSS && j.MemoryKind == host.MemoryRSS {
-		l.gap = &series.Gap{What: JobMemory.Key(),
+		l.gap = &series.Gap{What: JobMemory.Key(), Code: MemoryAsRSS,
 			Why: "from some moment on resident sizes were added up (rss), in which shared pages count several times"}
 	}
 	if a.MemoryKind == host.MemoryRSS || a.MemoryKind == host.MemoryGroup && j.MemoryKind == host.MemoryPSS {

@@ -29,8 +29,9 @@ func perfpySample(prevCPU []host.CPUTimes, r *host.Reading, timestamp float64) S
 	if len(r.Disk) > 0 {
 		s.Values[DiskPercent] = r.Disk[0].Percent()
 	}
-	for i, v := range bootTotals(r, true) {
-		s.Values[deviceCounters[i].total] = v
+	for i := range deviceCounters {
+		c := &deviceCounters[i]
+		s.Values[c.total] = c.bootTotal(r, true)
 	}
 	return s
 }

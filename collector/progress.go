@@ -22,7 +22,7 @@ type Progress struct {
 	cpuModes [host.NumCPUModes]float64 // of cpuTotal, when the window began
 
 	devices         [host.NumKinds][]host.Device // of the last good Reading; nil = none yet
-	moved           [NumCounters]uint64          // bytes since the first good Reading
+	moved           [NumColumns]uint64           // bytes since the first good Reading, by counter of devices
 	swapIn, swapOut series.Counter
 	job             jobProgress
 	meters          [NumColumns]meter // of the columns that are rates

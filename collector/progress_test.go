@@ -144,7 +144,7 @@ type world struct {
 	born        int
 	// moved bounds each total from above: what all devices moved, and what a reset
 	// may be taken for.
-	moved [NumCounters]float64
+	moved [NumColumns]float64
 }
 
 type worldDevice struct {
@@ -217,13 +217,13 @@ func (w *world) move(devs []*worldDevice, kind host.Kind) {
 		if !w.calm && w.rng.IntN(30) == 0 {
 			d.in, d.out, slack = w.rng.Uint64N(100), w.rng.Uint64N(100), 2<<30
 		}
-		for i, c := range deviceCounters {
+		for _, c := range deviceCounters {
 			n := out
 			if c.in {
 				n = in
 			}
 			if c.kind == kind && d.class == c.class {
-				w.moved[i] += float64(n*kind.Unit()) + slack
+				w.moved[c.total] += float64(n*kind.Unit()) + slack
 			}
 		}
 	}
@@ -338,14 +338,14 @@ func TestProgress_NeverNegativeNorHuge(t *testing.T) {
 			if err := checkSample(&s, before); err != nil {
 				t.Fatalf("seed %d, reading %d: %v", seed, n, err)
 			}
-			for i, c := range deviceCounters {
+			for _, c := range deviceCounters {
 				if r.Devices[c.kind] != nil != s.Has(c.total) {
 					t.Fatalf("seed %d, reading %d: source read: %v, %s: %v", seed, n, r.Devices[c.kind] != nil, c.total.Key(), s.Values[c.total])
 				}
-				if s.Values[c.total]*MiB > w.moved[i] {
-					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[i])
+				if s.Values[c.total]*MiB > w.moved[c.total] {
+					t.Fatalf("seed %d, reading %d: %s is %v bytes, all devices together moved %v", seed, n, c.total.Key(), s.Values[c.total]*MiB, w.moved[c.total])
 				}
-				if max := w.moved[i] / MiB / window.Seconds(); s.Values[c.rate] > max {
+				if max := w.moved[c.total] / MiB / window.Seconds(); s.Values[c.rate] > max {
 					t.Fatalf("seed %d, reading %d: %s is %v", seed, n, c.rate.Key(), s.Values[c.rate])
 				}
 			}
@@ -385,9 +385,9 @@ func TestProgress_LosesNothing(t *testing.T) {
 				}
 			}
 		}
-		for i, c := range deviceCounters {
-			if got := s.Values[c.total] * MiB; got != w.moved[i] {
-				t.Errorf("seed %d: %s is %v bytes, %v were moved", seed, c.total.Key(), got, w.moved[i])
+		for _, c := range deviceCounters {
+			if got := s.Values[c.total] * MiB; got != w.moved[c.total] {
+				t.Errorf("seed %d: %s is %v bytes, %v were moved", seed, c.total.Key(), got, w.moved[c.total])
 			}
 			// The last window may be too short, then its bytes have no rate yet. Rates are rounded to a byte.
 			if got, want := moved[c.rate], total[c.rate]; math.Abs(got-want) > 1e-6*covered[c.rate] || want < 10 {

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -29,8 +30,8 @@ type Recording struct {
 	Disks      []string // the block devices that ever counted
 	NICs       []string // the interfaces that ever counted, lo included
 	// BootMB are the counters since boot at the last good Reading, in MiB, in the order of
-	// Counters. NaN was never read.
-	BootMB [NumCounters]float64
+	// Counters. NaN was never read, and neither was what the list is too short for.
+	BootMB []float64
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The
 	// journal does not keep it.
 	CPUSeconds [host.NumCPUModes]float64
@@ -57,22 +58,54 @@ func (rec *Recording) addGap(gap series.Gap) {
 	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
 	switch {
 	case i >= 0:
-		rec.Gaps[i].Why = gap.Why
+		rec.Gaps[i] = gap
 	case len(rec.Gaps) < maxGaps:
 		rec.Gaps = append(rec.Gaps, gap)
 	}
 }
 
-// Columns returns the number of columns: those of the host and the job, and those of each GPU.
+// Columns returns the number of columns: those of the host and the job, and those of devices that
+// were found.
 func (rec *Recording) Columns() Column { return Column(len(rec.Summaries)) }
 
-// Widen adds the columns of n GPUs. Earlier samples have no values in them.
-func (rec *Recording) Widen(n int) {
-	width := int(GPUColumn(min(n, MaxGPUs), 0))
-	for c := rec.Columns(); int(c) < width; c++ {
-		rec.Summaries = append(rec.Summaries, newSummary(c))
+// Hold makes room for a column of a device, for the others of its kind, and for those before them.
+// Earlier samples have no values in them.
+func (rec *Recording) Hold(c Column) {
+	if c < rec.Columns() {
+		return
+	}
+	for width := Width(c); rec.Columns() < width; {
+		rec.Summaries = append(rec.Summaries, newSummary(rec.Columns()))
 	}
 	rec.Ring.Widen(len(rec.Summaries))
+}
+
+// Width returns how many columns a Recording has that holds a column.
+func Width(c Column) Column {
+	device, _, gpu := c.GPU()
+	switch {
+	case gpu:
+		return GPUColumn(device+1, 0)
+	case c >= everywhere:
+		return NumColumns
+	}
+	return everywhere
+}
+
+// Widen makes room for the columns of n GPUs.
+func (rec *Recording) Widen(n int) {
+	if n > 0 {
+		rec.Hold(GPUColumn(min(n, MaxGPUs)-1, 0))
+	}
+}
+
+// SinceBoot returns a counter of devices since boot, in MiB. It is NaN if it was never read.
+func (rec *Recording) SinceBoot(c Column) float64 {
+	i := slices.Index(Counters(), c)
+	if i < 0 || i >= len(rec.BootMB) {
+		return math.NaN()
+	}
+	return rec.BootMB[i]
 }
 
 // A ClockEvent is a step of the wall clock or a suspend of the machine.
@@ -101,10 +134,13 @@ var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording whose ring has the given capacity.
 func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
-	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(NumColumns)),
+	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(everywhere)),
 		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
-	for c := range NumColumns {
+	for c := range everywhere {
 		rec.Summaries = append(rec.Summaries, newSummary(c))
+		if c.row().devices != (deviceSum{}) {
+			rec.BootMB = append(rec.BootMB, 0)
+		}
 	}
 	return rec
 }
@@ -136,6 +172,7 @@ func (rec *Recording) Clone() *Recording {
 	for i, s := range rec.Summaries {
 		c.Summaries[i] = s.Clone()
 	}
+	c.BootMB = slices.Clone(rec.BootMB)
 	c.Account.Victims = slices.Clone(rec.Account.Victims)
 	c.GPUs = slices.Clone(rec.GPUs)
 	for i := range c.GPUs {

@@ -118,6 +118,11 @@ func (s *Sampler) describe() {
 	s.rec.Host.CPUs = cpus
 	s.reader.Classify(s.prev)
 	s.rec.BootMB = bootTotals(s.prev, false)
+	for i, v := range s.rec.BootMB {
+		if !math.IsNaN(v) {
+			s.rec.Hold(deviceCounters[i].total)
+		}
+	}
 	s.noteDevices(s.prev)
 }
 
@@ -139,6 +144,7 @@ func (s *Sampler) take(closing bool) {
 	var sample Sample
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
+	s.holdDevices(&sample)
 	s.rec.Add(&sample)
 	s.rec.End = r.At
 	s.account(r, closing)
@@ -194,10 +200,19 @@ func (s *Sampler) noteGPUs(r *host.Reading) {
 	s.rec.Widen(len(s.rec.GPUs))
 }
 
+// holdDevices makes room for the columns of devices that were not there before.
+func (s *Sampler) holdDevices(sample *Sample) {
+	for c := s.rec.Columns(); c < NumColumns; c++ {
+		if sample.Has(c) {
+			s.rec.Hold(c)
+		}
+	}
+}
+
 // noteHost keeps the counters since boot, and what the baseline could not tell of the host.
 func (s *Sampler) noteHost(r *host.Reading) {
-	for i, v := range bootTotals(r, false) {
-		if !math.IsNaN(v) {
+	for i := range deviceCounters {
+		if v := deviceCounters[i].bootTotal(r, false); !math.IsNaN(v) {
 			s.rec.BootMB[i] = v
 		}
 	}

@@ -82,7 +82,7 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 			begun++
 			same(t, "samples at the beginning", rec.Samples, int64(0))
 			same(t, "CPUs at the beginning", rec.Host.CPUs, 2)
-			same(t, "since boot at the beginning", rec.BootMB, [6]float64{10, 20, 5, 10, 5, 100})
+			same(t, "since boot at the beginning", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
 		}, Observe: func(s *Sample, rec *Recording) {
 			same(t, "beginnings", begun, 1)
 			observed = append(observed, float64(rec.Samples))
@@ -99,7 +99,7 @@ func TestSampler_SamplesOnTheGridAndAtTheEnd(t *testing.T) {
 		same(t, "disk", summaryOf(rec, DiskPercent), summary{11, 10.25, 30})
 		same(t, "host", rec.Host.CPUs, 2)
 		same(t, "devices", [][]string{rec.Disks, rec.NICs}, [][]string{{"vda"}, {"lo", "eth0"}})
-		same(t, "since boot", rec.BootMB, [6]float64{10, 20, 5, 10, 5, 100})
+		same(t, "since boot", rec.BootMB[:6], []float64{10, 20, 5, 10, 5, 100})
 		// Each of two CPUs was busy for half of 10 s, as far as the last Reading knows.
 		same(t, "busy seconds", math.Round(100*rec.CPUSeconds[host.ModeUser])/100, 10.0)
 		same(t, "idle seconds", math.Round(100*rec.CPUSeconds[host.ModeIdle])/100, 10.0)

@@ -186,8 +186,8 @@ func TestColumn_KeysAndUnits(t *testing.T) {
 	keys := map[string]bool{}
 	for c := range Column(MaxColumns) {
 		found, ok := ColumnNamed(c.Key())
-		if !ok || found != c || c.Unit() == "" || c.Source() == "" || keys[c.Key()] {
-			t.Errorf("column %d: %q, %q, %q", c, c.Key(), c.Unit(), c.Source())
+		if !ok || found != c || c.Info().Unit == "" || c.Info().Source == "" || keys[c.Key()] {
+			t.Errorf("column %d: %q, %q, %q", c, c.Key(), c.Info().Unit, c.Info().Source)
 		}
 		keys[c.Key()] = true
 	}

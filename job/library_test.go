@@ -141,11 +141,11 @@ func TestStart_TakesNothingOver(t *testing.T) {
 func TestStart_CountsItsJobAlone(t *testing.T) {
 	t.Parallel()
 	const burn = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
-	busy := exec.Command("sh", "-c", fmt.Sprintf(burn, 400000))
+	busy := exec.Command("sh", "-c", fmt.Sprintf(burn, 200000))
 	if err := busy.Start(); err != nil {
 		t.Fatal(err)
 	}
-	j := library(t, shellCommand(nil, `sh -c '`+fmt.Sprintf(burn, 40000)+`'; exit 0`))
+	j := library(t, shellCommand(nil, `sh -c '`+fmt.Sprintf(burn, 20000)+`'; exit 0`))
 	st := j.Wait()
 	if err := busy.Wait(); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/perfagent/perfagent/internal/need"
 	"golang.org/x/sys/unix"
 )
 
@@ -86,11 +87,11 @@ func TestSignals_JobDecidesAboutTerm(t *testing.T) {
 	t.Parallel()
 	// It takes its time, and we wait.
 	w := start(t, command(t, "agent", "", "sh", "-c",
-		`trap 'sleep 2; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
+		`trap 'sleep 0.5; echo saved; exit 3' TERM; echo pid $$; while :; do sleep 0.01; done`))
 	w.pid("pid")
 	w.signal(syscall.SIGTERM)
 	w.expect("saved")
-	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 2*time.Second {
+	if code, st := w.end(); code != 3 || st.Signal != "" || st.End.Sub(st.Start) < 500*time.Millisecond {
 		t.Errorf("exit code %d, %+v", code, st)
 	}
 	// It ignores it, and is left alone.
@@ -377,10 +378,7 @@ func TestStatus_DeathFromTerminal(t *testing.T) {
 // shell is an interactive bash on a terminal.
 func shell(t *testing.T, next string) *terminal {
 	t.Helper()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal("job control cannot be tested without bash: apt-get install bash")
-	}
+	bash := need.Tool(t, "bash", "apt-get install bash")
 	cmd := command(t, "agent", next, "--norc", "--noprofile", "-i")
 	cmd.Path, cmd.Args[0] = bash, bash
 	cmd.Env = append(cmd.Env, "PS1=prompt-$ ", "HISTFILE=", "TERM=dumb", "AGENT="+os.Args[0])

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // A flood is the body of an answer: a head, one text over and over, and a tail. It records the peak
@@ -169,8 +171,8 @@ func TestAnswer_BombsTakeLittleMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && tt.max > lists {
-				t.Skip("needs a quarter of a gigabyte: run without -short")
+			if tt.max > lists {
+				need.Time(t, "a quarter of a gigabyte")
 			}
 			c := flooded(t, &tt.flood)
 			c.config.MaxAnswer = tt.maxAnswer

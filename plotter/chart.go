@@ -217,7 +217,7 @@ func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 
 // asideUnit returns the unit of an aside; "" if its label already says it.
 func (p seriesPlan) asideUnit() string {
-	if unit := shortUnit(p.key); unit != p.label {
+	if unit := p.key.Info().Unit.Symbol(); unit != p.label {
 		return unit
 	}
 	return ""
@@ -237,7 +237,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	name := text.Printable(key)
 	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
 	if column, known := collector.ColumnNamed(key); known {
-		c.Unit = shortUnit(column)
+		c.Unit = column.Info().Unit.Symbol()
 		if column.Percent() {
 			c.Top = 100
 		}
@@ -263,13 +263,6 @@ func measuredKeys(n *reporter.Node) string {
 	}
 
 	return out
-}
-
-func shortUnit(c collector.Column) string {
-	if c.Percent() {
-		return "%"
-	}
-	return c.Unit()
 }
 
 // of returns the series of a node. It reports false if nothing was measured.
@@ -453,7 +446,7 @@ func (t Timeline) width(i int) float64 {
 // still finite. Smaller values count as 0.
 const (
 	minAxis = 1e-100
-	maxAxis  = 1e300
+	maxAxis = 1e300
 )
 
 // top returns the largest value of a chart's series, or the limit if that is larger and near enough

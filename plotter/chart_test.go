@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -16,13 +17,13 @@ import (
 // and what was measured before and after keeps its values and its time.
 func TestDrawn_SuspendIsAGap(t *testing.T) {
 	const at, slept = 30, 3600.0
-	r := browserMinute(0)
+	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
 	times := n.Envelope[collector.Timestamp.Key()]
 	for i := at; i < len(times.Max); i++ {
 		times.Max[i] += slept
 	}
-	woke := reporter.Time{Time: browserStart().Add(time.Duration(at+slept+1) * time.Second)}
+	woke := reporter.Time{Time: plottertest.Start().Add(time.Duration(at+slept+1) * time.Second)}
 	n.Sampling.Suspends = []reporter.ClockEvent{{At: woke, Seconds: slept}}
 	axis, charts := drawn(&r.Run, n, Charts(n))
 	if len(axis.Ends) != 61 || axis.Ends[at-1] != at || axis.Ends[at] != at+slept || axis.Ends[at+1] != at+slept+1 {
@@ -38,13 +39,13 @@ func TestDrawn_SuspendIsAGap(t *testing.T) {
 // TestPage_PacksBeforeItThins: of some dozens of nodes all points are kept, rounded, and
 // the page says so; of nodes that begin later it says by how much.
 func TestPage_PacksBeforeItThins(t *testing.T) {
-	r := browserReport(0, browserRecording(1000, time.Second, func(i int, s *collector.Sample) { browserSet(s, i, float64(i%90), 20, 1) }))
+	r := plottertest.Report(0, plottertest.Recording(1000, time.Second, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i%90), 20, 1) }))
 	n := *r.Nodes["0"]
 	p := NewPage(PageOptions{})
 	for i := range 110 {
 		if i == 7 {
 			sampling := *n.Sampling
-			sampling.Start = reporter.Time{Time: browserStart().Add(-time.Hour)}
+			sampling.Start = reporter.Time{Time: plottertest.Start().Add(-time.Hour)}
 			n.Sampling = &sampling
 		}
 		p.Add(&r.Run, strconv.Itoa(i), &n)

@@ -86,8 +86,8 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 			break
 		}
 
-		shown := reporter.Missing{What: room.text(m.What), Why: room.text(m.Why)}
-		if reporter.NothingAmiss(m.Why) {
+		shown := reporter.Missing{What: room.text(m.What), Code: m.Code, Why: room.text(m.Why)}
+		if reporter.NothingAmiss(m) {
 			rest = append(rest, shown)
 			continue
 		}
@@ -232,7 +232,7 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 	var rows []metricRow
 	add := func(m reporter.Metric) {
 		v, has := p.metrics[m.Name]
-		row := metricRow{Name: m.Name, Unit: m.Unit, Meaning: m.Meaning, How: m.How, Has: has, Why: why[m.Name]}
+		row := metricRow{Name: m.Name, Unit: string(m.Unit), Meaning: m.Meaning, How: m.How, Has: has, Why: why[m.Name]}
 		if has {
 			row.Value = strconv.FormatFloat(v, 'f', -1, 64)
 		}
@@ -240,7 +240,9 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 	}
 
 	for _, m := range reporter.Metrics() {
-		add(m)
+		if _, has := p.metrics[m.Name]; has || why[m.Name] != "" || !m.OfDevice() {
+			add(m)
+		}
 	}
 
 	for _, name := range others {

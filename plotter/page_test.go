@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -28,28 +29,54 @@ func pageEncoded(t testing.TB, r *reporter.Report) int {
 	return len(data)
 }
 
+// pageOf is the page of a report.
+func pageOf(t testing.TB, r *reporter.Report) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := WritePage(&out, r, PageOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// pageMany makes the page of a thousand nodes, as a command does that reads one
+// after the other.
+func pageMany(t testing.TB) []byte {
+	t.Helper()
+	run, nodes := plottertest.Many()
+	p := NewPage(PageOptions{})
+	for i, n := range nodes {
+		p.Add(&run, strconv.Itoa(i), n)
+	}
+	var out strings.Builder
+	if err := p.Write(&out, &run); err != nil {
+		t.Fatal(err)
+	}
+	return []byte(out.String())
+}
+
 // pageSamples is a report of so many samples, one a second.
 func pageSamples(n int) *reporter.Report {
-	return browserReport(0, browserRecording(n, 1e9, func(i int, s *collector.Sample) { browserSet(s, i, float64(i*7%97)+0.125, 33.3, float64(i%11)/3) }))
+	return plottertest.Report(0, plottertest.Recording(n, 1e9, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i*7%97)+0.125, 33.3, float64(i%11)/3) }))
 }
 
 func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 	reports := map[string]*reporter.Report{
-		"nothing": browserAbsent(), "one sample": browserShort(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
-		"gaps": browserGaps(), "a week": browserWeek(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": browserFew(), "perf.py": browserPerfPy(t),
+		"nothing": plottertest.Absent(), "one sample": plottertest.Short(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
+		"gaps": plottertest.Gaps(), "a week": plottertest.Week(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": plottertest.Few(), "perf.py": plottertest.PerfPy(t),
 	}
-	for name, evil := range browserEvil() {
-		reports["hostile: "+name], _ = browserPoisoned(evil)
+	for name, evil := range plottertest.Evil() {
+		reports["hostile: "+name], _ = plottertest.Poisoned(evil)
 	}
 	for name, letter := range map[string]string{"letters": "a", "controls": "\x01", "wide": "漢", "no UTF-8": "\xff"} {
-		r := browserMinute(0)
+		r := plottertest.Minute(0)
 		r.Run.Command = []string{"sh", "-c", strings.Repeat(letter, 1<<20)}
 		r.Nodes["0"].Host.Hostname = strings.Repeat(letter, 100_000)
 		reports["long: "+name] = r
 	}
 	for _, name := range slices.Sorted(maps.Keys(reports)) {
 		r := reports[name]
-		page, report := len(browserHTML(t, r)), pageEncoded(t, r)
+		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		t.Logf("%-24s page %9d, report %9d", name, page, report)
 		if page > pageBase+report {
 			t.Errorf("%s: a page of %d bytes for a report of %d", name, page, report)
@@ -61,9 +88,9 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 // command that has nothing else the page is larger than the report, by a factor.
 func TestPage_OfQuotesAndBrackets(t *testing.T) {
 	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
-		r := browserMinute(0)
+		r := plottertest.Minute(0)
 		r.Run.Command = []string{strings.Repeat(letter, 1<<20)}
-		page, report := len(browserHTML(t, r)), pageEncoded(t, r)
+		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		if page > pageBase+5*report {
 			t.Errorf("1 MiB of %s: a page of %d bytes for a report of %d", letter, page, report)
 		}
@@ -72,21 +99,21 @@ func TestPage_OfQuotesAndBrackets(t *testing.T) {
 
 // TestPage_OfAThousandNodesIsSmall: also where every node's texts are long.
 func TestPage_OfAThousandNodesIsSmall(t *testing.T) {
-	if n := len(browserManyPage(t)); n > browserManyBytes {
-		t.Errorf("%d bytes, more than %d", n, browserManyBytes)
+	if n := len(pageMany(t)); n > plottertest.ManyBytes {
+		t.Errorf("%d bytes, more than %d", n, plottertest.ManyBytes)
 	}
 }
 
 func TestPage_SameReportSameBytes(t *testing.T) {
-	poisoned, _ := browserPoisoned(`<&">`)
+	poisoned, _ := plottertest.Poisoned(`<&">`)
 	for i := range 20 {
 		poisoned.Run.Tags["tag "+strconv.Itoa(i)] = "value"
 		for _, n := range poisoned.Nodes {
 			n.Metrics["metric "+strconv.Itoa(i)] = float64(i)
 		}
 	}
-	for name, r := range map[string]*reporter.Report{"a week": browserWeek(t), "12 nodes": browserFew(), "many keys": poisoned} {
-		first := browserHTML(t, r)
+	for name, r := range map[string]*reporter.Report{"a week": plottertest.Week(t), "12 nodes": plottertest.Few(), "many keys": poisoned} {
+		first := pageOf(t, r)
 		for range 5 {
 			again := *r
 			again.Nodes, again.Run.Tags = maps.Clone(r.Nodes), maps.Clone(r.Run.Tags)
@@ -95,7 +122,7 @@ func TestPage_SameReportSameBytes(t *testing.T) {
 				other.Metrics, other.Envelope, other.Summaries = maps.Clone(n.Metrics), maps.Clone(n.Envelope), maps.Clone(n.Summaries)
 				again.Nodes[node] = &other
 			}
-			if !bytes.Equal(browserHTML(t, &again), first) {
+			if !bytes.Equal(pageOf(t, &again), first) {
 				t.Errorf("%s: other bytes for the same report", name)
 			}
 		}
@@ -112,7 +139,7 @@ func TestPage_OfNoNodesIsAnError(t *testing.T) {
 // TestPage_SaysWhatCannotBeWritten: an error of the writer is told.
 func TestPage_SaysWhatCannotBeWritten(t *testing.T) {
 	full := fmt.Errorf("disk full")
-	if err := WritePage(pageWriter{full}, browserShort(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
+	if err := WritePage(pageWriter{full}, plottertest.Short(), PageOptions{}); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("%v", err)
 	}
 }
@@ -124,8 +151,8 @@ func (w pageWriter) Write([]byte) (int, error) { return 0, w.err }
 // TestPage_KeepsPeaksOfManyNodes: what is put together to keep a page small has the
 // least and the greatest values, and the mean.
 func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
-	n := reportertest.Large(517, browserNodes, browserBuckets).Nodes["517"]
-	i := browserBurst(t, n)
+	n := reportertest.Large(517, plottertest.ManyNodes, plottertest.ManyBuckets).Nodes["517"]
+	i := plottertest.Burst(t, n)
 	node := newPageNode(&reporter.Run{}, "517", n)
 	node.thin(64)
 	s := node.charts[0].Series[1]
@@ -135,7 +162,7 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 			at, most = k, v
 		}
 	}
-	if most != 100 || s.Band.Mean[at] > 50 || at != i*len(s.Band.Max)/browserBuckets {
+	if most != 100 || s.Band.Mean[at] > 50 || at != i*len(s.Band.Max)/plottertest.ManyBuckets {
 		t.Errorf("the burst of bucket %d is %v %%, mean %v %%, in bucket %d of %d", i, most, s.Band.Mean[at], at, len(s.Band.Max))
 	}
 }
@@ -143,10 +170,10 @@ func TestPage_KeepsPeaksOfManyNodes(t *testing.T) {
 // FuzzPage: no report that can be read makes a page or an SVG fail, and no page has more
 // scripts than others of as many nodes.
 func FuzzPage(f *testing.F) {
-	poisoned := browserShort() // a small one: large inputs are slow
+	poisoned := plottertest.Short() // a small one: large inputs are slow
 	poisoned.Run.Command, poisoned.Run.Tags = []string{`</script><b x="'>`}, map[string]string{`<!--`: `{{.}}`}
 	poisoned.Nodes["7"] = &reporter.Node{Metrics: reporter.Values{`"><img src=x>`: 1e300}, Missing: []reporter.Missing{{What: "cpu", Why: "\u202e"}}}
-	for _, r := range []*reporter.Report{browserShort(), browserAbsent(), poisoned, browserNumbers([]float64{1e308, -1, 5e-324}, []float64{1, 1, 0})} {
+	for _, r := range []*reporter.Report{plottertest.Short(), plottertest.Absent(), poisoned, plottertest.HostileNumbers([]float64{1e308, -1, 5e-324}, []float64{1, 1, 0})} {
 		data, err := reporter.Encode(r)
 		if err != nil {
 			f.Fatal(err)
@@ -158,7 +185,7 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		html := browserHTML(t, r)
+		html := pageOf(t, r)
 		if scripts := bytes.Count(html, []byte("<script")); scripts != 3+len(r.Nodes) {
 			t.Errorf("%d script elements for %d nodes", scripts, len(r.Nodes))
 		}
@@ -179,10 +206,10 @@ func BenchmarkPage(b *testing.B) {
 // BenchmarkPage1000 makes the page of a thousand nodes of a thousand buckets each, which
 // are in memory.
 func BenchmarkPage1000(b *testing.B) {
-	browserMany()
+	plottertest.Many()
 	size := 0
 	for b.Loop() {
-		size = len(browserManyPage(b))
+		size = len(pageMany(b))
 	}
 	b.ReportMetric(float64(size), "bytes")
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
@@ -59,13 +60,13 @@ func TestPicture_Golden(t *testing.T) {
 		report  *reporter.Report
 		options PictureOptions
 	}{
-		"charts":  {browserMinute(0), PictureOptions{Width: 800}},
-		"merged":  {browserJob(), PictureOptions{Width: 800}},
-		"narrow":  {browserMinute(0), PictureOptions{Width: MinWidth}},
-		"gaps":    {browserGaps(), PictureOptions{Width: 800, Metric: "mem_percent"}},
-		"metric":  {browserMinute(0), PictureOptions{Width: 800, Metric: "disk_io_read_mb_per_second"}},
-		"nothing": {browserAbsent(), PictureOptions{Width: 800}},
-		"short":   {browserShort(), PictureOptions{Width: 800}},
+		"charts":  {plottertest.Minute(0), PictureOptions{Width: 800}},
+		"merged":  {plottertest.Job(), PictureOptions{Width: 800}},
+		"narrow":  {plottertest.Minute(0), PictureOptions{Width: MinWidth}},
+		"gaps":    {plottertest.Gaps(), PictureOptions{Width: 800, Metric: "mem_percent"}},
+		"metric":  {plottertest.Minute(0), PictureOptions{Width: 800, Metric: "disk_io_read_mb_per_second"}},
+		"nothing": {plottertest.Absent(), PictureOptions{Width: 800}},
+		"short":   {plottertest.Short(), PictureOptions{Width: 800}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, file := pictureSVG(t, c.report, c.options), filepath.Join("testdata", name+".svg")
@@ -85,14 +86,23 @@ func TestPicture_Golden(t *testing.T) {
 	}
 }
 
+// pictureEdges is where a bucket begins and ends on the time axis, from 0 to 1.
+func pictureEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
+	t := NewTimeline(&r.Run, n)
+	if i > 0 {
+		begin = t.Ends[i-1] / t.Length()
+	}
+	return begin, t.Ends[i] / t.Length()
+}
+
 // TestPicture_WeekShowsTheBurst: two seconds of a week reach the top of the SVG and of
 // the PNG. Without the envelope they would not.
 func TestPicture_WeekShowsTheBurst(t *testing.T) {
-	r := browserWeek(t)
+	r := plottertest.Week(t)
 	n := r.Nodes["0"]
-	begin, end := browserEdges(r, n, browserBurst(t, n))
+	begin, end := pictureEdges(r, n, plottertest.Burst(t, n))
 	for _, o := range []PictureOptions{{Width: 800}, {Width: 800, Metric: "cpu_pct_per_cpu_avg"}} {
-		browserWantBurst(t, string(pictureSVG(t, r, o)), begin)
+		plottertest.WantBurst(t, string(pictureSVG(t, r, o)), begin)
 
 		img, err := png.Decode(bytes.NewReader(picturePNG(t, r, o)))
 		if err != nil {
@@ -129,16 +139,16 @@ func pictureBlue(c color.Color) bool {
 // TestPicture_SameReportSameBytes: in one process, and in two.
 func TestPicture_SameReportSameBytes(t *testing.T) {
 	if os.Getenv("PICTURE_OUT") != "" { // the other process
-		if err := os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, browserJob(), PictureOptions{Width: 800}), 0o644); err != nil {
+		if err := os.WriteFile(os.Getenv("PICTURE_OUT"), picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	first := picturePNG(t, browserJob(), PictureOptions{Width: 800})
-	if !bytes.Equal(picturePNG(t, browserJob(), PictureOptions{Width: 800}), first) {
+	first := picturePNG(t, plottertest.Job(), PictureOptions{Width: 800})
+	if !bytes.Equal(picturePNG(t, plottertest.Job(), PictureOptions{Width: 800}), first) {
 		t.Error("the second PNG is another")
 	}
-	if a, b := pictureSVG(t, browserJob(), PictureOptions{Width: 800}), pictureSVG(t, browserJob(), PictureOptions{Width: 800}); !bytes.Equal(a, b) {
+	if a, b := pictureSVG(t, plottertest.Job(), PictureOptions{Width: 800}), pictureSVG(t, plottertest.Job(), PictureOptions{Width: 800}); !bytes.Equal(a, b) {
 		t.Error("the second SVG is another")
 	}
 	path := filepath.Join(t.TempDir(), "other.png")
@@ -181,17 +191,17 @@ func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 }
 
 func TestPicture_OfHostileReports(t *testing.T) {
-	evil := browserEvil()
+	evil := plottertest.Evil()
 	evil["all at once"] = strings.Join(slices.Sorted(maps.Values(evil)), "")
 	for name, evil := range evil {
 		t.Run(name, func(t *testing.T) {
-			r, _ := browserPoisoned(evil)
+			r, _ := plottertest.Poisoned(evil)
 			pictureWellFormed(t, r, PictureOptions{Width: 800})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Node: "1"})
 			pictureWellFormed(t, r, PictureOptions{Width: 800, Metric: evil})
 		})
 	}
-	r, _ := browserPoisoned(evil["all at once"])
+	r, _ := plottertest.Poisoned(evil["all at once"])
 	picturePNG(t, r, PictureOptions{Width: MinWidth, Node: "1"})
 	picturePNG(t, r, PictureOptions{Width: MinWidth, Metric: evil["all at once"]})
 }
@@ -199,7 +209,7 @@ func TestPicture_OfHostileReports(t *testing.T) {
 func TestPicture_OfHostileNumbers(t *testing.T) {
 	for _, values := range [][]float64{{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {101, 1e9, 3}, nil} {
 		for _, times := range [][]float64{{1, 2, 3}, {3, 2, 1}, {0, 0, 0}, {1.7e308, 1.7e308, 1.7e308}} {
-			r := browserNumbers(values, times[:len(values)])
+			r := plottertest.HostileNumbers(values, times[:len(values)])
 			pictureWellFormed(t, r, PictureOptions{Width: 800})
 			picturePNG(t, r, PictureOptions{Width: MinWidth})
 		}
@@ -209,7 +219,7 @@ func TestPicture_OfHostileNumbers(t *testing.T) {
 // TestPicture_OfEveryKey: each sample key can be drawn alone; the time axis cannot, nor
 // what was not measured.
 func TestPicture_OfEveryKey(t *testing.T) {
-	r := jobViewReport(0, 20, 2)
+	r := plottertest.Limited(0, 20, 2)
 	for c := range collector.GPUColumn(2, 0) {
 		if c == collector.Timestamp || slices.Contains([]collector.Column{collector.SwapIn, collector.SwapOut, collector.SwapInRate, collector.SwapOutRate}, c) {
 			continue
@@ -226,7 +236,7 @@ func TestPicture_OfEveryKey(t *testing.T) {
 			t.Errorf("%q: the error does not name %s: %v", key, want, err)
 		}
 	}
-	if err := WritePNG(io.Discard, browserAbsent(), PictureOptions{Width: 800, Metric: "mem_percent"}); err == nil || !strings.Contains(err.Error(), "none") {
+	if err := WritePNG(io.Discard, plottertest.Absent(), PictureOptions{Width: 800, Metric: "mem_percent"}); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("nothing was measured: %v", err)
 	}
 	if err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Node: "3"}); err == nil || !strings.Contains(err.Error(), "no node 3") {
@@ -237,7 +247,7 @@ func TestPicture_OfEveryKey(t *testing.T) {
 // TestPicture_IsAsWideAsAskedFor: and as high for every width.
 func TestPicture_IsAsWideAsAskedFor(t *testing.T) {
 	for o, height := range map[PictureOptions]int{{Width: MinWidth}: 5 * chartHeight, {Width: 1234}: 5 * chartHeight, {Width: MaxWidth, Metric: "mem_percent"}: metricHeight} {
-		c, err := png.DecodeConfig(bytes.NewReader(picturePNG(t, browserShort(), o)))
+		c, err := png.DecodeConfig(bytes.NewReader(picturePNG(t, plottertest.Short(), o)))
 		if err != nil || c.Width != o.Width || c.Height != headHeight+height+footHeight {
 			t.Errorf("%+v: %+v %v", o, c, err)
 		}

@@ -1,7 +1,7 @@
 package reporter
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
@@ -68,7 +69,7 @@ func New(in Input) *Report {
 }
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
-	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.BootMB, job: job, noJob: errNoJob,
+	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.SinceBoot, job: job, noJob: errNoJob,
 		account: &rec.Account, gpus: rec.GPUs, length: (rec.End.Mono - rec.Start.Mono).Seconds()}
 	f.wall = func() (float64, error) { return wall, nil }
 	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
@@ -79,13 +80,13 @@ func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
 func whyAbsent(rec *collector.Recording, c collector.Column) error {
 	for _, f := range rec.Failures {
 		if c.AffectedBy(f) {
-			return errors.New(f.Why)
+			return &absence{Unreadable, f.Why}
 		}
 	}
 
 	for _, g := range rec.Gaps {
 		if g.What == c.Key() {
-			return errors.New(g.Why)
+			return &absence{cmp.Or(g.Code, Unreadable), g.Why}
 		}
 	}
 
@@ -94,35 +95,37 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		length = rec.End.Mono - rec.Start.Mono
 	}
 
+	row := c.Info()
+	_, _, gpu := c.GPU()
+	group := row.Needs.Has(collector.NeedGroup)
 	switch {
-	case c.Source() == host.SourceCPU && length < collector.FirstWindow:
-		return fmt.Errorf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
+	case row.Needs.Has(collector.NeedTicks) && length < collector.FirstWindow:
+		return &absence{TooShort, fmt.Sprintf("%v is too short: the kernel counts CPU time in ticks of 10 ms, "+
 			"and less than %v is not measured",
-			length.Round(time.Microsecond), collector.FirstWindow)
-	case c.Source() == host.SourceCPU && rec.Samples > 0:
-		return errors.New("the kernel's CPU counters did not advance")
-	case slices.Contains([]string{host.SourceJob, host.SourceCgroup}, c.Source()) && rec.Account.Source == "":
+			length.Round(time.Microsecond), collector.FirstWindow)}
+	case row.Needs.Has(collector.NeedTicks) && rec.Samples > 0:
+		return absent(CPUStill)
+	case row.Needs.Has(collector.NeedDevice) && !gpu:
+		return errNoDevice
+	case row.Needs.Has(collector.NeedJob) && rec.Account.Source == "":
 		return errNoJob
-	case c.Source() == host.SourceCgroup && rec.Account.Group == "":
+	case group && rec.Account.Group == "":
 		return errNoGroup
-	case (c == collector.LimitMemory || c == collector.LimitMemoryPercent) && !rec.Account.Limits.MemoryMB.Known():
+	case row.Needs.Has(collector.NeedMemoryLimit) && !rec.Account.Limits.MemoryMB.Known():
 		return errNoMemoryLimit
-	case c == collector.JobThrottled && !rec.Account.Limits.Quota.Known():
+	case row.Needs.Has(collector.NeedQuota) && !rec.Account.Limits.Quota.Known():
 		return errNoQuota
-	case c == collector.JobThrottled && rec.Account.Periods == 0:
+	case row.Needs.Has(collector.NeedQuota) && rec.Account.Periods == 0:
 		return errNoPeriod
-	case c == collector.JobThrottled || c == collector.LimitMemory || c == collector.LimitMemoryPercent:
-		// These are not of the job's group alone.
-		return errNoCounter
-	case c.Source() == host.SourceCgroup && rec.Account.Source == host.JobFromTree:
+	case row.Needs.Has(collector.NeedOwnGroup) && rec.Account.Source == host.JobFromTree:
 		return errSharedGroup
-	case c.Source() == host.SourceCgroup && rec.Samples > 0:
+	case group && (rec.Samples > 0 || !row.Needs.Has(collector.NeedOwnGroup)):
 		return errNoCounter
-	case c.Source() == host.SourceJob && rec.Samples > 0:
+	case row.Needs.Has(collector.NeedJob) && rec.Samples > 0:
 		return errJobOver
 	}
 
-	return errors.New("no sample was taken")
+	return absent(NoSample)
 }
 
 // sourceMissing lists the sources that failed, with how often, and what the
@@ -135,35 +138,41 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		if !slices.Contains(gauges, f.Source) {
 			readings++ // the baseline, which is of the counters alone
 		}
-		out = append(out, Missing{f.Source, fmt.Sprintf("%s (%d of %d readings)", f.Why, f.Count, readings)})
+		out = append(out, Missing{
+			What: f.Source, Code: Unreadable, Why: f.Why + ofReadings(f.Count, readings),
+			Count: f.Count, Of: readings,
+		})
 	}
 
 	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
 		if late, ok := rec.Late[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
 				late.Round(time.Millisecond))
-			out = append(out, Missing{source, why})
+			out = append(out, Missing{What: source, Code: CountedLate, Why: why})
 		}
 	}
 
 	if left := leftGroup(job, rec); left != "" {
-		out = append(out, Missing{host.SourceJob, left})
+		out = append(out, Missing{What: host.SourceJob, Code: JobOutside, Why: left})
 	}
 	if rec.GPUTrouble != "" {
-		out = append(out, Missing{host.SourceGPU, rec.GPUTrouble})
+		out = append(out, Missing{What: host.SourceGPU, Code: gpu.Silent, Why: rec.GPUTrouble})
 	}
 
 	for _, g := range rec.Gaps {
-		out = append(out, Missing{g.What, g.Why})
+		if g.Code == "" { // a journal of a version that had no codes
+			g.Code = cmp.Or(codeNamed(g.Why), Unreadable)
+		}
+		out = append(out, g)
 	}
 
 	for _, e := range rec.Clock {
-		why := "the wall clock was stepped by %v near %s: all times follow the clock of the start"
+		code, why := ClockStep, "the wall clock was stepped by %v near %s: all times follow the clock of the start"
 		if e.Suspend {
-			why = "the machine was suspended for %v until %s: nothing was measured meanwhile"
+			code, why = Suspend, "the machine was suspended for %v until %s: nothing was measured meanwhile"
 		}
 		why = fmt.Sprintf(why, e.By.Round(time.Millisecond), e.At.UTC().Format(time.RFC3339))
-		out = append(out, Missing{"clock", why})
+		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
 	return out
 }
@@ -240,7 +249,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(c, b.Stats[c].Min, b.Stats[c].Mean(), b.Stats[c].Max)
 		}
 		envelope[c.Key()] = band
-		if c.InSamples() {
+		if !c.Info().EnvelopeOnly {
 			samples.Keys, samples.Columns = append(samples.Keys, c.Key()), append(samples.Columns, values)
 		}
 	}
@@ -252,7 +261,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 // later one where it was measured at all, so that a node without GPUs or control groups
 // has no lists of nulls.
 func measuredEver(rec *collector.Recording, c collector.Column) bool {
-	return c < collector.JobCPU || rec.Summaries[c].Count() > 0
+	return c.Info().Always || rec.Summaries[c].Count() > 0
 }
 
 // envelopePoint rounds what would only fill the file: means to 6 decimals, rates
@@ -261,7 +270,7 @@ func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, 
 	switch {
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
-	case !c.InSamples():
+	case c.Info().EnvelopeOnly:
 		return plainjson.Round(least, 6), plainjson.Round(mean, 6), plainjson.Round(greatest, 6)
 	case c == collector.Timestamp:
 		return least, plainjson.Round(mean, 3), greatest

@@ -70,18 +70,19 @@ const (
 
 func newCSVTable(r *Report) *csvTable {
 	t := &csvTable{named: len(r.Nodes) > 1}
-	t.columns = append(t.columns, csvColumn{collector.Timestamp.Key(), shortUnit(collector.Timestamp), csvSample})
+	t.columns = append(t.columns, csvColumn{collector.Timestamp.Key(), collector.Timestamp.Info().Unit.Symbol(), csvSample})
 	for c := range collector.Column(collector.MaxColumns) {
-		if c >= collector.NumColumns && !hasKey(r, c.Key()) {
-			continue // of GPUs only what there is
+		row := c.Info()
+		if row.Since == collector.Device && !hasKey(r, row.Key) {
+			continue // of devices only what there is
 		}
 		if c == collector.Timestamp { // its envelope tells nothing that the next row does not
 			continue
 		}
-		if c.InSamples() {
-			t.columns = append(t.columns, csvColumn{c.Key(), shortUnit(c), csvSample})
+		if !row.EnvelopeOnly {
+			t.columns = append(t.columns, csvColumn{row.Key, row.Unit.Symbol(), csvSample})
 		}
-		t.addEnvelope(c.Key(), shortUnit(c))
+		t.addEnvelope(row.Key, row.Unit.Symbol())
 	}
 
 	samples, envelope := unknownKeys(r)
@@ -102,17 +103,6 @@ func (t *csvTable) addEnvelope(key, unit string) {
 	for _, part := range []csvPart{csvMin, csvMean, csvMax} {
 		t.columns = append(t.columns, csvColumn{key, unit, part})
 	}
-}
-
-// shortUnit is a column's unit as a table's head has it.
-func shortUnit(c collector.Column) string {
-	switch {
-	case c == collector.Timestamp:
-		return "s"
-	case c.Percent():
-		return "%"
-	}
-	return c.Unit()
 }
 
 // hasKey tells whether any node has samples or an envelope of a key.

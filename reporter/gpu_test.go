@@ -18,7 +18,7 @@ import (
 )
 
 // What an account in a file does not tell is not known; 0 would be a claim.
-func TestWide_AccountOfAFileThatTellsLittle(t *testing.T) {
+func TestAccount_OfAFileThatHasLittle(t *testing.T) {
 	var a collector.Account
 	if err := json.Unmarshal([]byte(`{"source":"tree","cpu_seconds":1.5,"oom_kills":null,"limits":{"cpus":2}}`), &a); err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestWide_AccountOfAFileThatTellsLittle(t *testing.T) {
 }
 
 // The columns of GPUs stand last in the table, and only those that there are.
-func TestWide_CSVOfGPUs(t *testing.T) {
+func TestWriteCSV_GPUs(t *testing.T) {
 	w := reportertest.NewWideStream(5, 3, 2)
 	rec := w.Recording(10)
 	for range 5 {
@@ -61,7 +61,7 @@ func TestWide_CSVOfGPUs(t *testing.T) {
 
 // Merging keeps what a node has, and a report that has been merged can be merged again
 // with the original: findings follow from the nodes that a report has.
-func TestWide_MergeKeepsWhatANodeHas(t *testing.T) {
+func TestMerge_KeepsWhatANodeHas(t *testing.T) {
 	node := func(i int) reporter.Source {
 		w := reportertest.NewWideStream(uint64(i), 2, 2)
 		rec := w.Recording(10)
@@ -94,7 +94,7 @@ func TestWide_MergeKeepsWhatANodeHas(t *testing.T) {
 }
 
 // The metrics of a device are found by their own names, as those of the table are.
-func TestWide_MetricsOfGPUsHaveNames(t *testing.T) {
+func TestMetricNamed_OfGPUs(t *testing.T) {
 	for _, m := range reporter.GPUMetrics() {
 		name := strings.Replace(m.Name, "{i}", "3", 1)
 		if got, ok := reporter.MetricNamed(name); !ok || got.Name != name || got.Unit != m.Unit {

@@ -1,19 +1,74 @@
 package reporter
 
 import (
+	"cmp"
 	"errors"
+
+	"github.com/perfagent/perfagent/collector"
 )
 
 // Metric is one row of the table: a number that every report gives.
 type Metric struct {
-	Name    string `json:"name"`
-	Unit    string `json:"unit"`
-	Meaning string `json:"meaning"`
-	How     string `json:"how"` // how it is computed
+	Name    string         `json:"name"`
+	Unit    collector.Unit `json:"unit"`
+	Meaning string         `json:"meaning"`
+	How     string         `json:"how"` // how it is computed
 	// PerfPy tells that perf.py has the metric: the first eighteen.
 	PerfPy bool `json:"perf_py"`
 
-	value func(*facts) (float64, error)
+	// Across is how the values of several nodes become that of a run. 0: the metric says nothing of
+	// a run, and is not compared.
+	Across collector.Across `json:"-"`
+
+	formula
+}
+
+// A formula is how a metric is computed. What it says of unit and nodes holds where the row says
+// nothing of its own.
+type formula struct {
+	value  func(*facts) (float64, error)
+	unit   collector.Unit
+	across collector.Across
+	// column is the column that the value is made from, or the one that is absent for the same
+	// reason; noColumn = none.
+	column collector.Column
+	total  bool // it is the total of a counter
+}
+
+const noColumn = collector.Column(-1)
+
+// Column returns the column that the metric is made from, or that is absent for the same reasons. It
+// reports false if there is none.
+func (m *Metric) Column() (c collector.Column, ok bool) { return m.column, m.column != noColumn }
+
+// Total reports whether the metric is the total of a counter since the start.
+func (m *Metric) Total() bool { return m.total }
+
+// OfDevice reports whether only nodes with some device have the metric.
+func (m *Metric) OfDevice() bool {
+	return m.column != noColumn && m.column.Info().Since == collector.Device
+}
+
+// TotalOf returns the name of the metric that is the total of a counter; "" if there is none.
+func TotalOf(c collector.Column) string {
+	for i := range metricTable {
+		if m := &metricTable[i]; m.total && m.column == c {
+			return m.Name
+		}
+	}
+	return ""
+}
+
+// filled completes rows by their formulas.
+func filled(rows []Metric) []Metric {
+	for i := range rows {
+		rows[i].fill(rows[i].formula)
+	}
+	return rows
+}
+
+func (m *Metric) fill(of formula) {
+	m.formula, m.Unit, m.Across = of, cmp.Or(m.Unit, of.unit), cmp.Or(m.Across, of.across)
 }
 
 // Metrics is the one table of metrics, in the order of output: perf.py's
@@ -27,7 +82,8 @@ func MetricNamed(name string) (Metric, bool) {
 			return m, true
 		}
 	}
-	return gpuMetricNamed(name)
+	m, ok := gpuMetricsByName()[name]
+	return m, ok
 }
 
 // The names of metrics that programs pick out of the table.
@@ -81,32 +137,21 @@ const (
 	MetricGPUPowerPeak   = "max_t_gpu_{i}_power_watts"
 )
 
-// Why the exact numbers of a job are absent.
+// Why the numbers of a job are absent.
 var (
-	errNoJob     = errors.New("no job was wrapped")
-	errJobGoesOn = errors.New("the job's end is not known")
+	errNoJob     = absent(NoJob)
+	errJobGoesOn = absent(JobGoesOn)
+	errOpenCPU   = absent(JobCPUOpen) // job.cpu_seconds has what is known of it
 
-	errNoGroup       = errors.New("there is no control group to be seen")
-	errNoMemoryLimit = errors.New("no control group limits the memory")
-	errNoQuota       = errors.New("no control group limits the CPU time")
-	errNoPeriod      = errors.New("no period of the CPU quota passed while the job ran")
-	errSharedGroup   = errors.New("others are in the job's control group: " +
-		"perfagent run --cgroup create makes one for the job")
-	errJobOver   = errors.New("the job ended before it was looked at")
-	errNoEnergy  = errors.New("the device has no energy counter that can be read")
-	errNoCounter = errors.New("the control group has no such counter")
+	// errNoDevice is that of a device of which nothing is missing: the node has none.
+	errNoDevice = errors.New("there is no such device")
+
+	errNoGroup       = absent(NoCgroup)
+	errNoMemoryLimit = absent(NoMemoryLimit)
+	errNoQuota       = absent(NoCPUQuota)
+	errNoPeriod      = absent(NoQuotaPeriod)
+	errSharedGroup   = absent(SharedCgroup)
+	errJobOver       = absent(JobOver)
+	errNoEnergy      = absent(NoEnergyCounter)
+	errNoCounter     = absent(NoCgroupCounter)
 )
-
-// NothingAmiss tells whether a reason of Missing is that there was nothing to measure: no
-// job, no limit. A summary for people says nothing of it.
-func NothingAmiss(why string) bool {
-	for _, err := range []error{
-		errNoJob, errNoGroup, errNoMemoryLimit, errNoQuota, errNoPeriod,
-		errSharedGroup, errJobOver, errNoEnergy, errNoCounter,
-	} {
-		if why == err.Error() {
-			return true
-		}
-	}
-	return false
-}

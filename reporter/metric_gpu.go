@@ -3,6 +3,7 @@ package reporter
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -17,97 +18,96 @@ func GPUMetrics() []Metric {
 	return out
 }
 
-// gpuMetricNamed finds the metric of a GPU.
-func gpuMetricNamed(name string) (Metric, bool) {
-	if !strings.Contains(name, "gpu_") {
-		return Metric{}, false
-	}
-	for _, m := range gpuMetrics() {
-		before, after, _ := strings.Cut(m.Name, "{i}")
-		number, ok := strings.CutPrefix(name, before)
-		if ok {
-			number, ok = strings.CutSuffix(number, after)
-		}
-		device, err := strconv.Atoi(number)
-		if ok && err == nil && device >= 0 && device < collector.MaxGPUs && gpuMetricName(m.Name, device) == name {
-			m.Name = name
-			m.Metric.value = func(f *facts) (float64, error) { return m.value(f, device) }
-			return m.Metric, true
+// gpuMetricsByName holds the metrics of all GPUs that there can be.
+var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
+	byName := make(map[string]Metric)
+	for device := range collector.MaxGPUs {
+		for _, m := range gpuMetrics() {
+			m.Name, m.formula = gpuMetricName(m.Name, device), m.of(device)
+			byName[m.Name] = m.Metric
 		}
 	}
-	return Metric{}, false
-}
+	return byName
+})
 
 // gpuMetric is a metric that each GPU has one of; {i} stands for the device's place among
 // the node's GPUs.
 type gpuMetric struct {
 	Metric
-	value func(f *facts, device int) (float64, error)
+	of func(device int) formula
 }
 
 // gpuMetrics lists them. Like the table, it is in the order of output.
 func gpuMetrics() []gpuMetric {
-	return []gpuMetric{
+	rows := []gpuMetric{
 		{
 			Metric: Metric{
-				Name: MetricGPUUtilization, Unit: "percent",
+				Name: MetricGPUUtilization,
 				Meaning: "share of the time in which any kernel ran on the GPU; " +
 					"how much of it the kernels used is not known",
 				How: "mean of the driver's utilization, weighted by time",
 			},
-			value: gpuMean(collector.GPUUtilization),
+			of: gpuMean(collector.GPUUtilization),
 		},
 		{
 			Metric: Metric{
-				Name: MetricGPUMemoryPeak, Unit: "MiB (2^20 bytes)",
+				Name:    MetricGPUMemoryPeak,
 				Meaning: "highest memory in use on the GPU, by whomever",
 				How:     "greatest over all samples",
 			},
-			value: gpuMax(collector.GPUMemoryUsed),
+			of: gpuMax(collector.GPUMemoryUsed),
 		},
 		{
 			Metric: Metric{
-				Name: MetricGPUPowerPeak, Unit: "W",
+				Name:    MetricGPUPowerPeak,
 				Meaning: "highest power that the GPU drew",
 				How:     "greatest over all samples",
 			},
-			value: gpuMax(collector.GPUPower),
+			of: gpuMax(collector.GPUPower),
 		},
 		{
 			Metric: Metric{
-				Name: "max_t_gpu_{i}_temperature_celsius", Unit: "°C",
+				Name:    "max_t_gpu_{i}_temperature_celsius",
 				Meaning: "highest temperature of the GPU",
 				How:     "greatest over all samples",
 			},
-			value: gpuMax(collector.GPUTemperature),
+			of: gpuMax(collector.GPUTemperature),
 		},
 		{
 			Metric: Metric{
-				Name: "gpu_{i}_energy_joules", Unit: "J",
+				Name: "gpu_{i}_energy_joules", Unit: collector.Joules, Across: collector.Sum,
 				Meaning: "energy that the GPU took",
 				How:     "growth of the device's own counter; exact",
 			},
-			value: gpuEnergy,
+			of: gpuEnergy,
 		},
 	}
-}
 
-func gpuMax(k collector.GPUKey) func(*facts, int) (float64, error) {
-	return func(f *facts, device int) (float64, error) { return maxOf(collector.GPUColumn(device, k))(f) }
-}
-
-func gpuMean(k collector.GPUKey) func(*facts, int) (float64, error) {
-	return func(f *facts, device int) (float64, error) { return meanOf(collector.GPUColumn(device, k))(f) }
-}
-
-func gpuEnergy(f *facts, device int) (float64, error) {
-	if device >= len(f.gpus) {
-		return 0, f.why(collector.GPUColumn(device, collector.GPUPower))
+	for i := range rows {
+		rows[i].fill(rows[i].of(0))
 	}
-	if v := f.gpus[device].EnergyJoules; v.Known() {
-		return float64(v), nil
-	}
-	return 0, errNoEnergy
+	return rows
+}
+
+func gpuMax(k collector.GPUKey) func(int) formula {
+	return func(device int) formula { return maxOf(collector.GPUColumn(device, k)) }
+}
+
+func gpuMean(k collector.GPUKey) func(int) formula {
+	return func(device int) formula { return meanOf(collector.GPUColumn(device, k)) }
+}
+
+func gpuEnergy(device int) formula {
+	column := collector.GPUColumn(device, collector.GPUPower)
+	return computed(func(f *facts) (float64, error) {
+		if device >= len(f.gpus) {
+			return 0, f.why(column)
+		}
+		if v := f.gpus[device].EnergyJoules; v.Known() {
+			return float64(v), nil
+		}
+		return 0, errNoEnergy
+	}, column)
 }
 
 // gpuMetricName is the name of a device's metric.
@@ -120,8 +120,7 @@ func (n *Node) GPUMetrics() []Metric {
 	var out []Metric
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {
 		for _, m := range gpuMetrics() {
-			named, _ := gpuMetricNamed(gpuMetricName(m.Name, i))
-			out = append(out, named)
+			out = append(out, gpuMetricsByName()[gpuMetricName(m.Name, i)])
 		}
 	}
 	return out

@@ -19,7 +19,7 @@ type facts struct {
 	cpus  int
 	// length is the time between the first and the last Reading, seconds.
 	length float64
-	boot   [6]float64 // by collector.Counters; NaN = never read
+	boot   func(collector.Column) float64 // a counter since boot; NaN = never read
 	job    *Job
 	noJob  error // why job is nil
 	// account is nil for a report that has none: perf.py's.
@@ -31,8 +31,8 @@ type facts struct {
 	perfpy bool
 }
 
-// column is the summary of a column; an empty one where there is none.
-func (f *facts) column(c collector.Column) *series.Summary {
+// summaryOf is the summary of a column; an empty one where there is none.
+func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	if int(c) < len(f.summary) {
 		return f.summary[c]
 	}
@@ -41,34 +41,55 @@ func (f *facts) column(c collector.Column) *series.Summary {
 
 type metricFunc = func(*facts) (float64, error)
 
-func maxOf(c collector.Column) metricFunc {
-	return func(f *facts) (float64, error) {
-		if v, ok := f.column(c).Max(); ok {
+// computed returns the formula of a metric that is more than a column reduced. It is absent for the
+// reasons of a column, or for its own (noColumn).
+func computed(value metricFunc, c collector.Column) formula { return formula{value: value, column: c} }
+
+// reduced returns the formula of a metric that is one number of a column's values over the run.
+func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) formula {
+	row := c.Info()
+	value := func(f *facts) (float64, error) {
+		if v, ok := reduce(f, f.summaryOf(c)); ok {
 			return v, nil
 		}
 		return 0, f.why(c)
 	}
+	return formula{value: value, unit: row.Unit, across: row.Across, column: c}
 }
 
-func meanOf(c collector.Column) metricFunc {
-	return func(f *facts) (float64, error) {
-		if v, ok := f.column(c).Mean(); ok {
-			return v, nil
+// maxOf returns the formula of a column's peak. That of several nodes is the highest.
+func maxOf(c collector.Column) formula {
+	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
+	of.across = collector.Max
+	return of
+}
+
+// totalOf returns the formula of a counter's total.
+func totalOf(c collector.Column) formula {
+	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
+	of.total = true
+	return of
+}
+
+// meanOf returns the formula of a column's mean, weighted by time.
+func meanOf(c collector.Column) formula {
+	return reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() })
+}
+
+// fullyBusy stands for the level from which on a percentage counts as 100.
+const fullyBusy = 100
+
+// shareOf returns the formula of the share of time in which a column was at a level or above.
+func shareOf(c collector.Column, level float64) formula {
+	of := reduced(c, func(f *facts, s *series.Summary) (float64, bool) {
+		if level == fullyBusy {
+			return s.Share(f.at100)
 		}
-		return 0, f.why(c)
-	}
+		return s.Share(level)
+	})
+	of.unit = collector.PercentOfTime
+	return of
 }
-
-func cpuOver(level float64) metricFunc {
-	return func(f *facts) (float64, error) {
-		if v, ok := f.column(collector.CPUAvg).Share(level); ok {
-			return v, nil
-		}
-		return 0, f.why(collector.CPUAvg)
-	}
-}
-
-func cpuAt100(f *facts) (float64, error) { return cpuOver(f.at100)(f) }
 
 func cpuHours(f *facts) (float64, error) {
 	wall, err := f.wall()
@@ -77,7 +98,7 @@ func cpuHours(f *facts) (float64, error) {
 	}
 	if f.cpus == 0 {
 		if f.perfpy {
-			return 0, errors.New("perf.py's file does not tell the number of CPUs: give --cpus N")
+			return 0, absent(PerfPyCPUs)
 		}
 		return 0, fmt.Errorf("the number of CPUs is unknown: %w", f.why(collector.CPUAvg))
 	}
@@ -89,20 +110,22 @@ func unusedCPUHours(f *facts) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	mean, err := meanOf(collector.CPUAvg)(f)
+	mean, err := meanOf(collector.CPUAvg).value(f)
 	if err != nil {
 		return 0, err
 	}
 	return hours * (100 - mean) / 100, nil
 }
 
-func bootOf(counter int) metricFunc {
-	return func(f *facts) (float64, error) {
-		if v := f.boot[counter]; v == v { // not NaN
+// bootOf returns the formula of a counter since boot, which says nothing of a run.
+func bootOf(counter collector.Column) formula {
+	value := func(f *facts) (float64, error) {
+		if v := f.boot(counter); !math.IsNaN(v) {
 			return v, nil
 		}
-		return 0, f.why(collector.Counters()[counter])
+		return 0, f.why(counter)
 	}
+	return formula{value: value, unit: counter.Info().Unit, column: counter}
 }
 
 func ofJob(value func(*Job) float64) metricFunc {
@@ -121,9 +144,6 @@ func jobWall(f *facts) (float64, error) {
 	}
 	return f.wall()
 }
-
-// errOpenCPU is why the job's CPU time is not told: job.cpu_seconds has what is known of it.
-var errOpenCPU = errors.New("what processes of the job that go on have used could not be read at its end")
 
 // jobCPUSeconds is the job's CPU time; of a job the end of which is not known, what its
 // account says so far.
@@ -154,7 +174,7 @@ func perWall(f *facts, v float64) (float64, error) {
 		return 0, err
 	}
 	if !(wall > 0) {
-		return 0, errors.New("the run has no length")
+		return 0, absent(NoLength)
 	}
 	return v / wall, nil
 }
@@ -169,7 +189,7 @@ func limitCPU(f *facts) (float64, error) {
 		return 0, err
 	}
 	if f.account == nil || !(f.account.Limits.CPUs > 0) || !(wall > 0) {
-		return 0, errors.New("how many CPUs the job may use is not known")
+		return 0, absent(LimitUnknown)
 	}
 	allowed := wall * f.account.Limits.CPUs
 	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed meanwhile
@@ -182,13 +202,13 @@ func jobPeakMemory(f *facts) (float64, error) {
 	if f.job != nil && f.job.PeakMemoryMB > 0 {
 		return f.job.PeakMemoryMB, nil
 	}
-	return maxOf(collector.JobMemory)(f)
+	return maxOf(collector.JobMemory).value(f)
 }
 
 // limitMemory is how much of the limit was reached. Between samples the kernel's own peak
 // tells, and that it had to kill.
 func limitMemory(f *facts) (float64, error) {
-	pct, err := maxOf(collector.LimitMemoryPercent)(f)
+	pct, err := maxOf(collector.LimitMemoryPercent).value(f)
 	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account) > 0 {
 		return 100, nil
 	}
@@ -216,27 +236,29 @@ func throttledPeriods(f *facts) (float64, error) {
 }
 
 // ofAccount gives a counter of the account; the column tells why it is absent.
-func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) metricFunc {
-	return func(f *facts) (float64, error) {
+func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) formula {
+	return computed(func(f *facts) (float64, error) {
 		if f.account != nil {
 			if v := value(f.account); v.Known() {
 				return float64(v), nil
 			}
 		}
 		return 0, f.why(c)
-	}
+	}, c)
 }
 
 // stallOf gives the share of the run that a stall took.
-func stallOf(value func(*collector.Account) series.Optional, c collector.Column) metricFunc {
-	return func(f *facts) (float64, error) {
-		seconds, err := ofAccount(value, c)(f)
+func stallOf(value func(*collector.Account) series.Optional, c collector.Column) formula {
+	of := computed(func(f *facts) (float64, error) {
+		seconds, err := ofAccount(value, c).value(f)
 		if err != nil {
 			return 0, err
 		}
 		share, err := perWall(f, seconds)
 		return min(100, 100*share), err
-	}
+	}, c)
+	of.unit, of.across = collector.PercentOfTime, c.Info().Across
+	return of
 }
 
 func jobCPU(j *Job) float64 { return j.CPUSeconds }
@@ -246,14 +268,17 @@ func jobRSS(j *Job) float64 { return j.MaxRSSMB }
 // compute evaluates the table. What is absent comes back with its reason.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
-	var missing []Missing
+	var lacking []Missing
 	for _, m := range metricTable {
 		if f.perfpy && !m.PerfPy {
 			continue
 		}
 		v, err := m.value(f)
+		if errors.Is(err, errNoDevice) {
+			continue // nothing is missing on a node that has no such device
+		}
 		if err != nil {
-			missing = append(missing, Missing{m.Name, err.Error()})
+			lacking = append(lacking, missing(m.Name, err))
 			continue
 		}
 		values[m.Name] = v
@@ -262,13 +287,13 @@ func (f *facts) compute() (Values, []Missing) {
 	for i := range f.gpus {
 		for _, m := range gpuMetrics() {
 			name := gpuMetricName(m.Name, i)
-			if v, err := m.value(f, i); err != nil {
-				missing = append(missing, Missing{name, err.Error()})
+			if v, err := m.of(i).value(f); err != nil {
+				lacking = append(lacking, missing(name, err))
 			} else {
 				values[name] = v
 			}
 		}
 	}
 
-	return values, missing
+	return values, lacking
 }

@@ -152,9 +152,7 @@ const maxTimestamp = 253402300799
 // 100 % is exactly that, totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
 	f := &facts{perfpy: true, at100: 100, cpus: max(cpus, 0), summary: make([]*series.Summary, collector.NumPerfPyKeys)}
-	for i := range f.boot {
-		f.boot[i] = math.NaN()
-	}
+	f.boot = func(collector.Column) float64 { return math.NaN() }
 
 	for i := range f.summary {
 		c := collector.Column(i)
@@ -169,7 +167,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 		if samples.Len() == 0 {
 			return errNoSamples
 		}
-		return fmt.Errorf("no sample has %s", c.Key())
+		return &absence{PerfPyNoValue, "no sample has " + c.Key()}
 	}
 	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}, Findings: []Finding{}}
 	if cpus > 0 {
@@ -193,9 +191,9 @@ func perfpySummary(c collector.Column) *series.Summary {
 }
 
 var (
-	errNoSamples = errors.New("there are no samples")
-	errNoLength  = errors.New("fewer than two samples have a timestamp: the length is unknown")
-	errBackwards = errors.New("no time passes from the first timestamp to the last: the length is unknown")
+	errNoSamples = absent(PerfPyNoSample)
+	errNoLength  = absent(PerfPyTimestamps)
+	errBackwards = absent(PerfPyBackwards)
 )
 
 // perfpyLength is the seconds from the first timestamp to the last.

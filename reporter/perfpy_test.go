@@ -12,6 +12,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
@@ -233,10 +234,7 @@ func pythonFloats() []float64 {
 
 // Byte for byte what Python's json.dump writes, keys and numbers.
 func TestEncodePerfPy_IsWhatPythonWrites(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is missing: install it to compare with json.dump")
-	}
+	python := need.Python(t)
 	samples := map[string][]collector.Sample{"0": nil, "3": reportertest.PerfPySamples(), "12": {reportertest.PerfPySample(nil)}}
 	floats := pythonFloats()
 	for len(floats) > 0 {

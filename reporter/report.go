@@ -198,13 +198,6 @@ type Finding struct {
 	Evidence map[string]any `json:"evidence"`
 }
 
-// Missing is something that could not be measured. What is a metric's name, a
-// sample key or a source.
-type Missing struct {
-	What string `json:"what"`
-	Why  string `json:"why"`
-}
-
 // Push is where the report went.
 type Push struct {
 	MLflow PushState `json:"mlflow"`

@@ -97,6 +97,7 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 	if n.Missing == nil { // left out by somebody else's program
 		n.Missing = []Missing{}
 	}
+	withCodes(n.Missing)
 	return n, rows, err
 }
 

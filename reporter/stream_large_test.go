@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -19,7 +20,7 @@ import (
 func streamPage() reporter.Wanted {
 	w := reporter.Wanted{Samples: []string{"timestamp"}, Envelope: []string{"timestamp"}}
 	for c := range collector.NumColumns {
-		if c.Percent() || !c.InSamples() {
+		if c.Percent() || c.Info().EnvelopeOnly {
 			w.Envelope = append(w.Envelope, c.Key())
 		}
 	}
@@ -67,7 +68,7 @@ func streamScan(t testing.TB, path string, node func(*reporter.Run, string, *rep
 }
 
 func TestScan_FindsTheBurst(t *testing.T) {
-	const nodes, buckets = 20, 1000
+	const nodes, buckets = 8, 500
 	path, _ := streamLarge(t, nodes, buckets)
 	next := 0
 	run, err := streamScan(t, path, func(run *reporter.Run, name string, n *reporter.Node) error {
@@ -90,9 +91,7 @@ func TestScan_FindsTheBurst(t *testing.T) {
 
 // BenchmarkScan1000Nodes reads 1 GB: what a page of 1,000 nodes × 1,000 buckets needs.
 func BenchmarkScan1000Nodes(b *testing.B) {
-	if testing.Short() {
-		b.Skip("needs a file of 1 GB")
-	}
+	need.Time(b, "a file of 1 GB")
 	path, size := streamLarge(b, 1000, 1000)
 	b.SetBytes(size)
 	// Linux begins anew with the peak when asked so.

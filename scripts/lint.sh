@@ -1,5 +1,5 @@
 #!/bin/sh
-# gofmt, go vet, a pinned staticcheck, and the house rules of scripts/funcs.go.
+# gofmt, go vet, a pinned staticcheck, and the house rules of scripts/funcs.go. The tag e2e adds the tests in e2e/.
 set -eu
 go=${GO:-go}
 version=0.8.2
@@ -15,7 +15,7 @@ if [ -n "$unformatted" ]; then
 fi
 
 echo "lint: go vet"
-"$go" vet ./...
+"$go" vet -tags e2e ./...
 
 case $("$staticcheck" -version 2>/dev/null || true) in
 *"($version)"*) ;;
@@ -25,7 +25,7 @@ case $("$staticcheck" -version 2>/dev/null || true) in
 	;;
 esac
 echo "lint: staticcheck $version"
-"$staticcheck" ./...
+"$staticcheck" -tags e2e ./...
 
 echo "lint: house rules"
 "$go" run scripts/funcs.go

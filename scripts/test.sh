@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the Go tests, with the race detector where there is a C compiler. Arguments go to go test.
+# Runs all Go tests, those in e2e/ too, with the race detector where there is a C compiler. Arguments go to go test.
 set -eu
 race=-race
 export CGO_ENABLED=1
@@ -8,5 +8,5 @@ if ! sh scripts/has-cc.sh; then
 	race=
 	CGO_ENABLED=0
 fi
-# The commands' tests take nine minutes on two cores; go test would give up after ten.
-exec "${GO:-go}" test $race -count=1 -shuffle=on -timeout 40m "$@" ./...
+# Under the race detector, on two cores, a package may take longer than the ten minutes that go test would give it.
+exec "${GO:-go}" test $race -tags e2e -count=1 -shuffle=on -timeout 40m "$@" ./...

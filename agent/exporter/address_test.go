@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAddressIsRead(t *testing.T) {
+func TestParseAddress_Forms(t *testing.T) {
 	for text, want := range map[string]Address{
 		"9100":                  {Host: "127.0.0.1", Port: "9100"},
 		":9100":                 {Host: "127.0.0.1", Port: "9100"},
@@ -37,7 +37,7 @@ func TestAddressIsRead(t *testing.T) {
 	}
 }
 
-func TestBadAddressIsRefused(t *testing.T) {
+func TestParseAddress_Refuses(t *testing.T) {
 	for _, text := range []string{
 		"", ":", "x", "off", "-1", ":-1", "+80", ":+80", "65536", ":65536", "127.0.0.1:65536", "99999999999999999999", "0x50", "9100.0", "1e3",
 		"127.0.0.1", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:9100:1", "127.0.0.1: 9100", " 9100", "9100 ", "9100\n",
@@ -53,7 +53,7 @@ func TestBadAddressIsRefused(t *testing.T) {
 	}
 }
 
-func TestURLOfAListener(t *testing.T) {
+func TestURL_OfAListener(t *testing.T) {
 	for text, want := range map[string]string{
 		"0":           "http://127.0.0.1:PORT/",
 		"localhost:0": "http://127.0.0.1:PORT/",
@@ -76,7 +76,7 @@ func TestURLOfAListener(t *testing.T) {
 }
 
 // An error says what the system said; the caller knows the address.
-func TestListenErrors(t *testing.T) {
+func TestAddress_ListenErrors(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -177,8 +177,8 @@ func emptySnapshot() *snapshot {
 func beginning(rec *collector.Recording) *snapshot {
 	s := emptySnapshot()
 	s.start, s.cpus, s.memoryMB, s.cpuMoved = rec.Start.Wall, rec.Host.CPUs, rec.Host.MemoryMB, rec.Start.Mono
-	for i, c := range collector.Counters() {
-		if !math.IsNaN(rec.BootMB[i]) {
+	for _, c := range collector.Counters() {
+		if !math.IsNaN(rec.SinceBoot(c)) {
 			s.values[c], s.measured[c] = 0, rec.Start.Mono
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestAnswers(t *testing.T) {
+func TestExporter_Answers(t *testing.T) {
 	f := listenFeed(time.Hour) // every sample has a view
 	f.sample()
 	const text = "text/plain; charset=utf-8"
@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestReportIsWhole(t *testing.T) {
+func TestExporter_ReportIsWhole(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.sample()
 	f.sample()
@@ -78,7 +78,7 @@ func TestReportIsWhole(t *testing.T) {
 	}
 }
 
-func TestGzipWhereItIsTaken(t *testing.T) {
+func TestExporter_Gzip(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.sample()
 	plain := f.get("/report.json")
@@ -106,7 +106,7 @@ func TestGzipWhereItIsTaken(t *testing.T) {
 
 // On a loopback address a name in the Host header may be somebody's page that was made
 // to lead here.
-func TestHostHeaderOnLoopback(t *testing.T) {
+func TestExporter_HostHeaderOnLoopback(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.sample()
 	f.local = "Node-17"
@@ -129,7 +129,7 @@ func TestHostHeaderOnLoopback(t *testing.T) {
 	}
 }
 
-func TestNoSampleYet(t *testing.T) {
+func TestExporter_NoSampleYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		begin := time.Now()
@@ -151,7 +151,7 @@ func TestNoSampleYet(t *testing.T) {
 
 // Where the first sample is far away nobody waits for it: the page of the run as it is
 // comes at once, also to those who asked before the run had begun.
-func TestNoSampleForLong(t *testing.T) {
+func TestExporter_NoSampleForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Hour)
 		early := make(chan *httptest.ResponseRecorder)
@@ -179,7 +179,7 @@ func TestNoSampleForLong(t *testing.T) {
 
 // What nobody has asked for during some seconds is dropped; who asks then gets the next
 // sample.
-func TestForgottenPagesAreDropped(t *testing.T) {
+func TestExporter_DropsForgottenPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		second := func() { time.Sleep(time.Second); f.sample() }
@@ -206,7 +206,7 @@ func TestForgottenPagesAreDropped(t *testing.T) {
 }
 
 // Fifty clients who ask at once get the next sample, and one report is made for all.
-func TestManyClientsOneReport(t *testing.T) {
+func TestExporter_ManyClientsOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		answers := make([]*httptest.ResponseRecorder, 50)
@@ -240,7 +240,7 @@ func samplesOf(t *testing.T, w *httptest.ResponseRecorder) int64 {
 
 // A page is never older than 2 s and one interval, is not made more often than each 2 s,
 // and nothing is copied when nobody asks.
-func TestPagesAreFresh(t *testing.T) {
+func TestExporter_FreshPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		stop, done := make(chan struct{}), make(chan struct{})
@@ -275,7 +275,7 @@ func TestPagesAreFresh(t *testing.T) {
 }
 
 // With an interval of an hour nobody waits for the next sample.
-func TestLongIntervalWaitsForNobody(t *testing.T) {
+func TestExporter_LongInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Hour)
 		f.sample()
@@ -297,7 +297,7 @@ func TestLongIntervalWaitsForNobody(t *testing.T) {
 }
 
 // When the sampling hangs, what is known is shown, after the wait for something newer.
-func TestSamplingThatHangs(t *testing.T) {
+func TestExporter_SamplingThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := listenFeed(time.Second)
 		go func() { time.Sleep(time.Second); f.sample() }()
@@ -314,7 +314,7 @@ func TestSamplingThatHangs(t *testing.T) {
 }
 
 // What cannot be made is an answer, and the next one may be good.
-func TestPanicIsAnAnswer(t *testing.T) {
+func TestExporter_Panic(t *testing.T) {
 	f := listenFeed(time.Hour)
 	good := f.options.Report
 	f.options.Report = func(*collector.Recording) *reporter.Report { panic("ouch") }
@@ -336,7 +336,7 @@ func TestPanicIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestLivePageAsksAgainInTime(t *testing.T) {
+func TestExporter_LivePageAsksAgainInTime(t *testing.T) {
 	for every, want := range map[time.Duration]time.Duration{10 * time.Millisecond: 2 * time.Second, time.Second: 2 * time.Second,
 		5 * time.Second: 5 * time.Second, time.Hour: 30 * time.Second} {
 		if got := listenFeed(every).live(); got != want {

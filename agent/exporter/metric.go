@@ -47,33 +47,46 @@ const (
 	sinceThen = ", since the start of the run"
 )
 
+// ofColumn returns the metric of a column. A note is added to its help.
+func ofColumn(c collector.Column, notes ...string) Metric {
+	row := c.Info()
+	m := Metric{Name: "perfagent_" + row.Prometheus, Type: gauge, Help: row.Label, column: c}
+	if row.Kind == collector.Counter {
+		m.Type, m.Help = counter, m.Help+sinceThen
+	}
+	for _, note := range notes {
+		m.Help += ", " + note
+	}
+	return m
+}
+
 var metricTable = []Metric{
 	{Name: "perfagent_build_info", Type: gauge, Help: "1; the label has the version of perfagent", Label: "version"},
 	{Name: "perfagent_start_time_seconds", Type: gauge, Help: "when the run started, since 1970", value: startTime},
 	{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", value: interval},
 	{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, value: samples},
 	{Name: "perfagent_missed_ticks_total", Type: counter, Help: "samples that were due and could not be taken in time" + sinceThen, value: missedTicks},
-	{Name: "perfagent_last_sample_timestamp_seconds", Type: gauge, Help: "when the newest sample was taken, since 1970", column: collector.Timestamp},
+	ofColumn(collector.Timestamp),
 	{Name: "perfagent_agent_cpu_seconds_total", Type: counter, Help: "CPU time of perfagent itself", value: agentCPU},
 	{Name: "perfagent_agent_max_rss_bytes", Type: gauge, Help: "peak resident memory of perfagent itself", value: agentRSS},
 	{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", value: cpus},
 	{Name: "perfagent_cpu_seconds_total", Type: counter, Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
 		"; time of guests is in user and nice", Label: "mode"},
-	{Name: "perfagent_cpu_busy_ratio", Type: gauge, Help: "busy share of the node's CPUs in the newest sample, mean over CPUs", column: collector.CPUAvg},
-	{Name: "perfagent_cpu_least_busy_ratio", Type: gauge, Help: "busy share of the least busy CPU in the newest sample", column: collector.CPUMin},
-	{Name: "perfagent_cpu_most_busy_ratio", Type: gauge, Help: "busy share of the most busy CPU in the newest sample", column: collector.CPUMax},
+	ofColumn(collector.CPUAvg, "in the newest sample"),
+	ofColumn(collector.CPUMin, "in the newest sample"),
+	ofColumn(collector.CPUMax, "in the newest sample"),
 	{Name: "perfagent_memory_used_ratio", Type: gauge, Help: "used share of the node's memory: (total - available) / total", value: memoryRatio},
-	{Name: "perfagent_memory_used_bytes", Type: gauge, Help: "used memory of the node: total - available", column: collector.MemUsed},
+	ofColumn(collector.MemUsed),
 	{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", value: memoryTotal},
 	{Name: "perfagent_filesystem_used_ratio", Type: gauge, Help: "fill of the fullest file system of --disk-path: used / (used + available to users)", value: filesystemRatio},
-	{Name: "perfagent_filesystem_used_bytes", Type: gauge, Help: "used bytes of that file system", column: collector.DiskUsed},
-	{Name: "perfagent_filesystem_available_bytes", Type: gauge, Help: "bytes of that file system that are available to users", column: collector.DiskFree},
-	{Name: "perfagent_disk_read_bytes_total", Type: counter, Help: "bytes read from whole disks, each byte once" + sinceThen, column: collector.DiskRead},
-	{Name: "perfagent_disk_written_bytes_total", Type: counter, Help: "bytes written to whole disks, each byte once" + sinceThen, column: collector.DiskWrite},
-	{Name: "perfagent_network_receive_bytes_total", Type: counter, Help: "bytes received from other hosts, each byte once, loopback not counted" + sinceThen, column: collector.NetExtRecv},
-	{Name: "perfagent_network_transmit_bytes_total", Type: counter, Help: "bytes sent to other hosts, each byte once, loopback not counted" + sinceThen, column: collector.NetExtSent},
-	{Name: "perfagent_loopback_receive_bytes_total", Type: counter, Help: "bytes received over loopback" + sinceThen, column: collector.NetLoRecv},
-	{Name: "perfagent_loopback_transmit_bytes_total", Type: counter, Help: "bytes sent over loopback" + sinceThen, column: collector.NetLoSent},
+	ofColumn(collector.DiskUsed),
+	ofColumn(collector.DiskFree),
+	ofColumn(collector.DiskRead),
+	ofColumn(collector.DiskWrite),
+	ofColumn(collector.NetExtRecv),
+	ofColumn(collector.NetExtSent),
+	ofColumn(collector.NetLoRecv),
+	ofColumn(collector.NetLoSent),
 }
 
 func startTime(f *facts) float64 {
@@ -121,7 +134,7 @@ func inBaseUnit(c collector.Column, v float64) float64 {
 	switch {
 	case c.Percent():
 		return v / 100
-	case c.Unit() == "MiB":
+	case c.Info().Unit == collector.Mebibytes:
 		return math.Round(v * collector.MiB) // some columns keep three decimals of a MiB
 	}
 	return v

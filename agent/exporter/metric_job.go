@@ -30,28 +30,28 @@ func jobMetrics() []Metric {
 	return []Metric{
 		{Name: "perfagent_job_info", Type: gauge, Label: jobInfoLabel, Help: "1; the labels say where the numbers of the job come from and how its memory is counted"},
 		{Name: "perfagent_job_cpu_seconds_total", Type: counter, Help: "CPU time of the job" + sinceThen, value: ofAccount(func(a *account) optional { return a.CPUSeconds }, 1)},
-		{Name: "perfagent_job_memory_bytes", Type: gauge, Help: "memory of the job, counted as perfagent_job_info tells", column: collector.JobMemory},
-		{Name: "perfagent_job_page_cache_bytes", Type: gauge, Help: "page cache of the job's control group", column: collector.JobPageCache},
-		{Name: "perfagent_job_processes", Type: gauge, Help: "processes of the job", column: collector.JobProcesses},
-		{Name: "perfagent_job_threads", Type: gauge, Help: "threads of the job", column: collector.JobThreads},
-		{Name: "perfagent_job_read_bytes_total", Type: counter, Help: "bytes that the job read from storage" + sinceThen, column: collector.JobRead},
-		{Name: "perfagent_job_written_bytes_total", Type: counter, Help: "bytes that the job wrote to storage" + sinceThen, column: collector.JobWrite},
+		ofColumn(collector.JobMemory, "counted as perfagent_job_info tells"),
+		ofColumn(collector.JobPageCache),
+		ofColumn(collector.JobProcesses),
+		ofColumn(collector.JobThreads),
+		ofColumn(collector.JobRead),
+		ofColumn(collector.JobWrite),
 		{Name: "perfagent_job_cpu_limit_cpus", Type: gauge, Help: "CPUs that the job may use: the least of quota, cpuset and affinity", value: cpuLimit},
 		{Name: "perfagent_job_cpu_periods_total", Type: counter, Help: "periods" + counters, value: ofAccount(func(a *account) optional { return a.Periods }, 1)},
 		{Name: "perfagent_job_cpu_throttled_periods_total", Type: counter, Help: "throttled periods" + counters, value: ofAccount(func(a *account) optional { return a.Throttled }, 1)},
 		{Name: "perfagent_job_cpu_throttled_seconds_total", Type: counter, Help: "throttled time, summed over CPUs," + counters, value: ofAccount(func(a *account) optional { return a.ThrottledSeconds }, 1)},
 		{Name: "perfagent_job_memory_limit_bytes", Type: gauge, Help: "memory that the job may use: the least limit of its control groups", value: ofAccount(func(a *account) optional { return a.Limits.MemoryMB }, collector.MiB)},
-		{Name: "perfagent_job_memory_limit_used_bytes", Type: gauge, Help: "working set of the control group that sets this limit", column: collector.LimitMemory},
+		ofColumn(collector.LimitMemory),
 		{Name: "perfagent_job_oom_kills_total", Type: counter, Help: "processes killed for want of memory in the job's control group" + sinceThen, value: ofAccount(func(a *account) optional { return a.OOMKills }, 1)},
 		{Name: "perfagent_job_pressure_waiting_seconds_total", Type: counter, Label: "resource", Help: "time in which a task of the job's control group waited for a resource" + sinceThen, stalls: func(f *facts) [3]optional { return waiting(f.account.JobStall) }},
 		{Name: "perfagent_job_pressure_stalled_seconds_total", Type: counter, Label: "resource", Help: "time in which no task of it went on for want of a resource" + sinceThen, stalls: func(f *facts) [3]optional { return stalled(f.account.JobStall) }},
 		{Name: "perfagent_pressure_waiting_seconds_total", Type: counter, Label: "resource", Help: "time in which a task of the node waited for a resource" + sinceThen, stalls: func(f *facts) [3]optional { return waiting(f.account.HostStall) }},
 		{Name: "perfagent_pressure_stalled_seconds_total", Type: counter, Label: "resource", Help: "time in which no task of the node went on for want of a resource" + sinceThen, stalls: func(f *facts) [3]optional { return stalled(f.account.HostStall) }},
 		{Name: "perfagent_oom_kills_total", Type: counter, Help: "processes killed for want of memory on the node" + sinceThen, value: ofAccount(func(a *account) optional { return a.HostOOMKills }, 1)},
-		{Name: "perfagent_swap_in_bytes_total", Type: counter, Help: "bytes that came back from the node's swap" + sinceThen, column: collector.SwapIn},
-		{Name: "perfagent_swap_out_bytes_total", Type: counter, Help: "bytes that went to the node's swap" + sinceThen, column: collector.SwapOut},
-		{Name: "perfagent_load1", Type: gauge, Help: "load average of the node over a minute", column: collector.Load1},
-		{Name: "perfagent_procs_running", Type: gauge, Help: "tasks of the node that run or wait for a CPU", column: collector.ProcsRunning},
+		ofColumn(collector.SwapIn),
+		ofColumn(collector.SwapOut),
+		ofColumn(collector.Load1),
+		ofColumn(collector.ProcsRunning),
 	}
 }
 
@@ -75,11 +75,14 @@ func (x *exposition) jobInfo(m *Metric, a *collector.Account) {
 // gpuMetrics returns the metrics of each GPU of the node.
 func gpuMetrics() []Metric {
 	const labels = "gpu, uuid, name"
-	of := func(k collector.GPUKey) func(*facts, int, *collector.GPU) float64 {
-		return func(f *facts, i int, _ *collector.GPU) float64 {
+	of := func(k collector.GPUKey) Metric {
+		m := ofColumn(collector.GPUColumn(0, k))
+		m.Label = labels
+		m.gpu = func(f *facts, i int, _ *collector.GPU) float64 {
 			c := collector.GPUColumn(i, k)
 			return inBaseUnit(c, f.values[c])
 		}
+		return m
 	}
 
 	return []Metric{
@@ -89,15 +92,15 @@ func gpuMetrics() []Metric {
 			}
 			return 0
 		}},
-		{Name: "perfagent_gpu_utilization_ratio", Type: gauge, Label: labels, Help: "share of the time in which any kernel ran on the GPU; how much of it the kernels used is not known", gpu: of(collector.GPUUtilization)},
-		{Name: "perfagent_gpu_memory_used_bytes", Type: gauge, Label: labels, Help: "memory in use on the GPU, by whomever", gpu: of(collector.GPUMemoryUsed)},
+		of(collector.GPUUtilization),
+		of(collector.GPUMemoryUsed),
 		{Name: "perfagent_gpu_memory_total_bytes", Type: gauge, Label: labels, Help: "memory of the GPU", gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
 			return math.Round(float64(g.MemoryMB) * collector.MiB)
 		}},
-		{Name: "perfagent_gpu_power_watts", Type: gauge, Label: labels, Help: "power that the GPU draws", gpu: of(collector.GPUPower)},
+		of(collector.GPUPower),
 		{Name: "perfagent_gpu_power_limit_watts", Type: gauge, Label: labels, Help: "most power that it may draw", gpu: func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.PowerLimitWatts) }},
 		{Name: "perfagent_gpu_energy_joules_total", Type: counter, Label: labels, Help: "energy that the GPU took, by its own counter" + sinceThen, gpu: func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) }},
-		{Name: "perfagent_gpu_temperature_celsius", Type: gauge, Label: labels, Help: "temperature of the GPU", gpu: of(collector.GPUTemperature)},
+		of(collector.GPUTemperature),
 	}
 }
 

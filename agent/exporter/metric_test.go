@@ -33,7 +33,7 @@ func wantGolden(t *testing.T, file, got string) {
 	}
 }
 
-func TestMetricsOfASample(t *testing.T) {
+func TestMetrics_OfASample(t *testing.T) {
 	f := wideFeed(time.Second)
 	f.sample()
 	f.rec.MissedTicks = 2
@@ -107,7 +107,7 @@ func TestMetricsOfASample(t *testing.T) {
 }
 
 // What is not known has no line: no 0 and no NaN.
-func TestMetricsBeforeAnySample(t *testing.T) {
+func TestMetrics_BeforeAnySample(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.options.Agent = func() reporter.Agent { return reporter.Agent{Version: "v"} }
 	want := map[string]float64{"perfagent_build_info{version=v1.2.3}": 1, "perfagent_interval_seconds": 1,
@@ -119,7 +119,7 @@ func TestMetricsBeforeAnySample(t *testing.T) {
 
 // The counters begin at 0 with the run, where the baseline has them: who scrapes before
 // the first sample sees them grow from there. Gauges have no value yet.
-func TestMetricsBeginWithTheRun(t *testing.T) {
+func TestMetrics_BeginWithTheRun(t *testing.T) {
 	f := listenFeed(time.Hour)
 	f.rec.BootMB[0], f.rec.BootMB[1] = math.NaN(), math.NaN() // no disk could be read
 	f.Begin(f.rec)
@@ -158,7 +158,7 @@ func TestMetricsBeginWithTheRun(t *testing.T) {
 }
 
 // Ratios come from the bytes beside them, not from percents that are rounded.
-func TestMetricRatiosAreExact(t *testing.T) {
+func TestMetrics_ExactRatios(t *testing.T) {
 	f := listenFeed(time.Second)
 	s := sampleOf(1)
 	s.Values[collector.MemPercent], s.Values[collector.MemUsed] = 3, 239.44
@@ -180,7 +180,7 @@ func TestMetricRatiosAreExact(t *testing.T) {
 	}
 }
 
-func TestMetricsOfASourceThatFails(t *testing.T) {
+func TestMetrics_OfASourceThatFails(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
 	all := parsed(t, string(f.metrics()))
@@ -208,7 +208,7 @@ func TestMetricsOfASourceThatFails(t *testing.T) {
 }
 
 // Where the CPUs cannot be read any more, their seconds stand still, and soon go away.
-func TestMetricsOfCPUsThatStandStill(t *testing.T) {
+func TestMetrics_OfCPUsThatStandStill(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.sample()
 	s := sampleOf(1)
@@ -224,7 +224,7 @@ func TestMetricsOfCPUsThatStandStill(t *testing.T) {
 }
 
 // At 10 ms most samples lack a percent of the CPUs: the newest one is told.
-func TestMetricsAtShortIntervals(t *testing.T) {
+func TestMetrics_ShortIntervals(t *testing.T) {
 	f := listenFeed(10 * time.Millisecond)
 	f.sample()
 	for range 100 {
@@ -239,7 +239,7 @@ func TestMetricsAtShortIntervals(t *testing.T) {
 	}
 }
 
-func TestMetricLabelsAreEscaped(t *testing.T) {
+func TestMetrics_EscapeLabels(t *testing.T) {
 	x := exposition{labels: labelsOf("a\\b\"c\nd\xff", 7)}
 	x.series(&Metric{Name: "m_x", Help: "h", Type: gauge, Label: "version"}, "v\"\n\\", 1)
 	want := "# HELP m_x h\n# TYPE m_x gauge\nm_x{run_id=\"a\\\\b\\\"c\\nd\uFFFD\",node=\"7\",version=\"v\\\"\\n\\\\\"} 1\n"
@@ -257,7 +257,7 @@ func TestMetricLabelsAreEscaped(t *testing.T) {
 }
 
 // Names follow Prometheus' conventions: base units, _total for counters and no others.
-func TestMetricNames(t *testing.T) {
+func TestMetrics_Names(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range Metrics() {
 		base := strings.TrimSuffix(m.Name, "_total")

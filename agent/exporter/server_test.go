@@ -55,16 +55,24 @@ func hungUp(c net.Conn, within time.Duration) bool {
 
 // A hundred connections that send a byte now and then keep nobody out, are not all kept
 // open, and end when the time for a request's head is over.
-func TestSlowSenders(t *testing.T) {
+func TestServer_SlowSenders(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
+	limit := headerTimeout
+	if f.server.ReadHeaderTimeout != limit {
+		t.Errorf("%v for the head of a request, want %v", f.server.ReadHeaderTimeout, limit)
+	}
+	if testing.Short() {
+		limit = time.Second
+		f.server.ReadHeaderTimeout = limit
+	}
 	address := listenServe(t, f.Exporter)
 	// Answers that come before the time of any slow one is over did not wait for it.
 	var slow []net.Conn
-	for trial, took := 1, headerTimeout; took >= headerTimeout; trial++ {
+	for trial, took := 1, limit; took >= limit; trial++ {
 		if trial > 5 {
-			t.Fatalf("ten answers took %v, or more, in each trial", headerTimeout)
+			t.Fatalf("ten answers took %v, or more, in each trial", limit)
 		}
 		begin := time.Now()
 		slow = slowSenders(t, address)
@@ -116,7 +124,7 @@ func slowSenders(t *testing.T, address string) (slow []net.Conn) {
 }
 
 // One connection too many closes one, however often that one is still heard of.
-func TestCrowd(t *testing.T) {
+func TestConnLimit_ClosesTheOneIdleLongest(t *testing.T) {
 	c := &connLimit{max: 2, active: make(map[net.Conn]time.Time)}
 	var conns []net.Conn
 	for range 3 {
@@ -148,7 +156,7 @@ func TestCrowd(t *testing.T) {
 	here.Close()
 }
 
-func TestHugeHeaders(t *testing.T) {
+func TestServer_HugeHeaders(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -184,7 +192,7 @@ func TestHugeHeaders(t *testing.T) {
 
 // Garbage gets an answer or a closed connection, never a hang, and nothing of it is
 // written anywhere.
-func TestGarbage(t *testing.T) {
+func TestServer_Garbage(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	f.sample()
@@ -208,7 +216,7 @@ func TestGarbage(t *testing.T) {
 
 // Clients that ask for a report and never read it take their connections, and nothing
 // else: others are answered, and Close does not wait for them.
-func TestClientsThatNeverRead(t *testing.T) {
+func TestServer_ClientsThatNeverRead(t *testing.T) {
 	t.Parallel()
 	f := listenFeed(time.Hour)
 	for range 1000 { // a report that no buffer of the kernel takes many of
@@ -246,7 +254,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 }
 
 // An Exporter that was closed before its address was known serves nobody.
-func TestCloseBeforeServe(t *testing.T) {
+func TestExporter_CloseBeforeServe(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,7 +20,7 @@ import (
 type fakeHost struct {
 	rnd   *rand.Rand
 	rec   *collector.Recording
-	total [6]float64
+	total [collector.NumColumns]float64
 	// every is the usual time between samples. odd mixes in gaps, suspends, late ticks and sources
 	// that fail.
 	every time.Duration
@@ -67,14 +67,14 @@ func (h *fakeHost) add(weight float64) {
 		s.Weights[c] = weight
 		s.Values[c] = math.Round(h.rnd.Float64()*1000) / 10
 	}
-	for i, c := range collector.Counters() {
+	for _, c := range collector.Counters() {
 		moved := float64(h.rnd.IntN(200<<20)) / collector.MiB
-		h.total[i] += moved
-		s.Values[c] = h.total[i]
-		s.Values[collector.DiskReadRate+collector.Column(i)] = moved / weight
+		h.total[c] += moved
+		s.Values[c] = h.total[c]
+		s.Values[c.Info().Rate] = moved / weight
 	}
 	for c := range s.Values {
-		if h.lost[collector.Column(c).Source()] {
+		if h.lost[collector.Column(c).Info().Source] {
 			s.Values[c] = math.NaN()
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -153,9 +154,10 @@ func only(n int, h mlflowtest.Hook) mlflowtest.Hook {
 func wantSame(t *testing.T, what string, want, got mlflowtest.RunData) {
 	t.Helper()
 	want.Info.RunID, want.Info.ArtifactURI, got.Info.RunID, got.Info.ArtifactURI = "", "", "", ""
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("%s (-want +got):\n%s", what, d)
+	if reflect.DeepEqual(want, got) { // which is quicker
+		return
 	}
+	t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
 }
 
 // Two pushes, and two at the same time, have the same result as one.

@@ -155,7 +155,7 @@ func (s nodeSeries) sources() []source {
 	}
 
 	var out []source
-	for _, series := range slices.Concat(all, jobSeries(), hostSeries()) {
+	for _, series := range slices.Concat(all, otherSeries(), hostSeries()) {
 		src := source{Series: series, key: folder(s.node) + series.Name}
 		for _, c := range series.columns {
 			src.values = append(src.values, s.values(c))

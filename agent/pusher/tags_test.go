@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -19,10 +20,7 @@ import (
 // readBack returns a command's words as a shell reads them.
 func readBack(t testing.TB, line string) []string {
 	t.Helper()
-	shell, err := exec.LookPath("/bin/sh")
-	if err != nil {
-		t.Skip("there is no /bin/sh here: install a POSIX shell")
-	}
+	shell := need.Tool(t, "/bin/sh", "install a POSIX shell")
 	out, err := exec.Command(shell, "-c", `printf '%s\0' `+line).Output()
 	if err != nil {
 		t.Fatalf("%s: %v", line, err)

@@ -8,9 +8,8 @@ import (
 
 // Of a moment at which the job has ended it is not said that it had no processes.
 func TestAccountOfOneInterval(t *testing.T) {
-	t.Parallel()
 	for range 4 {
-		n := clitest.Run(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
+		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
 		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
 			if v, there := n.Metrics[metric]; there && v < 1 {
 				t.Errorf("%s is %v", metric, v)

@@ -300,7 +300,7 @@ func stays(t *testing.T, name string) []string {
 	return groups
 }
 
-// TestAccountHangingHost has the closing reading wait for the kernel for ever: the group, which
+// TestAccountHangingHost makes the final sample wait for the kernel for ever: the group, which
 // may be being read, is left, and that is said; the journal has the run.
 func TestAccountHangingHost(t *testing.T) {
 	t.Parallel()
@@ -314,7 +314,7 @@ func TestAccountHangingHost(t *testing.T) {
 	if groups := stays(t, found[1]); len(groups) == 0 {
 		t.Error("the group was removed, though it may be being read")
 	}
-	o.WantLine(t, "closing reading", "journal", found[1]+" stays", "rmdir")
+	o.WantLine(t, "final sample", "journal", found[1]+" stays", "rmdir")
 	if !clitest.Exists(filepath.Join(o.Dir, "perfagent-out/hangs/node-0.jsonl")) {
 		t.Error("there is no journal")
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -10,21 +9,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/perfagent/perfagent/internal/clitest"
 )
 
-// output runs perfagent in a new directory; it must succeed and say nothing on stderr.
+// output returns what a command line prints, which must succeed and say nothing on stderr.
 func output(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(clitest.Binary(t), args...)
-	cmd.Dir = t.TempDir()
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if err := cmd.Run(); err != nil || stderr.Len() > 0 {
-		t.Fatalf("%v: %v, stderr %q", args, err, stderr.String())
+	o := call(args...)
+	if o.Code != 0 || o.Err != "" {
+		t.Fatalf("%v: exit code %d, stderr %q", args, o.Code, o.Err)
 	}
-	return out.String()
+	return o.Out
 }
 
 // The help texts are golden files: -update rewrites them.
@@ -120,7 +114,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	// __complete talks on stderr, too.
-	if got, err := exec.Command(clitest.Binary(t), "__complete", "sh").Output(); err != nil || !strings.HasPrefix(string(got), "show\t") {
-		t.Errorf("sh completes to %q, %v", got, err)
+	if got := call("__complete", "sh"); got.Code != 0 || !strings.HasPrefix(got.Out, "show\t") {
+		t.Errorf("sh completes to %+v", got)
 	}
 }

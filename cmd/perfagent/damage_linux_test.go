@@ -16,13 +16,15 @@ import (
 // sampleReport is a whole report file of a real run with several samples.
 func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 	t.Helper()
-	o := clitest.Run(t, append(append([]string{"run", "--interval", "20ms", "--tag", "a=b"}, flags...), "--", "sh", "-c", "sleep 0.15; exit 3")...)
-	o.Want(t, 3)
-	paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
+	out := filepath.Join(t.TempDir(), "perfagent-out")
+	args := append([]string{"run", "--out", out, "--interval", "20ms", "--tag", "a=b"}, flags...)
+	call(append(args, "--", "sh", "-c", "sleep 0.15; exit 3")...).Want(t, 3)
+
+	paths := reportertest.InDir(t, out)
 	if len(paths) != 1 {
 		t.Fatalf("%q", paths)
 	}
-	path = filepath.Join(o.Dir, "perfagent-out", paths[0])
+	path = filepath.Join(out, paths[0])
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -120,14 +122,15 @@ func TestFileThatIsNoReport(t *testing.T) {
 // wantRefused checks that every command that reads reports refuses a file in one line.
 func wantRefused(t *testing.T, path string) {
 	t.Helper()
-	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "-o", "merged.json"}} {
-		o := clitest.Run(t, args...)
+	merged := filepath.Join(t.TempDir(), "merged.json")
+	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"show", "--cpus", "4", path}, {"merge", path, "-o", merged}} {
+		o := call(args...)
 		o.Want(t, 1)
 		o.WantLine(t, path)
 		if o.Out != "" {
 			t.Errorf("%v: stdout %q", args, o.Out)
 		}
-		if _, err := os.Stat(filepath.Join(o.Dir, "merged.json")); err == nil {
+		if clitest.Exists(merged) {
 			t.Errorf("%v: something was written", args)
 		}
 	}
@@ -135,7 +138,6 @@ func wantRefused(t *testing.T, path string) {
 
 // Wherever a report is cut off it is refused, in one line that names it.
 func TestReportCutOff(t *testing.T) {
-	t.Parallel()
 	path, good := sampleReport(t)
 	_, perfpy := sampleReport(t, "--compat", "perf.py")
 	for name, data := range map[string][]byte{"ours": good, "perf.py's": perfpy} {
@@ -151,7 +153,7 @@ func TestReportCutOff(t *testing.T) {
 		}
 		for _, cut := range cuts {
 			clitest.Write(t, path, string(data[:cut]), 0o644)
-			o := clitest.Run(t, "show", path)
+			o := inside(t, "show", path)
 			if o.Code != 1 {
 				t.Errorf("%s cut off at %d: exit code %d", name, cut, o.Code)
 			}
@@ -162,13 +164,12 @@ func TestReportCutOff(t *testing.T) {
 
 // Keys that we don't know and a newer minor schema are no reason to refuse.
 func TestNewerReportIsRead(t *testing.T) {
-	t.Parallel()
 	_, good := sampleReport(t)
 	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
 	text = strings.Replace(text, `"metrics": {`, `"gpus": [{"name": "x"}], "metrics": {"future_metric": 7,`, 1)
 	path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
-	clitest.Run(t, "show", path).Want(t, 0)
-	o := clitest.Run(t, "show", "--json", path)
+	inside(t, "show", path).Want(t, 0)
+	o := inside(t, "show", "--json", path)
 	o.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"]["future_metric"] != 7 {
@@ -181,7 +182,6 @@ const hostile = "a\x1b[31m\rb\x07\b\t\x7f\u009b2Jc\u202ed"
 
 // Control characters in names, commands, tags and hosts are shown escaped.
 func TestControlCharactersAreEscaped(t *testing.T) {
-	t.Parallel()
 	check := func(name string, o clitest.Outcome, code int, words ...string) {
 		t.Helper()
 		o.Want(t, code)
@@ -197,31 +197,31 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 		}
 	}
 	const shown = `a\x1b[31m\rb\a\b\t\x7f\u009b2Jc\u202ed`
-	unknown := clitest.Perfagent(t, "run", "--", hostile)
+	unknown := insideCommand(t, "run", "--", hostile)
 	unknown.Env = append(unknown.Env, plainPath)
-	check("a command not found", clitest.Perform(t, unknown), 127, shown)
-	check("a command not found, by path", clitest.Run(t, "run", "--", "./"+hostile), 127)
-	check("an unknown flag", clitest.Run(t, "run", "--"+hostile, "--", "true"), 125)
-	check("an unknown command", clitest.Run(t, hostile), 1)
-	check("a tag", clitest.Run(t, "run", "--tag", hostile, "--", "true"), 125)
-	check("a run id", clitest.Run(t, "run", "--run-id", hostile, "--", "true"), 125)
-	check("a summary", clitest.Run(t, "run", "--summary", hostile, "--", "true"), 125)
-	check("a log level", clitest.Run(t, "run", "--log-level", hostile, "--", "true"), 125)
-	check("a report's name", clitest.Run(t, "show", hostile), 1)
-	check("a directory of reports", clitest.Run(t, "show", "--out", hostile), 1)
-	check("a merged report's name", clitest.Run(t, "merge", hostile, "-o", "x"), 1)
-	check("an unwritable directory", clitest.Run(t, "run", "--out", "/proc/"+hostile, "--", "sh", "-c", "exit 4"), 4)
-	o := clitest.Run(t, "run", "--summary", "always", "--out", hostile, "--tag", hostile+"="+hostile, "--", "sh", "-c", "exit 5", hostile)
+	check("a command not found", unknown.perform(t), 127, shown)
+	check("a command not found, by path", inside(t, "run", "--", "./"+hostile), 127)
+	check("an unknown flag", inside(t, "run", "--"+hostile, "--", "true"), 125)
+	check("an unknown command", inside(t, hostile), 1)
+	check("a tag", inside(t, "run", "--tag", hostile, "--", "true"), 125)
+	check("a run id", inside(t, "run", "--run-id", hostile, "--", "true"), 125)
+	check("a summary", inside(t, "run", "--summary", hostile, "--", "true"), 125)
+	check("a log level", inside(t, "run", "--log-level", hostile, "--", "true"), 125)
+	check("a report's name", inside(t, "show", hostile), 1)
+	check("a directory of reports", inside(t, "show", "--out", hostile), 1)
+	check("a merged report's name", inside(t, "merge", hostile, "-o", "x"), 1)
+	check("an unwritable directory", inside(t, "run", "--out", "/proc/"+hostile, "--", "sh", "-c", "exit 4"), 4)
+	o := inside(t, "run", "--summary", "always", "--out", hostile, "--tag", hostile+"="+hostile, "--", "sh", "-c", "exit 5", hostile)
 	check("the summary", o, 5, shown)
 	path := filepath.Join(o.Dir, hostile, reportertest.InDir(t, filepath.Join(o.Dir, hostile))[0])
-	check("show", clitest.Run(t, "show", path), 0, shown)
-	check("show --json", clitest.Run(t, "show", "--json", path), 0)
-	bad := clitest.Perfagent(t, "run", "--", "true")
+	check("show", inside(t, "show", path), 0, shown)
+	check("show --json", inside(t, "show", "--json", path), 0)
+	bad := insideCommand(t, "run", "--", "true")
 	bad.Env = append(bad.Env, "PERFAGENT_NODE="+hostile)
-	check("a variable", clitest.Perform(t, bad), 125)
-	unread := clitest.Perfagent(t, "run", "--log-format", "json", "--out", "/proc/"+hostile, "--", "true")
+	check("a variable", bad.perform(t), 125)
+	unread := insideCommand(t, "run", "--log-format", "json", "--out", "/proc/"+hostile, "--", "true")
 	unread.Env = append(unread.Env, "TMPDIR=/proc/"+hostile)
-	check("a log in JSON", clitest.Perform(t, unread), 0)
+	check("a log in JSON", unread.perform(t), 0)
 }
 
 // hostileIn puts hostile text in place of every text of a report but those that
@@ -264,7 +264,6 @@ func hostileIn(v any, key string) any {
 
 // A hostile report shows nothing raw, and can be merged.
 func TestHostileReport(t *testing.T) {
-	t.Parallel()
 	_, good := sampleReport(t)
 	var doc any
 	if err := json.Unmarshal(good, &doc); err != nil {
@@ -278,7 +277,7 @@ func TestHostileReport(t *testing.T) {
 	merged := filepath.Join(t.TempDir(), "m.json")
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"merge", path, "-o", merged}, {"show", merged}, {"show", "--json", merged},
 		{"show", "--format", "markdown", path}, {"show", "--format", "csv", path}} {
-		o := clitest.Run(t, args...)
+		o := inside(t, args...)
 		o.Want(t, 0)
 		for stream, text := range map[string]string{"stdout": o.Out, "stderr": o.Err} {
 			if strings.ContainsAny(text, "\x1b\r\x07\b\t\x7f\u009b\u202e") {
@@ -294,7 +293,6 @@ func TestHostileReport(t *testing.T) {
 
 // Output that cannot be written is an error of every command but run.
 func TestFullStdout(t *testing.T) {
-	t.Parallel()
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -302,9 +300,9 @@ func TestFullStdout(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer full.Close()
-		cmd := clitest.Perfagent(t, args...)
+		cmd := insideCommand(t, args...)
 		cmd.Stdout = full
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 1)
 		clitest.WantLines(t, o.Err, 1, 100) // show --json has remarks, too
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
@@ -315,7 +313,6 @@ func TestFullStdout(t *testing.T) {
 
 // Numbers beyond all measure are no reason to fall over.
 func TestAbsurdNumbers(t *testing.T) {
-	t.Parallel()
 	_, good := sampleReport(t)
 	for _, number := range []string{"1e308", "-1e308", "-1", "1e-320", "0", "123456789012345678901234567890"} {
 		text := string(good)
@@ -324,7 +321,7 @@ func TestAbsurdNumbers(t *testing.T) {
 		}
 		path := clitest.Write(t, filepath.Join(t.TempDir(), "r.json"), text, 0o644)
 		for _, args := range [][]string{{"show", path}, {"show", "--json", path}} {
-			o := clitest.Run(t, args...)
+			o := inside(t, args...)
 			if o.Code != 0 && o.Code != 1 || strings.Contains(o.Out, "NaN") || strings.Contains(o.Out, "Inf") {
 				t.Errorf("%s: %v: %+v", number, args[0], o)
 			}

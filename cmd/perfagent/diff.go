@@ -31,18 +31,20 @@ func newDiff(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",
-		Long: `Compare two sets of runs of the same job, A before and B after a change, say:
-for each metric the medians, their noise, and the change, with ~ where none can
-be told from noise. A and B are reports of any kind that show reads, or
-directories, of which all reports node-*.json at any depth are taken, or where
-there are none all *.json directly in them. Exactly two names need no -- between
-them. Four runs a side are the least with which noise can be known; ten are good.
+		Long: `Compare two sets of runs of the same job, for example A before a change and B
+after it. For each metric, diff prints the medians, their noise, and the change,
+or ~ if the change cannot be told from noise.
 
-With --fail-if the exit code is 1 when a condition comes true: METRIC OP VALUE,
-where OP is one of > >= < <= and VALUE is a change with its sign, such as +10%,
-or an amount in the metric's unit, such as 90. A change in percent must also be
-more than noise; with too few runs to know, the plain difference counts. What
-cannot be compared exits 2.`,
+A and B are reports of any kind that show reads, or directories. From a directory
+diff takes all reports node-*.json at any depth or, if there are none, all *.json
+files directly in it. The -- may be omitted between exactly two names. Noise can
+be estimated from four runs a side; ten are good.
+
+With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
+OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
+an amount in the metric's unit, such as 90. A change in percent must also be
+significant; with too few runs to tell, the plain difference counts. The exit
+code is 2 if the runs cannot be compared.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff perfagent-out/before perfagent-out/after
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
@@ -53,15 +55,17 @@ cannot be compared exits 2.`,
 
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{exitTrouble, err} })
 	f := cmd.Flags()
-	f.StringArrayVar(&o.failIf, "fail-if", nil, "exit 1 if this `CONDITION` comes true, like 'job_cpu_seconds > +10%'; repeatable")
-	f.StringVar(&o.format, "format", "table", "table, markdown or json")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	f.StringArrayVar(&o.failIf, "fail-if", nil,
+		"exit with code 1 if this `CONDITION` is true, such as 'job_cpu_seconds > +10%'; repeatable")
+	f.StringVar(&o.format, "format", "table", "output format: table, markdown or json")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
 	return cmd
 }
 
-// run compares and prints; its error carries the exit code. atDash is how many
-// arguments stand before the --; -1 = there is none.
+// run compares and prints. Its error carries the exit code. atDash is the number of arguments
+// before the --, or -1 if there is none.
 func (o *diffOptions) run(args []string, atDash int) error {
 	gates, err := o.gates()
 	if err != nil {
@@ -84,7 +88,7 @@ func (o *diffOptions) run(args []string, atDash int) error {
 	return o.judge(c)
 }
 
-// gates reads the conditions, and checks the other flags.
+// gates parses the conditions and checks the other flags.
 func (o *diffOptions) gates() ([]comparer.Gate, error) {
 	switch {
 	case o.format != "table" && o.format != "markdown" && o.format != "json":
@@ -130,7 +134,8 @@ func (o *diffOptions) compare(args []string, atDash int) (*comparer.Comparison, 
 func sides(args []string, atDash int) (a, b []string, err error) {
 	if atDash < 0 {
 		if len(args) != 2 {
-			return nil, nil, fmt.Errorf("diff: without -- two names are needed, A and B, not %d: perfagent diff A... -- B", len(args))
+			return nil, nil, fmt.Errorf(
+				"diff: need two names, or a -- between A and B, not %d names: perfagent diff A... -- B", len(args))
 		}
 		atDash = 1
 	}
@@ -138,15 +143,15 @@ func sides(args []string, atDash int) (a, b []string, err error) {
 	a, b = args[:atDash], args[atDash:]
 	switch {
 	case len(a) == 0:
-		return nil, nil, errors.New("diff: there is no report before the --: perfagent diff A... -- B")
+		return nil, nil, errors.New("diff: no report before the --: perfagent diff A... -- B")
 	case len(b) == 0:
-		return nil, nil, errors.New("diff: there is no report after the --: perfagent diff A... -- B")
+		return nil, nil, errors.New("diff: no report after the --: perfagent diff A... -- B")
 	}
 
 	return a, b, nil
 }
 
-// read reads the reports of one side; those of a directory are all below it.
+// read reads the reports of one side. A directory stands for all reports below it.
 func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, err error) {
 	side.Name = names[0]
 	if len(names) > 1 {
@@ -175,13 +180,13 @@ func (o *diffOptions) read(names []string) (side comparer.Side, notes []string, 
 	return side, notes, nil
 }
 
-// readOne reads a report without its series, which nobody compares: of a thousand
-// runs they would take the memory of a thousand files.
+// readOne reads a report and drops its series, which are not compared: for a thousand runs they
+// would take the memory of a thousand files.
 func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
 	report, err := reportfile.Read(path, o.cpus)
 	if err != nil {
 		if strings.HasPrefix(path, "-") && errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("diff: %s is taken for a report: flags go before the --", path)
+			return nil, fmt.Errorf("diff: no report %s: flags go before the --", path)
 		}
 		return nil, err
 	}
@@ -193,15 +198,15 @@ func (o *diffOptions) readOne(path string) (*reporter.Report, error) {
 	return report, nil
 }
 
-// reportsAt finds the reports of a directory: all node-*.json below it or, where there
-// are none, the files *.json that stand in it.
+// reportsAt finds the reports of a directory: all node-*.json below it or, if there are none, the
+// *.json files directly in it.
 func reportsAt(dir string) (paths, notes []string, err error) {
 	paths, journals, err := reportsBelow(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	if journals > 0 {
-		notes = append(notes, fmt.Sprintf("%s: journals of runs without an end are left out: %d", dir, journals))
+		notes = append(notes, fmt.Sprintf("%s: journals of unfinished runs left out: %d", dir, journals))
 	}
 	if len(paths) > 0 {
 		return paths, notes, nil
@@ -210,13 +215,14 @@ func reportsAt(dir string) (paths, notes []string, err error) {
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
-		return nil, nil, fmt.Errorf("diff: there is no report node-*.json below %s, and no other *.json in it: name the files", dir)
+		return nil, nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
 	}
 
-	return paths, append(notes, fmt.Sprintf("%s: no node-*.json is below it, so all *.json in it are taken: %d", dir, len(paths))), nil
+	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))
+	return paths, notes, nil
 }
 
-// jsonIn lists the files *.json that stand in a directory, by their names.
+// jsonIn lists the *.json files directly in a directory, sorted by name.
 func jsonIn(dir string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -273,8 +279,8 @@ func (o *diffOptions) print(c *comparer.Comparison) error {
 	return comparer.WriteTable(o.streams.out, c, colorful(o.streams.out))
 }
 
-// judge says on stderr which gates fired or cannot be judged, a line each. What
-// cannot be judged weighs more: then the comparison is not the one that was asked for.
+// judge reports on stderr, one line each, which gates fired or cannot be judged. A gate that cannot
+// be judged outweighs one that fired: the comparison is not the one that was asked for.
 func (o *diffOptions) judge(c *comparer.Comparison) error {
 	code := 0
 	for _, v := range c.Gates {

@@ -122,8 +122,9 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 // one change in six by 20 % was not found. So the whole is repeated with fresh runs
 // when it does not come out, fifteen times at most: a diff that is wrong fails each time,
 // one that is right fails them all once in millions of runs, be the machine as it may.
-// TestLevelAndPower has the same claims without a machine's noise.
+// TestCompare_LevelAndPower of comparer has the same claims without a machine's noise.
 func TestDiffOfRealRuns(t *testing.T) {
+	clitest.Binary(t)
 	const runs, attempts = 10, 16
 	base := uint64(0) // of the calibration that was disturbed least
 	for range 5 {
@@ -189,13 +190,10 @@ func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 // diffIn runs diff in a directory.
 func diffIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	t.Helper()
-	cmd := clitest.Perfagent(t, append([]string{"diff"}, args...)...)
-	cmd.Dir = dir
-	return clitest.Perform(t, cmd)
+	return insideIn(t, dir, append([]string{"diff"}, args...)...)
 }
 
 func TestDiffExitCodes(t *testing.T) {
-	t.Parallel()
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
@@ -254,7 +252,6 @@ func TestDiffExitCodes(t *testing.T) {
 		{"hostile name", []string{"fast", "\x1b[31m\n"}, 2, 1, []string{`\x1b[31m\n`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
 			o := diffIn(t, dir, test.args...)
 			o.Want(t, test.code)
 			clitest.WantLines(t, o.Err, test.lines, test.lines)
@@ -274,7 +271,6 @@ func TestDiffExitCodes(t *testing.T) {
 // TestDiffReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
 // links to them are taken as show takes them.
 func TestDiffReadsEveryKind(t *testing.T) {
-	t.Parallel()
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
 	for _, m := range d.Metrics {
@@ -305,7 +301,7 @@ func TestDiffReadsEveryKind(t *testing.T) {
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.json", i)), string(data), 0o644)
 		clitest.Write(t, filepath.Join(dir, "named", fmt.Sprintf("r%d.html", i)), "<p>a page", 0o644)
 	}
-	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json is below it, so all *.json in it are taken: 4") {
+	if o := diffIn(t, dir, "named", "b"); o.Code != 0 || !strings.Contains(o.Out, "A: 4 runs, named") || !strings.Contains(o.Out, "named: no node-*.json below it; took all *.json in it: 4") {
 		t.Errorf("reports of other names: exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 
@@ -332,12 +328,9 @@ func TestDiffReadsEveryKind(t *testing.T) {
 
 	// Two nodes of one run are one run, merged or not.
 	for _, node := range []string{"0", "1"} {
-		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true")
-		clitest.Perform(t, cmd).Want(t, 0)
+		inside(t, "run", "--out", dir, "--run-id", "two", "--node", node, "--", "true").Want(t, 0)
 	}
-	cmd := clitest.Perfagent(t, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json")
-	cmd.Dir = dir
-	clitest.Perform(t, cmd).Want(t, 0)
+	insideIn(t, dir, "merge", "two/node-0.json", "two/node-1.json", "-o", "two.json").Want(t, 0)
 	o = diffIn(t, dir, "two", "two.json")
 	if !strings.Contains(o.Out, "A: 1 run in 2 reports, two\nB: 1 run, two.json\n") || strings.Contains(o.Out, "+") || strings.Contains(o.Out, "~") || !strings.Contains(o.Out, "0 % ?") {
 		t.Errorf("two nodes, and the same merged:\n%s%s", o.Out, o.Err)
@@ -347,7 +340,6 @@ func TestDiffReadsEveryKind(t *testing.T) {
 // TestDiffLeavesJournalsOut: a directory's journals are of runs without an end; one
 // that is named is compared.
 func TestDiffLeavesJournalsOut(t *testing.T) {
-	t.Parallel()
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -362,7 +354,7 @@ func TestDiffLeavesJournalsOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Wait(t, cmd)
-	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of runs without an end are left out: 1") != 2 {
+	if o := diffIn(t, dir, "a", "a"); o.Code != 0 || strings.Count(o.Out, "journals of unfinished runs left out: 1") != 2 {
 		t.Errorf("exit %d\n%s%s", o.Code, o.Out, o.Err)
 	}
 	o := diffIn(t, dir, "a/node-1.jsonl", "a")
@@ -373,7 +365,6 @@ func TestDiffLeavesJournalsOut(t *testing.T) {
 
 // TestDiffColors: only a terminal gets colours, and none with NO_COLOR.
 func TestDiffColors(t *testing.T) {
-	t.Parallel()
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	for _, test := range []struct {
 		env   string

@@ -130,7 +130,7 @@ func metricRows() string {
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning | how |\n|---|---|---|---|\n")
 	for _, m := range allMetrics() {
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(m.Unit), cell.Replace(m.Meaning), cell.Replace(m.How))
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, cell.Replace(string(m.Unit)), cell.Replace(m.Meaning), cell.Replace(m.How))
 	}
 	return out.String()
 }
@@ -156,8 +156,8 @@ func TestDocsOptions(t *testing.T) {
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
 			_, part, _ := markedPart(t, readDocument(t, readme), test.table)
-			if test.cmd.Name() == "sidecar" { // it has no job, and not the flag that says "of run"
-				part = regexp.MustCompile("(?m)^\\| `--cgroup` .*of `run`:.*\n").ReplaceAllString(part, "")
+			if test.cmd.Name() == "sidecar" { // it has no job, and so not the flag that is for run only
+				part = regexp.MustCompile("(?m)^\\| `--cgroup` .*`run` only:.*\n").ReplaceAllString(part, "")
 			}
 			want := make(map[string]string)
 			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })
@@ -484,7 +484,7 @@ func anchors(doc string) []string {
 // TestDocsFiles: files of the project that the documents name in backquotes
 // exist.
 func TestDocsFiles(t *testing.T) {
-	name := regexp.MustCompile("`((?:cmd|collector|exporter|job|mlflow|pusher|reporter|series|scripts|docs|testdata)/[A-Za-z0-9_./-]*)`")
+	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
@@ -497,7 +497,7 @@ func TestDocsFiles(t *testing.T) {
 // TestDocsBenchmarks: the benchmarks that docs/performance.md names exist, where
 // it says.
 func TestDocsBenchmarks(t *testing.T) {
-	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z/]+)` \\|")
+	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
 	rows := row.FindAllStringSubmatch(readDocument(t, "../../docs/performance.md"), -1)
 	if len(rows) == 0 {
 		t.Error("docs/performance.md names no benchmark")
@@ -637,12 +637,12 @@ func TestSchemaKeys(t *testing.T) {
 	units := make(map[string]string)
 	for _, m := range reporter.Metrics() {
 		metrics = append(metrics, m.Name)
-		units[m.Name] = m.Unit
+		units[m.Name] = string(m.Unit)
 	}
 	for c := range collector.NumColumns {
 		envelope = append(envelope, c.Key())
-		units[c.Key()] = c.Unit()
-		if c.InSamples() {
+		units[c.Key()] = strings.TrimSuffix(string(c.Info().Unit), " (2^20 bytes)")
+		if !c.Info().EnvelopeOnly {
 			samples = append(samples, c.Key())
 		}
 	}

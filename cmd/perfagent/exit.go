@@ -8,17 +8,17 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// The exit codes of perfagent's own. Every other code of "run" is the job's: its exit code, or
-// 128+n after signal n, which package job settles.
+// perfagent's own exit codes. Every other code of "run" is the job's: its exit code, or 128+n
+// after signal n, as package job computes it.
 const (
 	exitFailure = 1 // any command but run and diff
 
-	// Of run, if the job was not started.
+	// run, if the job was not started.
 	exitOwnFailure    = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
 
-	// Of diff, as diff(1) has them: a gate that fired is no trouble of ours.
+	// diff, following diff(1): a gate that fired is not a failure of diff.
 	exitGate    = 1
 	exitTrouble = 2
 )
@@ -38,9 +38,9 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// exitCode returns the exit code for the error of a command, and what is to be printed; nil for
-// nothing.
-func exitCode(command string, err error) (code int, say error) {
+// exitCode returns the exit code for the error of a command, and the error to print, or nil for
+// none.
+func exitCode(command string, err error) (code int, toPrint error) {
 	var exit exitError
 	switch {
 	case err == nil:
@@ -54,8 +54,8 @@ func exitCode(command string, err error) (code int, say error) {
 	return exitFailure, err
 }
 
-// runError returns the error of "run" for what agent.Run returned. A job that was started has its
-// own exit code, whatever else went wrong.
+// runError returns the error of "run" for the result of agent.Run. Once the job has started, its
+// exit code wins, whatever else went wrong.
 func runError(result *agent.Result, err error) error {
 	switch {
 	case result != nil && result.ExitCode != 0:

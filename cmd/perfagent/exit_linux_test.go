@@ -129,15 +129,14 @@ func wantNothing(t *testing.T, dir string) {
 // An --out that is there already stays, and nothing of a job that never started
 // stays in it.
 func TestNothingIsLeftInAnExistingDirectory(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
+	cmd := insideCommand(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)
 	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")
 	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	clitest.Write(t, other, "{}", 0o644)
-	clitest.Perform(t, cmd).Want(t, 126)
+	cmd.perform(t).Want(t, 126)
 	if got := reportertest.InDir(t, filepath.Join(cmd.Dir, "o")); len(got) != 1 || got[0] != "r/node-1.json" {
 		t.Errorf("left: %q", got)
 	}

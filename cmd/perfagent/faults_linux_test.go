@@ -76,10 +76,9 @@ func TestUnwritableDirectory(t *testing.T) {
 
 // The summary is shown where no report can be written, too.
 func TestSummaryWithoutAReport(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
+	cmd := insideCommand(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 7)
 	if !strings.Contains(o.Err, "exit 7") || !strings.Contains(o.Err, "no report file") {
 		t.Errorf("stderr %q", o.Err)
@@ -88,17 +87,15 @@ func TestSummaryWithoutAReport(t *testing.T) {
 
 // A sidecar that cannot keep a report anywhere fails at once.
 func TestSidecarWithoutAPlace(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "sidecar", "--out", "/proc/nowhere")
+	cmd := insideCommand(t, "sidecar", "--out", "/proc/nowhere")
 	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 1)
 	clitest.WantLines(t, o.Err, 1, 2)
 }
 
 func TestMissingDirectoriesAreMade(t *testing.T) {
-	t.Parallel()
-	o := clitest.Run(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
+	o := inside(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
 	o.Want(t, 0)
 	if _, path := reportertest.Only(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
 		t.Error(path)
@@ -269,10 +266,9 @@ func TestOrdinaryUser(t *testing.T) {
 
 // Without /proc everything that is read there is missing, each with its reason.
 func TestHostWithoutProc(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
+	cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
 	cmd.Env = append(cmd.Env, "HOST_PROC=/nonexistent", "HOST_SYS=/nonexistent")
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 7)
 	clitest.WantPrintable(t, o.Err)
 	n := o.Report(t).Nodes["0"]
@@ -292,7 +288,6 @@ func TestHostWithoutProc(t *testing.T) {
 
 // What is there of /proc is read, what is damaged or absent is named.
 func TestHostWithPartOfProc(t *testing.T) {
-	t.Parallel()
 	good := "testdata/host/proc"
 	for _, c := range []struct {
 		name    string
@@ -311,7 +306,6 @@ func TestHostWithPartOfProc(t *testing.T) {
 			[]string{"cpu", "memory", "disk_io", "network"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			proc := t.TempDir()
 			for _, name := range []string{"stat", "meminfo", "diskstats", "net/dev"} {
 				text, err := os.ReadFile(filepath.Join(good, name))
@@ -328,9 +322,9 @@ func TestHostWithPartOfProc(t *testing.T) {
 				}
 				clitest.Write(t, filepath.Join(proc, name), string(text), 0o644)
 			}
-			cmd := clitest.Perfagent(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
+			cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
 			cmd.Env = append(cmd.Env, "HOST_PROC="+proc, "HOST_SYS=/nonexistent")
-			o := clitest.Perform(t, cmd)
+			o := cmd.perform(t)
 			o.Want(t, 7)
 			clitest.WantPrintable(t, o.Err)
 			n := o.Report(t).Nodes["0"]

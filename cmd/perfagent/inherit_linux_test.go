@@ -60,17 +60,18 @@ func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
 	plain := []string{"HUP", "INT", "TSTP", "TTIN", "TTOU", "CONT"}
 	released := append(plain, "TERM", "QUIT", "USR1", "USR2", "WINCH", "ALRM", "ABRT", "XCPU", "PIPE", "XFSZ",
 		"VTALRM", "IO", "PWR")
+	before := ignoredInJob(t, ":") // some machines have all processes ignore a signal of the C library
 	for path, passed := range map[string][]string{clitest.PlainBinary(t): plain, clitest.Binary(t): released} {
 		for sig := unix.Signal(1); sig <= 31; sig++ {
 			name := strings.TrimPrefix(unix.SignalName(sig), "SIG")
 			if sig == unix.SIGKILL || sig == unix.SIGSTOP {
 				continue
 			}
-			want := uint64(0)
+			want := before
 			if slices.Contains(passed, name) {
-				want = 1 << (sig - 1)
+				want |= 1 << (sig - 1)
 			}
-			if got := ignoredInJob(t, path, fmt.Sprintf("trap '' %d", sig)); got != want {
+			if got := ignoredInJob(t, fmt.Sprintf("trap '' %d", sig), path, "run", "--"); got != want {
 				t.Errorf("%s, %s ignored: the job ignores %x, want %x", path, name, got, want)
 			}
 		}
@@ -78,10 +79,11 @@ func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
 }
 
 // ignoredInJob returns the set of signals that a job ignores (SigIgn of proc_pid_status(5)) if a
-// shell with the given traps executes perfagent.
-func ignoredInJob(t *testing.T, perfagent, traps string) uint64 {
+// shell with the given traps executes a wrapper around it.
+func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 	t.Helper()
-	cmd := clitest.Command(t, "sh", "-c", traps+`; exec "$@"`, "sh", perfagent, "run", "--", "grep", "SigIgn", "/proc/self/status")
+	args := append([]string{"-c", traps + `; exec "$@"`, "sh"}, wrapper...)
+	cmd := clitest.Command(t, "sh", append(args, "grep", "SigIgn", "/proc/self/status")...)
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
 	o := clitest.Perform(t, cmd)
 	o.Want(t, 0)

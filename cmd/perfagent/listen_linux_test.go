@@ -529,7 +529,6 @@ func TestListenScrapeCost(t *testing.T) {
 
 // Where it cannot listen, one line says so, the report too, and the job runs.
 func TestListenPortThatIsTaken(t *testing.T) {
-	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -541,8 +540,8 @@ func TestListenPortThatIsTaken(t *testing.T) {
 		{"127.0.0.1:" + port, "address already in use"},
 		{"192.0.2.1:9100", "cannot assign requested address"},
 	} {
-		cmd := clitest.Perfagent(t, "run", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
-		o := clitest.Perform(t, cmd)
+		cmd := insideCommand(t, "run", "--listen", c.address, "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+		o := cmd.perform(t)
 		o.Want(t, 3)
 		line, rest, _ := strings.Cut(o.Err, "\n")
 		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
@@ -551,9 +550,9 @@ func TestListenPortThatIsTaken(t *testing.T) {
 		}
 		wantListenMissing(t, o.Report(t), c.word)
 	}
-	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exit 3")
+	cmd := insideCommand(t, "run", "--", "sh", "-c", "exit 3")
 	cmd.Env = append(cmd.Env, "PERFAGENT_LISTEN=:"+port)
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 3)
 	o.WantLine(t, port)
 }

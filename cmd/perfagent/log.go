@@ -20,10 +20,10 @@ import (
 // A logger writes lines to stderr.
 type logger struct{ *zap.Logger }
 
-// enabledInfo reports whether Info says anything.
+// enabledInfo reports whether Info prints anything.
 func (l *logger) enabledInfo() bool { return l.Core().Enabled(zapcore.InfoLevel) }
 
-// A printableCore shows control characters in messages as escapes.
+// A printableCore escapes control characters in messages.
 type printableCore struct{ zapcore.Core }
 
 func (c printableCore) With(fields []zapcore.Field) zapcore.Core {
@@ -42,8 +42,8 @@ func (c printableCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return c.Core.Write(e, fields)
 }
 
-// newLogger makes the log on stderr. On a console a line is as short as an error
-// message; as JSON it has a time.
+// newLogger returns the log on stderr. A console line is as short as an error message; a JSON line
+// has a timestamp.
 func newLogger(w io.Writer, level, format string) (*logger, error) {
 	lvl, err := zapcore.ParseLevel(level)
 	if err != nil || lvl > zapcore.ErrorLevel {
@@ -65,20 +65,19 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	}
 
 	core := printableCore{zapcore.NewCore(enc, zapcore.AddSync(w), lvl)}
-	// A stderr that cannot be written is not reported: there is no other place to say it.
+	// A stderr that cannot be written is not reported: there is no other place to report it.
 	discard := zap.ErrorOutput(zapcore.AddSync(io.Discard))
 
 	return &logger{zap.New(core, discard).Named("perfagent:")}, nil
 }
 
-// patientWriter writes to a stderr that may be read by nobody. By default the
-// runtime lets SIGPIPE end a program that writes there (os/signal), also one whose
-// job has yet to be started; and a full pipe would hold the job's start or its exit
-// code for as long as its reader likes.
+// A patientWriter gives up on a stderr that nobody reads. By default the runtime lets SIGPIPE end a
+// program that writes to a closed pipe (os/signal), even before its job has started. A full pipe
+// would delay the job's start or its exit code for as long as its reader likes.
 type patientWriter struct {
 	w    io.Writer
 	once sync.Once
-	stop atomic.Bool // a write hangs: say no more
+	stop atomic.Bool // a write hangs: write no more
 }
 
 var errNobodyReads = errors.New("nobody reads it")

@@ -148,12 +148,11 @@ sys.exit(6)`
 
 // A FIFO that nobody writes to is an empty report, not a reason to wait.
 func TestShowOfAFIFO(t *testing.T) {
-	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := clitest.Perform(t, clitest.Perfagent(t, "show", fifo))
+	o := insideCommand(t, "show", fifo).perform(t)
 	o.Want(t, 1)
 	if !strings.Contains(o.Err, fifo+": is empty") {
 		t.Errorf("stderr %q", o.Err)

@@ -29,11 +29,11 @@ func newMerge(s streams) *cobra.Command {
 	o := &mergeOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] REPORT... -o FILE",
-		Short: "put the nodes of several reports into one report",
-		Long: `Put the nodes of several reports (ours, journals, perf.py's JSON) into one report
-of the same format, and its page beside it (FILE with .html). Two different
-recordings of one node are an error. An existing file is replaced only with
---force.`,
+		Short: "merge the nodes of several reports into one report",
+		Long: `Merge the nodes of several reports into one report of the same format, and write
+its page beside it (FILE with .html). The inputs may be perfagent's reports,
+journals, or perf.py's JSON. Two different recordings of one node are an error.
+An existing file is replaced only with --force.`,
 		Example: `  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -44,7 +44,8 @@ recordings of one node are an error. An existing file is replaced only with
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required)")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	addHTMLFlag(f, &o.html)
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
 	return cmd
 }
@@ -54,7 +55,8 @@ func (o *mergeOptions) merge(paths []string) error {
 	case o.output == "":
 		return errors.New("merge: -o FILE is missing")
 	case strings.EqualFold(filepath.Ext(o.output), ".html"):
-		return fmt.Errorf("merge: -o %s: name the report, %s.json: its page is written beside it", o.output, o.output[:len(o.output)-len(".html")])
+		return fmt.Errorf("merge: -o %s: name the report, %s.json; its page is written beside it",
+			o.output, o.output[:len(o.output)-len(".html")])
 	case o.cpus < 0:
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	case o.html != "auto" && o.html != "never":
@@ -103,7 +105,7 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 
 	err = write(o.output, data)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("merge: %s exists: give --force to replace it", o.output)
+		return fmt.Errorf("merge: %s exists: use --force to replace it", o.output)
 	}
 	if err != nil || page == "" {
 		return err
@@ -117,17 +119,17 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 	return reportfile.WritePicture(page, html.Bytes(), o.force)
 }
 
-// replaceable tells whether a file may be written: it is not there, or is a regular
-// one and force is given. No name is no file.
+// replaceable returns an error unless path may be written: it does not exist, or force is set and it
+// is a regular file. An empty path is no file.
 func replaceable(operation, path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {
 	case path == "" || err != nil:
 		return nil
 	case !force:
-		return fmt.Errorf("%s: %s exists: give --force to replace it", operation, path)
+		return fmt.Errorf("%s: %s exists: use --force to replace it", operation, path)
 	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s: %s is no regular file and is not replaced", operation, path)
+		return fmt.Errorf("%s: %s is not a regular file and is not replaced", operation, path)
 	}
 
 	return nil

@@ -19,7 +19,7 @@ func newMetrics(s streams) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "list every metric: name, unit, meaning, how it is computed",
+		Short: "list every metric with its unit, its meaning and how it is computed",
 		Example: `  perfagent metrics
   perfagent metrics --json`,
 		Args: cobra.NoArgs,
@@ -39,7 +39,7 @@ func newMetrics(s streams) *cobra.Command {
 	return cmd
 }
 
-// allMetrics are those of the table, then those of each GPU: {i} is its number.
+// allMetrics returns the metrics of the table, then those of each GPU; {i} is its number.
 func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
 }
@@ -62,7 +62,7 @@ func printMetrics(w io.Writer) error {
 	return tab.Flush()
 }
 
-// printMetricsFolded is for a terminal, on which the table's lines are too long.
+// printMetricsFolded prints for a terminal, where the lines of the table are too long.
 func printMetricsFolded(w io.Writer) error {
 	var out strings.Builder
 	for _, m := range allMetrics() {

@@ -111,6 +111,14 @@ func pushing(t testing.TB, uri string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// insideFor runs a command line inside that pushes to a server.
+func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
+	t.Helper()
+	l := insideCommand(t, args...)
+	l.Env = []string{"MLFLOW_TRACKING_URI=" + uri}
+	return l.perform(t)
+}
+
 // ourLine is what a run says whose push is pending.
 var ourLine = regexp.MustCompile(`^error perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
 
@@ -165,7 +173,7 @@ func undisturbed(t testing.TB, path string) mlflowtest.RunData {
 		t.Fatal(err)
 	}
 	twin := clitest.Write(t, filepath.Join(t.TempDir(), filepath.Base(path)), string(data), 0o644)
-	clitest.Run(t, "push", "--mlflow", s.URL, twin).Want(t, 0)
+	call("push", "--mlflow", s.URL, twin).Want(t, 0)
 	return s.only(t)
 }
 
@@ -448,35 +456,31 @@ var serverless = []string{"file:///tmp/mlruns", "./mlruns", "/tmp/mlruns", "sqli
 
 // A URI that we cannot push to is said once, at the end; the job is as without us.
 func TestURIWithoutAServer(t *testing.T) {
-	together(t, map[string]func(t *testing.T, uri string) *exec.Cmd{
-		"by variable": func(t *testing.T, uri string) *exec.Cmd { return pushing(t, uri, "--", "sh", "-c", "echo job; exit 7") },
-		"by flag": func(t *testing.T, uri string) *exec.Cmd {
-			return pushing(t, "", "--mlflow", uri, "--", "sh", "-c", "echo job; exit 7")
-		},
-	}, func(t *testing.T, prepare func(*testing.T, string) *exec.Cmd) {
-		for _, uri := range serverless {
-			o := clitest.Perform(t, prepare(t, uri))
+	for _, uri := range serverless {
+		for name, o := range map[string]clitest.Outcome{
+			"by variable": insideFor(t, uri, "run", "--", "sh", "-c", "echo job; exit 7"),
+			"by flag":     inside(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job; exit 7"),
+		} {
 			o.Want(t, 7)
 			if o.Out != "job\n" {
-				t.Errorf("%s: stdout %q", uri, o.Out)
+				t.Errorf("%s, %s: stdout %q", uri, name, o.Out)
 			}
 			o.WantLine(t, "MLflow")
 			state := o.Report(t).Nodes["0"].Push.MLflow
 			if state.State != reporter.PushOff || state.Error == "" || !strings.Contains(o.Err, state.Error) {
-				t.Errorf("%s: push state %+v; stderr %s", uri, state, o.Err)
+				t.Errorf("%s, %s: push state %+v; stderr %s", uri, name, state, o.Err)
 			}
 			if strings.Contains(o.Err+state.URI+state.Error, "geheim") {
-				t.Errorf("%s: a password is shown: %s, %+v", uri, o.Err, state)
+				t.Errorf("%s, %s: a password is shown: %s, %+v", uri, name, o.Err, state)
 			}
 		}
-	})
+	}
 }
 
 // A bad MLFLOW_TRACKING_URI is no reason not to run a job; a bad flag is.
 func TestBadURI(t *testing.T) {
-	t.Parallel()
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
-		o := clitest.Perform(t, pushing(t, uri, "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7"))
+		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")
 		o.Want(t, 7)
 		if o.Out != "job\n" {
 			t.Errorf("%q: stdout %q", uri, o.Out)
@@ -490,8 +494,8 @@ func TestBadURI(t *testing.T) {
 		}
 	}
 	for _, uri := range []string{"nonsense", "AUTO", "http://", "http://[::1", "http://x y", "http:x"} {
-		cmd := clitest.Perfagent(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job >mark")
-		o := clitest.Perform(t, cmd)
+		cmd := insideCommand(t, "run", "--mlflow", uri, "--", "sh", "-c", "echo job >mark")
+		o := cmd.perform(t)
 		o.Want(t, 125)
 		o.WantLine(t, "--mlflow")
 		if _, err := os.Stat(filepath.Join(o.Dir, "mark")); err == nil {
@@ -726,7 +730,7 @@ func TestKilledPushGoesOn(t *testing.T) {
 			clitest.WantLines(t, o.Err, 1, 3) // perhaps one of progress
 		}
 		s.SetBefore(nil)
-		o := clitest.Run(t, "push", "--mlflow", s.URL, path)
+		o := call("push", "--mlflow", s.URL, path)
 		o.Want(t, 0)
 		got := s.only(t)
 		if n := len(got.Metrics[oneSeries]); n != 500 {
@@ -744,7 +748,7 @@ func TestLostAnswersOfAPush(t *testing.T) {
 	var n atomic.Int64
 	lose := s.Applied(mlflowtest.Drop())
 	s.SetBefore(mlflowtest.On("log-batch", func(w http.ResponseWriter, r *http.Request) bool { return n.Add(1)%3 == 0 && lose(w, r) }))
-	clitest.Run(t, "push", "--mlflow", s.URL, path).Want(t, 0)
+	call("push", "--mlflow", s.URL, path).Want(t, 0)
 	wantWhole(t, s.only(t), path)
 }
 

@@ -321,7 +321,7 @@ func writeSynthetic(t testing.TB, y synthetic) string {
 	end := start.Add(length + 3*time.Millisecond)
 	rec := collector.NewRecording(host.Instant{Wall: start}, time.Second, y.maxLength)
 	rec.Host = host.Info{Hostname: fmt.Sprintf("host-%d", y.node), CPUs: 8, MemoryMB: 32000}
-	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
+	rec.BootMB = []float64{1000, 2000, 5, 100, 5, 300}
 	rec.Disks, rec.NICs = []string{"sda"}, []string{"lo", "eth0"}
 	for i := range y.seconds {
 		s := syntheticSample(i, y.node, start)

@@ -22,15 +22,15 @@ import (
 // pendingReport is a report that nothing was pushed of; uri is what it remembers.
 func pendingReport(t testing.TB, uri string, args ...string) string {
 	t.Helper()
-	o := clitest.Perform(t, pushing(t, uri, append([]string{"--push-timeout", "0"}, args...)...))
-	_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	out := t.TempDir()
+	call(append([]string{"run", "--out", out, "--interval", "100ms", "--mlflow", uri, "--push-timeout", "0"}, args...)...)
+	_, path := reportertest.Only(t, out)
 	return path
 }
 
 // A dry run changes nothing, and a push with flags that fails takes nothing from what a
 // pending report remembers.
 func TestFailedPushForgetsNothing(t *testing.T) {
-	t.Parallel()
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
 	before := textOf(t, path)
@@ -38,9 +38,9 @@ func TestFailedPushForgetsNothing(t *testing.T) {
 		{"--dry-run", "--mlflow", "http://127.0.0.1:1"}, {"--dry-run", "--mlflow-run-id", "nothing"}, {"--dry-run"},
 		{"--mlflow-run-id", "nothing"}, {"--mlflow", "http://127.0.0.1:1"},
 	} {
-		cmd := clitest.Perfagent(t, append(append([]string{"push"}, args...), path)...)
+		cmd := insideCommand(t, append(append([]string{"push"}, args...), path)...)
 		cmd.Env = append(cmd.Env, "MLFLOW_HTTP_REQUEST_MAX_RETRIES=0")
-		clitest.Perform(t, cmd)
+		cmd.perform(t)
 		if after := textOf(t, path); after != before {
 			t.Fatalf("%v changed the report", args)
 		}
@@ -48,7 +48,7 @@ func TestFailedPushForgetsNothing(t *testing.T) {
 	if n := len(s.Runs()); n != 0 {
 		t.Errorf("%d runs were made", n)
 	}
-	clitest.Run(t, "push", path).Want(t, 0)
+	call("push", path).Want(t, 0)
 	s.only(t)
 }
 
@@ -66,7 +66,7 @@ func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
-	clitest.Run(t, "push", path).Want(t, 0)
+	call("push", path).Want(t, 0)
 	other := clitest.Write(t, filepath.Join(t.TempDir(), "other.json"), textOf(t, path), 0o644)
 	s.SetBefore(func(_ http.ResponseWriter, r *http.Request) bool {
 		select { // slower than what progress is silent about
@@ -75,7 +75,7 @@ func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
 		}
 		return false
 	})
-	clitest.Run(t, "push", other).Want(t, 0)
+	call("push", other).Want(t, 0)
 	if got := s.only(t); len(got.Artifacts) != 2 {
 		t.Errorf("artifacts %+v", got.Artifacts)
 	}
@@ -84,14 +84,13 @@ func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
 // What the job was given in MLFLOW_RUN_CONTEXT is never in the way of its start, nor
 // changed where it would not be the same.
 func TestOddRunContext(t *testing.T) {
-	t.Parallel()
 	for name, value := range map[string]string{
 		"as long as the kernel allows": `{"k":"` + strings.Repeat("x", 128<<10-len(`MLFLOW_RUN_CONTEXT={"k":""}`)-1) + `"}`,
 		"half a character":             `{"\ud800":"x"}`, "not UTF-8": "{\"\xff\":\"x\"}", "a list": `["a"]`, "null": "null", "junk": "{",
 	} {
-		cmd := pushing(t, "http://127.0.0.1:1", "--push-timeout", "0", "--", "sh", "-c", `printf %s "$MLFLOW_RUN_CONTEXT"`)
+		cmd := insideCommand(t, "run", "--mlflow", "http://127.0.0.1:1", "--push-timeout", "0", "--", "sh", "-c", `printf %s "$MLFLOW_RUN_CONTEXT"`)
 		cmd.Env = append(cmd.Env, "MLFLOW_RUN_CONTEXT="+value)
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 0)
 		if o.Out != value {
 			t.Errorf("%s: the job has %d bytes %.80q, want %d %.80q", name, len(o.Out), o.Out, len(value), value)
@@ -197,7 +196,7 @@ func TestPushWhileTheRunGoesOn(t *testing.T) {
 	l.Expect("ready")
 	journal := filepath.Join(cmd.Dir, "perfagent-out/on/node-0.jsonl")
 	clitest.Until(t, "samples are in the journal", func() bool { return strings.Count(textOf(t, journal), "\n") > 12 })
-	clitest.Run(t, "push", journal).Want(t, 0)
+	call("push", journal).Want(t, 0)
 	if got := s.only(t); len(got.Metrics[oneSeries]) > int(time.Since(begun)/(10*time.Second)) || got.Info.Status != mlflow.Running {
 		t.Errorf("%d points, %s", len(got.Metrics[oneSeries]), got.Info.Status)
 	}
@@ -251,17 +250,17 @@ func TestReportReplacedWhilePushing(t *testing.T) {
 func TestPerfPyFileIsKnownAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	o := clitest.Perform(t, pushing(t, s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5"))
-	o.Want(t, 0)
-	path := filepath.Join(o.Dir, "perfagent-out/p/node-0.json")
+	out := t.TempDir()
+	call("run", "--out", out, "--interval", "100ms", "--mlflow", s.URL, "--compat", "perf.py", "--run-id", "p", "--", "sleep", "0.5").Want(t, 0)
+	path := filepath.Join(out, "p/node-0.json")
 	if len(s.only(t).Metrics["max_t_mem_percent"]) != 1 {
 		t.Fatal("nothing was pushed at the end")
 	}
-	clitest.Run(t, "push", "--mlflow", s.URL, path).Want(t, 0)
+	call("push", "--mlflow", s.URL, path).Want(t, 0)
 	s.only(t)
 	other := newSite(t)
-	clitest.Run(t, "push", "--mlflow", other.URL, path).Want(t, 0)
-	clitest.Run(t, "push", "--mlflow", other.URL, "--cpus", "8", path).Want(t, 0)
+	call("push", "--mlflow", other.URL, path).Want(t, 0)
+	call("push", "--mlflow", other.URL, "--cpus", "8", path).Want(t, 0)
 	if hours := other.only(t).Metrics["node_cpu_hours"]; len(hours) != 1 {
 		t.Errorf("hours: %v", hours)
 	}
@@ -286,8 +285,8 @@ func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
 		}
 		want[fmt.Sprint(node)] = made.ID
 	}
-	clitest.Run(t, args...).Want(t, 0)
-	clitest.Run(t, "push", args[2]).Want(t, 0)
+	call(args...).Want(t, 0)
+	call("push", args[2]).Want(t, 0)
 	for node, n := range reportertest.ReadFile(t, args[2]).Nodes {
 		if got := n.Push.MLflow; got.State != reporter.PushDone || got.RunID != want[node] {
 			t.Errorf("node %s: %+v, want run %s", node, got, want[node])

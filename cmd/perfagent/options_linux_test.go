@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,6 @@ import (
 // A bad flag or environment value is named in one line, with its value, and the
 // job is not started.
 func TestBadOptionIsNamed(t *testing.T) {
-	t.Parallel()
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct {
 		flag []string
@@ -90,15 +90,14 @@ func TestBadOptionIsNamed(t *testing.T) {
 	} {
 		name := strings.Join(c.flag, " ") + c.env
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			for command, code := range map[string]int{"run": 125, "sidecar": 1} {
 				args := append([]string{command}, c.flag...)
 				if command == "run" {
 					args = append(args, "--", "touch", "marker")
 				}
-				cmd := clitest.Perfagent(t, args...)
+				cmd := insideCommand(t, args...)
 				cmd.Env = append(cmd.Env, c.env)
-				o := clitest.Perform(t, cmd)
+				o := cmd.perform(t)
 				o.Want(t, code)
 				o.WantLine(t, c.word)
 				if _, value, _ := strings.Cut(c.env, "="); !strings.Contains(o.Err, value) && !strings.Contains(o.Err, "empty") {
@@ -117,7 +116,6 @@ func TestBadOptionIsNamed(t *testing.T) {
 }
 
 func TestBadCommandLineOfOtherCommands(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		word string
@@ -138,8 +136,7 @@ func TestBadCommandLineOfOtherCommands(t *testing.T) {
 		{[]string{"sidecar", "true"}, "true"},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
-			t.Parallel()
-			o := clitest.Run(t, c.args...)
+			o := inside(t, c.args...)
 			o.Want(t, 1)
 			o.WantLine(t, c.word)
 			if o.Out != "" {
@@ -151,12 +148,11 @@ func TestBadCommandLineOfOtherCommands(t *testing.T) {
 
 // A flag beats its variable, even a bad one, which is not looked at.
 func TestFlagBeatsEnvironment(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
+	cmd := insideCommand(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
 		"--summary", "never", "--disk-path", "/proc/self", "--disk-path", "/", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=x", "PERFAGENT_MAX_LENGTH=x", "PERFAGENT_OUT=/proc/x", "PERFAGENT_RUN_ID=../x",
 		"PERFAGENT_NODE=x", "PERFAGENT_SUMMARY=x", "PERFAGENT_DISK_PATH=:", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 0)
 	r, path := reportertest.Only(t, filepath.Join(o.Dir, "o"))
 	n := r.Nodes["3"]
@@ -166,11 +162,10 @@ func TestFlagBeatsEnvironment(t *testing.T) {
 }
 
 func TestEnvironmentBeatsDefaults(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
+	cmd := insideCommand(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=20ms", "PERFAGENT_MAX_LENGTH=8", "PERFAGENT_OUT=deep/er", "PERFAGENT_RUN_ID=mine",
 		"PERFAGENT_NODE=3", "PERFAGENT_DISK_PATH=/:/tmp", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 0)
 	r, path := reportertest.Only(t, filepath.Join(o.Dir, "deep/er"))
 	n := r.Nodes["3"]
@@ -184,12 +179,11 @@ func TestEnvironmentBeatsDefaults(t *testing.T) {
 
 // An empty variable is one that is not set.
 func TestEmptyVariables(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--", "true")
+	cmd := insideCommand(t, "run", "--", "true")
 	for _, e := range environment {
 		cmd.Env = append(cmd.Env, e.variable+"=")
 	}
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 0)
 	o.Report(t)
 }
@@ -244,7 +238,6 @@ func entries(text string) []string { return strings.Split(strings.TrimSuffix(tex
 
 // A scheduler names run and node; an odd id is made safe for a folder.
 func TestSchedulerNamesTheReport(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name, want string
 		env        []string
@@ -258,10 +251,9 @@ func TestSchedulerNamesTheReport(t *testing.T) {
 		{"Grid Engine", "99/node-0.json", []string{"JOB_ID=99", "SGE_TASK_ID=undefined"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			cmd := clitest.Perfagent(t, "run", "--", "true")
+			cmd := insideCommand(t, "run", "--", "true")
 			cmd.Env = append(cmd.Env, c.env...)
-			o := clitest.Perform(t, cmd)
+			o := cmd.perform(t)
 			o.Want(t, 0)
 			want := strings.ReplaceAll(c.want, "[", "_")
 			if got := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out")); !slices.Equal(got, []string{want}) {
@@ -323,11 +315,10 @@ func TestAgentsAtOnceKeepTheirReports(t *testing.T) {
 
 // A report that is there already is never replaced.
 func TestReportIsNeverOverwritten(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Script(t, "sh", `for i in 1 2 3; do $P run --run-id r -- sh -c "exit $i"; done`)
-	clitest.Perform(t, cmd).Want(t, 3)
+	dir := t.TempDir()
 	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
-		r := reportertest.ReadFile(t, filepath.Join(cmd.Dir, "perfagent-out/r", name))
+		insideIn(t, dir, "run", "--run-id", "r", "--", "sh", "-c", fmt.Sprintf("exit %d", i+1)).Want(t, i+1)
+		r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/r", name))
 		if *r.Run.ExitCode != i+1 {
 			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
 		}

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,32 +10,7 @@ import (
 )
 
 // parts are the jobs that this test binary plays.
-var parts = map[string]func(){"burner": burner, "counter": counter, "diffburn": diffBurn, "hog": hog}
-
-// counter says every signal that it gets, until a TERM, which makes it exit with 9.
-// With E2E_TO3 it writes to descriptor 3 instead of standard output.
-func counter() {
-	clitest.Ends()
-	ch := make(chan os.Signal, 100)
-	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU)
-	out := os.Stdout
-	if os.Getenv("E2E_TO3") != "" {
-		out = os.NewFile(3, "signals")
-	}
-	clitest.Say(out, "ready", os.Getpid())
-	for sig := range ch {
-		name := unix.SignalName(sig.(syscall.Signal))
-		if size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); sig == syscall.SIGWINCH && err == nil {
-			clitest.Say(out, name, int(size.Row), int(size.Col))
-		} else {
-			clitest.Say(out, name)
-		}
-		if sig == syscall.SIGTERM {
-			os.Exit(9)
-		}
-	}
-}
+var parts = map[string]func(){"burner": burner, "counter": clitest.Counter, "diffburn": diffBurn, "hog": hog}
 
 // hog touches 300 MiB for 0.3 s.
 func hog() {

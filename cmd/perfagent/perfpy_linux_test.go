@@ -36,7 +36,6 @@ func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 // The file of --compat perf.py is laid out as json.dump(…, indent=4) does it, and
 // holds nothing else.
 func TestCompatFileIsPerfPys(t *testing.T) {
-	t.Parallel()
 	_, path := perfpyRun(t)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -93,15 +92,14 @@ func TestCompatFileIsPerfPys(t *testing.T) {
 
 // The summary of such a run has the numbers that its file gives later.
 func TestCompatSummaryHasTheNumbersOfTheFile(t *testing.T) {
-	t.Parallel()
 	o, path := perfpyRun(t)
 	cpus := strings.Count(mustRead(t, "/proc/stat"), "\ncpu")
-	shown := clitest.Run(t, "show", path, "--cpus", fmt.Sprint(cpus))
+	shown := inside(t, "show", path, "--cpus", fmt.Sprint(cpus))
 	shown.Want(t, 0)
 	if diff := cmp.Diff(measured(shown.Out), measured(o.Err)); diff != "" {
 		t.Errorf("show of the file (-), the summary (+):\n%s", diff)
 	}
-	values := clitest.Run(t, "show", "--json", path, "--cpus", fmt.Sprint(cpus))
+	values := inside(t, "show", "--json", path, "--cpus", fmt.Sprint(cpus))
 	values.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(values.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != 18 {
@@ -141,7 +139,6 @@ func measured(summary string) string {
 // perf.py's own metrics of a recorded vector (measured with the real code), but for
 // the hours, which end with the last sample here.
 func TestPerfPysGoldenVector(t *testing.T) {
-	t.Parallel()
 	file, err := filepath.Abs("testdata/perf.py.json")
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +146,7 @@ func TestPerfPysGoldenVector(t *testing.T) {
 	want := []float64{100, 49.980000000000004, 20, 20, 60, 80, 100, 100, 4 * 8 / 3600.0, 4 * 8 / 3600.0 * (100 - 49.98) / 100,
 		60.3, 70.2, 1030, 2222, 6.25, 111.5, 6.25, 421}
 	for cpus, metrics := range map[string]int{"8": 18, "0": 16} {
-		o := clitest.Run(t, "show", "--json", file, "--cpus", cpus)
+		o := inside(t, "show", "--json", file, "--cpus", cpus)
 		o.Want(t, 0)
 		var nodes map[string]map[string]float64
 		if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || len(nodes) != 1 || len(nodes["3"]) != metrics {

@@ -29,12 +29,12 @@ func newPlot(_ streams) *cobra.Command {
 	o := &plotOptions{}
 	cmd := &cobra.Command{
 		Use:   "plot [flags] REPORT -o FILE.html|.svg|.png",
-		Short: "draw a report: as a page, or as a static picture",
-		Long: `Draw a report: one of ours, perf.py's JSON, or a journal. FILE.html is the page that
-run writes beside its report: one file that needs no network. FILE.svg and
-FILE.png are static pictures of one node, for papers, issues and CI: its five
-charts, or with --metric one sample key. An existing file is replaced only with
---force.`,
+		Short: "draw a report as a page or a static picture",
+		Long: `Draw a report of perfagent, perf.py's JSON, or a journal. FILE.html is the page
+that run writes beside its report: one file that needs no network. FILE.svg and
+FILE.png are static pictures of one node, for papers, issues and CI. They have
+the node's charts or, with --metric, a single sample key. An existing file is
+replaced only with --force.`,
 		Example: `  perfagent plot perfagent-out/trial-7/node-0.json -o trial-7.html
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
@@ -48,10 +48,12 @@ charts, or with --metric one sample key. An existing file is replaced only with
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required): .html, .svg or .png")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
-	f.StringVar(&o.metric, "metric", "", "draw one sample `KEY`, such as mem_used_mb or disk_io_read_mb_per_second")
+	f.StringVar(&o.metric, "metric", "",
+		"draw this sample `KEY` instead of the charts, such as mem_used_mb or disk_io_read_mb_per_second")
 	f.IntVar(&o.node, "node", 0, "index of the node to draw (default: the lowest)")
 	f.IntVar(&o.width, "width", 800, "width of a static picture in pixels, 300 to 8000")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of a node, for perf.py's JSON, which does not tell")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of each node; needed for perf.py's JSON, which does not record it")
 
 	return cmd
 }
@@ -72,7 +74,7 @@ func (o *plotOptions) plot(path string) error {
 		return err
 	}
 	if sameFile(path, o.output) {
-		return fmt.Errorf("plot: -o %s is the report that is to be drawn: name another file", o.output)
+		return fmt.Errorf("plot: -o %s is the report itself: name another file", o.output)
 	}
 
 	var out bytes.Buffer
@@ -83,14 +85,14 @@ func (o *plotOptions) plot(path string) error {
 	return reportfile.WritePicture(o.output, out.Bytes(), o.force)
 }
 
-// sameFile tells whether two names are of one file that is there.
+// sameFile reports whether a and b name the same existing file.
 func sameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// check refuses bad flags, and those that the kind of picture has no use for.
+// check rejects bad flags, and flags that do not apply to the kind of picture.
 func (o *plotOptions) check(kind string) error {
 	switch {
 	case o.cpus < 0:
@@ -100,13 +102,14 @@ func (o *plotOptions) check(kind string) error {
 	case o.width < plotter.MinWidth || o.width > plotter.MaxWidth:
 		return fmt.Errorf("--width: %d is not between %d and %d", o.width, plotter.MinWidth, plotter.MaxWidth)
 	case kind == "html" && (o.metric != "" || o.given.node || o.given.width):
-		return errors.New("--metric, --node and --width are for .svg and .png: a page shows all; open it with #node=N for one node")
+		return errors.New("--metric, --node and --width are for .svg and .png; " +
+			"a page shows everything: open it with #node=N to see one node")
 	}
 	return nil
 }
 
-// draw draws the report into out. It is read node by node: one of a thousand nodes
-// takes several times more memory than there may be.
+// draw draws the report into out. It reads the report node by node: a whole report of a thousand
+// nodes may not fit in memory.
 func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 	if kind == "html" {
 		return o.page(out, path)
@@ -147,11 +150,11 @@ func (o *plotOptions) page(out io.Writer, path string) error {
 	return page.Write(out, run)
 }
 
-// read gives the report with no series but those of the node that is to be drawn.
+// read returns the report with only the node to draw.
 func (o *plotOptions) read(path string) (*reporter.Report, error) {
 	r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
 	lowest := ""
-	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, func(_ *reporter.Run, name string, n *reporter.Node) error {
+	keep := func(_ *reporter.Run, name string, n *reporter.Node) error {
 		drawn := o.given.node && name == strconv.Itoa(o.node)
 		if !o.given.node && (lowest == "" || reporter.CompareNodes(name, lowest) < 0) {
 			delete(r.Nodes, lowest)
@@ -163,7 +166,9 @@ func (o *plotOptions) read(path string) (*reporter.Report, error) {
 		}
 
 		return nil
-	})
+	}
+
+	run, err := reportfile.Scan(path, o.cpus, reporter.Wanted{All: true}, keep)
 	if err != nil {
 		return nil, err
 	}

@@ -59,9 +59,8 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 }
 
 func TestPlotPageBesideTheReport(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
-	o := clitest.Perform(t, cmd)
+	cmd := insideCommand(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
+	o := cmd.perform(t)
 	o.Want(t, 3)
 	out := filepath.Join(o.Dir, "perfagent-out")
 	report, path := reportertest.Only(t, out)
@@ -79,9 +78,9 @@ func TestPlotPageBesideTheReport(t *testing.T) {
 	}
 
 	// The same name again: the second recording has the second page.
-	again := clitest.Perfagent(t, "run", "--run-id", "r", "--", "true")
+	again := insideCommand(t, "run", "--run-id", "r", "--", "true")
 	again.Dir = o.Dir
-	clitest.Perform(t, again).Want(t, 0)
+	again.perform(t).Want(t, 0)
 	second := reportertest.ReadFile(t, filepath.Join(out, "r", "node-0.2.json"))
 	plotWhole(t, filepath.Join(out, "r", "node-0.2.html"), second.Nodes["0"])
 	plotWhole(t, page, report.Nodes["0"])
@@ -89,8 +88,8 @@ func TestPlotPageBesideTheReport(t *testing.T) {
 		t.Errorf("pages: %q", got)
 	}
 	// What plot makes of the report says the same.
-	third := clitest.Perfagent(t, "plot", path, "-o", "again.html")
-	o = clitest.Perform(t, third)
+	third := insideCommand(t, "plot", path, "-o", "again.html")
+	o = third.perform(t)
 	o.Want(t, 0)
 	if o.Out != "" || o.Err != "" {
 		t.Errorf("plot says %q and %q", o.Out, o.Err)
@@ -100,7 +99,6 @@ func TestPlotPageBesideTheReport(t *testing.T) {
 
 // Without a page there is a report all the same.
 func TestPlotNoPageWhereNoneIsWanted(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		flags []string
 		env   string
@@ -112,9 +110,9 @@ func TestPlotNoPageWhereNoneIsWanted(t *testing.T) {
 		{[]string{"--html", "never"}, "PERFAGENT_HTML=rubbish", 0},
 		{nil, "PERFAGENT_HTML=", 1},
 	} {
-		cmd := clitest.Perfagent(t, append(append([]string{"run"}, c.flags...), "--summary", "always", "--", "sh", "-c", "exit 5")...)
+		cmd := insideCommand(t, append(append([]string{"run"}, c.flags...), "--summary", "always", "--", "sh", "-c", "exit 5")...)
 		cmd.Env = append(cmd.Env, c.env)
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 5)
 		o.Report(t)
 		pages := plotPages(t, filepath.Join(o.Dir, "perfagent-out"))
@@ -163,13 +161,12 @@ func plotTwo(t testing.TB) string {
 }
 
 func TestPlotPageOfMergedNodes(t *testing.T) {
-	t.Parallel()
 	reports := plotTwo(t)
 	one, two := filepath.Join(reports, "node-0.json"), filepath.Join(reports, "node-1.json")
 	merge := func(dir string, args ...string) clitest.Outcome {
-		cmd := clitest.Perfagent(t, append([]string{"merge", one, two}, args...)...)
+		cmd := insideCommand(t, append([]string{"merge", one, two}, args...)...)
 		cmd.Dir = dir
-		return clitest.Perform(t, cmd)
+		return cmd.perform(t)
 	}
 	dir := t.TempDir()
 	merge(dir, "-o", "job.json").Want(t, 0)
@@ -227,9 +224,8 @@ func TestPlotDiskFullForThePage(t *testing.T) {
 
 // A page is never written over what has its name: report and page have the next one.
 func TestPlotPageNameIsTaken(t *testing.T) {
-	t.Parallel()
 	for _, directory := range []bool{false, true} {
-		cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
+		cmd := insideCommand(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
 		page := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.html")
 		if err := os.MkdirAll(filepath.Dir(page), 0o755); err != nil {
 			t.Fatal(err)
@@ -241,7 +237,7 @@ func TestPlotPageNameIsTaken(t *testing.T) {
 		} else {
 			clitest.Write(t, page, "precious", 0o600)
 		}
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 7)
 		if o.Err != "" {
 			t.Errorf("stderr: %q", o.Err)
@@ -256,8 +252,7 @@ func TestPlotPageNameIsTaken(t *testing.T) {
 
 // What takes the name of the page while the job runs stays, and one line says so.
 func TestPlotPageNameIsTakenMeanwhile(t *testing.T) {
-	t.Parallel()
-	o := clitest.Run(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
+	o := inside(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
 	o.Want(t, 7)
 	o.WantLine(t, "perfagent-out/r/node-0.html", "exists")
 	if text, err := os.ReadFile(filepath.Join(o.Dir, "perfagent-out", "r", "node-0.html")); string(text) != "precious\n" {
@@ -268,8 +263,7 @@ func TestPlotPageNameIsTakenMeanwhile(t *testing.T) {
 
 // The page of a perf.py file says so, and has the eighteen metrics.
 func TestPlotPageOfPerfPy(t *testing.T) {
-	t.Parallel()
-	o := clitest.Run(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
+	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
 	o.Want(t, 0)
 	dir := filepath.Join(o.Dir, "perfagent-out", "r")
 	page, err := os.ReadFile(filepath.Join(dir, "node-0.html"))
@@ -279,20 +273,19 @@ func TestPlotPageOfPerfPy(t *testing.T) {
 	if !bytes.Contains(page, []byte("since boot")) || !bytes.Contains(page, []byte(`data-metric="max_t_mem_percent" data-value="`)) {
 		t.Error("the page does not say that the totals are since boot, or has no metrics")
 	}
-	again := clitest.Perfagent(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
-	clitest.Perform(t, again).Want(t, 0)
+	again := insideCommand(t, "plot", filepath.Join(dir, "node-0.json"), "--cpus", "6", "-o", "again.html")
+	again.perform(t).Want(t, 0)
 	if html, err := os.ReadFile(filepath.Join(again.Dir, "again.html")); err != nil || !bytes.Contains(html, []byte(`data-metric="node_cpu_hours" data-value="`)) {
 		t.Errorf("with --cpus there are no CPU hours: %v", err)
 	}
 }
 
 func TestPlotPictures(t *testing.T) {
-	t.Parallel()
 	week := plottertest.WeekFile(t)
 	plot := func(args ...string) []byte {
 		t.Helper()
-		cmd := clitest.Perfagent(t, append([]string{"plot", week}, args...)...)
-		o := clitest.Perform(t, cmd)
+		cmd := insideCommand(t, append([]string{"plot", week}, args...)...)
+		o := cmd.perform(t)
 		o.Want(t, 0)
 		if o.Out != "" || o.Err != "" {
 			t.Errorf("%v: plot says %q and %q", args, o.Out, o.Err)
@@ -339,7 +332,6 @@ func plotXML(t testing.TB, data []byte) {
 
 // What plot cannot do it says in one line, with exit code 1, and leaves no file.
 func TestPlotErrors(t *testing.T) {
-	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	broken := clitest.Write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
 	newer := clitest.Write(t, filepath.Join(t.TempDir(), "newer.json"), `{"schema":"perfagent.report/2","nodes":{}}`, 0o644)
@@ -373,7 +365,7 @@ func TestPlotErrors(t *testing.T) {
 		{[]string{"not-there.json", "-o", "x.html"}, []string{"not-there.json"}},
 		{[]string{".", "-o", "x.png"}, []string{"directory"}},
 	} {
-		o := clitest.Run(t, append([]string{"plot"}, c.args...)...)
+		o := inside(t, append([]string{"plot"}, c.args...)...)
 		o.Want(t, 1)
 		o.WantLine(t, c.words...)
 		if files, _ := os.ReadDir(o.Dir); len(files) != 0 || o.Out != "" {
@@ -384,14 +376,13 @@ func TestPlotErrors(t *testing.T) {
 
 // An existing file is replaced only when asked for, and only a regular one.
 func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
-	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"x.html", "x.svg", "x.png"} {
 		dir := t.TempDir()
 		plot := func(args ...string) clitest.Outcome {
-			cmd := clitest.Perfagent(t, append([]string{"plot", good, "-o", name}, args...)...)
+			cmd := insideCommand(t, append([]string{"plot", good, "-o", name}, args...)...)
 			cmd.Dir = dir
-			return clitest.Perform(t, cmd)
+			return cmd.perform(t)
 		}
 		clitest.Write(t, filepath.Join(dir, name), "precious", 0o644)
 		o := plot()
@@ -416,10 +407,9 @@ func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
 
 // A name in capitals says what is to be drawn as well.
 func TestPlotTakesCapitals(t *testing.T) {
-	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
-		o := clitest.Run(t, "plot", good, "-o", name)
+		o := inside(t, "plot", good, "-o", name)
 		o.Want(t, 0)
 		if text, err := os.ReadFile(filepath.Join(o.Dir, name)); err != nil || !strings.HasPrefix(string(text), begin) {
 			t.Errorf("%s: %v, %.40q", name, err, text)
@@ -429,7 +419,6 @@ func TestPlotTakesCapitals(t *testing.T) {
 
 // The report that is drawn is never what is written, by whatever name.
 func TestPlotKeepsItsInput(t *testing.T) {
-	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(plotTwo(t), "node-0.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -440,11 +429,11 @@ func TestPlotKeepsItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, names := range [][2]string{{"same.html", "same.html"}, {same, "./same.html"}, {"hard.html", "same.html"}, {"soft.html", "same.html"}} {
-		cmd := clitest.Perfagent(t, "plot", names[0], "-o", names[1], "--force")
+		cmd := insideCommand(t, "plot", names[0], "-o", names[1], "--force")
 		cmd.Dir = dir
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 1)
-		o.WantLine(t, names[1], "is the report that is to be drawn")
+		o.WantLine(t, names[1], "is the report itself")
 		if now, _ := os.ReadFile(same); !bytes.Equal(now, text) {
 			t.Fatalf("%q: the report is now %.40q", names, now)
 		}
@@ -453,10 +442,9 @@ func TestPlotKeepsItsInput(t *testing.T) {
 
 // The page of a merged report has the report's name: who asks for X.html is told.
 func TestPlotMergeWantsTheReportsName(t *testing.T) {
-	t.Parallel()
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
-		o := clitest.Run(t, "merge", good, "-o", name)
+		o := inside(t, "merge", good, "-o", name)
 		o.Want(t, 1)
 		o.WantLine(t, "-o "+name, "m3.json", "page is written beside it")
 		if files, _ := os.ReadDir(o.Dir); len(files) != 0 {

@@ -40,15 +40,16 @@ func newPush(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push [flags] REPORT...",
 		Short: "push reports to an MLflow server",
-		Long: `Push reports (ours, merged ones, journals, perf.py's JSON) to an MLflow server:
-the metrics, the time series, tags, and the report itself as an artifact. Each
-goes to the run that it belongs to: the one that a pending report remembers, else
-the one that the job made, else a new one. Only what the server lacks is sent, so
-that a push may be repeated, and goes on where it was cut off.
+		Long: `Push reports to an MLflow server: the metrics, the time series, tags, and the
+report itself as an artifact. A report may be perfagent's own, a merged one, a
+journal, or perf.py's JSON. Each goes to the run that it belongs to: the one
+recorded in a pending report, else the one that the job created, else a new one.
+Only what the server lacks is sent, so a push can be repeated, and it resumes
+where it was interrupted.
 
-The server is --mlflow, else the one that the report remembers, else
-MLFLOW_TRACKING_URI. All MLFLOW_* variables of authentication, TLS, retries and
-workspace are honoured.
+The server is --mlflow, else the one recorded in the report, else
+MLFLOW_TRACKING_URI. All MLFLOW_* variables for authentication, TLS, retries and
+workspaces are obeyed.
 
 Exit code: 0 once the server has everything; 1 otherwise.`,
 		Example: `  perfagent push perfagent-out/20260131-120000-a1b2c3/node-0.json
@@ -62,8 +63,9 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 	f.StringVar(&o.mlflow, "mlflow", "", "`URI` of the server")
 	f.StringVar(&o.runID, "mlflow-run-id", "", "`ID` of the MLflow run that gets the numbers")
 	f.StringVar(&o.experiment, "mlflow-experiment", "", "`NAME` of the experiment for a new run")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
-	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be done, and only read from the server")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	f.BoolVar(&o.dryRun, "dry-run", false, "print what would be done; only read from the server")
 
 	return cmd
 }
@@ -94,7 +96,7 @@ func (o *pushOptions) run(paths []string) error {
 
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("push: interrupted: the same command goes on from here")
+		return errors.New("push: interrupted: run the same command again to resume")
 	case failed > 0:
 		return exitError{code: exitFailure}
 	}
@@ -102,11 +104,11 @@ func (o *pushOptions) run(paths []string) error {
 	return nil
 }
 
-// pushFile pushes what one file holds: all nodes that go to the same run at once.
+// pushFile pushes the nodes of one file. It pushes those that go to the same run together.
 func (o *pushOptions) pushFile(ctx context.Context, path string) error {
-	goesOn := journal.Running(journalBeside(path))
-	if !o.dryRun && !goesOn {
-		// Where a file cannot be locked, the server still stores the same point once.
+	running := journal.Running(journalBeside(path))
+	if !o.dryRun && !running {
+		// If the file cannot be locked, the server still stores the same point only once.
 		if release, err := reportfile.Lock(ctx, path); err == nil {
 			defer release()
 		}
@@ -117,17 +119,17 @@ func (o *pushOptions) pushFile(ctx context.Context, path string) error {
 		return err
 	}
 
-	goesOn = goesOn && file.Report.Run.Incomplete != ""
+	running = running && file.Report.Run.Incomplete != ""
 	var errs []error
 	for _, g := range o.groups(file.Report) {
-		g.goesOn = goesOn
+		g.running = running
 		errs = append(errs, o.pushGroup(ctx, file, g))
 	}
 
 	return errors.Join(errs...)
 }
 
-// journalBeside is the journal of a report, or the journal itself.
+// journalBeside returns the journal of a report, or path itself if it is a journal.
 func journalBeside(path string) string {
 	if filepath.Ext(path) == ".jsonl" {
 		return path
@@ -135,20 +137,21 @@ func journalBeside(path string) string {
 	return strings.TrimSuffix(path, filepath.Ext(path)) + ".jsonl"
 }
 
-// group is the part of a report that goes to one run.
+// A group is the part of a report that goes to one run.
 type group struct {
-	state  reporter.PushState // as it stands; State is "" where none is noted
-	uri    string             // as given, perhaps with user info
-	report *reporter.Report
-	goesOn bool // the recording is not at its end
+	state   reporter.PushState // of the last push; State is "" if there was none
+	uri     string             // as given, perhaps with user info
+	report  *reporter.Report
+	running bool // the recording has not ended
 }
 
-// newGroup is a group of a report, without nodes yet.
+// newGroup returns a group of a report, without nodes.
 func newGroup(r *reporter.Report, state reporter.PushState, uri string) *group {
-	return &group{state: state, uri: uri, report: &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}}
+	report := &reporter.Report{Schema: r.Schema, Run: r.Run, Nodes: make(map[string]*reporter.Node)}
+	return &group{state: state, uri: uri, report: report}
 }
 
-// groups parts a report by where its nodes go.
+// groups splits a report by the destination of its nodes.
 func (o *pushOptions) groups(r *reporter.Report) []*group {
 	var out []*group
 	for _, name := range r.NodeNames() {
@@ -160,7 +163,7 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 
 		remembered := state.URI
 		state.Error = ""
-		if state.State == reporter.PushOff { // one that we cannot push to
+		if state.State == reporter.PushOff { // a server that we cannot push to
 			remembered = ""
 		}
 
@@ -176,21 +179,24 @@ func (o *pushOptions) groups(r *reporter.Report) []*group {
 	return out
 }
 
-// joins tells whether a node goes where those of the group go: to the same run, or,
-// where none is known, to the one that one of them will find.
+// joins reports whether a node has the destination of the group: the same run or, if a run is not
+// known yet, the one that the group will find.
 func (g *group) joins(s reporter.PushState) bool {
 	a, b := g.state, s
 	if a.RunID == "" || b.RunID == "" {
 		a.RunID, b.RunID = "", ""
 	}
-	return a.URI == b.URI && a.RunID == b.RunID && a.ExperimentName == b.ExperimentName && a.ExperimentID == b.ExperimentID
+	return a.URI == b.URI && a.RunID == b.RunID &&
+		a.ExperimentName == b.ExperimentName && a.ExperimentID == b.ExperimentID
 }
 
-// destination is where a group goes, by the flags, what the report remembers, and the
-// environment.
+// destination returns where a group goes, from the flags, the report and the environment.
 func (o *pushOptions) destination(g *group) pusher.Destination {
-	d := pusher.Destination{RunID: g.state.RunID, ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
-		Given: g.state.Given, Invocation: g.state.Invocation, OtherServer: g.state.URI != mlflow.PublicURI(g.uri)}
+	d := pusher.Destination{
+		RunID: g.state.RunID, Given: g.state.Given, Invocation: g.state.Invocation,
+		ExperimentName: g.state.ExperimentName, ExperimentID: g.state.ExperimentID,
+		OtherServer: g.state.URI != mlflow.PublicURI(g.uri),
+	}
 	if d.RunID == "" && g.state.URI == "" {
 		d.RunID = os.Getenv("MLFLOW_RUN_ID")
 		d.Given = d.RunID != ""
@@ -207,7 +213,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 	if o.runID != "" {
 		d.RunID, d.Given, d.OtherServer = o.runID, true, false
 	} else if o.experiment != "" {
-		d.RunID, d.Given, d.ExperimentOnly = "", false, true // a run there, then
+		d.RunID, d.Given, d.ExperimentOnly = "", false, true // a run of that experiment
 	}
 
 	return d
@@ -215,7 +221,7 @@ func (o *pushOptions) destination(g *group) pusher.Destination {
 
 func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *group) error {
 	if g.uri == "" {
-		return errors.New("the report remembers no server: give --mlflow URI, or set MLFLOW_TRACKING_URI")
+		return errors.New("the report records no server: use --mlflow URI or set MLFLOW_TRACKING_URI")
 	}
 
 	cfg, err := pusher.ClientConfig(g.uri, agent.Version(), os.LookupEnv)
@@ -231,7 +237,7 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *g
 	}
 
 	defer client.Close()
-	parts, err := o.parts(ctx, client, g)
+	parts, err := o.splitGroup(ctx, client, g)
 	if err != nil {
 		return err
 	}
@@ -244,8 +250,8 @@ func (o *pushOptions) pushGroup(ctx context.Context, file *reportfile.File, g *g
 	return errors.Join(errs...)
 }
 
-// parts parts a group further where the job of each node made a run of its own.
-func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group) ([]*group, error) {
+// splitGroup splits a group further if the job of each node made a run of its own.
+func (o *pushOptions) splitGroup(ctx context.Context, client *mlflow.Client, g *group) ([]*group, error) {
 	var invocations []string
 	for _, n := range g.report.Nodes {
 		if n.Push != nil && n.Push.MLflow.Invocation != "" {
@@ -276,7 +282,7 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 		if i < 0 {
 			i = len(out)
 			out = append(out, newGroup(g.report, state, g.uri))
-			out[i].goesOn = g.goesOn
+			out[i].running = g.running
 		}
 
 		out[i].report.Nodes[name] = n
@@ -285,9 +291,11 @@ func (o *pushOptions) parts(ctx context.Context, client *mlflow.Client, g *group
 	return out, nil
 }
 
-// pushPart pushes what goes to one run.
-func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file *reportfile.File, g *group, progress *progress) error {
-	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, Running: g.goesOn, Settle: true}
+// pushPart pushes a group that goes to one run.
+func (o *pushOptions) pushPart(
+	ctx context.Context, client *mlflow.Client, file *reportfile.File, g *group, progress *progress,
+) error {
+	options := pusher.Options{Destination: o.destination(g), Progress: progress.show, Running: g.running, Settle: true}
 	options.Artifacts = artifactOf(file, g, client.URI(), options.Given)
 	plan, err := pusher.Prepare(ctx, client, g.report, options)
 	if err != nil {
@@ -295,7 +303,7 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 	}
 
 	if o.dryRun {
-		o.tell(client, file, options, plan)
+		o.describe(client, file, options, plan)
 		return nil
 	}
 
@@ -307,19 +315,19 @@ func (o *pushOptions) pushPart(ctx context.Context, client *mlflow.Client, file 
 
 	fmt.Fprintf(o.streams.out, "%s: %s\n", text.Printable(file.Path), text.Printable(plan.Outcome(client)))
 	err = note(file, g.each(g.done(plan.Run.ID, client.URI(), plan.Given(), plan.Notes)))
-	if errors.Is(err, reportfile.ErrReplaced) { // a sidecar's, say: its later samples are still to be pushed
+	if errors.Is(err, reportfile.ErrReplaced) { // by a sidecar, say, whose later samples are not pushed yet
 		return err
 	}
 
 	if err != nil {
-		// The server has everything: that is what the exit code tells.
+		// The exit code says that the server has everything, and it has.
 		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(err.Error()))
 	}
 
 	return nil
 }
 
-// artifactOf is the file, as it will be when the push is done.
+// artifactOf returns the file as it will be once the push is done.
 func artifactOf(file *reportfile.File, g *group, uri string, given bool) []pusher.Artifact {
 	a := pusher.Artifact{Name: filepath.Base(file.Path), ContentType: "application/json"}
 	if file.Kind == reportfile.KindJournal {
@@ -336,14 +344,16 @@ func artifactOf(file *reportfile.File, g *group, uri string, given bool) []pushe
 	return []pusher.Artifact{a}
 }
 
-// done is how the group stands that the server has all of.
+// done returns the state of a group once the server has all of it.
 func (g *group) done(runID, uri string, given bool, notes []string) reporter.PushState {
 	return pusher.DoneState(reporter.PushState{RunID: runID, Given: given, URI: uri}, notes)
 }
 
-// noteFailure writes down that a push failed. What the report remembers stays where
-// flags named another place, and all of it in a dry run.
-func (o *pushOptions) noteFailure(file *reportfile.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error) error {
+// noteFailure records in the report that a push failed. It changes nothing in a dry run, nor where
+// flags sent a pending report somewhere else.
+func (o *pushOptions) noteFailure(
+	file *reportfile.File, g *group, plan *pusher.Plan, d pusher.Destination, uri string, err error,
+) error {
 	named := o.mlflow != "" || o.runID != "" || o.experiment != ""
 	if o.dryRun || named && g.state.State == reporter.PushPending {
 		return nil
@@ -351,15 +361,19 @@ func (o *pushOptions) noteFailure(file *reportfile.File, g *group, plan *pusher.
 	return note(file, g.failed(plan, d, uri, err))
 }
 
-// failed is how the group stands after an error. What another server has all of, or
-// this one had, stays done.
-func (g *group) failed(plan *pusher.Plan, d pusher.Destination, uri string, err error) map[string]reporter.PushState {
+// failed returns the states of the group's nodes after an error. A push that was done before, to
+// this server or another, stays done.
+func (g *group) failed(
+	plan *pusher.Plan, d pusher.Destination, uri string, err error,
+) map[string]reporter.PushState {
 	if g.state.State == reporter.PushDone {
 		return nil
 	}
 
-	s := reporter.PushState{State: reporter.PushPending, RunID: d.RunID, Given: d.Given, URI: uri, Error: err.Error(),
-		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID}
+	s := reporter.PushState{
+		State: reporter.PushPending, RunID: d.RunID, Given: d.Given, URI: uri, Error: err.Error(),
+		ExperimentName: d.ExperimentName, ExperimentID: d.ExperimentID,
+	}
 	if plan != nil && plan.Run != nil {
 		s.RunID = plan.Run.ID
 	}
@@ -367,7 +381,7 @@ func (g *group) failed(plan *pusher.Plan, d pusher.Destination, uri string, err 
 	return g.each(s)
 }
 
-// each is one state for every node of the group, which keeps its own invocation.
+// each returns the state s for every node of the group. Each node keeps its own invocation.
 func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 	out := make(map[string]reporter.PushState)
 	for name, n := range g.report.Nodes {
@@ -381,7 +395,7 @@ func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 	return out
 }
 
-// note writes down in one of our reports how the push stands.
+// note records the states of a push in the file, if it is a report of ours.
 func note(file *reportfile.File, states map[string]reporter.PushState) error {
 	if file.Kind != reportfile.KindReport || len(states) == 0 {
 		return nil
@@ -392,15 +406,15 @@ func note(file *reportfile.File, states map[string]reporter.PushState) error {
 		return err
 	}
 	if err := reportfile.Rewrite(file.Path, file.Data, data); err != nil {
-		return fmt.Errorf("note how the push stands: %w", err)
+		return fmt.Errorf("record the state of the push: %w", err)
 	}
 
 	file.Data = data
 	return nil
 }
 
-// tell says what a push would do.
-func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.Options, plan *pusher.Plan) {
+// describe prints what a push would do.
+func (o *pushOptions) describe(c *mlflow.Client, file *reportfile.File, opts pusher.Options, plan *pusher.Plan) {
 	out := o.streams.out
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(out, "  %-10s%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
@@ -422,7 +436,7 @@ func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.
 	line("metrics", "%d", plan.Metrics)
 	line("series", "%s", text.Count(plan.Points, "point", "points"))
 	if plan.Known > 0 {
-		line("there", "%s already", text.Count(plan.Known, "value", "values"))
+		line("stored", "%s already", text.Count(plan.Known, "value", "values"))
 	}
 
 	line("tags", "%s", strings.Join(slices.Sorted(maps.Keys(plan.Tags())), ", "))
@@ -432,7 +446,7 @@ func (o *pushOptions) tell(c *mlflow.Client, file *reportfile.File, opts pusher.
 	}
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
@@ -440,8 +454,8 @@ func size(n int) string {
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }
 
-// progress shows how far a long push is: on a terminal in place, elsewhere as a line
-// now and then. A push of a few seconds shows nothing.
+// A progress shows how far a long push is: in place on a terminal, else as a line from time to time.
+// A short push shows nothing.
 type progress struct {
 	to          io.Writer
 	began, last time.Time
@@ -470,7 +484,7 @@ func (p *progress) show(sent, all int) {
 	fmt.Fprintf(p.to, "perfagent: %s\n", words)
 }
 
-// retry says why nothing moves where the wait is long.
+// retry prints the reason for a long wait.
 func (p *progress) retry(err error, wait time.Duration) bool {
 	if wait >= 2*time.Second {
 		p.end()

@@ -30,12 +30,12 @@ type recordOptions struct {
 
 	streams streams
 	log     *logger
-	// tellURL says where the live page is whatever --log-level is: there is no job whose stderr
-	// that might be.
-	tellURL bool
+	// alwaysPrintURL prints the address of the live page whatever --log-level is: there is no job that
+	// shares stderr.
+	alwaysPrintURL bool
 }
 
-// environment maps each flag that has one to its variable.
+// environment maps flags to their variables.
 var environment = []struct{ flag, variable string }{
 	{"interval", "PERFAGENT_INTERVAL"},
 	{"max-length", "PERFAGENT_MAX_LENGTH"},
@@ -55,27 +55,38 @@ var environment = []struct{ flag, variable string }{
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "Reader": "reader", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id", "Tags": "tag",
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
+	"Tags": "tag", "Reader": "reader",
 }
 
-// addRecordFlags declares the flags. Their defaults are the program's.
+// addRecordFlags declares the flags with the defaults of the program.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
-	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength, "kept samples at most (rounded up to even); older ones are merged, peaks stay")
-	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory of the reports: `DIR`/RUN-ID/node-N.json")
-	f.StringVar(&o.RunID, "run-id", "", "name of the run, the same on every node (default: the scheduler's job id, else time and random)")
+	f.IntVar(&o.MaxLength, "max-length", agent.DefaultMaxLength,
+		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay")
+	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+	f.StringVar(&o.RunID, "run-id", "",
+		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
-	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"}, "a `PATH` on the file system whose fill is measured; repeatable, the fullest counts; in the variable separated by ':'")
-	f.StringVar(&o.summary, "summary", "auto", "summary on stderr at the end: auto (when stderr is a terminal), always, never")
+	f.StringArrayVar(&o.DiskPaths, "disk-path", []string{"/"},
+		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)")
+
+	f.StringVar(&o.summary, "summary", "auto",
+		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
 	addHTMLFlag(f, &o.HTML)
-	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": its numbers and its file instead of ours")
-	f.StringArrayVar(&o.tags, "tag", nil, "`KEY=VALUE` for the report and the MLflow run; repeatable")
-	f.StringVar(&o.MLflow, "mlflow", agent.Auto, "push to an MLflow server: auto (when MLFLOW_TRACKING_URI is set), off, or a `URI`")
-	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout, "what pushing may take after the job's end; what is missing then, perfagent push sends later")
-	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics at `ADDR`: PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 is any free one")
-	f.StringVar(&o.Reader, "reader", agent.Auto, "what the host is read through: auto (the kernel's files on Linux, elsewhere gopsutil), or gopsutil for CPU, memory, disk, network and load")
-	f.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error, on stderr")
-	f.StringVar(&o.logFormat, "log-format", "console", "console or json")
+	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
+	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+
+	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
+		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
+	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
+		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
+	f.StringVar(&o.Listen, "listen", agent.Off, "serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
+		"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one")
+	f.StringVar(&o.Reader, "reader", agent.Auto,
+		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil")
+	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
 	for _, e := range environment {
 		if flag := f.Lookup(e.flag); flag != nil {
@@ -84,14 +95,17 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	}
 }
 
-// addHTMLFlag declares the flag of the commands that write a page beside a report.
+// addHTMLFlag declares --html for a command that writes a page beside a report.
 func addHTMLFlag(f *pflag.FlagSet, into *string) {
 	f.StringVar(into, "html", agent.Auto, "the page beside the report: auto (write it) or never")
 }
 
-// prepare settles the options and makes the log: what run and sidecar do first.
+// prepare settles the options and opens the log. run and sidecar call it first.
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
-	o.TakeOver = true
+	o.TakeOver = !o.streams.inside
+	if o.streams.inside {
+		o.Stdout, o.Stderr = o.streams.out, o.streams.err
+	}
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
@@ -102,13 +116,13 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	}
 
 	o.log = log
-	o.Log, o.OnListen, o.OnReport = log.Logger, o.sayURL, o.showSummary
+	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
 
 	return nil
 }
 
-// settle fills in from the environment what no flag gave, and checks everything. Errors name the
-// flag or the variable.
+// settle takes values from the environment for flags that are not given, and checks all options.
+// Errors name the flag or the variable.
 func (o *recordOptions) settle(cmd *cobra.Command) error {
 	from := make(map[string]string)
 	for _, e := range environment {
@@ -130,7 +144,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	}
 
 	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("an empty name"))
+		return wrong("run-id", errors.New("the name is empty"))
 	}
 	if cmd.Flags().Changed("node") {
 		o.Node = &o.node
@@ -150,7 +164,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag from the environment. A list is separated as PATH is.
+// setFlag sets a flag from the environment. A list is separated like PATH.
 func setFlag(cmd *cobra.Command, name, value string) error {
 	flag := cmd.Flags().Lookup(name)
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
@@ -161,8 +175,8 @@ func setFlag(cmd *cobra.Command, name, value string) error {
 	return cmd.Flags().Set(name, value)
 }
 
-// check refuses what package agent cannot know to be bad: where a flag may not be empty or 0, it
-// would take its default. It returns the flag, too.
+// check rejects empty and zero values that package agent would replace by its defaults. It also
+// returns the flag.
 func (o *recordOptions) check() (flag string, err error) {
 	switch {
 	case o.Interval == 0:
@@ -170,16 +184,17 @@ func (o *recordOptions) check() (flag string, err error) {
 	case o.MaxLength == 0:
 		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
 	case o.Out == "":
-		return "out", errors.New("an empty directory name")
+		return "out", errors.New("the directory name is empty")
 	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
 		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	}
 
-	for flag, value := range map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader} {
+	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader}
+	for flag, value := range empty {
 		if value == "" {
-			return flag, errors.New("an empty value")
+			return flag, errors.New("the value is empty")
 		}
 	}
 
@@ -206,11 +221,11 @@ func tagMap(list []string) (map[string]string, error) {
 	return tags, nil
 }
 
-// sayURL says where the live page is: on a terminal, and where any port was asked for. Elsewhere
-// stderr is the job's, and only the log has it.
-func (o *recordOptions) sayURL(url string) {
+// printURL prints the address of the live page on a terminal, and if any free port was asked for.
+// Otherwise stderr is the job's, and only the log has the address.
+func (o *recordOptions) printURL(url string) {
 	address, _ := exporter.ParseAddress(o.Listen) // checked before
-	tell := o.tellURL || address.Port == "0" || inForeground(o.streams.err)
+	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
 	if tell && !o.log.enabledInfo() {
 		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)
 		return
@@ -222,7 +237,7 @@ func (o *recordOptions) wantsSummary() bool {
 	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
 }
 
-// showSummary prints the summary, once the report has been written.
+// showSummary prints the summary once the report has been written.
 func (o *recordOptions) showSummary(r *agent.Result) {
 	ignoreBackground()
 	if !o.wantsSummary() {
@@ -236,7 +251,7 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude says what was pushed, where a summary was asked for.
+// conclude prints what was pushed, if a summary was asked for.
 func (o *recordOptions) conclude(r *agent.Result) {
 	switch {
 	case r == nil || r.Pushed == "":

@@ -11,18 +11,24 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streams are where a command writes; stdin is always the job's.
-type streams struct{ out, err io.Writer }
+// streams are the outputs of a command. Stdin is always the job's.
+type streams struct {
+	out, err io.Writer
 
-// execute runs the command line and returns the exit code.
+	// inside reports whether the command line runs inside another program, as in tests: run and sidecar
+	// do not take the process over, and the job writes to out and err.
+	inside bool
+}
+
+// execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 
-	code, say := exitCode(cmd.Name(), err)
-	if say != nil {
-		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(say.Error()))
+	code, err := exitCode(cmd.Name(), err)
+	if err != nil {
+		fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
 	}
 
 	return code
@@ -32,13 +38,12 @@ func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perfagent",
 		Short: "what a job really used on this node",
-		Long: `perfagent runs a command untouched and then says, truthfully, what it used on
-this node and what it wasted: in the terminal, in a JSON report and on one HTML
-page.
+		Long: `perfagent runs a command unchanged and reports what it used on this node and what
+it wasted: in the terminal, in a JSON report, and on one HTML page.
 
   perfagent run -- python train.py       wrap a job
-  perfagent watch                        look on meanwhile, in a second terminal
-  perfagent show                         the summary of the newest report`,
+  perfagent watch                        watch it live from a second terminal
+  perfagent show                         show the newest report`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
@@ -55,11 +60,15 @@ page.
 		help(cmd, args)
 	})
 
-	root.AddCommand(newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s), newMetrics(s), newVersion(s))
+	root.AddCommand(
+		newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
+		newMetrics(s), newVersion(s),
+	)
+
 	return root
 }
 
-// foldUsage breaks a flag's text into lines that people can read.
+// foldUsage wraps the text of a flag.
 func foldUsage(f *pflag.Flag) {
 	const width, lines = 64, 20
 	f.Usage = strings.Join(text.Wrap(f.Usage, width, lines), "\n")

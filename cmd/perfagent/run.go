@@ -12,14 +12,15 @@ func newRun(s streams) *cobra.Command {
 	o := &recordOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- CMD [ARG...]",
-		Short: "run a command untouched and report what it used",
-		Long: `Run a command and report what this node did meanwhile. The command's exit code,
-streams, signals and terminal are as without perfagent. When the command ends
-the report is written to OUT/RUN-ID/node-N.json, and its page beside it.
+		Short: "run a command and report what it used",
+		Long: `Run a command and report what it used and what this node did meanwhile. The
+command's exit code, streams, signals and terminal are passed through unchanged.
+When the command ends, the report is written to OUT/RUN-ID/node-N.json, and its
+page beside it.
 
-Exit code: the command's; 128+n when signal n killed it; 125 when perfagent
-failed before the command was started; 126 when it cannot be executed; 127 when
-it was not found.`,
+Exit code: the command's; 128+n if signal n killed it; 125 if perfagent failed
+before it started the command; 126 if the command cannot be executed; 127 if it
+was not found.`,
 		Example: `  perfagent run -- make -j8
   perfagent run --interval 100ms --tag branch=main -- ./bench.sh
   perfagent run --summary always --out /scratch/reports -- python train.py`,
@@ -29,7 +30,9 @@ it was not found.`,
 
 	f := cmd.Flags()
 	f.SetInterspersed(false)
-	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "where the job's own use is counted: auto (our control group where nobody else is in it, else its processes), create (a group made for it, where permitted), off (its processes)")
+	f.StringVar(&o.Cgroup, "cgroup", agent.Auto, "how to measure the job's own usage: "+
+		"auto (perfagent's control group if nothing else is in it, else the job's processes), "+
+		"create (a control group made for the job, if permitted), off (the job's processes)")
 	addRecordFlags(f, o)
 
 	return cmd
@@ -47,8 +50,8 @@ func (o *recordOptions) run(cmd *cobra.Command, args []string) error {
 	result, err := agent.Run(context.Background(), o.Options)
 	o.conclude(result)
 
-	// A job that died of the terminal's Ctrl-C under a shell takes us along by the same signal:
-	// the shell shows the same 128+n, and stops its loop or script as it would without us.
+	// If the terminal's Ctrl-C killed the job under a shell, die of the same signal: the shell
+	// then shows the same 128+n, and stops its loop or script as it would without perfagent.
 	if result != nil && result.FromTerminal {
 		dieWithShell(result.Signal)
 	}

@@ -36,8 +36,7 @@ func TestJobOf50MillisecondsIsMeasured(t *testing.T) {
 
 // A job of one syscall has a whole report; what its time is too short for says so.
 func TestJobOfOneSyscallIsReported(t *testing.T) {
-	t.Parallel()
-	o := clitest.Run(t, "run", "--", "true")
+	o := inside(t, "run", "--", "true")
 	o.Want(t, 0)
 	r := o.Report(t)
 	n := r.Nodes["0"]
@@ -80,8 +79,7 @@ func TestPeakMemoryIsGNUTimes(t *testing.T) {
 
 // The same file holds the ring's bound and every sample's account.
 func TestKeptSamplesAreBounded(t *testing.T) {
-	t.Parallel()
-	o := clitest.Run(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
+	o := inside(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
 	s := n.Sampling

@@ -36,15 +36,15 @@ func newShow(s streams) *cobra.Command {
 	o := &showOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "show [flags] [REPORT]",
-		Short: "show a report: as text, Markdown, CSV or JSON",
-		Long: `Show a report: one of ours, perf.py's JSON, or the journal (node-N.jsonl) that
-a crash left behind; of a directory the newest below it. Without a name it is the
-newest one under --out.
+		Short: "show a report as text, Markdown, CSV or JSON",
+		Long: `Show a report of perfagent, perf.py's JSON, or the journal (node-N.jsonl) that a
+crash left behind. For a directory, show the newest report below it; without an
+argument, the newest one under --out.
 
-  text      the summary, with pictures that keep every peak
+  text      the summary, with charts that keep every peak
   markdown  the same for the job summary of a CI system
-  csv       a row for each kept sample, with the least, mean and greatest value
-            of all the samples that it stands for
+  csv       a row for each kept sample, with the minimum, mean and maximum of
+            all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout; what is
             absent, and why, on stderr`,
 		Example: `  perfagent show
@@ -57,10 +57,11 @@ newest one under --out.
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", formatText, "text, markdown, csv or json")
+	f.StringVar(&o.format, "format", formatText, "output format: text, markdown, csv or json")
 	f.BoolVar(&o.json, "json", false, "short for --format json")
-	f.IntVar(&o.cpus, "cpus", 0, "logical CPUs of the node, for perf.py's JSON, which does not tell")
-	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` where the newest report is looked for [$PERFAGENT_OUT]")
+	f.IntVar(&o.cpus, "cpus", 0,
+		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	f.StringVar(&o.out, "out", "perfagent-out", "find the newest report under `DIR` [$PERFAGENT_OUT]")
 
 	return cmd
 }
@@ -103,7 +104,7 @@ const (
 	formatJSON     = "json"
 )
 
-// settleFormat makes one format of the two flags.
+// settleFormat combines --format and --json.
 func (o *showOptions) settleFormat(cmd *cobra.Command) error {
 	switch o.format {
 	case formatText, formatMarkdown, formatCSV, formatJSON:
@@ -115,14 +116,14 @@ func (o *showOptions) settleFormat(cmd *cobra.Command) error {
 		return nil
 	}
 	if cmd.Flags().Changed("format") && o.format != formatJSON {
-		return fmt.Errorf("--json and --format %s: only one format can be printed, give one of the two", o.format)
+		return fmt.Errorf("--json and --format %s: only one format can be printed, use one of the two", o.format)
 	}
 
 	o.format = formatJSON
 	return nil
 }
 
-// print writes the report to stdout in the format asked for; path is where it is.
+// print writes the report at path to stdout in the chosen format.
 func (o *showOptions) print(report *reporter.Report, path string) error {
 	switch o.format {
 	case formatJSON:
@@ -130,13 +131,13 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 	case formatCSV:
 		return reporter.WriteCSV(o.streams.out, report)
 	case formatMarkdown:
-		pictures := terminal.Pictures(report, summary.Width, false) // read by browsers, whatever the locale here
+		pictures := terminal.Pictures(report, summary.Width, false) // for browsers, whatever the locale here
 		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
 	}
 	return summary.Write(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))
 }
 
-// pageBeside is the page that was written beside a report; "" = there is none.
+// pageBeside returns the page beside a report, or "" if there is none.
 func pageBeside(path string) string {
 	page := plotter.PagePath(path)
 	if st, err := os.Stat(page); err != nil || !st.Mode().IsRegular() {
@@ -145,7 +146,7 @@ func pageBeside(path string) string {
 	return page
 }
 
-// printJSON prints the metrics of every node, and says on stderr what is absent.
+// printJSON prints the metrics of every node, and on stderr what is absent.
 func (o *showOptions) printJSON(report *reporter.Report) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
 	if report.Run.Incomplete != "" {
@@ -172,7 +173,7 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	return err
 }
 
-// byReason says what is missing, a line for each reason.
+// byReason lists what is missing, one line for each reason.
 func byReason(missing []reporter.Missing) []string {
 	var whys []string
 	what := make(map[string]string, len(missing))
@@ -192,9 +193,8 @@ func byReason(missing []reporter.Missing) []string {
 	return whys
 }
 
-// visibleJSON escapes what encoding/json leaves as it is and a terminal may obey:
-// DEL, the C1 controls, marks that turn the direction of text. Outside of strings
-// JSON has none of them.
+// visibleJSON escapes what encoding/json does not escape and a terminal may obey: DEL, the C1
+// controls, and marks that change the direction of text. JSON has none of them outside strings.
 func visibleJSON(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for _, r := range string(data) {
@@ -217,7 +217,7 @@ func (o *showOptions) remark(node, words string) {
 	fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
 }
 
-// newest finds the report or journal under out that was changed last.
+// newest returns the most recently modified report or journal under out.
 func newest(out string) (string, error) {
 	recordingName := regexp.MustCompile(`^node-\d+(\.\d+)?\.jsonl?$`)
 	best, at := "", time.Time{}
@@ -226,7 +226,7 @@ func newest(out string) (string, error) {
 			if path == out {
 				return err
 			}
-			return nil // a run that was just removed, or is not ours to read
+			return nil // a run that was just removed, or that we may not read
 		}
 
 		if d.IsDir() || !recordingName.MatchString(d.Name()) {
@@ -241,7 +241,7 @@ func newest(out string) (string, error) {
 
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && best == "":
-		return "", fmt.Errorf("show: no report under %s: run something with perfagent run, or name a report", out)
+		return "", fmt.Errorf("show: no report under %s: record one with perfagent run, or name a report", out)
 	case err != nil:
 		return "", fmt.Errorf("show: look for the newest report: %w", err)
 	}

@@ -80,7 +80,6 @@ func showNodes(t *testing.T) *reporter.Report {
 }
 
 func TestShow_Golden(t *testing.T) {
-	t.Parallel()
 	week, nodes := plottertest.Week(t), showNodes(t)
 	for name, r := range map[string]*reporter.Report{"week": week, "nodes": nodes} {
 		for locale, suffix := range map[string]string{"C.UTF-8": ".txt", "C": "-ascii.txt"} {
@@ -97,7 +96,6 @@ func TestShow_Golden(t *testing.T) {
 // The burst of two seconds in a week is a full cell in the terminal and in Markdown,
 // and a row of the CSV, of which the mean is small.
 func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
-	t.Parallel()
 	week := plottertest.Week(t)
 	full := regexp.MustCompile(`(?m)^(CPU|disk) +[▁-▇]*█[▁-▇]* +0 to 100`)
 	for _, args := range [][]string{nil, {"--format", "markdown"}} {
@@ -131,7 +129,6 @@ func TestShow_BurstOfTwoSecondsInAWeek(t *testing.T) {
 }
 
 func TestShow_Formats(t *testing.T) {
-	t.Parallel()
 	r := plottertest.Week(t)
 	same := func(a, b clitest.Outcome) {
 		t.Helper()
@@ -153,7 +150,7 @@ func TestShow_Formats(t *testing.T) {
 		{"--format text --json", "--json and --format text: only one format can be printed"},
 		{"--format markdown nothing.json", "nothing.json"},
 	} {
-		o := clitest.Run(t, append([]string{"show"}, strings.Fields(c.args)...)...)
+		o := inside(t, append([]string{"show"}, strings.Fields(c.args)...)...)
 		o.Want(t, 1)
 		o.WantLine(t, c.want)
 		if o.Out != "" {
@@ -167,9 +164,9 @@ func TestShow_Formats(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer full.Close()
-		cmd := clitest.Perfagent(t, "show", "--format", format, path)
+		cmd := insideCommand(t, "show", "--format", format, path)
 		cmd.Stdout = full
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 1)
 		if !strings.HasSuffix(o.Err, "no space left on device\n") {
 			t.Errorf("%s: stderr %q", format, o.Err)
@@ -179,7 +176,6 @@ func TestShow_Formats(t *testing.T) {
 
 // The first of three variables that is set settles whether the terminal has UTF-8.
 func TestShow_Locale(t *testing.T) {
-	t.Parallel()
 	path := plottertest.Write(t, plottertest.Week(t))
 	for _, c := range []struct {
 		all, ctype, lang string
@@ -195,9 +191,9 @@ func TestShow_Locale(t *testing.T) {
 		{"C.UTF-8", "C", "C", true},
 		{"de_DE.ISO-8859-1", "", "C.UTF-8", false},
 	} {
-		cmd := clitest.Perfagent(t, "show", path)
+		cmd := insideCommand(t, "show", path)
 		cmd.Env = append(cmd.Env, "LC_ALL="+c.all, "LC_CTYPE="+c.ctype, "LANG="+c.lang)
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		o.Want(t, 0)
 		if strings.Contains(o.Out, "█") != c.utf8 || strings.Contains(o.Out, "@") == c.utf8 {
 			t.Errorf("%+v:\n%s", c, o.Out)
@@ -236,19 +232,18 @@ func TestShow_OnTerminal(t *testing.T) {
 // A run's own summary has the pictures, too, and its job's stderr nothing of them
 // where no summary is wanted.
 func TestShow_PicturesOfARun(t *testing.T) {
-	t.Parallel()
 	args := []string{"run", "--interval", "50ms", "--summary", "always", "--", "sh", "-c", untilSampledSo(10) + "; exit 0"}
-	cmd := clitest.Perfagent(t, args...)
+	cmd := insideCommand(t, args...)
 	cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8")
 	begin := time.Now()
-	o := clitest.Perform(t, cmd)
+	o := cmd.perform(t)
 	o.Want(t, 0)
 	picture := regexp.MustCompile(`(?m)^CPU        [▁-█ ]{8,}  0 to 100 %\nmemory     [▁-█ ]{8,}  0 to 100 %\ndisk `)
 	if !picture.MatchString(o.Err) || !regexp.MustCompile(`(?m)^time       0 +\d+\.\d+ s`).MatchString(o.Err) {
 		t.Errorf("after %v:\n%s", time.Since(begin), o.Err)
 	}
 	args[4] = "never"
-	if o := clitest.Run(t, args...); o.Err != "" {
+	if o := inside(t, args...); o.Err != "" {
 		t.Errorf("stderr %q", o.Err)
 	}
 }
@@ -261,7 +256,7 @@ func TestMetricsOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d:\n%.2000s", code, screen)
 	}
 	for _, m := range allMetrics() {
-		if !strings.Contains("\n"+screen, "\n"+m.Name+", "+m.Unit+"\r\n    "+m.Meaning[:10]) {
+		if !strings.Contains("\n"+screen, "\n"+m.Name+", "+string(m.Unit)+"\r\n    "+m.Meaning[:10]) {
 			t.Errorf("no %s", m.Name)
 		}
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 func newSidecar(s streams) *cobra.Command {
-	o := &recordOptions{streams: s, tellURL: true}
+	o := &recordOptions{streams: s, alwaysPrintURL: true}
 	cmd := &cobra.Command{
 		Use:   "sidecar [flags]",
-		Short: "sample the host until TERM or INT, then report",
-		Long: `Sample the host beside jobs that perfagent did not start, until TERM, INT or HUP
-arrives. The report and its page are written then; until then the report is
-refreshed every 30 seconds and the page every 5 minutes (at each and at each
-tenth sample, if --interval is longer). In a container, mount the host's /proc
-and /sys and name them with HOST_PROC and HOST_SYS; a file system of the host is
-named with --disk-path.
+		Short: "record the host until TERM or INT, then report",
+		Long: `Record the host, beside jobs that perfagent did not start, until TERM, INT or HUP
+arrives. Then write the report and its page. Until then the report is refreshed
+every 30 seconds and the page every 5 minutes or, if --interval is longer, at
+each sample and each tenth sample. In a container, mount the host's /proc and
+/sys and name them in HOST_PROC and HOST_SYS. Name a file system of the host with
+--disk-path.
 
-Exit code: 0 once the signal was answered with a report.`,
+Exit code: 0 if a signal arrived and the report was written.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly
   HOST_PROC=/host/proc HOST_SYS=/host/sys perfagent sidecar --disk-path /host`,
 		Args: cobra.NoArgs,
@@ -35,7 +35,7 @@ Exit code: 0 once the signal was answered with a report.`,
 	return cmd
 }
 
-// watch watches the host until a signal asks for the report.
+// watch records the host until a signal asks for the report.
 func (o *recordOptions) watch(cmd *cobra.Command) error {
 	if err := o.prepare(cmd); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -184,41 +185,62 @@ func TestHostTreeIsRead(t *testing.T) {
 
 // show without a name picks what was changed last, a journal too.
 func TestShowPicksTheNewest(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Script(t, "sh", `set -e
-		$P run --run-id b -- sh -c 'exit 0'
-		$P run --run-id a --node 3 -- sh -c 'exit 0'
-		touch -d '1 hour ago' perfagent-out/b/* ; touch perfagent-out/a/other.json perfagent-out/a/node-x.json
-		$P show; touch perfagent-out/b/node-0.json; $P show; $P show --out perfagent-out/a; PERFAGENT_OUT=perfagent-out/a $P show; $P show perfagent-out/a`)
-	o := clitest.Perform(t, cmd)
-	o.Want(t, 0)
-	got := regexp.MustCompile(`(?m)^run +(\S+)`).FindAllStringSubmatch(o.Out, -1)
-	var runs []string
-	for _, m := range got {
-		runs = append(runs, strings.Trim(m[1], ","))
+	dir := t.TempDir()
+	insideIn(t, dir, "run", "--run-id", "b", "--", "true").Want(t, 0)
+	insideIn(t, dir, "run", "--run-id", "a", "--node", "3", "--", "true").Want(t, 0)
+	b := filepath.Join(dir, "perfagent-out/b/node-0.json")
+	touch := func(path string, at time.Time) {
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if want := []string{"a", "b", "a", "a", "a"}; !slices.Equal(runs, want) {
-		t.Errorf("%q, want %q:\n%s", runs, want, o.Out)
+	touch(b, time.Now().Add(-time.Hour))
+	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/other.json"), "", 0o644)
+	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/node-x.json"), "", 0o644)
+
+	shows := func(run string, l *insideLine) {
+		t.Helper()
+		l.Dir = dir
+		o := l.perform(t)
+		o.Want(t, 0)
+		if got := regexp.MustCompile(`(?m)^run +([^\s,]+)`).FindStringSubmatch(o.Out); got == nil || got[1] != run {
+			t.Errorf("%q: run %q, want %q:\n%s", l.Args, got, run, o.Out)
+		}
 	}
+	shows("a", insideCommand(t, "show"))
+	touch(b, time.Now().Add(time.Second))
+	shows("b", insideCommand(t, "show"))
+	shows("a", insideCommand(t, "show", "--out", "perfagent-out/a"))
+	shows("a", insideCommand(t, "show", "perfagent-out/a"))
+	byVariable := insideCommand(t, "show")
+	byVariable.Env = []string{"PERFAGENT_OUT=perfagent-out/a"}
+	shows("a", byVariable)
 }
 
 func TestMergeOfTwoNodes(t *testing.T) {
-	t.Parallel()
-	cmd := clitest.Script(t, "sh", `export PERFAGENT_RUN_ID=r; $P run -- sh -c 'sleep 0.06; exit 0'; $P run --node 1 -- sh -c 'exit 4'; $P run --node 1 -- true
-		cd perfagent-out/r; $P merge node-0.json node-1.json -o both.json; echo $?; $P merge node-0.json node-1.json -o both.json; echo $?
-		$P merge --force node-1.json node-0.json node-1.json -o both.json; echo $?; $P merge node-1.json node-1.2.json -o bad.json; echo $?
-		$P merge both.json node-0.json -o again.json; echo $?; $P show both.json >shown; $P show --json both.json`)
-	o := clitest.Perform(t, cmd)
-	before, text, _ := strings.Cut(o.Out, "{")
-	if before != "0\n1\n0\n1\n0\n" {
-		t.Errorf("exit codes %q", before)
+	out := t.TempDir()
+	for _, args := range [][]string{{"0", "sleep 0.06; exit 0"}, {"1", "exit 4"}, {"1", "exit 0"}} {
+		call("run", "--out", out, "--run-id", "r", "--node", args[0], "--", "sh", "-c", args[1])
 	}
-	errs := strings.SplitAfter(o.Err, "\n")
-	if len(errs) < 2 || !strings.Contains(errs[0], "both.json") || !strings.Contains(errs[0], "--force") ||
-		!strings.Contains(errs[1], "node-1.json") || !strings.Contains(errs[1], "node-1.2.json") {
-		t.Errorf("stderr %q", errs)
+	dir := filepath.Join(out, "r")
+	for _, c := range []struct {
+		args  string
+		code  int
+		words []string
+	}{
+		{"node-0.json node-1.json -o both.json", 0, nil},
+		{"node-0.json node-1.json -o both.json", 1, []string{"both.json", "--force"}},
+		{"--force node-1.json node-0.json node-1.json -o both.json", 0, nil},
+		{"node-1.json node-1.2.json -o bad.json", 1, []string{"node-1.json", "node-1.2.json"}},
+		{"both.json node-0.json -o again.json", 0, nil},
+	} {
+		o := insideIn(t, dir, append([]string{"merge"}, strings.Fields(c.args)...)...)
+		if o.Want(t, c.code); c.code == 0 {
+			continue
+		}
+		o.WantLine(t, c.words...)
 	}
-	dir := filepath.Join(o.Dir, "perfagent-out/r")
+	text := call("show", "--json", filepath.Join(dir, "both.json")).Out
 	if _, err := os.Stat(filepath.Join(dir, "bad.json")); err == nil {
 		t.Error("bad.json was written")
 	}
@@ -233,12 +255,11 @@ func TestMergeOfTwoNodes(t *testing.T) {
 		t.Error("merging a node again makes a difference")
 	}
 	var nodes map[string]map[string]float64
-	if err := json.Unmarshal([]byte("{"+text), &nodes); err != nil || len(nodes) != 2 ||
+	if err := json.Unmarshal([]byte(text), &nodes); err != nil || len(nodes) != 2 ||
 		nodes["1"]["wall_seconds"] != one.Run.WallSeconds || nodes["0"]["wall_seconds"] != zero.Run.WallSeconds {
-		t.Errorf("show --json: %v: {%s; want %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
+		t.Errorf("show --json: %v: %s; want %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
 	}
-	shown, _ := os.ReadFile(filepath.Join(dir, "shown"))
-	if !strings.Contains(string(shown), "2 nodes") {
+	if shown := call("show", filepath.Join(dir, "both.json")).Out; !strings.Contains(shown, "2 nodes") {
 		t.Errorf("show: %s", shown)
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithShell ends this process by the signal that its job died of, if the parent is a shell that
-// we were typed into, or a script, rather than the program behind a new terminal: if the parent
-// lives in our session.
+// dieWithShell ends this process by the signal that killed its job, if the parent is an interactive
+// shell or a script, rather than the program behind a new terminal: if the parent is in our session.
 func dieWithShell(signal string) {
 	ours, err := unix.Getsid(0)
 	theirs, errParent := unix.Getsid(unix.Getppid())
@@ -22,13 +21,13 @@ func dieWithShell(signal string) {
 	}
 }
 
-// inForeground tells whether w is a terminal, and we are who it is for now. What is
-// written there from the background disturbs, or even stops us ("stty tostop").
+// inForeground reports whether w is a terminal with this process in its foreground. Writing from the
+// background is a nuisance, or even stops the writer ("stty tostop").
 func inForeground(w io.Writer) bool {
 	group, err := unix.IoctlGetInt(descriptor(w), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// ignoreBackground lets us write to the terminal from the background, where "stty
-// tostop" would stop us instead. The job is over: nobody inherits it.
+// ignoreBackground allows writing to the terminal from the background, where "stty tostop" would
+// stop the process. The job has ended, so no child inherits this.
 func ignoreBackground() { signal.Ignore(unix.SIGTTOU) }

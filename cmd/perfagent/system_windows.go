@@ -4,11 +4,11 @@ import (
 	"io"
 )
 
-// dieWithShell is for terminals that send signals.
+// dieWithShell does nothing: terminals send no signals here.
 func dieWithShell(string) {}
 
-// inForeground tells whether w is a terminal.
+// inForeground reports whether w is a terminal.
 func inForeground(w io.Writer) bool { return isTerminal(w) }
 
-// ignoreBackground is for terminals that stop who writes to them.
+// ignoreBackground does nothing: terminals stop no writers here.
 func ignoreBackground() {}

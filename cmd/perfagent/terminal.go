@@ -12,8 +12,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// descriptor returns the number behind stdout or stderr; -1 for anything else. File.Fd is not
-// asked: it may make the open file blocking, and that one is the job's too.
+// descriptor returns the file descriptor of stdout or stderr, or -1 for any other writer. It does not
+// call File.Fd, which may make the open file blocking for the job, too.
 func descriptor(w io.Writer) int {
 	if p, ok := w.(*patientWriter); ok {
 		w = p.w
@@ -31,12 +31,12 @@ func descriptor(w io.Writer) int {
 
 func isTerminal(w io.Writer) bool { return term.IsTerminal(descriptor(w)) }
 
-// colorful reports whether w may get colours, by the conventions of NO_COLOR and TERM.
+// colorful reports whether to write colours to w, following NO_COLOR and TERM.
 func colorful(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// summaryOptions returns how a report's summary looks on w.
+// summaryOptions returns the options for a summary on w.
 func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.Options {
 	columns := width(w)
 	return summary.Options{
@@ -45,8 +45,8 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 	}
 }
 
-// utf8Terminal reports whether the locale has UTF-8, as C libraries settle it: by the first of
-// three variables that is set.
+// utf8Terminal reports whether the locale uses UTF-8. As in C libraries, the first of three
+// variables that is set decides.
 func utf8Terminal() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(os.Getenv(name)); v != "" {

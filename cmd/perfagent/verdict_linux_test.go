@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -55,10 +56,9 @@ func verdictInside(cmd *exec.Cmd, group string) *exec.Cmd {
 const verdictHog = "tail /dev/zero"
 
 func TestVerdictOfAnExit(t *testing.T) {
-	t.Parallel()
-	v := reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
+	v := reportertest.WantVerdict(t, inside(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 0})
-	v = reportertest.WantVerdict(t, clitest.Run(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
+	v = reportertest.WantVerdict(t, inside(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 7})
 }
 
@@ -246,18 +246,19 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 // Of several nodes the run's own verdict is said first, though it is no more than an exit
 // code: a launcher kills the others when one fails.
 func TestVerdictOfSeveralNodes(t *testing.T) {
-	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "sh", `"$P" run --run-id r --node 0 -- true
-"$P" run --run-id r --node 1 -- sh -c 'exit 4'
-"$P" run --run-id r --node 2 -- sh -c 'kill -9 $$'
-cd perfagent-out/r && "$P" merge node-*.json -o all.json && "$P" show all.json >show && "$P" show --format markdown all.json >markdown && "$P" plot all.json -o page.html`))
-	o.Want(t, 0)
-	for _, name := range []string{"show", "markdown", "page.html"} {
-		data, err := os.ReadFile(filepath.Join(o.Dir, "perfagent-out/r", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(data)
+	out := t.TempDir()
+	merge := []string{"merge", "-o", filepath.Join(out, "all.json")}
+	for node, job := range []string{"exit 0", "exit 4", "kill -9 $$"} {
+		call("run", "--out", out, "--run-id", "r", "--node", strconv.Itoa(node), "--", "sh", "-c", job)
+		merge = append(merge, filepath.Join(out, fmt.Sprintf("r/node-%d.json", node)))
+	}
+	all, page := merge[2], filepath.Join(out, "page.html")
+	call(merge...).Want(t, 0)
+	call("plot", all, "-o", page).Want(t, 0)
+
+	for name, text := range map[string]string{
+		"show": call("show", all).Out, "markdown": call("show", "--format", "markdown", all).Out, "page.html": clitest.Read(t, page),
+	} {
 		own, other := strings.Index(text, "node 1: exited with code 4"), strings.Index(text, "node 2: killed by SIGKILL")
 		if own < 0 || other < own {
 			t.Errorf("%s: node 1's verdict at %d, node 2's at %d", name, own, other)

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// plainBuild is what version says of a build without the entry point before the Go runtime.
+// plainBuild is what version adds for a build without the entry point before the Go runtime.
 const plainBuild = " (plain go build: ignored signals other than HUP, INT, TSTP, TTIN, TTOU, CONT " +
 	"are not passed on; see docs/limits.md)"
 
@@ -31,7 +31,7 @@ func newVersion(s streams) *cobra.Command {
 	}
 }
 
-// versionLine describes this program: the version, and what the build knows of its commit.
+// versionLine returns the line that version prints: the version and, if the build knows it, the commit.
 func versionLine(version string, settings []debug.BuildSetting, plain bool) string {
 	line := fmt.Sprintf("perfagent %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if commit := commit(settings); commit != "" {
@@ -45,7 +45,7 @@ func versionLine(version string, settings []debug.BuildSetting, plain bool) stri
 }
 
 // commit returns the commit of the checkout that was built, followed by "+dirty" if there were
-// changes, or "" if the build does not know it. A pseudo-version has its beginning, too.
+// changes, or "" if the build does not know it. A pseudo-version contains its prefix.
 func commit(settings []debug.BuildSetting) string {
 	var revision, dirty string
 	for _, s := range settings {

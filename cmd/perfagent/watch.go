@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/internal/scheduler"
 )
 
-// leastRefresh is the shortest time between two pictures of a run.
-const leastRefresh = 100 * time.Millisecond
+// minRefresh is the shortest time between two updates.
+const minRefresh = 100 * time.Millisecond
 
 type watchOptions struct {
 	out     string
@@ -31,18 +31,19 @@ func newWatch(s streams) *cobra.Command {
 	o := &watchOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [RUN-ID]",
-		Short: "look on while a run goes on",
-		Long: `Show a run that goes on here, or on another machine that shares --out: CPU,
-memory, disk and network with their peaks, and what perfagent itself costs. It
-reads the journal of the run and nothing else; the job does not notice. Without
-RUN-ID it is the run under --out that was started last.
+		Short: "watch a run live",
+		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
+memory, disk and network with their peaks, and what perfagent itself costs. watch
+only reads the journal of the run; the job is not affected. Without RUN-ID it
+watches the run under --out that was started last.
 
-q leaves. When the run ends, its last picture stays on the screen. Where
-standard output is no terminal, or TERM is dumb or not set, there is one plain
-line per --refresh instead.
+Press q to quit. When the run ends, its last picture stays on the screen. If
+standard output is not a terminal, or TERM is dumb or unset, watch prints one
+plain line per --refresh instead.
 
-Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
-130); 1 otherwise: no such run, none that goes on, its perfagent is gone.`,
+Exit code: 0 if the run has ended or you pressed q; 128+n after signal n (Ctrl-C
+is 130); 1 otherwise: there is no such run, none is running, or its perfagent is
+gone.`,
 		Example: `  perfagent watch
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
@@ -51,15 +52,15 @@ Exit code: 0 when the run has ended, or after q; 128+n after signal n (Ctrl-C is
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is looked for in DIR/RUN-ID [$PERFAGENT_OUT]")
-	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that goes on)")
-	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two pictures or lines, at least 100ms")
+	f.StringVar(&o.out, "out", "perfagent-out", "`DIR` of the reports: the run is in DIR/RUN-ID [$PERFAGENT_OUT]")
+	f.IntVar(&o.node, "node", 0, "index of the node to show in full (default: the lowest that is still running)")
+	f.DurationVar(&o.refresh, "refresh", time.Second, "time between two updates, at least 100ms")
 
 	return cmd
 }
 
 func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
-	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // a host of many CPUs would give the runtime as many
+	runtime.GOMAXPROCS(min(2, runtime.NumCPU())) // the default is the number of CPUs
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
@@ -83,38 +84,38 @@ func (o *watchOptions) watch(cmd *cobra.Command, args []string) error {
 	return w.inLines()
 }
 
-// isDumb tells of a terminal that only takes lines. One without a name is such a one,
-// but on Windows, where there are no names.
+// isDumb reports whether the terminal only takes lines. A terminal without a name is taken for one,
+// except on Windows, which has no such names.
 func isDumb() bool {
 	name := os.Getenv("TERM")
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
-// pace is the time between two looks, a whole part of refresh: at least each second,
-// so that the end is seen at once.
+// pace returns the time between two reads of the journal: a whole fraction of refresh, at most a
+// second, so that the end shows at once.
 func (o *watchOptions) pace() time.Duration {
 	return o.refresh / (1 + (o.refresh-1)/time.Second)
 }
 
-// due tells whether it is time for another picture: a look may come a little early.
+// due reports whether it is time for another update. A read may come a little early.
 func (o *watchOptions) due(now, last time.Time) bool { return now.Sub(last) >= o.refresh-o.pace()/2 }
 
-// runID is the run that was named, or that is the newest.
+// runID returns the run given as an argument, or the newest that is running.
 func (o *watchOptions) runID(args []string) (string, error) {
 	if len(args) == 0 {
-		return o.newestGoing()
+		return o.newestRunning()
 	}
 	if args[0] == "" {
-		return "", errors.New("watch: an empty run id")
+		return "", errors.New("watch: the run ID is empty")
 	}
 	if err := scheduler.CheckRunID(args[0]); err != nil {
-		return "", fmt.Errorf("watch: run id %w", err)
+		return "", fmt.Errorf("watch: run ID %w", err)
 	}
 
 	return args[0], nil
 }
 
-// settle takes the variable, and checks the flags.
+// settle reads PERFAGENT_OUT and checks the flags.
 func (o *watchOptions) settle(cmd *cobra.Command) error {
 	out := "--out"
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
@@ -124,19 +125,19 @@ func (o *watchOptions) settle(cmd *cobra.Command) error {
 	o.picked = cmd.Flags().Changed("node")
 	switch {
 	case o.out == "":
-		return fmt.Errorf("%s: an empty directory name", out)
+		return fmt.Errorf("%s: the directory name is empty", out)
 	case o.node < 0 || o.node > agent.MaxNode:
 		return fmt.Errorf("--node: %d is not between 0 and %d", o.node, agent.MaxNode)
-	case o.refresh < leastRefresh:
-		return fmt.Errorf("--refresh: %v is below %v", o.refresh, leastRefresh)
+	case o.refresh < minRefresh:
+		return fmt.Errorf("--refresh: %v is below %v", o.refresh, minRefresh)
 	}
 
 	return nil
 }
 
-// open finds the run's journals and begins to follow them.
-func (o *watchOptions) open(id string) (*watching, error) {
-	w := &watching{options: o, id: id}
+// open finds the run's journals and starts to follow them.
+func (o *watchOptions) open(id string) (*watchedRun, error) {
+	w := &watchedRun{options: o, id: id}
 	there, err := findRun(o.out, id)
 	if err != nil {
 		return nil, err
@@ -155,9 +156,9 @@ func (o *watchOptions) open(id string) (*watching, error) {
 	case ended:
 		return nil, fmt.Errorf("watch: run %q has ended: %s", id, showCommand(report))
 	case o.picked:
-		return nil, fmt.Errorf("watch: there is no node %d of run %q in %s, but there is %s", node, id, there.dir, there.nodes())
+		return nil, fmt.Errorf("watch: no node %d of run %q in %s; there is %s", node, id, there.dir, there.nodes())
 	default:
-		return nil, fmt.Errorf("watch: there is nothing of run %q in %s", id, there.dir)
+		return nil, fmt.Errorf("watch: no recording of run %q in %s", id, there.dir)
 	}
 
 	w.main = newWatchedNode(node, there.journals[node], o.home)
@@ -170,13 +171,13 @@ func (o *watchOptions) open(id string) (*watching, error) {
 	return w, nil
 }
 
-// showCommand is the command that shows a report, for a shell.
+// showCommand returns the shell command that shows a report.
 func showCommand(path string) string {
 	return pusher.CommandLine([]string{"perfagent", "show", path})
 }
 
-// newestGoing is the run that was started last, of those that are going on under out.
-func (o *watchOptions) newestGoing() (string, error) {
+// newestRunning returns the run that was started last, among those still running under out.
+func (o *watchOptions) newestRunning() (string, error) {
 	entries, err := os.ReadDir(o.out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("watch: look for a run: %w", err)
@@ -187,7 +188,7 @@ func (o *watchOptions) newestGoing() (string, error) {
 	for _, e := range entries {
 		there, err := findRun(o.out, e.Name())
 		if err != nil {
-			if e.IsDir() { // else it is none of ours
+			if e.IsDir() { // else it is not a run
 				unread.add(filepath.Join(o.out, e.Name()), errors.Unwrap(err))
 			}
 			continue
@@ -196,7 +197,7 @@ func (o *watchOptions) newestGoing() (string, error) {
 		for node, path := range there.journals {
 			n := newWatchedNode(node, path, o.home)
 			n.look(time.Now())
-			if r := n.report; r != nil && n.goesOn(time.Now()) && (id == "" || r.Run.Start.After(started)) {
+			if r := n.report; r != nil && n.running(time.Now()) && (id == "" || r.Run.Start.After(started)) {
 				id, started = e.Name(), r.Run.Start.Time
 			}
 			if n.report == nil && n.end == nil {
@@ -211,16 +212,18 @@ func (o *watchOptions) newestGoing() (string, error) {
 	case id != "":
 		return id, nil
 	case unread.err != nil:
-		return "", fmt.Errorf("watch: no run is going on under %s that can be read; %d cannot, the newest: %w", o.out, unread.count, unread.err)
+		return "", fmt.Errorf("watch: no readable run is active under %s; %d cannot be read, the newest: %w",
+			o.out, unread.count, unread.err)
 	}
 
-	return "", fmt.Errorf("watch: no run is going on under %s: start one with perfagent run, or look at the newest report with perfagent show", o.out)
+	return "", fmt.Errorf("watch: no run is active under %s: start one with perfagent run, "+
+		"or show the newest report with perfagent show", o.out)
 }
 
-// unreadRuns are recordings that could not be read: any of them may go on.
+// unreadRuns counts recordings that could not be read. Any of them may still be running.
 type unreadRuns struct {
 	count  int
-	err    error // of the one that was written last
+	err    error // of the one written last
 	newest time.Time
 }
 

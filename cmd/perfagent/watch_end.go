@@ -12,23 +12,23 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// nodeEnd is what became of a node.
+// A nodeEnd describes how a node ended.
 type nodeEnd struct {
 	index   int
 	journal string // that was followed; "" = none
 	words   string // "exit 3"; "" = nothing went wrong
 	failed  bool
-	open    bool   // no end is to be seen
-	show    string // what has it: a report, or the journal
+	open    bool   // its end is not known
+	show    string // file to show: the report or the journal
 }
 
-// stopped tells whether no more is to be expected of a node: it has ended, its agent is
-// gone, or there was never anything of it to read.
+// stopped reports whether nothing more will come from the node: it has ended, its agent is gone, or
+// it could never be read.
 func (n *watchedNode) stopped() bool {
 	return n.over() || n.isGone() || n.trouble != nil && n.report == nil
 }
 
-// ending is what became of a node that has stopped.
+// ending describes how a node that has stopped ended.
 func (n *watchedNode) ending() nodeEnd {
 	if n.end != nil {
 		e := reportEnd(n.index, n.end, n.endPath)
@@ -39,7 +39,7 @@ func (n *watchedNode) ending() nodeEnd {
 	e := nodeEnd{index: n.index, journal: n.follower.Path(), show: n.follower.Path(), open: true}
 	switch {
 	case n.isLost():
-		e.words = "the journal is gone, without a report"
+		e.words = "the journal is gone and there is no report"
 	case n.isGone():
 		e.words = "its perfagent is gone"
 	case n.trouble != nil:
@@ -49,12 +49,12 @@ func (n *watchedNode) ending() nodeEnd {
 	return e
 }
 
-// reportEnd is what became of a node by its report.
+// reportEnd describes the end of a node from its report.
 func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	e := nodeEnd{index: node, show: path}
 	switch run := r.Run; {
 	case run.Incomplete != "":
-		e.open, e.words = true, "no end in its report"
+		e.open, e.words = true, "its report is incomplete"
 	case run.Signal != "":
 		e.failed, e.words = true, "killed by "+text.Clip(text.Printable(run.Signal), 20)
 	case run.ExitCode != nil && *run.ExitCode != 0:
@@ -64,10 +64,10 @@ func reportEnd(node int, r *reporter.Report, path string) nodeEnd {
 	return e
 }
 
-// sayEnd is the last word: how it ended and where the report is.
-func (w *watching) sayEnd() error {
+// printEnd prints how the run ended and the command that shows its report.
+func (w *watchedRun) printEnd() error {
 	if ends, unread := w.endings(); !w.options.picked && len(ends)+unread > 1 {
-		return w.sayEnds(ends, unread)
+		return w.printEnds(ends, unread)
 	}
 
 	name := w.id
@@ -87,9 +87,9 @@ func (w *watching) sayEnd() error {
 	return err
 }
 
-// endings are what became of all nodes, by index, and how many are not known: of those
-// that had ended when we came not more are read than are followed.
-func (w *watching) endings() (ends []nodeEnd, unread int) {
+// endings returns the ends of all nodes, by index, and the number of nodes whose reports were not
+// read. Of the nodes that had ended before watch started it reads at most maxWatched.
+func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 	for _, n := range w.nodes {
 		ends = append(ends, n.ending())
 	}
@@ -122,9 +122,9 @@ func (w *watching) endings() (ends []nodeEnd, unread int) {
 	return ends, unread
 }
 
-// sayEnds is the last word of a run of several nodes: what each did that did not end
-// well, and the report of the first of them.
-func (w *watching) sayEnds(ends []nodeEnd, unread int) error {
+// printEnds prints how a run of several nodes ended: the nodes that failed or are unfinished, and the
+// command that shows the first of them.
+func (w *watchedRun) printEnds(ends []nodeEnd, unread int) error {
 	failed := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.failed })
 	open := slices.DeleteFunc(slices.Clone(ends), func(e nodeEnd) bool { return !e.open })
 	words := fmt.Sprintf("%d nodes", len(ends)+unread)
@@ -132,10 +132,10 @@ func (w *watching) sayEnds(ends []nodeEnd, unread int) error {
 		words += fmt.Sprintf(", %d failed (%s)", len(failed), nameEnds(failed))
 	}
 	if len(open) > 0 {
-		words += fmt.Sprintf(", %d without an end (%s)", len(open), nameEnds(open))
+		words += fmt.Sprintf(", %d unfinished (%s)", len(open), nameEnds(open))
 	}
 	if unread > 0 {
-		words += fmt.Sprintf(", %d not looked at", unread)
+		words += fmt.Sprintf(", %d not read", unread)
 	}
 	if len(failed)+len(open)+unread == 0 {
 		words += ", none failed"
@@ -151,16 +151,16 @@ func (w *watching) sayEnds(ends []nodeEnd, unread int) error {
 	return err
 }
 
-// nameEnds names nodes with what became of them, the first few.
+// nameEnds lists the first few nodes with their ends.
 func nameEnds(ends []nodeEnd) string {
-	const most = 8
+	const maxNamed = 8
 	var words []string
-	for _, e := range ends[:min(len(ends), most)] {
+	for _, e := range ends[:min(len(ends), maxNamed)] {
 		words = append(words, fmt.Sprintf("node %d %s", e.index, e.words))
 	}
 
-	if len(ends) > most {
-		words = append(words, fmt.Sprintf("%d more", len(ends)-most))
+	if len(ends) > maxNamed {
+		words = append(words, fmt.Sprintf("%d more", len(ends)-maxNamed))
 	}
 
 	return strings.Join(words, ", ")

@@ -352,7 +352,7 @@ func TestWatch_PlainLinesOfANodeThatIsKilled(t *testing.T) {
 	second.ends(0)
 	o, _ := l.End()
 	o.Want(t, 1)
-	o.WantLine(t, "run r: 2 nodes, 1 without an end (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
+	o.WantLine(t, "run r: 2 nodes, 1 unfinished (node 0 its perfagent is gone); perfagent show perfagent-out/r/node-0.jsonl")
 }
 
 // More nodes than have room are all watched to their end.

@@ -26,7 +26,7 @@ import (
 // runFiles are the recordings in the folder of a run, by node.
 type runFiles struct {
 	dir      string
-	journals map[int]string // of nodes that go on, or whose perfagent was killed
+	journals map[int]string // of nodes that are running, or whose perfagent was killed
 	reports  map[int]string // the newest of each node
 }
 
@@ -35,7 +35,7 @@ func findRun(out, id string) (*runFiles, error) {
 	r := &runFiles{dir: filepath.Join(out, id), journals: make(map[int]string), reports: make(map[int]string)}
 	entries, err := os.ReadDir(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("watch: there is no run %q under %s", id, out)
+		return nil, fmt.Errorf("watch: no run %q under %s", id, out)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("watch: look for run %q: %w", id, err)
@@ -60,8 +60,8 @@ func findRun(out, id string) (*runFiles, error) {
 	return r, nil
 }
 
-// isBetter tells which of two journals of a node is watched: the one that is being
-// written, else the later one.
+// isBetter reports whether to watch path rather than another journal of the same node. It prefers the
+// one that is being written, then the later one.
 func (r *runFiles) isBetter(path, than string, later bool) bool {
 	if than == "" {
 		return true
@@ -72,7 +72,7 @@ func (r *runFiles) isBetter(path, than string, later bool) bool {
 	return later
 }
 
-// recordingName reads node-N.json, node-N.2.json, and the same of a journal.
+// recordingName parses node-N.json, node-N.2.json, and the same names of journals.
 func recordingName(name string) (node, nth int, kind string, ok bool) {
 	kind = filepath.Ext(name)
 	number, found := strings.CutPrefix(strings.TrimSuffix(name, kind), "node-")
@@ -94,14 +94,14 @@ func recordingName(name string) (node, nth int, kind string, ok bool) {
 	return int(n), nth, kind, err == nil
 }
 
-// isLater tells whether a recording of a node was begun after another of it.
+// isLater reports whether path is a later recording of a node than the other.
 func isLater(path, than string) bool {
 	_, a, _, _ := recordingName(filepath.Base(path))
 	_, b, _, _ := recordingName(filepath.Base(than))
 	return a > b
 }
 
-// first is the lowest node that goes on, else the lowest with a journal.
+// first returns the lowest node that is running, else the lowest with a journal.
 func (r *runFiles) first() (int, bool) {
 	nodes := slices.Sorted(maps.Keys(r.journals))
 	for _, n := range nodes {
@@ -122,7 +122,7 @@ func (r *runFiles) first() (int, bool) {
 	return 0, false
 }
 
-// nodes names those that there are, for an error.
+// nodes lists the nodes for an error message.
 func (r *runFiles) nodes() string {
 	all := maps.Clone(r.reports)
 	maps.Copy(all, r.journals)
@@ -145,28 +145,28 @@ func (r *runFiles) nodes() string {
 	return strings.Join(words, "; ")
 }
 
-// watchedNode is one node's journal, and what is known of it.
+// A watchedNode follows one node's journal.
 type watchedNode struct {
 	index    int
 	home     string // boot id of this machine; "" = unknown
 	follower *journal.Follower
-	report   *reporter.Report // what the journal told last; nil = nothing yet
+	report   *reporter.Report // last read from the journal; nil = nothing yet
 	newest   []float64
 	writer   journal.Writer
-	locked   bool      // its agent was seen with the lock
-	looked   time.Time // when it was looked at last
-	grown    time.Time // when it grew last
-	trouble  error     // of the last look
+	locked   bool      // its agent has held the lock
+	looked   time.Time // time of the last read
+	grown    time.Time // when it last grew
+	trouble  error     // of the last read
 	end      *reporter.Report
 	endPath  string
-	gaps     int // looks that found neither journal nor report
+	gaps     int // reads that found neither journal nor report
 }
 
 func newWatchedNode(index int, path, home string) *watchedNode {
 	return &watchedNode{index: index, home: home, follower: journal.Follow(path)}
 }
 
-// name is the node's key in a report.
+// name returns the node's key in a report.
 func (n *watchedNode) name() string { return strconv.Itoa(n.index) }
 
 // look reads what is new.
@@ -191,7 +191,7 @@ func (n *watchedNode) look(now time.Time) {
 	}
 
 	n.looked = now
-	if err != nil && n.report != nil { // then it is no more the journal that we look at
+	if err != nil && n.report != nil { // it is no longer the journal that we follow
 		return
 	}
 
@@ -199,8 +199,8 @@ func (n *watchedNode) look(now time.Time) {
 	n.locked = n.locked || n.writer == journal.Alive
 }
 
-// age is how long ago the journal was written, by the file's time, but after the last
-// look: another machine's clock may be another.
+// age returns how long ago the journal was written, by the file's time, but at most the time since
+// the last read: the clock of another machine may differ.
 func (n *watchedNode) age(now time.Time) time.Duration {
 	st, err := os.Stat(n.follower.Path())
 	if err != nil {
@@ -215,7 +215,7 @@ func (n *watchedNode) age(now time.Time) time.Duration {
 	return age
 }
 
-// node is what the report has of the node.
+// node returns the node from the newest report.
 func (n *watchedNode) node() *reporter.Node {
 	for _, r := range []*reporter.Report{n.end, n.report} {
 		if r != nil && r.Nodes[n.name()] != nil {
@@ -225,8 +225,7 @@ func (n *watchedNode) node() *reporter.Node {
 	return &reporter.Node{}
 }
 
-// finish looks for the report that has taken the journal's place: it is written before
-// the journal is removed.
+// finish reads the report that has replaced the journal. It is written before the journal is removed.
 func (n *watchedNode) finish() {
 	path := strings.TrimSuffix(n.follower.Path(), "l")
 	r, err := reportfile.Read(path, 0)
@@ -238,17 +237,17 @@ func (n *watchedNode) finish() {
 	n.trouble = fmt.Errorf("the journal is gone, and there is no report in its place: %w", err)
 }
 
-// over tells whether no more is to come of the node.
+// over reports whether the node has ended.
 func (n *watchedNode) over() bool { return n.end != nil || n.isLost() }
 
-// isLost tells whether the journal went without a report.
+// isLost reports whether the journal disappeared without a report.
 func (n *watchedNode) isLost() bool { return n.gaps > 1 }
 
-// silence is for how long the journal has not grown.
+// silence returns how long the journal has not grown.
 func (n *watchedNode) silence(now time.Time) time.Duration { return max(0, now.Sub(n.grown)) }
 
-// patient is how long a journal may not grow before that is worth a word.
-func (n *watchedNode) patient() time.Duration {
+// maxSilence returns how long a journal may stay unchanged without comment.
+func (n *watchedNode) maxSilence() time.Duration {
 	interval := time.Duration(0)
 	if s := n.node().Sampling; s != nil && s.IntervalSeconds < 1e9 {
 		interval = time.Duration(s.IntervalSeconds * float64(time.Second))
@@ -256,9 +255,9 @@ func (n *watchedNode) patient() time.Duration {
 	return max(5*time.Second, 3*interval)
 }
 
-// isGone tells whether the agent ended without a report: nobody has the lock, and the
-// agent had it when we looked before, or was on this machine. Of one on another machine
-// the lock may not be seen; only silence tells.
+// isGone reports whether the agent ended without a report: the lock is free, and the agent held it
+// before or ran on this machine. The lock of an agent on another machine may be invisible; then only
+// silence counts.
 func (n *watchedNode) isGone() bool {
 	if n.over() || n.trouble != nil && n.report != nil || n.writer != journal.Gone {
 		return false
@@ -266,22 +265,22 @@ func (n *watchedNode) isGone() bool {
 	if machine := n.node().Host; machine != nil && machine.BootID != "" {
 		return n.locked || machine.BootID == n.home
 	}
-	return n.locked || n.silence(n.looked) > n.patient() // before its first sample
+	return n.locked || n.silence(n.looked) > n.maxSilence() // before its first sample
 }
 
-// bootID tells this machine from others.
+// bootID identifies this machine.
 func bootID() string {
 	r := host.NewReader(host.Options{})
 	defer r.Close()
 	return r.Info().BootID
 }
 
-// goesOn tells whether the agent seems to be at work.
-func (n *watchedNode) goesOn(now time.Time) bool {
-	return !n.over() && !n.isGone() && (n.writer == journal.Alive || n.silence(now) <= n.patient())
+// running reports whether the agent seems to be at work.
+func (n *watchedNode) running(now time.Time) bool {
+	return !n.over() && !n.isGone() && (n.writer == journal.Alive || n.silence(now) <= n.maxSilence())
 }
 
-// live says how the node stands.
+// live returns the state of the node for the screen.
 func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	known, quiet := 0.0, n.silence(now)
 	if n.report != nil {
@@ -295,7 +294,7 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 		out.State, out.End = summary.Headline(n.end), true
 		out.Alarm = n.end.Run.Signal != "" || n.end.Run.ExitCode != nil && *n.end.Run.ExitCode != 0
 	case n.isLost():
-		out.State = "ended, without a report here"
+		out.State = "ended without a report here"
 	case n.isGone() && n.report == nil:
 		out.State = "perfagent is gone"
 		if n.trouble != nil {
@@ -304,10 +303,11 @@ func (n *watchedNode) live(now time.Time) terminal.LiveNode {
 	case n.trouble != nil:
 		out.State, out.Trouble = "cannot be read", n.trouble.Error()
 	case n.isGone():
-		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", n.report.Run.End.UTC().Format("15:04:05 MST"), text.Seconds(known))
-	case n.writer == journal.Alive && quiet > n.patient():
+		since := n.report.Run.End.UTC().Format("15:04:05 MST")
+		out.State = fmt.Sprintf("perfagent is gone since %s, after %s", since, text.Seconds(known))
+	case n.writer == journal.Alive && quiet > n.maxSilence():
 		out.State = "running for " + length + silent
-	case quiet > n.patient():
+	case quiet > n.maxSilence():
 		out.State = "seen for " + text.Seconds(known) + silent
 	case n.report == nil:
 		out.State, out.Alarm = "starting", false

@@ -15,10 +15,9 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// What a terminal is told: ECMA-48, and the private modes of xterm's that every
-// terminal of today has.
+// Control sequences: ECMA-48, and the private modes of xterm that every modern terminal has.
 const (
-	// The other screen, no cursor, lines that are cut and not wrapped.
+	// Alternate screen, no cursor, lines cut instead of wrapped.
 	screenEnter = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 	screenLeave = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 	screenHome  = "\x1b[H"
@@ -26,29 +25,32 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// hurry is how long a terminal that takes nothing may keep us from leaving.
-const hurry = time.Second
+// leavePatience is how long a terminal that accepts no output may delay leaving.
+const leavePatience = time.Second
 
-// liveTerminal is the live view's: its other screen, its keys, the signals.
+// A liveTerminal is the terminal of the live view: its alternate screen, keys and signals.
 type liveTerminal struct {
-	before  *term.State // of standard input; nil = that is no terminal
+	before  *term.State // of standard input; nil = it is not a terminal
 	frames  chan frame
 	failed  chan error
 	keys    <-chan key
 	signals chan os.Signal
 	resumed chan os.Signal
-	on      bool // the other screen is
+	on      bool // the alternate screen is shown
 }
 
-// frame is what is written at once; done is closed then, if it is not nil.
+// A frame is written in one piece. Then done, if not nil, is closed.
 type frame struct {
 	text string
 	done chan struct{}
 }
 
-// openTerminal takes the terminal over.
+// openTerminal takes over the terminal.
 func openTerminal(out io.Writer) *liveTerminal {
-	t := &liveTerminal{frames: make(chan frame, 1), failed: make(chan error, 1), signals: make(chan os.Signal, 8), resumed: make(chan os.Signal, 1)}
+	t := &liveTerminal{
+		frames: make(chan frame, 1), failed: make(chan error, 1),
+		signals: make(chan os.Signal, 8), resumed: make(chan os.Signal, 1),
+	}
 	signal.Notify(t.signals, watchSignals()...)
 	notifyResumed(t.resumed)
 	if state, err := term.GetState(0); err == nil {
@@ -61,8 +63,8 @@ func openTerminal(out io.Writer) *liveTerminal {
 	return t
 }
 
-// paint writes frames, in a goroutine of its own: a line that is slow gets fewer of
-// them, and keys and signals are heard all the same.
+// paint writes frames in a goroutine of its own. A slow line gets fewer frames, and keys and signals
+// still work.
 func (t *liveTerminal) paint(out io.Writer) {
 	for f := range t.frames {
 		if _, err := io.WriteString(out, f.text); err != nil {
@@ -77,7 +79,7 @@ func (t *liveTerminal) paint(out io.Writer) {
 	}
 }
 
-// show hands a frame over; one that was not begun yet gives way to it.
+// show queues a frame. It replaces one that has not been started.
 func (t *liveTerminal) show(f frame) {
 	select {
 	case t.frames <- f:
@@ -93,16 +95,16 @@ func (t *liveTerminal) show(f frame) {
 	t.frames <- f
 }
 
-// enter changes to the other screen and to single keys.
+// enter switches to the alternate screen and to single keys.
 func (t *liveTerminal) enter() {
 	if t.before != nil {
-		_, _ = term.MakeRaw(0) // a terminal that we may not set still shows
+		_, _ = term.MakeRaw(0) // a terminal that cannot be set still shows
 	}
 	t.on = true
 	t.flush(screenEnter)
 }
 
-// leave gives the terminal back as it was.
+// leave restores the terminal.
 func (t *liveTerminal) leave() {
 	if !t.on {
 		return
@@ -114,20 +116,20 @@ func (t *liveTerminal) leave() {
 	}
 }
 
-// flush writes text, and waits for that a while.
+// flush writes text and waits for it, within bounds.
 func (t *liveTerminal) flush(text string) {
 	done := make(chan struct{})
 	t.show(frame{text, done})
-	patience.Receive(done, hurry)
+	patience.Receive(done, leavePatience)
 }
 
-// draw shows lines in the place of those before: one write, and nothing is cleared that
-// is not at once written again, so that nothing flickers.
+// draw replaces the lines shown. It uses one write and clears nothing that it does not rewrite at
+// once, so that nothing flickers.
 func (t *liveTerminal) draw(lines []string) {
 	t.show(frame{text: screenHome + strings.Join(lines, clearLine+"\r\n") + clearLine + clearBelow})
 }
 
-// footer says how to leave.
+// footer returns the hint on how to leave.
 func (t *liveTerminal) footer() string {
 	if t.keys == nil {
 		return "Ctrl-C quits"
@@ -135,16 +137,16 @@ func (t *liveTerminal) footer() string {
 	return "q quits"
 }
 
-// next is what comes after waiting.
+// next is what to do after waiting.
 type next int
 
 const (
-	nextLook next = iota // it is time for another look
-	nextDraw             // the screen is not as it should be
-	nextEnd              // somebody wants to leave
+	nextLook next = iota // read again
+	nextDraw             // redraw the screen
+	nextEnd              // leave
 )
 
-// wait waits until it is time to look again, or something else is to be done.
+// wait waits for the next tick, key, signal or error.
 func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 	for {
 		select {
@@ -169,7 +171,7 @@ func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 	}
 }
 
-// obey does what a key asks for.
+// obey acts on a key.
 func (t *liveTerminal) obey(k key) (next, error) {
 	switch k {
 	case keyInterrupt:
@@ -186,14 +188,14 @@ func (t *liveTerminal) obey(k key) (next, error) {
 	return nextEnd, nil
 }
 
-// suspend lets the shell have the terminal until we are continued.
+// suspend gives the terminal to the shell until this process is continued.
 func (t *liveTerminal) suspend() {
 	t.leave()
 	stopGroup(t.resumed)
 	t.enter()
 }
 
-// key is a key that means something here.
+// A key is a key that the live view knows.
 type key int
 
 const (
@@ -227,10 +229,10 @@ func readKeys(in io.Reader) <-chan key {
 	return out
 }
 
-// keyReader leaves out the sequences that arrows and other keys send: some have a Q.
+// A keyReader skips the sequences of arrow keys and the like, some of which contain a Q.
 type keyReader struct{ inside byte }
 
-// take takes the next byte. Of an escape sequence it waits for the last one.
+// take consumes the next byte and returns the key, if the byte completes one.
 func (k *keyReader) take(b byte) (key, bool) {
 	switch {
 	case k.inside == '[': // control sequence: parameters, then a final byte (ECMA-48, 5.4)

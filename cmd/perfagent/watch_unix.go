@@ -13,18 +13,18 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
-// watchSignals end the live view, or tell of a new size. TSTP is not among them: once Go
-// has a handler for it, it has no more its default action, for which see stopGroup.
+// watchSignals returns the signals that end the live view or announce a new size. TSTP is not among
+// them: with a handler of Go it loses its default action, which stopGroup needs.
 func watchSignals() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGWINCH}
 }
 
-// notifyResumed tells of being continued.
+// notifyResumed sends to ch when this process is continued.
 func notifyResumed(ch chan os.Signal) { signal.Notify(ch, unix.SIGCONT) }
 
 func isResize(sig os.Signal) bool { return sig == unix.SIGWINCH }
 
-// signalNumber is the n of 128+n.
+// signalNumber returns the n of 128+n.
 func signalNumber(sig os.Signal) int {
 	if s, ok := sig.(syscall.Signal); ok {
 		return int(s)
@@ -32,9 +32,8 @@ func signalNumber(sig os.Signal) int {
 	return 0
 }
 
-// stopGroup stops our process group, as the terminal's Ctrl-Z does, and returns once we
-// are continued; at once where nobody could continue us, and the kernel therefore does
-// not stop us.
+// stopGroup stops this process group, as the terminal's Ctrl-Z does, and returns once it is continued.
+// It returns at once if the kernel does not stop the group because no shell could continue it.
 func stopGroup(resumed <-chan os.Signal) {
 	for len(resumed) > 0 {
 		<-resumed

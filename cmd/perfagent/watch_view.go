@@ -14,35 +14,35 @@ import (
 )
 
 const (
-	// listEvery is how often the folder is looked at for more nodes.
+	// listEvery is how often the folder is searched for more nodes.
 	listEvery = 2 * time.Second
-	// maxWatched is how many nodes are followed at most: each costs a megabyte.
+	// maxWatched is the maximum number of nodes followed. Each costs a megabyte.
 	maxWatched = 64
 )
 
-// watching is a run that is looked at.
-type watching struct {
+// A watchedRun is a run that is being watched.
+type watchedRun struct {
 	options *watchOptions
 	id      string
 	nodes   []*watchedNode  // by index
 	main    *watchedNode    // shown in full
-	listed  time.Time       // when the folder was looked at last
-	more    int             // nodes that go on and are not followed
-	ended   int             // nodes that have ended and are not followed
-	past    map[int]nodeEnd // nodes that were followed, and made room for others
+	listed  time.Time       // when the folder was last listed
+	more    int             // running nodes that are not followed
+	ended   int             // ended nodes that are not followed
+	past    map[int]nodeEnd // nodes that were followed and made room for others
 }
 
-func (w *watching) close() {
+func (w *watchedRun) close() {
 	for _, n := range w.nodes {
 		n.follower.Close()
 	}
 }
 
-// look reads what is new of all nodes. room is how many can be shown.
-func (w *watching) look(now time.Time, room int) {
+// look reads the news of all nodes. room is how many can be shown.
+func (w *watchedRun) look(now time.Time, room int) {
 	if now.Sub(w.listed) >= listEvery {
 		w.listed = now
-		if there, err := findRun(w.options.out, w.id); err == nil { // else what we have is all there is
+		if there, err := findRun(w.options.out, w.id); err == nil { // else keep what we have
 			w.join(there, min(room, maxWatched))
 		}
 	}
@@ -51,8 +51,8 @@ func (w *watching) look(now time.Time, room int) {
 	}
 }
 
-// join follows the journals that are new, up to so many nodes.
-func (w *watching) join(there *runFiles, room int) {
+// join follows new journals, up to room nodes.
+func (w *watchedRun) join(there *runFiles, room int) {
 	w.more = 0
 	for _, node := range slices.Sorted(maps.Keys(there.journals)) {
 		path := there.journals[node]
@@ -74,20 +74,20 @@ func (w *watching) join(there *runFiles, room int) {
 	slices.SortFunc(w.nodes, compareNodes)
 	w.ended = len(w.past)
 	for node := range there.reports {
-		if _, goesOn := there.journals[node]; !goesOn && !w.knows(node) {
+		if _, running := there.journals[node]; !running && !w.knows(node) {
 			w.ended++
 		}
 	}
 }
 
-// knows tells whether a node is followed, or was.
-func (w *watching) knows(node int) bool {
+// knows reports whether a node is followed, or was.
+func (w *watchedRun) knows(node int) bool {
 	_, was := w.past[node]
 	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 }
 
-// makeRoom gives up a node of which no more is to come, where there is one.
-func (w *watching) makeRoom() bool {
+// makeRoom drops a node that has stopped. It reports whether there was one.
+func (w *watchedRun) makeRoom() bool {
 	at := slices.IndexFunc(w.nodes, func(n *watchedNode) bool { return n != w.main && n.stopped() })
 	if at < 0 {
 		return false
@@ -103,9 +103,9 @@ func (w *watching) makeRoom() bool {
 	return true
 }
 
-// over tells whether nothing more is to come: of the node that was picked, or of all.
-// On a screen a node whose agent is gone stays until somebody has seen it.
-func (w *watching) over(lines bool) bool {
+// over reports whether the node that was picked, or all nodes, have ended. On a screen a node whose
+// agent is gone stays until the user quits.
+func (w *watchedRun) over(lines bool) bool {
 	ended := func(n *watchedNode) bool { return n.over() || lines && n.stopped() }
 	if w.options.picked {
 		return ended(w.main)
@@ -113,9 +113,9 @@ func (w *watching) over(lines bool) bool {
 	return w.more == 0 && !slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return !ended(n) })
 }
 
-// lookForEnd looks, and tells whether that was the end: a node may have joined just
-// before it.
-func (w *watching) lookForEnd(now time.Time, room int, lines bool) bool {
+// lookForEnd reads the news and reports whether the run is over. It lists the folder once more
+// before it says so, because a node may have just joined.
+func (w *watchedRun) lookForEnd(now time.Time, room int, lines bool) bool {
 	if w.look(now, room); !w.over(lines) {
 		return false
 	}
@@ -124,8 +124,8 @@ func (w *watching) lookForEnd(now time.Time, room int, lines bool) bool {
 	return w.over(lines)
 }
 
-// report puts what is known of the nodes together: the run is as the main node tells.
-func (w *watching) report() *reporter.Report {
+// report combines the nodes into one report. Its Run is the main node's.
+func (w *watchedRun) report() *reporter.Report {
 	out := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: w.id}, Nodes: make(map[string]*reporter.Node)}
 	for _, r := range []*reporter.Report{w.main.report, w.main.end} {
 		if r != nil {
@@ -141,8 +141,8 @@ func (w *watching) report() *reporter.Report {
 	return out
 }
 
-// screen says how the view looks now.
-func (w *watching) screen(now time.Time, width, height int) terminal.Options {
+// screen returns the options of the view.
+func (w *watchedRun) screen(now time.Time, width, height int) terminal.Options {
 	o := terminal.Options{Width: width, Height: height, ASCII: !utf8Terminal(), Node: w.main.name(),
 		Live: make(map[string]terminal.LiveNode), More: w.more, Ended: w.ended}
 	for _, n := range w.nodes {
@@ -151,13 +151,13 @@ func (w *watching) screen(now time.Time, width, height int) terminal.Options {
 	return o
 }
 
-// inLines prints a plain line for each picture, for logs and for terminals that can do
-// no more: of the lowest node that goes on.
-func (w *watching) inLines() error {
+// inLines prints one plain line per update, for logs and dumb terminals. The line is that of the
+// lowest running node.
+func (w *watchedRun) inLines() error {
 	for printed := (time.Time{}); ; time.Sleep(w.options.pace()) {
 		now := time.Now()
 		ended := w.lookForEnd(now, maxWatched, true)
-		stops := w.main.stopped() && !(ended && w.main.over()) // the last word tells that
+		stops := w.main.stopped() && !(ended && w.main.over()) // printEnd says that
 		if stops || !ended && w.options.due(now, printed) {
 			printed = now
 			if err := w.printLine(now); err != nil {
@@ -166,16 +166,16 @@ func (w *watching) inLines() error {
 		}
 
 		if ended {
-			return w.sayEnd()
+			return w.printEnd()
 		}
 		if stops {
-			w.turn()
+			w.switchMain()
 		}
 	}
 }
 
-// printLine prints how the main node stands.
-func (w *watching) printLine(now time.Time) error {
+// printLine prints the state of the main node.
+func (w *watchedRun) printLine(now time.Time) error {
 	line := terminal.Line(w.report(), w.screen(now, 0, 0))
 	if len(w.nodes)+w.ended+w.more > 1 {
 		line = "node " + w.main.name() + ": " + line
@@ -184,8 +184,8 @@ func (w *watching) printLine(now time.Time) error {
 	return err
 }
 
-// turn makes the lowest node that goes on the main one.
-func (w *watching) turn() {
+// switchMain makes the lowest running node the main one.
+func (w *watchedRun) switchMain() {
 	for _, n := range w.nodes {
 		if !n.stopped() {
 			w.main = n
@@ -194,13 +194,13 @@ func (w *watching) turn() {
 	}
 }
 
-// onScreen shows the run on a terminal until it ends or somebody leaves.
-func (w *watching) onScreen() error {
+// onScreen shows the run on a terminal until it ends or the user quits.
+func (w *watchedRun) onScreen() error {
 	t := openTerminal(w.options.streams.out)
 	defer t.leave() // after a panic, too
 	tick := time.NewTicker(w.options.pace())
 	defer tick.Stop()
-	drawn, stood := time.Time{}, ""
+	drawn, shown := time.Time{}, ""
 	for {
 		width, height := w.size()
 		now := time.Now()
@@ -208,11 +208,11 @@ func (w *watching) onScreen() error {
 			break
 		}
 
-		if stands := w.stands(); w.options.due(now, drawn) || stands != stood {
+		if states := w.states(); w.options.due(now, drawn) || states != shown {
 			o := w.screen(now, width-1, height) // a full last column would be cleared with the rest of the line
 			o.Color, o.Footer = colorful(w.options.streams.out), t.footer()
 			t.draw(terminal.Screen(w.report(), o))
-			drawn, stood = now, stands
+			drawn, shown = now, states
 		}
 
 		switch then, err := t.wait(tick.C); then {
@@ -227,9 +227,8 @@ func (w *watching) onScreen() error {
 	return w.showEnd()
 }
 
-// stands is another text when the nodes stand in another way than before, which is
-// shown at once.
-func (w *watching) stands() string {
+// states returns a text that changes with the state of any node. A change is shown at once.
+func (w *watchedRun) states() string {
 	text := ""
 	for _, n := range w.nodes {
 		text += fmt.Sprintf("%d %t %t %t, ", n.index, n.over(), n.isGone(), n.trouble != nil)
@@ -237,8 +236,8 @@ func (w *watching) stands() string {
 	return text
 }
 
-// showEnd leaves the last picture and the last word on the screen as it was before.
-func (w *watching) showEnd() error {
+// showEnd prints the last picture and how the run ended on the restored screen.
+func (w *watchedRun) showEnd() error {
 	width, height := w.size()
 	o := w.screen(time.Now(), width-1, max(1, height-2))
 	o.Color = colorful(w.options.streams.out)
@@ -251,11 +250,11 @@ func (w *watching) showEnd() error {
 		return err
 	}
 
-	return w.sayEnd()
+	return w.printEnd()
 }
 
-// size is the terminal's, or what one has at least.
-func (w *watching) size() (width, height int) {
+// size returns the size of the terminal, or 80 × 24 if it is not known.
+func (w *watchedRun) size() (width, height int) {
 	width, height, err := term.GetSize(descriptor(w.options.streams.out))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24

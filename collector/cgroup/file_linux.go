@@ -87,6 +87,13 @@ func (r *reader) release(path string) {
 	}
 }
 
+// close closes all files that are held.
+func (r *reader) close() {
+	for path := range r.held {
+		r.release(path)
+	}
+}
+
 // number reads a file of one decimal number.
 func (r *reader) number(path string) (float64, error) {
 	data, err := r.again(path, maxFile)

@@ -196,11 +196,7 @@ func (g *Group) Path() string { return g.path }
 
 // Close closes the files that Read and Limits keep open. The garbage collector does so, too. A Read
 // after it opens them again.
-func (g *Group) Close() {
-	for path := range g.r.held {
-		g.r.release(path)
-	}
-}
+func (g *Group) Close() { g.r.close() }
 
 // Limits reads the limits again. From then on, what Read returns about the groups that set them is
 // about those that this call found.

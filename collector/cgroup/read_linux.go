@@ -261,3 +261,6 @@ func (h *HostPressure) Read() (Pressure, error) {
 	p.CPU.Full = nan
 	return p, errors.Join(errs...)
 }
+
+// Close closes the files that Read keeps open. A Read after it opens them again.
+func (h *HostPressure) Close() { h.r.close() }

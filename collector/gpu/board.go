@@ -17,7 +17,9 @@ type row struct {
 }
 
 // lack notes that a field is absent.
-func (r *row) lack(what, why string) { r.absent = append(r.absent, series.Gap{What: what, Why: why}) }
+func (r *row) lack(what, why string) {
+	r.absent = append(r.absent, series.Gap{What: what, Code: NoValue, Why: why})
+}
 
 // An entry is a device with its newest row.
 type entry struct {
@@ -85,11 +87,11 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 			e.State, e.absent = unknown(), nil
 			if live { // or else one reason is enough for all
 				why := fmt.Sprintf("no reading for %.0f s", old.Seconds())
-				r.Missing = append(r.Missing, series.Gap{What: gpu, Why: why})
+				r.Missing = append(r.Missing, series.Gap{What: gpu, Code: Silent, Why: why})
 			}
 		}
 		for _, gap := range e.absent {
-			r.Missing = append(r.Missing, series.Gap{What: gpu + "_" + gap.What, Why: gap.Why})
+			r.Missing = append(r.Missing, series.Gap{What: gpu + "_" + gap.What, Code: gap.Code, Why: gap.Why})
 		}
 		r.Devices, r.States = append(r.Devices, e.Device), append(r.States, e.State)
 	}
@@ -98,14 +100,17 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 		r.Missing = append(r.Missing, b.gaps...)
 	}
 	if b.surplus > 0 {
-		why := fmt.Sprintf("%d devices: only the first %d are followed", maxDevices+b.surplus, maxDevices)
-		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: why})
+		all := maxDevices + b.surplus
+		r.Missing = append(r.Missing, series.Gap{
+			What: "gpu", Code: NotFollowed, Why: fmt.Sprintf("%d devices: only the first %d are followed", all, maxDevices),
+			Count: int64(b.surplus), Of: int64(all),
+		})
 	}
 	if b.fault != nil {
-		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: "started again: " + b.fault.Error()})
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()})
 	}
 	if live && b.note != "" && now.Sub(b.noted) <= stale {
-		r.Missing = append(r.Missing, series.Gap{What: "gpu", Why: "nvidia-smi: " + b.note})
+		r.Missing = append(r.Missing, series.Gap{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.note})
 	}
 }
 

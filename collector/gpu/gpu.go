@@ -25,6 +25,16 @@ import (
 // maxDevices is how many devices of a vendor are followed.
 const maxDevices = 16
 
+// The codes of what a Reading lacks.
+const (
+	Silent        series.Code = "gpu_silent"         // the device, or nvidia-smi, does not answer
+	NoValue       series.Code = "gpu_no_value"       // the driver does not tell it of the device
+	NotFollowed   series.Code = "gpu_not_followed"   // there are more devices than are followed
+	Restarted     series.Code = "gpu_restarted"      // nvidia-smi was started again
+	NotUnderstood series.Code = "gpu_not_understood" // nvidia-smi says something else than was asked
+	Unsure        series.Code = "gpu_unsure"         // the environment does not say which devices are the job's
+)
+
 // A Device is what does not change of a GPU during a run.
 type Device struct {
 	// Index is nvidia-smi's own; AMD's are counted after these.

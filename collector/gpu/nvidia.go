@@ -63,7 +63,7 @@ func (q *query) refuse(name string) bool {
 	}[name]
 
 	if what != "" { // one of the two limits is enough
-		q.dropped = append(q.dropped, series.Gap{What: what, Why: "this nvidia-smi does not know the field " + name})
+		q.dropped = append(q.dropped, series.Gap{What: what, Code: NoValue, Why: "this nvidia-smi does not know the field " + name})
 	}
 	return true
 }

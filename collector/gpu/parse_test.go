@@ -170,7 +170,7 @@ func TestBoard_DevicesVanish(t *testing.T) {
 	if len(r.Devices) != 8 || !math.IsNaN(r.States[3].PowerWatts) || r.States[7].PowerWatts != 277.41 || !b.settled {
 		t.Errorf("%s", gpuDump(r))
 	}
-	if len(r.Missing) != 1 || r.Missing[0] != (series.Gap{What: "gpu_3", Why: "no reading for 6 s"}) {
+	if len(r.Missing) != 1 || r.Missing[0] != (series.Gap{What: "gpu_3", Code: Silent, Why: "no reading for 6 s"}) {
 		t.Errorf("missing %v", r.Missing)
 	}
 }

@@ -8,6 +8,8 @@ const diskUnit = 1
 // scratch is empty: a Reader keeps nothing from one Reading to the next.
 type scratch struct{}
 
+func (s *scratch) close() {}
+
 // classifyBlocks counts every device: nothing here tells what is stacked on what.
 func (r *Reader) classifyBlocks(devs []Device) []Class {
 	classes := make([]Class, len(devs))

@@ -50,6 +50,14 @@ func (j *jobReader) final() {
 	j.limitsAt, j.closing, j.tree.closing = 0, true, true
 }
 
+// close closes the files that are held open of the job's group and of its processes.
+func (j *jobReader) close() {
+	if j.Group != nil {
+		j.Group.Close()
+	}
+	j.tree.close()
+}
+
 // baseline reads the counters that already run before the job starts.
 func (j *jobReader) baseline(out *Reading) *JobUse {
 	if j.Source == "" {

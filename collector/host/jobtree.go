@@ -66,6 +66,16 @@ func (t *jobTree) read(memory bool) (process.Use, time.Duration, error) {
 	return a.use, a.took, a.err
 }
 
+// close closes what the tree holds open, unless it is still being read.
+func (t *jobTree) close() {
+	if t.tree == nil {
+		return
+	}
+	if t.asked.Answer(0); !t.asked.Open() {
+		_ = t.tree.Close()
+	}
+}
+
 // foreign reports whether a process is known not to be the job's (process.Tree.Foreign). It is not
 // known while a question is open.
 func (t *jobTree) foreign(pid int) bool {

@@ -89,10 +89,12 @@ func NewReader(o Options) *Reader {
 // Name returns Gopsutil if the Options asked for it, else Auto.
 func (r *Reader) Name() string { return r.name }
 
-// Close releases what the Reader holds. It does not wait for what hangs, which ends with the
-// program. A Reader may be used again after Close.
+// Close closes the files that the Reader keeps open, those of the job's Group and Tree included. It
+// does not wait for what hangs, which ends with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.oom.close()
+	r.scratch.close()
+	r.job.close()
 }
 
 // Now reads the clocks.

@@ -18,6 +18,13 @@ type scratch struct {
 	cpuNames, diskNames, nicNames nameCache
 }
 
+// close closes the files that are held open.
+func (s *scratch) close() {
+	if s.pressure != nil {
+		s.pressure.Close()
+	}
+}
+
 // readProc reads a file below the root of procfs into the Reader's buffer, which the next call
 // overwrites.
 func (r *Reader) readProc(name string) ([]byte, error) {

@@ -1,4 +1,17 @@
 package series
 
-// A Gap is a part of a source that has no values: a key of the samples, or a word for what it is, and why.
-type Gap struct{ What, Why string }
+// A Gap is something that could not be measured: a metric, a key of the samples, a source, or a
+// word for what it is.
+type Gap struct {
+	What string `json:"what"`
+	// Code is the kind of the reason, for programs; "" is unknown: an older version wrote it.
+	Code Code   `json:"code,omitempty"`
+	Why  string `json:"why"`
+	// Count is how many are missing (readings, lines, devices) and Of out of how many; 0 if the
+	// reason counts nothing.
+	Count int64 `json:"count,omitzero"`
+	Of    int64 `json:"of,omitzero"`
+}
+
+// A Code names a kind of reason for which something is missing. It never changes.
+type Code string

@@ -55,6 +55,9 @@ func cut(value string, max int) string {
 // collides refuses a key that is the folder of another, or the other way round. A store that keeps
 // each key in a file fails then.
 func collides[V any](have map[string]V, key string) *apiError {
+	if _, known := have[key]; known { // and was looked at then
+		return nil
+	}
 	for other := range have {
 		if strings.HasPrefix(other, key+"/") || strings.HasPrefix(key, other+"/") {
 			return &apiError{

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // maxWait is how long a server may take to start, and a script to end, on a machine that is busy
@@ -88,9 +90,7 @@ func newServer(tb testing.TB, o Options, dir string) *Server {
 // python returns the interpreter of a major version.
 func python(tb testing.TB, version int) string {
 	tb.Helper()
-	if testing.Short() {
-		tb.Skipf("needs a server of MLflow %d: run without -short", version)
-	}
+	need.Time(tb, fmt.Sprintf("a server of MLflow %d", version))
 
 	variable := fmt.Sprintf("PERFAGENT_TEST_MLFLOW%d", version)
 	path := filepath.Join(os.Getenv(variable), "bin", "python")
@@ -98,12 +98,8 @@ func python(tb testing.TB, version int) string {
 		return path
 	}
 
-	why := fmt.Sprintf("MLflow %d is missing: run the tests with \"make test\","+
-		" or name a venv that has it in %s", version, variable)
-	if os.Getenv("CI") == "true" {
-		tb.Fatal(why)
-	}
-	tb.Skip(why)
+	need.Missing(tb, fmt.Sprintf("needs MLflow %d: make test installs it; or name a venv that has it in %s",
+		version, variable))
 	return ""
 }
 

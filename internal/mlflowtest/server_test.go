@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // pool shares the servers of this package's tests.
@@ -109,11 +111,7 @@ func TestPool_StopsWhatWasUnusedLongest(t *testing.T) {
 
 // Everything that a server has started must end with the test binary, even if that is killed.
 func TestGuard_KillsEverythingWhenItsInputEnds(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is missing: install Python 3")
-	}
-	cmd := exec.Command(python, "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
+	cmd := exec.Command(need.Python(t), "-c", guard, "sh", "-c", "sleep 600 & echo begun; exec sleep 600")
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,14 @@ func Time(t testing.TB, what string) {
 	}
 }
 
+// Rounds returns how often a test repeats its proof: all rounds, or fewer under -short.
+func Rounds(all, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return all
+}
+
 // Root skips a test for anybody but root. what says what only root may do.
 func Root(t testing.TB, what string) {
 	t.Helper()

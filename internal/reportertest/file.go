@@ -26,6 +26,13 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 	if err := json.Unmarshal(data, r); err != nil {
 		t.Fatal(err)
 	}
+	for name, n := range r.Nodes {
+		for _, m := range n.Missing {
+			if m.Code == "" {
+				t.Errorf("%s: node %s: missing %+v has no code", path, name, m)
+			}
+		}
+	}
 	return r
 }
 

@@ -23,7 +23,7 @@ func Recording(n int) *collector.Recording {
 	rec.Host = host.Info{Hostname: "gpu-box-17", BootID: "b", OS: "linux", Kernel: "6.1", Arch: "amd64",
 		CPUModel: "CPU", CPUs: 8, MemoryMB: 32000}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
-	rec.BootMB = [6]float64{1000, 2000, 5, 100, 5, 300}
+	rec.BootMB = []float64{1000, 2000, 5, 100, 5, 300}
 	for i := range n {
 		s := Sample(i, n)
 		rec.Add(&s)
@@ -122,7 +122,7 @@ func NoJobRecording(n int) *collector.Recording {
 		jobSample(&s, 1, 0)
 		for c := range s.Values {
 			if c > int(collector.NumColumns) || slices.Contains([]string{host.SourceJob, host.SourceCgroup},
-				collector.Column(c).Source()) {
+				collector.Column(c).Info().Source) {
 				s.Values[c] = math.NaN()
 			}
 		}

@@ -156,10 +156,10 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 	} {
 		s.Values[c] = v
 	}
-	for k, c := range collector.Counters() {
+	for k, c := range counters() {
 		moved := pages(rates[k])
 		n.total[k] += moved
-		s.Values[c], s.Values[int(collector.DiskReadRate)+k] = n.total[k], moved
+		s.Values[c], s.Values[c.Info().Rate] = n.total[k], moved
 	}
 	return s
 }

@@ -204,7 +204,7 @@ func Gaps() *reporter.Report {
 		var s collector.Sample
 		for c := range s.Values {
 			s.Values[c], s.Weights[c] = float64(i)*1.5, 1
-			if i%3 == 1 && collector.Column(c).Source() != "clock" {
+			if i%3 == 1 && collector.Column(c).Info().Source != "clock" {
 				s.Values[c] = math.NaN()
 			}
 		}

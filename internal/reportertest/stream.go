@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,6 +23,11 @@ type Stream struct {
 	Start host.Instant // of the run
 	n     int
 	total [6]float64
+}
+
+// counters returns the counters of devices that every host has.
+func counters() []collector.Column {
+	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return !c.Info().Always })
 }
 
 // NewStream returns a Stream whose numbers follow from seed.
@@ -47,17 +53,17 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 	if s.n%7 != 0 { // a source that fails now and then
 		set(collector.DiskPercent, 71.3)
 	}
-	for i, c := range collector.Counters() {
+	for i, c := range counters() {
 		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
 		s.total[i] += moved
 		set(c, s.total[i])
-		set(collector.DiskReadRate+collector.Column(i), plainjson.Round(moved/weight, 6))
+		set(c.Info().Rate, plainjson.Round(moved/weight, 6))
 	}
 	set(collector.Timestamp, float64(s.Start.Wall.UnixMilli())/1000+float64(s.n))
 	rec.End = s.Start
 	rec.End.Mono += time.Duration(s.n) * time.Second
 	rec.End.Boot += time.Duration(s.n) * time.Second
-	rec.BootMB = s.total
+	rec.BootMB = slices.Clone(s.total[:])
 	rec.Add(&out)
 	return &out
 }
@@ -108,7 +114,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	scratch := collector.NewRecording(w.Start, time.Second, 2)
 	s := w.Stream.Next(scratch)
 	rec.End, rec.BootMB = scratch.End, scratch.BootMB
-	for c := collector.JobCPU; c < collector.NumColumns; c++ {
+	for c := collector.JobCPU; c < collector.NumColumns && c.Info().Since != collector.Device; c++ {
 		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
 	}
 	for i := range rec.GPUs { // as nvidia-smi tells them

@@ -43,7 +43,7 @@ func wideScreen() (*reporter.Report, Options) {
 
 // What the job and the GPUs do stands below the node's, where it was measured; pictures
 // reach up to the limit where one is known.
-func TestWide_ScreenOfAJobWithLimitsAndGPUs(t *testing.T) {
+func TestScreen_OfAJobWithLimitsAndGPUs(t *testing.T) {
 	r, o := wideScreen()
 	screenIs(t, "the rows", Screen(r, o)[7:14], `
 memory     ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁        3.1 %       3.1 %
@@ -67,7 +67,7 @@ GPU 0 mem  ▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅▅
 
 // Where there is little room the node's and the job's CPU and memory are what stays, and no
 // line is wider than the screen.
-func TestWide_ScreenWithLittleRoom(t *testing.T) {
+func TestScreen_WithLittleRoom(t *testing.T) {
 	r, o := wideScreen()
 	for height := 3; height < 30; height++ {
 		for _, width := range []int{11, 24, 30, 45, 79, 200} {
@@ -89,7 +89,7 @@ func TestWide_ScreenWithLittleRoom(t *testing.T) {
 }
 
 // More GPUs than have columns, and numbers that are none.
-func TestWide_ScreenOfAHostileReport(t *testing.T) {
+func TestScreen_OfAHostileReport(t *testing.T) {
 	r, o := wideScreen()
 	n := r.Nodes["0"]
 	n.GPUs = make([]reporter.GPU, 40)

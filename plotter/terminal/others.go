@@ -89,7 +89,7 @@ func Line(r *reporter.Report, o Options) string {
 		value(collector.DiskReadRate), value(collector.DiskWriteRate),
 		value(collector.NetExtRecvRate), value(collector.NetExtSentRate))
 	for _, row := range rowsOf(n, live) {
-		if now, _ := numbersOf(n, live, row.column); row.column >= collector.JobCPU && !math.IsNaN(now) {
+		if now, _ := numbersOf(n, live, row.column); !row.column.Info().Always && !math.IsNaN(now) {
 			words += ", " + row.label + " " + valueForms(row.column, now)[0]
 		}
 	}

@@ -36,15 +36,24 @@ func rowsOf(n *reporter.Node, live LiveNode) []row {
 			rows = append(rows, row)
 		}
 	}
-	return append(rows, []row{
-		{2, "disk read", collector.DiskReadRate},
-		{2, "disk write", collector.DiskWriteRate},
-		{2, "net recv", collector.NetExtRecvRate},
-		{2, "net sent", collector.NetExtSentRate},
-		{10, "loop recv", collector.NetLoRecvRate},
-		{10, "loop sent", collector.NetLoSentRate},
-		{11, "disk fill", collector.DiskPercent},
-	}...)
+	rows = append(rows, trafficRows(n, live)...)
+	return append(rows, row{11, "disk fill", collector.DiskPercent})
+}
+
+// trafficRows are the rates at which bytes moved; of devices that the node has.
+func trafficRows(n *reporter.Node, live LiveNode) []row {
+	var rows []row
+	for _, c := range collector.Traffic() {
+		counter := c.Info()
+		r := row{2, counter.Short, counter.Rate}
+		if counter.Group == collector.GroupLoopback {
+			r.rank = 10
+		}
+		if now, peak := numbersOf(n, live, c); counter.Always || !math.IsNaN(now) || !math.IsNaN(peak) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 // gpuRows are the rows of the job's GPUs; where it has none, of all that the node has.
@@ -67,19 +76,24 @@ func gpuRows(n *reporter.Node) []row {
 // topOf is the upper end of a row's picture: 100 of a percent; what there is of a thing
 // that has a bound, where that is known; else the greatest value.
 func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
-	bound := 0.0
-	device, key, isGPU := c.GPU()
-	switch {
-	case c.Percent():
+	if c.Percent() {
 		return 100
-	case c == collector.JobCPU && n.Limits != nil:
-		bound = n.Limits.CPUs
-	case c == collector.JobMemory && n.Limits != nil:
-		bound = n.Limits.MemoryMB
-	case isGPU && key == collector.GPUMemoryUsed && device < len(n.GPUs):
-		bound = n.GPUs[device].MemoryMB
 	}
-	return max(leastRate, highest(values), bound)
+	return max(leastRate, highest(values), boundOf(n, c))
+}
+
+// boundOf is what limits a column; 0 = nothing, or not known.
+func boundOf(n *reporter.Node, c collector.Column) float64 {
+	device, _, isGPU := c.GPU()
+	switch bound := c.Info().Bound; {
+	case bound == collector.BoundCPUs && n.Limits != nil:
+		return n.Limits.CPUs
+	case bound == collector.BoundMemory && n.Limits != nil:
+		return n.Limits.MemoryMB
+	case bound == collector.BoundDeviceMemory && isGPU && device < len(n.GPUs):
+		return n.GPUs[device].MemoryMB
+	}
+	return 0
 }
 
 // rowLines are the pictures with their numbers, and what they mean above them.

@@ -15,6 +15,7 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -146,7 +147,8 @@ func screenHostileOptions(width, height int) Options {
 // many, and there are no control characters.
 func TestScreen_FitsAnyTerminal(t *testing.T) {
 	reports := []*reporter.Report{screenReport(1), screenReport(40), screenHostile(), {}}
-	for width := -1; width <= 210; width++ {
+	step := need.Rounds(1, 9)
+	for width := -1; width <= 210; width += step + max(0, width)/40 {
 		for _, height := range []int{-1, 0, 1, 2, 3, 4, 7, 10, 16, 24, 50} {
 			for i, r := range reports {
 				o := screenHostileOptions(width, height)
@@ -200,11 +202,12 @@ func TestScreen_KeepsWhatMattersMost(t *testing.T) {
 // Every node has a line or is counted.
 func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
 	for nodes := 1; nodes < 60; nodes += 1 + nodes/8 {
+		r := screenReport(nodes)
 		for height := 8; height < 70; height += 1 + height/16 {
 			o := screenOptions(nodes, 79, height)
 			o.More = nodes % 3
 			counted, all := 0, nodes+o.More
-			for _, line := range Screen(screenReport(nodes), o) {
+			for _, line := range Screen(r, o) {
 				var n int
 				if strings.HasPrefix(line, "node ") || strings.HasPrefix(line, "running") {
 					counted++
@@ -213,7 +216,7 @@ func TestScreen_CountsTheNodesThatItDoesNotShow(t *testing.T) {
 				}
 			}
 			if counted != all {
-				t.Fatalf("%d nodes on %d lines: %d are shown or counted:\n%s", all, height, counted, strings.Join(Screen(screenReport(nodes), o), "\n"))
+				t.Fatalf("%d nodes on %d lines: %d are shown or counted:\n%s", all, height, counted, strings.Join(Screen(r, o), "\n"))
 			}
 		}
 	}
@@ -326,10 +329,11 @@ q quits`)
 		t.Errorf("1.5 MiB/s in 4 cells: %q", got)
 	}
 	// At every width each number is whole: there are no others on the screen.
-	known := screenNumbersOf(strings.Join(Screen(screenReport(12), screenOptions(12, 200, 60)), "\n"))
+	r := screenReport(12)
+	known := screenNumbersOf(strings.Join(Screen(r, screenOptions(12, 200, 60)), "\n"))
 	for width := range 120 {
 		for _, height := range []int{5, 30} {
-			for _, line := range Screen(screenReport(12), screenOptions(12, width, height)) {
+			for _, line := range Screen(r, screenOptions(12, width, height)) {
 				for n := range screenNumbersOf(line) {
 					if !known[n] {
 						t.Errorf("%d × %d: %s is no number of the report: %q", width, height, n, line)
@@ -349,7 +353,7 @@ func screenNumbersOf(words string) map[string]bool {
 	return out
 }
 
-func TestScreenLine(t *testing.T) {
+func TestScreen_Line(t *testing.T) {
 	o := screenOptions(1, 0, 0)
 	want := "running for 1 min 30 s: CPU 25.0 % (peak 100.0 %), memory 3.1 %, disk read 1.78 MiB/s, written 0.00 MiB/s, network received –, sent –"
 	if got := Line(screenReport(1), o); got != want {

@@ -161,6 +161,26 @@ func timeAxis(span float64, cells int) string {
 	return "0" + strings.Repeat(" ", gap) + words
 }
 
+// drawnColumn is a column that has a sparkline. Of bytes that moved it is the rate.
+type drawnColumn struct {
+	label  string
+	column collector.Column
+	group  collector.Group
+	what   string
+}
+
+func drawnColumns() []drawnColumn {
+	list := []drawnColumn{
+		{label: "CPU", column: collector.CPUAvg},
+		{label: "memory", column: collector.MemPercent},
+	}
+	for _, c := range collector.Traffic() {
+		row := c.Info()
+		list = append(list, drawnColumn{string(row.Group), row.Rate, row.Group, row.Word})
+	}
+	return list
+}
+
 // sparklinesOf picks what is drawn of a node.
 func sparklinesOf(n *reporter.Node) []sparkline {
 	if n == nil || n.Samples.Len() < 2 {
@@ -170,26 +190,14 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	gpus := busiestGPU(n)
 	crowded := gpus != nil
-	for _, r := range []struct {
-		label  string
-		column collector.Column
-		what   string
-	}{
-		{"CPU", collector.CPUAvg, ""},
-		{"memory", collector.MemPercent, ""},
-		{"disk", collector.DiskReadRate, "read"},
-		{"disk", collector.DiskWriteRate, "written"},
-		{"network", collector.NetExtRecvRate, "received"},
-		{"network", collector.NetExtSentRate, "sent"},
-		{"loopback", collector.NetLoRecvRate, "received"},
-		{"loopback", collector.NetLoSentRate, "sent"},
-	} {
+	for _, r := range drawnColumns() {
 		values := valuesOf(n, r.column)
-		idle := r.label == "loopback" && !overLoopback(n) || r.label == "network" && crowded && !(highest(values) > 0)
+		idle := r.group == collector.GroupLoopback && !overLoopback(n) ||
+			r.group == collector.GroupNetwork && crowded && !(highest(values) > 0)
 		if values == nil || idle {
 			continue
 		}
-		if r.label == "disk" && gpus != nil { // it comes before the disk
+		if r.group == collector.GroupDisk && gpus != nil { // it comes before the disk
 			rows, gpus = append(rows, sparkline{label: "GPU", values: gpus, hi: 100, scale: "0 to 100 %"}), nil
 		}
 		row := sparkline{label: r.label, values: values, hi: 100, scale: "0 to 100 %"}

@@ -78,7 +78,7 @@ func sparkNode(values ...float64) *reporter.Node {
 			}
 		}
 		n.Envelope[c.Key()] = reporter.Band{Min: column, Mean: column, Max: column}
-		if c.InSamples() {
+		if !c.Info().EnvelopeOnly {
 			n.Samples.Keys = append(n.Samples.Keys, c.Key())
 			n.Samples.Columns = append(n.Samples.Columns, column)
 		}

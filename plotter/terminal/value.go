@@ -31,11 +31,11 @@ func valueForms(c collector.Column, v float64) []string {
 		return []string{number + " " + unit, number + unit, number}
 	}
 
-	switch c.Unit() {
-	case collector.JobCPU.Unit():
+	switch c.Info().Unit {
+	case collector.CPUs:
 		number := cpusText(v)
 		return []string{number + " CPUs", number}
-	case collector.JobMemory.Unit():
+	case collector.Mebibytes:
 		number, unit := sizeText(v)
 		return []string{number + " " + unit, number + unit, number + unit[:1]}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -46,8 +47,8 @@ type Set struct {
 
 // A Metric is one metric on both sides. Values that are not known are null.
 type Metric struct {
-	Name string `json:"name"`
-	Unit string `json:"unit"`
+	Name string         `json:"name"`
+	Unit collector.Unit `json:"unit"`
 	// A and B are the medians over the runs, in the metric's unit.
 	A *float64 `json:"a"`
 	B *float64 `json:"b"`
@@ -99,15 +100,13 @@ func Compare(a, b Side) *Comparison {
 	}
 
 	t := newTest()
-	for _, m := range append(slices.Clone(reporter.Metrics()), gpuMetrics(runsA, runsB)...) {
-		if of := ruleOf(m.Name); of != nil {
-			valuesA, whyA := valuesOf(runsA, m.Name, of)
-			valuesB, whyB := valuesOf(runsB, m.Name, of)
-			metric := t.compare(valuesA, valuesB)
-			metric.Name, metric.Unit = m.Name, m.Unit
-			metric.Why, metric.whyA, metric.whyB = why(whyA, whyB), whyA, whyB
-			c.Metrics = append(c.Metrics, metric)
-		}
+	for _, m := range slices.Concat(tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB)) {
+		valuesA, whyA := valuesOf(runsA, &m)
+		valuesB, whyB := valuesOf(runsB, &m)
+		metric := t.compare(valuesA, valuesB)
+		metric.Name, metric.Unit = m.Name, m.Unit
+		metric.Why, metric.whyA, metric.whyB = why(whyA, whyB), whyA, whyB
+		c.Metrics = append(c.Metrics, metric)
 	}
 
 	c.Notes = append(c.Notes, remarks("A", runsA)...)
@@ -115,6 +114,25 @@ func Compare(a, b Side) *Comparison {
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)
 	c.Notes = append(c.Notes, repeated(a, b)...)
 	return c
+}
+
+// tableMetrics returns the metrics of the table that are compared. Those of a device are only if a
+// node has it.
+func tableMetrics(sides ...[]*run) []reporter.Metric {
+	runs := slices.Concat(sides...)
+	return slices.DeleteFunc(slices.Clone(reporter.Metrics()), func(m reporter.Metric) bool {
+		return m.Across == 0 || m.OfDevice() && !anyKnows(runs, m.Name)
+	})
+}
+
+// anyKnows reports whether any node of some runs has a metric, or says why it lacks it.
+func anyKnows(runs []*run, name string) bool {
+	return slices.ContainsFunc(runs, func(r *run) bool {
+		return slices.ContainsFunc(r.nodes, func(n node) bool {
+			_, ok := n.Metrics[name]
+			return ok || slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == name })
+		})
+	})
 }
 
 // gpuMetrics returns the GPU metrics of the node that has the most of them.
@@ -132,10 +150,10 @@ func gpuMetrics(sides ...[]*run) []reporter.Metric {
 }
 
 // valuesOf returns the values of a metric over runs, and why some runs lack it.
-func valuesOf(runs []*run, name string, of rule) (values []float64, why string) {
+func valuesOf(runs []*run, m *reporter.Metric) (values []float64, why string) {
 	lacking := 0
 	for _, r := range runs {
-		v, err := r.value(name, of)
+		v, err := r.value(m)
 		if err == nil {
 			values = append(values, v)
 			continue
@@ -309,7 +327,7 @@ func (c *Comparison) Metric(name string) (Metric, bool) {
 func Compared() []string {
 	var names []string
 	for _, m := range reporter.Metrics() {
-		if ruleOf(m.Name) != nil {
+		if m.Across != 0 {
 			names = append(names, m.Name)
 		}
 	}

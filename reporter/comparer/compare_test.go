@@ -57,11 +57,11 @@ func written[T any](v *T) string {
 	return fmt.Sprint(*v)
 }
 
-func TestEveryMetricHasARule(t *testing.T) {
+func TestRules_CoverEveryMetric(t *testing.T) {
 	hours := false
 	for _, m := range reporter.Metrics() {
-		if of, boot := ruleOf(m.Name), strings.HasPrefix(m.Name, bootPrefix); (of == nil) != boot {
-			t.Errorf("%s: has a rule: %v; counts since boot: %v", m.Name, of != nil, boot)
+		if boot := strings.HasPrefix(m.Name, "boot_"); (m.Across == 0) != boot {
+			t.Errorf("%s: is compared by %d; counts since boot: %v", m.Name, m.Across, boot)
 		}
 		hours = hours || m.Name == reporter.MetricCPUHours
 	}
@@ -76,13 +76,17 @@ func TestEveryMetricHasARule(t *testing.T) {
 			t.Errorf("%s has the unit %q", m.Name, m.Unit)
 		}
 	}
-	if diff := cmp.Diff(Compared(), names); diff != "" {
+	everywhere := slices.DeleteFunc(Compared(), func(name string) bool {
+		m, _ := reporter.MetricNamed(name)
+		return m.OfDevice()
+	})
+	if diff := cmp.Diff(everywhere, names); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // Without ties and overlap p is 2 / C(n+m, n).
-func TestCompareValues(t *testing.T) {
+func TestCompare_Values(t *testing.T) {
 	for _, test := range []struct {
 		name                string
 		a, b                []float64
@@ -135,7 +139,7 @@ func TestCompareValues(t *testing.T) {
 // The p-values are those of a permutation test: of all ways to deal the values out to
 // the two sides, how many give a U at least as far from the middle, on that side,
 // times two. Ties, in which benchmath needs help, are in most of them.
-func TestPIsThatOfAllPermutations(t *testing.T) {
+func TestCompare_PIsThatOfAllPermutations(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(3, 4)), newTest()
 	for range 3000 {
 		a, b := make([]float64, 1+r.IntN(6)), make([]float64, 3+r.IntN(4))
@@ -215,7 +219,7 @@ func noisy(r *rand.Rand, n int, centre, deviation float64) []float64 {
 // Of a thousand pairs of ten equal runs each, at most as many look changed as the
 // level says; of a thousand pairs that differ by 20 %, with 5 % of noise, all are found.
 // The noise is the same in each run of the test.
-func TestLevelAndPower(t *testing.T) {
+func TestCompare_LevelAndPower(t *testing.T) {
 	r, test := rand.New(rand.NewPCG(1, 2)), newTest()
 	const pairs = 1000
 	loud, found := 0, 0
@@ -245,7 +249,7 @@ func nodesOf(id string, minute int, metrics ...reporter.Values) reporter.Source 
 	return src
 }
 
-func TestNodesBecomeOneValue(t *testing.T) {
+func TestCompare_NodesBecomeOneValue(t *testing.T) {
 	one := reporter.Values{}
 	two := reporter.Values{}
 	for _, name := range Compared() {
@@ -275,7 +279,7 @@ func TestNodesBecomeOneValue(t *testing.T) {
 	}
 }
 
-func TestAbsentMetrics(t *testing.T) {
+func TestCompare_AbsentMetrics(t *testing.T) {
 	a := sideOf("a", cpuMetric, 1, 2, 3, 4, 5)
 	b := sideOf("b", cpuMetric, 1, 2, 3, 4, 5)
 	for i, src := range b.Reports {
@@ -307,7 +311,7 @@ func TestAbsentMetrics(t *testing.T) {
 }
 
 // perf.py's totals are since boot: they say nothing of a run.
-func TestPerfPyTotalsAreNotCompared(t *testing.T) {
+func TestCompare_PerfPyTotals(t *testing.T) {
 	a, b := sideOf("a", "total_disk_io_read_mb", 5), sideOf("b", "total_disk_io_read_mb", 6)
 	b.Reports[0].Report.Nodes["0"].Origin = reporter.OriginPerfPy
 	m, _ := Compare(a, b).Metric("total_disk_io_read_mb")
@@ -316,7 +320,7 @@ func TestPerfPyTotalsAreNotCompared(t *testing.T) {
 	}
 }
 
-func TestReportsBecomeRuns(t *testing.T) {
+func TestCompare_ReportsBecomeRuns(t *testing.T) {
 	at := func(id, node string, minute int) reporter.Source {
 		src := runAt("x", minute, reporter.Values{cpuMetric: 1})
 		src.Path = fmt.Sprintf("%s/%s@%d", id, node, minute)
@@ -350,7 +354,7 @@ func TestReportsBecomeRuns(t *testing.T) {
 	}
 }
 
-func TestNotes(t *testing.T) {
+func TestCompare_Notes(t *testing.T) {
 	a, b := sideOf("a", cpuMetric, 1, 2, 3), sideOf("b", cpuMetric, 1, 2, 3)
 	if c := Compare(a, b); len(c.Notes) > 0 {
 		t.Errorf("notes on runs that are alike: %q", c.Notes)

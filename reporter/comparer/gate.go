@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -69,21 +70,17 @@ func ParseGate(words string) (Gate, error) {
 }
 
 func checkMetric(name string) error {
-	if ruleOf(name) != nil {
-		if _, ok := reporter.MetricNamed(name); ok {
-			return nil
-		}
-	}
-
-	if _, ok := reporter.MetricNamed(name); ok {
+	switch m, ok := reporter.MetricNamed(name); {
+	case ok && m.Across != 0:
+		return nil
+	case ok:
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
-
 	return fmt.Errorf("there is no metric %q; perfagent metrics lists them all", text.Printable(clip(name, 40)))
 }
 
 // unitOf returns the unit of an existing metric.
-func unitOf(name string) string {
+func unitOf(name string) collector.Unit {
 	m, _ := reporter.MetricNamed(name)
 	return m.Unit
 }
@@ -116,7 +113,7 @@ func (c *Comparison) Judge(g Gate) Verdict {
 	m, ok := c.Metric(g.Metric)
 	switch {
 	case !ok:
-		v.Reason = "no node of A or B has that GPU"
+		v.Reason = "no node of A or B has that " + deviceOf(g.Metric)
 	case m.B == nil:
 		v.Reason = "B lacks the metric: " + m.whyB
 	case g.Percent && m.A == nil:
@@ -132,6 +129,16 @@ func (c *Comparison) Judge(g Gate) Verdict {
 
 	c.Gates = append(c.Gates, v)
 	return v
+}
+
+// deviceOf returns what the metric of a device is of.
+func deviceOf(name string) string {
+	m, _ := reporter.MetricNamed(name)
+	column, _ := m.Column()
+	if _, _, ok := column.GPU(); ok {
+		return "GPU"
+	}
+	return "device"
 }
 
 // holds reports whether the condition is true of v.

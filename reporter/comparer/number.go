@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
+
+	"github.com/perfagent/perfagent/collector"
 )
 
 // none marks an absent value.
@@ -33,22 +34,7 @@ func figure(v float64) string {
 }
 
 // amount formats a value with its unit.
-func amount(v float64, unit string) string { return figure(v) + " " + shortUnit(unit) }
-
-// shortUnit returns a unit of the metric table in a form that fits a column.
-func shortUnit(unit string) string {
-	switch unit {
-	case "percent", "percent of time":
-		return "%"
-	case "CPU hours":
-		return "CPU·h"
-	case "seconds":
-		return "s"
-	}
-
-	short, _, _ := strings.Cut(unit, " (")
-	return short
-}
+func amount(v float64, unit collector.Unit) string { return figure(v) + " " + unit.Symbol() }
 
 // changeText formats a change in percent with a sign: +20.3 %.
 func changeText(pct float64, digits int) string {

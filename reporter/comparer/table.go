@@ -49,7 +49,7 @@ func (c *Comparison) rows() []row {
 
 		r := row{changed: m.Changed != nil && *m.Changed}
 		r.cells = [columns]string{
-			nameColumn: m.Name, unitColumn: shortUnit(m.Unit),
+			nameColumn: m.Name, unitColumn: m.Unit.Symbol(),
 			aColumn: figureOrNone(m.A), aSpreadColumn: spread(m.A, m.ALow, m.AHigh, m.NA),
 			bColumn: figureOrNone(m.B), bSpreadColumn: spread(m.B, m.BLow, m.BHigh, m.NB),
 			changeColumn: m.Change(),

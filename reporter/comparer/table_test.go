@@ -118,7 +118,7 @@ func cases(t *testing.T) map[string]*Comparison {
 	}
 }
 
-func TestTableGolden(t *testing.T) {
+func TestTable_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
 		if err := WriteTable(&out, c, false); err != nil {
@@ -134,7 +134,7 @@ func TestTableGolden(t *testing.T) {
 	}
 }
 
-func TestMarkdownGolden(t *testing.T) {
+func TestMarkdown_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		var out bytes.Buffer
 		if err := WriteMarkdown(&out, c); err != nil {
@@ -161,7 +161,7 @@ func wantHarmless(t *testing.T, name, text string) {
 	}
 }
 
-func TestJSONGolden(t *testing.T) {
+func TestJSON_Golden(t *testing.T) {
 	for name, c := range cases(t) {
 		data, err := json.MarshalIndent(c, "", "  ")
 		if err != nil {
@@ -190,7 +190,7 @@ func TestJSONGolden(t *testing.T) {
 }
 
 // Colours stand around whole lines, and change nothing else.
-func TestTableColors(t *testing.T) {
+func TestTable_Colors(t *testing.T) {
 	c := cases(t)["slower"]
 	var bare, colored bytes.Buffer
 	if err := WriteTable(&bare, c, false); err != nil {
@@ -209,7 +209,7 @@ func TestTableColors(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestFigure(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 1: "1.000", -1.5: "-1.500", 0.5: "0.500", 0.04: "0.0400", 0.0024: "0.00240", 0.0001: "0.000100", 0.00005: "5.0e-05",
 		9.9999: "10.00", 12.345: "12.35", 99.999: "100.0", 999.99: "1000", 123456: "123456", 9999999: "9999999", 12345678: "1.2e+07", 0.9999: "1.000", 0.09999: "0.100",
@@ -272,7 +272,7 @@ func TestClip(t *testing.T) {
 }
 
 // A writer that fails is told of.
-func TestWriteErrors(t *testing.T) {
+func TestWrite_Errors(t *testing.T) {
 	c := cases(t)["one"]
 	for name, err := range map[string]error{"table": WriteTable(broken{}, c, false), "markdown": WriteMarkdown(broken{}, c)} {
 		if err == nil || !strings.Contains(err.Error(), "write the comparison") {

@@ -153,7 +153,7 @@ func all(changes ...func(*verdictCase)) func(*verdictCase) {
 	}
 }
 
-func TestVerdictCauses(t *testing.T) {
+func TestVerdict_Causes(t *testing.T) {
 	nothing := func(*verdictCase) {}
 	full := FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
 	slurm := func(limit float64) func(*verdictCase) {
@@ -307,7 +307,7 @@ func fullBefore(path string) func(*verdictCase) {
 	}
 }
 
-func TestVerdictEvidence(t *testing.T) {
+func TestVerdict_Evidence(t *testing.T) {
 	for _, test := range []struct {
 		code   int
 		signal string
@@ -337,7 +337,7 @@ func TestVerdictEvidence(t *testing.T) {
 }
 
 // Only kills at the limit that the job has from outside are a matter of that limit.
-func TestVerdictLimitKills(t *testing.T) {
+func TestVerdict_LimitKills(t *testing.T) {
 	child := victim("worker", 4300, "/slurm/job_1/inner", false)
 	elsewhere := victim("hog", 99, "/other", false)
 	for _, test := range []struct {
@@ -372,13 +372,13 @@ func TestVerdictLimitKills(t *testing.T) {
 }
 
 // A sidecar has no verdict, and a report of perf.py's neither.
-func TestVerdictOfNoJob(t *testing.T) {
+func TestVerdict_OfNoJob(t *testing.T) {
 	if v := verdictOf(t, 0, "", func(c *verdictCase) { c.in.Job, c.in.Run.Command = nil, nil }); v != nil {
 		t.Errorf("verdict %+v", v)
 	}
 }
 
-func TestVerdictConditions(t *testing.T) {
+func TestVerdict_Conditions(t *testing.T) {
 	sample := func(c collector.Column, v float64) func(*verdictCase) {
 		return func(k *verdictCase) { k.last.Values[c], k.last.Weights[c] = v, 20 }
 	}
@@ -480,7 +480,7 @@ func TestVerdictConditions(t *testing.T) {
 
 // Of several nodes the one that explains the end best speaks for the run, in whatever
 // order they are merged.
-func TestVerdictOfSeveralNodes(t *testing.T) {
+func TestVerdict_OfSeveralNodes(t *testing.T) {
 	node := func(number, code int, signal string, change func(*verdictCase)) reporter.Source {
 		var in Input
 		verdictOf(t, code, signal, func(c *verdictCase) { change(c); in = c.in })
@@ -513,7 +513,7 @@ func TestVerdictOfSeveralNodes(t *testing.T) {
 	}
 }
 
-func TestTimeoutLimit(t *testing.T) {
+func TestVerdict_TimeoutLimit(t *testing.T) {
 	for text, want := range map[string]float64{"timeout 30 foo": 30, "timeout -k 5 1.5m foo 9": 90, "timeout --signal=INT -s KILL 2h x": 7200,
 		"timeout 0 x": -1, "timeout foo": -1, "timeout": -1, "timeout -k 5": -1, "timeout --foreground 1d x": 86400} {
 		got, ok := TimeoutLimit(strings.Fields(text))

@@ -11,8 +11,10 @@ import (
 )
 
 // bucket is a bucket of the ring in a snapshot, as short as can be: a
-// thousand of them are written again and again. Means keep 9 decimals; they are
-// only drawn. What metrics come from, the summaries, is written exactly.
+// thousand of them are written again and again. Its numbers keep few decimals
+// (ColumnInfo.Digits): random digits cannot be packed, and with all of them a
+// journal in which every column is busy would be larger than it may be. What
+// metrics come from, the summaries, is written exactly.
 type bucket struct {
 	Values reporter.Numbers `json:"v"`
 	// Weight and Count are those of the columns whose Stats don't tell.
@@ -24,11 +26,11 @@ type bucket struct {
 	Stats []reporter.Numbers `json:"s"`
 }
 
-func newBucket(b series.Bucket) bucket {
-	out := bucket{Values: make(reporter.Numbers, len(b.Values)), Stats: make([]reporter.Numbers, len(b.Stats))}
-	for i, s := range b.Stats {
-		digits := bucketDigits(collector.Column(i))
-		value := plainjson.Round(b.Values[i], digits)
+func newBucket(b series.Bucket, columns []collector.Column) bucket {
+	out := bucket{Values: make(reporter.Numbers, len(columns)), Stats: make([]reporter.Numbers, len(columns))}
+	for i, c := range columns {
+		s, digits := b.Stats[c], c.Info().Digits
+		value := plainjson.Round(b.Values[c], digits)
 		out.Values[i] = value
 		if s.Count == 0 {
 			out.Stats[i] = notMeasured()
@@ -68,20 +70,6 @@ func (b bucket) append(out []byte) []byte {
 		out = plainjson.AppendFloats(out, s)
 	}
 	return append(out, "]}\n"...)
-}
-
-// bucketDigits is how many decimals the numbers of a bucket keep: random digits cannot be
-// packed, and with all of them a journal in which every column is busy would be larger than
-// it may be. Six decimals of a MiB are a byte. What the job and the GPUs use is not known
-// as exactly. The metrics do not suffer: they come from the summaries, which keep all.
-func bucketDigits(c collector.Column) int {
-	switch {
-	case c >= collector.NumColumns: // a GPU's: percents, MiB, W, °C
-		return 1
-	case c >= collector.JobCPU:
-		return 3
-	}
-	return 6
 }
 
 // bucket is the inverse. What makes no sense in it is for RestoreRing to refuse.

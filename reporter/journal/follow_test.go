@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -85,7 +87,8 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 				}
 				before = followText(t, r)
 			}
-			if every := map[bool]int{false: 2, true: 9}[snapshot]; cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
+			every := map[bool]int{false: need.Rounds(5, 31), true: need.Rounds(23, 149)}[snapshot]
+			if cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
 				continue // not every byte of a long line
 			}
 			if err := os.WriteFile(path, data[:cut], 0o644); err != nil {
@@ -112,6 +115,12 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 // A journal of every kind that the agent writes is followed through its rewrites, and
 // gives at each moment what reading the file gives.
 func TestFollower_FollowsRewrites(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, followRewrites)
+}
+
+// followRewrites runs in a bubble of synctest.
+func followRewrites(t *testing.T) {
 	s := reportertest.NewStream(4)
 	rec := s.Recording(40)
 	h, spent := head(s, 40), 0.0
@@ -172,17 +181,13 @@ func TestFollower_FollowsRewrites(t *testing.T) {
 	}
 }
 
-// followUntil looks until so many samples are known.
+// followUntil looks once the writer is done, and then so many samples are known.
 func followUntil(t testing.TB, f *Follower, samples int64) {
 	t.Helper()
-	for begin := time.Now(); ; time.Sleep(10 * time.Microsecond) {
-		followLook(t, f)
-		if r := f.Report(); r != nil && r.Nodes["3"].Sampling.Samples == samples {
-			return
-		}
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("not %d samples within a minute", samples)
-		}
+	synctest.Wait()
+	followLook(t, f)
+	if r := f.Report(); r == nil || r.Nodes["3"].Sampling.Samples != samples {
+		t.Fatalf("not %d samples: %+v", samples, r)
 	}
 }
 
@@ -270,7 +275,7 @@ func TestFollower_NewestValuesAreNew(t *testing.T) {
 	rec := s.Recording(10)
 	j := &Journal{}
 	f, path := followed(t)
-	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: columnKeys(collector.NumColumns)})
+	line, err := plainjson.Marshal(Head{Journal: Schema, Node: 3, Interval: time.Second, MaxLength: 10, Columns: keysOf(firstColumns())})
 	if err != nil {
 		t.Fatal(err)
 	}

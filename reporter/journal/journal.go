@@ -79,7 +79,7 @@ type entry struct {
 // node-N, or node-N.2 and so on when a recording of that node is there already.
 // The journal itself is the claim; two agents at once get two names.
 func Create(dir string, head Head) (*Journal, error) {
-	head.Journal, head.Columns = Schema, columnKeys(collector.NumColumns)
+	head.Journal, head.Columns = Schema, keysOf(firstColumns())
 	line, err := plainjson.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
@@ -145,7 +145,7 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e entry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
-		values := append(reporter.Numbers{}, s.Values[:rec.Columns()]...)
+		values := reporter.Numbers(pick(s.Values[:], columnsOf(rec)))
 		e.snapshot, e.newest = rec.Clone(), newestSample{values, j.ownCPU()}
 	} else {
 		e.line = j.line(s, rec)

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/reporter"
 )
 
 // layout tells which columns of ours the values of a journal's lines are. A journal names its
@@ -13,7 +15,7 @@ import (
 // lacks was not measured.
 type layout struct {
 	columns []collector.Column // by place in a line; noColumn = not known
-	gpus    int                // devices that have columns
+	last    collector.Column   // the last of them
 	// counters are the places in Recording.BootMB of the counters since boot, which have no names
 	// in a journal: those of the columns that it has, in our order. Those of columns that we do not
 	// know come after them.
@@ -23,13 +25,51 @@ type layout struct {
 
 const noColumn = collector.Column(-1)
 
-// columnKeys lists the first n columns as a journal's head does.
-func columnKeys(n collector.Column) []string {
-	keys := make([]string, n)
-	for c := range n {
-		keys[c] = c.Key()
+// columnsOf lists the columns that a journal has of a Recording, in the order of its lines: those
+// that each node has, and those of the devices that it has.
+func columnsOf(rec *collector.Recording) []collector.Column {
+	list := make([]collector.Column, 0, rec.Columns())
+	for c := range rec.Columns() {
+		_, _, gpu := c.GPU()
+		if c < collector.Width(0) || gpu || rec.Summaries[c].Count() > 0 {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// firstColumns lists the columns that a journal begins with.
+func firstColumns() []collector.Column {
+	return columnsOf(collector.NewRecording(host.Instant{}, 1, 2))
+}
+
+// keysOf lists the keys of columns as a journal's head does.
+func keysOf(columns []collector.Column) []string {
+	keys := make([]string, len(columns))
+	for i, c := range columns {
+		keys[i] = c.Key()
 	}
 	return keys
+}
+
+// bootOf lists the counters since boot of those columns that count bytes of devices.
+func bootOf(rec *collector.Recording, columns []collector.Column) reporter.Numbers {
+	var list reporter.Numbers
+	for _, c := range collector.Counters() {
+		if slices.Contains(columns, c) {
+			list = append(list, rec.SinceBoot(c))
+		}
+	}
+	return list
+}
+
+// pick returns the items of a list by column in the order of columns.
+func pick[T any](list []T, columns []collector.Column) []T {
+	out := make([]T, len(columns))
+	for i, c := range columns {
+		out[i] = list[c]
+	}
+	return out
 }
 
 // newLayout reads the head's list.
@@ -45,16 +85,13 @@ func newLayout(keys []string) layout {
 		if !ok || slices.Contains(l.columns[:place], c) {
 			c, l.later = noColumn, true
 		}
-		l.columns[place] = c
-		if device, _, ok := c.GPU(); ok {
-			l.gpus = max(l.gpus, device+1)
-		}
+		l.columns[place], l.last = c, max(l.last, c)
 	}
 	return l
 }
 
-// width is how many columns of ours there are, with those of the journal's GPUs.
-func (l layout) width() int { return int(collector.GPUColumn(l.gpus, 0)) }
+// width is how many columns of ours there are, with those of the journal's devices.
+func (l layout) width() int { return int(collector.Width(l.last)) }
 
 // sample puts the values and weights of a line in our order.
 func (l layout) sample(line *sampleLine) error {
@@ -87,9 +124,7 @@ func (l layout) boot(rec *collector.Recording, mb []float64) error {
 	if n := len(l.counters); len(mb) < n || len(mb) > n && !l.later {
 		return fmt.Errorf("%d counters since boot", len(mb))
 	}
-	for i := range rec.BootMB {
-		rec.BootMB[i] = math.NaN()
-	}
+	rec.BootMB = slices.Repeat([]float64{math.NaN()}, len(collector.Counters()))
 	for k, i := range l.counters {
 		rec.BootMB[i] = mb[k]
 	}

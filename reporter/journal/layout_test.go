@@ -24,7 +24,7 @@ import (
 
 // laterColumns are those that perf.py does not have, as an earlier version may lack them.
 func laterColumns() []string {
-	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, columnKeys(collector.NumColumns)[collector.JobCPU:]...)
+	return append([]string{"mem_used_mb", "disk_used_mb", "disk_free_mb"}, keysOf(firstColumns())[collector.JobCPU:]...)
 }
 
 // repack changes the summaries and buckets of a snapshot.
@@ -71,9 +71,12 @@ func toAny[T any](list []T) (out []any) {
 }
 
 // journalOf makes a journal of n samples and the Recording that it is of. With so
-// small a bound it has a snapshot, too.
+// small a bound it has a snapshot, too. The queue has room for all of them.
 func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording) {
 	t.Helper()
+	if n > queueLength {
+		t.Fatalf("%d samples do not fit in the queue", n)
+	}
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
 	j, err := Create(t.TempDir(), head(s, 10))
@@ -87,7 +90,6 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 		sample := s.Next(rec)
 		// Values of the later columns, of which newStream knows nothing.
 		j.Observe(sample, rec)
-		drain(j)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
@@ -160,7 +162,7 @@ func moved(list any, move []int, unknown any) (out []any) {
 
 // without are the places of our columns, and of the counters since boot, but for some.
 func without(keys []string) (columns []string, move, counters []int) {
-	for i, key := range columnKeys(collector.NumColumns) {
+	for i, key := range keysOf(firstColumns()) {
 		if !slices.Contains(keys, key) {
 			columns, move = append(columns, key), append(move, i)
 		}
@@ -247,7 +249,7 @@ func TestParse_JournalOfAnEarlierVersion(t *testing.T) {
 // another one is understood.
 func TestParse_JournalOfALaterVersion(t *testing.T) {
 	t.Parallel()
-	ours := columnKeys(collector.NumColumns)
+	ours := keysOf(firstColumns())
 	for _, snapshot := range []bool{false, true} {
 		data, _ := journalOf(t, 61, snapshot)
 		want, err := Parse(data)

@@ -15,9 +15,9 @@ import (
 
 // sampleLine is a sample's line.
 type sampleLine struct {
-	Values  reporter.Numbers `json:"sample"`            // by collector.Column
+	Values  reporter.Numbers `json:"sample"`            // by place among the columns
 	Weight  float64          `json:"weight"`            // of the columns not in Weights
-	Weights map[int]float64  `json:"weights,omitempty"` // by column
+	Weights map[int]float64  `json:"weights,omitempty"` // by place
 	Index   int64            `json:"i"`                 // samples before this one
 	Mono    time.Duration    `json:"mono_ns"`           // since the start
 	Boot    time.Duration    `json:"boot_ns"`
@@ -31,16 +31,18 @@ type sampleLine struct {
 // every sample: the values and, seldom, the state.
 func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out := make([]byte, 0, 512)
-	out = plainjson.AppendFloats(append(out, `{"sample":`...), s.Values[:rec.Columns()])
+	columns := columnsOf(rec)
+	out = plainjson.AppendFloats(append(out, `{"sample":`...), pick(s.Values[:], columns))
 	common := s.Weights[collector.Timestamp]
 	out = plainjson.AppendFloat(append(out, `,"weight":`...), common)
 	sep := `,"weights":{`
-	for c, w := range s.Weights[:rec.Columns()] {
+	for place, c := range columns {
+		w := s.Weights[c]
 		if w == common {
 			continue
 		}
 		out = append(out, sep...)
-		out = append(strconv.AppendInt(append(out, '"'), int64(c), 10), `":`...)
+		out = append(strconv.AppendInt(append(out, '"'), int64(place), 10), `":`...)
 		out = plainjson.AppendFloat(out, w)
 		sep = ","
 	}
@@ -52,7 +54,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out = strconv.AppendInt(append(out, `,"i":`...), rec.Samples-1, 10)
 	out = strconv.AppendInt(append(out, `,"mono_ns":`...), int64(rec.End.Mono-rec.Start.Mono), 10)
 	out = strconv.AppendInt(append(out, `,"boot_ns":`...), int64(rec.End.Boot-rec.Start.Boot), 10)
-	out = plainjson.AppendFloats(append(out, `,"boot_mb":`...), rec.BootMB[:])
+	out = plainjson.AppendFloats(append(out, `,"boot_mb":`...), bootOf(rec, columns))
 	if cpu := j.ownCPU(); cpu > 0 {
 		out = plainjson.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
@@ -31,7 +32,7 @@ const (
 // gzip and base64, one after the other: all of them in memory would be several times what
 // the ring takes. The fastest level halves the size as well as the best one does, within a
 // few percent.
-func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error {
+func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns []collector.Column) error {
 	text := base64.NewEncoder(base64.StdEncoding, w)
 	packed, err := gzip.NewWriterLevel(text, gzip.BestSpeed)
 	if err != nil {
@@ -45,13 +46,13 @@ func packRing(w io.Writer, summaries []*series.Summary, ring *series.Ring) error
 		}
 		return err
 	}
-	if err := write(summaries); err != nil {
+	if err := write(pick(rec.Summaries, columns)); err != nil {
 		return err
 	}
 
 	var line []byte
 	for i := range ring.Len() {
-		line = newBucket(ring.Bucket(i)).append(line[:0])
+		line = newBucket(ring.Bucket(i), columns).append(line[:0])
 		if _, err := packed.Write(line); err != nil {
 			return err
 		}

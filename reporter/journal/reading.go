@@ -120,7 +120,7 @@ func (j *reading) addSample(s *sampleLine) error {
 		return err
 	}
 	taken := s.Index + 1
-	j.rec.Widen(j.columns.gpus)
+	j.rec.Hold(j.columns.last)
 	if err := s.into(j.rec, j.columns); err != nil {
 		return err
 	}
@@ -180,12 +180,14 @@ func (h *Head) report(rec *collector.Recording, damaged int, lost int64) *report
 		"known up to %v after the start", elapsed.Round(time.Millisecond))
 
 	in := reporter.Input{Run: run, Node: h.Node, Recording: rec, Agent: h.Agent, Push: h.Push}
-	missing := func(format string, n int64) {
+	missing := func(code reporter.Code, words string, n int64) {
 		if n > 0 {
-			in.Missing = append(in.Missing, reporter.Missing{What: "journal", Why: fmt.Sprintf(format, n)})
+			in.Missing = append(in.Missing, reporter.Missing{
+				What: "journal", Code: code, Why: fmt.Sprintf("%s: %d", words, n), Count: n,
+			})
 		}
 	}
-	missing("damaged lines that were left out: %d", int64(damaged))
-	missing("samples that are lost: %d", lost)
+	missing(reporter.JournalDamaged, "damaged lines that were left out", int64(damaged))
+	missing(reporter.SamplesLost, "samples that are lost", lost)
 	return diagnosis.New(diagnosis.Input{Input: in})
 }

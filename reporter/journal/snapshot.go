@@ -54,8 +54,9 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 		ring = ring.Halved()
 	}
 
+	columns := columnsOf(rec)
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
-		Samples: rec.Samples, BootMB: rec.BootMB[:], State: stateOf(rec), Stride: ring.Stride(),
+		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
 		newestSample: newest}
 	line, err := plainjson.Marshal(map[string]snapshot{"snapshot": snap})
 	if err != nil {
@@ -65,7 +66,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers come after it
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // errors show when it is flushed
-	if err := packRing(out, rec.Summaries, ring); err != nil {
+	if err := packRing(out, rec, ring, columns); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 
@@ -85,7 +86,7 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	}
 
 	rec := collector.NewRecording(snap.Start, snap.Interval, snap.Capacity)
-	rec.Widen(l.gpus)
+	rec.Hold(l.last)
 	rec.Ring, rec.End, rec.Samples = ring, snap.End, snap.Samples
 	if err := l.boot(rec, snap.BootMB); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func keyOf(rec *collector.Recording) metaKey {
 	for _, f := range rec.Failures {
 		k.failures += f.Count
 	}
-	k.columns, k.gaps, k.signals = int(rec.Columns()), len(rec.Gaps), len(rec.Account.Signals)
+	k.columns, k.gaps, k.signals = len(columnsOf(rec)), len(rec.Gaps), len(rec.Account.Signals)
 	if rec.Account.Source != "" || len(rec.GPUs) > 0 {
 		k.account = int((rec.End.Mono - rec.Start.Mono) / accountEvery)
 	}
@@ -62,8 +62,8 @@ func stateOf(rec *collector.Recording) state {
 		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late,
 		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
-	if rec.Columns() > collector.NumColumns {
-		s.Columns = columnKeys(rec.Columns())
+	if rec.Columns() > collector.Width(0) {
+		s.Columns = keysOf(columnsOf(rec))
 	}
 	return s
 }

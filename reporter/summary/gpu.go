@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -41,10 +41,8 @@ func gpuRows(n *reporter.Node) []row {
 // some only, which the report says among what is missing, and the job may have others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
-		var all, followed int
-		_, err := fmt.Sscanf(m.Why, "%d devices: only the first %d are followed", &all, &followed)
-		if err == nil && m.What == host.SourceGPU && all > listed {
-			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, all)
+		if m.Code == gpu.NotFollowed && m.Of > int64(listed) {
+			return fmt.Sprintf("of %d followed are the job's; the node has %d", listed, m.Of)
 		}
 	}
 	return fmt.Sprintf("of the node's %d could be seen by the job", listed)

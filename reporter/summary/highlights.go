@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -33,19 +34,28 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 		out = append(out, r.highlight(out[len(out)-1].Label))
 	}
 
-	out = append(out,
-		twoWays("disk", n.Metric(reporter.MetricDiskRead), "read", n.Metric(reporter.MetricDiskWritten), "written"),
-		twoWays("network", n.Metric(reporter.MetricNetworkReceived), "received",
-			n.Metric(reporter.MetricNetworkSent), "sent"),
-		twoWays("loopback", n.Metric(reporter.MetricLoopbackReceived), "received",
-			n.Metric(reporter.MetricLoopbackSent), "sent"),
-		Highlight{"disk space", text.Percent(n.Metric(reporter.MetricDiskPeak)), "peak fill"})
+	out = append(out, traffic(n)...)
+	out = append(out, Highlight{"disk space", text.Percent(n.Metric(reporter.MetricDiskPeak)), "peak fill"})
 	for i := range out { // "– %" is no value
 		if strings.HasPrefix(out[i].Value, text.Absent) {
 			out[i].Value = text.Absent
 		}
 	}
 
+	return out
+}
+
+// traffic tells of the bytes that moved, a line for both directions. Of devices it is there where the
+// node has them.
+func traffic(n *reporter.Node) []Highlight {
+	var out []Highlight
+	for pair := range slices.Chunk(collector.Traffic(), 2) {
+		in, back := pair[0].Info(), pair[1].Info()
+		a, b := n.Metric(reporter.TotalOf(pair[0])), n.Metric(reporter.TotalOf(pair[1]))
+		if in.Since != collector.Device || !math.IsNaN(a) || !math.IsNaN(b) {
+			out = append(out, twoWays(string(in.Group), a, in.Word, b, back.Word))
+		}
+	}
 	return out
 }
 

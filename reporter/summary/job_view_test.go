@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
@@ -17,14 +18,15 @@ import (
 
 // Where there are more GPUs than are followed, the job may have others.
 func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
-	for why, want := range map[string]string{
-		"20 devices: only the first 16 are followed": "of 16 followed are the job's; the node has 20",
-		"nvidia-smi says [N/A]":                      "of the node's 16 could be seen by the job",
+	for want, m := range map[string]reporter.Missing{
+		"of 16 followed are the job's; the node has 20": {Code: gpu.NotFollowed, Why: "20 devices", Count: 4, Of: 20},
+		"of the node's 16 could be seen by the job":     {Code: gpu.NoValue, Why: "nvidia-smi says [N/A]"},
 	} {
 		n := reportertest.UnseenGPUs().Nodes["0"]
-		n.Missing = append(n.Missing, reporter.Missing{What: host.SourceGPU, Why: why})
+		m.What = host.SourceGPU
+		n.Missing = append(n.Missing, m)
 		if rows := gpuRows(n); len(rows) != 1 || rows[0].value != "0" || rows[0].note != want {
-			t.Errorf("%q: %+v, want %q", why, rows, want)
+			t.Errorf("%+v: %+v, want %q", m, rows, want)
 		}
 	}
 }
@@ -149,7 +151,7 @@ func TestJobView_ManyNodes(t *testing.T) {
 
 // Of several nodes the GPUs are told together: only those of a job, or of a node that
 // wraps none; the mean is over those that were measured.
-func TestGPUsOfAllNodes(t *testing.T) {
+func TestGPUsOfAll_Rows(t *testing.T) {
 	job := &reporter.Job{}
 	node := func(job *reporter.Job, m reporter.Values, of ...bool) *reporter.Node {
 		n := &reporter.Node{Job: job, Metrics: m}

@@ -254,7 +254,7 @@ func (m *markdown) metrics(values reporter.Values) {
 		}
 		if metric, ok := reporter.MetricNamed(name); ok {
 			m.line("| " + codeSpan(name) + " | " + number + " | " +
-				markdownText(metric.Unit) + " | " + markdownText(metric.Meaning) + " |")
+				markdownText(string(metric.Unit)) + " | " + markdownText(metric.Meaning) + " |")
 			continue
 		}
 		unknown = append(unknown, text.Printable(name)+" = "+number)

@@ -3,7 +3,6 @@ package summary
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -39,69 +38,79 @@ type absence struct {
 	seen    map[string]bool
 }
 
-// absences groups what is missing by its reason: a source that could not be read
-// takes many metrics with it, each with the source's reason.
+// absences groups what is missing by its reason: a source that could not be read takes many
+// metrics with it.
 func absences(r *reporter.Report) []absence {
-	var out []absence
-	byReason := make(map[string]int) // of each absence its own reason
+	g := groups{byReason: make(map[reason]int)}
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
 		if n == nil {
 			continue
 		}
+
+		g.ofNode = make(map[origin]int)
 		for _, m := range n.Missing {
-			if reporter.NothingAmiss(m.Why) {
-				continue
+			if !reporter.NothingAmiss(m) {
+				g.add(m, name)
 			}
-			i, ok := coveredBy(byReason, m.Why)
-			if !ok {
-				i = len(out)
-				out = append(out, absence{why: m.Why, seen: make(map[string]bool)})
-				byReason[bareReason(m.Why)] = i
-			}
-			out[i].add(m.What, name)
 		}
 	}
 
-	return out
+	return g.list
 }
 
-// maxCauses is how many causes of a reason are looked at.
-const maxCauses = 16
+// groups are the absences so far.
+type groups struct {
+	list     []absence
+	byReason map[reason]int
+	ofNode   map[origin]int // of the node that is being looked at
+}
 
-// coveredBy finds the first absence of which a reason is the own one, or from which it
-// follows: "the number of CPUs is unknown: open /proc/stat". Looking at all absences
-// for each of a hostile report's reasons would take for ever.
-func coveredBy(byReason map[string]int, why string) (first int, ok bool) {
-	why = bareReason(why)
-	first, ok = byReason[why]
-	rest := why
-	for range maxCauses {
-		at := strings.LastIndex(rest, ": ")
-		if at < 0 {
-			break
-		}
-		if i, found := byReason[why[at+len(": "):]]; found && (!ok || i < first) {
-			first, ok = i, true
-		}
-		rest = rest[:at]
+// A reason is a code with its text, less how many readings lacked a source.
+type reason struct {
+	code reporter.Code
+	why  string
+}
+
+// An origin is a code and the source that it was of; "" stands for any source.
+type origin struct {
+	code   reporter.Code
+	source string
+}
+
+// add adds what a node lacks to the absence with the same reason. A metric with another text than
+// its source goes with the source: "the number of CPUs is unknown: open /proc/stat".
+func (g *groups) add(m reporter.Missing, node string) {
+	why := reason{m.Code, reporter.CauseOf(m)}
+	source, isSource := reporter.SourceOf(m.What)
+	from := origin{code: m.Code}
+	if isSource {
+		from.source = source
 	}
-	return first, ok
-}
 
-// bareReason is a reason without the count that a source's has: (3 of 10 readings).
-func bareReason(why string) string {
-	if at := strings.LastIndex(why, " ("); at > 0 && strings.HasSuffix(why, " readings)") {
-		return why[:at]
+	i, ok := g.byReason[why]
+	if _, isMetric := reporter.MetricNamed(m.What); !ok && isMetric {
+		i, ok = g.ofNode[from]
 	}
-	return why
+	if !ok {
+		i = len(g.list)
+		g.list = append(g.list, absence{why: m.Why, seen: make(map[string]bool)})
+		g.byReason[why] = i
+	}
+
+	g.list[i].add(source, isSource, node)
+	for _, of := range []origin{from, {code: m.Code}, {}} { // {} is for metrics of reports without codes
+		if _, has := g.ofNode[of]; !has && isSource {
+			g.ofNode[of] = i
+		}
+	}
 }
 
-func (a *absence) add(what, node string) {
+// add adds a source, or what has none, of a node.
+func (a *absence) add(source string, isSource bool, node string) {
 	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // node after node
 		a.nodes = append(a.nodes, node)
 	}
-	source, isSource := reporter.SourceOf(what)
 	if a.seen[source] {
 		return
 	}

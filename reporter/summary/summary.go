@@ -182,16 +182,17 @@ func memoryNote(n *reporter.Node) string {
 
 func trafficRows(n *reporter.Node, wall float64) []row {
 	var rows []row
-	for _, t := range []struct{ label, metric, note string }{
-		{"disk", reporter.MetricDiskRead, "read"},
-		{"", reporter.MetricDiskWritten, "written"},
-		{"network", reporter.MetricNetworkReceived, "received"},
-		{"", reporter.MetricNetworkSent, "sent"},
-		{"loopback", reporter.MetricLoopbackReceived, "received"},
-		{"", reporter.MetricLoopbackSent, "sent"},
-	} {
-		v := n.Metric(t.metric)
-		r := row{label: t.label, value: text.SizeText(v), note: t.note}
+	label := collector.Group("")
+	for _, c := range collector.Traffic() {
+		counter := c.Info()
+		v := n.Metric(reporter.TotalOf(c))
+		if math.IsNaN(v) && counter.Since == collector.Device {
+			continue
+		}
+		r := row{value: text.SizeText(v), note: counter.Word}
+		if counter.Group != label { // said once
+			label, r.label = counter.Group, string(counter.Group)
+		}
 		if wall > 0 && math.Abs(v) > 0 {
 			r.rate = text.Rate(v / wall)
 		}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -105,12 +107,10 @@ func TestWriteSummary_ReturnsWriteErrors(t *testing.T) {
 // Whatever the numbers are, they fit.
 func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for range 120 {
+	reports := []*reporter.Report{reportertest.ThreeNodes(), reporter.New(reportertest.JobInput(0, 3, 0, ""))}
+	for i := range 120 {
 		number := func() float64 { return (rng.Float64() - 0.2) * math.Pow(10, float64(rng.IntN(40)-10)) }
-		r := reportertest.ThreeNodes()
-		if rng.IntN(2) == 0 {
-			r = reporter.New(reportertest.JobInput(0, 3, 0, ""))
-		}
+		r := reports[i%len(reports)]
 		r.Run.WallSeconds = number()
 		for _, n := range r.Nodes {
 			for name := range n.Metrics {
@@ -134,5 +134,33 @@ func TestSummary_MissingNamesTheGPU(t *testing.T) {
 	list := absences(r)
 	if len(list) != 1 || list[0].text(1) != "gpu 3: nvidia-smi says [N/A]" {
 		t.Errorf("%+v", list)
+	}
+}
+
+// One source fails on two nodes, not equally often, and takes metrics with it; another reason has the same code.
+func TestSummary_MissingGroupsByCodeAndSource(t *testing.T) {
+	const broken = "open /proc/stat: permission denied"
+	node := func(count int64) *reporter.Node {
+		return &reporter.Node{Missing: []reporter.Missing{
+			{What: "disk", Code: reporter.Unreadable, Why: "statfs /: no answer (1 of 10 readings)", Count: 1, Of: 10},
+			{What: "cpu", Code: reporter.Unreadable, Why: fmt.Sprintf("%s (%d of 10 readings)", broken, count), Count: count, Of: 10},
+			{What: "cpu_avg_utilization_pct", Code: reporter.Unreadable, Why: broken},
+			{What: "node_cpu_hours", Code: reporter.Unreadable, Why: "the number of CPUs is unknown: " + broken},
+			{What: "job_cpu_seconds", Code: reporter.NoJob, Why: "no job was wrapped"},
+			{What: "journal", Code: reporter.JournalFailed, Why: "the disk is full"},
+		}}
+	}
+	list := absences(&reporter.Report{Nodes: map[string]*reporter.Node{"0": node(9), "1": node(10), "2": {}}})
+
+	var got []string
+	for _, a := range list {
+		got = append(got, a.text(3))
+	}
+	want := []string{
+		"disk on node 0, 1: statfs /: no answer (1 of 10 readings)", "cpu on node 0, 1: " + broken + " (9 of 10 readings)",
+		"journal on node 0, 1: the disk is full",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

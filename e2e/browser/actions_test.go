@@ -1,4 +1,6 @@
-package plotter
+//go:build e2e
+
+package browser
 
 import (
 	"fmt"
@@ -16,20 +18,21 @@ import (
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // metrics wants the page to give the metrics of a node: the very numbers, in the units
 // of the table, and a dash for what is absent.
-func (b *browserTab) metrics(n *reporter.Node) {
+func (b *tab) metrics(n *reporter.Node) {
 	b.t.Helper()
 	type row struct {
 		Name, Text string
 		Value      *string
 		Unit       *string
 	}
-	rows := browserEval[[]row](b, `[...document.querySelectorAll("[data-metric]")].map(e =>
+	rows := eval[[]row](b, `[...document.querySelectorAll("[data-metric]")].map(e =>
 		({Name: e.dataset.metric, Value: e.dataset.value, Unit: e.dataset.unit, Text: e.cells[1].innerText}))`)
 	seen := 0
 	for _, r := range rows {
@@ -43,7 +46,7 @@ func (b *browserTab) metrics(n *reporter.Node) {
 		seen++
 		m, _ := reporter.MetricNamed(r.Name)
 		want := strconv.FormatFloat(v, 'f', -1, 64)
-		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != m.Unit || r.Text != want {
+		if r.Value == nil || r.Unit == nil || *r.Value != want || *r.Unit != string(m.Unit) || r.Text != want {
 			b.t.Errorf("%s: value and unit on the page are not %s %s: %+v", r.Name, want, m.Unit, r)
 		}
 	}
@@ -52,9 +55,9 @@ func (b *browserTab) metrics(n *reporter.Node) {
 	}
 }
 
-// browserReading is what the tooltip must say of a bucket of a chart, a line for each
+// reading is what the tooltip must say of a bucket of a chart, a line for each
 // series: the report's very numbers.
-func browserReading(t testing.TB, n *reporter.Node, chart string, i int) []string {
+func reading(t testing.TB, n *reporter.Node, chart string, i int) []string {
 	t.Helper()
 	number := func(list reporter.Numbers) string {
 		if math.IsNaN(list[i]) {
@@ -63,18 +66,18 @@ func browserReading(t testing.TB, n *reporter.Node, chart string, i int) []strin
 		return strconv.FormatFloat(list[i], 'f', -1, 64)
 	}
 	var out []string
-	for _, c := range Charts(n) {
+	for _, c := range plotter.Charts(n) {
 		if c.ID != chart {
 			continue
 		}
-		line := func(s Series, unit string) string {
+		line := func(s plotter.Series, unit string) string {
 			low, high := number(s.Band.Min), number(s.Band.Max)
 			switch {
 			case high == "–":
 				return s.Label + ": not measured"
 			case s.Spread:
 				return fmt.Sprintf("%s: %s to %s %s", s.Label, low, high, unit)
-			case same(s.Band):
+			case constant(s.Band):
 				return fmt.Sprintf("%s: %s %s", s.Label, high, unit)
 			}
 			return fmt.Sprintf("%s: mean %s %s, %s to %s %s", s.Label, number(s.Band.Mean), unit, low, high, unit)
@@ -92,19 +95,32 @@ func browserReading(t testing.TB, n *reporter.Node, chart string, i int) []strin
 	return out
 }
 
-// browserEdges is where a bucket begins and ends on the time axis, from 0 to 1.
-func browserEdges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
-	t := NewTimeline(&r.Run, n)
+// constant reports whether nothing changed in any bucket: the page gives one value then, not three.
+func constant(b reporter.Band) bool {
+	if len(b.Mean) != len(b.Min) || len(b.Mean) != len(b.Max) {
+		return false
+	}
+	for i, v := range b.Mean {
+		if (b.Min[i] != b.Max[i] || math.Abs(v-b.Max[i]) > 5.1e-7) && !math.IsNaN(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// edges is where a bucket begins and ends on the time axis, from 0 to 1.
+func edges(r *reporter.Report, n *reporter.Node, i int) (begin, end float64) {
+	t := plotter.NewTimeline(&r.Run, n)
 	if i > 0 {
 		begin = t.Ends[i-1] / t.Length()
 	}
 	return begin, t.Ends[i] / t.Length()
 }
 
-// browserPixel is where in a chart's plot the mouse is over a bucket; it knows whole
+// pixel is where in a chart's plot the mouse is over a bucket; it knows whole
 // pixels only. −1 = nowhere.
-func browserPixel(at browserBox, r *reporter.Report, n *reporter.Node, i int) float64 {
-	begin, end := browserEdges(r, n, i)
+func pixel(at rect, r *reporter.Report, n *reporter.Node, i int) float64 {
+	begin, end := edges(r, n, i)
 	x := math.Floor(at.X + (begin+end)/2*at.Width)
 	if x <= at.X+begin*at.Width {
 		x++
@@ -116,17 +132,15 @@ func browserPixel(at browserBox, r *reporter.Report, n *reporter.Node, i int) fl
 }
 
 // bucket moves the mouse to a bucket in a chart.
-func (b *browserTab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) {
+func (b *tab) bucket(chart string, r *reporter.Report, n *reporter.Node, i int) {
 	b.t.Helper()
 	at := b.plot(chart)
-	x := browserPixel(at, r, n, i)
+	x := pixel(at, r, n, i)
 	if x < 0 {
 		b.t.Fatalf("no pixel is in bucket %d alone", i)
 	}
 	b.do(chromedp.MouseEvent(input.MouseMoved, x, at.Y+0.4*at.Height))
 }
-
-func browserCharts() []string { return []string{"cpu", "memory", "disk_io", "network", "disk_space"} }
 
 func TestBrowser_HoverTellsExactValues(t *testing.T) {
 	for _, c := range []struct {
@@ -134,20 +148,20 @@ func TestBrowser_HoverTellsExactValues(t *testing.T) {
 		report  *reporter.Report
 		buckets []int
 	}{
-		{"one sample", browserShort(), []int{0}},
-		{"a minute", browserMinute(0), []int{0, 13, 59}},
-		{"merged buckets", browserJob(), []int{3, 410}},
-		{"a gap", browserGaps(), []int{5, 30, 45}},
+		{"one sample", plottertest.Short(), []int{0}},
+		{"a minute", plottertest.Minute(0), []int{0, 13, 59}},
+		{"merged buckets", plottertest.Job(), []int{3, 410}},
+		{"a gap", plottertest.Gaps(), []int{5, 30, 45}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, n := browserOpen(t, c.report, ""), c.report.Nodes["0"]
+			b, n := openReport(t, c.report, ""), c.report.Nodes["0"]
 			if got := b.tip(); got != "" {
 				t.Errorf("a tooltip without a mouse: %q", got)
 			}
-			for _, chart := range browserCharts() {
+			for _, chart := range plottertest.HostCharts() {
 				for _, i := range c.buckets {
 					b.bucket(chart, c.report, n, i)
-					b.says(browserReading(t, n, chart, i)...)
+					b.says(reading(t, n, chart, i)...)
 				}
 			}
 			b.do(chromedp.MouseEvent(input.MouseMoved, 1, 1))
@@ -161,13 +175,13 @@ func TestBrowser_HoverTellsExactValues(t *testing.T) {
 // TestBrowser_FindsTheBurstOfAWeek: two seconds of a week are found by mouse and by
 // keyboard, with the values that they had.
 func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
-	r := browserWeek(t)
+	r := plottertest.Week(t)
 	n := r.Nodes["0"]
-	i := browserBurst(t, n)
-	b := browserOpen(t, r, "")
+	i := plottertest.Burst(t, n)
+	b := openReport(t, r, "")
 	want := map[string]string{"cpu": " to 100 %", "disk_io": fmt.Sprintf(" to %d MiB/s", plottertest.BurstRate)}
 	for chart, burst := range want {
-		reading := browserReading(t, n, chart, i)
+		reading := reading(t, n, chart, i)
 		if !slices.ContainsFunc(reading, func(line string) bool { return strings.Contains(line, "mean") && strings.HasSuffix(line, burst) }) {
 			t.Errorf("%s: the burst is not in %q", chart, reading)
 		}
@@ -175,7 +189,7 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 		b.says(reading...)
 	}
 	// It is drawn: the band of the mean reaches the top there, and nowhere else.
-	begin, end := browserEdges(r, n, i)
+	begin, end := edges(r, n, i)
 	for chart := range want {
 		color := b.colorAtTheTop(chart)
 		if len(color) == 0 || slices.Min(color) < begin-0.004 || slices.Max(color) > end+0.004 {
@@ -185,23 +199,23 @@ func TestBrowser_FindsTheBurstOfAWeek(t *testing.T) {
 	// By keys alone: to the end, and back.
 	b.tabTo("cpu")
 	b.keys(kb.End)
-	for range len(NewTimeline(&r.Run, n).Ends) - 1 - i {
+	for range len(plotter.NewTimeline(&r.Run, n).Ends) - 1 - i {
 		b.keys(kb.ArrowLeft)
 	}
-	b.says(browserReading(t, n, "cpu", i)...)
+	b.says(reading(t, n, "cpu", i)...)
 	b.keys("++++++++")
 	if from, to := b.span(); to-from > 7*24*3600/200 {
 		t.Errorf("eight times nearer, and %v to %v s are shown", from, to)
 	}
 	b.point(b.plot("cpu"), 0.5, 0.2)
-	b.says(browserReading(t, n, "cpu", i)...)
+	b.says(reading(t, n, "cpu", i)...)
 }
 
 // colorAtTheTop tells where on the time axis, from 0 to 1, a chart has pixels of some
 // colour, which are of a line or of its band, in the upper tenth of its scale.
-func (b *browserTab) colorAtTheTop(chart string) []float64 {
+func (b *tab) colorAtTheTop(chart string) []float64 {
 	b.t.Helper()
-	return browserEval[[]float64](b, `(() => {
+	return eval[[]float64](b, `(() => {
 		const canvas = document.querySelector("[data-chart=`+chart+`] canvas"), over = document.querySelector("[data-chart=`+chart+`] .u-over");
 		const outer = canvas.getBoundingClientRect(), inner = over.getBoundingClientRect(), scale = canvas.width / outer.width;
 		const copy = document.createElement("canvas");
@@ -217,7 +231,7 @@ func (b *browserTab) colorAtTheTop(chart string) []float64 {
 }
 
 // tabTo presses Tab until a chart has the focus.
-func (b *browserTab) tabTo(chart string) {
+func (b *tab) tabTo(chart string) {
 	b.t.Helper()
 	for range 200 {
 		if b.focus() == chart {
@@ -230,34 +244,34 @@ func (b *browserTab) tabTo(chart string) {
 }
 
 // focus is the chart or map that has the focus, "" = none.
-func (b *browserTab) focus() string {
+func (b *tab) focus() string {
 	b.t.Helper()
-	return browserEval[string](b, `document.activeElement.dataset.chart || (document.activeElement.dataset.heatmap ? "map " + document.activeElement.dataset.heatmap : "")`)
+	return eval[string](b, `document.activeElement.dataset.chart || (document.activeElement.dataset.heatmap ? "map " + document.activeElement.dataset.heatmap : "")`)
 }
 
 func TestBrowser_KeysDoAll(t *testing.T) {
-	r := browserMinute(0)
+	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
-	b := browserOpen(t, r, "")
-	for _, chart := range browserCharts() {
+	b := openReport(t, r, "")
+	for _, chart := range plottertest.HostCharts() {
 		b.keys(kb.Tab)
 		b.frames()
 		if got := b.focus(); got != chart {
 			t.Fatalf("the focus is on %q, want %s", got, chart)
 		}
-		if outline := browserEval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
+		if outline := eval[string](b, `getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
 			t.Errorf("%s has the focus, and its outline is %q", chart, outline)
 		}
 		b.keys(kb.Home)
-		b.says(browserReading(t, n, chart, 0)...)
+		b.says(reading(t, n, chart, 0)...)
 		b.keys(kb.ArrowRight + kb.ArrowRight + kb.ArrowRight + kb.ArrowLeft)
-		b.says(browserReading(t, n, chart, 2)...)
+		b.says(reading(t, n, chart, 2)...)
 		b.keys(kb.ArrowRight, chromedp.KeyModifiers(input.ModifierShift))
-		b.says(browserReading(t, n, chart, 12)...)
+		b.says(reading(t, n, chart, 12)...)
 		b.keys(kb.End)
-		b.says(browserReading(t, n, chart, 59)...)
+		b.says(reading(t, n, chart, 59)...)
 		b.keys(kb.ArrowRight)
-		b.says(browserReading(t, n, chart, 59)...)
+		b.says(reading(t, n, chart, 59)...)
 
 		b.keys("+")
 		if from, to := b.span(); from < 30 || to != 60 {
@@ -267,7 +281,7 @@ func TestBrowser_KeysDoAll(t *testing.T) {
 		if from, to := b.span(); from != 0 || to > 30 {
 			t.Errorf("%s: the reading is at the start, and %v to %v s are shown", chart, from, to)
 		}
-		b.says(browserReading(t, n, chart, 0)...)
+		b.says(reading(t, n, chart, 0)...)
 		b.keys("-")
 		b.keys(kb.Escape)
 		if from, to := b.span(); from != 0 || to != 60 {
@@ -280,13 +294,13 @@ func TestBrowser_KeysDoAll(t *testing.T) {
 }
 
 func TestBrowser_DragZoomsAllCharts(t *testing.T) {
-	r := browserMinute(0)
+	r := plottertest.Minute(0)
 	n := r.Nodes["0"]
-	b := browserOpen(t, r, "")
+	b := openReport(t, r, "")
 	if from, to := b.span(); from != 0 || to != 60 {
 		t.Errorf("at first %v to %v s are shown", from, to)
 	}
-	for _, chart := range browserCharts() {
+	for _, chart := range plottertest.HostCharts() {
 		at := b.plot(chart)
 		b.drag(at, 0.25, 0.5)
 		from, to := b.span()
@@ -294,7 +308,7 @@ func TestBrowser_DragZoomsAllCharts(t *testing.T) {
 			t.Errorf("%s: dragged from 15 to 30 s, and %v to %v s are shown", chart, from, to)
 		}
 		b.point(at, 0.5, 0.3)
-		b.says(browserReading(t, n, chart, 22)...)
+		b.says(reading(t, n, chart, 22)...)
 		b.drag(at, 0.8, 0.2) // and from right to left, into what is shown
 		if from, to := b.span(); math.Abs(from-18) > 0.2 || math.Abs(to-27) > 0.2 {
 			t.Errorf("%s: dragged from 27 to 18 s, and %v to %v s are shown", chart, from, to)
@@ -308,31 +322,31 @@ func TestBrowser_DragZoomsAllCharts(t *testing.T) {
 }
 
 // shows wants a node to be the one that is shown: its cards, facts, metrics, and charts.
-func (b *browserTab) shows(r *reporter.Report, name string) {
+func (b *tab) shows(r *reporter.Report, name string) {
 	b.t.Helper()
-	b.until(`document.getElementById("node").dataset.node === ` + browserQuote(name))
+	b.until(`document.getElementById("node").dataset.node === ` + quote(name))
 	n := r.Nodes[name]
 	b.metrics(n)
-	text := browserEval[string](b, `document.getElementById("node").innerText`)
+	text := eval[string](b, `document.getElementById("node").innerText`)
 	for _, h := range append(summary.Highlights(n, 0)[:3], summary.Details(n)...) {
 		if !strings.Contains(text, h.Value) {
 			b.t.Errorf("node %s: the page lacks %s %q", name, h.Label, h.Value)
 		}
 	}
-	if got := browserEval[string](b, `document.getElementById("choose").value`); got != name {
+	if got := eval[string](b, `document.getElementById("choose").value`); got != name {
 		b.t.Errorf("node %s is shown, and the list says %s", name, got)
 	}
 	// Where there are more buckets than pixels the mouse finds the highest nearby.
-	i, top, at := len(NewTimeline(&r.Run, n).Ends)/3, n.Envelope[collector.CPUMax.Key()].Max, b.plot("cpu")
-	for ; top[i] < slices.Max(top[i-6:i+7]) || browserPixel(at, r, n, i) < 0; i++ {
+	i, top, at := len(plotter.NewTimeline(&r.Run, n).Ends)/3, n.Envelope[collector.CPUMax.Key()].Max, b.plot("cpu")
+	for ; top[i] < slices.Max(top[i-6:i+7]) || pixel(at, r, n, i) < 0; i++ {
 	}
 	b.bucket("cpu", r, n, i)
-	b.says(browserReading(b.t, n, "cpu", i)...)
+	b.says(reading(b.t, n, "cpu", i)...)
 }
 
 func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
-	r := browserFew()
-	b := browserOpen(t, r, "#node=9")
+	r := plottertest.Few()
+	b := openReport(t, r, "#node=9")
 	b.shows(r, "9")
 
 	b.click(b.box("[data-heatmap=cpu] .map"), 0.5, 7.5/12)
@@ -353,7 +367,7 @@ func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
 	b.do(chromedp.Evaluate(`history.back()`, nil))
 	b.shows(r, "6")
 	for _, address := range []string{"#node=99", "#node=-1", "#node=6x", "#node=__proto__", "#node=%3Cimg%20src=x%3E", "#nodes"} {
-		b.do(chromedp.Evaluate(`location.hash = `+browserQuote(address), nil))
+		b.do(chromedp.Evaluate(`location.hash = `+quote(address), nil))
 	}
 	b.do(chromedp.Evaluate(`location.hash = ""`, nil))
 	b.shows(r, "0")
@@ -368,40 +382,39 @@ func TestBrowser_ShowsTheNodeThatIsChosen(t *testing.T) {
 
 // TestBrowser_UnknownNodeInTheAddress: the page opens with the first node.
 func TestBrowser_UnknownNodeInTheAddress(t *testing.T) {
-	r := browserFew()
+	r := plottertest.Few()
 	for _, address := range []string{"#node=12", "#node=x", "#"} {
-		browserOpen(t, r, address).shows(r, "0")
+		openReport(t, r, address).shows(r, "0")
 	}
 }
 
 // TestBrowser_MapFindsTheBurst: the burst of two seconds on one of twelve nodes is in
 // the picture of the peaks and not in that of the means, and the mouse reads it.
 func TestBrowser_MapFindsTheBurst(t *testing.T) {
-	r := browserFew()
-	b := browserOpen(t, r, "")
+	r := plottertest.Few()
+	b := openReport(t, r, "")
 	node := reportertest.BurstNode(12)
 	n := r.Nodes[strconv.Itoa(node)]
-	i := browserBurst(t, n)
-	begin, end := browserEdges(r, n, i)
+	i := plottertest.Burst(t, n)
+	begin, end := edges(r, n, i)
 	x, y := (begin+end)/2, (float64(node)+0.5)/12
 	b.point(b.box("[data-heatmap=cpu] .map"), x, y)
-	b.says(append(browserReading(t, n, "cpu", i), fmt.Sprintf("node %d (node-%04d)", node, node))...)
+	b.says(append(reading(t, n, "cpu", i), fmt.Sprintf("node %d (node-%04d)", node, node))...)
 
-	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
+	b.is(shown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
 	b.click(b.box("[data-heatmap=cpu] .mean input"), 0.5, 0.5)
-	b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.mean")`))
-	b.is(`!(` + browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`) + `)`)
-	darkest := heatPalette()[heatLevels]
-	red, _, _, _ := darkest.RGBA()
+	b.is(shown(`document.querySelector("[data-heatmap=cpu] img.mean")`))
+	b.is(`!(` + shown(`document.querySelector("[data-heatmap=cpu] img.peak")`) + `)`)
+	const darkest = 0x2a // the red of 100 %
 	at := func(kind string) int {
-		return browserEval[int](b, fmt.Sprintf(`(() => { const i = document.querySelector("[data-heatmap=cpu] img.%s"), c = document.createElement("canvas");
+		return eval[int](b, fmt.Sprintf(`(() => { const i = document.querySelector("[data-heatmap=cpu] img.%s"), c = document.createElement("canvas");
 			c.width = i.naturalWidth; c.height = i.naturalHeight; const g = c.getContext("2d"); g.drawImage(i, 0, 0);
 			return g.getImageData(Math.floor(%v * c.width), Math.floor(%v * c.height), 1, 1).data[0]; })()`, kind, x, y))
 	}
-	if got := at("peak"); got != int(red>>8) {
+	if got := at("peak"); got != darkest {
 		t.Errorf("the burst is not in the map of the peaks: red is %d", got)
 	}
-	if got := at("mean"); got == int(red>>8) {
+	if got := at("mean"); got == darkest {
 		t.Error("the map of the means has the burst: it would be found without the envelope")
 	}
 }
@@ -413,18 +426,18 @@ func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
 	for i := 3; i < 1000; i += 41 { // odd and even ones
 		spikes[i] = true
 	}
-	r := browserReport(0, browserRecording(1000, time.Second, func(i int, s *collector.Sample) {
-		browserSet(s, i, 10, 20, 1)
+	r := plottertest.Report(0, plottertest.Recording(1000, time.Second, func(i int, s *collector.Sample) {
+		plottertest.Set(s, i, 10, 20, 1)
 		if spikes[i] {
-			browserSet(s, i, 100, 100, 100)
+			plottertest.Set(s, i, 100, 100, 100)
 		}
 	}))
 	n := r.Nodes["0"]
 	for _, width := range []int64{360, 600, 768, 1024, 1366} {
-		b := browserNew(t)
+		b := newTab(t)
 		b.size(width, 900, 1)
-		b.open(browserFile(t, browserHTML(t, r)), "")
-		for _, chart := range browserCharts()[:4] {
+		b.open(fileOf(t, pageOf(t, r)), "")
+		for _, chart := range plottertest.HostCharts()[:4] {
 			stripes, last := 0, -1.0
 			colors := b.colorAtTheTop(chart)
 			slices.Sort(colors)
@@ -440,7 +453,7 @@ func TestBrowser_ShowsEveryPeakAtEveryWidth(t *testing.T) {
 		}
 		at := b.plot("memory")
 		for i := range spikes {
-			begin, end := browserEdges(r, n, i)
+			begin, end := edges(r, n, i)
 			b.point(at, (begin+end)/2, 0.4)
 			if got := b.tip(); !strings.Contains(got, "used: 100 %") {
 				t.Errorf("%d pixels wide: at the peak in second %d the mouse reads %q", width, i, got)

@@ -1,4 +1,6 @@
-package main
+//go:build e2e
+
+package e2e
 
 import (
 	"archive/tar"
@@ -50,7 +52,7 @@ type podmanResult struct {
 
 // In real containers (podman, runc), where perfagent is process 1, the report says of the
 // job what the kernel says of the container.
-func TestPodmanContainers(t *testing.T) {
+func TestPodman(t *testing.T) {
 	t.Parallel()
 	store := newPodmanStore(t)
 	for _, space := range []string{"host", "private"} {

@@ -1,4 +1,6 @@
-package main
+//go:build e2e
+
+package e2e
 
 import (
 	"bytes"
@@ -19,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
@@ -58,7 +61,7 @@ func TestSlurm(t *testing.T) {
 
 // Of a job that does not mind TERM, Slurm kills every process after a while, us too. This
 // has a cluster of its own: nothing new is started on a node while a job is being ended.
-func TestSlurmKill(t *testing.T) {
+func TestSlurm_Kill(t *testing.T) {
 	t.Parallel()
 	slurmKilled(t, newSlurm(t))
 }
@@ -68,7 +71,7 @@ func newSlurm(t *testing.T) *slurm {
 	t.Helper()
 	slurmNeeds(t)
 	s := &slurm{t: t, node: fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), os.Getpid())}
-	if path, err := filepath.Abs("../../.tools/slurm"); err == nil && clitest.Exists(filepath.Join(path, "usr/sbin/slurmctld-wlm")) {
+	if path := need.Repository(t, ".tools/slurm"); clitest.Exists(filepath.Join(path, "usr/sbin/slurmctld-wlm")) {
 		s.root = path
 	}
 	var err error
@@ -135,7 +138,7 @@ func (s *slurm) configure() {
 	clitest.Write(s.t, s.dir+"/munge/key", string(key), 0o600)
 	clitest.Write(s.t, s.dir+"/cgroup.conf", fmt.Sprintf(slurmGroups, swap), 0o644)
 	conf := clitest.Write(s.t, s.dir+"/slurm.conf", strings.NewReplacer("HOST", host, "DIR", s.dir, "NODE", s.node,
-		"PORT1", freePort(s.t), "PORT2", freePort(s.t)).Replace(slurmConf)+plugins, 0o644)
+		"PORT1", strconv.Itoa(mlflowtest.FreePort(s.t)), "PORT2", strconv.Itoa(mlflowtest.FreePort(s.t))).Replace(slurmConf)+plugins, 0o644)
 	s.env = clitest.Env(append(s.env, "SLURM_CONF="+conf)...)
 }
 

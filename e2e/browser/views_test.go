@@ -1,12 +1,12 @@
-package plotter
+//go:build e2e
+
+package browser
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,12 +16,13 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // scripts switches JavaScript on or off for the pages that are visited from now on.
-func (b *browserTab) scripts(on bool) {
+func (b *tab) scripts(on bool) {
 	b.t.Helper()
 	b.still = !on
 	b.do(emulation.SetScriptExecutionDisabled(!on))
@@ -32,28 +33,28 @@ func TestBrowser_WithoutJavaScript(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		report *reporter.Report
-	}{{"one node", browserWeek(t)}, {"twelve nodes", browserFew()}, {"nothing measured", browserAbsent()}} {
+	}{{"one node", plottertest.Week(t)}, {"twelve nodes", plottertest.Few()}, {"nothing measured", plottertest.Absent()}} {
 		t.Run(c.name, func(t *testing.T) {
-			b := browserNew(t)
+			b := newTab(t)
 			b.scripts(false)
-			b.visit(browserFile(t, browserHTML(t, c.report)))
+			b.visit(fileOf(t, pageOf(t, c.report)))
 			b.is(`!document.documentElement.classList.contains("js") && !document.querySelector("canvas")`) // it is off
 			b.is(`document.querySelectorAll("[data-chart]").length === 5`)
-			b.is(`[...document.querySelectorAll("[data-chart]")].every(e => { const p = e.querySelector("svg, img"); return p && ` + browserShown("p") + ` && p.getBoundingClientRect().width > 600; })`)
-			b.is(`[...document.querySelectorAll("[data-heatmap]")].every(e => { const p = e.querySelector("img"); return ` + browserShown("p") + ` && p.complete && p.naturalWidth > 0; })`)
-			b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + browserShown("e") + `)`)
-			b.is(`[...document.querySelectorAll("select")].every(e => !(` + browserShown("e") + `))`)
+			b.is(`[...document.querySelectorAll("[data-chart]")].every(e => { const p = e.querySelector("svg, img"); return p && ` + shown("p") + ` && p.getBoundingClientRect().width > 600; })`)
+			b.is(`[...document.querySelectorAll("[data-heatmap]")].every(e => { const p = e.querySelector("img"); return ` + shown("p") + ` && p.complete && p.naturalWidth > 0; })`)
+			b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + `)`)
+			b.is(`[...document.querySelectorAll("select")].every(e => !(` + shown("e") + `))`)
 			b.metrics(c.report.Nodes["0"])
-			text := browserEval[string](b, `document.body.innerText`)
+			text := eval[string](b, `document.body.innerText`)
 			for _, h := range append(summary.Highlights(c.report.Nodes["0"], 0)[:2], summary.Details(c.report.Nodes["0"])...) {
 				if !strings.Contains(text, h.Value) {
 					t.Errorf("the page lacks %s %q", h.Label, h.Value)
 				}
 			}
 			if len(c.report.Nodes) > 1 {
-				b.is(`[...document.querySelectorAll("#table tbody tr")].filter(e => ` + browserShown("e") + `).length === 12`)
+				b.is(`[...document.querySelectorAll("#table tbody tr")].filter(e => ` + shown("e") + `).length === 12`)
 				b.click(b.box("[data-heatmap=cpu] .peak input"), 0.5, 0.5) // the map of the peaks needs no script
-				b.is(browserShown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
+				b.is(shown(`document.querySelector("[data-heatmap=cpu] img.peak")`))
 			}
 		})
 	}
@@ -63,92 +64,38 @@ func TestBrowser_WithoutJavaScript(t *testing.T) {
 // week reach the top of the picture. The level of 100 % is taken from the picture itself:
 // there ends the vertical axis.
 func TestBrowser_StaticPictureHasTheBurst(t *testing.T) {
-	r := browserWeek(t)
-	b := browserNew(t)
+	r := plottertest.Week(t)
+	b := newTab(t)
 	b.scripts(false)
-	b.visit(browserFile(t, browserHTML(t, r)))
-	picture := browserEval[string](b, `document.querySelector("[data-chart=cpu] svg").outerHTML`)
-	begin, _ := browserEdges(r, r.Nodes["0"], browserBurst(t, r.Nodes["0"]))
-	browserWantBurst(t, picture, begin)
-}
-
-// browserWantBurst wants the band of the mean over CPUs to reach 100 % at a place of the
-// time axis, from 0 to 1, and its line not to, in an SVG.
-func browserWantBurst(t testing.TB, svg string, at float64) {
-	t.Helper()
-	grid := browserPaths(t, svg, "grid")
-	left, right, top := math.Inf(1), math.Inf(-1), math.Inf(1)
-	for _, p := range grid {
-		left, right, top = min(left, p.x), max(right, p.x), min(top, p.y)
-	}
-	x := left + at*(right-left)
-	highest := func(class string) float64 {
-		y := math.Inf(1)
-		for _, p := range browserPaths(t, svg, class) {
-			if math.Abs(p.x-x) < 4 {
-				y = min(y, p.y)
-			}
-		}
-		return y
-	}
-	if got := highest("band s0"); got != top {
-		t.Errorf("the band reaches %v near %v, not the level of 100 %% at %v: the burst is lost", got, x, top)
-	}
-	if got := highest("line s0"); got < top+20 {
-		t.Errorf("the line of the mean reaches %v: the burst would be seen without the envelope", got)
-	}
-}
-
-// browserPaths gives the corners of the paths of a class, those of the first chart only.
-func browserPaths(t testing.TB, svg, class string) []point {
-	t.Helper()
-	svg, _, _ = strings.Cut(svg, ">Memory, %<")
-	var out []point
-	for _, path := range regexp.MustCompile(`<path class="`+class+`" d="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
-		var at point
-		for _, step := range regexp.MustCompile(`([MLHV])([\d.]+)(?: ([\d.]+))?`).FindAllStringSubmatch(path[1], -1) {
-			a, _ := strconv.ParseFloat(step[2], 64)
-			b, _ := strconv.ParseFloat(step[3], 64)
-			switch step[1] {
-			case "H":
-				at.x = a
-			case "V":
-				at.y = a
-			default:
-				at = point{a, b}
-			}
-			out = append(out, at)
-		}
-	}
-	if len(out) == 0 {
-		t.Fatalf("no path of class %q in %.300s", class, svg)
-	}
-	return out
+	b.visit(fileOf(t, pageOf(t, r)))
+	picture := eval[string](b, `document.querySelector("[data-chart=cpu] svg").outerHTML`)
+	begin, _ := edges(r, r.Nodes["0"], plottertest.Burst(t, r.Nodes["0"]))
+	plottertest.WantBurst(t, picture, begin)
 }
 
 // TestBrowser_Print: on paper there are the pictures, not the canvases, and no bits of
 // a screen.
 func TestBrowser_Print(t *testing.T) {
-	b := browserOpen(t, browserFew(), "")
+	b := openReport(t, plottertest.Few(), "")
 	b.media("print", "light")
-	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + browserShown(`e.querySelector("svg")`) + ` && !(` + browserShown(`e.querySelector("canvas")`) + `))`)
-	b.is(`[...document.querySelectorAll("select, .noprint, [role=tooltip]")].every(e => !(` + browserShown("e") + `))`)
-	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + browserShown("e") + `)`)
+	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + shown(`e.querySelector("svg")`) + ` && !(` + shown(`e.querySelector("canvas")`) + `))`)
+	b.is(`[...document.querySelectorAll("select, .noprint, [role=tooltip]")].every(e => !(` + shown("e") + `))`)
+	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + `)`)
 	b.pdf()
 
 	// Of another node there is only what the browser drew itself.
 	b.media("screen", "dark")
 	b.do(chromedp.Evaluate(`location.hash = "#node=7"`, nil))
-	b.shows(browserFew(), "7")
+	b.shows(plottertest.Few(), "7")
 	b.media("print", "dark")
-	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + browserShown(`e.querySelector("canvas")`) + ` && !(` + browserShown(`e.querySelector("svg")`) + `))`)
+	b.is(`[...document.querySelectorAll("[data-chart]")].every(e => ` + shown(`e.querySelector("canvas")`) + ` && !(` + shown(`e.querySelector("svg")`) + `))`)
 	b.is(`getComputedStyle(document.body).backgroundColor === "rgb(255, 255, 255)"`)
 	b.contrast()
 	b.pdf()
 }
 
 // pdf prints the page and wants a document of several pages.
-func (b *browserTab) pdf() {
+func (b *tab) pdf() {
 	b.t.Helper()
 	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
 		data, _, err := page.PrintToPDF().WithPrintBackground(true).WithPaperWidth(8.27).WithPaperHeight(11.69).Do(ctx)
@@ -164,15 +111,15 @@ func (b *browserTab) pdf() {
 
 // contrast wants all text to stand out from what is behind it as WCAG 2.1 asks for: at
 // least 4.5 to 1.
-func (b *browserTab) contrast() {
+func (b *tab) contrast() {
 	b.t.Helper()
-	poor := browserEval[[]string](b, `(() => {
+	poor := eval[[]string](b, `(() => {
 		const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return m.length < 4 ? [...m, 1] : m; };
 		const light = c => { const [r, g, b] = c.slice(0, 3).map(v => { v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126 * r + .7152 * g + .0722 * b; };
 		const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [255, 255, 255, 1]; };
 		const out = [];
 		for (const e of document.querySelectorAll("body *")) {
-			if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !(`+browserShown("e")+`) || ["SCRIPT", "STYLE", "OPTION"].includes(e.tagName)) continue;
+			if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !(`+shown("e")+`) || ["SCRIPT", "STYLE", "OPTION"].includes(e.tagName)) continue;
 			const s = getComputedStyle(e), front = parse(e instanceof SVGElement ? s.fill : s.color), a = light(front), z = light(behind(e));
 			const ratio = (Math.max(a, z) + .05) / (Math.min(a, z) + .05);
 			if (!(ratio >= 4.5)) out.push(e.tagName + " " + e.getAttribute("class") + " " + ratio.toFixed(2) + " " + e.textContent.slice(0, 40));
@@ -185,19 +132,19 @@ func (b *browserTab) contrast() {
 }
 
 func TestBrowser_LightAndDark(t *testing.T) {
-	failed := browserMinute(0)
+	failed := plottertest.Minute(0)
 	exit := 1
 	failed.Run.ExitCode, failed.Run.Incomplete = &exit, "the end is missing"
-	for _, r := range []*reporter.Report{failed, browserFew()} {
-		b := browserNew(t)
+	for _, r := range []*reporter.Report{failed, plottertest.Few()} {
+		b := newTab(t)
 		for _, scheme := range []string{"light", "dark"} {
 			b.media("screen", scheme)
-			b.visit(browserFile(t, browserHTML(t, r)))
+			b.visit(fileOf(t, pageOf(t, r)))
 			b.contrast()
 			b.bucket("cpu", r, r.Nodes["0"], 30)
-			b.is(browserShown(`document.querySelector("[role=tooltip]")`))
+			b.is(shown(`document.querySelector("[role=tooltip]")`))
 			b.contrast()
-			bright := browserEval[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(v => v > 200)`)
+			bright := eval[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(v => v > 200)`)
 			if bright != (scheme == "light") {
 				t.Errorf("%s: the background is bright: %v", scheme, bright)
 			}
@@ -216,10 +163,10 @@ func TestBrowser_LightAndDark(t *testing.T) {
 // TestBrowser_Phone: nothing is wider than the screen of a phone, and a tap tells what a
 // mouse would.
 func TestBrowser_Phone(t *testing.T) {
-	r := browserFew()
-	b := browserNew(t)
+	r := plottertest.Few()
+	b := newTab(t)
 	b.do(emulation.SetDeviceMetricsOverride(390, 844, 3, true), emulation.SetTouchEmulationEnabled(true))
-	b.visit(browserFile(t, browserHTML(t, r)))
+	b.visit(fileOf(t, pageOf(t, r)))
 	b.narrow()
 	b.is(`innerWidth === 390`)
 	n := r.Nodes["0"]
@@ -235,7 +182,7 @@ func TestBrowser_Phone(t *testing.T) {
 		}))
 		quick = time.Since(begin) < 300*time.Millisecond || b.tip() != ""
 	}
-	b.until(browserShown(`document.querySelector("[role=tooltip]")`))
+	b.until(shown(`document.querySelector("[role=tooltip]")`))
 	if got, unit := b.tip(), "MiB"; !strings.Contains(got, unit) || !strings.Contains(got, "used: ") {
 		t.Errorf("a tap tells %q, want the memory of %v", got, n.Host.Hostname)
 	}
@@ -244,9 +191,9 @@ func TestBrowser_Phone(t *testing.T) {
 }
 
 // narrow wants the document not to be wider than the window.
-func (b *browserTab) narrow() {
+func (b *tab) narrow() {
 	b.t.Helper()
-	wide := browserEval[[]string](b, `(() => { const w = document.documentElement.clientWidth; return document.documentElement.scrollWidth <= Math.min(w, innerWidth) ? [] :
+	wide := eval[[]string](b, `(() => { const w = document.documentElement.clientWidth; return document.documentElement.scrollWidth <= Math.min(w, innerWidth) ? [] :
 		[document.documentElement.scrollWidth + " of " + innerWidth].concat([...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > w + 1).map(e => e.tagName + "." + e.className).slice(0, 8)); })()`)
 	if len(wide) > 0 {
 		b.t.Errorf("wider than the window: %q", wide)
@@ -254,8 +201,8 @@ func (b *browserTab) narrow() {
 }
 
 func TestBrowser_Resize(t *testing.T) {
-	r := browserMinute(0)
-	b := browserOpen(t, r, "")
+	r := plottertest.Minute(0)
+	b := openReport(t, r, "")
 	b.tabTo("disk_io")
 	b.keys("+")
 	from, to := b.span()
@@ -269,5 +216,5 @@ func TestBrowser_Resize(t *testing.T) {
 	}
 	b.keys("0")
 	b.bucket("cpu", r, r.Nodes["0"], 40)
-	b.says(browserReading(t, r.Nodes["0"], "cpu", 40)...)
+	b.says(reading(t, r.Nodes["0"], "cpu", 40)...)
 }

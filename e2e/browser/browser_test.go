@@ -1,4 +1,8 @@
-package plotter
+//go:build e2e
+
+// Package browser opens reports' pages in a real browser, Debian's Chromium, and drives it by mouse and keyboard. One
+// browser serves all tests of the package; each page has a new tab.
+package browser
 
 import (
 	"bytes"
@@ -7,7 +11,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,17 +27,17 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// These tests open pages in a real browser, Debian's Chromium, and drive it by mouse
-// and keyboard. One browser serves all tests of the package; each page has a new tab.
+// patience is how long a test waits for what the browser must do.
+const patience = 2 * time.Minute
 
-// browserPatience is how long a test waits for what the browser must do.
-const browserPatience = 2 * time.Minute
-
-// browserProcess is the browser, started when the first test needs it.
-var browserProcess struct {
+// chromium is the browser, started when the first test needs it.
+var chromium struct {
 	once sync.Once
 	ctx  context.Context
 	stop func()
@@ -43,31 +46,23 @@ var browserProcess struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if browserProcess.stop != nil {
-		browserProcess.stop()
+	if chromium.stop != nil {
+		chromium.stop()
 	}
 	os.Exit(code)
 }
 
-// browserContext is the running browser. Where there is none the test is skipped, in CI
-// failed.
-func browserContext(t testing.TB) context.Context {
+// running returns the running browser, which the first test starts.
+func running(t testing.TB) context.Context {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		const lacking = "chromium is missing: apt-get install chromium"
-		if os.Getenv("CI") == "true" {
-			t.Fatal(lacking)
-		}
-		t.Skip(lacking)
-	}
-	b := &browserProcess
+	path := need.Tool(t, "chromium", "apt-get install chromium fonts-dejavu-core (make test does it as root)")
+	b := &chromium
 	b.once.Do(func() {
 		options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path),
-			chromedp.Flag("headless", "new"), chromedp.Flag("lang", "en-US"), chromedp.WindowSize(browserWidth, browserHeight),
-			chromedp.WSURLReadTimeout(browserPatience))
+			chromedp.Flag("headless", "new"), chromedp.Flag("lang", "en-US"), chromedp.WindowSize(windowWidth, windowHeight),
+			chromedp.WSURLReadTimeout(patience))
 		alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), options...)
-		ctx, cancel := chromedp.NewContext(alloc, chromedp.WithBrowserOption(chromedp.WithDialTimeout(browserPatience)))
+		ctx, cancel := chromedp.NewContext(alloc, chromedp.WithBrowserOption(chromedp.WithDialTimeout(patience)))
 		b.ctx, b.stop = ctx, func() { cancel(); stopAlloc() }
 		b.err = chromedp.Run(ctx) // starts it
 	})
@@ -79,12 +74,12 @@ func browserContext(t testing.TB) context.Context {
 
 // The size of a tab's window, in CSS pixels.
 const (
-	browserWidth  = 1200
-	browserHeight = 900
+	windowWidth  = 1200
+	windowHeight = 900
 )
 
-// browserTab is a page in a tab of its own.
-type browserTab struct {
+// tab is a page in a tab of its own.
+type tab struct {
 	t   testing.TB
 	ctx context.Context
 
@@ -95,12 +90,12 @@ type browserTab struct {
 	requests []string // addresses that it asked for
 }
 
-// browserNew opens an empty tab. At the end of the test the tab must have seen no
+// newTab opens an empty tab. At the end of the test the tab must have seen no
 // trouble.
-func browserNew(t testing.TB) *browserTab {
+func newTab(t testing.TB) *tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browserContext(t))
-	b := &browserTab{t: t, ctx: ctx}
+	ctx, cancel := chromedp.NewContext(running(t))
+	b := &tab{t: t, ctx: ctx}
 	t.Cleanup(func() {
 		b.noTrouble()
 		cancel()
@@ -110,12 +105,12 @@ func browserNew(t testing.TB) *browserTab {
 	}
 	chromedp.ListenTarget(ctx, b.listen)
 	b.do(network.Enable(), runtime.Enable(), log.Enable(), page.Enable(), network.SetCacheDisabled(true))
-	b.size(browserWidth, browserHeight, 1)
+	b.size(windowWidth, windowHeight, 1)
 	return b
 }
 
 // listen sees all that happens in the tab.
-func (b *browserTab) listen(event any) {
+func (b *tab) listen(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	add := func(format string, args ...any) { b.troubles = append(b.troubles, fmt.Sprintf(format, args...)) }
@@ -143,7 +138,7 @@ func (b *browserTab) listen(event any) {
 }
 
 // noTrouble wants nothing bad to have happened yet.
-func (b *browserTab) noTrouble() {
+func (b *tab) noTrouble() {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,24 +150,24 @@ func (b *browserTab) noTrouble() {
 
 // asked lists the addresses that were asked for, without the pictures that are in the
 // page itself.
-func (b *browserTab) asked() []string {
+func (b *tab) asked() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(b.requests), func(u string) bool { return strings.HasPrefix(u, "data:") })
 }
 
-// do has the browser do something within browserPatience.
-func (b *browserTab) do(actions ...chromedp.Action) {
+// do has the browser do something within patience.
+func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, browserPatience)
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.t.Fatalf("in the browser: %v", err)
 	}
 }
 
-// browserEval gives the value of an expression in the page.
-func browserEval[T any](b *browserTab, js string) T {
+// eval gives the value of an expression in the page.
+func eval[T any](b *tab, js string) T {
 	b.t.Helper()
 	var v T
 	b.do(chromedp.Evaluate(js, &v))
@@ -180,45 +175,45 @@ func browserEval[T any](b *browserTab, js string) T {
 }
 
 // is wants an expression to be true in the page.
-func (b *browserTab) is(js string) {
+func (b *tab) is(js string) {
 	b.t.Helper()
-	if !browserEval[bool](b, "!!("+js+")") {
+	if !eval[bool](b, "!!("+js+")") {
 		b.t.Errorf("not true in the page: %s", js)
 	}
 }
 
 // until waits for an expression to become true in the page.
-func (b *browserTab) until(js string) {
+func (b *tab) until(js string) {
 	b.t.Helper()
-	for begin := time.Now(); !browserEval[bool](b, "!!("+js+")"); time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > browserPatience {
-			b.t.Fatalf("not true in the page within %v: %s", browserPatience, js)
+	for begin := time.Now(); !eval[bool](b, "!!("+js+")"); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			b.t.Fatalf("not true in the page within %v: %s", patience, js)
 		}
 	}
 }
 
 // size sets the size of the window in CSS pixels, and how many pixels of the screen
 // one of them is.
-func (b *browserTab) size(width, height int64, scale float64) {
+func (b *tab) size(width, height int64, scale float64) {
 	b.t.Helper()
 	b.do(emulation.SetDeviceMetricsOverride(width, height, scale, false))
 }
 
 // media emulates a kind of output, "screen" or "print", and a colour scheme, "light" or
 // "dark".
-func (b *browserTab) media(kind, scheme string) {
+func (b *tab) media(kind, scheme string) {
 	b.t.Helper()
 	b.do(emulation.SetEmulatedMedia().WithMedia(kind).WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
 }
 
 // visit loads an address; the page's charts are drawn then.
-func (b *browserTab) visit(address string) {
+func (b *tab) visit(address string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(address))
 }
 
-// browserFile writes a page into a new directory and gives its address.
-func browserFile(t testing.TB, html []byte) string {
+// fileOf writes a page into a new directory and gives its address.
+func fileOf(t testing.TB, html []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "node-0.html")
 	if err := os.WriteFile(path, html, 0o644); err != nil {
@@ -227,27 +222,27 @@ func browserFile(t testing.TB, html []byte) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 }
 
-// browserHTML is the page of a report.
-func browserHTML(t testing.TB, r *reporter.Report) []byte {
+// pageOf is the page of a report.
+func pageOf(t testing.TB, r *reporter.Report) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WritePage(&out, r, PageOptions{}); err != nil {
+	if err := plotter.WritePage(&out, r, plotter.PageOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
 }
 
-// browserOpen opens the page of a report in a new tab and wants it to be whole.
-func browserOpen(t testing.TB, r *reporter.Report, hash string) *browserTab {
+// openReport opens the page of a report in a new tab and wants it to be whole.
+func openReport(t testing.TB, r *reporter.Report, hash string) *tab {
 	t.Helper()
-	b := browserNew(t)
-	b.open(browserFile(t, browserHTML(t, r)), hash)
+	b := newTab(t)
+	b.open(fileOf(t, pageOf(t, r)), hash)
 	return b
 }
 
 // open opens a page and wants it to be whole: nothing is asked for but the page itself,
 // and all that users' scripts rely on is there.
-func (b *browserTab) open(address, hash string) {
+func (b *tab) open(address, hash string) {
 	b.t.Helper()
 	b.visit(address + hash)
 	b.noTrouble()
@@ -258,49 +253,49 @@ func (b *browserTab) open(address, hash string) {
 }
 
 // whole wants the promised elements.
-func (b *browserTab) whole() {
+func (b *tab) whole() {
 	b.t.Helper()
-	want := browserCharts() // and those of what not every node has, in places of their own
-	got := browserEval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
-	all := slices.DeleteFunc(jobViewCharts(), func(id string) bool { return !slices.Contains(append(want, got...), id) })
+	want := plottertest.HostCharts() // and those of what not every node has, in places of their own
+	got := eval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
+	all := slices.DeleteFunc(plottertest.AllCharts(), func(id string) bool { return !slices.Contains(append(want, got...), id) })
 	if !slices.Equal(got, all) {
 		b.t.Errorf("the charts are %q, want %q", got, all)
 	}
-	b.is(`[...document.querySelectorAll("[data-chart]:not([hidden])")].every(e => e.tabIndex === 0 && e.querySelector("canvas") && ` + browserShown("e") + `)`)
+	b.is(`[...document.querySelectorAll("[data-chart]:not([hidden])")].every(e => e.tabIndex === 0 && e.querySelector("canvas") && ` + shown("e") + `)`)
 	b.is(`document.querySelectorAll("[role=tooltip]").length === 1`)
-	names := browserEval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
+	names := eval[[]string](b, `[...document.querySelectorAll("[data-metric]")].map(e => e.dataset.metric)`)
 	for i, m := range reporter.Metrics() {
 		if i >= len(names) || names[i] != m.Name {
 			b.t.Errorf("the metrics are %q, want first those of the table", names)
 			break
 		}
 	}
-	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + browserShown("e") + ` && e.hasAttribute("data-value") === e.hasAttribute("data-unit"))`)
-	if browserEval[bool](b, `JSON.parse(document.getElementById("plan").textContent).nodes.length > 1`) {
-		maps := browserEval[[]string](b, `[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap)`)
+	b.is(`[...document.querySelectorAll("[data-metric]")].every(e => ` + shown("e") + ` && e.hasAttribute("data-value") === e.hasAttribute("data-unit"))`)
+	if eval[bool](b, `JSON.parse(document.getElementById("plan").textContent).nodes.length > 1`) {
+		maps := eval[[]string](b, `[...document.querySelectorAll("[data-heatmap]")].map(e => e.dataset.heatmap)`)
 		if !slices.Equal(slices.DeleteFunc(maps, func(id string) bool { return id == "job_cpu" }), []string{"cpu", "memory"}) {
 			b.t.Errorf("the heat maps are %q", maps)
 		}
 	}
 }
 
-// browserShown is an expression: the element takes room and can be seen.
-func browserShown(element string) string {
+// shown is an expression: the element takes room and can be seen.
+func shown(element string) string {
 	return "(" + element + ").checkVisibility({visibilityProperty: true, opacityProperty: true}) && (" + element + ").getBoundingClientRect().height > 0"
 }
 
-// browserBox is where an element is in the window, in CSS pixels.
-type browserBox struct{ X, Y, Width, Height float64 }
+// rect is where an element is in the window, in CSS pixels.
+type rect struct{ X, Y, Width, Height float64 }
 
 // box scrolls to an element and gives its place, once the page has seen the scrolling.
-func (b *browserTab) box(selector string) browserBox {
+func (b *tab) box(selector string) rect {
 	b.t.Helper()
-	var at browserBox
+	var at rect
 	frames := "3"
 	if b.still {
 		frames = "0" // the page sees nothing
 	}
-	b.do(chromedp.Evaluate(`(async () => { const find = () => document.querySelector(`+browserQuote(selector)+`), e = find();
+	b.do(chromedp.Evaluate(`(async () => { const find = () => document.querySelector(`+quote(selector)+`), e = find();
 		if (e !== document.body) e.scrollIntoView({block: innerHeight > 1500 ? "nearest" : "center", behavior: "instant"});
 		for (let i = 0; i < `+frames+`; i++) await new Promise(requestAnimationFrame);
 		const r = find().getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`, &at,
@@ -309,33 +304,33 @@ func (b *browserTab) box(selector string) browserBox {
 }
 
 // frames waits until the page has been drawn anew: it has seen then that it was scrolled.
-func (b *browserTab) frames() {
+func (b *tab) frames() {
 	b.t.Helper()
 	b.box("body")
 }
 
 // plot is where a chart draws its values.
-func (b *browserTab) plot(chart string) browserBox {
+func (b *tab) plot(chart string) rect {
 	b.t.Helper()
 	return b.box(`[data-chart=` + chart + `] .u-over`)
 }
 
 // point moves the mouse to a part of a box: 0, 0 is its upper left corner, 1, 1 the
 // lower right one.
-func (b *browserTab) point(at browserBox, x, y float64) {
+func (b *tab) point(at rect, x, y float64) {
 	b.t.Helper()
 	b.do(chromedp.MouseEvent(input.MouseMoved, at.X+x*at.Width, at.Y+y*at.Height))
 }
 
 // click clicks at a part of a box.
-func (b *browserTab) click(at browserBox, x, y float64, options ...chromedp.MouseOption) {
+func (b *tab) click(at rect, x, y float64, options ...chromedp.MouseOption) {
 	b.t.Helper()
 	b.point(at, x, y)
 	b.do(chromedp.MouseClickXY(at.X+x*at.Width, at.Y+y*at.Height, options...))
 }
 
 // drag drags the mouse along a box.
-func (b *browserTab) drag(at browserBox, from, to float64) {
+func (b *tab) drag(at rect, from, to float64) {
 	b.t.Helper()
 	y, left := at.Y+at.Height/2, chromedp.ButtonType(input.Left)
 	b.point(at, from, 0.5)
@@ -347,25 +342,25 @@ func (b *browserTab) drag(at browserBox, from, to float64) {
 }
 
 // keys presses keys, one after the other.
-func (b *browserTab) keys(keys string, options ...chromedp.KeyOption) {
+func (b *tab) keys(keys string, options ...chromedp.KeyOption) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys, options...))
 }
 
 // tip is what the tooltip says; "" while it is not shown.
-func (b *browserTab) tip() string {
+func (b *tab) tip() string {
 	b.t.Helper()
-	return browserEval[string](b, `(() => { const e = document.querySelector("[role=tooltip]"); return `+browserShown("e")+` ? e.innerText : ""; })()`)
+	return eval[string](b, `(() => { const e = document.querySelector("[role=tooltip]"); return `+shown("e")+` ? e.innerText : ""; })()`)
 }
 
 // says wants the tooltip to be shown with all of these lines.
-func (b *browserTab) says(words ...string) {
+func (b *tab) says(words ...string) {
 	b.t.Helper()
 	b.said(b.tip(), words...)
 }
 
 // said wants a tooltip's text to have all of these lines.
-func (b *browserTab) said(got string, words ...string) {
+func (b *tab) said(got string, words ...string) {
 	b.t.Helper()
 	for _, w := range words {
 		if !slices.Contains(strings.Split(got, "\n"), w) {
@@ -375,13 +370,13 @@ func (b *browserTab) said(got string, words ...string) {
 }
 
 // spans gives the stretch of time that each chart shows, in seconds.
-func (b *browserTab) spans() [][2]float64 {
+func (b *tab) spans() [][2]float64 {
 	b.t.Helper()
-	return browserEval[[][2]float64](b, `[...document.querySelectorAll("[data-chart]")].map(e => [Number(e.dataset.from), Number(e.dataset.to)])`)
+	return eval[[][2]float64](b, `[...document.querySelectorAll("[data-chart]")].map(e => [Number(e.dataset.from), Number(e.dataset.to)])`)
 }
 
 // span is the one stretch of time that all charts show.
-func (b *browserTab) span() (from, to float64) {
+func (b *tab) span() (from, to float64) {
 	b.t.Helper()
 	all := b.spans()
 	for _, s := range all {
@@ -392,8 +387,8 @@ func (b *browserTab) span() (from, to float64) {
 	return all[0][0], all[0][1]
 }
 
-// browserQuote writes a string of JavaScript.
-func browserQuote(s string) string {
+// quote writes a string of JavaScript.
+func quote(s string) string {
 	out, _ := json.Marshal(s) // no string fails
 	return string(out)
 }

@@ -18,7 +18,7 @@ func wideSide(name string, values reporter.Values) Side {
 }
 
 // What a run says of several nodes: amounts add up, peaks do not, shares are averaged.
-func TestWide_ValuesOfARunOfTwoNodes(t *testing.T) {
+func TestCompare_RunOfTwoNodes(t *testing.T) {
 	tests := map[string]float64{ // of 3 on both nodes
 		"job_cpu_seconds": 6, "job_avg_cpu_cores": 6, "job_throttled_seconds": 6, "job_oom_kills": 6, "host_oom_kills": 6,
 		"total_job_io_read_mb": 6, "total_swap_in_mb": 6, "gpu_0_energy_joules": 6,
@@ -36,7 +36,7 @@ func TestWide_ValuesOfARunOfTwoNodes(t *testing.T) {
 }
 
 // The metrics of GPUs are compared where there are GPUs, and a gate may name them.
-func TestWide_MetricsOfGPUs(t *testing.T) {
+func TestCompare_MetricsOfGPUs(t *testing.T) {
 	g, err := ParseGate("max_t_gpu_0_memory_used_mb > 5")
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,13 @@
-package main
+//go:build e2e
+
+package e2e
 
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,26 +19,12 @@ import (
 
 const guestMiB = 1 << 20
 
-// guestBuild is testdata/guest, built once.
-var guestBuild struct {
-	once sync.Once
-	out  []byte
-	err  error
-}
-
-// guest is the program for machines and containers that have nothing else.
+// guest returns the path of testdata/guest, the program for machines and containers that have nothing else.
 func guest(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(filepath.Dir(clitest.Binary(t)), "guest")
-	guestBuild.once.Do(func() {
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./testdata/guest")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-		guestBuild.out, guestBuild.err = cmd.CombinedOutput()
+	return clitest.Built(t, "guest", func(path string) *exec.Cmd {
+		return exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/guest")
 	})
-	if guestBuild.err != nil {
-		t.Fatalf("go build ./testdata/guest: %v\n%s", guestBuild.err, guestBuild.out)
-	}
-	return path
 }
 
 // busybox is a shell that needs no library.

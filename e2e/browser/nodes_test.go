@@ -1,4 +1,6 @@
-package plotter
+//go:build e2e
+
+package browser
 
 import (
 	"fmt"
@@ -10,59 +12,58 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What the page of a thousand nodes with a thousand buckets each may take.
-const (
-	browserManyBytes   = 15_000_000
-	browserManySeconds = 3.0
-)
+// manySeconds is how long the page of a thousand nodes may take to be drawn.
+const manySeconds = 3.0
 
 // TestBrowser_ThousandNodes: the page is small, opens soon, and finds the node and the
 // moment of the burst.
 func TestBrowser_ThousandNodes(t *testing.T) {
-	html := browserManyPage(t)
-	if len(html) > browserManyBytes {
-		t.Errorf("the page has %d bytes, more than %d", len(html), browserManyBytes)
+	html := manyPage(t)
+	if len(html) > plottertest.ManyBytes {
+		t.Errorf("the page has %d bytes, more than %d", len(html), plottertest.ManyBytes)
 	}
-	browserSelfContained(t, html)
-	address := browserFile(t, html)
+	wantSelfContained(t, html)
+	address := fileOf(t, html)
 	best := 1e9
 	for range 5 { // the machine may have other work: the quickest tells what the page takes
-		b := browserNew(t)
+		b := newTab(t)
 		b.open(address, "")
 		best = min(best, b.opened())
-		if best < browserManySeconds {
+		if best < manySeconds {
 			break
 		}
 	}
 	t.Logf("%d bytes, drawn %.2f s after the visit began", len(html), best)
-	if best > browserManySeconds {
-		t.Errorf("the page took %.2f s, more than %v s", best, browserManySeconds)
+	if best > manySeconds {
+		t.Errorf("the page took %.2f s, more than %v s", best, manySeconds)
 	}
-	b := browserNew(t)
+	b := newTab(t)
 	b.open(address, "#node=517")
-	_, nodes := browserMany()
+	_, nodes := plottertest.Many()
 	b.showsMany(nodes, 517)
 	b.narrow()
 
 	// The map: the row of the node, the moment of the burst.
-	n := nodes[reportertest.BurstNode(browserNodes)]
+	n := nodes[reportertest.BurstNode(plottertest.ManyNodes)]
 	r := &reporter.Report{Nodes: map[string]*reporter.Node{"517": n}}
-	begin, end := browserEdges(r, n, browserBurst(t, n))
+	begin, end := edges(r, n, plottertest.Burst(t, n))
 	at := b.box("[data-heatmap=cpu] .map")
-	b.point(at, (begin+end)/2, 517.5/browserNodes)
+	b.point(at, (begin+end)/2, 517.5/plottertest.ManyNodes)
 	b.says("node 517 (node-0517)")
 	if tip := b.tip(); !strings.Contains(tip, " to 100 %") || strings.Contains(tip, "mean 100 %") {
 		t.Errorf("the map tells %q, want the burst to 100 %%", tip)
 	}
-	b.point(at, (begin+end)/2, 516.5/browserNodes)
+	b.point(at, (begin+end)/2, 516.5/plottertest.ManyNodes)
 	if tip := b.tip(); !strings.Contains(tip, "node 516 ") || strings.Contains(tip, "mean of all CPUs: 100") || strings.Contains(tip, " to 100 %") {
 		t.Errorf("the map tells %q of the node above", tip)
 	}
-	b.click(at, 0.5, 300.5/browserNodes)
+	b.click(at, 0.5, 300.5/plottertest.ManyNodes)
 	b.showsMany(nodes, 300)
 	b.do(chromedp.Focus("#choose", chromedp.ByQuery))
 	b.keys(kb.End)
@@ -79,16 +80,16 @@ func TestBrowser_ThousandNodes(t *testing.T) {
 }
 
 // showsMany wants a node to be shown, with its metrics.
-func (b *browserTab) showsMany(nodes []*reporter.Node, i int) {
+func (b *tab) showsMany(nodes []*reporter.Node, i int) {
 	b.t.Helper()
-	b.until(`document.getElementById("node").dataset.node === ` + browserQuote(strconv.Itoa(i)))
+	b.until(`document.getElementById("node").dataset.node === ` + quote(strconv.Itoa(i)))
 	b.metrics(nodes[i])
-	b.is(fmt.Sprintf(`document.getElementById("node").innerText.includes(%s)`, browserQuote(nodes[i].Host.Hostname)))
+	b.is(fmt.Sprintf(`document.getElementById("node").innerText.includes(%s)`, quote(nodes[i].Host.Hostname)))
 }
 
 // opened is how long it took from the start of the visit until the charts were drawn on
 // the screen, in seconds.
-func (b *browserTab) opened() float64 {
+func (b *tab) opened() float64 {
 	b.t.Helper()
 	var ms float64
 	b.do(chromedp.Evaluate(`(async () => {
@@ -96,4 +97,20 @@ func (b *browserTab) opened() float64 {
 		return Math.max(p.loadEventEnd, ...paint); })()`, &ms,
 		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 	return ms / 1000
+}
+
+// manyPage makes the page of a thousand nodes, as a command does that reads one
+// after the other.
+func manyPage(t testing.TB) []byte {
+	t.Helper()
+	run, nodes := plottertest.Many()
+	p := plotter.NewPage(plotter.PageOptions{})
+	for i, n := range nodes {
+		p.Add(&run, strconv.Itoa(i), n)
+	}
+	var out strings.Builder
+	if err := p.Write(&out, &run); err != nil {
+		t.Fatal(err)
+	}
+	return []byte(out.String())
 }

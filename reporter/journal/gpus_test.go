@@ -12,21 +12,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // wideJournal makes a journal of n samples, with a snapshot after some of them where that
-// is not negative, and the Recording that it is of.
+// is not negative, and the Recording that it is of. The queue has room for all of them.
 func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([]byte, *collector.Recording) {
 	t.Helper()
+	if n > queueLength {
+		t.Fatalf("%d samples do not fit in the queue", n)
+	}
 	rec := w.Recording(10)
 	j, err := Create(t.TempDir(), head(w.Stream, 10))
 	if err != nil {
@@ -37,7 +42,6 @@ func wideJournal(t testing.TB, w *reportertest.WideStream, n, snapshotAt int) ([
 			j.wantSnapshot.Store(true)
 		}
 		j.Observe(w.Next(rec), rec)
-		drain(j)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
@@ -69,7 +73,7 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 	}
 	for key, band := range want.Envelope { // as many decimals as a bucket keeps
 		c, _ := collector.ColumnNamed(key)
-		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-bucketDigits(c))), cmpopts.EquateNaNs()}
+		approx := cmp.Options{cmpopts.EquateApprox(1e-9, 2*math.Pow10(-c.Info().Digits)), cmpopts.EquateNaNs()}
 		for i, pair := range [][2]any{{band, n.Envelope[key]}, {want.Samples.Column(key), n.Samples.Column(key)}} {
 			if d := cmp.Diff(pair[0], pair[1], approx); d != "" {
 				t.Errorf("%s: %s of %s (-want +got):\n%s", what, []string{"envelope", "samples"}[i], key, d)
@@ -89,9 +93,10 @@ func wideSame(t *testing.T, what string, data []byte, rec *collector.Recording) 
 
 // GPUs that are found in mid-run make the lines wider: the journal gives what the
 // Recording has, with and without a snapshot before and after, and whatever it is cut at.
-func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
+func TestJournal_GPUsFoundInMidRun(t *testing.T) {
+	snapshots := []int{-1, 13, 12, 0, 7, 20}
 	for _, gpus := range []int{0, 1, 2, collector.MaxGPUs} {
-		for _, snapshotAt := range []int{-1, 0, 7, 12, 13, 20} {
+		for _, snapshotAt := range snapshots[:need.Rounds(len(snapshots), 2)] {
 			data, rec := wideJournal(t, reportertest.NewWideStream(5, 12, gpus), 33, snapshotAt)
 			wideSame(t, fmt.Sprintf("%d GPUs, snapshot at %d", gpus, snapshotAt), data, rec)
 		}
@@ -100,10 +105,10 @@ func TestWide_JournalInWhichGPUsAreFound(t *testing.T) {
 
 // kill -9: whatever of the last line is on disk, the samples before it are read, the account
 // is at most accountEvery old, and nothing of the GPUs is lost.
-func TestWide_JournalThatIsCutOff(t *testing.T) {
+func TestParse_CutOff(t *testing.T) {
 	whole, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, 20)
 	head := bytes.IndexByte(whole, '\n') + 1
-	for at := head; at < len(whole); at += 211 {
+	for at := head; at < len(whole); at += need.Rounds(211, 1009) {
 		r, err := Parse(whole[:at])
 		if err != nil {
 			t.Fatalf("cut at %d: %v", at, err)
@@ -130,7 +135,7 @@ func TestWide_JournalThatIsCutOff(t *testing.T) {
 
 // A line that is damaged just where the GPUs are found costs the lines up to the next
 // state, and no more.
-func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
+func TestParse_DamagedWhereGPUsAreFound(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 12, 2), 40, -1)
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	lines[13] = append(bytes.Repeat([]byte{'x'}, 40), '\n') // the head is line 0
@@ -145,7 +150,7 @@ func TestWide_JournalWhoseWideningIsDamaged(t *testing.T) {
 }
 
 // Account, GPUs and Gaps come back as they were.
-func TestWide_JournalKeepsTheAccount(t *testing.T) {
+func TestJournal_KeepsTheAccount(t *testing.T) {
 	for _, snapshotAt := range []int{-1, 32} {
 		data, rec := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 33, snapshotAt)
 		var j reading
@@ -192,7 +197,7 @@ func wideGzip(parts ...string) string {
 }
 
 // Packed buckets that are damaged or made to harm are one damaged line, in bounded memory.
-func TestWide_HostilePackedBuckets(t *testing.T) {
+func TestParse_HostilePackedBuckets(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 2), 20, 10)
 	from := bytes.LastIndex(data, []byte(`"packed":"`)) + len(`"packed":"`)
 	good := string(data[from : from+bytes.IndexByte(data[from:], '"')])
@@ -231,7 +236,7 @@ func TestWide_HostilePackedBuckets(t *testing.T) {
 }
 
 // The capacity that a hostile snapshot claims is no licence to unpack without end.
-func TestWide_HostileCapacity(t *testing.T) {
+func TestParse_HostileCapacity(t *testing.T) {
 	data, _ := wideJournal(t, reportertest.NewWideStream(5, 3, 0), 20, 10)
 	for _, capacity := range []int{-2, 0, 3, 1 << 30, math.MaxInt64} {
 		hostile := bytes.Replace(widePacked(t, data, wideGzip("[]", strings.Repeat(`{}`, 1<<22))), []byte(`"max_length":10,"start"`), fmt.Appendf(nil, `"max_length":%d,"start"`, capacity), 1)
@@ -248,7 +253,7 @@ func TestWide_HostileCapacity(t *testing.T) {
 }
 
 // wideSize feeds samples of which every column is busy to a journal on disk, the GPUs from
-// the start. It gives the greatest size of the journal and that of the report.
+// the start, in a bubble of synctest. It gives the greatest size of the journal and that of the report.
 func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -261,11 +266,11 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	for i := range n {
 		j.Observe(w.Next(rec), rec)
 		if i%64 == 0 || j.wantSnapshot.Load() {
-			drain(j)
+			settle(j)
 			most = max(most, sizeOf(tb, dir))
 		}
 	}
-	drain(j)
+	settle(j)
 	if err := j.Stop(time.Minute); err != nil {
 		tb.Fatal(err)
 	}
@@ -279,12 +284,19 @@ func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 
 // The promise on the disk holds where every column of a host and its job is busy, up to
 // where the ring is as full as it can get.
-func TestWide_JournalStaysSmall(t *testing.T) {
-	for _, gpus := range []int{0, 8, 16} {
-		most, report := wideSize(t, 3900, gpus) // the last one before the third halving
-		t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
-		if most > 2<<20 {
-			t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)
-		}
+func TestJournal_StaysSmallWithGPUs(t *testing.T) {
+	all := []int{0, 8, 16}
+	for _, gpus := range all[need.Rounds(0, 2):] {
+		t.Run(fmt.Sprint(gpus), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				// The last sample before the third halving, or before the first.
+				most, report := wideSize(t, need.Rounds(3900, 980), gpus)
+				t.Logf("%d GPUs: journal at most %d bytes, report %d", gpus, most, report)
+				if most > 2<<20 {
+					t.Errorf("%d GPUs: the journal took %d bytes on disk", gpus, most)
+				}
+			})
+		})
 	}
 }

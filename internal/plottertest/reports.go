@@ -1,31 +1,27 @@
-package plotter
+package plottertest
 
 import (
 	"context"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// The reports of which the tests open pages.
+func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-func browserStart() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
-
-// browserRecording is a recording of samples made by a function; it gets the index and
+// Recording is a recording of samples made by a function; it gets the index and
 // a sample with nothing measured but the time.
-func browserRecording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
-	rec := collector.NewRecording(host.Instant{Wall: browserStart()}, step, 1000)
+func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
+	rec := collector.NewRecording(host.Instant{Wall: Start()}, step, 1000)
 	rec.Host = host.Info{Hostname: "build-7.example.org", BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux", Kernel: "6.12.0",
 		Arch: "amd64", CPUModel: "Simulated CPU", CPUs: 8, MemoryMB: 32768}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
@@ -36,18 +32,18 @@ func browserRecording(n int, step time.Duration, make func(i int, s *collector.S
 			s.Values[c], s.Weights[c] = math.NaN(), step.Seconds()
 		}
 		end := time.Duration(i+1) * step
-		s.Values[collector.Timestamp] = float64(browserStart().UnixMicro())/1e6 + end.Seconds()
+		s.Values[collector.Timestamp] = float64(Start().UnixMicro())/1e6 + end.Seconds()
 		if make != nil {
 			make(i, &s)
 		}
 		rec.Add(&s)
-		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, browserStart().Add(end)
+		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)
 	}
 	return rec
 }
 
-// browserSet sets all values of a sample. cpu and mem are percents, rate is in MiB/s.
-func browserSet(s *collector.Sample, i int, cpu, mem, rate float64) {
+// Set sets all values of a sample. cpu and mem are percents, rate is in MiB/s.
+func Set(s *collector.Sample, i int, cpu, mem, rate float64) {
 	for c, v := range map[collector.Column]float64{
 		collector.CPUAvg: cpu, collector.CPUMin: cpu / 2, collector.CPUMax: min(100, 2*cpu),
 		collector.MemPercent: mem, collector.MemUsed: mem / 100 * 32768,
@@ -55,16 +51,16 @@ func browserSet(s *collector.Sample, i int, cpu, mem, rate float64) {
 	} {
 		s.Values[c] = v
 	}
-	for k, c := range collector.Counters() {
+	for _, c := range collector.Counters() {
 		s.Values[c] = float64(i+1) * rate
-		s.Values[int(collector.DiskReadRate)+k] = rate
+		s.Values[c.Info().Rate] = rate
 	}
 }
 
-// browserReport is the report of a job on one node.
-func browserReport(node int, rec *collector.Recording) *reporter.Report {
+// Report is the report of a job on one node.
+func Report(node int, rec *collector.Recording) *reporter.Report {
 	exit, wall := 0, rec.End.Mono
-	start, end := reporter.Time{Time: browserStart()}, reporter.Time{Time: browserStart().Add(wall)}
+	start, end := reporter.Time{Time: Start()}, reporter.Time{Time: Start().Add(wall)}
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{
 		Node: node,
 		Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py", "--epochs", "3"}, Start: start, End: end,
@@ -76,36 +72,36 @@ func browserReport(node int, rec *collector.Recording) *reporter.Report {
 	}})
 }
 
-// browserShort is a job of 50 ms: one sample.
-func browserShort() *reporter.Report {
-	return browserReport(0, browserRecording(1, 50*time.Millisecond, func(i int, s *collector.Sample) { browserSet(s, i, 37.5, 25.5, 1.25) }))
+// Short is a job of 50 ms: one sample.
+func Short() *reporter.Report {
+	return Report(0, Recording(1, 50*time.Millisecond, func(i int, s *collector.Sample) { Set(s, i, 37.5, 25.5, 1.25) }))
 }
 
-// browserMinute is a job of a minute in which all is measured each second.
-func browserMinute(node int) *reporter.Report {
-	return browserReport(node, browserRecording(60, time.Second, func(i int, s *collector.Sample) {
-		browserSet(s, i, float64((i*7+node*13)%97)+0.25, 20+float64((i+node)%50)/4, float64(i%9)*1.5)
+// Minute is a job of a minute in which all is measured each second.
+func Minute(node int) *reporter.Report {
+	return Report(node, Recording(60, time.Second, func(i int, s *collector.Sample) {
+		Set(s, i, float64((i*7+node*13)%97)+0.25, 20+float64((i+node)%50)/4, float64(i%9)*1.5)
 	}))
 }
 
-// browserGaps is a minute in which nothing was measured from the 20th to the 39th second.
-func browserGaps() *reporter.Report {
-	return browserReport(0, browserRecording(60, time.Second, func(i int, s *collector.Sample) {
+// Gaps is a minute in which nothing was measured from the 20th to the 39th second.
+func Gaps() *reporter.Report {
+	return Report(0, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		if i < 20 || i >= 40 {
-			browserSet(s, i, 30+float64(i%10), 25, 2)
+			Set(s, i, 30+float64(i%10), 25, 2)
 		}
 	}))
 }
 
-// browserAbsent is a node of which nothing at all was measured.
-func browserAbsent() *reporter.Report {
-	rec := browserRecording(0, time.Second, nil)
+// Absent is a node of which nothing at all was measured.
+func Absent() *reporter.Report {
+	rec := Recording(0, time.Second, nil)
 	rec.Host, rec.Disks, rec.NICs = host.Info{}, nil, nil
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
-// browserSampled is what a sampler says of this very machine.
-func browserSampled(t testing.TB) *reporter.Report {
+// Sampled is what a sampler says of this very machine.
+func Sampled(t testing.TB) *reporter.Report {
 	t.Helper()
 	reader := host.NewReader(host.Options{DiskPaths: []string{"/"}})
 	ctx, stop := context.WithTimeout(t.Context(), 400*time.Millisecond)
@@ -114,15 +110,15 @@ func browserSampled(t testing.TB) *reporter.Report {
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "here"}, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
 }
 
-// browserPerfPy is what perf.py wrote of two nodes.
-func browserPerfPy(t testing.TB) *reporter.Report {
+// PerfPy is what perf.py wrote of two nodes.
+func PerfPy(t testing.TB) *reporter.Report {
 	t.Helper()
 	nodes := make(map[string][]collector.Sample)
 	for node := range 2 {
 		for i := range 30 {
 			var s collector.Sample
-			s.Values[collector.Timestamp] = float64(browserStart().Unix() + int64(i))
-			browserSet(&s, i, float64((i+node)%20)*4, 33, 3)
+			s.Values[collector.Timestamp] = float64(Start().Unix() + int64(i))
+			Set(&s, i, float64((i+node)%20)*4, 33, 3)
 			nodes[strconv.Itoa(node)] = append(nodes[strconv.Itoa(node)], s)
 		}
 	}
@@ -137,9 +133,9 @@ func browserPerfPy(t testing.TB) *reporter.Report {
 	return r
 }
 
-// browserFew are twelve nodes of 64 CPUs with a thousand buckets each; the last one had
+// Few are twelve nodes of 64 CPUs with a thousand buckets each; the last one had
 // a burst. They are made once.
-var browserFew = sync.OnceValue(func() *reporter.Report {
+var Few = sync.OnceValue(func() *reporter.Report {
 	merged := reportertest.Large(0, 12, 1000)
 	for i := range 12 {
 		merged.Nodes[strconv.Itoa(i)] = reportertest.Large(i, 12, 1000).Nodes[strconv.Itoa(i)]
@@ -147,18 +143,20 @@ var browserFew = sync.OnceValue(func() *reporter.Report {
 	return merged
 })
 
+// The report of many nodes, and what its page may have in bytes.
 const (
-	browserNodes   = 1000
-	browserBuckets = 1000
+	ManyNodes   = 1000
+	ManyBuckets = 1000
+	ManyBytes   = 15_000_000
 )
 
-// browserMany are the nodes of a report of a thousand nodes with a thousand buckets
+// Many are the nodes of a report of a thousand nodes with a thousand buckets
 // each, made of a few that are told apart by their host; node 517 had a burst of 2 s.
-var browserMany = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
+var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	const different = 24
-	for i := range browserNodes {
-		if i == reportertest.BurstNode(browserNodes) || i < different {
-			r := reportertest.Large(i, browserNodes, browserBuckets)
+	for i := range ManyNodes {
+		if i == reportertest.BurstNode(ManyNodes) || i < different {
+			r := reportertest.Large(i, ManyNodes, ManyBuckets)
 			run = r.Run
 			nodes = append(nodes, r.Nodes[strconv.Itoa(i)])
 			continue
@@ -171,35 +169,8 @@ var browserMany = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.No
 	return run, nodes
 })
 
-// browserManyPage makes the page of a thousand nodes, as a command does that reads one
-// after the other.
-func browserManyPage(t testing.TB) []byte {
-	t.Helper()
-	run, nodes := browserMany()
-	p := NewPage(PageOptions{})
-	for i, n := range nodes {
-		p.Add(&run, strconv.Itoa(i), n)
-	}
-	var out strings.Builder
-	if err := p.Write(&out, &run); err != nil {
-		t.Fatal(err)
-	}
-	return []byte(out.String())
-}
-
-// browserWeek is the week with its burst of two seconds. It is made once.
-func browserWeek(t testing.TB) *reporter.Report {
-	browserMade.once.Do(func() { browserMade.week = plottertest.Week(t) })
-	return browserMade.week
-}
-
-var browserMade struct {
-	once sync.Once
-	week *reporter.Report
-}
-
-// browserBurst is the bucket of a node that has all CPUs busy.
-func browserBurst(t testing.TB, n *reporter.Node) int {
+// Burst is the bucket of a node that has all CPUs busy.
+func Burst(t testing.TB, n *reporter.Node) int {
 	t.Helper()
 	band := n.Envelope["cpu_pct_per_cpu_avg"]
 	for i, v := range band.Max {

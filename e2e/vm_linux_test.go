@@ -1,4 +1,6 @@
-package main
+//go:build e2e
+
+package e2e
 
 import (
 	"bufio"
@@ -62,7 +64,7 @@ const vmLongest = 3 * time.Minute
 
 // In a real kernel with cgroup v2 and all its controllers, emulated by qemu: what the
 // report says of the job is what the kernel says.
-func TestVMControlGroupsV2(t *testing.T) {
+func TestVM_ControlGroupsV2(t *testing.T) {
 	t.Parallel()
 	trials := vmTrials()
 	results := vmBoot(t, trials)
@@ -140,12 +142,12 @@ func vmTry(t *testing.T, qemu, kernel, initrd string) (results map[string]*vmRes
 // vmKernel finds the kernel that scripts/test-tools.sh has unpacked.
 func vmKernel(t *testing.T) (kernel, modules string) {
 	t.Helper()
-	kernels, _ := filepath.Glob("../../.tools/kernel/boot/vmlinuz-*")
+	kernels, _ := filepath.Glob(need.Repository(t, ".tools/kernel/boot/vmlinuz-*"))
 	if len(kernels) != 1 {
 		need.Missing(t, "the kernel for the virtual machine is missing: make test fetches it into .tools/kernel with apt-get download, as root on Debian")
 	}
 	version := strings.TrimPrefix(filepath.Base(kernels[0]), "vmlinuz-")
-	return kernels[0], "../../.tools/kernel/lib/modules/" + version + "/kernel/drivers"
+	return kernels[0], need.Repository(t, ".tools/kernel/lib/modules/"+version+"/kernel/drivers")
 }
 
 // vmInitrd writes all files of the machine, as a cpio archive.

@@ -1,9 +1,12 @@
-package plotter
+//go:build e2e
+
+package browser
 
 import (
 	"regexp"
 	"testing"
 
+	"github.com/perfagent/perfagent/internal/plottertest"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -15,26 +18,26 @@ func TestBrowser_OpensEveryPage(t *testing.T) {
 		name string
 		of   func(testing.TB) *reporter.Report
 	}{
-		{"50 ms", func(testing.TB) *reporter.Report { return browserShort() }},
-		{"this machine", browserSampled},
-		{"a week", browserWeek},
+		{"50 ms", func(testing.TB) *reporter.Report { return plottertest.Short() }},
+		{"this machine", plottertest.Sampled},
+		{"a week", plottertest.Week},
 		{"64 CPUs", func(testing.TB) *reporter.Report { return reportertest.Large(0, 1, 1000) }},
-		{"12 nodes", func(testing.TB) *reporter.Report { return browserFew() }},
-		{"perf.py", browserPerfPy},
-		{"nothing measured", func(testing.TB) *reporter.Report { return browserAbsent() }},
-		{"gaps", func(testing.TB) *reporter.Report { return browserGaps() }},
+		{"12 nodes", func(testing.TB) *reporter.Report { return plottertest.Few() }},
+		{"perf.py", plottertest.PerfPy},
+		{"nothing measured", func(testing.TB) *reporter.Report { return plottertest.Absent() }},
+		{"gaps", func(testing.TB) *reporter.Report { return plottertest.Gaps() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := c.of(t)
-			browserSelfContained(t, browserHTML(t, r))
-			b := browserOpen(t, r, "")
+			wantSelfContained(t, pageOf(t, r))
+			b := openReport(t, r, "")
 			b.metrics(r.Nodes[r.NodeNames()[0]])
 		})
 	}
 }
 
-// browserSelfContained wants no address in a page that a browser would fetch from.
-func browserSelfContained(t testing.TB, html []byte) {
+// wantSelfContained wants no address in a page that a browser would fetch from.
+func wantSelfContained(t testing.TB, html []byte) {
 	t.Helper()
 	for _, fetched := range []string{
 		`(?i)<[^>]*\s(?:src|srcset|href|action|data|poster|background|formaction|xlink:href)\s*=\s*["']?\s*(?:[a-z]+:)?//`,

@@ -1,4 +1,6 @@
-package main
+//go:build e2e
+
+package peers
 
 import (
 	"encoding/json"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -61,10 +64,7 @@ func peerTools(t testing.TB) []peerTool {
 			return append([]string{clitest.Binary(t), "run", "--cgroup", mode, "--html", "never", "--"}, r.job...)
 		}, (*peerRun).ourSays}
 	}
-	script, err := filepath.Abs("../../scripts/peer_resource_tracker.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := need.Repository(t, "scripts/peer_resource_tracker.py")
 	return []peerTool{
 		ours(agent.Off), ours(agent.Create),
 		{"GNU time", func(r *peerRun) []string {
@@ -86,25 +86,11 @@ func peerTools(t testing.TB) []peerTool {
 // peerVenv is where the tools of other people are.
 func peerVenv(t testing.TB) string {
 	t.Helper()
-	venv, err := filepath.Abs("../../.tools/peers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	venv := need.Repository(t, ".tools/peers")
 	if !clitest.Exists(venv + "/installed") {
 		t.Skip("no con-duct, resource-tracker and psrecord to compare with: run make bench or make peers, which install them")
 	}
 	return venv
-}
-
-// peerPython is a Python as a program, not as a script of a version manager, whose own
-// processes would be counted.
-func peerPython(t testing.TB) string {
-	t.Helper()
-	out, err := exec.Command("python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // peerRun is one run of a tool around a job.
@@ -144,7 +130,7 @@ func peerStart(t testing.TB, tool peerTool, job string) *peerRun {
 	enter := `for c in cpuacct memory; do echo $$ > /sys/fs/cgroup/$c/` + r.name + `/cgroup.procs; done; exec "$@"`
 	r.cmd = clitest.Command(t, "/bin/sh", append([]string{"-c", enter, "sh"}, args...)...)
 	r.cmd.Dir = r.dir
-	r.cmd.Env = append(r.cmd.Env, "PEER_DIR="+r.dir, "PEER_PYTHON="+peerPython(t))
+	r.cmd.Env = append(r.cmd.Env, "PEER_DIR="+r.dir, "PEER_PYTHON="+need.Python(t))
 	out, err := os.Create(filepath.Join(r.dir, "out.txt"))
 	if err != nil {
 		t.Fatal(err)

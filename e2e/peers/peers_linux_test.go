@@ -1,16 +1,18 @@
-package main
+//go:build e2e
+
+package peers
 
 import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
 )
 
 // peersFlag has the tables of docs/job.md and docs/performance.md that compare us with
@@ -28,11 +30,11 @@ func peerJobs() []struct{ name, program string } {
 // peerFound is what one tool said of one job, and what the kernel did.
 type peerFound struct{ cpu, kernelCPU, memory, kernelMemory, own float64 }
 
-// TestPeerTable runs the same jobs under us and under other tools, each beside the kernel's
+// TestPeers_Table runs the same jobs under us and under other tools, each beside the kernel's
 // own counters of a control group that holds just the job.
-func TestPeerTable(t *testing.T) {
+func TestPeers_Table(t *testing.T) {
 	if !*peersFlag {
-		t.Skip("takes two minutes: make peers")
+		t.Skip("needs two minutes, and other tools: make peers")
 	}
 	var names []string
 	found := make(map[string][]peerFound)
@@ -53,7 +55,7 @@ func TestPeerTable(t *testing.T) {
 			}
 		}
 	}
-	peerWrite(t, "../../docs/job.md", "peers", peerRows(names, found))
+	peerWrite(t, "docs/job.md", "peers", peerRows(names, found))
 }
 
 func peerMeasure(t *testing.T, tool peerTool, program string) (f peerFound) {
@@ -103,11 +105,15 @@ func peerRows(names []string, found map[string][]peerFound) string {
 // peerWrite writes a part of a document anew.
 func peerWrite(t *testing.T, file, name, part string) {
 	t.Helper()
-	before, _, after := markedPart(t, readDocument(t, file), name)
-	doc := before + "<!-- " + name + ":begin -->\n" + part + "<!-- " + name + ":end -->" + after
-	if err := os.WriteFile(file, []byte(doc), 0o644); err != nil {
-		t.Fatal(err)
+	begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
+	path := need.Repository(t, file)
+	before, rest, found := strings.Cut(clitest.Read(t, path), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no part %q", file, name)
 	}
+
+	clitest.Write(t, path, before+begin+part+end+after, 0o644)
 	t.Log("\n" + part)
 }
 
@@ -162,9 +168,9 @@ type peerStress struct {
 	steady                  bool // it waits when its processes are there
 }
 
-// TestPeerStress has the real binary measure jobs of thousands of processes, and of such
+// TestPeers_Stress has the real binary measure jobs of thousands of processes, and of such
 // that vanish while they are looked at. With -peers they are greater, and a table is made.
-func TestPeerStress(t *testing.T) {
+func TestPeers_Stress(t *testing.T) {
 	const alive = 5000
 	storm, vanish, tick := 1000, 2, "50ms" // it is over within a second
 	if *peersFlag {
@@ -192,7 +198,7 @@ func TestPeerStress(t *testing.T) {
 		}
 	}
 	if *peersFlag {
-		peerWrite(t, "../../docs/performance.md", "stress", rows.String())
+		peerWrite(t, "docs/performance.md", "stress", rows.String())
 	}
 }
 

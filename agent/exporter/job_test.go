@@ -33,7 +33,7 @@ func wideFeed(interval time.Duration) *feed {
 }
 
 // A sidecar, and a job before its first Reading: what is not known has no line.
-func TestWide_NothingIsToldOfAJobThatThereIsNot(t *testing.T) {
+func TestMetrics_WithoutAJob(t *testing.T) {
 	f := listenFeed(time.Second)
 	f.Begin(f.rec)
 	for name := range parsed(t, string(f.metrics())) {
@@ -59,7 +59,7 @@ func TestWide_NothingIsToldOfAJobThatThereIsNot(t *testing.T) {
 }
 
 // GPUs that are found in mid-run are told of from then on.
-func TestWide_GPUsThatAreFoundLater(t *testing.T) {
+func TestMetrics_GPUsThatAreFoundLater(t *testing.T) {
 	f, found := listenFeed(time.Second), wideFeed(time.Second)
 	f.Begin(f.rec)
 	f.sample()
@@ -76,7 +76,7 @@ func TestWide_GPUsThatAreFoundLater(t *testing.T) {
 
 // What is scraped shares nothing with the Recording, which goes on meanwhile: the race
 // detector looks on.
-func TestWide_ScrapesWhileTheRunGoesOn(t *testing.T) {
+func TestExporter_ScrapesWhileTheRunGoesOn(t *testing.T) {
 	f := wideFeed(time.Millisecond)
 	f.Begin(f.rec)
 	stop := make(chan struct{})

@@ -1,4 +1,6 @@
-package plotter
+//go:build e2e
+
+package browser
 
 import (
 	"bytes"
@@ -14,21 +16,23 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/plotter"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// browserGrowing serves the live page of a run that has gone on for so many seconds.
-func browserGrowing(t *testing.T, seconds *atomic.Int64) *httptest.Server {
-	return browserServing(t, func() *reporter.Report { return browserSoFar(int(seconds.Load())) })
+// growing serves the live page of a run that has gone on for so many seconds.
+func growing(t *testing.T, seconds *atomic.Int64) *httptest.Server {
+	return serving(t, func() *reporter.Report { return soFar(int(seconds.Load())) })
 }
 
-// browserServing serves the live page of a report. Whoever asks may be gone before the
+// serving serves the live page of a report. Whoever asks may be gone before the
 // answer: tests close connections and browsers at any time.
-func browserServing(t *testing.T, report func() *reporter.Report) *httptest.Server {
+func serving(t *testing.T, report func() *reporter.Report) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var page bytes.Buffer
-		if err := WritePage(&page, report(), PageOptions{Live: 200 * time.Millisecond}); err != nil {
+		if err := plotter.WritePage(&page, report(), plotter.PageOptions{Live: 200 * time.Millisecond}); err != nil {
 			t.Error(err)
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -41,43 +45,43 @@ func browserServing(t *testing.T, report func() *reporter.Report) *httptest.Serv
 // tells points at a bucket of a live page and wants the tooltip to say it. A page that
 // takes what is new hides the mouse's tooltip: where it did so just then, as a new element
 // proves, it is pointed at again.
-func (b *browserTab) tells(chart string, r *reporter.Report, n *reporter.Node, i int) {
+func (b *tab) tells(chart string, r *reporter.Report, n *reporter.Node, i int) {
 	b.t.Helper()
 	for begin := time.Now(); ; {
-		browserEval[bool](b, `!!(window.planBefore = document.getElementById("plan"))`)
+		eval[bool](b, `!!(window.planBefore = document.getElementById("plan"))`)
 		b.bucket(chart, r, n, i)
 		got := b.tip()
-		taken := browserEval[bool](b, `window.planBefore !== document.getElementById("plan")`)
-		if got != "" || !taken || time.Since(begin) > browserPatience {
-			b.said(got, browserReading(b.t, n, chart, i)...)
+		taken := eval[bool](b, `window.planBefore !== document.getElementById("plan")`)
+		if got != "" || !taken || time.Since(begin) > patience {
+			b.said(got, reading(b.t, n, chart, i)...)
 			return
 		}
 	}
 }
 
-// browserSoFar is the report of a run that goes on.
-func browserSoFar(seconds int) *reporter.Report {
-	rec := browserRecording(seconds, time.Second, func(i int, s *collector.Sample) { browserSet(s, i, float64(i%90)+0.5, 30+float64(i)/10, 2) })
-	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "live", Command: []string{"sleep", "600"}, Start: reporter.Time{Time: browserStart()},
-		End: reporter.Time{Time: browserStart().Add(rec.End.Mono)}, WallSeconds: float64(seconds), Incomplete: "the job is still running"}, Recording: rec}})
+// soFar is the report of a run that goes on.
+func soFar(seconds int) *reporter.Report {
+	rec := plottertest.Recording(seconds, time.Second, func(i int, s *collector.Sample) { plottertest.Set(s, i, float64(i%90)+0.5, 30+float64(i)/10, 2) })
+	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "live", Command: []string{"sleep", "600"}, Start: reporter.Time{Time: plottertest.Start()},
+		End: reporter.Time{Time: plottertest.Start().Add(rec.End.Mono)}, WallSeconds: float64(seconds), Incomplete: "the job is still running"}, Recording: rec}})
 }
 
 func TestBrowser_LivePageGrows(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(1)
-	server := browserGrowing(t, &seconds)
-	b := browserNew(t)
+	server := growing(t, &seconds)
+	b := newTab(t)
 	b.visit(server.URL + "/")
 	b.whole()
 	b.is(`document.body.innerText.includes("running for") && !document.body.innerText.includes("still running")`)
-	browserEval[int](b, `window.same = 1`) // it is never loaded anew
+	eval[int](b, `window.same = 1`) // it is never loaded anew
 	if _, to := b.span(); to != 1 {
 		t.Errorf("at first the charts end at %v s", to)
 	}
 	for _, s := range []int64{2, 30, 100} {
 		seconds.Store(s)
 		b.until(`Number(document.querySelector("[data-chart]").dataset.to) === ` + strconv.FormatInt(s, 10))
-		r := browserSoFar(int(s))
+		r := soFar(int(s))
 		b.metrics(r.Nodes["0"])
 		b.tells("memory", r, r.Nodes["0"], int(s)-1)
 	}
@@ -88,20 +92,20 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	from, to := b.span()
 	b.do(chromedp.Evaluate(`scrollTo(0, document.body.scrollHeight)`, nil))
 	b.frames()
-	bottom := browserEval[float64](b, `scrollY`)
+	bottom := eval[float64](b, `scrollY`)
 	seconds.Store(160)
 	b.until(`document.getElementById("about").innerText.includes("2 min 40 s")`)
 	if f, l := b.span(); f != from || l != to || to > 30 {
 		t.Errorf("zoomed to %v to %v s, and after more was measured %v to %v s are shown", from, to, f, l)
 	}
-	if got := browserEval[float64](b, `scrollY`); got != bottom {
+	if got := eval[float64](b, `scrollY`); got != bottom {
 		t.Errorf("the page was scrolled to %v and is at %v", bottom, got)
 	}
 	if got := b.focus(); got != "network" {
 		t.Errorf("the focus went from network to %q", got)
 	}
 	b.keys(kb.ArrowRight)
-	b.says(browserReading(t, browserSoFar(160).Nodes["0"], "network", 3)...)
+	b.says(reading(t, soFar(160).Nodes["0"], "network", 3)...)
 	b.keys(kb.Escape)
 	if f, l := b.span(); f != 0 || l != 160 {
 		t.Errorf("Esc shows %v to %v s of 160", f, l)
@@ -118,9 +122,9 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	// The run is over: the page says that it is of the past, and keeps what it has.
 	server.CloseClientConnections()
 	server.Close()
-	b.until(browserShown(`document.getElementById("stale")`))
+	b.until(shown(`document.getElementById("stale")`))
 	b.contrast()
-	b.metrics(browserSoFar(160).Nodes["0"])
+	b.metrics(soFar(160).Nodes["0"])
 	if _, to := b.span(); to != 160 {
 		t.Errorf("the charts end at %v s", to)
 	}
@@ -140,7 +144,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 	var seconds, failing atomic.Int64
 	seconds.Store(5)
-	good := browserGrowing(t, &seconds)
+	good := growing(t, &seconds)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if left := failing.Load(); left > 0 {
 			failing.CompareAndSwap(left, left-1)
@@ -150,12 +154,12 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 		good.Config.Handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	b := browserNew(t)
+	b := newTab(t)
 	b.visit(server.URL + "/")
 	for _, failures := range []int64{1, 1 << 30} {
 		failing.Store(failures)
 		if failures > 1 {
-			b.until(browserShown(`document.getElementById("stale")`))
+			b.until(shown(`document.getElementById("stale")`))
 			failing.Store(0)
 		}
 		seconds.Add(5)
@@ -177,9 +181,9 @@ func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 func TestBrowser_LivePageIsOfOneRun(t *testing.T) {
 	for name, other := range map[string]func(w http.ResponseWriter){
 		"another run": func(w http.ResponseWriter) {
-			r := browserSoFar(9)
+			r := soFar(9)
 			r.Run.ID = "OTHER"
-			_ = WritePage(w, r, PageOptions{Live: 200 * time.Millisecond})
+			_ = plotter.WritePage(w, r, plotter.PageOptions{Live: 200 * time.Millisecond})
 		},
 		"another server": func(w http.ResponseWriter) { _, _ = w.Write([]byte(`<header id="about">OTHER</header>`)) },
 	} {
@@ -191,12 +195,12 @@ func TestBrowser_LivePageIsOfOneRun(t *testing.T) {
 				other(w)
 				return
 			}
-			_ = WritePage(w, browserSoFar(5), PageOptions{Live: 200 * time.Millisecond})
+			_ = plotter.WritePage(w, soFar(5), plotter.PageOptions{Live: 200 * time.Millisecond})
 		}))
-		b := browserNew(t)
+		b := newTab(t)
 		b.visit(server.URL + "/")
 		changed.Store(1)
-		b.until(browserShown(`document.getElementById("stale")`))
+		b.until(shown(`document.getElementById("stale")`))
 		b.is(`!document.body.innerText.includes("OTHER") && document.body.innerText.includes("last seen running for 5.0 s")`)
 		if _, to := b.span(); to != 5 || asked.Load() != 1 {
 			t.Errorf("%s: the charts end at %v s, asked %d times", name, to, asked.Load())

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/job"
+)
+
+// held returns how many descriptors and goroutines this process has.
+func held(t *testing.T) (descriptors, goroutines int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries), runtime.NumGoroutine()
+}
+
+// A program may run perfagent again and again: nothing stays open, and nothing goes on.
+func TestAgent_LeavesNothingBehind(t *testing.T) {
+	const rounds = 10
+	o := Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never, Interval: MinInterval, Listen: "0"}
+	o.Stdin, o.Stdout, o.Stderr = strings.NewReader(""), io.Discard, io.Discard
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, once := range map[string]func(ctx context.Context) error{
+		"Run": func(ctx context.Context) error {
+			o := o
+			o.Args = []string{"sh", "-c", "sleep 0.05; exit 3"}
+			_, err := Run(ctx, o)
+			return err
+		},
+		"Run of what cannot be started": func(ctx context.Context) error {
+			o := o
+			o.Args = []string{script}
+			if _, err := Run(ctx, o); !errors.Is(err, job.ErrNotFound) {
+				return errors.Join(errors.New("it was started"), err)
+			}
+			return nil
+		},
+		"Start": func(ctx context.Context) error {
+			m, err := Start(ctx, o)
+			if err != nil {
+				return err
+			}
+			time.Sleep(5 * MinInterval)
+			_, err = m.Stop()
+			return err
+		},
+		"Sidecar": func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, 5*MinInterval)
+			defer cancel()
+			_, err := Sidecar(ctx, o)
+			return err
+		},
+	} {
+		descriptors, goroutines := held(t)
+		for range rounds {
+			if err := once(t.Context()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+
+		var d, g int
+		for range 100 { // a goroutine that has done its work may not have ended yet
+			if d, g = held(t); d < descriptors+rounds && g < goroutines+rounds {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if d >= descriptors+rounds || g >= goroutines+rounds {
+			t.Errorf("%s, %d times: %d descriptors became %d, %d goroutines %d", name, rounds, descriptors, d, goroutines, g)
+		}
+	}
+}

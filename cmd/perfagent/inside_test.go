@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// An insideLine is a command line that runs in the test's own process. It has the working directory and the environment
+// to itself, so its test cannot be a parallel one.
+type insideLine struct {
+	Args   []string
+	Dir    string   // a new one, unless it is set
+	Env    []string // what the environment has besides
+	Stdout io.Writer
+}
+
+// insideCommand prepares a command line.
+func insideCommand(t *testing.T, args ...string) *insideLine {
+	t.Helper()
+	return &insideLine{Args: args, Dir: t.TempDir()}
+}
+
+// perform runs the command line to its end. Directory and environment are then as before.
+func (l *insideLine) perform(t *testing.T) clitest.Outcome {
+	t.Helper()
+	t.Setenv("TERM", "xterm") // refuses parallel tests, too
+	need.Repository(t, ".")   // found from where the test began
+
+	before, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chdir(l.Dir); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := os.Chdir(before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+
+	for _, entry := range append([]string{"TMPDIR=" + t.TempDir()}, l.Env...) {
+		name, value, _ := strings.Cut(entry, "=")
+		if name == "" {
+			continue
+		}
+		old, had := os.LookupEnv(name)
+		if err := os.Setenv(name, value); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if had {
+				os.Setenv(name, old)
+			} else {
+				os.Unsetenv(name)
+			}
+		}()
+	}
+
+	o := callTo(l.Stdout, l.Args...)
+	o.Dir = l.Dir
+
+	return o
+}
+
+// inside runs a command line to its end in a new directory.
+func inside(t *testing.T, args ...string) clitest.Outcome {
+	t.Helper()
+	return insideCommand(t, args...).perform(t)
+}
+
+// insideIn is inside in a given directory.
+func insideIn(t *testing.T, dir string, args ...string) clitest.Outcome {
+	t.Helper()
+	l := insideCommand(t, args...)
+	l.Dir = dir
+	return l.perform(t)
+}
+
+// call runs a command line in the test's own process, directory and environment. All paths that it names are absolute;
+// parallel tests may call it.
+func call(args ...string) clitest.Outcome { return callTo(nil, args...) }
+
+// callTo is call with another stdout; nil is that of the Outcome.
+func callTo(stdout io.Writer, args ...string) clitest.Outcome {
+	var out, stderr sharedBuffer
+	if stdout == nil {
+		stdout = &out
+	}
+	code := execute(args, streams{out: stdout, err: &stderr, inside: true})
+
+	return clitest.Outcome{Out: out.String(), Err: stderr.String(), Code: code}
+}
+
+// A sharedBuffer is written by the job and by perfagent at once.
+type sharedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *sharedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *sharedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,693 @@
+package collector
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/perfagent/perfagent/collector/host"
+)
+
+// A Column is one value of a Sample. What there is to know of it is in its row of the table:
+// [Column.Info].
+type Column int
+
+// The columns: perf.py's eleven values in its order and its timestamp; what was added to the
+// samples since, and the rate of each byte counter; then what the job itself used and how the host
+// was. After the last come those of the GPUs: see GPUColumn.
+const (
+	CPUAvg Column = iota
+	CPUMin
+	CPUMax
+	MemPercent
+	DiskPercent
+	DiskRead
+	DiskWrite
+	NetLoSent
+	NetExtSent
+	NetLoRecv
+	NetExtRecv
+	Timestamp
+	MemUsed
+	DiskUsed
+	DiskFree
+	DiskReadRate
+	DiskWriteRate
+	NetLoSentRate
+	NetExtSentRate
+	NetLoRecvRate
+	NetExtRecvRate
+	JobCPU
+	JobMemory
+	JobProcesses
+	JobThreads
+	JobRead
+	JobWrite
+	JobReadRate
+	JobWriteRate
+	JobPageCache
+	JobThrottled
+	LimitMemory
+	LimitMemoryPercent
+	CPUIowait
+	CPUSteal
+	Load1
+	ProcsRunning
+	SwapIn
+	SwapOut
+	SwapInRate
+	SwapOutRate
+	PSICPUSome
+	PSIMemorySome
+	PSIMemoryFull
+	PSIIOSome
+	PSIIOFull
+	JobPSICPUSome
+	JobPSICPUFull
+	JobPSIMemorySome
+	JobPSIMemoryFull
+	JobPSIIOSome
+	JobPSIIOFull
+	NumColumns // of all but the GPUs
+)
+
+// NumPerfPyKeys is how many of the columns perf.py has.
+const NumPerfPyKeys = int(Timestamp) + 1
+
+// The columns of GPUs follow the others, the same number for each device.
+const (
+	// MaxGPUs is how many devices of a node are recorded.
+	MaxGPUs = 16
+	// NumGPUKeys is how many columns a device has.
+	NumGPUKeys = int(numGPUKeys)
+	// MaxColumns is how many columns there can be.
+	MaxColumns = int(NumColumns) + MaxGPUs*NumGPUKeys
+)
+
+// A GPUKey is the index of a value of one GPU.
+type GPUKey int
+
+// The values of a GPU. Utilization is the share of the time in which any kernel ran on it; it does
+// not tell how much of the device was used.
+const (
+	GPUUtilization GPUKey = iota
+	GPUMemoryUsed
+	GPUPower
+	GPUTemperature
+	numGPUKeys
+)
+
+// GPUColumn returns the column of a device's value. device is 0 to MaxGPUs-1 in the order of
+// Recording.GPUs, and the number in the key: gpu_3_power_watts.
+func GPUColumn(device int, k GPUKey) Column {
+	return NumColumns + Column(device*NumGPUKeys) + Column(k)
+}
+
+// GPU returns the device and the value that a column belongs to. It reports false for columns of no
+// GPU.
+func (c Column) GPU() (device int, k GPUKey, ok bool) {
+	if c < NumColumns {
+		return 0, 0, false
+	}
+	at := int(c - NumColumns)
+	return at / NumGPUKeys, GPUKey(at % NumGPUKeys), true
+}
+
+// A ColumnInfo is what there is to know of a column. It is the one place that says it: reports,
+// charts, MLflow, /metrics, comparisons and merges take it from here.
+type ColumnInfo struct {
+	Key    string // its name in samples and envelope: "disk_io_read_mb"
+	Unit   Unit
+	Kind   Kind
+	Across Across // how the values of several nodes become one
+	Since  Since  // whose life it belongs to
+
+	Source string   // where it is read from: host.SourceCPU…
+	Files  []string // the files of the source that it needs; nil = all of them
+	Needs  Need     // what must exist for it to have values
+
+	// Always reports whether every report has the column. The others are in a report only if
+	// anything of them was measured.
+	Always bool
+	// EnvelopeOnly reports whether it is in a report's envelope and summaries, but not in its
+	// samples: rates and pressure.
+	EnvelopeOnly bool
+	// Digits is the number of decimals that a thinned journal keeps. Metrics come from the
+	// summaries, which keep all.
+	Digits int
+	// Bound is what limits it.
+	Bound Bound
+
+	Label string // what it is, in words
+	// Group and Word are what a person reads of bytes that moved: "network", "received". Short is
+	// both for a narrow column: "net recv".
+	Group       Group
+	Word, Short string
+	// Rate is the column of a counter's rate; 0 = none.
+	Rate Column
+
+	// MLflow is the name of its time series; "" = none. MLflowPeak reports whether its peak in each
+	// window is a series, too. MLflowShare is the name of the series of its share of Bound; "" =
+	// none.
+	MLflow      string
+	MLflowPeak  bool
+	MLflowShare string
+	// Prometheus is its name in /metrics without the prefix perfagent_; "" = none.
+	Prometheus string
+
+	// devices are those whose bytes it counts.
+	devices deviceSum
+}
+
+// A Unit is what a number counts. Its text is that of the table of metrics.
+type Unit string
+
+// The units of columns and metrics.
+const (
+	Percent            Unit = "percent"
+	PercentOfTime      Unit = "percent of time"
+	PercentOfPeriods   Unit = "percent of periods"
+	Mebibytes          Unit = "MiB (2^20 bytes)"
+	MebibytesPerSecond Unit = "MiB/s"
+	UnixSeconds        Unit = "seconds since 1970-01-01 UTC"
+	Seconds            Unit = "seconds"
+	CPUs               Unit = "CPUs"
+	CPUHours           Unit = "CPU hours"
+	Processes          Unit = "processes"
+	Threads            Unit = "threads"
+	Tasks              Unit = "tasks"
+	Watts              Unit = "W"
+	Joules             Unit = "J"
+	Celsius            Unit = "°C"
+)
+
+// Symbol returns the unit as it stands behind a number and in the heading of a column: "%", "MiB".
+func (u Unit) Symbol() string {
+	switch u {
+	case Percent, PercentOfTime:
+		return "%"
+	case Mebibytes:
+		return "MiB"
+	case Seconds, UnixSeconds:
+		return "s"
+	case CPUHours:
+		return "CPU·h"
+	}
+	return string(u)
+}
+
+// A Kind is how a column behaves over time.
+type Kind int
+
+// The kinds of columns.
+const (
+	Gauge   Kind = iota + 1 // a value at one moment
+	Counter                 // what has come together since the start
+	Rate                    // the increase of a counter over a window, per second
+	Share                   // a percentage, of a whole or of a window
+)
+
+// An Across is how the values of several nodes become that of a run.
+type Across int
+
+// The ways to put nodes together.
+const (
+	Sum Across = iota + 1
+	Max
+	Mean
+)
+
+// A Since is whose life a column belongs to, and a counter begins with.
+type Since int
+
+// The lives.
+const (
+	Host Since = iota + 1
+	Job
+	Device // one that not every host has: its columns are held once it is there
+)
+
+// A Need is what must exist for a column to have values, as a set of bits.
+type Need uint
+
+// The needs.
+const (
+	NeedTicks       Need = 1 << iota // a window of some ticks of the kernel's CPU clock
+	NeedJob                          // a job
+	NeedGroup                        // a control group that can be seen
+	NeedOwnGroup                     // one that holds nobody but the job and perfagent
+	NeedMemoryLimit                  // a control group that limits the memory
+	NeedQuota                        // a control group that limits the CPU time
+	NeedDevice                       // a device
+)
+
+// Has reports whether a set contains another.
+func (n Need) Has(o Need) bool { return n&o == o }
+
+// A Bound is what a column cannot, or should not, exceed.
+type Bound int
+
+// The bounds. NoBound is that of a column which has none or lies in 0..100.
+const (
+	NoBound           Bound = iota
+	BoundCPUs               // the CPUs that the job may use
+	BoundMemory             // the memory that the job may use
+	BoundDeviceMemory       // the memory of the GPU
+	BoundDevicePower        // the power that the GPU may draw
+)
+
+// A Group is what people call columns that belong together.
+type Group string
+
+// The groups of bytes that moved.
+const (
+	GroupDisk     Group = "disk"
+	GroupNetwork  Group = "network"
+	GroupLoopback Group = "loopback"
+)
+
+// columnTable says of each column all there is to know.
+var columnTable = [NumColumns]ColumnInfo{
+	CPUAvg: {
+		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceCPU, Needs: NeedTicks, Always: true, Digits: 6,
+		Label:  "CPU utilization of the node, mean over its CPUs",
+		MLflow: "cpu_utilization_percentage", MLflowPeak: true, Prometheus: "cpu_busy_ratio",
+	},
+	CPUMin: {
+		Key: "cpu_pct_per_cpu_min", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceCPU, Needs: NeedTicks, Always: true, Digits: 6,
+		Label:  "utilization of the node's least busy CPU",
+		MLflow: "cpu_utilization_percentage_least_busy", Prometheus: "cpu_least_busy_ratio",
+	},
+	CPUMax: {
+		Key: "cpu_pct_per_cpu_max", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceCPU, Needs: NeedTicks, Always: true, Digits: 6,
+		Label:  "utilization of the node's busiest CPU",
+		MLflow: "cpu_utilization_percentage_most_busy", Prometheus: "cpu_most_busy_ratio",
+	},
+	MemPercent: {
+		Key: "mem_percent", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceMemory, Always: true, Digits: 6,
+		Label:  "used share of the node's memory: (total - available) / total",
+		MLflow: "system_memory_usage_percentage", MLflowPeak: true,
+	},
+	DiskPercent: {
+		Key: "disk_usage_percent", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceDisk, Always: true, Digits: 6,
+		Label:  "used share of the file system (the fullest of --disk-path)",
+		MLflow: "disk_usage_percentage",
+	},
+	DiskRead: {
+		Key: "disk_io_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceDiskIO, Always: true, Digits: 6,
+		Label: "bytes read from the node's disks, each byte once",
+		Group: GroupDisk, Word: "read", Short: "disk read", Rate: DiskReadRate, Prometheus: "disk_read_bytes_total",
+		devices: deviceSum{kind: host.Disks, in: true, class: host.Counted},
+	},
+	DiskWrite: {
+		Key: "disk_io_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceDiskIO, Always: true, Digits: 6,
+		Label: "bytes written to the node's disks, each byte once",
+		Group: GroupDisk, Word: "written", Short: "disk write", Rate: DiskWriteRate, Prometheus: "disk_written_bytes_total",
+		devices: deviceSum{kind: host.Disks, class: host.Counted},
+	},
+	NetLoSent: {
+		Key: "net_io_lo_sent_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Label: "bytes sent over loopback",
+		Group: GroupLoopback, Word: "sent", Short: "loop sent", Rate: NetLoSentRate, Prometheus: "loopback_transmit_bytes_total",
+		devices: deviceSum{kind: host.NICs, class: host.Counted | host.Loopback},
+	},
+	NetExtSent: {
+		Key: "net_io_ext_sent_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Label: "bytes sent to other hosts, each byte once, without loopback",
+		Group: GroupNetwork, Word: "sent", Short: "net sent", Rate: NetExtSentRate, Prometheus: "network_transmit_bytes_total",
+		devices: deviceSum{kind: host.NICs, class: host.Counted},
+	},
+	NetLoRecv: {
+		Key: "net_io_lo_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Label: "bytes received over loopback",
+		Group: GroupLoopback, Word: "received", Short: "loop recv", Rate: NetLoRecvRate, Prometheus: "loopback_receive_bytes_total",
+		devices: deviceSum{kind: host.NICs, in: true, class: host.Counted | host.Loopback},
+	},
+	NetExtRecv: {
+		Key: "net_io_ext_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, Digits: 6,
+		Label: "bytes received from other hosts, each byte once, without loopback",
+		Group: GroupNetwork, Word: "received", Short: "net recv", Rate: NetExtRecvRate, Prometheus: "network_receive_bytes_total",
+		devices: deviceSum{kind: host.NICs, in: true, class: host.Counted},
+	},
+	Timestamp: {
+		Key: "timestamp", Unit: UnixSeconds, Kind: Gauge, Across: Max, Since: Host,
+		Source: "clock", Always: true, Digits: 6,
+		Label:      "time of the newest sample, since 1970",
+		Prometheus: "last_sample_timestamp_seconds",
+	},
+	MemUsed: {
+		Key: "mem_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Host,
+		Source: host.SourceMemory, Always: true, Digits: 6,
+		Label:  "used memory of the node: total - available",
+		MLflow: "system_memory_usage_megabytes", Prometheus: "memory_used_bytes",
+	},
+	DiskUsed: {
+		Key: "disk_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Host,
+		Source: host.SourceDisk, Always: true, Digits: 6,
+		Label:  "used bytes of the file system (the fullest of --disk-path)",
+		MLflow: "disk_usage_megabytes", Prometheus: "filesystem_used_bytes",
+	},
+	DiskFree: {
+		Key: "disk_free_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Host,
+		Source: host.SourceDisk, Always: true, Digits: 6,
+		Label:  "bytes of the same file system that are available to users",
+		MLflow: "disk_available_megabytes", Prometheus: "filesystem_available_bytes",
+	},
+	DiskReadRate: {
+		Key: "disk_io_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceDiskIO, Always: true, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes read from the node's disks",
+		MLflow: "disk_read_megabytes_per_second", MLflowPeak: true,
+	},
+	DiskWriteRate: {
+		Key: "disk_io_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceDiskIO, Always: true, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes written to the node's disks",
+		MLflow: "disk_write_megabytes_per_second", MLflowPeak: true,
+	},
+	NetLoSentRate: {
+		Key: "net_io_lo_sent_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes sent over loopback",
+		MLflow: "network_lo_transmit_megabytes_per_second",
+	},
+	NetExtSentRate: {
+		Key: "net_io_ext_sent_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes sent to other hosts",
+		MLflow: "network_ext_transmit_megabytes_per_second", MLflowPeak: true,
+	},
+	NetLoRecvRate: {
+		Key: "net_io_lo_recv_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
+		Label: "bytes received over loopback",
+	},
+	NetExtRecvRate: {
+		Key: "net_io_ext_recv_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceNetwork, Always: true, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes received from other hosts",
+		MLflow: "network_ext_receive_megabytes_per_second", MLflowPeak: true,
+	},
+	JobCPU: {
+		Key: "job_cpu_cores", Unit: CPUs, Kind: Rate, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Digits: 3, Bound: BoundCPUs,
+		Label:  "CPUs that the job keeps busy",
+		MLflow: "job_cpu_cores", MLflowPeak: true,
+	},
+	JobMemory: {
+		Key: "job_memory_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"memory"}, Needs: NeedJob, Digits: 3, Bound: BoundMemory,
+		Label:  "memory of the whole job",
+		MLflow: "job_memory_megabytes", MLflowPeak: true, Prometheus: "job_memory_bytes",
+	},
+	JobProcesses: {
+		Key: "job_processes", Unit: Processes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Digits: 3,
+		Label:  "processes of the job",
+		MLflow: "job_processes", Prometheus: "job_processes",
+	},
+	JobThreads: {
+		Key: "job_threads", Unit: Threads, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"stat"}, Needs: NeedJob, Digits: 3,
+		Label:  "threads of the job",
+		MLflow: "job_threads", Prometheus: "job_threads",
+	},
+	JobRead: {
+		Key: "job_io_read_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Digits: 3,
+		Label: "bytes that the job read from storage", Rate: JobReadRate,
+		Prometheus: "job_read_bytes_total",
+	},
+	JobWrite: {
+		Key: "job_io_write_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, Digits: 3,
+		Label: "bytes that the job wrote to storage", Rate: JobWriteRate,
+		Prometheus: "job_written_bytes_total",
+	},
+	JobReadRate: {
+		Key: "job_io_read_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, EnvelopeOnly: true, Digits: 3,
+		Label:  "bytes that the job reads from storage",
+		MLflow: "job_read_megabytes_per_second",
+	},
+	JobWriteRate: {
+		Key: "job_io_write_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Job,
+		Source: host.SourceJob, Files: []string{"io"}, Needs: NeedJob, EnvelopeOnly: true, Digits: 3,
+		Label:  "bytes that the job writes to storage",
+		MLflow: "job_write_megabytes_per_second",
+	},
+	JobPageCache: {
+		Key: "job_page_cache_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"memory.stat"}, Needs: needOwnGroup, Digits: 3,
+		Label: "page cache of the job's control group", Prometheus: "job_page_cache_bytes",
+	},
+	JobThrottled: {
+		Key: "job_throttled_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"cpu.stat", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"},
+		Needs: NeedJob | NeedGroup | NeedQuota, Digits: 3,
+		Label:  "share of the CPU quota's periods in which the job was throttled",
+		MLflow: "job_throttled_percentage",
+	},
+	LimitMemory: {
+		Key: "limit_memory_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Job,
+		Source: host.SourceCgroup, Files: limitFiles, Needs: NeedJob | NeedGroup | NeedMemoryLimit, Digits: 3,
+		Label:      "working set of the control group that limits the memory",
+		Prometheus: "job_memory_limit_used_bytes",
+	},
+	LimitMemoryPercent: {
+		Key: "limit_memory_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: limitFiles, Needs: NeedJob | NeedGroup | NeedMemoryLimit, Digits: 3,
+		Label:  "working set of the control group that limits the memory, as a share of the limit",
+		MLflow: "job_memory_limit_percentage", MLflowPeak: true,
+	},
+	CPUIowait: {
+		Key: "cpu_iowait_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceCPU, Needs: NeedTicks, Digits: 3,
+		Label:  "share of CPU time that was idle while storage was waited for",
+		MLflow: "cpu_iowait_percentage",
+	},
+	CPUSteal: {
+		Key: "cpu_steal_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourceCPU, Needs: NeedTicks, Digits: 3,
+		Label:  "share of CPU time that the hypervisor gave to others",
+		MLflow: "cpu_steal_percentage",
+	},
+	Load1: {
+		Key: "load_1m", Unit: Tasks, Kind: Gauge, Across: Sum, Since: Host,
+		Source: host.SourceLoad, Digits: 3,
+		Label:  "load average of the node over a minute",
+		MLflow: "load_average_1m", Prometheus: "load1",
+	},
+	ProcsRunning: {
+		Key: "procs_running", Unit: Tasks, Kind: Gauge, Across: Sum, Since: Host,
+		Source: host.SourceLoad, Digits: 3,
+		Label: "tasks of the node that run or wait for a CPU", Prometheus: "procs_running",
+	},
+	SwapIn: {
+		Key: "swap_in_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceSwap, Digits: 3,
+		Label: "bytes that came back from the node's swap", Rate: SwapInRate, Prometheus: "swap_in_bytes_total",
+	},
+	SwapOut: {
+		Key: "swap_out_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Host,
+		Source: host.SourceSwap, Digits: 3,
+		Label: "bytes that went to the node's swap", Rate: SwapOutRate, Prometheus: "swap_out_bytes_total",
+	},
+	SwapInRate: {
+		Key: "swap_in_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceSwap, EnvelopeOnly: true, Digits: 3,
+		Label:  "bytes that come back from the node's swap",
+		MLflow: "swap_in_megabytes_per_second",
+	},
+	SwapOutRate: {
+		Key: "swap_out_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Host,
+		Source: host.SourceSwap, EnvelopeOnly: true, Digits: 3,
+		Label:  "bytes that go to the node's swap",
+		MLflow: "swap_out_megabytes_per_second",
+	},
+	PSICPUSome: {
+		Key: "psi_cpu_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Label:  "share of time in which a task of the node waited for a CPU",
+		MLflow: "pressure_cpu_percentage",
+	},
+	PSIMemorySome: {
+		Key: "psi_memory_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Label: "share of time in which a task of the node waited for memory",
+	},
+	PSIMemoryFull: {
+		Key: "psi_memory_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Label:  "share of time in which all tasks of the node waited for memory",
+		MLflow: "pressure_memory_percentage",
+	},
+	PSIIOSome: {
+		Key: "psi_io_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Label: "share of time in which a task of the node waited for storage",
+	},
+	PSIIOFull: {
+		Key: "psi_io_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
+		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Label:  "share of time in which all tasks of the node waited for storage",
+		MLflow: "pressure_io_percentage",
+	},
+	JobPSICPUSome: {
+		Key: "job_psi_cpu_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"cpu.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Label:  "share of time in which a task of the job waited for a CPU",
+		MLflow: "job_pressure_cpu_percentage",
+	},
+	JobPSICPUFull: {
+		Key: "job_psi_cpu_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"cpu.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Label: "share of time in which all tasks of the job waited for a CPU",
+	},
+	JobPSIMemorySome: {
+		Key: "job_psi_memory_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"memory.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true,
+		Digits: 3,
+		Label:  "share of time in which a task of the job waited for memory",
+	},
+	JobPSIMemoryFull: {
+		Key: "job_psi_memory_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"memory.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true,
+		Digits: 3,
+		Label:  "share of time in which all tasks of the job waited for memory",
+		MLflow: "job_pressure_memory_percentage",
+	},
+	JobPSIIOSome: {
+		Key: "job_psi_io_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"io.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Label: "share of time in which a task of the job waited for storage",
+	},
+	JobPSIIOFull: {
+		Key: "job_psi_io_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Job,
+		Source: host.SourceCgroup, Files: []string{"io.pressure"}, Needs: needOwnGroup, EnvelopeOnly: true, Digits: 3,
+		Label:  "share of time in which all tasks of the job waited for storage",
+		MLflow: "job_pressure_io_percentage",
+	},
+}
+
+// needOwnGroup are the needs of what only the job's own control group tells.
+const needOwnGroup = NeedJob | NeedGroup | NeedOwnGroup
+
+// limitFiles are those of a control group that limits the memory, of v2 and v1.
+var limitFiles = []string{
+	"memory.stat", "memory.current", "memory.max", "memory.usage_in_bytes", "memory.limit_in_bytes",
+}
+
+// gpuTable says the same of each value of a device; {i} in names is the device's number.
+var gpuTable = [numGPUKeys]ColumnInfo{
+	GPUUtilization: {
+		Key: "gpu_{i}_utilization_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Device,
+		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1,
+		Label:  "share of time in which any kernel ran on the GPU; how much of it the kernels used is not known",
+		MLflow: "gpu_{i}_utilization_percentage", Prometheus: "gpu_utilization_ratio",
+	},
+	GPUMemoryUsed: {
+		Key: "gpu_{i}_memory_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Device,
+		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1, Bound: BoundDeviceMemory,
+		Label:  "memory in use on the GPU, by whomever",
+		MLflow: "gpu_{i}_memory_usage_megabytes", MLflowShare: "gpu_{i}_memory_usage_percentage",
+		Prometheus: "gpu_memory_used_bytes",
+	},
+	GPUPower: {
+		Key: "gpu_{i}_power_watts", Unit: Watts, Kind: Gauge, Across: Sum, Since: Device,
+		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1, Bound: BoundDevicePower,
+		Label:  "power that the GPU draws",
+		MLflow: "gpu_{i}_power_usage_watts", MLflowShare: "gpu_{i}_power_usage_percentage",
+		Prometheus: "gpu_power_watts",
+	},
+	GPUTemperature: {
+		Key: "gpu_{i}_temperature_celsius", Unit: Celsius, Kind: Gauge, Across: Max, Since: Device,
+		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1,
+		Label:  "temperature of the GPU",
+		MLflow: "gpu_{i}_temperature_celsius", Prometheus: "gpu_temperature_celsius",
+	},
+}
+
+// Traffic returns the counters of bytes that moved which people look at, in the order in which they
+// are shown.
+func Traffic() []Column {
+	return []Column{DiskRead, DiskWrite, NetExtRecv, NetExtSent, NetLoRecv, NetLoSent}
+}
+
+// row returns the column's row of its table.
+func (c Column) row() *ColumnInfo {
+	switch {
+	case c < NumColumns:
+		return &columnTable[c]
+	case int(c) < MaxColumns:
+		return &gpuRows()[c-NumColumns]
+	}
+	return &gpuTable[int(c-NumColumns)%NumGPUKeys] // of a device that is not recorded
+}
+
+// Info returns the column's row of the table.
+func (c Column) Info() ColumnInfo { return *c.row() }
+
+// Key returns the column's name in samples and envelope.
+func (c Column) Key() string { return c.row().Key }
+
+// Percent reports whether the column lies in 0..100.
+func (c Column) Percent() bool { return c.row().Kind == Share }
+
+// Info returns what the columns of all devices have in common; {i} in names is the device's number.
+func (k GPUKey) Info() ColumnInfo { return gpuTable[k] }
+
+// gpuRows returns the rows of all columns of GPUs.
+var gpuRows = sync.OnceValue(func() []ColumnInfo {
+	rows := make([]ColumnInfo, 0, MaxGPUs*NumGPUKeys)
+	for device := range MaxGPUs {
+		number := strconv.Itoa(device)
+		for _, row := range gpuTable {
+			for _, name := range []*string{&row.Key, &row.MLflow, &row.MLflowShare} {
+				*name = strings.Replace(*name, "{i}", number, 1)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+})
+
+// columnsByKey returns the columns by their keys.
+var columnsByKey = sync.OnceValue(func() map[string]Column {
+	byKey := make(map[string]Column, MaxColumns)
+	for c := range Column(MaxColumns) {
+		byKey[c.Key()] = c
+	}
+	return byKey
+})
+
+// ColumnNamed returns the column of a key.
+func ColumnNamed(key string) (Column, bool) {
+	c, ok := columnsByKey()[key]
+	return c, ok
+}
+
+// AffectedBy reports whether a failure keeps a column from being measured.
+func (c Column) AffectedBy(f Failure) bool {
+	row := c.row()
+	if f.Source != row.Source {
+		return false
+	}
+	return f.File == "" || row.Files == nil || slices.Contains(row.Files, f.File)
+}
+
+// everywhere is the number of columns that each Recording has. Those of devices follow them.
+var everywhere = Column(slices.IndexFunc(append(columnTable[:], ColumnInfo{Since: Device}),
+	func(row ColumnInfo) bool { return row.Since == Device }))

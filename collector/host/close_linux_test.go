@@ -1,0 +1,64 @@
+package host
+
+import (
+	"math"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/process"
+)
+
+// openFiles returns what the descriptors of this process refer to.
+func openFiles(t *testing.T) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	files := map[string]string{}
+	for _, e := range entries {
+		path := "/proc/self/fd/" + e.Name()
+		if to, err := os.Readlink(path); err == nil { // else it was ReadDir's own
+			files[path] = to
+		}
+	}
+
+	return files
+}
+
+// A closed Reader holds no file open, and may be used again.
+func TestReader_CloseClosesWhatIsHeld(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+
+	before := openFiles(t)
+	job := JobOptions{Source: JobFromTree, Tree: process.NewTree(process.Options{Root: os.Getpid()})}
+	job.Group, job.NoGroup = cgroup.Find(cgroup.Options{})
+	r := NewReader(Options{Job: job})
+
+	for range 2 {
+		r.Baseline()
+		r.Final()
+		time.Sleep(10 * time.Millisecond)
+		if use := r.Final().Job; math.IsNaN(use.CPUSeconds) || use.Processes < 1 {
+			t.Errorf("the job: %+v", use)
+		}
+		r.Close()
+
+		for path, to := range openFiles(t) {
+			if before[path] != to {
+				t.Errorf("%s is still open", to)
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+//go:build e2e
+
+package browser
+
+import (
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// TestBrowser_HostileReports: whatever a report says, nothing of it runs or becomes an
+// element, and all of it can be read.
+func TestBrowser_HostileReports(t *testing.T) {
+	harmless, _ := plottertest.Poisoned("x")
+	elements, _ := walk(newTab(t), harmless)
+	evil := plottertest.Evil()
+	evil["all at once"] = strings.Join(slices.Sorted(maps.Values(evil)), "")
+	for _, name := range slices.Sorted(maps.Keys(evil)) {
+		t.Run(name, func(t *testing.T) {
+			r, marks := plottertest.Poisoned(evil[name])
+			b := newTab(t)
+			got, seen := walk(b, r)
+			if got != elements {
+				t.Errorf("there are other elements than of a harmless report:\n%s\n%s", got, elements)
+			}
+			for where, words := range marks {
+				if !strings.Contains(seen, words) {
+					t.Errorf("%s is lost from view: %q", where, words)
+				}
+			}
+			b.is(`window.pwned === undefined && document.title.length > 0`)
+			if got := b.asked(); len(got) != 1 {
+				t.Errorf("the page asked for %q", got)
+			}
+		})
+	}
+	t.Run("JavaScript off", func(t *testing.T) {
+		r, marks := plottertest.Poisoned(evil["all at once"])
+		b := newTab(t)
+		b.scripts(false)
+		b.visit(fileOf(t, pageOf(t, r)))
+		for where, words := range marks {
+			if !strings.Contains(where, "node 1") && !strings.Contains(b.readable(), words) {
+				t.Errorf("%s is lost from view", where)
+			}
+		}
+	})
+	t.Run("from a file", func(t *testing.T) {
+		r, _ := plottertest.Poisoned(evil["all at once"])
+		openFromFile(t, r)
+	})
+}
+
+// walk opens the page of a report of two nodes and looks at both, by mouse and by
+// keys, so that all of it is written by the page's script, too. It gives the elements of
+// the page with the second node, and all text that was seen.
+func walk(b *tab, r *reporter.Report) (elements, seen string) {
+	b.t.Helper()
+	b.visit(fileOf(b.t, pageOf(b.t, r)))
+	first := b.readable()
+	b.point(b.plot("memory"), 0.4, 0.5)
+	at := b.box("[data-heatmap=cpu] .map")
+	b.point(at, 0.3, 0.75)
+	seen = first + b.tip()
+	b.click(at, 0.3, 0.75)
+	b.until(`document.getElementById("node").dataset.node === "1"`)
+	elements = b.elements()
+	seen += b.readable()
+	b.metrics(byShownName(r.Nodes["1"]))
+	b.do(chromedp.Focus("#choose", chromedp.ByQuery))
+	b.keys(kb.ArrowUp)
+	b.until(`document.getElementById("node").dataset.node === "0"`)
+	if again := b.readable(); again != first {
+		b.t.Error("the first node does not look as before after another one was shown")
+	}
+	return elements, seen
+}
+
+// byShownName is a node with its metrics by the names that a page gives them.
+func byShownName(n *reporter.Node) *reporter.Node {
+	out := *n
+	out.Metrics = make(reporter.Values, len(n.Metrics))
+	for name, value := range n.Metrics {
+		if !math.IsNaN(value) && !math.IsInf(value, 0) {
+			out.Metrics[text.Printable(name)] = value
+		}
+	}
+	return &out
+}
+
+// elements lists all elements of the page with the names of their attributes.
+func (b *tab) elements() string {
+	b.t.Helper()
+	return eval[string](b, `[...document.querySelectorAll("*")].map(e => e.tagName + "(" + e.getAttributeNames().join() + ")").join(" ")`)
+}
+
+// readable is all text that the page shows, and the names of the metrics.
+func (b *tab) readable() string {
+	b.t.Helper()
+	return eval[string](b, `document.body.innerText.replace(/\n+/g, "\n")`)
+}
+
+// openFromFile opens the page of a report that was read from a file.
+func openFromFile(t *testing.T, r *reporter.Report) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "node-0.json")
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	read, err := reportfile.Read(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := openReport(t, read, "#node=1")
+	b.is(`window.pwned === undefined && document.getElementById("node").dataset.node === "1"`)
+}
+
+// TestBrowser_LongTexts: a command line of a megabyte and a host name of 100 kB can be
+// read to their ends, do not make the page wide, and do not make it slow.
+func TestBrowser_LongTexts(t *testing.T) {
+	for name, letters := range map[string]string{"letters": "a", "tags": "<b>", "spaces": "x ", "wide": "漢"} {
+		t.Run(name, func(t *testing.T) {
+			r := plottertest.Minute(0)
+			long := strings.Repeat(letters, 1<<20/len(letters))
+			r.Run.Command = []string{"sh", "-c", long + "·the end of the command"}
+			r.Nodes["0"].Host.Hostname = strings.Repeat(letters, 100_000/len(letters)) + "·the end of the host"
+			r.Run.Tags = map[string]string{"k": strings.Repeat(letters, 10_000) + "·the end of the tag"}
+			r.Nodes["0"].Missing = []reporter.Missing{{What: "cpu", Why: strings.Repeat(letters, 10_000) + "·the end of the reason"}}
+			b := openReport(t, r, "")
+			words := b.readable()
+			if !strings.Contains(words, long[:1<<19]) {
+				t.Error("the command is not all there")
+			}
+			for _, end := range []string{"command", "host", "tag", "reason"} {
+				if !strings.Contains(words, "·the end of the "+end) {
+					t.Errorf("the end of the %s is lost", end)
+				}
+			}
+			b.narrow()
+			b.size(390, 844, 1)
+			b.until(`Math.abs(document.querySelector("[data-chart] canvas").getBoundingClientRect().width - document.querySelector("[data-chart]").clientWidth) < 2`)
+			b.narrow()
+			b.point(b.plot("cpu"), 0.5, 0.5)
+			b.is(`window.pwned === undefined`)
+		})
+	}
+}
+
+// TestBrowser_HostileNumbers: no number makes the page fail.
+func TestBrowser_HostileNumbers(t *testing.T) {
+	huge, tiny, nan := 1.7e308, 5e-324, math.NaN()
+	usual := []float64{1, 2, 3}
+	for name, c := range map[string]struct{ values, times []float64 }{
+		"huge": {[]float64{huge, huge, huge}, usual}, "huge both ways": {[]float64{-huge, huge, 0}, usual},
+		"tiny": {[]float64{tiny, 0, tiny}, usual}, "negative": {[]float64{-1, -2, -3}, usual},
+		"above 100": {[]float64{101, 1e9, 3}, usual}, "some": {[]float64{nan, 5, nan}, usual},
+		"none": {[]float64{nan, nan, nan}, usual}, "millions": {[]float64{1e6, 2e6, 3e6}, usual},
+		"clock backwards": {usual, []float64{3, 2, 1}}, "clock stands still": {usual, []float64{0, 0, 0}},
+		"clock huge": {usual, []float64{huge, huge, huge}}, "clock far": {usual, []float64{1e12, 2e12, 9e15}},
+		"clock unknown": {usual, []float64{nan, nan, nan}}, "all huge": {[]float64{huge, -huge, huge}, []float64{-huge, huge, huge}},
+		"nothing": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openReport(t, plottertest.HostileNumbers(c.values, c.times), "")
+			for _, chart := range plottertest.HostCharts() {
+				b.point(b.plot(chart), 0.5, 0.5)
+			}
+			b.keys(kb.Tab + kb.End + kb.ArrowLeft + "+" + kb.ArrowRight + "-" + kb.Escape)
+			b.drag(b.plot("disk_io"), 0.3, 0.6)
+			b.point(b.plot("disk_io"), 0.5, 0.5)
+			b.is(`!/NaN|Infinity|undefined|null/.test(document.body.innerText)`)
+		})
+	}
+}

@@ -1,0 +1,142 @@
+//go:build e2e
+
+package browser
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"flag"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/perfagent/perfagent/internal/plottertest"
+	"github.com/perfagent/perfagent/plotter"
+)
+
+// pictures is where TestPictures puts the pictures of the documents: make pictures.
+var pictures = flag.String("pictures", "", "make the documents' pictures of the page in this `DIRECTORY`")
+
+// TestPictures makes the pictures of docs/plot.md: of the page as the browser shows it,
+// light, dark, on a phone, in print, of many nodes, and with JavaScript off; and one of
+// perfagent plot.
+func TestPictures(t *testing.T) {
+	if *pictures == "" {
+		t.Skip("only on demand: make pictures")
+	}
+	job, many := fileOf(t, pageOf(t, plottertest.Job())), fileOf(t, manyPage(t))
+	for _, p := range []struct {
+		name, address, media, scheme string
+		width, height                int64 // of the part that is shown, in CSS pixels
+		scale                        float64
+		before                       func(b *tab)
+	}{
+		{"light", job, "screen", "light", 1080, 1640, 1, func(b *tab) { b.point(b.plot("disk_io"), 0.4073, 0.3) }},
+		{"dark", job, "screen", "dark", 1080, 1640, 1, func(b *tab) { b.drag(b.plot("cpu"), 0.2, 0.75) }},
+		{"phone", job, "screen", "light", 390, 2060, 1.5, nil},
+		{"print", job, "print", "light", 718, 1580, 1.4, nil}, // A4 less its margins, at 96 dpi
+		{"nodes", many + "#node=517", "screen", "light", 1080, 1900, 1, func(b *tab) { b.point(b.box("[data-heatmap=cpu] .map"), 0.6007, 0.5175) }},
+		{"nojs", job, "screen", "light", 1080, 1760, 1, nil},
+	} {
+		b := newTab(t)
+		b.scripts(p.name != "nojs")
+		b.media(p.media, p.scheme)
+		b.size(p.width, p.height, p.scale)
+		b.visit(p.address)
+		b.do(chromedp.Evaluate(`scrollTo(0, 0)`, nil))
+		if p.before != nil {
+			b.frames()
+			p.before(b)
+		}
+		var data []byte
+		b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+			data, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).
+				WithClip(&page.Viewport{Width: float64(p.width), Height: float64(p.height), Scale: 1}).Do(ctx)
+			return err
+		}))
+		margin := 0
+		if p.media == "print" {
+			margin = 32
+		}
+		savePicture(t, "page-"+p.name+".png", data, margin)
+	}
+	var plot bytes.Buffer
+	if err := plotter.WritePNG(&plot, plottertest.Job(), plotter.PictureOptions{Width: 800}); err != nil {
+		t.Fatal(err)
+	}
+	savePicture(t, "plot.png", plot.Bytes(), 0)
+}
+
+// pictureLimit is what a picture in the documents may have, in bytes.
+const pictureLimit = 200_000
+
+// savePicture writes a picture with few colours, so that it is small, on white paper that
+// is larger by a margin.
+func savePicture(t *testing.T, name string, data []byte, margin int) {
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paper := image.NewRGBA(img.Bounds().Inset(-margin))
+	draw.Draw(paper, paper.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.Draw(paper, img.Bounds(), img, img.Bounds().Min, draw.Over)
+	var out bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, reduced(paper)); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %v, %d bytes", name, img.Bounds().Size(), out.Len())
+	if out.Len() > pictureLimit {
+		t.Errorf("%s has more than %d bytes", name, pictureLimit)
+	}
+	if err := os.WriteFile(filepath.Join(*pictures, name), out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reduced gives each pixel the nearest of the colours that there are most of.
+func reduced(img image.Image) *image.Paletted {
+	const colors = 256
+	count := make(map[color.RGBA]int)
+	at := func(x, y int) color.RGBA {
+		r, g, b, _ := img.At(x, y).RGBA()
+		few := func(v uint32) uint8 { return uint8(v>>8)&0xfc | uint8(v>>14) } // what the eye does not tell apart; white stays white
+		return color.RGBA{few(r), few(g), few(b), 0xff}
+	}
+	box := img.Bounds()
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			count[at(x, y)]++
+		}
+	}
+	all := slices.Collect(maps.Keys(count))
+	slices.SortFunc(all, func(a, b color.RGBA) int {
+		return cmp.Or(count[b]-count[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
+	var palette color.Palette
+	for _, c := range all[:min(colors, len(all))] {
+		palette = append(palette, c)
+	}
+	nearest := make(map[color.RGBA]uint8)
+	out := image.NewPaletted(box, palette)
+	for y := box.Min.Y; y < box.Max.Y; y++ {
+		for x := box.Min.X; x < box.Max.X; x++ {
+			c := at(x, y)
+			i, known := nearest[c]
+			if !known {
+				i = uint8(palette.Index(c))
+				nearest[c] = i
+			}
+			out.SetColorIndex(x, y, i)
+		}
+	}
+	return out
+}

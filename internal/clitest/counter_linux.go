@@ -1,0 +1,34 @@
+package clitest
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Counter is a part that says every signal that it gets, until a TERM, which makes it exit with 9.
+// With E2E_TO3 it writes to descriptor 3 instead of standard output.
+func Counter() {
+	Ends()
+	ch := make(chan os.Signal, 100)
+	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU)
+	out := os.Stdout
+	if os.Getenv("E2E_TO3") != "" {
+		out = os.NewFile(3, "signals")
+	}
+	Say(out, "ready", os.Getpid())
+	for sig := range ch {
+		name := unix.SignalName(sig.(syscall.Signal))
+		if size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ); sig == syscall.SIGWINCH && err == nil {
+			Say(out, name, int(size.Row), int(size.Col))
+		} else {
+			Say(out, name)
+		}
+		if sig == syscall.SIGTERM {
+			os.Exit(9)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package plottertest
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// WantBurst wants the band of the mean over CPUs to reach 100 % at a place of the
+// time axis, from 0 to 1, and its line not to, in an SVG.
+func WantBurst(t testing.TB, svg string, at float64) {
+	t.Helper()
+	grid := paths(t, svg, "grid")
+	left, right, top := math.Inf(1), math.Inf(-1), math.Inf(1)
+	for _, p := range grid {
+		left, right, top = min(left, p.x), max(right, p.x), min(top, p.y)
+	}
+	x := left + at*(right-left)
+	highest := func(class string) float64 {
+		y := math.Inf(1)
+		for _, p := range paths(t, svg, class) {
+			if math.Abs(p.x-x) < 4 {
+				y = min(y, p.y)
+			}
+		}
+		return y
+	}
+	if got := highest("band s0"); got != top {
+		t.Errorf("the band reaches %v near %v, not the level of 100 %% at %v: the burst is lost", got, x, top)
+	}
+	if got := highest("line s0"); got < top+20 {
+		t.Errorf("the line of the mean reaches %v: the burst would be seen without the envelope", got)
+	}
+}
+
+// A point is a corner of a path.
+type point struct{ x, y float64 }
+
+// paths gives the corners of the paths of a class, those of the first chart only.
+func paths(t testing.TB, svg, class string) []point {
+	t.Helper()
+	svg, _, _ = strings.Cut(svg, ">Memory, %<")
+	var out []point
+	for _, path := range regexp.MustCompile(`<path class="`+class+`" d="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
+		var at point
+		for _, step := range regexp.MustCompile(`([MLHV])([\d.]+)(?: ([\d.]+))?`).FindAllStringSubmatch(path[1], -1) {
+			a, _ := strconv.ParseFloat(step[2], 64)
+			b, _ := strconv.ParseFloat(step[3], 64)
+			switch step[1] {
+			case "H":
+				at.x = a
+			case "V":
+				at.y = a
+			default:
+				at = point{a, b}
+			}
+			out = append(out, at)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatalf("no path of class %q in %.300s", class, svg)
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+package plottertest
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Job is a simulated job of nearly three minutes on 8 CPUs: it reads its data,
+// prepares them on all CPUs, trains with a checkpoint every 15 s, evaluates on one
+// CPU, and uploads what came out.
+func Job() *reporter.Report {
+	const step = 100 * time.Millisecond
+	random := rand.New(rand.NewPCG(1, 2))
+	var total [6]float64
+	memory, disk, slow := 6.0, 41.0, 0.0
+	rec := Recording(1640, step, func(i int, s *collector.Sample) {
+		p := jobPhase(float64(i) * step.Seconds())
+		slow = 0.97*slow + 0.03*random.NormFloat64()*8
+		noise := func(size float64) float64 { return slow*size/10 + random.NormFloat64()*size/3 }
+		clamp := func(v float64) float64 { return math.Round(min(100, max(0, v))*10) / 10 }
+		cpu := clamp(p.cpu + noise(5))
+		memory += (p.memory - memory) * 0.012
+		disk += p.write / 8192 * step.Seconds()
+		job := cpu / 100 * 8 * 0.97
+		for c, v := range map[collector.Column]float64{
+			collector.JobCPU: math.Round(job*100) / 100, collector.JobMemory: math.Round((memory - 5) / 100 * 32768), collector.JobProcesses: 9, collector.JobThreads: 41,
+			collector.JobReadRate: p.read * 0.9, collector.JobWriteRate: p.write * 0.95, collector.CPUIowait: clamp(p.read / 40), collector.CPUSteal: 0,
+			collector.LimitMemory: math.Round((memory - 4) / 100 * 32768), collector.LimitMemoryPercent: clamp((memory - 4) / 100 * 32768 / 24576 * 100),
+			collector.PSICPUSome: clamp(cpu/5 + noise(2)), collector.PSIMemorySome: 0, collector.PSIMemoryFull: 0, collector.PSIIOSome: clamp(p.read/20 + noise(2)), collector.PSIIOFull: clamp(p.read/30 + noise(1)),
+			collector.Load1: 4.5, collector.ProcsRunning: 5, collector.SwapIn: 0, collector.SwapOut: 0, collector.JobThrottled: 0, collector.JobPageCache: 900, collector.JobRead: float64(i), collector.JobWrite: float64(i),
+			collector.CPUAvg: cpu, collector.CPUMin: clamp(cpu * (0.35 + 0.4*cpu/100)), collector.CPUMax: clamp(max(p.most, cpu+noise(8)+6)),
+			collector.MemPercent: clamp(memory + noise(0.3)), collector.MemUsed: memory / 100 * 32768,
+			collector.DiskPercent: clamp(disk), collector.DiskUsed: disk * 8192, collector.DiskFree: (100 - disk) * 8192,
+		} {
+			s.Values[c] = v
+		}
+		// In the order of collector.Counters.
+		for k, rate := range [6]float64{p.read, p.write, p.loopback, p.sent, p.loopback, p.received} {
+			rate = math.Round(max(0, rate*(1+noise(2)/8))*256) / 256
+			total[k] += rate * step.Seconds()
+			c := collector.Counters()[k]
+			s.Values[c.Info().Rate], s.Values[c] = rate, total[k]
+		}
+	})
+	rec.BootMB = []float64{88_214.5 + total[0], 41_007.25 + total[1], 9120.5 + total[2], 30_411.75 + total[3], 9120.5 + total[4], 77_310.25 + total[5]}
+	jobAccount(&rec.Account)
+	r := Report(0, rec)
+	r.Run.Command = []string{"python", "train.py", "--data", "/scratch/images", "--epochs", "5"}
+	j := r.Nodes["0"].Job
+	j.UserSeconds, j.SystemSeconds, j.MaxRSSMB = 711.4, 38.25, 14950
+	return r
+}
+
+// jobAccount is that of the simulated job, which runs in a container.
+func jobAccount(a *collector.Account) {
+	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
+	a.Limits = host.Limits{CPUs: 8, Quota: 8, CPUSet: 8, Affinity: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
+	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 749.65, 1640, 0, 0, 0, 0
+	stall := collector.Stalls{CPUSome: 12, CPUFull: 4, IOSome: 3, IOFull: 2}
+	a.JobStall, a.HostStall = stall, stall
+}
+
+// jobLoad is what a phase of the job does: percents, and MiB/s.
+type jobLoad struct {
+	cpu, most, memory                     float64
+	read, write, loopback, sent, received float64
+}
+
+func jobPhase(at float64) jobLoad {
+	switch {
+	case at < 14: // read
+		return jobLoad{cpu: 14, most: 72, memory: 22, read: 410, write: 0.2, loopback: 0.1}
+	case at < 38: // prepare
+		return jobLoad{cpu: 94, most: 100, memory: 47, read: 35, write: 12, loopback: 0.4}
+	case at < 113 && math.Mod(at-38, 15) > 12.6: // checkpoint
+		return jobLoad{cpu: 16, most: 95, memory: 52, read: 1, write: 520, loopback: 2}
+	case at < 113: // train
+		return jobLoad{cpu: 71, most: 100, memory: 58, read: 22, write: 0.5, loopback: 64, received: 0.3}
+	case at < 141: // evaluate
+		return jobLoad{cpu: 13, most: 100, memory: 35, read: 4, write: 0.5, loopback: 6, received: 31}
+	}
+	return jobLoad{cpu: 5, most: 24, memory: 30, read: 118, write: 0.3, sent: 112, received: 1.5}
+}

@@ -1,0 +1,90 @@
+package plottertest
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// Limited is the report of a job of so many seconds in a container with limits, on
+// a node with so many GPUs of which the first half are the job's.
+func Limited(node, seconds, gpus int) *reporter.Report {
+	rec := Recording(0, time.Second, nil)
+	rec.Widen(gpus)
+	rec.Account = collector.NoAccount()
+	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = host.JobFromGroup, "/docker/3f5a", host.MemoryGroup
+	rec.Account.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 1024, CPUGroup: "/docker/3f5a", MemoryGroup: "/docker"}
+	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.Throttled, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
+	for i := range gpus {
+		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i, UUID: "GPU-" + strings.Repeat("0a", 16), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400},
+			OfJob: i < (gpus+1)/2, ClockMHz: 1410, EnergyJoules: 15_000, Throttle: []string{"sw_power_cap"}})
+	}
+	for i := range seconds {
+		s := limitedSample(i, node, gpus)
+		rec.Add(&s)
+		end := time.Duration(i+1) * time.Second
+		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)
+	}
+	r := Report(node, rec)
+	n := r.Nodes[strconv.Itoa(node)]
+	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Text: "out of memory: the group /docker reached its limit of 1.0 GiB",
+		Evidence: map[string]any{"exit_code": 137.0}, Conditions: []string{"throttled"}}
+	n.Findings = []reporter.Finding{
+		{ID: "memory_tight", Severity: diagnosis.SeverityWarning, Text: "The job reached 97 % of its memory limit: ask for 1.5 GiB instead of 1 GiB."},
+		{ID: "throttled", Severity: diagnosis.SeverityInfo, Text: "The CPU quota stopped the job in 31 % of the periods: ask for 3 CPUs instead of 2."}}
+	r.Run.Verdict = n.Verdict
+	return r
+}
+
+// limitedSample is second i of the job.
+func limitedSample(i, node, gpus int) collector.Sample {
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.NaN(), 1
+	}
+	s.Values[collector.Timestamp] = float64(Start().Unix() + int64(i) + 1)
+	Set(&s, i, float64((i*7+node*13)%40)+10, 20+float64(i%50)/4, float64(i%9)*1.5)
+	wave := 0.5 + 0.5*math.Sin(float64(i)/9+float64(node))
+	for c, v := range map[collector.Column]float64{
+		collector.JobCPU: 0.5 + 1.5*wave, collector.JobMemory: 300 + 650*wave, collector.JobProcesses: 4, collector.JobThreads: 12 + float64(i%3),
+		collector.JobRead: float64(i), collector.JobWrite: float64(2 * i), collector.JobReadRate: 1, collector.JobWriteRate: 2 + wave,
+		collector.JobPageCache: 120 * wave, collector.JobThrottled: 31, collector.LimitMemory: 320 + 660*wave, collector.LimitMemoryPercent: 31 + 64*wave,
+		collector.CPUIowait: wave, collector.CPUSteal: 0, collector.Load1: 3, collector.ProcsRunning: 4,
+		collector.PSICPUSome: 40 * wave, collector.PSIMemorySome: 3 * wave, collector.PSIMemoryFull: 2 * wave, collector.PSIIOSome: 22 * wave, collector.PSIIOFull: 15 * wave,
+		collector.JobPSICPUSome: 60 * wave, collector.JobPSICPUFull: 50 * wave, collector.JobPSIMemorySome: 6 * wave, collector.JobPSIMemoryFull: 5 * wave,
+		collector.JobPSIIOSome: 12 * wave, collector.JobPSIIOFull: 9 * wave,
+	} {
+		s.Values[c] = v
+	}
+	for g := range gpus {
+		busy := 0.5 + 0.5*math.Sin(float64(i)/6+float64(g))
+		s.Values[collector.GPUColumn(g, collector.GPUUtilization)] = math.Round(100 * busy)
+		s.Values[collector.GPUColumn(g, collector.GPUMemoryUsed)] = 1024 * float64(g+2)
+		s.Values[collector.GPUColumn(g, collector.GPUPower)] = 60 + 300*busy
+		s.Values[collector.GPUColumn(g, collector.GPUTemperature)] = 40 + 20*busy
+	}
+	return s
+}
+
+// AllCharts are all charts that a page can have, in their order.
+func AllCharts() []string {
+	return []string{"cpu", "job_cpu", "memory", "job_memory", "disk_io", "network", "disk_space", "pressure", "gpu_utilization", "gpu_memory", "gpu_power"}
+}
+
+// LimitedNodes is a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
+func LimitedNodes() *reporter.Report {
+	r := Limited(0, 60, 0)
+	r.Nodes["1"] = Limited(1, 60, 2).Nodes["1"]
+	r.Nodes["2"] = Minute(2).Nodes["2"]
+	r.Nodes["3"] = Limited(3, 60, collector.MaxGPUs).Nodes["3"]
+	return r
+}
+
+func HostCharts() []string { return []string{"cpu", "memory", "disk_io", "network", "disk_space"} }

@@ -1,0 +1,201 @@
+package reporter
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/gpu"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// Missing is something that could not be measured. What is a metric's name, a sample key or a
+// source.
+type Missing = series.Gap
+
+// Code is the kind of a reason, one of [Codes].
+type Code = series.Code
+
+// The codes of reasons. Packages collector and gpu have some more.
+const (
+	// Nothing is amiss: there was nothing to measure.
+	NoJob           Code = "no_job"
+	JobOver         Code = "job_over"
+	NoCgroup        Code = "no_cgroup"
+	SharedCgroup    Code = "shared_cgroup"
+	NoMemoryLimit   Code = "no_memory_limit"
+	NoCPUQuota      Code = "no_cpu_quota"
+	NoQuotaPeriod   Code = "no_quota_period"
+	NoCgroupCounter Code = "no_cgroup_counter"
+	NoEnergyCounter Code = "no_energy_counter"
+
+	// Of the whole run.
+	NoSample         Code = "no_sample"
+	NoSampleYet      Code = "no_sample_yet"
+	TooShort         Code = "too_short"
+	NoLength         Code = "no_length"
+	ClockStep        Code = "clock_step"
+	Suspend          Code = "suspend"
+	AgentNotApart    Code = "agent_not_apart"
+	PerfPyCPUs       Code = "perf_py_cpus"
+	PerfPyNoValue    Code = "perf_py_no_value"
+	PerfPyNoSample   Code = "perf_py_no_sample"
+	PerfPyTimestamps Code = "perf_py_timestamps"
+	PerfPyBackwards  Code = "perf_py_backwards"
+
+	// Of a source.
+	Unreadable   Code = "unreadable"
+	CountedLate  Code = "counted_late"
+	CPUStill     Code = "cpu_still"
+	JobGoesOn    Code = "job_goes_on"
+	JobCPUOpen   Code = "job_cpu_open"
+	JobOutside   Code = "job_outside_cgroup"
+	Orphans      Code = "orphans_not_counted"
+	CgroupUnmade Code = "cgroup_not_made"
+	CgroupStays  Code = "cgroup_stays"
+	LimitUnknown Code = "cpu_limit_unknown"
+
+	// Of the files and the live page.
+	ReportElsewhere Code = "report_elsewhere"
+	NoReportFile    Code = "no_report_file"
+	JournalFailed   Code = "journal_failed"
+	JournalDamaged  Code = "journal_damaged"
+	SamplesLost     Code = "samples_lost"
+	ListenFailed    Code = "listen_failed"
+)
+
+// A Reason is a row of the table of codes.
+type Reason struct {
+	Code Code
+	// Why is the usual text of the reason. Reports may say it with more numbers and names.
+	Why string
+	// Normal reports that nothing is amiss: there was nothing to measure. A summary for people
+	// leaves such reasons out.
+	Normal bool
+}
+
+// Codes returns the table of codes.
+func Codes() []Reason { return codeTable }
+
+var codeTable = []Reason{
+	{NoJob, "no job was wrapped", true},
+	{JobOver, "the job ended before it was looked at", true},
+	{NoCgroup, "there is no control group to be seen", true},
+	{SharedCgroup, "others are in the job's control group: perfagent run --cgroup create makes one for the job", true},
+	{NoMemoryLimit, "no control group limits the memory", true},
+	{NoCPUQuota, "no control group limits the CPU time", true},
+	{NoQuotaPeriod, "no period of the CPU quota passed while the job ran", true},
+	{NoCgroupCounter, "the control group has no such counter", true},
+	{NoEnergyCounter, "the device has no energy counter that can be read", true},
+
+	{NoSample, "no sample was taken", false},
+	{NoSampleYet, "no sample has been taken yet", false},
+	{TooShort, "the run is too short: the kernel counts CPU time in ticks of 10 ms", false},
+	{NoLength, "the run has no length", false},
+	{ClockStep, "the wall clock was stepped: all times follow the clock of the start", false},
+	{Suspend, "the machine was suspended: nothing was measured meanwhile", false},
+	{AgentNotApart, "perfagent ran inside another program, whose own use it cannot be told apart from", false},
+	{PerfPyCPUs, "perf.py's file does not tell the number of CPUs: give --cpus N", false},
+	{PerfPyNoValue, "no sample of perf.py's file has such a value", false},
+	{PerfPyNoSample, "there are no samples", false},
+	{PerfPyTimestamps, "fewer than two samples have a timestamp: the length is unknown", false},
+	{PerfPyBackwards, "no time passes from the first timestamp to the last: the length is unknown", false},
+
+	{Unreadable, "a source could not be read", false},
+	{CountedLate, "counted only from some time after the start: it could not be read before", false},
+	{CPUStill, "the kernel's CPU counters did not advance", false},
+	{JobGoesOn, "the job's end is not known", false},
+	{JobCPUOpen, "what processes of the job that go on have used could not be read at its end", false},
+	{JobOutside, "processes of the job used CPU outside of its control group, " +
+		"which the samples do not have; --cgroup off follows them", false},
+	{collector.MemoryAsRSS, "from some moment on resident sizes were added up (rss), " +
+		"in which shared pages count several times", false},
+	{Orphans, "what orphans of the job have used is not counted", false},
+	{CgroupUnmade, "no control group could be made for the job", false},
+	{CgroupStays, "the control group that was made for the job could not be removed", false},
+	{LimitUnknown, "how many CPUs the job may use is not known", false},
+
+	{gpu.Silent, "the device, or what is asked for it, does not answer", false},
+	{gpu.NoValue, "the driver does not tell this of the device", false},
+	{gpu.NotFollowed, "there are more devices than are followed", false},
+	{gpu.Restarted, "nvidia-smi was started again", false},
+	{gpu.NotUnderstood, "nvidia-smi says something that is not understood", false},
+	{gpu.Unsure, "which devices the job could see is not certain", false},
+
+	{ReportElsewhere, "the report goes to a temporary directory", false},
+	{NoReportFile, "no directory can be written: there is no report file", false},
+	{JournalFailed, "the journal could not be written", false},
+	{JournalDamaged, "damaged lines of the journal were left out", false},
+	{SamplesLost, "samples of the journal are lost", false},
+	{ListenFailed, "the live page and /metrics could not be served", false},
+}
+
+// codeNamed returns the code of a reason whose text is always the same, or "".
+func codeNamed(why string) Code {
+	for _, r := range codeTable {
+		if r.Why == why {
+			return r.Code
+		}
+	}
+	return ""
+}
+
+// NothingAmiss reports whether something is missing because there was nothing to measure: no job,
+// no limit. A summary for people says nothing of it.
+func NothingAmiss(m Missing) bool {
+	for _, r := range codeTable {
+		if r.Code == m.Code {
+			return r.Normal
+		}
+	}
+	return false
+}
+
+// CauseOf returns why something is missing, without how many readings lacked it.
+func CauseOf(m Missing) string {
+	if m.Of == 0 {
+		return m.Why
+	}
+	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Of))
+}
+
+// ofReadings is what follows the reason of a source that failed now and then.
+func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
+
+// withCodes gives codes to the reasons of a report of a version that had none, where their text is
+// always the same.
+func withCodes(missing []Missing) {
+	for i, m := range missing {
+		if m.Code == "" {
+			missing[i].Code = codeNamed(m.Why)
+		}
+	}
+}
+
+// An absence is the error of a metric that is absent.
+type absence struct {
+	code Code
+	why  string
+}
+
+func (a *absence) Error() string { return a.why }
+
+// absent returns the usual absence of a code.
+func absent(code Code) error {
+	for _, r := range codeTable {
+		if r.Code == code {
+			return &absence{code, r.Why}
+		}
+	}
+	return &absence{code: code}
+}
+
+// missing returns what a report says of a metric with an error.
+func missing(name string, err error) Missing {
+	m := Missing{What: name, Code: Unreadable, Why: err.Error()}
+	if a, ok := errors.AsType[*absence](err); ok {
+		m.Code = a.code
+	}
+	return m
+}

@@ -1,0 +1,178 @@
+package reporter_test
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
+	codes, texts := make(map[reporter.Code]bool), make(map[string]bool)
+	for i, r := range reporter.Codes() {
+		if r.Code == "" || r.Why == "" || codes[r.Code] || texts[r.Why] {
+			t.Errorf("row %d: %+v", i, r)
+		}
+		codes[r.Code], texts[r.Why] = true, true
+		if m := (reporter.Missing{Code: r.Code}); reporter.NothingAmiss(m) != r.Normal {
+			t.Errorf("%s: NothingAmiss is %v", r.Code, !r.Normal)
+		}
+	}
+	if reporter.NothingAmiss(reporter.Missing{Why: reporter.Codes()[0].Why}) {
+		t.Error("a text without a code is taken for a reason")
+	}
+}
+
+// The page about reports lists each code with its usual reason, those first of which nothing is amiss.
+func TestCodes_AreThoseOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../docs/report.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(page), "| code | usual reason |\n|---|---|\n")
+	table, _, ok2 := strings.Cut(table, "\n\n")
+	if !ok || !ok2 {
+		t.Fatal("docs/report.md has no table of codes")
+	}
+
+	var want []string
+	for _, r := range reporter.Codes() {
+		want = append(want, "| `"+string(r.Code)+"` | "+r.Why+" |")
+	}
+	if got := strings.Split(table, "\n"); !slices.Equal(got, want) {
+		t.Errorf("docs/report.md has\n%s\nthe table is\n%s", table, strings.Join(want, "\n"))
+	}
+
+	normal := slices.IndexFunc(reporter.Codes(), func(r reporter.Reason) bool { return !r.Normal })
+	if normal != 9 || slices.ContainsFunc(reporter.Codes()[normal:], func(r reporter.Reason) bool { return r.Normal }) {
+		t.Errorf("docs/report.md says that of the first nine nothing is amiss; of the first %d it is so", normal)
+	}
+}
+
+func TestCodes_AreThoseOfTheSchema(t *testing.T) {
+	data, err := os.ReadFile("../docs/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Defs struct {
+			Node struct {
+				Properties struct {
+					Missing struct {
+						Items struct {
+							Properties struct {
+								Code struct{ Enum []reporter.Code }
+							}
+						}
+					}
+				}
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(data, &schema); err != nil {
+		t.Fatal(err)
+	}
+
+	var want []reporter.Code
+	for _, r := range reporter.Codes() {
+		want = append(want, r.Code)
+	}
+	if got := schema.Defs.Node.Properties.Missing.Items.Properties.Code.Enum; !slices.Equal(got, want) {
+		t.Errorf("docs/report.schema.json has\n%v\nthe table has\n%v", got, want)
+	}
+}
+
+// A report of the version before has no codes. It gets those of the texts that are always the same.
+func TestDecode_GivesCodesToAReportThatHasNone(t *testing.T) {
+	report, err := reporter.Decode([]byte(`{"schema": "perfagent.report/1", "run": {"id": "old"}, "nodes": {"0": {
+		"metrics": {}, "samples": [], "missing": [
+		{"what": "job_cpu_seconds", "why": "no job was wrapped"},
+		{"what": "cpu", "why": "open /proc/stat: permission denied (3 of 10 readings)"},
+		{"what": "cpu", "code": "of_a_later_version", "why": "no job was wrapped"}]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var got []reporter.Code
+	for _, m := range report.Nodes["0"].Missing {
+		got = append(got, m.Code)
+	}
+	if want := []reporter.Code{reporter.NoJob, "", "of_a_later_version"}; !slices.Equal(got, want) {
+		t.Errorf("codes %q, want %q", got, want)
+	}
+}
+
+// Whoever says that something is missing says it with a code.
+func TestMissing_HasACodeWhereverItIsMade(t *testing.T) {
+	made := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && len(name) > 2 && (strings.HasPrefix(name, ".") || name == "testdata" || name == "plotter"):
+			return fs.SkipDir // the page makes an entry of its own of entries that it leaves out
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(path, "reportertest"):
+			return nil
+		}
+
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.CompositeLit)
+			if !ok || !ofMissing(literal.Type) {
+				return true
+			}
+			if _, isList := literal.Type.(*ast.ArrayType); isList {
+				for _, entry := range literal.Elts {
+					literal, _ := entry.(*ast.CompositeLit)
+					made += hasCode(t, path, literal)
+				}
+				return true
+			}
+			made += hasCode(t, path, literal)
+			return true
+		})
+		return nil
+	})
+	if err != nil || made < 15 {
+		t.Errorf("%d places that make entries of missing were found: %v", made, err)
+	}
+}
+
+// ofMissing reports whether a type is Missing, Gap, or a list of them.
+func ofMissing(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.ArrayType:
+		return ofMissing(e.Elt)
+	case *ast.SelectorExpr:
+		return ofMissing(e.Sel)
+	case *ast.Ident:
+		return e.Name == "Missing" || e.Name == "Gap"
+	}
+	return false
+}
+
+func hasCode(t *testing.T, path string, literal *ast.CompositeLit) int {
+	if literal == nil {
+		return 0
+	}
+	for _, e := range literal.Elts {
+		pair, ok := e.(*ast.KeyValueExpr)
+		if key, isName := pair.Key.(*ast.Ident); ok && isName && key.Name == "Code" {
+			return 1
+		}
+	}
+	t.Errorf("%s makes an entry of missing without a code", path)
+	return 0
+}
