@@ -266,14 +266,16 @@ func measuredEver(rec *collector.Recording, c collector.Column) bool {
 
 // envelopePoint rounds what would only fill the file: means to 6 decimals, rates
 // to about a byte per second. Peaks of percents and counters stay exact.
+// Where the others are exact the rounded mean could lie outside of them.
 func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, float64, float64) {
+	decimals := 6
 	switch {
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
 	case c.Info().EnvelopeOnly:
-		return plainjson.Round(least, 6), plainjson.Round(mean, 6), plainjson.Round(greatest, 6)
+		least, greatest = plainjson.Round(least, decimals), plainjson.Round(greatest, decimals)
 	case c == collector.Timestamp:
-		return least, plainjson.Round(mean, 3), greatest
+		decimals = 3
 	}
-	return least, plainjson.Round(mean, 6), greatest
+	return least, clamped(plainjson.Round(mean, decimals), least, greatest), greatest
 }

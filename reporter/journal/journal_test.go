@@ -86,6 +86,7 @@ func givesTheReport(t *testing.T, n int) {
 	t.Helper()
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
+	rec.Reader = host.Gopsutil
 	j := createFor(t, head(s, 10))
 	for range n {
 		j.Observe(s.Next(rec), rec)
