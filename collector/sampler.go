@@ -257,6 +257,9 @@ func (s *Sampler) noteClock(e ClockEvent) {
 func (s *Sampler) noteDevices(r *host.Reading) {
 	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
 	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])
+	for _, g := range fullCounters(r) {
+		s.rec.addGap(g)
+	}
 }
 
 func addCounted(names []string, devs []host.Device) []string {
