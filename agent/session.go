@@ -40,8 +40,9 @@ type Result struct {
 	Pushed string
 }
 
-// errNoReport is the error of a run whose report could not be written anywhere.
-var errNoReport = errors.New("agent: the report could not be written")
+// ErrNoReport is the error of a run whose report could not be written anywhere. It is wrapped with
+// the reason.
+var ErrNoReport = errors.New("agent: the report could not be written")
 
 // A session is one recording, from claiming its files to the end of the push.
 type session struct {
@@ -205,7 +206,8 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 		}
 	}
 
-	result.ReportPath = s.output.save(data)
+	var errSave error
+	result.ReportPath, errSave = s.output.save(data)
 	result.PagePath = s.output.savePage(result.ReportPath, page)
 	if s.o.OnReport != nil {
 		s.o.OnReport(result)
@@ -220,7 +222,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	}
 	result.Pushed = s.push(d, cut)
 	if d.data == nil {
-		return errNoReport
+		return fmt.Errorf("%w: %w", ErrNoReport, errSave)
 	}
 
 	return nil
