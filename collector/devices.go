@@ -2,10 +2,14 @@ package collector
 
 import (
 	"math"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/collector/series"
 )
+
+// CounterFull is the code for a device's counter that stands at the end of its range, where it stays.
+const CounterFull series.Code = "counter_full"
 
 // A deviceSum says which devices' bytes a column counts. The zero value is none.
 type deviceSum struct {
@@ -18,6 +22,9 @@ type deviceSum struct {
 type deviceCounter struct {
 	deviceSum
 	total, rate Column
+	// optional reports whether not every host has such devices. Without any that can be read, it is
+	// not 0 but unknown.
+	optional bool
 }
 
 // deviceCounters lists the counters of devices in the order of their columns: perf.py's six first and
@@ -25,7 +32,7 @@ type deviceCounter struct {
 var deviceCounters = func() (list []deviceCounter) {
 	for c, row := range columnTable {
 		if row.devices != (deviceSum{}) {
-			list = append(list, deviceCounter{row.devices, Column(c), row.Rate})
+			list = append(list, deviceCounter{row.devices, Column(c), row.Rate, row.Since == Device})
 		}
 	}
 	return list
@@ -48,7 +55,11 @@ func (p *Progress) measureDevices(st step) {
 		if devs == nil {
 			continue
 		}
-		p.moved[c.total] += c.delta(p.devices[c.kind], devs)
+		moved, known := c.delta(p.devices[c.kind], devs)
+		if !known {
+			continue
+		}
+		p.moved[c.total] += moved
 		p.measureBytes(st, c.total, c.rate, float64(p.moved[c.total]))
 	}
 
@@ -60,20 +71,21 @@ func (p *Progress) measureDevices(st step) {
 }
 
 // delta returns the bytes that the counter's devices moved between two Readings. A device that was
-// not there before begins to count now.
-func (c *deviceCounter) delta(prev, cur []host.Device) uint64 {
-	var sum uint64
+// not there before begins to count now. It reports false if nothing is known of any.
+func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) {
 	unit := c.kind.Unit()
+	known = !c.optional
 	for i := range cur {
 		d := &cur[i]
-		if d.Class&(host.Counted|host.Loopback) != c.class {
+		if !c.sums(d, false) {
 			continue
 		}
+		known = true
 		if before := deviceNamed(prev, d.Name, i); before != nil {
 			sum += series.Delta(c.counts(before), c.counts(d), unit) * unit
 		}
 	}
-	return sum
+	return sum, known
 }
 
 // counts returns what a device has counted, in the kind's unit.
@@ -113,11 +125,15 @@ func (c *deviceCounter) bootTotal(r *host.Reading, perfpy bool) float64 {
 	if devs == nil {
 		return math.NaN()
 	}
-	sum := 0.0
+	sum, known := 0.0, !c.optional
 	for i := range devs {
 		if c.sums(&devs[i], perfpy) {
+			known = true
 			sum += float64(c.counts(&devs[i])) * float64(c.kind.Unit())
 		}
+	}
+	if !known {
+		return math.NaN()
 	}
 	return sum / MiB
 }
@@ -127,5 +143,39 @@ func (c *deviceCounter) sums(d *host.Device, perfpy bool) bool {
 	if perfpy {
 		return d.Class&host.PerfPy != 0 && d.Class&host.Loopback == c.class&host.Loopback
 	}
-	return d.Class&(host.Counted|host.Loopback) == c.class
+	return d.Class&(host.Counted|host.Loopback|c.held()) == c.class
+}
+
+// held returns the class of a device whose count is that of an earlier Reading.
+func (c *deviceCounter) held() host.Class {
+	if c.in {
+		return host.HeldIn
+	}
+	return host.HeldOut
+}
+
+// full returns the devices whose counter stands at the end of its range.
+func (c *deviceCounter) full(devs []host.Device) (names []string) {
+	bit := host.FullOut
+	if c.in {
+		bit = host.FullIn
+	}
+	for i := range devs {
+		if devs[i].Class&bit != 0 {
+			names = append(names, devs[i].Name)
+		}
+	}
+	return names
+}
+
+// fullCounters returns what is missing because counters stand at the end of their range.
+func fullCounters(r *host.Reading) (gaps []series.Gap) {
+	for i := range deviceCounters {
+		c := &deviceCounters[i]
+		if names := c.full(r.Devices[c.kind]); len(names) > 0 {
+			gaps = append(gaps, series.Gap{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
+				strings.Join(names, ", ") + " stands at the end of its 32 bits: what has moved since is not counted"})
+		}
+	}
+	return gaps
 }

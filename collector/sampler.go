@@ -88,6 +88,9 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	return s
 }
 
+// Baseline returns the Reading that the run starts from. It is for before Run.
+func (s *Sampler) Baseline() *host.Reading { return s.prev }
+
 // Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
@@ -254,6 +257,9 @@ func (s *Sampler) noteClock(e ClockEvent) {
 func (s *Sampler) noteDevices(r *host.Reading) {
 	s.rec.Disks = addCounted(s.rec.Disks, r.Devices[host.Disks])
 	s.rec.NICs = addCounted(s.rec.NICs, r.Devices[host.NICs])
+	for _, g := range fullCounters(r) {
+		s.rec.addGap(g)
+	}
 }
 
 func addCounted(names []string, devs []host.Device) []string {

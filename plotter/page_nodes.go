@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
@@ -182,6 +183,19 @@ type planJSON struct {
 	Columns int `json:"columns"`
 }
 
+// lacks reports whether a series is that of a device, other than a GPU, that no node has.
+func (p *Page) lacks(s seriesPlan) bool {
+	_, _, gpu := s.key.GPU()
+	if gpu || s.key.Info().Since != collector.Device {
+		return false
+	}
+	return !slices.ContainsFunc(p.nodes, func(n *pageNode) bool {
+		return slices.ContainsFunc(n.charts, func(c Chart) bool {
+			return slices.ContainsFunc(c.Series, func(have Series) bool { return have.Key == s.key.Key() })
+		})
+	})
+}
+
 type planChart struct {
 	ID     string       `json:"id"`
 	Title  string       `json:"title"`
@@ -217,6 +231,8 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 		}
 
 		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels, Maybe: plan.whenMeasured}
+		plan.series = slices.DeleteFunc(plan.series, p.lacks)
+		plans[i].series = plan.series
 		for _, s := range plan.series {
 			c.Series = append(c.Series, planSeries{Label: s.label, Spread: s.upper != 0, Color: s.color, Dash: s.dash})
 		}

@@ -15,16 +15,29 @@ const (
 	NumKinds
 )
 
-// kinds describes each kind: its source, the bytes of one count, how its devices are read, and in
-// which sums they count.
+// kinds describes each kind: its source, the bytes of one count, what reads its devices, and in
+// which sums they count. A kind that sets the classes when it reads needs no classify.
 var kinds = [NumKinds]struct {
 	source   string
 	unit     uint64
-	read     func(*Reader) ([]Device, error)
+	open     func(*Reader) deviceReader
 	classify func(*Reader, []Device) []Class
 }{
-	Disks: {SourceDiskIO, diskUnit, (*Reader).readDiskIO, (*Reader).classifyBlocks},
-	NICs:  {SourceNetwork, 1, (*Reader).readNet, (*Reader).classifyNICs},
+	Disks: {SourceDiskIO, diskUnit, openDisks, (*Reader).classifyBlocks},
+	NICs:  {SourceNetwork, 1, openNICs, (*Reader).classifyNICs},
+}
+
+// A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
+// next. It is told when that is, on the monotonic clock. What it cannot read its error tells; the
+// rest counts.
+type deviceReader func(at time.Duration) ([]Device, error)
+
+func openDisks(r *Reader) deviceReader {
+	return func(time.Duration) ([]Device, error) { return r.readDiskIO() }
+}
+
+func openNICs(r *Reader) deviceReader {
+	return func(time.Duration) ([]Device, error) { return r.readNet() }
 }
 
 // Source returns the name of the source that the devices are read from.
@@ -51,6 +64,14 @@ const (
 	Counted  Class = 1 << iota // our totals: each byte once
 	Loopback                   // a loopback interface
 	PerfPy                     // perf.py's totals (psutil's sum)
+
+	// What of a device is not known at this Reading. Its count is that of an earlier one, so that
+	// nothing is lost once it can be read again.
+	HeldIn
+	HeldOut
+	// FullIn and FullOut say why: the counter stands at the end of its range, where it stays.
+	FullIn
+	FullOut
 )
 
 // topologyAge is how long a classification holds while the set of devices stays the same: a bond or
@@ -77,7 +98,7 @@ func (t *topology) apply(devs []Device, now time.Duration, look func([]Device) [
 		t.at = now
 	}
 	for i := range devs {
-		devs[i].Class = t.classes[i]
+		devs[i].Class |= t.classes[i]
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/shirou/gopsutil/v3/common"
@@ -15,8 +16,8 @@ import (
 )
 
 // gopsutil reads a host through the library of that name. It is how systems other than Linux are
-// read, and on Linux a second opinion. Its numbers are passed on as they are, apart from guards
-// against what cannot be: docs/limits.md lists where they depart from psutil's meaning.
+// read, and on Linux a second opinion. Its numbers are passed on as they are, and refused where
+// they cannot be: docs/limits.md lists where they depart from psutil's meaning.
 type gopsutil struct {
 	proc     string
 	hostProc bool            // as in Reader
@@ -42,9 +43,18 @@ func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	for i, s := range stats {
 		out[i] = CPUTimes{Name: s.CPU, Guest: s.Guest, GuestNice: s.GuestNice, Seconds: [NumCPUModes]float64{
 			s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal}}
+		for _, v := range append(out[i].Seconds[:], s.Guest, s.GuestNice) {
+			if !isAmount(v) {
+				return nil, fmt.Errorf("gopsutil: %v seconds of %s", v, s.CPU)
+			}
+		}
 	}
 	return out, nil
 }
+
+// isAmount reports whether a number of gopsutil's is one that can be: it takes NaN and -1 for
+// numbers too.
+func isAmount(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
 
 // readMemory reads memory. gopsutil's own percentage, which counts the page cache as free and
 // shared memory too, is not used.
@@ -56,7 +66,10 @@ func (g *gopsutil) readMemory() (*Memory, error) {
 	if vm.Total == 0 {
 		return nil, errors.New("gopsutil named no memory")
 	}
-	return &Memory{Total: vm.Total, Available: min(vm.Available, vm.Total)}, nil
+	if vm.Available > vm.Total {
+		return nil, fmt.Errorf("gopsutil: %d bytes of memory are available, of %d in all", vm.Available, vm.Total)
+	}
+	return &Memory{Total: vm.Total, Available: vm.Available}, nil
 }
 
 // readDiskIO reads block devices. gopsutil does not list those that have done nothing since boot,

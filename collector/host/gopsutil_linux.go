@@ -33,6 +33,9 @@ func (g *gopsutil) readLoad() (*Load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gopsutil: %w", err)
 	}
+	if !isAmount(avg.Load1) {
+		return nil, fmt.Errorf("gopsutil: a load of %v", avg.Load1)
+	}
 	tasks, err := load.MiscWithContext(g.roots)
 	if err != nil {
 		return nil, fmt.Errorf("gopsutil: %w", err)

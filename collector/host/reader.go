@@ -13,6 +13,7 @@ type Reader struct {
 	proc, sys string
 	hostProc  bool // proc belongs to another host or namespace (HOST_PROC)
 	disks     *diskSpace
+	devices   [NumKinds]deviceReader
 	classes   [NumKinds]topology
 	now       func() Instant
 	job       jobReader
@@ -63,6 +64,9 @@ func NewReader(o Options) *Reader {
 		r.sys = filepath.Clean(o.Sys)
 	}
 	r.hostProc = r.proc != "/proc"
+	for k := range kinds {
+		r.devices[k] = kinds[k].open(r)
+	}
 	if r.now == nil {
 		r.now = Now
 	}
@@ -122,6 +126,9 @@ func (r *Reader) Baseline() *Reading {
 // Classify sets the classes of the devices of a Reading.
 func (r *Reader) Classify(out *Reading) {
 	for k := range kinds {
+		if kinds[k].classify == nil {
+			continue
+		}
 		look := func(devs []Device) []Class { return kinds[k].classify(r, devs) }
 		r.classes[k].apply(out.Devices[k], out.At.Mono, look)
 	}
@@ -170,8 +177,7 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	for k := range kinds {
-		if err = guard(func() error { out.Devices[k], err = kinds[k].read(r); return err }); err != nil {
-			out.Devices[k] = nil
+		if err = guard(func() error { out.Devices[k], err = r.devices[k](out.At.Mono); return err }); err != nil {
 			out.fail(kinds[k].source, err)
 		}
 	}

@@ -26,8 +26,11 @@ const (
 
 // Sources returns the names of all sources.
 func Sources() []string {
-	return []string{SourceCPU, SourceMemory, SourceDisk, SourceDiskIO, SourceNetwork, SourceLoad, SourceSwap,
-		SourcePressure, SourceJob, SourceCgroup, SourceGPU}
+	sources := []string{SourceCPU, SourceMemory, SourceDisk}
+	for k := range kinds {
+		sources = append(sources, kinds[k].source)
+	}
+	return append(sources, SourceLoad, SourceSwap, SourcePressure, SourceJob, SourceCgroup, SourceGPU)
 }
 
 // An Instant is one moment on the three clocks that matter: the wall clock can be stepped, the

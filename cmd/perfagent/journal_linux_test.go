@@ -25,7 +25,7 @@ const kills, atOnce = 50, 10
 
 // Killed at random moments of the job, perfagent leaves the job alone and a journal
 // that can be read up to the last sample.
-func TestKillInMidJob(t *testing.T) {
+func TestJournal_OfAKillInMidJob(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, atOnce)
@@ -134,7 +134,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 
 // Killed while it writes the report, perfagent leaves the report whole, or the
 // journal, or both.
-func TestKillAroundTheEnd(t *testing.T) {
+func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 	t.Parallel()
 	for i := range kills {
 		cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
@@ -209,7 +209,7 @@ func samplesShown(t *testing.T, path string) int64 {
 }
 
 // Wherever a journal is cut off, the samples before are shown.
-func TestTornJournal(t *testing.T) {
+func TestJournal_Torn(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 5)
 	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
@@ -230,7 +230,7 @@ func TestTornJournal(t *testing.T) {
 }
 
 // A journal that ends before its first sample is a report of nothing, and a valid one.
-func TestJournalWithoutSamplesIsAValidReport(t *testing.T) {
+func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 1)
 	path := filepath.Join(t.TempDir(), "node-0.jsonl")
@@ -244,7 +244,7 @@ func TestJournalWithoutSamplesIsAValidReport(t *testing.T) {
 }
 
 // Bytes that were damaged take their lines with them, no others.
-func TestDamagedJournal(t *testing.T) {
+func TestJournal_Damaged(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 8)
 	head := strings.Index(text, "\n") + 1
