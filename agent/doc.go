@@ -9,10 +9,11 @@
 // # What happens to the calling program
 //
 // By default the package takes nothing over from the calling program. It catches no signals, waits
-// for no child but the command that Run started, leaves GOMAXPROCS and the garbage collector alone,
-// and prints nothing. The command line does take over its process, with Options.TakeOver. Without
-// TakeOver, processes of the job that outlive their parents are adopted by init or another reaper.
-// What they use is absent from the report, and the report says why.
+// for no child but those that it started (the command of Run, and nvidia-smi if there is one), leaves
+// GOMAXPROCS and the garbage collector alone, and prints nothing. The command line does take over its
+// process, with Options.TakeOver. Without TakeOver, processes of the job that outlive their parents
+// are adopted by init or another reaper. What they use is absent from the report, and the report says
+// why.
 //
 // Several runs may be active in one process, as long as none of them takes it over.
 //

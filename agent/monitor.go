@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,8 @@ const monitorRuns = "the program is still running"
 type Monitor struct {
 	session *session
 	head    journal.Head
-	before  job.Usage // of this process and its children, at Start
+	before  job.Usage // of this process and the children that it waited for, at Start
+	earlier float64   // CPU seconds that children which were running at Start had used by then
 
 	cancel   context.CancelFunc
 	recorded chan *collector.Recording
@@ -37,7 +39,8 @@ type Monitor struct {
 }
 
 // Start starts to watch the calling process and its children. Sampling ends with Stop or when ctx is
-// done. The error is an *OptionError.
+// done. In either case Stop must be called: it writes the report and ends what Start began. The error
+// is an *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
 	o, err := o.settle()
 	if err != nil {
@@ -48,7 +51,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 
 	m := &Monitor{
-		session: newSession(o, os.Args), before: programUsage(),
+		session: newSession(o, slices.Clone(os.Args)), before: programUsage(),
 		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
 	}
 	s := m.session
@@ -64,6 +67,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 		Root: os.Getpid(), Self: true, Ignore: func(pid int) bool { return pid == gpus.Pid() },
 	})
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
+	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
 	ctx, m.cancel = context.WithCancel(ctx)
@@ -85,7 +89,7 @@ func (m *Monitor) Stop() (*Result, error) {
 }
 
 func (m *Monitor) end() (*Result, error) {
-	s, end := m.session, time.Now()
+	s, use, end := m.session, programUsage(), time.Now()
 	m.cancel()
 	<-m.followed
 
@@ -95,19 +99,22 @@ func (m *Monitor) end() (*Result, error) {
 		return nil, errors.New("agent: timed out reading the final sample; partial data is in " + s.output.journalPath())
 	}
 
-	in := s.input(rec, s.observers.end())
+	account := m.account(use, end)
+	missing := append(s.observers.end(), m.leaveOutEarlier(account, rec)...)
+	in := s.input(rec, missing)
 	in.Run.Start, in.Run.End = m.head.Run.Start, reporter.Time{Time: end}
 	in.Run.WallSeconds = end.Sub(m.head.Run.Start.Time).Seconds()
-	in.Job = m.account(end)
+	in.Job = account
 
 	result := &Result{}
 
 	return result, s.deliver(in, result, nil)
 }
 
-// account returns what the process, and the children that it waited for, have used since Start.
-func (m *Monitor) account(end time.Time) *reporter.Job {
-	use, before := programUsage(), m.before
+// account returns what the process and the children that it waited for have used since Start, by the
+// kernel's account at the end.
+func (m *Monitor) account(use job.Usage, end time.Time) *reporter.Job {
+	before := m.before
 	j := newJob(job.Status{Pid: os.Getpid(), Start: m.head.Run.Start.Time, End: end, Usage: job.Usage{
 		UserSeconds: use.UserSeconds - before.UserSeconds, SystemSeconds: use.SystemSeconds - before.SystemSeconds,
 		MinorFaults: use.MinorFaults - before.MinorFaults, MajorFaults: use.MajorFaults - before.MajorFaults,
@@ -125,3 +132,33 @@ func (m *Monitor) account(end time.Time) *reporter.Job {
 
 	return j
 }
+
+// blurred is how much CPU time, in seconds, the kernel's account and the sum over the processes may
+// differ by: they are read one after the other, and one of them in ticks.
+const blurred = 0.05
+
+// leaveOutEarlier takes out of j what children had used before Start. The kernel adds the whole life
+// of a child to its parent's account when the parent has waited for it; the samples know what the
+// children had used at Start. It returns what cannot be taken out.
+func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []reporter.Missing {
+	whole, sampled := j.UserSeconds+j.SystemSeconds, rec.Account.CPUSeconds
+	untilStop := !rec.End.Wall.Before(j.End.Time) // else ctx was done before
+	if !sampled.Known() || rec.Account.CPUOpen || !untilStop {
+		return nil
+	}
+
+	excess := min(whole-float64(sampled), m.earlier)
+	if !(excess > blurred) {
+		return nil
+	}
+	j.UserSeconds -= excess * j.UserSeconds / whole
+	j.SystemSeconds -= excess * j.SystemSeconds / whole
+	j.MaxRSSAtMost = true
+
+	return []reporter.Missing{{What: "job", Code: reporter.FromBefore,
+		Why: "children that were started before the Monitor have ended: " +
+			"their page faults, context switches, storage blocks and peak size from before it are counted, too"}}
+}
+
+// cpuSeconds returns the user and system time of an account.
+func cpuSeconds(u job.Usage) float64 { return u.UserSeconds + u.SystemSeconds }

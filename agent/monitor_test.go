@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -66,6 +67,75 @@ func TestMonitor_CountsTheProcessAndItsChildren(t *testing.T) {
 	}
 	if report.Run.ExitCode != nil || n.Verdict != nil || report.Run.Command[0] != os.Args[0] || n.Job.PID != os.Getpid() {
 		t.Errorf("exit code %v, verdict %v, command %q, process %d", report.Run.ExitCode, n.Verdict, report.Run.Command, n.Job.PID)
+	}
+}
+
+// What a child had used before Start is not the Monitor's, although the kernel counts it when the
+// child has ended.
+func TestMonitor_ChildFromBeforeStart(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo used; read x")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+
+	m, err := Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	_ = cmd.Wait()
+	r, err := m.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	earlier := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	n := read(t, r).Nodes["0"]
+	for name, got := range map[string]float64{
+		"job.user_seconds + system_seconds": n.Job.UserSeconds + n.Job.SystemSeconds,
+		"job_cpu_seconds":                   n.Metrics["job_cpu_seconds"],
+	} {
+		if runtime.GOOS == "linux" && got > earlier/2 {
+			t.Errorf("%s is %.3f; the child had used %.3f s before Start", name, got, earlier)
+		}
+	}
+	if runtime.GOOS == "linux" && (whyMissing(n, "job") == "" || !n.Job.MaxRSSAtMost) {
+		t.Errorf("what is counted all the same: %q, peak %v", whyMissing(n, "job"), n.Job.MaxRSSAtMost)
+	}
+}
+
+// A program that changes its directory meanwhile finds the report where it was when it began.
+func TestMonitor_DirectoryIsChanged(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+
+	r, err := m.Stop()
+
+	report, page := filepath.Join(began, "out", "r", "node-0.json"), filepath.Join(began, "out", "r", "node-0.html")
+	if err != nil || r.ReportPath != report || r.PagePath != page {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(report)); len(left) != 2 {
+		t.Errorf("%v", left)
 	}
 }
 

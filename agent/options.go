@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -63,7 +65,8 @@ type Options struct {
 	// Interval is the time between samples, at least MinInterval. 0 is DefaultInterval.
 	Interval time.Duration
 
-	// MaxLength is the maximum number of samples to keep. 0 is DefaultMaxLength.
+	// MaxLength is the maximum number of samples to keep, from 2 to MaxMaxLength. 0 is
+	// DefaultMaxLength.
 	MaxLength int
 
 	// DiskPaths name the file systems whose usage is measured; the fullest one counts.
@@ -101,15 +104,17 @@ type Options struct {
 	Reader string
 
 	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An
-	// *os.File is passed to the job itself; anything else is copied, as in os/exec.
+	// *os.File is passed to the job itself; anything else is copied, as in os/exec. Run returns when
+	// everything is copied: it waits for a descendant of the job that has Stdout or Stderr open, and
+	// for a Stdin that blocks, whether or not ctx is done.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
 	// Log gets what the command line prints on stderr. nil is silent.
 	Log *zap.Logger
 
-	// OnListen, if not nil, is called with the URL of the live page, from a goroutine of the run.
-	// If it is nil, the URL goes to Log.
+	// OnListen, if not nil, is called with the URL of the live page, before Start returns or later
+	// from a goroutine of the run. It must not block. If it is nil, the URL goes to Log.
 	OnListen func(url string)
 
 	// OnReport, if not nil, is called when the report and its page have been written, before
@@ -139,8 +144,15 @@ func (e *OptionError) Unwrap() error { return e.Err }
 var ErrNoCommand = errors.New("agent: no command")
 
 // settle returns the options with all defaults filled in, first from the scheduler's variables, then
-// from the constants. The error is an *OptionError.
+// from the constants. It copies what the caller may change during the run. The error is an
+// *OptionError.
 func (o Options) settle() (Options, error) {
+	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
+	if o.Node != nil {
+		node := *o.Node
+		o.Node = &node
+	}
+
 	setDefault(&o.Out, DefaultOut)
 	setDefault(&o.Interval, DefaultInterval)
 	setDefault(&o.MaxLength, DefaultMaxLength)
@@ -165,6 +177,9 @@ func (o Options) settle() (Options, error) {
 		setDefault[io.Reader](&o.Stdin, os.Stdin)
 		setDefault[io.Writer](&o.Stdout, os.Stdout)
 		setDefault[io.Writer](&o.Stderr, os.Stderr)
+		if out, err := filepath.Abs(o.Out); err == nil { // the program may change its directory
+			o.Out = out
+		}
 	}
 
 	identity := scheduler.Detect(os.LookupEnv)

@@ -24,6 +24,7 @@ const diskPatience = 5 * time.Second
 // An output writes the files of a recording. It is an observer of the run, for the journal.
 type output struct {
 	journal *journal.Journal // nil if no directory can be written
+	nowhere error            // why not
 	missing []reporter.Missing
 	log     *zap.Logger
 
@@ -51,7 +52,8 @@ func openOutput(out string, head journal.Head, log *zap.Logger) *output {
 		return o
 	}
 
-	o.degrade(reporter.NoReportFile, fmt.Errorf("%w; nor can the temporary directory: %w; there will be no report file", err, errTemp))
+	o.nowhere = fmt.Errorf("%w; nor can the temporary directory: %w", err, errTemp)
+	o.degrade(reporter.NoReportFile, fmt.Errorf("%w; there will be no report file", o.nowhere))
 
 	return o
 }
@@ -138,16 +140,23 @@ func (o *output) abandon() {
 	}
 }
 
-// save writes the report and removes the journal. It returns the report's path, or "" if it could not
-// be written anywhere. It gives up on a file system that hangs.
-func (o *output) save(data []byte) string {
+// save writes the report, removes the journal, and returns the report's path. The error says why the
+// report could not be written anywhere. save gives up on a file system that hangs.
+func (o *output) save(data []byte) (path string, err error) {
 	if o.journal == nil {
-		return ""
+		return "", o.nowhere
 	}
 
-	path, ok := patience.Ask(diskPatience, func() string { return o.write(data) })
+	type result struct {
+		path string
+		err  error
+	}
+	r, ok := patience.Ask(diskPatience, func() result {
+		path, err := o.write(data)
+		return result{path, err}
+	})
 	if ok {
-		return path
+		return r.path, r.err
 	}
 
 	hangs := fmt.Sprintf("write report %s: no answer within %v", o.journal.ReportPath(), diskPatience)
@@ -156,37 +165,43 @@ func (o *output) save(data []byte) string {
 		return path
 	})
 	if !ok || path == "" {
-		o.log.Warn(fmt.Sprintf("%s; partial data is in %s", hangs, o.journal.Path()))
-		return ""
+		return "", o.lost(errors.New(hangs))
 	}
 	o.log.Warn(fmt.Sprintf("%s; the report is %s", hangs, path))
 
-	return path
+	return path, nil
+}
+
+// lost says in one line that the journal is all that there will be.
+func (o *output) lost(err error) error {
+	err = fmt.Errorf("%w; partial data is in %s", err, o.journal.Path())
+	o.log.Warn(err.Error())
+
+	return err
 }
 
 // write is save without a timeout.
-func (o *output) write(data []byte) string {
-	path := o.journal.ReportPath()
-	err := o.refresh(data)
+func (o *output) write(data []byte) (path string, err error) {
+	path = o.journal.ReportPath()
+	err = o.refresh(data)
 	for k := 2; errors.Is(err, fs.ErrExist); k++ { // another program ignored our claim
 		path = fmt.Sprintf("%s.%d.json", trimExt(o.journal.ReportPath()), k)
 		err = reportfile.WriteNew(path, data)
 	}
 	if err == nil {
 		o.removeJournal()
-		return path
+		return path, nil
 	}
 
 	if elsewhere, errTemp := writeElsewhere(filepath.Base(o.journal.ReportPath()), data); errTemp == nil {
 		o.log.Warn(fmt.Sprintf("%v; the report is %s", err, elsewhere))
 		o.removeJournal()
-		return elsewhere
+		return elsewhere, nil
 	}
 
 	_ = o.journal.Keep()
-	o.log.Warn(fmt.Sprintf("%v; partial data is in %s", err, o.journal.Path()))
 
-	return ""
+	return "", o.lost(err)
 }
 
 // refresh writes the report of an active recording. The first call takes the name that the journal

@@ -12,7 +12,6 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
@@ -20,8 +19,9 @@ import (
 //
 // A job that fails is not an error: the Result has its exit code. An error is perfagent's own. After
 // an *OptionError, job.ErrNotFound or job.ErrNotExecutable the command was not started. The Result
-// comes with an error if the report could not be written anywhere, if Stdin, Stdout or Stderr could
-// not be copied, or if something else in the process waited for the job (the exit code is then 255).
+// comes with an error if the report could not be written anywhere (ErrNoReport), if Stdin, Stdout or
+// Stderr could not be copied, or if something else in the process waited for the job (the exit code
+// is then 255).
 //
 // When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's
 // error. If ctx is done at the call, Run starts no job and returns no Result.
@@ -65,7 +65,7 @@ type wrap struct {
 	source  *jobSource
 
 	// freeBefore receives the free space measured before the job started.
-	freeBefore <-chan []diagnosis.FreeSpace
+	freeBefore <-chan []host.FreeSpace
 }
 
 func newWrap(o Options) *wrap {
@@ -121,23 +121,28 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 		j.Release()
 	}
 
-	status := w.wait(ctx, j)
-	stop()
+	status := w.wait(ctx, j, stop)
 
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		w.observers.end()
-		w.log.Warn("timed out reading the final sample; partial data is in the journal" + w.source.leave())
-		return w.result(status), errors.Join(errNoReport, failure(status), ctx.Err())
+		why := "timed out reading the final sample; partial data is in the journal"
+		w.log.Warn(why + w.source.leave())
+		return w.result(status), errors.Join(fmt.Errorf("%w: %s", ErrNoReport, why), failure(status), ctx.Err())
 	}
 
 	return w.finish(ctx, status, rec)
 }
 
-// wait waits for the job. It sends TERM to the job when ctx is done.
-func (w *wrap) wait(ctx context.Context, j *job.Job) job.Status {
-	stop := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
-	defer stop()
+// wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,
+// even if descendants of it go on to write what is copied.
+func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
+	release := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
+	defer release()
+	go func() {
+		<-j.Done()
+		stopSampling()
+	}()
 
 	return j.Wait()
 }

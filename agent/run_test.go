@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,7 +195,7 @@ func TestRun_NoRoomForTheReport(t *testing.T) {
 	o := shellIn("/proc/1/nowhere", "exit 5")
 	r, err := Run(t.Context(), o)
 
-	if !errors.Is(err, errNoReport) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
+	if !errors.Is(err, ErrNoReport) || !errors.Is(err, fs.ErrNotExist) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -228,6 +229,26 @@ func TestRun_SeveralAtOnceBesideOSExec(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A descendant that outlives the job and holds its stdout is waited for, but what the node does
+// meanwhile is not the run's.
+func TestRun_SamplesEndWithTheJob(t *testing.T) {
+	t.Parallel()
+	o := shell(t, "sleep 0.2; (sleep 2; echo late) & exit 3")
+	var out strings.Builder
+	o.Stdout, o.Interval = &out, 50*time.Millisecond
+
+	r := mustRun(t, o)
+
+	ended := read(t, r).Run.End
+	times := r.Report.Nodes["0"].Samples.Column("timestamp")
+	if late := times[len(times)-1] - float64(ended.UnixNano())/1e9; late > 1 {
+		t.Errorf("the last sample was taken %.2f s after the job's end", late)
+	}
+	if out.String() != "late\n" || r.ExitCode != 3 {
+		t.Errorf("exit %d, stdout %q", r.ExitCode, out.String())
+	}
 }
 
 // broken is a stream that fails.
@@ -281,6 +302,23 @@ func TestRun_TellsOfTheReportBeforeItReturns(t *testing.T) {
 
 	if r := mustRun(t, o); told != r.ReportPath {
 		t.Errorf("told of %q, left %q", told, r.ReportPath)
+	}
+}
+
+func TestRun_ReaderIsInTheReport(t *testing.T) {
+	t.Parallel()
+	for option, want := range map[string]string{"": Auto, Auto: Auto, Gopsutil: Gopsutil} {
+		o := shell(t, "sleep 0.2")
+		o.Reader, o.Interval = option, 50*time.Millisecond
+		n := read(t, mustRun(t, o)).Nodes["0"]
+		if n.Sampling.Reader != want {
+			t.Errorf("option %q: the reader is %q", option, n.Sampling.Reader)
+		}
+		for _, source := range []string{"cpu", "memory", "disk", "disk_io", "network", "load"} {
+			if why := whyMissing(n, source); why != "" {
+				t.Errorf("reader %q: %s: %s", want, source, why)
+			}
+		}
 	}
 }
 
@@ -342,6 +380,34 @@ func TestOptions_Bad(t *testing.T) {
 				t.Errorf("%s with a bad %s: %v", name, option, err)
 			}
 		}
+	}
+}
+
+// A run keeps its options: the caller may change what it gave.
+func TestOptions_AreTheRunsOwn(t *testing.T) {
+	t.Parallel()
+	node := 3
+	o := Options{
+		Args: []string{"true"}, Node: &node, DiskPaths: []string{"/"}, Tags: map[string]string{"branch": "main"},
+		Out: filepath.Join(t.TempDir(), "out"), MLflow: Off,
+	}
+	m, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled, err := o.settle()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	node, o.Args[0], o.DiskPaths[0], o.Tags["branch"] = 4, "false", "/no/such", "other"
+
+	r, err := m.Stop()
+	if err != nil || r.Report.Run.Tags["branch"] != "main" || r.Report.Nodes["3"] == nil {
+		t.Errorf("tags %v, nodes %v, %v", r.Report.Run.Tags, r.Report.Nodes, err)
+	}
+	if *settled.Node != 3 || settled.Args[0] != "true" || settled.DiskPaths[0] != "/" || settled.Tags["branch"] != "main" {
+		t.Errorf("%+v", settled)
 	}
 }
 

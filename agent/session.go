@@ -24,7 +24,8 @@ type Result struct {
 	// Report is what the run used. It is nil if reading the final sample timed out.
 	Report *reporter.Report
 
-	// ReportPath and PagePath are the files of the report and its page; "" if there is none.
+	// ReportPath is the report's file and PagePath its page; "" if there is none. They are absolute
+	// paths, except with TakeOver and a relative Out.
 	ReportPath, PagePath string
 
 	// ExitCode is the command's exit code, or 128+n after signal n; 0 for a Monitor or a sidecar.
@@ -40,8 +41,9 @@ type Result struct {
 	Pushed string
 }
 
-// errNoReport is the error of a run whose report could not be written anywhere.
-var errNoReport = errors.New("agent: the report could not be written")
+// ErrNoReport is the error of a run whose report could not be written anywhere. It is wrapped with
+// the reason.
+var ErrNoReport = errors.New("agent: the report could not be written")
 
 // A session is one recording, from claiming its files to the end of the push.
 type session struct {
@@ -205,7 +207,8 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 		}
 	}
 
-	result.ReportPath = s.output.save(data)
+	var errSave error
+	result.ReportPath, errSave = s.output.save(data)
 	result.PagePath = s.output.savePage(result.ReportPath, page)
 	if s.o.OnReport != nil {
 		s.o.OnReport(result)
@@ -220,7 +223,7 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	}
 	result.Pushed = s.push(d, cut)
 	if d.data == nil {
-		return errNoReport
+		return fmt.Errorf("%w: %w", ErrNoReport, errSave)
 	}
 
 	return nil

@@ -18,16 +18,18 @@ func Version() string {
 // develVersion is the version of a build without a stamp.
 const develVersion = "devel"
 
-// versionIn returns the version of the module among those that a program was built from.
+// versionIn returns the version of the module among those that a program was built from. A go.mod may
+// replace it by a directory or by another module.
 func versionIn(info *debug.BuildInfo) string {
 	version := ""
-	if info.Main.Path == module {
-		version = info.Main.Version
-	}
-	for _, dependency := range info.Deps {
-		if dependency.Path == module {
-			version = dependency.Version
+	for _, built := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if built.Path != module {
+			continue
 		}
+		if built.Replace != nil {
+			built = built.Replace
+		}
+		version = built.Version
 	}
 	if version == "" || version == "(devel)" {
 		return develVersion

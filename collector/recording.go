@@ -45,8 +45,17 @@ type Recording struct {
 	GPUs []GPU
 	// GPUTrouble is why nothing new is known of the GPUs at the newest Reading; "" if it is.
 	GPUTrouble string
+	// Baseline is what the counters say before the first sample; nil if the Recording was not made
+	// by a Sampler. It never changes.
+	Baseline *Baseline
 	// Gaps are the parts of sources that could not be measured.
 	Gaps []series.Gap
+}
+
+// A Baseline is what the counters of a run say at its beginning: 0 where they could be read.
+type Baseline struct {
+	Sample  Sample
+	Account Account
 }
 
 // maxGaps bounds the number of Gaps.

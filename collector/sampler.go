@@ -88,6 +88,9 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	return s
 }
 
+// Baseline returns the Reading that the run starts from. It is for before Run.
+func (s *Sampler) Baseline() *host.Reading { return s.prev }
+
 // Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.
 func (s *Sampler) Run(ctx context.Context) *Recording {
@@ -124,6 +127,10 @@ func (s *Sampler) describe() {
 		}
 	}
 	s.noteDevices(s.prev)
+
+	_, sample := s.progress.Next(s.prev, MinWindow(s.opts.Interval))
+	_, account := s.ledger.next(s.rec.Account, s.prev, entry{})
+	s.rec.Baseline = &Baseline{sample, account}
 }
 
 // untilNextTick returns the time to the next tick of the grid start + k·interval, so that a late

@@ -52,7 +52,7 @@ type podmanResult struct {
 
 // In real containers (podman, runc), where perfagent is process 1, the report says of the
 // job what the kernel says of the container.
-func TestPodman(t *testing.T) {
+func TestPodman_Containers(t *testing.T) {
 	t.Parallel()
 	store := newPodmanStore(t)
 	for _, space := range []string{"host", "private"} {

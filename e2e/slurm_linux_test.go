@@ -44,7 +44,7 @@ const slurmInstall = "apt-get install slurm-wlm slurm-client munge (make test un
 
 // In the steps and batch jobs of a real Slurm, the report says of the job what the kernel
 // and Slurm say of it, and Slurm sees of the job what it sees without perfagent.
-func TestSlurm(t *testing.T) {
+func TestSlurm_Jobs(t *testing.T) {
 	t.Parallel()
 	s := newSlurm(t)
 	for _, c := range []struct {

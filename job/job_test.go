@@ -406,9 +406,9 @@ func TestExec_WithoutAnyProcessLeft(t *testing.T) {
 
 func TestExec_ReplacesUs(t *testing.T) {
 	t.Parallel()
-	out, err := command(t, "inplace", "", "sh", "-c", "echo pid $$ $A; grep SigIgn /proc/$$/status").CombinedOutput()
+	out, err := command(t, "inplace", "", "sh", "-c", "echo pid $$ $A").CombinedOutput()
 	f := strings.Fields(string(out))
-	if err != nil || len(f) != 7 || f[1] != f[3] || f[4] != "b" {
+	if err != nil || len(f) != 5 || f[1] != f[3] || f[4] != "b" {
 		t.Errorf("%q %v", out, err)
 	}
 	out, _ = command(t, "inplace", "", "no-such-command").CombinedOutput()

@@ -260,6 +260,35 @@ func TestCommand_Streams(t *testing.T) {
 	}
 }
 
+// Done tells of the job's end, while Wait waits for a descendant that holds the output.
+func TestJob_DoneBeforeTheOutputIsClosed(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	in, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	c := shellCommand(w, "exec 3<&0; cat <&3 & exit 3") // the shell gives cat & /dev/null as its stdin
+	c.Stdin = in
+	j := library(t, c)
+	ended := make(chan Status, 1)
+	go func() { ended <- j.Wait() }()
+
+	<-j.Done()
+	select {
+	case st := <-ended:
+		t.Errorf("Wait has returned: %+v", st)
+	default:
+	}
+
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	hold.Close()
+	if st := <-ended; st.ExitCode != 3 || st.CopyErr != nil {
+		t.Errorf("status %+v", st)
+	}
+}
+
 // One writer for both streams gets both in order, through one pipe.
 func TestCommand_OneWriterForBoth(t *testing.T) {
 	t.Parallel()

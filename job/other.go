@@ -15,6 +15,7 @@ type Job struct {
 	proc    *os.Process
 	start   time.Time
 	streams *streams
+	done    chan struct{} // closed when Wait knows how the job ended
 	signals *Signals
 }
 
@@ -29,7 +30,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 		return nil, fmt.Errorf("run %q: %w", c.Args[0], err)
 	}
 
-	j := &Job{signals: s, streams: pipes}
+	j := &Job{signals: s, streams: pipes, done: make(chan struct{})}
 	attr := &os.ProcAttr{Env: c.environ(), Files: pipes.orOurs()}
 	err = c.search(func(file string, argv []string) (err error) {
 		j.start = time.Now()
@@ -66,6 +67,7 @@ func (j *Job) Wait() Status {
 	} else {
 		j.conclude(&st, state)
 	}
+	close(j.done)
 	st.CopyErr = j.streams.wait()
 	return st
 }
@@ -78,6 +80,10 @@ func (j *Job) Pid() int { return j.proc.Pid }
 
 // Started returns the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
+
+// Done returns a channel that Wait closes once the job's main process has ended. Wait
+// itself returns later where Stdout, say, is still being copied.
+func (j *Job) Done() <-chan struct{} { return j.done }
 
 // StartHelper calls fork, which makes a child of this process that is not the job's.
 func (j *Job) StartHelper(fork func() (pid int, err error)) error {

@@ -20,6 +20,7 @@ type Job struct {
 	floor   int64
 	outside bool // of the control group that it was to enter
 	streams *streams
+	done    chan struct{} // closed when Wait knows how the job ended
 
 	// Of a process that was taken over; both are nil in one that was not.
 	signals *Signals
@@ -55,7 +56,7 @@ func Start(c Command, s *Signals) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %q: %w", c.Args[0], err)
 	}
-	j := &Job{signals: s, streams: pipes, reaping: &sync.Mutex{}}
+	j := &Job{signals: s, streams: pipes, done: make(chan struct{}), reaping: &sync.Mutex{}}
 	if s != nil {
 		j.family, j.reaping = newFamily(), &s.mu
 	}
@@ -112,6 +113,11 @@ func (j *Job) Pid() int { return j.pid }
 
 // Started returns the moment just before the process was made.
 func (j *Job) Started() time.Time { return j.start }
+
+// Done returns a channel that Wait closes once the job's main process has ended. Wait
+// itself returns later where Stdout, say, is still being copied, because a descendant
+// has the pipe.
+func (j *Job) Done() <-chan struct{} { return j.done }
 
 // Outside reports whether the job could not be started inside the control group
 // that it was to enter.

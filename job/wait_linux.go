@@ -44,6 +44,7 @@ func (j *Job) Wait() Status {
 		st.Uncounted = errUncounted
 	}
 	j.family.disband()
+	close(j.done)
 	st.CopyErr = j.streams.wait()
 	return st
 }

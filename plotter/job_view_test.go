@@ -95,7 +95,7 @@ func BenchmarkJobView_Page(b *testing.B) {
 // A report may have texts without a bound; its page has one.
 func TestJobView_PageHasBounds(t *testing.T) {
 	n := &reporter.Node{}
-	for i := range 2000 {
+	for i := range maxPageLines + 100 {
 		n.Missing = append(n.Missing, reporter.Missing{What: "w" + strings.Repeat("w", i%7), Why: strings.Repeat("x", 1<<16)})
 		n.Findings = append(n.Findings, reporter.Finding{ID: "x", Severity: "warning", Text: strings.Repeat("y", 1<<16)})
 	}

@@ -70,7 +70,7 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 	}
 	for name, letter := range map[string]string{"letters": "a", "controls": "\x01", "wide": "漢", "no UTF-8": "\xff"} {
 		r := plottertest.Minute(0)
-		r.Run.Command = []string{"sh", "-c", strings.Repeat(letter, 1<<20)}
+		r.Run.Command = []string{"sh", "-c", strings.Repeat(letter, 1<<18)}
 		r.Nodes["0"].Host.Hostname = strings.Repeat(letter, 100_000)
 		reports["long: "+name] = r
 	}
@@ -89,10 +89,10 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 func TestPage_OfQuotesAndBrackets(t *testing.T) {
 	for _, letter := range []string{"<", "&", `"`, "'", "+"} {
 		r := plottertest.Minute(0)
-		r.Run.Command = []string{strings.Repeat(letter, 1<<20)}
+		r.Run.Command = []string{strings.Repeat(letter, 1<<18)}
 		page, report := len(pageOf(t, r)), pageEncoded(t, r)
 		if page > pageBase+5*report {
-			t.Errorf("1 MiB of %s: a page of %d bytes for a report of %d", letter, page, report)
+			t.Errorf("256 KiB of %s: a page of %d bytes for a report of %d", letter, page, report)
 		}
 	}
 }

@@ -23,7 +23,9 @@ func (b Band) Fold(k int, weight func(i int) float64) Band {
 	if k == 1 { // as it is, to the last bit
 		out.Mean = slices.Clone(b.Mean)
 	} else {
-		out.Mean = fold(b.Mean, k, func(i, j int) float64 { return b.MeanOf(i, j, weight) })
+		out.Mean = fold(b.Mean, k, func(i, j int) float64 {
+			return clamped(b.MeanOf(i, j, weight), out.Min[i/k], out.Max[i/k])
+		})
 	}
 	return out
 }
@@ -43,6 +45,18 @@ func (b Band) MeanOf(i, j int, weight func(i int) float64) float64 {
 		}
 	}
 	return sum / total // NaN if nothing was measured
+}
+
+// clamped returns a mean that rounding has put outside of its extremes. A mean without extremes
+// stays as it is.
+func clamped(mean, least, greatest float64) float64 {
+	if mean < least {
+		return least
+	}
+	if mean > greatest {
+		return greatest
+	}
+	return mean
 }
 
 // MaxOf returns the greatest maximum of points i…j−1; NaN if none was measured.

@@ -49,7 +49,7 @@ func New(in Input) *Report {
 
 	metrics, absent := f.compute()
 	node := &Node{
-		Host:      newHost(rec.Host),
+		Host:      new(rec.Host),
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,
 		Job:       job,
@@ -177,11 +177,6 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	return out
 }
 
-func newHost(h host.Info) *Host {
-	return &Host{Hostname: h.Hostname, BootID: h.BootID, OS: h.OS, Kernel: h.Kernel, Arch: h.Arch,
-		CPUModel: h.CPUModel, CPUs: h.CPUs, MemoryMB: h.MemoryMB}
-}
-
 func newSampling(rec *collector.Recording) *Sampling {
 	s := &Sampling{
 		Start:             Time{rec.Start.Wall},
@@ -266,14 +261,16 @@ func measuredEver(rec *collector.Recording, c collector.Column) bool {
 
 // envelopePoint rounds what would only fill the file: means to 6 decimals, rates
 // to about a byte per second. Peaks of percents and counters stay exact.
+// Where the others are exact the rounded mean could lie outside of them.
 func envelopePoint(c collector.Column, least, mean, greatest float64) (float64, float64, float64) {
+	decimals := 6
 	switch {
 	case math.IsNaN(mean):
 		return math.NaN(), math.NaN(), math.NaN()
 	case c.Info().EnvelopeOnly:
-		return plainjson.Round(least, 6), plainjson.Round(mean, 6), plainjson.Round(greatest, 6)
+		least, greatest = plainjson.Round(least, decimals), plainjson.Round(greatest, decimals)
 	case c == collector.Timestamp:
-		return least, plainjson.Round(mean, 3), greatest
+		decimals = 3
 	}
-	return least, plainjson.Round(mean, 6), greatest
+	return least, clamped(plainjson.Round(mean, decimals), least, greatest), greatest
 }

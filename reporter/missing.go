@@ -52,6 +52,7 @@ const (
 	JobCPUOpen   Code = "job_cpu_open"
 	JobOutside   Code = "job_outside_cgroup"
 	Orphans      Code = "orphans_not_counted"
+	FromBefore   Code = "counted_from_before"
 	CgroupUnmade Code = "cgroup_not_made"
 	CgroupStays  Code = "cgroup_stays"
 	LimitUnknown Code = "cpu_limit_unknown"
@@ -114,6 +115,7 @@ var codeTable = []Reason{
 	{collector.MemoryAsRSS, "from some moment on resident sizes were added up (rss), " +
 		"in which shared pages count several times", false},
 	{Orphans, "what orphans of the job have used is not counted", false},
+	{FromBefore, "what children had used before the start is counted, too", false},
 	{CgroupUnmade, "no control group could be made for the job", false},
 	{CgroupStays, "the control group that was made for the job could not be removed", false},
 	{LimitUnknown, "how many CPUs the job may use is not known", false},

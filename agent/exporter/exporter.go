@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -49,6 +50,7 @@ type Exporter struct {
 	snapshot atomic.Pointer[snapshot]    // nil before Begin
 	view     atomic.Pointer[view]        // nil if nobody has asked
 	request  atomic.Pointer[viewRequest] // nil if nobody waits for a view
+	begun    chan struct{}               // closed by Begin
 }
 
 // A viewRequest is done once a fresh view is available.
@@ -56,15 +58,17 @@ type viewRequest struct{ done chan struct{} }
 
 // New returns an Exporter.
 func New(o Options) *Exporter {
-	e := &Exporter{options: o, labels: labelsOf(o.RunID, o.Node)}
+	e := &Exporter{options: o, labels: labelsOf(o.RunID, o.Node), begun: make(chan struct{})}
 	e.server = newServer(e)
 	return e
 }
 
-// Begin is called with the Recording before the first sample, by the sampling goroutine, so that
-// counters are served from 0 on. If the interval is long, the empty Recording is already a view.
+// Begin is called once, with the Recording before the first sample, by the sampling goroutine, so
+// that counters are served from 0 on. If the interval is long, the empty Recording is already a
+// view.
 func (e *Exporter) Begin(rec *collector.Recording) {
 	e.snapshot.Store(beginning(rec))
+	close(e.begun)
 	if e.options.Interval >= maxAge {
 		e.publish(rec, e.request.Swap(nil))
 	}
@@ -125,6 +129,21 @@ func (e *Exporter) newest(ctx context.Context) *view {
 // live returns the time after which a live page asks for an update.
 func (e *Exporter) live() time.Duration {
 	return min(max(maxAge, e.options.Interval), maxLive)
+}
+
+// awaitBegin waits for Begin, which follows the start of the server within milliseconds.
+func (e *Exporter) awaitBegin(ctx context.Context) {
+	if e.snapshot.Load() != nil {
+		return
+	}
+
+	timer := time.NewTimer(maxAge)
+	defer timer.Stop()
+	select {
+	case <-e.begun:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // metrics returns the text of /metrics.
@@ -190,6 +209,18 @@ func beginning(rec *collector.Recording) *snapshot {
 		s.account.CPUSeconds = 0
 	}
 
+	if rec.Baseline == nil {
+		return s
+	}
+	source := s.account
+	s.account = rec.Baseline.Account
+	s.account.CPUSeconds = source.CPUSeconds
+	for c, v := range rec.Baseline.Sample.Values {
+		if !math.IsNaN(v) && collector.Column(c) != collector.Timestamp {
+			s.values[c], s.measured[c] = v, rec.Start.Mono
+		}
+	}
+
 	return s
 }
 
@@ -204,6 +235,21 @@ func (s *snapshot) takeAccount(rec *collector.Recording) {
 	}
 }
 
+// keepCounters takes the counters that are not known now from the account before. A group that
+// limits nothing is read every few seconds only.
+func (s *snapshot) keepCounters(before *collector.Account) {
+	a := &s.account
+	for _, c := range []struct{ now, before *series.Optional }{
+		{&a.Periods, &before.Periods}, {&a.Throttled, &before.Throttled},
+		{&a.ThrottledSeconds, &before.ThrottledSeconds},
+		{&a.OOMKills, &before.OOMKills}, {&a.HostOOMKills, &before.HostOOMKills},
+	} {
+		if !c.now.Known() {
+			*c.now = *c.before
+		}
+	}
+}
+
 // next returns the snapshot after one more sample. If the sample lacks a value, because its window
 // is too short to measure it, the last one remains current for two intervals and at least a second.
 // After that the source has failed, and its values disappear.
@@ -215,6 +261,7 @@ func (s *snapshot) next(sample *collector.Sample, rec *collector.Recording) *sna
 	out := &snapshot{start: rec.Start.Wall, samples: rec.Samples, missed: rec.MissedTicks, cpus: rec.Host.CPUs,
 		memoryMB: rec.Host.MemoryMB, cpu: rec.CPUSeconds, cpuMoved: rec.End.Mono}
 	out.takeAccount(rec)
+	out.keepCounters(&s.account)
 	now, old := rec.End.Mono, max(2*rec.Interval, time.Second)
 	if out.cpu == s.cpu {
 		out.cpuMoved = s.cpuMoved

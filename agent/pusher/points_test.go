@@ -293,7 +293,7 @@ func TestLiveSeries_GiveTheFinalWindows(t *testing.T) {
 func TestLiveSeries_LeaveOpenWindows(t *testing.T) {
 	t.Parallel()
 	h := newHost(rand.New(rand.NewPCG(3, 3)), time.Second, 100)
-	for i := range trials(2000) {
+	for i := range trials(1000) {
 		h.tick()
 		now := int64((h.rec.End.Boot - h.rec.Start.Boot) / windowLength)
 		for _, m := range wholeWindows(h.rec, 0) {

@@ -21,9 +21,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// TestAccountCPU holds the CPU time that we tell against the kernel's own counter of a
+// TestAccount_CPUIsTheKernels holds the CPU time that we tell against the kernel's own counter of a
 // control group around perfagent and all that it starts.
-func TestAccountCPU(t *testing.T) {
+func TestAccount_CPUIsTheKernels(t *testing.T) {
 	for _, c := range []struct{ name, job string }{
 		{"children", clitest.ManyChildren}, {"daemon", clitest.DaemonBurns}, {"thread", clitest.ThreadForks}, {"sharing", clitest.Sharing},
 	} {
@@ -98,9 +98,9 @@ if os.fork() == 0:
 os.wait()
 `
 
-// TestAccountPagesPart wants the peak of memory that two processes shared at first, while
+// TestAccount_SharedPages wants the peak of memory that two processes shared at first, while
 // the resident pages of both stay as many.
-func TestAccountPagesPart(t *testing.T) {
+func TestAccount_SharedPages(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--"}, clitest.Python(t, parting)...)...)
 	o.Want(t, 0)
 	var truth float64
@@ -174,9 +174,9 @@ func wantSource(t *testing.T, n *reporter.Node, source string) {
 	}
 }
 
-// TestAccountAlone starts perfagent alone in a group that limits nothing: the group's
+// TestAccount_Alone starts perfagent alone in a group that limits nothing: the group's
 // counters are then the job's.
-func TestAccountAlone(t *testing.T) {
+func TestAccount_Alone(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--"}, clitest.Python(t, clitest.ManyChildren)...)...)
 	usage := accountGroup(t, cmd.Args, &cmd.Path, &cmd.Args)
 	o, own := performAlone(t, cmd)
@@ -189,8 +189,8 @@ func TestAccountAlone(t *testing.T) {
 	}
 }
 
-// TestAccountGroupStays leaves a daemon in the group that was made for the job.
-func TestAccountGroupStays(t *testing.T) {
+// TestAccount_GroupStays leaves a daemon in the group that was made for the job.
+func TestAccount_GroupStays(t *testing.T) {
 	cmd := clitest.Perfagent(t, append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, clitest.DaemonBurns)...)...)
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -233,8 +233,8 @@ func groupsNamed(t *testing.T, name string) []string {
 	return found
 }
 
-// TestAccountGroupRemoved wants nothing left of a group whose job has ended.
-func TestAccountGroupRemoved(t *testing.T) {
+// TestAccount_GroupIsRemoved wants nothing left of a group whose job has ended.
+func TestAccount_GroupIsRemoved(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "create", "--", "sh", "-c", "sleep 0.1 & cat /proc/self/cgroup; wait")
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
@@ -300,9 +300,9 @@ func stays(t *testing.T, name string) []string {
 	return groups
 }
 
-// TestAccountHangingHost makes the final sample wait for the kernel for ever: the group, which
+// TestAccount_HangingHost makes the final sample wait for the kernel for ever: the group, which
 // may be being read, is left, and that is said; the journal has the run.
-func TestAccountHangingHost(t *testing.T) {
+func TestAccount_HangingHost(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "/proc/loadavg", "run", "--run-id", "hangs", "--cgroup", "create", "--", "sh", "-c", "cat /proc/self/cgroup; exit 7")
 	o := clitest.Perform(t, cmd)
@@ -320,8 +320,8 @@ func TestAccountHangingHost(t *testing.T) {
 	}
 }
 
-// TestAccountHangingGroup has the removal of the group wait for the kernel for ever.
-func TestAccountHangingGroup(t *testing.T) {
+// TestAccount_HangingGroup has the removal of the group wait for the kernel for ever.
+func TestAccount_HangingGroup(t *testing.T) {
 	t.Parallel()
 	cmd := underHanging(t, "", append([]string{"run", "--cgroup", "create", "--"}, clitest.Python(t, hangingGroup)...)...)
 	o := clitest.Perform(t, cmd)
@@ -340,9 +340,9 @@ func TestAccountHangingGroup(t *testing.T) {
 	}
 }
 
-// TestAccountReadOnly asks for a group where none can be made, and where there are no
+// TestAccount_ReadOnlyCgroups asks for a group where none can be made, and where there are no
 // groups at all.
-func TestAccountReadOnly(t *testing.T) {
+func TestAccount_ReadOnlyCgroups(t *testing.T) {
 	for name, prepare := range map[string]string{
 		"read-only": `for m in /sys/fs/cgroup/*; do mount --bind $m $m && mount -o remount,bind,ro $m; done; mount -o remount,bind,ro /sys/fs/cgroup 2>/dev/null`,
 		"none":      `mount -t tmpfs none /sys/fs/cgroup`,
@@ -359,8 +359,8 @@ func TestAccountReadOnly(t *testing.T) {
 	}
 }
 
-// TestAccountFlag refuses a value that there is not, wherever it was given.
-func TestAccountFlag(t *testing.T) {
+// TestAccount_CgroupFlag refuses a value that there is not, wherever it was given.
+func TestAccount_CgroupFlag(t *testing.T) {
 	o := clitest.Run(t, "run", "--cgroup", "make", "--", "true")
 	o.Want(t, 125)
 	o.WantLine(t, "--cgroup", `"make"`, "create")
@@ -428,7 +428,7 @@ func besideGPUs(t *testing.T, cmd *exec.Cmd, pidFile string, longer time.Duratio
 	return o
 }
 
-func TestAccountGPUs(t *testing.T) {
+func TestAccount_GPUs(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "cat")
 	cmd.Env = append(cmd.Env, append(env, "CUDA_VISIBLE_DEVICES=1")...)
@@ -454,8 +454,8 @@ func TestAccountGPUs(t *testing.T) {
 	wantGone(t, pidFile)
 }
 
-// TestAccountGPUsKilled kills perfagent: the query must not live on for ever.
-func TestAccountGPUsKilled(t *testing.T) {
+// TestAccount_GPUsOfAKilledRun kills perfagent: the query must not live on for ever.
+func TestAccount_GPUsOfAKilledRun(t *testing.T) {
 	env, pidFile := withGPUs(t, smi)
 	cmd := clitest.Perfagent(t, "run", "--", "sleep", "60")
 	cmd.Env = append(cmd.Env, env...)
@@ -473,9 +473,9 @@ func TestAccountGPUsKilled(t *testing.T) {
 	wantGone(t, pidFile)
 }
 
-// TestAccountGPUsScript has an nvidia-smi that hangs and does not heed TERM, behind a script
+// TestAccount_GPUsBySlowScript has an nvidia-smi that hangs and does not heed TERM, behind a script
 // that does, or does not: neither outlives perfagent.
-func TestAccountGPUsScript(t *testing.T) {
+func TestAccount_GPUsBySlowScript(t *testing.T) {
 	for name, trap := range map[string]string{"heeds": "", "does not heed": "trap '' TERM\n"} {
 		t.Run(name, func(t *testing.T) {
 			env, pidFile := withGPUs(t, "#!/bin/sh\n"+trap+"\"$0.real\" \"$@\"\nexit\n")
@@ -510,9 +510,9 @@ func wantGone(t *testing.T, pidFile string) {
 	clitest.Until(t, "nvidia-smi is gone", func() bool { return clitest.ProcessState(pid) == "" || clitest.ProcessState(pid) == "Z" })
 }
 
-// TestAccountGPUsFail has a driver that does not answer, in three ways: the job does not
+// TestAccount_GPUsThatFail has a driver that does not answer, in three ways: the job does not
 // notice, and the report says why there is nothing.
-func TestAccountGPUsFail(t *testing.T) {
+func TestAccount_GPUsThatFail(t *testing.T) {
 	for name, c := range map[string]struct{ program, why string }{
 		"no driver": {"#!/bin/sh\necho \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\"\necho $$ > $SMI_PID\nexit 9\n", "driver"},
 		"hangs":     {"#!/bin/sh\necho $$ > $SMI_PID\nexec sleep 60\n", ""},
@@ -541,9 +541,9 @@ func TestAccountGPUsFail(t *testing.T) {
 	}
 }
 
-// TestAccountPidNamespace has a /proc that is not of our pid namespace: the processes in it
+// TestAccount_PidNamespace has a /proc that is not of our pid namespace: the processes in it
 // are not the job's.
-func TestAccountPidNamespace(t *testing.T) {
+func TestAccount_PidNamespace(t *testing.T) {
 	o := clitest.Perform(t, clitest.Script(t, "bash", `exec unshare --pid --fork $P run --interval 50ms -- sleep 0.4`))
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
@@ -555,8 +555,8 @@ func TestAccountPidNamespace(t *testing.T) {
 	}
 }
 
-// TestAccountShort wants no zeros of a moment at which the job was over.
-func TestAccountShort(t *testing.T) {
+// TestAccount_ShortJob wants no zeros of a moment at which the job was over.
+func TestAccount_ShortJob(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, "run", "--cgroup", mode, "--", "sleep", "0.02")
 		o.Want(t, 0)
@@ -569,8 +569,8 @@ func TestAccountShort(t *testing.T) {
 	}
 }
 
-// TestAccountIgnoredChildren has children of which the kernel throws the account away.
-func TestAccountIgnoredChildren(t *testing.T) {
+// TestAccount_IgnoredChildren has children of which the kernel throws the account away.
+func TestAccount_IgnoredChildren(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "100ms", "--"}, clitest.Python(t, clitest.Burn+`
 import signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -589,9 +589,9 @@ for i in range(2):
 	}
 }
 
-// TestAccountGPUsInGroup has perfagent alone in a group, and an nvidia-smi that is a script
+// TestAccount_GPUsInGroup has perfagent alone in a group, and an nvidia-smi that is a script
 // around one which uses a CPU and 60 MiB: neither is the job's.
-func TestAccountGPUsInGroup(t *testing.T) {
+func TestAccount_GPUsInGroup(t *testing.T) {
 	busy := "#!/bin/sh\n" + `"$0.real" "$@" | cat` + "\n"
 	env, pidFile := withGPUs(t, busy)
 	real := strings.Replace(smi, "while :; do\n", "x=$(head -c 60000000 /dev/zero | tr '\\0' x)\nwhile :; do\n", 1)
@@ -622,7 +622,7 @@ func TestAccountGPUsInGroup(t *testing.T) {
 
 // Children that nobody has waited for are neither processes nor threads of the job, wherever
 // the numbers come from.
-func TestAccountZombies(t *testing.T) {
+func TestAccount_Zombies(t *testing.T) {
 	for _, mode := range []string{"off", "create"} {
 		o := clitest.Run(t, append([]string{"run", "--cgroup", mode, "--interval", "200ms", "--"}, clitest.Python(t, `
 import os, time
@@ -642,7 +642,7 @@ time.sleep(1.5)
 }
 
 // A process whose first thread has ended goes on, and so does what is known of its memory.
-func TestAccountWithoutFirstThread(t *testing.T) {
+func TestAccount_WithoutFirstThread(t *testing.T) {
 	o := clitest.Run(t, append([]string{"run", "--cgroup", "off", "--interval", "200ms", "--"}, clitest.Python(t, `
 import ctypes, os, threading, time
 def work():
@@ -657,5 +657,45 @@ ctypes.CDLL(None).pthread_exit(None)
 	memory := n.Envelope["job_memory_mb"].Max
 	if len(memory) < 4 || memory[len(memory)/2] < 100 || n.Job.PeakMemoryMB < 100 || n.Job.MemoryKind != "pss" {
 		t.Errorf("memory %v, peak %v (%s)", memory, n.Job.PeakMemoryMB, n.Job.MemoryKind)
+	}
+}
+
+// Of a moment at which the job has ended it is not said that it had no processes.
+func TestAccount_OneInterval(t *testing.T) {
+	for range 4 {
+		n := inside(t, "run", "--interval", "100ms", "--cgroup", "off", "--", "sleep", "0.1").Report(t).Nodes["0"]
+		for _, metric := range []string{"max_t_job_processes", "max_t_job_threads"} {
+			if v, there := n.Metrics[metric]; there && v < 1 {
+				t.Errorf("%s is %v", metric, v)
+			}
+		}
+	}
+}
+
+// What the ticks of many processes cut off is not told as used in the last window.
+func TestAccount_ManyAtTheEnd(t *testing.T) {
+	t.Parallel()
+	const many = `
+import os, time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+for i in range(90):
+    if os.fork() == 0:
+        burn(0.0085)
+        time.sleep(60)
+        os._exit(0)
+time.sleep(4)
+os.killpg(0, 9)
+`
+	n := clitest.Run(t, "run", "--interval", "500ms", "--cgroup", "off", "--", "setsid", "-w", need.Python(t), "-c", many).Report(t).Nodes["0"]
+	cores, times := n.Envelope["job_cpu_cores"].Mean, n.Envelope["timestamp"].Mean
+	last := len(cores) - 1
+	if last < 5 {
+		t.Fatalf("%d windows", len(cores))
+	}
+	// 0.76 s are cut off. To end so many processes costs, too. NaN: the window was too short.
+	if spent := cores[last] * (times[last] - times[last-1]); spent > 0.4 {
+		t.Errorf("a job that sleeps at its end used %.2f s there; CPUs %v", spent, cores)
 	}
 }

@@ -22,7 +22,7 @@ func output(t *testing.T, args ...string) string {
 }
 
 // The help texts are golden files: -update rewrites them.
-func TestHelp(t *testing.T) {
+func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"", "run", "sidecar", "show", "watch", "merge", "plot", "diff", "push", "metrics", "version", "completion"} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ var metricOrder = []string{
 	"wall_seconds", "job_cpu_seconds", "job_max_rss_mb",
 }
 
-func TestMetricsAreInTheirOrder(t *testing.T) {
+func TestMetrics_AreInTheirOrder(t *testing.T) {
 	t.Parallel()
 	var table []struct{ Name, Unit, Meaning, How string }
 	if err := json.Unmarshal([]byte(output(t, "metrics", "--json")), &table); err != nil {
@@ -98,7 +98,7 @@ func TestMetricsAreInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestCompletion(t *testing.T) {
+func TestCompletion_OfEveryShell(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		text := output(t, "completion", shell)

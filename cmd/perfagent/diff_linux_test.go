@@ -114,7 +114,7 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 	return 0, false
 }
 
-// TestDiffOfRealRuns: of three sets of ten real runs, in turn, two are of one job and
+// TestDiff_RealRuns: of three sets of ten real runs, in turn, two are of one job and
 // one of a job that does 20 % more. The gate tells them apart.
 //
 // Equal sets look changed one time in twenty, by the test's definition. On two CPUs
@@ -123,12 +123,12 @@ func diffCPU(t *testing.T, o clitest.Outcome) (pct float64, changed bool) {
 // when it does not come out, fifteen times at most: a diff that is wrong fails each time,
 // one that is right fails them all once in millions of runs, be the machine as it may.
 // TestCompare_LevelAndPower of comparer has the same claims without a machine's noise.
-func TestDiffOfRealRuns(t *testing.T) {
+func TestDiff_RealRuns(t *testing.T) {
 	clitest.Binary(t)
 	const runs, attempts = 10, 16
 	base := uint64(0) // of the calibration that was disturbed least
 	for range 5 {
-		base = max(base, diffRoundsOf(t, 250*time.Millisecond))
+		base = max(base, diffRoundsOf(t, 150*time.Millisecond))
 	}
 	begin := time.Now()
 	for attempt := range attempts {
@@ -144,8 +144,8 @@ func TestDiffOfRealRuns(t *testing.T) {
 				clitest.Perform(t, cmd).Want(t, 0)
 			}
 		}
-		more := clitest.Run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
-		same := clitest.Run(t, "diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
+		more := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "after"))
+		same := call("diff", "--format", "json", "--fail-if", "job_cpu_seconds > +10%", filepath.Join(out, "before"), filepath.Join(out, "again"))
 		morePct, moreChanged := diffCPU(t, more)
 		samePct, sameChanged := diffCPU(t, same)
 		t.Logf("20 %% more work: %+.1f %%, changed: %v, exit %d; equal: %+.1f %%, changed: %v, exit %d", morePct, moreChanged, more.Code, samePct, sameChanged, same.Code)
@@ -166,7 +166,7 @@ func TestDiffOfRealRuns(t *testing.T) {
 func diffSets(t *testing.T, sets map[string][]float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	clitest.Run(t, "run", "--out", dir, "--run-id", "real", "--", "true").Want(t, 0)
+	call("run", "--out", dir, "--run-id", "real", "--", "true").Want(t, 0)
 	path := filepath.Join(dir, "real", "node-0.json")
 	for name, values := range sets {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
@@ -193,7 +193,7 @@ func diffIn(t *testing.T, dir string, args ...string) clitest.Outcome {
 	return insideIn(t, dir, append([]string{"diff"}, args...)...)
 }
 
-func TestDiffExitCodes(t *testing.T) {
+func TestDiff_ExitCodes(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{
 		"slow": {1.2, 1.21, 1.19, 1.2, 1.22}, "fast": {1, 1.01, 0.99, 1, 1.02}, "one": {1}, "other": {1.2},
 	})
@@ -268,9 +268,9 @@ func TestDiffExitCodes(t *testing.T) {
 	}
 }
 
-// TestDiffReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
+// TestDiff_ReadsEveryKind: journals, perf.py's JSON, merged reports, directories and
 // links to them are taken as show takes them.
-func TestDiffReadsEveryKind(t *testing.T) {
+func TestDiff_ReadsEveryKind(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	d := diffOutput(t, diffIn(t, dir, "--format", "json", "a", "b"))
 	for _, m := range d.Metrics {
@@ -337,9 +337,9 @@ func TestDiffReadsEveryKind(t *testing.T) {
 	}
 }
 
-// TestDiffLeavesJournalsOut: a directory's journals are of runs without an end; one
+// TestDiff_LeavesJournalsOut: a directory's journals are of runs without an end; one
 // that is named is compared.
-func TestDiffLeavesJournalsOut(t *testing.T) {
+func TestDiff_LeavesJournalsOut(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1}})
 	cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "a", "--node", "1", "--interval", "10ms", "--", "sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -363,8 +363,8 @@ func TestDiffLeavesJournalsOut(t *testing.T) {
 	}
 }
 
-// TestDiffColors: only a terminal gets colours, and none with NO_COLOR.
-func TestDiffColors(t *testing.T) {
+// TestDiff_Colors: only a terminal gets colours, and none with NO_COLOR.
+func TestDiff_Colors(t *testing.T) {
 	dir := diffSets(t, map[string][]float64{"a": {1, 2, 3, 4}, "b": {5, 6, 7, 8}})
 	for _, test := range []struct {
 		env   string

@@ -80,15 +80,15 @@ func markedPart(t *testing.T, doc, name string) (before, part, after string) {
 	return before, part, after
 }
 
-// TestDocsMetricTable: the README's table is reporter.Metrics(). With -update it
+// TestDocs_MetricTable: the README's table is reporter.Metrics(). With -update it
 // is written anew.
-func TestDocsMetricTable(t *testing.T) { generatedPart(t, readme, "metrics", metricRows()) }
+func TestDocs_MetricTable(t *testing.T) { generatedPart(t, readme, "metrics", metricRows()) }
 
-// TestDocsSeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
-func TestDocsSeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
+// TestDocs_SeriesTable: the table of docs/mlflow.md is pusher.AllSeries().
+func TestDocs_SeriesTable(t *testing.T) { generatedPart(t, mlflowDoc, "series", seriesRows()) }
 
-// TestDocsFindings: the table of docs/findings.md is diagnosis.Rules().
-func TestDocsFindings(t *testing.T) { generatedPart(t, "../../docs/findings.md", "rules", ruleRows()) }
+// TestDocs_Findings: the table of docs/findings.md is diagnosis.Rules().
+func TestDocs_Findings(t *testing.T) { generatedPart(t, "../../docs/findings.md", "rules", ruleRows()) }
 
 // generatedPart holds a part of a document against what the program says. With
 // -update it is written anew.
@@ -135,9 +135,9 @@ func metricRows() string {
 	return out.String()
 }
 
-// TestDocsOptions: the README's tables list the flags, variables and defaults
+// TestDocs_Options: the README's tables list the flags, variables and defaults
 // that the commands have, each once and no others.
-func TestDocsOptions(t *testing.T) {
+func TestDocs_Options(t *testing.T) {
 	s := streams{out: new(bytes.Buffer), err: new(bytes.Buffer)}
 	for _, test := range []struct {
 		table string
@@ -245,11 +245,11 @@ func blocks(doc string) []block {
 	return out
 }
 
-// TestDocsCommands runs every block that is fenced as sh, those of one document
+// TestDocs_Commands runs every block that is fenced as sh, those of one document
 // in one new directory, with perfagent on the PATH. Lines "make TARGET" are only
 // looked up in the Makefile. What must not be run is fenced as console or text; "sh
-// mlflow" is for TestDocsMLflowCommands.
-func TestDocsCommands(t *testing.T) {
+// mlflow" is for TestDocs_MLflowCommands.
+func TestDocs_Commands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
@@ -289,11 +289,11 @@ func runBlock(t *testing.T, line int, script, dir string, env ...string) {
 // documentedServer is the address that the documents have of an MLflow server.
 const documentedServer = "http://127.0.0.1:5000"
 
-// TestDocsMLflowCommands runs every block that is fenced as sh mlflow, each in a
+// TestDocs_MLflowCommands runs every block that is fenced as sh mlflow, each in a
 // directory of its own, with a real server in the place of the one that the
 // documents start, and the first Python block of docs/mlflow.md as train.py. In the
 // end each report is in a run of the server, those of one run id in the same.
-func TestDocsMLflowCommands(t *testing.T) {
+func TestDocs_MLflowCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
@@ -366,9 +366,9 @@ func wantDocumentedRuns(t *testing.T, s *mlflowtest.Server, dir string) {
 	}
 }
 
-// TestDocsMLflowNames: docs/mlflow.md has the variables of MLflow that are read, no
+// TestDocs_MLflowNames: docs/mlflow.md has the variables of MLflow that are read, no
 // others, and the tags that are set.
-func TestDocsMLflowNames(t *testing.T) {
+func TestDocs_MLflowNames(t *testing.T) {
 	doc := readDocument(t, mlflowDoc)
 	_, table, _ := markedPart(t, doc, "variables")
 	var want, got []string
@@ -428,8 +428,8 @@ func makeTargets(t *testing.T) []string {
 	return targets
 }
 
-// TestDocsMakeTargets: every `make TARGET` in the running text exists, too.
-func TestDocsMakeTargets(t *testing.T) {
+// TestDocs_MakeTargets: every `make TARGET` in the running text exists, too.
+func TestDocs_MakeTargets(t *testing.T) {
 	targets := makeTargets(t)
 	for _, file := range documents(t) {
 		for _, m := range regexp.MustCompile("`make ([a-z]+)").FindAllStringSubmatch(readDocument(t, file), -1) {
@@ -445,9 +445,9 @@ var (
 	headline = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// TestDocsLinks: relative links lead to files of the project, and anchors to
+// TestDocs_Links: relative links lead to files of the project, and anchors to
 // headlines.
-func TestDocsLinks(t *testing.T) {
+func TestDocs_Links(t *testing.T) {
 	for _, file := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(readDocument(t, file), -1) {
 			u, err := url.Parse(m[1])
@@ -481,9 +481,9 @@ func anchors(doc string) []string {
 	return out
 }
 
-// TestDocsFiles: files of the project that the documents name in backquotes
+// TestDocs_Files: files of the project that the documents name in backquotes
 // exist.
-func TestDocsFiles(t *testing.T) {
+func TestDocs_Files(t *testing.T) {
 	name := regexp.MustCompile("`((?:agent|cmd|collector|docs|e2e|internal|job|mlflow|plotter|reporter|scripts|testdata)/[A-Za-z0-9_./-]*)`")
 	for _, file := range documents(t) {
 		for _, m := range name.FindAllStringSubmatch(readDocument(t, file), -1) {
@@ -494,9 +494,9 @@ func TestDocsFiles(t *testing.T) {
 	}
 }
 
-// TestDocsBenchmarks: the benchmarks that docs/performance.md names exist, where
+// TestDocs_Benchmarks: the benchmarks that docs/performance.md names exist, where
 // it says.
-func TestDocsBenchmarks(t *testing.T) {
+func TestDocs_Benchmarks(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(Benchmark\\w+)` \\| `([a-z0-9/]+)` \\|")
 	rows := row.FindAllStringSubmatch(readDocument(t, "../../docs/performance.md"), -1)
 	if len(rows) == 0 {
@@ -512,9 +512,9 @@ func TestDocsBenchmarks(t *testing.T) {
 	}
 }
 
-// TestDocsDependencies: docs/dependencies.md has each direct dependency with the
+// TestDocs_Dependencies: docs/dependencies.md has each direct dependency with the
 // version of go.mod.
-func TestDocsDependencies(t *testing.T) {
+func TestDocs_Dependencies(t *testing.T) {
 	doc := readDocument(t, "../../docs/dependencies.md")
 	requirement := regexp.MustCompile(`(?m)^\s(\S+) (v\S+)( // indirect)?$`)
 	for _, m := range requirement.FindAllStringSubmatch(readDocument(t, "../../go.mod"), -1) {
@@ -592,10 +592,10 @@ func part(t *testing.T, doc map[string]any, path ...string) map[string]any {
 	return doc
 }
 
-// TestSchemaKeys: the schema lists the keys that the report's types have, the
+// TestSchema_Keys: the schema lists the keys that the report's types have, the
 // metrics and the sample keys, no others, and says the unit of each number.
 // docs/report.md names the types' keys, too.
-func TestSchemaKeys(t *testing.T) {
+func TestSchema_Keys(t *testing.T) {
 	doc, tree := schemaDocument(t), readDocument(t, "../../docs/report.md")
 	node := part(t, doc, "$defs", "node", "properties")
 	for _, test := range []struct {
@@ -671,8 +671,8 @@ func wantKeys(t *testing.T, what string, want []string, props map[string]any) {
 	}
 }
 
-// TestSchemaDescriptions: every property has a description.
-func TestSchemaDescriptions(t *testing.T) {
+// TestSchema_Descriptions: every property has a description.
+func TestSchema_Descriptions(t *testing.T) {
 	eachObject(schemaDocument(t), func(object map[string]any) {
 		props, _ := object["properties"].(map[string]any)
 		for key, value := range props {
@@ -801,8 +801,8 @@ func (d documented) start(file string, args ...string) *exec.Cmd {
 
 func (d documented) path(name string) string { return filepath.Join(d.dir, name) }
 
-// TestDocsReports: the reports that the binary writes are as the schema says.
-func TestDocsReports(t *testing.T) {
+// TestDocs_Reports: the reports that the binary writes are as the schema says.
+func TestDocs_Reports(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs signals and sh: run the tests on Linux or macOS")
 	}
@@ -863,8 +863,8 @@ func TestDocsReports(t *testing.T) {
 	}
 }
 
-// TestSchemaIsStrict: what must not pass does not pass.
-func TestSchemaIsStrict(t *testing.T) {
+// TestSchema_IsStrict: what must not pass does not pass.
+func TestSchema_IsStrict(t *testing.T) {
 	schema := reportertest.Schema(t)
 	run := `"run":{"id":"a","start":"2026-01-31T12:00:00.5Z","end":"2026-01-31T12:00:01.5Z","wall_seconds":1}`
 	node := `"metrics":{},"samples":[],"missing":[],"origin":"perf.py"`

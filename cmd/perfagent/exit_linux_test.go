@@ -11,7 +11,7 @@ import (
 
 // The job's exit code is perfagent's, death by a signal is 128+n, and the report
 // says the same.
-func TestExitCodeIsTheJobs(t *testing.T) {
+func TestRun_ExitCodeIsTheJobs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -77,7 +77,7 @@ const plainPath = "PATH=/usr/bin:/bin"
 
 // What cannot be started has the conventional codes, one line that names it, and
 // leaves nothing behind.
-func TestCommandThatCannotBeStarted(t *testing.T) {
+func TestRun_CommandThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -128,7 +128,7 @@ func wantNothing(t *testing.T, dir string) {
 
 // An --out that is there already stays, and nothing of a job that never started
 // stays in it.
-func TestNothingIsLeftInAnExistingDirectory(t *testing.T) {
+func TestRun_LeavesNothingInAnExistingDirectory(t *testing.T) {
 	cmd := insideCommand(t, "run", "--out", "o", "--run-id", "r", "--", "./binary")
 	furnish(t, cmd.Dir)
 	other := filepath.Join(cmd.Dir, "o", "r", "node-1.json")

@@ -88,9 +88,9 @@ def busy(seconds):
     while time.monotonic() < end: pass
 `
 
-// TestFindings runs real jobs under real limits. Each has the one finding that it should,
+// TestFindings_OfRealJobs runs real jobs under real limits. Each has the one finding that it should,
 // and one that fits its limits has none.
-func TestFindings(t *testing.T) {
+func TestFindings_OfRealJobs(t *testing.T) {
 	t.Parallel()
 
 	const weight = "cpu/cpu.shares=262144" // the group gets its CPUs whatever else runs

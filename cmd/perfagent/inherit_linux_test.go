@@ -17,7 +17,7 @@ import (
 
 // What was ignored or closed when perfagent was executed is so in the job, as it
 // would be without us.
-func TestJobInheritsWhatWasIgnoredAndClosed(t *testing.T) {
+func TestInherit_WhatWasIgnoredAndClosed(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
@@ -52,7 +52,7 @@ func TestJobInheritsWhatWasIgnoredAndClosed(t *testing.T) {
 }
 
 // What each build says of itself in its version and in docs/limits.md, for each signal.
-func TestJobInheritsIgnoredSignals_OfBothBuilds(t *testing.T) {
+func TestInherit_IgnoredSignalsOfBothBuilds(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")
@@ -96,7 +96,7 @@ func ignoredInJob(t *testing.T, traps string, wrapper ...string) uint64 {
 
 // Real signals: under trap ” TERM PIPE a job of the released program lives through both as it
 // would without us, and one of a plain build does not.
-func TestJobUnderTrap_OfBothBuilds(t *testing.T) {
+func TestInherit_TrapsOfBothBuilds(t *testing.T) {
 	t.Parallel()
 	if !hasEntry() {
 		t.Skip("no entry of our own on " + runtime.GOARCH + ": see docs/limits.md")

@@ -61,6 +61,8 @@ type listened struct {
 	url  string        // with the slash at its end
 	said <-chan string // its stderr, after the line that tells the url
 	hold io.Closer     // the job's stdin
+
+	inside *insideProcess // nil if it is a process of its own
 }
 
 // holdOpen is a job that says that it runs, and exits with 7 when its stdin ends.
@@ -87,24 +89,53 @@ func listenStart(t testing.TB, cmd *exec.Cmd) *listened {
 	w.Close()
 	in.Close()
 	l.said = clitest.Scan(r)
+	l.waitForURL()
+
+	return l
+}
+
+// listenInside starts "perfagent run --listen" in the test's own process, and waits for its server.
+func listenInside(t testing.TB, address string, args ...string) *listened {
+	t.Helper()
+	dir := t.TempDir()
+	args = append([]string{"run", "--listen", address, "--out", filepath.Join(dir, "perfagent-out")}, args...)
+	p := startInside(t, args...)
+	l := &listened{said: p.said, hold: p.stdin, inside: p}
+	l.Process = &clitest.Process{T: t, Cmd: &exec.Cmd{Args: args, Dir: dir}, Lines: p.lines}
+	l.waitForURL()
+
+	return l
+}
+
+// waitForURL reads where the server is.
+func (l *listened) waitForURL() {
+	l.T.Helper()
 	select {
 	case line := <-l.said:
 		m := regexp.MustCompile(`^perfagent: listening on (http://\S+:[1-9]\d*/)$`).FindStringSubmatch(line)
 		if m == nil {
-			t.Fatalf("the first line on stderr is %q", line)
+			l.T.Fatalf("the first line on stderr is %q", line)
 		}
 		l.url = m[1]
 	case <-time.After(clitest.Longest):
-		t.Fatalf("no line on stderr within %v", clitest.Longest)
+		l.T.Fatalf("no line on stderr within %v", clitest.Longest)
 	}
-	return l
 }
 
 // finish lets the job end, and gives how it all ended, with the rest of stderr.
 func (l *listened) finish() clitest.Outcome {
 	l.T.Helper()
 	l.hold.Close()
-	o, _ := l.End()
+	var o clitest.Outcome
+	if l.inside == nil {
+		o, _ = l.End()
+	} else {
+		var rest []string
+		for line := range l.Lines {
+			rest = append(rest, line)
+		}
+		o = clitest.Outcome{Out: strings.Join(rest, "\n"), Code: <-l.inside.ended, Dir: l.Cmd.Dir}
+	}
 	for line := range l.said {
 		o.Err += line + "\n"
 	}
@@ -176,7 +207,7 @@ func (l *listened) port() string {
 // address is HOST:PORT of the server.
 func (l *listened) address() string { return "127.0.0.1:" + l.port() }
 
-func TestListenShowsARunThatGoesOn(t *testing.T) {
+func TestListen_ShowsARunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "50ms", "--run-id", "live-1", "--node", "4", "--tag", "a=b"}, holdOpen...)...)
 	l.untilSampled(3)
@@ -230,9 +261,9 @@ func listenReport(t testing.TB, text string) *reporter.Report {
 }
 
 // The numbers for Prometheus are those of the report, in other units.
-func TestListenMetricsAreTheReports(t *testing.T) {
+func TestListen_MetricsAreTheReports(t *testing.T) {
 	t.Parallel()
-	l := listenRun(t, append([]string{"--interval", "1h"}, holdOpen...)...)
+	l := listenInside(t, "0", append([]string{"--interval", "1h"}, holdOpen...)...)
 	clitest.Until(t, "the run has begun", func() bool { _, there := l.series("perfagent_start_time_seconds"); return there })
 	for _, name := range []string{"cpu_seconds_total{mode=idle}", "disk_read_bytes_total", "disk_written_bytes_total", "network_receive_bytes_total",
 		"network_transmit_bytes_total", "loopback_receive_bytes_total", "loopback_transmit_bytes_total"} {
@@ -260,7 +291,7 @@ func TestListenMetricsAreTheReports(t *testing.T) {
 	}
 	l.finish().Want(t, 7)
 
-	l = listenRun(t, append([]string{"--interval", "300ms", "--run-id", "same", "--node", "2"}, holdOpen...)...)
+	l = listenInside(t, "0", append([]string{"--interval", "300ms", "--run-id", "same", "--node", "2"}, holdOpen...)...)
 	l.untilSampled(4)
 	var n *reporter.Node
 	text := ""
@@ -317,7 +348,7 @@ func listenTool(t testing.TB, name string) string {
 	return need.Tool(t, name, "make test, as root on Debian; or install Prometheus")
 }
 
-func TestListenPromtoolTakesTheMetrics(t *testing.T) {
+func TestListen_PromtoolTakesTheMetrics(t *testing.T) {
 	t.Parallel()
 	promtool := listenTool(t, "promtool")
 	l := listenRun(t, append([]string{"--interval", "100ms"}, holdOpen...)...)
@@ -434,7 +465,7 @@ func listenSpent(t testing.TB, columns ...int) float64 {
 // account (less 0.1 s and 3 %, as the kernel samples what it counts in /proc/stat). Other
 // processes count, too: all together lie between what /proc/stat grew by just inside
 // and just outside of what was scraped, to two ticks.
-func TestListenPrometheusGivesTheCPUSecondsBack(t *testing.T) {
+func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--listen", "0", "--interval", "250ms", "--run-id", "prom-1", "--"), "burner")
 	before := listenSpent(t, 0, 1, 2)
@@ -491,7 +522,7 @@ func listenEverywhere(name string) bool {
 		ok && slices.Contains([]string{"info", "cpu_seconds_total", "memory_bytes", "processes", "threads", "cpu_limit_cpus"}, rest)
 }
 
-func TestListenScrapeCost(t *testing.T) {
+func TestListen_ScrapeCost(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, append([]string{"--interval", "1s"}, holdOpen...)...)
 	l.untilSampled(1)
@@ -528,7 +559,7 @@ func TestListenScrapeCost(t *testing.T) {
 }
 
 // Where it cannot listen, one line says so, the report too, and the job runs.
-func TestListenPortThatIsTaken(t *testing.T) {
+func TestListen_PortThatIsTaken(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -566,7 +597,7 @@ func wantListenMissing(t *testing.T, r *reporter.Report, word string) {
 }
 
 // A port that only root may open, for somebody else.
-func TestListenWithoutPermission(t *testing.T) {
+func TestListen_WithoutPermission(t *testing.T) {
 	t.Parallel()
 	if text, _ := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start"); strings.TrimSpace(string(text)) != "1024" {
 		t.Skip("everybody may open every port here: set net.ipv4.ip_unprivileged_port_start to 1024")
@@ -579,7 +610,7 @@ func TestListenWithoutPermission(t *testing.T) {
 
 // A name is looked up while the job runs: a name server that is slow, or knows nothing,
 // delays neither its start nor its end.
-func TestListenOnANameThatNobodyKnows(t *testing.T) {
+func TestListen_OnANameThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	l := clitest.Launch(t, listenHeld(clitest.Perfagent(t, append([]string{"run", "--listen", "nowhere.invalid:9100"}, holdOpen...)...)))
 	l.PID("ready")
@@ -602,14 +633,13 @@ func listenHeld(cmd *exec.Cmd) *exec.Cmd {
 }
 
 // The name of this host is looked up, and leads to a server.
-func TestListenOnAName(t *testing.T) {
+func TestListen_OnAName(t *testing.T) {
 	t.Parallel()
 	name, err := os.Hostname()
 	if addresses, _ := net.LookupHost(name); err != nil || len(addresses) == 0 || !regexp.MustCompile(`^[a-zA-Z0-9._-]*[a-zA-Z][a-zA-Z0-9._-]*$`).MatchString(name) {
 		t.Skip("this host does not know its own name: put it into /etc/hosts")
 	}
-	cmd := clitest.Perfagent(t, append([]string{"run", "--listen", name + ":0"}, holdOpen...)...)
-	l := listenStart(t, cmd)
+	l := listenInside(t, name+":0", holdOpen...)
 	l.PID("ready")
 	if !strings.HasPrefix(l.url, "http://"+name+":") {
 		t.Errorf("it listens on %s", l.url)
@@ -622,14 +652,13 @@ func TestListenOnAName(t *testing.T) {
 
 // Where it listens is said on a terminal, to who asked for any port, and in the log; a
 // redirected stderr else holds the job's bytes and nothing else.
-func TestListenSaysWhere(t *testing.T) {
-	t.Parallel()
+func TestListen_SaysWhere(t *testing.T) {
 	port := freePort(t)
-	if o := clitest.Run(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
+	if o := inside(t, "run", "--listen", port, "--", "true"); o.Err != "" || o.Code != 0 {
 		t.Errorf("a fixed port: %d, stderr %q", o.Code, o.Err)
 	}
 	port = freePort(t)
-	if o := clitest.Run(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
+	if o := inside(t, "run", "--listen", port, "--log-level", "info", "--", "true"); o.Err != "info perfagent: listening on http://127.0.0.1:"+port+"/\n" {
 		t.Errorf("--log-level info: stderr %q", o.Err)
 	}
 	for _, c := range []struct {
@@ -646,14 +675,19 @@ func TestListenSaysWhere(t *testing.T) {
 		{"--listen off", "PERFAGENT_LISTEN=bad", `^$`},
 		{"--listen 0", "PERFAGENT_LISTEN=bad", `^perfagent: listening on .*\n$`},
 	} {
-		cmd := clitest.Perfagent(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
+		cmd := insideCommand(t, append(append([]string{"run"}, strings.Fields(c.flags)...), "--", "true")...)
 		cmd.Env = append(cmd.Env, c.env)
-		o := clitest.Perform(t, cmd)
+		o := cmd.perform(t)
 		if o.Want(t, 0); !regexp.MustCompile(c.want).MatchString(o.Err) {
 			t.Errorf("%q, %q: stderr %q, want %s", c.flags, c.env, o.Err, c.want)
 		}
 	}
-	port = freePort(t)
+}
+
+// On a terminal, too.
+func TestListen_SaysWhereOnATerminal(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "run", "--listen", port, "--summary", "never", "--", "echo", "done")).End()
 	if want := "perfagent: listening on http://127.0.0.1:" + port + "/\r\ndone\r\n"; code != 0 || screen != want {
 		t.Errorf("on a terminal: %d %q, want %q", code, screen, want)
@@ -667,11 +701,10 @@ func TestListenSaysWhere(t *testing.T) {
 	}
 }
 
-func TestListenHostHeader(t *testing.T) {
+func TestListen_HostHeader(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]int{"127.0.0.1:0": 403, "0.0.0.0:0": 200} {
-		cmd := clitest.Perfagent(t, append([]string{"run", "--listen", address, "--interval", "20ms"}, holdOpen...)...)
-		l := listenStart(t, cmd)
+		l := listenInside(t, address, append([]string{"--interval", "20ms"}, holdOpen...)...)
 		request, err := http.NewRequest("GET", "http://"+l.address()+"/healthz", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -691,7 +724,7 @@ func TestListenHostHeader(t *testing.T) {
 
 // The job has no descriptor of ours, also while a client is connected, and what it
 // leaves behind does not hold the port.
-func TestListenSocketIsNotTheJobs(t *testing.T) {
+func TestListen_SocketIsNotTheJobs(t *testing.T) {
 	t.Parallel()
 	l := listenRun(t, "--interval", "20ms", "--", "sh", "-c", `echo ready $$; read x; sleep 30 </dev/null >/dev/null 2>&1 & echo left $!
 ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
@@ -724,7 +757,7 @@ ls -l /proc/self/fd /proc/$$/fd /proc/$!/fd; echo end; read x; exit 7`)
 
 // Hundreds of clients of the bad kinds: the sampling keeps its grid, a good client is
 // answered, and nothing delays the job's end.
-func TestListenBadClientsDisturbNobody(t *testing.T) {
+func TestListen_BadClientsDisturbNobody(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
 		harm := listenBesieged(t)
@@ -849,7 +882,7 @@ func listenSlowSenders(t testing.TB, l *listened, all *sync.WaitGroup, stop <-ch
 
 // With clients connected, idle and in the middle of an answer, perfagent ends as soon as
 // without: the median of several is compared.
-func TestListenExitIsNotDelayed(t *testing.T) {
+func TestListen_ExitIsNotDelayed(t *testing.T) {
 	t.Parallel()
 	if runtime.NumCPU() < 2 {
 		t.Skip("one CPU: what is measured would be the test's own work")
@@ -887,7 +920,7 @@ func TestListenExitIsNotDelayed(t *testing.T) {
 }
 
 // When the job has ended nothing is shown any more, however long a push to MLflow takes.
-func TestListenEndsWithTheJob(t *testing.T) {
+func TestListen_EndsWithTheJob(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
 	if err != nil {
@@ -912,7 +945,7 @@ func TestListenEndsWithTheJob(t *testing.T) {
 	o.Want(t, 7)
 }
 
-func TestListenSidecar(t *testing.T) {
+func TestListen_Sidecar(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "sidecar", "--listen", ":0", "--interval", "50ms", "--run-id", "side")
 	l := listenStart(t, cmd)
@@ -963,9 +996,9 @@ func TestListenSidecar(t *testing.T) {
 }
 
 // With --compat perf.py the page shows perf.py's numbers.
-func TestListenCompat(t *testing.T) {
+func TestListen_Compat(t *testing.T) {
 	t.Parallel()
-	l := listenRun(t, append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
+	l := listenInside(t, "0", append([]string{"--interval", "50ms", "--compat", "perf.py"}, holdOpen...)...)
 	l.untilSampled(2)
 	if code, _, _ := l.get("/"); code != 200 {
 		t.Errorf("/: %d", code)
@@ -977,8 +1010,8 @@ func TestListenCompat(t *testing.T) {
 	l.finish().Want(t, 7)
 }
 
-// TestDocsListenTable: the table of docs/listen.md is exporter.Metrics().
-func TestDocsListenTable(t *testing.T) {
+// TestDocs_ListenTable: the table of docs/listen.md is exporter.Metrics().
+func TestDocs_ListenTable(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| name | type | meaning |\n|---|---|---|\n")
 	for _, m := range exporter.Metrics() {
@@ -994,9 +1027,9 @@ func TestDocsListenTable(t *testing.T) {
 // patientCurl is curl that asks again where nobody listens yet.
 const patientCurl = "curl() { command curl --retry 30 --retry-delay 1 --retry-all-errors \"$@\"; }\n"
 
-// TestDocsListenCommands runs every block that is fenced as "sh curl", each in a new
+// TestDocs_ListenCommands runs every block that is fenced as "sh curl", each in a new
 // directory, and with a port that is free in the place of the documents'.
-func TestDocsListenCommands(t *testing.T) {
+func TestDocs_ListenCommands(t *testing.T) {
 	t.Parallel()
 	need.Tool(t, "curl", "apt-get install curl")
 	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
@@ -1008,8 +1041,8 @@ func TestDocsListenCommands(t *testing.T) {
 	}
 }
 
-// TestDocsListenPrometheus: promtool takes the configuration that docs/listen.md shows.
-func TestDocsListenPrometheus(t *testing.T) {
+// TestDocs_ListenPrometheus: promtool takes the configuration that docs/listen.md shows.
+func TestDocs_ListenPrometheus(t *testing.T) {
 	t.Parallel()
 	promtool := listenTool(t, "promtool")
 	config := fenced(t, "../../docs/listen.md", "yaml")[0].text

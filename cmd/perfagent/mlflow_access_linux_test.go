@@ -22,7 +22,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-func TestMLflowWithAuthentication(t *testing.T) {
+func TestMLflow_Authentication(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, BasicAuth: true},
 		serverCase{"who may", testWhoMay},
@@ -31,7 +31,7 @@ func TestMLflowWithAuthentication(t *testing.T) {
 }
 
 // Without a store of the server's own, files go through the server.
-func TestMLflowWithoutServedArtifacts(t *testing.T) {
+func TestMLflow_WithoutServedArtifacts(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 3, NoServeArtifacts: true}, serverCase{"run", func(t *testing.T, s *mlflowtest.Server) {
 		experiment := study(t)

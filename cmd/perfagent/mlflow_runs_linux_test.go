@@ -21,7 +21,7 @@ import (
 )
 
 // The tests know the same series as the program.
-func TestSystemSeries(t *testing.T) {
+func TestMLflow_SystemSeries(t *testing.T) {
 	t.Parallel()
 	var names []string
 	for _, s := range pusher.AllSeries() {
@@ -33,7 +33,7 @@ func TestSystemSeries(t *testing.T) {
 	}
 }
 
-func TestMLflow3(t *testing.T) {
+func TestMLflow_Version3(t *testing.T) {
 	t.Parallel()
 	s := mlflowServers.Get(t, mlflowtest.Options{Version: 3})
 	long := startLongJob(t, s)
@@ -67,7 +67,7 @@ func testMLflow3(t *testing.T) {
 	)
 }
 
-func TestMLflow2(t *testing.T) {
+func TestMLflow_Version2(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2},
 		serverCase{"own run of the job", testJobsOwnRun},
@@ -85,7 +85,7 @@ func TestMLflow2(t *testing.T) {
 
 // A store in files takes the same point twice, so only what a lock keeps apart is
 // pushed at once here.
-func TestMLflow2FileStore(t *testing.T) {
+func TestMLflow_Version2FileStore(t *testing.T) {
 	t.Parallel()
 	onServer(t, mlflowtest.Options{Version: 2, FileStore: true},
 		serverCase{"a run of our own", testOwnRuns},

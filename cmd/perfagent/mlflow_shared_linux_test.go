@@ -30,7 +30,7 @@ func pendingReport(t testing.TB, uri string, args ...string) string {
 
 // A dry run changes nothing, and a push with flags that fails takes nothing from what a
 // pending report remembers.
-func TestFailedPushForgetsNothing(t *testing.T) {
+func TestPush_FailureForgetsNothing(t *testing.T) {
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
 	before := textOf(t, path)
@@ -62,7 +62,7 @@ func textOf(t testing.TB, path string) string {
 }
 
 // A push that has no number to send, only a tag, may take its time.
-func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
+func TestPush_OnlyTagsToASlowServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	path := pendingReport(t, s.URL, "--", "true")
@@ -83,7 +83,7 @@ func TestPushOfNothingButTagsToASlowServer(t *testing.T) {
 
 // What the job was given in MLFLOW_RUN_CONTEXT is never in the way of its start, nor
 // changed where it would not be the same.
-func TestOddRunContext(t *testing.T) {
+func TestMLflow_OddRunContext(t *testing.T) {
 	for name, value := range map[string]string{
 		"as long as the kernel allows": `{"k":"` + strings.Repeat("x", 128<<10-len(`MLFLOW_RUN_CONTEXT={"k":""}`)-1) + `"}`,
 		"half a character":             `{"\ud800":"x"}`, "not UTF-8": "{\"\xff\":\"x\"}", "a list": `["a"]`, "null": "null", "junk": "{",
@@ -99,7 +99,7 @@ func TestOddRunContext(t *testing.T) {
 }
 
 // Commands that share a run at the same time each have all their points there.
-func TestParallelCommandsInOneRun(t *testing.T) {
+func TestMLflow_ParallelCommandsInOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id := s.newRun(t)
@@ -128,7 +128,7 @@ func TestParallelCommandsInOneRun(t *testing.T) {
 }
 
 // Of two nodes that end at once the failure stands.
-func TestFailureOfOneNodeStands(t *testing.T) {
+func TestMLflow_FailureOfOneNodeStands(t *testing.T) {
 	t.Parallel()
 	for k := range 4 {
 		s := newSite(t)
@@ -144,7 +144,7 @@ func TestFailureOfOneNodeStands(t *testing.T) {
 }
 
 // Copies of a report, which no lock keeps apart, make one run.
-func TestCopiesPushedAtOnce(t *testing.T) {
+func TestPush_CopiesAtOnce(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {
 		alive, late := copiesPushedAtOnce(t)
@@ -183,7 +183,7 @@ func copiesPushedAtOnce(t *testing.T) (alive []mlflowtest.RunData, apart time.Du
 }
 
 // A journal that is pushed while the run goes on gets no point that changes later.
-func TestPushWhileTheRunGoesOn(t *testing.T) {
+func TestPush_WhileTheRunGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	cmd := pushing(t, s.URL, "--run-id", "on", "--", "sh", "-c", "echo ready; read end")
@@ -213,7 +213,7 @@ func TestPushWhileTheRunGoesOn(t *testing.T) {
 
 // What has the report's name when the push ends is not replaced, where it is not the
 // report; that one is kept elsewhere.
-func TestReportReplacedWhilePushing(t *testing.T) {
+func TestMLflow_ReportReplacedWhilePushing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.SetBefore(mlflowtest.Hang())
@@ -247,7 +247,7 @@ func TestReportReplacedWhilePushing(t *testing.T) {
 
 // perf.py's file is known again, also after its own run has pushed it; and what --cpus
 // adds is sent later.
-func TestPerfPyFileIsKnownAgain(t *testing.T) {
+func TestPush_KnowsAPerfPyFileAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	out := t.TempDir()
@@ -267,7 +267,7 @@ func TestPerfPyFileIsKnownAgain(t *testing.T) {
 }
 
 // Nodes whose jobs made runs of their own go there also when they were merged before.
-func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
+func TestPush_MergedNodesGoToTheirJobsRuns(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c := s.client(t)
@@ -300,7 +300,7 @@ func TestMergedNodesGoToTheirJobsRuns(t *testing.T) {
 }
 
 // A node keeps the invocation that it has, and one without gets nobody else's.
-func TestEachNodeKeepsItsInvocation(t *testing.T) {
+func TestGroup_EachNodeKeepsItsInvocation(t *testing.T) {
 	t.Parallel()
 	of := func(invocation string) *reporter.Node {
 		return &reporter.Node{Push: &reporter.Push{MLflow: reporter.PushState{Invocation: invocation}}}

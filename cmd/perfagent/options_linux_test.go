@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ import (
 
 // A bad flag or environment value is named in one line, with its value, and the
 // job is not started.
-func TestBadOptionIsNamed(t *testing.T) {
+func TestRun_NamesABadOption(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for _, c := range []struct {
 		flag []string
@@ -115,7 +114,7 @@ func TestBadOptionIsNamed(t *testing.T) {
 	}
 }
 
-func TestBadCommandLineOfOtherCommands(t *testing.T) {
+func TestCommand_BadCommandLine(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		word string
@@ -147,7 +146,7 @@ func TestBadCommandLineOfOtherCommands(t *testing.T) {
 }
 
 // A flag beats its variable, even a bad one, which is not looked at.
-func TestFlagBeatsEnvironment(t *testing.T) {
+func TestEnvironment_IsBeatenByFlags(t *testing.T) {
 	cmd := insideCommand(t, "run", "--interval", "20ms", "--max-length", "8", "--out", "o", "--run-id", "mine", "--node", "3",
 		"--summary", "never", "--disk-path", "/proc/self", "--disk-path", "/", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=x", "PERFAGENT_MAX_LENGTH=x", "PERFAGENT_OUT=/proc/x", "PERFAGENT_RUN_ID=../x",
@@ -161,7 +160,7 @@ func TestFlagBeatsEnvironment(t *testing.T) {
 	}
 }
 
-func TestEnvironmentBeatsDefaults(t *testing.T) {
+func TestEnvironment_BeatsDefaults(t *testing.T) {
 	cmd := insideCommand(t, "run", "--tag", "a=1", "--tag", "b==x y", "--", "true")
 	cmd.Env = append(cmd.Env, "PERFAGENT_INTERVAL=20ms", "PERFAGENT_MAX_LENGTH=8", "PERFAGENT_OUT=deep/er", "PERFAGENT_RUN_ID=mine",
 		"PERFAGENT_NODE=3", "PERFAGENT_DISK_PATH=/:/tmp", "SLURM_JOB_ID=4711", "SLURM_NODEID=9")
@@ -178,7 +177,7 @@ func TestEnvironmentBeatsDefaults(t *testing.T) {
 }
 
 // An empty variable is one that is not set.
-func TestEmptyVariables(t *testing.T) {
+func TestEnvironment_EmptyVariables(t *testing.T) {
 	cmd := insideCommand(t, "run", "--", "true")
 	for _, e := range environment {
 		cmd.Env = append(cmd.Env, e.variable+"=")
@@ -190,7 +189,7 @@ func TestEmptyVariables(t *testing.T) {
 
 // The job's environment gains two variables and, when pushing, a third, and is otherwise
 // the caller's.
-func TestEnvironmentOfTheJob(t *testing.T) {
+func TestEnvironment_OfTheJob(t *testing.T) {
 	t.Parallel()
 	own := []string{"MLFLOW_RUN_ID=abc", "MLFLOW_TRACKING_URI=http://127.0.0.1:1", "MLFLOW_EXPERIMENT_NAME=e", "ODD=a=b\nc", "EMPTY=", "no equals"}
 	for _, c := range []struct {
@@ -237,7 +236,7 @@ func TestEnvironmentOfTheJob(t *testing.T) {
 func entries(text string) []string { return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00") }
 
 // A scheduler names run and node; an odd id is made safe for a folder.
-func TestSchedulerNamesTheReport(t *testing.T) {
+func TestEnvironment_SchedulerNamesTheReport(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		env        []string
@@ -260,76 +259,5 @@ func TestSchedulerNamesTheReport(t *testing.T) {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
-	}
-}
-
-func TestNestedPerfagentHasItsOwnReport(t *testing.T) {
-	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
-	o.Want(t, 5)
-	out := filepath.Join(o.Dir, "perfagent-out")
-	paths := reportertest.InDir(t, out)
-	if len(paths) != 2 || filepath.Base(paths[0]) != "node-0.2.json" || filepath.Base(paths[1]) != "node-0.json" ||
-		filepath.Dir(paths[0]) != filepath.Dir(paths[1]) {
-		t.Fatalf("%q", paths)
-	}
-	inner, outer := reportertest.ReadFile(t, filepath.Join(out, paths[0])), reportertest.ReadFile(t, filepath.Join(out, paths[1]))
-	if inner.Run.Command[0] != "sh" || outer.Run.Command[0] == "sh" || *inner.Run.ExitCode != 5 || *outer.Run.ExitCode != 5 || inner.Run.ID != outer.Run.ID {
-		t.Errorf("inner %+v, outer %+v", inner.Run, outer.Run)
-	}
-}
-
-// Agents of one run and node on one directory at once keep a report each.
-func TestAgentsAtOnceKeepTheirReports(t *testing.T) {
-	t.Parallel()
-	const agents = 6
-	dir := t.TempDir()
-	r, w := clitest.Pipe(t)
-	var running []*clitest.Process
-	want := make(map[int]bool)
-	for range agents {
-		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
-		cmd.Stdin = r
-		running = append(running, clitest.Launch(t, cmd))
-	}
-	for _, l := range running {
-		want[l.PID("ready")] = true
-	}
-	w.Close()
-	for _, l := range running {
-		o, _ := l.End()
-		o.Want(t, 3)
-	}
-	paths := reportertest.InDir(t, dir)
-	for _, p := range paths {
-		job := reportertest.ReadFile(t, filepath.Join(dir, p)).Nodes["0"].Job
-		if !want[job.PID] {
-			t.Errorf("%s is of process %d, which another report has, or nobody", p, job.PID)
-		}
-		delete(want, job.PID)
-	}
-	if len(paths) != agents || len(want) != 0 {
-		t.Errorf("%q; nothing of %v", paths, want)
-	}
-}
-
-// A report that is there already is never replaced.
-func TestReportIsNeverOverwritten(t *testing.T) {
-	dir := t.TempDir()
-	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
-		insideIn(t, dir, "run", "--run-id", "r", "--", "sh", "-c", fmt.Sprintf("exit %d", i+1)).Want(t, i+1)
-		r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/r", name))
-		if *r.Run.ExitCode != i+1 {
-			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
-		}
-	}
-}
-
-// Files are readable by whom the umask lets read.
-func TestReportFollowsTheUmask(t *testing.T) {
-	t.Parallel()
-	o := clitest.Perform(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
-	if o.Want(t, 0); o.Out != "700\n600\n" {
-		t.Errorf("modes %q", o.Out)
 	}
 }

@@ -2,38 +2,16 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
 )
 
-// A TERM that comes when the job has ended does not replace its exit code, nor
-// the report.
-func TestTermWhileTheReportIsWritten(t *testing.T) {
-	t.Parallel()
-	for range 20 {
-		l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
-		l.Expect("ready")
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			for unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) == nil && clitest.ProcessState(l.Cmd.Process.Pid) != "Z" {
-			}
-		}()
-		<-ended
-		o, _ := l.End()
-		o.Want(t, 6)
-		o.Report(t)
-	}
-}
-
 // What the job leaves running is not waited for, and not killed.
-func TestDaemonOutlivesTheJob(t *testing.T) {
+func TestRun_DaemonOutlivesTheJob(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `sleep 300 >/dev/null 2>&1 & echo $!; exit 3`)
 	l := clitest.Launch(t, cmd)
@@ -49,7 +27,7 @@ func TestDaemonOutlivesTheJob(t *testing.T) {
 }
 
 // Orphans are reaped and counted, also where perfagent is process 1.
-func TestOrphansAreCounted(t *testing.T) {
+func TestRun_CountsOrphans(t *testing.T) {
 	t.Parallel()
 	// The shell between dies at once; its child burns CPU and holds the pipe open
 	// until it has ended.
@@ -81,5 +59,20 @@ func TestOrphansAreCounted(t *testing.T) {
 				t.Errorf("job %+v", j)
 			}
 		})
+	}
+}
+
+// A shell that started a daemon and then executed us left us its child, whose CPU
+// time is not the job's.
+func TestRun_CountsNoChildFromBefore(t *testing.T) {
+	t.Parallel()
+	const burn = `import time
+while time.process_time() < 0.5: pass`
+	cmd := exec.Command("sh", "-c", `"$3" -c "$1" & exec "$2" run -- sh -c 'while kill -0 '$!' 2>/dev/null; do sleep 0.05; done'`, "sh", burn, clitest.Binary(t), need.Python(t))
+	cmd.Dir = t.TempDir()
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if job := o.Report(t).Nodes["0"].Job; job.UserSeconds > 0.4 || job.Orphans != 0 {
+		t.Errorf("user_seconds %v, orphans %d: that was the child from before", job.UserSeconds, job.Orphans)
 	}
 }

@@ -35,7 +35,7 @@ func perfpyRun(t *testing.T) (o clitest.Outcome, path string) {
 
 // The file of --compat perf.py is laid out as json.dump(…, indent=4) does it, and
 // holds nothing else.
-func TestCompatFileIsPerfPys(t *testing.T) {
+func TestCompat_FileIsPerfPys(t *testing.T) {
 	_, path := perfpyRun(t)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestCompatFileIsPerfPys(t *testing.T) {
 }
 
 // The summary of such a run has the numbers that its file gives later.
-func TestCompatSummaryHasTheNumbersOfTheFile(t *testing.T) {
+func TestCompat_SummaryHasTheNumbersOfTheFile(t *testing.T) {
 	o, path := perfpyRun(t)
 	cpus := strings.Count(mustRead(t, "/proc/stat"), "\ncpu")
 	shown := inside(t, "show", path, "--cpus", fmt.Sprint(cpus))
@@ -138,7 +138,7 @@ func measured(summary string) string {
 
 // perf.py's own metrics of a recorded vector (measured with the real code), but for
 // the hours, which end with the last sample here.
-func TestPerfPysGoldenVector(t *testing.T) {
+func TestCompat_GoldenVector(t *testing.T) {
 	file, err := filepath.Abs("testdata/perf.py.json")
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 	}
 }
 
-func TestPlotPageBesideTheReport(t *testing.T) {
+func TestPlot_PageBesideTheReport(t *testing.T) {
 	cmd := insideCommand(t, "run", "--run-id", "r", "--summary", "always", "--", "sh", "-c", "echo '<b>'; exit 3")
 	o := cmd.perform(t)
 	o.Want(t, 3)
@@ -98,7 +98,7 @@ func TestPlotPageBesideTheReport(t *testing.T) {
 }
 
 // Without a page there is a report all the same.
-func TestPlotNoPageWhereNoneIsWanted(t *testing.T) {
+func TestPlot_NoPageWhereNoneIsWanted(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
 		env   string
@@ -122,7 +122,7 @@ func TestPlotNoPageWhereNoneIsWanted(t *testing.T) {
 	}
 }
 
-func TestPlotPageOfASidecar(t *testing.T) {
+func TestPlot_PageOfASidecar(t *testing.T) {
 	t.Parallel()
 	l := clitest.Launch(t, clitest.Perfagent(t, "sidecar", "--run-id", "r", "--interval", "20ms"))
 	page := filepath.Join(l.Cmd.Dir, "perfagent-out", "r", "node-0.html")
@@ -160,7 +160,7 @@ func plotTwo(t testing.TB) string {
 	return filepath.Join(dir, "r")
 }
 
-func TestPlotPageOfMergedNodes(t *testing.T) {
+func TestPlot_PageOfMergedNodes(t *testing.T) {
 	reports := plotTwo(t)
 	one, two := filepath.Join(reports, "node-0.json"), filepath.Join(reports, "node-1.json")
 	merge := func(dir string, args ...string) clitest.Outcome {
@@ -210,7 +210,7 @@ func TestPlotPageOfMergedNodes(t *testing.T) {
 
 // The disk has room for the report and not for its page: one line, and all else is as
 // if there had been no page.
-func TestPlotDiskFullForThePage(t *testing.T) {
+func TestPlot_DiskFullForThePage(t *testing.T) {
 	t.Parallel()
 	out := clitest.Mount(t, "size=80k", 0)
 	o := clitest.Run(t, "run", "--out", out, "--run-id", "r", "--", "sh", "-c", "exit 7")
@@ -223,7 +223,7 @@ func TestPlotDiskFullForThePage(t *testing.T) {
 }
 
 // A page is never written over what has its name: report and page have the next one.
-func TestPlotPageNameIsTaken(t *testing.T) {
+func TestPlot_PageNameIsTaken(t *testing.T) {
 	for _, directory := range []bool{false, true} {
 		cmd := insideCommand(t, "run", "--run-id", "r", "--", "sh", "-c", "exit 7")
 		page := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.html")
@@ -251,7 +251,7 @@ func TestPlotPageNameIsTaken(t *testing.T) {
 }
 
 // What takes the name of the page while the job runs stays, and one line says so.
-func TestPlotPageNameIsTakenMeanwhile(t *testing.T) {
+func TestPlot_PageNameIsTakenMeanwhile(t *testing.T) {
 	o := inside(t, "run", "--run-id", "r", "--", "sh", "-c", "echo precious >perfagent-out/r/node-0.html; exit 7")
 	o.Want(t, 7)
 	o.WantLine(t, "perfagent-out/r/node-0.html", "exists")
@@ -262,7 +262,7 @@ func TestPlotPageNameIsTakenMeanwhile(t *testing.T) {
 }
 
 // The page of a perf.py file says so, and has the eighteen metrics.
-func TestPlotPageOfPerfPy(t *testing.T) {
+func TestPlot_PageOfPerfPy(t *testing.T) {
 	o := inside(t, "run", "--compat", "perf.py", "--run-id", "r", "--interval", "50ms", "--", "sleep", "0.3")
 	o.Want(t, 0)
 	dir := filepath.Join(o.Dir, "perfagent-out", "r")
@@ -280,7 +280,7 @@ func TestPlotPageOfPerfPy(t *testing.T) {
 	}
 }
 
-func TestPlotPictures(t *testing.T) {
+func TestPlot_Pictures(t *testing.T) {
 	week := plottertest.WeekFile(t)
 	plot := func(args ...string) []byte {
 		t.Helper()
@@ -331,7 +331,7 @@ func plotXML(t testing.TB, data []byte) {
 }
 
 // What plot cannot do it says in one line, with exit code 1, and leaves no file.
-func TestPlotErrors(t *testing.T) {
+func TestPlot_Errors(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	broken := clitest.Write(t, filepath.Join(t.TempDir(), "broken.json"), `{"schema":"perfagent.report/1","nodes":{`, 0o644)
 	newer := clitest.Write(t, filepath.Join(t.TempDir(), "newer.json"), `{"schema":"perfagent.report/2","nodes":{}}`, 0o644)
@@ -375,7 +375,7 @@ func TestPlotErrors(t *testing.T) {
 }
 
 // An existing file is replaced only when asked for, and only a regular one.
-func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
+func TestPlot_ReplacesOnlyWhenAsked(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"x.html", "x.svg", "x.png"} {
 		dir := t.TempDir()
@@ -406,7 +406,7 @@ func TestPlotReplacesOnlyWhenAsked(t *testing.T) {
 }
 
 // A name in capitals says what is to be drawn as well.
-func TestPlotTakesCapitals(t *testing.T) {
+func TestPlot_TakesCapitals(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for name, begin := range map[string]string{"x.HTML": "<!DOCTYPE html>", "x.Svg": "<", "x.PNG": "\x89PNG"} {
 		o := inside(t, "plot", good, "-o", name)
@@ -418,7 +418,7 @@ func TestPlotTakesCapitals(t *testing.T) {
 }
 
 // The report that is drawn is never what is written, by whatever name.
-func TestPlotKeepsItsInput(t *testing.T) {
+func TestPlot_KeepsItsInput(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(plotTwo(t), "node-0.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -441,7 +441,7 @@ func TestPlotKeepsItsInput(t *testing.T) {
 }
 
 // The page of a merged report has the report's name: who asks for X.html is told.
-func TestPlotMergeWantsTheReportsName(t *testing.T) {
+func TestPlot_MergeWantsTheReportsName(t *testing.T) {
 	good := filepath.Join(plotTwo(t), "node-0.json")
 	for _, name := range []string{"m3.html", "m3.HTML", "./m3.Html"} {
 		o := inside(t, "merge", good, "-o", name)
@@ -454,7 +454,7 @@ func TestPlotMergeWantsTheReportsName(t *testing.T) {
 }
 
 // A journal that a killed perfagent left behind can be drawn.
-func TestPlotOfAJournal(t *testing.T) {
+func TestPlot_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "10ms", "--", "sleep", "20")
 	journal := filepath.Join(cmd.Dir, "perfagent-out", "r", "node-0.jsonl")
@@ -472,7 +472,7 @@ func TestPlotOfAJournal(t *testing.T) {
 		o := clitest.Run(t, "plot", journal, "-o", name)
 		o.Want(t, 0)
 		text, err := os.ReadFile(filepath.Join(o.Dir, name))
-		if err != nil || !regexp.MustCompile(`no end, seen for`).Match(text) {
+		if err != nil || !regexp.MustCompile(`still running or lost; last sample at`).Match(text) {
 			t.Errorf("%s does not say that the end is missing: %v", name, err)
 		}
 	}

@@ -104,7 +104,7 @@ func addHTMLFlag(f *pflag.FlagSet, into *string) {
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.TakeOver = !o.streams.inside
 	if o.streams.inside {
-		o.Stdout, o.Stderr = o.streams.out, o.streams.err
+		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
 	}
 	if err := o.settle(cmd); err != nil {
 		return err

@@ -16,8 +16,9 @@ type streams struct {
 	out, err io.Writer
 
 	// inside reports whether the command line runs inside another program, as in tests: run and sidecar
-	// do not take the process over, and the job writes to out and err.
+	// do not take the process over, and the job reads from in and writes to out and err.
 	inside bool
+	in     io.Reader
 }
 
 // execute runs the command line and returns its exit code.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,14 +26,14 @@ import (
 // with a locale.
 func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) clitest.Outcome {
 	t.Helper()
-	cmd := clitest.Perfagent(t, append([]string{"show", "node-0.json"}, args...)...)
+	cmd := insideCommand(t, append([]string{"show", "node-0.json"}, args...)...)
 	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clitest.Write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
 	cmd.Env = append(cmd.Env, "LC_ALL="+locale)
-	return clitest.Perform(t, cmd)
+	return cmd.perform(t)
 }
 
 // showGolden holds what show printed against a golden file.
@@ -249,7 +250,7 @@ func TestShow_PicturesOfARun(t *testing.T) {
 }
 
 // On a terminal the list of metrics is as wide as one.
-func TestMetricsOnATerminal(t *testing.T) {
+func TestMetrics_OnTerminal(t *testing.T) {
 	t.Parallel()
 	screen, code := clitest.OnTerminal(t, clitest.Perfagent(t, "metrics")).End()
 	if code != 0 {
@@ -265,4 +266,51 @@ func TestMetricsOnATerminal(t *testing.T) {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
+}
+
+// A FIFO that nobody writes to is an empty report, not a reason to wait.
+func TestShow_FIFO(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := insideCommand(t, "show", fifo).perform(t)
+	o.Want(t, 1)
+	if !strings.Contains(o.Err, fifo+": is empty") {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
+// show without a name picks what was changed last, a journal too.
+func TestShow_PicksTheNewest(t *testing.T) {
+	dir := t.TempDir()
+	insideIn(t, dir, "run", "--run-id", "b", "--", "true").Want(t, 0)
+	insideIn(t, dir, "run", "--run-id", "a", "--node", "3", "--", "true").Want(t, 0)
+	b := filepath.Join(dir, "perfagent-out/b/node-0.json")
+	touch := func(path string, at time.Time) {
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	touch(b, time.Now().Add(-time.Hour))
+	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/other.json"), "", 0o644)
+	clitest.Write(t, filepath.Join(dir, "perfagent-out/a/node-x.json"), "", 0o644)
+
+	shows := func(run string, l *insideLine) {
+		t.Helper()
+		l.Dir = dir
+		o := l.perform(t)
+		o.Want(t, 0)
+		if got := regexp.MustCompile(`(?m)^run +([^\s,]+)`).FindStringSubmatch(o.Out); got == nil || got[1] != run {
+			t.Errorf("%q: run %q, want %q:\n%s", l.Args, got, run, o.Out)
+		}
+	}
+	shows("a", insideCommand(t, "show"))
+	touch(b, time.Now().Add(time.Second))
+	shows("b", insideCommand(t, "show"))
+	shows("a", insideCommand(t, "show", "--out", "perfagent-out/a"))
+	shows("a", insideCommand(t, "show", "perfagent-out/a"))
+	byVariable := insideCommand(t, "show")
+	byVariable.Env = []string{"PERFAGENT_OUT=perfagent-out/a"}
+	shows("a", byVariable)
 }

@@ -20,7 +20,7 @@ import (
 var settling = []syscall.Signal{syscall.SIGXCPU, syscall.SIGABRT}
 
 // What kill sends to perfagent's process id the job sees exactly once.
-func TestSignalReachesTheJobOnce(t *testing.T) {
+func TestSignals_ReachTheJobOnce(t *testing.T) {
 	t.Parallel()
 	l := clitest.Launch(t, clitest.AsPart(clitest.Perfagent(t, "run", "--"), "counter"))
 	l.PID("ready")
@@ -46,7 +46,7 @@ func TestSignalReachesTheJobOnce(t *testing.T) {
 }
 
 // A signal that kills the job by default does so through perfagent, too.
-func TestSignalKillsTheJob(t *testing.T) {
+func TestSignals_KillTheJob(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2} {
@@ -64,7 +64,7 @@ func TestSignalKillsTheJob(t *testing.T) {
 	}
 }
 
-func TestJobThatTakesItsTimeAfterTermIsReported(t *testing.T) {
+func TestSignals_JobThatTakesItsTimeAfterTerm(t *testing.T) {
 	t.Parallel()
 	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--interval", "100ms", "--", "sh", "-c",
 		`trap 'echo caught; sleep 2; exit 3' TERM; echo ready $$; while :; do sleep 0.02; done`))
@@ -78,7 +78,7 @@ func TestJobThatTakesItsTimeAfterTermIsReported(t *testing.T) {
 	}
 }
 
-func TestJobThatIgnoresTermIsLeftAlone(t *testing.T) {
+func TestSignals_JobThatIgnoresTermIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM INT; trap 'echo still here' USR1
@@ -123,7 +123,7 @@ func killTo(m *clitest.Terminal, pid int, sig syscall.Signal) {
 
 // On a terminal the kernel sends Ctrl-C to the whole group: the job has it once,
 // as it has what is sent to perfagent alone.
-func TestTerminalSignalReachesTheJobOnce(t *testing.T) {
+func TestSignals_OfTheTerminalReachTheJobOnce(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
@@ -149,7 +149,7 @@ func TestTerminalSignalReachesTheJobOnce(t *testing.T) {
 	reportertest.Only(t, filepath.Join(cmd.Dir, "perfagent-out"))
 }
 
-func TestNewWindowSizeReachesTheJobOnce(t *testing.T) {
+func TestSignals_NewWindowSizeReachesTheJobOnce(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--"), "counter")
 	m := clitest.OnTerminal(t, cmd)
@@ -164,7 +164,7 @@ func TestNewWindowSizeReachesTheJobOnce(t *testing.T) {
 }
 
 // A terminal that goes away is told to the job once, and the report is written.
-func TestHangUpReachesTheJobOnce(t *testing.T) {
+func TestSignals_HangUpReachesTheJobOnce(t *testing.T) {
 	t.Parallel()
 	r, w := clitest.Pipe(t)
 	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--summary", "always", "--"), "counter")
@@ -207,7 +207,7 @@ func shell(t *testing.T) *clitest.Terminal {
 
 // Ctrl-Z gives the shell its terminal back; fg continues job and perfagent, and
 // the job is told once.
-func TestCtrlZAndForeground(t *testing.T) {
+func TestSignals_CtrlZAndForeground(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
 	m.Send(clitest.PartEnv("counter") + " $P run -- $JOB\n")
@@ -233,7 +233,7 @@ func TestCtrlZAndForeground(t *testing.T) {
 }
 
 // A shell's loop over wrapped commands does at Ctrl-C what it does over bare ones.
-func TestCtrlCInALoop(t *testing.T) {
+func TestSignals_CtrlCInALoop(t *testing.T) {
 	t.Parallel()
 	dies := `sh -c 'echo ready; exec sleep 5'`
 	handles := `sh -c 'trap "exit 0" INT; echo ready; while :; do sleep 0.02; done'`
@@ -306,7 +306,7 @@ func interruptReady(m *clitest.Terminal) {
 }
 
 // A job that stops itself, as an editor does, gives the shell its terminal back.
-func TestJobThatStopsItself(t *testing.T) {
+func TestSignals_JobThatStopsItself(t *testing.T) {
 	t.Parallel()
 	m := shell(t)
 	m.Send("$P run -- sh -c 'echo stopping $$; kill -STOP $$; echo continued; exit 6'\n")
@@ -325,7 +325,7 @@ func TestJobThatStopsItself(t *testing.T) {
 }
 
 // nohup's ignored HUP is ignored in the job.
-func TestNohup(t *testing.T) {
+func TestSignals_Nohup(t *testing.T) {
 	t.Parallel()
 	in, goOn := clitest.Pipe(t)
 	cmd := clitest.Script(t, "sh", `exec nohup $P run -- sh -c 'echo ready $$; read x; exit 4'`)
@@ -339,4 +339,24 @@ func TestNohup(t *testing.T) {
 	goOn.Close()
 	o, _ := l.End()
 	o.Want(t, 4)
+}
+
+// A TERM that comes when the job has ended does not replace its exit code, nor
+// the report.
+func TestSignals_TermWhileTheReportIsWritten(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", `trap '' TERM; echo ready; exit 6`))
+		l.Expect("ready")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for unix.Kill(l.Cmd.Process.Pid, syscall.SIGTERM) == nil && clitest.ProcessState(l.Cmd.Process.Pid) != "Z" {
+			}
+		}()
+		<-ended
+		o, _ := l.End()
+		o.Want(t, 6)
+		o.Report(t)
+	}
 }

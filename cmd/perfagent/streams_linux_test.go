@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-func TestJobIsOnTheTerminal(t *testing.T) {
+func TestStreams_JobIsOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--summary", "never", "--", "sh", "-c",
 		`for fd in 0 1 2; do test -t $fd && echo tty $fd; done; stty size; ps -o stat= -p $$ 2>/dev/null | tr -d '\n'`)
@@ -28,7 +29,7 @@ func TestJobIsOnTheTerminal(t *testing.T) {
 	}
 }
 
-func TestStdinPassesByteByByte(t *testing.T) {
+func TestStreams_StdinPassesByteByByte(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, 1<<20)
 	_, _ = rand.Read(data)
@@ -44,7 +45,7 @@ func TestStdinPassesByteByByte(t *testing.T) {
 }
 
 // What a shell sees of a command is the same with and without us.
-func TestShellSeesTheSame(t *testing.T) {
+func TestStreams_ShellSeesTheSame(t *testing.T) {
 	t.Parallel()
 	bash := need.Tool(t, "bash", "apt-get install bash")
 	for _, c := range []struct{ name, text, want string }{
@@ -85,7 +86,7 @@ func TestShellSeesTheSame(t *testing.T) {
 
 // With stderr redirected nothing of ours is on it, unless asked for; colours are
 // for terminals.
-func TestSummaryGoesWhereItIsWanted(t *testing.T) {
+func TestSummary_GoesWhereItIsWanted(t *testing.T) {
 	t.Parallel()
 	job := []string{"--", "sh", "-c", "printf out; printf err >&2"}
 	for _, c := range []struct {
@@ -147,7 +148,7 @@ func relative(t *testing.T, dir, path string) string {
 }
 
 // The summary fits a narrow terminal.
-func TestSummaryFitsTheTerminal(t *testing.T) {
+func TestSummary_FitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--out", "o", "--run-id", "r", "--", "sh", "-c", "exit 3", strings.Repeat("long ", 50))
 	cmd.Env = append(cmd.Env, "NO_COLOR=1")
@@ -162,7 +163,7 @@ func TestSummaryFitsTheTerminal(t *testing.T) {
 }
 
 // Nobody reading stderr any more is no reason to fail.
-func TestStderrClosedByItsReader(t *testing.T) {
+func TestStreams_StderrClosedByItsReader(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {
 		t.Run(strings.Join(flags, " "), func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestStderrClosedByItsReader(t *testing.T) {
 	}
 }
 
-func TestJobThatClosesItsStreams(t *testing.T) {
+func TestStreams_JobClosesItsOwn(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--interval", "50ms", "--", "sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.2; exit 6")
 	o := clitest.Perform(t, cmd)
@@ -188,7 +189,7 @@ func TestJobThatClosesItsStreams(t *testing.T) {
 }
 
 // The job's three streams are the very same open files: not a copy, not a pipe.
-func TestStreamsAreTheSameOpenFiles(t *testing.T) {
+func TestStreams_AreTheSameOpenFiles(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c",
 		`for fd in 0 1 2; do at=$(stat -L -c %d:%i /proc/$$/fd/$fd); echo $at >&3; done; dd bs=1 count=4 status=none >&3; printf 123456; printf 1234567 >&2`)
@@ -225,5 +226,81 @@ func TestStreamsAreTheSameOpenFiles(t *testing.T) {
 		if at, err := files[fd].Seek(0, io.SeekCurrent); err != nil || at != offset {
 			t.Errorf("descriptor %d stands at %d, want %d: it is not shared", fd, at, offset)
 		}
+	}
+}
+
+// What the job gives up is given up: we hold on to nothing of its.
+func TestStreams_PipeThatTheJobCloses(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "exec >&-; read line")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(out); err != nil { // returns while the job still waits for its line
+		t.Error(err)
+	}
+	if _, err := io.WriteString(in, "go\n"); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A stderr that is full and read by nobody keeps neither the job from starting nor
+// its exit code from being returned.
+func TestStreams_NobodyReadsStderr(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"run", "--out", "/proc/nowhere", "--", "sh", "-c", "echo ran >mark; exit 3"},
+		{"run", "--summary", "always", "--", "sh", "-c", "echo ran >mark; exit 3"},
+	} {
+		cmd := clitest.Perfagent(t, args...)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		stuff(t, w)
+		cmd.Stderr = w
+		start := time.Now()
+		err = cmd.Run()
+		w.Close()
+		if code := cmd.ProcessState.ExitCode(); code != 3 || time.Since(start) > 20*time.Second {
+			t.Errorf("%v: exit code %d (%v) after %v", args, code, err, time.Since(start))
+		}
+		if _, err := os.Stat(filepath.Join(cmd.Dir, "mark")); err != nil {
+			t.Errorf("%v: the job did not run", args)
+		}
+	}
+}
+
+// stuff writes to a pipe until it takes no more.
+func stuff(t *testing.T, w *os.File) {
+	t.Helper()
+	conn, err := w.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = conn.Control(func(fd uintptr) {
+		for err == nil {
+			_, err = syscall.Write(int(fd), make([]byte, 4096))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// For the child it is an ordinary pipe, on which writes block.
+	_ = conn.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), false) })
+	if err != nil {
+		t.Fatal(err)
 	}
 }

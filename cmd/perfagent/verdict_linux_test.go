@@ -55,7 +55,7 @@ func verdictInside(cmd *exec.Cmd, group string) *exec.Cmd {
 // verdictHog takes all the memory that it can get: the kernel must end it.
 const verdictHog = "tail /dev/zero"
 
-func TestVerdictOfAnExit(t *testing.T) {
+func TestVerdict_Exit(t *testing.T) {
 	v := reportertest.WantVerdict(t, inside(t, "run", "--", "true").Report(t), "exited", "exited with code 0")
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 0})
 	v = reportertest.WantVerdict(t, inside(t, "run", "--", "sh", "-c", "exit 7").Report(t), "exited", "exited with code 7")
@@ -63,7 +63,7 @@ func TestVerdictOfAnExit(t *testing.T) {
 }
 
 // Who sent a TERM is told by name.
-func TestVerdictNamesTheSender(t *testing.T) {
+func TestVerdict_NamesTheSender(t *testing.T) {
 	t.Parallel()
 	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60"))
 	l.Expect("ready")
@@ -80,7 +80,7 @@ func TestVerdictNamesTheSender(t *testing.T) {
 	reportertest.WantTimeInRun(t, r, "signal_time")
 }
 
-func TestVerdictOfTheTerminal(t *testing.T) {
+func TestVerdict_Terminal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--", "sh", "-c", "echo ready; exec sleep 60")
 	m := clitest.OnTerminal(t, cmd)
@@ -91,7 +91,7 @@ func TestVerdictOfTheTerminal(t *testing.T) {
 	reportertest.WantEvidence(t, reportertest.WantVerdict(t, r, "signal", "killed by SIGINT from the terminal (Ctrl-C)"), map[string]any{"signal": "SIGINT"})
 }
 
-func TestVerdictOfKill(t *testing.T) {
+func TestVerdict_Kill(t *testing.T) {
 	t.Parallel()
 	l := clitest.Launch(t, clitest.Perfagent(t, "run", "--", "sh", "-c", "echo pid $$; exec sleep 60"))
 	if err := unix.Kill(l.PID("pid"), syscall.SIGKILL); err != nil {
@@ -103,7 +103,7 @@ func TestVerdictOfKill(t *testing.T) {
 
 // A job that does not mind TERM and is killed then had its time if a scheduler's daemon
 // sent the TERM. Somebody's shell is none, whatever a variable with a common name says.
-func TestVerdictOfTermThenKill(t *testing.T) {
+func TestVerdict_TermThenKill(t *testing.T) {
 	t.Parallel()
 	bash := need.Tool(t, "bash", "apt-get install bash")
 	for _, test := range []struct{ sender, scheduler, cause, text string }{
@@ -149,7 +149,7 @@ func TestVerdictOfTermThenKill(t *testing.T) {
 
 // A signal that a job has caught, such as one that asks for a checkpoint, does not explain
 // each exit code above 126.
-func TestVerdictOfAnotherSignal(t *testing.T) {
+func TestVerdict_OtherSignals(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ then, cause, text string }{
 		{"no-such-command", "exited", "exited with code 127"},
@@ -164,7 +164,7 @@ func TestVerdictOfAnotherSignal(t *testing.T) {
 }
 
 // timeout(1) around perfagent is known by its name, and as the command by its exit code.
-func TestVerdictOfTimeout(t *testing.T) {
+func TestVerdict_Timeout(t *testing.T) {
 	t.Parallel()
 	o := clitest.Perform(t, clitest.Script(t, "sh", `timeout 3 "$P" run --out out -- sleep 60; exit 0`))
 	r, _ := reportertest.Only(t, filepath.Join(o.Dir, "out"))
@@ -181,7 +181,7 @@ while [ ! -e began ]; do sleep 0.01; done; kill $!; wait; exit 0`))
 
 // An agent that is killed together with its job leaves a journal, which tells what came
 // before.
-func TestVerdictOfAJournal(t *testing.T) {
+func TestVerdict_Journal(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Script(t, "sh", `exec timeout 1000 "$P" run --out out --run-id r --interval 50ms -- sh -c "trap 'echo caught' TERM; echo ready; while :; do sleep 0.02; done"`)
 	l := clitest.Launch(t, cmd)
@@ -209,7 +209,7 @@ func TestVerdictOfAJournal(t *testing.T) {
 }
 
 // A signal is in the journal at once, however far off the next sample is.
-func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
+func TestVerdict_JournalBetweenSamples(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "r", "--interval", "5m", "--", "sh", "-c", "trap 'echo caught' TERM; echo ready; while :; do sleep 0.01; done")
 	path := filepath.Join(cmd.Dir, "perfagent-out/r/node-0.jsonl")
@@ -236,7 +236,7 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 	sender := fmt.Sprintf("SIGTERM from %s (process %d)", strings.TrimSpace(string(comm)), os.Getpid())
 	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", sender, "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
-	o := clitest.Run(t, "show", path)
+	o := call("show", path)
 	o.Want(t, 0)
 	if !strings.Contains(strings.Join(strings.Fields(o.Out), " "), sender) || strings.Contains(o.Out, "damaged") {
 		t.Errorf("want %q in:\n%s", sender, o.Out)
@@ -245,7 +245,7 @@ func TestVerdictOfAJournalBetweenSamples(t *testing.T) {
 
 // Of several nodes the run's own verdict is said first, though it is no more than an exit
 // code: a launcher kills the others when one fails.
-func TestVerdictOfSeveralNodes(t *testing.T) {
+func TestVerdict_SeveralNodes(t *testing.T) {
 	out := t.TempDir()
 	merge := []string{"merge", "-o", filepath.Join(out, "all.json")}
 	for node, job := range []string{"exit 0", "exit 4", "kill -9 $$"} {
@@ -266,7 +266,7 @@ func TestVerdictOfSeveralNodes(t *testing.T) {
 	}
 }
 
-func TestVerdictOfMemoryLimit(t *testing.T) {
+func TestVerdict_MemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, script string
@@ -321,7 +321,7 @@ func verdictLogged(t *testing.T, text string) bool {
 }
 
 // A group that the job makes may have a limit of its own: it is that one which was hit.
-func TestVerdictOfALimitBelow(t *testing.T) {
+func TestVerdict_LimitBelow(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 1024)
 	inner := filepath.Join(group, "inner")
@@ -341,7 +341,7 @@ func TestVerdictOfALimitBelow(t *testing.T) {
 }
 
 // What the kernel killed in the same group before is not the job's.
-func TestVerdictForgetsAnOldKill(t *testing.T) {
+func TestVerdict_ForgetsAnOldKill(t *testing.T) {
 	t.Parallel()
 	group := verdictGroup(t, 64)
 	clitest.Perform(t, verdictInside(clitest.Command(t, "/bin/sh", "-c", verdictHog), group))
@@ -357,7 +357,7 @@ func TestVerdictForgetsAnOldKill(t *testing.T) {
 
 // What the kernel kills in somebody else's group meanwhile is not the job's either, nor
 // what it kills of others in the same group, when its log tells.
-func TestVerdictAccusesNobodyOfAnothersKill(t *testing.T) {
+func TestVerdict_AccusesNobodyOfAnothersKill(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"another group", "the same group"} {
 		t.Run(where, func(t *testing.T) {
@@ -385,7 +385,7 @@ func TestVerdictAccusesNobodyOfAnothersKill(t *testing.T) {
 
 // A neighbour in the same group that was seen among the processes which are not the job's
 // is not why the job failed.
-func TestVerdictKnowsANeighbour(t *testing.T) {
+func TestVerdict_KnowsANeighbour(t *testing.T) {
 	t.Parallel()
 	if err := unix.Access("/dev/kmsg", unix.R_OK); err != nil {
 		t.Skipf("the kernel's log cannot be read (/dev/kmsg: %v): run the tests as root", err)
@@ -423,7 +423,7 @@ func TestVerdictKnowsANeighbour(t *testing.T) {
 	reportertest.WantEvidence(t, v, map[string]any{"exit_code": 4, "oom_kills": nil})
 }
 
-func TestVerdictOfAFullDisk(t *testing.T) {
+func TestVerdict_FullDisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, options, script, text string }{
 		{"bytes", "size=1m", "head -c 2m /dev/zero >file", "no room was left on the file system of "},
@@ -444,7 +444,7 @@ func TestVerdictOfAFullDisk(t *testing.T) {
 // A job that removes what it could not finish leaves room; the samples of a watched file
 // system have it that there was none. Root's share of it they do not tell, where it has
 // one: a tmpfs has none.
-func TestVerdictOfADiskThatWasFull(t *testing.T) {
+func TestVerdict_DiskThatWasFull(t *testing.T) {
 	t.Parallel()
 	for name, uid := range map[string]uint32{"root": 0, "nobody": 65534} {
 		t.Run(name, func(t *testing.T) {
@@ -471,7 +471,7 @@ func TestVerdictOfADiskThatWasFull(t *testing.T) {
 const verdictDoc = "../../docs/verdict.md"
 
 // The tables of docs/verdict.md are those of the program.
-func TestVerdictTables(t *testing.T) {
+func TestVerdict_Tables(t *testing.T) {
 	cell := strings.NewReplacer("|", `\|`)
 	var causes, conditions strings.Builder
 	causes.WriteString("| cause | when | evidence |\n|---|---|---|\n")

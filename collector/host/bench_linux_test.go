@@ -12,8 +12,13 @@ import (
 )
 
 // BenchmarkReading is one Reading of this host: all that the next one costs too.
-func BenchmarkReading(b *testing.B) {
-	r := NewReader(Options{})
+func BenchmarkReading(b *testing.B) { benchmarkReading(b, Options{}) }
+
+// BenchmarkReadingThroughGopsutil is the same with --reader gopsutil.
+func BenchmarkReadingThroughGopsutil(b *testing.B) { benchmarkReading(b, Options{Gopsutil: true}) }
+
+func benchmarkReading(b *testing.B, o Options) {
+	r := NewReader(o)
 	defer r.Close()
 	r.Read()
 	defer collectortest.CPUPerOp(b)()

@@ -1,16 +1,10 @@
 package host
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/shirou/gopsutil/v3/common"
-	"github.com/shirou/gopsutil/v3/cpu"
-	"github.com/shirou/gopsutil/v3/mem"
-	"github.com/shirou/gopsutil/v3/net"
 
 	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/internal/collectortest"
@@ -50,42 +44,6 @@ func TestReader_Read(t *testing.T) {
 func TestReader_OldKernel(t *testing.T) {
 	r := openFixture(t, "kernel-2.6").Read()
 	same(t, "cpu", r.CPU, []CPUTimes{cpuTicks("cpu0", 1000, 20, 300, 9000, 80, 0, 6)})
-}
-
-// gopsutil, which reads these sources on other systems, says the same of every
-// tree that it reads as psutil does.
-func TestReader_TreesAsGopsutil(t *testing.T) {
-	for _, name := range []string{"healthy", "lvm-on-raid", "bond-vlan-bridge", "container-bridge", "loopback-names", "memavailable-missing"} {
-		t.Run(name, func(t *testing.T) {
-			r := openFixture(t, name)
-			got := r.Read()
-			ctx := context.WithValue(t.Context(), common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.proc})
-			times, err := cpu.TimesWithContext(ctx, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var cpus []CPUTimes
-			for _, s := range times {
-				cpus = append(cpus, CPUTimes{Name: s.CPU, Guest: s.Guest, GuestNice: s.GuestNice, Seconds: [NumCPUModes]float64{
-					s.User, s.Nice, s.System, s.Idle, s.Iowait, s.Irq, s.Softirq, s.Steal}})
-			}
-			same(t, "cpu", got.CPU, cpus)
-			vm, err := mem.VirtualMemoryWithContext(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, "memory", *got.Memory, Memory{Total: vm.Total, Available: vm.Available})
-			stats, err := net.IOCountersByFileWithContext(ctx, true, filepath.Join(r.proc, "net/dev"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var nics []Device
-			for i, s := range stats {
-				nics = append(nics, Device{s.Name, s.BytesRecv, s.BytesSent, got.Devices[NICs][i].Class})
-			}
-			same(t, "network", got.Devices[NICs], nics)
-		})
-	}
 }
 
 // damages are the folders of testdata/proc that hold nothing but a damaged file.

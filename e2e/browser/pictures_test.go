@@ -23,13 +23,13 @@ import (
 	"github.com/perfagent/perfagent/plotter"
 )
 
-// pictures is where TestPictures puts the pictures of the documents: make pictures.
+// pictures is where TestBrowser_Pictures puts the pictures of the documents: make pictures.
 var pictures = flag.String("pictures", "", "make the documents' pictures of the page in this `DIRECTORY`")
 
-// TestPictures makes the pictures of docs/plot.md: of the page as the browser shows it,
+// TestBrowser_Pictures makes the pictures of docs/plot.md: of the page as the browser shows it,
 // light, dark, on a phone, in print, of many nodes, and with JavaScript off; and one of
 // perfagent plot.
-func TestPictures(t *testing.T) {
+func TestBrowser_Pictures(t *testing.T) {
 	if *pictures == "" {
 		t.Skip("only on demand: make pictures")
 	}

@@ -42,10 +42,12 @@ func TestFake_IsAsStrictAsTheRealServers(t *testing.T) {
 	rows := slices.Concat(experimentRows, runRows(), batchRows(), pointRows, tagRows, historyRows, searchRows,
 		artifactRows, otherRows)
 	names := []string{"fake", "3.x", "2.x"}
+	three, two := Options{Version: 3}, Options{Version: 2}
+	startAtOnce(t, three, two)
 	clients := []*client{
 		newClient(t, Serve(t, NewFake()).URL),
-		newClient(t, Start(t, Options{Version: 3}).URL),
-		newClient(t, Start(t, Options{Version: 2}).URL),
+		newClient(t, pool.Get(t, three).URL),
+		newClient(t, pool.Get(t, two).URL),
 	}
 	outcomes := make([][]outcome, len(clients))
 	var wg sync.WaitGroup
@@ -63,6 +65,22 @@ func TestFake_IsAsStrictAsTheRealServers(t *testing.T) {
 		})
 	}
 	t.Logf("%d rows", len(rows))
+}
+
+// startAtOnce has the pool start servers, each of which takes seconds.
+func startAtOnce(t *testing.T, servers ...Options) {
+	t.Helper()
+	for _, o := range servers {
+		python(t, o.Version) // may skip the test
+	}
+	t.Run("start", func(t *testing.T) {
+		for _, o := range servers {
+			t.Run(fmt.Sprint(o.Version), func(t *testing.T) {
+				t.Parallel()
+				pool.Get(t, o)
+			})
+		}
+	})
 }
 
 // compareRow checks the outcomes of one row.

@@ -34,8 +34,12 @@ with mlflow.start_run(run_name=sys.argv[1]) as run:
 `
 
 func TestServer_KeepsItsStoreThroughARestart(t *testing.T) {
-	s := Start(t, Options{Version: 2, FileStore: true})
+	s := pool.Get(t, Options{Version: 2, BasicAuth: true}) // which is not busy meanwhile
 	id, _, _ := strings.Cut(s.Run(t, logSome, "named"), "\n")
+	s.Stop(t)
+	if _, err := http.Get(s.URL + "/health"); err == nil {
+		t.Error("a stopped server answers")
+	}
 	s.Restart(t)
 	r := s.ReadBack(t, id)
 	if r.Info.RunName != "named" || r.Info.Status != "FINISHED" || r.Info.ExperimentName != "some" ||
@@ -53,10 +57,6 @@ func TestServer_KeepsItsStoreThroughARestart(t *testing.T) {
 	if all, none := s.Runs(t, "some"), s.Runs(t, "none"); len(all) != 1 || all[0].Info.RunID != id ||
 		len(none) != 0 {
 		t.Errorf("of the experiment: %+v, of none: %+v", all, none)
-	}
-	s.Stop(t)
-	if _, err := http.Get(s.URL + "/health"); err == nil {
-		t.Error("a stopped server answers")
 	}
 }
 

@@ -46,6 +46,28 @@ func WantEveryMetric(t testing.TB, n *reporter.Node) {
 	}
 }
 
+// WantMeansInside checks that no mean of a summary or of the envelope is outside of its own least and greatest value.
+func WantMeansInside(t testing.TB, r *reporter.Report) {
+	t.Helper()
+	for name, n := range r.Nodes {
+		if n == nil {
+			continue
+		}
+		for key, q := range n.Summaries {
+			if !(q.Min <= q.Mean && q.Mean <= q.Max) {
+				t.Errorf("node %s: summary of %s: min %v, mean %v, max %v", name, key, q.Min, q.Mean, q.Max)
+			}
+		}
+		for key, band := range n.Envelope {
+			for i, mean := range band.Mean {
+				if mean < band.Min[i] || mean > band.Max[i] {
+					t.Errorf("node %s: envelope of %s: point %d: min %v, mean %v, max %v", name, key, i, band.Min[i], mean, band.Max[i])
+				}
+			}
+		}
+	}
+}
+
 // WantVerdict checks the cause of the verdict of node 0 and parts of its text, and returns the verdict.
 func WantVerdict(t testing.TB, r *reporter.Report, cause string, words ...string) *reporter.Verdict {
 	t.Helper()

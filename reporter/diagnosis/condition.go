@@ -18,33 +18,32 @@ const (
 	ConditionGPUIdle       = "gpu_idle"
 )
 
-// Condition is a row of the table of conditions: what a job suffered from, whatever
-// ended it.
+// A Condition is a row of the table of conditions: what slowed a job down, however it ended.
 type Condition struct {
 	Name string
 	When string // the threshold, and the counter that proves it
 
-	// holds tells whether a run had it, and puts the counter into the evidence.
+	// holds reports whether a run had it. If so, it adds the counter to the evidence.
 	holds func(*verdictInput) bool
 }
 
-// Their thresholds.
+// The thresholds of the conditions.
 const (
-	minCondition    = 1.0      // seconds: of shorter runs shares of the time mean little
+	minCondition    = 1.0      // seconds: shares of the time mean little in shorter runs
 	throttledShare  = 10.0     // percent of the periods
 	memoryStall     = 10.0     // percent of the time
-	memoryPart      = 0.1      // of the node's memory: of a job with less nobody knows whether it waited
+	memoryPart      = 0.1      // of the node's memory: a job with less may not be the one that waited
 	memoryTight     = 95.0     // percent of the limit
 	memorySomeStall = 1.0      // percent of the time
 	ioStall         = 20.0     // percent of the time
 	iowaitShare     = 20.0     // percent of the CPU time
-	ioRate          = 1.0 / 16 // MiB/s: a job that moves less is not what waits on the node
-	quotaPart       = 0.1      // of a quota that is shared: who uses less is not who was stopped
+	ioRate          = 1.0 / 16 // MiB/s: a job that moves less is not the one that waits on the node
+	quotaPart       = 0.1      // of a shared quota: a job that uses less is not the one that was stopped
 	swapTotal       = 64.0     // MiB
 	swapRate        = 1.0      // MiB/s
 	gpuIdleShare    = 10.0     // percent of the time
 	gpuIdleAfter    = 30.0     // seconds
-	gpuIdleKnown    = 0.5      // of the run: a GPU that was measured for less is not judged
+	gpuIdleKnown    = 0.5      // of the run: a GPU measured for less is not judged
 )
 
 // Conditions is the table of conditions, in the order of Verdict.Conditions.
@@ -82,29 +81,29 @@ func Conditions() []Condition {
 		{
 			Name: ConditionGPUIdle,
 			When: "mean of `" + reporter.MetricGPUUtilization +
-				"` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) + " of the run or more < " + pct(gpuIdleShare) + ", in a run of " +
-				text.Fixed(gpuIdleAfter, 0) + " s or more",
+				"` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) +
+				" of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more",
 			holds: (*verdictInput).gpuIdle,
 		},
 	}
 }
 
-// least tells whether a metric is at or above a level, and puts it into the evidence then.
-func (q *verdictInput) least(metric string, level float64) bool {
+// atLeast reports whether a metric is at or above a level. If so, it adds the metric to the evidence.
+func (q *verdictInput) atLeast(metric string, level float64) bool {
 	v, ok := q.node.Metrics[metric]
 	if !ok || !(v >= level) || q.run.WallSeconds < minCondition {
 		return false
 	}
-	q.known(metric, v)
+	q.note(metric, v)
 	return true
 }
 
 func (q *verdictInput) throttled() bool {
-	return !quotaOfOthers(q.node) && q.least(reporter.MetricThrottled, throttledShare)
+	return !quotaOfOthers(q.node) && q.atLeast(reporter.MetricThrottled, throttledShare)
 }
 
-// quotaOfOthers tells that others are under the job's CPU quota and that the job used next
-// to nothing of it: then it was them whom the quota stopped.
+// quotaOfOthers reports whether others share the job's CPU quota and the job used next to nothing of
+// it. Then the quota stopped the others.
 func quotaOfOthers(n *reporter.Node) bool {
 	if n.Job == nil || n.Job.Source != host.JobFromTree || n.Limits == nil {
 		return false
@@ -114,30 +113,30 @@ func quotaOfOthers(n *reporter.Node) bool {
 
 func (q *verdictInput) memoryStarved() bool {
 	if _, known := q.node.Metrics[reporter.MetricJobPSIMemory]; known {
-		if q.least(reporter.MetricJobPSIMemory, memoryStall) {
+		if q.atLeast(reporter.MetricJobPSIMemory, memoryStall) {
 			return true
 		}
 	} else if q.node.Metric(reporter.MetricJobMemoryPeak) >= memoryPart*q.node.Host.MemoryMB &&
-		q.least(reporter.MetricPSIMemoryFull, memoryStall) {
+		q.atLeast(reporter.MetricPSIMemoryFull, memoryStall) {
 		return true
 	}
 	some := 100 * float64(q.account.JobStall.MemorySome) / q.run.WallSeconds
-	if !(some >= memorySomeStall) || !q.least(reporter.MetricLimitMemory, memoryTight) {
+	if !(some >= memorySomeStall) || !q.atLeast(reporter.MetricLimitMemory, memoryTight) {
 		return false
 	}
-	q.known("job_psi_memory_some_avg_pct", min(100, some))
+	q.note("job_psi_memory_some_avg_pct", min(100, some))
 	return true
 }
 
 func (q *verdictInput) ioWait() bool {
 	if _, known := q.node.Metrics[reporter.MetricJobPSIIO]; known {
-		return q.least(reporter.MetricJobPSIIO, ioStall)
+		return q.atLeast(reporter.MetricJobPSIIO, ioStall)
 	}
 	moved := q.node.Metric(reporter.MetricJobRead) + q.node.Metric(reporter.MetricJobWritten)
 	if !(moved >= ioRate*q.run.WallSeconds) {
-		return false // others on the node wait
+		return false // others on the node are waiting
 	}
-	return q.least(reporter.MetricPSIIOFull, ioStall) || q.least(reporter.MetricIOWait, iowaitShare)
+	return q.atLeast(reporter.MetricPSIIOFull, ioStall) || q.atLeast(reporter.MetricIOWait, iowaitShare)
 }
 
 func (q *verdictInput) swapping() bool {
@@ -145,8 +144,8 @@ func (q *verdictInput) swapping() bool {
 	if in+out < swapTotal || in+out < swapRate*q.run.WallSeconds || q.run.WallSeconds < minCondition {
 		return false
 	}
-	q.known(reporter.MetricSwapIn, in)
-	q.known(reporter.MetricSwapOut, out)
+	q.note(reporter.MetricSwapIn, in)
+	q.note(reporter.MetricSwapOut, out)
 	return true
 }
 
@@ -158,7 +157,7 @@ func (q *verdictInput) gpuIdle() bool {
 	sum, n := 0.0, 0
 	for i, g := range q.rec.GPUs {
 		c := collector.GPUColumn(i, collector.GPUUtilization)
-		if !g.OfJob || c >= q.rec.Columns() { // a damaged journal may name more than it has columns of
+		if !g.OfJob || c >= q.rec.Columns() { // a damaged journal may name more GPUs than it has columns
 			continue
 		}
 		mean, known := q.rec.Summaries[c].Mean()
@@ -172,7 +171,7 @@ func (q *verdictInput) gpuIdle() bool {
 		return false
 	}
 
-	q.known("gpu_avg_utilization_pct", sum/float64(n))
-	q.known("job_gpus", float64(n))
+	q.note("gpu_avg_utilization_pct", sum/float64(n))
+	q.note("job_gpus", float64(n))
 	return true
 }

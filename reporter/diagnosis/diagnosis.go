@@ -1,17 +1,16 @@
 // Package diagnosis says how a job ended, and what to change: the verdict and the findings of a
 // report.
 //
-// [New] and [Merge] are the two ways to a complete report. Both are reporter's function of the
-// same name with a diagnosis on top. The tables of what can be said are [Causes], [Conditions]
-// and [Rules].
+// [New] and [Merge] make complete reports. Each calls reporter's function of the same name and adds
+// the diagnosis. The tables of possible results are [Causes], [Conditions] and [Rules].
 package diagnosis
 
 import "github.com/perfagent/perfagent/reporter"
 
-// Input is what a complete report of one node is made from.
+// Input is the input for a complete report of one node.
 type Input struct {
 	reporter.Input
-	// Exit is what is known of the job's end beside Job.
+	// Exit is what is known about the job's end in addition to Job.
 	Exit ExitContext
 }
 
@@ -25,8 +24,8 @@ func New(in Input) *reporter.Report {
 	return r
 }
 
-// Merge puts the nodes of several reports into one, as reporter.Merge does, and concludes from
-// all of them.
+// Merge merges the nodes of several reports into one, as reporter.Merge does, and draws conclusions
+// from all of them.
 func Merge(inputs []reporter.Source) (*reporter.Report, error) {
 	r, err := reporter.Merge(inputs)
 	if err != nil {
@@ -36,7 +35,7 @@ func Merge(inputs []reporter.Source) (*reporter.Report, error) {
 	return r, nil
 }
 
-// conclude fills in what follows from the nodes together: the run's verdict, and findings.
+// conclude fills in what follows from all nodes together: the run's verdict, and findings.
 func conclude(r *reporter.Report) {
 	for _, n := range r.Nodes {
 		if n != nil && n.Findings == nil {
@@ -44,5 +43,5 @@ func conclude(r *reporter.Report) {
 		}
 	}
 	addImbalance(r)
-	r.Run.Verdict = worst(r)
+	r.Run.Verdict = runVerdict(r)
 }

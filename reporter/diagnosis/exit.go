@@ -4,37 +4,28 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
-// ExitContext is what is known of a job's end beyond its exit status. The zero value knows nothing.
+// An ExitContext holds what is known about a job's end beyond its exit status. The zero value knows
+// nothing.
 type ExitContext struct {
-	// NotKnown says why the exit status is not known; "" if it is.
+	// NotKnown says why the exit status is not known; "" if it is known.
 	NotKnown string
-	// Signals were sent to perfagent, or to the whole process group that it is in, and relayed to
-	// the job, oldest first.
-	Signals []Sent
-	// Space is the free space of the file systems that matter to a failed job, measured at its
-	// end. SpaceBefore was measured before it began: a file system that was full then proves
-	// nothing. A path that is missing there was not measured.
-	Space, SpaceBefore []FreeSpace
-	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, which
-	// is of the fullest of them, is 0.
+	// Signals were sent to perfagent or to its process group and relayed to the job, oldest first.
+	Signals []collector.Signal
+	// Space is the free space of the file systems that matter to a failed job, measured at its end.
+	// SpaceBefore was measured before the job started: a file system that was full then proves
+	// nothing. A path missing from it was not measured.
+	Space, SpaceBefore []host.FreeSpace
+	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, that of
+	// the fullest of them, is 0.
 	DiskPaths []string
-	// Scheduler is the scheduler in charge of the job ("Slurm"); "" if none is known. Limit is
-	// when it ends the job; zero if that is not known.
+	// Scheduler is the scheduler of the job ("Slurm"); "" if none is known. Limit is when it ends
+	// the job; zero if that is not known.
 	Scheduler string
 	Limit     time.Time
 	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or
 	// if that is not known.
 	Timeout time.Time
-}
-
-// Sent is a signal and who sent it.
-type Sent collector.Signal
-
-// FreeSpace is what is left of a file system at one moment, for a user such as the job's.
-type FreeSpace struct {
-	Path   string  // as the job's user would name it: its directory, TMPDIR, --out
-	FreeMB float64 // MiB
-	Inodes float64 // files that can still be made; -1 if the file system has no such bound
 }

@@ -17,18 +17,18 @@ type Rule struct {
 	When     string // the threshold
 	Advice   string // what to change
 
-	// judge holds one node against the rule; nil = the rule does not fire. It is nil for
-	// imbalance, which needs several nodes.
+	// judge applies the rule to one node. It returns nil if the rule does not fire. It is nil itself
+	// for imbalance, which needs several nodes.
 	judge func(*ruleInput) *reporter.Finding
 }
 
-// How much a finding matters.
+// The severities of findings.
 const (
 	SeverityWarning = "warning" // something is wasted, slowed down or in danger
 	SeverityInfo    = "info"    // worth knowing
 )
 
-// The ids of findings.
+// The IDs of findings.
 const (
 	findMemoryTight   = "memory_tight"
 	findDiskFull      = "disk_nearly_full"
@@ -49,19 +49,19 @@ const (
 	findTightPct       = 90   // of the memory limit
 	findSmallLimit     = 1024 // MiB of memory: less is not worth a warning
 	findThrottledLoss  = 0.05 // of the job's CPU time: less is not worth a warning
-	findTightRoom      = 1.25 // × the peak is what to ask for then
-	findTightOwn       = 0.1  // of the limit: with less it is others, or files in memory, that fill it
-	findKilledRoom     = 1.5  // × the limit, when a process was killed for it
+	findTightRoom      = 1.25 // × the peak is the amount to ask for
+	findTightOwn       = 0.1  // of the limit: if the job has less, others or files in memory fill it
+	findKilledRoom     = 1.5  // × the limit, if a process was killed for it
 	findDiskPct        = 95   // of the file system
 	findDiskFreeMB     = 100 << 10
 	findGPUMemoryPct   = 95 // of the device's memory
-	findThreadLeast    = 0.85
-	findThreadMost     = 1.15
-	findPhasesPeak     = 1.5 // CPUs: with a higher peak it was more than one thread at times
-	findCPURoom        = 1.1 // × the peak is what to ask for
+	findThreadMin      = 0.85
+	findThreadMax      = 1.15
+	findPhasesPeak     = 1.5 // CPUs: a higher peak means several threads at times
+	findCPURoom        = 1.1 // × the peak is the amount to ask for
 	findCPUsOver       = 0.25
-	findWaitPct        = 20 // of the time a task waited for a CPU: then use tells not what the job could use
-	findMemoryRoom     = 2  // × the peak is what to ask for
+	findWaitPct        = 20 // of the time a task waited for a CPU: usage does not show what the job could use
+	findMemoryRoom     = 2  // × the peak is the amount to ask for
 	findMissedTicks    = 3
 	findMissedPct      = 10  // of the ticks, or of the run in one gap
 	findImbalanceShare = 0.5 // of the mean over nodes
@@ -70,9 +70,9 @@ const (
 	findImbalanceGPU   = 10
 )
 
-// Rules is the one table of rules, in the order of what acting on them saves: what can
-// cost the whole run; GPUs; CPUs; time; memory; remarks on the run come last. Findings
-// are listed in this order, warnings first.
+// Rules returns the table of rules, in the order of their importance: what can cost the whole run,
+// GPUs, CPUs, time, memory, and last remarks on the run. Findings are listed in this order, warnings
+// first.
 func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
@@ -101,7 +101,7 @@ func Rules() []Rule {
 			When: s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the "+
 				"node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the "+
 				"time (`%s`, where there is none `%s`), unless the job had one thread",
-				findThreadLeast, findThreadMost, findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome),
+				findThreadMin, findThreadMax, findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome),
 			Advice: "let it work in parallel, or ask for 1 CPU",
 		},
 		{
@@ -153,11 +153,11 @@ func Rules() []Rule {
 	}
 }
 
-// findings holds a node against the rules, except imbalance, which needs several nodes.
-// The result is never nil.
+// findings applies the rules to a node, except imbalance, which needs several nodes. The result is
+// never nil.
 func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	out := []reporter.Finding{}
-	e := examine(n, run)
+	e := newRuleInput(n, run)
 	if e == nil {
 		return out
 	}
@@ -173,7 +173,7 @@ func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 	return out
 }
 
-// finding completes what a rule found.
+// finding completes the finding of a rule.
 func (r Rule) finding(f *reporter.Finding) reporter.Finding {
 	f.ID = r.ID
 	if f.Severity == "" {
@@ -182,12 +182,12 @@ func (r Rule) finding(f *reporter.Finding) reporter.Finding {
 	return *f
 }
 
-// sortFindings puts warnings first, and each kind in the order of the table.
+// sortFindings sorts by severity, warnings first, and then in the order of the table.
 func sortFindings(list []reporter.Finding) {
 	rules := Rules()
 	place := func(f reporter.Finding) int {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == f.ID })
-		if i < 0 { // of a newer perfagent
+		if i < 0 { // from a newer perfagent
 			i = len(rules)
 		}
 		if f.Severity != SeverityWarning {
@@ -198,7 +198,8 @@ func sortFindings(list []reporter.Finding) {
 	slices.SortStableFunc(list, func(a, b reporter.Finding) int { return place(a) - place(b) })
 }
 
-// evidence makes a finding's numbers of names and values; what is not known is left out.
+// evidence returns the evidence of a finding from pairs of names and values. It omits what is not
+// known.
 func evidence(pairs ...any) map[string]any {
 	out := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -11,10 +11,9 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// addImbalance brings the imbalance findings up to the nodes that the report has; those
-// of an earlier merge are dropped. It is a function of the nodes' numbers, so neither the
-// order of merging nor its steps make a difference. Nodes whose list of findings is nil
-// get an empty one; lists that were there are not changed but replaced.
+// addImbalance replaces the imbalance findings of an earlier merge with those of the report's nodes.
+// The result is a function of the nodes' numbers, so the order and the steps of merging make no
+// difference. A nil list of findings becomes an empty one. Existing lists are replaced, not changed.
 func addImbalance(r *reporter.Report) {
 	for _, n := range r.Nodes {
 		if n == nil {
@@ -30,26 +29,27 @@ func addImbalance(r *reporter.Report) {
 	}
 }
 
-// measure is a use of which nodes should have equal shares.
+// A measure is a quantity that the nodes should have equal shares of.
 type measure struct {
-	name  string  // of the evidence
-	least float64 // mean over nodes below which nothing is said
-	of    func(*ruleInput) float64
-	text  func(float64) string
+	name    string  // in the evidence
+	minMean float64 // mean over nodes below which there is no finding
+	of      func(*ruleInput) float64
+	value   func(float64) text.Quantity
+	words   string // what the value is of
 }
 
 func measures() []measure {
 	return []measure{
 		{"cpus", findImbalanceCPUs, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobCores) },
-			func(v float64) string { return text.CPUs(v) + " CPUs" }},
+			func(v float64) text.Quantity { return text.Quantity{Number: text.CPUs(v)} }, " CPUs"},
 		{"memory_mb", findImbalanceMB, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobMemoryPeak) },
-			func(v float64) string { return text.WholeSize(v) + " of memory" }},
+			text.Whole, " of memory"},
 		{"gpu_utilization_pct", findImbalanceGPU, (*ruleInput).gpuMean,
-			func(v float64) string { return text.Percent(v) + " of its GPUs' time" }},
+			text.Percentage, " of its GPUs' time"},
 	}
 }
 
-// gpuMean is the mean utilization of the job's devices; NaN = not known.
+// gpuMean returns the mean utilization of the job's devices, or NaN if it is not known.
 func (e *ruleInput) gpuMean() float64 {
 	sum, n := 0.0, 0.0
 	for i, g := range e.GPUs {
@@ -60,8 +60,8 @@ func (e *ruleInput) gpuMean() float64 {
 	return sum / n
 }
 
-// imbalance finds, for each measure, the node that has the least, when that is far below
-// the mean over the nodes on which it is known: findings by node.
+// imbalance returns findings by node. For each measure it takes the node with the lowest value, if
+// that is far below the mean over the nodes where the measure is known.
 func imbalance(r *reporter.Report) map[string]reporter.Finding {
 	out := make(map[string]reporter.Finding)
 	if len(r.Nodes) < 2 {
@@ -72,8 +72,8 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 	rule := rules[slices.IndexFunc(rules, func(r Rule) bool { return r.ID == findImbalance })]
 	texts := make(map[string][]string)
 	for _, m := range measures() {
-		node, value, mean, count := leastOf(r, m)
-		if count < 2 || !(mean >= m.least) || math.IsInf(mean, 0) || !(value < findImbalanceShare*mean) {
+		node, value, mean, count := lowestNode(r, m)
+		if count < 2 || !(mean >= m.minMean) || math.IsInf(mean, 0) || !(value < findImbalanceShare*mean) {
 			continue
 		}
 		f, ok := out[node]
@@ -81,8 +81,8 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 			f = rule.finding(&reporter.Finding{Evidence: evidence("nodes", count)})
 		}
 		f.Evidence[m.name], f.Evidence["mean_"+m.name] = plainjson.Round(value, 3), plainjson.Round(mean, 3)
-		of := strings.Fields(m.text(mean))[0] + unitOf(m.text(mean))
-		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+of)
+		texts[node] = append(texts[node],
+			fmt.Sprintf("%v%s where the mean of the nodes is %v", m.value(value), m.words, m.value(mean)))
 		out[node] = f
 	}
 
@@ -94,20 +94,12 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 	return out
 }
 
-// unitOf is the unit in a measure's text, where it is one of size or percent.
-func unitOf(words string) string {
-	if word := strings.Fields(words)[1]; word == "%" || strings.HasSuffix(word, "iB") {
-		return " " + word
-	}
-	return ""
-}
-
-// leastOf finds the node with the least of a measure, and the mean over the nodes on which
-// it is known. Of equal nodes it is the first.
-func leastOf(r *reporter.Report, m measure) (node string, value, mean float64, count int) {
+// lowestNode returns the node with the lowest value of a measure, the value, and the mean and number
+// of the nodes where the measure is known. Among equal nodes it takes the first.
+func lowestNode(r *reporter.Report, m measure) (node string, value, mean float64, count int) {
 	value = math.Inf(1)
 	for _, name := range r.NodeNames() {
-		e := examine(r.Nodes[name], &r.Run)
+		e := newRuleInput(r.Nodes[name], &r.Run)
 		if e == nil {
 			continue
 		}
@@ -124,14 +116,13 @@ func leastOf(r *reporter.Report, m measure) (node string, value, mean float64, c
 	return node, value, mean, count
 }
 
-// Advice is a finding and the nodes that have it.
+// Advice is a finding with the nodes that have it.
 type Advice struct {
-	reporter.Finding          // of the first of the nodes on which it weighs most
+	reporter.Finding          // of the first of the nodes where its severity is highest
 	Nodes            []string // by index
 }
 
-// AdviceOf lists the findings of all nodes, each ID once, in the order in which the findings of one
-// node are.
+// AdviceOf returns the findings of all nodes, each ID once, in the order of the findings of one node.
 func AdviceOf(r *reporter.Report) []Advice {
 	var list []reporter.Finding
 	nodes := make(map[string][]string)

@@ -11,21 +11,22 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// ruleInput is a node that rules are held against.
+// A ruleInput is a node that rules are applied to.
 type ruleInput struct {
 	*reporter.Node
 	wall float64 // seconds that the run took on it
 }
 
-// examine gives what rules look at; nil where there is nothing to be said of: no node, one
-// of perf.py's, which has totals since boot, or one that ran for less than findSeconds.
-func examine(n *reporter.Node, run *reporter.Run) *ruleInput {
+// newRuleInput returns the input of the rules for a node. It returns nil if the rules do not apply:
+// without a node, for a node from perf.py, whose totals are since boot, and for a run shorter than
+// findSeconds.
+func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	if n == nil || n.Origin == reporter.OriginPerfPy {
 		return nil
 	}
 	wall := n.Metric(reporter.MetricWall)
 	if math.IsNaN(wall) && run != nil {
-		wall = run.WallSeconds // a sidecar's, a journal's
+		wall = run.WallSeconds // from a sidecar or a journal
 	}
 	if !positive(wall) || wall < findSeconds {
 		return nil
@@ -33,10 +34,10 @@ func examine(n *reporter.Node, run *reporter.Run) *ruleInput {
 	return &ruleInput{n, wall}
 }
 
-// positive tells whether a number is known, finite and above 0.
+// positive reports whether a number is known, finite and above 0.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// cpuLimit is how many CPUs the job may use; NaN = not known.
+// cpuLimit returns the number of CPUs that the job may use, or NaN if it is not known.
 func (e *ruleInput) cpuLimit() float64 {
 	if e.Limits == nil || !positive(e.Limits.CPUs) {
 		return math.NaN()
@@ -44,8 +45,8 @@ func (e *ruleInput) cpuLimit() float64 {
 	return e.Limits.CPUs
 }
 
-// cpusAskedFor tells whether somebody set how many CPUs the job gets: by a quota, or by a
-// cpuset or affinity that leaves CPUs of the node out. Else it runs on a node as it is.
+// cpusAskedFor reports whether the job's number of CPUs was chosen, by a quota, or by a cpuset or an
+// affinity that excludes CPUs of the node.
 func (e *ruleInput) cpusAskedFor() bool {
 	if !positive(e.cpuLimit()) {
 		return false
@@ -55,16 +56,15 @@ func (e *ruleInput) cpusAskedFor() bool {
 
 func (e *ruleInput) oneThread() bool {
 	mean := e.Metric(reporter.MetricJobCores)
-	return mean >= findThreadLeast && mean <= findThreadMost && e.cpuLimit() >= 2
+	return mean >= findThreadMin && mean <= findThreadMax && e.cpuLimit() >= 2
 }
 
 func (e *ruleInput) throttled() bool {
 	return e.Metric(reporter.MetricThrottled) >= throttledShare && !quotaOfOthers(e.Node)
 }
 
-// waitedForCPU tells that the job did not get the CPUs that it could have used: what it
-// used says nothing then of how many it needs. Where its own tasks are not known those of
-// the node tell.
+// waitedForCPU reports whether the job did not get the CPUs that it could have used. Its usage then
+// does not show how many it needs. If the pressure of its own tasks is not known, the node's counts.
 func (e *ruleInput) waitedForCPU() bool {
 	waited := e.Metric(reporter.MetricJobPSICPU)
 	if math.IsNaN(waited) {
@@ -73,7 +73,7 @@ func (e *ruleInput) waitedForCPU() bool {
 	return waited >= findWaitPct
 }
 
-// memoryLimit is the memory that the job may use, MiB; NaN = there is no limit.
+// memoryLimit returns the memory that the job may use in MiB, or NaN if there is no limit.
 func (e *ruleInput) memoryLimit() float64 {
 	if e.Limits == nil || !positive(e.Limits.MemoryMB) {
 		return math.NaN()
@@ -81,8 +81,8 @@ func (e *ruleInput) memoryLimit() float64 {
 	return e.Limits.MemoryMB
 }
 
-// peakMemory is the highest memory, MiB, of the job or of the group that has the limit,
-// whichever is greater; NaN = neither is known.
+// peakMemory returns the peak memory in MiB of the job or of the group that has the limit, whichever
+// is higher. It returns NaN if neither is known.
 func (e *ruleInput) peakMemory() float64 {
 	job, group := e.Metric(reporter.MetricJobMemoryPeak), e.Metric(reporter.MetricLimitMemory)/100*e.memoryLimit()
 	if math.IsNaN(job) || group > job {
@@ -91,13 +91,13 @@ func (e *ruleInput) peakMemory() float64 {
 	return job
 }
 
-// gpuUse is the mean utilization of a device, percent; NaN = not known.
+// gpuUse returns the mean utilization of a device in percent, or NaN if it is not known.
 func (e *ruleInput) gpuUse(device int) float64 {
 	return e.GPUMetric(reporter.MetricGPUUtilization, device)
 }
 
-// gpuKnown is the part of the kept samples, and so of the time, that has a device's
-// utilization: a query that ends early leaves a mean that says little of the run.
+// gpuKnown returns the share of the kept samples, and so of the time, that have a device's
+// utilization. If a query ends early, the mean says little about the run.
 func (e *ruleInput) gpuKnown(device int) float64 {
 	if device >= collector.MaxGPUs {
 		return 0
@@ -111,7 +111,7 @@ func (e *ruleInput) gpuKnown(device int) float64 {
 	return float64(known) / float64(max(1, all))
 }
 
-// killedAt is the memory limit at which the kernel killed, MiB; 0 = not known.
+// killedAt returns the memory limit at which the kernel killed, in MiB, or 0 if it is not known.
 func (e *ruleInput) killedAt() float64 {
 	if e.Verdict == nil {
 		return 0
@@ -119,7 +119,7 @@ func (e *ruleInput) killedAt() float64 {
 	return e.Verdict.Number("limit_mb")
 }
 
-// fullestPath names the file systems that were watched, of which the fullest counted.
+// fullestPath names the watched file systems, the fullest of which counts.
 func (e *ruleInput) fullestPath() string {
 	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
 		return ""
@@ -130,8 +130,8 @@ func (e *ruleInput) fullestPath() string {
 	return "(the fullest of " + text.Printable(text.List(e.Sampling.DiskPaths, 4)) + ") "
 }
 
-// roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. It is less
-// than a quarter above, and never below 16 MiB.
+// roundSize rounds MiB up to a size that people would write: 6 GiB, 640 MiB. The result is less than a
+// quarter above mb, and at least 16 MiB.
 func roundSize(mb float64) float64 {
 	if !positive(mb) {
 		return math.NaN()
@@ -144,7 +144,7 @@ func roundSize(mb float64) float64 {
 	return math.Ceil(mb/step) * step
 }
 
-// gpuNames names devices, a few by their numbers, with the verb that fits.
+// gpuNames lists the first few devices by number, followed by the verb in the right number.
 func gpuNames(list []int, one, many string) string {
 	var words []string
 	for _, i := range list[:min(len(list), 8)] {

@@ -12,13 +12,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// judgeMemoryTight: the job came close to its memory limit.
+// judgeMemoryTight fires if the job came close to its memory limit.
 func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	pct, limit, kills := e.Metric(reporter.MetricLimitMemory), e.memoryLimit(), 0.0
-	if e.Verdict != nil { // of the kills in the group those for this limit
+	if e.Verdict != nil { // of the kills in the group, those caused by this limit
 		kills = e.Verdict.Number("limit_kills")
 	}
-	if then := e.killedAt(); kills > 0 && then > 0 { // the limit may have been changed since
+	if then := e.killedAt(); kills > 0 && then > 0 { // the limit may have changed since
 		limit = then
 	}
 	if !positive(pct) || pct < findTightPct {
@@ -56,7 +56,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 			"ask_mb", ask, "oom_kills", kills)}
 }
 
-// judgeDisk: a file system was nearly full.
+// judgeDisk fires if a file system was nearly full.
 func judgeDisk(e *ruleInput) *reporter.Finding {
 	pct, free := e.Metric(reporter.MetricDiskPeak), math.NaN()
 	if q, ok := e.Summaries[collector.DiskFree.Key()]; ok && q.Min >= 0 {
@@ -73,7 +73,7 @@ func judgeDisk(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("disk_usage_pct", pct, "free_mb", free)}
 }
 
-// judgeGPUIdle: GPUs of the job on which next to nothing ran.
+// judgeGPUIdle fires if the job had GPUs on which next to nothing ran.
 func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	var idle []int
 	var use []float64
@@ -111,7 +111,7 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("gpus", idle, "avg_utilization_pct", use, "gpus_of_job", own)}
 }
 
-// judgeGPUMemory: GPUs of the job the memory of which was full.
+// judgeGPUMemory fires if the memory of GPUs of the job was full.
 func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	var full []int
 	var used, total []float64
@@ -140,7 +140,7 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	return &reporter.Finding{Text: words, Evidence: evidence("gpus", full, "peak_mb", used, "memory_mb", total)}
 }
 
-// judgeOneThread: one CPU's worth of work on several CPUs.
+// judgeOneThread fires if the job had one CPU's worth of work on several CPUs.
 func judgeOneThread(e *ruleInput) *reporter.Finding {
 	if !e.oneThread() || e.waitedForCPU() && e.Metric(reporter.MetricJobThreads) != 1 {
 		return nil
@@ -165,7 +165,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	return f
 }
 
-// judgeCPUsUnused: more CPUs were asked for than used.
+// judgeCPUsUnused fires if more CPUs were requested than used.
 func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
 	mean, peak, limit := e.Metric(reporter.MetricJobCores), e.Metric(reporter.MetricJobCoresPeak), e.cpuLimit()
 	ask := max(1, math.Ceil(peak*findCPURoom))
@@ -180,7 +180,7 @@ func judgeCPUsUnused(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("avg_cpus", mean, "peak_cpus", peak, "limit_cpus", limit, "ask_cpus", ask)}
 }
 
-// judgeThrottled: the CPU quota slowed the job down.
+// judgeThrottled fires if the CPU quota slowed the job down.
 func judgeThrottled(e *ruleInput) *reporter.Finding {
 	if !e.throttled() {
 		return nil
@@ -209,7 +209,7 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("throttled_periods_pct", pct, "throttled_seconds", stopped, "cpu_quota", quota)}
 }
 
-// judgeSwapping: the node's memory did not suffice.
+// judgeSwapping fires if the node ran short of memory.
 func judgeSwapping(e *ruleInput) *reporter.Finding {
 	in, out := e.Metric(reporter.MetricSwapIn), e.Metric(reporter.MetricSwapOut)
 	total := 0.0
@@ -236,12 +236,12 @@ func judgeSwapping(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("swap_in_mb", in, "swap_out_mb", out, "mb_per_second", total/e.wall)}
 }
 
-// judgeMemoryUnused: much more memory was asked for than used.
+// judgeMemoryUnused fires if much more memory was requested than used.
 func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 	limit, peak := e.memoryLimit(), e.peakMemory()
 	ask := roundSize(findMemoryRoom * peak)
 	switch {
-	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel says otherwise
+	case e.Metric(reporter.MetricJobOOMKills) > 0: // the kernel killed: the memory was needed
 		return nil
 	case !positive(peak) || !(findMemoryRoom*peak < limit/2) || !(ask < limit):
 		return nil
@@ -259,7 +259,7 @@ func judgeMemoryUnused(e *ruleInput) *reporter.Finding {
 		Evidence: evidence("peak_mb", peak, "limit_mb", limit, "ask_mb", ask)}
 }
 
-// judgeSampling: the samples have holes, so that peaks may be missing.
+// judgeSampling fires if the samples have gaps, in which peaks may be missing.
 func judgeSampling(e *ruleInput) *reporter.Finding {
 	s := e.Sampling
 	if s == nil || s.MissedTicks < findMissedTicks || s.Samples < 0 {
@@ -268,7 +268,7 @@ func judgeSampling(e *ruleInput) *reporter.Finding {
 
 	ticks := float64(s.Samples) + float64(s.MissedTicks)
 	missed, gap := 100*float64(s.MissedTicks)/ticks, s.LongestGapSeconds
-	if len(s.Suspends) > 0 { // the gap has the time of sleep, the run has not
+	if len(s.Suspends) > 0 { // the gap includes the time of sleep, the run does not
 		gap = math.NaN()
 	}
 

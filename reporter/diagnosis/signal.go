@@ -9,75 +9,75 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// lastSamples is how many of the kept samples are looked at for what was so shortly before
-// the job's end.
+// lastSamples is the number of kept samples that count as shortly before the job's end.
 const lastSamples = 5
 
-// late is how long after the job's end a signal may have been noticed that ended it: one
-// that was sent to the whole group reaches the job at the same moment as us.
-const late = time.Second
+// signalDelay is how long after the job's end a signal that ended it may be noticed: a signal to the
+// whole group reaches the job and perfagent at the same time.
+const signalDelay = time.Second
 
-// lastEnding is the newest signal that was sent to us and meant to end the job.
-func (q *verdictInput) lastEnding() (Sent, bool) {
+// lastEndSignal returns the newest signal to perfagent that was meant to end the job.
+func (q *verdictInput) lastEndSignal() (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) {
+		if endsJob(s) && q.inTime(s) {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
-// toldToEnd is the newest signal n that was sent to us where the job exited with 128+n.
-func (q *verdictInput) toldToEnd() (Sent, bool) {
+// exitSignal returns the newest signal n to perfagent, if the job exited with 128+n.
+func (q *verdictInput) exitSignal() (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
+		if endsJob(s) && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
-// firstOf is the first signal of a name that was sent to us.
-func (q *verdictInput) firstOf(name string) (Sent, bool) {
+// firstOf returns the first signal with the given name that was sent to perfagent.
+func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	for _, s := range q.end.Signals {
 		if s.Signal == name && q.inTime(s) {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
-// inTime tells whether a signal can have to do with the job's end. One that was noticed
-// after it may if the job died of that very signal.
-func (q *verdictInput) inTime(s Sent) bool {
+// inTime reports whether a signal can be related to the job's end. A signal that was noticed after the
+// end can be if the job died of that very signal.
+func (q *verdictInput) inTime(s collector.Signal) bool {
 	end := q.ended()
-	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(late))
+	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(signalDelay))
 }
 
-// ends tells whether a signal is one that asks a process to end.
-func (s Sent) ends() bool {
+// endsJob reports whether a signal asks a process to end.
+func endsJob(s collector.Signal) bool {
 	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT",
 		"SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
 }
 
-// byTimeout tells whether timeout(1) sent the signal.
-func (s Sent) byTimeout() bool { return !s.Kernel && s.Process == "timeout" }
+// byTimeout reports whether timeout(1) sent the signal.
+func byTimeout(s collector.Signal) bool { return !s.Kernel && s.Process == "timeout" }
 
-// byScheduler tells whether a scheduler's daemon can have sent the signal: by its name, or
-// because it is out of sight.
-func (s Sent) byScheduler() bool {
+// byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has the name
+// of one, or is not visible.
+func byScheduler(s collector.Signal) bool {
 	if s.Kernel {
 		return false
 	}
 	return s.PID <= 0 || scheduler.IsDaemon(s.Process)
 }
 
-// sender says who sent the signal.
-func (s Sent) sender() string {
+// senderOf returns who sent the signal.
+func senderOf(s collector.Signal) string {
 	switch {
 	case !s.Kernel && s.PID == 0:
 		return "a process outside of this process namespace"
@@ -93,14 +93,14 @@ func (s Sent) sender() string {
 	return "the kernel"
 }
 
-// text is "SIGTERM from bash (process 12) at 14:03:07 UTC".
-func (s Sent) text() string {
-	return s.Signal + " from " + s.sender() + " at " + clockTime(s.At)
+// signalText returns a text such as "SIGTERM from bash (process 12) at 14:03:07 UTC".
+func signalText(s collector.Signal) string {
+	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
-// noteSender puts a signal that was sent to us into the evidence.
-func (q *verdictInput) noteSender(s Sent) {
-	q.evidence["sender"] = s.sender()
+// noteSender adds a signal that was sent to perfagent to the evidence.
+func (q *verdictInput) noteSender(s collector.Signal) {
+	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
 		q.evidence["sender"] = text.Printable(s.Process)
 	}
@@ -108,50 +108,50 @@ func (q *verdictInput) noteSender(s Sent) {
 		q.evidence["sender_pid"] = float64(s.PID)
 	}
 	q.evidence["sent_signal"] = s.Signal
-	q.moment("signal_time", s.At)
+	q.noteTime("signal_time", s.At)
 }
 
-// timeLimit looks for somebody who ended the job because its time was over.
+// timeLimit looks for a signal or an exit code that says that the job's time was over.
 func (q *verdictInput) timeLimit() (cause, words string) {
 	if words := q.ownTimeout(); words != "" {
 		return CauseTimeLimit, words
 	}
 
-	i := slices.IndexFunc(q.end.Signals, q.endsTime)
+	i := slices.IndexFunc(q.end.Signals, q.isTimeLimit)
 	if i < 0 {
 		return "", ""
 	}
 
 	s, killed := q.end.Signals[i], q.job.Signal == "SIGKILL"
 	q.noteSender(s)
-	q.moment("limit_time", q.end.Limit)
+	q.noteTime("limit_time", q.end.Limit)
 	words = "ended at a time limit"
-	if q.end.Scheduler != "" && !s.byTimeout() {
+	if q.end.Scheduler != "" && !byTimeout(s) {
 		words += " of " + q.end.Scheduler
 	}
 
-	words += ": " + s.text()
+	words += ": " + signalText(s)
 	if killed {
 		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
 	}
 	return CauseTimeLimit, words + "; the job " + q.endText()
 }
 
-// endsTime tells whether a signal was sent because the time was over.
-func (q *verdictInput) endsTime(s Sent) bool {
+// isTimeLimit reports whether a signal was sent because the time was over.
+func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.inTime(s):
 		return false
-	case s.byTimeout(): // it also passes on what it is sent itself
+	case byTimeout(s): // it also passes on signals that it receives
 		return q.end.Timeout.IsZero() || !s.At.Before(q.end.Timeout.Add(-time.Second))
 	case !q.end.Limit.IsZero():
 		return !s.At.Before(q.end.Limit.Add(-limitSlack))
 	}
-	return q.end.Scheduler != "" && s.byScheduler() && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
+	return q.end.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
 }
 
-// ownTimeout tells that the command is timeout(1), which says by its exit code that the
-// time was over: 124, or 137 when it had to send SIGKILL.
+// ownTimeout returns the sentence for a command that is timeout(1) and exited because the time was
+// over, with 124, or 137 if it had to send SIGKILL. It returns "" otherwise.
 func (q *verdictInput) ownTimeout() string {
 	if limit, ok := TimeoutLimit(q.run.Command); q.commandName() != "timeout" || !ok || q.run.WallSeconds < limit {
 		return ""
@@ -170,9 +170,9 @@ func (q *verdictInput) ownTimeout() string {
 	return ""
 }
 
-// TimeoutLimit finds the duration in a command line of timeout(1), seconds: the first argument
-// that is neither an option nor an option's value. Not ok where there is none, or it is 0,
-// which is no limit.
+// TimeoutLimit returns the duration in a command line of timeout(1) in seconds: the first argument that
+// is neither an option nor the value of one. ok is false if there is none, or if it is 0, which is no
+// limit.
 func TimeoutLimit(command []string) (seconds float64, ok bool) {
 	for i := 1; i < len(command); i++ {
 		switch arg := command[i]; {
@@ -193,13 +193,13 @@ func TimeoutLimit(command []string) (seconds float64, ok bool) {
 	return 0, false
 }
 
-// signal tells of a job that a signal ended, and of one that exited with 128+n after
-// signal n had been sent to it.
+// signal judges a job that a signal ended, or that exited with 128+n after signal n had been sent to
+// it.
 func (q *verdictInput) signal() (cause, words string) {
 	name := q.job.Signal
 	verb := "killed by "
 	if name == "" {
-		s, sent := q.toldToEnd()
+		s, sent := q.exitSignal()
 		if !sent {
 			return "", ""
 		}
@@ -210,7 +210,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	words = verb + name
 	if s, sent := q.firstOf(name); sent {
 		q.noteSender(s)
-		return CauseSignal, words + " from " + s.sender() + " at " + clockTime(s.At)
+		return CauseSignal, words + " from " + senderOf(s) + " at " + clockTime(s.At)
 	}
 
 	switch {
@@ -218,17 +218,17 @@ func (q *verdictInput) signal() (cause, words string) {
 		return CauseSignal, words + crashText(name)
 	case name == "SIGKILL":
 		words += "; the kernel does not tell who sent it" + q.elsewhere()
-		if s, sent := q.lastEnding(); sent {
+		if s, sent := q.lastEndSignal(); sent {
 			q.noteSender(s)
-			words += "; " + s.text() + " had come before"
+			words += "; " + signalText(s) + " had come before"
 		}
 		return CauseSignal, words
 	}
 
-	return CauseSignal, words + ", which was sent to the job itself; the kernel does not tell by whom"
+	return CauseSignal, words + ", sent to the job directly; sender unknown"
 }
 
-// crashText says what such a signal means when nobody sent it.
+// crashText returns what a signal means that no process sent.
 func crashText(name string) string {
 	switch name {
 	case "SIGSEGV":
@@ -245,7 +245,7 @@ func crashText(name string) string {
 	return ""
 }
 
-// diskFull looks for a file system without room.
+// diskFull looks for a full file system.
 func (q *verdictInput) diskFull() (cause, words string) {
 	if s := q.job.Signal; s != "" && s != "SIGBUS" && s != "SIGXFSZ" && s != "SIGABRT" {
 		return "", ""
@@ -254,19 +254,19 @@ func (q *verdictInput) diskFull() (cause, words string) {
 		return "", ""
 	}
 
-	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && !q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && !q.fullBefore(r.Path) })
 	if i < 0 {
-		return q.wasFull()
+		return q.fullInSamples()
 	}
 
 	room := q.end.Space[i]
 	q.evidence["path"] = text.Printable(path.Clean(room.Path))
-	q.known("available_mb", room.FreeMB)
+	q.note("available_mb", room.FreeMB)
 	if room.Inodes >= 0 {
-		q.known("available_inodes", room.Inodes)
+		q.note("available_inodes", float64(room.Inodes))
 	}
 
-	q.moment("time", q.ended())
+	q.noteTime("time", q.ended())
 	what := "no room was left on the file system of "
 	if !(room.FreeMB < fullMB) {
 		what = "no file could be made any more (no inodes left) on the file system of "
@@ -274,33 +274,33 @@ func (q *verdictInput) diskFull() (cause, words string) {
 	return CauseDiskFull, q.endText() + ", and " + what + text.Printable(path.Clean(room.Path)) + " when it ended"
 }
 
-// wasFull looks whether a watched file system had no room in the last samples: a job that
-// fails may remove what it could not finish.
-func (q *verdictInput) wasFull() (cause, words string) {
-	least := math.NaN()
+// fullInSamples looks for a watched file system that was full in the last samples: a job that fails may
+// remove what it could not finish.
+func (q *verdictInput) fullInSamples() (cause, words string) {
+	lowest := math.NaN()
 	for i := max(0, q.rec.Ring.Len()-lastSamples); i < q.rec.Ring.Len(); i++ {
-		if v := q.rec.Ring.Bucket(i).Stats[collector.DiskFree].Min; !(v >= least) && !math.IsNaN(v) {
-			least = v
+		if v := q.rec.Ring.Bucket(i).Stats[collector.DiskFree].Min; !(v >= lowest) && !math.IsNaN(v) {
+			lowest = v
 		}
 	}
-	if !(least < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
+	if !(lowest < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
 		return "", ""
 	}
 	where := text.Printable(strings.Join(q.end.DiskPaths, ", "))
 	q.evidence["path"] = where
-	q.known("available_mb", least)
+	q.note("available_mb", lowest)
 	return CauseDiskFull, q.endText() + ", and no room was left on the file system of " + where + " in the last samples"
 }
 
-// fullBefore tells whether there was no room for it before the job began.
+// fullBefore reports whether the file system of path was full before the job started.
 func (q *verdictInput) fullBefore(path string) bool {
-	return slices.ContainsFunc(q.end.SpaceBefore, func(r FreeSpace) bool { return r.Path == path && r.full() })
+	return slices.ContainsFunc(q.end.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && full(r) })
 }
 
-// stillFull says of a job that failed that there was no room for it from the start on; "" =
-// there was.
+// stillFull returns a remark on a failed job that had a full file system from the start, or "" if it
+// had none.
 func (q *verdictInput) stillFull() string {
-	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && q.fullBefore(r.Path) })
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
@@ -308,5 +308,5 @@ func (q *verdictInput) stillFull() string {
 		" was full before it began, and is"
 }
 
-// full tells whether nothing more can be written. What is not known (NaN) is not full.
-func (r FreeSpace) full() bool { return r.FreeMB < fullMB || r.Inodes == 0 }
+// full reports whether nothing more can be written. Unknown free space (NaN) is not full.
+func full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }

@@ -23,15 +23,15 @@ const (
 	CauseUnknown   = "unknown"
 )
 
-// Cause is a row of the table of causes.
+// A Cause is a row of the table of causes.
 type Cause struct {
 	Name     string
 	When     string   // what proves it
-	Evidence []string // keys of Verdict.Evidence: each where it is known
+	Evidence []string // keys of Verdict.Evidence, each present if it is known
 }
 
-// Causes is the table of causes, in the order in which they are looked for: the first that
-// is proved is the verdict.
+// Causes returns the table of causes, in the order in which they are checked. The first one that is
+// proved is the verdict.
 func Causes() []Cause {
 	return []Cause{
 		{
@@ -82,24 +82,24 @@ func Causes() []Cause {
 }
 
 const (
-	// hostMemoryFull is the share of the host's memory in use, percent, from which a
-	// SIGKILL is taken for the host's want of memory when it killed somebody.
+	// hostMemoryFull is the share of the host's memory in use, in percent, from which a SIGKILL is
+	// attributed to the host being out of memory, if the kernel killed on the host.
 	hostMemoryFull = 90
-	// fullMB is the room, MiB, below which a file system counts as full.
+	// fullMB is the free space in MiB below which a file system counts as full.
 	fullMB = 1
-	// killGrace is the longest time after SIGTERM in which a scheduler that tells no end time
-	// is taken to have sent the SIGKILL too: they wait for 5 to 60 s unless told otherwise.
+	// killGrace is the longest time after SIGTERM in which SIGKILL is attributed to a scheduler that
+	// sets no end time. Schedulers wait 5 to 60 s by default.
 	killGrace = 2 * time.Minute
-	// limitSlack is how much before the scheduler's end time a signal counts as its own.
+	// limitSlack is how long before the scheduler's end time a signal still counts as the scheduler's.
 	limitSlack = 10 * time.Second
 )
 
-// percentOf is "90 %".
+// percentOf returns a text such as "90 %".
 func percentOf(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) + " %" }
 
-// worst is the verdict of the node that explains best how the run ended; nil where no node
-// has one. Of several nodes the text says which it is.
-func worst(r *reporter.Report) *reporter.Verdict {
+// runVerdict returns the verdict of the node that best explains how the run ended, or nil if no node has
+// one. If there are several nodes, the text names the node.
+func runVerdict(r *reporter.Report) *reporter.Verdict {
 	var out *reporter.Verdict
 	var at string
 	for _, name := range r.NodeNames() {
@@ -115,8 +115,8 @@ func worst(r *reporter.Report) *reporter.Verdict {
 	return &v
 }
 
-// rank orders verdicts by how well they explain the end of a run of several nodes: when
-// one node fails, a launcher ends the others by signals, or they fail in turn.
+// rank orders verdicts by how well they explain the end of a run of several nodes. If one node fails, a
+// launcher ends the others by signals, or they fail in turn.
 func rank(v *reporter.Verdict) int {
 	code, _ := v.Evidence["exit_code"].(float64)
 	signal, _ := v.Evidence["signal"].(string)
@@ -141,10 +141,10 @@ func rank(v *reporter.Verdict) int {
 		return 2
 	}
 
-	return 1 // of a later version
+	return 1 // from a later version
 }
 
-// crash tells signals by which a program fails from those by which it is ended.
+// crash reports whether a signal means that a program failed, rather than that it was ended.
 func crash(signal string) bool {
 	return slices.Contains([]string{"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS",
 		"SIGABRT", "SIGTRAP", "SIGXCPU", "SIGXFSZ"}, signal)
@@ -159,23 +159,27 @@ type verdictInput struct {
 	job      *reporter.Job
 	code     int // the job's exit code
 	end      ExitContext
-	evidence map[string]any // numbers as float64, so that they are the same when read again
+	evidence map[string]any // numbers as float64, as they are read back
 }
 
-// newVerdict judges how the job of a node ended; nil where there was no job. It is a pure
-// function of what it is given.
+// newVerdict returns the verdict on the job of a node, or nil if there was no job. It is a pure function
+// of its arguments.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
 	if n.Job == nil && len(run.Command) == 0 || n.Job != nil && n.Job.ExitCode == nil {
 		return nil
 	}
-	if e.Limit.Before(run.Start.Time) { // of another job, or nonsense
+	if e.Limit.Before(run.Start.Time) { // of another job, or invalid
 		e.Limit = time.Time{}
 	}
-	q := &verdictInput{node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e,
-		evidence: make(map[string]any)}
+
+	q := &verdictInput{
+		node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e,
+		evidence: make(map[string]any),
+	}
 	if n.Job != nil {
 		q.code = *n.Job.ExitCode
 	}
+
 	v := &reporter.Verdict{Evidence: q.evidence, Conditions: []string{}}
 	v.Cause, v.Text = q.cause()
 	v.Text = text.Printable(v.Text)
@@ -184,10 +188,11 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 			v.Conditions = append(v.Conditions, c.Name)
 		}
 	}
+
 	return v
 }
 
-// cause looks for the causes in the order of the table.
+// cause checks the causes in the order of the table.
 func (q *verdictInput) cause() (cause, words string) {
 	switch {
 	case q.job == nil:
@@ -212,7 +217,7 @@ func (q *verdictInput) cause() (cause, words string) {
 	return CauseExited, q.exited()
 }
 
-// notKnown says why the end of a job is not known.
+// notKnown returns why the end of a job is not known.
 func (q *verdictInput) notKnown() string {
 	const unknown = "how the command ended is not known"
 	if q.run.Incomplete == "" {
@@ -221,9 +226,9 @@ func (q *verdictInput) notKnown() string {
 
 	known := ""
 	for _, s := range slices.Backward(q.account.Signals) {
-		if sent := Sent(s); sent.ends() {
-			q.noteSender(sent)
-			known += "; " + sent.text() + " had come before"
+		if endsJob(s) {
+			q.noteSender(s)
+			known += "; " + signalText(s) + " had come before"
 			break
 		}
 	}
@@ -240,26 +245,26 @@ func (q *verdictInput) notKnown() string {
 	return unknown + known
 }
 
-// exited tells of an exit code that nothing explains better.
+// exited returns the sentence for an exit code that nothing else explains.
 func (q *verdictInput) exited() string {
 	words := "exited with code " + strconv.Itoa(q.code)
-	switch s, sent := q.lastEnding(); {
+	switch s, sent := q.lastEndSignal(); {
 	case sent:
 		q.noteSender(s)
-		words += " after " + s.text()
+		words += " after " + signalText(s)
 	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}
 	return words + q.elsewhere() + q.stillFull()
 }
 
-// killed tells whether SIGKILL ended the job, or a command of a job that is a shell.
+// killed reports whether SIGKILL ended the job, or a command of a job that is a shell.
 func (q *verdictInput) killed() bool { return q.job.Signal == "SIGKILL" || q.code == 128+9 }
 
-// ended is when the job ended.
+// ended returns when the job ended.
 func (q *verdictInput) ended() time.Time { return q.job.End.Time }
 
-// commandName is the name that the kernel gives to a process that executes the command.
+// commandName returns the kernel's name for a process that executes the command.
 func (q *verdictInput) commandName() string {
 	if len(q.run.Command) == 0 {
 		return ""
@@ -268,10 +273,10 @@ func (q *verdictInput) commandName() string {
 	return name[:min(len(name), 15)] // TASK_COMM_LEN
 }
 
-// clockTime is a moment within a sentence: the date is the run's.
+// clockTime formats a time for a sentence, without the date, which is the run's.
 func clockTime(t time.Time) string { return t.UTC().Format("15:04:05") + " UTC" }
 
-// processText is "python (process 4242)".
+// processText returns a text such as "python (process 4242)".
 func processText(name string, pid int) string {
 	switch {
 	case name == "" && pid <= 0:
@@ -284,15 +289,15 @@ func processText(name string, pid int) string {
 	return text.Printable(name) + " (process " + strconv.Itoa(pid) + ")"
 }
 
-// known puts a number into the evidence, unless it is not known.
-func (q *verdictInput) known(key string, v float64) {
+// note adds a number to the evidence, if it is known.
+func (q *verdictInput) note(key string, v float64) {
 	if !math.IsNaN(v) && !math.IsInf(v, 0) {
 		q.evidence[key] = v
 	}
 }
 
-// moment puts a time into the evidence.
-func (q *verdictInput) moment(key string, t time.Time) {
+// noteTime adds a time to the evidence, if it is known.
+func (q *verdictInput) noteTime(key string, t time.Time) {
 	if !t.IsZero() {
 		q.evidence[key] = t.UTC().Format(time.RFC3339Nano)
 	}

@@ -53,7 +53,7 @@ func hangs(t *testing.T, dir string) string {
 
 // A directory of the PATH that hangs, behind that of the command, holds nobody up: a shell
 // would not look there either.
-func TestPathThatHangs(t *testing.T) {
+func TestHang_Path(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"run": {"run", "--", "sh", "-c", "sleep 1.5; trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done"}, "sidecar": {"sidecar"},
@@ -89,7 +89,7 @@ func TestPathThatHangs(t *testing.T) {
 // Whatever thread of ours waits for a disk, it is not the one that the kernel gives signals to
 // first; and nvidia-smi that hangs in exec, where a look at it did not, stops nothing of ours:
 // signals reach the job at once.
-func TestSignalBesideWhatHangs(t *testing.T) {
+func TestHang_SignalMeanwhile(t *testing.T) {
 	t.Parallel()
 	hung := hangingDir(t)
 	for name, interpreters := range map[string][]string{"search": nil, "exec": {"second"}} {
@@ -127,7 +127,7 @@ func TestSignalBesideWhatHangs(t *testing.T) {
 
 // A job whose working directory has begun to hang starts and ends as without us: /bin/false
 // does not look where it is, and neither do we wait for it.
-func TestWorkingDirectoryThatHangs(t *testing.T) {
+func TestHang_WorkingDirectory(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	cmd := clitest.Script(t, "sh", `echo ready; read go; exec "$P" run --run-id x --out `+out+` -- /bin/false`)
@@ -156,7 +156,7 @@ const diskPatience = 5 * time.Second
 
 // Where neither the directory of the reports answers nor the temporary one, the job runs all
 // the same, and a line says that there is no report.
-func TestNoDirectoryAnswers(t *testing.T) {
+func TestHang_NoDirectoryAnswers(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--out", hangingDir(t)+"/x", "--", "sh", "-c", "echo job; exit 7")
 	cmd.Env = append(cmd.Env, "TMPDIR="+hangingDir(t))
@@ -171,7 +171,7 @@ func TestNoDirectoryAnswers(t *testing.T) {
 
 // A directory of the reports that begins to hang while the job runs costs nothing but time:
 // the report is elsewhere.
-func TestReportsThatHang(t *testing.T) {
+func TestHang_Reports(t *testing.T) {
 	t.Parallel()
 	cmd := clitest.Perfagent(t, "run", "--run-id", "x", "--", "sh", "-c", "echo ready; read go; exit 7")
 	goOn, err := cmd.StdinPipe()
@@ -193,7 +193,7 @@ func TestReportsThatHang(t *testing.T) {
 // A process of which the kernel tells nothing, as of one that hangs in exec, costs the job's
 // own numbers as long as it is there, and nothing else. What hangs here is mounted over its
 // folder, for perfagent and the job alone.
-func TestProcessThatHangs(t *testing.T) {
+func TestHang_Process(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"for a while", "to the end"} {
 		t.Run(name, func(t *testing.T) {

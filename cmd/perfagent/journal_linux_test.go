@@ -21,11 +21,11 @@ import (
 )
 
 // kills is how many perfagents are killed, atOnce how many of them live at a time.
-const kills, atOnce = 50, 10
+const kills, atOnce = 30, 10
 
 // Killed at random moments of the job, perfagent leaves the job alone and a journal
 // that can be read up to the last sample.
-func TestKillInMidJob(t *testing.T) {
+func TestJournal_OfAKillInMidJob(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, atOnce)
@@ -112,9 +112,7 @@ var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
 // shown is how much of a run the newest recording knows, by show --json.
 func shown(t *testing.T, dir string) (time.Duration, string) {
 	t.Helper()
-	cmd := clitest.Perfagent(t, "show", "--json")
-	cmd.Dir = dir
-	o := clitest.Perform(t, cmd)
+	o := call("show", "--json", "--out", filepath.Join(dir, "perfagent-out"))
 	o.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"] == nil {
@@ -134,7 +132,7 @@ func shown(t *testing.T, dir string) (time.Duration, string) {
 
 // Killed while it writes the report, perfagent leaves the report whole, or the
 // journal, or both.
-func TestKillAroundTheEnd(t *testing.T) {
+func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 	t.Parallel()
 	for i := range kills {
 		cmd := clitest.Perfagent(t, "run", "--interval", "10ms", "--run-id", "r", "--", "sh", "-c", "echo ready; read x")
@@ -153,7 +151,7 @@ func TestKillAroundTheEnd(t *testing.T) {
 				reportertest.ReadFile(t, path)
 				whole++
 			case filepath.Ext(p) == ".jsonl":
-				clitest.Run(t, "show", path).Want(t, 0)
+				call("show", path).Want(t, 0)
 				whole++
 			}
 		}
@@ -193,15 +191,15 @@ func journalOf(t *testing.T, n int) string {
 // samplesShown is how many samples are found in a journal that must be readable.
 func samplesShown(t *testing.T, path string) int64 {
 	t.Helper()
-	o := clitest.Run(t, "show", path)
+	o := call("show", path)
 	o.Want(t, 0)
 	clitest.WantPrintable(t, o.Out)
 	if !strings.Contains(o.Out, "incomplete") {
 		t.Errorf("show does not say that it is incomplete: %q", o.Out)
 	}
-	o = clitest.Run(t, "merge", path, "-o", "merged.json")
-	o.Want(t, 0)
-	r := reportertest.ReadFile(t, filepath.Join(o.Dir, "merged.json"))
+	merged := filepath.Join(t.TempDir(), "merged.json")
+	call("merge", path, "-o", merged).Want(t, 0)
+	r := reportertest.ReadFile(t, merged)
 	if r.Run.Incomplete == "" {
 		t.Error("merged, it seems to be complete")
 	}
@@ -209,7 +207,7 @@ func samplesShown(t *testing.T, path string) int64 {
 }
 
 // Wherever a journal is cut off, the samples before are shown.
-func TestTornJournal(t *testing.T) {
+func TestJournal_Torn(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 5)
 	ends := regexp.MustCompile(`\n`).FindAllStringIndex(text, -1)
@@ -230,7 +228,7 @@ func TestTornJournal(t *testing.T) {
 }
 
 // A journal that ends before its first sample is a report of nothing, and a valid one.
-func TestJournalWithoutSamplesIsAValidReport(t *testing.T) {
+func TestJournal_WithoutSamplesIsAValidReport(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 1)
 	path := filepath.Join(t.TempDir(), "node-0.jsonl")
@@ -244,7 +242,7 @@ func TestJournalWithoutSamplesIsAValidReport(t *testing.T) {
 }
 
 // Bytes that were damaged take their lines with them, no others.
-func TestDamagedJournal(t *testing.T) {
+func TestJournal_Damaged(t *testing.T) {
 	t.Parallel()
 	text := journalOf(t, 8)
 	head := strings.Index(text, "\n") + 1
@@ -263,7 +261,7 @@ func TestDamagedJournal(t *testing.T) {
 	// Without its head a journal says what is wrong, in one line.
 	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
 		clitest.Write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
-		o := clitest.Run(t, "show", path)
+		o := call("show", path)
 		o.Want(t, 1)
 		o.WantLine(t, path)
 	}

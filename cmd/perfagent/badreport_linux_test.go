@@ -33,7 +33,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 }
 
 // A file that is no report gives one line with its name, and exit code 1.
-func TestFileThatIsNoReport(t *testing.T) {
+func TestShow_FileThatIsNoReport(t *testing.T) {
 	t.Parallel()
 	_, good := sampleReport(t)
 	edit := func(old, new string) string {
@@ -137,7 +137,7 @@ func wantRefused(t *testing.T, path string) {
 }
 
 // Wherever a report is cut off it is refused, in one line that names it.
-func TestReportCutOff(t *testing.T) {
+func TestShow_ReportCutOff(t *testing.T) {
 	path, good := sampleReport(t)
 	_, perfpy := sampleReport(t, "--compat", "perf.py")
 	for name, data := range map[string][]byte{"ours": good, "perf.py's": perfpy} {
@@ -163,7 +163,7 @@ func TestReportCutOff(t *testing.T) {
 }
 
 // Keys that we don't know and a newer minor schema are no reason to refuse.
-func TestNewerReportIsRead(t *testing.T) {
+func TestShow_NewerReport(t *testing.T) {
 	_, good := sampleReport(t)
 	text := strings.Replace(string(good), `"perfagent.report/1",`, `"perfagent.report/1.7", "future": {"a": [1, null, "x"]},`, 1)
 	text = strings.Replace(text, `"metrics": {`, `"gpus": [{"name": "x"}], "metrics": {"future_metric": 7,`, 1)
@@ -181,7 +181,7 @@ func TestNewerReportIsRead(t *testing.T) {
 const hostile = "a\x1b[31m\rb\x07\b\t\x7f\u009b2Jc\u202ed"
 
 // Control characters in names, commands, tags and hosts are shown escaped.
-func TestControlCharactersAreEscaped(t *testing.T) {
+func TestCommand_EscapesControlCharacters(t *testing.T) {
 	check := func(name string, o clitest.Outcome, code int, words ...string) {
 		t.Helper()
 		o.Want(t, code)
@@ -263,7 +263,7 @@ func hostileIn(v any, key string) any {
 }
 
 // A hostile report shows nothing raw, and can be merged.
-func TestHostileReport(t *testing.T) {
+func TestShow_HostileReport(t *testing.T) {
 	_, good := sampleReport(t)
 	var doc any
 	if err := json.Unmarshal(good, &doc); err != nil {
@@ -292,7 +292,7 @@ func TestHostileReport(t *testing.T) {
 }
 
 // Output that cannot be written is an error of every command but run.
-func TestFullStdout(t *testing.T) {
+func TestCommand_FullStdout(t *testing.T) {
 	path, _ := sampleReport(t)
 	for _, args := range [][]string{{"show", path}, {"show", "--json", path}, {"metrics"}, {"metrics", "--json"}, {"version"}} {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -312,7 +312,7 @@ func TestFullStdout(t *testing.T) {
 }
 
 // Numbers beyond all measure are no reason to fall over.
-func TestAbsurdNumbers(t *testing.T) {
+func TestShow_AbsurdNumbers(t *testing.T) {
 	_, good := sampleReport(t)
 	for _, number := range []string{"1e308", "-1e308", "-1", "1e-320", "0", "123456789012345678901234567890"} {
 		text := string(good)

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/reportertest"
 )
 
-func TestJobOf50MillisecondsIsMeasured(t *testing.T) {
+func TestSampling_JobOf50Milliseconds(t *testing.T) {
 	t.Parallel()
 	o := clitest.Run(t, "run", "--", "sleep", "0.05")
 	o.Want(t, 0)
@@ -35,7 +35,7 @@ func TestJobOf50MillisecondsIsMeasured(t *testing.T) {
 }
 
 // A job of one syscall has a whole report; what its time is too short for says so.
-func TestJobOfOneSyscallIsReported(t *testing.T) {
+func TestSampling_JobOfOneSyscall(t *testing.T) {
 	o := inside(t, "run", "--", "true")
 	o.Want(t, 0)
 	r := o.Report(t)
@@ -55,7 +55,7 @@ func TestJobOfOneSyscallIsReported(t *testing.T) {
 }
 
 // The peak memory is what GNU time says of the same job.
-func TestPeakMemoryIsGNUTimes(t *testing.T) {
+func TestSampling_PeakMemoryIsGNUTimes(t *testing.T) {
 	t.Parallel()
 	const gnuTime = "/usr/bin/time"
 	if out, err := exec.Command(gnuTime, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "GNU") {
@@ -78,7 +78,7 @@ func TestPeakMemoryIsGNUTimes(t *testing.T) {
 }
 
 // The same file holds the ring's bound and every sample's account.
-func TestKeptSamplesAreBounded(t *testing.T) {
+func TestSampling_KeptSamplesAreBounded(t *testing.T) {
 	o := inside(t, "run", "--interval", "10ms", "--max-length", "7", "--", "sleep", "2")
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]

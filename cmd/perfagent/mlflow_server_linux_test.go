@@ -333,7 +333,7 @@ func endFaults() map[string]fault {
 
 // Whatever the server does at the job's end, the job is as without us, one line
 // tells what to do later, and doing that brings everything.
-func TestServerThatFailsAtTheEnd(t *testing.T) {
+func TestMLflow_ServerFailsAtTheEnd(t *testing.T) {
 	together(t, endFaults(), func(t *testing.T, f fault) {
 		s := newSite(t)
 		f.begin(t, s)
@@ -384,7 +384,7 @@ func pushElsewhere(t *testing.T, s *site, line string) {
 }
 
 // A server that is well again while we wait gets everything, and nothing is said.
-func TestServerThatRecoversAtTheEnd(t *testing.T) {
+func TestMLflow_ServerRecoversAtTheEnd(t *testing.T) {
 	failing := mlflowtest.Status(500, "application/json", `{"error_code": "INTERNAL_ERROR", "message": "oh"}`)
 	together(t, map[string]struct {
 		hook func(f *mlflowtest.Fake) mlflowtest.Hook
@@ -438,7 +438,7 @@ func TestServerThatRecoversAtTheEnd(t *testing.T) {
 }
 
 // Nothing is waited for, and nothing lost, when there is no time for pushing.
-func TestNoTimeToPush(t *testing.T) {
+func TestMLflow_NoTimeToPush(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	start := time.Now()
@@ -455,7 +455,7 @@ var serverless = []string{"file:///tmp/mlruns", "./mlruns", "/tmp/mlruns", "sqli
 	"databricks", "databricks://profile", "plugin://x", "azureml://eastus.api.azureml.ms/mlflow/v1.0", "arn:aws:sagemaker:us-east-1:1:mlflow-tracking-server/x"}
 
 // A URI that we cannot push to is said once, at the end; the job is as without us.
-func TestURIWithoutAServer(t *testing.T) {
+func TestMLflow_URIWithoutAServer(t *testing.T) {
 	for _, uri := range serverless {
 		for name, o := range map[string]clitest.Outcome{
 			"by variable": insideFor(t, uri, "run", "--", "sh", "-c", "echo job; exit 7"),
@@ -478,7 +478,7 @@ func TestURIWithoutAServer(t *testing.T) {
 }
 
 // A bad MLFLOW_TRACKING_URI is no reason not to run a job; a bad flag is.
-func TestBadURI(t *testing.T) {
+func TestMLflow_BadURI(t *testing.T) {
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
 		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")
 		o.Want(t, 7)
@@ -508,7 +508,7 @@ func TestBadURI(t *testing.T) {
 }
 
 // Bad settings of MLflow's own do not stop a job, but they stop a push.
-func TestBadSettings(t *testing.T) {
+func TestMLflow_BadSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ variable, value string }{
 		{"MLFLOW_HTTP_REQUEST_MAX_RETRIES", "junk"}, {"MLFLOW_HTTP_REQUEST_TIMEOUT", "-1"}, {"MLFLOW_TRACKING_AWS_SIGV4", "true"}, {"MLFLOW_TRACKING_TOKEN", "a\nb"},
@@ -531,7 +531,7 @@ func TestBadSettings(t *testing.T) {
 
 // Where the disk fills up while the server is down, the report is elsewhere, and the
 // command names it.
-func TestDiskFullWhileTheServerIsDown(t *testing.T) {
+func TestMLflow_DiskFullWhileTheServerIsDown(t *testing.T) {
 	t.Parallel()
 	for _, tmpFull := range []bool{false, true} {
 		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
@@ -579,7 +579,7 @@ func TestDiskFullWhileTheServerIsDown(t *testing.T) {
 }
 
 // Two agents that make the same experiment at once share it.
-func TestSameExperimentAtOnce(t *testing.T) {
+func TestMLflow_SameExperimentAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var came atomic.Int32
@@ -617,7 +617,7 @@ func TestSameExperimentAtOnce(t *testing.T) {
 }
 
 // A deleted experiment is not pushed to; once it is restored, the command does it.
-func TestDeletedExperiment(t *testing.T) {
+func TestMLflow_DeletedExperiment(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	e, err := s.client(t).EnsureExperiment(t.Context(), "gone")
@@ -703,7 +703,7 @@ func occurs(t testing.TB, what string, event <-chan struct{}) {
 }
 
 // A push that is killed anywhere goes on when it is started again.
-func TestKilledPushGoesOn(t *testing.T) {
+func TestPush_GoesOnAfterAKill(t *testing.T) {
 	together(t, map[string]struct {
 		path string
 		n    int // requests that pass
@@ -742,7 +742,7 @@ func TestKilledPushGoesOn(t *testing.T) {
 }
 
 // The batches whose answers were lost are in the run once.
-func TestLostAnswersOfAPush(t *testing.T) {
+func TestPush_LostAnswers(t *testing.T) {
 	t.Parallel()
 	s, path := newSite(t), bigReport(t)
 	var n atomic.Int64
@@ -753,7 +753,7 @@ func TestLostAnswersOfAPush(t *testing.T) {
 }
 
 // A signal after the job's end cuts the pushing short; the report is there before.
-func TestSignalWhilePushing(t *testing.T) {
+func TestMLflow_SignalWhilePushing(t *testing.T) {
 	together(t, map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP}, func(t *testing.T, sig syscall.Signal) {
 		s, came := newSite(t), make(chan struct{})
 		s.SetBefore(after(0, came))
@@ -780,7 +780,7 @@ func TestSignalWhilePushing(t *testing.T) {
 }
 
 // So does Ctrl-C.
-func TestCtrlCWhilePushing(t *testing.T) {
+func TestMLflow_CtrlCWhilePushing(t *testing.T) {
 	t.Parallel()
 	s, came := newSite(t), make(chan struct{})
 	s.SetBefore(after(0, came))
@@ -800,7 +800,7 @@ func TestCtrlCWhilePushing(t *testing.T) {
 }
 
 // A sidecar answers TERM in time, whatever its server does.
-func TestSidecarWithAServerThatHangs(t *testing.T) {
+func TestSidecar_ServerThatHangs(t *testing.T) {
 	together(t, map[string]func(t *testing.T, s *site){"hangs": hook(mlflowtest.Hang()), "silent": silent, "slow": hook(mlflowtest.Slow())},
 		func(t *testing.T, begin func(*testing.T, *site)) {
 			s := newSite(t)
@@ -898,7 +898,7 @@ func (r *liveRun) since(n int) []mlflowtest.Request { return r.Requests()[n:] }
 
 // Whatever the server does while the job runs, the points are in the run at the
 // end, each once, and live again as soon as it is well.
-func TestServerThatFailsWhileTheJobRuns(t *testing.T) {
+func TestMLflow_ServerFailsWhileTheJobRuns(t *testing.T) {
 	together(t, map[string]func(t *testing.T){
 		"dies and comes back":     liveServerDies,
 		"500 for a while":         liveServerErrors,

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Without /proc everything that is read there is missing, each with its reason.
+func TestRun_HostWithoutProc(t *testing.T) {
+	cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
+	cmd.Env = append(cmd.Env, "HOST_PROC=/nonexistent", "HOST_SYS=/nonexistent")
+	o := cmd.perform(t)
+	o.Want(t, 7)
+	clitest.WantPrintable(t, o.Err)
+	n := o.Report(t).Nodes["0"]
+	reportertest.WantEveryMetric(t, n)
+	for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
+		if why := reportertest.Reasons(n, source); !strings.Contains(why, "/nonexistent/") {
+			t.Errorf("%s: why is %q in %v", source, why, n.Missing)
+		}
+	}
+	if _, there := n.Metrics["job_cpu_seconds"]; !there || *n.Job.ExitCode != 7 || n.Metrics["max_t_disk_usage_percent"] == 0 {
+		t.Errorf("the rest is not there: %v, job %+v", n.Metrics, n.Job)
+	}
+	if !strings.Contains(o.Err, "missing") || strings.Contains(o.Err, "NaN") {
+		t.Errorf("summary: %s", o.Err)
+	}
+}
+
+// What is there of /proc is read, what is damaged or absent is named.
+func TestRun_HostWithPartOfProc(t *testing.T) {
+	good := "testdata/host/proc"
+	for _, c := range []struct {
+		name    string
+		files   map[string]string // in place of those of the good tree; "" = not there
+		missing []string
+	}{
+		{"no meminfo", map[string]string{"meminfo": ""}, []string{"memory"}},
+		{"no stat", map[string]string{"stat": ""}, []string{"cpu"}},
+		{"no diskstats", map[string]string{"diskstats": ""}, []string{"disk_io"}},
+		{"no net/dev", map[string]string{"net/dev": ""}, []string{"network"}},
+		{"an empty stat", map[string]string{"stat": "\n"}, []string{"cpu"}},
+		{"a torn stat", map[string]string{"stat": "cpu  1 2\ncpu0 1"}, []string{"cpu"}},
+		{"a torn diskstats", map[string]string{"diskstats": "   8       0 sda 1 2"}, []string{"disk_io"}},
+		{"a torn net/dev", map[string]string{"net/dev": "x\ny\neth0: 1 2"}, []string{"network"}},
+		{"noise", map[string]string{"stat": "\x00\xff\x1b", "meminfo": "\x00\xff\x1b", "diskstats": "\x00\xff\x1b", "net/dev": "\x00\xff\x1b"},
+			[]string{"cpu", "memory", "disk_io", "network"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			proc := t.TempDir()
+			for _, name := range []string{"stat", "meminfo", "diskstats", "net/dev"} {
+				text, err := os.ReadFile(filepath.Join(good, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if other, given := c.files[name]; given {
+					if text = []byte(other); other == "" {
+						continue
+					}
+				}
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(proc, name)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				clitest.Write(t, filepath.Join(proc, name), string(text), 0o644)
+			}
+			cmd := insideCommand(t, "run", "--summary", "always", "--interval", "20ms", "--", "sh", "-c", "sleep 0.1; exit 7")
+			cmd.Env = append(cmd.Env, "HOST_PROC="+proc, "HOST_SYS=/nonexistent")
+			o := cmd.perform(t)
+			o.Want(t, 7)
+			clitest.WantPrintable(t, o.Err)
+			n := o.Report(t).Nodes["0"]
+			reportertest.WantEveryMetric(t, n)
+			for _, source := range []string{"cpu", "memory", "disk_io", "network"} {
+				if got, want := reportertest.Reasons(n, source) != "", slices.Contains(c.missing, source); got != want {
+					t.Errorf("%s: missing %v, want %v: %v", source, got, want, n.Missing)
+				}
+			}
+			for _, m := range n.Missing {
+				clitest.WantPrintable(t, m.Why)
+			}
+		})
+	}
+}
+
+// HOST_PROC and HOST_SYS are another host's tree: every source is read from there.
+func TestSidecar_ReadsTheHostsTree(t *testing.T) {
+	t.Parallel()
+	at, err := filepath.Abs("testdata/host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOST_PROC=" + at + "/proc", "HOST_SYS=" + at + "/sys"}
+	check := func(t *testing.T, r *reporter.Report) {
+		t.Helper()
+		n := r.Nodes["0"]
+		if n.Host.Hostname != "fixture-host" || n.Host.CPUs != 4 || n.Host.MemoryMB != 8192 || n.Host.CPUModel != "Fixture CPU" ||
+			n.Host.Kernel != "6.1.0-fixture" || n.Host.BootID != "11111111-2222-3333-4444-555555555555" {
+			t.Errorf("host %+v", n.Host)
+		}
+		if !slices.Equal(n.Sampling.Disks, []string{"sda"}) || !slices.Equal(n.Sampling.NICs, []string{"lo", "eth0"}) {
+			t.Errorf("disks %q, interfaces %q: a byte must be counted once", n.Sampling.Disks, n.Sampling.NICs)
+		}
+		for name, want := range map[string]float64{"max_t_mem_percent": 25, "boot_total_disk_io_read_mb": 1024, "boot_total_disk_io_write_mb": 2048,
+			"boot_total_net_io_lo_sent_mb": 1, "boot_total_net_io_ext_sent_mb": 2, "boot_total_net_io_lo_recv_mb": 1, "boot_total_net_io_ext_recv_mb": 3,
+			"total_disk_io_read_mb": 0, "total_net_io_ext_recv_mb": 0} {
+			if got, there := n.Metrics[name]; !there || got != want {
+				t.Errorf("%s is %v (%v), want %v", name, got, there, want)
+			}
+		}
+		if got, want := n.Metrics["node_cpu_hours"], r.Run.WallSeconds*4/3600; math.Abs(got-want) > 1e-9 {
+			t.Errorf("node_cpu_hours is %v, want %v", got, want)
+		}
+		// Its clock stands still: nobody measured 0 %.
+		if got, there := n.Metrics["cpu_avg_utilization_pct"]; there {
+			t.Errorf("cpu_avg_utilization_pct is %v of a CPU whose time does not pass", got)
+		}
+	}
+	l, _ := beside(t, env)
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+	check(t, o.Report(t))
+
+	for reader, c := range map[string]struct{ flags, env []string }{
+		"auto": {}, "gopsutil": {flags: []string{"--reader", "gopsutil"}, env: []string{"PERFAGENT_READER=auto"}},
+	} {
+		cmd := clitest.Perfagent(t, slices.Concat([]string{"run", "--interval", "20ms"}, c.flags, []string{"--", "sleep", "0.1"})...)
+		cmd.Env = slices.Concat(cmd.Env, env, c.env)
+		o = clitest.Perform(t, cmd)
+		o.Want(t, 0)
+		check(t, o.Report(t))
+		if got := o.Report(t).Nodes["0"].Sampling.Reader; got != reader {
+			t.Errorf("read through %q, want %q", got, reader)
+		}
+	}
+}

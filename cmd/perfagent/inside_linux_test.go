@@ -1,0 +1,33 @@
+package main
+
+import (
+	"io"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+)
+
+// An insideProcess is a command line that goes on in the test's own process. Parallel tests may start one: its directory
+// is that of the test, and reports go where --out says.
+type insideProcess struct {
+	stdin       io.WriteCloser // the job's
+	lines, said <-chan string  // stdout and stderr
+	ended       <-chan int     // the exit code
+}
+
+// startInside starts a command line.
+func startInside(t testing.TB, args ...string) *insideProcess {
+	t.Helper()
+	in, stdin := clitest.Pipe(t)
+	outR, outW := clitest.Pipe(t)
+	errR, errW := clitest.Pipe(t)
+	ended := make(chan int, 1)
+	go func() {
+		code := execute(args, streams{out: outW, err: errW, inside: true, in: in})
+		outW.Close()
+		errW.Close()
+		ended <- code
+	}()
+
+	return &insideProcess{stdin: stdin, lines: clitest.Scan(outR), said: clitest.Scan(errR), ended: ended}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"golang.org/x/sys/unix"
+)
+
+// limits sets limits by bash's ulimit and runs a job under perfagent in them.
+func underLimits(t *testing.T, limits, flags, job string) clitest.Outcome {
+	t.Helper()
+	cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), limits+"; exec $P run "+flags+" -- "+job)
+	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir())
+	return clitest.Perform(t, cmd)
+}
+
+// With whatever limit the job runs, with its own exit code and its own limits, and
+// what could not be done is said in few lines.
+func TestRun_TightLimits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limits, show, want string
+		most               int // lines on stderr
+		reported           bool
+	}{
+		{"ulimit -n 10", "ulimit -n", "10\n", 0, true},
+		{"ulimit -n 9", "ulimit -n", "9\n", 2, false},
+		{"ulimit -S -n 10", "ulimit -S -n", "10\n", 0, true},
+		{"ulimit -f 0", "ulimit -f", "0\n", 2, false},
+		{"ulimit -f 1", "ulimit -f", "2\n", 2, false},    // dash counts halves of bash's unit
+		{"ulimit -f 100", "ulimit -f", "200\n", 1, true}, // the page may not fit
+		{"ulimit -f 400", "ulimit -f", "800\n", 0, true},
+		{"ulimit -v 2097152", "ulimit -v", "2097152\n", 0, true},
+		{"ulimit -s 256", "ulimit -s", "256\n", 0, true},
+		{"ulimit -c 0; ulimit -l 0; ulimit -m 1000", "echo", "\n", 0, true},
+		{"ulimit -n 10; ulimit -f 0; ulimit -v 2097152", "ulimit -n", "10\n", 3, false},
+	} {
+		t.Run(c.limits, func(t *testing.T) {
+			t.Parallel()
+			o := underLimits(t, c.limits, "", "sh -c '"+c.show+"; exit 9'")
+			o.Want(t, 9)
+			if o.Out != c.want {
+				t.Errorf("the job says %q, want %q", o.Out, c.want)
+			}
+			clitest.WantLines(t, o.Err, 0, c.most)
+			if c.reported {
+				o.Report(t)
+			} else if o.Err == "" && !anyReport(t, o.Dir) {
+				t.Error("no report and no word about it")
+			}
+			wantNoScraps(t, o.Dir)
+		})
+	}
+}
+
+func anyReport(t *testing.T, dir string) bool {
+	t.Helper()
+	return slices.ContainsFunc(reportertest.InDir(t, filepath.Join(dir, "perfagent-out")), func(p string) bool { return filepath.Ext(p) == ".json" })
+}
+
+// wantNoScraps checks that no temporary file was left.
+func wantNoScraps(t *testing.T, dir string) {
+	t.Helper()
+	for _, p := range reportertest.InDir(t, filepath.Join(dir, "perfagent-out")) {
+		if strings.HasSuffix(p, ".tmp") {
+			t.Errorf("left: %s", p)
+		}
+	}
+}
+
+// A limit on files ends writes of the job by SIGXFSZ as it does without us.
+func TestRun_FileLimitOfTheJob(t *testing.T) {
+	t.Parallel()
+	o := underLimits(t, "ulimit -f 1", "--summary never --out /proc/nowhere", "dd if=/dev/zero of=big bs=4096 count=1 status=none")
+	o.Want(t, 128+int(unix.SIGXFSZ))
+}
+
+// Without room for a process beside it the job runs all the same, unmeasured, and
+// one line says so. A Go program needs a few threads itself, so the limit is not 1.
+func TestRun_NoRoomForAnotherProcess(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a limit on processes needs a user of its own: run the tests as root")
+	}
+	cmd := clitest.AsNobody(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
+	cmd.SysProcAttr.Credential.Uid = uint32(61_000 + os.Getpid()%1000) // nobody has other processes
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 9)
+	o.WantLine(t, "ulimit -u", "without being measured")
+	if o.Out != "job 0\n" {
+		t.Errorf("stdout %q", o.Out)
+	}
+	wantNothing(t, o.Dir)
+}
+
+// An ordinary user's directory that is not writable is no trouble either.
+func TestRun_OrdinaryUser(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "run", "--out", "/", "--", "sh", "-c", "exit 7"))
+	tmp := clitest.OpenTemp(t)
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	_, path := reportertest.Only(t, tmp)
+	o.WantLine(t, path)
+}
+
+// A job that uses up all processes that its control group may have gets EAGAIN, as
+// without us, and we are still there for its exit code.
+func TestRun_JobThatUsesUpItsProcesses(t *testing.T) {
+	group := "/sys/fs/cgroup/pids/perfagent-test-" + strconv.Itoa(os.Getpid())
+	if err := os.Mkdir(group, 0o755); err != nil {
+		t.Skipf("no pids controller of cgroup v1 to write to (%v): run as root on such a host", err)
+	}
+	defer os.Remove(group)
+	if err := os.WriteFile(group+"/pids.max", []byte("50"), 0o644); err != nil {
+		t.Skip(err)
+	}
+	const job = `import os, signal, sys, time
+pids = []
+try:
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+        pids.append(pid)
+except BlockingIOError:
+    time.sleep(0.5)
+for pid in pids:
+    os.kill(pid, signal.SIGKILL)
+sys.exit(6)`
+	for range 5 {
+		cmd := exec.Command("sh", "-c", fmt.Sprintf(`echo $$ >%s/cgroup.procs; exec "$@"`, group), "sh",
+			clitest.Binary(t), "run", "--interval", "10ms", "--", need.Python(t), "-c", job)
+		cmd.Dir = t.TempDir()
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 6)
+		if o.Err != "" {
+			t.Errorf("stderr %q", o.Err)
+		}
+		clitest.Until(t, "the control group is empty", func() bool {
+			n, err := os.ReadFile(group + "/pids.current")
+			return err != nil || strings.TrimSpace(string(n)) == "0"
+		})
+	}
+}

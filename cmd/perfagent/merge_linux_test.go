@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+func TestMerge_TwoNodes(t *testing.T) {
+	out := t.TempDir()
+	for _, args := range [][]string{{"0", "sleep 0.06; exit 0"}, {"1", "exit 4"}, {"1", "exit 0"}} {
+		call("run", "--out", out, "--run-id", "r", "--node", args[0], "--", "sh", "-c", args[1])
+	}
+	dir := filepath.Join(out, "r")
+	for _, c := range []struct {
+		args  string
+		code  int
+		words []string
+	}{
+		{"node-0.json node-1.json -o both.json", 0, nil},
+		{"node-0.json node-1.json -o both.json", 1, []string{"both.json", "--force"}},
+		{"--force node-1.json node-0.json node-1.json -o both.json", 0, nil},
+		{"node-1.json node-1.2.json -o bad.json", 1, []string{"node-1.json", "node-1.2.json"}},
+		{"both.json node-0.json -o again.json", 0, nil},
+	} {
+		o := insideIn(t, dir, append([]string{"merge"}, strings.Fields(c.args)...)...)
+		if o.Want(t, c.code); c.code == 0 {
+			continue
+		}
+		o.WantLine(t, c.words...)
+	}
+	text := call("show", "--json", filepath.Join(dir, "both.json")).Out
+	if _, err := os.Stat(filepath.Join(dir, "bad.json")); err == nil {
+		t.Error("bad.json was written")
+	}
+	r := reportertest.ReadFile(t, filepath.Join(dir, "both.json"))
+	zero, one := reportertest.ReadFile(t, filepath.Join(dir, "node-0.json")), reportertest.ReadFile(t, filepath.Join(dir, "node-1.json"))
+	if len(r.Nodes) != 2 || *r.Run.ExitCode != 4 || !r.Run.Start.Equal(zero.Run.Start.Time) || !r.Run.End.Equal(one.Run.End.Time) {
+		t.Errorf("run %+v", r.Run)
+	}
+	again, _ := os.ReadFile(filepath.Join(dir, "again.json"))
+	both, _ := os.ReadFile(filepath.Join(dir, "both.json"))
+	if string(again) != string(both) {
+		t.Error("merging a node again makes a difference")
+	}
+	var nodes map[string]map[string]float64
+	if err := json.Unmarshal([]byte(text), &nodes); err != nil || len(nodes) != 2 ||
+		nodes["1"]["wall_seconds"] != one.Run.WallSeconds || nodes["0"]["wall_seconds"] != zero.Run.WallSeconds {
+		t.Errorf("show --json: %v: %s; want %v and %v s", err, text, zero.Run.WallSeconds, one.Run.WallSeconds)
+	}
+	if shown := call("show", filepath.Join(dir, "both.json")).Out; !strings.Contains(shown, "2 nodes") {
+		t.Errorf("show: %s", shown)
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Where OUT cannot be written, one line says so and where the report is instead.
+func TestRun_UnwritableDirectory(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		out  func(t *testing.T, dir string) string
+	}{
+		{"a file in its place", func(t *testing.T, dir string) string {
+			return clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644)
+		}},
+		{"a file above it", func(t *testing.T, dir string) string {
+			return filepath.Join(clitest.Write(t, filepath.Join(dir, "file"), "mine", 0o644), "deep/er")
+		}},
+		{"not even root may", func(*testing.T, string) string { return "/proc/nowhere" }},
+		{"a name too long", func(*testing.T, string) string { return strings.Repeat("x", 300) }},
+		{"a read-only file system", func(t *testing.T, _ string) string { return clitest.ReadOnly(t) }},
+		{"a loop of links", func(t *testing.T, dir string) string {
+			if err := os.Symlink("loop", filepath.Join(dir, "loop")); err != nil {
+				t.Fatal(err)
+			}
+			return "loop"
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tmp := t.TempDir()
+			cmd := clitest.Perfagent(t, "run", "--out", "", "--", "sh", "-c", "echo job; exit 7")
+			cmd.Args[3] = c.out(t, cmd.Dir)
+			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 7)
+			if o.Out != "job\n" {
+				t.Errorf("stdout %q", o.Out)
+			}
+			r, path := reportertest.Only(t, tmp)
+			o.WantLine(t, path)
+			if !slices.ContainsFunc(r.Nodes["0"].Missing, func(m reporter.Missing) bool { return m.What == "report" }) {
+				t.Errorf("the report does not say why it is not in OUT: %v", r.Nodes["0"].Missing)
+			}
+			if text, err := os.ReadFile(filepath.Join(cmd.Dir, "file")); err == nil && string(text) != "mine" {
+				t.Errorf("the file in the way holds %q", text)
+			}
+		})
+		t.Run(c.name+"/nor the temporary directory", func(t *testing.T) {
+			t.Parallel()
+			cmd := clitest.Perfagent(t, "run", "--summary", "never", "--out", "", "--", "sh", "-c", "echo job; exit 7")
+			cmd.Args[5] = c.out(t, cmd.Dir)
+			cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 7)
+			o.WantLine(t, "no report file", "/proc/nowhere")
+			if o.Out != "job\n" {
+				t.Errorf("stdout %q", o.Out)
+			}
+		})
+	}
+}
+
+// The summary is shown where no report can be written, too.
+func TestSummary_WithoutAReport(t *testing.T) {
+	cmd := insideCommand(t, "run", "--summary", "always", "--out", "/proc/nowhere", "--", "sh", "-c", "exit 7")
+	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
+	o := cmd.perform(t)
+	o.Want(t, 7)
+	if !strings.Contains(o.Err, "exit 7") || !strings.Contains(o.Err, "no report file") {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
+// A sidecar that cannot keep a report anywhere fails at once.
+func TestSidecar_WithoutAPlace(t *testing.T) {
+	cmd := insideCommand(t, "sidecar", "--out", "/proc/nowhere")
+	cmd.Env = append(cmd.Env, "TMPDIR=/proc/nowhere")
+	o := cmd.perform(t)
+	o.Want(t, 1)
+	clitest.WantLines(t, o.Err, 1, 2)
+}
+
+func TestRun_MakesMissingDirectories(t *testing.T) {
+	o := inside(t, "run", "--out", "a/b/c", "--run-id", "r", "--", "true")
+	o.Want(t, 0)
+	if _, path := reportertest.Only(t, filepath.Join(o.Dir, "a/b/c")); !strings.HasSuffix(path, "a/b/c/r/node-0.json") {
+		t.Error(path)
+	}
+}
+
+func TestRun_DiskFullAtTheStart(t *testing.T) {
+	t.Parallel()
+	out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
+	clitest.Fill(t, out)
+	cmd := clitest.Perfagent(t, "run", "--out", out, "--", "sh", "-c", "exit 7")
+	cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	_, path := reportertest.Only(t, tmp)
+	o.WantLine(t, path, "no space")
+	if left, _ := os.ReadDir(out); len(left) != 1 {
+		t.Errorf("left on the full disk: %v", left)
+	}
+}
+
+// A disk that fills up in mid-job takes the report to the temporary directory, and
+// when that is full, too, leaves the journal.
+func TestRun_DiskFullInMidJob(t *testing.T) {
+	t.Parallel()
+	for _, tmpFull := range []bool{false, true} {
+		t.Run(fmt.Sprint("temporary directory full: ", tmpFull), func(t *testing.T) {
+			t.Parallel()
+			out, tmp := clitest.Mount(t, "size=1m", 0), t.TempDir()
+			if tmpFull {
+				tmp = out
+			}
+			r, w := clitest.Pipe(t)
+			cmd := clitest.Perfagent(t, "run", "--out", out, "--interval", "10ms", "--", "sh", "-c", "echo ready $$; read x; sleep 2; exit 7")
+			cmd.Stdin = r
+			cmd.Env = append(cmd.Env, "TMPDIR="+tmp)
+			l := clitest.Launch(t, cmd)
+			l.PID("ready")
+			var journal string
+			clitest.Until(t, "samples are in the journal", func() bool {
+				paths := reportertest.InDir(t, out)
+				if len(paths) != 1 {
+					return false
+				}
+				journal = filepath.Join(out, paths[0])
+				text, _ := os.ReadFile(journal)
+				return strings.Count(string(text), "\n") > 4
+			})
+			clitest.Fill(t, out)
+			w.Close()
+			o, _ := l.End()
+			o.Want(t, 7)
+			if tmpFull {
+				o.WantLine(t, "no space", journal)
+				o = call("show", journal)
+				o.Want(t, 0)
+				if !strings.Contains(o.Out, "incomplete") {
+					t.Errorf("show: %q", o.Out)
+				}
+				return
+			}
+			report, path := reportertest.Only(t, tmp)
+			o.WantLine(t, "no space", path)
+			if n := report.Nodes["0"]; n.Sampling.Samples < 10 || n.Sampling.Samples+n.Sampling.MissedTicks < 100 || !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool { return m.What == "journal" }) {
+				t.Errorf("sampling %+v, missing %v", n.Sampling, n.Missing)
+			}
+		})
+	}
+}
+
+func TestRun_NestedHasItsOwnReport(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, clitest.Script(t, "sh", `$P run -- $P run -- sh -c 'exit 5'`))
+	o.Want(t, 5)
+	out := filepath.Join(o.Dir, "perfagent-out")
+	paths := reportertest.InDir(t, out)
+	if len(paths) != 2 || filepath.Base(paths[0]) != "node-0.2.json" || filepath.Base(paths[1]) != "node-0.json" ||
+		filepath.Dir(paths[0]) != filepath.Dir(paths[1]) {
+		t.Fatalf("%q", paths)
+	}
+	inner, outer := reportertest.ReadFile(t, filepath.Join(out, paths[0])), reportertest.ReadFile(t, filepath.Join(out, paths[1]))
+	if inner.Run.Command[0] != "sh" || outer.Run.Command[0] == "sh" || *inner.Run.ExitCode != 5 || *outer.Run.ExitCode != 5 || inner.Run.ID != outer.Run.ID {
+		t.Errorf("inner %+v, outer %+v", inner.Run, outer.Run)
+	}
+}
+
+// Agents of one run and node on one directory at once keep a report each.
+func TestRun_SeveralAtOnceKeepTheirReports(t *testing.T) {
+	t.Parallel()
+	const agents = 6
+	dir := t.TempDir()
+	r, w := clitest.Pipe(t)
+	var running []*clitest.Process
+	want := make(map[int]bool)
+	for range agents {
+		cmd := clitest.Perfagent(t, "run", "--out", dir, "--run-id", "same", "--interval", "20ms", "--", "sh", "-c", "echo ready $$; read x; exit 3")
+		cmd.Stdin = r
+		running = append(running, clitest.Launch(t, cmd))
+	}
+	for _, l := range running {
+		want[l.PID("ready")] = true
+	}
+	w.Close()
+	for _, l := range running {
+		o, _ := l.End()
+		o.Want(t, 3)
+	}
+	paths := reportertest.InDir(t, dir)
+	for _, p := range paths {
+		job := reportertest.ReadFile(t, filepath.Join(dir, p)).Nodes["0"].Job
+		if !want[job.PID] {
+			t.Errorf("%s is of process %d, which another report has, or nobody", p, job.PID)
+		}
+		delete(want, job.PID)
+	}
+	if len(paths) != agents || len(want) != 0 {
+		t.Errorf("%q; nothing of %v", paths, want)
+	}
+}
+
+// A report that is there already is never replaced.
+func TestRun_NeverOverwritesAReport(t *testing.T) {
+	dir := t.TempDir()
+	for i, name := range []string{"node-0.json", "node-0.2.json", "node-0.3.json"} {
+		insideIn(t, dir, "run", "--run-id", "r", "--", "sh", "-c", fmt.Sprintf("exit %d", i+1)).Want(t, i+1)
+		r := reportertest.ReadFile(t, filepath.Join(dir, "perfagent-out/r", name))
+		if *r.Run.ExitCode != i+1 {
+			t.Errorf("%s has exit code %d", name, *r.Run.ExitCode)
+		}
+	}
+}
+
+// Files are readable by whom the umask lets read.
+func TestRun_ReportFollowsTheUmask(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, clitest.Script(t, "sh", `umask 077; $P run --run-id r -- true; stat -c %a perfagent-out/r perfagent-out/r/node-0.json`))
+	if o.Want(t, 0); o.Out != "700\n600\n" {
+		t.Errorf("modes %q", o.Out)
+	}
+}

@@ -1,0 +1,233 @@
+package collector
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// pair is what the two readers say of a column: the kernel's files, then gopsutil. NaN is absent.
+type pair [2]float64
+
+// anything is a value that the tree does not say.
+var anything = math.Inf(1)
+
+// departures are the columns that gopsutil has otherwise than the kernel's files, by tree. What is
+// not here is the same in both.
+var departures = map[string]map[string]pair{
+	// Tasks that run are taken from stat, at another moment; without that line all of load is absent.
+	"healthy":                   {"procs_running": {3, 1}},
+	"damaged-stat-empty":        {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
+	"damaged-stat-without-cpus": {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
+	"damaged-stat-nonsense":     {"procs_running": {1, absent}, "load_1m": {0.2, absent}},
+	"damaged-loadavg-nonsense":  {"procs_running": {absent, 1}, "load_1m": {absent, 0.2}},
+	// Without the file the load is that of the machine that perfagent runs on.
+	"container": {"procs_running": {absent, 1}, "load_1m": {absent, anything}},
+	// A CPU whose line is damaged is left out, and the others are the host.
+	"damaged-stat-short-line": {
+		"procs_running": {1, absent}, "load_1m": {0.2, absent}, "cpu_iowait_pct": {absent, 0}, "cpu_steal_pct": {absent, 0},
+		"cpu_pct_per_cpu_avg": {absent, 33.3}, "cpu_pct_per_cpu_max": {absent, 33.3}, "cpu_pct_per_cpu_min": {absent, 33.3},
+	},
+
+	// MemAvailable of 0 is believed; where it is missing, slab is added to the fallback; more than
+	// there is in all is not noticed.
+	"memavailable-zero":                       {"mem_percent": {37.2, 100}, "mem_used_mb": {2906.3671875, 7812.5}},
+	"memavailable-zero-without-zoneinfo":      {"mem_percent": {37.5, 100}, "mem_used_mb": {2929.6875, 7812.5}},
+	"memavailable-missing-without-file-pages": {"mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875}},
+	"memavailable-missing-without-zoneinfo":   {"mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875}},
+	"kernel-2.6": {
+		"procs_running": {1, absent}, "load_1m": {0.2, absent}, "mem_percent": {37.5, 33.8}, "mem_used_mb": {2929.6875, 2636.71875},
+	},
+	"memavailable-above-total":          {"mem_percent": {87.5, absent}, "mem_used_mb": {6835.9375, absent}},
+	"memavailable-estimate-above-total": {"mem_percent": {66.7, absent}, "mem_used_mb": {1953.125, absent}},
+	"memavailable-estimate-negative":    {"mem_percent": {100, absent}, "mem_used_mb": {7812.5, absent}},
+
+	// There is no second file for diskstats; a list without devices may be one that was not read.
+	"no-diskstats":   noDisks(),
+	"loopback-names": noDisks(),
+	// A device that has done nothing yet is not listed, so its first window is lost; and without the
+	// drive nothing tells that its hidden path counts for it.
+	"quiet-disks": {
+		"disk_io_read_mb": {0.15625, 0.046875}, "disk_io_read_mb_per_second": {0.15625, 0.046875},
+		"disk_io_write_mb": {0.3125, 0.09375}, "disk_io_write_mb_per_second": {0.3125, 0.09375},
+	},
+
+	// The first two lines are taken for headings.
+	"netdev-without-headings": {
+		"net_io_ext_recv_mb": {2.0 / (1 << 16), absent}, "net_io_ext_recv_mb_per_second": {3.1e-05, absent},
+		"net_io_ext_sent_mb": {4.0 / (1 << 16), absent}, "net_io_ext_sent_mb_per_second": {6.1e-05, absent},
+		"net_io_lo_recv_mb": {1.0 / (1 << 16), absent}, "net_io_lo_recv_mb_per_second": {1.5e-05, absent},
+		"net_io_lo_sent_mb": {2.0 / (1 << 16), absent}, "net_io_lo_sent_mb_per_second": {3.1e-05, absent},
+	},
+}
+
+// noDisks is a host whose disks moved nothing, and of which gopsutil says nothing.
+func noDisks() map[string]pair {
+	return map[string]pair{
+		"disk_io_read_mb": {0, absent}, "disk_io_read_mb_per_second": {0, absent},
+		"disk_io_write_mb": {0, absent}, "disk_io_write_mb_per_second": {0, absent},
+	}
+}
+
+// The two readers measure the same over one window of each tree, but for what is listed.
+func TestReader_TreesThroughBoth(t *testing.T) {
+	trees, err := os.ReadDir(filepath.Join(collectortest.Root(t), "testdata/proc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, tree := range trees {
+		t.Run(tree.Name(), func(t *testing.T) {
+			proc, sys := writableTree(t, tree.Name())
+			now := at(0)
+			var readers [2]*host.Reader
+			var states [2]Progress
+			for i := range readers {
+				readers[i] = host.NewReader(host.Options{Proc: proc, Sys: sys, Gopsutil: i == 1,
+					Now: func() host.Instant { return now }, Statfs: fullDisk})
+				defer readers[i].Close()
+				states[i] = Begin(readers[i].Read())
+			}
+
+			advance(t, proc)
+			now = at(time.Second)
+			var samples [2]Sample
+			for i, r := range readers {
+				_, samples[i] = states[i].Next(r.Read(), FirstWindow)
+			}
+			got, want := differences(samples), departures[tree.Name()]
+			for key, v := range want {
+				if v[1] == anything && !math.IsNaN(got[key][1]) {
+					got[key] = pair{got[key][0], anything}
+				}
+			}
+			same(t, "what gopsutil has otherwise", got, want)
+		})
+	}
+}
+
+// The page of limits names the trees that show where gopsutil departs, and no others but the one
+// that package host shows a figure by which is not used.
+func TestReader_DeparturesInLimits(t *testing.T) {
+	root := collectortest.Root(t)
+	page, err := os.ReadFile(filepath.Join(root, "docs/limits.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n## gopsutil\n")
+	if !found {
+		t.Fatal("docs/limits.md has no section on gopsutil")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+
+	want := map[string]bool{"sidecar": true}
+	for tree := range departures {
+		want[tree] = true
+	}
+	named := map[string]bool{}
+	for i, code := range strings.Split(section, "`") {
+		if _, err := os.Stat(filepath.Join(root, "testdata/proc", code)); i%2 == 1 && err == nil {
+			named[code] = true
+		}
+	}
+	same(t, "trees", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(want)))
+}
+
+func fullDisk(path string) (host.DiskUsage, error) {
+	return host.DiskUsage{Path: path, Used: 30, Available: 70}, nil
+}
+
+// differences are the columns in which two samples differ; nil if there are none.
+func differences(s [2]Sample) map[string]pair {
+	var out map[string]pair
+	for c := range NumColumns {
+		v := pair{absent, absent}
+		for i := range s {
+			if s[i].Has(c) {
+				v[i] = s[i].Values[c]
+			}
+		}
+		if v[0] != v[1] && !(math.IsNaN(v[0]) && math.IsNaN(v[1])) {
+			if out == nil {
+				out = make(map[string]pair)
+			}
+			out[c.Key()] = v
+		}
+	}
+	return out
+}
+
+// writableTree copies a host's procfs. What a tree lacks that is there to show one damaged file is
+// the healthy host's. Trees that are not about the load get one that /proc/stat agrees with.
+func writableTree(t *testing.T, name string) (proc, sys string) {
+	t.Helper()
+	from, sys := collectortest.Tree(t, name)
+	proc = t.TempDir()
+	if strings.HasPrefix(name, "damaged-") {
+		proc, sys = collectortest.CopyOfTree(t)
+	}
+	if name != "container" {
+		write(t, proc, "loadavg", []byte("0.20 0.18 0.12 1/80 11206\n"))
+	}
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err == nil {
+			write(t, proc, strings.TrimPrefix(path, from), data)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return proc, sys
+}
+
+// advance is a second in the life of a host: it adds to every counter that is read.
+func advance(t *testing.T, proc string) {
+	t.Helper()
+	for name, columns := range map[string][]int{"stat": {1, 4}, "diskstats": {3, 5, 7, 9}, "net/dev": {1, 9}, "1/net/dev": {1, 9}} {
+		data, err := os.ReadFile(filepath.Join(proc, name))
+		if err != nil {
+			continue
+		}
+		var out bytes.Buffer
+		number := 0
+		for line := range bytes.Lines(data) {
+			number++
+			counted := name == "diskstats" || bytes.HasPrefix(line, []byte("cpu")) || strings.HasSuffix(name, "dev") && bytes.ContainsRune(line, ':')
+			if counted {
+				line = raise(line, columns, uint64(number))
+			}
+			out.Write(line)
+		}
+		write(t, proc, name, out.Bytes())
+	}
+}
+
+// raise adds a different number to each of some fields of a line, where these are counts.
+func raise(line []byte, columns []int, by uint64) []byte {
+	fields := strings.Fields(string(line))
+	for i, column := range columns {
+		if column >= len(fields) {
+			continue
+		}
+		if n, err := strconv.ParseUint(fields[column], 10, 64); err == nil {
+			fields[column] = fmt.Sprint(n + by*uint64(16*(i+1)))
+		}
+	}
+	return []byte(strings.Join(fields, " ") + "\n")
+}

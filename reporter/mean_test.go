@@ -1,0 +1,63 @@
+package reporter_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// However samples fall into buckets, no mean is outside of its own extremes: these may be exact where it is rounded.
+func TestNew_MeansAreInsideTheirExtremes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		w := reportertest.NewWideStream(seed, 3, 2)
+		rec := w.Recording(64)
+		for range 1 + 37*seed {
+			w.Next(rec)
+		}
+		reportertest.WantMeansInside(t, reporter.New(reporter.Input{Recording: rec}))
+	}
+
+	for _, reports := range []map[string]*reporter.Report{reportertest.Golden(), reportertest.JobReports(), reportertest.HostileReports("x")} {
+		for _, r := range reports {
+			reportertest.WantMeansInside(t, r)
+		}
+	}
+}
+
+// The smallest that a disk counts is a sector, 1/2048 MiB: six decimals are not enough for it.
+func TestNew_MeanOfOneValueIsNotBelowIt(t *testing.T) {
+	t.Parallel()
+	w := reportertest.NewStream(1)
+	rec := w.Recording(10)
+	var s collector.Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.NaN(), 1
+	}
+	s.Values[collector.DiskRead] = 8. / 2048
+	rec.Add(&s)
+
+	r := reporter.New(reporter.Input{Recording: rec})
+	reportertest.WantMeansInside(t, r)
+	if band := r.Nodes["0"].Envelope["disk_io_read_mb"]; band.Mean[0] != 0.00390625 {
+		t.Errorf("%+v", band)
+	}
+}
+
+// The mean of equal means is not beside them by a bit.
+func TestBand_FoldedMeansAreInsideTheirExtremes(t *testing.T) {
+	t.Parallel()
+	for n := 2; n < 60; n++ {
+		b := reporter.Band{}
+		for range n {
+			b.Min, b.Mean, b.Max = append(b.Min, 0.1), append(b.Mean, 0.1), append(b.Max, 0.1)
+		}
+		got := b.Fold(n, func(i int) float64 { return 1 + float64(i)/7 })
+		if got.Mean[0] != 0.1 {
+			t.Errorf("the mean of %d times 0.1 is %v", n, got.Mean[0])
+		}
+	}
+}
