@@ -1,0 +1,62 @@
+package collector
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// sampledPorts samples a healthy host with the RDMA ports of a tree: the baseline and one Reading.
+// begin is the number of columns before the first sample.
+func sampledPorts(t *testing.T, tree string) (rec *Recording, begin Column) {
+	t.Helper()
+	proc, _ := collectortest.Tree(t, "healthy")
+	reader := host.NewReader(host.Options{Proc: proc, Sys: filepath.Join(collectortest.Root(t), "testdata", "sys", tree),
+		DiskPaths: []string{t.TempDir()}})
+	s := NewSampler(reader, Options{Interval: time.Hour, Begin: func(rec *Recording) { begin = rec.Columns() }})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return s.Run(ctx), begin
+}
+
+// The columns of ports are there from the beginning, so that counters are served from 0 on.
+func TestSampler_RDMAPorts(t *testing.T) {
+	rec, begin := sampledPorts(t, "infiniband")
+	same(t, "columns at the beginning", begin, NumColumns)
+	same(t, "since boot", []float64{rec.SinceBoot(NetIBRecv), rec.SinceBoot(NetIBSent)}, []float64{7<<20 + 3, 5<<10 + 2})
+	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
+	same(t, "gaps", rec.Gaps, []series.Gap(nil))
+	same(t, "failures of ports", failuresOf(rec, host.SourceInfiniBand), 0)
+}
+
+func TestSampler_RDMAPortsOfOtherTrees(t *testing.T) {
+	rec, begin := sampledPorts(t, "healthy")
+	same(t, "columns without ports", []Column{begin, rec.Columns()}, []Column{NetIBRecv, NetIBRecv})
+	same(t, "gaps without ports", rec.Gaps, []series.Gap(nil))
+	same(t, "failures without ports", failuresOf(rec, host.SourceInfiniBand), 0)
+
+	rec, _ = sampledPorts(t, "infiniband-saturated") // the other port goes on
+	same(t, "received", summaryOf(rec, NetIBRecv).Max, 0.)
+	same(t, "gaps", rec.Gaps, []series.Gap{{What: "net_ib_recv_mb", Code: CounterFull,
+		Why: "the counter of mlx4_0/1 stands at the end of its 32 bits: what has moved since is not counted"}})
+
+	rec, _ = sampledPorts(t, "infiniband-damaged")
+	same(t, "sent by the sound port", summaryOf(rec, NetIBSent).Max, 0.)
+	same(t, "failures of the damaged one", failuresOf(rec, host.SourceInfiniBand), 2)
+}
+
+// failuresOf counts the Readings in which a source failed.
+func failuresOf(rec *Recording, source string) int {
+	n := int64(0)
+	for _, f := range rec.Failures {
+		if f.Source == source {
+			n += f.Count
+		}
+	}
+	return int(n)
+}
