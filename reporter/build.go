@@ -49,7 +49,7 @@ func New(in Input) *Report {
 
 	metrics, absent := f.compute()
 	node := &Node{
-		Host:      new(rec.Host),
+		Host:      new(Host(rec.Host)),
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,
 		Job:       job,
