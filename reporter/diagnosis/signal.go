@@ -308,5 +308,5 @@ func (q *verdictInput) stillFull() string {
 		" was full before it began, and is"
 }
 
-// full reports whether nothing more can be written. What is unknown is not full.
+// full reports whether nothing more can be written. Unknown free space (NaN) is not full.
 func full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }

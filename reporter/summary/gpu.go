@@ -10,10 +10,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// gpuRowsShown is how many GPUs a summary lists.
+// gpuRowsShown is the maximum number of GPUs that a summary lists.
 const gpuRowsShown = 8
 
-// gpuRows are a line for each GPU of the job; of a node without a job, for each GPU.
+// gpuRows returns a row for each GPU of the job or, for a node without a job, for each GPU.
 func gpuRows(n *reporter.Node) []row {
 	var rows []row
 	more, others := 0, 0
@@ -37,8 +37,9 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// unseenGPUs says that the job has none of so many GPUs. Of very many the agent follows
-// some only, which the report says among what is missing, and the job may have others.
+// unseenGPUs returns the row that says that none of the given number of GPUs is the job's. If there are
+// very many, the agent samples only some, which the report lists under missing, and the job may have
+// others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		if m.Code == gpu.NotFollowed && m.Of > int64(listed) {
@@ -48,7 +49,7 @@ func unseenGPUs(n *reporter.Node, listed int) string {
 	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
 }
 
-// gpuRow is what is known of the device at a place.
+// gpuRow returns the row of the device with the given number.
 func gpuRow(n *reporter.Node, i int) row {
 	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percentage(n.GPUMetric(reporter.MetricGPUUtilization, i)),
 		note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
@@ -58,7 +59,7 @@ func gpuRow(n *reporter.Node, i int) row {
 	return r
 }
 
-// gpuNote says what memory and power a device reached, and of how much.
+// gpuNote returns the peak memory and power of a device, and their limits.
 func gpuNote(n *reporter.Node, i int) string {
 	g := n.GPUs[i]
 	note := "busy"
@@ -84,13 +85,13 @@ func gpuNote(n *reporter.Node, i int) string {
 	return note
 }
 
-// gpusOfAll is what the GPUs of all nodes did together.
+// gpusOfAll summarizes the GPUs of all nodes.
 type gpusOfAll struct {
-	listed, nodes  int // GPUs of jobs, or of nodes without one; nodes that have any
+	listed, nodes  int // GPUs of jobs, or of nodes without a job; nodes with any
 	busy           float64
-	measured       int // the GPUs that busy is the sum of
+	measured       int // number of GPUs summed up in busy
 	least          float64
-	leastAt        string // the node and the device that had least to do
+	leastAt        string // the node and device with the lowest utilization
 	memory, fullOf float64
 }
 
@@ -113,7 +114,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 	return all
 }
 
-// add counts a device of a node.
+// add adds a device of a node.
 func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
 	a.listed++
 	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
@@ -128,7 +129,7 @@ func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
 	}
 }
 
-// rows is one line, or none.
+// rows returns one row, or none.
 func (a *gpusOfAll) rows() []row {
 	if a.listed == 0 {
 		return nil
