@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -37,6 +38,8 @@ type Account struct {
 	OwnMB   series.Optional `json:"own_mb"`
 
 	Limits host.Limits `json:"limits"`
+	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
+	MemoryInner string `json:"memory_inner,omitempty"`
 	// Periods and Throttled count the periods of the CPU quota, all and those in which the group
 	// was throttled; ThrottledSeconds is for how long it was.
 	Periods          series.Optional `json:"periods"`
@@ -117,7 +120,7 @@ func NoAccount() Account {
 	none := Stalls{u, u, u, u, u, u}
 	return Account{
 		CPUSeconds: u, Living: u, PeakMB: u, CacheMB: u, OwnMB: u,
-		Limits:  host.Limits{Quota: u, MemoryMB: u},
+		Limits:  host.Limits{CPUQuota: u, MemoryMB: u},
 		Periods: u, Throttled: u, ThrottledSeconds: u,
 		LimitPeakMB: u, LimitCacheMB: u, LimitReachedPct: u, FullAtKillMB: u,
 		OOMKills: u, HostOOMKills: u,
@@ -133,6 +136,28 @@ func (a *Account) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*a = Account(p)
+	return a.takeOldLimits(data)
+}
+
+// takeOldLimits reads what journals of the version before called otherwise.
+func (a *Account) takeOldLimits(data []byte) error {
+	var old struct {
+		Limits struct {
+			Quota            *series.Optional
+			CPUSet, Affinity int
+			MemoryInner      string `json:"memory_inner"`
+		}
+	}
+	if err := json.Unmarshal(data, &old); err != nil {
+		return err
+	}
+
+	l := &a.Limits
+	if q := old.Limits.Quota; q != nil {
+		l.CPUQuota = *q
+	}
+	l.CPUSetCPUs, l.AffinityCPUs = cmp.Or(l.CPUSetCPUs, old.Limits.CPUSet), cmp.Or(l.AffinityCPUs, old.Limits.Affinity)
+	a.MemoryInner = cmp.Or(a.MemoryInner, old.Limits.MemoryInner)
 	return nil
 }
 

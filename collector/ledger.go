@@ -78,7 +78,7 @@ func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 // noteJob accounts for what the job itself has used.
 func (l *ledger) noteJob(a *Account, r *host.Reading, e entry) {
 	j := r.Job
-	a.Limits = j.Limits
+	a.Limits, a.MemoryInner = j.Limits, j.MemoryInner
 	if length := (r.At.Mono - l.last).Seconds(); length > 0 {
 		a.LimitCPUSeconds += j.Limits.CPUs * length
 	}

@@ -28,7 +28,7 @@ func accountAfter(t *testing.T, readings []groupAt) (*Account, []float64) {
 		return &host.Reading{At: host.Instant{Mono: at, Boot: at}, Job: &host.JobUse{CPUSeconds: math.NaN(), Read: math.NaN(), Memory: math.NaN(),
 			Group: &cgroup.Counters{Periods: g.periods, ThrottledPeriods: g.throttled, ThrottledSeconds: g.throttled / 10,
 				LimitPeak: g.peak * MiB, LimitPageCache: g.cache * MiB, LimitWorkingSet: math.NaN(), OOMKills: g.oomKills},
-			Limits: host.Limits{Quota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
+			Limits: host.Limits{CPUQuota: 1, MemoryMB: series.Optional(g.limit), CPUGroup: g.quotaGroup, MemoryGroup: g.memoryGroup}}}
 	}
 
 	base := reading(0)

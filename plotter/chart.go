@@ -143,10 +143,11 @@ func cpuBound(l *reporter.Limits) (float64, string) {
 }
 
 func memoryBound(l *reporter.Limits) (float64, string) {
-	if !(l.MemoryMB > 0) || math.IsInf(l.MemoryMB, 0) {
+	limit := float64(l.MemoryMB)
+	if !(limit > 0) || math.IsInf(limit, 0) {
 		return 0, ""
 	}
-	return l.MemoryMB, "limit " + text.SizeText(l.MemoryMB)
+	return limit, "limit " + text.SizeText(limit)
 }
 
 // Keys returns the sample keys that the page draws.

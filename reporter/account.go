@@ -6,7 +6,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -102,25 +101,15 @@ func newLimits(rec *collector.Recording) *Limits {
 	if rec.Account.Source == "" {
 		return nil
 	}
-	l := rec.Account.Limits
-	return &Limits{CPUs: l.CPUs, CPUQuota: orZero(l.Quota), CPUSetCPUs: l.CPUSet, AffinityCPUs: l.Affinity,
-		MemoryMB: orZero(l.MemoryMB), CPUGroup: l.CPUGroup, MemoryGroup: l.MemoryGroup}
+	return new(rec.Account.Limits)
 }
 
 func newGPUs(rec *collector.Recording) []GPU {
 	var out []GPU
 	for _, g := range rec.GPUs {
-		out = append(out, GPU{Index: g.Index, UUID: g.UUID, Name: g.Name, MemoryMB: orZero(g.MemoryMB),
-			PowerLimitWatts: orZero(g.PowerLimitWatts), OfJob: g.OfJob, MIG: g.MIG,
-			ClockMHz: orZero(g.ClockMHz), Throttle: g.Throttle})
+		out = append(out, GPU{Index: g.Index, UUID: g.UUID, Name: g.Name, MemoryMB: g.MemoryMB,
+			PowerLimitWatts: g.PowerLimitWatts, OfJob: g.OfJob, MIG: g.MIG,
+			ClockMHz: g.ClockMHz, Throttle: g.Throttle})
 	}
 	return out
-}
-
-// orZero is a number, 0 where it is not known.
-func orZero(o series.Optional) float64 {
-	if !o.Known() {
-		return 0
-	}
-	return float64(o)
 }

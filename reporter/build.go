@@ -49,7 +49,7 @@ func New(in Input) *Report {
 
 	metrics, absent := f.compute()
 	node := &Node{
-		Host:      new(rec.Host),
+		Host:      new(Host(rec.Host)),
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,
 		Job:       job,
@@ -113,7 +113,7 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 		return errNoGroup
 	case row.Needs.Has(collector.NeedMemoryLimit) && !rec.Account.Limits.MemoryMB.Known():
 		return errNoMemoryLimit
-	case row.Needs.Has(collector.NeedQuota) && !rec.Account.Limits.Quota.Known():
+	case row.Needs.Has(collector.NeedQuota) && !rec.Account.Limits.CPUQuota.Known():
 		return errNoQuota
 	case row.Needs.Has(collector.NeedQuota) && rec.Account.Periods == 0:
 		return errNoPeriod

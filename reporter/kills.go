@@ -47,7 +47,7 @@ func HitLimit(a *collector.Account, v host.Victim) (at, known bool) {
 		return false, false
 	case v.LimitGroup == a.Limits.MemoryGroup:
 		return true, true
-	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.Limits.MemoryInner, v.LimitGroup):
+	case InGroup(v.LimitGroup, a.Limits.MemoryGroup) && InGroup(a.MemoryInner, v.LimitGroup):
 		return true, true // job and step of a scheduler have the same limit
 	case a.Limits.MemoryGroup == "": // it is set above what we see
 		return false, InGroup(v.LimitGroup, a.MemoryHome) && v.LimitGroup != a.MemoryHome

@@ -1,6 +1,9 @@
 package reporter
 
-import "github.com/perfagent/perfagent/collector/host"
+import (
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+)
 
 // Schema is the format of the report file. Readers refuse a higher major number.
 const Schema = "perfagent.report/1"
@@ -58,7 +61,7 @@ type Node struct {
 const OriginPerfPy = "perf.py"
 
 // Host is the machine. Empty and 0 = unknown.
-type Host = host.Info
+type Host host.Info
 
 // Sampling is how well the node was sampled.
 type Sampling struct {
@@ -143,34 +146,22 @@ type Job struct {
 }
 
 // Limits is what bounds the job on its node.
-type Limits struct {
-	// CPUs is the least of the CPU quota over the visible control groups, their cpuset, and
-	// the affinity mask.
-	CPUs         float64 `json:"cpus,omitzero"`
-	CPUQuota     float64 `json:"cpu_quota,omitzero"` // in CPUs; absent = none
-	CPUSetCPUs   int     `json:"cpuset_cpus,omitzero"`
-	AffinityCPUs int     `json:"affinity_cpus,omitzero"`
-	// MemoryMB is the least over the visible control groups, MiB; absent = none.
-	MemoryMB float64 `json:"memory_mb,omitzero"`
-	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
-	CPUGroup    string `json:"cpu_group,omitempty"`
-	MemoryGroup string `json:"memory_group,omitempty"`
-}
+type Limits = host.Limits
 
-// GPU is a device of the node. 0 = not known.
+// GPU is a device of the node.
 type GPU struct {
-	Index           int     `json:"index"`
-	UUID            string  `json:"uuid,omitempty"`
-	Name            string  `json:"name,omitempty"`
-	MemoryMB        float64 `json:"memory_mb,omitzero"`
-	PowerLimitWatts float64 `json:"power_limit_watts,omitzero"`
+	Index           int             `json:"index"`
+	UUID            string          `json:"uuid,omitempty"`
+	Name            string          `json:"name,omitempty"`
+	MemoryMB        series.Optional `json:"memory_mb,omitzero"`
+	PowerLimitWatts series.Optional `json:"power_limit_watts,omitzero"`
 	// OfJob tells that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
 	OfJob bool `json:"of_job"`
 	MIG   bool `json:"mig,omitempty"`
 	// ClockMHz is the highest clock that was seen; Throttle lists the reasons for which it
 	// was seen held back.
-	ClockMHz float64  `json:"clock_mhz,omitzero"`
-	Throttle []string `json:"throttle,omitempty"`
+	ClockMHz series.Optional `json:"clock_mhz,omitzero"`
+	Throttle []string        `json:"throttle,omitempty"`
 }
 
 // Verdict says how the job ended, and why, with the proof.

@@ -42,7 +42,7 @@ type nodeSeries struct {
 func newNodeSeries(name string, n *reporter.Node) nodeSeries {
 	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope}
 	for _, g := range n.GPUs {
-		s.gpus = append(s.gpus, device{memoryMB: g.MemoryMB, powerLimitWatts: g.PowerLimitWatts})
+		s.gpus = append(s.gpus, device{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
 	}
 
 	s.thinned = n.Sampling != nil && int64(n.Samples.Len()) < n.Sampling.Samples

@@ -73,6 +73,8 @@ type JobUse struct {
 	Group  *cgroup.Counters
 	Shared bool
 	Limits Limits
+	// MemoryInner is the innermost of several groups with the memory limit, or "" if there is one.
+	MemoryInner string
 }
 
 // unknownUse returns a JobUse of which nothing is known.
@@ -84,21 +86,23 @@ func unknownUse() *JobUse {
 
 // Limits are the bounds on the job's use of CPUs and memory.
 type Limits struct {
-	CPUs        float64         `json:"cpus"` // the least of those below; 0 = unknown
-	Quota       series.Optional `json:"quota"`
-	CPUSet      int             `json:"cpuset"`    // 0 = unknown
-	Affinity    int             `json:"affinity"`  // 0 = unknown
-	MemoryMB    series.Optional `json:"memory_mb"` // unknown = none
-	CPUGroup    string          `json:"cpu_group,omitempty"`
-	MemoryGroup string          `json:"memory_group,omitempty"`
-	// MemoryInner is the innermost of several groups with that limit, or "" if there is one.
-	MemoryInner string `json:"memory_inner,omitempty"`
+	// CPUs is the least of the CPU quota over the visible control groups, their cpuset, and
+	// the affinity mask; 0 is unknown.
+	CPUs         float64         `json:"cpus,omitzero"`
+	CPUQuota     series.Optional `json:"cpu_quota,omitzero"`     // in CPUs; unknown is none
+	CPUSetCPUs   int             `json:"cpuset_cpus,omitzero"`   // 0 is unknown
+	AffinityCPUs int             `json:"affinity_cpus,omitzero"` // 0 is unknown
+	// MemoryMB is the least over the visible control groups, MiB; unknown is none.
+	MemoryMB series.Optional `json:"memory_mb,omitzero"`
+	// CPUGroup and MemoryGroup are the groups that set the quota and the limit.
+	CPUGroup    string `json:"cpu_group,omitempty"`
+	MemoryGroup string `json:"memory_group,omitempty"`
 }
 
 // leastCPUs returns the least of the bounds on CPUs; 0 is unknown.
 func (l Limits) leastCPUs() float64 {
 	least := 0.0
-	for _, v := range []float64{float64(l.Quota), float64(l.CPUSet), float64(l.Affinity)} {
+	for _, v := range []float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
 		if v > 0 && (least == 0 || v < least) { // NaN is not
 			least = v
 		}

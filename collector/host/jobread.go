@@ -24,6 +24,8 @@ type jobReader struct {
 	JobOptions
 	limits   Limits
 	limitsAt time.Duration
+	// memoryInner is the innermost of several groups with the memory limit.
+	memoryInner string
 	// limitsFailed tells, by file, why some of them could not be read.
 	limitsFailed map[string]error
 	groupAt      time.Duration // when the group was read last
@@ -111,6 +113,7 @@ func (j *jobReader) read(out *Reading) *JobUse {
 // readGroup takes what the control group knows.
 func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	use.Limits = j.readLimits(out.At.Mono)
+	use.MemoryInner = j.memoryInner
 	for _, name := range slices.Sorted(maps.Keys(j.limitsFailed)) {
 		out.fail(SourceCgroup, FileError{name, j.limitsFailed[name]})
 	}
@@ -156,7 +159,7 @@ const sharedGroupEvery = 5 * time.Second
 
 // groupDue reports whether the group is to be read now.
 func (j *jobReader) groupDue(l Limits, now time.Duration) bool {
-	limited := l.Quota.Known() || l.MemoryMB.Known()
+	limited := l.CPUQuota.Known() || l.MemoryMB.Known()
 	if j.Source == JobFromTree && !limited && !j.closing && j.groupAt > 0 && now-j.groupAt < sharedGroupEvery {
 		return false
 	}
@@ -244,11 +247,11 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		return j.limits
 	}
 
-	l := Limits{Quota: series.Unknown(), MemoryMB: series.Unknown(), Affinity: affinity()}
+	l := Limits{CPUQuota: series.Unknown(), MemoryMB: series.Unknown(), AffinityCPUs: affinity()}
 	if j.Group != nil {
 		g := j.Group.Limits()
-		l.Quota, l.CPUSet, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/mib)
-		l.CPUGroup, l.MemoryGroup, l.MemoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
+		l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/mib)
+		l.CPUGroup, l.MemoryGroup, j.memoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
 		j.limitsFailed = g.Failed
 	}
 	l.CPUs = l.leastCPUs()

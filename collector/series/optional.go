@@ -14,6 +14,10 @@ func Unknown() Optional { return Optional(math.NaN()) }
 // Known reports whether o holds a number.
 func (o Optional) Known() bool { return !math.IsNaN(float64(o)) }
 
+// IsZero reports whether the tag omitzero leaves o out of JSON: it holds no number, or is 0, the zero
+// value. Only what cannot be 0 has this tag.
+func (o Optional) IsZero() bool { return !o.Known() || o == 0 }
+
 // MarshalJSON implements [json.Marshaler]. An infinity has no form in JSON and is written as null, too.
 func (o Optional) MarshalJSON() ([]byte, error) {
 	if !o.Known() || math.IsInf(float64(o), 0) {

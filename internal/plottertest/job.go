@@ -59,7 +59,7 @@ func Job() *reporter.Report {
 // jobAccount is that of the simulated job, which runs in a container.
 func jobAccount(a *collector.Account) {
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
-	a.Limits = host.Limits{CPUs: 8, Quota: 8, CPUSet: 8, Affinity: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
+	a.Limits = host.Limits{CPUs: 8, CPUQuota: 8, CPUSetCPUs: 8, AffinityCPUs: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 749.65, 1640, 0, 0, 0, 0
 	stall := collector.Stalls{CPUSome: 12, CPUFull: 4, IOSome: 3, IOFull: 2}
 	a.JobStall, a.HostStall = stall, stall

@@ -20,7 +20,7 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 	rec.Widen(gpus)
 	rec.Account = collector.NoAccount()
 	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = host.JobFromGroup, "/docker/3f5a", host.MemoryGroup
-	rec.Account.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 8, Affinity: 8, MemoryMB: 1024, CPUGroup: "/docker/3f5a", MemoryGroup: "/docker"}
+	rec.Account.Limits = host.Limits{CPUs: 2, CPUQuota: 2, CPUSetCPUs: 8, AffinityCPUs: 8, MemoryMB: 1024, CPUGroup: "/docker/3f5a", MemoryGroup: "/docker"}
 	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.Throttled, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
 	for i := range gpus {
 		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i, UUID: "GPU-" + strings.Repeat("0a", 16), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400},

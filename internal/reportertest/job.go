@@ -73,7 +73,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 	rec := Recording(0)
 	rec.Widen(gpus)
 	rec.Account.Source, rec.Account.MemoryKind = host.JobFromTree, host.MemoryPSS
-	rec.Account.Limits = host.Limits{CPUs: 8, CPUSet: 8, Affinity: 8, Quota: series.Unknown(),
+	rec.Account.Limits = host.Limits{CPUs: 8, CPUSetCPUs: 8, AffinityCPUs: 8, CPUQuota: series.Unknown(),
 		MemoryMB: series.Unknown()}
 	rec.Account.CPUSeconds = 622.75
 	rec.Account.HostOOMKills, rec.Account.HostStall = 0, collector.Stalls{CPUSome: 0.3, MemorySome: 0, MemoryFull: 0,

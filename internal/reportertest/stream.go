@@ -98,7 +98,7 @@ func (w *WideStream) Recording(maxLength int) *collector.Recording {
 	rec := w.Stream.Recording(maxLength)
 	a := &rec.Account
 	a.Source, a.Group, a.Version = host.JobFromGroup, "/slurm/job_42", "hybrid"
-	a.Limits = host.Limits{CPUs: 2, Quota: 2, CPUSet: 4, Affinity: 8, MemoryMB: 256, CPUGroup: "/slurm",
+	a.Limits = host.Limits{CPUs: 2, CPUQuota: 2, CPUSetCPUs: 4, AffinityCPUs: 8, MemoryMB: 256, CPUGroup: "/slurm",
 		MemoryGroup: "/slurm/job_42"}
 	return rec
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -93,7 +94,7 @@ func TestScreen_OfAHostileReport(t *testing.T) {
 	r, o := wideScreen()
 	n := r.Nodes["0"]
 	n.GPUs = make([]reporter.GPU, 40)
-	n.Limits.CPUs, n.Limits.MemoryMB, n.GPUs[0].MemoryMB = math.Inf(1), math.NaN(), -1
+	n.Limits.CPUs, n.Limits.MemoryMB, n.GPUs[0].MemoryMB = math.Inf(1), series.Unknown(), -1
 	live := o.Live["0"]
 	for c := range live.Newest {
 		live.Newest[c] = []float64{math.Inf(1), -1e300, 1e300, math.NaN()}[c%4]

@@ -88,10 +88,10 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 	switch bound := c.Info().Bound; {
 	case bound == collector.BoundCPUs && n.Limits != nil:
 		return n.Limits.CPUs
-	case bound == collector.BoundMemory && n.Limits != nil:
-		return n.Limits.MemoryMB
-	case bound == collector.BoundDeviceMemory && isGPU && device < len(n.GPUs):
-		return n.GPUs[device].MemoryMB
+	case bound == collector.BoundMemory && n.Limits != nil && n.Limits.MemoryMB.Known():
+		return float64(n.Limits.MemoryMB)
+	case bound == collector.BoundDeviceMemory && isGPU && device < len(n.GPUs) && n.GPUs[device].MemoryMB.Known():
+		return float64(n.GPUs[device].MemoryMB)
 	}
 	return 0
 }

@@ -424,7 +424,7 @@ func findingReport(node int, cores float64) *reporter.Report {
 	in := Input{Input: reportertest.Input(node, 60, 0, "")}
 	u := series.Unknown()
 	in.Recording.Account.Source = host.JobFromTree
-	in.Recording.Account.Limits = host.Limits{CPUs: 8, Quota: 8, MemoryMB: u}
+	in.Recording.Account.Limits = host.Limits{CPUs: 8, CPUQuota: 8, MemoryMB: u}
 	in.Job.UserSeconds, in.Job.SystemSeconds = cores*60, 0
 	return New(in)
 }
@@ -495,12 +495,12 @@ func TestFinding_Hostile(t *testing.T) {
 					n.Metrics[name] = pick()
 				}
 			}
-			n.Limits = &reporter.Limits{CPUs: pick(), CPUQuota: pick(), MemoryMB: pick()}
+			n.Limits = &reporter.Limits{CPUs: pick(), CPUQuota: series.Optional(pick()), MemoryMB: series.Optional(pick())}
 			n.Host = &reporter.Host{CPUs: int(whole()), MemoryMB: pick()}
 			n.Sampling = &reporter.Sampling{Samples: whole(), MissedTicks: whole(), LongestGapSeconds: pick(), IntervalSeconds: pick()}
 			n.Summaries = map[string]reporter.Quantile{collector.DiskFree.Key(): {Min: pick()}}
 			for g := range n.GPUs {
-				n.GPUs[g] = reporter.GPU{Index: int(whole()), OfJob: random.IntN(2) == 0, MemoryMB: pick()}
+				n.GPUs[g] = reporter.GPU{Index: int(whole()), OfJob: random.IntN(2) == 0, MemoryMB: series.Optional(pick())}
 			}
 			n.Findings = findings(n, &r.Run)
 			r.Nodes[fmt.Sprint(i)] = n

@@ -51,7 +51,7 @@ func (e *ruleInput) cpusAskedFor() bool {
 	if !positive(e.cpuLimit()) {
 		return false
 	}
-	return positive(e.Limits.CPUQuota) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs)
+	return positive(float64(e.Limits.CPUQuota)) || e.Host != nil && e.Limits.CPUs < float64(e.Host.CPUs)
 }
 
 func (e *ruleInput) oneThread() bool {
@@ -75,10 +75,10 @@ func (e *ruleInput) waitedForCPU() bool {
 
 // memoryLimit returns the memory that the job may use in MiB, or NaN if there is no limit.
 func (e *ruleInput) memoryLimit() float64 {
-	if e.Limits == nil || !positive(e.Limits.MemoryMB) {
+	if e.Limits == nil || !positive(float64(e.Limits.MemoryMB)) {
 		return math.NaN()
 	}
-	return e.Limits.MemoryMB
+	return float64(e.Limits.MemoryMB)
 }
 
 // peakMemory returns the peak memory in MiB of the job or of the group that has the limit, whichever

@@ -117,9 +117,9 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	var used, total []float64
 	for i, g := range e.GPUs {
 		peak := e.GPUMetric(reporter.MetricGPUMemoryPeak, i)
-		if g.OfJob && positive(g.MemoryMB) && positive(peak) && 100*(peak/g.MemoryMB) >= findGPUMemoryPct {
+		if all := float64(g.MemoryMB); g.OfJob && positive(all) && positive(peak) && 100*(peak/all) >= findGPUMemoryPct {
 			full = append(full, g.Index)
-			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(g.MemoryMB, 3))
+			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(all, 3))
 		}
 	}
 
@@ -188,8 +188,8 @@ func judgeThrottled(e *ruleInput) *reporter.Finding {
 
 	pct, stopped, quota := e.Metric(reporter.MetricThrottled), e.Metric(reporter.MetricThrottledSeconds), math.NaN()
 	words := "The CPU quota"
-	if e.Limits != nil && positive(e.Limits.CPUQuota) {
-		quota = e.Limits.CPUQuota
+	if e.Limits != nil && positive(float64(e.Limits.CPUQuota)) {
+		quota = float64(e.Limits.CPUQuota)
 		words += " of " + text.CPUs(quota) + " CPUs"
 	}
 

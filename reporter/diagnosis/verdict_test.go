@@ -119,7 +119,7 @@ func limitOf(group string, peak series.Optional) func(*verdictCase) {
 
 // inner is the innermost group with the same limit.
 func inner(group string) func(*verdictCase) {
-	return func(c *verdictCase) { c.a.Limits.MemoryInner = group }
+	return func(c *verdictCase) { c.a.MemoryInner = group }
 }
 
 // fullAt has the group full at that limit when the kernel killed.
@@ -414,7 +414,7 @@ func TestVerdict_Conditions(t *testing.T) {
 	}
 	shared := func(share float64) func(*verdictCase) { // of a quota of 2 CPUs
 		return func(c *verdictCase) {
-			c.a.Source, c.a.Limits.Quota = host.JobFromTree, 2
+			c.a.Source, c.a.Limits.CPUQuota = host.JobFromTree, 2
 			c.a.CPUSeconds = series.Optional(share * 2 * c.in.Run.WallSeconds)
 		}
 	}

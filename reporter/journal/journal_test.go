@@ -388,7 +388,7 @@ func TestHead_ReportHasFindings(t *testing.T) {
 	in := reportertest.Input(0, 60, 0, "")
 	in.Recording.Account.Source = host.JobFromTree
 	in.Recording.Account.CPUSeconds = 60
-	in.Recording.Account.Limits = host.Limits{CPUs: 16, Quota: 16, MemoryMB: series.Unknown()}
+	in.Recording.Account.Limits = host.Limits{CPUs: 16, CPUQuota: 16, MemoryMB: series.Unknown()}
 	in.Run.ExitCode, in.Run.Start, in.Run.End, in.Run.WallSeconds = nil, reporter.Time{}, reporter.Time{}, 0
 	head := &Head{Run: in.Run, Interval: time.Second, MaxLength: 100}
 	r := head.report(in.Recording, 0, 0)

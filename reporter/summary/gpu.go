@@ -64,7 +64,7 @@ func gpuNote(n *reporter.Node, i int) string {
 	g := n.GPUs[i]
 	note := "busy"
 	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); !math.IsNaN(v) {
-		used, all := text.Size(v), text.Size(g.MemoryMB)
+		used, all := text.Size(v), text.Size(float64(g.MemoryMB))
 		switch {
 		case !(g.MemoryMB > 0):
 			note += ", " + used.String()
@@ -78,7 +78,7 @@ func gpuNote(n *reporter.Node, i int) string {
 	if v := n.GPUMetric(reporter.MetricGPUPowerPeak, i); !math.IsNaN(v) {
 		note += ", " + text.Fixed(v, 0)
 		if g.PowerLimitWatts > 0 {
-			note += " of " + text.Fixed(g.PowerLimitWatts, 0)
+			note += " of " + text.Fixed(float64(g.PowerLimitWatts), 0)
 		}
 		note += " W"
 	}
@@ -125,7 +125,7 @@ func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
 		}
 	}
 	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); v > a.memory {
-		a.memory, a.fullOf = v, n.GPUs[i].MemoryMB
+		a.memory, a.fullOf = v, float64(n.GPUs[i].MemoryMB)
 	}
 }
 

@@ -210,10 +210,10 @@ func limitsText(l *reporter.Limits) string {
 		}
 	}
 	add(l.CPUs > 0, "%s CPUs", text.CPUs(l.CPUs))
-	add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(l.CPUQuota), orNone(l.CPUGroup))
+	add(l.CPUQuota > 0, "quota %s by %s", text.CPUs(float64(l.CPUQuota)), orNone(l.CPUGroup))
 	add(l.CPUSetCPUs > 0, "cpuset of %d", l.CPUSetCPUs)
 	add(l.AffinityCPUs > 0, "affinity to %d", l.AffinityCPUs)
-	add(l.MemoryMB > 0, "memory %s by %s", text.SizeText(l.MemoryMB), orNone(l.MemoryGroup))
+	add(l.MemoryMB > 0, "memory %s by %s", text.SizeText(float64(l.MemoryMB)), orNone(l.MemoryGroup))
 	return strings.Join(words, ", ")
 }
 
@@ -237,7 +237,7 @@ func gpuText(g *reporter.GPU, at int) string {
 		words = append(words, "MIG")
 	}
 	if g.ClockMHz > 0 {
-		words = append(words, fmt.Sprintf("clock up to %s MHz", text.Fixed(g.ClockMHz, 0)))
+		words = append(words, fmt.Sprintf("clock up to %s MHz", text.Fixed(float64(g.ClockMHz), 0)))
 	}
 	if len(g.Throttle) > 0 {
 		words = append(words, "held back by "+text.Printable(strings.Join(g.Throttle, ", ")))

@@ -148,7 +148,7 @@ func limitRows(n *reporter.Node) []row {
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.MemoryMB > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.Size(l.MemoryMB),
+		rows = append(rows, row{label: "mem limit", value: text.Size(float64(l.MemoryMB)),
 			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
 			of:   text.Printable(l.MemoryGroup)})
 	}
@@ -180,9 +180,9 @@ func cpuLimited(n *reporter.Node) bool {
 // cpuLimitedBy returns what sets the CPU limit, and the group that does.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
-	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs && l.CPUGroup != "":
+	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs && l.CPUGroup != "":
 		return "by quota of", text.Printable(l.CPUGroup)
-	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs:
+	case l.CPUQuota > 0 && float64(l.CPUQuota) <= l.CPUs:
 		return "by quota", ""
 	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
 		return "by cpuset", ""

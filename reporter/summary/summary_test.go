@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
@@ -117,8 +118,8 @@ func TestWriteSummary_FitsWithAnyNumbers(t *testing.T) {
 				n.Metrics[name] = number()
 			}
 			n.Host.MemoryMB, n.Host.CPUs = number(), rng.Int()
-			n.Limits = &reporter.Limits{CPUs: number(), CPUQuota: number(), MemoryMB: number(), CPUSetCPUs: rng.Int(), AffinityCPUs: rng.Int()}
-			n.GPUs = []reporter.GPU{{MemoryMB: number(), PowerLimitWatts: number(), ClockMHz: number(), Index: rng.Int(), OfJob: true}, {}}
+			n.Limits = &reporter.Limits{CPUs: number(), CPUQuota: series.Optional(number()), MemoryMB: series.Optional(number()), CPUSetCPUs: rng.Int(), AffinityCPUs: rng.Int()}
+			n.GPUs = []reporter.GPU{{MemoryMB: series.Optional(number()), PowerLimitWatts: series.Optional(number()), ClockMHz: series.Optional(number()), Index: rng.Int(), OfJob: true}, {}}
 			n.Job.PeakMemoryMB, n.Job.CPUSeconds = number(), number()
 			n.Job.UserSeconds, n.Job.MaxRSSMB, n.Job.ExitCode = number(), number(), new(rng.Int())
 			n.Agent.CPUSeconds, n.Sampling.Samples, n.Sampling.MissedTicks = number(), rng.Int64(), rng.Int64()
