@@ -114,6 +114,8 @@ var metricTable = []Metric{
 	ofColumn(collector.NetExtSent),
 	ofColumn(collector.NetLoRecv),
 	ofColumn(collector.NetLoSent),
+	ofColumn(collector.NetIBRecv),
+	ofColumn(collector.NetIBSent),
 }
 
 func startTime(f *facts) float64 {

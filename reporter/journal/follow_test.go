@@ -87,7 +87,7 @@ func TestFollower_ReadsAsMuchAsTheWholeFile(t *testing.T) {
 				}
 				before = followText(t, r)
 			}
-			every := map[bool]int{false: need.Rounds(5, 31), true: need.Rounds(23, 149)}[snapshot]
+			every := map[bool]int{false: need.Rounds(11, 31), true: need.Rounds(47, 149)}[snapshot]
 			if cut%every > 0 && !bytes.Contains(data[max(0, cut-3):min(len(data), cut+3)], []byte("\n")) {
 				continue // not every byte of a long line
 			}
