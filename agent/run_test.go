@@ -185,6 +185,9 @@ func TestRun_ContextDoneFromTheBeginning(t *testing.T) {
 func TestRun_NoRoomForTheReport(t *testing.T) {
 	if os.Getenv("AGENT_TEST_NO_ROOM") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_NoRoomForTheReport$", "-test.v")
+		if testing.CoverMode() != "" {
+			cmd.Args = append(cmd.Args, "-test.gocoverdir="+t.TempDir())
+		}
 		cmd.Env = append(os.Environ(), "AGENT_TEST_NO_ROOM=1", "TMPDIR=/proc/1/nowhere")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
