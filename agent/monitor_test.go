@@ -115,6 +115,30 @@ func TestMonitor_ChildFromBeforeStart(t *testing.T) {
 	}
 }
 
+// A program that changes its directory meanwhile finds the report where it was when it began.
+func TestMonitor_DirectoryIsChanged(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m, err := Start(t.Context(), Options{Out: "out", RunID: "r", MLflow: Off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+
+	r, err := m.Stop()
+
+	report, page := filepath.Join(began, "out", "r", "node-0.json"), filepath.Join(began, "out", "r", "node-0.html")
+	if err != nil || r.ReportPath != report || r.PagePath != page {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(report)); len(left) != 2 {
+		t.Errorf("%v", left)
+	}
+}
+
 // Stop may be called again, and after the context has ended.
 func TestMonitor_StopTwice(t *testing.T) {
 	t.Parallel()

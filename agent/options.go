@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -176,6 +177,9 @@ func (o Options) settle() (Options, error) {
 		setDefault[io.Reader](&o.Stdin, os.Stdin)
 		setDefault[io.Writer](&o.Stdout, os.Stdout)
 		setDefault[io.Writer](&o.Stderr, os.Stderr)
+		if out, err := filepath.Abs(o.Out); err == nil { // the program may change its directory
+			o.Out = out
+		}
 	}
 
 	identity := scheduler.Detect(os.LookupEnv)

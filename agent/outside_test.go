@@ -40,7 +40,7 @@ func TestAgent_FromOutsideTheModule(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 
-	want := regexp.MustCompile(`^exit code 3 perfagent-out/\S+/node-0\.json\n` +
+	want := regexp.MustCompile(`^exit code 3 /\S+/perfagent-out/\S+/node-0\.json\n` +
 		`wall_seconds 0\.[2-9]\d*\njob_cpu_seconds 0\.\d+\njob_peak_memory_mb \d+\.\d+\n$`)
 	if !want.Match(out) || stderr.String() != "" {
 		t.Errorf("it printed %q, and %q on stderr", out, stderr.String())

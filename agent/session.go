@@ -24,7 +24,8 @@ type Result struct {
 	// Report is what the run used. It is nil if reading the final sample timed out.
 	Report *reporter.Report
 
-	// ReportPath and PagePath are the files of the report and its page; "" if there is none.
+	// ReportPath is the report's file and PagePath its page; "" if there is none. They are absolute
+	// paths, except with TakeOver and a relative Out.
 	ReportPath, PagePath string
 
 	// ExitCode is the command's exit code, or 128+n after signal n; 0 for a Monitor or a sidecar.

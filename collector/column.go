@@ -15,7 +15,8 @@ type Column int
 
 // The columns: perf.py's eleven values in its order and its timestamp; what was added to the
 // samples since, and the rate of each byte counter; then what the job itself used and how the host
-// was. After the last come those of the GPUs: see GPUColumn.
+// was; then those of devices that not every host has. After the last come those of the GPUs: see
+// GPUColumn.
 const (
 	CPUAvg Column = iota
 	CPUMin
@@ -69,6 +70,10 @@ const (
 	JobPSIMemoryFull
 	JobPSIIOSome
 	JobPSIIOFull
+	NetIBRecv
+	NetIBSent
+	NetIBRecvRate
+	NetIBSentRate
 	NumColumns // of all but the GPUs
 )
 
@@ -265,6 +270,8 @@ const (
 	GroupDisk     Group = "disk"
 	GroupNetwork  Group = "network"
 	GroupLoopback Group = "loopback"
+
+	GroupInfiniBand Group = "InfiniBand"
 )
 
 // columnTable says of each column all there is to know.
@@ -580,6 +587,34 @@ var columnTable = [NumColumns]ColumnInfo{
 		Label:  "share of time in which all tasks of the job waited for storage",
 		MLflow: "job_pressure_io_percentage",
 	},
+	NetIBRecv: {
+		Key: "net_ib_recv_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceInfiniBand, Needs: NeedDevice, Digits: 6,
+		Label: "bytes received by the node's ports of InfiniBand and other RDMA devices",
+		Group: GroupInfiniBand, Word: "received", Short: "IB recv", Rate: NetIBRecvRate,
+		Prometheus: "infiniband_receive_bytes_total",
+		devices:    deviceSum{kind: host.RDMAPorts, in: true, class: host.Counted},
+	},
+	NetIBSent: {
+		Key: "net_ib_sent_mb", Unit: Mebibytes, Kind: Counter, Across: Sum, Since: Device,
+		Source: host.SourceInfiniBand, Needs: NeedDevice, Digits: 6,
+		Label: "bytes sent by the node's ports of InfiniBand and other RDMA devices",
+		Group: GroupInfiniBand, Word: "sent", Short: "IB sent", Rate: NetIBSentRate,
+		Prometheus: "infiniband_transmit_bytes_total",
+		devices:    deviceSum{kind: host.RDMAPorts, class: host.Counted},
+	},
+	NetIBRecvRate: {
+		Key: "net_ib_recv_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceInfiniBand, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes received by the node's ports of InfiniBand and other RDMA devices",
+		MLflow: "infiniband_receive_megabytes_per_second", MLflowPeak: true,
+	},
+	NetIBSentRate: {
+		Key: "net_ib_sent_mb_per_second", Unit: MebibytesPerSecond, Kind: Rate, Across: Sum, Since: Device,
+		Source: host.SourceInfiniBand, Needs: NeedDevice, EnvelopeOnly: true, Digits: 6,
+		Label:  "bytes sent by the node's ports of InfiniBand and other RDMA devices",
+		MLflow: "infiniband_transmit_megabytes_per_second", MLflowPeak: true,
+	},
 }
 
 // needOwnGroup are the needs of what only the job's own control group tells.
@@ -623,7 +658,7 @@ var gpuTable = [numGPUKeys]ColumnInfo{
 // Traffic returns the counters of bytes that moved which people look at, in the order in which they
 // are shown.
 func Traffic() []Column {
-	return []Column{DiskRead, DiskWrite, NetExtRecv, NetExtSent, NetLoRecv, NetLoSent}
+	return []Column{DiskRead, DiskWrite, NetExtRecv, NetExtSent, NetIBRecv, NetIBSent, NetLoRecv, NetLoSent}
 }
 
 // row returns the column's row of its table.

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -61,4 +62,62 @@ func TestColumnTable(t *testing.T) {
 			t.Errorf("%s: rate %d, kind of %s", row.Key, row.Rate, row.devices.kind.Source())
 		}
 	}
+}
+
+// portsAt returns a Reading of RDMA ports after some seconds.
+func portsAt(seconds int, ports ...host.Device) *host.Reading {
+	r := &host.Reading{At: at(time.Duration(seconds) * time.Second)}
+	r.Devices[host.RDMAPorts] = ports
+	return r
+}
+
+// A host has no bytes of ports until it has ports; from then on they count. A counter that stands at
+// its end makes the total unknown where there is no other port.
+func TestProgress_RDMAPorts(t *testing.T) {
+	const mib = MiB / 4
+	port := func(in, out uint64, class host.Class) host.Device {
+		return host.Device{Name: "mlx5_0/1", In: in * mib, Out: out * mib, Class: host.Counted | class}
+	}
+	values := func(s Sample) [4]float64 {
+		return [4]float64{s.Values[NetIBRecv], s.Values[NetIBSent], s.Values[NetIBRecvRate], s.Values[NetIBSentRate]}
+	}
+
+	nan := math.NaN()
+	p := Begin(portsAt(0))
+	p, s := p.Next(portsAt(1), 0)
+	same(t, "without ports", values(s), [4]float64{nan, nan, nan, nan})
+	p, s = p.Next(portsAt(2, port(1000, 2000, 0)), 0)
+	same(t, "first", values(s), [4]float64{0, 0, nan, nan})
+	p, s = p.Next(portsAt(4, port(1008, 2002, 0)), 0)
+	same(t, "later", values(s), [4]float64{8, 2, 4, 1})
+	p, s = p.Next(portsAt(5), 0)
+	same(t, "while they are gone", values(s), [4]float64{nan, nan, nan, nan})
+	p, s = p.Next(portsAt(6, port(1, 2004, host.HeldIn|host.FullIn)), 0)
+	same(t, "with a full counter", values(s), [4]float64{nan, 4, nan, 1})
+	_, s = p.Next(portsAt(7, port(3, 2004, 0)), 0)
+	same(t, "after a reset", values(s), [4]float64{10, 4, 0.666667, 0})
+}
+
+// A recording has columns of devices once it has the devices, and no sooner.
+func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
+	rec := NewRecording(at(0), time.Second, 10)
+	first := rec.Columns()
+	if first != NetIBRecv || Width(CPUAvg) != first {
+		t.Fatalf("%d columns, want %d", first, NetIBRecv)
+	}
+
+	s := &Sampler{rec: rec}
+	var sample Sample
+	for c := range sample.Values {
+		sample.Values[c] = math.NaN()
+	}
+	s.holdDevices(&sample)
+	same(t, "columns without a port", rec.Columns(), first)
+	sample.Values[NetIBSent] = 0
+	s.holdDevices(&sample)
+	same(t, "columns with one", rec.Columns(), NumColumns)
+	rec.Add(&sample)
+	rec.Widen(2)
+	same(t, "columns with GPUs", rec.Columns(), GPUColumn(2, 0))
+	same(t, "values", rec.Summaries[NetIBSent].Count(), int64(1))
 }

@@ -101,7 +101,7 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 		same(t, "peak of the disk", summaryOf(rec, DiskWriteRate).Max, 512.0)
 		same(t, "bytes received", summaryOf(rec, NetExtRecv).Max, float64(weekOfSeconds)*1000/MiB)
 		same(t, "bytes written", summaryOf(rec, DiskWrite).Max, (float64(weekOfSeconds-1)*8+1<<20)*512/MiB)
-		for c := range NumColumns {
+		for c := range rec.Columns() {
 			same(t, c.Key(), rec.Summaries[c].Stat(), recs[0].Summaries[c].Stat())
 			for _, level := range CPUThresholds {
 				got, ok := rec.Summaries[c].Share(level)
@@ -110,7 +110,7 @@ func TestRecording_BurstInAWeek(t *testing.T) {
 			}
 		}
 		burst := 0
-		for c := range NumColumns { // all buckets together are the whole week
+		for c := range rec.Columns() { // all buckets together are the whole week
 			all, want := rec.Ring.Bucket(0).Stats[c], rec.Summaries[c].Stat()
 			for b := 1; b < rec.Ring.Len(); b++ {
 				all.Merge(rec.Ring.Bucket(b).Stats[c])
@@ -200,5 +200,5 @@ func TestColumn_KeysAndUnits(t *testing.T) {
 	}
 
 	same(t, "the key of a GPU", GPUColumn(3, GPUPower).Key(), "gpu_3_power_watts")
-	same(t, "counters", Counters(), []Column{DiskRead, DiskWrite, NetLoSent, NetExtSent, NetLoRecv, NetExtRecv})
+	same(t, "counters", Counters(), []Column{DiskRead, DiskWrite, NetLoSent, NetExtSent, NetLoRecv, NetExtRecv, NetIBRecv, NetIBSent})
 }

@@ -89,7 +89,9 @@ func chartPlans(gpus int) []chartPlan {
 		{id: "network", title: "Network", unit: "MiB/s", series: []seriesPlan{
 			{label: "received", key: collector.NetExtRecvRate}, {label: "sent", key: collector.NetExtSentRate, color: 1},
 			{label: "loopback received", key: collector.NetLoRecvRate, color: 2, dash: 1},
-			{label: "loopback sent", key: collector.NetLoSentRate, color: 3, dash: 1}}},
+			{label: "loopback sent", key: collector.NetLoSentRate, color: 3, dash: 1},
+			{label: "InfiniBand received", key: collector.NetIBRecvRate, dash: 2},
+			{label: "InfiniBand sent", key: collector.NetIBSentRate, color: 1, dash: 2}}},
 		{id: "disk_space", title: "Disk space", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
 			aside: []seriesPlan{{label: "free", key: collector.DiskFree}}},
 		pressurePlan(),

@@ -71,7 +71,7 @@ func TestWriteCSV_Columns(t *testing.T) {
 	want := []string{"timestamp [s]"}
 	for c := range collector.NumColumns {
 		unit := c.Info().Unit.Symbol()
-		if c == collector.Timestamp {
+		if c == collector.Timestamp || c.Info().Since == collector.Device {
 			continue
 		}
 		if !c.Info().EnvelopeOnly {

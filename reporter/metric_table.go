@@ -339,4 +339,16 @@ var metricTable = filled([]Metric{
 		How:     "growth of pswpout of /proc/vmstat × page size",
 		formula: totalOf(collector.SwapOut),
 	},
+	{
+		Name:    "total_net_ib_recv_mb",
+		Meaning: "bytes received by the node's ports of InfiniBand and other RDMA devices",
+		How:     "growth of port_rcv_data of /sys/class/infiniband × 4; with the bytes of IP over InfiniBand",
+		formula: totalOf(collector.NetIBRecv),
+	},
+	{
+		Name:    "total_net_ib_sent_mb",
+		Meaning: "bytes sent by the node's ports of InfiniBand and other RDMA devices",
+		How:     "growth of port_xmit_data of /sys/class/infiniband × 4; with the bytes of IP over InfiniBand",
+		formula: totalOf(collector.NetIBSent),
+	},
 })

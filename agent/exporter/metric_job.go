@@ -28,26 +28,77 @@ func jobMetrics() []Metric {
 	type optional = series.Optional
 	const counters = " of the control group that sets the CPU quota" + sinceThen
 	return []Metric{
-		{Name: "perfagent_job_info", Type: gauge, Label: jobInfoLabel, Help: "1; the labels say where the numbers of the job come from and how its memory is counted"},
-		{Name: "perfagent_job_cpu_seconds_total", Type: counter, Help: "CPU time of the job" + sinceThen, value: ofAccount(func(a *account) optional { return a.CPUSeconds }, 1)},
-		ofColumn(collector.JobMemory, "counted as perfagent_job_info tells"),
+		{
+			Name: "perfagent_job_info", Type: gauge, Label: jobInfoLabel,
+			Help: "1; the labels say where the numbers of the job come from and how its memory is counted",
+		},
+		{
+			Name: "perfagent_job_cpu_seconds_total", Type: counter,
+			Help:  "CPU time of the job" + sinceThen,
+			value: ofAccount(func(a *account) optional { return a.CPUSeconds }, 1),
+		},
+		ofColumn(collector.JobMemory, "counted as perfagent_job_info says"),
 		ofColumn(collector.JobPageCache),
 		ofColumn(collector.JobProcesses),
 		ofColumn(collector.JobThreads),
 		ofColumn(collector.JobRead),
 		ofColumn(collector.JobWrite),
-		{Name: "perfagent_job_cpu_limit_cpus", Type: gauge, Help: "CPUs that the job may use: the least of quota, cpuset and affinity", value: cpuLimit},
-		{Name: "perfagent_job_cpu_periods_total", Type: counter, Help: "periods" + counters, value: ofAccount(func(a *account) optional { return a.Periods }, 1)},
-		{Name: "perfagent_job_cpu_throttled_periods_total", Type: counter, Help: "throttled periods" + counters, value: ofAccount(func(a *account) optional { return a.Throttled }, 1)},
-		{Name: "perfagent_job_cpu_throttled_seconds_total", Type: counter, Help: "throttled time, summed over CPUs," + counters, value: ofAccount(func(a *account) optional { return a.ThrottledSeconds }, 1)},
-		{Name: "perfagent_job_memory_limit_bytes", Type: gauge, Help: "memory that the job may use: the least limit of its control groups", value: ofAccount(func(a *account) optional { return a.Limits.MemoryMB }, collector.MiB)},
+		{
+			Name: "perfagent_job_cpu_limit_cpus", Type: gauge,
+			Help:  "CPUs that the job may use: the minimum of quota, cpuset and affinity",
+			value: cpuLimit,
+		},
+		{
+			Name: "perfagent_job_cpu_periods_total", Type: counter,
+			Help:  "periods" + counters,
+			value: ofAccount(func(a *account) optional { return a.Periods }, 1),
+		},
+		{
+			Name: "perfagent_job_cpu_throttled_periods_total", Type: counter,
+			Help:  "throttled periods" + counters,
+			value: ofAccount(func(a *account) optional { return a.Throttled }, 1),
+		},
+		{
+			Name: "perfagent_job_cpu_throttled_seconds_total", Type: counter,
+			Help:  "throttled time, summed over CPUs," + counters,
+			value: ofAccount(func(a *account) optional { return a.ThrottledSeconds }, 1),
+		},
+		{
+			Name: "perfagent_job_memory_limit_bytes", Type: gauge,
+			Help:  "memory that the job may use: the lowest limit of its control groups",
+			value: ofAccount(func(a *account) optional { return a.Limits.MemoryMB }, collector.MiB),
+		},
 		ofColumn(collector.LimitMemory),
-		{Name: "perfagent_job_oom_kills_total", Type: counter, Help: "processes killed for want of memory in the job's control group" + sinceThen, value: ofAccount(func(a *account) optional { return a.OOMKills }, 1)},
-		{Name: "perfagent_job_pressure_waiting_seconds_total", Type: counter, Label: "resource", Help: "time in which a task of the job's control group waited for a resource" + sinceThen, stalls: func(f *facts) [3]optional { return waiting(f.account.JobStall) }},
-		{Name: "perfagent_job_pressure_stalled_seconds_total", Type: counter, Label: "resource", Help: "time in which no task of it went on for want of a resource" + sinceThen, stalls: func(f *facts) [3]optional { return stalled(f.account.JobStall) }},
-		{Name: "perfagent_pressure_waiting_seconds_total", Type: counter, Label: "resource", Help: "time in which a task of the node waited for a resource" + sinceThen, stalls: func(f *facts) [3]optional { return waiting(f.account.HostStall) }},
-		{Name: "perfagent_pressure_stalled_seconds_total", Type: counter, Label: "resource", Help: "time in which no task of the node went on for want of a resource" + sinceThen, stalls: func(f *facts) [3]optional { return stalled(f.account.HostStall) }},
-		{Name: "perfagent_oom_kills_total", Type: counter, Help: "processes killed for want of memory on the node" + sinceThen, value: ofAccount(func(a *account) optional { return a.HostOOMKills }, 1)},
+		{
+			Name: "perfagent_job_oom_kills_total", Type: counter,
+			Help:  "out-of-memory kills in the job's control group" + sinceThen,
+			value: ofAccount(func(a *account) optional { return a.OOMKills }, 1),
+		},
+		{
+			Name: "perfagent_job_pressure_waiting_seconds_total", Type: counter, Label: "resource",
+			Help:   "time in which a task of the job's control group waited for a resource" + sinceThen,
+			stalls: func(f *facts) [3]optional { return waiting(f.account.JobStall) },
+		},
+		{
+			Name: "perfagent_job_pressure_stalled_seconds_total", Type: counter, Label: "resource",
+			Help:   "time in which all tasks of it waited for a resource" + sinceThen,
+			stalls: func(f *facts) [3]optional { return stalled(f.account.JobStall) },
+		},
+		{
+			Name: "perfagent_pressure_waiting_seconds_total", Type: counter, Label: "resource",
+			Help:   "time in which a task of the node waited for a resource" + sinceThen,
+			stalls: func(f *facts) [3]optional { return waiting(f.account.HostStall) },
+		},
+		{
+			Name: "perfagent_pressure_stalled_seconds_total", Type: counter, Label: "resource",
+			Help:   "time in which all tasks of the node waited for a resource" + sinceThen,
+			stalls: func(f *facts) [3]optional { return stalled(f.account.HostStall) },
+		},
+		{
+			Name: "perfagent_oom_kills_total", Type: counter,
+			Help:  "out-of-memory kills on the node" + sinceThen,
+			value: ofAccount(func(a *account) optional { return a.HostOOMKills }, 1),
+		},
 		ofColumn(collector.SwapIn),
 		ofColumn(collector.SwapOut),
 		ofColumn(collector.Load1),
@@ -86,20 +137,36 @@ func gpuMetrics() []Metric {
 	}
 
 	return []Metric{
-		{Name: "perfagent_gpu_of_job", Type: gauge, Label: labels, Help: "1 where the job can see the GPU, else 0", gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
-			if g.OfJob {
-				return 1
-			}
-			return 0
-		}},
+		{
+			Name: "perfagent_gpu_of_job", Type: gauge, Label: labels,
+			Help: "1 if the job can see the GPU, else 0",
+			gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
+				if g.OfJob {
+					return 1
+				}
+				return 0
+			},
+		},
 		of(collector.GPUUtilization),
 		of(collector.GPUMemoryUsed),
-		{Name: "perfagent_gpu_memory_total_bytes", Type: gauge, Label: labels, Help: "memory of the GPU", gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
-			return math.Round(float64(g.MemoryMB) * collector.MiB)
-		}},
+		{
+			Name: "perfagent_gpu_memory_total_bytes", Type: gauge, Label: labels,
+			Help: "memory of the GPU",
+			gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
+				return math.Round(float64(g.MemoryMB) * collector.MiB)
+			},
+		},
 		of(collector.GPUPower),
-		{Name: "perfagent_gpu_power_limit_watts", Type: gauge, Label: labels, Help: "most power that it may draw", gpu: func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.PowerLimitWatts) }},
-		{Name: "perfagent_gpu_energy_joules_total", Type: counter, Label: labels, Help: "energy that the GPU took, by its own counter" + sinceThen, gpu: func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) }},
+		{
+			Name: "perfagent_gpu_power_limit_watts", Type: gauge, Label: labels,
+			Help: "power limit of the GPU",
+			gpu:  func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.PowerLimitWatts) },
+		},
+		{
+			Name: "perfagent_gpu_energy_joules_total", Type: counter, Label: labels,
+			Help: "energy used by the GPU, from its own counter" + sinceThen,
+			gpu:  func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) },
+		},
 		of(collector.GPUTemperature),
 	}
 }

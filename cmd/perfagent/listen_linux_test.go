@@ -518,7 +518,8 @@ func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 // a limit, pressure and GPUs are not.
 func listenEverywhere(name string) bool {
 	rest, ok := strings.CutPrefix(name, "perfagent_job_")
-	return !ok && !strings.Contains(name, "_gpu_") && !strings.Contains(name, "_pressure_") && !strings.Contains(name, "_oom_") ||
+	somewhere := func(part string) bool { return strings.Contains(name, part) }
+	return !ok && !slices.ContainsFunc([]string{"_gpu_", "_infiniband_", "_pressure_", "_oom_"}, somewhere) ||
 		ok && slices.Contains([]string{"info", "cpu_seconds_total", "memory_bytes", "processes", "threads", "cpu_limit_cpus"}, rest)
 }
 

@@ -426,6 +426,10 @@ var systemSeries = map[string]struct {
 	"load_average_1m":                               {meanOf, 1, []string{"load_1m"}},
 	"swap_in_megabytes_per_second":                  {meanOf, 1.048576, []string{"swap_in_mb_per_second"}},
 	"swap_out_megabytes_per_second":                 {meanOf, 1.048576, []string{"swap_out_mb_per_second"}},
+	"infiniband_receive_megabytes_per_second":       {meanOf, 1.048576, []string{"net_ib_recv_mb_per_second"}},
+	"infiniband_receive_megabytes_per_second_max":   {maxOf, 1.048576, []string{"net_ib_recv_mb_per_second"}},
+	"infiniband_transmit_megabytes_per_second":      {meanOf, 1.048576, []string{"net_ib_sent_mb_per_second"}},
+	"infiniband_transmit_megabytes_per_second_max":  {maxOf, 1.048576, []string{"net_ib_sent_mb_per_second"}},
 }
 
 // readFile reads a report with nothing but a JSON parser.

@@ -472,7 +472,7 @@ func TestPlot_Journal(t *testing.T) {
 		o := clitest.Run(t, "plot", journal, "-o", name)
 		o.Want(t, 0)
 		text, err := os.ReadFile(filepath.Join(o.Dir, name))
-		if err != nil || !regexp.MustCompile(`no end, seen for`).Match(text) {
+		if err != nil || !regexp.MustCompile(`still running or lost; last sample at`).Match(text) {
 			t.Errorf("%s does not say that the end is missing: %v", name, err)
 		}
 	}

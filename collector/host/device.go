@@ -10,8 +10,9 @@ type Kind int
 
 // The kinds. Another one is a constant here, a row of kinds, and a file that reads it.
 const (
-	Disks Kind = iota // block devices
-	NICs              // network interfaces
+	Disks     Kind = iota // block devices
+	NICs                  // network interfaces
+	RDMAPorts             // of InfiniBand and other RDMA devices
 	NumKinds
 )
 
@@ -25,6 +26,8 @@ var kinds = [NumKinds]struct {
 }{
 	Disks: {SourceDiskIO, diskUnit, openDisks, (*Reader).classifyBlocks},
 	NICs:  {SourceNetwork, 1, openNICs, (*Reader).classifyNICs},
+
+	RDMAPorts: {SourceInfiniBand, rdmaUnit, openRDMA, nil},
 }
 
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
@@ -40,18 +43,21 @@ func openNICs(r *Reader) deviceReader {
 	return func(time.Duration) ([]Device, error) { return r.readNet() }
 }
 
+// SourceInfiniBand is the source of the bytes of RDMA ports.
+const SourceInfiniBand = "infiniband"
+
 // Source returns the name of the source that the devices are read from.
 func (k Kind) Source() string { return kinds[k].source }
 
 // Unit returns the bytes of one count of a device.
 func (k Kind) Unit() uint64 { return kinds[k].unit }
 
-// A Device is a block device or a network interface with its counters, in the kernel's own unit:
-// sectors of 512 bytes for a disk, bytes for an interface.
+// A Device is a block device, a network interface or an RDMA port with its counters, in the kernel's
+// own unit: sectors of 512 bytes for a disk, bytes for an interface, 4 bytes for a port.
 type Device struct {
 	Name string
-	// In counts what was read from a disk or received by an interface, Out what was written or
-	// sent.
+	// In counts what was read from a disk or received by an interface or port, Out what was written
+	// or sent.
 	In, Out uint64
 	Class   Class
 }

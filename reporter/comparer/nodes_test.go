@@ -43,7 +43,7 @@ func TestCompare_MetricsOfGPUs(t *testing.T) {
 	}
 	side := wideSide("a", reporter.Values{"max_t_gpu_0_memory_used_mb": 6})
 	c := Compare(side, side)
-	if len(c.Metrics) != len(Compared())+len(reporter.GPUMetrics()) {
+	if len(c.Metrics) != len(everywhere())+len(reporter.GPUMetrics()) {
 		t.Errorf("%d metrics", len(c.Metrics))
 	}
 	if v := c.Judge(g); v.Fired == nil || !*v.Fired {
@@ -51,7 +51,7 @@ func TestCompare_MetricsOfGPUs(t *testing.T) {
 	}
 	none := sideOf("a", cpuMetric, 1)
 	c = Compare(none, none)
-	if len(c.Metrics) != len(Compared()) {
+	if len(c.Metrics) != len(everywhere()) {
 		t.Errorf("%d metrics without a GPU", len(c.Metrics))
 	}
 	if v := c.Judge(g); v.Fired != nil || !strings.Contains(v.Reason, "no node of A or B has that GPU") {

@@ -173,7 +173,7 @@ func TestJSON_Golden(t *testing.T) {
 		var back struct {
 			Metrics []map[string]any
 		}
-		if err := json.Unmarshal(data, &back); err != nil || len(back.Metrics) != len(Compared()) {
+		if err := json.Unmarshal(data, &back); err != nil || len(back.Metrics) != len(everywhere()) {
 			t.Fatalf("%s: %d metrics, %v", name, len(back.Metrics), err)
 		}
 		for _, m := range back.Metrics {

@@ -10,19 +10,18 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// bucket is a bucket of the ring in a snapshot, as short as can be: a
-// thousand of them are written again and again. Its numbers keep few decimals
-// (ColumnInfo.Digits): random digits cannot be packed, and with all of them a
-// journal in which every column is busy would be larger than it may be. What
-// metrics come from, the summaries, is written exactly.
+// A bucket is a bucket of the ring in a snapshot. It is as short as possible, because a thousand of them
+// are written again and again. Its numbers keep few decimals (ColumnInfo.Digits): random digits cannot
+// be packed, and with all of them a journal with every column in use would exceed its maximum size. The
+// summaries, from which metrics come, are written exactly.
 type bucket struct {
 	Values reporter.Numbers `json:"v"`
-	// Weight and Count are those of the columns whose Stats don't tell.
+	// Weight and Count hold for the columns whose Stats have none.
 	Weight float64 `json:"w"`
 	Count  int64   `json:"n"`
-	// Stats has per column: [] what one measured value gives; [mean, max] when min
-	// is the value; [min, mean, max]; with weight and count appended where these
-	// differ; [0] when nothing was measured.
+	// Stats has per column: [] for a single measured value; [mean, max] if min is the value; [min,
+	// mean, max]; the same with weight and count appended if these differ; [0] if nothing was
+	// measured.
 	Stats []reporter.Numbers `json:"s"`
 }
 
@@ -56,8 +55,8 @@ func newBucket(b series.Bucket, columns []collector.Column) bucket {
 	return out
 }
 
-// append writes the bucket as JSON. It is written by hand because there are thousands of
-// them in each rewrite of a journal.
+// append appends the bucket as JSON. It is written by hand because each rewrite of a journal has
+// thousands of them.
 func (b bucket) append(out []byte) []byte {
 	out = plainjson.AppendFloats(append(out, `{"v":`...), b.Values)
 	out = plainjson.AppendFloat(append(out, `,"w":`...), b.Weight)
@@ -72,7 +71,7 @@ func (b bucket) append(out []byte) []byte {
 	return append(out, "]}\n"...)
 }
 
-// bucket is the inverse. What makes no sense in it is for RestoreRing to refuse.
+// bucket is the inverse. RestoreRing rejects invalid values.
 func (b bucket) bucket() series.Bucket {
 	out := series.Bucket{Values: b.Values, Stats: make([]series.Stat, len(b.Stats))}
 	for i, f := range b.Stats {
@@ -96,7 +95,7 @@ func (b bucket) bucket() series.Bucket {
 			continue
 		}
 		s.Sum = mean * s.Weight
-		if s.Weight == 0 { // the sum is then of the values themselves
+		if s.Weight == 0 { // then the sum is that of the values themselves
 			s.Sum = mean * float64(s.Count)
 		}
 		out.Stats[i] = s
@@ -105,5 +104,5 @@ func (b bucket) bucket() series.Bucket {
 	return out
 }
 
-// notMeasured is what Stats has of a column in which nothing was measured.
+// notMeasured is the entry in Stats of a column in which nothing was measured.
 func notMeasured() reporter.Numbers { return reporter.Numbers{0} }

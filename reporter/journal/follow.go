@@ -13,29 +13,28 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Follower reads a journal while its agent writes it: at each Look what is new, and
-// everything once the agent has put a snapshot in the file's place. It only reads, so
-// the agent does not notice. It is not safe for concurrent use.
+// A Follower reads a journal while its agent writes it. Each Look reads what is new, or everything if the
+// agent has replaced the file with a snapshot. A Follower only reads, so it does not affect the agent.
+// It is not safe for concurrent use.
 type Follower struct {
 	path string
-	// file stays open, so that no other file gets its inode number: a replaced journal
-	// is told by it.
+	// file stays open, so that no other file gets its inode number, by which a replaced journal is
+	// recognized.
 	file    *os.File
 	seen    int64 // size of the file at the last Look
 	read    int64 // bytes of its whole lines
 	journal reading
 }
 
-// Follow makes a Follower of a journal's path. Nothing is read yet.
+// Follow returns a Follower of the journal at path. It reads nothing yet.
 func Follow(path string) *Follower { return &Follower{path: path} }
 
-// Path is the journal's file.
+// Path returns the journal's file.
 func (f *Follower) Path() string { return f.path }
 
-// Look reads what the journal has gained since the last Look, and tells whether that
-// was a line. One of which only a part was written is left for later. The error is
-// fs.ErrNotExist once the journal is gone: its report has taken its place. After any
-// error what is known stays.
+// Look reads what was added to the journal since the last Look. It reports whether that was at least a
+// line, and leaves an incomplete line for later. The error is fs.ErrNotExist once the journal is gone,
+// because its report has replaced it. After an error, what was read before stays.
 func (f *Follower) Look() (changed bool, err error) {
 	there, err := os.Stat(f.path)
 	if err != nil {
@@ -47,10 +46,10 @@ func (f *Follower) Look() (changed bool, err error) {
 	if !f.isOpen(there) {
 		return f.start()
 	}
-	return f.goOn()
+	return f.continueReading()
 }
 
-// isOpen tells whether the file that has the journal's name is the open one.
+// isOpen reports whether the file with the journal's name is the open one.
 func (f *Follower) isOpen(there os.FileInfo) bool {
 	if f.file == nil {
 		return false
@@ -59,14 +58,14 @@ func (f *Follower) isOpen(there os.FileInfo) bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// start opens the file that has the name now, and reads it all.
+// start opens the file that now has the name, and reads all of it.
 func (f *Follower) start() (changed bool, err error) {
 	file, err := durable.OpenQuietly(f.path)
 	if err != nil {
 		return false, fmt.Errorf("follow journal: %w", err)
 	}
 	fresh := &Follower{path: f.path, file: file}
-	if changed, err = fresh.goOn(); err != nil {
+	if changed, err = fresh.continueReading(); err != nil {
 		file.Close()
 		return false, err
 	}
@@ -75,8 +74,8 @@ func (f *Follower) start() (changed bool, err error) {
 	return changed, nil
 }
 
-// goOn reads the open file from where the last whole line ended.
-func (f *Follower) goOn() (changed bool, err error) {
+// continueReading reads the open file from the end of the last whole line.
+func (f *Follower) continueReading() (changed bool, err error) {
 	st, err := f.file.Stat()
 	switch {
 	case err != nil:
@@ -86,7 +85,7 @@ func (f *Follower) goOn() (changed bool, err error) {
 			f.path, st.Size()>>20, reporter.MaxFileSize>>20)
 	case st.Size() == f.seen:
 		return false, nil
-	case st.Size() < f.read: // cut short by somebody else: what is left is all there is
+	case st.Size() < f.read: // truncated by another program: start again
 		f.read, f.journal = 0, reading{}
 	}
 
@@ -107,8 +106,7 @@ func (f *Follower) goOn() (changed bool, err error) {
 	return whole > 0, nil
 }
 
-// Report is what the whole lines tell: what Read gives of them. nil = there is no
-// line yet.
+// Report returns the report of all whole lines, as Parse does, or nil if there is no line yet.
 func (f *Follower) Report() *reporter.Report {
 	if f.journal.rec == nil {
 		return nil
@@ -116,13 +114,13 @@ func (f *Follower) Report() *reporter.Report {
 	return f.journal.report()
 }
 
-// newestFor is for how long a value stands that newer samples lack: longer than the
-// window that they need (collector.MinWindow).
+// newestFor is how long a value stays valid that newer samples lack. It is longer than the window that
+// they need (collector.MinWindow).
 const newestFor = 200 * time.Millisecond
 
-// Newest gives the newest values by column, those of the newest sample, or where its
-// window was too short to be measured of one just before it; NaN = not measured. It is
-// nil when no sample was taken, or the journal of an older version does not tell.
+// Newest returns the newest values by column. They are those of the newest sample or, if its window was
+// too short, of one just before it. NaN means not measured. The result is nil if no sample was taken, or
+// if the journal is of an older version without these values.
 func (f *Follower) Newest() []float64 {
 	var out []float64
 	for _, v := range f.journal.newest {
@@ -135,7 +133,7 @@ func (f *Follower) Newest() []float64 {
 	return out
 }
 
-// Close lets the file go.
+// Close closes the file.
 func (f *Follower) Close() {
 	if f.file != nil {
 		f.file.Close()

@@ -19,42 +19,41 @@ import (
 const Schema = "perfagent.journal/1"
 
 const (
-	// syncAfter is how long a line may wait for fsync: below the 5 s within
-	// which every sample is promised to be on disk.
+	// syncAfter is how long a line may wait for fsync: less than the 5 s within which every sample
+	// is promised to be on disk.
 	syncAfter = 3 * time.Second
-	// maxGrowth is how many bytes of lines are appended before the journal is
-	// rewritten from the ring and the summaries.
+	// maxGrowth is the number of bytes that are appended before the journal is rewritten from the
+	// ring and the summaries.
 	maxGrowth = 384 << 10
-	// maxSize is what a journal of the default --max-length never exceeds.
+	// maxSize is the maximum size of a journal with the default --max-length.
 	maxSize = 2 << 20
-	// retryAfter is how long a journal that could not be written rests.
+	// retryAfter is the pause after a failure to write the journal.
 	retryAfter = 5 * time.Second
-	// queueLength is how many samples may wait for a slow disk.
+	// queueLength is the number of samples that may wait for a slow disk.
 	queueLength = 64
 )
 
-// Head is the first line of a journal: what is known at the start.
+// A Head is the first line of a journal: what is known at the start.
 type Head struct {
 	Journal string         `json:"journal"` // Schema
 	Run     reporter.Run   `json:"run"`
 	Node    int            `json:"node"`
 	Agent   reporter.Agent `json:"agent"`
-	// Interval and MaxLength are those of the sampling.
+	// Interval and MaxLength are the options of the sampling.
 	Interval  time.Duration `json:"interval_ns"`
 	MaxLength int           `json:"max_length"`
-	// Columns are the keys of the values of each sample, in their order.
+	// Columns are the keys of the values of each sample, in order.
 	Columns []string `json:"columns"`
-	// Push is where the report is to be pushed.
+	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
-	// Cost tells the CPU seconds that the agent itself has used so far. It is asked
-	// once a sample, in the sampling goroutine; nil = not known.
+	// Cost returns the CPU seconds that the agent itself has used so far. It is called once per
+	// sample, in the sampling goroutine; nil = not known.
 	Cost func() float64 `json:"-"`
 }
 
-// Journal keeps the samples of a run on disk while it goes on, as JSON Lines
-// beside the report to come. It never makes the sampling wait: lines go through
-// a short queue to a goroutine of its own, and what a slow or full disk does not
-// take is made up for by a rewrite later, for which the Recording has everything.
+// A Journal keeps the samples of an active run on disk, as JSON lines beside the future report. It never
+// makes the sampling wait: lines go through a short queue to a goroutine of its own. If a disk is slow or
+// full, a later rewrite makes up for what it did not take, because the Recording has everything.
 type Journal struct {
 	path, reportPath string
 	head             []byte
@@ -64,20 +63,20 @@ type Journal struct {
 	done             chan struct{}
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
-	written      metaKey // of the sampling goroutine: what the last line told
+	written      metaKey // of the last line; belongs to the sampling goroutine
 	w            writer
 }
 
-// entry is a line to append, or a Recording to rewrite the file from.
+// An entry is a line to append, or a Recording to rewrite the file from.
 type entry struct {
 	line     []byte
 	snapshot *collector.Recording
 	newest   newestSample // of the snapshot
 }
 
-// Create claims the name of a recording in dir, which must exist:
-// node-N, or node-N.2 and so on when a recording of that node is there already.
-// The journal itself is the claim; two agents at once get two names.
+// Create claims the name of a recording in dir, which must exist. The name is node-N, or node-N.2 and so
+// on if there is already a recording of that node. The journal itself is the claim: two agents at the
+// same time get two names.
 func Create(dir string, head Head) (*Journal, error) {
 	head.Journal, head.Columns = Schema, keysOf(firstColumns())
 	line, err := plainjson.Marshal(head)
@@ -90,9 +89,11 @@ func Create(dir string, head Head) (*Journal, error) {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
 	}
 
-	j := &Journal{path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
+	j := &Journal{
+		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
-		done: make(chan struct{})}
+		done: make(chan struct{}),
+	}
 	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {
 		f.Close()
@@ -121,7 +122,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		if exists(base + ".json") { // written, and its journal removed, in between
+		if exists(base + ".json") { // written in between, and its journal removed
 			f.Close()
 			os.Remove(f.Name())
 			continue
@@ -136,12 +137,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Path is the journal's file; ReportPath is the claimed name of the report.
-func (j *Journal) Path() string       { return j.path }
+// Path returns the journal's file.
+func (j *Journal) Path() string { return j.path }
+
+// ReportPath returns the claimed name of the report.
 func (j *Journal) ReportPath() string { return j.reportPath }
 
-// Observe takes one sample. It is called in the sampling goroutine, by
-// collector.Options.Observe, and never waits for the disk.
+// Observe journals one sample. It is called in the sampling goroutine, by collector.Options.Observe, and
+// never waits for the disk.
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	var e entry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
@@ -152,14 +155,13 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	}
 	select {
 	case j.queue <- e:
-	default: // the disk is behind: start anew from a snapshot when it recovers
+	default: // the disk is behind: start again from a snapshot when it recovers
 		j.wantSnapshot.Store(true)
 	}
 }
 
-// Stop ends the writing, for at most the given time: a disk that hangs must not
-// keep the job's exit waiting. It returns what was wrong with the journal, if
-// anything was.
+// Stop ends the writing. It waits at most the given time, because a disk that hangs must not delay the
+// job's exit. It returns the first error of the journal.
 func (j *Journal) Stop(patience time.Duration) error {
 	close(j.queue)
 	select {
@@ -170,7 +172,7 @@ func (j *Journal) Stop(patience time.Duration) error {
 	}
 }
 
-// Keep makes a stopped journal durable, for when no report takes its place.
+// Keep makes a stopped journal durable, if no report replaces it.
 func (j *Journal) Keep() error {
 	return j.w.file.Sync()
 }

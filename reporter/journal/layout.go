@@ -10,23 +10,22 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// layout tells which columns of ours the values of a journal's lines are. A journal names its
-// columns: of another version's, those that we know are taken and the others are left out; what it
+// A layout maps the values of a journal's lines to our columns. A journal names its columns. From a
+// journal of another version, the columns that we know are taken and the others are left out; what it
 // lacks was not measured.
 type layout struct {
-	columns []collector.Column // by place in a line; noColumn = not known
+	columns []collector.Column // by position in a line; noColumn = not known
 	last    collector.Column   // the last of them
-	// counters are the places in Recording.BootMB of the counters since boot, which have no names
-	// in a journal: those of the columns that it has, in our order. Those of columns that we do not
-	// know come after them.
+	// counters are the positions in Recording.BootMB of the counters since boot, which have no names
+	// in a journal: those of the columns that it has, in our order. Those of unknown columns follow.
 	counters []int
 	later    bool // has columns that we do not know
 }
 
 const noColumn = collector.Column(-1)
 
-// columnsOf lists the columns that a journal has of a Recording, in the order of its lines: those
-// that each node has, and those of the devices that it has.
+// columnsOf returns the columns in a journal of a Recording, in the order of its lines: those that every
+// node has, and those of its devices.
 func columnsOf(rec *collector.Recording) []collector.Column {
 	list := make([]collector.Column, 0, rec.Columns())
 	for c := range rec.Columns() {
@@ -38,12 +37,12 @@ func columnsOf(rec *collector.Recording) []collector.Column {
 	return list
 }
 
-// firstColumns lists the columns that a journal begins with.
+// firstColumns returns the columns that a journal begins with.
 func firstColumns() []collector.Column {
 	return columnsOf(collector.NewRecording(host.Instant{}, 1, 2))
 }
 
-// keysOf lists the keys of columns as a journal's head does.
+// keysOf returns the keys of columns as in a journal's head.
 func keysOf(columns []collector.Column) []string {
 	keys := make([]string, len(columns))
 	for i, c := range columns {
@@ -52,7 +51,7 @@ func keysOf(columns []collector.Column) []string {
 	return keys
 }
 
-// bootOf lists the counters since boot of those columns that count bytes of devices.
+// bootOf returns the counters since boot of the columns that count bytes of devices.
 func bootOf(rec *collector.Recording, columns []collector.Column) reporter.Numbers {
 	var list reporter.Numbers
 	for _, c := range collector.Counters() {
@@ -63,7 +62,7 @@ func bootOf(rec *collector.Recording, columns []collector.Column) reporter.Numbe
 	return list
 }
 
-// pick returns the items of a list by column in the order of columns.
+// pick returns the items of list, which is indexed by column, in the order of columns.
 func pick[T any](list []T, columns []collector.Column) []T {
 	out := make([]T, len(columns))
 	for i, c := range columns {
@@ -72,7 +71,7 @@ func pick[T any](list []T, columns []collector.Column) []T {
 	return out
 }
 
-// newLayout reads the head's list.
+// newLayout returns the layout for the list in the head.
 func newLayout(keys []string) layout {
 	l := layout{columns: make([]collector.Column, len(keys))}
 	for i, c := range collector.Counters() {
@@ -90,10 +89,10 @@ func newLayout(keys []string) layout {
 	return l
 }
 
-// width is how many columns of ours there are, with those of the journal's devices.
+// width returns the number of our columns, including those of the journal's devices.
 func (l layout) width() int { return int(collector.Width(l.last)) }
 
-// sample puts the values and weights of a line in our order.
+// sample arranges the values and weights of a line in our order.
 func (l layout) sample(line *sampleLine) error {
 	if len(line.Values) != len(l.columns) {
 		return fmt.Errorf("sample of %d columns", len(line.Values))
@@ -110,7 +109,7 @@ func (l layout) sample(line *sampleLine) error {
 	}
 
 	line.Values, line.Weights = arranged(l, line.Values, math.NaN()), weights
-	for i, v := range line.Values { // a byte that was damaged may leave a number
+	for i, v := range line.Values { // a damaged byte may leave a number
 		if c := collector.Column(i); v < 0 || v > 100 && c.Percent() {
 			return fmt.Errorf("sample with %v for %s", v, c.Key())
 		}
@@ -119,7 +118,7 @@ func (l layout) sample(line *sampleLine) error {
 	return nil
 }
 
-// boot takes the counters since boot of a line.
+// boot returns the counters since boot of a line.
 func (l layout) boot(rec *collector.Recording, mb []float64) error {
 	if n := len(l.counters); len(mb) < n || len(mb) > n && !l.later {
 		return fmt.Errorf("%d counters since boot", len(mb))
@@ -131,7 +130,7 @@ func (l layout) boot(rec *collector.Recording, mb []float64) error {
 	return nil
 }
 
-// arranged puts a list that is as long as a line in our order.
+// arranged returns a list that is as long as a line in our order.
 func arranged[T any](l layout, list []T, absent T) []T {
 	out := slices.Repeat([]T{absent}, l.width())
 	for place, c := range l.columns {

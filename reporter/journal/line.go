@@ -13,22 +13,22 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// sampleLine is a sample's line.
+// A sampleLine is the line of a sample.
 type sampleLine struct {
-	Values  reporter.Numbers `json:"sample"`            // by place among the columns
+	Values  reporter.Numbers `json:"sample"`            // by position among the columns
 	Weight  float64          `json:"weight"`            // of the columns not in Weights
-	Weights map[int]float64  `json:"weights,omitempty"` // by place
+	Weights map[int]float64  `json:"weights,omitempty"` // by position
 	Index   int64            `json:"i"`                 // samples before this one
 	Mono    time.Duration    `json:"mono_ns"`           // since the start
 	Boot    time.Duration    `json:"boot_ns"`
 	BootMB  reporter.Numbers `json:"boot_mb"`
-	// AgentCPU is what the agent itself has used so far, s; 0 = not told.
+	// AgentCPU is the CPU time that the agent itself has used so far, in seconds; 0 = not known.
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
 	State    *state  `json:"state,omitempty"`
 }
 
-// line writes one sample's line. It is written by hand because it is made for
-// every sample: the values and, seldom, the state.
+// line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
+// is made for every sample.
 func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	out := make([]byte, 0, 512)
 	columns := columnsOf(rec)
@@ -67,7 +67,8 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	return append(out, '}', '\n')
 }
 
-// ownCPU is what the agent has used so far, to the microsecond; 0 = not known.
+// ownCPU returns the CPU time that the agent has used so far, in seconds rounded to microseconds, or 0
+// if it is not known.
 func (j *Journal) ownCPU() float64 {
 	if j.cost == nil {
 		return 0
@@ -75,7 +76,7 @@ func (j *Journal) ownCPU() float64 {
 	return plainjson.Round(j.cost(), 6)
 }
 
-// into adds a sample's line, which is in our order, to what was read before it.
+// into adds the line of a sample, which is in our order, to what was read before it.
 func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)

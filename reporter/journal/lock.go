@@ -1,14 +1,14 @@
 package journal
 
-// Writer is what the lock of a journal tells of the agent that writes it.
+// A Writer is the state of the agent that writes a journal, according to the journal's lock.
 type Writer int
 
-// Unknown is the file system without locks, or one that keeps them to each machine.
+// Unknown means that the file system has no locks, or keeps them local to each machine.
 const (
 	Unknown Writer = iota
 	Alive          // the agent holds the lock
-	Gone           // nobody holds it; an agent on another machine may not be seen
+	Gone           // the lock is free; an agent on another machine may not be visible
 )
 
-// Running tells whether a journal is still being written by an agent on this machine.
+// Running reports whether an agent on this machine is still writing the journal.
 func Running(journal string) bool { return WriterOf(journal) == Alive }

@@ -6,5 +6,5 @@ import "os"
 
 func hold(*os.File) {}
 
-// WriterOf knows nothing on this system.
+// WriterOf returns Unknown on this system.
 func WriterOf(string) Writer { return Unknown }

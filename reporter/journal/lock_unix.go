@@ -12,12 +12,12 @@ import (
 	"github.com/perfagent/perfagent/internal/durable"
 )
 
-// hold marks a journal as being written, for as long as it is open: see Running.
-// A file system without locks takes no notice.
+// hold marks a journal as being written, for as long as it is open. See Running. It does nothing on a
+// file system without locks.
 func hold(f *os.File) { _ = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 
-// WriterOf asks the lock of a journal for its agent. A journal without a line is not
-// asked while it is young: its agent may be about to lock it, and must find it free.
+// WriterOf queries the lock of a journal. It does not touch the lock of a new journal without a line:
+// its agent may be about to take it, and must find it free.
 func WriterOf(journal string) Writer {
 	f, err := durable.Open(journal)
 	if err != nil {
@@ -38,5 +38,5 @@ func WriterOf(journal string) Writer {
 	case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
 		return Alive
 	}
-	return Gone // another reader has it to itself, just now
+	return Gone // another reader holds it just now
 }

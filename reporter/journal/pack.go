@@ -16,22 +16,20 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// What bounds the unpacking of a hostile journal.
+// The limits on unpacking a hostile journal.
 const (
-	// maxPackedNumber is more than one number of a bucket takes as text, with all that
-	// stands around it.
+	// maxPackedNumber is more than the text of one number in a bucket takes, with what surrounds it.
 	maxPackedNumber = 160
-	// maxPackedSummary is more than a column's summary takes, with all of its histogram.
+	// maxPackedSummary is more than the summary of a column takes, with its whole histogram.
 	maxPackedSummary = 128 << 10
-	// maxPackedRatio is how many times larger than its packed form a text may be. Each of
-	// our buckets has numbers that no other one has: they pack some tens of times at most.
+	// maxPackedRatio is the maximum ratio of a text to its packed form. Each of our buckets has
+	// numbers of its own, so the ratio is some tens at most.
 	maxPackedRatio = 200
 )
 
-// packRing writes the summaries, as a list, and the buckets of a ring as JSON values, by
-// gzip and base64, one after the other: all of them in memory would be several times what
-// the ring takes. The fastest level halves the size as well as the best one does, within a
-// few percent.
+// packRing writes the summaries, as a list, and the buckets of a ring as JSON values, with gzip and
+// base64. It writes them one after the other, because all of them would take several times the memory of
+// the ring. The fastest level compresses nearly as well as the best.
 func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns []collector.Column) error {
 	text := base64.NewEncoder(base64.StdEncoding, w)
 	packed, err := gzip.NewWriterLevel(text, gzip.BestSpeed)
@@ -64,7 +62,7 @@ func packRing(w io.Writer, rec *collector.Recording, ring *series.Ring, columns 
 	return text.Close()
 }
 
-// unpack is the inverse. What it returns is in our order.
+// unpack is the inverse of packRing. The result is in our order.
 func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []series.Bucket, err error) {
 	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(snap.Packed)))
 	if err != nil {
@@ -100,7 +98,7 @@ func (snap *snapshot) unpack(l layout) (summaries []*series.Summary, buckets []s
 	}
 }
 
-// buckets is how many buckets the ring of a snapshot has, as far as that is known without
+// buckets returns the number of buckets in the ring of a snapshot, as far as it is known without reading
 // them.
 func (snap *snapshot) buckets() int64 {
 	n := int64(min(max(snap.Capacity, 0), series.MaxCapacity))

@@ -15,8 +15,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Parse rebuilds a Report from a journal: everything up to its last whole
-// line. Lines that are damaged are left out and counted; they never hide others.
+// Parse rebuilds a Report from a journal: everything up to its last whole line. Damaged lines are left
+// out and counted; they never hide other lines.
 func Parse(data []byte) (*reporter.Report, error) {
 	var j reading
 	for line := range lines(data) {
@@ -30,27 +30,27 @@ func Parse(data []byte) (*reporter.Report, error) {
 	return j.report(), nil
 }
 
-// reading is what the lines of a journal have told so far.
+// A reading is what was read from the lines of a journal so far.
 type reading struct {
 	head     Head
 	rec      *collector.Recording // nil = no head yet
 	columns  layout
 	damaged  int                // lines
-	taken    int64              // samples by the newest line, read or not
-	newest   []newestValue      // by column; nil = not told
-	signals  []collector.Signal // of lines of their own
-	agentCPU float64            // s; 0 = not told
+	taken    int64              // samples up to the newest line, read or not
+	newest   []newestValue      // by column; nil = not known
+	signals  []collector.Signal // from lines of their own
+	agentCPU float64            // s; 0 = not known
 }
 
-// newestValue is a column's newest value that was measured, and when that was, since the
-// start.
+// A newestValue is the newest measured value of a column, and the time since the start when it was
+// measured.
 type newestValue struct {
 	value float64
 	at    time.Duration
 }
 
-// take reads the next line. A damaged one is counted, but for the head: without it
-// the others tell nothing.
+// take reads the next line. It counts a damaged line; a damaged head is an error, because the other lines
+// mean nothing without it.
 func (j *reading) take(line []byte) error {
 	if j.rec == nil {
 		if err := json.Unmarshal(line, &j.head); err != nil {
@@ -71,7 +71,7 @@ func (j *reading) take(line []byte) error {
 	return nil
 }
 
-// add takes a sample, a signal or a snapshot.
+// add adds a sample, a signal or a snapshot.
 func (j *reading) add(line []byte) error {
 	var kind struct {
 		Snapshot *snapshot         `json:"snapshot"`
@@ -107,7 +107,7 @@ func (j *reading) add(line []byte) error {
 	return nil
 }
 
-// relayout takes the list of columns that comes with a line.
+// relayout applies the list of columns in a line.
 func (j *reading) relayout(s *state) {
 	if s != nil && s.Columns != nil {
 		j.columns = newLayout(s.Columns)
@@ -129,7 +129,7 @@ func (j *reading) addSample(s *sampleLine) error {
 	return nil
 }
 
-// note keeps the newest sample, which is in our order, and the agent's cost.
+// note records the newest sample, which is in our order, and the agent's cost.
 func (j *reading) note(values []float64, agentCPU float64) {
 	if j.newest == nil && len(values) > 0 {
 		j.newest = make([]newestValue, collector.MaxColumns)
@@ -154,7 +154,7 @@ func (j *reading) report() *reporter.Report {
 	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
 }
 
-// lines yields the lines of a file without their ends; empty ones are left out.
+// lines yields the non-empty lines of a file without their line ends.
 func lines(data []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for line := range bytes.Lines(data) {
@@ -165,7 +165,7 @@ func lines(data []byte) iter.Seq[[]byte] {
 	}
 }
 
-// recording starts the Recording that a journal's lines are added to.
+// recording returns the Recording to which a journal's lines are added.
 func (h *Head) recording() *collector.Recording {
 	return collector.NewRecording(host.Instant{Wall: h.Run.Start.Time}, h.Interval, h.MaxLength)
 }

@@ -7,25 +7,24 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
-// maxSignals is how many signals of lines are kept, the newest: an agent may be
-// sent USR1 all the time. It is more than an account has.
+// maxSignals is the number of newest signals from lines that are kept: an agent may receive USR1 all the
+// time. It is more than an account has.
 const maxSignals = 64
 
-// Signal writes down at once that we were sent a signal: before the next sample, which
-// tells it with the account, perfagent may be killed. It never waits for the disk, and may
-// be called at any time.
+// Signal journals at once a signal that perfagent received. The next sample has it in the account, but
+// perfagent may be killed before. Signal never waits for the disk, and may be called at any time.
 func (j *Journal) Signal(s collector.Signal) {
 	select {
 	case j.signals <- s:
-	default: // the disk is behind: the account has it
+	default: // the disk is behind; the account has the signal
 	}
 }
 
-// takeSignal appends a signal's line.
+// takeSignal appends the line of a signal.
 func (w *writer) takeSignal(s collector.Signal) {
 	w.signals = withSignal(w.signals, s)
 	if w.failing {
-		return // it comes with the snapshot
+		return // the snapshot will have it
 	}
 	line, err := plainjson.Marshal(map[string]collector.Signal{"signal": s})
 	if err == nil {
@@ -36,14 +35,14 @@ func (w *writer) takeSignal(s collector.Signal) {
 	}
 }
 
-// withSignal adds one to the newest signals.
+// withSignal adds a signal to the newest signals.
 func withSignal(list []collector.Signal, s collector.Signal) []collector.Signal {
 	list = append(list, s)
 	return list[max(0, len(list)-maxSignals):]
 }
 
-// allSignals are those of an account and of lines, oldest first, each once: a line may
-// come before or after the account that has its signal. No list is changed.
+// allSignals returns the signals of an account and of lines, oldest first, each once. A line may come
+// before or after the account with its signal. Neither list is changed.
 func allSignals(account, lines []collector.Signal) []collector.Signal {
 	var missing []collector.Signal
 	for _, s := range lines {

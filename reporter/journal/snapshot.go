@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// manyCells are more than a snapshot holds below the bound of a journal: a full ring
-	// with more than eight GPUs. It then has half the points. What metrics come from is not
-	// touched.
+	// manyCells is more than fits into a snapshot below the maximum size of a journal: a full ring
+	// with more than eight GPUs. The snapshot then has half the points. The metrics stay exact.
 	manyCells = 1000 * (int(collector.NumColumns) + 8*collector.NumGPUKeys)
-	// boundedCapacity is the ring for which there is such a bound, the default.
+	// boundedCapacity is the capacity of the ring for which the maximum holds, the default.
 	boundedCapacity = 1000
 )
 
-// snapshot is a snapshot's line.
+// A snapshot is the line of a snapshot.
 type snapshot struct {
 	Interval time.Duration    `json:"interval_ns"`
 	Capacity int              `json:"max_length"`
@@ -33,21 +32,21 @@ type snapshot struct {
 	BootMB   reporter.Numbers `json:"boot_mb"`
 	State    state            `json:"state"`
 	Stride   int64            `json:"stride"`
-	// Packed has the summaries and the buckets of the ring as JSON values one after the other, by
-	// gzip and base64: those of fifty columns would not stay below the bound of a journal.
+	// Packed has the summaries and the buckets of the ring as JSON values, with gzip and base64:
+	// unpacked, those of fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
 	newestSample
 }
 
-// newestSample is what a snapshot, which takes the place of its sample's line, keeps
-// of that line for those who look on: the ring has no newest sample once it is thinned.
+// A newestSample is the sample whose line a snapshot replaces. Followers need it, because a thinned ring
+// has no newest sample.
 type newestSample struct {
 	Values   reporter.Numbers `json:"last,omitempty"`
 	AgentCPU float64          `json:"agent_cpu_s,omitzero"`
 }
 
-// writeSnapshot writes a Recording whole, as one line: bucket by bucket, because all of
-// it in memory would be several times what the ring takes.
+// writeSnapshot writes a Recording as one line. It writes bucket by bucket, because the whole line would
+// take several times the memory of the ring.
 func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) error {
 	ring := rec.Ring
 	if cells := ring.Len() * ring.Width(); cells > manyCells && ring.Capacity() <= boundedCapacity {
@@ -63,9 +62,9 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 
-	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers come after it
+	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers follow
 	out := bufio.NewWriterSize(w, 1<<15)
-	_, _ = out.Write(line[:at]) // errors show when it is flushed
+	_, _ = out.Write(line[:at]) // Flush returns the error
 	if err := packRing(out, rec, ring, columns); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
@@ -74,7 +73,7 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	return out.Flush()
 }
 
-// recording rebuilds what a snapshot's line holds.
+// recording rebuilds the Recording of a snapshot's line.
 func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	summaries, buckets, err := snap.unpack(l)
 	if err != nil {

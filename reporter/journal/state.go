@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// state is what a Recording holds beside ring and summaries.
+// A state is what a Recording holds besides the ring and the summaries.
 type state struct {
 	Start    host.Instant             `json:"start,omitzero"`
 	Host     host.Info                `json:"host"`
@@ -24,17 +25,17 @@ type state struct {
 	Disks    []string                 `json:"disks,omitempty"`
 	NICs     []string                 `json:"nics,omitempty"`
 	Late     map[string]time.Duration `json:"late,omitempty"`
-	// Columns takes the place of the head's list from this line on: GPUs were found.
+	// Columns replaces the head's list from this line on, because GPUs were found.
 	Columns []string           `json:"columns,omitempty"`
 	Account *collector.Account `json:"account,omitempty"`
 	GPUs    []collector.GPU    `json:"gpus,omitempty"`
 	Gaps    []series.Gap       `json:"gaps,omitempty"`
-	// GPUTrouble is why nothing new is known of the GPUs.
+	// GPUTrouble is why there are no new numbers of the GPUs.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
 
-// metaKey tells whether the state changed since the last line, without looking
-// into its lists: they only grow.
+// A metaKey shows whether the state has changed since the last line, without comparing its lists, which
+// only grow.
 type metaKey struct {
 	host                                    host.Info
 	missed, failures                        int64
@@ -68,13 +69,17 @@ func stateOf(rec *collector.Recording) state {
 	return s
 }
 
-// UnmarshalJSON refuses what only damage makes: a sign in the place of a digit. Of the
-// numbers only a step of the clock, and instants, can be below 0.
+// UnmarshalJSON rejects what only damage can produce: a sign in place of a digit. Only clock steps and
+// instants can be below 0.
 func (s *state) UnmarshalJSON(data []byte) error {
 	type plain state
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
 		return err
 	}
+	if err := s.takeOldHost(data); err != nil {
+		return err
+	}
+
 	var values map[string]any
 	if err := json.Unmarshal(data, &values); err != nil {
 		return err
@@ -87,7 +92,25 @@ func (s *state) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// belowZero tells whether any number in a JSON value is below 0.
+// takeOldHost reads the host as the version before wrote it, with the names of Go's fields as keys.
+func (s *state) takeOldHost(data []byte) error {
+	var old struct {
+		Host struct {
+			BootID, CPUModel string
+			MemoryMB         float64
+		}
+	}
+	if err := json.Unmarshal(data, &old); err != nil {
+		return err
+	}
+
+	h := &s.Host
+	h.BootID, h.CPUModel = cmp.Or(h.BootID, old.Host.BootID), cmp.Or(h.CPUModel, old.Host.CPUModel)
+	h.MemoryMB = cmp.Or(h.MemoryMB, old.Host.MemoryMB)
+	return nil
+}
+
+// belowZero reports whether any number in a JSON value is below 0.
 func belowZero(value any) bool {
 	switch v := value.(type) {
 	case float64:
@@ -104,8 +127,7 @@ func belowZero(value any) bool {
 	return false
 }
 
-// accountEvery is how often the account of the job is written: within the 5 s for which
-// samples are promised.
+// accountEvery is how often the account of the job is written: within the 5 s promised for samples.
 const accountEvery = 4 * time.Second
 
 func (s state) into(rec *collector.Recording) {

@@ -9,13 +9,13 @@ import (
 	"github.com/perfagent/perfagent/collector"
 )
 
-// writer is the journal's goroutine and what belongs to it alone.
+// A writer is the journal's goroutine and its state.
 type writer struct {
 	journal  *Journal
 	file     *os.File
-	size     int64              // of what was written whole
+	size     int64              // of the whole lines written
 	bound    int64              // size at which the journal is rewritten
-	signals  []collector.Signal // those of lines, which a snapshot's account may lack
+	signals  []collector.Signal // from lines; the account of a snapshot may lack them
 	failing  bool
 	retry    time.Time
 	firstErr error
@@ -73,21 +73,20 @@ func (w *writer) take(e entry) {
 	}
 }
 
-// write appends whole lines or nothing.
+// write appends whole lines, or nothing.
 func (w *writer) write(data []byte) error {
 	if _, err := w.file.Write(data); err != nil {
-		_ = w.file.Truncate(w.size) // a torn line would do no harm either
+		_ = w.file.Truncate(w.size) // if this fails, readers skip the torn line
 		return err
 	}
 	w.size += int64(len(data))
 	return nil
 }
 
-// rewrite replaces the journal by its head and one snapshot of the Recording, which is a
-// copy of ours.
+// rewrite replaces the journal with its head and one snapshot of the Recording, which is a copy.
 func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	tmp := w.journal.path + ".tmp"
-	os.Remove(tmp) // of an earlier try
+	os.Remove(tmp) // from an earlier attempt
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
@@ -116,8 +115,8 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	return nil
 }
 
-// nextRewrite is the size at which a journal of a size is to be rewritten. Near the
-// promised bound it comes sooner: what is queued meanwhile is still to be written.
+// nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum the rewrite
+// comes sooner, because what is queued meanwhile must still be written.
 func nextRewrite(size int64) int64 {
 	const near = maxSize - 96<<10
 	switch {
@@ -129,7 +128,7 @@ func nextRewrite(size int64) int64 {
 	return size + maxGrowth
 }
 
-// fail notes the first error and lets the journal rest.
+// fail records the first error and pauses the writing.
 func (w *writer) fail(err error) {
 	if w.firstErr == nil {
 		w.firstErr = fmt.Errorf("write journal %s: %w", w.journal.path, err)

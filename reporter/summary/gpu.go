@@ -10,10 +10,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// gpuRowsShown is how many GPUs a summary lists.
+// gpuRowsShown is the maximum number of GPUs that a summary lists.
 const gpuRowsShown = 8
 
-// gpuRows are a line for each GPU of the job; of a node without a job, for each GPU.
+// gpuRows returns a row for each GPU of the job or, for a node without a job, for each GPU.
 func gpuRows(n *reporter.Node) []row {
 	var rows []row
 	more, others := 0, 0
@@ -29,16 +29,17 @@ func gpuRows(n *reporter.Node) []row {
 	}
 
 	if more > 0 {
-		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
+		rows = append(rows, row{label: "GPUs", value: text.Quantity{Number: fmt.Sprintf("+%d", more)}, note: "more, see the report"})
 	}
 	if len(rows) == 0 && others > 0 {
-		rows = append(rows, row{label: "GPUs", value: "0", note: unseenGPUs(n, others)})
+		rows = append(rows, row{label: "GPUs", value: text.Quantity{Number: "0"}, note: unseenGPUs(n, others)})
 	}
 	return rows
 }
 
-// unseenGPUs says that the job has none of so many GPUs. Of very many the agent follows
-// some only, which the report says among what is missing, and the job may have others.
+// unseenGPUs returns the row that says that none of the given number of GPUs is the job's. If there are
+// very many, the agent samples only some, which the report lists under missing, and the job may have
+// others.
 func unseenGPUs(n *reporter.Node, listed int) string {
 	for _, m := range n.Missing {
 		if m.Code == gpu.NotFollowed && m.Of > int64(listed) {
@@ -48,9 +49,9 @@ func unseenGPUs(n *reporter.Node, listed int) string {
 	return fmt.Sprintf("of the node's %d could be seen by the job", listed)
 }
 
-// gpuRow is what is known of the device at a place.
+// gpuRow returns the row of the device with the given number.
 func gpuRow(n *reporter.Node, i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric(reporter.MetricGPUUtilization, i)),
+	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percentage(n.GPUMetric(reporter.MetricGPUUtilization, i)),
 		note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
 	if r.of != "" {
 		r.note += ";"
@@ -58,17 +59,19 @@ func gpuRow(n *reporter.Node, i int) row {
 	return r
 }
 
-// gpuNote says what memory and power a device reached, and of how much.
+// gpuNote returns the peak memory and power of a device, and their limits.
 func gpuNote(n *reporter.Node, i int) string {
 	g := n.GPUs[i]
 	note := "busy"
 	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); !math.IsNaN(v) {
-		note += ", " + text.SizeText(v)
-		if g.MemoryMB > 0 {
-			note += " of " + text.SizeText(g.MemoryMB)
-		}
-		if used, unit := text.Size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // said once
-			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
+		used, all := text.Size(v), text.Size(g.MemoryMB)
+		switch {
+		case !(g.MemoryMB > 0):
+			note += ", " + used.String()
+		case used.Unit == all.Unit: // said once
+			note += ", " + used.Number + " of " + all.String()
+		default:
+			note += ", " + used.String() + " of " + all.String()
 		}
 	}
 
@@ -82,13 +85,13 @@ func gpuNote(n *reporter.Node, i int) string {
 	return note
 }
 
-// gpusOfAll is what the GPUs of all nodes did together.
+// gpusOfAll summarizes the GPUs of all nodes.
 type gpusOfAll struct {
-	listed, nodes  int // GPUs of jobs, or of nodes without one; nodes that have any
+	listed, nodes  int // GPUs of jobs, or of nodes without a job; nodes with any
 	busy           float64
-	measured       int // the GPUs that busy is the sum of
+	measured       int // number of GPUs summed up in busy
 	least          float64
-	leastAt        string // the node and the device that had least to do
+	leastAt        string // the node and device with the lowest utilization
 	memory, fullOf float64
 }
 
@@ -111,7 +114,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 	return all
 }
 
-// add counts a device of a node.
+// add adds a device of a node.
 func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
 	a.listed++
 	if v := n.GPUMetric(reporter.MetricGPUUtilization, i); !math.IsNaN(v) {
@@ -126,7 +129,7 @@ func (a *gpusOfAll) add(node string, n *reporter.Node, i int) {
 	}
 }
 
-// rows is one line, or none.
+// rows returns one row, or none.
 func (a *gpusOfAll) rows() []row {
 	if a.listed == 0 {
 		return nil
@@ -138,12 +141,12 @@ func (a *gpusOfAll) rows() []row {
 			a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
 	}
 
-	rows := []row{{label: "GPUs", value: text.Percent(a.busy / float64(a.measured)), note: note}}
+	rows := []row{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)), note: note}}
 	if a.measured > 1 {
-		rows = append(rows, row{value: text.Percent(a.least), note: "the least,", of: a.leastAt})
+		rows = append(rows, row{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
 	}
 	if a.memory > 0 {
-		r := row{value: text.SizeText(a.memory), note: "the most memory used on one"}
+		r := row{value: text.Size(a.memory), note: "the most memory used on one"}
 		if a.fullOf > 0 {
 			r.note += ", of " + text.SizeText(a.fullOf)
 		}

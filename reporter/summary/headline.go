@@ -9,14 +9,13 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Headline says in a few words how the run ended and how long it took: "exit 0
-// after 9.6 s".
+// Headline returns how the run ended and how long it took, in a few words: "exit 0 after 9.6 s".
 func Headline(r *reporter.Report) string {
 	_, words := ending(r)
 	return words
 }
 
-// Tags are the run's tags as KEY=VALUE, sorted and printable.
+// Tags returns the run's tags as KEY=VALUE, sorted and printable.
 func Tags(r *reporter.Run) []string {
 	var out []string
 	for k, v := range r.Tags {
@@ -26,12 +25,12 @@ func Tags(r *reporter.Run) []string {
 	return out
 }
 
-// ending says how the run ended and how long it took.
+// ending returns how the run ended and how long it took.
 func ending(r *reporter.Report) (style, string) {
 	run, length := r.Run, text.Seconds(r.Run.Wall())
 	switch {
 	case run.Incomplete != "":
-		return alarm, "no end, seen for " + length
+		return alarm, "still running or lost; last sample at " + length
 	case run.Signal != "" && run.ExitCode != nil:
 		signal := text.Clip(text.Printable(run.Signal), 20)
 		return alarm, fmt.Sprintf("killed by %s (exit %d) after %s", signal, *run.ExitCode, length)
@@ -45,8 +44,8 @@ func ending(r *reporter.Report) (style, string) {
 	return bold, "sampled for " + length
 }
 
-// CommandLine writes a command as one line of printable text. Arguments that would look like
-// several are quoted.
+// CommandLine returns a command as one line of printable text. It quotes arguments that would look like
+// several.
 func CommandLine(command []string) string {
 	words := make([]string, len(command))
 	for i, arg := range command {
@@ -58,7 +57,7 @@ func CommandLine(command []string) string {
 	return strings.Join(words, " ")
 }
 
-// runLine names the run, its node or nodes, and when it began.
+// runLine returns the name of the run, its node or number of nodes, and its start.
 func runLine(r *reporter.Report) string {
 	words := []string{text.Clip(text.Printable(r.Run.ID), 34)}
 	if r.Run.ID == "" {

@@ -12,22 +12,22 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Highlight is one of the few numbers that a person looks for first.
+// A Highlight is one of the few numbers that people look for first.
 type Highlight struct {
 	Label string // "CPU"
 	Value string // "54.3 %"; "–" when absent
 	Note  string // "mean of all CPUs, p95 100.0 %, peak 100.0 %"
 }
 
-// Highlights picks out of a node what it used, wasted and reached at most. wall is
-// how long the run took, in seconds; 0 = unknown.
+// Highlights returns what a node used and wasted, and its peaks. wall is the length of the run in seconds;
+// 0 = unknown.
 func Highlights(n *reporter.Node, wall float64) []Highlight {
 	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	out := []Highlight{
-		{"CPU busy", text.Percent(n.Metric(reporter.MetricCPUMean)),
+		{"CPU busy", known(text.Percentage(n.Metric(reporter.MetricCPUMean))),
 			"mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
-		{"wasted", text.Hours(unused) + " CPU·h", wasteNote(unused, hours)},
-		{"memory", text.Percent(n.Metric(reporter.MetricMemoryPeak)), memoryNote(n)},
+		{"wasted", known(text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}), wasteNote(unused, hours)},
+		{"memory", known(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
 	}
 	out = append(out, jobHighlights(n, wall)...)
 	for _, r := range slices.Concat(limitRows(n), gpuRows(n), strainRows(n, wall)) {
@@ -35,18 +35,14 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	}
 
 	out = append(out, traffic(n)...)
-	out = append(out, Highlight{"disk space", text.Percent(n.Metric(reporter.MetricDiskPeak)), "peak fill"})
-	for i := range out { // "– %" is no value
-		if strings.HasPrefix(out[i].Value, text.Absent) {
-			out[i].Value = text.Absent
-		}
-	}
-
-	return out
+	return append(out, Highlight{"disk space", known(text.Percentage(n.Metric(reporter.MetricDiskPeak))), "peak fill"})
 }
 
-// traffic tells of the bytes that moved, a line for both directions. Of devices it is there where the
-// node has them.
+// known returns a number with its unit, or – alone: "– %" is not a value.
+func known(q text.Quantity) string { return q.Known().String() }
+
+// traffic returns the bytes moved, one highlight for both directions. Traffic of devices is included if
+// the node has them.
 func traffic(n *reporter.Node) []Highlight {
 	var out []Highlight
 	for pair := range slices.Chunk(collector.Traffic(), 2) {
@@ -59,7 +55,7 @@ func traffic(n *reporter.Node) []Highlight {
 	return out
 }
 
-// jobHighlights are what the job itself used.
+// jobHighlights returns what the job itself used.
 func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 	var out []Highlight
 	if cpu := cpuOfJob(n); !math.IsNaN(cpu) {
@@ -91,22 +87,23 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 	return out
 }
 
-// highlight is a row as a Highlight. Where it has no label it belongs to the one above.
+// highlight converts a row to a Highlight. A row without a label belongs to the one above.
 func (r row) highlight(above string) Highlight {
 	label := r.label
 	if label == "" {
 		label = above
 	}
-	return Highlight{label, r.value, strings.TrimRight(r.note+" "+r.of, " ")}
+	return Highlight{label, known(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
 }
 
-// twoWays tells of bytes in two directions.
+// twoWays returns a highlight of bytes in two directions.
 func twoWays(label string, in float64, inWord string, out float64, outWord string) Highlight {
 	return Highlight{label, text.SizeText(in), inWord + ", " + text.SizeText(out) + " " + outWord}
 }
 
-// Details returns what is known of a node that is no metric: its host, how it was sampled, what
-// perfagent itself cost, how its job ended, where its report went. Texts are printable and whole.
+// Details returns what is known about a node besides its metrics: its host, how it was sampled, what
+// perfagent itself cost, how its job ended, and where its report was pushed. Texts are printable and not
+// cut.
 func Details(n *reporter.Node) []Highlight {
 	var out []Highlight
 	add := func(label, value string) {
@@ -153,7 +150,7 @@ func Details(n *reporter.Node) []Highlight {
 	return out
 }
 
-// hostText is the host in words, its name whole.
+// hostText describes the host, with its full name.
 func hostText(h *reporter.Host) string {
 	numbers := hostLine(&reporter.Host{CPUs: h.CPUs, MemoryMB: h.MemoryMB})
 	switch {
@@ -165,7 +162,7 @@ func hostText(h *reporter.Host) string {
 	return text.Printable(h.Hostname) + ", " + numbers
 }
 
-// jobLine says which process the job was and how it ended.
+// jobLine returns which process the job was and how it ended.
 func jobLine(j *reporter.Job) string {
 	words := fmt.Sprintf("process %d", j.PID)
 	if j.ExitCode != nil {
@@ -180,7 +177,7 @@ func jobLine(j *reporter.Job) string {
 	return words
 }
 
-// jobSource says where the job's own numbers come from; "" if that is not known.
+// jobSource returns where the job's own numbers come from, or "" if that is not known.
 func jobSource(j *reporter.Job) string {
 	words := ""
 	switch j.Source {
@@ -204,7 +201,7 @@ func jobSource(j *reporter.Job) string {
 	return words
 }
 
-// limitsText says what bounds the job; "" if nothing is known.
+// limitsText returns the limits of the job, or "" if none is known.
 func limitsText(l *reporter.Limits) string {
 	var words []string
 	add := func(known bool, format string, args ...any) {
@@ -227,7 +224,7 @@ func orNone(s string) string {
 	return text.Printable(s)
 }
 
-// gpuText names the GPU at a place, and what held it back.
+// gpuText returns the name of the GPU with the given number, and the reasons for throttling.
 func gpuText(g *reporter.GPU, at int) string {
 	words := []string{orNone(g.Name)}
 	if g.Index != at {
@@ -276,10 +273,10 @@ func agentLine(a *reporter.Agent) string {
 	return strings.TrimPrefix(words, ", ")
 }
 
-// BriefNode is a node in a line of a table; "–" = absent.
+// A BriefNode is a node in a line of a table; "–" = absent.
 type BriefNode struct{ CPUMean, CPUPeak, MemoryPeak, UnusedHours, JobCPUs, JobMemory string }
 
-// Brief picks a line's numbers out of a node's metrics.
+// Brief returns the numbers of a line from a node's metrics.
 func Brief(metrics reporter.Values) BriefNode {
 	n := &reporter.Node{Metrics: metrics}
 	return BriefNode{

@@ -9,18 +9,18 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// noteWidth is the room for a note in a line of SummaryWidth.
+// noteWidth is the width of a note in a line of Width cells.
 const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 
-// jobRows are what the job itself used: CPU, memory, processes, storage.
+// jobRows returns what the job itself used: CPU, memory, processes, storage.
 func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	rows := jobCPURows(n, run)
 	if peak := jobPeak(n); peak > 0 {
-		rows = append(rows, row{label: "job memory", value: text.SizeText(peak),
+		rows = append(rows, row{label: "job memory", value: text.Size(peak),
 			note: jobMemoryNote(n, peak, noteWidth)})
 	}
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
-		r := row{label: "job tasks", value: text.Fixed(processes, 0),
+		r := row{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
 			note: text.Plural(processes, "process", "processes") + " at once"}
 		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
 			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
@@ -30,13 +30,13 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
-		rows = append(rows, row{label: "job disk", value: text.SizeText(read),
+		rows = append(rows, row{label: "job disk", value: text.Size(read),
 			note: "read, " + text.SizeText(written) + " written"})
 	}
 	return rows
 }
 
-// cpuOfJob returns all CPU time of the job; NaN if it is not known.
+// cpuOfJob returns the whole CPU time of the job, or NaN if it is not known.
 func cpuOfJob(n *reporter.Node) float64 {
 	if v := n.Metric(reporter.MetricJobCPU); !math.IsNaN(v) || n == nil || n.Job == nil || n.Job.CPUAtLeast {
 		return v
@@ -52,14 +52,14 @@ func jobCPURows(n *reporter.Node, run *reporter.Run) []row {
 	split := jobSplit(n)
 	for _, busy := range jobBusy(n, cpu, run.WallSeconds) {
 		if note := joined(split, busy); text.Width(note) <= noteWidth {
-			return []row{{label: "job CPU", value: text.Seconds(cpu), note: note}}
+			return []row{{label: "job CPU", value: text.Duration(cpu), note: note}}
 		}
 	}
-	return []row{{label: "job CPU", value: text.Seconds(cpu), note: split}, {note: jobBusy(n, cpu, run.WallSeconds)[0]}}
+	return []row{{label: "job CPU", value: text.Duration(cpu), note: split}, {note: jobBusy(n, cpu, run.WallSeconds)[0]}}
 }
 
-// jobSplit says in which mode the CPU time went, and how much of it is of processes of which
-// wait4(2) does not tell: daemons that go on, children that nobody waited for. "" = not known.
+// jobSplit formats user and system time, and time that wait4(2) did not report: that of daemons still
+// running and of children that were not waited for. It returns "" if they are not known.
 func jobSplit(n *reporter.Node) string {
 	if n.Job == nil {
 		return ""
@@ -71,8 +71,8 @@ func jobSplit(n *reporter.Node) string {
 	return words
 }
 
-// jobBusy says how many CPUs the job kept busy and of how many, at length and in short;
-// "" = not known.
+// jobBusy returns how many CPUs the job kept busy, and out of how many, in a long and a short form. Both
+// are "" if that is not known.
 func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	if !(wall > 0) {
 		return [2]string{}
@@ -89,7 +89,7 @@ func jobBusy(n *reporter.Node, cpu, wall float64) [2]string {
 	return [2]string{busy + " CPUs busy of " + of + " allowed", busy + " of " + of + " CPUs busy"}
 }
 
-// joined puts a comma between what is not empty.
+// joined joins the non-empty words with commas.
 func joined(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -97,7 +97,7 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// jobPeak is the highest memory of the whole job in MiB; 0 = not known.
+// jobPeak returns the peak memory of the whole job in MiB, or 0 if it is not known.
 func jobPeak(n *reporter.Node) float64 {
 	if n.Job != nil && n.Job.PeakMemoryMB > 0 {
 		return n.Job.PeakMemoryMB
@@ -108,15 +108,14 @@ func jobPeak(n *reporter.Node) float64 {
 	return 0
 }
 
-// jobMemoryNote says how the peak was counted and, if that fits, what the largest process
-// had of it.
+// jobMemoryNote returns how the peak was counted and, if that fits, the share of the largest process.
 func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	note := "peak of the whole job"
 	j := n.Job
 	if j == nil {
 		return note
 	}
-	switch j.MemoryKind { // nothing else: it is text from a file
+	switch j.MemoryKind { // only known values: it is text from a file
 	case host.MemoryPSS, host.MemoryRSS, host.MemoryGroup:
 		note += " (" + j.MemoryKind + ")"
 	}
@@ -129,8 +128,8 @@ func jobMemoryNote(n *reporter.Node, peak float64, width int) string {
 	return note
 }
 
-// limitRows say what the job may use, where that is less than the node, and how close it
-// came to it.
+// limitRows returns the limits of the job, if they are lower than the node's, and how close the job came
+// to them.
 func limitRows(n *reporter.Node) []row {
 	l := n.Limits
 	if l == nil {
@@ -140,29 +139,31 @@ func limitRows(n *reporter.Node) []row {
 	var rows []row
 	if cpuLimited(n) {
 		by, of := cpuLimitedBy(l)
-		rows = append(rows, row{label: "CPU limit", value: text.CPUs(l.CPUs) + " CPUs",
-			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), "by "+by), of: of})
+		rows = append(rows, row{label: "CPU limit", value: text.Quantity{Number: text.CPUs(l.CPUs), Unit: "CPUs"},
+			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), by), of: of})
 	}
 
 	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
-		rows = append(rows, row{label: "throttled", value: text.Percent(v),
+		rows = append(rows, row{label: "throttled", value: text.Percentage(v),
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.MemoryMB > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB),
-			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), "set by"),
+		rows = append(rows, row{label: "mem limit", value: text.Size(l.MemoryMB),
+			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
 			of:   text.Printable(l.MemoryGroup)})
-	}
-
-	for i := range rows {
-		if rows[i].of == "" {
-			rows[i].note = text.TrimSuffixes(rows[i].note, ", set by", "set by", " of")
-		}
 	}
 	return rows
 }
 
-// shareText is a percentage with a word; "" = not known.
+// setBy returns the words before the group that sets a limit, or "" if the group is not known.
+func setBy(group string) string {
+	if group == "" {
+		return ""
+	}
+	return "set by"
+}
+
+// shareText returns a percentage with a word, or "" if it is not known.
 func shareText(v float64, word string) string {
 	if math.IsNaN(v) {
 		return ""
@@ -170,39 +171,39 @@ func shareText(v float64, word string) string {
 	return text.Percent(v) + word
 }
 
-// cpuLimited tells whether the job may use fewer CPUs than the node has.
+// cpuLimited reports whether the job may use fewer CPUs than the node has.
 func cpuLimited(n *reporter.Node) bool {
 	l := n.Limits
 	return l != nil && l.CPUs > 0 && (l.CPUQuota > 0 || n.Host != nil && l.CPUs < float64(n.Host.CPUs))
 }
 
-// cpuLimitedBy says what sets the limit of the CPUs, and the group that does.
+// cpuLimitedBy returns what sets the CPU limit, and the group that does.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
+	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs && l.CPUGroup != "":
+		return "by quota of", text.Printable(l.CPUGroup)
 	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs:
-		return "quota of", text.Printable(l.CPUGroup)
+		return "by quota", ""
 	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
-		return "cpuset", ""
+		return "by cpuset", ""
 	}
-	return "affinity", ""
+	return "by affinity", ""
 }
 
-// From these on the summary tells of tasks that waited, in percent of the time: less is
-// usual.
+// The thresholds from which the summary reports waiting tasks, in percent of the time. Less is normal.
 const (
 	notableMemory = 1
 	notableIO     = 10
 	notableCPU    = 25
 	notableSteal  = 1
-	notableAfter  = 1 // seconds: in less there is always something to wait for
+	notableAfter  = 1 // seconds: in shorter runs tasks always wait for something
 )
 
-// strainRows say what held the job up: swap, a hypervisor, waiting. Only where there was
-// any worth telling.
+// strainRows returns what held the job up: swap, a hypervisor, waiting. It omits what is insignificant.
 func strainRows(n *reporter.Node, wall float64) []row {
 	var rows []row
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
-		rows = append(rows, row{label: "swap", value: text.SizeText(in),
+		rows = append(rows, row{label: "swap", value: text.Size(in),
 			note: "in, " + text.SizeText(out) + " out, of the node"})
 	}
 
@@ -220,12 +221,12 @@ func strainRows(n *reporter.Node, wall float64) []row {
 			v, whose = n.Metric(s.node), ", on the node"
 		}
 		if v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, row{label: label, value: text.Percent(v), note: s.note + whose})
+			rows = append(rows, row{label: label, value: text.Percentage(v), note: s.note + whose})
 			label = ""
 		}
 	}
 	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
-		rows = append(rows, row{label: "stolen", value: text.Percent(v),
+		rows = append(rows, row{label: "stolen", value: text.Percentage(v),
 			note: "of the CPU time went to other virtual machines"})
 	}
 	return rows

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// layout arranges lines on a terminal.
+// A layout arranges lines on a terminal.
 type layout struct {
 	out   bytes.Buffer
 	width int
@@ -21,7 +21,7 @@ const (
 	unitWidth   = 6
 )
 
-// style is how a line stands out where colours are allowed (ECMA-48, SGR).
+// A style highlights a line if colours are allowed (ECMA-48, SGR).
 type style string
 
 const (
@@ -31,7 +31,7 @@ const (
 	alarm style = "1;31" // bold red
 )
 
-// line writes one line, cut to the page.
+// line writes one line, cut to the width.
 func (p *layout) line(s style, words string) {
 	words = text.Clip(strings.TrimRight(words, " "), p.width)
 	if p.color && s != plain && words != "" {
@@ -40,45 +40,39 @@ func (p *layout) line(s style, words string) {
 	p.out.WriteString(words + "\n")
 }
 
-// text writes a label and words, on two lines at most.
-func (p *layout) text(s style, label, words string) { p.words(s, label, words, 2) }
+// text writes a label and words on at most two lines.
+func (p *layout) text(s style, label, words string) { p.wrapped(s, label, words, 2) }
 
-// words is text on so many lines at most.
-func (p *layout) words(s style, label, words string, lines int) {
+// wrapped writes a label and words on at most the given number of lines.
+func (p *layout) wrapped(s style, label, words string, lines int) {
 	for _, part := range text.Wrap(words, max(20, p.width-labelWidth), lines) {
 		p.line(s, text.PadRight(label, labelWidth)+part)
 		label = ""
 	}
 }
 
-// row is a number for people: what it is of, the number with its unit, what it
-// means, and of an amount its mean rate ("" = none). A row without a label belongs to
-// the one above.
+// A row is a number for people: a label, the number with its unit, a note on its meaning, and for an
+// amount its mean rate ("" = none). A row without a label belongs to the one above.
 type row struct {
-	label, value, note, rate string
-	// of ends the note: printable text from the report, such as a group's path.
+	label      string
+	value      text.Quantity
+	note, rate string
+	// of is appended to the note: printable text from the report, such as the path of a group.
 	of string
 }
 
-// row writes a row. The last word of the value is its unit; numbers end and units
-// begin in the same column on every row, and so do rates.
+// row writes a row. Numbers, units and rates are aligned in columns.
 func (p *layout) row(r row) {
-	number, unit := r.value, ""
-	if at := strings.LastIndexByte(r.value, ' '); at >= 0 {
-		number, unit = r.value[:at], r.value[at+1:]
-	}
-	if number == text.Absent {
-		unit = ""
-	}
+	q := r.value.Known()
 	note := strings.TrimRight(r.note+" "+r.of, " ")
 	if r.rate != "" {
 		note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)
 	}
-	value := text.PadLeft(number, numberWidth) + " " + text.PadRight(unit, unitWidth)
+	value := text.PadLeft(q.Number, numberWidth) + " " + text.PadRight(q.Unit, unitWidth)
 	p.line(plain, text.PadRight(r.label, labelWidth)+value+" "+note)
 }
 
-// pictures writes lines that were drawn elsewhere, apart from what stands around them.
+// pictures writes lines that were drawn elsewhere, with an empty line before and after them.
 func (p *layout) pictures(lines []string) {
 	if len(lines) == 0 {
 		return
@@ -90,14 +84,14 @@ func (p *layout) pictures(lines []string) {
 	p.gap()
 }
 
-// gap leaves a line empty, unless the last one is.
+// gap writes an empty line, unless the last one is empty.
 func (p *layout) gap() {
 	if out := p.out.Bytes(); !bytes.HasSuffix(out, []byte("\n\n")) {
 		p.line(plain, "")
 	}
 }
 
-// path writes where a file is, whole.
+// path writes the path of a file without cutting it.
 func (p *layout) path(label, path string) {
 	if path == "" {
 		return

@@ -12,32 +12,31 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// MarkdownOptions say what a Markdown summary has beside the report's numbers.
+// MarkdownOptions say what a Markdown summary has besides the report's numbers.
 type MarkdownOptions struct {
-	// Pictures are lines of text that stand in a block of their own: sparklines.
+	// Pictures are lines of text in a block of their own: sparklines.
 	Pictures []string
 }
 
-// The bounds of a Markdown summary. The summary of a step in GitHub Actions may have
-// 1 MiB; the sum of these is below half of it, whatever the characters are.
+// The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. The sum of
+// these is below half of that, for any characters.
 const (
 	markdownNodes = 50   // rows of the table of nodes
 	markdownLines = 60   // lines of a block
-	markdownAbout = 2000 // cells of a line that says what the run was: a command is long
+	markdownAbout = 2000 // cells of a line about the run: a command may be long
 	markdownWidth = 300  // cells of any other line of a block
 	markdownCell  = 100  // cells of a name in a table
-	// markdownAdvice is where a line of advice is broken: a block does not do it itself.
+	// markdownAdvice is the width of a line of advice: a block does not wrap lines itself.
 	markdownAdvice = 110
 )
 
-// WriteMarkdown writes what a run used and wasted for the job summary of a CI system,
-// an issue or a page: how it ended, the numbers that people look for first, the
-// pictures, what is missing, and folded up all metrics with their units. Of several
-// nodes there is a row for each, up to 50.
+// WriteMarkdown writes what a run used and wasted for the job summary of a CI system, an issue or a page:
+// how it ended, the most important numbers, the pictures, what is missing, and folded up all metrics with
+// their units. For several nodes there is a row for each, up to 50.
 //
-// It is GitHub's Markdown and asks for nothing from anywhere. Text from the report
-// stands in fenced blocks and code spans alone: it opens no tag, link, mention, table
-// or heading. It is shorter than 512 KiB: what is cut ends in an ellipsis or is counted.
+// The output is GitHub's Markdown and loads nothing. Text from the report is only in fenced blocks and
+// code spans, where it opens no tag, link, mention, table or heading. The output is shorter than 512 KiB:
+// what is cut ends in an ellipsis or is counted.
 func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	m := &markdown{}
 	m.head(r)
@@ -64,12 +63,12 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	return nil
 }
 
-// markdown lays a summary out.
+// A markdown writes a summary.
 type markdown struct{ out bytes.Buffer }
 
 func (m *markdown) line(words string) { m.out.WriteString(words + "\n") }
 
-// head says how the run ended, and what it was.
+// head writes how the run ended, and what it was.
 func (m *markdown) head(r *reporter.Report) {
 	titled := *r
 	p := &layout{width: markdownAbout}
@@ -93,8 +92,8 @@ func (m *markdown) head(r *reporter.Report) {
 	m.fence(strings.Split(strings.TrimRight(p.out.String(), "\n"), "\n"), markdownAbout)
 }
 
-// markdownRows are the numbers of the only node, or of all together, and what the
-// measuring cost.
+// markdownRows returns the numbers of the only node, or of all nodes together, and the cost of the
+// measuring.
 func markdownRows(r *reporter.Report) (rows []row, cost string) {
 	if len(r.Nodes) > 1 {
 		_, all := nodeRows(r)
@@ -117,21 +116,12 @@ func (m *markdown) numbers(rows []row) {
 		if r.of != "" {
 			note += " " + codeSpan(r.of)
 		}
-		m.line("| " + markdownText(r.label) + " | " + numberText(r.value) + " | " + note + " |")
+		m.line("| " + markdownText(r.label) + " | " + markdownText(known(r.value)) + " | " + note + " |")
 	}
 	m.line("")
 }
 
-// numberText is a number with its unit; what is absent has no unit.
-func numberText(s string) string {
-	if strings.HasPrefix(s, text.Absent) {
-		return text.Absent
-	}
-	return markdownText(s)
-}
-
-// nodes writes a row for each node, and one for all. Of more than there is room for
-// the failed ones come first.
+// nodes writes a row for each node, and one for all. If there are too many, failed nodes come first.
 func (m *markdown) nodes(r *reporter.Report) {
 	m.line("| node | host | wall | CPU mean | CPU peak | memory peak | read | written | received | sent | unused | " +
 		"job CPUs | job memory | exit |")
@@ -151,8 +141,8 @@ func (m *markdown) nodes(r *reporter.Report) {
 	m.line("")
 }
 
-// chosenRows are as many rows as a summary shows, in their order: those of nodes that
-// failed, then the first ones.
+// chosenRows returns the rows that a summary shows, in their order: those of failed nodes, then the first
+// ones.
 func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
@@ -182,20 +172,21 @@ func chosenRows(rows []nodeRow) []nodeRow {
 	return out
 }
 
-// markdown is the row as one of a table; name and host are Markdown already.
+// markdown returns the row of a table. name and host are Markdown already.
 func (a *nodeRow) markdown(name, host string) string {
 	cells := []string{name, host}
-	for _, words := range []string{
-		text.Seconds(a.wall), text.Percent(a.mean), text.Percent(a.peak), text.Percent(a.mem),
-		text.SizeText(a.read), text.SizeText(a.write), text.SizeText(a.recv), text.SizeText(a.sent),
-		text.ShortHours(a.unused), text.Fixed(a.jobCPU/a.wall, 2), text.SizeText(a.jobMemory), a.exit,
+	for _, q := range []text.Quantity{
+		text.Duration(a.wall), text.Percentage(a.mean), text.Percentage(a.peak), text.Percentage(a.mem),
+		text.Size(a.read), text.Size(a.write), text.Size(a.recv), text.Size(a.sent),
+		{Number: text.ShortHours(a.unused)}, {Number: text.Fixed(a.jobCPU/a.wall, 2)}, text.Size(a.jobMemory),
+		{Number: a.exit},
 	} {
-		cells = append(cells, numberText(words))
+		cells = append(cells, markdownText(known(q)))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 
-// advice lists what to change. The texts may have any words of the report in them.
+// advice lists what to change. The texts may contain any text of the report.
 func (m *markdown) advice(r *reporter.Report) {
 	list := Advice(r)
 	if len(list) == 0 {
@@ -220,7 +211,7 @@ func (m *markdown) advice(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// missing says what could not be measured.
+// missing writes what could not be measured.
 func (m *markdown) missing(r *reporter.Report) {
 	list := absences(r)
 	if len(list) == 0 {
@@ -235,8 +226,8 @@ func (m *markdown) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// metrics writes all metrics of a node, folded up: those of the table with what they
-// mean, and the others as they are.
+// metrics writes all metrics of a node, folded up: those of the table with their meaning, the others as
+// they are.
 func (m *markdown) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return

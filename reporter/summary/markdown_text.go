@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// fence writes lines of any text as a block that nothing in them can end, and says how
-// many are left out. Each line is cut at a width in cells.
+// fence writes lines of any text as a block that nothing in them can end, and the number of lines left
+// out. It cuts each line at a width in cells.
 func (m *markdown) fence(lines []string, width int) {
 	if len(lines) == 0 {
 		return
@@ -36,7 +36,7 @@ func (m *markdown) fence(lines []string, width int) {
 	m.line("")
 }
 
-// longestRun is how often a character follows itself at most.
+// longestRun returns the length of the longest run of a character.
 func longestRun(lines []string, c byte) int {
 	most := 0
 	for _, line := range lines {
@@ -51,9 +51,9 @@ func longestRun(lines []string, c byte) int {
 	return most
 }
 
-// codeSpan writes text from a report into a cell of a table. A bar would end the cell
-// and a backtick the span, and programs do not agree on how to escape them there: they
-// are written as Printable writes what cannot be seen.
+// codeSpan returns text from a report as a code span for a table cell. A bar would end the cell and a
+// backtick the span, and programs do not agree on how to escape them there. They are escaped as Printable
+// escapes invisible characters.
 func codeSpan(s string) string {
 	s = strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(text.Clip(text.Printable(s), markdownCell))
 	if strings.TrimSpace(s) == "" {
@@ -62,7 +62,7 @@ func codeSpan(s string) string {
 	return "`" + s + "`"
 }
 
-// markdownText writes text of our own so that it is taken literally.
+// markdownText escapes text of our own so that it is taken literally.
 func markdownText(s string) string {
 	var out strings.Builder
 	for _, r := range s {

@@ -8,10 +8,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// maxMissing is how many reasons the summary gives; the report has them all.
+// maxMissing is the maximum number of reasons in the summary. The report has them all.
 const maxMissing = 5
 
-// missing writes what could not be measured, a line or two per reason.
+// missing writes what could not be measured, in one or two lines per reason.
 func (p *layout) missing(r *reporter.Report) {
 	list := absences(r)
 	if len(list) == 0 {
@@ -29,7 +29,7 @@ func (p *layout) missing(r *reporter.Report) {
 	}
 }
 
-// absence is one reason, what is missing for it, and where.
+// An absence is one reason with what is missing because of it, and where.
 type absence struct {
 	what    []string
 	why     string
@@ -38,8 +38,7 @@ type absence struct {
 	seen    map[string]bool
 }
 
-// absences groups what is missing by its reason: a source that could not be read takes many
-// metrics with it.
+// absences groups what is missing by reason: many metrics may be missing because of one source.
 func absences(r *reporter.Report) []absence {
 	g := groups{byReason: make(map[reason]int)}
 	for _, name := range r.NodeNames() {
@@ -59,14 +58,14 @@ func absences(r *reporter.Report) []absence {
 	return g.list
 }
 
-// groups are the absences so far.
+// groups collects the absences.
 type groups struct {
 	list     []absence
 	byReason map[reason]int
-	ofNode   map[origin]int // of the node that is being looked at
+	ofNode   map[origin]int // of the current node
 }
 
-// A reason is a code with its text, less how many readings lacked a source.
+// A reason is a code with its text, without the number of readings that lacked a source.
 type reason struct {
 	code reporter.Code
 	why  string
@@ -78,8 +77,8 @@ type origin struct {
 	source string
 }
 
-// add adds what a node lacks to the absence with the same reason. A metric with another text than
-// its source goes with the source: "the number of CPUs is unknown: open /proc/stat".
+// add adds an entry of a node to the absence with the same reason. A metric whose text differs from that of
+// its source joins the source: "the number of CPUs is unknown: open /proc/stat".
 func (g *groups) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
@@ -106,7 +105,7 @@ func (g *groups) add(m reporter.Missing, node string) {
 	}
 }
 
-// add adds a source, or what has none, of a node.
+// add adds a source of a node, or an entry without a source.
 func (a *absence) add(source string, isSource bool, node string) {
 	if len(a.nodes) == 0 || a.nodes[len(a.nodes)-1] != node { // node after node
 		a.nodes = append(a.nodes, node)
@@ -123,7 +122,7 @@ func (a *absence) add(source string, isSource bool, node string) {
 	a.sources++
 }
 
-// text is the line of the summary, of a report with so many nodes.
+// text returns the line of the summary for a report with the given number of nodes.
 func (a *absence) text(nodes int) string {
 	what := a.what
 	if a.sources > 0 {

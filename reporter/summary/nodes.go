@@ -11,8 +11,8 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// nodeColumns is the table of nodes: heads and widths in cells, with a space
-// between two: 79.
+// nodeColumns are the columns of the table of nodes: heads and widths in cells, 79 with the spaces between
+// them.
 var nodeColumns = [...]struct {
 	head  string
 	width int
@@ -21,9 +21,9 @@ var nodeColumns = [...]struct {
 	{"recv", 5}, {"sent", 5}, {"CPU·h", 7}, {"exit", 4},
 }
 
-// nodeRow is one line of the table; NaN = absent.
+// A nodeRow is one line of the table; NaN = absent.
 type nodeRow struct {
-	node, host, hostname         string // hostname is the whole of it, as the report has it
+	node, host, hostname         string // hostname is the full name, as in the report
 	wall, mean, peak, mem        float64
 	read, write, recv, sent      float64
 	unused, hours, jobCPU, agent float64
@@ -32,7 +32,7 @@ type nodeRow struct {
 	failed                       bool
 }
 
-// nodes writes a line for each node, one for all, and the pictures.
+// nodes writes a line for each node, a line for all nodes, and the pictures.
 func (p *layout) nodes(r *reporter.Report, pictures []string) {
 	p.line(plain, "")
 	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+
@@ -66,7 +66,7 @@ func (p *layout) nodes(r *reporter.Report, pictures []string) {
 	}
 }
 
-// nodeRows are the lines of the nodes and the one of all.
+// nodeRows returns the lines of the nodes and the line of all nodes.
 func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 	all = nodeRow{node: "all", wall: r.Run.Wall(), exit: exitText(r.Run.ExitCode)}
 	for i, name := range r.NodeNames() {
@@ -85,22 +85,22 @@ func nodeRows(r *reporter.Report) (rows []nodeRow, all nodeRow) {
 	return rows, all
 }
 
-// allRows are the numbers of all nodes together that have no column.
+// allRows returns the numbers of all nodes together that have no column.
 func allRows(r *reporter.Report, all *nodeRow) []row {
 	gpus := newGPUsOfAll(r)
 	return append(all.rows(), gpus.rows()...)
 }
 
-// rows are what the nodes wasted, and the CPU of their jobs.
+// rows returns what the nodes wasted, and the CPU time of their jobs.
 func (a *nodeRow) rows() []row {
-	rows := []row{{label: "wasted", value: text.Hours(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
+	rows := []row{{label: "wasted", value: text.Quantity{Number: text.Hours(a.unused), Unit: "CPU·h"}, note: wasteNote(a.unused, a.hours)}}
 	if !math.IsNaN(a.jobCPU) {
-		rows = append(rows, row{label: "jobs", value: text.Seconds(a.jobCPU), note: joined("of CPU", a.busy())})
+		rows = append(rows, row{label: "jobs", value: text.Duration(a.jobCPU), note: joined("of CPU", a.busy())})
 	}
 	return rows
 }
 
-// busy says how many CPUs the jobs of all nodes kept busy; "" = not known.
+// busy returns how many CPUs the jobs of all nodes kept busy, or "" if that is not known.
 func (a *nodeRow) busy() string {
 	if !(a.wall > 0) {
 		return ""
@@ -108,7 +108,7 @@ func (a *nodeRow) busy() string {
 	return text.Fixed(a.jobCPU/a.wall, 2) + " CPUs busy"
 }
 
-// cost says what the measuring itself cost; "" = not known.
+// cost returns the cost of the measuring, or "" if it is not known.
 func (a *nodeRow) cost() string {
 	if math.IsNaN(a.agent) {
 		return ""
@@ -116,7 +116,7 @@ func (a *nodeRow) cost() string {
 	return "own cost " + text.Seconds(a.agent) + " of CPU on all nodes"
 }
 
-// perfpyNote says what must be known of the nodes that were read from perf.py's JSON.
+// perfpyNote returns a remark on the nodes that were read from perf.py's JSON.
 func (p *layout) perfpyNote(r *reporter.Report) {
 	if nodes := perfpyNodes(r); len(nodes) > 0 {
 		p.text(bold, "note", fmt.Sprintf("node %s: %s", text.Printable(text.List(nodes, 3)), reporter.PerfPyRemark))
@@ -149,7 +149,8 @@ func newNodeRow(name string, n *reporter.Node) nodeRow {
 		row.host, row.hostname = shortHost(text.Printable(n.Host.Hostname)), n.Host.Hostname
 	}
 	if n.Job != nil {
-		row.exit, row.failed, row.jobCPU = exitText(n.Job.ExitCode), n.Job.ExitCode != nil && *n.Job.ExitCode != 0, cpuOfJob(n)
+		row.exit, row.jobCPU = exitText(n.Job.ExitCode), cpuOfJob(n)
+		row.failed = n.Job.ExitCode != nil && *n.Job.ExitCode != 0
 	}
 	if peak := jobPeak(n); peak > 0 {
 		row.jobMemory = peak
@@ -160,8 +161,8 @@ func newNodeRow(name string, n *reporter.Node) nodeRow {
 	return row
 }
 
-// shortHost leaves out the domain, and of a long name the beginning: hosts of one
-// cluster differ at the end.
+// shortHost removes the domain, and the beginning of a long name: host names of a cluster differ at the
+// end.
 func shortHost(name string) string {
 	if first, _, cut := strings.Cut(name, "."); cut && net.ParseIP(name) == nil {
 		name = first
@@ -176,14 +177,14 @@ func exitText(code *int) string {
 	return strconv.Itoa(*code)
 }
 
-// start takes the first node's numbers as those of all.
+// start takes the numbers of the first node.
 func (a *nodeRow) start(b nodeRow) {
 	b.node, b.host, b.hostname, b.wall, b.exit, b.failed = a.node, "", "", a.wall, a.exit, a.failed
 	*a = b
 }
 
-// add joins another node: peaks are the greatest, amounts add up. A sum in which a
-// node is missing would be taken for that of all: it is absent.
+// add adds another node: maximum of the peaks, sum of the amounts. A sum that lacks a node is absent,
+// because it would be taken for the total.
 func (a *nodeRow) add(b nodeRow) {
 	a.peak, a.mem, a.jobMemory = greatest(a.peak, b.peak), greatest(a.mem, b.mem), greatest(a.jobMemory, b.jobMemory)
 	for _, sum := range []struct{ to, from *float64 }{
@@ -194,7 +195,7 @@ func (a *nodeRow) add(b nodeRow) {
 	}
 }
 
-// greatest is the larger of what was measured.
+// greatest returns the larger of two numbers that may be NaN.
 func greatest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -204,15 +205,15 @@ func greatest(a, b float64) float64 {
 
 func (a *nodeRow) cells() []string {
 	short := func(v float64) string {
-		number, unit := text.Size(v)
-		return number + unit[:min(1, len(unit))]
+		q := text.Size(v)
+		return q.Number + q.Unit[:min(1, len(q.Unit))]
 	}
 	return []string{a.node, a.host, text.ShortSeconds(a.wall),
 		text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),
 		short(a.read), short(a.write), short(a.recv), short(a.sent), text.ShortHours(a.unused), a.exit}
 }
 
-// cells writes one line of the table. The host begins its column, all else ends it.
+// cells writes one line of the table. The host is aligned left, everything else right.
 func (p *layout) cells(s style, cells []string) {
 	var out strings.Builder
 	for i, c := range nodeColumns {

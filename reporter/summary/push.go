@@ -8,10 +8,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// push says how the nodes' pushes to MLflow stand, where one was wanted. While a run
-// ends its first push is still to come, and nothing is said.
+// push writes the state of the nodes' pushes to MLflow, if they were wanted. At the end of a run the first
+// push is still to come, and push writes nothing.
 func (p *layout) push(r *reporter.Report) {
 	states := make(map[string][]string) // nodes by what is to be said
+	done := make(map[string]bool)
 	var order []string
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -26,6 +27,7 @@ func (p *layout) push(r *reporter.Report) {
 			order = append(order, said)
 		}
 		states[said] = append(states[said], name)
+		done[said] = n.Push.MLflow.State == reporter.PushDone
 	}
 
 	for i, said := range order {
@@ -33,13 +35,13 @@ func (p *layout) push(r *reporter.Report) {
 		if i > 0 {
 			label = ""
 		}
-		if !strings.HasPrefix(said, reporter.PushDone) {
+		if !done[said] {
 			s = alarm
 		}
 		if len(r.Nodes) > 1 {
 			said = fmt.Sprintf("%d of %d nodes: %s", len(states[said]), len(r.Nodes), said)
 		}
-		if i == 3 { // of a thousand nodes each may have failed in its own way
+		if i == 3 { // each of a thousand nodes may have failed in its own way
 			p.text(plain, "", fmt.Sprintf("and %d more answers", len(order)-i))
 			return
 		}
@@ -50,13 +52,16 @@ func (p *layout) push(r *reporter.Report) {
 	}
 }
 
-// pushText says how a push stands; "" if there is nothing to say.
+// pushText returns the state of a push, or "" if there is nothing to report.
 func pushText(s reporter.PushState) string {
 	why := text.Printable(s.Error)
 	switch {
 	case s.State == reporter.PushDone:
-		done := fmt.Sprintf("done: run %s at %s; %s", text.Printable(s.RunID), text.Printable(s.URI), why)
-		return strings.TrimSuffix(done, "; ")
+		done := fmt.Sprintf("done: run %s at %s", text.Printable(s.RunID), text.Printable(s.URI))
+		if why != "" {
+			done += "; " + why
+		}
+		return done
 	case s.Error == "":
 		return ""
 	case s.State == reporter.PushPending:
@@ -65,7 +70,7 @@ func pushText(s reporter.PushState) string {
 	return "off: " + why
 }
 
-// wholePush says how a push stands and where it goes; "" if none was asked for.
+// wholePush returns the state of a push and its destination, or "" if no push was wanted.
 func wholePush(s reporter.PushState) string {
 	var words []string
 	add := func(label, value string) {

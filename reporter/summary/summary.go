@@ -11,25 +11,25 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Options say how the summary for a terminal looks.
+// Options control the look of a summary for a terminal.
 type Options struct {
 	Color bool // use colours
-	// Width is the terminal's, in cells. 0 and what exceeds 80 is 80: longer lines
-	// are harder to read.
+	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are
+	// harder to read.
 	Width int
-	Path  string // where the report is; "" = in no file
-	Page  string // where the report's page is; "" = there is none
-	// Pictures are lines that stand between the numbers and perfagent's own cost:
-	// sparklines, plain text of at most Width cells. Empty = none.
+	Path  string // of the report; "" = there is no file
+	Page  string // of the report's page; "" = there is none
+	// Pictures are lines between the numbers and perfagent's own cost: sparklines, plain text of at
+	// most Width cells. Empty = none.
 	Pictures []string
 }
 
-// Width is the most cells that a line of a summary takes.
+// Width is the maximum width of a line of a summary, in cells.
 const Width = 80
 
-// Write writes what a run used and wasted as a few lines for people: one node in full, several nodes
-// as a line each. Nothing in the report can make it write control characters, or lines wider than
-// asked for. Only the paths of the report and its page are never cut.
+// Write writes what a run used and wasted as a few lines for people: one node in full, several nodes in a
+// line each. Nothing in the report can make it write control characters or lines wider than Options.Width.
+// Only the paths of the report and its page are never cut.
 func Write(w io.Writer, r *reporter.Report, o Options) error {
 	p := &layout{width: Width, color: o.Color}
 	if o.Width > 0 {
@@ -57,7 +57,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	return nil
 }
 
-// about says what the run was.
+// about writes what the run was.
 func (p *layout) about(r *reporter.Report) {
 	if r.Run.Incomplete != "" {
 		p.text(alarm, "incomplete", text.Printable(r.Run.Incomplete))
@@ -71,7 +71,7 @@ func (p *layout) about(r *reporter.Report) {
 	}
 }
 
-// onlyNode returns the node of a report that has no more than one; an empty one if there is none.
+// onlyNode returns the only node of a report, or an empty one if there is none.
 func onlyNode(r *reporter.Report) *reporter.Node {
 	for _, n := range r.Nodes {
 		if n != nil {
@@ -81,7 +81,7 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 	return &reporter.Node{}
 }
 
-// node writes the one node in full.
+// node writes the only node in full.
 func (p *layout) node(r *reporter.Report, pictures []string) {
 	n := onlyNode(r)
 	p.host(n)
@@ -93,7 +93,7 @@ func (p *layout) node(r *reporter.Report, pictures []string) {
 	p.agent(n)
 }
 
-// host says what the node is, and what must be known of its numbers.
+// host writes what the node is, and remarks on its numbers.
 func (p *layout) host(n *reporter.Node) {
 	if n.Host != nil {
 		p.line(plain, text.PadRight("host", labelWidth)+hostLine(n.Host))
@@ -137,10 +137,10 @@ func hostLine(h *reporter.Host) string {
 func cpuRows(n *reporter.Node) []row {
 	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	return []row{
-		{label: "CPU", value: text.Percent(n.Metric(reporter.MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
-		{value: text.Percent(n.Metric(reporter.MetricCPUPeak)), note: "peak"},
-		{value: text.Percent(n.Metric(reporter.MetricCPUOver80)), note: "of the time at 80 % or more"},
-		{label: "wasted", value: text.Hours(unused) + " CPU·h", note: wasteNote(unused, hours)},
+		{label: "CPU", value: text.Percentage(n.Metric(reporter.MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
+		{value: text.Percentage(n.Metric(reporter.MetricCPUPeak)), note: "peak"},
+		{value: text.Percentage(n.Metric(reporter.MetricCPUOver80)), note: "of the time at 80 % or more"},
+		{label: "wasted", value: text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}, note: wasteNote(unused, hours)},
 	}
 }
 
@@ -159,18 +159,18 @@ func wasteNote(unused, hours float64) string {
 }
 
 func memoryRows(n *reporter.Node) []row {
-	rows := []row{{label: "memory", value: text.Percent(n.Metric(reporter.MetricMemoryPeak)), note: memoryNote(n)}}
+	rows := []row{{label: "memory", value: text.Percentage(n.Metric(reporter.MetricMemoryPeak)), note: memoryNote(n)}}
 	switch {
 	case n.Job == nil || jobPeak(n) > 0: // then the whole job has a row of its own
 		return rows
 	case n.Job.MaxRSSAtMost:
-		return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB),
+		return append(rows, row{value: text.Size(n.Job.MaxRSSMB),
 			note: "at most: peak of the job's largest process"})
 	}
-	return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
+	return append(rows, row{value: text.Size(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
 }
 
-// memoryNote says what the peak of the node's memory is in bytes.
+// memoryNote returns the peak of the node's memory in bytes.
 func memoryNote(n *reporter.Node) string {
 	peak := n.Metric(reporter.MetricMemoryPeak)
 	if n.Host == nil || n.Host.MemoryMB <= 0 || math.IsNaN(peak) {
@@ -189,7 +189,7 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		if math.IsNaN(v) && counter.Since == collector.Device {
 			continue
 		}
-		r := row{value: text.SizeText(v), note: counter.Word}
+		r := row{value: text.Size(v), note: counter.Word}
 		if counter.Group != label { // said once
 			label, r.label = counter.Group, string(counter.Group)
 		}
@@ -198,17 +198,17 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		}
 		rows = append(rows, r)
 	}
-	return append(rows, row{label: "disk fill", value: text.Percent(n.Metric(reporter.MetricDiskPeak)), note: "peak"})
+	return append(rows, row{label: "disk fill", value: text.Percentage(n.Metric(reporter.MetricDiskPeak)), note: "peak"})
 }
 
-// agent writes what the measuring itself cost.
+// agent writes the cost of the measuring.
 func (p *layout) agent(n *reporter.Node) {
 	if words := nodeCost(n); words != "" {
 		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}
 }
 
-// nodeCost says what the measuring itself cost, and how it went.
+// nodeCost returns the cost of the measuring, and how it went.
 func nodeCost(n *reporter.Node) string {
 	var words []string
 	if n.Agent != nil && n.Agent.CPUSeconds > 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// VerdictText says how a job ended and what it suffered from, as printable text, and
-// whether that is bad. It is empty where that is no more than an exit code, which is said
-// elsewhere.
+// VerdictText returns how a job ended and what slowed it down, as printable text, and whether that is bad.
+// The text is empty if it would only repeat the exit code, which is shown elsewhere.
 func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	if v == nil {
 		return "", false
@@ -41,7 +40,7 @@ func VerdictText(v *reporter.Verdict) (line string, bad bool) {
 	return line, bad
 }
 
-// causeText is a cause in a word or two.
+// causeText returns a cause in a word or two.
 func causeText(cause string) string {
 	switch cause {
 	case diagnosis.CauseSignal:
@@ -56,7 +55,7 @@ func causeText(cause string) string {
 	return text.Printable(cause)
 }
 
-// conditionText is a condition in words.
+// conditionText returns a condition in words.
 func conditionText(condition string) string {
 	switch condition {
 	case "memory_starved":
@@ -69,26 +68,26 @@ func conditionText(condition string) string {
 	return text.Printable(condition)
 }
 
-// Message is a verdict or a piece of advice for people, as printable text.
+// A Message is a verdict or a piece of advice for people, as printable text.
 type Message struct {
 	Text string
 	Bad  bool // a bad end, or a warning
 }
 
 const (
-	// maxConditions is more than there are: those of a hostile report are not all looked at.
+	// maxConditions is more than there are; it bounds the work on a hostile report.
 	maxConditions = 20
-	// maxVerdicts is how many different ends a summary of several nodes tells of.
+	// maxVerdicts is the maximum number of different ends in a summary of several nodes.
 	maxVerdicts = 3
-	// adviceShown is how many pieces of advice a summary shows.
+	// adviceShown is the maximum number of pieces of advice in a summary.
 	adviceShown = 5
-	// The most lines that a verdict, or a piece of advice, takes.
+	// The maximum number of lines of a verdict and of a piece of advice.
 	verdictLines = 4
 	adviceLines  = 3
 )
 
-// verdict writes how the job ended where that says more than the first line does: of one
-// node or, of several, the worst ones, each cause once.
+// verdict writes how the job ended, if that says more than the first line. For several nodes it writes the
+// worst ones, each cause once.
 func (p *layout) verdict(r *reporter.Report) {
 	label := "verdict"
 	for _, s := range Verdicts(r) {
@@ -96,14 +95,14 @@ func (p *layout) verdict(r *reporter.Report) {
 		if s.Bad {
 			look = alarm
 		}
-		p.words(look, label, s.Text, verdictLines)
+		p.wrapped(look, label, s.Text, verdictLines)
 		label = ""
 	}
 }
 
-// Verdicts are what there is to say of how the job ended: of one node its verdict, of
-// several each cause once with the nodes that have it, the run's own first, even if it is
-// no more than an exit code. There are no more than three.
+// Verdicts returns how the job ended: the verdict of a single node or, for several nodes, each cause once
+// with the nodes that have it. The run's own verdict comes first, even if it is only an exit code. There
+// are at most three.
 func Verdicts(r *reporter.Report) []Message {
 	var list []nodesVerdict
 	at, run := make(map[string]int), verdictKey(r.Run.Verdict, true)
@@ -118,7 +117,7 @@ func Verdicts(r *reporter.Report) []Message {
 		if words == "" && bad && key == run && len(r.Nodes) > 1 { // an exit code that explains the run
 			words, ends = text.Printable(n.Verdict.Text), "only "+key
 		}
-		if words == "" || r.Run.Incomplete != "" && knowsNothing(n.Verdict) { // which is said
+		if words == "" || r.Run.Incomplete != "" && knowsNothing(n.Verdict) { // the headline says so
 			continue
 		}
 		if i, seen := at[ends]; seen {
@@ -140,20 +139,20 @@ func Verdicts(r *reporter.Report) []Message {
 	return out
 }
 
-// knowsNothing reports whether a verdict is no more than that nothing is known of the end.
+// knowsNothing reports whether a verdict only says that the end is not known.
 func knowsNothing(v *reporter.Verdict) bool {
 	return v.Cause == diagnosis.CauseUnknown && len(v.Evidence)+len(v.Conditions) == 0
 }
 
-// nodesVerdict is what is said of the nodes that ended in one way.
+// A nodesVerdict is the message about the nodes that ended in the same way.
 type nodesVerdict struct {
 	Message
 	cause string // key of the verdict
 	nodes []string
 }
 
-// verdictKey is equal for verdicts that may stand for each other: the same cause and, as far as they
-// are known, the same signal and exit code. The rest of the text is one node's.
+// verdictKey returns a key that is equal for verdicts that can represent each other: those with the same
+// cause and, if known, the same signal and exit code. The rest of the text is that of one node.
 func verdictKey(v *reporter.Verdict, bad bool) string {
 	if v == nil {
 		return ""
@@ -161,7 +160,7 @@ func verdictKey(v *reporter.Verdict, bad bool) string {
 	return fmt.Sprint(bad, v.Cause, v.Evidence["signal"], v.Number("exit_code"))
 }
 
-// rank puts the run's own cause first, and what is not bad last.
+// rank orders the run's own cause first, and what is not bad last.
 func (v *nodesVerdict) rank(run string) int {
 	switch {
 	case !v.Bad:
@@ -172,8 +171,8 @@ func (v *nodesVerdict) rank(run string) int {
 	return 0
 }
 
-// Advice returns what to change, the most important first: of several nodes each finding once, with
-// the nodes that have it.
+// Advice returns what to change, the most important first. For several nodes it returns each finding once,
+// with the nodes that have it.
 func Advice(r *reporter.Report) []Message {
 	var out []Message
 	if len(r.Nodes) <= 1 {
@@ -202,7 +201,7 @@ func (p *layout) advice(r *reporter.Report) {
 		if a.Bad {
 			look = bold
 		}
-		p.words(look, label, a.Text, adviceLines)
+		p.wrapped(look, label, a.Text, adviceLines)
 		label = ""
 	}
 	if left := len(list) - adviceShown; left > 0 {

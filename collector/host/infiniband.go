@@ -1,0 +1,209 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/internal/procfile"
+)
+
+// rdmaUnit is the bytes of one count of port_rcv_data and port_xmit_data
+// (Documentation/ABI/stable/sysfs-class-infiniband).
+const rdmaUnit = 4
+
+// rdmaPatience is how long the ports are waited for. The driver asks the card, which takes some
+// tenths of a millisecond, and a minute if it is broken.
+const rdmaPatience = 500 * time.Millisecond
+
+// rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for
+// ports once a minute; a host without any is not asked for more.
+type rdma struct {
+	class  string // /sys/class/infiniband
+	ports  []rdmaPort
+	looked time.Duration // when the ports were looked for; -1 = never
+	asked  *patience.Asker[[]rdmaCounts]
+	last   map[string]Device // by name: what the ports had counted when they were read last
+}
+
+// An rdmaPort is a port whose driver counts bytes.
+type rdmaPort struct {
+	name     string // "mlx5_0/1"
+	counters string // its folder
+	wide     bool   // the counters have 64 bits
+}
+
+// rdmaCounts are what was read of a port.
+type rdmaCounts struct{ in, out rdmaCount }
+
+type rdmaCount struct {
+	n   uint64
+	err error
+}
+
+func openRDMA(r *Reader) deviceReader {
+	b := rdma{class: filepath.Join(r.sys, "class", "infiniband"), looked: -1,
+		asked: patience.New[[]rdmaCounts](), last: make(map[string]Device)}
+	return b.read
+}
+
+func (b *rdma) read(at time.Duration) ([]Device, error) {
+	if b.looked < 0 || at-b.looked >= topologyAge {
+		b.ports, b.looked = lookForPorts(b.class), at
+	}
+	if len(b.ports) == 0 {
+		return nil, nil
+	}
+
+	ports := b.ports
+	counts, ok := b.asked.Ask(rdmaPatience, func() []rdmaCounts { return countsOf(ports) })
+	if !ok {
+		counts = slices.Repeat([]rdmaCounts{{rdmaCount{err: errRDMASilent}, rdmaCount{err: errRDMASilent}}}, len(ports))
+	}
+
+	var devs []Device
+	var errs []error
+	b.ports = nil
+	for i, port := range ports {
+		in, out := counts[i].in, counts[i].out
+		if gone(in.err) || gone(out.err) {
+			continue // until it is found again
+		}
+		b.ports = append(b.ports, port)
+		errs = append(errs, in.err, out.err)
+		if d, known := b.device(port, in, out); known {
+			devs = append(devs, d)
+		}
+	}
+	return devs, joinedOnce(errs)
+}
+
+var errRDMASilent = fmt.Errorf("the RDMA devices did not answer within %v", rdmaPatience)
+
+// device returns a port with what it has counted, or had counted when it was read last. It reports
+// false if that is not known.
+func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
+	before, was := b.last[port.name]
+	if !was && (in.err != nil || out.err != nil) {
+		return d, false
+	}
+
+	d = Device{Name: port.name, In: in.n, Out: out.n, Class: Counted}
+	if in.err != nil {
+		d.In, d.Class = before.In, d.Class|HeldIn
+	}
+	if out.err != nil {
+		d.Out, d.Class = before.Out, d.Class|HeldOut
+	}
+	if port.full(d.In) {
+		d.Class |= HeldIn | FullIn
+	}
+	if port.full(d.Out) {
+		d.Class |= HeldOut | FullOut
+	}
+	b.last[port.name] = d
+	return d, true
+}
+
+// full reports whether a counter stands at the end of 32 bits. Those of old devices, or kernels, do
+// not start again from 0.
+func (p *rdmaPort) full(n uint64) bool { return n == math.MaxUint32 && !p.wide }
+
+// lookForPorts lists the ports that count bytes. Not all drivers do.
+func lookForPorts(class string) []rdmaPort {
+	var ports []rdmaPort
+	devices, _ := os.ReadDir(class) // without RDMA there is no such folder
+	for _, device := range devices {
+		dir := filepath.Join(class, device.Name())
+		numbers, _ := os.ReadDir(filepath.Join(dir, "ports"))
+		for _, number := range numbers {
+			port := filepath.Join(dir, "ports", number.Name())
+			counters := filepath.Join(port, "counters")
+			if !exists(filepath.Join(counters, "port_rcv_data")) || countedByFunction(dir, port) {
+				continue
+			}
+			// The kernel has this file only beside counters of 64 bits.
+			wide := exists(filepath.Join(counters, "unicast_rcv_packets"))
+			ports = append(ports, rdmaPort{device.Name() + "/" + number.Name(), counters, wide})
+		}
+	}
+	return ports
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// countedByFunction reports whether a port is that of a virtual function, and its bytes are those of
+// the physical function's port, too. So it is with mlx4 on InfiniBand; a function of mlx5 counts its
+// own.
+func countedByFunction(device, port string) bool {
+	if !exists(filepath.Join(device, "device", "physfn")) {
+		return false
+	}
+	driver, _ := os.Readlink(filepath.Join(device, "device", "driver"))
+	layer, _ := os.ReadFile(filepath.Join(port, "link_layer"))
+	return filepath.Base(driver) == "mlx4_core" && string(bytes.TrimSpace(layer)) == "InfiniBand"
+}
+
+// countsOf reads the counters of ports.
+func countsOf(ports []rdmaPort) []rdmaCounts {
+	counts := make([]rdmaCounts, len(ports))
+	for i, p := range ports {
+		counts[i].in = readRDMACount(filepath.Join(p.counters, "port_rcv_data"))
+		if !gone(counts[i].in.err) {
+			counts[i].out = readRDMACount(filepath.Join(p.counters, "port_xmit_data"))
+		}
+	}
+	return counts
+}
+
+// errNoRDMACount is for a driver that has the file and does not count.
+var errNoRDMACount = errors.New("no counter")
+
+func readRDMACount(path string) (c rdmaCount) {
+	f, err := os.Open(path)
+	if err != nil {
+		return rdmaCount{err: err}
+	}
+	defer f.Close()
+	var buf [64]byte
+	n, err := f.Read(buf[:])
+	text := bytes.TrimSpace(buf[:n])
+	count, ok := procfile.ParseCount(text)
+	switch {
+	case ok:
+		return rdmaCount{n: count}
+	case bytes.HasPrefix(text, []byte("N/A")): // "N/A (no PMA)"
+		return rdmaCount{err: errNoRDMACount}
+	case n == 0 && err != nil && !errors.Is(err, io.EOF):
+		return rdmaCount{err: err}
+	}
+	return rdmaCount{err: fmt.Errorf("read %s: %.20q is no count", path, text)}
+}
+
+// gone reports whether a counter is not there, or not any more.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, errNoRDMACount)
+}
+
+// joinedOnce joins errors, each once.
+func joinedOnce(errs []error) error {
+	var out []error
+	for _, err := range errs {
+		if err != nil && !slices.Contains(out, err) {
+			out = append(out, err)
+		}
+	}
+	return errors.Join(out...)
+}

@@ -1,0 +1,200 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/collectortest"
+)
+
+// openPorts opens a healthy host with the RDMA ports of a tree.
+func openPorts(t *testing.T, tree string) *Reader {
+	t.Helper()
+	proc, _ := collectortest.Tree(t, "healthy")
+	return openHost(t, proc, filepath.Join(collectortest.Root(t), "testdata", "sys", tree))
+}
+
+// mibOfPorts is a MiB in the unit of a port's counters.
+const mibOfPorts = (1 << 20) / rdmaUnit
+
+func TestReader_RDMAPorts(t *testing.T) {
+	const full = 1<<32 - 1
+	tests := map[string]struct {
+		want []Device
+		why  string // of the failure; "" = none
+	}{
+		// Two ports, one of them RoCE; the driver of efa_0 has other counters.
+		"infiniband": {want: []Device{
+			{"mlx5_0/1", 7 << 20 * mibOfPorts, 5 << 10 * mibOfPorts, Counted},
+			{"mlx5_1/1", 3 * mibOfPorts, 2 * mibOfPorts, Counted},
+		}},
+		// Old counters stay at their end, each for itself.
+		"infiniband-saturated": {want: []Device{
+			{"mlx4_0/1", full, 100 * mibOfPorts, Counted | HeldIn | FullIn},
+			{"mlx4_0/2", 50 * mibOfPorts, 60 * mibOfPorts, Counted},
+		}},
+		// A counter of 64 bits may have that value too, and one of 32 bits may be near its end.
+		"infiniband-widths": {want: []Device{
+			{"mlx5_0/1", full, 8589934592, Counted},
+			{"qib0/1", mibOfPorts, full - 1, Counted},
+		}},
+		// One port says nonsense, one has a driver that does not count.
+		"infiniband-damaged": {want: []Device{{"mlx5_1/1", 20 * mibOfPorts, 30 * mibOfPorts, Counted}},
+			why: `mlx5_0/ports/1/counters/port_rcv_data: "lots" is no count`},
+		"healthy": {},
+	}
+	for tree, test := range tests {
+		t.Run(tree, func(t *testing.T) {
+			r := openPorts(t, tree)
+			for range 2 {
+				got := r.Read()
+				same(t, "ports", got.Devices[RDMAPorts], test.want)
+				switch err := got.Failed[SourceInfiniBand]; {
+				case (err != nil) != (test.why != ""):
+					t.Errorf("failure %v", err)
+				case err != nil && !strings.HasSuffix(err.Error(), test.why):
+					t.Errorf("failure %q", err)
+				}
+			}
+		})
+	}
+}
+
+// ports is a sysfs of RDMA ports that a test makes.
+type ports struct{ sys string }
+
+func (p ports) dir(name string) string {
+	device, number, _ := strings.Cut(name, "/")
+	return filepath.Join(p.sys, "class", "infiniband", device, "ports", number)
+}
+
+// set writes the counters of a port.
+func (p ports) set(t *testing.T, name string, in, out uint64) {
+	t.Helper()
+	dir := filepath.Join(p.dir(name), "counters")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "port_rcv_data", []byte(strconv.FormatUint(in, 10)+"\n"))
+	write(t, dir, "port_xmit_data", []byte(strconv.FormatUint(out, 10)+"\n"))
+}
+
+// newPorts returns a sysfs without ports, what reads it, and a clock.
+func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Duration)) {
+	t.Helper()
+	p = ports{t.TempDir()}
+	open := openRDMA(&Reader{sys: p.sys})
+	now := time.Duration(0)
+	read = func() []Device {
+		t.Helper()
+		devs, err := open(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return devs
+	}
+	return p, read, func(d time.Duration) { now += d }
+}
+
+// New ports are found within a minute, and no look is taken before; one that goes is no failure.
+func TestRDMA_PortsComeAndGo(t *testing.T) {
+	p, read, pass := newPorts(t)
+	same(t, "at first", read(), []Device(nil))
+	p.set(t, "mlx5_0/1", 10, 20)
+	pass(topologyAge - 1)
+	same(t, "before the next look", read(), []Device(nil))
+	pass(1)
+	same(t, "after a minute", read(), []Device{{"mlx5_0/1", 10, 20, Counted}})
+
+	p.set(t, "mlx5_1/1", 1, 2)
+	pass(topologyAge)
+	same(t, "a second one", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
+	if err := os.RemoveAll(p.dir("mlx5_0/1")); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "without the first", read(), []Device{{"mlx5_1/1", 1, 2, Counted}})
+	p.set(t, "mlx5_0/1", 3, 4)
+	pass(topologyAge)
+	same(t, "with it again", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
+}
+
+// What cannot be read for a moment keeps its last count, so that nothing is lost.
+func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
+	p, read, _ := newPorts(t)
+	p.set(t, "mlx5_0/1", 10, 20)
+	read()
+	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
+	write(t, p.dir("mlx5_0/1"), "counters/port_xmit_data", []byte("21\n"))
+	open := openRDMA(&Reader{sys: p.sys})
+	if devs, err := open(0); len(devs) != 0 || err == nil {
+		t.Errorf("a port that was never read: %v, %v", devs, err)
+	}
+	p.set(t, "mlx5_0/1", 10, 20)
+	if devs, err := open(0); len(devs) != 1 || err != nil {
+		t.Errorf("then: %v, %v", devs, err)
+	}
+	write(t, p.dir("mlx5_0/1"), "counters/port_rcv_data", []byte("\n"))
+	devs, err := open(0)
+	same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | HeldIn}})
+	if err == nil {
+		t.Error("no failure")
+	}
+}
+
+// A card that does not answer costs no more than the wait, once.
+func TestRDMA_DeadCard(t *testing.T) {
+	p, _, _ := newPorts(t)
+	p.set(t, "mlx5_0/1", 10, 20)
+	open := openRDMA(&Reader{sys: p.sys})
+	if _, err := open(0); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(p.dir("mlx5_0/1"), "counters", "port_rcv_data")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o666); err != nil { // opening it waits for a writer
+		t.Fatal(err)
+	}
+	for range 3 {
+		devs, err := open(0)
+		same(t, "held", devs, []Device{{"mlx5_0/1", 10, 20, Counted | HeldIn | HeldOut}})
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") {
+			t.Errorf("failure %v", err)
+		}
+	}
+	if f, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil { // let it end
+		f.Close()
+	}
+}
+
+// Of a card of old the physical function counts what its virtual functions move; one of mlx5 counts
+// for each function apart.
+func TestRDMA_VirtualFunctions(t *testing.T) {
+	p, read, _ := newPorts(t)
+	for device, driver := range map[string]string{"mlx4_0": "mlx4_core", "mlx4_1": "mlx4_core", "mlx4_2": "mlx4_core",
+		"mlx5_0": "mlx5_core", "mlx5_1": "mlx5_core"} {
+		p.set(t, device+"/1", 10, 20)
+		dir := filepath.Join(p.sys, "class", "infiniband", device, "device")
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../../../../bus/pci/drivers/"+driver, filepath.Join(dir, "driver")); err != nil {
+			t.Fatal(err)
+		}
+		layer := "InfiniBand\n"
+		if device == "mlx4_2" {
+			layer = "Ethernet\n"
+		}
+		write(t, p.dir(device+"/1"), "link_layer", []byte(layer))
+		if device != "mlx4_0" && device != "mlx5_0" {
+			write(t, dir, "physfn", nil)
+		}
+	}
+	same(t, "counted", namesOf(read(), Counted), []string{"mlx4_0/1", "mlx4_2/1", "mlx5_0/1", "mlx5_1/1"})
+}

@@ -1,0 +1,40 @@
+package comparer
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// Metrics of RDMA ports are compared where some node has them, and not mentioned elsewhere.
+func TestCompare_RDMAPorts(t *testing.T) {
+	const name = "total_net_ib_recv_mb"
+	gate := Gate{Metric: name, Op: ">", Value: 10, Percent: true}
+	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
+	if _, ok := c.Metric(name); ok {
+		t.Errorf("%s is compared", name)
+	}
+	if v := c.Judge(gate); v.Fired != nil || v.Reason != "no node of A or B has that device" {
+		t.Errorf("verdict %v, %s", v.Fired, v.Reason)
+	}
+
+	c = Compare(sideOf("a", name, 100), sideOf("b", name, 150))
+	m, ok := c.Metric(name)
+	if !ok || *m.ChangePct != 50 || m.Unit.Symbol() != "MiB" {
+		t.Errorf("%s: %+v", name, m)
+	}
+	if v := c.Judge(gate); v.Fired == nil || !*v.Fired {
+		t.Errorf("verdict %v, %s", v.Fired, v.Reason)
+	}
+	if !slices.Contains(Compared(), name) {
+		t.Errorf("%s is not among the names", name)
+	}
+
+	two := runAt("a", 0, reporter.Values{name: 100}) // of two nodes the bytes add up
+	two.Report.Nodes["1"] = runAt("a", 0, reporter.Values{name: 11}).Report.Nodes["0"]
+	c = Compare(Side{Name: "a", Reports: []reporter.Source{two}}, sideOf("b", name, 1))
+	if m, _ := c.Metric(name); *m.A != 111 {
+		t.Errorf("of two nodes %v", *m.A)
+	}
+}

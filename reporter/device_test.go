@@ -1,0 +1,103 @@
+package reporter_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// portsReport returns the report of a node whose RDMA ports moved so many MiB in each second.
+func portsReport(t *testing.T, change func(*collector.Recording), received, sent float64) *reporter.Report {
+	t.Helper()
+	in := reportertest.JobInput(0, 0, 0, "")
+	rec := reportertest.Recording(0)
+	rec.Hold(collector.NetIBSent)
+	const n = 5
+	for i := range n {
+		s := reportertest.Sample(i, n)
+		moved := float64(i + 1)
+		s.Values[collector.NetIBRecv], s.Values[collector.NetIBRecvRate] = moved*received, received
+		s.Values[collector.NetIBSent], s.Values[collector.NetIBSentRate] = moved*sent, sent
+		rec.Add(&s)
+	}
+	change(rec)
+	in.Recording = rec
+	return reporter.New(in)
+}
+
+// missingOf returns what a node says of RDMA ports among what is missing.
+func missingOf(n *reporter.Node) []reporter.Missing {
+	return slices.DeleteFunc(slices.Clone(n.Missing), func(m reporter.Missing) bool {
+		source, _ := reporter.SourceOf(m.What)
+		return source != host.SourceInfiniBand
+	})
+}
+
+func TestNew_RDMAPorts(t *testing.T) {
+	n := portsReport(t, func(*collector.Recording) {}, 3, 2).Nodes["0"]
+	for name, want := range map[string]float64{"total_net_ib_recv_mb": 15, "total_net_ib_sent_mb": 10} {
+		if got := n.Metric(name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	for _, key := range []string{"net_ib_recv_mb", "net_ib_sent_mb"} {
+		if n.Samples.Column(key) == nil || n.Envelope[key].Max == nil || n.Envelope[key+"_per_second"].Max == nil {
+			t.Errorf("the series of %s are not there", key)
+		}
+	}
+	if missing := missingOf(n); len(missing) > 0 {
+		t.Errorf("missing: %v", missing)
+	}
+}
+
+// A node without ports says nothing of them, nor does its CSV.
+func TestNew_WithoutRDMAPorts(t *testing.T) {
+	r := reporter.New(reportertest.JobInput(0, 20, 0, ""))
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var csv bytes.Buffer
+	if err := reporter.WriteCSV(&csv, r); err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string]string{"report": string(data), "CSV": csv.String()} {
+		if strings.Contains(text, "_ib_") || strings.Contains(text, "infiniband") {
+			t.Errorf("the %s speaks of ports", what)
+		}
+	}
+}
+
+// Ports that cannot be read, or whose counters stand at their end, are missing with the reason.
+func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
+	in := reportertest.JobInput(0, 20, 0, "")
+	in.Recording.Failures = append(in.Recording.Failures,
+		collector.Failure{Source: host.SourceInfiniBand, Why: "it is broken", Count: 3})
+	n := reporter.New(in).Nodes["0"]
+	want := []reporter.Missing{
+		{What: host.SourceInfiniBand, Code: reporter.Unreadable, Why: "it is broken (3 of 21 readings)", Count: 3, Of: 21},
+		{What: "total_net_ib_recv_mb", Code: reporter.Unreadable, Why: "it is broken"},
+		{What: "total_net_ib_sent_mb", Code: reporter.Unreadable, Why: "it is broken"},
+	}
+	if got := missingOf(n); !slices.Equal(got, want) {
+		t.Errorf("missing: %v", got)
+	}
+
+	in = reportertest.JobInput(0, 20, 0, "")
+	in.Recording.Gaps = append(in.Recording.Gaps, series.Gap{What: "net_ib_recv_mb", Code: collector.CounterFull, Why: "full"})
+	n = reporter.New(in).Nodes["0"]
+	want = []reporter.Missing{
+		{What: "net_ib_recv_mb", Code: collector.CounterFull, Why: "full"},
+		{What: "total_net_ib_recv_mb", Code: collector.CounterFull, Why: "full"},
+	}
+	if got := missingOf(n); !slices.Equal(got, want) {
+		t.Errorf("missing: %v", got)
+	}
+}

@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// portsJournal returns the journal of a run of n seconds whose RDMA ports are found at a second, and
+// the report of the same run. GPUs are found before them.
+func portsJournal(t *testing.T, n, found, gpus int, snapshot bool) (data []byte, want *reporter.Report) {
+	t.Helper()
+	s := reportertest.NewStream(1)
+	rec := s.Recording(1000)
+	j, err := Create(t.TempDir(), head(s, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rec.Widen(gpus)
+	for i := range n {
+		sample := s.Next(s.Recording(2))
+		rec.End.Mono, rec.End.Boot = s.Start.Mono+time.Duration(i+1)*time.Second, s.Start.Boot+time.Duration(i+1)*time.Second
+		for k := range gpus {
+			sample.Values[collector.GPUColumn(k, collector.GPUPower)] = 100
+		}
+		if i >= found {
+			rec.Hold(collector.NetIBSent)
+			sample.Values[collector.NetIBRecv], sample.Values[collector.NetIBSent] = float64(i-found), float64(2*(i-found))
+			sample.Values[collector.NetIBRecvRate] = 1
+			rec.BootMB = append(rec.BootMB[:6:6], 1000+float64(i), 2000)
+		}
+		rec.Add(sample)
+		if snapshot && i == n-1 {
+			j.wantSnapshot.Store(true)
+		}
+		j.Observe(sample, rec)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = os.ReadFile(j.Path()); err != nil {
+		t.Fatal(err)
+	}
+	h := head(s, 1000)
+	return data, h.report(rec, 0, 0)
+}
+
+// A journal has the ports' columns from when they are found, and gives the same metrics.
+func TestJournal_RDMAPorts(t *testing.T) {
+	for _, snapshot := range []bool{false, true} {
+		data, want := portsJournal(t, 12, 5, 2, snapshot)
+		got, err := Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := want.Nodes["3"].Metrics["total_net_ib_sent_mb"]; v != 12 {
+			t.Errorf("the recording has %v", v)
+		}
+		if diff := cmp.Diff(want.Nodes["3"].Metrics, got.Nodes["3"].Metrics); diff != "" {
+			t.Errorf("snapshot %v: metrics (-want +got):\n%s", snapshot, diff)
+		}
+		column := got.Nodes["3"].Samples.Column("net_ib_recv_mb")
+		if len(column) != 12 || !math.IsNaN(column[4]) || column[11] != 6 {
+			t.Errorf("snapshot %v: samples %v", snapshot, column)
+		}
+	}
+}
+
+// The journal of a node without ports says nothing of them, also where it has GPUs.
+func TestJournal_WithoutRDMAPorts(t *testing.T) {
+	for _, gpus := range []int{0, 2} {
+		data, _ := portsJournal(t, 5, 5, gpus, true)
+		if bytes.Contains(data, []byte("net_ib")) {
+			t.Errorf("with %d GPUs it speaks of ports", gpus)
+		}
+	}
+}
