@@ -100,6 +100,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 		if n == nil {
 			continue
 		}
+
 		for i := range n.GPUs {
 			if n.ShowsGPU(i) {
 				all.add(text.Printable(name), n, i)
@@ -109,6 +110,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 			all.nodes++
 		}
 	}
+
 	return all
 }
 

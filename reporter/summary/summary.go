@@ -189,6 +189,7 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		if math.IsNaN(v) && counter.Since == collector.Device {
 			continue
 		}
+
 		r := row{value: text.SizeText(v), note: counter.Word}
 		if counter.Group != label { // print the label once
 			label, r.label = counter.Group, string(counter.Group)
@@ -198,6 +199,7 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		}
 		rows = append(rows, r)
 	}
+
 	return append(rows, row{label: "disk fill", value: text.Percent(n.Metric(reporter.MetricDiskPeak)), note: "peak"})
 }
 
