@@ -23,7 +23,7 @@ func (w *wrap) ending(status job.Status) diagnosis.ExitContext {
 		e.NotKnown = status.Err.Error()
 	}
 	for _, s := range status.Sent {
-		e.Signals = append(e.Signals, diagnosis.Sent(newSignal(s)))
+		e.Signals = append(e.Signals, newSignal(s))
 	}
 
 	identity := scheduler.Detect(os.LookupEnv)
@@ -103,8 +103,8 @@ func (o Options) writtenPaths() []string {
 }
 
 // freeBefore measures their free space while the job is being started. The job does not wait for it.
-func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
-	before := make(chan []diagnosis.FreeSpace, 1)
+func (o Options) freeBefore() <-chan []host.FreeSpace {
+	before := make(chan []host.FreeSpace, 1)
 	go func() {
 		paths := o.writtenPaths()
 		var there []string
@@ -112,11 +112,12 @@ func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
 			there = append(there, existing(path))
 		}
 
-		var free []diagnosis.FreeSpace
+		var free []host.FreeSpace
 		for _, r := range host.FreeSpaces(there) {
 			for i, path := range paths {
 				if there[i] == r.Path {
-					free = append(free, newRoom(path, r))
+					r.Path = path
+					free = append(free, r)
 				}
 			}
 		}
@@ -128,13 +129,13 @@ func (o Options) freeBefore() <-chan []diagnosis.FreeSpace {
 
 // freeAfter measures the free space at the job's end. It also returns which of the paths are disk
 // paths.
-func (o Options) freeAfter() (free []diagnosis.FreeSpace, watched []string) {
+func (o Options) freeAfter() (free []host.FreeSpace, watched []string) {
 	paths, _ := patience.Ask(time.Second, o.writtenPaths) // the working directory may hang
 	for _, r := range host.FreeSpaces(paths) {
-		free = append(free, newRoom(r.Path, r))
+		free = append(free, r)
 		// Samples leave out the space reserved for root, so only a file system without a reserve
 		// can be compared with them. A read-only image is not among the results.
-		if r.Reserve == 0 && slices.Contains(o.DiskPaths, r.Path) {
+		if r.ReserveMB == 0 && slices.Contains(o.DiskPaths, r.Path) {
 			watched = append(watched, r.Path)
 		}
 	}
@@ -150,8 +151,4 @@ func existing(path string) string {
 	}
 
 	return path
-}
-
-func newRoom(path string, r host.FreeSpace) diagnosis.FreeSpace {
-	return diagnosis.FreeSpace{Path: path, FreeMB: r.Free / collector.MiB, Inodes: r.Inodes}
 }

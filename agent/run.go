@@ -12,7 +12,6 @@ import (
 	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
-	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // Run runs the command of o.Args and writes a report of what it used. It returns when the report
@@ -66,7 +65,7 @@ type wrap struct {
 	source  *jobSource
 
 	// freeBefore receives the free space measured before the job started.
-	freeBefore <-chan []diagnosis.FreeSpace
+	freeBefore <-chan []host.FreeSpace
 }
 
 func newWrap(o Options) *wrap {

@@ -49,7 +49,7 @@ func New(in Input) *Report {
 
 	metrics, absent := f.compute()
 	node := &Node{
-		Host:      newHost(rec.Host),
+		Host:      new(rec.Host),
 		Sampling:  newSampling(rec),
 		Agent:     &in.Agent,
 		Job:       job,
@@ -175,11 +175,6 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
 	return out
-}
-
-func newHost(h host.Info) *Host {
-	return &Host{Hostname: h.Hostname, BootID: h.BootID, OS: h.OS, Kernel: h.Kernel, Arch: h.Arch,
-		CPUModel: h.CPUModel, CPUs: h.CPUs, MemoryMB: h.MemoryMB}
 }
 
 func newSampling(rec *collector.Recording) *Sampling {

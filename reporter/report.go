@@ -1,5 +1,7 @@
 package reporter
 
+import "github.com/perfagent/perfagent/collector/host"
+
 // Schema is the format of the report file. Readers refuse a higher major number.
 const Schema = "perfagent.report/1"
 
@@ -56,16 +58,7 @@ type Node struct {
 const OriginPerfPy = "perf.py"
 
 // Host is the machine. Empty and 0 = unknown.
-type Host struct {
-	Hostname string  `json:"hostname"`
-	BootID   string  `json:"boot_id"`
-	OS       string  `json:"os"`
-	Kernel   string  `json:"kernel"`
-	Arch     string  `json:"arch"`
-	CPUModel string  `json:"cpu_model"`
-	CPUs     int     `json:"cpus"`      // online logical CPUs
-	MemoryMB float64 `json:"memory_mb"` // MiB
-}
+type Host = host.Info
 
 // Sampling is how well the node was sampled.
 type Sampling struct {

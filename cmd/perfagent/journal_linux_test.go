@@ -21,7 +21,7 @@ import (
 )
 
 // kills is how many perfagents are killed, atOnce how many of them live at a time.
-const kills, atOnce = 50, 10
+const kills, atOnce = 30, 10
 
 // Killed at random moments of the job, perfagent leaves the job alone and a journal
 // that can be read up to the last sample.
@@ -112,9 +112,7 @@ var knownUpTo = regexp.MustCompile(`known up to (\S+) after the start`)
 // shown is how much of a run the newest recording knows, by show --json.
 func shown(t *testing.T, dir string) (time.Duration, string) {
 	t.Helper()
-	cmd := clitest.Perfagent(t, "show", "--json")
-	cmd.Dir = dir
-	o := clitest.Perform(t, cmd)
+	o := call("show", "--json", "--out", filepath.Join(dir, "perfagent-out"))
 	o.Want(t, 0)
 	var nodes map[string]map[string]float64
 	if err := json.Unmarshal([]byte(o.Out), &nodes); err != nil || nodes["0"] == nil {
@@ -153,7 +151,7 @@ func TestJournal_OfAKillAroundTheEnd(t *testing.T) {
 				reportertest.ReadFile(t, path)
 				whole++
 			case filepath.Ext(p) == ".jsonl":
-				clitest.Run(t, "show", path).Want(t, 0)
+				call("show", path).Want(t, 0)
 				whole++
 			}
 		}
@@ -193,15 +191,15 @@ func journalOf(t *testing.T, n int) string {
 // samplesShown is how many samples are found in a journal that must be readable.
 func samplesShown(t *testing.T, path string) int64 {
 	t.Helper()
-	o := clitest.Run(t, "show", path)
+	o := call("show", path)
 	o.Want(t, 0)
 	clitest.WantPrintable(t, o.Out)
 	if !strings.Contains(o.Out, "incomplete") {
 		t.Errorf("show does not say that it is incomplete: %q", o.Out)
 	}
-	o = clitest.Run(t, "merge", path, "-o", "merged.json")
-	o.Want(t, 0)
-	r := reportertest.ReadFile(t, filepath.Join(o.Dir, "merged.json"))
+	merged := filepath.Join(t.TempDir(), "merged.json")
+	call("merge", path, "-o", merged).Want(t, 0)
+	r := reportertest.ReadFile(t, merged)
 	if r.Run.Incomplete == "" {
 		t.Error("merged, it seems to be complete")
 	}
@@ -263,7 +261,7 @@ func TestJournal_Damaged(t *testing.T) {
 	// Without its head a journal says what is wrong, in one line.
 	for _, head := range []string{"", "x", "{}", `{"journal":"perfagent.journal/2"}`, `{"journal":"x"}`, "null"} {
 		clitest.Write(t, path, head+text[strings.Index(text, "\n"):], 0o644)
-		o := clitest.Run(t, "show", path)
+		o := call("show", path)
 		o.Want(t, 1)
 		o.WantLine(t, path)
 	}

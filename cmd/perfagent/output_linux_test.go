@@ -147,7 +147,7 @@ func TestRun_DiskFullInMidJob(t *testing.T) {
 			o.Want(t, 7)
 			if tmpFull {
 				o.WantLine(t, "no space", journal)
-				o = clitest.Run(t, "show", journal)
+				o = call("show", journal)
 				o.Want(t, 0)
 				if !strings.Contains(o.Out, "incomplete") {
 					t.Errorf("show: %q", o.Out)

@@ -26,14 +26,14 @@ import (
 // with a locale.
 func showIn(t *testing.T, r *reporter.Report, locale string, args ...string) clitest.Outcome {
 	t.Helper()
-	cmd := clitest.Perfagent(t, append([]string{"show", "node-0.json"}, args...)...)
+	cmd := insideCommand(t, append([]string{"show", "node-0.json"}, args...)...)
 	data, err := reporter.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	clitest.Write(t, filepath.Join(cmd.Dir, "node-0.json"), string(data), 0o644)
 	cmd.Env = append(cmd.Env, "LC_ALL="+locale)
-	return clitest.Perform(t, cmd)
+	return cmd.perform(t)
 }
 
 // showGolden holds what show printed against a golden file.

@@ -117,7 +117,7 @@ func TestSidecar_LeavesItsJournalWhenKilled(t *testing.T) {
 	l.Signal(syscall.SIGKILL)
 	l.End()
 	for _, p := range []string{path, strings.TrimSuffix(path, ".json") + ".jsonl"} {
-		o := clitest.Run(t, "show", p)
+		o := call("show", p)
 		o.Want(t, 0)
 		if !strings.Contains(o.Out, "incomplete") {
 			t.Errorf("%s: %q", p, o.Out)

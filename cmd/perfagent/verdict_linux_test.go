@@ -236,7 +236,7 @@ func TestVerdict_JournalBetweenSamples(t *testing.T) {
 	sender := fmt.Sprintf("SIGTERM from %s (process %d)", strings.TrimSpace(string(comm)), os.Getpid())
 	v := reportertest.WantVerdict(t, r, "unknown", "how the command ended is not known", sender, "had come before")
 	reportertest.WantEvidence(t, v, map[string]any{"sent_signal": "SIGTERM", "sender_pid": os.Getpid()})
-	o := clitest.Run(t, "show", path)
+	o := call("show", path)
 	o.Want(t, 0)
 	if !strings.Contains(strings.Join(strings.Fields(o.Out), " "), sender) || strings.Contains(o.Out, "damaged") {
 		t.Errorf("want %q in:\n%s", sender, o.Out)

@@ -497,7 +497,7 @@ func TestWatch_TheJobDoesNotNotice(t *testing.T) {
 	for round := range 3 {
 		for _, watchers := range []bool{false, true} {
 			id := "r" + strconv.Itoa(round) + strconv.FormatBool(watchers)
-			cmd := clitest.Perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done; exit 6")
+			cmd := clitest.Perfagent(t, "run", "--run-id", id, "--interval", "100ms", "--", "sh", "-c", "i=0; while [ $i -lt 250000 ]; do i=$((i+1)); done; exit 6")
 			cmd.Dir = dir
 			stop := func() {}
 			begin := time.Now()

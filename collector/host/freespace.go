@@ -3,16 +3,17 @@ package host
 import (
 	"time"
 
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/patience"
 )
 
 // FreeSpace is what this user can still write to a file system.
 type FreeSpace struct {
-	Path string
-	Free float64 // bytes
-	// Reserve is the part of Free that others may not use, and that samples leave out.
-	Reserve float64
-	Inodes  float64 // files that can still be made; -1 where there is no such limit, or it is not known
+	Path   string
+	FreeMB float64 // MiB
+	// ReserveMB is the part of FreeMB that others may not use, and that samples leave out.
+	ReserveMB float64
+	Inodes    series.Optional // files that can still be made; unknown if the file system has no such bound
 }
 
 // FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
@@ -23,10 +24,10 @@ func freeSpace(path string) (FreeSpace, error) {
 	if st.Bfree != free && hostRoot() {
 		free = st.Bfree
 	}
-	r := FreeSpace{Path: path, Free: float64(free) * float64(unit), Inodes: -1}
-	r.Reserve = r.Free - float64(st.Bavail)*float64(unit)
+	r := FreeSpace{Path: path, FreeMB: float64(free) * float64(unit) / mib, Inodes: series.Unknown()}
+	r.ReserveMB = r.FreeMB - float64(st.Bavail)*float64(unit)/mib
 	if st.Files > 0 { // btrfs and others make inodes as they need them
-		r.Inodes = float64(st.Ffree)
+		r.Inodes = series.Optional(st.Ffree)
 	}
 	return r, nil
 }

@@ -25,7 +25,7 @@ func TestFreeSpaceRole(t *testing.T) {
 		if err == nil && (again.Bfree != st.Bfree || again.Bavail != st.Bavail) && time.Since(begin) < time.Minute {
 			continue
 		}
-		fmt.Println("room:", os.Geteuid(), r.Free == float64(st.Bfree)*float64(unit), r.Free == float64(st.Bavail)*float64(unit), err, errRoom)
+		fmt.Println("room:", os.Geteuid(), r.FreeMB == float64(st.Bfree)*float64(unit)/mib, r.FreeMB == float64(st.Bavail)*float64(unit)/mib, err, errRoom)
 		return
 	}
 }

@@ -2,8 +2,10 @@
 
 package host
 
+import "github.com/perfagent/perfagent/collector/series"
+
 // freeSpace reads the free space through gopsutil, which does not know inodes everywhere.
 func freeSpace(path string) (FreeSpace, error) {
 	u, err := diskUsage(path)
-	return FreeSpace{Path: path, Free: float64(u.Available), Inodes: -1}, err
+	return FreeSpace{Path: path, FreeMB: float64(u.Available) / mib, Inodes: series.Unknown()}, err
 }

@@ -15,21 +15,22 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// gopsutil reads a host through the library of that name. It is how systems other than Linux are
-// read, and on Linux a second opinion. Its numbers are passed on as they are, and refused where
-// they cannot be: docs/limits.md lists where they depart from psutil's meaning.
+// gopsutil reads a host through the library of that name: always on systems other than Linux, and
+// on Linux as a second opinion. It passes the library's numbers on as they are and rejects
+// impossible ones. docs/limits.md lists where they differ from psutil's.
 type gopsutil struct {
 	proc     string
 	hostProc bool            // as in Reader
-	roots    context.Context // has the roots of procfs and sysfs, as gopsutil wants them
+	roots    context.Context // carries the roots of procfs and sysfs to the library
 }
 
+// newGopsutil returns a reader of the host with these roots.
 func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	env := common.EnvMap{common.HostProcEnvKey: proc, common.HostSysEnvKey: sys}
 	return &gopsutil{proc: proc, hostProc: hostProc, roots: context.WithValue(context.Background(), common.EnvKey, env)}
 }
 
-// readCPU reads CPU times. gopsutil leaves out a CPU that it cannot read.
+// readCPU reads CPU times. The library leaves out a CPU whose line it cannot parse.
 func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	stats, err := cpu.TimesWithContext(g.roots, true)
 	if err != nil {
@@ -52,12 +53,11 @@ func (g *gopsutil) readCPU() ([]CPUTimes, error) {
 	return out, nil
 }
 
-// isAmount reports whether a number of gopsutil's is one that can be: it takes NaN and -1 for
-// numbers too.
+// isAmount reports whether v is finite and not negative: the library also parses "NaN" and "-1".
 func isAmount(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
 
-// readMemory reads memory. gopsutil's own percentage, which counts the page cache as free and
-// shared memory too, is not used.
+// readMemory reads memory. It ignores the library's own percentage, which counts the whole page
+// cache as free.
 func (g *gopsutil) readMemory() (*Memory, error) {
 	vm, err := mem.VirtualMemoryWithContext(g.roots)
 	if err != nil {
@@ -72,8 +72,8 @@ func (g *gopsutil) readMemory() (*Memory, error) {
 	return &Memory{Total: vm.Total, Available: vm.Available}, nil
 }
 
-// readDiskIO reads block devices. gopsutil does not list those that have done nothing since boot,
-// and takes a file that cannot be read for an empty one, so an empty list means nothing.
+// readDiskIO reads block devices, sorted by name. The library omits devices that have been idle
+// since boot and treats an unreadable file as empty, so an empty list is an error.
 func (g *gopsutil) readDiskIO() ([]Device, error) {
 	stats, err := disk.IOCountersWithContext(g.roots)
 	if err != nil {
@@ -91,7 +91,7 @@ func (g *gopsutil) readDiskIO() ([]Device, error) {
 	return devs, nil
 }
 
-// nicsOf returns gopsutil's network interfaces as ours.
+// nicsOf converts the library's network interfaces.
 func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gopsutil: %w", err)
@@ -107,7 +107,7 @@ func nicsOf(stats []net.IOCountersStat, err error) ([]Device, error) {
 	return nics, nil
 }
 
-// gopsutilUsage reads the usage of a file system.
+// gopsutilUsage returns the usage of a file system as gopsutil reports it.
 func gopsutilUsage(path string) (DiskUsage, error) {
 	u, err := disk.Usage(path)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/shirou/gopsutil/v3/net"
 )
 
-// onlyGopsutil is whether the system can be read through gopsutil alone.
+// onlyGopsutil reports whether gopsutil is the only reader on this system.
 const onlyGopsutil = false
 
-// readNet reads network interfaces from the file that the kernel's reader takes.
+// readNet reads network interfaces, from the same file as Reader.netDev.
 func (g *gopsutil) readNet() ([]Device, error) {
 	stats, err := []net.IOCountersStat(nil), fs.ErrNotExist
 	if g.hostProc {
@@ -25,9 +25,9 @@ func (g *gopsutil) readNet() ([]Device, error) {
 	return nicsOf(stats, err)
 }
 
-// readLoad reads the load. gopsutil takes no more than the means from /proc/loadavg; the tasks that
-// run are those of /proc/stat. Whoever reads that file runs, so 0 is gopsutil's word for a file
-// that does not tell.
+// readLoad reads the load. The library takes only the means from /proc/loadavg, so the number of
+// running tasks comes from /proc/stat. The reader itself is running, so 0 means that the file does
+// not have the number.
 func (g *gopsutil) readLoad() (*Load, error) {
 	avg, err := load.AvgWithContext(g.roots)
 	if err != nil {

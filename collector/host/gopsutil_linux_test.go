@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/shirou/gopsutil/v3/net"
 	"golang.org/x/sys/unix"
 
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
 
@@ -116,6 +119,29 @@ func TestGopsutil_RefusesWhatCannotBe(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What gopsutil computes itself is not what perfagent publishes of the same numbers.
+func TestGopsutil_FiguresThatAreNotUsed(t *testing.T) {
+	proc, sys := collectortest.Tree(t, "healthy")
+	r := openThrough(t, proc, sys)
+	vm, err := mem.VirtualMemoryWithContext(r.gopsutil.roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := r.Read()
+	same(t, "percent of memory", []float64{got.Memory.Percent(), series.Round1(vm.UsedPercent)}, []float64{25, 31.2})
+	same(t, "disks that are listed", namesOf(got.Devices[Disks], 0), []string{"vda", "vda1"})
+	same(t, "disks that count", namesOf(got.Devices[Disks], Counted), []string{"vda"})
+
+	proc, sys = collectortest.Tree(t, "sidecar")
+	r = openThrough(t, proc, sys)
+	own, err := net.IOCountersWithContext(r.gopsutil.roots, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "interfaces of the reader", []string{own[0].Name, own[1].Name}, []string{"lo", "eth0"})
+	same(t, "interfaces of the host", namesOf(r.Read().Devices[NICs], Counted), []string{"lo", "eno1"})
 }
 
 // A file system whose f_bsize is not its f_frsize, as virtiofs and others of FUSE have it: gopsutil

@@ -4,7 +4,7 @@ package host
 
 import "github.com/shirou/gopsutil/v3/net"
 
-// onlyGopsutil is whether the system can be read through gopsutil alone.
+// onlyGopsutil reports whether gopsutil is the only reader on this system.
 const onlyGopsutil = true
 
 func (r *Reader) readCPU() ([]CPUTimes, error)  { return r.gopsutil.readCPU() }

@@ -7,14 +7,15 @@ import (
 
 // Info identifies the machine that was sampled. Empty fields are unknown.
 type Info struct {
-	Hostname string
-	BootID   string // /proc/sys/kernel/random/boot_id: tells two machines of one name apart
-	OS       string // "linux"
-	Kernel   string // release
-	Arch     string
-	CPUModel string
-	CPUs     int     // logical CPUs that are online
-	MemoryMB float64 // physical memory, MiB
+	Hostname string `json:"hostname"`
+	// BootID is /proc/sys/kernel/random/boot_id: it tells two machines of one name apart.
+	BootID   string  `json:"boot_id"`
+	OS       string  `json:"os"`     // "linux"
+	Kernel   string  `json:"kernel"` // release
+	Arch     string  `json:"arch"`
+	CPUModel string  `json:"cpu_model"`
+	CPUs     int     `json:"cpus"`      // logical CPUs that are online; 0 is unknown
+	MemoryMB float64 `json:"memory_mb"` // physical memory, MiB; 0 is unknown
 }
 
 // Info reads the host's identity, from the same roots as everything else.

@@ -27,8 +27,7 @@ type Reader struct {
 	scratch                 // buffers for the next Reading
 }
 
-// The names of a Reader: what it was told to read CPU times, memory, disks, network and load
-// through.
+// The names of a Reader say how it reads CPU times, memory, disks, network and load.
 const (
 	Auto     = "auto"     // the kernel's files; gopsutil on systems other than Linux
 	Gopsutil = "gopsutil" // gopsutil on every system

@@ -15,14 +15,8 @@ func CPUs(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
-// WholeSize is SizeText without a decimal that says nothing, and with two where they matter:
-// 64 GiB, 1.25 GiB.
-func WholeSize(mib float64) string {
-	if gib := mib / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
-		return strconv.FormatFloat(gib, 'f', -1, 64) + " GiB"
-	}
-	return strings.Replace(SizeText(mib), ".0 ", " ", 1)
-}
+// WholeSize writes a [Whole].
+func WholeSize(mib float64) string { return Whole(mib).String() }
 
 // Plural returns the word for n things.
 func Plural[N int | float64](n N, one, many string) string {

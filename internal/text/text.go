@@ -177,82 +177,17 @@ func Fixed(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// seconds writes a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h.
-// From an hour on it is cut, not rounded: 2 h 05 min have passed in full.
-func Seconds(s float64) string {
-	whole := math.Floor(s + 0.5)
-	switch {
-	case math.IsNaN(s) || math.IsInf(s, 0):
-		return Absent
-	case s < 0:
-		return "-" + Seconds(-s)
-	case s == 0:
-		return "0 s"
-	case s < 0.0001:
-		return "<0.0001 s"
-	case s < 0.0095:
-		return Fixed(s, 4) + " s"
-	case s < 0.995:
-		return Fixed(s, 2) + " s"
-	case s < 59.95:
-		return Fixed(s, 1) + " s"
-	case whole < 3600:
-		return fmt.Sprintf("%d min %02d s", int(whole)/60, int(whole)%60)
-	case whole < 86400:
-		return fmt.Sprintf("%d h %02d min", int(whole)/3600, int(whole)/60%60)
-	case whole < 1e9:
-		return fmt.Sprintf("%d d %02d h", int(whole)/86400, int(whole)/3600%24)
-	}
+// Seconds writes a [Duration].
+func Seconds(s float64) string { return Duration(s).String() }
 
-	return Fixed(s/86400, 0) + " d"
-}
+// SizeText writes a [Size].
+func SizeText(mib float64) string { return Size(mib).String() }
 
-// size splits an amount of MiB (2^20 bytes) into a number and its binary unit:
-// 0 B, 12 KiB, 1.5 MiB, 312 MiB, 1.5 GiB.
-func Size(mib float64) (number, unit string) {
-	v := math.Abs(mib) * (1 << 20)
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return Absent, ""
-	}
+// Rate writes a [Speed].
+func Rate(v float64) string { return Speed(v).String() }
 
-	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	i := 0
-	for v >= 1023.5 && i < len(units)-1 {
-		v /= 1024
-		i++
-	}
-
-	decimals := 0
-	if i >= 2 && v < 9.95 || i >= 3 && v < 99.95 {
-		decimals = 1
-	}
-
-	number = Fixed(v, decimals)
-	if mib < 0 && number != "0" {
-		number = "-" + number
-	}
-	return number, units[i]
-}
-
-// sizeText is size in one word.
-func SizeText(mib float64) string {
-	number, unit := Size(mib)
-	return strings.TrimRight(number+" "+unit, " ")
-}
-
-// rate writes MiB per second.
-func Rate(v float64) string {
-	switch {
-	case v > 0 && v < 0.005:
-		return "<0.01 MiB/s"
-	case math.Abs(v) < 9.995:
-		return Fixed(v, 2) + " MiB/s"
-	}
-	return Fixed(v, 1) + " MiB/s"
-}
-
-// percent writes a percentage with one decimal.
-func Percent(v float64) string { return Fixed(v, 1) + " %" }
+// Percent writes a [Percentage].
+func Percent(v float64) string { return Percentage(v).String() }
 
 // hoursText writes CPU hours with at least two digits that tell something.
 func Hours(v float64) string {
@@ -265,14 +200,6 @@ func Hours(v float64) string {
 		return strconv.FormatFloat(v, 'f', 6, 64)
 	}
 	return strconv.FormatFloat(v, 'e', 1, 64)
-}
-
-// trimSuffixes takes off the end of a text whichever of some words stands there.
-func TrimSuffixes(s string, words ...string) string {
-	for _, w := range words {
-		s = strings.TrimSuffix(s, w)
-	}
-	return s
 }
 
 // shortSeconds is seconds without spaces: 12.3s, 3m20s, 2h05m, 6d23h.

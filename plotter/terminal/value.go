@@ -3,7 +3,6 @@ package terminal
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
@@ -27,8 +26,8 @@ func valueForms(c collector.Column, v float64) []string {
 		return []string{text.Absent}
 	}
 	if c.Percent() {
-		number, unit, _ := strings.Cut(text.Percent(v), " ")
-		return []string{number + " " + unit, number + unit, number}
+		q := text.Percentage(v)
+		return []string{q.String(), q.Number + q.Unit, q.Number}
 	}
 
 	switch c.Info().Unit {
@@ -36,14 +35,14 @@ func valueForms(c collector.Column, v float64) []string {
 		number := cpusText(v)
 		return []string{number + " CPUs", number}
 	case collector.Mebibytes:
-		number, unit := sizeText(v)
-		return []string{number + " " + unit, number + unit, number + unit[:1]}
+		q := size(v)
+		return []string{q.String(), q.Number + q.Unit, q.Number + q.Unit[:1]}
 	}
 
-	number, unit := rateText(v)
-	forms := []string{number + " " + unit, number + unit, number + unit[:1]}
-	if unit == "MiB/s" {
-		forms = append(forms, number)
+	q := rate(v)
+	forms := []string{q.String(), q.Number + q.Unit, q.Number + q.Unit[:1]}
+	if q.Unit == "MiB/s" {
+		forms = append(forms, q.Number)
 	}
 	return forms
 }
@@ -58,37 +57,42 @@ func cpusText(v float64) string {
 	return strconv.FormatFloat(v, 'e', 1, 64)
 }
 
-// sizeText writes MiB with the binary unit that keeps it short.
-func sizeText(v float64) (number, unit string) {
+// size returns MiB in the binary unit that keeps it short.
+func size(v float64) text.Quantity {
 	if math.Abs(v) < 999.95 {
-		number, unit = strconv.FormatFloat(v, 'f', 1, 64), "MiB/s"
-	} else {
-		number, unit = rateText(v)
+		return text.Quantity{Number: strconv.FormatFloat(v, 'f', 1, 64), Unit: "MiB"}
 	}
-	return number, strings.TrimSuffix(unit, "/s")
+	return scaled(v)
 }
 
-// rateText writes MiB per second with the binary unit that keeps it short: at most
-// 999.9 GiB/s.
-func rateText(v float64) (number, unit string) {
+// rate returns MiB per second in the binary unit that keeps it short: at most 999.9 GiB/s.
+func rate(v float64) text.Quantity {
 	if math.Abs(v) < 999.95 {
-		number, unit, _ = strings.Cut(text.Rate(v), " ")
-		return number, unit
+		return text.Speed(v)
 	}
+	q := scaled(v)
+	q.Unit += "/s"
+	return q
+}
 
-	units := [...]string{"MiB/s", "GiB/s", "TiB/s", "PiB/s", "EiB/s"}
+// scaled returns many MiB in a larger unit, with four digits at most.
+func scaled(v float64) text.Quantity {
+	units := [...]string{"MiB", "GiB", "TiB", "PiB", "EiB"}
 	i := 0
 	for ; math.Abs(v) >= 1023.5 && i < len(units)-1; i++ {
 		v /= 1024
 	}
 
+	q := text.Quantity{Unit: units[i]}
 	switch a := math.Abs(v); {
 	case a < 9.995:
-		return strconv.FormatFloat(v, 'f', 2, 64), units[i]
+		q.Number = strconv.FormatFloat(v, 'f', 2, 64)
 	case a < 999.95:
-		return strconv.FormatFloat(v, 'f', 1, 64), units[i]
+		q.Number = strconv.FormatFloat(v, 'f', 1, 64)
 	case a < 9999.5:
-		return strconv.FormatFloat(v, 'f', 0, 64), units[i]
+		q.Number = strconv.FormatFloat(v, 'f', 0, 64)
+	default:
+		q.Number = strconv.FormatFloat(v, 'e', 1, 64)
 	}
-	return strconv.FormatFloat(v, 'e', 1, 64), units[i]
+	return q
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 )
 
 // An ExitContext holds what is known about a job's end beyond its exit status. The zero value knows
@@ -12,11 +13,11 @@ type ExitContext struct {
 	// NotKnown says why the exit status is not known; "" if it is known.
 	NotKnown string
 	// Signals were sent to perfagent or to its process group and relayed to the job, oldest first.
-	Signals []Sent
+	Signals []collector.Signal
 	// Space is the free space of the file systems that matter to a failed job, measured at its end.
 	// SpaceBefore was measured before the job started: a file system that was full then proves
 	// nothing. A path missing from it was not measured.
-	Space, SpaceBefore []FreeSpace
+	Space, SpaceBefore []host.FreeSpace
 	// DiskPaths are the watched paths that the job's user can write to until disk_free_mb, that of
 	// the fullest of them, is 0.
 	DiskPaths []string
@@ -27,14 +28,4 @@ type ExitContext struct {
 	// Timeout is when the timeout(1) that runs perfagent ends the job; zero if there is none, or
 	// if that is not known.
 	Timeout time.Time
-}
-
-// Sent is a signal and its sender.
-type Sent collector.Signal
-
-// FreeSpace is the free space of a file system at one moment, for a user such as the job's.
-type FreeSpace struct {
-	Path   string  // as the job's user would name it: its directory, TMPDIR, --out
-	FreeMB float64 // MiB
-	Inodes float64 // files that can still be created; -1 if the file system has no such limit
 }

@@ -34,17 +34,18 @@ type measure struct {
 	name    string  // in the evidence
 	minMean float64 // mean over nodes below which there is no finding
 	of      func(*ruleInput) float64
-	text    func(float64) string
+	value   func(float64) text.Quantity
+	words   string // what the value is of
 }
 
 func measures() []measure {
 	return []measure{
 		{"cpus", findImbalanceCPUs, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobCores) },
-			func(v float64) string { return text.CPUs(v) + " CPUs" }},
+			func(v float64) text.Quantity { return text.Quantity{Number: text.CPUs(v)} }, " CPUs"},
 		{"memory_mb", findImbalanceMB, func(e *ruleInput) float64 { return e.Metric(reporter.MetricJobMemoryPeak) },
-			func(v float64) string { return text.WholeSize(v) + " of memory" }},
+			text.Whole, " of memory"},
 		{"gpu_utilization_pct", findImbalanceGPU, (*ruleInput).gpuMean,
-			func(v float64) string { return text.Percent(v) + " of its GPUs' time" }},
+			text.Percentage, " of its GPUs' time"},
 	}
 }
 
@@ -80,8 +81,8 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 			f = rule.finding(&reporter.Finding{Evidence: evidence("nodes", count)})
 		}
 		f.Evidence[m.name], f.Evidence["mean_"+m.name] = plainjson.Round(value, 3), plainjson.Round(mean, 3)
-		of := strings.Fields(m.text(mean))[0] + unitOf(m.text(mean))
-		texts[node] = append(texts[node], m.text(value)+" where the mean of the nodes is "+of)
+		texts[node] = append(texts[node],
+			fmt.Sprintf("%v%s where the mean of the nodes is %v", m.value(value), m.words, m.value(mean)))
 		out[node] = f
 	}
 
@@ -91,14 +92,6 @@ func imbalance(r *reporter.Report) map[string]reporter.Finding {
 		out[node] = f
 	}
 	return out
-}
-
-// unitOf returns the unit in the text of a measure, if it is a size or a percentage.
-func unitOf(words string) string {
-	if word := strings.Fields(words)[1]; word == "%" || strings.HasSuffix(word, "iB") {
-		return " " + word
-	}
-	return ""
 }
 
 // lowestNode returns the node with the lowest value of a measure, the value, and the mean and number

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/internal/text"
 )
@@ -21,62 +22,62 @@ const lastSamples = 5
 const signalDelay = time.Second
 
 // lastEndSignal returns the newest signal to perfagent that was meant to end the job.
-func (q *verdictInput) lastEndSignal() (Sent, bool) {
+func (q *verdictInput) lastEndSignal() (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) {
+		if endsJob(s) && q.inTime(s) {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
 // exitSignal returns the newest signal n to perfagent, if the job exited with 128+n.
-func (q *verdictInput) exitSignal() (Sent, bool) {
+func (q *verdictInput) exitSignal() (collector.Signal, bool) {
 	for _, s := range slices.Backward(q.end.Signals) {
-		if s.ends() && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
+		if endsJob(s) && q.inTime(s) && s.Number > 0 && q.job.Signal == "" && q.code == 128+s.Number {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
 // firstOf returns the first signal with the given name that was sent to perfagent.
-func (q *verdictInput) firstOf(name string) (Sent, bool) {
+func (q *verdictInput) firstOf(name string) (collector.Signal, bool) {
 	for _, s := range q.end.Signals {
 		if s.Signal == name && q.inTime(s) {
 			return s, true
 		}
 	}
-	return Sent{}, false
+	return collector.Signal{}, false
 }
 
 // inTime reports whether a signal can be related to the job's end. A signal that was noticed after the
 // end can be if the job died of that very signal.
-func (q *verdictInput) inTime(s Sent) bool {
+func (q *verdictInput) inTime(s collector.Signal) bool {
 	end := q.ended()
 	return end.IsZero() || !s.At.After(end) || s.Signal == q.job.Signal && s.At.Before(end.Add(signalDelay))
 }
 
-// ends reports whether a signal asks a process to end.
-func (s Sent) ends() bool {
+// endsJob reports whether a signal asks a process to end.
+func endsJob(s collector.Signal) bool {
 	return slices.Contains([]string{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT",
 		"SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2"}, s.Signal)
 }
 
 // byTimeout reports whether timeout(1) sent the signal.
-func (s Sent) byTimeout() bool { return !s.Kernel && s.Process == "timeout" }
+func byTimeout(s collector.Signal) bool { return !s.Kernel && s.Process == "timeout" }
 
 // byScheduler reports whether a daemon of a scheduler may have sent the signal: the sender has the name
 // of one, or is not visible.
-func (s Sent) byScheduler() bool {
+func byScheduler(s collector.Signal) bool {
 	if s.Kernel {
 		return false
 	}
 	return s.PID <= 0 || scheduler.IsDaemon(s.Process)
 }
 
-// sender returns who sent the signal.
-func (s Sent) sender() string {
+// senderOf returns who sent the signal.
+func senderOf(s collector.Signal) string {
 	switch {
 	case !s.Kernel && s.PID == 0:
 		return "a process outside of this process namespace"
@@ -92,14 +93,14 @@ func (s Sent) sender() string {
 	return "the kernel"
 }
 
-// text returns a text such as "SIGTERM from bash (process 12) at 14:03:07 UTC".
-func (s Sent) text() string {
-	return s.Signal + " from " + s.sender() + " at " + clockTime(s.At)
+// signalText returns a text such as "SIGTERM from bash (process 12) at 14:03:07 UTC".
+func signalText(s collector.Signal) string {
+	return s.Signal + " from " + senderOf(s) + " at " + clockTime(s.At)
 }
 
 // noteSender adds a signal that was sent to perfagent to the evidence.
-func (q *verdictInput) noteSender(s Sent) {
-	q.evidence["sender"] = s.sender()
+func (q *verdictInput) noteSender(s collector.Signal) {
+	q.evidence["sender"] = senderOf(s)
 	if s.Process != "" && !s.Kernel {
 		q.evidence["sender"] = text.Printable(s.Process)
 	}
@@ -125,11 +126,11 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 	q.noteSender(s)
 	q.noteTime("limit_time", q.end.Limit)
 	words = "ended at a time limit"
-	if q.end.Scheduler != "" && !s.byTimeout() {
+	if q.end.Scheduler != "" && !byTimeout(s) {
 		words += " of " + q.end.Scheduler
 	}
 
-	words += ": " + s.text()
+	words += ": " + signalText(s)
 	if killed {
 		return CauseTimeLimit, words + ", SIGKILL " + text.Fixed(max(0, q.ended().Sub(s.At).Seconds()), 1) + " s later"
 	}
@@ -137,16 +138,16 @@ func (q *verdictInput) timeLimit() (cause, words string) {
 }
 
 // isTimeLimit reports whether a signal was sent because the time was over.
-func (q *verdictInput) isTimeLimit(s Sent) bool {
+func (q *verdictInput) isTimeLimit(s collector.Signal) bool {
 	switch {
 	case s.Signal != "SIGTERM" || !q.inTime(s):
 		return false
-	case s.byTimeout(): // it also passes on signals that it receives
+	case byTimeout(s): // it also passes on signals that it receives
 		return q.end.Timeout.IsZero() || !s.At.Before(q.end.Timeout.Add(-time.Second))
 	case !q.end.Limit.IsZero():
 		return !s.At.Before(q.end.Limit.Add(-limitSlack))
 	}
-	return q.end.Scheduler != "" && s.byScheduler() && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
+	return q.end.Scheduler != "" && byScheduler(s) && q.job.Signal == "SIGKILL" && q.ended().Sub(s.At) <= killGrace
 }
 
 // ownTimeout returns the sentence for a command that is timeout(1) and exited because the time was
@@ -209,7 +210,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	words = verb + name
 	if s, sent := q.firstOf(name); sent {
 		q.noteSender(s)
-		return CauseSignal, words + " from " + s.sender() + " at " + clockTime(s.At)
+		return CauseSignal, words + " from " + senderOf(s) + " at " + clockTime(s.At)
 	}
 
 	switch {
@@ -219,7 +220,7 @@ func (q *verdictInput) signal() (cause, words string) {
 		words += "; the kernel does not tell who sent it" + q.elsewhere()
 		if s, sent := q.lastEndSignal(); sent {
 			q.noteSender(s)
-			words += "; " + s.text() + " had come before"
+			words += "; " + signalText(s) + " had come before"
 		}
 		return CauseSignal, words
 	}
@@ -253,7 +254,7 @@ func (q *verdictInput) diskFull() (cause, words string) {
 		return "", ""
 	}
 
-	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && !q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && !q.fullBefore(r.Path) })
 	if i < 0 {
 		return q.fullInSamples()
 	}
@@ -262,7 +263,7 @@ func (q *verdictInput) diskFull() (cause, words string) {
 	q.evidence["path"] = text.Printable(path.Clean(room.Path))
 	q.note("available_mb", room.FreeMB)
 	if room.Inodes >= 0 {
-		q.note("available_inodes", room.Inodes)
+		q.note("available_inodes", float64(room.Inodes))
 	}
 
 	q.noteTime("time", q.ended())
@@ -295,13 +296,13 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 
 // fullBefore reports whether the file system of path was full before the job started.
 func (q *verdictInput) fullBefore(path string) bool {
-	return slices.ContainsFunc(q.end.SpaceBefore, func(r FreeSpace) bool { return r.Path == path && r.full() })
+	return slices.ContainsFunc(q.end.SpaceBefore, func(r host.FreeSpace) bool { return r.Path == path && full(r) })
 }
 
 // stillFull returns a remark on a failed job that had a full file system from the start, or "" if it
 // had none.
 func (q *verdictInput) stillFull() string {
-	i := slices.IndexFunc(q.end.Space, func(r FreeSpace) bool { return r.full() && q.fullBefore(r.Path) })
+	i := slices.IndexFunc(q.end.Space, func(r host.FreeSpace) bool { return full(r) && q.fullBefore(r.Path) })
 	if i < 0 || q.code == 0 || q.endedOtherwise() {
 		return ""
 	}
@@ -310,4 +311,4 @@ func (q *verdictInput) stillFull() string {
 }
 
 // full reports whether nothing more can be written. Unknown free space (NaN) is not full.
-func (r FreeSpace) full() bool { return r.FreeMB < fullMB || r.Inodes == 0 }
+func full(r host.FreeSpace) bool { return r.FreeMB < fullMB || r.Inodes == 0 }

@@ -228,9 +228,9 @@ func (q *verdictInput) notKnown() string {
 
 	known := ""
 	for _, s := range slices.Backward(q.account.Signals) {
-		if sent := Sent(s); sent.ends() {
-			q.noteSender(sent)
-			known += "; " + sent.text() + " had come before"
+		if endsJob(s) {
+			q.noteSender(s)
+			known += "; " + signalText(s) + " had come before"
 			break
 		}
 	}
@@ -253,7 +253,7 @@ func (q *verdictInput) exited() string {
 	switch s, sent := q.lastEndSignal(); {
 	case sent:
 		q.noteSender(s)
-		words += " after " + s.text()
+		words += " after " + signalText(s)
 	case q.code == 128+9:
 		words += ", as a shell does when SIGKILL ended its command; who sent it is not known"
 	}

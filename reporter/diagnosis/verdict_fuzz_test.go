@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -23,8 +24,8 @@ func FuzzVerdict(f *testing.F) {
 			_ = json.Unmarshal(account, &rec.GPUs)
 			run := reporter.Run{Command: []string{process}, WallSeconds: seconds, Incomplete: "cut off"}
 			in := Input{Input: reporter.Input{Run: run, Recording: rec}, Exit: ExitContext{
-				Signals: []Sent{{Signal: "SIGTERM", At: reportertest.RunStart, PID: pid, Process: process}},
-				Space:   []FreeSpace{{Path: process, FreeMB: free, Inodes: seconds}}}}
+				Signals: []collector.Signal{{Signal: "SIGTERM", At: reportertest.RunStart, PID: pid, Process: process}},
+				Space:   []host.FreeSpace{{Path: process, FreeMB: free, Inodes: series.Optional(seconds)}}}}
 			if known {
 				in.Job = &reporter.Job{PID: pid, ExitCode: &code, Signal: signal}
 			}

@@ -74,8 +74,8 @@ func verdictWhole(t *testing.T, v *reporter.Verdict) {
 }
 
 // term is a TERM so many seconds after the start.
-func term(seconds float64, pid int, process string) Sent {
-	return Sent{Signal: "SIGTERM", Number: 15, At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
+func term(seconds float64, pid int, process string) collector.Signal {
+	return collector.Signal{Signal: "SIGTERM", Number: 15, At: reportertest.RunStart.Add(time.Duration(seconds * float64(time.Second))), PID: pid, Process: process}
 }
 
 // oomInGroup is one kill in the job's group, of which the kernel's log tells that much.
@@ -136,11 +136,15 @@ func timeoutAt(seconds float64) func(*verdictCase) {
 
 func logPIDs(c *verdictCase) { c.a.LogPIDs = true }
 
-func sentTo(s ...Sent) func(*verdictCase) {
+func sentTo(s ...collector.Signal) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Signals = s }
 }
 
-func roomLeft(rooms ...FreeSpace) func(*verdictCase) {
+func room(path string, freeMB float64, inodes series.Optional) host.FreeSpace {
+	return host.FreeSpace{Path: path, FreeMB: freeMB, Inodes: inodes}
+}
+
+func roomLeft(rooms ...host.FreeSpace) func(*verdictCase) {
 	return func(c *verdictCase) { c.in.Exit.Space = rooms }
 }
 
@@ -155,14 +159,14 @@ func all(changes ...func(*verdictCase)) func(*verdictCase) {
 
 func TestVerdict_Causes(t *testing.T) {
 	nothing := func(*verdictCase) {}
-	full := FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
+	full := host.FreeSpace{Path: "/scratch", FreeMB: 0, Inodes: 100}
 	slurm := func(limit float64) func(*verdictCase) {
 		return func(c *verdictCase) {
 			c.in.Exit.Scheduler, c.in.Exit.Limit = "Slurm", reportertest.RunStart.Add(time.Duration(limit*float64(time.Second)))
 		}
 	}
 	old := func(c *verdictCase) { c.in.Exit.Scheduler = "Slurm" } // it tells no end time
-	usr1 := Sent{Signal: "SIGUSR1", Number: 10, At: reportertest.RunStart.Add(5 * time.Second), PID: 77, Process: "bash"}
+	usr1 := collector.Signal{Signal: "SIGUSR1", Number: 10, At: reportertest.RunStart.Add(5 * time.Second), PID: 77, Process: "bash"}
 	freed := func(mb float64) func(*verdictCase) {
 		return func(c *verdictCase) { c.last.Values[collector.DiskFree], c.last.Weights[collector.DiskFree] = mb, 1 }
 	}
@@ -194,10 +198,10 @@ func TestVerdict_Causes(t *testing.T) {
 		{"128+n, then another", 143, "", sentTo(term(5, 77, "bash"), usr1), CauseSignal, "exited with code 143, as programs do after SIGTERM from bash"},
 		{"128+n of USR1", 138, "", sentTo(usr1), CauseSignal, "exited with code 138, as programs do after SIGUSR1 from bash"},
 		{"not found after USR1", 127, "", sentTo(usr1), CauseExited, "exited with code 127"},
-		{"128 after a signal without a number", 128, "", sentTo(Sent{Signal: "SIGUSR1", At: reportertest.RunStart}), CauseExited, "exited with code 128"},
+		{"128 after a signal without a number", 128, "", sentTo(collector.Signal{Signal: "SIGUSR1", At: reportertest.RunStart}), CauseExited, "exited with code 128"},
 		{"handled", 3, "", sentTo(term(5, 77, "bash")), CauseExited, "exited with code 3 after SIGTERM from bash"},
 		{"saved and done", 0, "", sentTo(term(5, 77, "timeout")), CauseExited, "exited with code 0"},
-		{"Ctrl-C", 130, "SIGINT", sentTo(Sent{Signal: "SIGINT", Number: 2, At: reportertest.RunStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
+		{"Ctrl-C", 130, "SIGINT", sentTo(collector.Signal{Signal: "SIGINT", Number: 2, At: reportertest.RunStart, Kernel: true, PID: -1}), CauseSignal, "from the terminal (Ctrl-C)"},
 
 		{"OOM of the main process", 137, "SIGKILL", oomInGroup(main), CauseOOMCgroup,
 			"killed by the kernel: python (process 4242) hit the memory limit of 2.0 GiB of its control group at 12:00:07 UTC; peak 2.0 GiB"},
@@ -253,10 +257,10 @@ func TestVerdict_Causes(t *testing.T) {
 		{"TERM, then KILL, by one that is gone", 137, "SIGKILL", all(old, sentTo(term(15, 77, ""))), CauseSignal, "killed by SIGKILL"},
 		{"TERM, then KILL, without a scheduler", 137, "SIGKILL", sentTo(term(15, 0, "")), CauseSignal, "killed by SIGKILL"},
 		{"TERM, KILL much later", 137, "SIGKILL", all(old, func(c *verdictCase) {
-			c.in.Exit.Signals, c.job.End = []Sent{term(15, 77, "slurmstepd")}, reporter.Time{Time: reportertest.RunStart.Add(15*time.Second + killGrace + 1)}
+			c.in.Exit.Signals, c.job.End = []collector.Signal{term(15, 77, "slurmstepd")}, reporter.Time{Time: reportertest.RunStart.Add(15*time.Second + killGrace + 1)}
 		}), CauseSignal, "killed by SIGKILL"},
 		{"TERM of timeout, KILL much later", 137, "SIGKILL", func(c *verdictCase) {
-			c.in.Exit.Signals, c.job.End = []Sent{term(15, 77, "timeout")}, reporter.Time{Time: reportertest.RunStart.Add(time.Hour)}
+			c.in.Exit.Signals, c.job.End = []collector.Signal{term(15, 77, "timeout")}, reporter.Time{Time: reportertest.RunStart.Add(time.Hour)}
 		}, CauseTimeLimit, "SIGTERM from timeout"},
 		{"timeout", 143, "SIGTERM", sentTo(term(20, 77, "timeout")), CauseTimeLimit, "SIGTERM from timeout (process 77)"},
 		{"timeout, handled", 1, "", sentTo(term(19, 77, "timeout")), CauseTimeLimit, "the job exited with code 1"},
@@ -267,21 +271,21 @@ func TestVerdict_Causes(t *testing.T) {
 		{"timeout -k as the command", 137, "", func(c *verdictCase) { c.in.Run.Command = []string{"timeout", "-k1", "20", "x"} }, CauseTimeLimit, "SIGKILL"},
 		{"124 of another command", 124, "", nothing, CauseExited, "exited with code 124"},
 
-		{"disk full", 1, "", roomLeft(FreeSpace{"/", 9000, 9000}, full), CauseDiskFull, "exited with code 1, and no room was left on the file system of /scratch when it ended"},
+		{"disk full", 1, "", roomLeft(room("/", 9000, 9000), full), CauseDiskFull, "exited with code 1, and no room was left on the file system of /scratch when it ended"},
 		{"full before", 1, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 1; the file system of /scratch was full before it began, and is"},
 		{"another was full before", 1, "", all(roomLeft(full), fullBefore("/tmp")), CauseDiskFull, "of /scratch when it ended"},
-		{"one was full before, one is", 1, "", all(roomLeft(full, FreeSpace{"/tmp", 0, 7}), fullBefore("/scratch")), CauseDiskFull, "of /tmp when it ended"},
+		{"one was full before, one is", 1, "", all(roomLeft(full, room("/tmp", 0, 7)), fullBefore("/scratch")), CauseDiskFull, "of /tmp when it ended"},
 		{"full before, all well", 0, "", all(roomLeft(full), fullBefore("/scratch")), CauseExited, "exited with code 0"},
 		{"disk was full all the time", 1, "", all(freed(0.5), fullBefore("/scratch"), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
-		{"no inodes", 1, "", roomLeft(FreeSpace{"/tmp", 9000, 0}), CauseDiskFull, "no inodes left"},
-		{"no bound of inodes", 1, "", roomLeft(FreeSpace{"/tmp", 9000, -1}), CauseExited, ""},
+		{"no inodes", 1, "", roomLeft(room("/tmp", 9000, 0)), CauseDiskFull, "no inodes left"},
+		{"no bound of inodes", 1, "", roomLeft(room("/tmp", 9000, series.Unknown())), CauseExited, ""},
 		{"bus error on a full disk", 135, "SIGBUS", roomLeft(full), CauseDiskFull, "died of SIGBUS"},
 		{"full disk, success", 0, "", roomLeft(full), CauseExited, ""},
 		{"full disk, killed", 137, "SIGKILL", roomLeft(full), CauseSignal, ""},
 		{"full disk, told to end", 143, "", all(roomLeft(full), sentTo(term(5, 77, "bash"))), CauseSignal, ""},
 		{"full disk, checkpoint, failure", 1, "", all(roomLeft(full), sentTo(usr1)), CauseDiskFull, ""},
 		{"full disk, OOM", 1, "", all(roomLeft(full), oomInGroup(child)), CauseOOMCgroup, ""},
-		{"room enough", 1, "", roomLeft(FreeSpace{"/", 1, 1}), CauseExited, ""},
+		{"room enough", 1, "", roomLeft(room("/", 1, 1)), CauseExited, ""},
 
 		{"disk was full", 1, "", all(freed(0.5), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseDiskFull, "of /scratch in the last samples"},
 		{"disk was not", 1, "", all(freed(1), func(c *verdictCase) { c.in.Exit.DiskPaths = []string{"/scratch"} }), CauseExited, ""},
@@ -303,7 +307,7 @@ func TestVerdict_Causes(t *testing.T) {
 // fullBefore has no room at a path before the job began.
 func fullBefore(path string) func(*verdictCase) {
 	return func(c *verdictCase) {
-		c.in.Exit.SpaceBefore = []FreeSpace{{"/else", 9000, 9000}, {path, 0, 9000}}
+		c.in.Exit.SpaceBefore = []host.FreeSpace{room("/else", 9000, 9000), room(path, 0, 9000)}
 	}
 }
 
@@ -327,7 +331,7 @@ func TestVerdict_Evidence(t *testing.T) {
 				"peak_mb": 2048.0, "time": "2024-05-01T12:00:07Z"}},
 		{3, "", all(oomInGroup(), limitOf("/slurm", 1800)), map[string]any{"exit_code": 3.0, "oom_kills": 1.0, "limit_kills": 0.0, "time": "2024-05-01T12:00:09Z"}},
 		{0, "", oomInGroup(foreign(victim("other", 99, "/slurm/job_1", false))), map[string]any{"exit_code": 0.0}},
-		{1, "", roomLeft(FreeSpace{"/scratch/", 0.25, 7}), map[string]any{"exit_code": 1.0, "path": "/scratch", "available_mb": 0.25,
+		{1, "", roomLeft(room("/scratch/", 0.25, 7)), map[string]any{"exit_code": 1.0, "path": "/scratch", "available_mb": 0.25,
 			"available_inodes": 7.0, "time": "2024-05-01T12:00:20Z"}},
 	} {
 		if v := verdictOf(t, test.code, test.signal, test.change); !reflect.DeepEqual(v.Evidence, test.want) {

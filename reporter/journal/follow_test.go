@@ -125,10 +125,7 @@ func followRewrites(t *testing.T) {
 	rec := s.Recording(40)
 	h, spent := head(s, 40), 0.0
 	h.Cost = func() float64 { return spent }
-	j, err := Create(t.TempDir(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := createFor(t, h)
 	f := Follow(j.Path())
 	defer f.Close()
 	files := 0
@@ -143,7 +140,11 @@ func followRewrites(t *testing.T) {
 		if replaced {
 			files++
 		}
-		if i%need.Rounds(59, 397) != 0 && !replaced {
+		if i%59 != 0 && !replaced {
+			continue
+		}
+		synctest.Wait() // or the queue becomes full
+		if i%need.Rounds(59, 413) != 0 && !replaced {
 			continue
 		}
 		followUntil(t, f, int64(i+1))

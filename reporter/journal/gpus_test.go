@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -256,16 +257,13 @@ func TestParse_HostileCapacity(t *testing.T) {
 // the start, in a bubble of synctest. It gives the greatest size of the journal and that of the report.
 func wideSize(tb testing.TB, n, gpus int) (most, report int64) {
 	tb.Helper()
-	dir := tb.TempDir()
 	w := reportertest.NewWideStream(7, 0, gpus)
 	rec := w.Recording(1000)
-	j, err := Create(dir, head(w.Stream, 1000))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	j := createFor(tb, head(w.Stream, 1000))
+	dir := filepath.Dir(j.Path())
 	for i := range n {
 		j.Observe(w.Next(rec), rec)
-		if i%64 == 0 || j.wantSnapshot.Load() {
+		if i%queueLength == 0 || j.wantSnapshot.Load() {
 			settle(j)
 			most = max(most, sizeOf(tb, dir))
 		}

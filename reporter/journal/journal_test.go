@@ -47,6 +47,24 @@ func read(path string) (*reporter.Report, error) {
 // settle waits until the writer has nothing left to do. It is for the bubbles of synctest.
 func settle(*Journal) { synctest.Wait() }
 
+// createFor creates a journal that is stopped at the end of its test, also of one that fails: a bubble
+// of synctest ends only when its goroutines have.
+func createFor(t testing.TB, h Head) *Journal {
+	t.Helper()
+	j, err := Create(t.TempDir(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		select {
+		case <-j.done:
+		default:
+			_ = j.Stop(time.Minute)
+		}
+	})
+	return j
+}
+
 // drain waits, in a benchmark, until the writer has taken everything.
 func drain(j *Journal) {
 	for len(j.queue) > 0 {
@@ -69,10 +87,7 @@ func givesTheReport(t *testing.T, n int) {
 	s := reportertest.NewStream(uint64(n))
 	rec := s.Recording(10)
 	rec.Reader = host.Gopsutil
-	j, err := Create(t.TempDir(), head(s, 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := createFor(t, head(s, 10))
 	for range n {
 		j.Observe(s.Next(rec), rec)
 		settle(j)
@@ -212,16 +227,13 @@ func TestJournal_TwoRecordingsOfOneNodeGetTwoNames(t *testing.T) {
 // gives the greatest size of both together, and that of the report. wait is for the writer.
 func journalSize(tb testing.TB, n int, wait func(*Journal)) (most, report int64) {
 	tb.Helper()
-	dir := tb.TempDir()
 	s := reportertest.NewStream(7)
 	rec := s.Recording(1000)
-	j, err := Create(dir, head(s, 1000))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	j := createFor(tb, head(s, 1000))
+	dir := filepath.Dir(j.Path())
 	for i := range n {
 		j.Observe(s.Next(rec), rec)
-		if i%256 == 0 || j.wantSnapshot.Load() {
+		if i%queueLength == 0 || j.wantSnapshot.Load() {
 			wait(j)
 			most = max(most, sizeOf(tb, dir))
 		}

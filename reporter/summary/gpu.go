@@ -29,10 +29,10 @@ func gpuRows(n *reporter.Node) []row {
 	}
 
 	if more > 0 {
-		rows = append(rows, row{label: "GPUs", value: fmt.Sprintf("+%d", more), note: "more, see the report"})
+		rows = append(rows, row{label: "GPUs", value: text.Quantity{Number: fmt.Sprintf("+%d", more)}, note: "more, see the report"})
 	}
 	if len(rows) == 0 && others > 0 {
-		rows = append(rows, row{label: "GPUs", value: "0", note: unseenGPUs(n, others)})
+		rows = append(rows, row{label: "GPUs", value: text.Quantity{Number: "0"}, note: unseenGPUs(n, others)})
 	}
 	return rows
 }
@@ -51,7 +51,7 @@ func unseenGPUs(n *reporter.Node, listed int) string {
 
 // gpuRow returns the row of the device with the given number.
 func gpuRow(n *reporter.Node, i int) row {
-	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percent(n.GPUMetric(reporter.MetricGPUUtilization, i)),
+	r := row{label: fmt.Sprintf("GPU %d", i), value: text.Percentage(n.GPUMetric(reporter.MetricGPUUtilization, i)),
 		note: gpuNote(n, i), of: strings.TrimPrefix(text.Printable(n.GPUs[i].Name), "NVIDIA ")}
 	if r.of != "" {
 		r.note += ";"
@@ -64,12 +64,14 @@ func gpuNote(n *reporter.Node, i int) string {
 	g := n.GPUs[i]
 	note := "busy"
 	if v := n.GPUMetric(reporter.MetricGPUMemoryPeak, i); !math.IsNaN(v) {
-		note += ", " + text.SizeText(v)
-		if g.MemoryMB > 0 {
-			note += " of " + text.SizeText(g.MemoryMB)
-		}
-		if used, unit := text.Size(v); g.MemoryMB > 0 && strings.HasSuffix(note, " "+unit) { // name the unit once
-			note = strings.Replace(note, used+" "+unit+" of", used+" of", 1)
+		used, all := text.Size(v), text.Size(g.MemoryMB)
+		switch {
+		case !(g.MemoryMB > 0):
+			note += ", " + used.String()
+		case used.Unit == all.Unit: // said once
+			note += ", " + used.Number + " of " + all.String()
+		default:
+			note += ", " + used.String() + " of " + all.String()
 		}
 	}
 
@@ -141,12 +143,12 @@ func (a *gpusOfAll) rows() []row {
 			a.measured, a.listed, a.nodes, text.Plural(a.nodes, "node", "nodes"))
 	}
 
-	rows := []row{{label: "GPUs", value: text.Percent(a.busy / float64(a.measured)), note: note}}
+	rows := []row{{label: "GPUs", value: text.Percentage(a.busy / float64(a.measured)), note: note}}
 	if a.measured > 1 {
-		rows = append(rows, row{value: text.Percent(a.least), note: "the least,", of: a.leastAt})
+		rows = append(rows, row{value: text.Percentage(a.least), note: "the least,", of: a.leastAt})
 	}
 	if a.memory > 0 {
-		r := row{value: text.SizeText(a.memory), note: "the most memory used on one"}
+		r := row{value: text.Size(a.memory), note: "the most memory used on one"}
 		if a.fullOf > 0 {
 			r.note += ", of " + text.SizeText(a.fullOf)
 		}

@@ -16,11 +16,11 @@ const noteWidth = Width - labelWidth - numberWidth - 1 - unitWidth - 1
 func jobRows(n *reporter.Node, run *reporter.Run) []row {
 	rows := jobCPURows(n, run)
 	if peak := jobPeak(n); peak > 0 {
-		rows = append(rows, row{label: "job memory", value: text.SizeText(peak),
+		rows = append(rows, row{label: "job memory", value: text.Size(peak),
 			note: jobMemoryNote(n, peak, noteWidth)})
 	}
 	if processes := n.Metric(reporter.MetricJobProcesses); !math.IsNaN(processes) {
-		r := row{label: "job tasks", value: text.Fixed(processes, 0),
+		r := row{label: "job tasks", value: text.Quantity{Number: text.Fixed(processes, 0)},
 			note: text.Plural(processes, "process", "processes") + " at once"}
 		if threads := n.Metric(reporter.MetricJobThreads); !math.IsNaN(threads) {
 			r.note += ", " + text.Fixed(threads, 0) + " " + text.Plural(threads, "thread", "threads")
@@ -30,7 +30,7 @@ func jobRows(n *reporter.Node, run *reporter.Run) []row {
 
 	read, written := n.Metric(reporter.MetricJobRead), n.Metric(reporter.MetricJobWritten)
 	if !math.IsNaN(read) || !math.IsNaN(written) {
-		rows = append(rows, row{label: "job disk", value: text.SizeText(read),
+		rows = append(rows, row{label: "job disk", value: text.Size(read),
 			note: "read, " + text.SizeText(written) + " written"})
 	}
 	return rows
@@ -52,10 +52,10 @@ func jobCPURows(n *reporter.Node, run *reporter.Run) []row {
 	split := jobSplit(n)
 	for _, busy := range jobBusy(n, cpu, run.WallSeconds) {
 		if note := joined(split, busy); text.Width(note) <= noteWidth {
-			return []row{{label: "job CPU", value: text.Seconds(cpu), note: note}}
+			return []row{{label: "job CPU", value: text.Duration(cpu), note: note}}
 		}
 	}
-	return []row{{label: "job CPU", value: text.Seconds(cpu), note: split}, {note: jobBusy(n, cpu, run.WallSeconds)[0]}}
+	return []row{{label: "job CPU", value: text.Duration(cpu), note: split}, {note: jobBusy(n, cpu, run.WallSeconds)[0]}}
 }
 
 // jobSplit formats user and system time, and time that wait4(2) did not report: that of daemons still
@@ -139,26 +139,28 @@ func limitRows(n *reporter.Node) []row {
 	var rows []row
 	if cpuLimited(n) {
 		by, of := cpuLimitedBy(l)
-		rows = append(rows, row{label: "CPU limit", value: text.CPUs(l.CPUs) + " CPUs",
-			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), "by "+by), of: of})
+		rows = append(rows, row{label: "CPU limit", value: text.Quantity{Number: text.CPUs(l.CPUs), Unit: "CPUs"},
+			note: joined(shareText(n.Metric(reporter.MetricLimitCPU), " used"), by), of: of})
 	}
 
 	if v := n.Metric(reporter.MetricThrottled); !math.IsNaN(v) && l.CPUQuota > 0 {
-		rows = append(rows, row{label: "throttled", value: text.Percent(v),
+		rows = append(rows, row{label: "throttled", value: text.Percentage(v),
 			note: "of the quota's periods, " + text.Seconds(n.Metric(reporter.MetricThrottledSeconds)) + " in all"})
 	}
 	if l.MemoryMB > 0 {
-		rows = append(rows, row{label: "mem limit", value: text.SizeText(l.MemoryMB),
-			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), "set by"),
+		rows = append(rows, row{label: "mem limit", value: text.Size(l.MemoryMB),
+			note: joined(shareText(n.Metric(reporter.MetricLimitMemory), " reached"), setBy(l.MemoryGroup)),
 			of:   text.Printable(l.MemoryGroup)})
 	}
-
-	for i := range rows {
-		if rows[i].of == "" {
-			rows[i].note = text.TrimSuffixes(rows[i].note, ", set by", "set by", " of")
-		}
-	}
 	return rows
+}
+
+// setBy returns the words before the group that sets a limit, or "" if the group is not known.
+func setBy(group string) string {
+	if group == "" {
+		return ""
+	}
+	return "set by"
 }
 
 // shareText returns a percentage with a word, or "" if it is not known.
@@ -178,12 +180,14 @@ func cpuLimited(n *reporter.Node) bool {
 // cpuLimitedBy returns what sets the CPU limit, and the group that does.
 func cpuLimitedBy(l *reporter.Limits) (by, of string) {
 	switch {
+	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs && l.CPUGroup != "":
+		return "by quota of", text.Printable(l.CPUGroup)
 	case l.CPUQuota > 0 && l.CPUQuota <= l.CPUs:
-		return "quota of", text.Printable(l.CPUGroup)
+		return "by quota", ""
 	case l.CPUSetCPUs > 0 && float64(l.CPUSetCPUs) <= l.CPUs:
-		return "cpuset", ""
+		return "by cpuset", ""
 	}
-	return "affinity", ""
+	return "by affinity", ""
 }
 
 // The thresholds from which the summary reports waiting tasks, in percent of the time. Less is normal.
@@ -199,7 +203,7 @@ const (
 func strainRows(n *reporter.Node, wall float64) []row {
 	var rows []row
 	if in, out := n.Metric(reporter.MetricSwapIn), n.Metric(reporter.MetricSwapOut); in > 0 || out > 0 {
-		rows = append(rows, row{label: "swap", value: text.SizeText(in),
+		rows = append(rows, row{label: "swap", value: text.Size(in),
 			note: "in, " + text.SizeText(out) + " out, of the node"})
 	}
 
@@ -217,12 +221,12 @@ func strainRows(n *reporter.Node, wall float64) []row {
 			v, whose = n.Metric(s.node), ", on the node"
 		}
 		if v >= s.from && !(wall < notableAfter) {
-			rows = append(rows, row{label: label, value: text.Percent(v), note: s.note + whose})
+			rows = append(rows, row{label: label, value: text.Percentage(v), note: s.note + whose})
 			label = ""
 		}
 	}
 	if v := n.Metric(reporter.MetricSteal); v >= notableSteal {
-		rows = append(rows, row{label: "stolen", value: text.Percent(v),
+		rows = append(rows, row{label: "stolen", value: text.Percentage(v),
 			note: "of the CPU time went to other virtual machines"})
 	}
 	return rows

@@ -25,7 +25,7 @@ func TestJobView_SummaryOfGPUsThatAreNotFollowed(t *testing.T) {
 		n := reportertest.UnseenGPUs().Nodes["0"]
 		m.What = host.SourceGPU
 		n.Missing = append(n.Missing, m)
-		if rows := gpuRows(n); len(rows) != 1 || rows[0].value != "0" || rows[0].note != want {
+		if rows := gpuRows(n); len(rows) != 1 || rows[0].value.Number != "0" || rows[0].note != want {
 			t.Errorf("%+v: %+v, want %q", m, rows, want)
 		}
 	}
@@ -167,14 +167,14 @@ func TestGPUsOfAll_Rows(t *testing.T) {
 		"none":     {map[string]*reporter.Node{"0": node(job, nil), "1": nil}, nil},
 		"no job's": {map[string]*reporter.Node{"0": node(job, reporter.Values{"gpu_0_avg_utilization_pct": 50}, false), "1": node(job, nil)}, nil},
 		"unmeasured": {map[string]*reporter.Node{"0": node(job, nil, true), "1": node(job, nil)},
-			[]row{{label: "GPUs", value: text.Percent(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
+			[]row{{label: "GPUs", value: text.Percentage(math.NaN()), note: "busy, mean of 1 on 1 node"}}},
 		"job, reportertest.Sidecar, a device of others, one unmeasured": {
 			map[string]*reporter.Node{
 				"0":  node(job, reporter.Values{"gpu_0_avg_utilization_pct": 90, "gpu_1_avg_utilization_pct": 1, "max_t_gpu_0_memory_used_mb": 512, "max_t_gpu_1_memory_used_mb": 1000}, true, false, true),
 				"10": node(nil, reporter.Values{"gpu_0_avg_utilization_pct": 30, "max_t_gpu_0_memory_used_mb": 100}, false),
 			},
-			[]row{{label: "GPUs", value: "60.0 %", note: "busy, mean of 2 of the 3 on 2 nodes"}, {value: "30.0 %", note: "the least,", of: "node 10, GPU 0"},
-				{value: "512 MiB", note: "the most memory used on one, of 1.0 GiB"}}},
+			[]row{{label: "GPUs", value: text.Quantity{Number: "60.0", Unit: "%"}, note: "busy, mean of 2 of the 3 on 2 nodes"}, {value: text.Quantity{Number: "30.0", Unit: "%"}, note: "the least,", of: "node 10, GPU 0"},
+				{value: text.Quantity{Number: "512", Unit: "MiB"}, note: "the most memory used on one, of 1.0 GiB"}}},
 	} {
 		gpus := newGPUsOfAll(&reporter.Report{Nodes: c.nodes})
 		if got := gpus.rows(); !slices.Equal(got, c.want) {

@@ -54,26 +54,21 @@ func (p *layout) wrapped(s style, label, words string, lines int) {
 // A row is a number for people: a label, the number with its unit, a note on its meaning, and for an
 // amount its mean rate ("" = none). A row without a label belongs to the one above.
 type row struct {
-	label, value, note, rate string
+	label      string
+	value      text.Quantity
+	note, rate string
 	// of is appended to the note: printable text from the report, such as the path of a group.
 	of string
 }
 
-// row writes a row. The last word of the value is its unit. Numbers, units and rates are aligned in
-// columns.
+// row writes a row. Numbers, units and rates are aligned in columns.
 func (p *layout) row(r row) {
-	number, unit := r.value, ""
-	if at := strings.LastIndexByte(r.value, ' '); at >= 0 {
-		number, unit = r.value[:at], r.value[at+1:]
-	}
-	if number == text.Absent {
-		unit = ""
-	}
+	q := r.value.Known()
 	note := strings.TrimRight(r.note+" "+r.of, " ")
 	if r.rate != "" {
 		note = text.PadRight(note, len("received")) + "  " + text.PadLeft(r.rate, 13)
 	}
-	value := text.PadLeft(number, numberWidth) + " " + text.PadRight(unit, unitWidth)
+	value := text.PadLeft(q.Number, numberWidth) + " " + text.PadRight(q.Unit, unitWidth)
 	p.line(plain, text.PadRight(r.label, labelWidth)+value+" "+note)
 }
 

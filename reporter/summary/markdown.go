@@ -116,17 +116,9 @@ func (m *markdown) numbers(rows []row) {
 		if r.of != "" {
 			note += " " + codeSpan(r.of)
 		}
-		m.line("| " + markdownText(r.label) + " | " + numberText(r.value) + " | " + note + " |")
+		m.line("| " + markdownText(r.label) + " | " + markdownText(known(r.value)) + " | " + note + " |")
 	}
 	m.line("")
-}
-
-// numberText returns a number with its unit. An absent number has no unit.
-func numberText(s string) string {
-	if strings.HasPrefix(s, text.Absent) {
-		return text.Absent
-	}
-	return markdownText(s)
 }
 
 // nodes writes a row for each node, and one for all. If there are too many, failed nodes come first.
@@ -183,12 +175,13 @@ func chosenRows(rows []nodeRow) []nodeRow {
 // markdown returns the row of a table. name and host are Markdown already.
 func (a *nodeRow) markdown(name, host string) string {
 	cells := []string{name, host}
-	for _, words := range []string{
-		text.Seconds(a.wall), text.Percent(a.mean), text.Percent(a.peak), text.Percent(a.mem),
-		text.SizeText(a.read), text.SizeText(a.write), text.SizeText(a.recv), text.SizeText(a.sent),
-		text.ShortHours(a.unused), text.Fixed(a.jobCPU/a.wall, 2), text.SizeText(a.jobMemory), a.exit,
+	for _, q := range []text.Quantity{
+		text.Duration(a.wall), text.Percentage(a.mean), text.Percentage(a.peak), text.Percentage(a.mem),
+		text.Size(a.read), text.Size(a.write), text.Size(a.recv), text.Size(a.sent),
+		{Number: text.ShortHours(a.unused)}, {Number: text.Fixed(a.jobCPU/a.wall, 2)}, text.Size(a.jobMemory),
+		{Number: a.exit},
 	} {
-		cells = append(cells, numberText(words))
+		cells = append(cells, markdownText(known(q)))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
 }

@@ -150,6 +150,7 @@ func FuzzWriteMarkdown(f *testing.F) {
 // What GitHub's own parser makes of the summaries: nothing but the headings, tables
 // and blocks that are meant, and every text from the report as text.
 func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
+	parser := gitHubParser(t)
 	texts := append(slices.Clone(reportertest.HostileTexts), "plain")
 	var names, pages []string
 	for i, words := range texts {
@@ -158,7 +159,7 @@ func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 		}
 	}
 	plain := make(map[string]string) // tags of the reports of the text "plain", by kind
-	rendered := showGitHub(t, pages)
+	rendered := showGitHub(t, parser, pages)
 	tags := regexp.MustCompile(`<[^>]*>`)
 	for i, page := range slices.Backward(rendered) {
 		_, kind, _ := strings.Cut(names[i], " ")
@@ -179,24 +180,30 @@ func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 	}
 }
 
-// showGitHub renders pages with cmark-gfm, GitHub's parser, nothing filtered.
-func showGitHub(t *testing.T, pages []string) []string {
+// gitHubParser returns a Python that has cmark-gfm, GitHub's parser.
+func gitHubParser(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("PERFAGENT_TEST_PYTHON")
 	if path == "" {
 		path = need.Repository(t, ".tools/venv/bin/python")
 	}
-	const script = `import json, sys, cmarkgfm
-from cmarkgfm.cmark import Options
-json.dump([cmarkgfm.github_flavored_markdown_to_html(p, Options.CMARK_OPT_UNSAFE) for p in json.load(sys.stdin)], sys.stdout)`
 	if err := exec.Command(path, "-c", "import cmarkgfm").Run(); err != nil {
 		need.Missing(t, "needs Python with cmarkgfm, GitHub's Markdown parser: make test installs it")
 	}
+	return path
+}
+
+// showGitHub renders pages, nothing filtered.
+func showGitHub(t *testing.T, parser string, pages []string) []string {
+	t.Helper()
+	const script = `import json, sys, cmarkgfm
+from cmarkgfm.cmark import Options
+json.dump([cmarkgfm.github_flavored_markdown_to_html(p, Options.CMARK_OPT_UNSAFE) for p in json.load(sys.stdin)], sys.stdout)`
 	in, err := json.Marshal(pages)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "-c", script)
+	cmd := exec.Command(parser, "-c", script)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

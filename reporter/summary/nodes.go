@@ -93,9 +93,9 @@ func allRows(r *reporter.Report, all *nodeRow) []row {
 
 // rows returns what the nodes wasted, and the CPU time of their jobs.
 func (a *nodeRow) rows() []row {
-	rows := []row{{label: "wasted", value: text.Hours(a.unused) + " CPU·h", note: wasteNote(a.unused, a.hours)}}
+	rows := []row{{label: "wasted", value: text.Quantity{Number: text.Hours(a.unused), Unit: "CPU·h"}, note: wasteNote(a.unused, a.hours)}}
 	if !math.IsNaN(a.jobCPU) {
-		rows = append(rows, row{label: "jobs", value: text.Seconds(a.jobCPU), note: joined("of CPU", a.busy())})
+		rows = append(rows, row{label: "jobs", value: text.Duration(a.jobCPU), note: joined("of CPU", a.busy())})
 	}
 	return rows
 }
@@ -211,8 +211,8 @@ func greatest(a, b float64) float64 {
 
 func (a *nodeRow) cells() []string {
 	short := func(v float64) string {
-		number, unit := text.Size(v)
-		return number + unit[:min(1, len(unit))]
+		q := text.Size(v)
+		return q.Number + q.Unit[:min(1, len(q.Unit))]
 	}
 	return []string{a.node, a.host, text.ShortSeconds(a.wall),
 		text.Fixed(a.mean, 1), text.Fixed(a.peak, 1), text.Fixed(a.mem, 1),

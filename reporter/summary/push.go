@@ -11,7 +11,8 @@ import (
 // push writes the state of the nodes' pushes to MLflow, if they were wanted. At the end of a run the first
 // push is still to come, and push writes nothing.
 func (p *layout) push(r *reporter.Report) {
-	states := make(map[string][]string) // nodes by text
+	states := make(map[string][]string) // nodes by what is to be said
+	done := make(map[string]bool)
 	var order []string
 	for _, name := range r.NodeNames() {
 		n := r.Nodes[name]
@@ -26,6 +27,7 @@ func (p *layout) push(r *reporter.Report) {
 			order = append(order, said)
 		}
 		states[said] = append(states[said], name)
+		done[said] = n.Push.MLflow.State == reporter.PushDone
 	}
 
 	for i, said := range order {
@@ -33,7 +35,7 @@ func (p *layout) push(r *reporter.Report) {
 		if i > 0 {
 			label = ""
 		}
-		if !strings.HasPrefix(said, reporter.PushDone) {
+		if !done[said] {
 			s = alarm
 		}
 		if len(r.Nodes) > 1 {
@@ -55,8 +57,11 @@ func pushText(s reporter.PushState) string {
 	why := text.Printable(s.Error)
 	switch {
 	case s.State == reporter.PushDone:
-		done := fmt.Sprintf("done: run %s at %s; %s", text.Printable(s.RunID), text.Printable(s.URI), why)
-		return strings.TrimSuffix(done, "; ")
+		done := fmt.Sprintf("done: run %s at %s", text.Printable(s.RunID), text.Printable(s.URI))
+		if why != "" {
+			done += "; " + why
+		}
+		return done
 	case s.Error == "":
 		return ""
 	case s.State == reporter.PushPending:

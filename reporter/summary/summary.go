@@ -137,10 +137,10 @@ func hostLine(h *reporter.Host) string {
 func cpuRows(n *reporter.Node) []row {
 	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	return []row{
-		{label: "CPU", value: text.Percent(n.Metric(reporter.MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
-		{value: text.Percent(n.Metric(reporter.MetricCPUPeak)), note: "peak"},
-		{value: text.Percent(n.Metric(reporter.MetricCPUOver80)), note: "of the time at 80 % or more"},
-		{label: "wasted", value: text.Hours(unused) + " CPU·h", note: wasteNote(unused, hours)},
+		{label: "CPU", value: text.Percentage(n.Metric(reporter.MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
+		{value: text.Percentage(n.Metric(reporter.MetricCPUPeak)), note: "peak"},
+		{value: text.Percentage(n.Metric(reporter.MetricCPUOver80)), note: "of the time at 80 % or more"},
+		{label: "wasted", value: text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}, note: wasteNote(unused, hours)},
 	}
 }
 
@@ -159,15 +159,15 @@ func wasteNote(unused, hours float64) string {
 }
 
 func memoryRows(n *reporter.Node) []row {
-	rows := []row{{label: "memory", value: text.Percent(n.Metric(reporter.MetricMemoryPeak)), note: memoryNote(n)}}
+	rows := []row{{label: "memory", value: text.Percentage(n.Metric(reporter.MetricMemoryPeak)), note: memoryNote(n)}}
 	switch {
 	case n.Job == nil || jobPeak(n) > 0: // then the whole job has a row of its own
 		return rows
 	case n.Job.MaxRSSAtMost:
-		return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB),
+		return append(rows, row{value: text.Size(n.Job.MaxRSSMB),
 			note: "at most: peak of the job's largest process"})
 	}
-	return append(rows, row{value: text.SizeText(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
+	return append(rows, row{value: text.Size(n.Job.MaxRSSMB), note: "peak of the job's largest process"})
 }
 
 // memoryNote returns the peak of the node's memory in bytes.
@@ -190,7 +190,7 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 			continue
 		}
 
-		r := row{value: text.SizeText(v), note: counter.Word}
+		r := row{value: text.Size(v), note: counter.Word}
 		if counter.Group != label { // print the label once
 			label, r.label = counter.Group, string(counter.Group)
 		}
@@ -200,7 +200,8 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		rows = append(rows, r)
 	}
 
-	return append(rows, row{label: "disk fill", value: text.Percent(n.Metric(reporter.MetricDiskPeak)), note: "peak"})
+	disk := text.Percentage(n.Metric(reporter.MetricDiskPeak))
+	return append(rows, row{label: "disk fill", value: disk, note: "peak"})
 }
 
 // agent writes the cost of the measuring.

@@ -1,0 +1,112 @@
+package text
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A Quantity is a number as people read it, and its unit. The number of one that is not known is
+// Absent.
+type Quantity struct{ Number, Unit string }
+
+// String returns the number and the unit with a blank between them.
+func (q Quantity) String() string {
+	if q.Unit == "" {
+		return q.Number
+	}
+	return q.Number + " " + q.Unit
+}
+
+// Known returns q, or Absent without a unit if q is not known.
+func (q Quantity) Known() Quantity {
+	if q.Number == Absent {
+		return Quantity{Number: Absent}
+	}
+	return q
+}
+
+// Duration returns seconds as a duration: 0.05 s, 12.3 s, 3 min 20 s, 2 h 05 min, 6 d 23 h. From an
+// hour on it is cut, not rounded: 2 h 05 min have passed in full.
+func Duration(s float64) Quantity {
+	whole := math.Floor(s + 0.5)
+	switch {
+	case math.IsNaN(s) || math.IsInf(s, 0):
+		return Quantity{Number: Absent}
+	case s < 0:
+		q := Duration(-s)
+		return Quantity{"-" + q.Number, q.Unit}
+	case s == 0:
+		return Quantity{"0", "s"}
+	case s < 0.0001:
+		return Quantity{"<0.0001", "s"}
+	case s < 0.0095:
+		return Quantity{Fixed(s, 4), "s"}
+	case s < 0.995:
+		return Quantity{Fixed(s, 2), "s"}
+	case s < 59.95:
+		return Quantity{Fixed(s, 1), "s"}
+	case whole < 3600:
+		return Quantity{fmt.Sprintf("%d min %02d", int(whole)/60, int(whole)%60), "s"}
+	case whole < 86400:
+		return Quantity{fmt.Sprintf("%d h %02d", int(whole)/3600, int(whole)/60%60), "min"}
+	case whole < 1e9:
+		return Quantity{fmt.Sprintf("%d d %02d", int(whole)/86400, int(whole)/3600%24), "h"}
+	}
+
+	return Quantity{Fixed(s/86400, 0), "d"}
+}
+
+// Size returns an amount of MiB (2^20 bytes) in its binary unit: 0 B, 12 KiB, 1.5 MiB, 312 MiB,
+// 1.5 GiB.
+func Size(mib float64) Quantity {
+	v := math.Abs(mib) * (1 << 20)
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Quantity{Number: Absent}
+	}
+
+	units := [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	i := 0
+	for v >= 1023.5 && i < len(units)-1 {
+		v /= 1024
+		i++
+	}
+
+	decimals := 0
+	if i >= 2 && v < 9.95 || i >= 3 && v < 99.95 {
+		decimals = 1
+	}
+
+	number := Fixed(v, decimals)
+	if mib < 0 && number != "0" {
+		number = "-" + number
+	}
+	return Quantity{number, units[i]}
+}
+
+// Whole returns Size without a decimal that says nothing, and with two where they matter: 64 GiB,
+// 1.25 GiB.
+func Whole(mib float64) Quantity {
+	if gib := mib / 1024; gib >= 1 && gib < 10 && gib*4 == math.Trunc(gib*4) {
+		return Quantity{strconv.FormatFloat(gib, 'f', -1, 64), "GiB"}
+	}
+	q := Size(mib)
+	q.Number = strings.TrimSuffix(q.Number, ".0")
+	return q
+}
+
+// Speed returns MiB per second.
+func Speed(v float64) Quantity {
+	const unit = "MiB/s"
+	switch {
+	case v > 0 && v < 0.005:
+		return Quantity{"<0.01", unit}
+	case math.Abs(v) < 9.995:
+		return Quantity{Fixed(v, 2), unit}
+	}
+	return Quantity{Fixed(v, 1), unit}
+}
+
+// Percentage returns a percentage with one decimal.
+func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
