@@ -22,11 +22,13 @@ func timeoutEnd(now host.Instant) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
+
 	var f [procfile.StatStart + 1][]byte
 	_, name, n := procfile.SplitStat(data, f[:])
 	if string(name) != "timeout" || n < len(f) {
 		return time.Time{}
 	}
+
 	ticks, ok := procfile.ParseCount(f[procfile.StatStart])
 	command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 	limit, known := diagnosis.TimeoutLimit(strings.Split(strings.TrimRight(string(command), "\x00"), "\x00"))
@@ -34,6 +36,7 @@ func timeoutEnd(now host.Instant) time.Time {
 	if !ok || err != nil || !known || limit > longest || ticks > 1<<40 {
 		return time.Time{}
 	}
+
 	start := now.Wall.Add(time.Duration(ticks)*time.Second/procfile.UserHZ - now.Boot)
 	return start.Add(time.Duration(limit * float64(time.Second)))
 }

@@ -149,6 +149,7 @@ func (r *remoteState) lastOfThinned(ctx context.Context, s nodeSeries, all []win
 			}
 		}
 	}
+
 	return until, nil
 }
 

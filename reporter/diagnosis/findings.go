@@ -169,6 +169,7 @@ func findings(n *reporter.Node, run *reporter.Run) []reporter.Finding {
 			out = append(out, rule.finding(f))
 		}
 	}
+
 	sortFindings(out)
 	return out
 }

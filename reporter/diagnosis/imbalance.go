@@ -107,12 +107,14 @@ func lowestNode(r *reporter.Report, m measure) (node string, value, mean float64
 		if !(v >= 0) || math.IsInf(v, 1) {
 			continue
 		}
+
 		count++
 		mean += (v - mean) / float64(count)
 		if v < value {
 			node, value = name, v
 		}
 	}
+
 	return node, value, mean, count
 }
 

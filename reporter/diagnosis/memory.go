@@ -210,6 +210,7 @@ func (q *verdictInput) hostText(v host.Victim) string {
 	q.noteKills(float64(q.account.OOMKills))
 	used := q.hostMemory()
 	q.note("host_memory_pct", used)
+
 	words := q.killText(v, " was killed because the host was out of memory")
 	if used > 0 {
 		words += "; " + text.Fixed(used, 0) + " % of it was in use in the last sample"

@@ -24,6 +24,7 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	if n == nil || n.Origin == reporter.OriginPerfPy {
 		return nil
 	}
+
 	wall := n.Metric(reporter.MetricWall)
 	if math.IsNaN(wall) && run != nil {
 		wall = run.WallSeconds // from a sidecar or a journal
@@ -31,6 +32,7 @@ func newRuleInput(n *reporter.Node, run *reporter.Run) *ruleInput {
 	if !positive(wall) || wall < findSeconds {
 		return nil
 	}
+
 	return &ruleInput{n, wall}
 }
 

@@ -283,9 +283,11 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 			lowest = v
 		}
 	}
+
 	if !(lowest < fullMB) || len(q.end.DiskPaths) == 0 || slices.ContainsFunc(q.end.DiskPaths, q.fullBefore) {
 		return "", ""
 	}
+
 	where := text.Printable(strings.Join(q.end.DiskPaths, ", "))
 	q.evidence["path"] = where
 	q.note("available_mb", lowest)

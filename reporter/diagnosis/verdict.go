@@ -110,6 +110,7 @@ func runVerdict(r *reporter.Report) *reporter.Verdict {
 	if out == nil || len(r.Nodes) == 1 || rank(out) == 0 { // all ended well
 		return out
 	}
+
 	v := *out
 	v.Text = "node " + text.Printable(text.Clip(at, 40)) + ": " + v.Text
 	return &v
@@ -214,6 +215,7 @@ func (q *verdictInput) cause() (cause, words string) {
 			return cause, words
 		}
 	}
+
 	return CauseExited, q.exited()
 }
 

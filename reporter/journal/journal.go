@@ -115,6 +115,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 		if exists(base+".json") || exists(base+".html") {
 			continue
 		}
+
 		f, err := os.OpenFile(base+".jsonl", os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -127,6 +128,7 @@ func claim(dir string, node int) (*os.File, string, error) {
 			os.Remove(f.Name())
 			continue
 		}
+
 		hold(f)
 		return f, base + ".json", nil
 	}
@@ -153,6 +155,7 @@ func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
 	} else {
 		e.line = j.line(s, rec)
 	}
+
 	select {
 	case j.queue <- e:
 	default: // the disk is behind: start again from a snapshot when it recovers

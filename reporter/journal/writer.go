@@ -27,6 +27,7 @@ func (w *writer) run() {
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
 	armed := false
+
 	for {
 		select {
 		case e, open := <-w.journal.queue:
@@ -43,6 +44,7 @@ func (w *writer) run() {
 			}
 			continue
 		}
+
 		if !armed {
 			timer.Reset(syncAfter)
 			armed = true

@@ -27,11 +27,13 @@ func Lock(ctx context.Context, path string) (release func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("lock report %s: %w", path, err)
 		}
+
 		ours, errOurs := f.Stat()
 		there, errThere := os.Stat(path)
 		if errOurs == nil && errThere == nil && os.SameFile(ours, there) {
 			return func() { f.Close() }, nil
 		}
+
 		f.Close() // replaced while we waited: lock the new one
 		if errThere != nil {
 			return nil, fmt.Errorf("lock report: %w", errThere)

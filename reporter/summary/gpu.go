@@ -102,6 +102,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 		if n == nil {
 			continue
 		}
+
 		for i := range n.GPUs {
 			if n.ShowsGPU(i) {
 				all.add(text.Printable(name), n, i)
@@ -111,6 +112,7 @@ func newGPUsOfAll(r *reporter.Report) gpusOfAll {
 			all.nodes++
 		}
 	}
+
 	return all
 }
 

@@ -233,6 +233,7 @@ func gpuText(g *reporter.GPU, at int) string {
 	if g.UUID != "" {
 		words = append(words, text.Printable(g.UUID))
 	}
+
 	if g.MIG {
 		words = append(words, "MIG")
 	}
@@ -242,9 +243,11 @@ func gpuText(g *reporter.GPU, at int) string {
 	if len(g.Throttle) > 0 {
 		words = append(words, "held back by "+text.Printable(strings.Join(g.Throttle, ", ")))
 	}
+
 	if !g.OfJob {
 		words = append(words, "not the job's")
 	}
+
 	return strings.Join(words, ", ")
 }
 

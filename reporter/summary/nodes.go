@@ -134,17 +134,22 @@ func perfpyNodes(r *reporter.Report) []string {
 }
 
 func newNodeRow(name string, n *reporter.Node) nodeRow {
-	row := nodeRow{node: text.Printable(name), host: text.Absent, exit: text.Absent,
-		jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN()}
+	row := nodeRow{
+		node: text.Printable(name), host: text.Absent, exit: text.Absent,
+		jobCPU: math.NaN(), agent: math.NaN(), jobMemory: math.NaN(),
+	}
+
 	row.mean, row.peak = n.Metric(reporter.MetricCPUMean), n.Metric(reporter.MetricCPUPeak)
 	row.mem = n.Metric(reporter.MetricMemoryPeak)
 	row.read, row.write = n.Metric(reporter.MetricDiskRead), n.Metric(reporter.MetricDiskWritten)
 	row.recv, row.sent = n.Metric(reporter.MetricNetworkReceived), n.Metric(reporter.MetricNetworkSent)
 	row.unused, row.hours = n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	row.wall = n.Wall()
+
 	if n == nil {
 		return row
 	}
+
 	if n.Host != nil && n.Host.Hostname != "" {
 		row.host, row.hostname = shortHost(text.Printable(n.Host.Hostname)), n.Host.Hostname
 	}
@@ -158,6 +163,7 @@ func newNodeRow(name string, n *reporter.Node) nodeRow {
 	if n.Agent != nil {
 		row.agent = n.Agent.CPUSeconds
 	}
+
 	return row
 }
 

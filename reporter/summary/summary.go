@@ -189,8 +189,9 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		if math.IsNaN(v) && counter.Since == collector.Device {
 			continue
 		}
+
 		r := row{value: text.Size(v), note: counter.Word}
-		if counter.Group != label { // said once
+		if counter.Group != label { // print the label once
 			label, r.label = counter.Group, string(counter.Group)
 		}
 		if wall > 0 && math.Abs(v) > 0 {
@@ -198,7 +199,9 @@ func trafficRows(n *reporter.Node, wall float64) []row {
 		}
 		rows = append(rows, r)
 	}
-	return append(rows, row{label: "disk fill", value: text.Percentage(n.Metric(reporter.MetricDiskPeak)), note: "peak"})
+
+	disk := text.Percentage(n.Metric(reporter.MetricDiskPeak))
+	return append(rows, row{label: "disk fill", value: disk, note: "peak"})
 }
 
 // agent writes the cost of the measuring.
