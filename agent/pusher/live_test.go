@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
@@ -264,7 +263,7 @@ func TestLive_SendsNoStepTwiceWhileTheRingHalves(t *testing.T) {
 	t.Parallel()
 	for _, capacity := range []int{12, 20, 40} {
 		inBubble(t, 0, Destination{Invocation: "i"}, func(t *testing.T, s *stage) {
-			s.rec.Ring = series.NewRing(capacity, int(collector.NumColumns))
+			s.rec.Ring = series.NewRing(capacity, int(s.rec.Columns()))
 			s.fake.SetBefore(closing(mlflowtest.On("log-batch", every(2, s.fake.Applied(mlflowtest.Drop())))))
 			s.seconds(700, nil)
 			points := s.fake.Runs()[0].Metrics["system/0/system_memory_usage_percentage"]

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/mlflow"
@@ -121,7 +120,7 @@ func TestPush_ContinuesAfterLiveBesideAnotherRecording(t *testing.T) {
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
 		s = in
-		s.rec.Ring = series.NewRing(40, int(collector.NumColumns))
+		s.rec.Ring = series.NewRing(40, int(s.rec.Columns()))
 		s.seconds(75, nil)
 	})
 	if s.rec.Ring.Stride() == 1 {
@@ -245,7 +244,7 @@ func TestPush_AsksWhatLiveDoesNotKnow(t *testing.T) {
 	var s *stage
 	inBubble(t, 0, Destination{Invocation: "i"}, func(_ *testing.T, in *stage) {
 		s = in
-		s.rec.Ring = series.NewRing(40, int(collector.NumColumns))
+		s.rec.Ring = series.NewRing(40, int(s.rec.Columns()))
 		s.seconds(75, nil)
 	})
 	c := connect(t, s.l.URL)
