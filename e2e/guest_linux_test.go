@@ -65,7 +65,7 @@ func guestSource(t *testing.T, n *reporter.Node, source string) {
 // guestLimits checks what bounds the job; 0 = nothing.
 func guestLimits(t *testing.T, n *reporter.Node, cpus, memory float64) {
 	t.Helper()
-	if n.Limits == nil || n.Limits.CPUs != cpus || n.Limits.MemoryMB != memory {
+	if n.Limits == nil || n.Limits.CPUs != cpus || float64(n.Limits.MemoryMB) != memory {
 		t.Errorf("limits %+v, want %v CPUs and %v MiB", n.Limits, cpus, memory)
 	}
 }

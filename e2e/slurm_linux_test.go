@@ -387,7 +387,7 @@ var slurmLimiting = regexp.MustCompile(`/job_\d+$`)
 func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 	t.Helper()
 	guestSource(t, n, source)
-	if n.Limits == nil || n.Limits.MemoryMB != limit || !slurmLimiting.MatchString(n.Limits.MemoryGroup) {
+	if n.Limits == nil || float64(n.Limits.MemoryMB) != limit || !slurmLimiting.MatchString(n.Limits.MemoryGroup) {
 		t.Errorf("limits %+v, want %v MiB of the job", n.Limits, limit)
 	}
 	for _, m := range n.Missing {

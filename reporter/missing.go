@@ -142,6 +142,12 @@ func codeNamed(why string) Code {
 			return r.Code
 		}
 	}
+	for c := range collector.Column(collector.NumPerfPyKeys) {
+		if noPerfPyValue(c) == why {
+			return PerfPyNoValue
+		}
+	}
+
 	return ""
 }
 

@@ -148,6 +148,9 @@ func readPerfPyNode(r *reader, before int) (Samples, error) {
 // maxTimestamp is the last second that RFC 3339 can write.
 const maxTimestamp = 253402300799
 
+// noPerfPyValue returns why a column of a node from perf.py is absent.
+func noPerfPyValue(c collector.Column) string { return "no sample has " + c.Key() }
+
 // newPerfPyNode computes a node from perf.py's samples: each weighs the same,
 // 100 % is exactly that, totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
@@ -167,7 +170,7 @@ func newPerfPyNode(samples Samples, cpus int) *Node {
 		if samples.Len() == 0 {
 			return errNoSamples
 		}
-		return &absence{PerfPyNoValue, "no sample has " + c.Key()}
+		return &absence{PerfPyNoValue, noPerfPyValue(c)}
 	}
 	n := &Node{Origin: OriginPerfPy, Samples: samples, Missing: []Missing{}, Findings: []Finding{}}
 	if cpus > 0 {

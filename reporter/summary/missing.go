@@ -78,7 +78,8 @@ type origin struct {
 }
 
 // add adds an entry of a node to the absence with the same reason. A metric whose text differs from that of
-// its source joins the source: "the number of CPUs is unknown: open /proc/stat".
+// its source joins the source: "the number of CPUs is unknown: open /proc/stat". In a file from perf.py every
+// column is absent for itself.
 func (g *groups) add(m reporter.Missing, node string) {
 	why := reason{m.Code, reporter.CauseOf(m)}
 	source, isSource := reporter.SourceOf(m.What)
@@ -88,7 +89,7 @@ func (g *groups) add(m reporter.Missing, node string) {
 	}
 
 	i, ok := g.byReason[why]
-	if _, isMetric := reporter.MetricNamed(m.What); !ok && isMetric {
+	if _, isMetric := reporter.MetricNamed(m.What); !ok && isMetric && m.Code != reporter.PerfPyNoValue {
 		i, ok = g.ofNode[from]
 	}
 	if !ok {
