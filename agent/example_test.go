@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/agent"
 )
 
-// A command is wrapped; its exit code is no error.
+// A command is wrapped; its exit code is not an error.
 func ExampleRun() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {

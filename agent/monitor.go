@@ -96,7 +96,9 @@ func (m *Monitor) end() (*Result, error) {
 	rec, ok := patience.Receive(m.recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, errors.New("agent: timed out reading the final sample; partial data is in " + s.output.journalPath())
+		return nil, errors.New(
+			"agent: timed out reading the final sample; partial data is in " + s.output.journalPath(),
+		)
 	}
 
 	account := m.account(use, end)

@@ -69,7 +69,7 @@ type Options struct {
 	// DefaultMaxLength.
 	MaxLength int
 
-	// DiskPaths name the file systems whose usage is measured; the fullest one counts.
+	// DiskPaths are paths on the file systems to measure; the fullest one counts.
 	// nil is "/".
 	DiskPaths []string
 
@@ -110,7 +110,7 @@ type Options struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Log gets what the command line prints on stderr. nil is silent.
+	// Log gets what the command line prints on stderr. If it is nil, nothing is logged.
 	Log *zap.Logger
 
 	// OnListen, if not nil, is called with the URL of the live page, before Start returns or later

@@ -159,7 +159,8 @@ func (t *tracking) push(ctx context.Context, d delivery) (state reporter.PushSta
 	}
 
 	plan, err := pusher.Prepare(ctx, client, d.report, pusher.Options{
-		Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d), RecordingID: d.recordedAs(), Live: t.ended,
+		Destination: t.dest, Patience: joinPatience, Artifacts: t.artifacts(d),
+		RecordingID: d.recordedAs(), Live: t.ended,
 		Settle: t.live != nil && t.live.MayHaveMade(),
 	})
 	if err == nil {

@@ -182,7 +182,10 @@ func (w *wrap) finish(ctx context.Context, status job.Status, rec *collector.Rec
 	w.source.end(account)
 	missing = append(missing, w.source.missing...)
 	if status.Uncounted != nil {
-		missing = append(missing, reporter.Missing{What: "orphans", Code: reporter.Orphans, Why: status.Uncounted.Error()})
+		missing = append(
+			missing,
+			reporter.Missing{What: "orphans", Code: reporter.Orphans, Why: status.Uncounted.Error()},
+		)
 	}
 
 	in := w.input(rec, missing)

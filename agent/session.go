@@ -19,7 +19,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/journal"
 )
 
-// A Result is what a run leaves.
+// A Result is the outcome of a run.
 type Result struct {
 	// Report is what the run used. It is nil if reading the final sample timed out.
 	Report *reporter.Report
@@ -178,7 +178,10 @@ func (s *session) liveReport(incomplete string) func(*collector.Recording) *repo
 		if n := r.Nodes[s.nodeName()]; rec.PerfPy == nil && rec.Samples == 0 && n != nil {
 			n.Missing = append(slices.Clone(missing), reporter.Missing{
 				What: "samples", Code: reporter.NoSampleYet,
-				Why: fmt.Sprintf("no sample has been taken yet; the first one is taken %v after the start", s.o.Interval),
+				Why: fmt.Sprintf(
+					"no sample has been taken yet; the first one is taken %v after the start",
+					s.o.Interval,
+				),
 			})
 		}
 		return r

@@ -81,7 +81,11 @@ func newJobSource(o Options, own ownGroup) *jobSource {
 func newTree(o process.Options) (*process.Tree, error) {
 	self, err := os.Readlink("/proc/self")
 	if err == nil && self != strconv.Itoa(os.Getpid()) {
-		return nil, fmt.Errorf("find the job's processes: /proc is that of another pid namespace, in which perfagent is process %s; mount one of its own", self)
+		return nil, fmt.Errorf(
+			"find the job's processes: /proc is that of another pid namespace, "+
+				"in which perfagent is process %s; mount one of its own",
+			self,
+		)
 	}
 
 	return process.NewTree(o), nil
@@ -124,7 +128,10 @@ func (src *jobSource) useGroup(o Options, own ownGroup) {
 func (src *jobSource) begin(j *job.Job) {
 	src.job = j
 	if src.made != nil && j.Outside() {
-		src.miss(reporter.CgroupUnmade, fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()))
+		src.miss(
+			reporter.CgroupUnmade,
+			fmt.Errorf("--cgroup create: the kernel would not start the job inside %s", src.options.Group.Path()),
+		)
 	}
 	if src.made != nil {
 		missing := src.made.Missing()
@@ -155,7 +162,11 @@ func (src *jobSource) end(j *reporter.Job) {
 
 	err, ok := patience.Ask(diskPatience, src.made.Remove)
 	if !ok {
-		err = fmt.Errorf("remove control group %s: no answer within %v; once it is empty, remove it with rmdir", src.options.Group.Path(), diskPatience)
+		err = fmt.Errorf(
+			"remove control group %s: no answer within %v; once it is empty, remove it with rmdir",
+			src.options.Group.Path(),
+			diskPatience,
+		)
 	}
 	if err != nil {
 		j.CgroupStays = true

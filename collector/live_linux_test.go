@@ -319,7 +319,7 @@ func comparePercents(t *testing.T, a, b *bracket, shut map[string]int) {
 	}
 }
 
-// unmoved tells whether a CPU's times were the same in a Reading and a snap.
+// unmoved reports whether a CPU's times were the same in a Reading and a snap.
 func unmoved(c host.CPUTimes, snap []float64) bool {
 	return slices.Equal(append(c.Seconds[:], c.Guest, c.GuestNice), snap)
 }

@@ -78,6 +78,6 @@
 // A job started without Signals has no account of its orphans: they go to process
 // 1 or to a subreaper above, and [Status.Uncounted] says so.
 //
-// All of this holds on Linux. Elsewhere the command is started and waited for by
-// package os: see other.go.
+// All of this holds on Linux. Elsewhere package os starts the command and waits for
+// it, and the account has only what package os reports.
 package job

@@ -158,7 +158,8 @@ func childless() bool {
 	return unix.Waitid(unix.P_ALL, 0, &unix.Siginfo{}, look, nil) == unix.ECHILD
 }
 
-// children lists the child processes of all threads of this process. It is not ok where the kernel does not list them (CONFIG_PROC_CHILDREN).
+// children lists the child processes of all threads of this process. It is not ok where the kernel
+// does not list them (CONFIG_PROC_CHILDREN).
 func children() (pids []int, ok bool) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

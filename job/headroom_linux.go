@@ -23,13 +23,11 @@ const (
 	tightLimit = 4096
 )
 
-// Headroom returns an error that names the limit if this process may make fewer
-// than about sixteen more processes or threads, by RLIMIT_NPROC or by one of the
-// given limits, which are those of its control groups. A Go program dies when the
-// kernel refuses it a thread, so the caller does better to become the job with
-// Exec then. What cannot be read counts as no limit. Where a limit is within
-// reach, Headroom makes the runtime create the threads that will be needed before
-// the job can use the limit up.
+// Headroom returns an error that names the limit if this process may make fewer than about sixteen
+// more processes or threads, by RLIMIT_NPROC or by one of the given limits, which are those of its
+// control groups. A Go program dies when the kernel refuses it a thread, so the caller should then
+// become the job with Exec. What cannot be read counts as no limit. If a limit is within reach,
+// Headroom makes the runtime create the threads that will be needed before the job can use it up.
 func Headroom(limits []TaskLimit) error {
 	if user, ok := userLimit(); ok {
 		limits = slices.Insert(slices.Clone(limits), 0, user)

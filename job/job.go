@@ -120,8 +120,8 @@ type Sent struct {
 	Name   string    // "SIGTERM"
 	At     time.Time // when it was noticed, about a millisecond after it was sent
 
-	// Kernel reports whether the signal came from no process but from the
-	// terminal (Ctrl-C), a timer or a limit.
+	// Kernel reports whether the kernel sent the signal: for the terminal (Ctrl-C), a
+	// timer or a limit.
 	Kernel bool
 
 	// PID is the sender's process ID and Process its name (/proc/PID/comm), ""

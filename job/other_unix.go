@@ -202,7 +202,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 	return s.terminal[sig]
 }
 
-// Reraise ends this process by sig, so that its parent sees that the job died so.
+// Reraise ends this process by sig, so that its parent sees how the job died.
 func Reraise(sig syscall.Signal) {
 	if sig != syscall.SIGQUIT { // for which the runtime prints its goroutines
 		signal.Reset(sig)

@@ -132,7 +132,7 @@ func (j *Job) Reaped() Usage {
 }
 
 // Over reports whether the job has ended and all its processes with it. False may
-// also mean that this is not known, as it never is without Signals.
+// also mean that this is not known; without Signals it never is.
 func (j *Job) Over() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -188,8 +188,8 @@ func (j *Job) Release() {
 
 // Exec replaces this process by the command, for when no child can be made: the
 // job runs, unmeasured. It returns only if that fails, with the errors of Start. s
-// may be nil. A signal that it caught and that the job can no longer get ends this
-// process, as it would most likely have ended the job.
+// may be nil. If s caught a signal that cannot be passed to the job any more, the signal
+// ends this process, as it would most likely have ended the job.
 func Exec(c Command, s *Signals) error {
 	if len(c.Args) == 0 {
 		return fmt.Errorf("execute job: %w", errNoCommand)

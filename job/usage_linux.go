@@ -29,9 +29,9 @@ func usage(ru syscall.Rusage) Usage {
 }
 
 // PeakRSS returns the high-water mark of this process's memory in bytes (VmHWM of
-// proc(5)), which a child made just now is charged with at least; 0 if it is
-// unknown. ru_maxrss of getrusage(2) is only the last resort, because it includes
-// what our own parent had when it made us.
+// proc(5)), or 0 if it is unknown. A child made now is charged with at least this much.
+// ru_maxrss of getrusage(2) is only the last resort, because it includes what our
+// own parent used when it made us.
 func PeakRSS() int64 {
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		text := strings.TrimSuffix(procfile.StatusValue(status, "VmHWM"), " kB")

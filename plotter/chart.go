@@ -72,28 +72,60 @@ func chartPlans(gpus int) []chartPlan {
 		{id: "cpu", title: "CPU", unit: "%", top: 100, levels: []float64{20, 40, 80}, series: []seriesPlan{
 			{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
 			{label: "mean of all CPUs", key: collector.CPUAvg}},
-			aside: []seriesPlan{{label: "idle and waiting for storage", key: collector.CPUIowait}, {label: "stolen by other virtual machines", key: collector.CPUSteal}}},
+			aside: []seriesPlan{
+				{label: "idle and waiting for storage", key: collector.CPUIowait},
+				{label: "stolen by other virtual machines", key: collector.CPUSteal},
+			}},
 		{id: "job_cpu", title: "Job CPU", unit: "CPUs", whenMeasured: true, bound: cpuBound, series: []seriesPlan{
 			{label: "busy for the job", key: collector.JobCPU}},
-			aside: []seriesPlan{{label: "processes", key: collector.JobProcesses}, {label: "threads", key: collector.JobThreads},
-				{label: "throttled periods", key: collector.JobThrottled}}},
-		{id: "memory", title: "Memory", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.MemPercent}},
-			aside: []seriesPlan{{label: "used", key: collector.MemUsed}}},
-		{id: "job_memory", title: "Job memory", unit: "MiB", whenMeasured: true, bound: memoryBound, series: []seriesPlan{
-			{label: "used by the job", key: collector.JobMemory},
-			{label: "used of the limit", key: collector.LimitMemory, color: 1},
-			{label: "page cache", key: collector.JobPageCache, color: 2, dash: 1}}},
+			aside: []seriesPlan{
+				{label: "processes", key: collector.JobProcesses},
+				{label: "threads", key: collector.JobThreads},
+				{label: "throttled periods", key: collector.JobThrottled},
+			}},
+		{
+			id:     "memory",
+			title:  "Memory",
+			unit:   "%",
+			top:    100,
+			series: []seriesPlan{{label: "used", key: collector.MemPercent}},
+			aside:  []seriesPlan{{label: "used", key: collector.MemUsed}},
+		},
+		{
+			id:           "job_memory",
+			title:        "Job memory",
+			unit:         "MiB",
+			whenMeasured: true,
+			bound:        memoryBound,
+			series: []seriesPlan{
+				{label: "used by the job", key: collector.JobMemory},
+				{label: "used of the limit", key: collector.LimitMemory, color: 1},
+				{label: "page cache", key: collector.JobPageCache, color: 2, dash: 1}},
+		},
 		{id: "disk_io", title: "Disk reads and writes", unit: "MiB/s", series: []seriesPlan{
 			{label: "read", key: collector.DiskReadRate}, {label: "written", key: collector.DiskWriteRate, color: 1},
-			{label: "read by the job", key: collector.JobReadRate, dash: 1}, {label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1}}},
+			{
+				label: "read by the job",
+				key:   collector.JobReadRate,
+				dash:  1,
+			}, {label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1}}},
 		{id: "network", title: "Network", unit: "MiB/s", series: []seriesPlan{
-			{label: "received", key: collector.NetExtRecvRate}, {label: "sent", key: collector.NetExtSentRate, color: 1},
+			{
+				label: "received",
+				key:   collector.NetExtRecvRate,
+			}, {label: "sent", key: collector.NetExtSentRate, color: 1},
 			{label: "loopback received", key: collector.NetLoRecvRate, color: 2, dash: 1},
 			{label: "loopback sent", key: collector.NetLoSentRate, color: 3, dash: 1},
 			{label: "InfiniBand received", key: collector.NetIBRecvRate, dash: 2},
 			{label: "InfiniBand sent", key: collector.NetIBSentRate, color: 1, dash: 2}}},
-		{id: "disk_space", title: "Disk space", unit: "%", top: 100, series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
-			aside: []seriesPlan{{label: "free", key: collector.DiskFree}}},
+		{
+			id:     "disk_space",
+			title:  "Disk space",
+			unit:   "%",
+			top:    100,
+			series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
+			aside:  []seriesPlan{{label: "free", key: collector.DiskFree}},
+		},
 		pressurePlan(),
 	}
 	return append(plans, gpuPlans(gpus)...)
@@ -102,13 +134,42 @@ func chartPlans(gpus int) []chartPlan {
 // pressurePlan returns the chart of the time in which tasks waited. Colors show what for, dashes
 // show who.
 func pressurePlan() chartPlan {
-	return chartPlan{id: "pressure", title: "Tasks that wait", unit: "%", top: 100, whenMeasured: true, series: []seriesPlan{
-		{label: "CPU, some", key: collector.PSICPUSome},
-		{label: "memory, some", key: collector.PSIMemorySome, color: 1}, {label: "memory, all", key: collector.PSIMemoryFull, color: 1, dash: 1},
-		{label: "storage, some", key: collector.PSIIOSome, color: 2}, {label: "storage, all", key: collector.PSIIOFull, color: 2, dash: 1},
-		{label: "job: CPU, some", key: collector.JobPSICPUSome, dash: 2}, {label: "job: CPU, all", key: collector.JobPSICPUFull, dash: 3},
-		{label: "job: memory, some", key: collector.JobPSIMemorySome, color: 1, dash: 2}, {label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
-		{label: "job: storage, some", key: collector.JobPSIIOSome, color: 2, dash: 2}, {label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3}}}
+	return chartPlan{
+		id:           "pressure",
+		title:        "Tasks that wait",
+		unit:         "%",
+		top:          100,
+		whenMeasured: true,
+		series: []seriesPlan{
+			{label: "CPU, some", key: collector.PSICPUSome},
+			{
+				label: "memory, some",
+				key:   collector.PSIMemorySome,
+				color: 1,
+			}, {label: "memory, all", key: collector.PSIMemoryFull, color: 1, dash: 1},
+			{
+				label: "storage, some",
+				key:   collector.PSIIOSome,
+				color: 2,
+			}, {label: "storage, all", key: collector.PSIIOFull, color: 2, dash: 1},
+			{
+				label: "job: CPU, some",
+				key:   collector.JobPSICPUSome,
+				dash:  2,
+			}, {label: "job: CPU, all", key: collector.JobPSICPUFull, dash: 3},
+			{
+				label: "job: memory, some",
+				key:   collector.JobPSIMemorySome,
+				color: 1,
+				dash:  2,
+			}, {label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
+			{
+				label: "job: storage, some",
+				key:   collector.JobPSIIOSome,
+				color: 2,
+				dash:  2,
+			}, {label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3}},
+	}
 }
 
 // gpuPlans returns the charts of the GPUs, with a line for each device.
@@ -123,13 +184,19 @@ func gpuPlans(gpus int) []chartPlan {
 	for k := range plans {
 		key := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}[k]
 		for i := range gpus {
-			plans[k].series = append(plans[k].series, seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, key),
-				color: i % colors, dash: i / colors % len(dashes())})
+			plans[k].series = append(
+				plans[k].series,
+				seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, key),
+					color: i % colors, dash: i / colors % len(dashes())},
+			)
 		}
 	}
 
 	for i := range gpus {
-		plans[2].aside = append(plans[2].aside, seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, collector.GPUTemperature)})
+		plans[2].aside = append(
+			plans[2].aside,
+			seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, collector.GPUTemperature)},
+		)
 	}
 
 	return plans

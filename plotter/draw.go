@@ -70,7 +70,12 @@ type figure struct {
 func drawChart(c canvas, chart Chart, t Timeline, in box) {
 	k := group(len(t.Ends), max(minColumns, int(in.width/columnWidth)))
 	f := figure{time: t.thin(k), chart: chart,
-		plot: box{in.x + marginLeft, in.y + marginTop, in.width - marginLeft - marginRight, in.height - marginTop - marginBottom}}
+		plot: box{
+			in.x + marginLeft,
+			in.y + marginTop,
+			in.width - marginLeft - marginRight,
+			in.height - marginTop - marginBottom,
+		}}
 	rows := f.legendRows()
 	f.plot.y += rows * legendHeight
 	f.plot.height -= rows * legendHeight
@@ -176,7 +181,12 @@ func (f *figure) drawText(c canvas, rows float64) {
 	title := f.chart.title(f.ys.Unit)
 	c.text(point{f.plot.x, y}, title, anchorStart, ink{kind: inkTitle})
 	if len(f.chart.Series) == 0 {
-		c.text(point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2}, "not measured", anchorMiddle, ink{kind: inkText})
+		c.text(
+			point{f.plot.x + f.plot.width/2, f.plot.y + f.plot.height/2},
+			"not measured",
+			anchorMiddle,
+			ink{kind: inkText},
+		)
 		return
 	}
 
@@ -210,7 +220,10 @@ func (c *Chart) title(unit string) string {
 // swatch draws a sample of a series beside its label.
 func (f *figure) swatch(c canvas, s Series, at point) {
 	if s.Spread {
-		c.area([]point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}}, ink{kind: inkSpread})
+		c.area(
+			[]point{{at.x - 16, at.y - 4}, {at.x, at.y - 4}, {at.x, at.y + 4}, {at.x - 16, at.y + 4}},
+			ink{kind: inkSpread},
+		)
 		return
 	}
 	c.line([]point{{at.x - 16, at.y}, at}, ink{kind: inkLine, color: s.Color, dash: s.Dash})

@@ -118,7 +118,10 @@ func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
 		if late := n.time.Start - first; late >= 1 && first > 0 {
-			n.facts = append(n.facts, summary.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"})
+			n.facts = append(
+				n.facts,
+				summary.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"},
+			)
 		}
 	}
 }
@@ -184,7 +187,16 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		return err
 	}
 
-	ours(out, "<script>\n/*\n", uplotLicense, "*/\n", uplotJS, "</script>\n<script>\n", pageJS, "</script>\n</body>\n</html>\n")
+	ours(
+		out,
+		"<script>\n/*\n",
+		uplotLicense,
+		"*/\n",
+		uplotJS,
+		"</script>\n<script>\n",
+		pageJS,
+		"</script>\n</body>\n</html>\n",
+	)
 	return out.Flush()
 }
 
@@ -194,7 +206,8 @@ func (p *Page) has() []bool {
 	plans := chartPlans(0)
 	has := make([]bool, len(plans))
 	for i, plan := range plans {
-		has[i] = !plan.whenMeasured || slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 })
+		has[i] = !plan.whenMeasured ||
+			slices.ContainsFunc(p.nodes, func(n *pageNode) bool { return len(n.charts[i].Series) > 0 })
 	}
 	return has
 }
@@ -229,8 +242,14 @@ func (p *Page) otherMetrics() []string {
 
 // top returns the data of the upper part.
 func (p *Page) top(run *reporter.Run) topData {
-	d := topData{Title: "perfagent", Headline: p.headline(run), State: "ended", Command: summary.CommandLine(run.Command),
-		Incomplete: text.Printable(run.Incomplete), Note: p.note()}
+	d := topData{
+		Title:      "perfagent",
+		Headline:   p.headline(run),
+		State:      "ended",
+		Command:    summary.CommandLine(run.Command),
+		Incomplete: text.Printable(run.Incomplete),
+		Note:       p.note(),
+	}
 	if run.ID != "" {
 		d.Title = text.Printable(run.ID) + " · perfagent"
 	}
@@ -289,8 +308,12 @@ func (p *Page) note() string {
 	case p.limit >= p.longest:
 		return "To stay small this page has its points rounded to 4 digits. The report has them exactly."
 	}
-	return fmt.Sprintf("To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean and the greatest "+
-		"of the samples that it stands for, so that peaks are kept. The report has %d points a node.", p.limit, p.longest)
+	return fmt.Sprintf(
+		"To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean and the greatest "+
+			"of the samples that it stands for, so that peaks are kept. The report has %d points a node.",
+		p.limit,
+		p.longest,
+	)
 }
 
 // titleOf describes a chart in words, for people who cannot see it.

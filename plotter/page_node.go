@@ -38,8 +38,15 @@ type pageNode struct {
 }
 
 func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
-	p := &pageNode{name: name, origin: n.Origin, metrics: printableMetrics(n.Metrics), facts: summary.Details(n), gpus: gpusOf(n),
-		verdict: n.Verdict, findings: n.Findings}
+	p := &pageNode{
+		name:     name,
+		origin:   n.Origin,
+		metrics:  printableMetrics(n.Metrics),
+		facts:    summary.Details(n),
+		gpus:     gpusOf(n),
+		verdict:  n.Verdict,
+		findings: n.Findings,
+	}
 	charts, _ := chartsOf(n, p.gpus)
 	p.time, p.charts = drawn(run, n, charts)
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
@@ -82,7 +89,10 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 	var rest []reporter.Missing
 	for i, m := range missing {
 		if i == maxPageLines {
-			p.missing = append(p.missing, reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(missing)-i)})
+			p.missing = append(
+				p.missing,
+				reporter.Missing{What: "…", Why: fmt.Sprintf("%d more, see the report", len(missing)-i)},
+			)
 			break
 		}
 
@@ -201,8 +211,17 @@ type chartData struct {
 
 // section returns the node with the charts that the page has.
 func (p *pageNode) section(many bool, others []string, has []bool) section {
-	s := section{Name: p.name, Version: p.version, Many: many, Said: p.said, Advice: p.advice, Cards: p.cards, Facts: p.facts, Missing: p.missing[:p.listed],
-		Metrics: metricTable(p.metricRows(others))}
+	s := section{
+		Name:    p.name,
+		Version: p.version,
+		Many:    many,
+		Said:    p.said,
+		Advice:  p.advice,
+		Cards:   p.cards,
+		Facts:   p.facts,
+		Missing: p.missing[:p.listed],
+		Metrics: metricTable(p.metricRows(others)),
+	}
 	plans := chartPlans(0)
 	for i, chart := range p.charts {
 		if !has[i] {
@@ -215,7 +234,10 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 		c.open(width, height, label)
 		drawChart(&c, chart, p.time, box{0, 0, width, height})
 		c.close()
-		s.Charts = append(s.Charts, chartData{chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0})
+		s.Charts = append(
+			s.Charts,
+			chartData{chart.ID, label, template.HTML(c.out), plans[i].whenMeasured && len(chart.Series) == 0},
+		)
 	}
 
 	return s
@@ -232,7 +254,14 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 	var rows []metricRow
 	add := func(m reporter.Metric) {
 		v, has := p.metrics[m.Name]
-		row := metricRow{Name: m.Name, Unit: string(m.Unit), Meaning: m.Meaning, How: m.How, Has: has, Why: why[m.Name]}
+		row := metricRow{
+			Name:    m.Name,
+			Unit:    string(m.Unit),
+			Meaning: m.Meaning,
+			How:     m.How,
+			Has:     has,
+			Why:     why[m.Name],
+		}
 		if has {
 			row.Value = strconv.FormatFloat(v, 'f', -1, 64)
 		}
@@ -287,7 +316,18 @@ func metricTable(rows []metricRow) template.HTML {
 			words(` data-value="`, r.Value, `" data-unit="`, r.Unit, `"`)
 		}
 
-		words(`><td>`, r.Name, `</td><td class="number">`, value, `</td><td>`, r.Unit, `</td><td title="`, r.How, `">`, r.Meaning)
+		words(
+			`><td>`,
+			r.Name,
+			`</td><td class="number">`,
+			value,
+			`</td><td>`,
+			r.Unit,
+			`</td><td title="`,
+			r.How,
+			`">`,
+			r.Meaning,
+		)
 		if r.Why != "" {
 			words(` <i>(`, r.Why, `)</i>`)
 		}
@@ -396,7 +436,15 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 		return err
 	}
 
-	ours(out, `<script type="application/json" id="node-`, p.name, `">`, string(data[:len(data)-1]), `,"t":`, string(numbers{p.time.Ends, p.thinned}.append(nil)))
+	ours(
+		out,
+		`<script type="application/json" id="node-`,
+		p.name,
+		`">`,
+		string(data[:len(data)-1]),
+		`,"t":`,
+		string(numbers{p.time.Ends, p.thinned}.append(nil)),
+	)
 	_, _ = out.Write(append(series[:len(series)-1], ']')) // every page has the first chart
 	_, _ = out.Write(append(asides[:len(asides)-1], "]}"...))
 	ours(out, "</script>\n")

@@ -118,7 +118,11 @@ func (p *Page) heatColumns() int {
 
 // heatmap draws nodes × time, one pixel per value, for the chart with the given index: its
 // percentages, or the CPUs of the job in percent of its limit.
-func (p *Page) heatmap(chart int, start, length float64, of func(reporter.Band) reporter.Numbers) (template.URL, error) {
+func (p *Page) heatmap(
+	chart int,
+	start, length float64,
+	of func(reporter.Band) reporter.Numbers,
+) (template.URL, error) {
 	rows, columns := make([][]float64, len(p.nodes)), p.heatColumns()
 	for i, n := range p.nodes {
 		c, scale := &n.charts[chart], 1.0
@@ -217,7 +221,13 @@ type planSeries struct {
 
 // writeData writes the page's data for its script.
 func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error {
-	d := planJSON{Run: fmt.Sprintf("%s@%d", run.ID, run.Start.UnixMicro()), First: p.nodes[0].name, Live: p.options.Live.Milliseconds(), Packed: p.limit > 0, Columns: p.heatColumns()}
+	d := planJSON{
+		Run:     fmt.Sprintf("%s@%d", run.ID, run.Start.UnixMicro()),
+		First:   p.nodes[0].name,
+		Live:    p.options.Live.Milliseconds(),
+		Packed:  p.limit > 0,
+		Columns: p.heatColumns(),
+	}
 	d.Start, d.Length = p.span()
 	gpus := 0
 	for _, n := range p.nodes {
@@ -230,7 +240,14 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 			continue
 		}
 
-		c := planChart{ID: plan.id, Title: plan.title, Unit: plan.unit, Top: plan.top, Levels: plan.levels, Maybe: plan.whenMeasured}
+		c := planChart{
+			ID:     plan.id,
+			Title:  plan.title,
+			Unit:   plan.unit,
+			Top:    plan.top,
+			Levels: plan.levels,
+			Maybe:  plan.whenMeasured,
+		}
 		plan.series = slices.DeleteFunc(plan.series, p.lacks)
 		plans[i].series = plan.series
 		for _, s := range plan.series {

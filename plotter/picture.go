@@ -35,7 +35,12 @@ const (
 // seriesColors can be distinguished with every kind of color vision, and in print: blue, vermilion,
 // green and purple of Okabe and Ito's palette.
 func seriesColors() []color.NRGBA {
-	return []color.NRGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xa8, 0x4f, 0x83, 0xff}}
+	return []color.NRGBA{
+		{0x00, 0x72, 0xb2, 0xff},
+		{0xd5, 0x5e, 0x00, 0xff},
+		{0x00, 0x9e, 0x73, 0xff},
+		{0xa8, 0x4f, 0x83, 0xff},
+	}
 }
 
 // WriteSVG writes the charts of one node as an SVG file. The same report gives the same bytes.
@@ -137,7 +142,12 @@ func (p *picture) draw(c canvas) {
 		drawChart(c, chart, p.time, box{0, headHeight + float64(i)*p.each, p.width, p.each})
 	}
 
-	c.text(point{p.width - marginRight, p.height() - 8}, "time since the start; bands: least to greatest", anchorEnd, ink{kind: inkText})
+	c.text(
+		point{p.width - marginRight, p.height() - 8},
+		"time since the start; bands: least to greatest",
+		anchorEnd,
+		ink{kind: inkText},
+	)
 }
 
 // A pixelCanvas draws with the charting library's renderer. The library's main package is not

@@ -130,7 +130,7 @@ func TestPicture_WeekShowsTheBurst(t *testing.T) {
 	}
 }
 
-// pictureBlue tells whether a pixel has the first series' colour, alone or over others.
+// pictureBlue reports whether a pixel has the first series' colour, alone or over others.
 func pictureBlue(c color.Color) bool {
 	r, _, b, _ := c.RGBA()
 	return int(b>>8)-int(r>>8) > 30

@@ -90,7 +90,11 @@ func (c *svgCanvas) number2(before string, v float64) {
 // see it.
 func (c *svgCanvas) open(width, height float64, label string) {
 	size := strconv.FormatFloat(width, 'f', -1, 64) + " " + strconv.FormatFloat(height, 'f', -1, 64)
-	c.out = append(c.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `+size+`" role="img" aria-label="`+html.EscapeString(label)+`">`+"\n"...)
+	c.out = append(
+		c.out,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 `+size+`" role="img" aria-label="`+html.EscapeString(
+			label,
+		)+`">`+"\n"...)
 }
 
 func (c *svgCanvas) close() { c.out = append(c.out, "</svg>\n"...) }

@@ -69,8 +69,17 @@ func New(in Input) *Report {
 }
 
 func newFacts(rec *collector.Recording, wall float64, job *Job) *facts {
-	f := &facts{summary: rec.Summaries, at100: 99.95, cpus: rec.Host.CPUs, boot: rec.SinceBoot, job: job, noJob: errNoJob,
-		account: &rec.Account, gpus: rec.GPUs, length: (rec.End.Mono - rec.Start.Mono).Seconds()}
+	f := &facts{
+		summary: rec.Summaries,
+		at100:   99.95,
+		cpus:    rec.Host.CPUs,
+		boot:    rec.SinceBoot,
+		job:     job,
+		noJob:   errNoJob,
+		account: &rec.Account,
+		gpus:    rec.GPUs,
+		length:  (rec.End.Mono - rec.Start.Mono).Seconds(),
+	}
 	f.wall = func() (float64, error) { return wall, nil }
 	f.why = func(c collector.Column) error { return whyAbsent(rec, c) }
 	return f
@@ -241,7 +250,12 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 		for i := range n {
 			b := rec.Ring.Bucket(from + i)
 			values[i] = b.Values[c]
-			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(c, b.Stats[c].Min, b.Stats[c].Mean(), b.Stats[c].Max)
+			band.Min[i], band.Mean[i], band.Max[i] = envelopePoint(
+				c,
+				b.Stats[c].Min,
+				b.Stats[c].Mean(),
+				b.Stats[c].Max,
+			)
 		}
 		envelope[c.Key()] = band
 		if !c.Info().EnvelopeOnly {
@@ -252,7 +266,7 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 	return samples, envelope
 }
 
-// measuredEver tells whether a column belongs into a report: the first ones always do, a
+// measuredEver reports whether a column belongs into a report: the first ones always do, a
 // later one where it was measured at all, so that a node without GPUs or control groups
 // has no lists of nulls.
 func measuredEver(rec *collector.Recording, c collector.Column) bool {

@@ -70,7 +70,10 @@ const (
 
 func newCSVTable(r *Report) *csvTable {
 	t := &csvTable{named: len(r.Nodes) > 1}
-	t.columns = append(t.columns, csvColumn{collector.Timestamp.Key(), collector.Timestamp.Info().Unit.Symbol(), csvSample})
+	t.columns = append(
+		t.columns,
+		csvColumn{collector.Timestamp.Key(), collector.Timestamp.Info().Unit.Symbol(), csvSample},
+	)
 	for c := range collector.Column(collector.MaxColumns) {
 		row := c.Info()
 		if row.Since == collector.Device && !hasKey(r, row.Key) {
@@ -105,7 +108,7 @@ func (t *csvTable) addEnvelope(key, unit string) {
 	}
 }
 
-// hasKey tells whether any node has samples or an envelope of a key.
+// hasKey reports whether any node has samples or an envelope of a key.
 func hasKey(r *Report, key string) bool {
 	for _, n := range r.Nodes {
 		if n != nil && (n.Envelope[key].Mean != nil || slices.Contains(n.Samples.Keys, key)) {

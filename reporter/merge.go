@@ -178,7 +178,7 @@ func (r *Run) widen(o Run) {
 	}
 }
 
-// within tells whether a run lies within the time of another one.
+// within reports whether a run lies within the time of another one.
 func (r Run) within(o Run) bool {
 	return !r.Start.Before(o.Start.Time) && !r.End.After(o.End.Time)
 }

@@ -13,7 +13,7 @@ type Metric struct {
 	Unit    collector.Unit `json:"unit"`
 	Meaning string         `json:"meaning"`
 	How     string         `json:"how"` // how it is computed
-	// PerfPy tells that perf.py has the metric: the first eighteen.
+	// PerfPy reports that perf.py has the metric: the first eighteen.
 	PerfPy bool `json:"perf_py"`
 
 	// Across is how the values of several nodes become that of a run. 0: the metric says nothing of

@@ -245,13 +245,13 @@ var metricTable = filled([]Metric{
 	},
 	{
 		Name: MetricJobOOMKills, Unit: collector.Processes, Across: collector.Sum,
-		Meaning: "processes killed for want of memory in the control group that the job is in",
+		Meaning: "out-of-memory kills in the control group that the job is in",
 		How:     "growth of oom_kill of memory.events or memory.oom_control",
 		formula: ofAccount(func(a *collector.Account) series.Optional { return a.OOMKills }, collector.JobPageCache),
 	},
 	{
 		Name: MetricHostOOMKills, Unit: collector.Processes, Across: collector.Sum,
-		Meaning: "processes killed for want of memory on the node, in whatever group",
+		Meaning: "out-of-memory kills on the node, in any group",
 		How:     "growth of oom_kill of /proc/vmstat",
 		formula: ofAccount(func(a *collector.Account) series.Optional { return a.HostOOMKills }, collector.SwapIn),
 	},

@@ -110,8 +110,11 @@ var codeTable = []Reason{
 	{JobCPUOpen, "what processes of the job that go on have used could not be read at its end", false},
 	{JobOutside, "processes of the job used CPU outside of its control group, " +
 		"which the samples do not have; --cgroup off follows them", false},
-	{collector.CounterFull, "the counter of a device stands at the end of its range: what has moved since is not counted",
-		false},
+	{
+		collector.CounterFull,
+		"the counter of a device stands at the end of its range: what has moved since is not counted",
+		false,
+	},
 	{collector.MemoryAsRSS, "from some moment on resident sizes were added up (rss), " +
 		"in which shared pages count several times", false},
 	{Orphans, "what orphans of the job have used is not counted", false},

@@ -154,7 +154,12 @@ func noPerfPyValue(c collector.Column) string { return "no sample has " + c.Key(
 // newPerfPyNode computes a node from perf.py's samples: each weighs the same,
 // 100 % is exactly that, totals are the largest counter value.
 func newPerfPyNode(samples Samples, cpus int) *Node {
-	f := &facts{perfpy: true, at100: 100, cpus: max(cpus, 0), summary: make([]*series.Summary, collector.NumPerfPyKeys)}
+	f := &facts{
+		perfpy:  true,
+		at100:   100,
+		cpus:    max(cpus, 0),
+		summary: make([]*series.Summary, collector.NumPerfPyKeys),
+	}
 	f.boot = func(collector.Column) float64 { return math.NaN() }
 
 	for i := range f.summary {

@@ -161,7 +161,7 @@ func FuzzWithPush(f *testing.F) {
 	})
 }
 
-// duplicates tells whether some object has a key twice, also once what is no UTF-8 is
+// duplicates reports whether some object has a key twice, also once what is no UTF-8 is
 // replaced: readers differ in what they make of it.
 func duplicates(data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))

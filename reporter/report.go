@@ -109,7 +109,7 @@ type Job struct {
 	SystemSeconds float64 `json:"system_seconds"`
 	// MaxRSSMB is the peak memory of the largest single process, MiB.
 	MaxRSSMB float64 `json:"max_rss_mb"`
-	// MaxRSSAtMost tells that MaxRSSMB is only an upper bound: the kernel counts
+	// MaxRSSAtMost reports that MaxRSSMB is only an upper bound: the kernel counts
 	// the memory of perfagent itself, from which the job was forked.
 	MaxRSSAtMost bool `json:"max_rss_at_most,omitempty"`
 	// Storage traffic that the job caused, MiB (ru_inblock, ru_oublock).
@@ -130,7 +130,7 @@ type Job struct {
 	// CPUSeconds is all CPU time of the job to its end, short children and daemons that
 	// go on included; us and our helpers left out.
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// CPUAtLeast tells that CPUSeconds is only a lower bound: processes of the job went on
+	// CPUAtLeast reports that CPUSeconds is only a lower bound: processes of the job went on
 	// at its end, and what they have used could not be read.
 	CPUAtLeast bool `json:"cpu_at_least,omitempty"`
 	// PeakMemoryMB is the highest memory of the whole job, MiB, counted as MemoryKind
@@ -155,7 +155,7 @@ type GPU struct {
 	Name            string          `json:"name,omitempty"`
 	MemoryMB        series.Optional `json:"memory_mb,omitzero"`
 	PowerLimitWatts series.Optional `json:"power_limit_watts,omitzero"`
-	// OfJob tells that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
+	// OfJob reports that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
 	OfJob bool `json:"of_job"`
 	MIG   bool `json:"mig,omitempty"`
 	// ClockMHz is the highest clock that was seen; Throttle lists the reasons for which it
@@ -204,7 +204,7 @@ type PushState struct {
 	// ExperimentName and ExperimentID are what was given for a run of our own.
 	ExperimentName string `json:"experiment_name,omitempty"`
 	ExperimentID   string `json:"experiment_id,omitempty"`
-	// Given tells that RunID was named by a person: such a run is never ended by us.
+	// Given reports that RunID was named by a person: such a run is never ended by us.
 	Given bool `json:"given,omitempty"`
 	// Invocation is the tag by which the job's own runs are found.
 	Invocation string `json:"invocation,omitempty"`

@@ -62,7 +62,7 @@ func checkName(name string, before map[string]bool) error {
 	return nil
 }
 
-// node reads a node. An error tells of its place in the file.
+// node reads a node. An error names its place in the file.
 func (s *scan) node(name string) (*Node, error) {
 	n, rows, err := readNode(s.in, s.wanted)
 	if err == nil {
@@ -74,7 +74,7 @@ func (s *scan) node(name string) (*Node, error) {
 	return nil, &placed{s.in.at, fmt.Errorf("node %s: %w", name, err)}
 }
 
-// readNode reads a node and the number of its samples. An error tells of what stands at r.at.
+// readNode reads a node and the number of its samples. An error names what is at r.at.
 func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 	if r.PeekKind() == 'n' {
 		_, err := r.value()

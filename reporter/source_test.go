@@ -34,7 +34,7 @@ func TestSourceOf_KnowsTheTable(t *testing.T) {
 	}
 }
 
-// needsJob tells whether a metric needs a wrapped job.
+// needsJob reports whether a metric needs a wrapped job.
 func needsJob(name string) bool {
 	return name == reporter.MetricWall || strings.HasPrefix(name, "job_")
 }

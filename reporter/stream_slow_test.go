@@ -130,7 +130,7 @@ func streamSlowly(data []byte) (*reporter.Report, error) {
 	return r, nil
 }
 
-// streamDoubtful tells whether JSON has keys twice, of which our reader refuses some.
+// streamDoubtful reports whether JSON has keys twice, of which our reader refuses some.
 func streamDoubtful(data []byte) bool {
 	return !jsontext.Value(data).IsValid(jsontext.AllowInvalidUTF8(true))
 }

@@ -21,7 +21,11 @@ func (r *Report) shrink(limit int) error {
 			}
 		}
 		if r.points() == before {
-			return fmt.Errorf("merge: the report takes %d bytes even without its series; %d are the limit", size, limit)
+			return fmt.Errorf(
+				"merge: the report takes %d bytes even without its series; %d are the limit",
+				size,
+				limit,
+			)
 		}
 	}
 }

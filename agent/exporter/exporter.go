@@ -48,7 +48,7 @@ type Exporter struct {
 	local    string
 	server   *http.Server
 	snapshot atomic.Pointer[snapshot]    // nil before Begin
-	view     atomic.Pointer[view]        // nil if nobody has asked
+	view     atomic.Pointer[view]        // nil if it was not requested
 	request  atomic.Pointer[viewRequest] // nil if nobody waits for a view
 	begun    chan struct{}               // closed by Begin
 }

@@ -89,8 +89,13 @@ var metricTable = []Metric{
 		value: agentRSS,
 	},
 	{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", value: cpus},
-	{Name: "perfagent_cpu_seconds_total", Type: counter, Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
-		"; guest time is included in user and nice", Label: "mode"},
+	{
+		Name: "perfagent_cpu_seconds_total",
+		Type: counter,
+		Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
+			"; guest time is included in user and nice",
+		Label: "mode",
+	},
 	ofColumn(collector.CPUAvg, "in the newest sample"),
 	ofColumn(collector.CPUMin, "in the newest sample"),
 	ofColumn(collector.CPUMax, "in the newest sample"),

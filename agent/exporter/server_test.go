@@ -43,7 +43,7 @@ func prompt(t testing.TB, address string) time.Duration {
 	return time.Since(begin)
 }
 
-// hungUp tells whether the other side closed a connection within a time.
+// hungUp reports whether the other side closed a connection within a time.
 func hungUp(c net.Conn, within time.Duration) bool {
 	_ = c.SetReadDeadline(time.Now().Add(within))
 	for {

@@ -20,7 +20,12 @@ func ClientConfig(uri, version string, lookup func(key string) (value string, ok
 
 // Outcome says what a finished push has sent, and where it is to be seen.
 func (p *Plan) Outcome(c *mlflow.Client) string {
-	out := fmt.Sprintf("%s and %s sent to %s", text.Count(p.Metrics, "metric", "metrics"), text.Count(p.Points, "point", "points"), c.RunURL(p.Run))
+	out := fmt.Sprintf(
+		"%s and %s sent to %s",
+		text.Count(p.Metrics, "metric", "metrics"),
+		text.Count(p.Points, "point", "points"),
+		c.RunURL(p.Run),
+	)
 	if p.Known > 0 {
 		out += fmt.Sprintf(" (%d were there)", p.Known)
 	}

@@ -215,7 +215,10 @@ func reportsAt(dir string) (paths, notes []string, err error) {
 		return nil, nil, err
 	}
 	if len(paths) == 0 {
-		return nil, nil, fmt.Errorf("diff: no report node-*.json below %s and no other *.json in it: name the files", dir)
+		return nil, nil, fmt.Errorf(
+			"diff: no report node-*.json below %s and no other *.json in it: name the files",
+			dir,
+		)
 	}
 
 	notes = append(notes, fmt.Sprintf("%s: no node-*.json below it; took all *.json in it: %d", dir, len(paths)))

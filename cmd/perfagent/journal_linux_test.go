@@ -53,7 +53,7 @@ func TestJournal_OfAKillInMidJob(t *testing.T) {
 // lost is the most that a journal lacks when its agent is killed.
 const lost = 500 * time.Millisecond
 
-// killInMidJob tells whether the agent lived long enough to lack something, and whether it
+// killInMidJob reports whether the agent lived long enough to lack something, and whether it
 // lacks more than half a second. It may not stop the test: it runs beside it.
 func killInMidJob(t *testing.T, i int) (long, behind bool) {
 	fail := func(format string, args ...any) { t.Errorf("kill %d: %s", i, fmt.Sprintf(format, args...)) }

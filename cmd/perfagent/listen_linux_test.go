@@ -514,7 +514,7 @@ func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 	l.finish().Want(t, 0)
 }
 
-// listenEverywhere tells whether a metric is there on every host: those of a control group,
+// listenEverywhere reports whether a metric is there on every host: those of a control group,
 // a limit, pressure and GPUs are not.
 func listenEverywhere(name string) bool {
 	rest, ok := strings.CutPrefix(name, "perfagent_job_")

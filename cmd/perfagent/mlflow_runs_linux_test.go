@@ -129,12 +129,12 @@ func testJobsOwnRun(t *testing.T, s *mlflowtest.Server) {
 	wantArtifact(t, s, run.Info.RunID, "perfagent/node-2.json", path)
 }
 
-// isHostSeries tells whether a series is there on every host.
+// isHostSeries reports whether a series is there on every host.
 func isHostSeries(name string) bool {
 	return slices.ContainsFunc([]string{"cpu_utilization_", "system_memory_", "disk_", "network_"}, func(begin string) bool { return strings.HasPrefix(name, begin) })
 }
 
-// anySourceFailed tells whether one of their sources could not be read at times.
+// anySourceFailed reports whether one of their sources could not be read at times.
 func anySourceFailed(n *reporter.Node) bool {
 	return slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
 		return slices.Contains([]string{"cpu", "memory", "disk", "disk_io", "network", "clock"}, m.What)

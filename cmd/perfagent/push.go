@@ -429,7 +429,12 @@ func (o *pushOptions) describe(c *mlflow.Client, file *reportfile.File, opts pus
 		line("run", "%s: %s", plan.Run.Name, c.RunURL(plan.Run))
 	default:
 		d := opts.Destination
-		line("run", "a new one, %q, in experiment %s", plan.RunName(), cmp.Or(d.ExperimentName, d.ExperimentID, "Default"))
+		line(
+			"run",
+			"a new one, %q, in experiment %s",
+			plan.RunName(),
+			cmp.Or(d.ExperimentName, d.ExperimentID, "Default"),
+		)
 	}
 
 	line("nodes", "%s", strings.Join(plan.Nodes(), ", "))

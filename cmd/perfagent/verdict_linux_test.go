@@ -297,7 +297,7 @@ func TestVerdict_MemoryLimit(t *testing.T) {
 	}
 }
 
-// verdictLogged tells whether the kernel's log can be read and has a text. After ten kills
+// verdictLogged reports whether the kernel's log can be read and has a text. After ten kills
 // within 5 s, on all of the machine, the kernel leaves out which limit was hit.
 func verdictLogged(t *testing.T, text string) bool {
 	t.Helper()

@@ -126,7 +126,11 @@ func (w *watchedRun) lookForEnd(now time.Time, room int, lines bool) bool {
 
 // report combines the nodes into one report. Its Run is the main node's.
 func (w *watchedRun) report() *reporter.Report {
-	out := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: w.id}, Nodes: make(map[string]*reporter.Node)}
+	out := &reporter.Report{
+		Schema: reporter.Schema,
+		Run:    reporter.Run{ID: w.id},
+		Nodes:  make(map[string]*reporter.Node),
+	}
 	for _, r := range []*reporter.Report{w.main.report, w.main.end} {
 		if r != nil {
 			out.Run = r.Run

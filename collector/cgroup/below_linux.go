@@ -77,7 +77,7 @@ func putOff(took time.Duration) time.Duration { return min(censusShare*took, lon
 type census struct {
 	next               time.Time
 	processes, threads float64
-	dead               float64 // in pids.current: those that nobody has waited for yet
+	dead               float64 // in pids.current: those not waited for yet
 }
 
 // take counts again if it is time, and sets Processes and Threads.

@@ -33,8 +33,13 @@ func awaitEmpty(branches []branch) error {
 		case living:
 			return fmt.Errorf("remove control group %s: %w: processes in it: %d", dir, ErrBusy, n)
 		case time.Now().After(until):
-			return fmt.Errorf("remove control group %s: %w: processes in it that were killed and take long to end: %d; "+
-				"once they have, remove it with rmdir", dir, ErrBusy, n)
+			return fmt.Errorf(
+				"remove control group %s: %w: processes in it that were killed and take long to end: %d; "+
+					"once they have, remove it with rmdir",
+				dir,
+				ErrBusy,
+				n,
+			)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -244,7 +244,7 @@ func NewHostPressure(proc string) *HostPressure {
 }
 
 // Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it means nothing,
-// and the kernel writes 0. The error tells of each file that could not be read, or of one if the
+// and the kernel writes 0. The error names each file that could not be read, or of one if the
 // kernel has no PSI.
 func (h *HostPressure) Read() (Pressure, error) {
 	p := noPressure()

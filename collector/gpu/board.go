@@ -102,12 +102,16 @@ func (b *board) add(r *Reading, now time.Time, stale time.Duration, base int) {
 	if b.surplus > 0 {
 		all := maxDevices + b.surplus
 		r.Missing = append(r.Missing, series.Gap{
-			What: "gpu", Code: NotFollowed, Why: fmt.Sprintf("%d devices: only the first %d are followed", all, maxDevices),
+			What: "gpu", Code: NotFollowed,
+			Why:   fmt.Sprintf("%d devices: only the first %d are followed", all, maxDevices),
 			Count: int64(b.surplus), Of: int64(all),
 		})
 	}
 	if b.fault != nil {
-		r.Missing = append(r.Missing, series.Gap{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()})
+		r.Missing = append(
+			r.Missing,
+			series.Gap{What: "gpu", Code: Restarted, Why: "started again: " + b.fault.Error()},
+		)
 	}
 	if live && b.note != "" && now.Sub(b.noted) <= stale {
 		r.Missing = append(r.Missing, series.Gap{What: "gpu", Code: NotUnderstood, Why: "nvidia-smi: " + b.note})

@@ -59,11 +59,15 @@ func (q *query) refuse(name string) bool {
 	what := map[string]string{
 		"uuid": "gpu_uuid", "name": "gpu_name", "memory.total": "gpu_memory_mb", "memory.used": "gpu_memory_used_mb",
 		"utilization.gpu": "gpu_utilization_pct", "power.draw": "gpu_power_watts",
-		"temperature.gpu": "gpu_temperature_celsius", "clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle", "mig.mode.current": "gpu_mig",
+		"temperature.gpu": "gpu_temperature_celsius", "clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle",
+		"mig.mode.current": "gpu_mig",
 	}[name]
 
 	if what != "" { // one of the two limits is enough
-		q.dropped = append(q.dropped, series.Gap{What: what, Code: NoValue, Why: "this nvidia-smi does not know the field " + name})
+		q.dropped = append(
+			q.dropped,
+			series.Gap{What: what, Code: NoValue, Why: "this nvidia-smi does not know the field " + name},
+		)
 	}
 	return true
 }

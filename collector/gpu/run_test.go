@@ -39,7 +39,7 @@ func gpuWait(t *testing.T, m *Monitor, what string, want func(Reading) bool) Rea
 	}
 }
 
-// gpuEnded tells whether a process has ended, reaped or not.
+// gpuEnded reports whether a process has ended, reaped or not.
 func gpuEnded(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true

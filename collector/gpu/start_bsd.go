@@ -14,7 +14,7 @@ func (p *process) attributes() *syscall.SysProcAttr { return &syscall.SysProcAtt
 
 func (p *process) identify(_ int, owned bool) { p.owned = owned }
 
-// alive tells whether pid is the child and not yet reaped, as far as that is known.
+// alive reports whether pid is the child and not yet reaped, as far as that is known.
 func (p *process) alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // toGroup sends a signal to the group that the child leads, if it is the child
@@ -29,7 +29,7 @@ func (p *process) toGroup(pid int, sig syscall.Signal) {
 // and its number may be another's then.
 func (p *process) sweep(int) {}
 
-// ended tells whether the child has ended and been reaped.
+// ended reports whether the child has ended and been reaped.
 func (p *process) ended(pid int) bool { return syscall.Kill(pid, 0) == syscall.ESRCH }
 
 func (p *process) release() {}

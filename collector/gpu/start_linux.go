@@ -34,7 +34,7 @@ func (p *process) identify(pid int, owned bool) {
 	}
 }
 
-// alive tells whether pid is the child and not yet reaped.
+// alive reports whether pid is the child and not yet reaped.
 func (p *process) alive(pid int) bool {
 	if p.pidfd >= 0 {
 		return unix.PidfdSendSignal(p.pidfd, 0, nil, 0) == nil
@@ -65,7 +65,7 @@ func (p *process) sweep(pid int) {
 	}
 }
 
-// ended tells whether the child has ended, reaped or not.
+// ended reports whether the child has ended, reaped or not.
 func (p *process) ended(pid int) bool {
 	if p.pidfd >= 0 {
 		fds := []unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}

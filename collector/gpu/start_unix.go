@@ -40,7 +40,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	})
 }
 
-// forShells tells whether a variable is one that a shell itself goes by.
+// forShells reports whether a variable is one that a shell itself goes by.
 func forShells(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"OPTIND", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV"}, name)
@@ -71,7 +71,7 @@ func (c *child) signal(kill bool) {
 	}
 }
 
-// gone tells whether the child has ended, and reaps it if it is ours to reap. What
+// gone reports whether the child has ended, and reaps it if it is ours to reap. What
 // a script has left of its group is killed before.
 func (c *child) gone() bool {
 	if c.done {

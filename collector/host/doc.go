@@ -9,7 +9,7 @@
 //
 // What the job itself uses is put together from its control group and its processes, as far as each
 // of them tells: [JobOptions] say where to look, [JobUse] is what was found. The kernel's log names
-// those that it has killed for want of memory ([Reader.Victims]).
+// the victims of its OOM killer ([Reader.Victims]).
 //
 // The package computes nothing from two Readings; package collector does. A file system, a process
 // or a driver that hangs is waited for once, and briefly.

@@ -27,7 +27,11 @@ type gopsutil struct {
 // newGopsutil returns a reader of the host with these roots.
 func newGopsutil(proc, sys string, hostProc bool) *gopsutil {
 	env := common.EnvMap{common.HostProcEnvKey: proc, common.HostSysEnvKey: sys}
-	return &gopsutil{proc: proc, hostProc: hostProc, roots: context.WithValue(context.Background(), common.EnvKey, env)}
+	return &gopsutil{
+		proc:     proc,
+		hostProc: hostProc,
+		roots:    context.WithValue(context.Background(), common.EnvKey, env),
+	}
 }
 
 // readCPU reads CPU times. The library leaves out a CPU whose line it cannot parse.

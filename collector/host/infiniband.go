@@ -67,7 +67,10 @@ func (b *rdma) read(at time.Duration) ([]Device, error) {
 	ports := b.ports
 	counts, ok := b.asked.Ask(rdmaPatience, func() []rdmaCounts { return countsOf(ports) })
 	if !ok {
-		counts = slices.Repeat([]rdmaCounts{{rdmaCount{err: errRDMASilent}, rdmaCount{err: errRDMASilent}}}, len(ports))
+		counts = slices.Repeat(
+			[]rdmaCounts{{rdmaCount{err: errRDMASilent}, rdmaCount{err: errRDMASilent}}},
+			len(ports),
+		)
 	}
 
 	var devs []Device

@@ -25,7 +25,7 @@ func (r *Reader) Info() Info {
 	if h.Hostname == "" {
 		h.Hostname, _ = os.Hostname()
 	}
-	_ = guard(func() error { // every Reading tells of a failure
+	_ = guard(func() error { // every Reading reports a failure
 		m, err := r.readMemory()
 		if err == nil {
 			h.MemoryMB = float64(m.Total) / mib

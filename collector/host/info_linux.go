@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// describe fills in what procfs tells of the host.
+// describe fills in what procfs says about the host.
 func (r *Reader) describe(h *Info) {
 	h.Hostname = r.procLine("sys/kernel/hostname")
 	h.BootID = r.procLine("sys/kernel/random/boot_id")

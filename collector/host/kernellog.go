@@ -9,7 +9,7 @@ const (
 	maxKernelPoll = 64 << 10
 )
 
-// A Victim is a process that the kernel killed for want of memory.
+// A Victim is a process that the kernel's OOM killer killed.
 type Victim struct {
 	Process string    `json:"process"` // its name
 	PID     int       `json:"pid"`     // 0 = unknown
@@ -21,11 +21,11 @@ type Victim struct {
 	Foreign    bool   `json:"foreign,omitempty"` // it was seen among processes that are not the job's
 }
 
-// An oomLog reads from the kernel's log whom the kernel has killed for want of memory since the
+// An oomLog reads from the kernel's log which processes the OOM killer has killed since the
 // baseline.
 type oomLog struct {
 	start   Instant
-	opening chan *kernelLog // delivers the log once it is open; nil = nobody has opened it
+	opening chan *kernelLog // delivers the log once it is open; nil = not opened yet
 	log     *kernelLog      // nil = it cannot be read
 }
 
@@ -52,7 +52,7 @@ func (o *oomLog) close() {
 	o.log = nil
 }
 
-// Victims returns the processes that the kernel is known to have killed for want of memory since
+// Victims returns the processes that the OOM killer is known to have killed since
 // the baseline, or nil where its log cannot be read. It reports whether they are all that the log
 // has, with process IDs that are ours.
 func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {

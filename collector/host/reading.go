@@ -70,7 +70,7 @@ type Load struct {
 type VMStat struct {
 	SwapIn, SwapOut float64 // bytes
 	Held            bool    // these are an earlier Reading's: the file is not read each time
-	OOMKills        float64 // processes killed for want of memory, of the host and of groups; NaN before Linux 4.13
+	OOMKills        float64 // processes killed by the OOM killer, on the host and in groups; NaN before Linux 4.13
 }
 
 // A FileError is why one file of a source could not be used; the source's others may be sound.

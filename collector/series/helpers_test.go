@@ -207,7 +207,7 @@ func row(width int, value float64) sample {
 	return s
 }
 
-// panics tells whether f does.
+// panics reports whether f does.
 func panics(f func()) (did bool) {
 	defer func() { did = recover() != nil }()
 	f()

@@ -26,7 +26,13 @@ type histogram [][]float64
 // MarshalJSON writes the whole state: {"count":2,"weight":2,"sum":3,"min":1,"max":2}, with "thresholds" and the weight
 // "above" each, and a sparse "histogram" of [bin, weight] pairs, where the Summary has them.
 func (s Summary) MarshalJSON() ([]byte, error) {
-	w := summaryJSON{Count: s.all.Count, Weight: s.all.Weight, Sum: s.all.Sum, Thresholds: s.thresholds, Above: s.above}
+	w := summaryJSON{
+		Count:      s.all.Count,
+		Weight:     s.all.Weight,
+		Sum:        s.all.Sum,
+		Thresholds: s.thresholds,
+		Above:      s.above,
+	}
 	if s.all.Count > 0 {
 		w.Min, w.Max = &s.all.Min, &s.all.Max
 	}

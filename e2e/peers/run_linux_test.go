@@ -238,7 +238,7 @@ func (r *peerRun) peak() float64 {
 	return r.counter("memory", "memory.max_usage_in_bytes", true) / (1 << 20)
 }
 
-// goneWithJob tells that the job's group was in one that perfagent made, and removed when
+// goneWithJob reports that the job's group was in one that perfagent made, and removed when
 // it was empty. What is left to hold it against is the group around both, of which
 // perfagent's own CPU time is taken, and for memory the group's peak, which it noted.
 func (r *peerRun) goneWithJob() bool {

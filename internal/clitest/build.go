@@ -66,7 +66,12 @@ func Built(t testing.TB, name string, command func(path string) *exec.Cmd) strin
 
 	path := filepath.Join(builds.dir, name)
 	cmd := command(path)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false "+os.Getenv("PERFAGENT_TEST_BUILDFLAGS"), "VCS=false")
+	cmd.Env = append(
+		os.Environ(),
+		"CGO_ENABLED=0",
+		"GOFLAGS=-buildvcs=false "+os.Getenv("PERFAGENT_TEST_BUILDFLAGS"),
+		"VCS=false",
+	)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
 	}

@@ -13,8 +13,20 @@ import (
 func Counter() {
 	Ends()
 	ch := make(chan os.Signal, 100)
-	signal.Notify(ch, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-		syscall.SIGCONT, syscall.SIGWINCH, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGXCPU)
+	signal.Notify(
+		ch,
+		syscall.SIGTERM,
+		syscall.SIGINT,
+		syscall.SIGHUP,
+		syscall.SIGQUIT,
+		syscall.SIGUSR1,
+		syscall.SIGUSR2,
+		syscall.SIGCONT,
+		syscall.SIGWINCH,
+		syscall.SIGALRM,
+		syscall.SIGABRT,
+		syscall.SIGXCPU,
+	)
 	out := os.Stdout
 	if os.Getenv("E2E_TO3") != "" {
 		out = os.NewFile(3, "signals")

@@ -56,9 +56,11 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 }
 
 // variables are those that change what perfagent does. Those of the tests' tools are no such.
-var variables = regexp.MustCompile(`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|` +
-	`NO_COLOR|TERM|LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|` +
-	`JOB_COMPLETION_INDEX|VC_TASK_INDEX)=`)
+var variables = regexp.MustCompile(
+	`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|` +
+		`NO_COLOR|TERM|LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|` +
+		`JOB_COMPLETION_INDEX|VC_TASK_INDEX)=`,
+)
 
 // foreign reports whether an entry of the environment would change what perfagent does. Tests start without them.
 func foreign(entry string) bool {

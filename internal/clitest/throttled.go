@@ -53,6 +53,11 @@ func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counter
 			share, in.Throttled, in.Periods, around.Throttled, around.Periods)
 	}
 	if v := Metric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
-		t.Errorf("throttled for %v s; the kernel: %v s in the job, %v s around it", v, in.ThrottledFor, around.ThrottledFor)
+		t.Errorf(
+			"throttled for %v s; the kernel: %v s in the job, %v s around it",
+			v,
+			in.ThrottledFor,
+			around.ThrottledFor,
+		)
 	}
 }

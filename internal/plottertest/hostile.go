@@ -66,7 +66,16 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 	r.Run.ExitCode = &exit
 	for name, n := range r.Nodes {
 		at := func(where string) string { return mark("node " + name + " " + where) }
-		n.Host = &reporter.Host{Hostname: at("host"), BootID: at("boot"), OS: at("os"), Kernel: at("kernel"), Arch: at("arch"), CPUModel: at("CPU"), CPUs: 8, MemoryMB: 1024}
+		n.Host = &reporter.Host{
+			Hostname: at("host"),
+			BootID:   at("boot"),
+			OS:       at("os"),
+			Kernel:   at("kernel"),
+			Arch:     at("arch"),
+			CPUModel: at("CPU"),
+			CPUs:     8,
+			MemoryMB: 1024,
+		}
 		n.Sampling.Disks, n.Sampling.NICs = []string{"sda", at("disk")}, []string{at("nic"), "lo"}
 		n.Agent.Version = at("version")
 		n.Job.Signal = at("signal")
@@ -74,15 +83,43 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Metrics[at("metric")] = 42.5
 		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = host.JobFromGroup, at("group"), at("")
 		delete(marks, "node "+name+" ") // a kind of memory that nobody knows is left out
-		n.Limits = &reporter.Limits{CPUs: 2, CPUQuota: 2, MemoryMB: 512, CPUGroup: at("CPU group"), MemoryGroup: at("memory group")}
-		n.GPUs = []reporter.GPU{{UUID: at("UUID"), Name: at("GPU"), OfJob: true, Throttle: []string{at("throttle")}}, {Index: 7, Name: at("other GPU")}}
-		n.Verdict = &reporter.Verdict{Cause: at("cause"), Text: at("verdict"), Evidence: map[string]any{evil: evil}, Conditions: []string{at("condition")}}
+		n.Limits = &reporter.Limits{
+			CPUs:        2,
+			CPUQuota:    2,
+			MemoryMB:    512,
+			CPUGroup:    at("CPU group"),
+			MemoryGroup: at("memory group"),
+		}
+		n.GPUs = []reporter.GPU{
+			{UUID: at("UUID"), Name: at("GPU"), OfJob: true, Throttle: []string{at("throttle")}},
+			{Index: 7, Name: at("other GPU")},
+		}
+		n.Verdict = &reporter.Verdict{
+			Cause:      at("cause"),
+			Text:       at("verdict"),
+			Evidence:   map[string]any{evil: evil},
+			Conditions: []string{at("condition")},
+		}
 		delete(marks, "node "+name+" cause") // the text says it
-		n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: evil, Text: at("finding")}, {ID: "throttled", Severity: diagnosis.SeverityWarning, Text: at("warning")}}
-		n.Missing = []reporter.Missing{{What: at("what"), Why: at("why")}, {What: "max_t_mem_percent", Why: at("why of a metric")}}
+		n.Findings = []reporter.Finding{
+			{ID: "memory_tight", Severity: evil, Text: at("finding")},
+			{ID: "throttled", Severity: diagnosis.SeverityWarning, Text: at("warning")},
+		}
+		n.Missing = []reporter.Missing{
+			{What: at("what"), Why: at("why")},
+			{What: "max_t_mem_percent", Why: at("why of a metric")},
+		}
 		delete(n.Metrics, "max_t_mem_percent")
-		n.Push = &reporter.Push{MLflow: reporter.PushState{State: reporter.PushPending, RunID: at("push run"), URI: at("push URI"), Error: at("push error"),
-			ExperimentName: at("experiment"), ExperimentID: at("experiment id")}}
+		n.Push = &reporter.Push{
+			MLflow: reporter.PushState{
+				State:          reporter.PushPending,
+				RunID:          at("push run"),
+				URI:            at("push URI"),
+				Error:          at("push error"),
+				ExperimentName: at("experiment"),
+				ExperimentID:   at("experiment id"),
+			},
+		}
 		n.Origin = at("origin")
 		// Keys that nobody knows are left out.
 		n.Envelope = maps.Clone(n.Envelope)

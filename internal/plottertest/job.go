@@ -47,7 +47,14 @@ func Job() *reporter.Report {
 			s.Values[c.Info().Rate], s.Values[c] = rate, total[k]
 		}
 	})
-	rec.BootMB = []float64{88_214.5 + total[0], 41_007.25 + total[1], 9120.5 + total[2], 30_411.75 + total[3], 9120.5 + total[4], 77_310.25 + total[5]}
+	rec.BootMB = []float64{
+		88_214.5 + total[0],
+		41_007.25 + total[1],
+		9120.5 + total[2],
+		30_411.75 + total[3],
+		9120.5 + total[4],
+		77_310.25 + total[5],
+	}
 	jobAccount(&rec.Account)
 	r := Report(0, rec)
 	r.Run.Command = []string{"python", "train.py", "--data", "/scratch/images", "--epochs", "5"}
@@ -59,7 +66,15 @@ func Job() *reporter.Report {
 // jobAccount is that of the simulated job, which runs in a container.
 func jobAccount(a *collector.Account) {
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
-	a.Limits = host.Limits{CPUs: 8, CPUQuota: 8, CPUSetCPUs: 8, AffinityCPUs: 8, MemoryMB: 24576, CPUGroup: "/docker/3f5a9c", MemoryGroup: "/docker/3f5a9c"}
+	a.Limits = host.Limits{
+		CPUs:         8,
+		CPUQuota:     8,
+		CPUSetCPUs:   8,
+		AffinityCPUs: 8,
+		MemoryMB:     24576,
+		CPUGroup:     "/docker/3f5a9c",
+		MemoryGroup:  "/docker/3f5a9c",
+	}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds, a.OOMKills, a.HostOOMKills = 749.65, 1640, 0, 0, 0, 0
 	stall := collector.Stalls{CPUSome: 12, CPUFull: 4, IOSome: 3, IOFull: 2}
 	a.JobStall, a.HostStall = stall, stall

@@ -20,11 +20,33 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 	rec.Widen(gpus)
 	rec.Account = collector.NoAccount()
 	rec.Account.Source, rec.Account.Group, rec.Account.MemoryKind = host.JobFromGroup, "/docker/3f5a", host.MemoryGroup
-	rec.Account.Limits = host.Limits{CPUs: 2, CPUQuota: 2, CPUSetCPUs: 8, AffinityCPUs: 8, MemoryMB: 1024, CPUGroup: "/docker/3f5a", MemoryGroup: "/docker"}
+	rec.Account.Limits = host.Limits{
+		CPUs:         2,
+		CPUQuota:     2,
+		CPUSetCPUs:   8,
+		AffinityCPUs: 8,
+		MemoryMB:     1024,
+		CPUGroup:     "/docker/3f5a",
+		MemoryGroup:  "/docker",
+	}
 	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.Throttled, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
 	for i := range gpus {
-		rec.GPUs = append(rec.GPUs, collector.GPU{Device: gpu.Device{Index: i, UUID: "GPU-" + strings.Repeat("0a", 16), Name: "NVIDIA A100-SXM4-40GB", MemoryMB: 40960, PowerLimitWatts: 400},
-			OfJob: i < (gpus+1)/2, ClockMHz: 1410, EnergyJoules: 15_000, Throttle: []string{"sw_power_cap"}})
+		rec.GPUs = append(
+			rec.GPUs,
+			collector.GPU{
+				Device: gpu.Device{
+					Index:           i,
+					UUID:            "GPU-" + strings.Repeat("0a", 16),
+					Name:            "NVIDIA A100-SXM4-40GB",
+					MemoryMB:        40960,
+					PowerLimitWatts: 400,
+				},
+				OfJob:        i < (gpus+1)/2,
+				ClockMHz:     1410,
+				EnergyJoules: 15_000,
+				Throttle:     []string{"sw_power_cap"},
+			},
+		)
 	}
 	for i := range seconds {
 		s := limitedSample(i, node, gpus)
@@ -34,11 +56,23 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 	}
 	r := Report(node, rec)
 	n := r.Nodes[strconv.Itoa(node)]
-	n.Verdict = &reporter.Verdict{Cause: diagnosis.CauseOOMCgroup, Text: "out of memory: the group /docker reached its limit of 1.0 GiB",
-		Evidence: map[string]any{"exit_code": 137.0}, Conditions: []string{"throttled"}}
+	n.Verdict = &reporter.Verdict{
+		Cause:      diagnosis.CauseOOMCgroup,
+		Text:       "out of memory: the group /docker reached its limit of 1.0 GiB",
+		Evidence:   map[string]any{"exit_code": 137.0},
+		Conditions: []string{"throttled"},
+	}
 	n.Findings = []reporter.Finding{
-		{ID: "memory_tight", Severity: diagnosis.SeverityWarning, Text: "The job reached 97 % of its memory limit: ask for 1.5 GiB instead of 1 GiB."},
-		{ID: "throttled", Severity: diagnosis.SeverityInfo, Text: "The CPU quota stopped the job in 31 % of the periods: ask for 3 CPUs instead of 2."}}
+		{
+			ID:       "memory_tight",
+			Severity: diagnosis.SeverityWarning,
+			Text:     "The job reached 97 % of its memory limit: ask for 1.5 GiB instead of 1 GiB.",
+		},
+		{
+			ID:       "throttled",
+			Severity: diagnosis.SeverityInfo,
+			Text:     "The CPU quota stopped the job in 31 % of the periods: ask for 3 CPUs instead of 2.",
+		}}
 	r.Run.Verdict = n.Verdict
 	return r
 }
@@ -75,7 +109,19 @@ func limitedSample(i, node, gpus int) collector.Sample {
 
 // AllCharts are all charts that a page can have, in their order.
 func AllCharts() []string {
-	return []string{"cpu", "job_cpu", "memory", "job_memory", "disk_io", "network", "disk_space", "pressure", "gpu_utilization", "gpu_memory", "gpu_power"}
+	return []string{
+		"cpu",
+		"job_cpu",
+		"memory",
+		"job_memory",
+		"disk_io",
+		"network",
+		"disk_space",
+		"pressure",
+		"gpu_utilization",
+		"gpu_memory",
+		"gpu_power",
+	}
 }
 
 // LimitedNodes is a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.

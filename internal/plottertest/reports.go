@@ -22,8 +22,16 @@ func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 // a sample with nothing measured but the time.
 func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
 	rec := collector.NewRecording(host.Instant{Wall: Start()}, step, 1000)
-	rec.Host = host.Info{Hostname: "build-7.example.org", BootID: "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef", OS: "linux", Kernel: "6.12.0",
-		Arch: "amd64", CPUModel: "Simulated CPU", CPUs: 8, MemoryMB: 32768}
+	rec.Host = host.Info{
+		Hostname: "build-7.example.org",
+		BootID:   "edb5cc38-5e6b-4c97-aa64-b1c8e1f8f3ef",
+		OS:       "linux",
+		Kernel:   "6.12.0",
+		Arch:     "amd64",
+		CPUModel: "Simulated CPU",
+		CPUs:     8,
+		MemoryMB: 32768,
+	}
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.LongestGap = step
 	for i := range n {
@@ -63,18 +71,35 @@ func Report(node int, rec *collector.Recording) *reporter.Report {
 	start, end := reporter.Time{Time: Start()}, reporter.Time{Time: Start().Add(wall)}
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{
 		Node: node,
-		Run: reporter.Run{ID: "trial-7", Command: []string{"python", "train.py", "--epochs", "3"}, Start: start, End: end,
-			WallSeconds: wall.Seconds(), ExitCode: &exit, Tags: map[string]string{"branch": "main", "team": "blue"}},
+		Run: reporter.Run{
+			ID:          "trial-7",
+			Command:     []string{"python", "train.py", "--epochs", "3"},
+			Start:       start,
+			End:         end,
+			WallSeconds: wall.Seconds(),
+			ExitCode:    &exit,
+			Tags:        map[string]string{"branch": "main", "team": "blue"},
+		},
 		Recording: rec,
 		Agent:     reporter.Agent{Version: "test", CPUSeconds: 0.01, MaxRSSMB: 14},
-		Job: &reporter.Job{PID: 4711, Start: start, End: end, UserSeconds: wall.Seconds() * 2, SystemSeconds: wall.Seconds() / 8,
-			MaxRSSMB: 812.5, BlockReadMB: 12},
+		Job: &reporter.Job{
+			PID:           4711,
+			Start:         start,
+			End:           end,
+			UserSeconds:   wall.Seconds() * 2,
+			SystemSeconds: wall.Seconds() / 8,
+			MaxRSSMB:      812.5,
+			BlockReadMB:   12,
+		},
 	}})
 }
 
 // Short is a job of 50 ms: one sample.
 func Short() *reporter.Report {
-	return Report(0, Recording(1, 50*time.Millisecond, func(i int, s *collector.Sample) { Set(s, i, 37.5, 25.5, 1.25) }))
+	return Report(
+		0,
+		Recording(1, 50*time.Millisecond, func(i int, s *collector.Sample) { Set(s, i, 37.5, 25.5, 1.25) }),
+	)
 }
 
 // Minute is a job of a minute in which all is measured each second.
@@ -107,7 +132,15 @@ func Sampled(t testing.TB) *reporter.Report {
 	ctx, stop := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer stop()
 	rec := collector.NewSampler(reader, collector.Options{Interval: 20 * time.Millisecond, MaxLength: 1000}).Run(ctx)
-	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "here"}, Recording: rec, Agent: reporter.Agent{Version: "test"}}})
+	return diagnosis.New(
+		diagnosis.Input{
+			Input: reporter.Input{
+				Run:       reporter.Run{ID: "here"},
+				Recording: rec,
+				Agent:     reporter.Agent{Version: "test"},
+			},
+		},
+	)
 }
 
 // PerfPy is what perf.py wrote of two nodes.

@@ -76,12 +76,25 @@ func newWeek() *reporter.Report {
 	rec.End = host.Instant{Wall: WeekStart().Add(length), Mono: length, Boot: length}
 	exit := 0
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{
-		Run: reporter.Run{ID: "week", Command: []string{"sleep", "604800"}, ExitCode: &exit, Start: reporter.Time{Time: WeekStart()},
-			End: reporter.Time{Time: WeekStart().Add(length)}, WallSeconds: WeekSeconds},
+		Run: reporter.Run{
+			ID:          "week",
+			Command:     []string{"sleep", "604800"},
+			ExitCode:    &exit,
+			Start:       reporter.Time{Time: WeekStart()},
+			End:         reporter.Time{Time: WeekStart().Add(length)},
+			WallSeconds: WeekSeconds,
+		},
 		Recording: rec,
 		Agent:     reporter.Agent{Version: "test", CPUSeconds: 390, MaxRSSMB: 14},
-		Job: &reporter.Job{PID: 1, ExitCode: new(0), Start: reporter.Time{Time: WeekStart()}, End: reporter.Time{Time: WeekStart().Add(length)},
-			UserSeconds: 250_000, SystemSeconds: 9000, MaxRSSMB: 812.5},
+		Job: &reporter.Job{
+			PID:           1,
+			ExitCode:      new(0),
+			Start:         reporter.Time{Time: WeekStart()},
+			End:           reporter.Time{Time: WeekStart().Add(length)},
+			UserSeconds:   250_000,
+			SystemSeconds: 9000,
+			MaxRSSMB:      812.5,
+		},
 	}})
 }
 

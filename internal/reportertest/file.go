@@ -52,7 +52,8 @@ func InDir(t testing.TB, out string) []string {
 		}
 		for _, f := range files {
 			name := filepath.Join(r.Name(), f.Name())
-			if report, isPage := strings.CutSuffix(name, ".html"); isPage && isFile(filepath.Join(out, report+".json")) {
+			if report, isPage := strings.CutSuffix(name, ".html"); isPage &&
+				isFile(filepath.Join(out, report+".json")) {
 				continue // the page of a report that is listed
 			}
 			paths = append(paths, name)

@@ -118,7 +118,9 @@ func Golden() map[string]*reporter.Report {
 		"short": ShortJob(), "sidecar": Sidecar(), "incomplete": Incomplete(),
 		"perfpy": perfpy, "perfpy-empty": perfpyBare, "nodes": ThreeNodes(), "nodes-mixed": MixedNodes(),
 		"hostile": HostileRun(), "hostile-nodes": hostileNodes,
-		"nothing": {Nodes: map[string]*reporter.Node{"0": {}}}, "no-nodes": {}, "nil-nodes": {Nodes: map[string]*reporter.Node{"0": nil, "1": nil}},
+		"nothing": {
+			Nodes: map[string]*reporter.Node{"0": {}},
+		}, "no-nodes": {}, "nil-nodes": {Nodes: map[string]*reporter.Node{"0": nil, "1": nil}},
 	}
 	for _, r := range plain { // what the rules say has tests of its own
 		r.Run.Verdict = nil
@@ -162,8 +164,15 @@ func Container(node, n, gpus int) *reporter.Report {
 	in.Recording = JobRecording(n, gpus)
 	a := &in.Recording.Account
 	a.Source, a.Group, a.MemoryKind = host.JobFromGroup, "/docker/3f5a9c", host.MemoryGroup
-	a.Limits = host.Limits{CPUs: 2, CPUQuota: 2, CPUSetCPUs: 8, AffinityCPUs: 8, MemoryMB: 8192, CPUGroup: "/docker/3f5a9c",
-		MemoryGroup: "/docker"}
+	a.Limits = host.Limits{
+		CPUs:         2,
+		CPUQuota:     2,
+		CPUSetCPUs:   8,
+		AffinityCPUs: 8,
+		MemoryMB:     8192,
+		CPUGroup:     "/docker/3f5a9c",
+		MemoryGroup:  "/docker",
+	}
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := reporter.New(in)

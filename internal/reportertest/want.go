@@ -27,7 +27,8 @@ func Reasons(n *reporter.Node, what string) string {
 // job's own, is a matter of the machine; that a job ended at once, of the job.
 func Amiss(m reporter.Missing) bool {
 	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|there is no control group|` +
-		`the control group has no such counter|the job ended before)`).MatchString(m.Why)
+		`the control group has no such counter|the job ended before)`).
+		MatchString(m.Why)
 }
 
 // WantEveryMetric checks that each metric of the table is there, or that its absence has a reason.
@@ -61,7 +62,15 @@ func WantMeansInside(t testing.TB, r *reporter.Report) {
 		for key, band := range n.Envelope {
 			for i, mean := range band.Mean {
 				if mean < band.Min[i] || mean > band.Max[i] {
-					t.Errorf("node %s: envelope of %s: point %d: min %v, mean %v, max %v", name, key, i, band.Min[i], mean, band.Max[i])
+					t.Errorf(
+						"node %s: envelope of %s: point %d: min %v, mean %v, max %v",
+						name,
+						key,
+						i,
+						band.Min[i],
+						mean,
+						band.Max[i],
+					)
 				}
 			}
 		}

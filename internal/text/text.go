@@ -49,7 +49,7 @@ func appendVisible(out []byte, raw string, r rune) []byte {
 	return append(out, quoted[1:len(quoted)-1]...)
 }
 
-// visible tells whether a rune of size bytes can be shown as it is. Unicode calls
+// visible reports whether a rune of size bytes can be shown as it is. Unicode calls
 // some letters and marks invisible by default (fillers, joiners); variation
 // selectors, which belong to ordinary emoji, are not among them.
 func visible(r rune, size int) bool {

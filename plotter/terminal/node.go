@@ -100,7 +100,8 @@ func costWords(n *reporter.Node, wall float64) string {
 		words = append(words, cost)
 	}
 	if s := n.Sampling; s != nil && s.IntervalSeconds > 0 && s.IntervalSeconds < 1e9 {
-		words = append(words, fmt.Sprintf("%d × %v s sampled, %d missed", s.Samples, s.IntervalSeconds, s.MissedTicks))
+		words = append(words, fmt.Sprintf("%d × %v s sampled, %d missed",
+			s.Samples, s.IntervalSeconds, s.MissedTicks))
 	}
 	return strings.Join(words, ", ")
 }

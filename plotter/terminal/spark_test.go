@@ -156,7 +156,7 @@ func TestSparklines_ShowABurstOfTwoSecondsInAWeek(t *testing.T) {
 	}
 }
 
-// sparkWhere tells whether a cell of a week's picture is about where the burst was.
+// sparkWhere reports whether a cell of a week's picture is about where the burst was.
 func sparkWhere(picture []rune, cell int) bool {
 	cells := 0
 	for cells < len(picture) && strings.ContainsRune(blockLevels+asciiLevels, picture[cells]) {

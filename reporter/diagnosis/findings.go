@@ -127,9 +127,12 @@ func Rules() []Rule {
 		},
 		{
 			ID: findMemoryUnused, Severity: SeverityWarning, judge: judgeMemoryUnused,
-			When: s("a control group limits the memory to less than the node has, and %d × the peak (of the job or of "+
-				"that group, whichever is greater) is less than half the limit; info where the limit is less than %s",
-				findMemoryRoom, text.WholeSize(findSmallLimit)),
+			When: s(
+				"a control group limits the memory to less than the node has, and %d × the peak (of the job or of "+
+					"that group, whichever is greater) is less than half the limit; info where the limit is less than %s",
+				findMemoryRoom,
+				text.WholeSize(findSmallLimit),
+			),
 			Advice: s("ask for %d × the peak, rounded up to a size of few digits", findMemoryRoom),
 		},
 		{

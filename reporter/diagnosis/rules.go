@@ -117,7 +117,8 @@ func judgeGPUMemory(e *ruleInput) *reporter.Finding {
 	var used, total []float64
 	for i, g := range e.GPUs {
 		peak := e.GPUMetric(reporter.MetricGPUMemoryPeak, i)
-		if all := float64(g.MemoryMB); g.OfJob && positive(all) && positive(peak) && 100*(peak/all) >= findGPUMemoryPct {
+		if all := float64(g.MemoryMB); g.OfJob && positive(all) && positive(peak) &&
+			100*(peak/all) >= findGPUMemoryPct {
 			full = append(full, g.Index)
 			used, total = append(used, plainjson.Round(peak, 3)), append(total, plainjson.Round(all, 3))
 		}

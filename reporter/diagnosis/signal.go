@@ -271,7 +271,8 @@ func (q *verdictInput) diskFull() (cause, words string) {
 	if !(room.FreeMB < fullMB) {
 		what = "no file could be made any more (no inodes left) on the file system of "
 	}
-	return CauseDiskFull, q.endText() + ", and " + what + text.Printable(path.Clean(room.Path)) + " when it ended"
+	return CauseDiskFull, q.endText() +
+		", and " + what + text.Printable(path.Clean(room.Path)) + " when it ended"
 }
 
 // fullInSamples looks for a watched file system that was full in the last samples: a job that fails may
@@ -291,7 +292,8 @@ func (q *verdictInput) fullInSamples() (cause, words string) {
 	where := text.Printable(strings.Join(q.end.DiskPaths, ", "))
 	q.evidence["path"] = where
 	q.note("available_mb", lowest)
-	return CauseDiskFull, q.endText() + ", and no room was left on the file system of " + where + " in the last samples"
+	return CauseDiskFull, q.endText() +
+		", and no room was left on the file system of " + where + " in the last samples"
 }
 
 // fullBefore reports whether the file system of path was full before the job started.

@@ -49,14 +49,19 @@ func Causes() []Cause {
 		{
 			Name: CauseOOMHost,
 			When: "the job failed, and the kernel killed a process of it because the host was out of memory: its log " +
-				"names it, or the job died of SIGKILL while " + percentOf(hostMemoryFull) +
+				"names it, or the job died of SIGKILL while " + percentOf(
+				hostMemoryFull,
+			) +
 				" or more of the host's memory was in use",
 			Evidence: []string{"host_oom_kills", "host_memory_pct", "process", "pid", "time"},
 		},
 		{
 			Name: CauseTimeLimit,
 			When: "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler " +
-				"that tells no end time, died of SIGKILL within " + text.Fixed(killGrace.Minutes(), 0) +
+				"that tells no end time, died of SIGKILL within " + text.Fixed(
+				killGrace.Minutes(),
+				0,
+			) +
 				" min of a SIGTERM from it, or timeout(1) was the command and says so by its exit code",
 			Evidence: []string{"sent_signal", "sender", "sender_pid", "signal_time", "limit_time"},
 		},

@@ -60,7 +60,8 @@ func keyOf(rec *collector.Recording) metaKey {
 func stateOf(rec *collector.Recording) state {
 	s := state{
 		Start: rec.Start, Host: rec.Host, Missed: rec.MissedTicks, Gap: rec.LongestGap, Clock: rec.Clock,
-		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs, Late: rec.Late,
+		Failures: rec.Failures, Reader: rec.Reader, Paths: rec.DiskPaths, Disks: rec.Disks, NICs: rec.NICs,
+		Late:    rec.Late,
 		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
 	if rec.Columns() > collector.Width(0) {

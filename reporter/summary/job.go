@@ -55,7 +55,10 @@ func jobCPURows(n *reporter.Node, run *reporter.Run) []row {
 			return []row{{label: "job CPU", value: text.Duration(cpu), note: note}}
 		}
 	}
-	return []row{{label: "job CPU", value: text.Duration(cpu), note: split}, {note: jobBusy(n, cpu, run.WallSeconds)[0]}}
+	return []row{
+		{label: "job CPU", value: text.Duration(cpu), note: split},
+		{note: jobBusy(n, cpu, run.WallSeconds)[0]},
+	}
 }
 
 // jobSplit formats user and system time, and time that wait4(2) did not report: that of daemons still

@@ -93,7 +93,13 @@ func allRows(r *reporter.Report, all *nodeRow) []row {
 
 // rows returns what the nodes wasted, and the CPU time of their jobs.
 func (a *nodeRow) rows() []row {
-	rows := []row{{label: "wasted", value: text.Quantity{Number: text.Hours(a.unused), Unit: "CPU·h"}, note: wasteNote(a.unused, a.hours)}}
+	rows := []row{
+		{
+			label: "wasted",
+			value: text.Quantity{Number: text.Hours(a.unused), Unit: "CPU·h"},
+			note:  wasteNote(a.unused, a.hours),
+		},
+	}
 	if !math.IsNaN(a.jobCPU) {
 		rows = append(rows, row{label: "jobs", value: text.Duration(a.jobCPU), note: joined("of CPU", a.busy())})
 	}

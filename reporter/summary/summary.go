@@ -140,7 +140,11 @@ func cpuRows(n *reporter.Node) []row {
 		{label: "CPU", value: text.Percentage(n.Metric(reporter.MetricCPUMean)), note: "mean of all CPUs" + p95(n)},
 		{value: text.Percentage(n.Metric(reporter.MetricCPUPeak)), note: "peak"},
 		{value: text.Percentage(n.Metric(reporter.MetricCPUOver80)), note: "of the time at 80 % or more"},
-		{label: "wasted", value: text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}, note: wasteNote(unused, hours)},
+		{
+			label: "wasted",
+			value: text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"},
+			note:  wasteNote(unused, hours),
+		},
 	}
 }
 

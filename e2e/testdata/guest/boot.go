@@ -265,7 +265,7 @@ func (t *trial) clear() error {
 	return nil
 }
 
-// empty tells whether a group and all below it have no process. The first process of the
+// empty reports whether a group and all below it have no process. The first process of the
 // machine reaps meanwhile what was left to it.
 func empty(dir string) bool {
 	for {
