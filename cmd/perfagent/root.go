@@ -24,7 +24,7 @@ type streams struct {
 // execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {
 	root := newRoot(s)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // cobra takes os.Args for nil
 	cmd, err := root.ExecuteC()
 
 	code, err := exitCode(cmd.Name(), err)
