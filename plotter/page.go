@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -180,7 +181,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		}
 	}
 
-	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.otherMetrics(), has)); err != nil {
+	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has)); err != nil {
 		return err
 	}
 	if err := p.writeData(out, run, has); err != nil {
@@ -219,24 +220,33 @@ func ours(w *bufio.Writer, parts ...string) {
 	}
 }
 
-// otherMetrics returns the sorted names of metrics that some node has and the metric table has not.
-func (p *Page) otherMetrics() []string {
-	var out []string
-	seen := make(map[string]bool)
-	for _, m := range reporter.Metrics() {
-		seen[m.Name] = true
-	}
-
+// metrics returns the metrics that the page lists: those of the metric table, but of devices only
+// where some node has them, and by name what the table has not.
+func (p *Page) metrics() []reporter.Metric {
+	names, missing := make(map[string]bool), make(map[string]bool) // of any node
 	for _, n := range p.nodes {
 		for name := range n.metrics {
-			if !seen[name] {
-				seen[name] = true
-				out = append(out, name)
-			}
+			names[name] = true
+		}
+		for _, m := range n.missing {
+			missing[m.What] = true
 		}
 	}
 
-	slices.Sort(out)
+	var out []reporter.Metric
+	for _, m := range reporter.Metrics() {
+		if names[m.Name] || missing[m.Name] || !m.OfDevice() {
+			out = append(out, m)
+		}
+		delete(names, m.Name)
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		m, _ := reporter.MetricNamed(name) // of a GPU
+		m.Name = name
+		out = append(out, m)
+	}
+
 	return out
 }
 

@@ -116,7 +116,7 @@ const (
 	cutPageText  = 200
 )
 
-// A textBudget is the number of bytes of text that are left.
+// A pageRoom is the number of bytes of text that are left.
 type pageRoom int
 
 // text returns a text as the page shows it: in full while the budget lasts.
@@ -210,7 +210,7 @@ type chartData struct {
 }
 
 // section returns the node with the charts that the page has.
-func (p *pageNode) section(many bool, others []string, has []bool) section {
+func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) section {
 	s := section{
 		Name:    p.name,
 		Version: p.version,
@@ -220,7 +220,7 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 		Cards:   p.cards,
 		Facts:   p.facts,
 		Missing: p.missing[:p.listed],
-		Metrics: metricTable(p.metricRows(others)),
+		Metrics: metricTable(p.metricRows(metrics)),
 	}
 	plans := chartPlans(0)
 	for i, chart := range p.charts {
@@ -243,16 +243,15 @@ func (p *pageNode) section(many bool, others []string, has []bool) section {
 	return s
 }
 
-// metricRows returns the rows of the metric table, followed by the metrics that other programs
-// added.
-func (p *pageNode) metricRows(others []string) []metricRow {
+// metricRows returns a row for each of the metrics.
+func (p *pageNode) metricRows(metrics []reporter.Metric) []metricRow {
 	why := make(map[string]string)
 	for _, m := range p.missing {
 		why[m.What] = m.Why
 	}
 
 	var rows []metricRow
-	add := func(m reporter.Metric) {
+	for _, m := range metrics {
 		v, has := p.metrics[m.Name]
 		row := metricRow{
 			Name:    m.Name,
@@ -266,18 +265,6 @@ func (p *pageNode) metricRows(others []string) []metricRow {
 			row.Value = strconv.FormatFloat(v, 'f', -1, 64)
 		}
 		rows = append(rows, row)
-	}
-
-	for _, m := range reporter.Metrics() {
-		if _, has := p.metrics[m.Name]; has || why[m.Name] != "" || !m.OfDevice() {
-			add(m)
-		}
-	}
-
-	for _, name := range others {
-		m, _ := reporter.MetricNamed(name) // of a GPU
-		m.Name = name
-		add(m)
 	}
 
 	return rows
