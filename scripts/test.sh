@@ -9,4 +9,11 @@ if ! sh scripts/has-cc.sh; then
 	CGO_ENABLED=0
 fi
 # Under the race detector, on two cores, a package may take longer than the ten minutes that go test would give it.
-exec "${GO:-go}" test $race -tags e2e -count=1 -shuffle=on -timeout 40m "$@" ./...
+run() { "${GO:-go}" test $race -count=1 -shuffle=on -timeout 40m "$@"; }
+
+# The end-to-end tests come afterwards, one package after the other: an emulated machine and a browser that share two
+# cores with all other tests get too little of them.
+status=0
+run "$@" ./... || status=1
+run -tags e2e -p 1 "$@" ./e2e/... || status=1
+exit $status
