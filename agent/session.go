@@ -128,10 +128,7 @@ func (s *session) ownUse() reporter.Agent {
 // input returns the input for the report of a recording, without its end.
 func (s *session) input(rec *collector.Recording, missing []reporter.Missing) diagnosis.Input {
 	if !s.o.TakeOver {
-		missing = append(slices.Clone(missing), reporter.Missing{
-			What: "agent", Code: reporter.AgentNotApart,
-			Why: "perfagent ran inside another program, whose own use it cannot be told apart from",
-		})
+		missing = append(slices.Clone(missing), reporter.Lacking("agent", reporter.AgentNotApart))
 	}
 
 	return diagnosis.Input{Input: reporter.Input{

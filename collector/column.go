@@ -730,5 +730,4 @@ func (c Column) AffectedBy(f Failure) bool {
 }
 
 // everywhere is the number of columns that each Recording has. Those of devices follow them.
-var everywhere = Column(slices.IndexFunc(append(columnTable[:], ColumnInfo{Since: Device}),
-	func(row ColumnInfo) bool { return row.Since == Device }))
+const everywhere = NetIBRecv

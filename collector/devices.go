@@ -30,9 +30,9 @@ type deviceCounter struct {
 // deviceCounters lists the counters of devices in the order of their columns: perf.py's six first and
 // in its order.
 var deviceCounters = func() (list []deviceCounter) {
-	for c, row := range columnTable {
-		if row.devices != (deviceSum{}) {
-			list = append(list, deviceCounter{row.devices, Column(c), row.Rate, row.Since == Device})
+	for c := range NumColumns { // not over the rows, which would copy them at each start
+		if row := c.row(); row.devices != (deviceSum{}) {
+			list = append(list, deviceCounter{row.devices, c, row.Rate, row.Since == Device})
 		}
 	}
 	return list

@@ -121,3 +121,12 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	same(t, "columns with GPUs", rec.Columns(), GPUColumn(2, 0))
 	same(t, "values", rec.Summaries[NetIBSent].Count(), int64(1))
 }
+
+// The columns of devices follow those of every node, in the order in which they are declared.
+func TestColumnInfo_DevicesComeLast(t *testing.T) {
+	for c := range NumColumns {
+		if device := c.Info().Since == Device; device != (c >= everywhere) {
+			t.Errorf("%s: is of a device: %v; comes after them: %v", c.Key(), device, c >= everywhere)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package reporter
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -140,10 +141,8 @@ var codeTable = []Reason{
 
 // codeNamed returns the code of a reason whose text is always the same, or "".
 func codeNamed(why string) Code {
-	for _, r := range codeTable {
-		if r.Why == why {
-			return r.Code
-		}
+	if i := slices.IndexFunc(codeTable, func(r Reason) bool { return r.Why == why }); i >= 0 {
+		return codeTable[i].Code
 	}
 	for c := range collector.Column(collector.NumPerfPyKeys) {
 		if noPerfPyValue(c) == why {
@@ -154,16 +153,22 @@ func codeNamed(why string) Code {
 	return ""
 }
 
+// reasonOf returns the row of a code, or one without a text if the table has none.
+func reasonOf(code Code) Reason {
+	if i := slices.IndexFunc(codeTable, func(r Reason) bool { return r.Code == code }); i >= 0 {
+		return codeTable[i]
+	}
+	return Reason{Code: code}
+}
+
+// Lacking returns what a report says of something that is missing for the usual reason of a code.
+func Lacking(what string, code Code) Missing {
+	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
+}
+
 // NothingAmiss reports whether something is missing because there was nothing to measure: no job,
 // no limit. A summary for people says nothing of it.
-func NothingAmiss(m Missing) bool {
-	for _, r := range codeTable {
-		if r.Code == m.Code {
-			return r.Normal
-		}
-	}
-	return false
-}
+func NothingAmiss(m Missing) bool { return reasonOf(m.Code).Normal }
 
 // CauseOf returns why something is missing, without how many readings lacked it.
 func CauseOf(m Missing) string {
@@ -195,14 +200,7 @@ type absence struct {
 func (a *absence) Error() string { return a.why }
 
 // absent returns the usual absence of a code.
-func absent(code Code) error {
-	for _, r := range codeTable {
-		if r.Code == code {
-			return &absence{code, r.Why}
-		}
-	}
-	return &absence{code: code}
-}
+func absent(code Code) error { return &absence{code, reasonOf(code).Why} }
 
 // missing returns what a report says of a metric with an error.
 func missing(name string, err error) Missing {

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ type facts struct {
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the
 // columns of package collector define what the numbers mean.
 func Metrics() []Metric {
-	return append(append(append([]Metric{}, metricTable...), jobMetrics()...), gpuMetrics()...)
+	return slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics())
 }
 
 const (
@@ -60,67 +61,71 @@ func ofColumn(c collector.Column, notes ...string) Metric {
 	return m
 }
 
-var metricTable = []Metric{
-	{
-		Name: "perfagent_build_info", Type: gauge,
-		Help: "1; the label has the version of perfagent", Label: "version",
-	},
-	{
-		Name: "perfagent_start_time_seconds", Type: gauge,
-		Help:  "when the run started, since 1970",
-		value: startTime,
-	},
-	{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", value: interval},
-	{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, value: samples},
-	{
-		Name: "perfagent_missed_ticks_total", Type: counter,
-		Help:  "samples that could not be taken in time" + sinceThen,
-		value: missedTicks,
-	},
-	ofColumn(collector.Timestamp),
-	{
-		Name: "perfagent_agent_cpu_seconds_total", Type: counter,
-		Help:  "CPU time of perfagent itself",
-		value: agentCPU,
-	},
-	{
-		Name: "perfagent_agent_max_rss_bytes", Type: gauge,
-		Help:  "peak resident memory of perfagent itself",
-		value: agentRSS,
-	},
-	{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", value: cpus},
-	{
-		Name: "perfagent_cpu_seconds_total",
-		Type: counter,
-		Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
-			"; guest time is included in user and nice",
-		Label: "mode",
-	},
-	ofColumn(collector.CPUAvg, "in the newest sample"),
-	ofColumn(collector.CPUMin, "in the newest sample"),
-	ofColumn(collector.CPUMax, "in the newest sample"),
-	{
-		Name: "perfagent_memory_used_ratio", Type: gauge,
-		Help:  "used share of the node's memory: (total - available) / total",
-		value: memoryRatio,
-	},
-	ofColumn(collector.MemUsed),
-	{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", value: memoryTotal},
-	{
-		Name: "perfagent_filesystem_used_ratio", Type: gauge,
-		Help:  "used share of the fullest file system of --disk-path: used / (used + available to users)",
-		value: filesystemRatio,
-	},
-	ofColumn(collector.DiskUsed),
-	ofColumn(collector.DiskFree),
-	ofColumn(collector.DiskRead),
-	ofColumn(collector.DiskWrite),
-	ofColumn(collector.NetExtRecv),
-	ofColumn(collector.NetExtSent),
-	ofColumn(collector.NetLoRecv),
-	ofColumn(collector.NetLoSent),
-	ofColumn(collector.NetIBRecv),
-	ofColumn(collector.NetIBSent),
+// nodeMetrics returns the metrics of perfagent and of the node. It is a function, as those of the job and
+// of GPUs are: a run without a live page does not make them.
+func nodeMetrics() []Metric {
+	return []Metric{
+		{
+			Name: "perfagent_build_info", Type: gauge,
+			Help: "1; the label has the version of perfagent", Label: "version",
+		},
+		{
+			Name: "perfagent_start_time_seconds", Type: gauge,
+			Help:  "when the run started, since 1970",
+			value: startTime,
+		},
+		{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", value: interval},
+		{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, value: samples},
+		{
+			Name: "perfagent_missed_ticks_total", Type: counter,
+			Help:  "samples that could not be taken in time" + sinceThen,
+			value: missedTicks,
+		},
+		ofColumn(collector.Timestamp),
+		{
+			Name: "perfagent_agent_cpu_seconds_total", Type: counter,
+			Help:  "CPU time of perfagent itself",
+			value: agentCPU,
+		},
+		{
+			Name: "perfagent_agent_max_rss_bytes", Type: gauge,
+			Help:  "peak resident memory of perfagent itself",
+			value: agentRSS,
+		},
+		{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", value: cpus},
+		{
+			Name: "perfagent_cpu_seconds_total",
+			Type: counter,
+			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
+				"; guest time is included in user and nice",
+			Label: "mode",
+		},
+		ofColumn(collector.CPUAvg, "in the newest sample"),
+		ofColumn(collector.CPUMin, "in the newest sample"),
+		ofColumn(collector.CPUMax, "in the newest sample"),
+		{
+			Name: "perfagent_memory_used_ratio", Type: gauge,
+			Help:  "used share of the node's memory: (total - available) / total",
+			value: memoryRatio,
+		},
+		ofColumn(collector.MemUsed),
+		{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", value: memoryTotal},
+		{
+			Name: "perfagent_filesystem_used_ratio", Type: gauge,
+			Help:  "used share of the fullest file system of --disk-path: used / (used + available to users)",
+			value: filesystemRatio,
+		},
+		ofColumn(collector.DiskUsed),
+		ofColumn(collector.DiskFree),
+		ofColumn(collector.DiskRead),
+		ofColumn(collector.DiskWrite),
+		ofColumn(collector.NetExtRecv),
+		ofColumn(collector.NetExtSent),
+		ofColumn(collector.NetLoRecv),
+		ofColumn(collector.NetLoSent),
+		ofColumn(collector.NetIBRecv),
+		ofColumn(collector.NetIBSent),
+	}
 }
 
 func startTime(f *facts) float64 {
@@ -198,7 +203,7 @@ func escaped(text string) string {
 
 // write writes the known values of each metric.
 func (x *exposition) write(f *facts) {
-	x.table(metricTable, f)
+	x.table(nodeMetrics(), f)
 	x.table(jobMetrics(), f)
 	if len(f.gpus) > 0 {
 		x.table(gpuMetrics(), f)

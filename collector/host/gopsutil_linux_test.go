@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,14 +80,7 @@ func TestGopsutil_DamagedFileCostsOnlyItsSource(t *testing.T) {
 				}
 			}
 
-			if err := os.RemoveAll(filepath.Join(proc, tt.file)); err != nil {
-				t.Fatal(err)
-			}
-			mended, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", tt.file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, proc, tt.file, mended)
+			repair(t, proc, tt.file)
 			again := r.Read()
 			again.At, again.Disk = healthy.At, healthy.Disk
 			same(t, "the Reading after the repair", again, healthy)

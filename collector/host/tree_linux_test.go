@@ -121,14 +121,7 @@ func TestReader_DamagedFileCostsOnlyItsSource(t *testing.T) {
 			if part := got.part(tt.source); part != "" {
 				t.Errorf("%s is there: %s", tt.source, part)
 			}
-			if err := os.RemoveAll(filepath.Join(proc, tt.file)); err != nil {
-				t.Fatal(err)
-			}
-			mended, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", tt.file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, proc, tt.file, mended)
+			repair(t, proc, tt.file)
 			again := r.Read()
 			again.At, again.Disk = healthy.At, healthy.Disk
 			same(t, "the Reading after the repair", again, healthy)
@@ -242,4 +235,17 @@ func TestNameCache_FollowsTheNewestReading(t *testing.T) {
 		}
 		same(t, "names", namesOf(nics, 0), want)
 	}
+}
+
+// repair puts the healthy tree's file in the place of a damaged one.
+func repair(t *testing.T, proc, file string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(proc, file)); err != nil {
+		t.Fatal(err)
+	}
+	mended, err := os.ReadFile(filepath.Join(collectortest.Root(t), "testdata/proc/healthy", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, proc, file, mended)
 }
