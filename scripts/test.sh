@@ -9,7 +9,8 @@ if ! sh scripts/has-cc.sh; then
 	CGO_ENABLED=0
 fi
 # Under the race detector, on two cores, a package may take longer than the ten minutes that go test would give it.
-run() { "${GO:-go}" test $race -count=1 -shuffle=on -timeout 40m "$@"; }
+# Most tests that run beside others wait for a job or a server; four of them keep two cores busy.
+run() { "${GO:-go}" test $race -count=1 -shuffle=on -parallel 4 -timeout 40m "$@"; }
 
 # The end-to-end tests come afterwards, one package after the other: an emulated machine and a browser that share two
 # cores with all other tests get too little of them.

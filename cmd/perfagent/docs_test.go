@@ -253,10 +253,12 @@ func TestDocs_Commands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the documents' commands are for sh: run the tests on Linux or macOS")
 	}
+	t.Parallel()
 	targets := makeTargets(t)
 	path := filepath.Dir(clitest.Binary(t)) + string(os.PathListSeparator) + os.Getenv("PATH")
 	for _, file := range documents(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			dir, home := t.TempDir(), t.TempDir()
 			for _, b := range blocks(readDocument(t, file)) {
 				if b.language != "sh" {
