@@ -133,7 +133,7 @@ func violations(rules []rule, imports map[string][]string) []string {
 	for _, r := range rules {
 		list, exists := imports[r.pkg]
 		if !exists {
-			wrong = append(wrong, fmt.Sprintf("%s is no package", r.pkg))
+			wrong = append(wrong, fmt.Sprintf("%s is not a package", r.pkg))
 		}
 		for _, name := range list {
 			switch {

@@ -217,5 +217,5 @@ func (src *jobSource) reaped() host.Reaped {
 	}
 }
 
-// blockUnit is the size in bytes of one block of ru_inblock and ru_oublock, whatever the disk's.
+// blockUnit is the size in bytes of one block of ru_inblock and ru_oublock on every disk.
 const blockUnit = 512

@@ -114,7 +114,7 @@ func (c *stallCounters) increase(p *cgroup.Pressure) Stalls {
 	}
 }
 
-// NoAccount returns an Account of which nothing is known.
+// NoAccount returns an Account with nothing known.
 func NoAccount() Account {
 	u := series.Unknown()
 	none := Stalls{u, u, u, u, u, u}

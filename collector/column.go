@@ -187,7 +187,7 @@ const (
 	Celsius            Unit = "°C"
 )
 
-// Symbol returns the unit as it stands behind a number and in the heading of a column: "%", "MiB".
+// Symbol returns the unit as it follows a number and in the heading of a column: "%", "MiB".
 func (u Unit) Symbol() string {
 	switch u {
 	case Percent, PercentOfTime:
@@ -241,7 +241,7 @@ const (
 	NeedTicks       Need = 1 << iota // a window of some ticks of the kernel's CPU clock
 	NeedJob                          // a job
 	NeedGroup                        // a control group that can be seen
-	NeedOwnGroup                     // one that holds nobody but the job and perfagent
+	NeedOwnGroup                     // one that holds only the job and perfagent
 	NeedMemoryLimit                  // a control group that limits the memory
 	NeedQuota                        // a control group that limits the CPU time
 	NeedDevice                       // a device
@@ -253,7 +253,7 @@ func (n Need) Has(o Need) bool { return n&o == o }
 // A Bound is what a column cannot, or should not, exceed.
 type Bound int
 
-// The bounds. NoBound is that of a column which has none or lies in 0..100.
+// The bounds. NoBound is that of a column that has none or is in 0..100.
 const (
 	NoBound           Bound = iota
 	BoundCPUs               // the CPUs that the job may use
@@ -274,7 +274,7 @@ const (
 	GroupInfiniBand Group = "InfiniBand"
 )
 
-// columnTable says of each column all there is to know.
+// columnTable has everything there is to know about each column.
 var columnTable = [NumColumns]ColumnInfo{
 	CPUAvg: {
 		Key: "cpu_pct_per_cpu_avg", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
@@ -684,7 +684,7 @@ func (c Column) Info() ColumnInfo { return *c.row() }
 // Key returns the column's name in samples and envelope.
 func (c Column) Key() string { return c.row().Key }
 
-// Percent reports whether the column lies in 0..100.
+// Percent reports whether the column is in 0..100.
 func (c Column) Percent() bool { return c.row().Kind == Share }
 
 // Info returns what the columns of all devices have in common; {i} in names is the device's number.

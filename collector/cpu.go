@@ -106,7 +106,7 @@ func (p *Progress) cpuShare(m host.CPUMode) float64 {
 // busyPercent returns psutil's percentage of one CPU between two readings, rounded to one decimal
 // as psutil does: each field's difference is clamped at 0, total = Σ fields − guest − guest_nice,
 // busy = total − idle − iowait, so steal and interrupts are busy. It reports false if the kernel's
-// clock did not advance: psutil says 0.0 there, which nobody measured.
+// clock did not advance: psutil says 0.0 there, which was not measured.
 func busyPercent(prev, cur host.CPUTimes) (percent float64, ok bool) {
 	var d [host.NumCPUModes]float64
 	total := 0.0

@@ -120,7 +120,7 @@ func TestProgress_CPUSecondsByMode(t *testing.T) {
 			[8]float64{3: 5, 4: .01}},
 		"counters that were set back": {[]*host.Reading{statAt(0, ticks("cpu0", 90000)), statAt(1, ticks("cpu0", 7)), statAt(2, ticks("cpu0", 17))}, [8]float64{.1}},
 		"a leap":                      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(1, ticks("cpu0", 1e15)), statAt(2, ticks("cpu0", 1e15+20))}, [8]float64{.2}},
-		"a long time is no leap":      {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
+		"a long time is not a leap":   {[]*host.Reading{statAt(0, ticks("cpu0", 10)), statAt(3600, ticks("cpu0", 350010))}, [8]float64{3500}},
 	}
 
 	for name, tt := range tests {

@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// CounterFull is the code for a device's counter that stands at the end of its range, where it stays.
+// CounterFull is the code for a device's counter that is at the end of its range, where it stays.
 const CounterFull series.Code = "counter_full"
 
 // A deviceSum says which devices' bytes a column counts. The zero value is none.
@@ -154,7 +154,7 @@ func (c *deviceCounter) held() host.Class {
 	return host.HeldOut
 }
 
-// full returns the devices whose counter stands at the end of its range.
+// full returns the devices whose counter is at the end of its range.
 func (c *deviceCounter) full(devs []host.Device) (names []string) {
 	bit := host.FullOut
 	if c.in {
@@ -174,7 +174,7 @@ func fullCounters(r *host.Reading) (gaps []series.Gap) {
 		c := &deviceCounters[i]
 		if names := c.full(r.Devices[c.kind]); len(names) > 0 {
 			gaps = append(gaps, series.Gap{What: c.total.Key(), Code: CounterFull, Why: "the counter of " +
-				strings.Join(names, ", ") + " stands at the end of its 32 bits: what has moved since is not counted"})
+				strings.Join(names, ", ") + " is at the end of its 32-bit range: what has moved since is not counted"})
 		}
 	}
 	return gaps

@@ -37,7 +37,7 @@ func TestFullCounters(t *testing.T) {
 		host.Device{Name: "sdb", Class: host.Counted | host.HeldOut | host.FullOut},
 		host.Device{Name: "sdc", Class: host.Counted | host.HeldOut | host.FullOut})
 	same(t, "gaps", fullCounters(r), []series.Gap{{What: "disk_io_write_mb", Code: CounterFull,
-		Why: "the counter of sdb, sdc stands at the end of its 32 bits: what has moved since is not counted"}})
+		Why: "the counter of sdb, sdc is at the end of its 32-bit range: what has moved since is not counted"}})
 }
 
 // Rows of the table agree with themselves.

@@ -191,7 +191,7 @@ func TestSampler_NoticesClockEvents(t *testing.T) {
 			case 3:
 				h.slept = 8 * time.Hour
 			case 4:
-				h.step = 100 * time.Millisecond // slewing is no step
+				h.step = 100 * time.Millisecond // slewing is not a step
 			}
 		}})
 		const night = 8 * 3600

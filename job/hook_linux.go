@@ -23,7 +23,7 @@ var (
 	senders    [lastSignal + 1]sender  // of the newest delivery
 )
 
-// A sender is what the kernel says of a signal's origin, laid out as the assembly
+// A sender is the kernel's description of a signal's origin, laid out as the assembly
 // writes it.
 type sender struct{ code, pid int32 }
 

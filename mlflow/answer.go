@@ -47,7 +47,7 @@ func (c *Client) read(q *call, resp *http.Response) *Error {
 	return nil
 }
 
-// readText reads the beginning of an answer that is no JSON object. Only where there is nothing to
+// readText reads the beginning of an answer that is not a JSON object. Only where there is nothing to
 // decode is it none of our business, unless it is a page: that of a login, say.
 func (c *Client) readText(q *call, resp *http.Response, body io.Reader) *Error {
 	text, err := io.ReadAll(io.LimitReader(body, maxAnswerText))
@@ -82,7 +82,7 @@ func (c *Client) undecodable(q *call, resp *http.Response, d *decoder, err error
 	return e
 }
 
-// brokeOff returns the error for an answer of which only a part arrived.
+// brokeOff returns the error for an answer that was cut off.
 func (c *Client) brokeOff(q *call, resp *http.Response, err error) *Error {
 	e := c.noAnswer(q, err)
 	e.Status, e.Message = resp.StatusCode, "the answer broke off: "+e.Message

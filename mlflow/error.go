@@ -98,7 +98,7 @@ func retryStatus(status int) bool {
 }
 
 // NotFound reports whether the server says that what was requested does not exist. The 404 of a
-// server that does not know the URL is another matter: it is no MLflow server, or an old one.
+// server that does not know the URL is another matter: it is not an MLflow server, or an old one.
 func NotFound(err error) bool { return hasCode(err, "RESOURCE_DOES_NOT_EXIST", "NOT_FOUND") }
 
 // alreadyExists reports whether the server says that what was to be created exists.

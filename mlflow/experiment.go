@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// An Experiment is what the server says of one.
+// An Experiment is the server's description of an experiment.
 type Experiment struct {
 	ID, Name, ArtifactLocation string
 

@@ -128,8 +128,8 @@ func (c *Client) noAnswer(q *call, err error) *Error {
 	return e
 }
 
-// explainTLS explains a failure to agree on an encrypted connection, none of which passes by
-// itself. It reports whether err is one.
+// explainTLS explains a failure to agree on an encrypted connection. Such a failure is permanent.
+// It reports whether err is one.
 func (e *Error) explainTLS(err error) bool {
 	says := func(words string) bool { return strings.Contains(err.Error(), words) }
 	remote, _ := errors.AsType[*net.OpError](err)

@@ -33,7 +33,7 @@ func readFile(path string, max int64) ([]byte, error) {
 	case info.IsDir():
 		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("is a directory")}
 	case !info.Mode().IsRegular():
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it is no regular file", errUnfit)}
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it is not a regular file", errUnfit)}
 	}
 
 	text, err := io.ReadAll(io.LimitReader(f, max+1))

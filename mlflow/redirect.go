@@ -9,7 +9,7 @@ import (
 // maxRedirects is how many answers in a row may be redirects, including the last one.
 const maxRedirects = 10
 
-// redirect returns where to send a call next. That is "" if the answer is no redirect, and an error
+// redirect returns where to send a call next. That is "" if the answer is not a redirect, and an error
 // if it is one that is not followed.
 func (c *Client) redirect(q *call, from string, resp *http.Response) (next string, e *Error) {
 	follow := !c.config.NoRedirects

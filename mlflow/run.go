@@ -19,7 +19,7 @@ const (
 	Killed   Status = "KILLED"
 )
 
-// A Run is what the server says of one.
+// A Run is the server's description of a run.
 type Run struct {
 	ID, Name, ExperimentID string
 

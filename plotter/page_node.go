@@ -32,7 +32,7 @@ type pageNode struct {
 	cards, facts       []summary.Highlight
 	metrics            reporter.Values
 	missing            []reporter.Missing
-	listed             int // how many of missing are listed; about the others nothing is amiss
+	listed             int // how many of missing are listed; the others are normal
 	exit               string
 	version            string
 }
@@ -83,8 +83,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	return p
 }
 
-// takeMissing keeps the missing entries: first those that are listed, then those about which
-// nothing is amiss, whose reasons appear only beside the metrics.
+// takeMissing keeps the missing entries: first those that are listed, then those that are
+// normal, whose reasons appear only beside the metrics.
 func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 	var rest []reporter.Missing
 	for i, m := range missing {

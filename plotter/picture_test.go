@@ -172,7 +172,7 @@ func pictureWellFormed(t testing.TB, r *reporter.Report, o PictureOptions) {
 			return
 		}
 		if err != nil {
-			t.Errorf("the SVG is no XML: %v", err)
+			t.Errorf("the SVG is not XML: %v", err)
 			return
 		}
 		e, ok := token.(xml.StartElement)

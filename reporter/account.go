@@ -42,7 +42,7 @@ func wholeCPU(j *Job, a *collector.Account) float64 {
 	if a.Living.Known() {
 		ended += float64(a.Living)
 	}
-	if a.CPUSeconds.Known() { // what was seen of children of which the account went to nobody
+	if a.CPUSeconds.Known() { // what was seen of children whose parent did not wait for them
 		return max(ended, float64(a.CPUSeconds))
 	}
 	return ended

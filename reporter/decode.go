@@ -12,7 +12,7 @@ import (
 )
 
 // Decode returns the report that Encode wrote, or an older version did. It returns ErrForeign if
-// the data are no report of ours.
+// the data are not a perfagent report.
 func Decode(data []byte) (*Report, error) {
 	nodes := make(map[string]*Node)
 	keep := func(_ *Run, name string, n *Node) error {

@@ -143,7 +143,7 @@ var (
 	errJobGoesOn = absent(JobGoesOn)
 	errOpenCPU   = absent(JobCPUOpen) // job.cpu_seconds has what is known of it
 
-	// errNoDevice is that of a device of which nothing is missing: the node has none.
+	// errNoDevice is that of a device that the node does not have.
 	errNoDevice = errors.New("there is no such device")
 
 	errNoGroup       = absent(NoCgroup)

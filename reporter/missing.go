@@ -20,7 +20,7 @@ type Code = series.Code
 
 // The codes of reasons. Packages collector and gpu have some more.
 const (
-	// Nothing is amiss: there was nothing to measure.
+	// There was nothing to measure.
 	NoJob           Code = "no_job"
 	JobOver         Code = "job_over"
 	NoCgroup        Code = "no_cgroup"
@@ -72,7 +72,7 @@ type Reason struct {
 	Code Code
 	// Why is the usual text of the reason. Reports may say it with more numbers and names.
 	Why string
-	// Normal reports that nothing is amiss: there was nothing to measure. A summary for people
+	// Normal reports that there was nothing to measure. A summary for people
 	// leaves such reasons out.
 	Normal bool
 }
@@ -113,7 +113,7 @@ var codeTable = []Reason{
 		"which the samples do not have; --cgroup off follows them", false},
 	{
 		collector.CounterFull,
-		"the counter of a device stands at the end of its range: what has moved since is not counted",
+		"the counter of a device is at the end of its range: what has moved since is not counted",
 		false,
 	},
 	{collector.MemoryAsRSS, "from some moment on resident sizes were added up (rss), " +
@@ -161,7 +161,7 @@ func reasonOf(code Code) Reason {
 	return Reason{Code: code}
 }
 
-// Lacking returns what a report says of something that is missing for the usual reason of a code.
+// Lacking returns the entry for something that is missing, with the usual reason of a code.
 func Lacking(what string, code Code) Missing {
 	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
 }
@@ -202,7 +202,7 @@ func (a *absence) Error() string { return a.why }
 // absent returns the usual absence of a code.
 func absent(code Code) error { return &absence{code, reasonOf(code).Why} }
 
-// missing returns what a report says of a metric with an error.
+// missing returns the entry for a metric that could not be computed.
 func missing(name string, err error) Missing {
 	m := Missing{What: name, Code: Unreadable, Why: err.Error()}
 	if a, ok := errors.AsType[*absence](err); ok {

@@ -68,7 +68,7 @@ func probePerfPy(data []byte) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(probe)) {
 		if _, err := strconv.ParseUint(key, 10, 31); err != nil {
-			return fmt.Errorf("is no report: it has no \"schema\", and the key %q is not a node of perf.py's",
+			return fmt.Errorf("is not a report: it has no \"schema\", and the key %q is not a node of perf.py's",
 				text.Printable(text.Clip(key, 40)))
 		}
 	}
@@ -112,7 +112,7 @@ func readPerfPy(r *reader) (map[string]Samples, error) {
 			return fmt.Errorf("node %q is not an integer", text.Printable(text.Clip(name, 40)))
 		}
 		if _, twice := nodes[name]; twice {
-			return fmt.Errorf("node %s stands there twice", name)
+			return fmt.Errorf("node %s appears twice", name)
 		}
 		samples, err := readPerfPyNode(r, cells)
 		if err != nil {
@@ -135,7 +135,7 @@ func readPerfPyNode(r *reader, before int) (Samples, error) {
 			return err
 		}
 		if ts := s.Columns[collector.Timestamp][in.rows-1]; ts < 0 || ts > maxTimestamp {
-			return fmt.Errorf("sample %d: timestamp %v is no time", in.rows, ts)
+			return fmt.Errorf("sample %d: timestamp %v is not a valid time", in.rows, ts)
 		}
 		if int64(before+s.cells()) > r.InputOffset()+1<<20 {
 			return errMostlyEmpty

@@ -184,7 +184,7 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		`{"1.5": []}`:                     `the key "1.5" is not a node`,
 		`{"99999999999999999999": []}`:    "is not a node",
 		`{"\u001b[31m": []}`:              `\\x1b`,
-		`{"0": [], "0": []}`:              "node 0 stands there twice",
+		`{"0": [], "0": []}`:              "node 0 appears twice",
 		`{"0": {}}`:                       "node 0: is not a list",
 		`{"0": 1}`:                        "node 0: is not a list",
 		`{"0": [1]}`:                      "node 0: sample 1: not an object",
@@ -193,8 +193,8 @@ func TestParsePerfPy_Errors(t *testing.T) {
 		`{"0": [{"mem_percent": true}]}`:  `sample 1: "mem_percent" is not a number`,
 		`{"0": [{"mem_percent": [1]}]}`:   `sample 1: "mem_percent" is not a number`,
 		`{"0": [{"mem_percent": 1e999}]}`: "1e999",
-		`{"0": [{"timestamp": -5}]}`:      "timestamp -5 is no time",
-		`{"0": [{"timestamp": 1e18}]}`:    "timestamp 1e+18 is no time",
+		`{"0": [{"timestamp": -5}]}`:      "timestamp -5 is not a valid time",
+		`{"0": [{"timestamp": 1e18}]}`:    "timestamp 1e+18 is not a valid time",
 		`{"0": [` + strings.Repeat("{},", 200000) + `{}]}`: "mostly empty",
 	} {
 		r, err := reporter.ParsePerfPy([]byte(data), 4)

@@ -127,7 +127,7 @@ func TestWithPush_DuplicateKeys(t *testing.T) {
 	}
 }
 
-// What is no report is an error, never damage.
+// What is not a report is an error, never damage.
 func TestWithPush_Refuses(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "  ", "null", "[]", "3", `"nodes"`, `{`, `{"nodes":`, `{"nodes":{"0":{"push":{}`, `{"nodes":[]}`, `{"nodes":null}`, `{"nodes":{"0":[]}}`,
@@ -161,7 +161,7 @@ func FuzzWithPush(f *testing.F) {
 	})
 }
 
-// duplicates reports whether some object has a key twice, also once what is no UTF-8 is
+// duplicates reports whether some object has a key twice, also once what is not UTF-8 is
 // replaced: readers differ in what they make of it.
 func duplicates(data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -58,7 +58,7 @@ func (r *reader) leave() error {
 	return err
 }
 
-// array reads an array, of which element reads an element. Any other value is the error otherwise.
+// array reads an array; element reads each element. Any other value is the error otherwise.
 func (r *reader) array(otherwise string, element func() error) error {
 	if err := r.enter('[', otherwise); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (r *reader) array(otherwise string, element func() error) error {
 	return r.leave()
 }
 
-// object reads an object, of which member reads the value of a member. The key is in its quotes,
+// object reads an object; member reads the value of each member. The key is in its quotes,
 // and belongs to the reader. Any other value is the error otherwise.
 func (r *reader) object(otherwise string, member func(quoted []byte) error) error {
 	if err := r.enter('{', otherwise); err != nil {

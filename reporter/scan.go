@@ -34,10 +34,10 @@ func (w Wanted) band(key string) bool { return w.All || slices.Contains(w.Envelo
 // nodeFunc takes a node; the run is that of all nodes.
 type nodeFunc = func(run *Run, name string, n *Node) error
 
-// ErrForeign is the error of Decode and Scan for data that are no report of ours.
-var ErrForeign = errors.New("is no report of ours")
+// ErrForeign is the error of Decode and Scan for data that are not a perfagent report.
+var ErrForeign = errors.New("is not a perfagent report")
 
-// Scan reads a report of ours, of any size and of 256 MiB a node, node by node: only one is in
+// Scan reads a perfagent report, of any size and of 256 MiB a node, node by node: only one is in
 // memory at a time. Each is handed to node, in the order of the file, with the run as a
 // whole, and belongs to it from then on. It has what Decode would give, but of Samples and
 // Envelope only the wanted columns; Samples.Len is 0 where no wanted key has a value. The run
@@ -163,7 +163,7 @@ func (s *scan) next() (key string, ok bool, err error) {
 	return key, true, err
 }
 
-// end makes sure that nothing stands behind the report.
+// end makes sure that nothing follows the report.
 func (s *scan) end() error {
 	if s.in.PeekKind() != 0 {
 		return &placed{s.in.InputOffset(), errors.New("there is more behind the end of the report")}
@@ -178,7 +178,7 @@ func (s *scan) end() error {
 func (s *scan) member(key string) (atNodes bool, err error) {
 	key = canonical(key)
 	if s.seen[key] && !s.again {
-		return false, &placed{s.in.InputOffset(), fmt.Errorf("%q stands there twice", key)}
+		return false, &placed{s.in.InputOffset(), fmt.Errorf("%q appears twice", key)}
 	}
 
 	s.seen[key] = key != ""

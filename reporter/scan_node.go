@@ -53,9 +53,9 @@ func checkName(name string, before map[string]bool) error {
 	i, err := strconv.ParseUint(name, 10, 31)
 	switch {
 	case err != nil || strconv.FormatUint(i, 10) != name:
-		return fmt.Errorf("has a node %q, which is no node index", text.Printable(text.Clip(name, 40)))
+		return fmt.Errorf("has a node %q, which is not a node index", text.Printable(text.Clip(name, 40)))
 	case before[name]:
-		return fmt.Errorf("node %s stands there twice", name)
+		return fmt.Errorf("node %s appears twice", name)
 	case len(before) == maxNodes:
 		return fmt.Errorf("has more than %d nodes", maxNodes)
 	}
@@ -101,7 +101,7 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 	return n, rows, err
 }
 
-// readMember reads the value of any other member, of which head is the beginning.
+// readMember reads the value of any other member; head is its beginning.
 func (n *Node) readMember(r *reader, head []byte) error {
 	value, err := r.value()
 	if err != nil {

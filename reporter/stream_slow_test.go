@@ -94,7 +94,7 @@ func (n *streamSlowNumbers) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// streamSlowly reads a report of ours. It does not notice keys that stand twice.
+// streamSlowly reads a perfagent report. It does not notice duplicate keys.
 func streamSlowly(data []byte) (*reporter.Report, error) {
 	var slow streamSlowReport
 	if err := json.Unmarshal(data, &slow); err != nil {

@@ -54,7 +54,7 @@ func streamAll(t *testing.T, data []byte, wanted reporter.Wanted) (r *reporter.R
 	return r, order, err
 }
 
-// streamReports are reports of ours as files.
+// streamReports are perfagent reports as files.
 func streamReports(t *testing.T) map[string][]byte {
 	out := make(map[string][]byte)
 	for name, r := range reportertest.Golden() {
@@ -233,20 +233,20 @@ func streamHostile() map[string]string {
 		nodes(`[]`):                                "line 1: nodes are not an object",
 		nodes(`{"0":null}`):                        "line 1: node 0: null is not a node",
 		nodes(`{"0":[]}`):                          "line 1: node 0: not an object",
-		nodes(`{"01":{}}`):                         `line 1: has a node "01", which is no node index`,
+		nodes(`{"01":{}}`):                         `line 1: has a node "01", which is not a node index`,
 		nodes(`{"-1":{}}`):                         `has a node "-1"`,
 		nodes(`{"\u001b[2J":{}}`):                  `has a node "\\x1b[2J"`,
 		nodes(`{"4294967296":{}}`):                 `has a node "4294967296"`,
-		nodes(`{"3":{},"\u0033":{}}`):              "node 3 stands there twice",
-		nodes(`{"0":{}},"nodes":{}`):               `"nodes" stands there twice`,
-		nodes(`{"0":{}},"run":{}`):                 `"run" stands there twice`,
+		nodes(`{"3":{},"\u0033":{}}`):              "node 3 appears twice",
+		nodes(`{"0":{}},"nodes":{}`):               `"nodes" appears twice`,
+		nodes(`{"0":{}},"run":{}`):                 `"run" appears twice`,
 		nodes(`{"0":{}}`) + `{}`:                   "line 1: there is more behind the end",
 		nodes(`{"0":{}}`) + "\n\x00":               `line 2: `,
 		nodes(`{"0":{}}`)[:50] + "\x00":            `line 1: invalid character '\x00'`,
 		`{"schema":1}`:                             "line 1: json: cannot unmarshal number",
 		`{"schema":null,"nodes":{}}`:               `has the schema ""`,
 		`{"schema":"perfagent.report/1","run":[]}`: "cannot unmarshal array",
-		`{"run":{},"nodes":{"0":{}}}`:              "no report",
+		`{"run":{},"nodes":{"0":{}}}`:              "not a perfagent report",
 
 		node(`"samples":{}`):                                                         "line 3: node 7: samples are not a list",
 		node(`"samples":null`):                                                       "samples are not a list",

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// An Address is where a server listens. The zero value is no address.
+// An Address is where a server listens. The zero value is not an address.
 type Address struct {
 	// Host is an IP address or, if Name is set, a host name.
 	Host string

@@ -63,7 +63,7 @@ type Plan struct {
 	// Metrics and Points count the values to send, and Known those that the server has.
 	Metrics, Points, Known int
 
-	// Notes say what people should know although it is no failure.
+	// Notes say what people should know although it is not a failure.
 	Notes []string
 
 	jobRun      *mlflow.Run       // the job's own, if Run is ours and the two are still to be linked

@@ -168,7 +168,7 @@ func (s nodeSeries) mayHaveSent(m mlflow.Metric, all []window) bool {
 // compareEnd compares the end of a window with a time.
 func compareEnd(w window, ms int64) int { return cmp.Compare(w.end, ms) }
 
-// anchors returns the fewest series of which each window has a point of at least one.
+// anchors returns the smallest set of series such that each window has a point of at least one of them.
 func anchors(all []window) []string {
 	var keys []string
 	for rest := all; len(rest) > 0; {

@@ -99,7 +99,7 @@ type gpuSeries struct {
 	Series
 	key collector.GPUKey
 
-	// share is what the value is a share of. It is NoBound if the value is no share.
+	// share is what the value is a share of. It is NoBound if the value is not a share.
 	share collector.Bound
 }
 

@@ -32,7 +32,7 @@ func sampleReport(t *testing.T, flags ...string) (path string, data []byte) {
 	return path, data
 }
 
-// A file that is no report gives one line with its name, and exit code 1.
+// A file that is not a report gives one line with its name, and exit code 1.
 func TestShow_FileThatIsNoReport(t *testing.T) {
 	t.Parallel()
 	_, good := sampleReport(t)

@@ -247,7 +247,7 @@ func TestDiff_ExitCodes(t *testing.T) {
 		{"a list", []string{"list.json", "fast"}, 2, 1, []string{"list.json"}},
 		{"newer schema", []string{"newer.json", "fast"}, 2, 1, []string{"newer.json", "report/2"}},
 		{"directory without reports", []string{"nothing", "fast"}, 2, 1, []string{"nothing", "node-*.json", "*.json in it"}},
-		{"directory with JSON that is no report", []string{"fast", "mixed"}, 2, 1, []string{"mixed/list.json"}},
+		{"directory with JSON that is not a report", []string{"fast", "mixed"}, 2, 1, []string{"mixed/list.json"}},
 		{"percentage without a sign", gate("max_t_mem_percent > 90%", "fast", "slow"), 2, 1, []string{"--fail-if", "> +90%", "> 90"}},
 		{"bad flag", []string{"--fail", "x", "fast", "slow"}, 2, 1, []string{"--fail"}},
 		{"bad format", []string{"--format", "yaml", "fast", "slow"}, 2, 1, []string{"--format", "yaml"}},

@@ -120,7 +120,7 @@ func (o *mergeOptions) write(merged *reporter.Report) error {
 }
 
 // replaceable returns an error unless path may be written: it does not exist, or force is set and it
-// is a regular file. An empty path is no file.
+// is a regular file. An empty path is not a file.
 func replaceable(operation, path string, force bool) error {
 	st, err := os.Lstat(path)
 	switch {

@@ -93,7 +93,7 @@ func testCopiesPushedAtOnce(t *testing.T, s *mlflowtest.Server) {
 	}
 }
 
-// A server stores a batch and its answer is lost: the batch, sent again, is no other.
+// A server stores a batch and its answer is lost. The batch is sent again and is stored once.
 func testAnswerIsLost(t *testing.T, s *mlflowtest.Server) {
 	experiment, f := study(t), newFront(t, s.URL)
 	f.lose.Store(true)

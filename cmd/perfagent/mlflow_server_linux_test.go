@@ -477,7 +477,7 @@ func TestMLflow_URIWithoutAServer(t *testing.T) {
 	}
 }
 
-// A bad MLFLOW_TRACKING_URI is no reason not to run a job; a bad flag is.
+// A bad MLFLOW_TRACKING_URI is not a reason not to run a job; a bad flag is.
 func TestMLflow_BadURI(t *testing.T) {
 	for _, uri := range []string{"http://", "http:// x", "https://:5000", "http://[::1", "http://a:b:c", "gopher://x", "http://me:geheim@", "\x1b[31m://", "http://x:99999"} {
 		o := insideFor(t, uri, "run", "--push-timeout", "100ms", "--", "sh", "-c", "echo job; exit 7")

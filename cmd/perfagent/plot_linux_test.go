@@ -48,7 +48,7 @@ func plotWhole(t testing.TB, page string, n *reporter.Node) {
 		t.Fatal(err)
 	}
 	if !bytes.HasPrefix(data, []byte("<!DOCTYPE html>")) || !bytes.HasSuffix(data, []byte("</html>\n")) {
-		t.Fatalf("%s is no whole page: %.60q … %.60q", page, data, data[max(0, len(data)-60):])
+		t.Fatalf("%s is not a whole page: %.60q … %.60q", page, data, data[max(0, len(data)-60):])
 	}
 	for name, v := range n.Metrics {
 		want := fmt.Sprintf(`data-metric="%s" data-value="%s"`, name, strconv.FormatFloat(v, 'f', -1, 64))

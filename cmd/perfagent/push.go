@@ -395,7 +395,7 @@ func (g *group) each(s reporter.PushState) map[string]reporter.PushState {
 	return out
 }
 
-// note records the states of a push in the file, if it is a report of ours.
+// note records the states of a push in the file, if it is a perfagent report.
 func note(file *reportfile.File, states map[string]reporter.PushState) error {
 	if file.Kind != reportfile.KindReport || len(states) == 0 {
 		return nil

@@ -162,7 +162,7 @@ func TestSummary_FitsTheTerminal(t *testing.T) {
 	}
 }
 
-// Nobody reading stderr any more is no reason to fail.
+// Nobody reading stderr any more is not a reason to fail.
 func TestStreams_StderrClosedByItsReader(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{{"--summary", "always"}, {"--summary", "always", "--log-level", "debug", "--out", "/proc/nowhere"}} {

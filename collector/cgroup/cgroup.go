@@ -118,7 +118,7 @@ type Pressure struct{ CPU, Memory, IO Stall }
 // tasks that had something to do waited ("total=" of PSI / 1e6). NaN is absent.
 type Stall struct{ Some, Full float64 }
 
-// absent returns Counters of which nothing is known.
+// absent returns Counters with nothing known.
 func absent() Counters {
 	n := math.NaN()
 	return Counters{

@@ -136,7 +136,7 @@ func malformed(path string, data []byte) error {
 func exists(path string) bool { return unix.Access(path, unix.F_OK) == nil }
 
 // ifThere returns the path, or "" if there is no such file: a version of the kernel or a set of
-// controllers without it is no failure.
+// controllers without it is not a failure.
 func ifThere(path string) string {
 	if exists(path) {
 		return path

@@ -333,7 +333,7 @@ func TestGroup_LimitsChange(t *testing.T) {
 	}
 }
 
-// A limit that cannot be understood is no limit, and has its reason.
+// A limit that cannot be understood is not a limit, and has its reason.
 func TestGroup_LimitsFaults(t *testing.T) {
 	t.Parallel()
 	// limits are those of a tree in which some files are replaced.

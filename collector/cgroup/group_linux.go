@@ -46,7 +46,7 @@ type Group struct {
 
 	stacked map[string]bool // devices made of others
 	census  census
-	// uncounted reports that nobody wants to know how many processes there are.
+	// uncounted reports that the number of processes is not needed.
 	uncounted bool
 	fallen    fallen
 }
@@ -337,7 +337,7 @@ func (g *Group) parsed(l *Limits, dir, name string, parse func([]byte) (float64,
 
 // Pids returns the processes of the group and of all below it: of the group of CPU time and of that
 // of memory, if these are two. 0 is a process of another pid namespace. It is an error if the
-// process is in root groups only, which is no group.
+// process is in root groups only, which is not a group.
 func (g *Group) Pids() ([]int, error) {
 	if len(g.homes) == 0 {
 		return nil, fmt.Errorf("list the processes of control group %s: it is the root group, which has all", g.path)

@@ -271,7 +271,7 @@ type cloneArgs struct {
 }
 
 // cloneInto returns an error if clone3 cannot start a child in a group. Such a kernel answers EBADF
-// to a descriptor that is no group's, and makes no child. Older ones do not know clone3 or the
+// to a descriptor that is not a group's, and makes no child. Older ones do not know clone3 or the
 // field, and some containers forbid it.
 func cloneInto() error {
 	fd, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A shell says how it was started; it is no Go program, which would change that.
+// A shell says how it was started; it is not a Go program, which would change that.
 func TestChild_IsClean(t *testing.T) {
 	dir := t.TempDir()
 	script := `#!/bin/sh

@@ -203,7 +203,7 @@ func (m *Monitor) Read() Reading {
 	return r
 }
 
-// unknown returns a State of which nothing is known.
+// unknown returns a State with nothing known.
 func unknown() State {
 	nan := math.NaN()
 	return State{nan, nan, nan, nan, nan, nan, nil}

@@ -221,7 +221,7 @@ func clean(text string) string {
 }
 
 // throttle decodes NVML's nvmlClocksEventReasons bit mask. Bit 0 says that the GPU is idle, which
-// is no throttling.
+// is not throttling.
 func throttle(text string) (reasons []string, ok bool) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	mask, err := strconv.ParseUint(digits, 16, 64)

@@ -134,7 +134,7 @@ func TestRefused_Fields(t *testing.T) {
 	}
 	q := newQuery()
 	if q.refuse("foo") || q.refuse("index") || len(q.fields) != len(newQuery().fields) {
-		t.Error("what is not ours or not to be missed is no refusal that helps")
+		t.Error("the refusal of a field that is not ours, or that is needed, does not help")
 	}
 }
 

@@ -45,7 +45,7 @@ func (p *process) alive(pid int) bool {
 
 // toGroup sends a signal to the group that the child leads. The kernel finds it by
 // the pidfd, whoever has the number (since Linux 6.9). An older one finds it by the
-// number, which is nobody else's as long as the child was not reaped.
+// number, which no other process has until the child is reaped.
 func (p *process) toGroup(pid int, sig syscall.Signal) {
 	const processGroup = 1 << 2 // PIDFD_SIGNAL_PROCESS_GROUP
 	if p.pidfd >= 0 {

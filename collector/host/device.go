@@ -31,7 +31,7 @@ var kinds = [NumKinds]struct {
 }
 
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
-// next. It is told when that is, on the monotonic clock. What it cannot read its error tells; the
+// next. Its argument is the time on the monotonic clock. Its error says what it cannot read; the
 // rest counts.
 type deviceReader func(at time.Duration) ([]Device, error)
 
@@ -75,7 +75,7 @@ const (
 	// nothing is lost once it can be read again.
 	HeldIn
 	HeldOut
-	// FullIn and FullOut say why: the counter stands at the end of its range, where it stays.
+	// FullIn and FullOut say why: the counter is at the end of its range, where it stays.
 	FullIn
 	FullOut
 )

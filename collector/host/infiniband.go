@@ -117,7 +117,7 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 	return d, true
 }
 
-// full reports whether a counter stands at the end of 32 bits. Those of old devices, or kernels, do
+// full reports whether a counter is at the end of a 32-bit range. Those of old devices, or kernels, do
 // not start again from 0.
 func (p *rdmaPort) full(n uint64) bool { return n == math.MaxUint32 && !p.wide }
 
@@ -192,7 +192,7 @@ func readRDMACount(path string) (c rdmaCount) {
 	case n == 0 && err != nil && !errors.Is(err, io.EOF):
 		return rdmaCount{err: err}
 	}
-	return rdmaCount{err: fmt.Errorf("read %s: %.20q is no count", path, text)}
+	return rdmaCount{err: fmt.Errorf("read %s: %.20q is not a count", path, text)}
 }
 
 // gone reports whether a counter is not there, or not any more.

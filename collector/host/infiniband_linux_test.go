@@ -45,7 +45,7 @@ func TestReader_RDMAPorts(t *testing.T) {
 		}},
 		// One port says nonsense, one has a driver that does not count.
 		"infiniband-damaged": {want: []Device{{"mlx5_1/1", 20 * mibOfPorts, 30 * mibOfPorts, Counted}},
-			why: `mlx5_0/ports/1/counters/port_rcv_data: "lots" is no count`},
+			why: `mlx5_0/ports/1/counters/port_rcv_data: "lots" is not a count`},
 		"healthy": {},
 	}
 	for tree, test := range tests {
@@ -101,7 +101,7 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	return p, read, func(d time.Duration) { now += d }
 }
 
-// New ports are found within a minute, and no look is taken before; one that goes is no failure.
+// New ports are found within a minute, and no look is taken before; one that goes is not a failure.
 func TestRDMA_PortsComeAndGo(t *testing.T) {
 	p, read, pass := newPorts(t)
 	same(t, "at first", read(), []Device(nil))

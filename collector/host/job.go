@@ -77,7 +77,7 @@ type JobUse struct {
 	MemoryInner string
 }
 
-// unknownUse returns a JobUse of which nothing is known.
+// unknownUse returns a JobUse with nothing known.
 func unknownUse() *JobUse {
 	nan := math.NaN()
 	return &JobUse{CPUSeconds: nan, Read: nan, Write: nan, Living: nan, Memory: nan, PageCache: nan,

@@ -76,7 +76,7 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit i
 		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
 		v.Foreign = l.samePIDs() && foreign(v.PID)
 		if len(l.found) == maxVictims {
-			// Keep those of which most is known.
+			// Keep those with the most detail.
 			i := max(0, slices.IndexFunc(l.found, func(w Victim) bool { return w.LimitGroup == "" && !w.Host }))
 			l.found = slices.Delete(l.found, i, i+1)
 			l.lost = true
@@ -109,7 +109,7 @@ func (l *kernelLog) samePIDs() bool {
 //	Memory cgroup out of memory: Killed process 42 (python) total-vm:…
 //
 // The first has been there since Linux 5.0, and is left out after ten kills within 5 s.
-// The second is always there; a victim of which only that is known has no Group.
+// The second is always there; a victim known only from it has no Group.
 func parseVictim(record []byte) (v Victim, at time.Duration, ok bool) {
 	head, message, found := bytes.Cut(record, []byte{';'})
 	fields := strings.SplitN(string(head), ",", 4)

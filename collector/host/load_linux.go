@@ -35,13 +35,13 @@ func parseLoad(data []byte) (*Load, error) {
 	}
 	one, err := strconv.ParseFloat(string(f[0]), 64)
 	if err != nil || !(one >= 0) || math.IsInf(one, 0) {
-		return nil, fmt.Errorf("the load %.20q is no number", f[0])
+		return nil, fmt.Errorf("the load %.20q is not a number", f[0])
 	}
 
 	running, _, _ := bytes.Cut(f[3], []byte{'/'})
 	n, ok := procfile.ParseCount(running)
 	if !ok {
-		return nil, fmt.Errorf("%.20q is no number of tasks", running)
+		return nil, fmt.Errorf("%.20q is not a number of tasks", running)
 	}
 	return &Load{One: one, Running: float64(n)}, nil
 }

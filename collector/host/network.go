@@ -30,7 +30,7 @@ func (r *Reader) classifyNICs(devs []Device) []Class {
 		if classes[i]&Loopback != 0 || l.physical != physical {
 			continue
 		}
-		// A member's bytes are its master's too. A bond is no physical device, so its members
+		// A member's bytes are its master's too. A bond is not a physical device, so its members
 		// count. The synthetic card of a virtual machine is one, so the card lent to it for speed,
 		// its member, does not count beside it.
 		member := l.member && (!physical || links[l.master].physical)

@@ -40,7 +40,7 @@ func parseVMStat(data []byte) (*VMStat, error) {
 		value, _, _ := bytes.Cut(data[at+len(line.key):], []byte{'\n'})
 		n, ok := procfile.ParseCount(bytes.TrimSpace(value))
 		if !ok {
-			return nil, fmt.Errorf("%.20q is no count", value)
+			return nil, fmt.Errorf("%.20q is not a count", value)
 		}
 		*line.into = float64(n) * line.unit
 	}

@@ -400,7 +400,7 @@ func TestTree_PutsScansOff(t *testing.T) {
 	tree := p.tree(nil)
 	c := &treeClock{look: 15 * time.Millisecond}
 	tree.clock = c.now
-	treeWant(t, tree, 200) // the first puts nothing off, what is no scan does
+	treeWant(t, tree, 200) // the first scan postpones nothing
 	if u := treeRead(t, tree); u.Skipped || !u.Fresh || u.MemoryFresh || u.IOFresh || u.Memory != 8<<10 {
 		t.Fatalf("%+v", u)
 	}
@@ -473,7 +473,7 @@ func TestTree_VeryLargeProcess(t *testing.T) {
 	}
 }
 
-// A process whose first thread has ended and another runs is no zombie.
+// A process whose first thread has ended and another runs is not a zombie.
 func TestTree_ProcessWithoutFirstThread(t *testing.T) {
 	p := treeFixture(t)
 	p.put(treeLine{pid: 200, parent: 100, start: 60, state: "Z", threads: 2})

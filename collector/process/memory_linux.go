@@ -309,7 +309,7 @@ func (t *Tree) pss(p *proc, late bool, unread *failure) (uint64, error) {
 
 const (
 	// errFirstThread is why the memory of a process is unknown.
-	errFirstThread = damaged("its first thread has ended, and no other tells of its memory")
+	errFirstThread = damaged("its first thread has ended, and no other thread has its memory")
 	// errEnding is why a process is left out of a pass: it has given its memory back and is about
 	// to end.
 	errEnding = damaged("all of its threads have ended or are about to")

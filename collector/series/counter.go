@@ -18,7 +18,7 @@ const (
 
 // Delta returns by how many counts a device's counter of bytes went up between two readings; unit is the bytes
 // of one count. It undoes wraps at 32 and at 64 bits, and treats any other fall, and a leap of more than 1 PiB,
-// as a reset, of which nothing is known: it returns 0.
+// as a reset after which the increase is unknown: it returns 0.
 func Delta(prev, cur, unit uint64) uint64 {
 	reach := uint64(wrapReach) / unit
 	switch {
@@ -66,7 +66,7 @@ func (c *Counter) Increase(v float64) Optional {
 	return Optional(max(0, v-c.base))
 }
 
-// Rebase goes over to another counter, which is at v and of which earlier readings do not count: what had been counted
+// Rebase goes over to another counter, which is at v and whose earlier readings do not count: what had been counted
 // until now, increase, stays.
 func (c *Counter) Rebase(increase Optional, v float64) {
 	if !increase.Known() {

@@ -75,7 +75,7 @@ func TestSummary_SaysWhatItCannotKnow(t *testing.T) {
 
 	for _, threshold := range []float64{49, 51, math.NaN()} {
 		if _, ok := s.Share(threshold); ok {
-			t.Errorf("a share at %v, which is no threshold", threshold)
+			t.Errorf("a share at %v, which is not a threshold", threshold)
 		}
 	}
 

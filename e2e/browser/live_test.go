@@ -139,7 +139,7 @@ func TestBrowser_LivePageGrows(t *testing.T) {
 	b.troubles = nil
 }
 
-// TestBrowser_LivePageForgivesOneFailure: an answer that does not come is no alarm, and
+// TestBrowser_LivePageForgivesOneFailure: an answer that does not come is not an alarm, and
 // neither is a page of somebody else.
 func TestBrowser_LivePageForgivesOneFailure(t *testing.T) {
 	var seconds, failing atomic.Int64

@@ -172,7 +172,7 @@ func TestBrowser_Phone(t *testing.T) {
 	n := r.Nodes["0"]
 	at := b.plot("memory")
 	x, y := at.X+at.Width*0.6, at.Y+at.Height/2
-	for quick := false; !quick; { // a finger that rests for half a second is no tap
+	for quick := false; !quick; { // a finger that rests for half a second is not a tap
 		begin := time.Now()
 		b.do(chromedp.ActionFunc(func(ctx context.Context) error {
 			if err := input.DispatchTouchEvent(input.TouchStart, []*input.TouchPoint{{X: x, Y: y}}).Do(ctx); err != nil {

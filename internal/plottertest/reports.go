@@ -118,7 +118,7 @@ func Gaps() *reporter.Report {
 	}))
 }
 
-// Absent is a node of which nothing at all was measured.
+// Absent is a node where nothing was measured.
 func Absent() *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.Host, rec.Disks, rec.NICs = host.Info{}, nil, nil

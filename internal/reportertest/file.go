@@ -26,7 +26,7 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 	if err := json.Unmarshal(data, r); err != nil {
 		t.Fatal(err)
 	}
-	for name, n := range r.Nodes { // a report of ours has no null
+	for name, n := range r.Nodes { // a perfagent report has no null
 		for _, m := range n.Missing {
 			if m.Code == "" {
 				t.Errorf("%s: node %s: missing %+v has no code", path, name, m)

@@ -225,7 +225,7 @@ func Gaps() *reporter.Report {
 	return reporter.New(reporter.Input{Run: reporter.Run{ID: "gaps"}, Recording: rec})
 }
 
-// Nodes returns a report of n nodes, of which the given ones failed.
+// Nodes returns a report of n nodes. The given ones failed.
 func Nodes(n int, failed ...int) *reporter.Report {
 	node := reporter.New(Input(0, 2, 0, "")).Nodes["0"]
 	r := &reporter.Report{Schema: reporter.Schema, Run: reporter.Run{ID: "many", Start: reporter.Time{Time: RunStart},

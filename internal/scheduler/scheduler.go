@@ -21,7 +21,7 @@ type System struct {
 	// own name is a common one.
 	Beside string
 
-	NodeIndex string   // index of the node among those of the job; a rank is no node index
+	NodeIndex string   // index of the node among those of the job; a rank is not a node index
 	EndTime   string   // when the job will be ended, in seconds since 1970
 	GPUs      []string // the job's GPUs by the node's own numbers; the first that is set counts
 

@@ -336,7 +336,7 @@ q quits`)
 			for _, line := range Screen(r, screenOptions(12, width, height)) {
 				for n := range screenNumbersOf(line) {
 					if !known[n] {
-						t.Errorf("%d × %d: %s is no number of the report: %q", width, height, n, line)
+						t.Errorf("%d × %d: %s is not a number of the report: %q", width, height, n, line)
 					}
 				}
 			}

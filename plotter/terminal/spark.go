@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// The levels of a sparkline, lowest first. A blank is no level: it means that nothing
+// The levels of a sparkline, lowest first. A blank is not a level: it means that nothing
 // was measured, so the lowest must be seen.
 const (
 	blockLevels = "▁▂▃▄▅▆▇█"

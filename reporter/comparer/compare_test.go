@@ -74,7 +74,7 @@ func TestRules_CoverEveryMetric(t *testing.T) {
 		hours = hours || m.Name == reporter.MetricCPUHours
 	}
 	if !hours {
-		t.Errorf("%s, which weighs the nodes, is no metric", reporter.MetricCPUHours)
+		t.Errorf("%s, which weighs the nodes, is not a metric", reporter.MetricCPUHours)
 	}
 	c := Compare(sideOf("a", cpuMetric, 1), sideOf("b", cpuMetric, 1))
 	var names []string
@@ -310,7 +310,7 @@ func TestCompare_AbsentMetrics(t *testing.T) {
 	huge := Side{Reports: []reporter.Source{nodesOf("h", 0, reporter.Values{cpuMetric: 1e300}, reporter.Values{cpuMetric: 1e300})}}
 	m, _ = Compare(huge, huge).Metric(cpuMetric)
 	if m.A != nil || !strings.Contains(m.Why, "too large") {
-		t.Errorf("a sum that is no number: %+v", m)
+		t.Errorf("a sum that is not a number: %+v", m)
 	}
 }
 

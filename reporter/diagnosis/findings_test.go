@@ -478,7 +478,7 @@ func TestFinding_Advice(t *testing.T) {
 	}
 }
 
-// TestFinding_Hostile: no number makes a rule panic, and none that is no number gets into
+// TestFinding_Hostile: no number makes a rule panic, and neither NaN nor infinity gets into
 // a finding.
 func TestFinding_Hostile(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 6))

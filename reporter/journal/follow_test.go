@@ -221,7 +221,7 @@ func TestFollower_OfDamagedJournals(t *testing.T) {
 		t.Errorf("one more: %d samples", got)
 	}
 
-	// What is no journal takes nothing away of what is known.
+	// What is not a journal takes nothing away of what is known.
 	for name, damage := range map[string]func(path string) error{
 		"a directory":        func(p string) error { return os.Mkdir(p, 0o755) },
 		"no head":            func(p string) error { return os.WriteFile(p, []byte("{\n"), 0o644) },

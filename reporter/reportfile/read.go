@@ -17,7 +17,7 @@ type Kind int
 
 // The formats.
 const (
-	KindReport  Kind = iota // a report of ours
+	KindReport  Kind = iota // a perfagent report
 	KindJournal             // the journal of a run that is still going on or was cut off
 	KindPerfPy              // perf.py's JSON
 )

@@ -156,7 +156,7 @@ func TestScan_Files(t *testing.T) {
 	if err := errors.Join(os.WriteFile(large, []byte("[1]"), 0o600), os.Truncate(large, reporter.MaxFileSize+1)); err != nil {
 		t.Fatal(err)
 	}
-	const tooLarge = "no report of perfagent's, and with 256 MiB too large"
+	const tooLarge = "not a perfagent report, and with 256 MiB too large"
 	if _, _, err := scanned(t, large, 0, reporter.Wanted{}); err == nil || !strings.Contains(err.Error(), tooLarge) {
 		t.Error(err)
 	}
@@ -188,7 +188,7 @@ func TestRead_Errors(t *testing.T) {
 		"{}":        "is an empty object, not a report",
 		"null":      "is an empty object, not a report",
 		"[]":        "line 1: json: cannot unmarshal array",
-		`{"a":1}`:   `is no report: it has no "schema", and the key "a" is not a node of perf.py's`,
+		`{"a":1}`:   `is not a report: it has no "schema", and the key "a" is not a node of perf.py's`,
 		"{\n\"0\":": "line 2: the file ends in the middle (cut off?)",
 		"{\"schema\":\"perfagent.report/1\",\n\"run\":":     "line 2: the file ends in the middle (cut off?)",
 		`{"schema":"perfagent.report/2","nodes":{"0":{}}}`:  "use a newer perfagent",

@@ -37,7 +37,7 @@ func Scan(path string, cpus int, wanted reporter.Wanted,
 	return run, nil
 }
 
-// scan reads a report of ours. Its error is reporter.ErrForeign for any other file.
+// scan reads a perfagent report. Its error is reporter.ErrForeign for any other file.
 func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, error) {
 	// Before it is opened: whoever writes to a FIFO must not see us close it.
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
@@ -63,7 +63,7 @@ func scan(path string, wanted reporter.Wanted, node nodeFunc) (*reporter.Run, er
 
 	run, err := reporter.Scan(f, st.Size(), wanted, node)
 	if errors.Is(err, reporter.ErrForeign) && st.Size() > reporter.MaxFileSize {
-		err = fmt.Errorf("is no report of perfagent's, and with %d MiB too large to be read as another one",
+		err = fmt.Errorf("is not a perfagent report, and with %d MiB too large to be read as another one",
 			st.Size()>>20)
 	}
 	return run, err
