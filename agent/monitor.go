@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -27,9 +28,12 @@ type Monitor struct {
 	session *session
 	head    journal.Head
 	before  job.Usage // of this process and the children that it waited for, at Start
+	leave   func()    // ends the run of this process
 	earlier float64   // CPU seconds that children which were running at Start had used by then
 
-	cancel   context.CancelFunc
+	close    func()    // ends the measuring; further calls do nothing
+	use      job.Usage // of this process and the children that it waited for, when it was ended
+	end      time.Time // when it was ended
 	recorded chan *collector.Recording
 	followed chan struct{} // closed when the GPUs are no longer sampled
 
@@ -38,20 +42,24 @@ type Monitor struct {
 	err    error
 }
 
-// Start starts to watch the calling process and its children. Sampling ends with Stop or when ctx is
-// done. In either case Stop must be called: it writes the report and ends what Start began. The error
-// is an *OptionError.
+// Start starts to watch the calling process and its children, until Stop or until ctx is done. In
+// either case Stop must be called: it writes the report and ends what Start began. The error is an
+// *OptionError.
 func Start(ctx context.Context, o Options) (*Monitor, error) {
-	o, err := o.settle()
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
 	}
+	leave, err := enter(false)
+	if err != nil {
+		return nil, err
+	}
 
+	o = o.settled()
 	m := &Monitor{
-		session: newSession(o, slices.Clone(os.Args)), before: programUsage(),
+		session: newSession(o, slices.Clone(os.Args)), before: programUsage(), leave: leave,
 		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
 	}
 	s := m.session
@@ -66,42 +74,52 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	options.Tree, options.NoTree = newTree(process.Options{
 		Root: os.Getpid(), Self: true, Ignore: func(pid int) bool { return pid == gpus.Pid() },
 	})
+	findOwnGroup().bound(&options)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
 	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
-	ctx, m.cancel = context.WithCancel(ctx)
+	sampling, cancel := context.WithCancel(context.Background())
+	m.close = sync.OnceFunc(func() {
+		m.use, m.end = programUsage(), time.Now()
+		cancel()
+	})
+	release := context.AfterFunc(ctx, m.close)
 	go func() {
 		defer close(m.followed)
-		gpus.Run(ctx)
+		gpus.Run(sampling)
+		release()
 	}()
-	go func() { m.recorded <- sampler.Run(ctx) }()
+	go func() { m.recorded <- sampler.Run(sampling) }()
 
 	return m, nil
 }
 
-// Stop ends the sampling and writes the report. Its job is the process and its children between Start
-// and Stop. Stop returns when the report has been written and, if there is a server, pushed. The
-// Result has no exit code. Further calls return the same values.
+// Stop ends the sampling and writes the report. Its job is the process and its children from Start to
+// Stop, or to the end of Start's ctx. Stop returns when the report has been written and, if there is a
+// server, pushed. The Result has no exit code. Further calls return the same values.
 func (m *Monitor) Stop() (*Result, error) {
-	m.stop.Do(func() { m.result, m.err = m.end() })
+	m.stop.Do(func() {
+		defer m.leave()
+		m.close()
+		<-m.followed
+		m.result, m.err = m.conclude()
+	})
 	return m.result, m.err
 }
 
-func (m *Monitor) end() (*Result, error) {
-	s, use, end := m.session, programUsage(), time.Now()
-	m.cancel()
-	<-m.followed
-
+// conclude makes, writes and pushes the report.
+func (m *Monitor) conclude() (*Result, error) {
+	s, end := m.session, m.end
 	rec, ok := patience.Receive(m.recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, errors.New(
-			"agent: timed out reading the final sample; partial data is in " + s.output.journalPath(),
+		return nil, fmt.Errorf(
+			"%w: timed out reading the final sample; partial data is in %s", ErrNoReport, s.output.journalPath(),
 		)
 	}
 
-	account := m.account(use, end)
+	account := m.account(m.use, end)
 	missing := append(s.observers.end(), m.leaveOutEarlier(account, rec)...)
 	in := s.input(rec, missing)
 	in.Run.Start, in.Run.End = m.head.Run.Start, reporter.Time{Time: end}
@@ -144,8 +162,7 @@ const blurred = 0.05
 // children had used at Start. It returns what cannot be taken out.
 func (m *Monitor) leaveOutEarlier(j *reporter.Job, rec *collector.Recording) []reporter.Missing {
 	whole, sampled := j.UserSeconds+j.SystemSeconds, rec.Account.CPUSeconds
-	untilStop := !rec.End.Wall.Before(j.End.Time) // else ctx was done before
-	if !sampled.Known() || rec.Account.CPUOpen || !untilStop {
+	if !sampled.Known() || rec.Account.CPUOpen {
 		return nil
 	}
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -154,6 +155,51 @@ func TestMonitor_StopTwice(t *testing.T) {
 
 	if err != nil || errAgain != nil || first != again || first.ReportPath == "" {
 		t.Errorf("%+v, %v; then %+v, %v", first, err, again, errAgain)
+	}
+}
+
+// What the process uses after the end of the context is not the Monitor's.
+func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	m, err := Start(ctx, Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-m.followed
+	done := time.Now()
+	burn(0.5)
+
+	r, err := m.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	report := read(t, r)
+	n := report.Nodes["0"]
+	if cpu := n.Job.UserSeconds + n.Job.SystemSeconds; cpu > 0.4 || n.Metrics["job_cpu_seconds"] > 0.4 {
+		t.Errorf("%.3f s of CPU, job_cpu_seconds %v", cpu, n.Metrics["job_cpu_seconds"])
+	}
+	if n.Job.End.After(done) || report.Run.End.After(done) {
+		t.Errorf("the job ended at %v, the run at %v, the context before %v", n.Job.End, report.Run.End, done)
+	}
+}
+
+// The control group that limits a command limits the program itself.
+func TestMonitor_LimitsAreThoseOfACommand(t *testing.T) {
+	t.Parallel()
+	m, err := Start(t.Context(), Options{Out: filepath.Join(t.TempDir(), "out"), MLflow: Off, HTML: Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	got, want := read(t, r).Nodes["0"], read(t, mustRun(t, shell(t, "true"))).Nodes["0"]
+	if !reflect.DeepEqual(got.Limits, want.Limits) || got.Job.Cgroup != want.Job.Cgroup {
+		t.Errorf("limits %+v in %q, of a command %+v in %q", got.Limits, got.Job.Cgroup, want.Limits, want.Job.Cgroup)
 	}
 }
 

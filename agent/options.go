@@ -124,7 +124,8 @@ type Options struct {
 	// TakeOver gives the whole process to the run, as the command line does. Signals sent to the
 	// process are passed to the job, orphans of the job are adopted and counted, all children are
 	// waited for, GOMAXPROCS is at most 2, garbage is collected rarely, and the process becomes
-	// the command if no child can be created. Only one run in the life of a process may set it.
+	// the command if no child can be created. Only one run in the life of a process may set it, and
+	// no other run may be active then or begin later: the error is an *OptionError.
 	TakeOver bool
 }
 
@@ -143,10 +144,9 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // ErrNoCommand is the error of Run for Options without Args.
 var ErrNoCommand = errors.New("agent: no command")
 
-// settle returns the options with all defaults filled in, first from the scheduler's variables, then
-// from the constants. It copies what the caller may change during the run. The error is an
-// *OptionError.
-func (o Options) settle() (Options, error) {
+// settled returns checked options with all defaults filled in, first from the scheduler's variables,
+// then from the constants. It copies what the caller may change during the run.
+func (o Options) settled() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	if o.Node != nil {
 		node := *o.Node
@@ -170,9 +170,6 @@ func (o Options) settle() (Options, error) {
 		o.Log = zap.NewNop()
 	}
 
-	if err := o.Check(); err != nil {
-		return o, err
-	}
 	if !o.TakeOver { // else the job inherits the descriptors themselves, open or closed
 		setDefault[io.Reader](&o.Stdin, os.Stdin)
 		setDefault[io.Writer](&o.Stdout, os.Stdout)
@@ -189,7 +186,7 @@ func (o Options) settle() (Options, error) {
 		o.Node = &identity.Node
 	}
 
-	return o, nil
+	return o
 }
 
 func setDefault[T comparable](option *T, value T) {

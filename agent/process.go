@@ -4,25 +4,51 @@ import (
 	"errors"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// taken reports whether this process has been taken over. It is global because a process has one set
-// of signal handlers and one heap.
-var taken atomic.Bool
+// runs is what all runs share. It is global because a process has one set of signal handlers, one
+// heap, and one set of children.
+var runs struct {
+	mu     sync.Mutex
+	active int  // runs that have not ended
+	taken  bool // by a run with TakeOver, for good
+}
 
-// errTaken is the error of a second run that asks for TakeOver.
-var errTaken = &OptionError{"TakeOver", errors.New("this process has been taken over by another run")}
+var (
+	errTaken = &OptionError{"TakeOver", errors.New("this process has been taken over by another run")}
+	errBusy  = &OptionError{"TakeOver", errors.New("other runs are active in this process")}
+)
 
-// takeOver gives the process to the run for good, and sets up the runtime for a process that only
-// measures.
-func takeOver() error {
-	if taken.Swap(true) {
-		return errTaken
+// enter admits a run. A run with TakeOver must be the only one, then and later: it waits for all
+// children of the process, also for those of other runs. leave ends the run.
+func enter(takeOver bool) (leave func(), err error) {
+	runs.mu.Lock()
+	defer runs.mu.Unlock()
+
+	switch {
+	case runs.taken:
+		return nil, errTaken
+	case takeOver && runs.active > 0:
+		return nil, errBusy
+	case takeOver:
+		runs.taken = true
+		setUpRuntime()
 	}
+	runs.active++
 
-	// Two threads are enough for one sampling goroutine; the default is one per CPU.
+	return func() {
+		runs.mu.Lock()
+		defer runs.mu.Unlock()
+		runs.active--
+	}, nil
+}
+
+// setUpRuntime sets up the runtime for a process that only measures.
+func setUpRuntime() {
+	// Two threads are enough for one sampling goroutine; the default is one per CPU. Setting it also
+	// closes the descriptors that the runtime needs for the default, where few may be open.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
 
 	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the
@@ -30,6 +56,4 @@ func takeOver() error {
 	// the job and overridden.
 	debug.SetGCPercent(400)
 	time.AfterFunc(time.Second, func() { debug.SetGCPercent(25) })
-
-	return nil
 }

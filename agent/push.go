@@ -50,19 +50,19 @@ func (d delivery) recordedAs() string {
 }
 
 // push sends everything to the server within PushTimeout, and records the state of the push in the
-// report. A value from cut ends it early. push describes what was sent, or returns "" unless the
-// server has everything.
-func (s *session) push(d delivery, cut <-chan string) (outcome string) {
+// report's file. A value from cut ends it early. push returns the state, and describes what was sent;
+// outcome is "" unless the server has everything.
+func (s *session) push(d delivery, cut <-chan string) (state reporter.PushState, outcome string) {
 	t := s.tracking
 	switch {
 	case t.state.Error != "": // a URI that we cannot push to
 		s.log.Error("MLflow: " + t.state.Error)
-		return ""
+		return t.state, ""
 	case !t.on():
-		return ""
+		return t.state, ""
 	case s.o.PushTimeout < 0:
-		state := t.state
-		state.Error = "nothing was sent: --push-timeout is 0"
+		state = t.state
+		state.Error = "nothing was sent: the push timeout is 0"
 		return s.concludePush(d, state, "")
 	}
 
@@ -101,8 +101,9 @@ func (s *session) push(d delivery, cut <-chan string) (outcome string) {
 	return s.concludePush(d, r.state, r.outcome)
 }
 
-// concludePush records the state of the push. It logs one line if the push is not done.
-func (s *session) concludePush(d delivery, state reporter.PushState, outcome string) string {
+// concludePush records the state of the push. It logs one line if the push is not done. It returns what
+// push returns.
+func (s *session) concludePush(d delivery, state reporter.PushState, outcome string) (reporter.PushState, string) {
 	if d.data != nil && !d.perfpy {
 		if err := d.note(state); err != nil {
 			s.log.Warn(err.Error())
@@ -111,14 +112,14 @@ func (s *session) concludePush(d delivery, state reporter.PushState, outcome str
 
 	switch {
 	case state.State == reporter.PushDone:
-		return outcome
+		return state, outcome
 	case d.path == "":
 		s.log.Error("MLflow: " + state.Error + "; there is no file to push later")
 	default:
 		s.log.Error("MLflow: " + state.Error + "; the numbers are safe, push them with: " + d.pushCommand(state))
 	}
 
-	return ""
+	return state, ""
 }
 
 // note writes the state of a push into the report's file, unless the disk hangs. If the push is

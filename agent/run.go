@@ -26,8 +26,7 @@ import (
 // When ctx is done, Run sends TERM to the job, waits for its end, and returns the Result with ctx's
 // error. If ctx is done at the call, Run starts no job and returns no Result.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	o, err := o.settle()
-	if err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if len(o.Args) == 0 {
@@ -36,15 +35,19 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := ctx.Err(); err != nil { // as in os/exec: a job that is not wanted any more does not begin
 		return nil, err
 	}
-
-	w := newWrap(o)
-	if w.command.Path, err = job.Resolve(o.Args[0]); err != nil {
+	path, err := job.Resolve(o.Args[0])
+	if err != nil {
 		return nil, err
 	}
+	leave, err := enter(o.TakeOver)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+
+	w := newWrap(o.settled())
+	w.command.Path = path
 	if o.TakeOver {
-		if err := takeOver(); err != nil {
-			return nil, err
-		}
 		if err := job.Headroom(w.own.taskLimits()); err != nil {
 			return nil, w.becomeJob(err)
 		}

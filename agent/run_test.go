@@ -201,6 +201,13 @@ func TestRun_NoRoomForTheReport(t *testing.T) {
 	if !errors.Is(err, ErrNoReport) || !errors.Is(err, fs.ErrNotExist) || r == nil || r.ExitCode != 5 || r.Report == nil || r.ReportPath != "" {
 		t.Errorf("%+v, %v", r, err)
 	}
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	o.Args = nil
+	if r, err := Sidecar(over, o); r != nil || !errors.Is(err, ErrNoReport) || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("sidecar: %+v, %v", r, err)
+	}
 }
 
 func shellIn(out, script string) Options {
@@ -398,10 +405,7 @@ func TestOptions_AreTheRunsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled, err := o.settle()
-	if err != nil {
-		t.Fatal(err)
-	}
+	settled := o.settled()
 
 	node, o.Args[0], o.DiskPaths[0], o.Tags["branch"] = 4, "false", "/no/such", "other"
 
@@ -414,7 +418,7 @@ func TestOptions_AreTheRunsOwn(t *testing.T) {
 	}
 }
 
-// A process is taken over once; a second run that asks for it gets a clear error.
+// A run that takes the process over is the only one, then and later: others get a clear error.
 func TestRun_TakesOverOnce(t *testing.T) {
 	if os.Getenv("AGENT_TEST_TAKE_OVER") == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRun_TakesOverOnce$", "-test.v")
@@ -426,14 +430,47 @@ func TestRun_TakesOverOnce(t *testing.T) {
 	}
 
 	o := shellIn(t.TempDir(), "exit 6")
+	monitor, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	o.TakeOver = true
+	var bad *OptionError
+	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
+		t.Errorf("beside a Monitor: %+v, %v", r, err)
+	}
+	if _, err := monitor.Stop(); err != nil {
+		t.Error(err)
+	}
+
 	r, err := Run(t.Context(), o)
 	if err != nil || r.ExitCode != 6 || whyMissing(r.Report.Nodes["0"], "orphans") != "" || r.Report.Nodes["0"].Agent.CPUSeconds == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 
-	var bad *OptionError
-	if r, err := Run(t.Context(), o); r != nil || !errors.As(err, &bad) || bad.Option != "TakeOver" {
-		t.Errorf("again: %+v, %v", r, err)
+	for _, o.TakeOver = range []bool{true, false} {
+		if r, err := Run(t.Context(), o); r != nil || !errors.Is(err, errTaken) {
+			t.Errorf("again: %+v, %v", r, err)
+		}
+		if r, err := Sidecar(t.Context(), o); r != nil || !errors.Is(err, errTaken) {
+			t.Errorf("sidecar: %+v, %v", r, err)
+		}
+	}
+	if m, err := Start(t.Context(), o); m != nil || !errors.Is(err, errTaken) {
+		t.Errorf("monitor: %+v, %v", m, err)
+	}
+}
+
+// The Result's report says of the push what the file says.
+func TestRun_ResultHasTheStateOfThePush(t *testing.T) {
+	t.Parallel()
+	o := shell(t, "true")
+	o.MLflow, o.PushTimeout = "http://127.0.0.1:9", -1
+
+	r := mustRun(t, o)
+
+	got, want := r.Report.Nodes["0"].Push, read(t, r).Nodes["0"].Push
+	if got == nil || want == nil || *got != *want || got.MLflow.State != reporter.PushPending || got.MLflow.Error == "" {
+		t.Errorf("push %+v, in the file %+v", got, want)
 	}
 }

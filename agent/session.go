@@ -221,12 +221,28 @@ func (s *session) deliver(in diagnosis.Input, result *Result, cut <-chan string)
 	if d.path == "" {
 		d.path, d.data = s.output.journalPath(), nil
 	}
-	result.Pushed = s.push(d, cut)
+	pushed, outcome := s.push(d, cut)
+	result.Pushed, result.Report = outcome, withPush(result.Report, d.node, pushed)
 	if d.data == nil {
 		return fmt.Errorf("%w: %w", ErrNoReport, errSave)
 	}
 
 	return nil
+}
+
+// withPush returns the report with the state of a push, as its file has it. perf.py's numbers have no
+// place for one. The report itself is not changed: observers may still read it.
+func withPush(r *reporter.Report, node string, state reporter.PushState) *reporter.Report {
+	n := r.Nodes[node]
+	if n == nil || n.Push == nil {
+		return r
+	}
+
+	pushed, report := *n, *r
+	pushed.Push = &reporter.Push{MLflow: state}
+	report.Nodes = map[string]*reporter.Node{node: &pushed}
+
+	return &report
 }
 
 // program returns the name by which a shell finds perfagent.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,22 +17,22 @@ import (
 const sidecarRuns = "the sidecar is still running"
 
 // Sidecar watches the host until ctx is done, and then writes a report. Until then it refreshes the
-// report every 30 seconds. A done ctx is not an error.
+// report every 30 seconds. A done ctx is not an error; a report that cannot be written is (ErrNoReport).
 func Sidecar(ctx context.Context, o Options) (*Result, error) {
-	o, err := o.settle()
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	leave, err := enter(o.TakeOver)
 	if err != nil {
 		return nil, err
 	}
-	if o.TakeOver {
-		if err := takeOver(); err != nil {
-			return nil, err
-		}
-	}
+	defer leave()
 
+	o = o.settled()
 	s := newSession(o, nil)
 	head := s.head()
 	if s.output = openOutput(o.Out, head, s.log); s.output.journal == nil {
-		return nil, errors.New("the report of the sidecar cannot be written anywhere")
+		return nil, fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
 	}
 	if o.Listen != Off {
 		s.page = s.newLivePage()
@@ -78,7 +77,7 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, errors.New("timed out reading the final sample")
+		return nil, fmt.Errorf("%w: timed out reading the final sample", ErrNoReport)
 	}
 
 	return rec, nil

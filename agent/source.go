@@ -43,6 +43,16 @@ func findOwnGroup() ownGroup {
 	return ownGroup{group, err}
 }
 
+// bound makes it the group that limits the job, but does not count the job's use by it.
+func (g ownGroup) bound(o *host.JobOptions) {
+	if g.err != nil {
+		o.NoGroup = g.err
+		return
+	}
+	o.Group = g.group
+	g.group.Count(false)
+}
+
 // taskLimits returns the limits on processes and threads of the group.
 func (g ownGroup) taskLimits() []job.TaskLimit {
 	var limits []job.TaskLimit
@@ -106,14 +116,9 @@ func (src *jobSource) makeGroup(name string) {
 // and, soon, the job. A shell or a test runner in the same group uses CPU that is not the job's, and
 // so does a program that imports this package. The group limits the job in any case.
 func (src *jobSource) useGroup(o Options, own ownGroup) {
-	if own.err != nil {
-		src.options.NoGroup = own.err
-		return
-	}
+	own.bound(&src.options)
 	g := own.group
-	src.options.Group = g
-	g.Count(false) // unless it is the job's, below
-	if o.Cgroup == Off || !o.TakeOver {
+	if own.err != nil || o.Cgroup == Off || !o.TakeOver {
 		return
 	}
 
