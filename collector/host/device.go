@@ -75,7 +75,8 @@ const (
 	// nothing is lost once it can be read again.
 	HeldIn
 	HeldOut
-	// FullIn and FullOut say why: the counter is at the end of its range, where it stays.
+	// The counter is at the end of its range, where it stays. What it counted until then is in the
+	// Reading that finds it there first; in the later ones it is held, too.
 	FullIn
 	FullOut
 )

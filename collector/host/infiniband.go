@@ -108,13 +108,22 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 		d.Out, d.Class = before.Out, d.Class|HeldOut
 	}
 	if port.full(d.In) {
-		d.Class |= HeldIn | FullIn
+		d.Class |= fullClass(before, was, HeldIn, FullIn)
 	}
 	if port.full(d.Out) {
-		d.Class |= HeldOut | FullOut
+		d.Class |= fullClass(before, was, HeldOut, FullOut)
 	}
 	b.last[port.name] = d
 	return d, true
+}
+
+// fullClass returns the class of a counter that is at its end. What it counted to get there is known:
+// only from the next Reading on it is held, or from the first one if it was there before.
+func fullClass(before Device, was bool, held, full Class) Class {
+	if was && before.Class&full == 0 {
+		return full
+	}
+	return held | full
 }
 
 // full reports whether a counter is at the end of a 32-bit range. Those of old devices, or kernels, do

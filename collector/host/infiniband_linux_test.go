@@ -123,6 +123,27 @@ func TestRDMA_PortsComeAndGo(t *testing.T) {
 	same(t, "with it again", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
 }
 
+// A counter that comes to the end of its range has counted until there; then it is held, also while it
+// cannot be read, until it begins anew.
+func TestRDMA_CountsUntilFull(t *testing.T) {
+	const full = 1<<32 - 1
+	p, read, _ := newPorts(t)
+	for _, step := range []struct {
+		in, out uint64
+		class   Class
+	}{
+		{4000000000, full, Counted | HeldOut | FullOut}, // where it was before is not known
+		{full, full, Counted | FullIn | HeldOut | FullOut},
+		{full, full, Counted | HeldIn | FullIn | HeldOut | FullOut},
+		{7, full, Counted | HeldOut | FullOut},
+		{8, 5, Counted},
+		{8, full, Counted | FullOut},
+	} {
+		p.set(t, "qib0/1", step.in, step.out)
+		same(t, "port", read(), []Device{{"qib0/1", step.in, step.out, step.class}})
+	}
+}
+
 // What cannot be read for a moment keeps its last count, so that nothing is lost.
 func TestRDMA_HoldsWhatCannotBeRead(t *testing.T) {
 	p, read, _ := newPorts(t)
