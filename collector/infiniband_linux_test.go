@@ -85,6 +85,13 @@ func TestProgress_PortUntilItsCounterIsFull(t *testing.T) {
 	same(t, "received by a wide one", countedPorts(t, true, full-1<<18, full, full+1<<18), []float64{1, 1 + 1})
 }
 
+// A port's counter that falls was reset, also near the end of 32 bits: what it shows has moved since.
+func TestProgress_PortThatIsReset(t *testing.T) {
+	same(t, "a wide one to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
+	same(t, "a narrow one", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})
+	same(t, "a full one", countedPorts(t, false, 1<<32-1, 5<<18, 6<<18), []float64{5, 6})
+}
+
 // failuresOf counts the Readings in which a source failed.
 func failuresOf(rec *Recording, source string) int {
 	n := int64(0)

@@ -3,7 +3,7 @@ package series
 import "math"
 
 // This file is the one place that says by how much a counter went up. What may go wrong with a counter differs:
-// a device's wraps and is reset ([Delta]), a CPU's is corrected ([Corrected]), a sum over processes dips when
+// a device's wraps and is reset ([Delta]), a port's is reset and never wraps ([ResetDelta]), a CPU's is corrected ([Corrected]), a sum over processes dips when
 // one of them ends ([SumCounter]), and the rest only ever go up ([Counter]).
 
 const (
@@ -32,6 +32,18 @@ func Delta(prev, cur, unit uint64) uint64 {
 		return cur - prev // unsigned arithmetic wraps as the counter did
 	}
 	return 0
+}
+
+// ResetDelta is Delta for a counter that never starts again from 0 by itself: any fall is a reset, and what it shows
+// then is what it has counted since.
+func ResetDelta(prev, cur, unit uint64) uint64 {
+	if cur < prev {
+		prev = 0
+	}
+	if cur-prev > maxDelta/unit {
+		return 0
+	}
+	return cur - prev
 }
 
 // Corrected returns by how much a counter went up that the kernel now and then corrects downwards, such as a
