@@ -153,7 +153,8 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		})
 	}
 
-	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
+	for kind := range host.NumKinds {
+		source := kind.Source()
 		if late, ok := rec.Late[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
 				late.Round(time.Millisecond))
