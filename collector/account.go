@@ -18,8 +18,9 @@ const MemoryAsRSS series.Code = "memory_as_rss"
 // Account is what the kernel's counters say of the job and of what limits it: differences from the
 // baseline to the newest Reading, unless said otherwise. What was before the job is not in it.
 type Account struct {
-	Source     string `json:"source,omitempty"` // host.JobFromGroup…; "" = there is no job
-	Group      string `json:"group,omitempty"`  // its path
+	Source     string `json:"source,omitempty"`  // host.JobFromGroup…; "" = there is no job
+	Running    bool   `json:"running,omitempty"` // at the baseline, which read the job, too
+	Group      string `json:"group,omitempty"`   // its path
 	Version    string `json:"version,omitempty"`
 	MemoryHome string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
 	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
