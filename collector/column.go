@@ -729,5 +729,17 @@ func (c Column) AffectedBy(f Failure) bool {
 	return f.File == "" || row.Files == nil || slices.Contains(row.Files, f.File)
 }
 
-// everywhere is the number of columns that each Recording has. Those of devices follow them.
-const everywhere = NetIBRecv
+// OfDevice reports whether the column is that of a device, which not every node has.
+func (c Column) OfDevice() bool { return c.row().Since == Device }
+
+// everywhere returns how many columns each Recording has: all but the devices' at the end of the table.
+func everywhere() Column { return Column(withoutLastDevices(columnTable[:])) }
+
+// withoutLastDevices returns the number of rows without those of devices at their end.
+func withoutLastDevices(rows []ColumnInfo) int {
+	n := len(rows)
+	for n > 0 && rows[n-1].Since == Device {
+		n--
+	}
+	return n
+}

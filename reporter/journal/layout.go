@@ -30,7 +30,7 @@ func columnsOf(rec *collector.Recording) []collector.Column {
 	list := make([]collector.Column, 0, rec.Columns())
 	for c := range rec.Columns() {
 		_, _, gpu := c.GPU()
-		if c < collector.Width(0) || gpu || rec.Summaries[c].Count() > 0 {
+		if !c.OfDevice() || gpu || rec.Summaries[c].Count() > 0 {
 			list = append(list, c)
 		}
 	}

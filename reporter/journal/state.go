@@ -64,8 +64,8 @@ func stateOf(rec *collector.Recording) state {
 		Late:    rec.Late,
 		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
-	if rec.Columns() > collector.Width(0) {
-		s.Columns = keysOf(columnsOf(rec))
+	if columns := columnsOf(rec); slices.ContainsFunc(columns, collector.Column.OfDevice) {
+		s.Columns = keysOf(columns)
 	}
 	return s
 }
