@@ -23,6 +23,7 @@ func TestDelta_WrapsAndResets(t *testing.T) {
 		"a leap":                         {0, maxDelta + 1, net, 0},
 		"a disk's leap":                  {0, maxDelta/disk + 1, disk, 0},
 		"a leap over half the range":     {1, math.MaxUint64, net, 0},
+		"no unit":                        {1, 3, 0, 2},
 	}
 
 	for name, tt := range tests {
@@ -54,6 +55,9 @@ func TestResetDelta(t *testing.T) {
 		if got := ResetDelta(tt.prev, tt.cur, unit); got != tt.want {
 			t.Errorf("%s: ResetDelta(%d, %d, %d) = %d, want %d", name, tt.prev, tt.cur, unit, got, tt.want)
 		}
+	}
+	if got := ResetDelta(1, 3, 0); got != 2 {
+		t.Errorf("no unit: ResetDelta(1, 3, 0) = %d, want 2", got)
 	}
 }
 
