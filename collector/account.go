@@ -18,8 +18,9 @@ const MemoryAsRSS series.Code = "memory_as_rss"
 // Account is what the kernel's counters say of the job and of what limits it: differences from the
 // baseline to the newest Reading, unless said otherwise. What was before the job is not in it.
 type Account struct {
-	Source     string `json:"source,omitempty"` // host.JobFromGroup…; "" = there is no job
-	Group      string `json:"group,omitempty"`  // its path
+	Source     string `json:"source,omitempty"`  // host.JobFromGroup…; "" = there is no job
+	Running    bool   `json:"running,omitempty"` // at the baseline, which read the job, too
+	Group      string `json:"group,omitempty"`   // its path
 	Version    string `json:"version,omitempty"`
 	MemoryHome string `json:"memory_home,omitempty"` // path of the group that the job's memory is charged to
 	MemoryKind string `json:"memory_kind,omitempty"` // of the samples; "" = never measured
@@ -105,13 +106,15 @@ type Stalls struct {
 // stallCounters are the counters behind Stalls, in the order of its fields.
 type stallCounters [6]series.Counter
 
-// increase returns the stalls since the first reading.
-func (c *stallCounters) increase(p *cgroup.Pressure) Stalls {
-	return Stalls{
-		CPUSome: c[0].Increase(p.CPU.Some), CPUFull: c[1].Increase(p.CPU.Full),
-		MemorySome: c[2].Increase(p.Memory.Some), MemoryFull: c[3].Increase(p.Memory.Full),
-		IOSome: c[4].Increase(p.IO.Some), IOFull: c[5].Increase(p.IO.Full),
-	}
+// note brings stalls up to another reading: how far they have come since the first one. What it lacks
+// stays as it was.
+func (c *stallCounters) note(s *Stalls, p *cgroup.Pressure) {
+	newer(&s.CPUSome, c[0].Increase(p.CPU.Some))
+	newer(&s.CPUFull, c[1].Increase(p.CPU.Full))
+	newer(&s.MemorySome, c[2].Increase(p.Memory.Some))
+	newer(&s.MemoryFull, c[3].Increase(p.Memory.Full))
+	newer(&s.IOSome, c[4].Increase(p.IO.Some))
+	newer(&s.IOFull, c[5].Increase(p.IO.Full))
 }
 
 // NoAccount returns an Account with nothing known.

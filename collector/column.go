@@ -532,29 +532,29 @@ var columnTable = [NumColumns]ColumnInfo{
 	},
 	PSICPUSome: {
 		Key: "psi_cpu_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Source: host.SourcePressure, Files: []string{"cpu"}, EnvelopeOnly: true, Digits: 3,
 		Label:  "share of time in which a task of the node waited for a CPU",
 		MLflow: "pressure_cpu_percentage",
 	},
 	PSIMemorySome: {
 		Key: "psi_memory_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Source: host.SourcePressure, Files: []string{"memory"}, EnvelopeOnly: true, Digits: 3,
 		Label: "share of time in which a task of the node waited for memory",
 	},
 	PSIMemoryFull: {
 		Key: "psi_memory_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Source: host.SourcePressure, Files: []string{"memory"}, EnvelopeOnly: true, Digits: 3,
 		Label:  "share of time in which all tasks of the node waited for memory",
 		MLflow: "pressure_memory_percentage",
 	},
 	PSIIOSome: {
 		Key: "psi_io_some_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Source: host.SourcePressure, Files: []string{"io"}, EnvelopeOnly: true, Digits: 3,
 		Label: "share of time in which a task of the node waited for storage",
 	},
 	PSIIOFull: {
 		Key: "psi_io_full_pct", Unit: Percent, Kind: Share, Across: Mean, Since: Host,
-		Source: host.SourcePressure, EnvelopeOnly: true, Digits: 3,
+		Source: host.SourcePressure, Files: []string{"io"}, EnvelopeOnly: true, Digits: 3,
 		Label:  "share of time in which all tasks of the node waited for storage",
 		MLflow: "pressure_io_percentage",
 	},
@@ -729,5 +729,17 @@ func (c Column) AffectedBy(f Failure) bool {
 	return f.File == "" || row.Files == nil || slices.Contains(row.Files, f.File)
 }
 
-// everywhere is the number of columns that each Recording has. Those of devices follow them.
-const everywhere = NetIBRecv
+// OfDevice reports whether the column is that of a device, which not every node has.
+func (c Column) OfDevice() bool { return c.row().Since == Device }
+
+// everywhere returns how many columns each Recording has: all but the devices' at the end of the table.
+func everywhere() Column { return Column(withoutLastDevices(columnTable[:])) }
+
+// withoutLastDevices returns the number of rows without those of devices at their end.
+func withoutLastDevices(rows []ColumnInfo) int {
+	n := len(rows)
+	for n > 0 && rows[n-1].Since == Device {
+		n--
+	}
+	return n
+}

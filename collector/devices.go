@@ -73,7 +73,6 @@ func (p *Progress) measureDevices(st step) {
 // delta returns the bytes that the counter's devices moved between two Readings. A device that was
 // not there before begins to count now. It reports false if nothing is known of any.
 func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) {
-	unit := c.kind.Unit()
 	known = !c.optional
 	for i := range cur {
 		d := &cur[i]
@@ -82,7 +81,7 @@ func (c *deviceCounter) delta(prev, cur []host.Device) (sum uint64, known bool) 
 		}
 		known = true
 		if before := deviceNamed(prev, d.Name, i); before != nil {
-			sum += series.Delta(c.counts(before), c.counts(d), unit) * unit
+			sum += c.kind.Moved(c.counts(before), c.counts(d))
 		}
 	}
 	return sum, known

@@ -42,7 +42,6 @@ func TestFullCounters(t *testing.T) {
 
 // Rows of the table agree with themselves.
 func TestColumnTable(t *testing.T) {
-	fixed := true
 	for c := range Column(MaxColumns) {
 		row := c.Info()
 		if row.Unit == "" || row.Kind == 0 || row.Across == 0 || row.Since == 0 || row.Label == "" || row.Digits == 0 {
@@ -51,10 +50,6 @@ func TestColumnTable(t *testing.T) {
 		if (row.Unit == Percent) != (row.Kind == Share) {
 			t.Errorf("%s: unit %q, kind %d", row.Key, row.Unit, row.Kind)
 		}
-		if row.Since != Device && !fixed {
-			t.Errorf("%s comes after a column of a device", row.Key)
-		}
-		fixed = row.Since != Device
 		if rate := row.Rate.Info(); row.Rate != 0 && (row.Kind != Counter || rate.Kind != Rate || rate.Source != row.Source) {
 			t.Errorf("%s has the rate %s", row.Key, rate.Key)
 		}
@@ -122,11 +117,24 @@ func TestRecording_HoldsDevicesThatAreThere(t *testing.T) {
 	same(t, "values", rec.Summaries[NetIBSent].Count(), int64(1))
 }
 
-// The columns of devices follow those of every node, in the order in which they are declared.
-func TestColumnInfo_DevicesComeLast(t *testing.T) {
+// Each Recording has the columns that are of no device, wherever they are in the table; those of devices
+// at its end take no room before there are any.
+func TestEverywhere(t *testing.T) {
 	for c := range NumColumns {
-		if device := c.Info().Since == Device; device != (c >= everywhere) {
-			t.Errorf("%s: is of a device: %v; comes after them: %v", c.Key(), device, c >= everywhere)
+		if c.OfDevice() != (c >= everywhere()) {
+			t.Errorf("%s: is of a device: %v; is in the first %d columns: %v", c.Key(), c.OfDevice(), everywhere(),
+				c < everywhere())
+		}
+	}
+	for want, lives := range [][]Since{
+		{}, {Host}, {Host, Job, Device}, {Host, Device, Job, Device, Device}, {Device, Host, Device, Host},
+	} {
+		rows := make([]ColumnInfo, len(lives))
+		for i, since := range lives {
+			rows[i].Since = since
+		}
+		if got := withoutLastDevices(rows); got != want {
+			t.Errorf("%v: %d, want %d", lives, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,6 +49,47 @@ func TestSampler_RDMAPortsOfOtherTrees(t *testing.T) {
 	rec, _ = sampledPorts(t, "infiniband-damaged")
 	same(t, "sent by the sound port", summaryOf(rec, NetIBSent).Max, 0.)
 	same(t, "failures of the damaged one", failuresOf(rec, host.SourceInfiniBand), 2)
+}
+
+// countedPorts returns what each Reading of a port with these counts received says that it received
+// since the start, in MiB; NaN = nothing is known.
+func countedPorts(t *testing.T, wide bool, counts ...uint64) (received []float64) {
+	t.Helper()
+	proc, _ := collectortest.Tree(t, "healthy")
+	sys, counters := t.TempDir(), "class/infiniband/mlx_0/ports/1/counters/"
+	set := func(n uint64) {
+		write(t, sys, counters+"port_rcv_data", strconv.AppendUint(nil, n, 10))
+		write(t, sys, counters+"port_xmit_data", []byte("0\n"))
+	}
+	if wide {
+		write(t, sys, counters+"unicast_rcv_packets", []byte("0\n"))
+	}
+
+	reader := openTree(t, proc, sys)
+	set(counts[0])
+	p, s := Begin(reader.Baseline()), Sample{}
+	for _, n := range counts[1:] {
+		set(n)
+		p, s = p.Next(reader.Read(), 0)
+		received = append(received, s.Values[NetIBRecv])
+	}
+	return received
+}
+
+// What a port moves until its counter is at the end of its range counts; what it moves then does not.
+func TestProgress_PortUntilItsCounterIsFull(t *testing.T) {
+	const full = 1<<32 - 1
+	got := countedPorts(t, false, full-3<<18, full-1<<18, full, full)
+	same(t, "received", got, []float64{2, 3, absent})
+	same(t, "received in one step", countedPorts(t, false, 4000000000, full), []float64{294967295 * 4. / MiB})
+	same(t, "received by a wide one", countedPorts(t, true, full-1<<18, full, full+1<<18), []float64{1, 1 + 1})
+}
+
+// A port's counter that falls was reset, also near the end of 32 bits: what it shows has moved since.
+func TestProgress_PortThatIsReset(t *testing.T) {
+	same(t, "a wide one to 0", countedPorts(t, true, 4100000000, 0), []float64{0})
+	same(t, "a narrow one", countedPorts(t, false, 4100000000, 200000000), []float64{200000000 * 4. / MiB})
+	same(t, "a full one", countedPorts(t, false, 1<<32-1, 5<<18, 6<<18), []float64{5, 6})
 }
 
 // failuresOf counts the Readings in which a source failed.

@@ -60,7 +60,7 @@ func (l ledger) next(a Account, r *host.Reading, e entry) (ledger, Account) {
 		newer(&a.HostOOMKills, l.hostOOMKills.Increase(r.VM.OOMKills))
 	}
 	if r.Pressure != nil {
-		a.HostStall = l.hostStall.increase(r.Pressure)
+		l.hostStall.note(&a.HostStall, r.Pressure)
 	}
 
 	if r.Job != nil {
@@ -122,7 +122,8 @@ func (l *ledger) noteGroup(a *Account, j *host.JobUse) {
 	highest(&a.CacheMB, series.Optional(j.PageCache/MiB))
 	highest(&a.OwnMB, series.Optional(j.Own/MiB))
 
-	if stall := l.jobStall.increase(&g.Pressure); !j.Shared {
+	stall := a.JobStall
+	if l.jobStall.note(&stall, &g.Pressure); !j.Shared {
 		a.JobStall = stall
 	}
 }

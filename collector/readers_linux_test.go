@@ -2,6 +2,7 @@ package collector
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perfagent/perfagent/collector/cgroup"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/collectortest"
 )
@@ -230,4 +232,42 @@ func raise(line []byte, columns []int, by uint64) []byte {
 		}
 	}
 	return []byte(strings.Join(fields, " ") + "\n")
+}
+
+// A pressure that is not known is not known because of its own file, and only where that is damaged.
+func TestColumn_PressureNamesItsOwnFile(t *testing.T) {
+	proc, sys := collectortest.CopyOfTree(t)
+	for _, file := range []string{"cpu", "memory", "io"} {
+		write(t, proc, "pressure/"+file, []byte("lots\n"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rec := NewSampler(openTree(t, proc, sys), Options{Interval: time.Hour}).Run(ctx)
+
+	for c, file := range map[Column]string{PSICPUSome: "cpu", PSIMemorySome: "memory", PSIMemoryFull: "memory",
+		PSIIOSome: "io", PSIIOFull: "io"} {
+		var why []string
+		for _, f := range rec.Failures {
+			if c.AffectedBy(f) {
+				why = append(why, f.Why)
+			}
+		}
+		if len(why) != 1 || !strings.Contains(why[0], filepath.Join(proc, "pressure", file)) {
+			t.Errorf("%s: %q, want one that names pressure/%s", c.Key(), why, file)
+		}
+	}
+}
+
+// What one Reading does not know of a stall takes nothing from what was known.
+func TestLedger_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
+	reading := func(seconds int, memory float64) *host.Reading {
+		p := &cgroup.Pressure{CPU: cgroup.Stall{Some: float64(seconds), Full: absent},
+			Memory: cgroup.Stall{Some: memory, Full: memory}, IO: cgroup.Stall{Some: absent, Full: absent}}
+		return &host.Reading{At: at(time.Duration(seconds) * time.Second), Pressure: p}
+	}
+	l, a := newLedger(reading(0, 10), host.JobOptions{}), NoAccount()
+	l, a = l.next(a, reading(1, 12), entry{})
+	_, a = l.next(a, reading(2, absent), entry{})
+	same(t, "stalls", [3]float64{float64(a.HostStall.CPUSome), float64(a.HostStall.MemoryFull), float64(a.HostStall.IOFull)},
+		[3]float64{2, 2, absent})
 }

@@ -95,10 +95,10 @@ func Width(c Column) Column {
 	switch {
 	case gpu:
 		return GPUColumn(device+1, 0)
-	case c >= everywhere:
+	case c >= everywhere():
 		return NumColumns
 	}
-	return everywhere
+	return everywhere()
 }
 
 // Widen makes room for the columns of n GPUs.
@@ -143,13 +143,18 @@ var CPUThresholds = []float64{20, 40, 80, 99.95}
 
 // NewRecording returns an empty Recording whose ring has the given capacity.
 func NewRecording(start host.Instant, interval time.Duration, maxLength int) *Recording {
-	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(everywhere)),
+	columns := everywhere()
+	rec := &Recording{Start: start, End: start, Interval: interval, Ring: series.NewRing(maxLength, int(columns)),
 		CPUSeconds: (&Progress{}).CPUSeconds(), Account: NoAccount()}
-	for c := range everywhere {
+	for c := range columns {
 		rec.Summaries = append(rec.Summaries, newSummary(c))
-		if c.row().devices != (deviceSum{}) {
-			rec.BootMB = append(rec.BootMB, 0)
+	}
+	for i := range deviceCounters {
+		boot := 0.
+		if deviceCounters[i].optional {
+			boot = math.NaN()
 		}
+		rec.BootMB = append(rec.BootMB, boot)
 	}
 	return rec
 }

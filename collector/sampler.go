@@ -73,7 +73,7 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 	s.rec = NewRecording(base.At, o.Interval, o.MaxLength)
 	s.rec.Reader, s.rec.DiskPaths = reader.Name(), reader.DiskPaths()
 	if job := reader.Job(); job.Source != "" {
-		s.rec.Account.Source = job.Source
+		s.rec.Account.Source, s.rec.Account.Running = job.Source, job.Running
 		if job.Group != nil {
 			s.rec.Account.Group, s.rec.Account.Version = job.Group.Path(), job.Group.Version()
 			s.rec.Account.MemoryHome = job.Group.MemoryPath()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -142,18 +141,15 @@ func whyAbsent(rec *collector.Recording, c collector.Column) error {
 func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 	var out []Missing
 	for _, f := range rec.Failures {
-		readings := rec.Samples
-		gauges := []string{host.SourceMemory, host.SourceDisk, host.SourceLoad, host.SourceJob}
-		if !slices.Contains(gauges, f.Source) {
-			readings++ // the baseline, which is of the counters alone
-		}
+		readings := readingsOf(f.Source, rec)
 		out = append(out, Missing{
 			What: f.Source, Code: Unreadable, Why: f.Why + ofReadings(f.Count, readings),
 			Count: f.Count, Of: readings,
 		})
 	}
 
-	for _, source := range []string{host.SourceDiskIO, host.SourceNetwork} {
+	for kind := range host.NumKinds {
+		source := kind.Source()
 		if late, ok := rec.Late[source]; ok {
 			why := fmt.Sprintf("counted only from %v after the start: it could not be read before",
 				late.Round(time.Millisecond))
@@ -184,6 +180,20 @@ func sourceMissing(rec *collector.Recording, job *Job) []Missing {
 		out = append(out, Missing{What: "clock", Code: code, Why: why})
 	}
 	return out
+}
+
+// readingsOf returns in how many Readings a source was read. The baseline is of the counters alone, and
+// of a job that was running.
+func readingsOf(source string, rec *collector.Recording) int64 {
+	switch source {
+	case host.SourceMemory, host.SourceDisk, host.SourceLoad:
+		return rec.Samples
+	case host.SourceJob:
+		if !rec.Account.Running {
+			return rec.Samples
+		}
+	}
+	return rec.Samples + 1
 }
 
 func newSampling(rec *collector.Recording) *Sampling {

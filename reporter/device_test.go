@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
@@ -87,6 +88,12 @@ func TestNew_RDMAPortsThatAreMissing(t *testing.T) {
 		{What: "total_net_ib_sent_mb", Code: reporter.Unreadable, Why: "it is broken"},
 	}
 	if got := missingOf(n); !slices.Equal(got, want) {
+		t.Errorf("missing: %v", got)
+	}
+
+	in = reportertest.JobInput(0, 20, 0, "")
+	in.Recording.Late = map[string]time.Duration{host.SourceInfiniBand: 4 * time.Second}
+	if got := missingOf(reporter.New(in).Nodes["0"]); len(got) != 1 || got[0].Code != reporter.CountedLate {
 		t.Errorf("missing: %v", got)
 	}
 

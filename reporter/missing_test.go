@@ -1,7 +1,9 @@
 package reporter_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,9 +13,33 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/reporter"
 )
+
+// The baseline reads a job only if it is running: one that cannot be read failed once more then.
+func TestNew_CountsTheReadingsOfAJob(t *testing.T) {
+	for running, want := range map[bool]string{false: "hidden (1 of 1 readings)", true: "hidden (2 of 2 readings)"} {
+		job := host.JobOptions{Source: host.JobFromTree, Running: running, NoTree: errors.New("hidden")}
+		reader := host.NewReader(host.Options{Job: job, DiskPaths: []string{t.TempDir()}})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // the closing Reading is the only one after the baseline
+		rec := collector.NewSampler(reader, collector.Options{Interval: time.Hour}).Run(ctx)
+
+		var got []string
+		for _, m := range reporter.New(reporter.Input{Recording: rec, Job: &reporter.Job{}}).Nodes["0"].Missing {
+			if m.What == host.SourceJob {
+				got = append(got, m.Why)
+			}
+		}
+		if !slices.Equal(got, []string{want}) {
+			t.Errorf("running %v: missing %q, want %q", running, got, want)
+		}
+	}
+}
 
 func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
 	codes, texts := make(map[reporter.Code]bool), make(map[string]bool)

@@ -33,8 +33,8 @@ type HostPressure struct{}
 
 func NewHostPressure(string) *HostPressure { return &HostPressure{} }
 
-func (h *HostPressure) Read() (Pressure, error) {
-	return noPressure(), fmt.Errorf("read pressure: %w", errors.ErrUnsupported)
+func (h *HostPressure) Read() (Pressure, map[string]error, error) {
+	return noPressure(), nil, fmt.Errorf("read pressure: %w", errors.ErrUnsupported)
 }
 
 // A Made is a group that was made for a job. Only Linux has them.

@@ -32,7 +32,7 @@ func BenchmarkGroupSample(b *testing.B) {
 	before := groupCPU()
 	for b.Loop() {
 		g.Read()
-		if _, err := host.Read(); err != nil {
+		if _, _, err := host.Read(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func BenchmarkPressure(b *testing.B) {
 	host := NewHostPressure("")
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := host.Read(); err != nil {
+		if _, _, err := host.Read(); err != nil {
 			b.Skip(err)
 		}
 	}

@@ -299,23 +299,23 @@ func TestGroup_CensusIsBounded(t *testing.T) {
 func TestHostPressure_Read(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
-	if _, err := NewHostPressure(proc).Read(); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := NewHostPressure(proc).Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no PSI: %v", err)
 	}
 	line := "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n"
 	for _, name := range stallNames {
 		groupWrite(t, filepath.Join(proc, "pressure", name), line)
 	}
-	p, err := NewHostPressure(proc).Read()
-	if err != nil {
-		t.Fatal(err)
+	p, failed, err := NewHostPressure(proc).Read()
+	if err != nil || len(failed) > 0 {
+		t.Fatal(err, failed)
 	}
 	groupSame(t, "pressure", p, Pressure{Stall{3, nan}, Stall{3, 1}, Stall{3, 1}})
 	for _, text := range []string{"", "some", "total=5\n", "some avg10=0 total=x\n", "full total=5\n"} {
 		groupWrite(t, filepath.Join(proc, "pressure/memory"), text)
-		p, err := NewHostPressure(proc).Read()
-		if err == nil || !strings.Contains(err.Error(), "pressure/memory") {
-			t.Errorf("%q: error %v", text, err)
+		p, failed, err := NewHostPressure(proc).Read()
+		if why := failed["memory"]; err != nil || len(failed) != 1 || !strings.Contains(fmt.Sprint(why), "pressure/memory") {
+			t.Errorf("%q: failed %v, error %v", text, failed, err)
 		}
 		groupSame(t, fmt.Sprintf("%q", text), p, Pressure{Stall{3, nan}, Stall{nan, nan}, Stall{3, 1}})
 	}

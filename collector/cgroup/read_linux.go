@@ -244,22 +244,24 @@ func NewHostPressure(proc string) *HostPressure {
 }
 
 // Read reads PROC/pressure/{cpu,memory,io}. CPU.Full is always absent: for a host it means nothing,
-// and the kernel writes 0. The error names each file that could not be read, or of one if the
-// kernel has no PSI.
-func (h *HostPressure) Read() (Pressure, error) {
-	p := noPressure()
-	var errs []error
+// and the kernel writes 0. failed tells, by file, why it could not be read: "memory". The error is for
+// a kernel that has no PSI.
+func (h *HostPressure) Read() (p Pressure, failed map[string]error, err error) {
+	p = noPressure()
 	for i, s := range []*Stall{&p.CPU, &p.Memory, &p.IO} {
-		var err error
-		if *s, err = stall(h.r.again, h.proc+"/pressure/"+stallNames[i]); err != nil {
-			errs = append(errs, err)
+		*s, err = stall(h.r.again, h.proc+"/pressure/"+stallNames[i])
+		if err != nil && failed == nil {
+			failed = make(map[string]error)
+		}
+		if err != nil {
+			failed[stallNames[i]] = err
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
-			return noPressure(), fmt.Errorf("read pressure: the kernel does not tell it (CONFIG_PSI, psi=1): %w", err)
+			return noPressure(), nil, fmt.Errorf("read pressure: the kernel does not tell it (CONFIG_PSI, psi=1): %w", err)
 		}
 	}
 	p.CPU.Full = nan
-	return p, errors.Join(errs...)
+	return p, failed, nil
 }
 
 // Close closes the files that Read keeps open. A Read after it opens them again.

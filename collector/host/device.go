@@ -3,6 +3,8 @@ package host
 import (
 	"slices"
 	"time"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // A Kind is a kind of devices that count bytes.
@@ -16,18 +18,20 @@ const (
 	NumKinds
 )
 
-// kinds describes each kind: its source, the bytes of one count, what reads its devices, and in
-// which sums they count. A kind that sets the classes when it reads needs no classify.
+// kinds describes each kind: its source, the bytes of one count, by how many counts a counter went up
+// between two Readings, what reads its devices, and in which sums they count. A kind that sets the
+// classes when it reads needs no classify.
 var kinds = [NumKinds]struct {
 	source   string
 	unit     uint64
+	delta    func(prev, cur, unit uint64) uint64
 	open     func(*Reader) deviceReader
 	classify func(*Reader, []Device) []Class
 }{
-	Disks: {SourceDiskIO, diskUnit, openDisks, (*Reader).classifyBlocks},
-	NICs:  {SourceNetwork, 1, openNICs, (*Reader).classifyNICs},
+	Disks: {SourceDiskIO, diskUnit, series.Delta, openDisks, (*Reader).classifyBlocks},
+	NICs:  {SourceNetwork, 1, series.Delta, openNICs, (*Reader).classifyNICs},
 
-	RDMAPorts: {SourceInfiniBand, rdmaUnit, openRDMA, nil},
+	RDMAPorts: {SourceInfiniBand, rdmaUnit, series.ResetDelta, openRDMA, nil},
 }
 
 // A deviceReader reads the devices of one kind, and has what it must keep from one Reading to the
@@ -52,6 +56,12 @@ func (k Kind) Source() string { return kinds[k].source }
 // Unit returns the bytes of one count of a device.
 func (k Kind) Unit() uint64 { return kinds[k].unit }
 
+// Moved returns the bytes by which a counter of a device went up between two Readings.
+func (k Kind) Moved(prev, cur uint64) uint64 {
+	unit := kinds[k].unit
+	return kinds[k].delta(prev, cur, unit) * unit
+}
+
 // A Device is a block device, a network interface or an RDMA port with its counters, in the kernel's
 // own unit: sectors of 512 bytes for a disk, bytes for an interface, 4 bytes for a port.
 type Device struct {
@@ -75,7 +85,8 @@ const (
 	// nothing is lost once it can be read again.
 	HeldIn
 	HeldOut
-	// FullIn and FullOut say why: the counter is at the end of its range, where it stays.
+	// The counter is at the end of its range, where it stays. What it counted until then is in the
+	// Reading that finds it there first; in the later ones it is held, too.
 	FullIn
 	FullOut
 )

@@ -25,8 +25,9 @@ const rdmaUnit = 4
 // tenths of a millisecond, and a minute if it is broken.
 const rdmaPatience = 500 * time.Millisecond
 
-// rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for
-// ports once a minute; a host without any is not asked for more.
+// rdma reads the counters of the ports of RDMA devices: InfiniBand, RoCE and others. It looks for new
+// ports once a minute; a host without any is not asked for more. A port that is gone is tried at each
+// Reading, as a driver that is loaded again takes it away for a moment.
 type rdma struct {
 	class  string // /sys/class/infiniband
 	ports  []rdmaPort
@@ -58,7 +59,7 @@ func openRDMA(r *Reader) deviceReader {
 
 func (b *rdma) read(at time.Duration) ([]Device, error) {
 	if b.looked < 0 || at-b.looked >= topologyAge {
-		b.ports, b.looked = lookForPorts(b.class), at
+		b.ports, b.looked = withGone(lookForPorts(b.class), b.ports), at
 	}
 	if len(b.ports) == 0 {
 		return nil, nil
@@ -78,16 +79,28 @@ func (b *rdma) read(at time.Duration) ([]Device, error) {
 	b.ports = nil
 	for i, port := range ports {
 		in, out := counts[i].in, counts[i].out
-		if gone(in.err) || gone(out.err) {
-			continue // until it is found again
+		if _, was := b.last[port.name]; !gone(in.err) && !gone(out.err) {
+			errs = append(errs, in.err, out.err)
+		} else if !was {
+			continue // it has no counter
 		}
 		b.ports = append(b.ports, port)
-		errs = append(errs, in.err, out.err)
 		if d, known := b.device(port, in, out); known {
 			devs = append(devs, d)
 		}
 	}
 	return devs, joinedOnce(errs)
+}
+
+// withGone adds to the ports that were found those of before that are not there now.
+func withGone(found, before []rdmaPort) []rdmaPort {
+	for _, p := range before {
+		isFound := slices.ContainsFunc(found, func(f rdmaPort) bool { return f.name == p.name })
+		if !isFound && !exists(p.counters) {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 var errRDMASilent = fmt.Errorf("the RDMA devices did not answer within %v", rdmaPatience)
@@ -108,13 +121,22 @@ func (b *rdma) device(port rdmaPort, in, out rdmaCount) (d Device, known bool) {
 		d.Out, d.Class = before.Out, d.Class|HeldOut
 	}
 	if port.full(d.In) {
-		d.Class |= HeldIn | FullIn
+		d.Class |= fullClass(before, was, HeldIn, FullIn)
 	}
 	if port.full(d.Out) {
-		d.Class |= HeldOut | FullOut
+		d.Class |= fullClass(before, was, HeldOut, FullOut)
 	}
 	b.last[port.name] = d
 	return d, true
+}
+
+// fullClass returns the class of a counter that is at its end. What it counted to get there is known:
+// only from the next Reading on it is held, or from the first one if it was there before.
+func fullClass(before Device, was bool, held, full Class) Class {
+	if was && before.Class&full == 0 {
+		return full
+	}
+	return held | full
 }
 
 // full reports whether a counter is at the end of a 32-bit range. Those of old devices, or kernels, do
@@ -163,10 +185,12 @@ func countedByFunction(device, port string) bool {
 func countsOf(ports []rdmaPort) []rdmaCounts {
 	counts := make([]rdmaCounts, len(ports))
 	for i, p := range ports {
-		counts[i].in = readRDMACount(filepath.Join(p.counters, "port_rcv_data"))
-		if !gone(counts[i].in.err) {
-			counts[i].out = readRDMACount(filepath.Join(p.counters, "port_xmit_data"))
+		in := readRDMACount(filepath.Join(p.counters, "port_rcv_data"))
+		out := in
+		if !gone(in.err) {
+			out = readRDMACount(filepath.Join(p.counters, "port_xmit_data"))
 		}
+		counts[i] = rdmaCounts{in, out}
 	}
 	return counts
 }

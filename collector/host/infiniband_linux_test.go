@@ -101,8 +101,8 @@ func newPorts(t *testing.T) (p ports, read func() []Device, pass func(time.Durat
 	return p, read, func(d time.Duration) { now += d }
 }
 
-// New ports are found within a minute, and no look is taken before; one that goes is not a failure.
-func TestRDMA_PortsComeAndGo(t *testing.T) {
+// New ports are found within a minute, and no look is taken before.
+func TestRDMA_NewPorts(t *testing.T) {
 	p, read, pass := newPorts(t)
 	same(t, "at first", read(), []Device(nil))
 	p.set(t, "mlx5_0/1", 10, 20)
@@ -114,13 +114,60 @@ func TestRDMA_PortsComeAndGo(t *testing.T) {
 	p.set(t, "mlx5_1/1", 1, 2)
 	pass(topologyAge)
 	same(t, "a second one", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
-	if err := os.RemoveAll(p.dir("mlx5_0/1")); err != nil {
-		t.Fatal(err)
+}
+
+// A port that goes is not a failure. It is read again as soon as it is back, also if it was away when
+// others were looked for.
+func TestRDMA_PortsThatComeBack(t *testing.T) {
+	byName := func(devs []Device) map[string]Device {
+		ports := make(map[string]Device)
+		for _, d := range devs {
+			ports[d.Name] = d
+		}
+		return ports
 	}
-	same(t, "without the first", read(), []Device{{"mlx5_1/1", 1, 2, Counted}})
-	p.set(t, "mlx5_0/1", 3, 4)
-	pass(topologyAge)
-	same(t, "with it again", namesOf(read(), Counted), []string{"mlx5_0/1", "mlx5_1/1"})
+	for _, away := range []time.Duration{time.Second, topologyAge} {
+		p, read, pass := newPorts(t)
+		p.set(t, "mlx5_0/1", 10, 20)
+		p.set(t, "mlx5_1/1", 1, 2)
+		read()
+
+		if err := os.RemoveAll(p.dir("mlx5_0/1")); err != nil {
+			t.Fatal(err)
+		}
+		other := Device{"mlx5_1/1", 1, 2, Counted}
+		for range 2 {
+			pass(away)
+			same(t, "while it is gone", byName(read()), map[string]Device{
+				"mlx5_0/1": {"mlx5_0/1", 10, 20, Counted | HeldIn | HeldOut}, "mlx5_1/1": other})
+		}
+
+		p.set(t, "mlx5_0/1", 3, 4)
+		pass(time.Second)
+		same(t, "when it is back", byName(read()), map[string]Device{
+			"mlx5_0/1": {"mlx5_0/1", 3, 4, Counted}, "mlx5_1/1": other})
+	}
+}
+
+// A counter that comes to the end of its range has counted until there; then it is held, also while it
+// cannot be read, until it begins anew.
+func TestRDMA_CountsUntilFull(t *testing.T) {
+	const full = 1<<32 - 1
+	p, read, _ := newPorts(t)
+	for _, step := range []struct {
+		in, out uint64
+		class   Class
+	}{
+		{4000000000, full, Counted | HeldOut | FullOut}, // where it was before is not known
+		{full, full, Counted | FullIn | HeldOut | FullOut},
+		{full, full, Counted | HeldIn | FullIn | HeldOut | FullOut},
+		{7, full, Counted | HeldOut | FullOut},
+		{8, 5, Counted},
+		{8, full, Counted | FullOut},
+	} {
+		p.set(t, "qib0/1", step.in, step.out)
+		same(t, "port", read(), []Device{{"qib0/1", step.in, step.out, step.class}})
+	}
 }
 
 // What cannot be read for a moment keeps its last count, so that nothing is lost.

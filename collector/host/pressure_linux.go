@@ -1,15 +1,26 @@
 package host
 
-import "github.com/perfagent/perfagent/collector/cgroup"
+import (
+	"errors"
+	"maps"
+	"slices"
 
-// readPressure reads the host's PSI.
+	"github.com/perfagent/perfagent/collector/cgroup"
+)
+
+// readPressure reads the host's PSI. What one file lacks, the others have.
 func (r *Reader) readPressure() (*cgroup.Pressure, error) {
 	if r.pressure == nil {
 		r.pressure = cgroup.NewHostPressure(r.proc)
 	}
-	p, err := r.pressure.Read()
+	p, failed, err := r.pressure.Read()
 	if err != nil {
 		return nil, err
 	}
-	return &p, nil
+
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		errs = append(errs, FileError{name, failed[name]})
+	}
+	return &p, errors.Join(errs...)
 }

@@ -192,7 +192,6 @@ func (r *Reader) readCounters(out *Reading) {
 	}
 
 	if err = guard(func() error { out.Pressure, err = r.readPressure(); return err }); err != nil {
-		out.Pressure = nil
 		out.fail(SourcePressure, err)
 	}
 }

@@ -53,7 +53,7 @@ type Reading struct {
 	Devices [NumKinds][]Device
 	Load    *Load
 	VM      *VMStat
-	// Pressure is the host's.
+	// Pressure is the host's. A file that could not be read is NaN in it.
 	Pressure *cgroup.Pressure
 	Job      *JobUse // nil if there is no job
 	GPUs     *gpu.Reading

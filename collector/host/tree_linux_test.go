@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,7 +149,9 @@ func (r *Reading) without(source string) Reading {
 	case SourceSwap:
 		c.VM = nil
 	case SourcePressure:
-		c.Pressure = nil
+		p := *c.Pressure
+		p.Memory = cgroup.Stall{} // the file that is damaged; the others are there
+		c.Pressure = &p
 	}
 	return c
 }
@@ -158,7 +161,8 @@ func (r *Reading) part(source string) string {
 	switch {
 	case source == SourceCPU && r.CPU != nil, source == SourceMemory && r.Memory != nil,
 		source == SourceDiskIO && r.Devices[Disks] != nil, source == SourceNetwork && r.Devices[NICs] != nil,
-		source == SourceLoad && r.Load != nil, source == SourceSwap && r.VM != nil, source == SourcePressure && r.Pressure != nil:
+		source == SourceLoad && r.Load != nil, source == SourceSwap && r.VM != nil,
+		source == SourcePressure && !math.IsNaN(r.Pressure.Memory.Full):
 		return source
 	}
 	return ""

@@ -2,9 +2,10 @@ package series
 
 import "math"
 
-// This file is the one place that says by how much a counter went up. What may go wrong with a counter differs:
-// a device's wraps and is reset ([Delta]), a CPU's is corrected ([Corrected]), a sum over processes dips when
-// one of them ends ([SumCounter]), and the rest only ever go up ([Counter]).
+// This file is the one place that says by how much a counter went up. What may go wrong with a counter differs: a
+// device's wraps and is reset ([Delta]), a port's is reset and never wraps ([ResetDelta]), a CPU's is corrected
+// ([Corrected]), a sum over processes dips when one of them ends ([SumCounter]), and the rest only ever go up
+// ([Counter]).
 
 const (
 	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for
@@ -17,9 +18,10 @@ const (
 )
 
 // Delta returns by how many counts a device's counter of bytes went up between two readings; unit is the bytes
-// of one count. It undoes wraps at 32 and at 64 bits, and treats any other fall, and a leap of more than 1 PiB,
-// as a reset after which the increase is unknown: it returns 0.
+// of one count, and 0 is taken as 1. It undoes wraps at 32 and at 64 bits, and treats any other fall, and a leap of
+// more than 1 PiB, as a reset after which the increase is unknown: it returns 0.
 func Delta(prev, cur, unit uint64) uint64 {
+	unit = max(unit, 1)
 	reach := uint64(wrapReach) / unit
 	switch {
 	case cur >= prev && cur-prev <= maxDelta/unit:
@@ -32,6 +34,18 @@ func Delta(prev, cur, unit uint64) uint64 {
 		return cur - prev // unsigned arithmetic wraps as the counter did
 	}
 	return 0
+}
+
+// ResetDelta is Delta for a counter that never starts again from 0 by itself: any fall is a reset, and what it shows
+// then is what it has counted since.
+func ResetDelta(prev, cur, unit uint64) uint64 {
+	if cur < prev {
+		prev = 0
+	}
+	if cur-prev > maxDelta/max(unit, 1) {
+		return 0
+	}
+	return cur - prev
 }
 
 // Corrected returns by how much a counter went up that the kernel now and then corrects downwards, such as a

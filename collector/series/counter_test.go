@@ -23,6 +23,7 @@ func TestDelta_WrapsAndResets(t *testing.T) {
 		"a leap":                         {0, maxDelta + 1, net, 0},
 		"a disk's leap":                  {0, maxDelta/disk + 1, disk, 0},
 		"a leap over half the range":     {1, math.MaxUint64, net, 0},
+		"no unit":                        {1, 3, 0, 2},
 	}
 
 	for name, tt := range tests {
@@ -31,6 +32,32 @@ func TestDelta_WrapsAndResets(t *testing.T) {
 				t.Errorf("Delta(%d, %d, %d) = %d, want %d", tt.prev, tt.cur, tt.unit, got, tt.want)
 			}
 		})
+	}
+}
+
+// What stays at the end of its range does not wrap there.
+func TestResetDelta(t *testing.T) {
+	const unit = 4
+	tests := map[string]struct{ prev, cur, want uint64 }{
+		"forward":                 {100, 1100, 1000},
+		"still":                   {100, 100, 0},
+		"to the end of 32 bits":   {4000000000, math.MaxUint32, 294967295},
+		"reset":                   {5000, 10, 10},
+		"reset to 0 near 32 bits": {4100000000, 0, 0},
+		"reset near 32 bits":      {4100000000, 200000000, 200000000},
+		"reset at the end":        {math.MaxUint32, 7, 7},
+		"reset near 64 bits":      {math.MaxUint64 - 5, 6, 6},
+		"a leap":                  {5, 5 + maxDelta/unit + 1, 0},
+		"a fall to nonsense":      {math.MaxUint64, math.MaxUint64 - 1, 0},
+	}
+
+	for name, tt := range tests {
+		if got := ResetDelta(tt.prev, tt.cur, unit); got != tt.want {
+			t.Errorf("%s: ResetDelta(%d, %d, %d) = %d, want %d", name, tt.prev, tt.cur, unit, got, tt.want)
+		}
+	}
+	if got := ResetDelta(1, 3, 0); got != 2 {
+		t.Errorf("no unit: ResetDelta(1, 3, 0) = %d, want 2", got)
 	}
 }
 

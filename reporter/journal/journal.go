@@ -44,6 +44,8 @@ type Head struct {
 	MaxLength int           `json:"max_length"`
 	// Columns are the keys of the values of each sample, in order.
 	Columns []string `json:"columns"`
+	// Counters are the keys of the counters since boot in each line, in order.
+	Counters []string `json:"counters,omitempty"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
 	// Cost returns the CPU seconds that the agent itself has used so far. It is called once per
@@ -78,7 +80,8 @@ type entry struct {
 // on if there is already a recording of that node. The journal itself is the claim: two agents at the
 // same time get two names.
 func Create(dir string, head Head) (*Journal, error) {
-	head.Journal, head.Columns = Schema, keysOf(firstColumns())
+	columns := firstColumns()
+	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
 	line, err := plainjson.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)

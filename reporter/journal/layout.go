@@ -16,13 +16,15 @@ import (
 type layout struct {
 	columns []collector.Column // by position in a line; noColumn = not known
 	last    collector.Column   // the last of them
-	// counters are the positions in Recording.BootMB of the counters since boot, which have no names
-	// in a journal: those of the columns that it has, in our order. Those of unknown columns follow.
+	// counters are the positions in Recording.BootMB of a line's counters since boot; noCounter = not
+	// known.
 	counters []int
-	later    bool // has columns that we do not know
 }
 
-const noColumn = collector.Column(-1)
+const (
+	noColumn  = collector.Column(-1)
+	noCounter = -1
+)
 
 // columnsOf returns the columns in a journal of a Recording, in the order of its lines: those that every
 // node has, and those of its devices.
@@ -30,7 +32,7 @@ func columnsOf(rec *collector.Recording) []collector.Column {
 	list := make([]collector.Column, 0, rec.Columns())
 	for c := range rec.Columns() {
 		_, _, gpu := c.GPU()
-		if c < collector.Width(0) || gpu || rec.Summaries[c].Count() > 0 {
+		if !c.OfDevice() || gpu || rec.Summaries[c].Count() > 0 {
 			list = append(list, c)
 		}
 	}
@@ -51,13 +53,17 @@ func keysOf(columns []collector.Column) []string {
 	return keys
 }
 
-// bootOf returns the counters since boot of the columns that count bytes of devices.
+// countersOf returns the columns that count bytes of devices, in the order of a line's counters since
+// boot.
+func countersOf(columns []collector.Column) []collector.Column {
+	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return !slices.Contains(columns, c) })
+}
+
+// bootOf returns the counters since boot of columns.
 func bootOf(rec *collector.Recording, columns []collector.Column) reporter.Numbers {
 	var list reporter.Numbers
-	for _, c := range collector.Counters() {
-		if slices.Contains(columns, c) {
-			list = append(list, rec.SinceBoot(c))
-		}
+	for _, c := range countersOf(columns) {
+		list = append(list, rec.SinceBoot(c))
 	}
 	return list
 }
@@ -71,22 +77,35 @@ func pick[T any](list []T, columns []collector.Column) []T {
 	return out
 }
 
-// newLayout returns the layout for the list in the head.
-func newLayout(keys []string) layout {
-	l := layout{columns: make([]collector.Column, len(keys))}
-	for i, c := range collector.Counters() {
-		if slices.Contains(keys, c.Key()) {
-			l.counters = append(l.counters, i)
-		}
+// newLayout returns the layout for the lists in the head: of columns and of counters since boot. A
+// journal of the version before has no list of counters: they are in the order of its columns.
+func newLayout(keys, counters []string) layout {
+	if counters == nil {
+		isNone := func(key string) bool { return counterNamed(key) == noCounter }
+		counters = slices.DeleteFunc(slices.Clone(keys), isNone)
 	}
+
+	l := layout{columns: make([]collector.Column, len(keys)), counters: make([]int, len(counters))}
 	for place, key := range keys {
 		c, ok := collector.ColumnNamed(key)
 		if !ok || slices.Contains(l.columns[:place], c) {
-			c, l.later = noColumn, true
+			c = noColumn
 		}
 		l.columns[place], l.last = c, max(l.last, c)
 	}
+	for place, key := range counters {
+		i := counterNamed(key)
+		if slices.Contains(l.counters[:place], i) {
+			i = noCounter
+		}
+		l.counters[place] = i
+	}
 	return l
+}
+
+// counterNamed returns the position of a counter in Recording.BootMB.
+func counterNamed(key string) int {
+	return slices.IndexFunc(collector.Counters(), func(c collector.Column) bool { return c.Key() == key })
 }
 
 // width returns the number of our columns, including those of the journal's devices.
@@ -120,12 +139,14 @@ func (l layout) sample(line *sampleLine) error {
 
 // boot returns the counters since boot of a line.
 func (l layout) boot(rec *collector.Recording, mb []float64) error {
-	if n := len(l.counters); len(mb) < n || len(mb) > n && !l.later {
+	if len(mb) != len(l.counters) {
 		return fmt.Errorf("%d counters since boot", len(mb))
 	}
 	rec.BootMB = slices.Repeat([]float64{math.NaN()}, len(collector.Counters()))
-	for k, i := range l.counters {
-		rec.BootMB[i] = mb[k]
+	for place, i := range l.counters {
+		if i != noCounter {
+			rec.BootMB[i] = mb[place]
+		}
 	}
 	return nil
 }

@@ -102,8 +102,9 @@ func journalOf(t *testing.T, n int, snapshot bool) ([]byte, *collector.Recording
 }
 
 // rewritten changes the columns of a journal: move gives for each new place the old one, −1 for a
-// column that we don't know. counters does so for those since boot.
-func rewritten(t *testing.T, data []byte, columns []string, move, counters []int) []byte {
+// column that we don't know. counters does so for those since boot, which are named by names; nil is a
+// journal of the version before, which did not name them.
+func rewritten(t *testing.T, data []byte, columns []string, move, counters []int, names []string) []byte {
 	t.Helper()
 	var out []string
 	for line := range strings.Lines(string(data)) {
@@ -113,7 +114,7 @@ func rewritten(t *testing.T, data []byte, columns []string, move, counters []int
 		}
 		_, isHead := m["journal"]
 		if isHead {
-			m["columns"] = columns
+			m["columns"], m["counters"] = columns, names
 		}
 		if _, ok := m["sample"]; ok {
 			m["sample"], m["boot_mb"] = moved(m["sample"], move, 7.0), moved(m["boot_mb"], counters, 8.0)
@@ -180,12 +181,6 @@ func firstCounters() []collector.Column {
 	return slices.DeleteFunc(collector.Counters(), func(c collector.Column) bool { return c.Info().Since == collector.Device })
 }
 
-// allCounters are the places of the counters since boot.
-func allCounters() []int {
-	_, _, counters := without(nil)
-	return counters
-}
-
 // sameBut compares two reports; the columns without are absent in got.
 func sameBut(t *testing.T, what string, want, got *reporter.Report, without ...string) {
 	t.Helper()
@@ -231,7 +226,7 @@ func TestParse_JournalOfAnEarlierVersion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := Parse(rewritten(t, data, columns, move, counters))
+			got, err := Parse(rewritten(t, data, columns, move, counters, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +264,11 @@ func TestParse_JournalOfALaterVersion(t *testing.T) {
 				columns, move = append(columns, "power_watts"), append(move, -1)
 			}
 		}
-		got, err := Parse(rewritten(t, data, columns, move, append(allCounters(), -1, -1)))
+		counters, names := []int{-1}, []string{"tape_io_read_mb"}
+		for i, c := range firstCounters() { // the last first, too, with two new ones
+			counters, names = slices.Insert(counters, 1, i), slices.Insert(names, 1, c.Key())
+		}
+		got, err := Parse(rewritten(t, data, columns, move, append(counters, -1), append(names, "tape_io_write_mb")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,9 +282,9 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 	data, _ := journalOf(t, 20, false)
 	head, rest, _ := strings.Cut(string(data), "\n")
 	columns, move, counters := without(laterColumns())
-	short := strings.SplitAfter(string(rewritten(t, data, columns, move, counters)), "\n")
+	short := strings.SplitAfter(string(rewritten(t, data, columns, move, counters, nil)), "\n")
 	ours, all, _ := without(nil)
-	fewer := strings.SplitAfter(string(rewritten(t, data, ours, all, counters[1:])), "\n")
+	fewer := strings.SplitAfter(string(rewritten(t, data, ours, all, counters[1:], nil)), "\n")
 	r, err := Parse([]byte(head + "\n" + short[3] + fewer[3] + rest))
 	if err != nil {
 		t.Fatal(err)
@@ -297,11 +296,11 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 		t.Errorf("%d samples, missing %v", n.Sampling.Samples, n.Missing)
 	}
 	for _, columns := range [][]string{{}, {"timestamp"}, {"timestamp", "timestamp"}} {
-		if _, err := Parse(rewritten(t, data, columns, move, counters)); err != nil {
+		if _, err := Parse(rewritten(t, data, columns, move, counters, nil)); err != nil {
 			t.Errorf("head with the columns %v: %v", columns, err)
 		}
 	}
-	if _, err := Parse(rewritten(t, data, nil, move, counters)); err == nil || !strings.Contains(err.Error(), "names no columns") {
+	if _, err := Parse(rewritten(t, data, nil, move, counters, nil)); err == nil || !strings.Contains(err.Error(), "names no columns") {
 		t.Errorf("head without columns: %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func (j *reading) take(line []byte) error {
 		if j.head.Columns == nil {
 			return errors.New("line 1: the head names no columns")
 		}
-		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns)
+		j.rec, j.columns = j.head.recording(), newLayout(j.head.Columns, j.head.Counters)
 		return nil
 	}
 	if err := j.add(line); err != nil {
@@ -110,7 +110,7 @@ func (j *reading) add(line []byte) error {
 // relayout applies the list of columns in a line.
 func (j *reading) relayout(s *state) {
 	if s != nil && s.Columns != nil {
-		j.columns = newLayout(s.Columns)
+		j.columns = newLayout(s.Columns, s.Counters)
 	}
 }
 

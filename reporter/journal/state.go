@@ -25,11 +25,12 @@ type state struct {
 	Disks    []string                 `json:"disks,omitempty"`
 	NICs     []string                 `json:"nics,omitempty"`
 	Late     map[string]time.Duration `json:"late,omitempty"`
-	// Columns replaces the head's list from this line on, because GPUs were found.
-	Columns []string           `json:"columns,omitempty"`
-	Account *collector.Account `json:"account,omitempty"`
-	GPUs    []collector.GPU    `json:"gpus,omitempty"`
-	Gaps    []series.Gap       `json:"gaps,omitempty"`
+	// Columns and Counters replace the head's lists from this line on, because devices were found.
+	Columns  []string           `json:"columns,omitempty"`
+	Counters []string           `json:"counters,omitempty"`
+	Account  *collector.Account `json:"account,omitempty"`
+	GPUs     []collector.GPU    `json:"gpus,omitempty"`
+	Gaps     []series.Gap       `json:"gaps,omitempty"`
 	// GPUTrouble is why there are no new numbers of the GPUs.
 	GPUTrouble string `json:"gpu_trouble,omitempty"`
 }
@@ -64,8 +65,8 @@ func stateOf(rec *collector.Recording) state {
 		Late:    rec.Late,
 		Account: &rec.Account, GPUs: rec.GPUs, Gaps: rec.Gaps, GPUTrouble: rec.GPUTrouble,
 	}
-	if rec.Columns() > collector.Width(0) {
-		s.Columns = keysOf(columnsOf(rec))
+	if columns := columnsOf(rec); slices.ContainsFunc(columns, collector.Column.OfDevice) {
+		s.Columns, s.Counters = keysOf(columns), keysOf(countersOf(columns))
 	}
 	return s
 }
