@@ -268,6 +268,7 @@ func TestLedger_KeepsStallsThatAreUnknownForAMoment(t *testing.T) {
 	l, a := newLedger(reading(0, 10), host.JobOptions{}), NoAccount()
 	l, a = l.next(a, reading(1, 12), entry{})
 	_, a = l.next(a, reading(2, absent), entry{})
-	same(t, "stalls", [3]float64{float64(a.HostStall.CPUSome), float64(a.HostStall.MemoryFull), float64(a.HostStall.IOFull)},
-		[3]float64{2, 2, absent})
+	stall := &a.HostStall
+	got := []float64{float64(stall.CPUSome), float64(stall.MemoryFull), float64(stall.IOFull)}
+	same(t, "stalls", got, []float64{2, 2, absent})
 }

@@ -300,7 +300,8 @@ func TestParse_LinesOfAnotherWidth(t *testing.T) {
 			t.Errorf("head with the columns %v: %v", columns, err)
 		}
 	}
-	if _, err := Parse(rewritten(t, data, nil, move, counters, nil)); err == nil || !strings.Contains(err.Error(), "names no columns") {
+	_, err = Parse(rewritten(t, data, nil, move, counters, nil))
+	if err == nil || !strings.Contains(err.Error(), "names no columns") {
 		t.Errorf("head without columns: %v", err)
 	}
 }
