@@ -148,7 +148,7 @@ func (e *Exporter) awaitBegin(ctx context.Context) {
 
 // metrics returns the text of /metrics.
 func (e *Exporter) metrics() []byte {
-	f := facts{
+	f := metricInput{
 		snapshot: e.snapshot.Load(), version: e.options.Version,
 		interval: e.options.Interval, agent: e.options.Agent(),
 	}

@@ -23,13 +23,13 @@ type Metric struct {
 	Label string
 	// column is where the value comes from, unless one of the other fields is set.
 	column collector.Column
-	value  func(*facts) float64
-	stalls func(*facts) [3]series.Optional                 // by resource
-	gpu    func(f *facts, i int, g *collector.GPU) float64 // of one device
+	value  func(*metricInput) float64
+	stalls func(*metricInput) [3]series.Optional                 // by resource
+	gpu    func(f *metricInput, i int, g *collector.GPU) float64 // of one device
 }
 
-// facts holds what the values are computed from. NaN means not known.
-type facts struct {
+// metricInput holds what the values are computed from. NaN means not known.
+type metricInput struct {
 	*snapshot
 	version  string
 	interval time.Duration
@@ -128,31 +128,31 @@ func nodeMetrics() []Metric {
 	}
 }
 
-func startTime(f *facts) float64 {
+func startTime(f *metricInput) float64 {
 	if f.start.IsZero() {
 		return math.NaN()
 	}
 	return float64(f.start.UnixMilli()) / 1000
 }
 
-func interval(f *facts) float64    { return f.interval.Seconds() }
-func samples(f *facts) float64     { return float64(f.samples) }
-func missedTicks(f *facts) float64 { return float64(f.missed) }
-func agentCPU(f *facts) float64    { return known(f.agent.CPUSeconds) }
-func agentRSS(f *facts) float64    { return known(math.Round(f.agent.MaxRSSMB * collector.MiB)) }
-func cpus(f *facts) float64        { return known(float64(f.cpus)) }
-func memoryTotal(f *facts) float64 { return known(f.memoryMB * collector.MiB) }
+func interval(f *metricInput) float64    { return f.interval.Seconds() }
+func samples(f *metricInput) float64     { return float64(f.samples) }
+func missedTicks(f *metricInput) float64 { return float64(f.missed) }
+func agentCPU(f *metricInput) float64    { return zeroToNaN(f.agent.CPUSeconds) }
+func agentRSS(f *metricInput) float64    { return zeroToNaN(math.Round(f.agent.MaxRSSMB * collector.MiB)) }
+func cpus(f *metricInput) float64        { return zeroToNaN(float64(f.cpus)) }
+func memoryTotal(f *metricInput) float64 { return zeroToNaN(f.memoryMB * collector.MiB) }
 
 // memoryRatio and filesystemRatio compute ratios from bytes, because the percentages of samples are
 // rounded, as perf.py's are.
-func memoryRatio(f *facts) float64 {
+func memoryRatio(f *metricInput) float64 {
 	if f.memoryMB == 0 {
 		return f.values[collector.MemPercent] / 100
 	}
 	return min(1, f.values[collector.MemUsed]/f.memoryMB)
 }
 
-func filesystemRatio(f *facts) float64 {
+func filesystemRatio(f *metricInput) float64 {
 	used := f.values[collector.DiskUsed]
 	if used == 0 {
 		return 0
@@ -160,8 +160,8 @@ func filesystemRatio(f *facts) float64 {
 	return used / (used + f.values[collector.DiskFree])
 }
 
-// known returns NaN for 0, an impossible value.
-func known(v float64) float64 {
+// zeroToNaN returns NaN for 0, an impossible value.
+func zeroToNaN(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
 	}
@@ -202,7 +202,7 @@ func escaped(text string) string {
 }
 
 // write writes the known values of each metric.
-func (x *exposition) write(f *facts) {
+func (x *exposition) write(f *metricInput) {
 	x.table(nodeMetrics(), f)
 	x.table(jobMetrics(), f)
 	if len(f.gpus) > 0 {
@@ -210,7 +210,7 @@ func (x *exposition) write(f *facts) {
 	}
 }
 
-func (x *exposition) table(metrics []Metric, f *facts) {
+func (x *exposition) table(metrics []Metric, f *metricInput) {
 	for i := range metrics {
 		m := &metrics[i]
 		switch {

@@ -16,8 +16,8 @@ func resources() [3]string { return [3]string{"cpu", "memory", "io"} }
 
 // ofAccount returns a function that reads a counter or limit from the job's account and multiplies
 // it by scale, which converts it to the base unit.
-func ofAccount(value func(*collector.Account) series.Optional, scale float64) func(*facts) float64 {
-	return func(f *facts) float64 { return float64(value(&f.account)) * scale }
+func ofAccount(value func(*collector.Account) series.Optional, scale float64) func(*metricInput) float64 {
+	return func(f *metricInput) float64 { return float64(value(&f.account)) * scale }
 }
 
 // jobMetrics returns the metrics of the job, its limits, and its contention with others. "Waiting"
@@ -77,22 +77,22 @@ func jobMetrics() []Metric {
 		{
 			Name: "perfagent_job_pressure_waiting_seconds_total", Type: counter, Label: "resource",
 			Help:   "time in which a task of the job's control group waited for a resource" + sinceThen,
-			stalls: func(f *facts) [3]optional { return waiting(f.account.JobStall) },
+			stalls: func(f *metricInput) [3]optional { return waiting(f.account.JobStall) },
 		},
 		{
 			Name: "perfagent_job_pressure_stalled_seconds_total", Type: counter, Label: "resource",
 			Help:   "time in which all tasks of it waited for a resource" + sinceThen,
-			stalls: func(f *facts) [3]optional { return stalled(f.account.JobStall) },
+			stalls: func(f *metricInput) [3]optional { return stalled(f.account.JobStall) },
 		},
 		{
 			Name: "perfagent_pressure_waiting_seconds_total", Type: counter, Label: "resource",
 			Help:   "time in which a task of the node waited for a resource" + sinceThen,
-			stalls: func(f *facts) [3]optional { return waiting(f.account.HostStall) },
+			stalls: func(f *metricInput) [3]optional { return waiting(f.account.HostStall) },
 		},
 		{
 			Name: "perfagent_pressure_stalled_seconds_total", Type: counter, Label: "resource",
 			Help:   "time in which all tasks of the node waited for a resource" + sinceThen,
-			stalls: func(f *facts) [3]optional { return stalled(f.account.HostStall) },
+			stalls: func(f *metricInput) [3]optional { return stalled(f.account.HostStall) },
 		},
 		{
 			Name: "perfagent_oom_kills_total", Type: counter,
@@ -114,7 +114,7 @@ func stalled(s collector.Stalls) [3]series.Optional {
 	return [3]series.Optional{s.CPUFull, s.MemoryFull, s.IOFull}
 }
 
-func cpuLimit(f *facts) float64 { return known(f.account.Limits.CPUs) }
+func cpuLimit(f *metricInput) float64 { return zeroToNaN(f.account.Limits.CPUs) }
 
 // jobInfo writes the sources of the job's numbers.
 func (x *exposition) jobInfo(m *Metric, a *collector.Account) {
@@ -129,7 +129,7 @@ func gpuMetrics() []Metric {
 	of := func(k collector.GPUKey) Metric {
 		m := ofColumn(collector.GPUColumn(0, k))
 		m.Label = labels
-		m.gpu = func(f *facts, i int, _ *collector.GPU) float64 {
+		m.gpu = func(f *metricInput, i int, _ *collector.GPU) float64 {
 			c := collector.GPUColumn(i, k)
 			return inBaseUnit(c, f.values[c])
 		}
@@ -140,7 +140,7 @@ func gpuMetrics() []Metric {
 		{
 			Name: "perfagent_gpu_of_job", Type: gauge, Label: labels,
 			Help: "1 if the job can see the GPU, else 0",
-			gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
+			gpu: func(_ *metricInput, _ int, g *collector.GPU) float64 {
 				if g.OfJob {
 					return 1
 				}
@@ -152,7 +152,7 @@ func gpuMetrics() []Metric {
 		{
 			Name: "perfagent_gpu_memory_total_bytes", Type: gauge, Label: labels,
 			Help: "memory of the GPU",
-			gpu: func(_ *facts, _ int, g *collector.GPU) float64 {
+			gpu: func(_ *metricInput, _ int, g *collector.GPU) float64 {
 				return math.Round(float64(g.MemoryMB) * collector.MiB)
 			},
 		},
@@ -160,12 +160,12 @@ func gpuMetrics() []Metric {
 		{
 			Name: "perfagent_gpu_power_limit_watts", Type: gauge, Label: labels,
 			Help: "power limit of the GPU",
-			gpu:  func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.PowerLimitWatts) },
+			gpu:  func(_ *metricInput, _ int, g *collector.GPU) float64 { return float64(g.PowerLimitWatts) },
 		},
 		{
 			Name: "perfagent_gpu_energy_joules_total", Type: counter, Label: labels,
 			Help: "energy used by the GPU, from its own counter" + sinceThen,
-			gpu:  func(_ *facts, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) },
+			gpu:  func(_ *metricInput, _ int, g *collector.GPU) float64 { return float64(g.EnergyJoules) },
 		},
 		of(collector.GPUTemperature),
 	}

@@ -234,7 +234,7 @@ func (m *Made) stepBack() error {
 	if err := writeFile(filepath.Join(m.v2.own, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
 		return err
 	}
-	if err := removeGroup(m.leaf, time.Now().Add(moment)); err != nil {
+	if err := removeGroup(m.leaf, time.Now().Add(refusalWait)); err != nil {
 		return err
 	}
 
@@ -376,7 +376,7 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 	}
 
 	for _, b := range m.v1[:in] {
-		back = errors.Join(back, patiently(time.Now().Add(moment), func() error {
+		back = errors.Join(back, patiently(time.Now().Add(refusalWait), func() error {
 			return writeFile(filepath.Join(b.own, "tasks"), tid)
 		}, unix.EAGAIN, unix.EBUSY, unix.ENOMEM))
 	}
@@ -384,8 +384,8 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 	return err, back
 }
 
-// moment is how long the kernel may refuse what it will do soon.
-const moment = 100 * time.Millisecond
+// refusalWait is how long to retry what the kernel refuses only for a short time.
+const refusalWait = 100 * time.Millisecond
 
 // patiently repeats f until the given time while it fails with an error that the kernel may give
 // for a moment.

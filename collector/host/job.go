@@ -99,8 +99,8 @@ type Limits struct {
 	MemoryGroup string `json:"memory_group,omitempty"`
 }
 
-// leastCPUs returns the least of the bounds on CPUs; 0 is unknown.
-func (l Limits) leastCPUs() float64 {
+// minCPUs returns the least of the bounds on CPUs; 0 is unknown.
+func (l Limits) minCPUs() float64 {
 	least := 0.0
 	for _, v := range []float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
 		if v > 0 && (least == 0 || v < least) { // NaN is not

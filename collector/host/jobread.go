@@ -254,7 +254,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		l.CPUGroup, l.MemoryGroup, j.memoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
 		j.limitsFailed = g.Failed
 	}
-	l.CPUs = l.leastCPUs()
+	l.CPUs = l.minCPUs()
 	j.limits, j.limitsAt = l, now
 	return l
 }

@@ -124,7 +124,7 @@ func (r *Ring) Halved() *Ring {
 	c := r.Clone()
 	half := max(r.capacity/2, 2)
 	c.capacity = half + half%2
-	for c.stride < leastStride(c.capacity, c.count) {
+	for c.stride < minStride(c.capacity, c.count) {
 		c.halve()
 	}
 	return c
@@ -245,7 +245,7 @@ func checkShape(capacity, width int, stride, count int64) error {
 		return fmt.Errorf("stride %d is not a power of two", stride)
 	}
 
-	if want := leastStride(capacity, count); stride != want {
+	if want := minStride(capacity, count); stride != want {
 		return fmt.Errorf("stride %d for %d samples and capacity %d, want %d", stride, count, capacity, want)
 	}
 	return nil
@@ -270,8 +270,8 @@ func (b Bucket) check(width int, samples int64) error {
 	return nil
 }
 
-// leastStride returns the least power of two that lets count samples fit: the contract of Ring in one line.
-func leastStride(capacity int, count int64) int64 {
+// minStride returns the least power of two that lets count samples fit: the contract of Ring in one line.
+func minStride(capacity int, count int64) int64 {
 	stride := int64(1)
 	for ceilDiv(count, stride) > int64(capacity) {
 		stride *= 2

@@ -46,7 +46,7 @@ func otherLines(r *reporter.Report, o Options) []line {
 func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
 	label := "node " + text.Clip(text.Printable(name), 10)
 	words := text.PadRight(label, labelWidth)
-	if cells >= leastPicture {
+	if cells >= minPicture {
 		words += text.PadRight(Spark(valuesOf(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
 	}
 

@@ -79,7 +79,7 @@ func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	if c.Percent() {
 		return 100
 	}
-	return max(leastRate, highest(values), boundOf(n, c))
+	return max(minRate, highest(values), boundOf(n, c))
 }
 
 // boundOf is what limits a column; 0 = nothing, or not known.
@@ -99,10 +99,10 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 // rowLines are the pictures with their numbers, and what they mean above them.
 func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	cells, numbers := o.Width-labelWidth-2*numberWidth-1, 2
-	if cells < leastPicture {
+	if cells < minPicture {
 		cells, numbers = cells+numberWidth, 1
 	}
-	if cells < leastPicture {
+	if cells < minPicture {
 		cells = 0
 	}
 	if o.Width < labelWidth+numberWidth {

@@ -59,10 +59,10 @@ func level(v, lo, hi float64, top int) int {
 
 // The layout of a sparkline in the summary.
 const (
-	leastPicture = 8 // cells that a picture must have to tell anything
-	// leastRate is the least that a full height stands for, MiB/s: else a network that
+	minPicture = 8 // cells that a picture must have to tell anything
+	// minRate is the least that a full height stands for, MiB/s: else a network that
 	// is as good as idle would look busy.
-	leastRate = 0.1
+	minRate = 0.1
 	// peakPerCell is said where a cell stands for several samples.
 	peakPerCell = "peak of each cell"
 )
@@ -110,7 +110,7 @@ func (p *picture) cells(width int) int {
 		said = max(said, utf8.RuneCountInString(r.scale))
 	}
 	cells := min(p.samples, width-labelWidth-2-said)
-	if cells < min(leastPicture, p.samples) {
+	if cells < min(minPicture, p.samples) {
 		return 0
 	}
 	return cells
@@ -207,7 +207,7 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 		case !r.column.Percent() && most <= 0:
 			row.scale = "nothing " + r.what
 		case !r.column.Percent():
-			row.hi = max(most, leastRate)
+			row.hi = max(most, minRate)
 			row.scale = "0 to " + text.Rate(row.hi) + " " + r.what
 		}
 		rows = append(rows, row)

@@ -116,7 +116,7 @@ func (m *markdown) numbers(rows []row) {
 		if r.of != "" {
 			note += " " + codeSpan(r.of)
 		}
-		m.line("| " + markdownText(r.label) + " | " + markdownText(known(r.value)) + " | " + note + " |")
+		m.line("| " + markdownText(r.label) + " | " + markdownText(valueOrDash(r.value)) + " | " + note + " |")
 	}
 	m.line("")
 }
@@ -181,7 +181,7 @@ func (a *nodeRow) markdown(name, host string) string {
 		{Number: text.ShortHours(a.unused)}, {Number: text.Fixed(a.jobCPU/a.wall, 2)}, text.Size(a.jobMemory),
 		{Number: a.exit},
 	} {
-		cells = append(cells, markdownText(known(q)))
+		cells = append(cells, markdownText(valueOrDash(q)))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
 }
