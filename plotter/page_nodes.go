@@ -243,8 +243,8 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 		c := planChart{
 			ID:     plan.id,
 			Title:  plan.title,
-			Unit:   plan.unit,
-			Top:    plan.top,
+			Unit:   plan.unit(),
+			Top:    plan.top(),
 			Levels: plan.levels,
 			Maybe:  plan.whenMeasured,
 		}
