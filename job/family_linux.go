@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A family is all the children of a process that was taken over. It tells those of
-// the job (its main process and its orphans) from the others.
+// A family is all the children of a process that was taken over. It distinguishes the
+// job's children (its main process and its orphans) from the others.
 type family struct {
 	reaper bool // whether orphans came to us before, too
 

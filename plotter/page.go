@@ -220,8 +220,8 @@ func ours(w *bufio.Writer, parts ...string) {
 	}
 }
 
-// metrics returns the metrics that the page lists: those of the metric table, but of devices only
-// where some node has them, and by name what the table has not.
+// metrics returns the metrics that the page lists: the metrics of the table, without those of devices
+// that no node has, then the metrics that are not in the table, by name.
 func (p *Page) metrics() []reporter.Metric {
 	names, missing := make(map[string]bool), make(map[string]bool) // of any node
 	for _, n := range p.nodes {

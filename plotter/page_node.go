@@ -327,7 +327,7 @@ func metricTable(rows []metricRow) template.HTML {
 }
 
 // nodeJSON is the node for the page's script, without its series: t, the ends of its buckets; c,
-// the bands of each chart; a, those of its asides. They are written by hand, because encoding/json
+// the bands of each chart; a, the bands of its asides. They are written by hand, because encoding/json
 // would validate each number again, which takes half as long as the page. The names are short
 // because a thousand nodes repeat them.
 type nodeJSON struct {

@@ -52,7 +52,7 @@ func gpuMetrics() []gpuMetric {
 		{
 			Metric: Metric{
 				Name:    MetricGPUMemoryPeak,
-				Meaning: "highest memory in use on the GPU, by whomever",
+				Meaning: "highest memory in use on the GPU, by all processes",
 				How:     "greatest over all samples",
 			},
 			of: gpuMax(collector.GPUMemoryUsed),

@@ -38,7 +38,7 @@ func (n *Node) Remarks() []string {
 
 // ParsePerfPy reads the JSON that perf.py writes (node → list of samples) and
 // computes its metrics by perf.py's own rules. cpus is the number of logical CPUs
-// of each node, which the file does not tell; 0 = unknown. The run's id is a hash
+// of each node, which is not in the file; 0 = unknown. The run's id is a hash
 // of the content, so that the same file is known again.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	if err := probePerfPy(data); err != nil {

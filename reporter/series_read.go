@@ -46,7 +46,7 @@ type rowReader struct {
 	*reader
 	samples *Samples
 	wanted  Wanted
-	// columns are those of the keys in their quotes; -1 if a key is not kept.
+	// columns are indexes by key in its quotes; -1 if a key is not kept.
 	columns  map[string]int
 	key      []byte // at hand, in its quotes
 	rows     int    // read so far

@@ -57,7 +57,7 @@ func (r *Report) points() int {
 }
 
 // halve merges neighbouring points of the node's series, as a ring does. The node
-// gets new slices; those of the input stay as they are.
+// gets new slices; the input's slices stay as they are.
 func (n *Node) halve() {
 	if n.Samples.Len() < 2 {
 		return

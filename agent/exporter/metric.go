@@ -65,8 +65,8 @@ func ofColumn(c collector.Column, notes ...string) Metric {
 	return m
 }
 
-// nodeMetrics returns the metrics of perfagent and of the node. It is a function, as those of the job and
-// of GPUs are: a run without a live page does not make them.
+// nodeMetrics returns the metrics of perfagent and of the node. This table and the two below are functions,
+// so that a run without a live page does not make them.
 func nodeMetrics() []Metric {
 	return []Metric{
 		{

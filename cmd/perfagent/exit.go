@@ -58,7 +58,7 @@ func exitCode(command string, err error) (code int, toPrint error) {
 }
 
 // runError returns the error of "run" for the result of agent.Run. Once the job has started, its
-// exit code wins, whatever else went wrong.
+// exit code wins over every other failure.
 func runError(result *agent.Result, err error) error {
 	switch {
 	case result != nil && result.ExitCode != 0:

@@ -229,7 +229,7 @@ func readKeys(in io.Reader) <-chan key {
 	return out
 }
 
-// A keyReader skips the sequences of arrow keys and the like, some of which contain a Q.
+// A keyReader skips the sequences of arrow keys and the like, because some contain a Q.
 type keyReader struct{ inside byte }
 
 // take consumes the next byte and returns the key, if the byte completes one.

@@ -24,7 +24,7 @@ type child struct {
 	out *os.File // our end of its stdout and stderr
 
 	mu    sync.Mutex // Kill comes from another goroutine
-	freed bool       // nobody looks at the process any more
+	freed bool       // the process is no longer observed
 }
 
 // outcome is how a process came to its end.
@@ -72,7 +72,7 @@ func (m *Monitor) giveUp(err error, faults int) {
 		if faults == 1 {
 			times = "restart"
 		}
-		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that nobody cuts it off
+		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that it is not cut off
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

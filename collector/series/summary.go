@@ -206,7 +206,7 @@ func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 		return s.all.Max, true
 	}
 
-	// Sum the total in the bins' own order, so that the search below reaches it whatever the rounding was.
+	// Sum the total in the bins' own order, so that the search below reaches it in spite of rounding.
 	var total, sum float64
 	for _, w := range s.bins {
 		total += w

@@ -112,7 +112,7 @@ func (f *Fake) Applied(then Hook) Hook {
 	}
 }
 
-// discard takes an answer that nobody gets.
+// discard takes an answer that is not sent.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }

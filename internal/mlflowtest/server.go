@@ -179,7 +179,7 @@ func (s *Server) args() []string {
 	return append(args, s.options.Args...)
 }
 
-// ours matches the variables that tests must not pass on: those of MLflow and of perfagent, and the
+// ours matches the variables that tests must not pass on: MLflow's, perfagent's, and the
 // one that would make each start of a server three times as slow.
 var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|` +
 	`GUNICORN_|HOME=|PATH=)`)

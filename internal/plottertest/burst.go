@@ -38,7 +38,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 // A point is a corner of a path.
 type point struct{ x, y float64 }
 
-// paths gives the corners of the paths of a class, those of the first chart only.
+// paths returns the corners of the paths of a class, in the first chart only.
 func paths(t testing.TB, svg, class string) []point {
 	t.Helper()
 	svg, _, _ = strings.Cut(svg, ">Memory, %<")

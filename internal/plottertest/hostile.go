@@ -82,7 +82,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Metrics = maps.Clone(n.Metrics)
 		n.Metrics[at("metric")] = 42.5
 		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = host.JobFromGroup, at("group"), at("")
-		delete(marks, "node "+name+" ") // a kind of memory that nobody knows is left out
+		delete(marks, "node "+name+" ") // an unknown kind of memory is left out
 		n.Limits = &reporter.Limits{
 			CPUs:        2,
 			CPUQuota:    2,
@@ -121,7 +121,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 			},
 		}
 		n.Origin = at("origin")
-		// Keys that nobody knows are left out.
+		// Unknown keys are left out.
 		n.Envelope = maps.Clone(n.Envelope)
 		n.Envelope[evil] = n.Envelope["mem_percent"]
 		n.Summaries = maps.Clone(n.Summaries)

@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Limited is the report of a job of so many seconds in a container with limits, on
-// a node with so many GPUs of which the first half are the job's.
+// Limited returns the report of a job of so many seconds in a container with limits, on
+// a node with so many GPUs. The first half of them are the job's.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.Widen(gpus)

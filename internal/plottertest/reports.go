@@ -184,7 +184,7 @@ const (
 )
 
 // Many are the nodes of a report of a thousand nodes with a thousand buckets
-// each, made of a few that are told apart by their host; node 517 had a burst of 2 s.
+// each, made of a few that differ by their host; node 517 had a burst of 2 s.
 var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	const different = 24
 	for i := range ManyNodes {

@@ -1,5 +1,5 @@
-// Package reportertest makes samples, recordings and reports for tests, the same each time; reports
-// also as large as those of a thousand nodes.
+// Package reportertest makes samples, recordings and reports for tests, the same each time. Some
+// reports are as large as the report of a thousand nodes.
 package reportertest
 
 import (
@@ -23,7 +23,7 @@ const (
 	Stride = 4
 	// BurstSeconds is how long its burst lasts.
 	BurstSeconds = 2
-	// BurstRate is what is written to the disk meanwhile, in MiB per second.
+	// BurstRate is what is written to the disk in that time, in MiB per second.
 	BurstRate = 1536
 
 	cpus     = 64
@@ -70,7 +70,7 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 	return err
 }
 
-// member is a node of the file as it stands there, with the comma before it.
+// member returns a node as it is written in the file, with the comma before it.
 func member(i, nodes, buckets int) []byte {
 	data, err := reporter.Encode(&reporter.Report{Nodes: Large(i, nodes, buckets).Nodes})
 	if err != nil {

@@ -180,8 +180,8 @@ func Container(node, n, gpus int) *reporter.Report {
 	r.Nodes[name].Metrics[reporter.MetricLimitMemory] = 91.25
 	r.Nodes[name].Metrics[reporter.MetricSwapIn], r.Nodes[name].Metrics[reporter.MetricSwapOut] = 12, 30.5
 	r.Nodes[name].Verdict = &reporter.Verdict{Cause: "oom_cgroup",
-		Text: "killed for want of memory: the group /docker came to its limit of 8.0 GiB and python (process " +
-			"4242) was killed",
+		Text: "killed by the kernel: python (process 4242) hit the memory limit of 8.0 GiB of its control " +
+			"group at 12:00:09 UTC; peak 8.0 GiB",
 		Evidence: map[string]any{"exit_code": 137.0, "limit_mb": 8192.0}, Conditions: []string{"throttled",
 			"memory_starved"}}
 	r.Nodes[name].Findings = []reporter.Finding{
@@ -194,7 +194,7 @@ func Container(node, n, gpus int) *reporter.Report {
 	return r
 }
 
-// UnseenGPUs returns the report of a job without limits on a node of 16 GPUs, none of which it could see.
+// UnseenGPUs returns the report of a job without limits on a node of 16 GPUs that it could not see.
 func UnseenGPUs() *reporter.Report {
 	in := JobInput(0, 90, 0, "")
 	in.Recording = JobRecording(90, 16)
@@ -206,7 +206,7 @@ func UnseenGPUs() *reporter.Report {
 	return r
 }
 
-// Gaps returns a report of a few samples, some of which were not measured.
+// Gaps returns a report of a few samples with values that were not measured.
 func Gaps() *reporter.Report {
 	rec := collector.NewRecording(host.Instant{Wall: RunStart}, time.Second, 4)
 	for i := range 7 {

@@ -131,7 +131,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	for c := collector.JobCPU; c < collector.NumColumns && c.Info().Since != collector.Device; c++ {
 		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
 	}
-	for i := range rec.GPUs { // as nvidia-smi tells them
+	for i := range rec.GPUs { // as nvidia-smi reports them
 		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)),
 			float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
 			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v

@@ -108,7 +108,7 @@ func WantEvidence(t testing.TB, v *reporter.Verdict, want map[string]any) {
 	}
 }
 
-// WantTimeInRun checks that a time of the evidence lies within the run, to a second.
+// WantTimeInRun checks that a time of the evidence is within the run, to a second.
 func WantTimeInRun(t testing.TB, r *reporter.Report, key string) {
 	t.Helper()
 	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)

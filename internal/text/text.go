@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes text safe for a terminal and a log: whatever is not a visible
+// Printable makes text safe for a terminal and a log: everything that is not a visible
 // character (control characters, ESC, CR, LF and TAB among them, marks that turn
 // the direction of text, characters of no width, bytes that are not UTF-8) is
 // written as Go escapes it: \x1b, \r, \u202e. Backslashes stay as they are, so
@@ -189,7 +189,7 @@ func Rate(v float64) string { return Speed(v).String() }
 // Percent writes a [Percentage].
 func Percent(v float64) string { return Percentage(v).String() }
 
-// hoursText writes CPU hours with at least two digits that tell something.
+// Hours writes CPU hours with at least two significant digits.
 func Hours(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0 || a >= 100 || math.IsNaN(v):

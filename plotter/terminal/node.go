@@ -41,7 +41,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	return append(lines, line{rank: 22})
 }
 
-// titleText says how the node stands and which it is.
+// titleText returns the state of the node and its name.
 func titleText(r *reporter.Report, node string, live LiveNode) string {
 	state := live.State
 	if state == "" {

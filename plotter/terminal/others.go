@@ -41,8 +41,8 @@ func otherLines(r *reporter.Report, o Options) []line {
 	return lines
 }
 
-// otherLine is the line of another node: CPU with its picture of so many cells,
-// memory, and how it stands unless it goes on.
+// otherLine returns the line of another node: CPU with its picture of so many cells,
+// memory, and its state unless it is running.
 func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
 	label := "node " + text.Clip(text.Printable(name), 10)
 	words := text.PadRight(label, labelWidth)
@@ -57,7 +57,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	cpu, memory := value(collector.CPUAvg), value(collector.MemPercent)
 	words += "CPU " + text.PadLeft(cpu, 7) + "  memory " + text.PadLeft(memory, 7)
 	if live.End || live.Alarm {
-		if text.Width(words)+2 >= o.Width { // then how it stands is what matters
+		if text.Width(words)+2 >= o.Width { // the state matters most
 			return label + " " + text.Printable(live.State)
 		}
 		return words + "  " + text.Printable(live.State)

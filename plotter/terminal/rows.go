@@ -18,8 +18,8 @@ type row struct {
 	column collector.Column
 }
 
-// rowsOf lists the rows from top to bottom: those of the node always, those of the
-// job, of its limits and of the GPUs where something was measured.
+// rowsOf lists the rows from top to bottom: always the rows of the node, and the rows of
+// the job, its limits and the GPUs if something of them was measured.
 func rowsOf(n *reporter.Node, live LiveNode) []row {
 	rows := []row{
 		{1, "CPU", collector.CPUAvg},

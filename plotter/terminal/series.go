@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// valuesOf gives the greatest value of what each kept sample stands for; nil = not
+// valuesOf returns the greatest value of what each kept sample stands for; nil = not
 // in the report.
 func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	if band, ok := n.Envelope[c.Key()]; ok {
@@ -16,7 +16,7 @@ func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	return n.Samples.Column(c.Key())
 }
 
-// endsOf gives for each kept sample the time of the last sample that it stands for.
+// endsOf returns for each kept sample the time of the last sample that it stands for.
 func endsOf(n *reporter.Node) []float64 { return valuesOf(n, collector.Timestamp) }
 
 // spanOf is from when to when the samples are, seconds since 1970; NaN = unknown.

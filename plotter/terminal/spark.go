@@ -17,11 +17,11 @@ const (
 	asciiLevels = "_.-=+*#@"
 )
 
-// Spark draws values as one line of at most width cells: a cell for each value or,
-// where there are more values than cells, for neighbours of equal number, of which it
-// shows the greatest. So no peak is lost, and nothing is drawn between values. A cell's
-// level is the nearest of eight from lo to hi; what lies outside is clamped, and so is
-// everything where hi ≤ lo. NaN is not measured: a cell of nothing else is blank.
+// Spark draws values as one line of at most width cells. A cell shows one value or, if
+// there are more values than cells, the greatest of several neighbours. So no peak is
+// lost, and nothing is drawn between values. A cell's level is the nearest of eight from
+// lo to hi. Values outside are clamped, and so are all values if hi ≤ lo. NaN means not
+// measured: a cell of nothing else is blank.
 // The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ where only ASCII is to be written.
 func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	levels := []rune(blockLevels)
@@ -59,9 +59,9 @@ func level(v, lo, hi float64, top int) int {
 
 // The layout of a sparkline in the summary.
 const (
-	minPicture = 8 // cells that a picture must have to tell anything
-	// minRate is the least that a full height stands for, MiB/s: else a network that
-	// is as good as idle would look busy.
+	minPicture = 8 // cells that a picture must have to be useful
+	// minRate is the least rate of a full height, MiB/s: otherwise a network that is
+	// almost idle would look busy.
 	minRate = 0.1
 	// peakPerCell is said where a cell stands for several samples.
 	peakPerCell = "peak of each cell"

@@ -141,8 +141,8 @@ func (m *markdown) nodes(r *reporter.Report) {
 	m.line("")
 }
 
-// chosenRows returns the rows that a summary shows, in their order: those of failed nodes, then the first
-// ones.
+// chosenRows returns the rows that a summary shows, in their order: the rows of failed nodes, then the
+// first ones.
 func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
@@ -226,8 +226,8 @@ func (m *markdown) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// metrics writes all metrics of a node, folded up: those of the table with their meaning, the others as
-// they are.
+// metrics writes all metrics of a node, folded up. The metrics of the table have their meaning, the
+// others only their name.
 func (m *markdown) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return

@@ -25,7 +25,7 @@ type trial struct {
 	Groups []groupSpec `json:"groups"`
 	In     string      `json:"in"`    // group in which the command starts
 	Args   []string    `json:"args"`  // the command
-	Watch  []string    `json:"watch"` // files of groups (patterns) that are told before and after
+	Watch  []string    `json:"watch"` // files of groups (patterns) whose text is reported, before and after
 }
 
 // groupSpec is a group to make, with what to write to its files, in order.
@@ -124,7 +124,7 @@ func load(path string) error {
 	return nil
 }
 
-// run runs the command in its group, and tells what the kernel and the report say.
+// run runs the command in its group, and returns what the kernel and the report say.
 func (t *trial) run() (r result) {
 	r.Name = t.Name
 	start := time.Now()
@@ -225,7 +225,7 @@ func (t *trial) makeGroups() error {
 	return nil
 }
 
-// watched reads the files of groups that are to be told.
+// watched reads the files of groups that are reported.
 func (t *trial) watched() map[string]string {
 	out := map[string]string{}
 	for _, pattern := range t.Watch {
@@ -265,8 +265,8 @@ func (t *trial) clear() error {
 	return nil
 }
 
-// empty reports whether a group and all below it have no process. The first process of the
-// machine reaps meanwhile what was left to it.
+// empty reports whether a group and all below it have no process. While it waits, the first process
+// of the machine reaps what was left to it.
 func empty(dir string) bool {
 	for {
 		var status unix.WaitStatus

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command guest is what the tests run where there is nothing else: in containers without
-// files, and in a virtual machine, of which it also is the first process. It is built static.
+// files, and in a virtual machine, where it also is the first process. It is built static.
 package main
 
 import (
@@ -145,8 +145,8 @@ func children(n int, budget string) error {
 	return all
 }
 
-// hog maps it all at once: where a process that the kernel kills for want of memory is just
-// in mmap, the kernel cannot take its memory away, and may then kill another one, too.
+// hog maps it all at once: while the victim of an out-of-memory kill is in mmap, the kernel
+// cannot take its memory away, and may then kill another process, too.
 func hog(mib int, keep float64) error {
 	mem, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
