@@ -118,7 +118,7 @@ func hasKey(r *Report, key string) bool {
 	return false
 }
 
-// unknownKeys are the keys of samples and envelopes that are no columns of ours.
+// unknownKeys returns the keys of samples and envelopes that are not columns of ours.
 func unknownKeys(r *Report) (samples, envelope map[string]bool) {
 	samples, envelope = make(map[string]bool), make(map[string]bool)
 	for _, n := range r.Nodes {
@@ -164,7 +164,7 @@ func csvText(s string) string {
 	return s
 }
 
-// values are the column's numbers of a node; nil = the report has none.
+// values returns the column's numbers of a node; nil = the report has none.
 func (c csvColumn) values(n *Node) []float64 {
 	band := n.Envelope[c.key]
 	switch c.part {

@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
-// Encode gives the report file's bytes: JSON with one line per field, per sample
+// Encode returns the report file's bytes: JSON with one line per field, per sample
 // and per envelope, so that it can be read, searched and compared by line, and
 // still is small.
 func Encode(r *Report) ([]byte, error) {
@@ -39,7 +39,7 @@ func indent(in []byte, depth int) []byte {
 	return append(w.out, '\n')
 }
 
-// stringEnd is the index behind the JSON string that begins at i.
+// stringEnd returns the index behind the JSON string that begins at i.
 func stringEnd(in []byte, i int) int {
 	for i++; in[i] != '"'; i++ {
 		if in[i] == '\\' {

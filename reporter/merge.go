@@ -213,7 +213,7 @@ func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 	return code, ""
 }
 
-// unexplainedExit gives the run when no job of the report has its exit code, and
+// unexplainedExit returns the run when no job of the report has its exit code, and
 // the node that it is taken to be of.
 func (r *Report) unexplainedExit() (node string, run Run) {
 	if r.Run.ExitCode == nil {

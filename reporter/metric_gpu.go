@@ -110,7 +110,7 @@ func gpuEnergy(device int) formula {
 	}, column)
 }
 
-// gpuMetricName is the name of a device's metric.
+// gpuMetricName returns the name of a device's metric.
 func gpuMetricName(pattern string, device int) string {
 	return strings.Replace(pattern, "{i}", strconv.Itoa(device), 1)
 }

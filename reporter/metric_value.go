@@ -31,7 +31,7 @@ type facts struct {
 	perfpy bool
 }
 
-// summaryOf is the summary of a column; an empty one where there is none.
+// summaryOf returns the summary of a column, or an empty one if there is none.
 func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	if int(c) < len(f.summary) {
 		return f.summary[c]
@@ -167,7 +167,7 @@ func jobCores(f *facts) (float64, error) {
 	return perWall(f, cpu)
 }
 
-// perWall divides by the run's length.
+// perWall returns v divided by the run's length.
 func perWall(f *facts, v float64) (float64, error) {
 	wall, err := f.wall()
 	if err != nil {

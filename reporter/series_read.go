@@ -17,7 +17,7 @@ import (
 // real one takes at least a byte of it.
 var errMostlyEmpty = errors.New("the samples are mostly empty")
 
-// cells is how many values the columns hold, absent ones included.
+// cells returns the number of values in the columns, including absent ones.
 func (s *Samples) cells() int { return s.Len() * len(s.Keys) }
 
 // read reads the wanted columns of a list of samples. It returns the number of samples; 0 if no

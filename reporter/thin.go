@@ -30,7 +30,7 @@ func (r *Report) shrink(limit int) error {
 	}
 }
 
-// encodedSize is how many bytes Encode gives at most.
+// encodedSize returns an upper bound of the bytes that Encode returns.
 func (r *Report) encodedSize() (int, error) {
 	run, err := Encode(&Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}})
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *Report) encodedSize() (int, error) {
 	return size, nil
 }
 
-// points is how many samples the nodes keep.
+// points returns the number of samples that the nodes keep.
 func (r *Report) points() int {
 	sum := 0
 	for _, n := range r.Nodes {

@@ -84,7 +84,7 @@ func (p *process) release() {
 	}
 }
 
-// stat is a process's state and start time, in ticks since boot.
+// stat returns a process's state and start time, in ticks since boot.
 func stat(pid int) (state, since string) {
 	data, err := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -46,7 +46,7 @@ func Evil() map[string]string {
 	}
 }
 
-// Poisoned is a report of two nodes that says evil wherever a report has a text;
+// Poisoned returns a report of two nodes that says evil wherever a report has a text;
 // each is followed by a word of its own, so that it can be found again.
 func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
@@ -130,7 +130,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 	return r, marks
 }
 
-// HostileNumbers is a report in which all values of all buckets are the same few.
+// HostileNumbers returns a report in which all values of all buckets are the same few.
 func HostileNumbers(values, times []float64) *reporter.Report {
 	r := Report(0, Recording(len(values), 1e9, nil))
 	n := r.Nodes["0"]

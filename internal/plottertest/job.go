@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Job is a simulated job of nearly three minutes on 8 CPUs: it reads its data,
+// Job returns a simulated job of nearly three minutes on 8 CPUs: it reads its data,
 // prepares them on all CPUs, trains with a checkpoint every 15 s, evaluates on one
 // CPU, and uploads what came out.
 func Job() *reporter.Report {

@@ -77,7 +77,7 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 	return r
 }
 
-// limitedSample is second i of the job.
+// limitedSample returns second i of the job.
 func limitedSample(i, node, gpus int) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
@@ -107,7 +107,7 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	return s
 }
 
-// AllCharts are all charts that a page can have, in their order.
+// AllCharts returns all charts that a page can have, in their order.
 func AllCharts() []string {
 	return []string{
 		"cpu",
@@ -124,7 +124,7 @@ func AllCharts() []string {
 	}
 }
 
-// LimitedNodes is a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
+// LimitedNodes returns a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
 func LimitedNodes() *reporter.Report {
 	r := Limited(0, 60, 0)
 	r.Nodes["1"] = Limited(1, 60, 2).Nodes["1"]

@@ -18,7 +18,7 @@ import (
 
 func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Recording is a recording of samples made by a function; it gets the index and
+// Recording returns a recording of samples made by a function; it gets the index and
 // a sample with nothing measured but the time.
 func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
 	rec := collector.NewRecording(host.Instant{Wall: Start()}, step, 1000)
@@ -65,7 +65,7 @@ func Set(s *collector.Sample, i int, cpu, mem, rate float64) {
 	}
 }
 
-// Report is the report of a job on one node.
+// Report returns the report of a job on one node.
 func Report(node int, rec *collector.Recording) *reporter.Report {
 	exit, wall := 0, rec.End.Mono
 	start, end := reporter.Time{Time: Start()}, reporter.Time{Time: Start().Add(wall)}
@@ -94,7 +94,7 @@ func Report(node int, rec *collector.Recording) *reporter.Report {
 	}})
 }
 
-// Short is a job of 50 ms: one sample.
+// Short returns a job of 50 ms: one sample.
 func Short() *reporter.Report {
 	return Report(
 		0,
@@ -102,14 +102,14 @@ func Short() *reporter.Report {
 	)
 }
 
-// Minute is a job of a minute in which all is measured each second.
+// Minute returns a job of a minute in which all is measured each second.
 func Minute(node int) *reporter.Report {
 	return Report(node, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		Set(s, i, float64((i*7+node*13)%97)+0.25, 20+float64((i+node)%50)/4, float64(i%9)*1.5)
 	}))
 }
 
-// Gaps is a minute in which nothing was measured from the 20th to the 39th second.
+// Gaps returns a minute in which nothing was measured from the 20th to the 39th second.
 func Gaps() *reporter.Report {
 	return Report(0, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		if i < 20 || i >= 40 {
@@ -118,14 +118,14 @@ func Gaps() *reporter.Report {
 	}))
 }
 
-// Absent is a node where nothing was measured.
+// Absent returns a node where nothing was measured.
 func Absent() *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.Host, rec.Disks, rec.NICs = host.Info{}, nil, nil
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
-// Sampled is what a sampler says of this very machine.
+// Sampled returns what a sampler says of this very machine.
 func Sampled(t testing.TB) *reporter.Report {
 	t.Helper()
 	reader := host.NewReader(host.Options{DiskPaths: []string{"/"}})
@@ -143,7 +143,7 @@ func Sampled(t testing.TB) *reporter.Report {
 	)
 }
 
-// PerfPy is what perf.py wrote of two nodes.
+// PerfPy returns what perf.py wrote of two nodes.
 func PerfPy(t testing.TB) *reporter.Report {
 	t.Helper()
 	nodes := make(map[string][]collector.Sample)
@@ -202,7 +202,7 @@ var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	return run, nodes
 })
 
-// Burst is the bucket of a node that has all CPUs busy.
+// Burst returns the bucket of a node that has all CPUs busy.
 func Burst(t testing.TB, n *reporter.Node) int {
 	t.Helper()
 	band := n.Envelope["cpu_pct_per_cpu_avg"]

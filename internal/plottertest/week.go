@@ -27,7 +27,7 @@ const (
 	WeekLength  = 1000    // kept samples at most: the default of --max-length
 )
 
-// WeekStart is when the week began.
+// WeekStart returns when the week began.
 func WeekStart() time.Time { return time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC) }
 
 // Week makes the report of a simulated week on one node: CPUs between 2 and 35 %,

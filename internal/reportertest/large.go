@@ -31,10 +31,10 @@ const (
 	diskMB   = 4 << 20
 )
 
-// BurstNode is the node that has the burst: 517, or the last one of fewer.
+// BurstNode returns the node that has the burst: 517, or the last one of fewer.
 func BurstNode(nodes int) int { return min(517, nodes-1) }
 
-// BurstBucket is the bucket that has it. The burst begins behind the first sample
+// BurstBucket returns the bucket that has it. The burst begins behind the first sample
 // of the bucket, so that only the envelope shows it.
 func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 
@@ -84,10 +84,10 @@ func member(i, nodes, buckets int) []byte {
 	return text
 }
 
-// start is when a large report begins.
+// start returns when a large report begins.
 func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Large is the report of one node of the run that WriteLarge writes.
+// Large returns the report of one node of the run that WriteLarge writes.
 func Large(i, nodes, buckets int) *reporter.Report {
 	rec := recording(i, buckets, i == BurstNode(nodes))
 	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
@@ -151,7 +151,7 @@ type node struct {
 	total  [6]float64 // MiB, by collector.Counters
 }
 
-// sample is what the second that begins at a given one measured.
+// sample returns what the second that begins at a given one measured.
 func (n *node) sample(second int, burst bool) collector.Sample {
 	var s collector.Sample
 	for c := range s.Weights {

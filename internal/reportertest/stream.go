@@ -145,7 +145,7 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 	return s
 }
 
-// account is what the counters say after as many seconds.
+// account returns what the counters say after as many seconds.
 func (w *WideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
 	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10

@@ -109,7 +109,7 @@ var wide = [...][2]rune{
 	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x16fe0, 0x18aff}, {0x1b000, 0x1b2ff}, {0x1f000, 0x1faff}, {0x20000, 0x3fffd},
 }
 
-// cells is how many cells of a terminal a rune takes, or one more: marks that
+// cells returns how many cells of a terminal a rune takes, or one more: marks that
 // combine with the letter before them count as one, some symbols as two. Lines
 // that come out shorter than thought do no harm, longer ones do.
 func cells(r rune) int {
@@ -151,7 +151,7 @@ func Wrap(s string, width, n int) []string {
 	return append(out, Clip(s, width))
 }
 
-// fitting is how many bytes of a text that is wider than that fit into a width.
+// fitting returns how many bytes of a text that is wider than that fit into a width.
 func fitting(s string, width int) int {
 	used := 0
 	for i, r := range s {

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// otherLines are the lines of the other nodes, and the count of those without one.
+// otherLines returns the lines of the other nodes, and the count of those without one.
 func otherLines(r *reporter.Report, o Options) []line {
 	var lines []line
 	words := 0 // the same for all, so that the pictures are of one time axis

@@ -107,7 +107,7 @@ func rest(o Options) line {
 	return line{style: dim, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
 }
 
-// footerLines is the last line, where there is one.
+// footerLines returns the last line, where there is one.
 func footerLines(o Options) []line {
 	if o.Footer == "" || o.Height < 3 {
 		return nil

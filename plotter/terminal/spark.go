@@ -41,7 +41,7 @@ func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	return out.String()
 }
 
-// level is which of the levels 0…top is nearest to v on the scale from lo to hi.
+// level returns which of the levels 0…top is nearest to v on the scale from lo to hi.
 func level(v, lo, hi float64, top int) int {
 	switch {
 	case !(hi > lo) || v <= lo:
@@ -67,7 +67,7 @@ const (
 	peakPerCell = "peak of each cell"
 )
 
-// Sparklines are the pictures of one node for a terminal: a line each for CPU, memory,
+// Sparklines returns the pictures of one node for a terminal: a line each for CPU, memory,
 // disk and network (loopback where anything went that way), for the busiest of the job's
 // GPUs in place of a network that is idle, and one that says the time
 // that they span. A line has a label, the picture and its scale in words, takes at most
@@ -103,7 +103,7 @@ type sparkline struct {
 	scale  string
 }
 
-// cells is how many cells the pictures have in lines of a width; 0 = no room.
+// cells returns how many cells the pictures have in lines of a width; 0 = no room.
 func (p *picture) cells(width int) int {
 	said := utf8.RuneCountInString(peakPerCell)
 	for _, r := range p.rows {
@@ -147,7 +147,7 @@ func pictureLine(label, picture string, cells int, words string, ascii bool) str
 	return strings.TrimRight(line, " ")
 }
 
-// timeAxis is the line under the pictures: 0 under the first cell, and the span ends
+// timeAxis returns the line under the pictures: 0 under the first cell, and the span ends
 // under the last where that leaves a gap.
 func timeAxis(span float64, cells int) string {
 	words := text.Seconds(span)

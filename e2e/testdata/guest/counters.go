@@ -37,7 +37,7 @@ func readCounters() counters {
 	return c
 }
 
-// groupDir is the directory of our group in the hierarchy of a controller, "" = v2.
+// groupDir returns the directory of our group in the hierarchy of a controller, "" = v2.
 // In a container that is the mount itself, even if /proc/self/cgroup says otherwise.
 func groupDir(controller string) string {
 	data, err := os.ReadFile("/proc/self/cgroup")

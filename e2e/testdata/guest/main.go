@@ -86,7 +86,7 @@ func self(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// program is the path of this program.
+// program returns the path of this program.
 func program() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -119,7 +119,7 @@ func pulse(n int) {
 	}
 }
 
-// used is the CPU time of this process, in seconds.
+// used returns the CPU time of this process, in seconds.
 func used() float64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
@@ -235,7 +235,7 @@ func namespaced(mount string, args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// agentCPU is the CPU time of the process above us, to the nanosecond.
+// agentCPU returns the CPU time of the process above us, to the nanosecond.
 func agentCPU() float64 {
 	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(os.Getppid()) + "/task/*/schedstat")
 	sum := 0.0
