@@ -181,12 +181,14 @@ func (rec *Recording) Clone() *Recording {
 	for i, s := range rec.Summaries {
 		c.Summaries[i] = s.Clone()
 	}
+
 	c.BootMB = slices.Clone(rec.BootMB)
 	c.Account.Victims = slices.Clone(rec.Account.Victims)
 	c.GPUs = slices.Clone(rec.GPUs)
 	for i := range c.GPUs {
 		c.GPUs[i].Throttle = slices.Clone(rec.GPUs[i].Throttle)
 	}
+
 	c.Gaps = slices.Clone(rec.Gaps)
 	c.Clock = slices.Clone(rec.Clock)
 	c.Failures = slices.Clone(rec.Failures)
@@ -196,5 +198,6 @@ func (rec *Recording) Clone() *Recording {
 	if rec.PerfPy != nil {
 		c.PerfPy = rec.PerfPy.Clone()
 	}
+
 	return &c
 }

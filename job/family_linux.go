@@ -165,6 +165,7 @@ func children() (pids []int, ok bool) {
 	if err != nil {
 		return nil, false
 	}
+
 	for _, task := range tasks {
 		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
 		if err != nil && task.Name() != strconv.Itoa(os.Getpid()) {
@@ -179,6 +180,7 @@ func children() (pids []int, ok bool) {
 			}
 		}
 	}
+
 	return pids, true
 }
 

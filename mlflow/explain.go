@@ -156,6 +156,7 @@ func (e *Error) explainTLS(err error) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
@@ -164,6 +165,7 @@ func (e *Error) explainConnection(err error, timeout time.Duration) {
 	op, _ := errors.AsType[*net.OpError](err)
 	network, _ := errors.AsType[net.Error](err)
 	dns, _ := errors.AsType[*net.DNSError](err)
+
 	switch {
 	case op != nil && op.Op == "proxyconnect":
 		e.Message = "the proxy can't be reached: " + op.Err.Error()

@@ -53,6 +53,7 @@ func unsupported(scheme string) error {
 		startServer = `start "mlflow server --backend-store-uri" on it and use that server's address`
 		otherServer = "use an MLflow server's address"
 	)
+
 	engine, _, _ := strings.Cut(scheme, "+") // mysql+pymysql
 	switch {
 	case scheme == "file":
@@ -69,6 +70,7 @@ func unsupported(scheme string) error {
 	case scheme == "arn":
 		return &UnsupportedURIError{Kind: "an AWS resource", Instead: otherServer}
 	}
+
 	return &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Instead: otherServer}
 }
 

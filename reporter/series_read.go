@@ -125,9 +125,11 @@ func (e *Envelope) read(r *reader, wanted Wanted) error {
 		*e = nil
 		return r.skip()
 	}
+
 	if *e == nil {
 		*e = Envelope{}
 	}
+
 	return r.object("the envelope is not an object", func(quoted []byte) error {
 		key := unquote(quoted)
 		if !wanted.band(key) {

@@ -13,6 +13,7 @@ func (r *Report) shrink(limit int) error {
 		if err != nil || size <= limit {
 			return err
 		}
+
 		halvings := max(1, bits.Len(uint(size/limit))-1)
 		before := r.points()
 		for range halvings {
@@ -20,6 +21,7 @@ func (r *Report) shrink(limit int) error {
 				n.halve()
 			}
 		}
+
 		if r.points() == before {
 			return fmt.Errorf(
 				"merge: the report takes %d bytes even without its series; %d are the limit",

@@ -61,6 +61,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "funcs:", err)
 		os.Exit(1)
 	}
+
 	os.Exit(judge(code, tests, inits))
 }
 

@@ -186,6 +186,7 @@ func parseCPUs(data []byte) (int, bool) {
 		}
 		n += int(b-a) + 1
 	}
+
 	return n, n <= maxCPU
 }
 
@@ -237,6 +238,7 @@ func parseIOStat(line []byte) (traffic, bool) {
 		v, okValue := parseNumber(value)
 		*into, ok = v, ok && okValue
 	}
+
 	return t, ok
 }
 

@@ -259,18 +259,22 @@ func (l *lines) feed(data []byte, use func(line []byte)) {
 		} else {
 			data = nil
 		}
+
 		if !l.skip {
 			l.part = append(l.part, piece[:min(len(piece), maxLine+1-len(l.part))]...)
 			if l.skip = len(l.part) > maxLine; l.skip {
 				use(l.part)
 			}
 		}
+
 		if i < 0 {
 			continue
 		}
+
 		if !l.skip {
 			use(l.part)
 		}
+
 		l.part, l.skip = l.part[:0], false
 	}
 }

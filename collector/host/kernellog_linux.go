@@ -68,11 +68,13 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit i
 		case err != nil || n <= 0: // EAGAIN: there are no more
 			return
 		}
+
 		read += n
 		v, at, ok := parseVictim(l.record[:n])
 		if !ok || slices.ContainsFunc(l.found, func(w Victim) bool { return w.PID == v.PID }) {
 			continue // the second line about the same kill has no group
 		}
+
 		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
 		v.Foreign = l.samePIDs() && foreign(v.PID)
 		if len(l.found) == maxVictims {
@@ -81,6 +83,7 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit i
 			l.found = slices.Delete(l.found, i, i+1)
 			l.lost = true
 		}
+
 		l.found = append(l.found, v)
 	}
 }

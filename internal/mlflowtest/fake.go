@@ -126,6 +126,7 @@ func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	if !ajax {
 		rest, _ = strings.CutPrefix(path, "/api/2.0/")
 	}
+
 	switch {
 	case path == "/health":
 		fmt.Fprint(w, "OK")

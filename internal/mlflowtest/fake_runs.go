@@ -350,9 +350,11 @@ func (r *run) logKnown(metrics []metric) *apiError {
 				others = append(others, m)
 			}
 		}
+
 		if r.hasAny(others) {
 			break
 		}
+
 		for i := range others {
 			if err := r.log(&others[i], false); err != nil {
 				return err

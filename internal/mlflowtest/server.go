@@ -126,6 +126,7 @@ func (s *Server) start(tb testing.TB) {
 			tb.Fatalf("%v; its log ends with:\n%s", err, s.tail())
 		}
 	}
+
 	tb.Fatalf("no port for MLflow's server; its log ends with:\n%s", s.tail())
 }
 

@@ -18,6 +18,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 		left, right, top = min(left, p.x), max(right, p.x), min(top, p.y)
 	}
 	x := left + at*(right-left)
+
 	highest := func(class string) float64 {
 		y := math.Inf(1)
 		for _, p := range paths(t, svg, class) {
@@ -27,9 +28,11 @@ func WantBurst(t testing.TB, svg string, at float64) {
 		}
 		return y
 	}
+
 	if got := highest("band s0"); got != top {
 		t.Errorf("the band reaches %v near %v, not the level of 100 %% at %v: the burst is lost", got, x, top)
 	}
+
 	if got := highest("line s0"); got < top+20 {
 		t.Errorf("the line of the mean reaches %v: the burst would be seen without the envelope", got)
 	}
@@ -59,8 +62,10 @@ func paths(t testing.TB, svg, class string) []point {
 			out = append(out, at)
 		}
 	}
+
 	if len(out) == 0 {
 		t.Fatalf("no path of class %q in %.300s", class, svg)
 	}
+
 	return out
 }

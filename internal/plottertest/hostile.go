@@ -55,6 +55,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		marks[where] = text.Printable(words)
 		return words
 	}
+
 	r = Minute(0)
 	r.Nodes["1"] = Minute(1).Nodes["1"]
 	r.Run.ID = mark("run id")
@@ -127,6 +128,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Summaries = maps.Clone(n.Summaries)
 		n.Summaries[evil] = reporter.Quantile{Max: 1}
 	}
+
 	return r, marks
 }
 

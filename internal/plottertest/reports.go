@@ -32,6 +32,7 @@ func Recording(n int, step time.Duration, make func(i int, s *collector.Sample))
 		CPUs:     8,
 		MemoryMB: 32768,
 	}
+
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.LongestGap = step
 	for i := range n {
@@ -47,6 +48,7 @@ func Recording(n int, step time.Duration, make func(i int, s *collector.Sample))
 		rec.Add(&s)
 		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)
 	}
+
 	return rec
 }
 
@@ -155,14 +157,17 @@ func PerfPy(t testing.TB) *reporter.Report {
 			nodes[strconv.Itoa(node)] = append(nodes[strconv.Itoa(node)], s)
 		}
 	}
+
 	data, err := reporter.EncodePerfPy(nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := reporter.ParsePerfPy(data, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 

@@ -49,10 +49,12 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 	if err != nil {
 		return err
 	}
+
 	head, tail, _ := bytes.Cut(frame, []byte("}\n}"))
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
+
 	batch := make([][]byte, runtime.NumCPU())
 	for first := 0; first < nodes; first += len(batch) {
 		var workers sync.WaitGroup
@@ -66,6 +68,7 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 			}
 		}
 	}
+
 	_, err = fmt.Fprintf(w, "\n  }\n}%s", tail)
 	return err
 }
@@ -94,6 +97,7 @@ func Large(i, nodes, buckets int) *reporter.Report {
 	exit := 0
 	began := reporter.Time{Time: rec.Start.Wall}
 	wall := rec.End.Mono.Seconds()
+
 	return reporter.New(reporter.Input{
 		Node: i,
 		Run: reporter.Run{ID: "large", Command: []string{"srun", "python", "train.py", "--nodes", strconv.Itoa(nodes)},
@@ -129,6 +133,7 @@ func recording(i, buckets int, burst bool) *collector.Recording {
 		CPUs:     cpus,
 		MemoryMB: memoryMB,
 	}
+
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	n := node{random: rand.New(rand.NewPCG(uint64(i), 0)), phase: float64(i) / 7}
 	at := BurstBucket(buckets)*Stride + 1
@@ -136,11 +141,13 @@ func recording(i, buckets int, burst bool) *collector.Recording {
 		s := n.sample(second, burst && second >= at && second < at+BurstSeconds)
 		rec.Add(&s)
 	}
+
 	rec.End.Mono = time.Duration(buckets*Stride) * time.Second
 	rec.End.Boot, rec.LongestGap = rec.End.Mono, time.Second
 	for k, total := range n.total {
 		rec.BootMB[k] = total + 1000
 	}
+
 	return rec
 }
 
@@ -157,6 +164,7 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 	for c := range s.Weights {
 		s.Values[c], s.Weights[c] = math.NaN(), 1
 	}
+
 	wave := 0.5 + 0.5*math.Sin(n.phase+float64(second)/400)
 	busy := 10 + 40*wave + 10*n.random.Float64()
 	rates := [6]float64{
@@ -167,10 +175,12 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 		0,
 		25 * n.random.Float64(),
 	}
+
 	low, high := busy/2, min(100, busy*1.5)
 	if burst {
 		low, busy, high, rates[1] = 100, 100, 100, BurstRate
 	}
+
 	used := memoryMB * (0.2 + 0.3*wave)
 	filled := diskMB/4 + n.total[1]/64
 	for c, v := range map[collector.Column]float64{
@@ -181,11 +191,13 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 	} {
 		s.Values[c] = v
 	}
+
 	for k, c := range counters() {
 		moved := pages(rates[k])
 		n.total[k] += moved
 		s.Values[c], s.Values[c.Info().Rate] = n.total[k], moved
 	}
+
 	return s
 }
 

@@ -54,11 +54,13 @@ func WantMeansInside(t testing.TB, r *reporter.Report) {
 		if n == nil {
 			continue
 		}
+
 		for key, q := range n.Summaries {
 			if !(q.Min <= q.Mean && q.Mean <= q.Max) {
 				t.Errorf("node %s: summary of %s: min %v, mean %v, max %v", name, key, q.Min, q.Mean, q.Max)
 			}
 		}
+
 		for key, band := range n.Envelope {
 			for i, mean := range band.Mean {
 				if mean < band.Min[i] || mean > band.Max[i] {
