@@ -27,7 +27,7 @@ type Account struct {
 	// CPUSeconds is the CPU time of the whole job, without ours and our helpers'. Living is the
 	// part of it that belongs to processes that have not ended.
 	CPUSeconds series.Optional `json:"cpu_seconds"`
-	// CPUOpen reports that the last Reading found processes of the job and could not tell what they
+	// CPUOpen reports that the last Reading found processes of the job and could not read what they
 	// have used.
 	CPUOpen bool            `json:"cpu_open,omitempty"`
 	Living  series.Optional `json:"living_cpu_seconds"`
@@ -58,7 +58,7 @@ type Account struct {
 	// with the limit had been full. It is unknown if there was none.
 	FullAtKillMB series.Optional `json:"full_at_kill_mb"`
 	// LimitCPUSeconds is the CPU time that the job could have used within its limit, which may have
-	// changed meanwhile.
+	// changed during the run.
 	LimitCPUSeconds float64 `json:"limit_cpu_seconds,omitzero"`
 
 	// OOMKills counts the processes that were killed in the group, HostOOMKills those on the whole
@@ -80,7 +80,7 @@ type Account struct {
 	Signals []Signal `json:"signals,omitempty"`
 }
 
-// A Signal was sent to us; it tells by whom.
+// A Signal is a signal that perfagent received, and who sent it.
 type Signal struct {
 	Signal string    `json:"signal"`           // "SIGTERM"
 	Number int       `json:"number,omitempty"` // of this system's; 0 = unknown

@@ -9,7 +9,7 @@ import (
 )
 
 // noteGPUs updates the devices in place by a Reading, and returns them with what is missing of
-// them. The job's environment tells which of them are its own.
+// them. The job's environment says which of them are its own.
 func noteGPUs(gpus []GPU, r *gpu.Reading, job host.JobOptions) ([]GPU, []series.Gap) {
 	gaps := slices.Clone(r.Missing)
 	devices := r.Devices[:min(len(r.Devices), MaxGPUs)]

@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// A ledger keeps the Account of a run. It is a value, as Progress is: next changes nothing and asks
-// nobody, so that the same Readings always give the same Account.
+// A ledger keeps the Account of a run. It is a value, as Progress is: next changes nothing and reads
+// nothing else, so that the same Readings always give the same Account.
 type ledger struct {
 	start host.Instant
 	// source is where the job's numbers come from, as in JobOptions; "" = there is no job.
@@ -153,9 +153,9 @@ func (l *ledger) follow(a *Account, j *host.JobUse) {
 const fullGroup = 0.98
 
 // noteLimit accounts for how much of the memory limit was reached since the last Reading: the
-// kernel's peak, if it rose meanwhile, less the most page cache that was seen, which the kernel
-// reclaims first. If the kernel killed and the group had been full, it notes that; whether this
-// limit was the reason, the kernel's log tells.
+// kernel's peak, if it rose since then, less the most page cache that was seen, which the kernel
+// reclaims first. If the kernel killed and the group had been full, it notes that; the kernel's log
+// says whether this limit was the reason.
 func (l *ledger) noteLimit(a *Account, j *host.JobUse, killed series.Optional) {
 	g, limit := j.Group, j.Limits.MemoryMB
 	peak := series.Optional(g.LimitPeak / MiB)

@@ -31,8 +31,7 @@ func (p *Progress) measureRate(st step, c Column, counter, scale float64) {
 	st.sample.Values[c], st.sample.Weights[c] = toByte(v), seconds
 }
 
-// A meter measures the rate of a counter over windows, each of which begins where the last one
-// ended.
+// A meter measures the rate of a counter over windows. Each begins where the last one ended.
 type meter struct {
 	counter series.Counter // since the window began
 	since   time.Duration  // when the window began

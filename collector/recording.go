@@ -35,7 +35,7 @@ type Recording struct {
 	// CPUSeconds is the CPU time since the baseline, over all CPUs, by CPUMode. NaN is unknown. The
 	// journal does not keep it.
 	CPUSeconds [host.NumCPUModes]float64
-	// Late tells when a source's counters began that could not be read at the baseline.
+	// Late has, for each source that could not be read at the baseline, when its counters began.
 	Late map[string]time.Duration
 	// PerfPy is perf.py's own ring of perf.py's own samples, if asked for.
 	PerfPy *series.Decimator[Sample]
@@ -61,7 +61,7 @@ type Baseline struct {
 // maxGaps bounds the number of Gaps.
 const maxGaps = 100
 
-// addGap keeps the newest reason for each part, so that a reason that tells how long it has lasted
+// addGap keeps the newest reason for each part, so that a reason that says how long it has lasted
 // does not fill the list.
 func (rec *Recording) addGap(gap series.Gap) {
 	i := slices.IndexFunc(rec.Gaps, func(g series.Gap) bool { return g.What == gap.What })
@@ -73,8 +73,8 @@ func (rec *Recording) addGap(gap series.Gap) {
 	}
 }
 
-// Columns returns the number of columns: those of the host and the job, and those of devices that
-// were found.
+// Columns returns the number of columns: the columns of the host, of the job, and of the devices
+// that were found.
 func (rec *Recording) Columns() Column { return Column(len(rec.Summaries)) }
 
 // Hold makes room for a column of a device, for the others of its kind, and for those before them.
@@ -186,12 +186,14 @@ func (rec *Recording) Clone() *Recording {
 	for i, s := range rec.Summaries {
 		c.Summaries[i] = s.Clone()
 	}
+
 	c.BootMB = slices.Clone(rec.BootMB)
 	c.Account.Victims = slices.Clone(rec.Account.Victims)
 	c.GPUs = slices.Clone(rec.GPUs)
 	for i := range c.GPUs {
 		c.GPUs[i].Throttle = slices.Clone(rec.GPUs[i].Throttle)
 	}
+
 	c.Gaps = slices.Clone(rec.Gaps)
 	c.Clock = slices.Clone(rec.Clock)
 	c.Failures = slices.Clone(rec.Failures)
@@ -201,5 +203,6 @@ func (rec *Recording) Clone() *Recording {
 	if rec.PerfPy != nil {
 		c.PerfPy = rec.PerfPy.Clone()
 	}
+
 	return &c
 }

@@ -216,7 +216,7 @@ func (s *Sampler) holdDevices(sample *Sample) {
 	}
 }
 
-// noteHost keeps the counters since boot, and what the baseline could not tell of the host.
+// noteHost keeps the counters since boot, and what the baseline could not read of the host.
 func (s *Sampler) noteHost(r *host.Reading) {
 	for i := range deviceCounters {
 		if v := deviceCounters[i].bootTotal(r, false); !math.IsNaN(v) {

@@ -37,7 +37,7 @@
 // INT, HUP, QUIT, USR1, USR2, CONT, WINCH, TSTP, ALRM, ABRT and XCPU. What the
 // terminal sends (Ctrl-C, Ctrl-\, Ctrl-Z, a new window size) goes from the kernel
 // to the whole foreground group, job included, and is not sent a second time. The
-// si_code that the kernel hands to signal handlers tells the two apart; see
+// si_code that the kernel hands to signal handlers distinguishes the two; see
 // hook_linux.go. A hang-up reaches only the leader of the session, so it is
 // relayed if that is this process.
 //
@@ -69,8 +69,8 @@
 //
 // [Job.Wait] reaps every child of the process, so nothing else in it may start
 // children while a job runs, except through [Job.StartHelper]. Orphans of the job
-// become children of this process (PR_SET_CHILD_SUBREAPER; those of process 1 do
-// anyway), and their usage is added to the job's. Therefore a daemon's parent is
+// become children of this process (PR_SET_CHILD_SUBREAPER; process 1 needs no such
+// call), and their usage is added to the job's. Therefore a daemon's parent is
 // this process, not process 1, until the job's main process ends and, for daemons
 // adopted by then, until this process ends. Daemons that outlive the main process
 // are not waited for.

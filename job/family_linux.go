@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A family is all the children of a process that was taken over. It tells those of
-// the job (its main process and its orphans) from the others.
+// A family is all the children of a process that was taken over. It distinguishes the
+// job's children (its main process and its orphans) from the others.
 type family struct {
 	reaper bool // whether orphans came to us before, too
 
@@ -165,6 +165,7 @@ func children() (pids []int, ok bool) {
 	if err != nil {
 		return nil, false
 	}
+
 	for _, task := range tasks {
 		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
 		if err != nil && task.Name() != strconv.Itoa(os.Getpid()) {
@@ -179,6 +180,7 @@ func children() (pids []int, ok bool) {
 			}
 		}
 	}
+
 	return pids, true
 }
 

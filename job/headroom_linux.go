@@ -24,8 +24,8 @@ const (
 )
 
 // Headroom returns an error that names the limit if this process may make fewer than about sixteen
-// more processes or threads, by RLIMIT_NPROC or by one of the given limits, which are those of its
-// control groups. A Go program dies when the kernel refuses it a thread, so the caller should then
+// more processes or threads, by RLIMIT_NPROC or by one of the given limits, which its control
+// groups set. A Go program dies when the kernel refuses it a thread, so the caller should then
 // become the job with Exec. What cannot be read counts as no limit. If a limit is within reach,
 // Headroom makes the runtime create the threads that will be needed before the job can use it up.
 func Headroom(limits []TaskLimit) error {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Package os/signal does not say who sent a signal, and the kernel tells only the
-// handler. So a few instructions of assembly run before the runtime's handler: they
+// Package os/signal does not say who sent a signal. The kernel says it to the handler
+// only. So a few instructions of assembly run before the runtime's handler: they
 // note siginfo's si_code and si_pid, count the delivery in one of two tables, and
 // jump to the runtime's handler with everything as it was. The tables are package
 // variables because a signal handler has nothing but fixed addresses to work with.

@@ -7,14 +7,14 @@ import (
 )
 
 // uncaught returns the signals that we do not catch but that the runtime does,
-// and that it can ignore again. (It cannot do without CHLD, URG, PROF and those of
+// and that it can ignore again. (It needs CHLD, URG, PROF and the signals of
 // program errors.)
 func uncaught() []syscall.Signal {
 	return []syscall.Signal{syscall.SIGVTALRM, syscall.SIGIO, syscall.SIGPWR}
 }
 
-// ignoreAgain ignores those of the signals that were ignored when we started, for
-// a program that inherits this.
+// ignoreAgain ignores the given signals that were ignored when we started, for a
+// program that inherits this.
 func ignoreAgain(sigs []syscall.Signal) {
 	for _, sig := range sigs {
 		if ignoredAtStart(sig) {

@@ -47,7 +47,7 @@ type Command struct {
 	// descriptor of an *os.File is passed on, too. For any other reader or
 	// writer Start makes a pipe and a goroutine that copies, and Wait returns
 	// only when the copying is done, as in os/exec: the goroutine of Stdin ends
-	// at the end of Stdin or when the job no longer reads, those of Stdout and
+	// at the end of Stdin or when the job no longer reads, the goroutines of Stdout and
 	// Stderr when every process that holds the pipe has closed it. If Stdout and
 	// Stderr are equal, at most one goroutine at a time calls Write.
 	//

@@ -148,6 +148,7 @@ func (s *Signals) handle(sig os.Signal) {
 		s.early = append(s.early, sig)
 		return
 	}
+
 	switch sig {
 	case syscall.SIGINT, syscall.SIGQUIT, syscall.SIGWINCH:
 		if foreground() {
@@ -155,9 +156,11 @@ func (s *Signals) handle(sig os.Signal) {
 			return
 		}
 	}
+
 	if s.proc.Signal(sig) == nil {
 		return
 	}
+
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
 		select {

@@ -55,13 +55,16 @@ func search(name string, try func(file string) error) error {
 	if name == "" {
 		return syscall.ENOENT
 	}
+
 	if strings.Contains(name, "/") {
 		return try(name)
 	}
+
 	path, set := os.LookupEnv("PATH")
 	if !set {
 		path = defaultPath
 	}
+
 	last := error(syscall.ENOENT)
 	for _, dir := range strings.Split(path, ":") {
 		file := name
@@ -76,6 +79,7 @@ func search(name string, try func(file string) error) error {
 			last = err // worth reporting, unless a later directory has it
 		}
 	}
+
 	return last
 }
 

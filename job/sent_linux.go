@@ -15,9 +15,9 @@ import (
 // has no use for all of them.
 const maxSent = 32
 
-// How long, in milliseconds, we wait to be told of a signal that ended the job:
-// where nothing indicates that we were sent it as well, and where it is on its way
-// on a busy CPU.
+// How long, in milliseconds, we wait for our own copy of a signal that ended the job:
+// promptly if nothing indicates that there is one, patiently if it is pending on a
+// busy CPU.
 const (
 	promptly  = 10
 	patiently = 1000
@@ -30,7 +30,7 @@ func (s *Signals) note(sig syscall.Signal, user, kernel uint32) {
 		return // they end nothing
 	}
 	if user+kernel == 0 {
-		return // told already, together with one before it
+		return // counted already, together with one before it
 	}
 
 	n := Sent{Signal: sig, Name: signalName(sig), At: time.Now(), Kernel: user == 0, PID: -1}
@@ -87,18 +87,18 @@ func (s *Signals) Noted() <-chan Sent {
 	return s.noted
 }
 
-// sentUntil returns the signals that we were sent. One that ended the job, by its
-// default action or at its handler's will, may have been sent to us as well without
-// our having been told yet: it is waited for, as in sentByTerminal.
+// sentUntil returns the signals that were sent to us. The signal that ended the job
+// may have been sent to us as well and not have arrived yet: sentUntil waits for it,
+// as sentByTerminal does.
 func (s *Signals) sentUntil(death syscall.Signal) []Sent {
 	if s == nil {
 		return nil
 	}
 	for i := 0; ; i++ {
 		sent := s.Sent()
-		told := !slices.Contains(relayed(), death) ||
+		arrived := !slices.Contains(relayed(), death) ||
 			slices.ContainsFunc(sent, func(n Sent) bool { return n.Signal == death })
-		if (told || i >= promptly) && (i >= patiently || !s.onTheWay(relayed()...)) {
+		if (arrived || i >= promptly) && (i >= patiently || !s.onTheWay(relayed()...)) {
 			return sent
 		}
 		time.Sleep(time.Millisecond)
@@ -118,7 +118,7 @@ func (s *Signals) sentByTerminal(sig syscall.Signal) bool {
 		if now != first {
 			return now.kernel != first.kernel
 		}
-		time.Sleep(time.Millisecond) // we were not told, or not yet
+		time.Sleep(time.Millisecond) // there was none, or it has not arrived yet
 	}
 	return false
 }

@@ -19,7 +19,7 @@ func relayed() []syscall.Signal {
 }
 
 // swallowed returns the signals that our own failing writes may raise. They count
-// as sent by a user to the kernel, so they cannot be told from ones to relay.
+// as sent by a user to the kernel, so they look like ones to relay.
 func swallowed() []syscall.Signal { return []syscall.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
 
 // lastSignal is the largest signal number of Linux, real-time ones included.
@@ -181,7 +181,7 @@ func (s *Signals) handle(sig syscall.Signal) {
 			s.send(sig)
 		}
 	case ended:
-		s.tell(sig)
+		s.passLate(sig)
 	}
 }
 
@@ -230,8 +230,8 @@ func (s *Signals) keep(sig syscall.Signal, n uint32) {
 	}
 }
 
-// tell passes on to Late a signal that arrived after the job's end.
-func (s *Signals) tell(sig syscall.Signal) {
+// passLate passes on to Late a signal that arrived after the job's end.
+func (s *Signals) passLate(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
 		select {

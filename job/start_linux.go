@@ -34,7 +34,7 @@ type Job struct {
 
 	mu     sync.Mutex // guards what follows
 	over   bool       // the job has ended, and all its processes
-	reaped Usage      // of those of its processes that were waited for so far
+	reaped Usage      // of its processes that were waited for so far
 }
 
 // Start runs the command and returns when its program has been executed. What can
@@ -123,8 +123,8 @@ func (j *Job) Done() <-chan struct{} { return j.done }
 // that it was to enter.
 func (j *Job) Outside() bool { return j.outside }
 
-// Reaped returns what those of the job's processes used that have been waited for
-// so far. Without Signals that is nothing before the job's end.
+// Reaped returns what the job's processes used that have been waited for so far.
+// Without Signals that is nothing before the job's end.
 func (j *Job) Reaped() Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()

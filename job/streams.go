@@ -113,7 +113,7 @@ func (s *streams) wait() error {
 	return first
 }
 
-// close gives the pipes up. There is no job.
+// close closes the pipes. There is no job.
 func (s *streams) close() {
 	closeAll(s.theirs)
 	closeAll(s.ours)

@@ -88,7 +88,7 @@ func (j *Job) block() {
 	waitable(unix.P_ALL, 0, changed)
 }
 
-// waitable waits until a child has changed as the options tell, or asks whether it
+// waitable waits until a child has changed as the options say, or asks whether it
 // has, and leaves it to be waited for. After an error, which reap meets again, it
 // reports false.
 func waitable(kind, id, options int) bool {
@@ -174,8 +174,8 @@ func (j *Job) reapOrphans(st *Status) {
 }
 
 // countOrphan adds a dead child that is not the job's main process. Children that
-// this process had before the job (those of a shell that started a daemon and then
-// executed us) are not the job's, nor are helpers.
+// this process had before the job (a daemon that a shell started before it executed
+// us) are not the job's, nor are helpers.
 func (j *Job) countOrphan(st *Status, pid int, ru syscall.Rusage) {
 	if j.family.forget(pid) {
 		return

@@ -107,7 +107,7 @@ func (c *Client) toProxy(q *call, run *Run, name string) (reason string) {
 	return ""
 }
 
-// toServer directs an upload to the server, which passes it on to whatever store the run has. It
+// toServer directs an upload to the server, which passes it on to the run's store. It
 // returns why that cannot be done, or "".
 func (c *Client) toServer(q *call, run *Run, name string) (reason string) {
 	switch size := len(q.body); {

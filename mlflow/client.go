@@ -17,7 +17,7 @@ import (
 
 // A Client talks to one tracking server. Several goroutines may use it at once.
 //
-// Proxies are those of HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects are followed (307 and 308;
+// Proxies come from HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Redirects are followed (307 and 308;
 // 301 and 302 if the request is a GET) if they stay on the same scheme, host and port, or go from
 // http on port 80 to https on port 443 of the same host name. Any other redirect is an error that
 // names the new address. So the credentials go to one server only.

@@ -130,8 +130,8 @@ func NewConfig(uri string, lookup func(string) (string, bool)) (Config, error) {
 	return cfg, nil
 }
 
-// setServer splits a URI that has passed CheckURI into address and credentials. Those of the
-// environment are used if it has none.
+// setServer splits a URI that has passed CheckURI into address and credentials. If it has
+// none, the credentials of the environment are used.
 func (c *Config) setServer(uri string, e *environment) {
 	u, err := url.Parse(strings.TrimSpace(uri))
 	if err != nil {

@@ -23,7 +23,7 @@ func (e excessError) Error() string { return string(e) }
 // A memory is a budget for what is kept of an answer, or of all pages of a list. It is an estimate.
 type memory struct{ used, limit int64 }
 
-// take takes n bytes and those of texts from the budget.
+// take takes n bytes and the bytes of the texts from the budget.
 func (m *memory) take(n int, texts ...string) error {
 	for _, s := range texts {
 		n += len(s)

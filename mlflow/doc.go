@@ -16,7 +16,7 @@
 //
 // # Retries and time
 //
-// A request that failed in a way that may pass is sent again, whatever its method: after the
+// A request of any method that failed in a way that may pass is sent again: after the
 // statuses 408, 429, 500, 502, 503 and 504, if no connection could be made or it broke off, and if
 // there was no answer within Config.Timeout. There are up to Config.MaxRetries retries, after the
 // waits of MLflow's Python client; see [Config]. The context limits all of it. A wait that would
@@ -34,7 +34,7 @@
 //
 // # Sizes
 //
-// Whatever a server sends is limited. An answer has at most 64 MiB ([Config].MaxAnswer) and takes
+// All that a server sends is limited. An answer has at most 64 MiB ([Config].MaxAnswer) and takes
 // at most about 32 MiB of memory, a metric's history 256 MiB. A run has at most 200,000 metrics and
 // tags, a history 2,000,000 points, a list no more items than were requested, and pages come to an
 // end. A single value has at most 4 MiB, and 24 MiB where it is not wanted. More is an error that

@@ -135,7 +135,7 @@ func (e *Error) explainTLS(err error) bool {
 	remote, _ := errors.AsType[*net.OpError](err)
 	switch {
 	case is[x509.UnknownAuthorityError](err):
-		e.Message = "the server's certificate is of an authority that is not known here"
+		e.Message = "the server's certificate is signed by an authority that this host does not know"
 		e.advice = "set MLFLOW_TRACKING_SERVER_CERT_PATH to the authority's certificate," +
 			" or MLFLOW_TRACKING_INSECURE_TLS=true to check nothing"
 	case is[x509.HostnameError](err):
@@ -156,6 +156,7 @@ func (e *Error) explainTLS(err error) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
@@ -164,6 +165,7 @@ func (e *Error) explainConnection(err error, timeout time.Duration) {
 	op, _ := errors.AsType[*net.OpError](err)
 	network, _ := errors.AsType[net.Error](err)
 	dns, _ := errors.AsType[*net.DNSError](err)
+
 	switch {
 	case op != nil && op.Op == "proxyconnect":
 		e.Message = "the proxy can't be reached: " + op.Err.Error()
@@ -179,7 +181,7 @@ func (e *Error) explainConnection(err error, timeout time.Duration) {
 		e.advice = "is the server overloaded? MLFLOW_HTTP_REQUEST_TIMEOUT sets how long to wait"
 	case network != nil && network.Timeout():
 		e.Message = "no connection in time"
-		e.advice = "is there a firewall on the way, or are host and port of MLFLOW_TRACKING_URI wrong?"
+		e.advice = "does a firewall block the connection, or are host and port of MLFLOW_TRACKING_URI wrong?"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE):
 		e.Message = "the server closed the connection"

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Limits of what is believed of a server.
+// Limits on what a server may send.
 const (
 	maxPages      = 10_000
 	maxEmptyPages = 100 // of a list, among others that are not empty

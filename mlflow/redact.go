@@ -18,7 +18,7 @@ const maxMessage = 300
 // hiding it would make all texts unreadable.
 const minSecret = 4
 
-// hidden stands in texts for what must not be in them.
+// hidden replaces secrets in texts.
 const hidden = "***"
 
 // A redactor hides credentials in texts of unknown origin. A server may send back what it was sent,
@@ -101,8 +101,8 @@ func (r *redactor) clean(text string) string {
 }
 
 // unescape undoes the escapes of URLs, HTML, JSON, Python and Go, also where one is inside another,
-// so that a text can be compared whatever has become of it. What different escapes make different
-// things of is left out: backslashes, and the characters that Python writes as a byte, JSON as two
+// so that an escaped text can be compared. It leaves out what the escapes do not write
+// alike: backslashes, and the characters that Python writes as a byte, JSON as two
 // numbers, or that are replaced because they are not UTF-8.
 func (r *redactor) unescape(text string) string {
 	for range 4 {

@@ -91,12 +91,15 @@ func (c *Client) oneRun(ctx context.Context, q *call, path string) (*Run, error)
 			return err
 		})
 	}
+
 	if err := c.do(ctx, q); err != nil {
 		return nil, err
 	}
+
 	if run.ID == "" {
 		return nil, c.missingField(q.op, path, "run_id")
 	}
+
 	return &run, nil
 }
 

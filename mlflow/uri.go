@@ -23,7 +23,7 @@ func (e *UnsupportedURIError) Error() string {
 	return "the tracking URI is " + e.Kind + ", and only http:// and https:// can be reached from here: " + e.Instead
 }
 
-// CheckURI returns nil if a client can talk to a tracking URI, as far as its text tells. The error
+// CheckURI returns nil if a client can talk to a tracking URI, judged by its text. The error
 // is an *UnsupportedURIError for what MLflow understands and this client does not, and any other
 // for what is malformed. It never quotes user info or query. White space around the URI is ignored.
 func CheckURI(uri string) error {
@@ -53,6 +53,7 @@ func unsupported(scheme string) error {
 		startServer = `start "mlflow server --backend-store-uri" on it and use that server's address`
 		otherServer = "use an MLflow server's address"
 	)
+
 	engine, _, _ := strings.Cut(scheme, "+") // mysql+pymysql
 	switch {
 	case scheme == "file":
@@ -69,6 +70,7 @@ func unsupported(scheme string) error {
 	case scheme == "arn":
 		return &UnsupportedURIError{Kind: "an AWS resource", Instead: otherServer}
 	}
+
 	return &UnsupportedURIError{Kind: "of a kind that needs a plugin of MLflow for Python", Instead: otherServer}
 }
 

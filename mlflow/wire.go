@@ -22,7 +22,7 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// An integer is a whole number. Python servers write it as a number, those of protojson as a
+// An integer is a whole number. Python servers write it as a number, servers that use protojson as a
 // string.
 type integer int64
 

@@ -55,74 +55,80 @@ type seriesPlan struct {
 }
 
 type chartPlan struct {
-	id, title, unit string
-	top             float64
-	levels          []float64
-	series          []seriesPlan
-	aside           []seriesPlan
+	id, title string
+	of        collector.Column // gives the chart its unit, its range and its bound
+	levels    []float64
+	series    []seriesPlan
+	aside     []seriesPlan
 	// whenMeasured charts are left out if nothing of them was measured.
 	whenMeasured bool
-	bound        func(*reporter.Limits) (value float64, text string)
+}
+
+// unit returns the unit of the chart's values.
+func (p chartPlan) unit() string { return p.of.Info().Unit.Symbol() }
+
+// top returns the end of the axis, or 0 for that of the largest value.
+func (p chartPlan) top() float64 {
+	if p.of.Percent() {
+		return 100
+	}
+	return 0
 }
 
 // chartPlans returns the charts of a node with so many GPUs, in order: five that every node has,
 // and those that only some nodes have.
 func chartPlans(gpus int) []chartPlan {
 	plans := []chartPlan{
-		{id: "cpu", title: "CPU", unit: "%", top: 100, levels: []float64{20, 40, 80}, series: []seriesPlan{
-			{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
-			{label: "mean of all CPUs", key: collector.CPUAvg}},
+		{
+			id:     "cpu",
+			title:  "CPU",
+			of:     collector.CPUAvg,
+			levels: []float64{20, 40, 80},
+			series: []seriesPlan{
+				{label: "least to most busy CPU", key: collector.CPUMin, upper: collector.CPUMax},
+				{label: "mean of all CPUs", key: collector.CPUAvg},
+			},
 			aside: []seriesPlan{
 				{label: "idle and waiting for storage", key: collector.CPUIowait},
 				{label: "stolen by other virtual machines", key: collector.CPUSteal},
-			}},
-		{id: "job_cpu", title: "Job CPU", unit: "CPUs", whenMeasured: true, bound: cpuBound, series: []seriesPlan{
-			{label: "busy for the job", key: collector.JobCPU}},
+			},
+		},
+		{
+			id:           "job_cpu",
+			title:        "Job CPU",
+			of:           collector.JobCPU,
+			whenMeasured: true,
+			series:       []seriesPlan{{label: "busy for the job", key: collector.JobCPU}},
 			aside: []seriesPlan{
 				{label: "processes", key: collector.JobProcesses},
 				{label: "threads", key: collector.JobThreads},
 				{label: "throttled periods", key: collector.JobThrottled},
-			}},
+			},
+		},
 		{
 			id:     "memory",
 			title:  "Memory",
-			unit:   "%",
-			top:    100,
+			of:     collector.MemPercent,
 			series: []seriesPlan{{label: "used", key: collector.MemPercent}},
 			aside:  []seriesPlan{{label: "used", key: collector.MemUsed}},
 		},
 		{
 			id:           "job_memory",
 			title:        "Job memory",
-			unit:         "MiB",
+			of:           collector.JobMemory,
 			whenMeasured: true,
-			bound:        memoryBound,
 			series: []seriesPlan{
 				{label: "used by the job", key: collector.JobMemory},
 				{label: "used of the limit", key: collector.LimitMemory, color: 1},
-				{label: "page cache", key: collector.JobPageCache, color: 2, dash: 1}},
+				{label: "page cache", key: collector.JobPageCache, color: 2, dash: 1},
+			},
 		},
-		{id: "disk_io", title: "Disk reads and writes", unit: "MiB/s", series: []seriesPlan{
-			{label: "read", key: collector.DiskReadRate}, {label: "written", key: collector.DiskWriteRate, color: 1},
-			{
-				label: "read by the job",
-				key:   collector.JobReadRate,
-				dash:  1,
-			}, {label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1}}},
-		{id: "network", title: "Network", unit: "MiB/s", series: []seriesPlan{
-			{
-				label: "received",
-				key:   collector.NetExtRecvRate,
-			}, {label: "sent", key: collector.NetExtSentRate, color: 1},
-			{label: "loopback received", key: collector.NetLoRecvRate, color: 2, dash: 1},
-			{label: "loopback sent", key: collector.NetLoSentRate, color: 3, dash: 1},
-			{label: "InfiniBand received", key: collector.NetIBRecvRate, dash: 2},
-			{label: "InfiniBand sent", key: collector.NetIBSentRate, color: 1, dash: 2}}},
+		diskPlan(),
+		networkPlan(),
 		{
 			id:     "disk_space",
 			title:  "Disk space",
-			unit:   "%",
-			top:    100,
+			of:     collector.DiskPercent,
 			series: []seriesPlan{{label: "used", key: collector.DiskPercent}},
 			aside:  []seriesPlan{{label: "free", key: collector.DiskFree}},
 		},
@@ -131,90 +137,118 @@ func chartPlans(gpus int) []chartPlan {
 	return append(plans, gpuPlans(gpus)...)
 }
 
+func diskPlan() chartPlan {
+	return chartPlan{
+		id:    "disk_io",
+		title: "Disk reads and writes",
+		of:    collector.DiskReadRate,
+		series: []seriesPlan{
+			rateOf(collector.DiskRead, seriesPlan{}),
+			rateOf(collector.DiskWrite, seriesPlan{color: 1}),
+			{label: "read by the job", key: collector.JobReadRate, dash: 1},
+			{label: "written by the job", key: collector.JobWriteRate, color: 1, dash: 1},
+		},
+	}
+}
+
+func networkPlan() chartPlan {
+	return chartPlan{
+		id:    "network",
+		title: "Network",
+		of:    collector.NetExtRecvRate,
+		series: []seriesPlan{
+			rateOf(collector.NetExtRecv, seriesPlan{}),
+			rateOf(collector.NetExtSent, seriesPlan{color: 1}),
+			rateOf(collector.NetLoRecv, seriesPlan{color: 2, dash: 1}),
+			rateOf(collector.NetLoSent, seriesPlan{color: 3, dash: 1}),
+			rateOf(collector.NetIBRecv, seriesPlan{dash: 2}),
+			rateOf(collector.NetIBSent, seriesPlan{color: 1, dash: 2}),
+		},
+	}
+}
+
+// rateOf returns the series of a counter's rate, drawn in a style. Its label is the counter's word:
+// "received". If the chart's title does not name the counter's group, the label does: "loopback
+// received".
+func rateOf(counter collector.Column, style seriesPlan) seriesPlan {
+	row := counter.Info()
+	style.key, style.label = row.Rate, row.Word
+	if row.Group != collector.GroupDisk && row.Group != collector.GroupNetwork {
+		style.label = string(row.Group) + " " + row.Word
+	}
+	return style
+}
+
 // pressurePlan returns the chart of the time in which tasks waited. Colors show what for, dashes
 // show who.
 func pressurePlan() chartPlan {
 	return chartPlan{
 		id:           "pressure",
 		title:        "Tasks that wait",
-		unit:         "%",
-		top:          100,
+		of:           collector.PSICPUSome,
 		whenMeasured: true,
 		series: []seriesPlan{
 			{label: "CPU, some", key: collector.PSICPUSome},
-			{
-				label: "memory, some",
-				key:   collector.PSIMemorySome,
-				color: 1,
-			}, {label: "memory, all", key: collector.PSIMemoryFull, color: 1, dash: 1},
-			{
-				label: "storage, some",
-				key:   collector.PSIIOSome,
-				color: 2,
-			}, {label: "storage, all", key: collector.PSIIOFull, color: 2, dash: 1},
-			{
-				label: "job: CPU, some",
-				key:   collector.JobPSICPUSome,
-				dash:  2,
-			}, {label: "job: CPU, all", key: collector.JobPSICPUFull, dash: 3},
-			{
-				label: "job: memory, some",
-				key:   collector.JobPSIMemorySome,
-				color: 1,
-				dash:  2,
-			}, {label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
-			{
-				label: "job: storage, some",
-				key:   collector.JobPSIIOSome,
-				color: 2,
-				dash:  2,
-			}, {label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3}},
+			{label: "memory, some", key: collector.PSIMemorySome, color: 1},
+			{label: "memory, all", key: collector.PSIMemoryFull, color: 1, dash: 1},
+			{label: "storage, some", key: collector.PSIIOSome, color: 2},
+			{label: "storage, all", key: collector.PSIIOFull, color: 2, dash: 1},
+			{label: "job: CPU, some", key: collector.JobPSICPUSome, dash: 2},
+			{label: "job: CPU, all", key: collector.JobPSICPUFull, dash: 3},
+			{label: "job: memory, some", key: collector.JobPSIMemorySome, color: 1, dash: 2},
+			{label: "job: memory, all", key: collector.JobPSIMemoryFull, color: 1, dash: 3},
+			{label: "job: storage, some", key: collector.JobPSIIOSome, color: 2, dash: 2},
+			{label: "job: storage, all", key: collector.JobPSIIOFull, color: 2, dash: 3},
+		},
 	}
 }
 
 // gpuPlans returns the charts of the GPUs, with a line for each device.
 func gpuPlans(gpus int) []chartPlan {
+	keys := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}
 	plans := []chartPlan{
-		{id: "gpu_utilization", title: "GPU busy", unit: "%", top: 100, whenMeasured: true},
-		{id: "gpu_memory", title: "GPU memory", unit: "MiB", whenMeasured: true},
-		{id: "gpu_power", title: "GPU power", unit: "W", whenMeasured: true},
+		{id: "gpu_utilization", title: "GPU busy", whenMeasured: true},
+		{id: "gpu_memory", title: "GPU memory", whenMeasured: true},
+		{id: "gpu_power", title: "GPU power", whenMeasured: true},
 	}
 
 	colors := len(seriesColors())
-	for k := range plans {
-		key := []collector.GPUKey{collector.GPUUtilization, collector.GPUMemoryUsed, collector.GPUPower}[k]
+	for k, key := range keys {
+		p := &plans[k]
+		p.of = collector.GPUColumn(0, key)
 		for i := range gpus {
-			plans[k].series = append(
-				plans[k].series,
-				seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, key),
-					color: i % colors, dash: i / colors % len(dashes())},
-			)
+			p.series = append(p.series, seriesPlan{
+				label: fmt.Sprintf("GPU %d", i),
+				key:   collector.GPUColumn(i, key),
+				color: i % colors,
+				dash:  i / colors % len(dashes()),
+			})
 		}
 	}
 
+	power := &plans[2]
 	for i := range gpus {
-		plans[2].aside = append(
-			plans[2].aside,
-			seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, collector.GPUTemperature)},
-		)
+		power.aside = append(power.aside, seriesPlan{
+			label: fmt.Sprintf("GPU %d", i),
+			key:   collector.GPUColumn(i, collector.GPUTemperature),
+		})
 	}
 
 	return plans
 }
 
-func cpuBound(l *reporter.Limits) (float64, string) {
-	if !(l.CPUs > 0) || math.IsInf(l.CPUs, 0) {
+// jobBound returns the limit of the job that bounds a chart, and its text; 0 and "" if there is
+// none.
+func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
+	switch {
+	case l == nil:
 		return 0, ""
+	case b == collector.BoundCPUs && l.CPUs > 0 && !math.IsInf(l.CPUs, 0):
+		return l.CPUs, "may use " + strconv.FormatFloat(math.Round(l.CPUs*100)/100, 'f', -1, 64)
+	case b == collector.BoundMemory && l.MemoryMB > 0 && !math.IsInf(float64(l.MemoryMB), 0):
+		return float64(l.MemoryMB), "limit " + text.SizeText(float64(l.MemoryMB))
 	}
-	return l.CPUs, "may use " + strconv.FormatFloat(math.Round(l.CPUs*100)/100, 'f', -1, 64)
-}
-
-func memoryBound(l *reporter.Limits) (float64, string) {
-	limit := float64(l.MemoryMB)
-	if !(limit > 0) || math.IsInf(limit, 0) {
-		return 0, ""
-	}
-	return limit, "limit " + text.SizeText(limit)
+	return 0, ""
 }
 
 // Keys returns the sample keys that the page draws.
@@ -261,7 +295,8 @@ func Charts(n *reporter.Node) []Chart {
 func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 	plans = chartPlans(gpus)
 	for _, p := range plans {
-		c := Chart{ID: p.id, Title: p.title, Unit: p.unit, Top: p.top, Levels: p.levels}
+		c := Chart{ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels}
+		c.Bound, c.BoundText = jobBound(p.of.Info().Bound, n.Limits)
 		for _, s := range p.series {
 			if made, ok := s.of(n); ok {
 				c.Series = append(c.Series, made)
@@ -273,10 +308,6 @@ func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 				made.Unit = s.asideUnit()
 				c.Asides = append(c.Asides, made)
 			}
-		}
-
-		if p.bound != nil && n.Limits != nil {
-			c.Bound, c.BoundText = p.bound(n.Limits)
 		}
 
 		charts = append(charts, c)

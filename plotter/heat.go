@@ -12,8 +12,8 @@ import (
 // what was not measured.
 const heatLevels = 200
 
-// encodeHeat writes rows of percentages as a PNG with one pixel per value. NaN, and whatever a row
-// lacks, is transparent.
+// encodeHeat writes rows of percentages as a PNG with one pixel per value. NaN, and the missing end of a
+// short row, are transparent.
 func encodeHeat(w io.Writer, rows [][]float64, columns int) error {
 	img := image.NewPaletted(image.Rect(0, 0, columns, len(rows)), heatPalette())
 	for y, row := range rows {

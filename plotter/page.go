@@ -119,8 +119,8 @@ func (p *Page) noteStarts() {
 	first, _ := p.span()
 	for _, n := range p.nodes {
 		if late := n.time.Start - first; late >= 1 && first > 0 {
-			n.facts = append(
-				n.facts,
+			n.details = append(
+				n.details,
 				summary.Highlight{Label: "began", Value: text.Seconds(late) + " after the first node"},
 			)
 		}
@@ -130,9 +130,9 @@ func (p *Page) noteStarts() {
 // topData is what the upper part of the page shows.
 type topData struct {
 	Title, Headline, State, Command, Incomplete, Note string
-	Facts                                             []summary.Highlight
+	Details                                           []summary.Highlight
 	Alone                                             bool // there is one node; Messages and Advice are its own
-	Said, Advice                                      []summary.Message
+	Messages, Advice                                  []summary.Message
 }
 
 // Write writes the page of the nodes that were added.
@@ -220,8 +220,8 @@ func ours(w *bufio.Writer, parts ...string) {
 	}
 }
 
-// metrics returns the metrics that the page lists: those of the metric table, but of devices only
-// where some node has them, and by name what the table has not.
+// metrics returns the metrics that the page lists: the metrics of the table, without those of devices
+// that no node has, then the metrics that are not in the table, by name.
 func (p *Page) metrics() []reporter.Metric {
 	names, missing := make(map[string]bool), make(map[string]bool) // of any node
 	for _, n := range p.nodes {
@@ -272,7 +272,7 @@ func (p *Page) top(run *reporter.Run) topData {
 
 	add := func(label, value string) {
 		if value != "" {
-			d.Facts = append(d.Facts, summary.Highlight{Label: label, Value: value})
+			d.Details = append(d.Details, summary.Highlight{Label: label, Value: value})
 		}
 	}
 
@@ -292,8 +292,8 @@ func (p *Page) top(run *reporter.Run) topData {
 	}
 
 	if len(p.nodes) == 1 {
-		d.Alone, d.Said, d.Advice = true, p.nodes[0].said, p.nodes[0].advice
-		d.Facts = append(d.Facts, p.nodes[0].facts...)
+		d.Alone, d.Messages, d.Advice = true, p.nodes[0].messages, p.nodes[0].advice
+		d.Details = append(d.Details, p.nodes[0].details...)
 	}
 
 	return d

@@ -27,9 +27,9 @@ type pageNode struct {
 	cpus               float64 // that the job may use; 0 if not known
 	verdict            *reporter.Verdict
 	findings           []reporter.Finding
-	said, advice       []summary.Message
+	messages, advice   []summary.Message
 	thinned            bool
-	cards, facts       []summary.Highlight
+	cards, details     []summary.Highlight
 	metrics            reporter.Values
 	missing            []reporter.Missing
 	listed             int // how many of missing are listed; the others are normal
@@ -42,7 +42,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		name:     name,
 		origin:   n.Origin,
 		metrics:  printableMetrics(n.Metrics),
-		facts:    summary.Details(n),
+		details:  summary.Details(n),
 		gpus:     gpusOf(n),
 		verdict:  n.Verdict,
 		findings: n.Findings,
@@ -50,7 +50,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	charts, _ := chartsOf(n, p.gpus)
 	p.time, p.charts = drawn(run, n, charts)
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
-	p.said, p.advice = summary.Verdicts(alone), summary.Advice(alone)
+	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
 	wall := run.WallSeconds
 	if n.Host != nil {
 		p.host = text.Printable(n.Host.Hostname)
@@ -78,7 +78,8 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p.cards = summary.Highlights(n, wall)
 	room := pageRoom(maxPageText)
 	p.takeMissing(n.Missing, &room)
-	p.said, p.advice, p.facts = room.said(p.said), room.said(p.advice), p.facts[:min(len(p.facts), maxPageLines)]
+	p.messages, p.advice = room.fit(p.messages), room.fit(p.advice)
+	p.details = p.details[:min(len(p.details), maxPageLines)]
 	p.findings = p.findings[:min(len(p.findings), maxPageLines)]
 	return p
 }
@@ -128,7 +129,7 @@ func (r *pageRoom) text(words string) string {
 	return text.Printable(words)
 }
 
-func (r *pageRoom) said(list []summary.Message) []summary.Message {
+func (r *pageRoom) fit(list []summary.Message) []summary.Message {
 	out := slices.Clone(list[:min(len(list), maxPageLines)])
 	for i := range out {
 		out[i].Text = r.text(out[i].Text)
@@ -194,13 +195,13 @@ type metricRow struct {
 
 // A section is what the template shows of a node.
 type section struct {
-	Name, Version string
-	Many          bool
-	Said, Advice  []summary.Message
-	Cards, Facts  []summary.Highlight
-	Missing       []reporter.Missing
-	Charts        []chartData
-	Metrics       template.HTML
+	Name, Version    string
+	Many             bool
+	Messages, Advice []summary.Message
+	Cards, Details   []summary.Highlight
+	Missing          []reporter.Missing
+	Charts           []chartData
+	Metrics          template.HTML
 }
 
 type chartData struct {
@@ -212,15 +213,15 @@ type chartData struct {
 // section returns the node with the charts that the page has.
 func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) section {
 	s := section{
-		Name:    p.name,
-		Version: p.version,
-		Many:    many,
-		Said:    p.said,
-		Advice:  p.advice,
-		Cards:   p.cards,
-		Facts:   p.facts,
-		Missing: p.missing[:p.listed],
-		Metrics: metricTable(p.metricRows(metrics)),
+		Name:     p.name,
+		Version:  p.version,
+		Many:     many,
+		Messages: p.messages,
+		Advice:   p.advice,
+		Cards:    p.cards,
+		Details:  p.details,
+		Missing:  p.missing[:p.listed],
+		Metrics:  metricTable(p.metricRows(metrics)),
 	}
 	plans := chartPlans(0)
 	for i, chart := range p.charts {
@@ -326,21 +327,21 @@ func metricTable(rows []metricRow) template.HTML {
 }
 
 // nodeJSON is the node for the page's script, without its series: t, the ends of its buckets; c,
-// the bands of each chart; a, those of its asides. They are written by hand, because encoding/json
+// the bands of each chart; a, the bands of its asides. They are written by hand, because encoding/json
 // would validate each number again, which takes half as long as the page. The names are short
 // because a thousand nodes repeat them.
 type nodeJSON struct {
 	Start   float64         `json:"s"`
 	Cards   [][3]string     `json:"k,omitzero"`
-	Facts   [][2]string     `json:"f,omitzero"`
+	Details [][2]string     `json:"f,omitzero"`
 	Metrics reporter.Values `json:"m,omitzero"`
 	Missing [][2]string     `json:"x,omitzero"`
 	Listed  int             `json:"y,omitzero"` // how many of Missing are listed
 	// Bounds are the limits of the charts and their texts, by chart.
 	Bounds map[string][2]any `json:"b,omitempty"`
 	// Messages and Advice are texts, each with whether it is bad.
-	Said   [][2]any `json:"v,omitzero"`
-	Advice [][2]any `json:"g,omitzero"`
+	Messages [][2]any `json:"v,omitzero"`
+	Advice   [][2]any `json:"g,omitzero"`
 }
 
 // A band is the numbers of a series: [mean] if minimum and maximum are the same, otherwise [min,
@@ -440,13 +441,13 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 
 // describe adds what is shown when the node is selected.
 func (d *nodeJSON) describe(p *pageNode) {
-	d.Cards, d.Facts, d.Metrics, d.Missing = [][3]string{}, [][2]string{}, p.metrics, [][2]string{}
+	d.Cards, d.Details, d.Metrics, d.Missing = [][3]string{}, [][2]string{}, p.metrics, [][2]string{}
 	for _, c := range p.cards {
 		d.Cards = append(d.Cards, [3]string{c.Label, c.Value, c.Note})
 	}
 
-	for _, f := range p.facts {
-		d.Facts = append(d.Facts, [2]string{f.Label, f.Value})
+	for _, f := range p.details {
+		d.Details = append(d.Details, [2]string{f.Label, f.Value})
 	}
 
 	for _, m := range p.missing {
@@ -454,10 +455,10 @@ func (d *nodeJSON) describe(p *pageNode) {
 	}
 
 	d.Listed = p.listed
-	d.Said, d.Advice = saidJSON(p.said), saidJSON(p.advice)
+	d.Messages, d.Advice = messagesJSON(p.messages), messagesJSON(p.advice)
 }
 
-func saidJSON(list []summary.Message) [][2]any {
+func messagesJSON(list []summary.Message) [][2]any {
 	out := [][2]any{}
 	for _, s := range list {
 		out = append(out, [2]any{s.Text, s.Bad})

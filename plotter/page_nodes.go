@@ -22,7 +22,7 @@ type nodesData struct {
 	Heatmaps            []heatmapData
 	Nodes               []nodeRow
 	Job                 bool // whether the table shows what the jobs used
-	Said, Advice        []summary.Message
+	Messages, Advice    []summary.Message
 }
 
 type heatmapData struct {
@@ -45,7 +45,7 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 		all.Nodes[n.name] = &reporter.Node{Verdict: n.verdict, Findings: n.findings}
 	}
 
-	d.Said, d.Advice = summary.Verdicts(all), summary.Advice(all)
+	d.Messages, d.Advice = summary.Verdicts(all), summary.Advice(all)
 	for i, plan := range chartPlans(0) {
 		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
 			continue
@@ -243,8 +243,8 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 		c := planChart{
 			ID:     plan.id,
 			Title:  plan.title,
-			Unit:   plan.unit,
-			Top:    plan.top,
+			Unit:   plan.unit(),
+			Top:    plan.top(),
 			Levels: plan.levels,
 			Maybe:  plan.whenMeasured,
 		}

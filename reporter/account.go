@@ -28,7 +28,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	return &j
 }
 
-// wholeCPU is all CPU time of the job. wait4 has it exactly of what has ended, but for
+// wholeCPU returns all CPU time of the job. wait4 has it exactly of what has ended, but for
 // children of parents that ignore SIGCHLD; what goes on is added. A control group counts
 // all of it, unless processes left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
@@ -64,11 +64,11 @@ func leftGroup(j *Job, rec *collector.Recording) string {
 		text.Seconds(ended-inside))
 }
 
-// peakMemory is the highest memory of the whole job, MiB; 0 = not known. Between samples
-// nobody looks, so it is the greatest of what is known to have been reached: the samples'
-// highest; the largest process (wait4); and the kernel's peak of the job's own control
-// group less what is not the job's memory: the most page cache, and the most of ours, that
-// were seen in it, and the page cache that may have come and gone unseen.
+// peakMemory returns the highest memory of the whole job, MiB; 0 = not known. Nothing is
+// measured between samples, so it is the greatest of the values that were certainly reached:
+// the samples' highest; the largest process (wait4); and the kernel's peak of the job's own
+// control group less what is not the job's memory. That is the most page cache and the most
+// memory of ours that were seen in it, and page cache that may have come and gone unseen.
 func peakMemory(j *Job, rec *collector.Recording) float64 {
 	a, peak := &rec.Account, 0.0
 	if v, ok := rec.Summaries[collector.JobMemory].Max(); ok {
@@ -87,7 +87,7 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 	return peak
 }
 
-// unseenCache is the most page cache, MiB, that can have come and gone between two samples: what
+// unseenCache returns the most page cache, MiB, that can have come and gone between two samples: what
 // the job has read from storage or written to files. Before the kernel kills it has taken
 // back what it could.
 func unseenCache(j *Job, a *collector.Account) float64 {

@@ -17,11 +17,11 @@ import (
 // WriteCSV writes the kept samples as a table: a row for each, the nodes one after the
 // other. The columns are the same for every report, in this order: node, where there
 // are several; "timestamp [s]", seconds since 1970; for each sample key "KEY [unit]",
-// the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]", those
-// of all samples that it stands for; of each rate the last three. Units are %, MiB
+// the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" of
+// all the samples that it stands for. A rate has only the last three. Units are %, MiB
 // (2^20 bytes) and MiB/s. Keys that this perfagent does not know follow, sorted and
-// without a unit. What was not measured is an empty field; numbers are those of the
-// JSON, digit for digit.
+// without a unit. What was not measured is an empty field; numbers are the
+// JSON's, digit for digit.
 //
 // It is CSV as in RFC 4180, but that lines end in LF. A key that a spreadsheet would
 // take for a formula gets an apostrophe before it, and control characters in it are
@@ -58,7 +58,7 @@ type csvColumn struct {
 	part      csvPart
 }
 
-// csvPart tells which of a key's numbers a column has.
+// csvPart says which of a key's numbers a column has.
 type csvPart string
 
 const (
@@ -79,7 +79,7 @@ func newCSVTable(r *Report) *csvTable {
 		if row.Since == collector.Device && !hasKey(r, row.Key) {
 			continue // of devices only what there is
 		}
-		if c == collector.Timestamp { // its envelope tells nothing that the next row does not
+		if c == collector.Timestamp { // the next row says all that its envelope does
 			continue
 		}
 		if !row.EnvelopeOnly {
@@ -118,7 +118,7 @@ func hasKey(r *Report, key string) bool {
 	return false
 }
 
-// unknownKeys are the keys of samples and envelopes that are no columns of ours.
+// unknownKeys returns the keys of samples and envelopes that are not columns of ours.
 func unknownKeys(r *Report) (samples, envelope map[string]bool) {
 	samples, envelope = make(map[string]bool), make(map[string]bool)
 	for _, n := range r.Nodes {
@@ -164,7 +164,7 @@ func csvText(s string) string {
 	return s
 }
 
-// values are the column's numbers of a node; nil = the report has none.
+// values returns the column's numbers of a node; nil = the report has none.
 func (c csvColumn) values(n *Node) []float64 {
 	band := n.Envelope[c.key]
 	switch c.part {

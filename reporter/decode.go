@@ -85,7 +85,7 @@ func located(data []byte, err error) error {
 
 const notFiniteHint = " is not JSON: Python wrote a number that could not be computed; write null or leave the key out"
 
-// notFinite gives the word at which JSON broke off when it is one of those that
+// notFinite returns the word at which JSON broke off when it is one of those that
 // Python writes for numbers which JSON lacks. offset counts the bytes up to and
 // including the offending one.
 func notFinite(data []byte, offset int64) string {

@@ -2,7 +2,7 @@
 // the formats in which a report is stored.
 //
 // [New] builds a Report from a [collector.Recording]; [Merge] joins the nodes of several. Neither
-// draws conclusions: package diagnosis does. A Report is a value that nobody changes afterwards.
+// draws conclusions: package diagnosis does. A Report is a value that does not change afterwards.
 // [Metrics] is the only place that defines a metric, and spells its name.
 //
 // [Encode], [Decode] and [Scan] are for our own files, [ParsePerfPy] and [EncodePerfPy] for

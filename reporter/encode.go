@@ -6,7 +6,7 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
-// Encode gives the report file's bytes: JSON with one line per field, per sample
+// Encode returns the report file's bytes: JSON with one line per field, per sample
 // and per envelope, so that it can be read, searched and compared by line, and
 // still is small.
 func Encode(r *Report) ([]byte, error) {
@@ -17,8 +17,8 @@ func Encode(r *Report) ([]byte, error) {
 	return indent(compact, 4), nil
 }
 
-// indent breaks compact JSON into lines down to a depth; what lies deeper stays
-// on its line.
+// indent breaks compact JSON into lines down to a depth. Deeper values stay on
+// their line.
 func indent(in []byte, depth int) []byte {
 	w := indenter{out: make([]byte, 0, len(in)+len(in)/16), depth: depth}
 	for i := 0; i < len(in); i++ {
@@ -39,7 +39,7 @@ func indent(in []byte, depth int) []byte {
 	return append(w.out, '\n')
 }
 
-// stringEnd is the index behind the JSON string that begins at i.
+// stringEnd returns the index behind the JSON string that begins at i.
 func stringEnd(in []byte, i int) int {
 	for i++; in[i] != '"'; i++ {
 		if in[i] == '\\' {
@@ -81,7 +81,7 @@ func (w *indenter) put(c byte) {
 	}
 }
 
-// newline breaks the line unless what follows lies too deep.
+// newline breaks the line unless what follows is too deep.
 func (w *indenter) newline() {
 	if w.level <= w.depth {
 		w.breakLine()

@@ -26,7 +26,7 @@ func LimitKills(a *collector.Account) float64 {
 	}
 
 	switch {
-	case elsewhere: // those of which it is not told may be of either
+	case elsewhere: // a kill without a log entry may belong to either limit
 		return here
 	case here > 0:
 		return max(here, kills)

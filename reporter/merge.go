@@ -137,8 +137,8 @@ func pushed(p *Push) int {
 	return 1
 }
 
-// join widens a run to another one; what both tell stays. Exit codes are left to
-// mergedExit.
+// join widens a run to another one. Where both have a value, the first one stays.
+// Exit codes are left to mergedExit.
 func (r *Run) join(o Run) {
 	if r.ID == "" {
 		r.ID = o.ID
@@ -157,7 +157,7 @@ func (r *Run) join(o Run) {
 	}
 }
 
-// widen widens the times of a run to another one. Where one lies within the other
+// widen widens the times of a run to another one. If one is within the other
 // the length stays as it was measured: from end and start it would be counted with
 // the machine's suspends.
 func (r *Run) widen(o Run) {
@@ -178,14 +178,14 @@ func (r *Run) widen(o Run) {
 	}
 }
 
-// within reports whether a run lies within the time of another one.
+// within reports whether a run is within the time of another one.
 func (r Run) within(o Run) bool {
 	return !r.Start.Before(o.Start.Time) && !r.End.After(o.End.Time)
 }
 
 // mergedExit finds the first exit code that is not 0 in the order of the nodes,
-// with its signal; else 0 when any job's code is known. A run whose code is not
-// that of one of its jobs stands where its first node without a job is.
+// with its signal; else 0 when any job's code is known. A run whose code none of its
+// jobs has is placed at its first node without a job.
 func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 	runs := make(map[string]Run)
 	for _, in := range inputs {
@@ -213,7 +213,7 @@ func mergedExit(inputs []Source, out *Report) (code *int, signal string) {
 	return code, ""
 }
 
-// unexplainedExit gives the run when no job of the report has its exit code, and
+// unexplainedExit returns the run when no job of the report has its exit code, and
 // the node that it is taken to be of.
 func (r *Report) unexplainedExit() (node string, run Run) {
 	if r.Run.ExitCode == nil {

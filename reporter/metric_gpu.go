@@ -52,7 +52,7 @@ func gpuMetrics() []gpuMetric {
 		{
 			Metric: Metric{
 				Name:    MetricGPUMemoryPeak,
-				Meaning: "highest memory in use on the GPU, by whomever",
+				Meaning: "highest memory in use on the GPU, by all processes",
 				How:     "greatest over all samples",
 			},
 			of: gpuMax(collector.GPUMemoryUsed),
@@ -110,7 +110,7 @@ func gpuEnergy(device int) formula {
 	}, column)
 }
 
-// gpuMetricName is the name of a device's metric.
+// gpuMetricName returns the name of a device's metric.
 func gpuMetricName(pattern string, device int) string {
 	return strings.Replace(pattern, "{i}", strconv.Itoa(device), 1)
 }

@@ -62,7 +62,7 @@ var metricTable = filled([]Metric{
 	},
 	{
 		Name: MetricUnusedCPUHours, Unit: collector.CPUHours, Across: collector.Sum, PerfPy: true,
-		Meaning: "CPU time that nobody used",
+		Meaning: "CPU time that was not used",
 		How:     "node_cpu_hours × (100 − cpu_avg_utilization_pct) / 100",
 		formula: computed(unusedCPUHours, noColumn),
 	},

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/collector/series"
 )
 
-// facts is what metrics are computed from. An error of a value says why it is
+// facts holds what metrics are computed from. The error of a value says why it is
 // absent.
 type facts struct {
 	summary []*series.Summary // by collector.Column
@@ -31,7 +31,7 @@ type facts struct {
 	perfpy bool
 }
 
-// summaryOf is the summary of a column; an empty one where there is none.
+// summaryOf returns the summary of a column, or an empty one if there is none.
 func (f *facts) summaryOf(c collector.Column) *series.Summary {
 	if int(c) < len(f.summary) {
 		return f.summary[c]
@@ -117,7 +117,7 @@ func unusedCPUHours(f *facts) (float64, error) {
 	return hours * (100 - mean) / 100, nil
 }
 
-// bootOf returns the formula of a counter since boot, which says nothing of a run.
+// bootOf returns the formula of a counter since boot. It does not describe the run.
 func bootOf(counter collector.Column) formula {
 	value := func(f *facts) (float64, error) {
 		if v := f.boot(counter); !math.IsNaN(v) {
@@ -137,7 +137,7 @@ func ofJob(value func(*Job) float64) metricFunc {
 	}
 }
 
-// jobWall is the run's length where a job was wrapped.
+// jobWall returns the length of a run that wrapped a job.
 func jobWall(f *facts) (float64, error) {
 	if f.job == nil {
 		return 0, f.noJob
@@ -145,8 +145,8 @@ func jobWall(f *facts) (float64, error) {
 	return f.wall()
 }
 
-// jobCPUSeconds is the job's CPU time; of a job the end of which is not known, what its
-// account says so far.
+// jobCPUSeconds returns the job's CPU time. If the job's end is not known, that is the CPU
+// time in its account so far.
 func jobCPUSeconds(f *facts) (float64, error) {
 	switch {
 	case f.account != nil && f.account.CPUOpen:
@@ -167,7 +167,7 @@ func jobCores(f *facts) (float64, error) {
 	return perWall(f, cpu)
 }
 
-// perWall divides by the run's length.
+// perWall returns v divided by the run's length.
 func perWall(f *facts, v float64) (float64, error) {
 	wall, err := f.wall()
 	if err != nil {
@@ -192,7 +192,7 @@ func limitCPU(f *facts) (float64, error) {
 		return 0, absent(LimitUnknown)
 	}
 	allowed := wall * f.account.Limits.CPUs
-	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed meanwhile
+	if a := f.account; a.LimitCPUSeconds > 0 && f.length > 0 { // the limit may have changed during the run
 		allowed = wall * a.LimitCPUSeconds / f.length
 	}
 	return min(100, 100*cpu/allowed), nil
@@ -205,8 +205,8 @@ func jobPeakMemory(f *facts) (float64, error) {
 	return maxOf(collector.JobMemory).value(f)
 }
 
-// limitMemory is how much of the limit was reached. Between samples the kernel's own peak
-// tells, and that it had to kill.
+// limitMemory returns how much of the limit was reached. For the time between samples it uses
+// the kernel's own peak, and the fact that the kernel killed.
 func limitMemory(f *facts) (float64, error) {
 	pct, err := maxOf(collector.LimitMemoryPercent).value(f)
 	if f.account != nil && f.account.FullAtKillMB.Known() && LimitKills(f.account) > 0 {
@@ -218,8 +218,8 @@ func limitMemory(f *facts) (float64, error) {
 	return pct, err
 }
 
-// limitReached is what the kernel's peaks tell of the time between samples, without page
-// cache that may have come and gone.
+// limitReached returns the share of the limit by the kernel's peaks, which include the time
+// between samples, without page cache that may have come and gone.
 func limitReached(f *facts) float64 {
 	a := f.account
 	if a == nil || f.job == nil || !(a.Limits.MemoryMB > 0) {
@@ -235,7 +235,8 @@ func throttledPeriods(f *facts) (float64, error) {
 	return 100 * float64(f.account.Throttled/f.account.Periods), nil
 }
 
-// ofAccount gives a counter of the account; the column tells why it is absent.
+// ofAccount returns the formula of a counter of the account. If it is absent, the column says
+// why.
 func ofAccount(value func(*collector.Account) series.Optional, c collector.Column) formula {
 	return computed(func(f *facts) (float64, error) {
 		if f.account != nil {
@@ -247,7 +248,7 @@ func ofAccount(value func(*collector.Account) series.Optional, c collector.Colum
 	}, c)
 }
 
-// stallOf gives the share of the run that a stall took.
+// stallOf returns the formula of the share of the run that a stall took.
 func stallOf(value func(*collector.Account) series.Optional, c collector.Column) formula {
 	of := computed(func(f *facts) (float64, error) {
 		seconds, err := ofAccount(value, c).value(f)

@@ -170,7 +170,9 @@ func Lacking(what string, code Code) Missing {
 // no limit. A summary for people says nothing of it.
 func NothingAmiss(m Missing) bool { return reasonOf(m.Code).Normal }
 
-// CauseOf returns why something is missing, without how many readings lacked it.
+// CauseOf returns why something is missing, without the number of readings that lacked it. A report
+// has one sentence for both. Count and Of are fields of their own, so CauseOf does not parse the
+// sentence: it drops exactly the end that New has written for these two numbers.
 func CauseOf(m Missing) string {
 	if m.Of == 0 {
 		return m.Why
@@ -178,7 +180,7 @@ func CauseOf(m Missing) string {
 	return strings.TrimSuffix(m.Why, ofReadings(m.Count, m.Of))
 }
 
-// ofReadings is what follows the reason of a source that failed now and then.
+// ofReadings returns the end of Why for a source that failed now and then.
 func ofReadings(count, of int64) string { return fmt.Sprintf(" (%d of %d readings)", count, of) }
 
 // withCodes gives codes to the reasons of a report of a version that had none, where their text is

@@ -38,7 +38,7 @@ func (n *Node) Remarks() []string {
 
 // ParsePerfPy reads the JSON that perf.py writes (node → list of samples) and
 // computes its metrics by perf.py's own rules. cpus is the number of logical CPUs
-// of each node, which the file does not tell; 0 = unknown. The run's id is a hash
+// of each node, which is not in the file; 0 = unknown. The run's id is a hash
 // of the content, so that the same file is known again.
 func ParsePerfPy(data []byte, cpus int) (*Report, error) {
 	if err := probePerfPy(data); err != nil {
@@ -204,7 +204,7 @@ var (
 	errBackwards = absent(PerfPyBackwards)
 )
 
-// perfpyLength is the seconds from the first timestamp to the last.
+// perfpyLength returns the seconds from the first timestamp to the last.
 func perfpyLength(s Samples) (float64, error) {
 	first, last, count := timestamps(s)
 	switch {
@@ -218,7 +218,7 @@ func perfpyLength(s Samples) (float64, error) {
 	return last - first, nil
 }
 
-// timestamps gives the first and the last timestamp, and how many there are.
+// timestamps returns the first and the last timestamp, and how many there are.
 func timestamps(s Samples) (first, last float64, count int) {
 	for _, ts := range s.Column(collector.Timestamp.Key()) {
 		if math.IsNaN(ts) {
@@ -249,7 +249,7 @@ func (r *Run) span(s Samples) {
 	r.WallSeconds = r.End.Sub(r.Start.Time).Seconds()
 }
 
-// unixTime is a timestamp as a moment, to the microsecond.
+// unixTime returns the time of a timestamp, to the microsecond.
 func unixTime(ts float64) time.Time {
 	whole, part := math.Modf(ts)
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC()

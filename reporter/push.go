@@ -77,7 +77,7 @@ func pushEdit(data []byte, node span, state PushState) (edit, error) {
 	return e, err
 }
 
-// eachMember walks over the members of a JSON object that stands at an offset.
+// eachMember walks over the members of a JSON object that begins at an offset.
 func eachMember(object []byte, offset int, visit func(key string, value span) error) error {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

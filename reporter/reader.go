@@ -101,7 +101,7 @@ func unquote(quoted []byte) string {
 	return string(bytes.Trim(quoted, `"`))
 }
 
-// number reads a number; otherwise names what stands there if it is none.
+// number reads a number. If there is something else, otherwise describes it.
 func (r *reader) number(otherwise func() string) (float64, error) {
 	v, err := r.value()
 	switch {

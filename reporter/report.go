@@ -123,7 +123,7 @@ type Job struct {
 	// Orphans is how many re-parented descendants were reaped and counted.
 	Orphans int `json:"orphans"`
 
-	// Source is where the numbers below and those of the samples come from: a control group
+	// Source is where the numbers below and the job's samples come from: a control group
 	// that holds just us and the job ("cgroup"), one that was made for it ("created"), or
 	// its processes ("tree").
 	Source string `json:"source,omitempty"`
@@ -134,12 +134,12 @@ type Job struct {
 	// at its end, and what they have used could not be read.
 	CPUAtLeast bool `json:"cpu_at_least,omitempty"`
 	// PeakMemoryMB is the highest memory of the whole job, MiB, counted as MemoryKind
-	// tells: pss, rss or cgroup. 0 = not known.
+	// says: pss, rss or cgroup. 0 = not known.
 	PeakMemoryMB float64 `json:"peak_memory_mb,omitzero"`
 	MemoryKind   string  `json:"memory_kind,omitempty"`
 	// Cgroup is the path of the control group, CgroupPeakMB the kernel's own peak of it,
-	// page cache included, MiB. CgroupStays tells that a group which was made for the job
-	// could not be removed because processes of the job go on in it.
+	// page cache included, MiB. CgroupStays reports that a group which was made for the job
+	// could not be removed, because processes of the job are still in it.
 	Cgroup       string  `json:"cgroup,omitempty"`
 	CgroupPeakMB float64 `json:"cgroup_peak_mb,omitzero"`
 	CgroupStays  bool    `json:"cgroup_stays,omitempty"`
@@ -171,7 +171,7 @@ type Verdict struct {
 	// Evidence are the numbers that prove it: exit_code; signal; limit_mb, peak_mb,
 	// oom_kills, process, time…
 	Evidence   map[string]any `json:"evidence"`
-	Conditions []string       `json:"conditions"` // what the job suffered from, whatever ended it
+	Conditions []string       `json:"conditions"` // what the job suffered from, apart from what ended it
 }
 
 // Finding is a piece of advice, proved by numbers of the report.
@@ -187,14 +187,14 @@ type Push struct {
 	MLflow PushState `json:"mlflow"`
 }
 
-// How a push stands.
+// The states of a push.
 const (
 	PushDone    = "done"    // the server has everything
 	PushPending = "pending" // "perfagent push" will send what is missing
 	PushOff     = "off"     // not asked for, or nowhere to push to: then Error says why
 )
 
-// PushState is how a push stands and, while it is pending, where it is to go.
+// PushState is the state of a push and, while it is pending, its destination.
 type PushState struct {
 	State string `json:"state"`
 	// RunID is the MLflow run that has the numbers or, while pending, is to get them.

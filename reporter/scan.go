@@ -43,8 +43,8 @@ var ErrForeign = errors.New("is not a perfagent report")
 // Envelope only the wanted columns; Samples.Len is 0 where no wanted key has a value. The run
 // is returned, too.
 //
-// An error of node ends the reading and is returned as it is. Other errors are those of
-// Decode; nodes that stand before the fault in the file may have been handed over.
+// An error of node ends the reading and is returned as it is. Other errors are
+// Decode's; nodes before the fault in the file may have been handed over.
 func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name string, n *Node) error) (*Run, error) {
 	var stopped error
 	r, err := scanReport(file, size, wanted, func(run *Run, name string, n *Node) error {
@@ -80,8 +80,8 @@ type scan struct {
 	in     *reader
 	report Report          // without nodes
 	seen   map[string]bool // which of the report's own keys
-	// again is set when the file is read for the second time, because the nodes stand in it
-	// before the schema or the run.
+	// again is set when the file is read for the second time, because in it the nodes
+	// come before the schema or the run.
 	again bool
 }
 
@@ -101,7 +101,7 @@ func (s *scan) all(node nodeFunc) error {
 	switch {
 	case err != nil:
 		return err
-	case !atNodes: // the file has changed meanwhile
+	case !atNodes: // the file has changed since the first reading
 		return errNoNodes
 	}
 

@@ -12,7 +12,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// bounded is the input of a decoder, which keeps each value in memory as it stands.
+// bounded is the input of a decoder, which keeps the text of each value in memory.
 type bounded struct {
 	file  io.Reader
 	limit int64 // of a value's size
@@ -36,7 +36,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// placed is an error about what stands at a byte of the file.
+// placed is an error with its place in the file, in bytes.
 type placed struct {
 	at  int64
 	err error
@@ -45,7 +45,7 @@ type placed struct {
 func (p *placed) Error() string { return p.err.Error() }
 func (p *placed) Unwrap() error { return p.err }
 
-// offset is where in its text an error of encoding/json arose, as far as it tells.
+// offset returns where in its text an error of encoding/json arose, if it says so.
 func offset(err error) int64 {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -54,7 +54,7 @@ func offset(err error) int64 {
 	return 0
 }
 
-// explain turns the errors of a reading into those of Read, with the line.
+// explain turns the errors of a reading into Read's errors, with the line.
 func (s *scan) explain(err error) error {
 	var wrong *placed
 	var syntax *jsontext.SyntacticError

@@ -94,7 +94,7 @@ func readNode(r *reader, wanted Wanted) (n *Node, rows int, err error) {
 		return err
 	})
 
-	if n.Missing == nil { // left out by somebody else's program
+	if n.Missing == nil { // left out by another program
 		n.Missing = []Missing{}
 	}
 	withCodes(n.Missing)

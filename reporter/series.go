@@ -16,7 +16,7 @@ type Samples struct {
 	Columns [][]float64 // all of one length
 }
 
-// Len is the number of samples.
+// Len returns the number of samples.
 func (s Samples) Len() int {
 	if len(s.Columns) == 0 {
 		return 0
@@ -24,7 +24,7 @@ func (s Samples) Len() int {
 	return len(s.Columns[0])
 }
 
-// Column gives the values of a key; nil when no sample has it.
+// Column returns the values of a key; nil when no sample has it.
 func (s Samples) Column(key string) []float64 {
 	if i := slices.Index(s.Keys, key); i >= 0 {
 		return s.Columns[i]

@@ -17,7 +17,7 @@ import (
 // real one takes at least a byte of it.
 var errMostlyEmpty = errors.New("the samples are mostly empty")
 
-// cells is how many values the columns hold, absent ones included.
+// cells returns the number of values in the columns, including absent ones.
 func (s *Samples) cells() int { return s.Len() * len(s.Keys) }
 
 // read reads the wanted columns of a list of samples. It returns the number of samples; 0 if no
@@ -46,7 +46,7 @@ type rowReader struct {
 	*reader
 	samples *Samples
 	wanted  Wanted
-	// columns are those of the keys in their quotes; -1 if a key is not kept.
+	// columns are indexes by key in its quotes; -1 if a key is not kept.
 	columns  map[string]int
 	key      []byte // at hand, in its quotes
 	rows     int    // read so far
@@ -125,9 +125,11 @@ func (e *Envelope) read(r *reader, wanted Wanted) error {
 		*e = nil
 		return r.skip()
 	}
+
 	if *e == nil {
 		*e = Envelope{}
 	}
+
 	return r.object("the envelope is not an object", func(quoted []byte) error {
 		key := unquote(quoted)
 		if !wanted.band(key) {
@@ -143,7 +145,8 @@ func (e *Envelope) read(r *reader, wanted Wanted) error {
 }
 
 // readBand reads one key's envelope; null is an empty one. Keys are matched in either case, as
-// encoding/json does.
+// encoding/json does. Earlier versions rounded means without regard to the extremes, which may have
+// put a mean outside of them: readBand puts it back.
 func readBand(r *reader) (b Band, err error) {
 	if r.PeekKind() == 'n' {
 		return b, r.skip()
@@ -161,6 +164,11 @@ func readBand(r *reader) (b Band, err error) {
 		}
 		return err
 	})
+
+	for i := range min(len(b.Min), len(b.Mean), len(b.Max)) {
+		b.Mean[i] = clamped(b.Mean[i], b.Min[i], b.Max[i])
+	}
+
 	return b, err
 }
 

@@ -25,7 +25,7 @@ func SourceOf(what string) (name string, isSource bool) {
 	return what, false
 }
 
-// columnSource is the source of a column; of a GPU's it tells which one.
+// columnSource returns the source of a column. For a GPU's column it says which GPU.
 func columnSource(c collector.Column) string {
 	if device, _, ok := c.GPU(); ok {
 		return fmt.Sprintf("%s %d", c.Info().Source, device)

@@ -13,6 +13,7 @@ func (r *Report) shrink(limit int) error {
 		if err != nil || size <= limit {
 			return err
 		}
+
 		halvings := max(1, bits.Len(uint(size/limit))-1)
 		before := r.points()
 		for range halvings {
@@ -20,6 +21,7 @@ func (r *Report) shrink(limit int) error {
 				n.halve()
 			}
 		}
+
 		if r.points() == before {
 			return fmt.Errorf(
 				"merge: the report takes %d bytes even without its series; %d are the limit",
@@ -30,7 +32,7 @@ func (r *Report) shrink(limit int) error {
 	}
 }
 
-// encodedSize is how many bytes Encode gives at most.
+// encodedSize returns an upper bound of the bytes that Encode returns.
 func (r *Report) encodedSize() (int, error) {
 	run, err := Encode(&Report{Schema: r.Schema, Run: r.Run, Nodes: map[string]*Node{}})
 	if err != nil {
@@ -47,7 +49,7 @@ func (r *Report) encodedSize() (int, error) {
 	return size, nil
 }
 
-// points is how many samples the nodes keep.
+// points returns the number of samples that the nodes keep.
 func (r *Report) points() int {
 	sum := 0
 	for _, n := range r.Nodes {
@@ -57,7 +59,7 @@ func (r *Report) points() int {
 }
 
 // halve merges neighbouring points of the node's series, as a ring does. The node
-// gets new slices; those of the input stay as they are.
+// gets new slices; the input's slices stay as they are.
 func (n *Node) halve() {
 	if n.Samples.Len() < 2 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/plainjson"
 )
 
-// Values are metrics by name. In JSON they stand in the table's order; names that
+// Values are metrics by name. In JSON they are in the table's order; names that
 // the table does not know follow, sorted.
 type Values map[string]float64
 

@@ -61,6 +61,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "funcs:", err)
 		os.Exit(1)
 	}
+
 	os.Exit(judge(code, tests, inits))
 }
 
@@ -93,8 +94,8 @@ func count(path string, t *tally) (inits []string, err error) {
 	return inits, nil
 }
 
-// statements counts the statements of a function, nested ones and those of its literals included. A block is none of
-// its own, and neither is a case.
+// statements counts the statements of a function, including nested ones and the ones in its literals. A block does not
+// count as a statement, and neither does a case.
 func statements(body *ast.BlockStmt) int {
 	n := 0
 	if body == nil { // a function in assembly

@@ -49,7 +49,7 @@ type Exporter struct {
 	server   *http.Server
 	snapshot atomic.Pointer[snapshot]    // nil before Begin
 	view     atomic.Pointer[view]        // nil if it was not requested
-	request  atomic.Pointer[viewRequest] // nil if nobody waits for a view
+	request  atomic.Pointer[viewRequest] // nil if no client waits for a view
 	begun    chan struct{}               // closed by Begin
 }
 
@@ -75,8 +75,8 @@ func (e *Exporter) Begin(rec *collector.Recording) {
 }
 
 // Observe is called after every sample, by the sampling goroutine. It never blocks. It copies the
-// Recording if a view was requested, or if the interval is long: then nobody would wait for the
-// next sample.
+// Recording if a view was requested, or if the interval is long, because no client would wait
+// for the next sample.
 func (e *Exporter) Observe(s *collector.Sample, rec *collector.Recording) {
 	e.snapshot.Store(e.snapshot.Load().next(s, rec))
 	if req := e.request.Swap(nil); req != nil || e.options.Interval >= maxAge {
@@ -148,7 +148,7 @@ func (e *Exporter) awaitBegin(ctx context.Context) {
 
 // metrics returns the text of /metrics.
 func (e *Exporter) metrics() []byte {
-	f := facts{
+	f := metricInput{
 		snapshot: e.snapshot.Load(), version: e.options.Version,
 		interval: e.options.Interval, agent: e.options.Agent(),
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
-	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -21,15 +20,19 @@ type Metric struct {
 	// Label is the label that the metric has besides run_id and node: mode, version, resource,
 	// several ("gpu, uuid, name"), or "".
 	Label string
-	// column is where the value comes from, unless one of the other fields is set.
-	column collector.Column
-	value  func(*facts) float64
-	stalls func(*facts) [3]series.Optional                 // by resource
-	gpu    func(f *facts, i int, g *collector.GPU) float64 // of one device
+	write lineWriter
 }
 
-// facts holds what the values are computed from. NaN means not known.
-type facts struct {
+// A lineWriter writes the lines of a metric.
+type lineWriter func(x *exposition, m *Metric, f *metricInput)
+
+// one returns the lineWriter of a metric with a single line.
+func one(value func(*metricInput) float64) lineWriter {
+	return func(x *exposition, m *Metric, f *metricInput) { x.series(m, "", value(f)) }
+}
+
+// metricInput holds what the values are computed from. NaN means not known.
+type metricInput struct {
 	*snapshot
 	version  string
 	interval time.Duration
@@ -51,7 +54,8 @@ const (
 // ofColumn returns the metric of a column. A note is added to its help.
 func ofColumn(c collector.Column, notes ...string) Metric {
 	row := c.Info()
-	m := Metric{Name: "perfagent_" + row.Prometheus, Type: gauge, Help: row.Label, column: c}
+	m := Metric{Name: "perfagent_" + row.Prometheus, Type: gauge, Help: row.Label}
+	m.write = one(func(f *metricInput) float64 { return inBaseUnit(c, f.values[c]) })
 	if row.Kind == collector.Counter {
 		m.Type, m.Help = counter, m.Help+sinceThen
 	}
@@ -61,44 +65,46 @@ func ofColumn(c collector.Column, notes ...string) Metric {
 	return m
 }
 
-// nodeMetrics returns the metrics of perfagent and of the node. It is a function, as those of the job and
-// of GPUs are: a run without a live page does not make them.
+// nodeMetrics returns the metrics of perfagent and of the node. This table and the two below are functions,
+// so that a run without a live page does not make them.
 func nodeMetrics() []Metric {
 	return []Metric{
 		{
 			Name: "perfagent_build_info", Type: gauge,
 			Help: "1; the label has the version of perfagent", Label: "version",
+			write: buildInfo,
 		},
 		{
 			Name: "perfagent_start_time_seconds", Type: gauge,
 			Help:  "when the run started, since 1970",
-			value: startTime,
+			write: one(startTime),
 		},
-		{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", value: interval},
-		{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, value: samples},
+		{Name: "perfagent_interval_seconds", Type: gauge, Help: "time between samples", write: one(interval)},
+		{Name: "perfagent_samples_total", Type: counter, Help: "samples taken" + sinceThen, write: one(samples)},
 		{
 			Name: "perfagent_missed_ticks_total", Type: counter,
 			Help:  "samples that could not be taken in time" + sinceThen,
-			value: missedTicks,
+			write: one(missedTicks),
 		},
 		ofColumn(collector.Timestamp),
 		{
 			Name: "perfagent_agent_cpu_seconds_total", Type: counter,
 			Help:  "CPU time of perfagent itself",
-			value: agentCPU,
+			write: one(agentCPU),
 		},
 		{
 			Name: "perfagent_agent_max_rss_bytes", Type: gauge,
 			Help:  "peak resident memory of perfagent itself",
-			value: agentRSS,
+			write: one(agentRSS),
 		},
-		{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", value: cpus},
+		{Name: "perfagent_cpus", Type: gauge, Help: "logical CPUs of the node", write: one(cpus)},
 		{
 			Name: "perfagent_cpu_seconds_total",
 			Type: counter,
 			Help: "CPU time of the node by mode, over all CPUs" + sinceThen +
 				"; guest time is included in user and nice",
 			Label: "mode",
+			write: cpuModes,
 		},
 		ofColumn(collector.CPUAvg, "in the newest sample"),
 		ofColumn(collector.CPUMin, "in the newest sample"),
@@ -106,14 +112,14 @@ func nodeMetrics() []Metric {
 		{
 			Name: "perfagent_memory_used_ratio", Type: gauge,
 			Help:  "used share of the node's memory: (total - available) / total",
-			value: memoryRatio,
+			write: one(memoryRatio),
 		},
 		ofColumn(collector.MemUsed),
-		{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", value: memoryTotal},
+		{Name: "perfagent_memory_total_bytes", Type: gauge, Help: "memory of the node", write: one(memoryTotal)},
 		{
 			Name: "perfagent_filesystem_used_ratio", Type: gauge,
 			Help:  "used share of the fullest file system of --disk-path: used / (used + available to users)",
-			value: filesystemRatio,
+			write: one(filesystemRatio),
 		},
 		ofColumn(collector.DiskUsed),
 		ofColumn(collector.DiskFree),
@@ -128,31 +134,40 @@ func nodeMetrics() []Metric {
 	}
 }
 
-func startTime(f *facts) float64 {
+func buildInfo(x *exposition, m *Metric, f *metricInput) { x.series(m, f.version, 1) }
+
+// cpuModes writes the CPU time of each mode.
+func cpuModes(x *exposition, m *Metric, f *metricInput) {
+	for mode, v := range f.cpuSeconds() {
+		x.series(m, host.CPUMode(mode).String(), v)
+	}
+}
+
+func startTime(f *metricInput) float64 {
 	if f.start.IsZero() {
 		return math.NaN()
 	}
 	return float64(f.start.UnixMilli()) / 1000
 }
 
-func interval(f *facts) float64    { return f.interval.Seconds() }
-func samples(f *facts) float64     { return float64(f.samples) }
-func missedTicks(f *facts) float64 { return float64(f.missed) }
-func agentCPU(f *facts) float64    { return known(f.agent.CPUSeconds) }
-func agentRSS(f *facts) float64    { return known(math.Round(f.agent.MaxRSSMB * collector.MiB)) }
-func cpus(f *facts) float64        { return known(float64(f.cpus)) }
-func memoryTotal(f *facts) float64 { return known(f.memoryMB * collector.MiB) }
+func interval(f *metricInput) float64    { return f.interval.Seconds() }
+func samples(f *metricInput) float64     { return float64(f.samples) }
+func missedTicks(f *metricInput) float64 { return float64(f.missed) }
+func agentCPU(f *metricInput) float64    { return zeroToNaN(f.agent.CPUSeconds) }
+func agentRSS(f *metricInput) float64    { return zeroToNaN(math.Round(f.agent.MaxRSSMB * collector.MiB)) }
+func cpus(f *metricInput) float64        { return zeroToNaN(float64(f.cpus)) }
+func memoryTotal(f *metricInput) float64 { return zeroToNaN(f.memoryMB * collector.MiB) }
 
 // memoryRatio and filesystemRatio compute ratios from bytes, because the percentages of samples are
 // rounded, as perf.py's are.
-func memoryRatio(f *facts) float64 {
+func memoryRatio(f *metricInput) float64 {
 	if f.memoryMB == 0 {
 		return f.values[collector.MemPercent] / 100
 	}
 	return min(1, f.values[collector.MemUsed]/f.memoryMB)
 }
 
-func filesystemRatio(f *facts) float64 {
+func filesystemRatio(f *metricInput) float64 {
 	used := f.values[collector.DiskUsed]
 	if used == 0 {
 		return 0
@@ -160,8 +175,8 @@ func filesystemRatio(f *facts) float64 {
 	return used / (used + f.values[collector.DiskFree])
 }
 
-// known returns NaN for 0, an impossible value.
-func known(v float64) float64 {
+// zeroToNaN returns NaN for 0, an impossible value.
+func zeroToNaN(v float64) float64 {
 	if v == 0 {
 		return math.NaN()
 	}
@@ -202,7 +217,7 @@ func escaped(text string) string {
 }
 
 // write writes the known values of each metric.
-func (x *exposition) write(f *facts) {
+func (x *exposition) write(f *metricInput) {
 	x.table(nodeMetrics(), f)
 	x.table(jobMetrics(), f)
 	if len(f.gpus) > 0 {
@@ -210,31 +225,9 @@ func (x *exposition) write(f *facts) {
 	}
 }
 
-func (x *exposition) table(metrics []Metric, f *facts) {
+func (x *exposition) table(metrics []Metric, f *metricInput) {
 	for i := range metrics {
-		m := &metrics[i]
-		switch {
-		case m.Label == "version":
-			x.series(m, f.version, 1)
-		case m.Label == "mode":
-			for mode, v := range f.cpuSeconds() {
-				x.series(m, host.CPUMode(mode).String(), v)
-			}
-		case m.stalls != nil:
-			for k, v := range m.stalls(f) {
-				x.series(m, resources()[k], float64(v))
-			}
-		case m.gpu != nil:
-			for k := range f.gpus {
-				x.labelled(m, gpuLabels(k, &f.gpus[k]), m.gpu(f, k, &f.gpus[k]))
-			}
-		case m.Label == jobInfoLabel:
-			x.jobInfo(m, &f.account)
-		case m.value != nil:
-			x.series(m, "", m.value(f))
-		default:
-			x.series(m, "", inBaseUnit(m.column, f.values[m.column]))
-		}
+		metrics[i].write(x, &metrics[i], f)
 	}
 }
 

@@ -48,7 +48,7 @@ func (e *Exporter) Serve(l net.Listener, name string) error {
 func (e *Exporter) Close() { _ = e.server.Close() }
 
 // A connLimit caps the number of open connections. At the limit it closes the connection that was
-// idle longest, so that clients that send a byte a second, or never read, keep nobody out.
+// idle longest, so that clients that send a byte a second, or never read, do not keep others out.
 type connLimit struct {
 	max    int
 	mu     sync.Mutex

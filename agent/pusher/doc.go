@@ -11,7 +11,7 @@
 //   - Runs are recognized by their tags (TagInvocation), never by what a client remembers.
 //
 // Live pushes the same points while a run goes on. Its queue is the Recording's own ring: an outage
-// of any length takes no memory, and what the ring has thinned meanwhile is sent as thinly.
+// of any length takes no memory. Samples that the ring has merged by then are sent merged.
 //
 // Where to look: points.go makes the points of the time series that series.go names, and tags.go
 // the documented metrics and the tags. search.go finds the run, plan.go compares it with a report,

@@ -247,8 +247,8 @@ func (p *Plan) compareSeries(ctx context.Context, s nodeSeries) error {
 }
 
 // sentUntil returns the time of the last point of a recording that the run has. If the recording
-// was thinned, the server cannot tell it for certain. But whoever sent the points while it went on
-// knows, unless somebody pushed the journal meanwhile.
+// was thinned, the server's answer is not certain. A process that sent the points during the run knows,
+// unless another one has pushed the journal since.
 func (p *Plan) sentUntil(ctx context.Context, s nodeSeries, all []window) (int64, error) {
 	sent, certain := int64(-1), false
 	if p.opts.Live != nil && p.Run != nil {

@@ -142,8 +142,8 @@ type source struct {
 	values []values
 }
 
-// sources returns the sources of all series. Those of the host come last, because they are in every
-// window (see anchors), and because a window whose last point is there is there as a whole.
+// sources returns the sources of all series. The host's come last, because they are in every window
+// (see anchors): a window whose last point is on the server is there as a whole.
 func (s nodeSeries) sources() []source {
 	var all []Series
 	for i, d := range s.gpus[:min(len(s.gpus), collector.MaxGPUs)] {
@@ -185,7 +185,7 @@ func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (
 // values are a column's mean and greatest value for each kept sample.
 type values struct{ mean, max []float64 }
 
-// values returns those of a column.
+// values returns the values of a column.
 func (s nodeSeries) values(c collector.Column) values {
 	if band, ok := s.envelope[c.Key()]; ok {
 		return values{mean: band.Mean, max: band.Max}

@@ -97,7 +97,7 @@ func (r *remoteState) lastPoint(ctx context.Context, s nodeSeries, all []window)
 	return until, nil
 }
 
-// isLatest reports whether the latest points of the run are those of a window.
+// isLatest reports whether the latest points of the run are the points of a window.
 func (r *remoteState) isLatest(w window) bool {
 	return !slices.ContainsFunc(w.points, func(m mlflow.Metric) bool {
 		latest, ok := r.latest(m.Key)

@@ -109,7 +109,7 @@ func compareStart(a, b mlflow.Run) int {
 // metrics each.
 const (
 	maxOfInvocation = 10  // the earliest is wanted
-	maxOfRunID      = 100 // those of other nodes and other times are among them
+	maxOfRunID      = 100 // recordings of other nodes and other times are among them
 )
 
 // maxSearched is how many experiments one search for runs names.

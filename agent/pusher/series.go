@@ -40,7 +40,7 @@ const (
 // ofPeak is the meaning of a series that follows its mean.
 const ofPeak = "its peak in the window"
 
-// AllSeries returns the series of the host and of the job, but not those of GPUs. No name is the
+// AllSeries returns the series of the host and of the job, without those of GPUs. No name is the
 // folder of another.
 func AllSeries() []Series { return append(hostSeries(), otherSeries()...) }
 

@@ -36,7 +36,7 @@ const (
 	// file's path in the run.
 	tagArtifact = "perfagent.artifact."
 
-	// ownPrefix begins all our tags, and nodePrefix those of a node.
+	// ownPrefix begins all our tags, and nodePrefix the tags of a node.
 	ownPrefix  = "perfagent."
 	nodePrefix = "perfagent.node."
 	exitSuffix = ".exit_code"

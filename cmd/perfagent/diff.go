@@ -33,7 +33,7 @@ func newDiff(s streams) *cobra.Command {
 		Short: "compare two sets of runs of the same job",
 		Long: `Compare two sets of runs of the same job, for example A before a change and B
 after it. For each metric, diff prints the medians, their noise, and the change,
-or ~ if the change cannot be told from noise.
+or ~ if the change may be noise.
 
 A and B are reports of any kind that show reads, or directories. From a directory
 diff takes all reports node-*.json at any depth or, if there are none, all *.json
@@ -43,7 +43,7 @@ be estimated from four runs a side; ten are good.
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
 an amount in the metric's unit, such as 90. A change in percent must also be
-significant; with too few runs to tell, the plain difference counts. The exit
+significant; with too few runs to test, the plain difference counts. The exit
 code is 2 if the runs cannot be compared.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff perfagent-out/before perfagent-out/after

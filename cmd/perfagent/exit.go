@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/job"
 )
 
-// perfagent's own exit codes. Every other code of "run" is the job's: its exit code, or 128+n
-// after signal n, as package job computes it.
+// perfagent's own exit codes. Every other code of "run" is the job's, as package job reports it:
+// its exit code, 128+n after signal n, or 255 if it is unknown.
 const (
 	exitFailure = 1 // any command but run and diff
 
@@ -38,6 +38,9 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
+// endedBySignal returns the error of a command that ends because of signal n. It prints nothing.
+func endedBySignal(n int) error { return exitError{code: 128 + n} }
+
 // exitCode returns the exit code for the error of a command, and the error to print, or nil for
 // none.
 func exitCode(command string, err error) (code int, toPrint error) {
@@ -55,7 +58,7 @@ func exitCode(command string, err error) (code int, toPrint error) {
 }
 
 // runError returns the error of "run" for the result of agent.Run. Once the job has started, its
-// exit code wins, whatever else went wrong.
+// exit code wins over every other failure.
 func runError(result *agent.Result, err error) error {
 	switch {
 	case result != nil && result.ExitCode != 0:

@@ -71,7 +71,7 @@ func newLogger(w io.Writer, level, format string) (*logger, error) {
 	return &logger{zap.New(core, discard).Named("perfagent:")}, nil
 }
 
-// A patientWriter gives up on a stderr that nobody reads. By default the runtime lets SIGPIPE end a
+// A patientWriter gives up on a stderr that is not read. By default the runtime lets SIGPIPE end a
 // program that writes to a closed pipe (os/signal), even before its job has started. A full pipe
 // would delay the job's start or its exit code for as long as its reader likes.
 type patientWriter struct {
@@ -80,12 +80,12 @@ type patientWriter struct {
 	stop atomic.Bool // a write hangs: write no more
 }
 
-var errNobodyReads = errors.New("nobody reads it")
+var errNotRead = errors.New("it is not read")
 
 func (p *patientWriter) Write(data []byte) (int, error) {
 	p.once.Do(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) })
 	if p.stop.Load() {
-		return 0, errNobodyReads
+		return 0, errNotRead
 	}
 
 	words, done := bytes.Clone(data), make(chan error, 1)
@@ -99,6 +99,6 @@ func (p *patientWriter) Write(data []byte) (int, error) {
 		return len(data), err
 	case <-time.After(time.Second):
 		p.stop.Store(true)
-		return 0, errNobodyReads
+		return 0, errNotRead
 	}
 }

@@ -39,7 +39,7 @@ func newMetrics(s streams) *cobra.Command {
 	return cmd
 }
 
-// allMetrics returns the metrics of the table, then those of each GPU; {i} is its number.
+// allMetrics returns the metrics of the table, then the metrics of each GPU; {i} is its number.
 func allMetrics() []reporter.Metric {
 	return append(slices.Clone(reporter.Metrics()), reporter.GPUMetrics()...)
 }

@@ -30,7 +30,7 @@ type recordOptions struct {
 
 	streams streams
 	log     *logger
-	// alwaysPrintURL prints the address of the live page whatever --log-level is: there is no job that
+	// alwaysPrintURL prints the address of the live page at every --log-level: there is no job that
 	// shares stderr.
 	alwaysPrintURL bool
 }

@@ -13,10 +13,10 @@ func newRun(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- CMD [ARG...]",
 		Short: "run a command and report what it used",
-		Long: `Run a command and report what it used and what this node did meanwhile. The
-command's exit code, streams, signals and terminal are passed through unchanged.
-When the command ends, the report is written to OUT/RUN-ID/node-N.json, and its
-page beside it.
+		Long: `Run a command and report what it used and what this node did at the same time.
+The command's exit code, streams, signals and terminal are passed through
+unchanged. When the command ends, the report is written to
+OUT/RUN-ID/node-N.json, and its page beside it.
 
 Exit code: the command's; 128+n if signal n killed it; 125 if perfagent failed
 before it started the command; 126 if the command cannot be executed; 127 if it

@@ -131,7 +131,7 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 	case formatCSV:
 		return reporter.WriteCSV(o.streams.out, report)
 	case formatMarkdown:
-		pictures := terminal.Pictures(report, summary.Width, false) // for browsers, whatever the locale here
+		pictures := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
 		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
 	}
 	return summary.Write(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))

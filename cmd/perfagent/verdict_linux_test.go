@@ -276,7 +276,7 @@ func TestVerdict_MemoryLimit(t *testing.T) {
 		{"main process", "exec " + verdictHog, 137, "oom_cgroup", "killed by the kernel: tail (process "},
 		{"child", verdictHog + "; exit 3", 3, "oom_cgroup", "exited with code 3 after the kernel killed a process: tail (process "},
 		{"child of a shell that passes it on", verdictHog, 137, "oom_cgroup", "tail (process "},
-		{"child that is not missed", verdictHog + "; exit 0", 0, "exited", "exited with code 0, although the kernel killed 1 process"},
+		{"child that is not missed", verdictHog + "; exit 0", 0, "exited", "exited with code 0, although its control group had 1 out-of-memory kill"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			group := verdictGroup(t, 64)

@@ -94,7 +94,7 @@ func (w *watchedRun) endings() (ends []nodeEnd, unread int) {
 		ends = append(ends, n.ending())
 	}
 
-	for _, e := range w.past {
+	for _, e := range w.dropped {
 		ends = append(ends, e)
 	}
 

@@ -147,19 +147,19 @@ func (r *runFiles) nodes() string {
 
 // A watchedNode follows one node's journal.
 type watchedNode struct {
-	index    int
-	home     string // boot id of this machine; "" = unknown
-	follower *journal.Follower
-	report   *reporter.Report // last read from the journal; nil = nothing yet
-	newest   []float64
-	writer   journal.Writer
-	locked   bool      // its agent has held the lock
-	looked   time.Time // time of the last read
-	grown    time.Time // when it last grew
-	trouble  error     // of the last read
-	end      *reporter.Report
-	endPath  string
-	gaps     int // reads that found neither journal nor report
+	index      int
+	home       string // boot id of this machine; "" = unknown
+	follower   *journal.Follower
+	report     *reporter.Report // last read from the journal; nil = nothing yet
+	newest     []float64
+	writer     journal.Writer
+	locked     bool      // its agent has held the lock
+	looked     time.Time // time of the last read
+	lastGrowth time.Time // when it last grew
+	trouble    error     // of the last read
+	end        *reporter.Report
+	endPath    string
+	gaps       int // reads that found neither journal nor report
 }
 
 func newWatchedNode(index int, path, home string) *watchedNode {
@@ -175,7 +175,7 @@ func (n *watchedNode) look(now time.Time) {
 		return
 	}
 
-	grown, err := n.follower.Look()
+	grew, err := n.follower.Look()
 	n.trouble = err
 	if errors.Is(err, fs.ErrNotExist) {
 		n.finish()
@@ -183,11 +183,11 @@ func (n *watchedNode) look(now time.Time) {
 	}
 
 	n.gaps = 0
-	if grown {
+	if grew {
 		n.report, n.newest = n.follower.Report(), n.follower.Newest()
 	}
-	if grown || n.looked.IsZero() {
-		n.grown = now.Add(-n.age(now))
+	if grew || n.looked.IsZero() {
+		n.lastGrowth = now.Add(-n.age(now))
 	}
 
 	n.looked = now
@@ -244,7 +244,7 @@ func (n *watchedNode) over() bool { return n.end != nil || n.isLost() }
 func (n *watchedNode) isLost() bool { return n.gaps > 1 }
 
 // silence returns how long the journal has not grown.
-func (n *watchedNode) silence(now time.Time) time.Duration { return max(0, now.Sub(n.grown)) }
+func (n *watchedNode) silence(now time.Time) time.Duration { return max(0, now.Sub(n.lastGrowth)) }
 
 // maxSilence returns how long a journal may stay unchanged without comment.
 func (n *watchedNode) maxSilence() time.Duration {

@@ -161,7 +161,7 @@ func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 			if isResize(sig) {
 				return nextDraw, nil
 			}
-			return nextEnd, exitError{code: 128 + signalNumber(sig)}
+			return nextEnd, endedBySignal(signalNumber(sig))
 		case k, ok := <-t.keys:
 			if ok {
 				return t.obey(k)
@@ -175,9 +175,9 @@ func (t *liveTerminal) wait(tick <-chan time.Time) (next, error) {
 func (t *liveTerminal) obey(k key) (next, error) {
 	switch k {
 	case keyInterrupt:
-		return nextEnd, exitError{code: 128 + signalNumber(os.Interrupt)}
+		return nextEnd, endedBySignal(signalNumber(os.Interrupt))
 	case keyAbort:
-		return nextEnd, exitError{code: 128 + int(syscall.SIGQUIT)}
+		return nextEnd, endedBySignal(int(syscall.SIGQUIT))
 	case keyStop:
 		t.suspend()
 		return nextDraw, nil
@@ -229,7 +229,7 @@ func readKeys(in io.Reader) <-chan key {
 	return out
 }
 
-// A keyReader skips the sequences of arrow keys and the like, some of which contain a Q.
+// A keyReader skips the sequences of arrow keys and the like, because some contain a Q.
 type keyReader struct{ inside byte }
 
 // take consumes the next byte and returns the key, if the byte completes one.

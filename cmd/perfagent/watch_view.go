@@ -29,7 +29,7 @@ type watchedRun struct {
 	listed  time.Time       // when the folder was last listed
 	more    int             // running nodes that are not followed
 	ended   int             // ended nodes that are not followed
-	past    map[int]nodeEnd // nodes that were followed and made room for others
+	dropped map[int]nodeEnd // followed nodes that made room for others, by index
 }
 
 func (w *watchedRun) close() {
@@ -62,9 +62,9 @@ func (w *watchedRun) join(there *runFiles, room int) {
 		case at >= 0 && w.nodes[at] != w.main: // a second recording of a node that has ended
 			w.nodes[at].follower.Close()
 			w.nodes[at] = newWatchedNode(node, path, w.options.home)
-		case at < 0 && w.past[node].show != "" && !isLater(path, w.past[node].journal): // known already
+		case at < 0 && w.dropped[node].show != "" && !isLater(path, w.dropped[node].journal): // known already
 		case at < 0 && (len(w.nodes) < room || w.makeRoom()):
-			delete(w.past, node)
+			delete(w.dropped, node)
 			w.nodes = append(w.nodes, newWatchedNode(node, path, w.options.home))
 		case at < 0:
 			w.more++
@@ -72,7 +72,7 @@ func (w *watchedRun) join(there *runFiles, room int) {
 	}
 
 	slices.SortFunc(w.nodes, compareNodes)
-	w.ended = len(w.past)
+	w.ended = len(w.dropped)
 	for node := range there.reports {
 		if _, running := there.journals[node]; !running && !w.knows(node) {
 			w.ended++
@@ -82,7 +82,7 @@ func (w *watchedRun) join(there *runFiles, room int) {
 
 // knows reports whether a node is followed, or was.
 func (w *watchedRun) knows(node int) bool {
-	_, was := w.past[node]
+	_, was := w.dropped[node]
 	return was || slices.ContainsFunc(w.nodes, func(n *watchedNode) bool { return n.index == node })
 }
 
@@ -92,12 +92,12 @@ func (w *watchedRun) makeRoom() bool {
 	if at < 0 {
 		return false
 	}
-	if w.past == nil {
-		w.past = make(map[int]nodeEnd)
+	if w.dropped == nil {
+		w.dropped = make(map[int]nodeEnd)
 	}
 
 	n := w.nodes[at]
-	w.past[n.index] = n.ending()
+	w.dropped[n.index] = n.ending()
 	n.follower.Close()
 	w.nodes = slices.Delete(w.nodes, at, at+1)
 	return true

@@ -16,8 +16,8 @@ import (
 // maxGroups is how many groups below one are visited.
 const maxGroups = 4096
 
-// walk calls visit for a group and for all below it. It skips a group below that is removed
-// meanwhile.
+// walk calls visit for a group and for all below it. It skips a group below that is removed while
+// it walks.
 func walk(dir string, visit func(dir string) error) error {
 	todo, seen := []string{dir}, 0
 	for len(todo) > 0 {
@@ -116,7 +116,7 @@ func (s *census) take(g *Group, c *Counters) {
 }
 
 // countDead finds how many of those that pids.current counted before have ended: the lists of tasks
-// leave them out. Of tasks that come and go meanwhile the lesser count is used.
+// leave them out. If tasks come and go while it counts, it uses the lesser count.
 func (s *census) countDead(g *Group, home *membership, before float64) {
 	s.dead = 0
 	if !(before > s.processes) {

@@ -49,7 +49,7 @@ type Limits struct {
 	// MemoryGroup, the outermost.
 	MemoryInner string
 
-	// Failed tells, by file name, why a limit that may exist is unknown. nil means that nothing
+	// Failed says, by file name, why a limit that may exist is unknown. nil means that nothing
 	// failed.
 	Failed map[string]error
 }
@@ -83,13 +83,13 @@ type Counters struct {
 	Memory, WorkingSet, PageCache, PeakMemory float64
 
 	// LimitWorkingSet, LimitPageCache and LimitPeak are WorkingSet, PageCache and PeakMemory of the
-	// group that sets Limits.Memory: the group's own, or those of an ancestor, with all that runs
+	// group that sets Limits.Memory: the group's own, or an ancestor's, with all that runs
 	// beside us in it. NaN without a limit, and if a hidden ancestor sets it.
 	LimitWorkingSet, LimitPageCache, LimitPeak float64
 
-	// OOMKills counts the processes of the group and of all below it that the kernel killed for
-	// want of memory, whoever's limit it was. (v2 memory.events oom_kill, which includes what is
-	// below; v1 memory.oom_control counts in the victim's own group only, so those below are added
+	// OOMKills counts the out-of-memory kills in the group and in all below it, for any group's
+	// limit or for the host's memory. (v2 memory.events oom_kill, which includes the groups below;
+	// v1 memory.oom_control counts in the victim's own group only, so the groups below are added
 	// up. A removed group stays in the sum with its last count.)
 	OOMKills float64
 
@@ -99,14 +99,14 @@ type Counters struct {
 	// group is not that of CPU or memory.)
 	ReadBytes, WriteBytes float64
 
-	// Processes and Threads are those of the group and all below it now. If they are many they may
-	// be those of an earlier Read: see Group.Read.
+	// Processes and Threads are counts of the group and all below it now. If there are many, the
+	// counts may be of an earlier Read: see Group.Read.
 	Processes, Threads float64
 
 	// Pressure is that of the v2 group.
 	Pressure Pressure
 
-	// Failed tells, by file name, why what existed when the group was found could not be read now.
+	// Failed says, by file name, why what existed when the group was found could not be read now.
 	// nil means that nothing failed.
 	Failed map[string]error
 }

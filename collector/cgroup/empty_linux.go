@@ -41,6 +41,7 @@ func awaitEmpty(branches []branch) error {
 				n,
 			)
 		}
+
 		time.Sleep(2 * time.Millisecond)
 	}
 }

@@ -54,8 +54,8 @@ func (r *reader) again(path string, limit int) ([]byte, error) {
 // have.
 const maxHeld = 40
 
-// mayHold reports whether a file may stay open. Those of a copied tree may be replaced by others of
-// the same name, and are opened each time.
+// mayHold reports whether a file may stay open. A file of a copied tree may be replaced by another
+// of the same name, and is opened each time.
 func (r *reader) mayHold(fd int) bool {
 	if r.held == nil {
 		return false

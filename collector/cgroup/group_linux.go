@@ -31,8 +31,8 @@ type Group struct {
 	// quota. In v2 all are unified.
 	cpu, acct, cpuset, memory, pids, io, unified *membership
 
-	// homes are the memberships whose processes are the group's: those of CPU time and of memory,
-	// which are what counts as the job's.
+	// homes are the memberships whose processes are the group's: the ones of the controllers of CPU
+	// time and memory, which count as the job's.
 	homes []*membership
 
 	usage     string // file of the CPU time
@@ -140,8 +140,8 @@ func (g *Group) findFiles() {
 // stallNames are the resources of PSI, in the order of Pressure's fields.
 var stallNames = [3]string{"cpu", "memory", "io"}
 
-// atHome reports whether the group of another controller holds the same processes, as far as its
-// path tells.
+// atHome reports whether the group of another controller holds the same processes, judged by its
+// path.
 func (g *Group) atHome(p *membership) bool {
 	if !p.hasCounters() {
 		return false

@@ -37,8 +37,8 @@ type branch struct{ dir, own string }
 // Make makes a group below our own in the hierarchies that count something for a job: v1's of
 // cpuacct, memory and pids, and v2. It leaves the others alone, and v1's of cpu if cpuacct is
 // elsewhere: they count nothing, and a group of its own would change the job's share of the CPUs.
-// If a hierarchy is refused, Missing tells why. An error says that no group could be made that
-// counts CPU time or memory, why not for each hierarchy, and that nothing is left of it.
+// If a hierarchy is refused, Missing says why. An error says that no group could be made that
+// counts CPU time or memory, gives the reason for each hierarchy, and means that nothing is left.
 //
 // In v2, controllers are enabled for the group if possible. A group that has processes of its own
 // cannot do so: if this process is the only one, it moves to a group of its own, beside the job's,
@@ -78,7 +78,7 @@ func makeGroup(name string, wanted []string) (*Made, error) {
 // Group returns the made group. In hierarchies that refused it has limits and no counters.
 func (m *Made) Group() *Group { return m.group }
 
-// Missing tells, by the directory of our own group, why none was made below it. nil means that
+// Missing says, by the directory of our own group, why none was made below it. nil means that
 // nothing is missing.
 func (m *Made) Missing() map[string]error {
 	if len(m.missing) == 0 {
@@ -94,7 +94,7 @@ func (m *Made) note(dir string, err error) {
 	}
 }
 
-// reasons joins what Missing tells, in a fixed order.
+// reasons joins the reasons of Missing, in a fixed order.
 func (m *Made) reasons() error {
 	var errs []error
 	for _, err := range m.missing {
@@ -234,7 +234,7 @@ func (m *Made) stepBack() error {
 	if err := writeFile(filepath.Join(m.v2.own, "cgroup.procs"), strconv.Itoa(os.Getpid())); err != nil {
 		return err
 	}
-	if err := removeGroup(m.leaf, time.Now().Add(moment)); err != nil {
+	if err := removeGroup(m.leaf, time.Now().Add(refusalWait)); err != nil {
 		return err
 	}
 
@@ -287,8 +287,8 @@ func cloneInto() error {
 	return nil
 }
 
-// inside returns the Group of a process in the groups that were made below those of g, and in g's
-// where none was made.
+// inside returns the Group of a process in the groups that were made below g's groups. In a
+// hierarchy where none was made, it is g's own.
 func (g *Group) inside(name string, made func(own string) bool) *Group {
 	in := newGroup(g.sys)
 	in.version = g.version
@@ -376,7 +376,7 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 	}
 
 	for _, b := range m.v1[:in] {
-		back = errors.Join(back, patiently(time.Now().Add(moment), func() error {
+		back = errors.Join(back, patiently(time.Now().Add(refusalWait), func() error {
 			return writeFile(filepath.Join(b.own, "tasks"), tid)
 		}, unix.EAGAIN, unix.EBUSY, unix.ENOMEM))
 	}
@@ -384,8 +384,8 @@ func (m *Made) enter(start func(fd int) error) (err, back error) {
 	return err, back
 }
 
-// moment is how long the kernel may refuse what it will do soon.
-const moment = 100 * time.Millisecond
+// refusalWait is how long to retry what the kernel refuses only for a short time.
+const refusalWait = 100 * time.Millisecond
 
 // patiently repeats f until the given time while it fails with an error that the kernel may give
 // for a moment.
@@ -403,7 +403,7 @@ func patiently(until time.Time, f func() error, refusals ...error) error {
 // Remove removes the made groups, and those that the job made below them. If one still has
 // processes all stay, and the error is ErrBusy; Remove may be called again. It waits for processes
 // that are ending, as long as there are no others. A second call after success does nothing. No
-// Read of Group may run meanwhile.
+// Read of Group may run at the same time.
 func (m *Made) Remove() error {
 	if m.group != nil {
 		m.group.Close() // an open file of a removed group keeps its memory

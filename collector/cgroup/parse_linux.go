@@ -186,6 +186,7 @@ func parseCPUs(data []byte) (int, bool) {
 		}
 		n += int(b-a) + 1
 	}
+
 	return n, n <= maxCPU
 }
 
@@ -216,8 +217,8 @@ type traffic struct {
 	reads, writes float64
 }
 
-// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". A device that did
-// nothing may stand there alone.
+// parseIOStat parses a line of v2's io.stat, "MAJ:MIN rbytes=N wbytes=N …". The line of a device that
+// did nothing may have only its number.
 func parseIOStat(line []byte) (traffic, bool) {
 	device, rest, _ := bytes.Cut(line, []byte{' '})
 	t, ok := traffic{device: string(device)}, isDevice(device)
@@ -237,6 +238,7 @@ func parseIOStat(line []byte) (traffic, bool) {
 		v, okValue := parseNumber(value)
 		*into, ok = v, ok && okValue
 	}
+
 	return t, ok
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Read takes one sample. It is meant to be called once a second: if counting the processes of the
 // group and of those below takes long, Read does that so rarely that it takes less than a 300th of
-// a core, and returns the last numbers meanwhile.
+// a core, and otherwise returns the last numbers.
 func (g *Group) Read() Counters {
 	if !g.limited {
 		g.Limits()
@@ -198,7 +198,7 @@ func (g *Group) readTrafficOf(c *Counters, path string) bool {
 const maxDevices = 4096
 
 // isStacked reports whether another device counts a device's bytes, too: it is made of others (LVM,
-// RAID, dm-crypt), or is a loop device, whose bytes are those of a file.
+// RAID, dm-crypt), or is a loop device, which reads and writes a file.
 func (g *Group) isStacked(device string) bool {
 	stacked, known := g.stacked[device]
 	if known {
@@ -257,7 +257,7 @@ func (h *HostPressure) Read() (p Pressure, failed map[string]error, err error) {
 			failed[stallNames[i]] = err
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EOPNOTSUPP) {
-			return noPressure(), nil, fmt.Errorf("read pressure: the kernel does not tell it (CONFIG_PSI, psi=1): %w", err)
+			return noPressure(), nil, fmt.Errorf("read pressure: the kernel does not report it (CONFIG_PSI, psi=1): %w", err)
 		}
 	}
 	p.CPU.Full = nan

@@ -28,7 +28,7 @@ const maxDevices = 16
 // The codes of what a Reading lacks.
 const (
 	Silent        series.Code = "gpu_silent"         // the device, or nvidia-smi, does not answer
-	NoValue       series.Code = "gpu_no_value"       // the driver does not tell it of the device
+	NoValue       series.Code = "gpu_no_value"       // the driver does not report it for the device
 	NotFollowed   series.Code = "gpu_not_followed"   // there are more devices than are followed
 	Restarted     series.Code = "gpu_restarted"      // nvidia-smi was started again
 	NotUnderstood series.Code = "gpu_not_understood" // nvidia-smi says something else than was asked
@@ -52,7 +52,7 @@ type Device struct {
 // State is what a GPU did at its newest reading. NaN is absent.
 type State struct {
 	// UtilizationPct is the share of the driver's last 1/6 s to 1 s in which something ran. It does
-	// not tell how full the GPU was.
+	// not say how full the GPU was.
 	UtilizationPct     float64
 	MemoryUsedMB       float64 // MiB
 	PowerWatts         float64 // of the board

@@ -116,7 +116,7 @@ func (q *query) parse(line []byte) (row, error) {
 		r.take((*float64)(&r.PowerLimitWatts), "power_limit_watts", limit, maxWatts)
 	}
 
-	if r.MIG { // whatever it says, it cannot be that of the whole device
+	if r.MIG { // the number is not of the whole device
 		r.UtilizationPct = math.NaN()
 		r.absent = slices.DeleteFunc(r.absent, func(g series.Gap) bool { return g.What == "utilization_pct" })
 		r.lack("utilization_pct", "MIG is on: the driver gives no utilization of the whole device")
@@ -259,18 +259,22 @@ func (l *lines) feed(data []byte, use func(line []byte)) {
 		} else {
 			data = nil
 		}
+
 		if !l.skip {
 			l.part = append(l.part, piece[:min(len(piece), maxLine+1-len(l.part))]...)
 			if l.skip = len(l.part) > maxLine; l.skip {
 				use(l.part)
 			}
 		}
+
 		if i < 0 {
 			continue
 		}
+
 		if !l.skip {
 			use(l.part)
 		}
+
 		l.part, l.skip = l.part[:0], false
 	}
 }

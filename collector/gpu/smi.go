@@ -24,7 +24,7 @@ type child struct {
 	out *os.File // our end of its stdout and stderr
 
 	mu    sync.Mutex // Kill comes from another goroutine
-	freed bool       // nobody looks at the process any more
+	freed bool       // the process is no longer observed
 }
 
 // outcome is how a process came to its end.
@@ -38,6 +38,7 @@ type outcome struct {
 func (m *Monitor) followNVIDIA(ctx context.Context) {
 	runtime.LockOSThread() // see attributes
 	defer runtime.UnlockOSThread()
+
 	q := newQuery()
 	for faults, refused := 0, 0; ; {
 		end := m.follow(ctx, q)
@@ -52,9 +53,11 @@ func (m *Monitor) followNVIDIA(ctx context.Context) {
 			m.giveUp(end.err, faults)
 			return
 		}
+
 		m.mu.Lock()
 		m.nvidia.fault = end.err
 		m.mu.Unlock()
+
 		wait := m.pace.backoff << faults
 		faults++
 		select {
@@ -72,7 +75,7 @@ func (m *Monitor) giveUp(err error, faults int) {
 		if faults == 1 {
 			times = "restart"
 		}
-		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that nobody cuts it off
+		err = fmt.Errorf("given up after %d %s: %w", faults, times, err) // first, so that it is not cut off
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,13 +92,16 @@ func (m *Monitor) follow(ctx context.Context, q *query) outcome {
 	if err != nil {
 		return outcome{final: true, err: fmt.Errorf("start %s: %w", m.smi, err)}
 	}
+
 	m.child.Store(c)
+
 	r := reader{m: m, q: q}
 	eof := make(chan struct{})
 	go func() {
 		defer close(eof)
 		r.read(c.out)
 	}()
+
 	hung := m.watch(ctx, eof)
 	ended := c.end(ctx, eof, hung, m.pace.grace)
 	<-eof // the pipe is closed: what the reader found is ours now
@@ -109,11 +115,13 @@ func (m *Monitor) start(args []string) (*child, error) {
 		return nil, err
 	}
 	defer null.Close()
+
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
+
 	c := &child{out: out}
 	fork := func() (int, error) {
 		pid, err := c.fork(m.smi, args, m.o.Env, null, in)
@@ -123,19 +131,23 @@ func (m *Monitor) start(args []string) (*child, error) {
 		}
 		return pid, err
 	}
+
 	if m.o.Start != nil {
 		err = m.o.Start(fork)
 	} else {
 		_, err = fork()
 	}
+
 	if err == nil && c.pid == 0 {
 		err = errors.New("no process was made")
 	}
+
 	if err != nil {
 		out.Close()
 		c.free()
 		return nil, err
 	}
+
 	c.identify(c.pid, m.o.Start == nil)
 	return c, nil
 }
@@ -150,10 +162,12 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 			last = m.nvidia.began
 		}
 		m.mu.Unlock()
+
 		left := m.pace.hang - time.Since(last)
 		if left <= 0 {
 			return true
 		}
+
 		timer := time.NewTimer(left)
 		select {
 		case <-ctx.Done():
@@ -161,6 +175,7 @@ func (m *Monitor) watch(ctx context.Context, eof <-chan struct{}) (hung bool) {
 		case <-timer.C:
 			continue
 		}
+
 		timer.Stop()
 		return false
 	}
@@ -179,12 +194,14 @@ func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace t
 		}
 	default:
 	}
+
 	if !hung {
 		c.send(false)
 		if c.wait(grace) {
 			return nil
 		}
 	}
+
 	c.send(true)
 	for range 40 {
 		if c.wait(grace / 4) {
@@ -194,6 +211,7 @@ func (c *child) end(ctx context.Context, eof <-chan struct{}, hung bool, grace t
 			break
 		}
 	}
+
 	return errors.New("it does not end when it is killed")
 }
 
@@ -280,16 +298,20 @@ func (r *reader) line(line []byte) {
 		r.m.nvidia.put(row, now)
 		return
 	}
+
 	text := clean(string(line[:min(len(line), 256)]))
 	if text == "" {
 		return
 	}
+
 	if r.message == "" {
 		r.message = text
 	}
+
 	if r.refused == "" {
 		r.refused = refused(string(line))
 	}
+
 	r.m.nvidia.note, r.m.nvidia.noted = text, now
 }
 
@@ -316,11 +338,14 @@ func (r *reader) outcome(hung bool, ended error) outcome {
 	default:
 		o.err = errors.New("query GPUs: nvidia-smi has ended without an answer")
 	}
+
 	if ended != nil {
 		o.final, o.err = true, fmt.Errorf("%w; %w", o.err, ended)
 	}
+
 	if r.rows {
 		o.refused = ""
 	}
+
 	return o
 }

@@ -18,7 +18,7 @@ type process struct {
 	since string // then: its start time in /proc/PID/stat
 }
 
-// attributes are those of the fork. Should we be killed while nvidia-smi hangs in
+// attributes returns the attributes of the fork. Should we be killed while nvidia-smi hangs in
 // the driver and writes nothing, then the pipe's end would not end it; the death
 // of the thread that forks does. That is the one of Run, which keeps it.
 func (p *process) attributes() *syscall.SysProcAttr {
@@ -26,7 +26,7 @@ func (p *process) attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, PidFD: &p.pidfd}
 }
 
-// identify notes what tells the child from a later process of the same number.
+// identify notes what distinguishes the child from a later process of the same number.
 func (p *process) identify(pid int, owned bool) {
 	p.owned = owned
 	if p.pidfd < 0 {
@@ -84,7 +84,7 @@ func (p *process) release() {
 	}
 }
 
-// stat is a process's state and start time, in ticks since boot.
+// stat returns a process's state and start time, in ticks since boot.
 func stat(pid int) (state, since string) {
 	data, err := readFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -23,7 +23,7 @@ func (c *child) fork(file string, args, env []string, null, out *os.File) (int, 
 	}
 	c.handle, c.ended = handle, make(chan struct{})
 	go func() {
-		_, _ = handle.Wait() // by a handle, so nobody else's waiting is disturbed
+		_, _ = handle.Wait() // by a handle, so that no other wait is disturbed
 		close(c.ended)
 	}()
 	return handle.Pid, nil

@@ -177,7 +177,7 @@ func ordinal(devices []Device, from []int, entry string) (place int, ok bool) {
 	return 0, false
 }
 
-// chooseSlurm follows Slurm's list. Its numbers are those of the whole node. If the step sees only
+// chooseSlurm follows Slurm's list. Its numbers count the whole node's devices. If the step sees only
 // its own devices (ConstrainDevices), these are counted from 0 again, and all of them are the
 // job's.
 func chooseSlurm(devices []Device, all []int, env []string) []int {

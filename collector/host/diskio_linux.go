@@ -13,7 +13,7 @@ import (
 	"github.com/perfagent/perfagent/internal/procfile"
 )
 
-// diskUnit is the bytes of one count of /proc/diskstats: 512, whatever the device's own sector size
+// diskUnit is the bytes of one count of /proc/diskstats: 512 for every sector size of a device
 // (Documentation/admin-guide/iostats.rst).
 const diskUnit = 512
 
@@ -101,7 +101,7 @@ func unslash(folder string) string { return strings.ReplaceAll(folder, "!", "/")
 
 // classifyBlocks marks the whole devices whose bytes are counted nowhere else: no partitions,
 // nothing stacked on a listed device (dm, md, bcache: they have slaves), no memory (ram, zram), no
-// hidden path of a multipath device. Loop, ZFS volumes and DRBD stand on another device without
+// hidden path of a multipath device. Loop devices, ZFS volumes and DRBD use another device without
 // saying so in sysfs, so they count only where no other device does.
 func (r *Reader) classifyBlocks(devs []Device) []Class {
 	byName := make(map[string]Device, len(devs))
@@ -163,7 +163,7 @@ func (r *Reader) hiddenTwice(d Device, byName map[string]Device) bool {
 	return !uncounted || d.In == 0 && d.Out == 0
 }
 
-// stacked reports whether a device lies on another one of the list, or on a partition of one:
+// stacked reports whether a device uses another one of the list, or a partition of one:
 // /sys/block lists no partitions.
 func stacked(dir string, byName map[string]Device) bool {
 	dir = filepath.Join(dir, "slaves")

@@ -14,7 +14,7 @@ func (s *scratch) close() {}
 
 func (r *Reader) readFile(path string) ([]byte, error) { return os.ReadFile(path) }
 
-// classifyBlocks counts every device: nothing here tells what is stacked on what.
+// classifyBlocks counts every device: this system does not say what is stacked on what.
 func (r *Reader) classifyBlocks(devs []Device) []Class {
 	classes := make([]Class, len(devs))
 	for i := range classes {

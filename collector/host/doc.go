@@ -7,8 +7,8 @@
 // and is asked again next time. On systems without these files gopsutil is asked instead, and
 // where [Options] say so on Linux too, so that one can be checked by the other.
 //
-// What the job itself uses is put together from its control group and its processes, as far as each
-// of them tells: [JobOptions] say where to look, [JobUse] is what was found. The kernel's log names
+// What the job itself uses is put together from the numbers of its control group and its
+// processes: [JobOptions] say where to look, [JobUse] is what was found. The kernel's log names
 // the victims of its OOM killer ([Reader.Victims]).
 //
 // The package computes nothing from two Readings; package collector does. A file system, a process

@@ -18,7 +18,7 @@ type FreeSpace struct {
 
 // FreeSpaces asks file systems for their free space, all at once, and waits at most 200 ms for the
 // answers: one whose server is gone never answers. It leaves out those that fail, that do not
-// answer or that nobody can write to, and returns the others in the order of paths.
+// answer or that are read-only, and returns the others in the order of paths.
 func FreeSpaces(paths []string) []FreeSpace {
 	type answer struct {
 		space FreeSpace

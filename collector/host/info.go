@@ -8,7 +8,7 @@ import (
 // Info identifies the machine that was sampled. Empty fields are unknown.
 type Info struct {
 	Hostname string `json:"hostname"`
-	// BootID is /proc/sys/kernel/random/boot_id: it tells two machines of one name apart.
+	// BootID is /proc/sys/kernel/random/boot_id: it distinguishes two machines of one name.
 	BootID   string  `json:"boot_id"`
 	OS       string  `json:"os"`     // "linux"
 	Kernel   string  `json:"kernel"` // release

@@ -40,7 +40,7 @@ type JobOptions struct {
 	// Reaped returns what the dead processes of the job have used that we waited for. It must be
 	// set before Run. nil means nothing.
 	Reaped func() Reaped
-	// Env is the job's environment: it tells which GPUs are the job's.
+	// Env is the job's environment: it says which GPUs are the job's.
 	Env []string
 }
 
@@ -53,12 +53,12 @@ type Reaped struct {
 
 // JobUse is what the job used at one instant. NaN is unknown.
 type JobUse struct {
-	// CPUSeconds, Read and Write (bytes of storage) are counters. Those of a control group count
+	// CPUSeconds, Read and Write (bytes of storage) are counters. In a control group they count
 	// from its creation.
 	CPUSeconds, Read, Write float64
 	// Living is the part of CPUSeconds that belongs to processes that have not ended.
 	Living float64
-	// Lag is how long after the Reading CPUSeconds was known; the job went on meanwhile.
+	// Lag is how long after the Reading CPUSeconds was known; the job ran on until then.
 	Lag time.Duration
 	// Memory is in bytes, counted as MemoryKind says. PageCache, which the kernel takes back when
 	// memory is short, is not in it.
@@ -99,8 +99,8 @@ type Limits struct {
 	MemoryGroup string `json:"memory_group,omitempty"`
 }
 
-// leastCPUs returns the least of the bounds on CPUs; 0 is unknown.
-func (l Limits) leastCPUs() float64 {
+// minCPUs returns the least of the bounds on CPUs; 0 is unknown.
+func (l Limits) minCPUs() float64 {
 	least := 0.0
 	for _, v := range []float64{float64(l.CPUQuota), float64(l.CPUSetCPUs), float64(l.AffinityCPUs)} {
 		if v > 0 && (least == 0 || v < least) { // NaN is not

@@ -26,7 +26,7 @@ type jobReader struct {
 	limitsAt time.Duration
 	// memoryInner is the innermost of several groups with the memory limit.
 	memoryInner string
-	// limitsFailed tells, by file, why some of them could not be read.
+	// limitsFailed says, by file, why some of them could not be read.
 	limitsFailed map[string]error
 	groupAt      time.Duration // when the group was read last
 	closing      bool          // the next Reading is the last
@@ -136,8 +136,8 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 	self := j.selfUsage()
 	use.CPUSeconds = c.CPUSeconds - self.CPUSeconds
 	use.PageCache, use.Own = c.PageCache, self.Private+j.before
-	// Our own part is an estimate: if nothing is left, the job is too small to be told apart, and
-	// its processes are asked.
+	// Our own part is an estimate: if nothing is left, the job is too small for it, and its
+	// processes are read instead.
 	if memory := c.Memory - c.PageCache - use.Own; memory > 0 {
 		use.Memory = memory
 	}
@@ -185,7 +185,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 	if j.Reaped != nil {
 		reaped = j.Reaped() // before the scan: what ends in between is missed once, and not counted twice
 	}
-	if reaped.Over { // there is nobody to look for
+	if reaped.Over { // no process is left
 		j.takeReaped(use, reaped)
 		return nil
 	}
@@ -254,7 +254,7 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		l.CPUGroup, l.MemoryGroup, j.memoryInner = g.CPUGroup, g.MemoryGroup, g.MemoryInner
 		j.limitsFailed = g.Failed
 	}
-	l.CPUs = l.leastCPUs()
+	l.CPUs = l.minCPUs()
 	j.limits, j.limitsAt = l, now
 	return l
 }

@@ -64,8 +64,8 @@ func (r *Reader) Victims(now Instant) (victims []Victim, whole bool) {
 	return log.victims(), log.whole()
 }
 
-// pollLog reads on in the kernel's log, where others are in the job's group, before a counter tells
-// of a kill: only the newest scans know whose a process was.
+// pollLog reads on in the kernel's log, if others are in the job's group, before a counter reports
+// a kill: only the newest scans know whose a process was.
 func (r *Reader) pollLog(now Instant) {
 	if r.job.Source != JobFromTree || r.job.Group == nil {
 		return

@@ -22,15 +22,15 @@ type kernelLog struct {
 	fd     int
 	found  []Victim // so far; the newest few
 	record [8 << 10]byte
-	// pids reports that process IDs are those of the log: of the first pid namespace.
+	// pids reports that our process IDs are the log's, which are of the first pid namespace.
 	pids bool
 	// lost reports that not all victims are among those found.
 	lost bool
 }
 
-// openKernelLog opens the log at its end: what is in it was before the job. Its own times do not
-// tell, as its clock drifts from the others by seconds in months. The job does not inherit the
-// descriptor.
+// openKernelLog opens the log at its end: the entries in it were written before the job. Their times
+// do not show that, because the log's clock drifts from the others by seconds in months. The job
+// does not inherit the descriptor.
 func openKernelLog() *kernelLog {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil && limit.Cur < scarceFiles {
@@ -55,8 +55,8 @@ func (l *kernelLog) close() {
 	}
 }
 
-// read reads on in the log, at most limit bytes of it, for processes that the kernel has killed for
-// want of memory. It asks foreign at once whose they were.
+// read reads on in the log, at most limit bytes of it, for out-of-memory kills. It asks foreign at
+// once whose the processes were.
 func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit int) {
 	for read := 0; read < limit; {
 		n, err := unix.Read(l.fd, l.record[:]) // one record
@@ -68,11 +68,13 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit i
 		case err != nil || n <= 0: // EAGAIN: there are no more
 			return
 		}
+
 		read += n
 		v, at, ok := parseVictim(l.record[:n])
 		if !ok || slices.ContainsFunc(l.found, func(w Victim) bool { return w.PID == v.PID }) {
 			continue // the second line about the same kill has no group
 		}
+
 		v.At = start.Wall.Add(min(max(at, start.Mono), now.Mono) - start.Mono)
 		v.Foreign = l.samePIDs() && foreign(v.PID)
 		if len(l.found) == maxVictims {
@@ -81,6 +83,7 @@ func (l *kernelLog) read(start, now Instant, foreign func(pid int) bool, limit i
 			l.found = slices.Delete(l.found, i, i+1)
 			l.lost = true
 		}
+
 		l.found = append(l.found, v)
 	}
 }

@@ -47,7 +47,7 @@ type nicLinks struct {
 	physical bool     // has a device: PCI, USB, virtio…
 	member   bool     // has a master: a bond, bridge or team
 	master   string   // its name
-	lowers   []string // interfaces that it stands on
+	lowers   []string // interfaces that it uses
 }
 
 // nicLinks reads the links of an interface from sysfs.
@@ -76,7 +76,7 @@ func (r *Reader) nicLinks(name string) nicLinks {
 	return l
 }
 
-// stackedNIC reports whether an interface stands on one of its kind (physical or not) that is not
+// stackedNIC reports whether an interface uses one of its kind (physical or not) that is not
 // its member: a VLAN on eth0 carries bytes that eth0 counts too, and a bridge's ports do not count
 // beside it.
 func stackedNIC(name string, links map[string]nicLinks) bool {

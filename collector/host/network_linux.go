@@ -43,7 +43,7 @@ func (r *Reader) netDev() (path string, data []byte, err error) {
 	return path, data, err
 }
 
-// parseNetDev returns every interface. The name is what stands before the last colon (an alias has
+// parseNetDev returns every interface. The name is the text before the last colon (an alias has
 // one in its name). Of the 16 counters the first is bytes received and the ninth bytes sent. The
 // two lines of headings have no colon.
 func parseNetDev(data []byte, names *nameCache) ([]Device, error) {

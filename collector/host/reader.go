@@ -92,7 +92,7 @@ func NewReader(o Options) *Reader {
 // Name returns Gopsutil if the Options asked for it, else Auto.
 func (r *Reader) Name() string { return r.name }
 
-// Close closes the files that the Reader keeps open, those of the job's Group and Tree included. It
+// Close closes the files that the Reader keeps open, including the job's Group and Tree. It
 // does not wait for what hangs, which ends with the program. A Reader may be used again after Close.
 func (r *Reader) Close() {
 	r.oom.close()
@@ -198,7 +198,7 @@ func (r *Reader) readCounters(out *Reading) {
 
 const (
 	// vmEvery is how often /proc/vmstat is read: the kernel sums up counters of all CPUs for its
-	// 150 lines, of which three are used.
+	// 150 lines, and we use three.
 	vmEvery = 5 * time.Second
 	// vmFirst is for how long it is read in every Reading, so that a short job has its points.
 	vmFirst = 20 * time.Second
@@ -216,8 +216,8 @@ func (r *Reader) vmDue(now time.Duration) bool {
 	return true
 }
 
-// guard turns a panic of a reader into an error: whatever stands in a kernel file, and whatever
-// gopsutil makes of it, the sampling goes on.
+// guard turns a panic of a reader into an error: no text in a kernel file, and no fault of
+// gopsutil, stops the sampling.
 func guard(read func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -27,7 +27,7 @@ const (
 	maxRest     = time.Minute
 	// maxOnePSS is the CPU time that one process may be expected to take.
 	maxOnePSS = 100 * time.Millisecond
-	// pacePages is how many pages a process must have to tell the pace.
+	// pacePages is how many pages a process must have for its pace to count.
 	pacePages = 4096
 
 	insteadOfPSS = "resident pages are counted instead, shared ones once for each process"
@@ -106,7 +106,7 @@ func (t *Tree) steady(now residency) bool {
 }
 
 // faults returns how many minor faults the job's processes have had since their PSS was measured.
-// It counts all those of a process that was not measured.
+// For a process that was not measured it counts all of them.
 func (t *Tree) faults() uint64 {
 	var n uint64
 	for _, p := range t.ours {
@@ -192,8 +192,8 @@ func (t *Tree) readPSS(begin instant) (whole bool) {
 	return whole
 }
 
-// neediest returns the job's processes in the order in which they are measured: those of which
-// nothing is known, those whose memory has moved, then the others; each by how long ago they were
+// neediest returns the job's processes in the order in which they are measured: the ones that were
+// never measured, the ones whose memory has changed, then the others; each by how long ago they were
 // measured.
 func (t *Tree) neediest() []*proc {
 	need := func(p *proc) int {

@@ -11,7 +11,7 @@ type stat struct {
 	ppid    int32
 	state   byte
 	ticks   float64 // user and system, of the process and of the children that it waited for
-	own     float64 // those of the process among them
+	own     float64 // the ticks of the process itself
 	threads float64
 	start   uint64 // since boot
 	pages   uint64 // resident

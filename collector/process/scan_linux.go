@@ -30,7 +30,7 @@ type proc struct {
 	class   class
 	was     class // at the scan before, of the same process: ours, ignored or unknown
 	held    int32 // descriptor of its open stat, plus 1; 0 = none
-	stale   bool  // ours, and not readable now: its values are those of an earlier scan
+	stale   bool  // ours, and not readable now: its values are of an earlier scan
 	waiting bool  // its parents are being followed
 	inode   uint64
 	seq     int64  // the order of readings: later ones have higher numbers
@@ -52,7 +52,7 @@ const recheck = 30
 // maxRounds bounds how often a scan reads again what changed while it was read.
 const maxRounds = 4
 
-// scan lists the processes and finds those of the job. A process is identified by its ID and start
+// scan lists the processes and finds the job's. A process is identified by its ID and start
 // time. It is the job's if its chain of parents leads to the root, or if it was the job's at an
 // earlier scan, whoever has adopted it since.
 //

@@ -47,7 +47,7 @@ type Tree struct {
 	measured time.Duration // and when that was
 	rest     time.Duration // and how long it holds while nothing moves
 	byNeed   []*proc       // the order of the newest pass
-	pace     pace          // of the newest smaps_rollup that tells one
+	pace     pace          // of the newest smaps_rollup that was large enough
 	due      struct{ scan, memory, io time.Duration }
 	clock    func() instant
 
@@ -134,7 +134,7 @@ func (t *Tree) Read() (Use, error) {
 	return t.use, nil
 }
 
-// maxHeld bounds the descriptors that are held, each of which costs the kernel about 4.5 KiB.
+// maxHeld bounds the descriptors that are held. Each costs the kernel about 4.5 KiB.
 const maxHeld = 8192
 
 // descriptors returns how many files may be held open: a quarter of what this process may have.

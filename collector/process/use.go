@@ -14,8 +14,8 @@ type Use struct {
 	// the children that they waited for (utime, stime, cutime and cstime of /proc/PID/stat, which
 	// are cut to 10 ms each). It falls when Root reaps a process: the caller adds the rusage of
 	// what it reaped, and takes that sum before it calls Read. A process is read after its parent,
-	// so what passes from one to the other meanwhile may be missing once and is never counted
-	// twice.
+	// so time that passes from one to the other between the two reads may be missing once and is
+	// never counted twice.
 	CPUSeconds float64
 	// Processes and Threads do not count zombies.
 	Processes, Threads float64
@@ -33,7 +33,7 @@ type Use struct {
 	// Fresh reports that CPUSeconds, Processes and Threads were measured in this call; the others
 	// report it of the storage bytes and of Memory.
 	IOFresh, MemoryFresh, Fresh bool
-	// Skipped reports that the scan was put off to bound its cost: all values are those of the call
+	// Skipped reports that the scan was put off to bound its cost: all values are of the call
 	// before.
 	Skipped bool
 	// Failed says why some processes could not be read, and how many: by "stat", "memory" and "io".

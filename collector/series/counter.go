@@ -10,7 +10,7 @@ import "math"
 const (
 	// wrapReach is how near to the end of its range a counter must have been, and how near to 0 it must be, for
 	// a fall to be a wrap: 1 GiB. Any other fall is a device that was taken away and came back; what it moved
-	// meanwhile is unknown.
+	// in between is unknown.
 	wrapReach = 1 << 30
 	// maxDelta is more than any device can move between two readings: 1 PiB. A counter that leaps further is another
 	// device's, or a wrong one.
@@ -48,7 +48,7 @@ func ResetDelta(prev, cur, unit uint64) uint64 {
 	return cur - prev
 }
 
-// Corrected returns by how much a counter went up that the kernel now and then corrects downwards, such as a
+// Corrected returns the increase of a counter that the kernel now and then corrects downwards, such as a
 // CPU's idle time, and the highest value that it has reached. A fall of at most slack is a correction: what the
 // counter takes to get back to where it was is not counted again. A further fall is a reset, and a rise of more
 // than most is an error; both count nothing.
@@ -90,8 +90,8 @@ func (c *Counter) Rebase(increase Optional, v float64) {
 }
 
 // A SumCounter adds up the increase of a counter that is itself a sum over processes. It may fall: for a moment
-// when a process ends while the others are being read, for good when one ends whose account goes to nobody, as
-// its parent ignores SIGCHLD. What fell for a moment is not counted again when it comes back.
+// when a process ends while the others are being read, and for good when the kernel drops the account of one that
+// ends, because its parent ignores SIGCHLD. What fell for a moment is not counted again when it comes back.
 type SumCounter struct {
 	total, last float64
 	low         float64 // what it fell to at the reading before, if it fell

@@ -31,8 +31,8 @@ type Ring struct {
 	stride, count   int64
 	used            int // buckets held
 
-	// The cells, in rows of width, one row per bucket. The slices are as long as the storage, of which the first used
-	// rows count.
+	// The cells, in rows of width, one row per bucket. The slices are as long as the storage; only the first
+	// used rows count.
 	values []float64
 	stats  []Stat
 }
@@ -124,7 +124,7 @@ func (r *Ring) Halved() *Ring {
 	c := r.Clone()
 	half := max(r.capacity/2, 2)
 	c.capacity = half + half%2
-	for c.stride < leastStride(c.capacity, c.count) {
+	for c.stride < minStride(c.capacity, c.count) {
 		c.halve()
 	}
 	return c
@@ -150,7 +150,7 @@ func (r *Ring) Widen(width int) {
 	}
 }
 
-// row returns bucket i of the storage. The capacities are cut so that nobody's append reaches the next row.
+// row returns bucket i of the storage. The capacities are cut so that no append reaches the next row.
 func (r *Ring) row(i int) Bucket {
 	from, to := i*r.width, (i+1)*r.width
 	return Bucket{Values: r.values[from:to:to], Stats: r.stats[from:to:to]}
@@ -223,7 +223,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 		r.open(b.Values)
 		stats := r.row(i).Stats
 		for c, st := range b.Stats {
-			if st.Count > 0 { // else keep the NaNs, whatever stood there
+			if st.Count > 0 { // else keep the NaNs
 				stats[c] = st
 			}
 		}
@@ -232,7 +232,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 	return r, nil
 }
 
-// checkShape returns an error if the four numbers of a ring from outside cannot be those of a ring.
+// checkShape returns an error if no ring can have the four numbers, which come from outside.
 func checkShape(capacity, width int, stride, count int64) error {
 	switch {
 	case capacity < 2 || capacity > MaxCapacity || capacity%2 != 0:
@@ -245,7 +245,7 @@ func checkShape(capacity, width int, stride, count int64) error {
 		return fmt.Errorf("stride %d is not a power of two", stride)
 	}
 
-	if want := leastStride(capacity, count); stride != want {
+	if want := minStride(capacity, count); stride != want {
 		return fmt.Errorf("stride %d for %d samples and capacity %d, want %d", stride, count, capacity, want)
 	}
 	return nil
@@ -270,8 +270,8 @@ func (b Bucket) check(width int, samples int64) error {
 	return nil
 }
 
-// leastStride returns the least power of two that lets count samples fit: the contract of Ring in one line.
-func leastStride(capacity int, count int64) int64 {
+// minStride returns the least power of two that lets count samples fit: the contract of Ring in one line.
+func minStride(capacity int, count int64) int64 {
 	stride := int64(1)
 	for ceilDiv(count, stride) > int64(capacity) {
 		stride *= 2

@@ -51,7 +51,7 @@ func (s *Stat) Add(value, weight float64) {
 	switch {
 	case weight > 0 && s.Weight > 0:
 		s.Sum += float64(value * weight)
-	case weight > 0: // the first weight: what stood for no time no longer counts for the mean
+	case weight > 0: // the first weight: values without one no longer count for the mean
 		s.Sum = float64(value * weight)
 	case s.Weight == 0:
 		s.Sum += value
@@ -84,7 +84,7 @@ func (s *Stat) Merge(o Stat) {
 }
 
 // Mean returns the mean of the measured values weighted by the seconds they stand for. It is the plain mean when no
-// value has a weight above 0, and NaN when nothing was measured. It is never outside Min..Max, whatever the rounding.
+// value has a weight above 0, and NaN when nothing was measured. Rounding never puts it outside Min..Max.
 func (s Stat) Mean() float64 {
 	if s.Count == 0 {
 		return math.NaN()
@@ -119,8 +119,8 @@ func (s Stat) check() error {
 		return fmt.Errorf("weight %v is out of range", s.Weight)
 	}
 
-	// The sum lies between min and max times the weight, up to rounding: far more of it than 2^53 additions in
-	// any order can make, and the last term is for products that underflow.
+	// The sum is between min and max times the weight, up to rounding. The margin is far more than 2^53 additions
+	// in any order can make, and its last term is for products that underflow.
 	total := s.divisor()
 	slack := 1e-6*max(math.Abs(s.Min), math.Abs(s.Max))*total + 1e-300
 	if !(s.Sum >= s.Min*total-slack && s.Sum <= s.Max*total+slack) {

@@ -164,16 +164,16 @@ func (s *Summary) Stat() Stat {
 
 // Mean returns the mean weighted by seconds (the plain mean when the total weight is 0), never outside Min..Max. It
 // reports false when nothing was measured.
-func (s *Summary) Mean() (mean float64, ok bool) { return s.known(s.all.Mean()) }
+func (s *Summary) Mean() (mean float64, ok bool) { return s.measured(s.all.Mean()) }
 
 // Min returns the smallest measured value. It reports false when nothing was measured.
-func (s *Summary) Min() (value float64, ok bool) { return s.known(s.all.Min) }
+func (s *Summary) Min() (value float64, ok bool) { return s.measured(s.all.Min) }
 
 // Max returns the largest measured value. It reports false when nothing was measured.
-func (s *Summary) Max() (value float64, ok bool) { return s.known(s.all.Max) }
+func (s *Summary) Max() (value float64, ok bool) { return s.measured(s.all.Max) }
 
-// known returns v and whether anything was measured. If not, the number is NaN, so that it cannot pass for a 0.
-func (s *Summary) known(v float64) (float64, bool) {
+// measured returns v and whether anything was measured. If not, the number is NaN, so that it cannot pass for a 0.
+func (s *Summary) measured(v float64) (float64, bool) {
 	if s.all.Count == 0 {
 		return math.NaN(), false
 	}
@@ -188,7 +188,7 @@ func (s *Summary) Share(threshold float64) (percent float64, ok bool) {
 		return math.NaN(), false
 	}
 	// Never above 100: rounding keeps order, so what counts less often, added in the same order, is not more.
-	return s.known(s.above[i] / s.all.divisor() * 100)
+	return s.measured(s.above[i] / s.all.divisor() * 100)
 }
 
 // Quantile returns the least value, to 0.1 point, such that the value was at or below it for a share q (0 to 1) of
@@ -206,7 +206,7 @@ func (s *Summary) Quantile(q float64) (value float64, ok bool) {
 		return s.all.Max, true
 	}
 
-	// Sum the total in the bins' own order, so that the search below reaches it whatever the rounding was.
+	// Sum the total in the bins' own order, so that the search below reaches it in spite of rounding.
 	var total, sum float64
 	for _, w := range s.bins {
 		total += w

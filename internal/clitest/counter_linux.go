@@ -27,10 +27,12 @@ func Counter() {
 		syscall.SIGABRT,
 		syscall.SIGXCPU,
 	)
+
 	out := os.Stdout
 	if os.Getenv("E2E_TO3") != "" {
 		out = os.NewFile(3, "signals")
 	}
+
 	Say(out, "ready", os.Getpid())
 	for sig := range ch {
 		name := unix.SignalName(sig.(syscall.Signal))

@@ -30,7 +30,7 @@ func Mount(t *testing.T, options string, flags uintptr) string {
 	return dir
 }
 
-// ReadOnly returns a directory that nobody can write to.
+// ReadOnly returns a directory that no user can write to.
 func ReadOnly(t *testing.T) string {
 	t.Helper()
 	return Mount(t, "size=1m", unix.MS_RDONLY)

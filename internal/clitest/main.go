@@ -55,7 +55,8 @@ func Main(m *testing.M, parts map[string]func(), atEnd ...func()) (code int) {
 	return code
 }
 
-// variables are those that change what perfagent does. Those of the tests' tools are no such.
+// variables matches the variables that change what perfagent does, but not the variables of the
+// tests' tools.
 var variables = regexp.MustCompile(
 	`^(PERFAGENT_\w+|CUDA_VISIBLE_DEVICES|SLURM_\w+|PBS_\w+|MLFLOW_\w+|HOST_(PROC|SYS)|` +
 		`NO_COLOR|TERM|LSB_JOBID|FLUX_JOB_ID|COBALT_JOBID|AWS_BATCH_\w+|SGE_TASK_ID|JOB_ID|GROUP_RANK|` +
@@ -83,7 +84,7 @@ func AsPart(cmd *exec.Cmd, name string) *exec.Cmd {
 // PartEnv returns the entry of the environment in which the test binary plays a part.
 func PartEnv(name string) string { return partVariable + "=" + name }
 
-// Ends bounds the life of a part, whatever happens to its test.
+// Ends bounds the life of a part, even if its test hangs.
 func Ends() { time.AfterFunc(2*Longest, func() { os.Exit(99) }) }
 
 // Say writes a line of a part at once.

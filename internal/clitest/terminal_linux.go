@@ -33,6 +33,7 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 		t.Fatal(err)
 	}
 	defer slave.Close()
+
 	tty := nonblocking(t, master)
 	Resize(t, tty, 24, 80)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
@@ -40,6 +41,7 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	m := &Terminal{T: t, Cmd: cmd, TTY: tty, More: make(chan string, 1000)}
 	go func() {
 		defer close(m.More)
@@ -53,10 +55,12 @@ func OnTerminal(t testing.TB, cmd *exec.Cmd) *Terminal {
 			}
 		}
 	}()
+
 	t.Cleanup(func() {
 		killSession(cmd.Process.Pid)
 		_ = tty.Close()
 	})
+
 	return m
 }
 

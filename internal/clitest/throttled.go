@@ -40,18 +40,21 @@ func WantThrottled(t *testing.T, n *reporter.Node, before, after, around Counter
 	if in.Throttled < 3 {
 		t.Errorf("throttled in %v periods only: the job was to be slowed", in.Throttled)
 	}
+
 	share, found := Metric(t, n, "job_throttled_periods_pct"), false
 	for periods := in.Periods; periods <= around.Periods; periods++ {
 		for throttled := in.Throttled; throttled <= min(around.Throttled, periods); throttled++ {
 			found = found || math.Abs(100*throttled/periods-share) < 1e-6
 		}
 	}
+
 	t.Logf("throttled in %.2f %% of the periods; the kernel: %v of %v in the job, %v of %v around the run",
 		share, in.Throttled, in.Periods, around.Throttled, around.Periods)
 	if !found {
 		t.Errorf("throttled in %v %% of the periods; the kernel: %v of %v periods in the job, %v of %v around it",
 			share, in.Throttled, in.Periods, around.Throttled, around.Periods)
 	}
+
 	if v := Metric(t, n, "job_throttled_seconds"); v < in.ThrottledFor || v > around.ThrottledFor {
 		t.Errorf(
 			"throttled for %v s; the kernel: %v s in the job, %v s around it",

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Until waits for something that no pipe and no channel tells.
+// Until waits for something that no pipe and no channel reports.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(2 * time.Millisecond) {

@@ -37,7 +37,7 @@ func WriteUnsynced(path string, data []byte, replace bool) error {
 }
 
 // ErrChanged is the error of Swap for a file that no longer holds the expected bytes.
-var ErrChanged = errors.New("somebody has replaced it meanwhile")
+var ErrChanged = errors.New("it has been replaced in the meantime")
 
 // Swap replaces the contents of a file that still holds old, keeping its name and permissions.
 // If path is a symbolic link, the file it points to is replaced.
@@ -133,7 +133,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("is too large: %d bytes", e.Size)
 }
 
-// ReadFile reads a whole file of at most limit bytes. Its errors are those of package os,
+// ReadFile reads a whole file of at most limit bytes. Its errors are package os's,
 // ErrDirectory, and *SizeError.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)

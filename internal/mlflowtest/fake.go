@@ -112,7 +112,7 @@ func (f *Fake) Applied(then Hook) Hook {
 	}
 }
 
-// discard takes an answer that nobody gets.
+// discard takes an answer that is not sent.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
@@ -126,6 +126,7 @@ func (f *Fake) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	if !ajax {
 		rest, _ = strings.CutPrefix(path, "/api/2.0/")
 	}
+
 	switch {
 	case path == "/health":
 		fmt.Fprint(w, "OK")

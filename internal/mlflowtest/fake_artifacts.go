@@ -75,6 +75,7 @@ func (f *Fake) store(name string, body []byte) *apiError {
 func (f *Fake) proxied(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	err := safePath(name)
 	switch {
 	case f.NoServeArtifacts:
@@ -145,13 +146,16 @@ func (f *Fake) list(folder, prefix string) map[string]any {
 		}
 		entries[first] = entry
 	}
+
 	answer := map[string]any{}
 	var files []any
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		files = append(files, entries[name])
 	}
+
 	if files != nil {
 		answer["files"] = files
 	}
+
 	return answer
 }

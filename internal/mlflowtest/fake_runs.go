@@ -227,7 +227,7 @@ func (f *Fake) DeleteRun(id string) {
 	_, _ = f.deleteRun(&runID{id}) // it was never there
 }
 
-// A metric is one point in a request. The pointers tell 0 from nothing.
+// A metric is one point in a request. The pointers distinguish 0 from nothing.
 type metric struct {
 	Key       string   `json:"key"`
 	Value     *float64 `json:"value"`
@@ -257,7 +257,7 @@ type batch struct {
 	Tags    []pair   `json:"tags"`
 }
 
-// check refuses a batch that is wrong whatever the run.
+// check refuses a batch that is wrong for every run.
 func (b *batch) check() *apiError {
 	for i := range b.Metrics {
 		if err := b.Metrics[i].check(); err != nil {
@@ -338,7 +338,7 @@ func (f *Fake) logBatch(in *batch) (any, *apiError) {
 // that it has.
 const maxDeduplicated = 100
 
-// logKnown does what a database of 2.x does with a larger batch of which it has a part. For a
+// logKnown does what a database of 2.x does with a larger batch if it has a part of it. For a
 // hundred metrics at a time it looks which of them are there and then logs all others of the batch,
 // until one of these is there, too. What was logged stays.
 func (r *run) logKnown(metrics []metric) *apiError {
@@ -350,9 +350,11 @@ func (r *run) logKnown(metrics []metric) *apiError {
 				others = append(others, m)
 			}
 		}
+
 		if r.hasAny(others) {
 			break
 		}
+
 		for i := range others {
 			if err := r.log(&others[i], false); err != nil {
 				return err

@@ -52,20 +52,25 @@ func parseFilter(text string, known attributes) (conditions, *apiError) {
 		if m == nil {
 			return nil, invalid("Invalid clause(s) in filter string: '%s'", rest)
 		}
+
 		c, err := parseCondition(m[1], m[2], m[3], m[4], known)
 		if err != nil {
 			return nil, err
 		}
+
 		out = append(out, c)
 		if rest = rest[len(m[0]):]; rest == "" {
 			break
 		}
+
 		joint := and.FindString(rest)
 		if joint == "" {
 			return nil, invalid("Invalid clause(s) in filter string: '%s'", rest)
 		}
+
 		rest = rest[len(joint):]
 	}
+
 	return out, nil
 }
 
@@ -352,6 +357,7 @@ func (r *run) field(kind, key string) (any, bool) {
 		}
 		return nil, false
 	}
+
 	switch key {
 	case "run_id":
 		return r.id, true
@@ -366,5 +372,6 @@ func (r *run) field(kind, key string) (any, bool) {
 	case "start_time":
 		return r.start, true
 	}
+
 	return r.end, r.end != 0
 }

@@ -65,7 +65,7 @@ func Slow() Hook {
 			if _, err := w.Write([]byte(" ")); err != nil {
 				return true
 			}
-			_ = http.NewResponseController(w).Flush() // the next write tells
+			_ = http.NewResponseController(w).Flush() // the next write shows it
 			select {
 			case <-r.Context().Done():
 				return true

@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// FreePort returns a port of loopback that nobody listens on, below the range for outgoing
-// connections. FreePort returns it to nobody else until the test ends: the UDP port of the same
-// number reserves it.
+// FreePort returns a port of loopback that is not in use, below the range for outgoing connections.
+// FreePort does not return it again until the test ends: the UDP port of the same number reserves
+// it.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	for range 1000 {

@@ -111,9 +111,11 @@ func (p *Pool) makeRoom(wanted *entry) {
 				oldest = e
 			}
 		}
+
 		if oldest == nil || running-1 < maxIdle { // wanted is counted
 			return
 		}
+
 		oldest.server.close()
 		oldest.running = false
 	}

@@ -126,6 +126,7 @@ func (s *Server) start(tb testing.TB) {
 			tb.Fatalf("%v; its log ends with:\n%s", err, s.tail())
 		}
 	}
+
 	tb.Fatalf("no port for MLflow's server; its log ends with:\n%s", s.tail())
 }
 
@@ -179,7 +180,7 @@ func (s *Server) args() []string {
 	return append(args, s.options.Args...)
 }
 
-// ours matches the variables that tests must not pass on: those of MLflow and of perfagent, and the
+// ours matches the variables that tests must not pass on: MLflow's, perfagent's, and the
 // one that would make each start of a server three times as slow.
 var ours = regexp.MustCompile(`^(MLFLOW_|_MLFLOW_|PERFAGENT_|PYTHONDONTWRITEBYTECODE=|PYTHONPATH=|PYTHONHOME=|` +
 	`GUNICORN_|HOME=|PATH=)`)

@@ -49,7 +49,7 @@ func Rounds(all, short int) int {
 	return all
 }
 
-// Root skips a test for anybody but root. what says what only root may do.
+// Root skips a test unless it runs as root. what says what only root may do.
 func Root(t testing.TB, what string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -93,7 +93,7 @@ var interpreter = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// Python returns the path of Python 3, of which only the standard library is promised.
+// Python returns the path of Python 3. Only its standard library is promised.
 func Python(t testing.TB) string {
 	t.Helper()
 	path, err := interpreter()

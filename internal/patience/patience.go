@@ -1,5 +1,5 @@
-// Package patience asks questions that may never be answered: of a file system whose server is
-// gone, of a process that the kernel cannot look into, of a terminal that nobody reads.
+// Package patience asks questions that may never be answered: to a file system whose server is
+// gone, to the kernel about a process that it cannot look into, to a terminal that is not read.
 //
 // A system call that hangs cannot be called off. So each question has a goroutine of its own, which
 // ends with the answer or with the program, and whoever asks waits for a limited time.

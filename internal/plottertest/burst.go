@@ -18,6 +18,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 		left, right, top = min(left, p.x), max(right, p.x), min(top, p.y)
 	}
 	x := left + at*(right-left)
+
 	highest := func(class string) float64 {
 		y := math.Inf(1)
 		for _, p := range paths(t, svg, class) {
@@ -27,9 +28,11 @@ func WantBurst(t testing.TB, svg string, at float64) {
 		}
 		return y
 	}
+
 	if got := highest("band s0"); got != top {
 		t.Errorf("the band reaches %v near %v, not the level of 100 %% at %v: the burst is lost", got, x, top)
 	}
+
 	if got := highest("line s0"); got < top+20 {
 		t.Errorf("the line of the mean reaches %v: the burst would be seen without the envelope", got)
 	}
@@ -38,7 +41,7 @@ func WantBurst(t testing.TB, svg string, at float64) {
 // A point is a corner of a path.
 type point struct{ x, y float64 }
 
-// paths gives the corners of the paths of a class, those of the first chart only.
+// paths returns the corners of the paths of a class, in the first chart only.
 func paths(t testing.TB, svg, class string) []point {
 	t.Helper()
 	svg, _, _ = strings.Cut(svg, ">Memory, %<")
@@ -59,8 +62,10 @@ func paths(t testing.TB, svg, class string) []point {
 			out = append(out, at)
 		}
 	}
+
 	if len(out) == 0 {
 		t.Fatalf("no path of class %q in %.300s", class, svg)
 	}
+
 	return out
 }

@@ -46,7 +46,7 @@ func Evil() map[string]string {
 	}
 }
 
-// Poisoned is a report of two nodes that says evil wherever a report has a text;
+// Poisoned returns a report of two nodes that says evil wherever a report has a text;
 // each is followed by a word of its own, so that it can be found again.
 func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 	marks = make(map[string]string)
@@ -55,6 +55,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		marks[where] = text.Printable(words)
 		return words
 	}
+
 	r = Minute(0)
 	r.Nodes["1"] = Minute(1).Nodes["1"]
 	r.Run.ID = mark("run id")
@@ -82,7 +83,7 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 		n.Metrics = maps.Clone(n.Metrics)
 		n.Metrics[at("metric")] = 42.5
 		n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = host.JobFromGroup, at("group"), at("")
-		delete(marks, "node "+name+" ") // a kind of memory that nobody knows is left out
+		delete(marks, "node "+name+" ") // an unknown kind of memory is left out
 		n.Limits = &reporter.Limits{
 			CPUs:        2,
 			CPUQuota:    2,
@@ -121,16 +122,17 @@ func Poisoned(evil string) (r *reporter.Report, marks map[string]string) {
 			},
 		}
 		n.Origin = at("origin")
-		// Keys that nobody knows are left out.
+		// Unknown keys are left out.
 		n.Envelope = maps.Clone(n.Envelope)
 		n.Envelope[evil] = n.Envelope["mem_percent"]
 		n.Summaries = maps.Clone(n.Summaries)
 		n.Summaries[evil] = reporter.Quantile{Max: 1}
 	}
+
 	return r, marks
 }
 
-// HostileNumbers is a report in which all values of all buckets are the same few.
+// HostileNumbers returns a report in which all values of all buckets are the same few.
 func HostileNumbers(values, times []float64) *reporter.Report {
 	r := Report(0, Recording(len(values), 1e9, nil))
 	n := r.Nodes["0"]

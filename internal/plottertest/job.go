@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// Job is a simulated job of nearly three minutes on 8 CPUs: it reads its data,
+// Job returns a simulated job of nearly three minutes on 8 CPUs: it reads its data,
 // prepares them on all CPUs, trains with a checkpoint every 15 s, evaluates on one
 // CPU, and uploads what came out.
 func Job() *reporter.Report {
@@ -47,6 +47,7 @@ func Job() *reporter.Report {
 			s.Values[c.Info().Rate], s.Values[c] = rate, total[k]
 		}
 	})
+
 	rec.BootMB = []float64{
 		88_214.5 + total[0],
 		41_007.25 + total[1],
@@ -55,6 +56,7 @@ func Job() *reporter.Report {
 		9120.5 + total[4],
 		77_310.25 + total[5],
 	}
+
 	jobAccount(&rec.Account)
 	r := Report(0, rec)
 	r.Run.Command = []string{"python", "train.py", "--data", "/scratch/images", "--epochs", "5"}

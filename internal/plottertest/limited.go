@@ -13,8 +13,8 @@ import (
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
-// Limited is the report of a job of so many seconds in a container with limits, on
-// a node with so many GPUs of which the first half are the job's.
+// Limited returns the report of a job of so many seconds in a container with limits, on
+// a node with so many GPUs. The first half of them are the job's.
 func Limited(node, seconds, gpus int) *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.Widen(gpus)
@@ -29,6 +29,7 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 		CPUGroup:     "/docker/3f5a",
 		MemoryGroup:  "/docker",
 	}
+
 	rec.Account.CPUSeconds, rec.Account.Periods, rec.Account.Throttled, rec.Account.ThrottledSeconds = 90, 600, 186, 12.1
 	for i := range gpus {
 		rec.GPUs = append(
@@ -48,12 +49,14 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 			},
 		)
 	}
+
 	for i := range seconds {
 		s := limitedSample(i, node, gpus)
 		rec.Add(&s)
 		end := time.Duration(i+1) * time.Second
 		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)
 	}
+
 	r := Report(node, rec)
 	n := r.Nodes[strconv.Itoa(node)]
 	n.Verdict = &reporter.Verdict{
@@ -62,6 +65,7 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 		Evidence:   map[string]any{"exit_code": 137.0},
 		Conditions: []string{"throttled"},
 	}
+
 	n.Findings = []reporter.Finding{
 		{
 			ID:       "memory_tight",
@@ -73,16 +77,18 @@ func Limited(node, seconds, gpus int) *reporter.Report {
 			Severity: diagnosis.SeverityInfo,
 			Text:     "The CPU quota stopped the job in 31 % of the periods: ask for 3 CPUs instead of 2.",
 		}}
+
 	r.Run.Verdict = n.Verdict
 	return r
 }
 
-// limitedSample is second i of the job.
+// limitedSample returns second i of the job.
 func limitedSample(i, node, gpus int) collector.Sample {
 	var s collector.Sample
 	for c := range s.Values {
 		s.Values[c], s.Weights[c] = math.NaN(), 1
 	}
+
 	s.Values[collector.Timestamp] = float64(Start().Unix() + int64(i) + 1)
 	Set(&s, i, float64((i*7+node*13)%40)+10, 20+float64(i%50)/4, float64(i%9)*1.5)
 	wave := 0.5 + 0.5*math.Sin(float64(i)/9+float64(node))
@@ -97,6 +103,7 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	} {
 		s.Values[c] = v
 	}
+
 	for g := range gpus {
 		busy := 0.5 + 0.5*math.Sin(float64(i)/6+float64(g))
 		s.Values[collector.GPUColumn(g, collector.GPUUtilization)] = math.Round(100 * busy)
@@ -104,10 +111,11 @@ func limitedSample(i, node, gpus int) collector.Sample {
 		s.Values[collector.GPUColumn(g, collector.GPUPower)] = 60 + 300*busy
 		s.Values[collector.GPUColumn(g, collector.GPUTemperature)] = 40 + 20*busy
 	}
+
 	return s
 }
 
-// AllCharts are all charts that a page can have, in their order.
+// AllCharts returns all charts that a page can have, in their order.
 func AllCharts() []string {
 	return []string{
 		"cpu",
@@ -124,7 +132,7 @@ func AllCharts() []string {
 	}
 }
 
-// LimitedNodes is a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
+// LimitedNodes returns a report of nodes with other numbers of GPUs: 0, 2, none of a job, and 16.
 func LimitedNodes() *reporter.Report {
 	r := Limited(0, 60, 0)
 	r.Nodes["1"] = Limited(1, 60, 2).Nodes["1"]

@@ -18,7 +18,7 @@ import (
 
 func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Recording is a recording of samples made by a function; it gets the index and
+// Recording returns a recording of samples made by a function; it gets the index and
 // a sample with nothing measured but the time.
 func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
 	rec := collector.NewRecording(host.Instant{Wall: Start()}, step, 1000)
@@ -32,6 +32,7 @@ func Recording(n int, step time.Duration, make func(i int, s *collector.Sample))
 		CPUs:     8,
 		MemoryMB: 32768,
 	}
+
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	rec.LongestGap = step
 	for i := range n {
@@ -47,6 +48,7 @@ func Recording(n int, step time.Duration, make func(i int, s *collector.Sample))
 		rec.Add(&s)
 		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)
 	}
+
 	return rec
 }
 
@@ -65,7 +67,7 @@ func Set(s *collector.Sample, i int, cpu, mem, rate float64) {
 	}
 }
 
-// Report is the report of a job on one node.
+// Report returns the report of a job on one node.
 func Report(node int, rec *collector.Recording) *reporter.Report {
 	exit, wall := 0, rec.End.Mono
 	start, end := reporter.Time{Time: Start()}, reporter.Time{Time: Start().Add(wall)}
@@ -94,7 +96,7 @@ func Report(node int, rec *collector.Recording) *reporter.Report {
 	}})
 }
 
-// Short is a job of 50 ms: one sample.
+// Short returns a job of 50 ms: one sample.
 func Short() *reporter.Report {
 	return Report(
 		0,
@@ -102,14 +104,14 @@ func Short() *reporter.Report {
 	)
 }
 
-// Minute is a job of a minute in which all is measured each second.
+// Minute returns a job of a minute in which all is measured each second.
 func Minute(node int) *reporter.Report {
 	return Report(node, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		Set(s, i, float64((i*7+node*13)%97)+0.25, 20+float64((i+node)%50)/4, float64(i%9)*1.5)
 	}))
 }
 
-// Gaps is a minute in which nothing was measured from the 20th to the 39th second.
+// Gaps returns a minute in which nothing was measured from the 20th to the 39th second.
 func Gaps() *reporter.Report {
 	return Report(0, Recording(60, time.Second, func(i int, s *collector.Sample) {
 		if i < 20 || i >= 40 {
@@ -118,14 +120,14 @@ func Gaps() *reporter.Report {
 	}))
 }
 
-// Absent is a node where nothing was measured.
+// Absent returns a node where nothing was measured.
 func Absent() *reporter.Report {
 	rec := Recording(0, time.Second, nil)
 	rec.Host, rec.Disks, rec.NICs = host.Info{}, nil, nil
 	return diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: reporter.Run{ID: "nothing"}, Recording: rec}})
 }
 
-// Sampled is what a sampler says of this very machine.
+// Sampled returns what a sampler says of this very machine.
 func Sampled(t testing.TB) *reporter.Report {
 	t.Helper()
 	reader := host.NewReader(host.Options{DiskPaths: []string{"/"}})
@@ -143,7 +145,7 @@ func Sampled(t testing.TB) *reporter.Report {
 	)
 }
 
-// PerfPy is what perf.py wrote of two nodes.
+// PerfPy returns what perf.py wrote of two nodes.
 func PerfPy(t testing.TB) *reporter.Report {
 	t.Helper()
 	nodes := make(map[string][]collector.Sample)
@@ -155,14 +157,17 @@ func PerfPy(t testing.TB) *reporter.Report {
 			nodes[strconv.Itoa(node)] = append(nodes[strconv.Itoa(node)], s)
 		}
 	}
+
 	data, err := reporter.EncodePerfPy(nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r, err := reporter.ParsePerfPy(data, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 
@@ -184,7 +189,7 @@ const (
 )
 
 // Many are the nodes of a report of a thousand nodes with a thousand buckets
-// each, made of a few that are told apart by their host; node 517 had a burst of 2 s.
+// each, made of a few that differ by their host; node 517 had a burst of 2 s.
 var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	const different = 24
 	for i := range ManyNodes {
@@ -202,7 +207,7 @@ var Many = sync.OnceValues(func() (run reporter.Run, nodes []*reporter.Node) {
 	return run, nodes
 })
 
-// Burst is the bucket of a node that has all CPUs busy.
+// Burst returns the bucket of a node that has all CPUs busy.
 func Burst(t testing.TB, n *reporter.Node) int {
 	t.Helper()
 	band := n.Envelope["cpu_pct_per_cpu_avg"]

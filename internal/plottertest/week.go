@@ -27,7 +27,7 @@ const (
 	WeekLength  = 1000    // kept samples at most: the default of --max-length
 )
 
-// WeekStart is when the week began.
+// WeekStart returns when the week began.
 func WeekStart() time.Time { return time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC) }
 
 // Week makes the report of a simulated week on one node: CPUs between 2 and 35 %,
@@ -65,13 +65,16 @@ func newWeek() *reporter.Report {
 			s.Values[c] = math.NaN()
 		}
 	}
+
 	for _, c := range []collector.Column{collector.CPUIowait, collector.CPUSteal, collector.Load1, collector.ProcsRunning, collector.SwapIn, collector.SwapOut} {
 		s.Values[c] = 0
 	}
+
 	for n := range WeekSeconds {
 		weekSample(&s, n)
 		rec.Add(&s)
 	}
+
 	length := WeekSeconds * time.Second
 	rec.End = host.Instant{Wall: WeekStart().Add(length), Mono: length, Boot: length}
 	exit := 0
@@ -107,6 +110,7 @@ func weekSample(s *collector.Sample, n int) {
 	if n >= BurstAt && n < BurstAt+BurstLength {
 		cpu, least, most, rate = 100, 100, 100, BurstRate
 	}
+
 	v[collector.CPUAvg], v[collector.CPUMin], v[collector.CPUMax] = cpu, least, most
 	v[collector.MemPercent] = tenths(25 + 5*day)
 	v[collector.MemUsed] = v[collector.MemPercent] / 100 * 16384

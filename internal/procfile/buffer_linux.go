@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a file for reading. A FIFO that somebody put into a copied tree does not block it. The
+// Open opens a file for reading. A FIFO in a copied tree does not block it. The
 // error is an *fs.PathError.
 func Open(path string) (fd int, err error) {
 	for {

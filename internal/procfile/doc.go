@@ -1,7 +1,7 @@
-// Package procfile reads the small text files in which the kernel reports its numbers: those of
-// procfs, sysfs and cgroupfs.
+// Package procfile reads the small text files in which the kernel reports its numbers: the files
+// of procfs, sysfs and cgroupfs.
 //
-// Such a file has no size that stat(2) could tell, is made anew by each read, and may be gone,
-// empty or somebody else's in a copied tree. So reads are bounded and what is parsed is checked.
+// stat(2) does not know the size of such a file. Each read makes it anew, and in a copied tree it may
+// be missing, empty or another file. So reads are bounded, and the parsers check what they parse.
 // Nothing here allocates once its buffer is large enough, except to return a list or a string.
 package procfile

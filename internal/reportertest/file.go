@@ -18,14 +18,17 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if !json.Valid(data) || !bytes.HasSuffix(data, []byte("}\n")) {
 		t.Fatalf("%s is not whole:\n%s", path, data)
 	}
+
 	Validate(t, data)
 	r := new(reporter.Report)
 	if err := json.Unmarshal(data, r); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, n := range r.Nodes { // a perfagent report has no null
 		for _, m := range n.Missing {
 			if m.Code == "" {
@@ -33,6 +36,7 @@ func ReadFile(t testing.TB, path string) *reporter.Report {
 			}
 		}
 	}
+
 	WantMeansInside(t, r)
 	return r
 }
@@ -59,6 +63,7 @@ func InDir(t testing.TB, out string) []string {
 			paths = append(paths, name)
 		}
 	}
+
 	return paths
 }
 

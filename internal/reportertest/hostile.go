@@ -28,6 +28,7 @@ func HostileReport(text string) *reporter.Report {
 	in.Recording.Host.Hostname = text
 	in.Missing = []reporter.Missing{{What: text, Why: text}, {What: "journal", Why: text}}
 	in.Push = reporter.PushState{State: reporter.PushPending, URI: text, Error: text, RunID: text}
+
 	r := reporter.New(in)
 	n := r.Nodes["0"]
 	n.Job.Source, n.Job.Cgroup, n.Job.MemoryKind = "cgroup", text, text
@@ -38,6 +39,7 @@ func HostileReport(text string) *reporter.Report {
 	n.Findings = []reporter.Finding{{ID: "memory_tight", Severity: text, Text: text}, {ID: "throttled", Text: text +
 		"b"}}
 	r.Run.Verdict = n.Verdict
+
 	n.Metrics[text] = 1.5
 	n.Summaries[text] = n.Summaries["mem_percent"]
 	n.Envelope[text] = n.Envelope["mem_percent"]

@@ -95,6 +95,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 			},
 		)
 	}
+
 	for i := range n {
 		s := Sample(i, n)
 		for c := int(collector.JobCPU); c < len(s.Values); c++ {
@@ -103,6 +104,7 @@ func JobRecording(n, gpus int) *collector.Recording {
 		jobSample(&s, float64(i+1)/float64(n), gpus)
 		rec.Add(&s)
 	}
+
 	length := time.Duration(n) * time.Second
 	rec.End = host.Instant{Wall: RunStart.Add(length), Mono: length, Boot: length}
 	return rec

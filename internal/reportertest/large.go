@@ -1,5 +1,5 @@
-// Package reportertest makes samples, recordings and reports for tests, the same each time; reports
-// also as large as those of a thousand nodes.
+// Package reportertest makes samples, recordings and reports for tests, the same each time. Some
+// reports are as large as the report of a thousand nodes.
 package reportertest
 
 import (
@@ -23,7 +23,7 @@ const (
 	Stride = 4
 	// BurstSeconds is how long its burst lasts.
 	BurstSeconds = 2
-	// BurstRate is what is written to the disk meanwhile, in MiB per second.
+	// BurstRate is what is written to the disk in that time, in MiB per second.
 	BurstRate = 1536
 
 	cpus     = 64
@@ -31,10 +31,10 @@ const (
 	diskMB   = 4 << 20
 )
 
-// BurstNode is the node that has the burst: 517, or the last one of fewer.
+// BurstNode returns the node that has the burst: 517, or the last one of fewer.
 func BurstNode(nodes int) int { return min(517, nodes-1) }
 
-// BurstBucket is the bucket that has it. The burst begins behind the first sample
+// BurstBucket returns the bucket that has it. The burst begins behind the first sample
 // of the bucket, so that only the envelope shows it.
 func BurstBucket(buckets int) int { return buckets * 3 / 5 }
 
@@ -49,10 +49,12 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 	if err != nil {
 		return err
 	}
+
 	head, tail, _ := bytes.Cut(frame, []byte("}\n}"))
 	if _, err := w.Write(head); err != nil {
 		return err
 	}
+
 	batch := make([][]byte, runtime.NumCPU())
 	for first := 0; first < nodes; first += len(batch) {
 		var workers sync.WaitGroup
@@ -66,11 +68,12 @@ func WriteLarge(w io.Writer, nodes, buckets int) error {
 			}
 		}
 	}
+
 	_, err = fmt.Fprintf(w, "\n  }\n}%s", tail)
 	return err
 }
 
-// member is a node of the file as it stands there, with the comma before it.
+// member returns a node as it is written in the file, with the comma before it.
 func member(i, nodes, buckets int) []byte {
 	data, err := reporter.Encode(&reporter.Report{Nodes: Large(i, nodes, buckets).Nodes})
 	if err != nil {
@@ -84,16 +87,17 @@ func member(i, nodes, buckets int) []byte {
 	return text
 }
 
-// start is when a large report begins.
+// start returns when a large report begins.
 func start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 
-// Large is the report of one node of the run that WriteLarge writes.
+// Large returns the report of one node of the run that WriteLarge writes.
 func Large(i, nodes, buckets int) *reporter.Report {
 	rec := recording(i, buckets, i == BurstNode(nodes))
 	end := reporter.Time{Time: rec.Start.Wall.Add(rec.End.Mono)}
 	exit := 0
 	began := reporter.Time{Time: rec.Start.Wall}
 	wall := rec.End.Mono.Seconds()
+
 	return reporter.New(reporter.Input{
 		Node: i,
 		Run: reporter.Run{ID: "large", Command: []string{"srun", "python", "train.py", "--nodes", strconv.Itoa(nodes)},
@@ -129,6 +133,7 @@ func recording(i, buckets int, burst bool) *collector.Recording {
 		CPUs:     cpus,
 		MemoryMB: memoryMB,
 	}
+
 	rec.Disks, rec.NICs = []string{"nvme0n1"}, []string{"lo", "eth0"}
 	n := node{random: rand.New(rand.NewPCG(uint64(i), 0)), phase: float64(i) / 7}
 	at := BurstBucket(buckets)*Stride + 1
@@ -136,11 +141,13 @@ func recording(i, buckets int, burst bool) *collector.Recording {
 		s := n.sample(second, burst && second >= at && second < at+BurstSeconds)
 		rec.Add(&s)
 	}
+
 	rec.End.Mono = time.Duration(buckets*Stride) * time.Second
 	rec.End.Boot, rec.LongestGap = rec.End.Mono, time.Second
 	for k, total := range n.total {
 		rec.BootMB[k] = total + 1000
 	}
+
 	return rec
 }
 
@@ -151,12 +158,13 @@ type node struct {
 	total  [6]float64 // MiB, by collector.Counters
 }
 
-// sample is what the second that begins at a given one measured.
+// sample returns what the second that begins at a given one measured.
 func (n *node) sample(second int, burst bool) collector.Sample {
 	var s collector.Sample
 	for c := range s.Weights {
 		s.Values[c], s.Weights[c] = math.NaN(), 1
 	}
+
 	wave := 0.5 + 0.5*math.Sin(n.phase+float64(second)/400)
 	busy := 10 + 40*wave + 10*n.random.Float64()
 	rates := [6]float64{
@@ -167,10 +175,12 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 		0,
 		25 * n.random.Float64(),
 	}
+
 	low, high := busy/2, min(100, busy*1.5)
 	if burst {
 		low, busy, high, rates[1] = 100, 100, 100, BurstRate
 	}
+
 	used := memoryMB * (0.2 + 0.3*wave)
 	filled := diskMB/4 + n.total[1]/64
 	for c, v := range map[collector.Column]float64{
@@ -181,11 +191,13 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 	} {
 		s.Values[c] = v
 	}
+
 	for k, c := range counters() {
 		moved := pages(rates[k])
 		n.total[k] += moved
 		s.Values[c], s.Values[c.Info().Rate] = n.total[k], moved
 	}
+
 	return s
 }
 

@@ -106,10 +106,12 @@ func Golden() map[string]*reporter.Report {
 	if err != nil {
 		panic(err) // all of it is ours
 	}
+
 	perfpyBare, err := reporter.ParsePerfPy([]byte(`{"0": []}`), 0)
 	if err != nil {
 		panic(err) // all of it is ours
 	}
+
 	hostileNodes := HostileRun()
 	hostileNodes.Nodes[Hostile] = hostileNodes.Nodes["0"]
 	plain := map[string]*reporter.Report{
@@ -122,6 +124,7 @@ func Golden() map[string]*reporter.Report {
 			Nodes: map[string]*reporter.Node{"0": {}},
 		}, "no-nodes": {}, "nil-nodes": {Nodes: map[string]*reporter.Node{"0": nil, "1": nil}},
 	}
+
 	for _, r := range plain { // what the rules say has tests of its own
 		r.Run.Verdict = nil
 		for _, n := range r.Nodes {
@@ -130,6 +133,7 @@ func Golden() map[string]*reporter.Report {
 			}
 		}
 	}
+
 	maps.Copy(plain, JobReports())
 	return plain
 }
@@ -140,6 +144,7 @@ func JobReports() map[string]*reporter.Report {
 	for node := 1; node < 4; node++ {
 		nodes.Nodes[fmt.Sprint(node)] = Container(node, 20, node).Nodes[fmt.Sprint(node)]
 	}
+
 	nodes.Nodes["2"].Verdict = &reporter.Verdict{Cause: "signal",
 		Text: "killed by SIGTERM from slurmstepd (process 77)", Evidence: map[string]any{"exit_code": 143.0}}
 	nodes.Nodes["3"].Verdict, nodes.Nodes["3"].Findings = &reporter.Verdict{Cause: "exited",
@@ -154,6 +159,7 @@ func JobReports() map[string]*reporter.Report {
 	for i := range n.GPUs {
 		n.GPUs[i].Name, n.GPUs[i].OfJob = long, true
 	}
+
 	return map[string]*reporter.Report{"job": Container(0, 200, 3), "job-nodes": nodes, "job-hostile": hostileJob,
 		"job-gpus": UnseenGPUs()}
 }
@@ -173,6 +179,7 @@ func Container(node, n, gpus int) *reporter.Report {
 		CPUGroup:     "/docker/3f5a9c",
 		MemoryGroup:  "/docker",
 	}
+
 	a.CPUSeconds, a.Periods, a.Throttled, a.ThrottledSeconds = 622.75, 1000, 310, 12.1
 	a.JobStall = collector.Stalls{CPUSome: 20, CPUFull: 10, MemorySome: 15, MemoryFull: 12, IOSome: 1, IOFull: 0}
 	r := reporter.New(in)
@@ -180,21 +187,23 @@ func Container(node, n, gpus int) *reporter.Report {
 	r.Nodes[name].Metrics[reporter.MetricLimitMemory] = 91.25
 	r.Nodes[name].Metrics[reporter.MetricSwapIn], r.Nodes[name].Metrics[reporter.MetricSwapOut] = 12, 30.5
 	r.Nodes[name].Verdict = &reporter.Verdict{Cause: "oom_cgroup",
-		Text: "killed for want of memory: the group /docker came to its limit of 8.0 GiB and python (process " +
-			"4242) was killed",
+		Text: "killed by the kernel: python (process 4242) hit the memory limit of 8.0 GiB of its control " +
+			"group at 12:00:09 UTC; peak 8.0 GiB",
 		Evidence: map[string]any{"exit_code": 137.0, "limit_mb": 8192.0}, Conditions: []string{"throttled",
 			"memory_starved"}}
+
 	r.Nodes[name].Findings = []reporter.Finding{
 		{ID: "memory_tight", Severity: "warning",
 			Text: "The job came to 100 % of its memory limit: ask for 12 GiB instead of 8 GiB."},
 		{ID: "throttled", Severity: "warning",
 			Text: "The CPU quota stopped the job in 31 % of the periods: ask for 4 CPUs instead of 2."},
 		{ID: "gpu_idle", Severity: "info", Text: "GPU 1 was idle."}}
+
 	r.Run.Verdict = r.Nodes[name].Verdict
 	return r
 }
 
-// UnseenGPUs returns the report of a job without limits on a node of 16 GPUs, none of which it could see.
+// UnseenGPUs returns the report of a job without limits on a node of 16 GPUs that it could not see.
 func UnseenGPUs() *reporter.Report {
 	in := JobInput(0, 90, 0, "")
 	in.Recording = JobRecording(90, 16)
@@ -206,7 +215,7 @@ func UnseenGPUs() *reporter.Report {
 	return r
 }
 
-// Gaps returns a report of a few samples, some of which were not measured.
+// Gaps returns a report of a few samples with values that were not measured.
 func Gaps() *reporter.Report {
 	rec := collector.NewRecording(host.Instant{Wall: RunStart}, time.Second, 4)
 	for i := range 7 {

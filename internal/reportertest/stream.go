@@ -44,6 +44,7 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 	for c := range out.Values {
 		out.Values[c], out.Weights[c] = math.NaN(), weight
 	}
+
 	set := func(c collector.Column, v float64) { out.Values[c] = v }
 	cpu := math.Round(s.rnd.Float64()*1000) / 10
 	set(collector.CPUAvg, cpu*0.7)
@@ -53,12 +54,14 @@ func (s *Stream) Next(rec *collector.Recording) *collector.Sample {
 	if s.n%7 != 0 { // a source that fails now and then
 		set(collector.DiskPercent, 71.3)
 	}
+
 	for i, c := range counters() {
 		moved := float64(s.rnd.IntN(200<<20)) / collector.MiB
 		s.total[i] += moved
 		set(c, s.total[i])
 		set(c.Info().Rate, plainjson.Round(moved/weight, 6))
 	}
+
 	set(collector.Timestamp, float64(s.Start.Wall.UnixMilli())/1000+float64(s.n))
 	rec.End = s.Start
 	rec.End.Mono += time.Duration(s.n) * time.Second
@@ -125,27 +128,31 @@ func (w *WideStream) Next(rec *collector.Recording) *collector.Sample {
 		}
 		rec.Widen(w.gpus)
 	}
+
 	scratch := collector.NewRecording(w.Start, time.Second, 2)
 	s := w.Stream.Next(scratch)
 	rec.End, rec.BootMB = scratch.End, scratch.BootMB
 	for c := collector.JobCPU; c < collector.NumColumns && c.Info().Since != collector.Device; c++ {
 		s.Values[c] = math.Round(w.rnd.Float64()*1e5) / 1e3
 	}
-	for i := range rec.GPUs { // as nvidia-smi tells them
+
+	for i := range rec.GPUs { // as nvidia-smi reports them
 		for k, v := range []float64{float64(w.rnd.IntN(101)), float64(w.rnd.IntN(81920)),
 			float64(5000+w.rnd.IntN(35000)) / 100, float64(30 + w.rnd.IntN(60))} {
 			s.Values[collector.GPUColumn(i, collector.GPUKey(k))] = v
 		}
 	}
+
 	for _, c := range []collector.Column{collector.MemUsed, collector.DiskUsed, collector.DiskFree} {
 		s.Values[c] = float64(w.rnd.IntN(1<<26)) / 256
 	}
+
 	w.account(rec)
 	rec.Add(s)
 	return s
 }
 
-// account is what the counters say after as many seconds.
+// account returns what the counters say after as many seconds.
 func (w *WideStream) account(rec *collector.Recording) {
 	a, n := &rec.Account, series.Optional(w.n)
 	a.MemoryKind, a.CPUSeconds, a.Living, a.PeakMB, a.CacheMB = host.MemoryGroup, n/2, n/4, 200, 10

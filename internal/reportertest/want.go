@@ -54,11 +54,13 @@ func WantMeansInside(t testing.TB, r *reporter.Report) {
 		if n == nil {
 			continue
 		}
+
 		for key, q := range n.Summaries {
 			if !(q.Min <= q.Mean && q.Mean <= q.Max) {
 				t.Errorf("node %s: summary of %s: min %v, mean %v, max %v", name, key, q.Min, q.Mean, q.Max)
 			}
 		}
+
 		for key, band := range n.Envelope {
 			for i, mean := range band.Mean {
 				if mean < band.Min[i] || mean > band.Max[i] {
@@ -108,7 +110,7 @@ func WantEvidence(t testing.TB, v *reporter.Verdict, want map[string]any) {
 	}
 }
 
-// WantTimeInRun checks that a time of the evidence lies within the run, to a second.
+// WantTimeInRun checks that a time of the evidence is within the run, to a second.
 func WantTimeInRun(t testing.TB, r *reporter.Report, key string) {
 	t.Helper()
 	text, _ := r.Nodes["0"].Verdict.Evidence[key].(string)

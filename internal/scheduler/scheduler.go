@@ -21,7 +21,7 @@ type System struct {
 	// own name is a common one.
 	Beside string
 
-	NodeIndex string   // index of the node among those of the job; a rank is not a node index
+	NodeIndex string   // index of the node among the job's nodes; a rank is not a node index
 	EndTime   string   // when the job will be ended, in seconds since 1970
 	GPUs      []string // the job's GPUs by the node's own numbers; the first that is set counts
 
@@ -59,12 +59,12 @@ type Identity struct {
 	Scheduler string    // the system in charge of the job; "" if there is none
 	JobID     string    // as the scheduler writes it: 123[4].server
 	RunID     string    // the same, fit to name a folder: 123_4_.server
-	Node      int       // index of the node; 0 if no system tells it
-	EndTime   time.Time // when the scheduler ends the job; zero if it does not tell
+	Node      int       // index of the node; 0 if no system sets it
+	EndTime   time.Time // when the scheduler ends the job; zero if unknown
 }
 
 // Detect reads the identity of a process from its environment. The scheduler is the first system
-// whose job id is set; the node index is that of the first system that tells a usable one.
+// whose job id is set; the node index comes from the first system that sets a usable one.
 func Detect(lookup func(key string) (value string, ok bool)) Identity {
 	var id Identity
 
@@ -99,7 +99,7 @@ func (s System) jobID(lookup func(string) (string, bool)) string {
 	return id
 }
 
-// endTime returns when the system ends the job; zero if it does not tell.
+// endTime returns when the system ends the job; zero if unknown.
 func (s System) endTime(lookup func(string) (string, bool)) time.Time {
 	const latest = 1 << 40 // seconds since 1970: far beyond any limit
 

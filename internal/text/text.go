@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes text safe for a terminal and a log: whatever is not a visible
+// Printable makes text safe for a terminal and a log: everything that is not a visible
 // character (control characters, ESC, CR, LF and TAB among them, marks that turn
 // the direction of text, characters of no width, bytes that are not UTF-8) is
 // written as Go escapes it: \x1b, \r, \u202e. Backslashes stay as they are, so
@@ -109,7 +109,7 @@ var wide = [...][2]rune{
 	{0xff00, 0xff60}, {0xffe0, 0xffe6}, {0x16fe0, 0x18aff}, {0x1b000, 0x1b2ff}, {0x1f000, 0x1faff}, {0x20000, 0x3fffd},
 }
 
-// cells is how many cells of a terminal a rune takes, or one more: marks that
+// cells returns how many cells of a terminal a rune takes, or one more: marks that
 // combine with the letter before them count as one, some symbols as two. Lines
 // that come out shorter than thought do no harm, longer ones do.
 func cells(r rune) int {
@@ -151,7 +151,7 @@ func Wrap(s string, width, n int) []string {
 	return append(out, Clip(s, width))
 }
 
-// fitting is how many bytes of a text that is wider than that fit into a width.
+// fitting returns how many bytes of a text that is wider than that fit into a width.
 func fitting(s string, width int) int {
 	used := 0
 	for i, r := range s {
@@ -189,7 +189,7 @@ func Rate(v float64) string { return Speed(v).String() }
 // Percent writes a [Percentage].
 func Percent(v float64) string { return Percentage(v).String() }
 
-// hoursText writes CPU hours with at least two digits that tell something.
+// Hours writes CPU hours with at least two significant digits.
 func Hours(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0 || a >= 100 || math.IsNaN(v):

@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter/summary"
 )
 
-// nodeLines is all but the other nodes and the footer.
+// nodeLines returns all but the other nodes and the footer.
 func nodeLines(r *reporter.Report, o Options) []line {
 	n, live := r.Nodes[o.Node], o.Live[o.Node]
 	if n == nil {
@@ -41,7 +41,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	return append(lines, line{rank: 22})
 }
 
-// titleText says how the node stands and which it is.
+// titleText returns the state of the node and its name.
 func titleText(r *reporter.Report, node string, live LiveNode) string {
 	state := live.State
 	if state == "" {
@@ -55,7 +55,7 @@ func titleText(r *reporter.Report, node string, live LiveNode) string {
 	return words
 }
 
-// commandWords is the beginning of a command's line: the rest of a megabyte of words
+// commandWords returns the beginning of a command's line: the rest of a megabyte of words
 // is not looked at.
 func commandWords(command []string, width int) string {
 	short, left := make([]string, 0, min(len(command), width+1)), 4*max(0, width)

@@ -75,9 +75,9 @@ func nodeLabel(name string) string {
 	return string([]rune(name)[:min(labelWidth-1, utf8.RuneCountInString(name))])
 }
 
-// cpuByTime gives the greatest CPU percent of each of so many equal parts of the time
-// between two moments. A kept sample counts in every part that what it stands for
-// touches, so that no peak is lost.
+// cpuByTime returns the greatest CPU percent of each of so many equal parts of the time
+// between two instants. A kept sample counts in every part that its own time touches, so
+// that no peak is lost.
 func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	out := make([]float64, cells)
 	for i := range out {
@@ -104,12 +104,12 @@ func cpuByTime(n *reporter.Node, from, to float64, cells int) []float64 {
 	return out
 }
 
-// cellAt is the part in which a moment lies.
+// cellAt returns the part that an instant is in.
 func cellAt(at, from, to float64, cells int) int {
 	return min(cells-1, int(shareOf(at, from, to)*float64(cells)))
 }
 
-// shareOf is how far a moment lies between two others, 0 to 1; an unknown one is at 0.
+// shareOf returns how far an instant is between two others, 0 to 1. An unknown one is at 0.
 func shareOf(at, from, to float64) float64 {
 	if !(at > from) {
 		return 0

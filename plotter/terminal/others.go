@@ -9,7 +9,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// otherLines are the lines of the other nodes, and the count of those without one.
+// otherLines returns the lines of the other nodes, and the count of those without one.
 func otherLines(r *reporter.Report, o Options) []line {
 	var lines []line
 	words := 0 // the same for all, so that the pictures are of one time axis
@@ -41,12 +41,12 @@ func otherLines(r *reporter.Report, o Options) []line {
 	return lines
 }
 
-// otherLine is the line of another node: CPU with its picture of so many cells,
-// memory, and how it stands unless it goes on.
+// otherLine returns the line of another node: CPU with its picture of so many cells,
+// memory, and its state unless it is running.
 func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells int) string {
 	label := "node " + text.Clip(text.Printable(name), 10)
 	words := text.PadRight(label, labelWidth)
-	if cells >= leastPicture {
+	if cells >= minPicture {
 		words += text.PadRight(Spark(valuesOf(n, collector.CPUAvg), cells, 0, 100, o.ASCII), cells) + " "
 	}
 
@@ -57,7 +57,7 @@ func otherLine(name string, n *reporter.Node, live LiveNode, o Options, cells in
 	cpu, memory := value(collector.CPUAvg), value(collector.MemPercent)
 	words += "CPU " + text.PadLeft(cpu, 7) + "  memory " + text.PadLeft(memory, 7)
 	if live.End || live.Alarm {
-		if text.Width(words)+2 >= o.Width { // then how it stands is what matters
+		if text.Width(words)+2 >= o.Width { // the state matters most
 			return label + " " + text.Printable(live.State)
 		}
 		return words + "  " + text.Printable(live.State)

@@ -18,8 +18,8 @@ type row struct {
 	column collector.Column
 }
 
-// rowsOf lists the rows from top to bottom: those of the node always, those of the
-// job, of its limits and of the GPUs where something was measured.
+// rowsOf lists the rows from top to bottom: always the rows of the node, and the rows of
+// the job, its limits and the GPUs if something of them was measured.
 func rowsOf(n *reporter.Node, live LiveNode) []row {
 	rows := []row{
 		{1, "CPU", collector.CPUAvg},
@@ -40,7 +40,7 @@ func rowsOf(n *reporter.Node, live LiveNode) []row {
 	return append(rows, row{11, "disk fill", collector.DiskPercent})
 }
 
-// trafficRows are the rates at which bytes moved; of devices that the node has.
+// trafficRows returns the rates at which bytes moved, of the devices that the node has.
 func trafficRows(n *reporter.Node, live LiveNode) []row {
 	var rows []row
 	for _, c := range collector.Traffic() {
@@ -56,7 +56,7 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 	return rows
 }
 
-// gpuRows are the rows of the job's GPUs; where it has none, of all that the node has.
+// gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none.
 // Of several the later ones go first, where there is no room.
 func gpuRows(n *reporter.Node) []row {
 	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
@@ -73,16 +73,16 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// topOf is the upper end of a row's picture: 100 of a percent; what there is of a thing
+// topOf returns the upper end of a row's picture: 100 of a percent; what there is of a thing
 // that has a bound, where that is known; else the greatest value.
 func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	if c.Percent() {
 		return 100
 	}
-	return max(leastRate, highest(values), boundOf(n, c))
+	return max(minRate, highest(values), boundOf(n, c))
 }
 
-// boundOf is what limits a column; 0 = nothing, or not known.
+// boundOf returns what limits a column; 0 = nothing, or not known.
 func boundOf(n *reporter.Node, c collector.Column) float64 {
 	device, _, isGPU := c.GPU()
 	switch bound := c.Info().Bound; {
@@ -96,13 +96,13 @@ func boundOf(n *reporter.Node, c collector.Column) float64 {
 	return 0
 }
 
-// rowLines are the pictures with their numbers, and what they mean above them.
+// rowLines returns the pictures with their numbers, and what they mean above them.
 func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	cells, numbers := o.Width-labelWidth-2*numberWidth-1, 2
-	if cells < leastPicture {
+	if cells < minPicture {
 		cells, numbers = cells+numberWidth, 1
 	}
-	if cells < leastPicture {
+	if cells < minPicture {
 		cells = 0
 	}
 	if o.Width < labelWidth+numberWidth {
@@ -126,7 +126,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	return lines
 }
 
-// narrowLines are the rows where there is no room for a picture, nor for the blanks
+// narrowLines returns the rows where there is no room for a picture, nor for the blanks
 // between label and number.
 func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	lines := []line{{6, dim, text.PadLeft(firstHead(live), o.Width)}}
@@ -171,7 +171,7 @@ func firstHead(live LiveNode) string {
 	return "now"
 }
 
-// numbersOf gives the newest value of a column, or at the end its mean, and its
+// numbersOf returns the newest value of a column, or at the end its mean, and its
 // peak; NaN = not known.
 func numbersOf(n *reporter.Node, live LiveNode, c collector.Column) (now, peak float64) {
 	now, peak = math.NaN(), math.NaN()

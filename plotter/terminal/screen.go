@@ -25,8 +25,8 @@ type Options struct {
 
 // LiveNode is what is known of a node of a run that goes on, beside its report.
 type LiveNode struct {
-	// State says how it stands: "running for 3 min 20 s"; it is at its End with "exit 0
-	// after 12.3 s".
+	// State is the node's state: "running for 3 min 20 s", or at its End "exit 0 after
+	// 12.3 s".
 	State string
 	Alarm bool // the state is none that was wished for
 	// Trouble is what keeps us from knowing more; "" = nothing.
@@ -50,7 +50,7 @@ const (
 )
 
 // Screen draws a run that is still going on, as at most Height lines of at most Width cells. It shows
-// how the run stands; CPU, memory, disk and network of one node and what its job and its GPUs do, each
+// the state of the run; CPU, memory, disk and network of one node and what its job and its GPUs do, each
 // with its newest value and its peak; perfagent's own cost; and a line for each other node. Nothing in
 // the report can make it hold control characters other than the colours asked for.
 func Screen(r *reporter.Report, o Options) []string {
@@ -107,7 +107,7 @@ func rest(o Options) line {
 	return line{style: dim, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
 }
 
-// footerLines is the last line, where there is one.
+// footerLines returns the last line, where there is one.
 func footerLines(o Options) []line {
 	if o.Footer == "" || o.Height < 3 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// valuesOf gives the greatest value of what each kept sample stands for; nil = not
+// valuesOf returns the greatest value of what each kept sample stands for; nil = not
 // in the report.
 func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	if band, ok := n.Envelope[c.Key()]; ok {
@@ -16,10 +16,10 @@ func valuesOf(n *reporter.Node, c collector.Column) []float64 {
 	return n.Samples.Column(c.Key())
 }
 
-// endsOf gives for each kept sample the time of the last sample that it stands for.
+// endsOf returns for each kept sample the time of the last sample that it stands for.
 func endsOf(n *reporter.Node) []float64 { return valuesOf(n, collector.Timestamp) }
 
-// spanOf is from when to when the samples are, seconds since 1970; NaN = unknown.
+// spanOf returns the times of the first and the last sample, in seconds since 1970; NaN = unknown.
 func spanOf(n *reporter.Node) (from, to float64) {
 	from, to = math.NaN(), highest(endsOf(n))
 	for _, ts := range n.Samples.Column(collector.Timestamp.Key()) {
@@ -34,7 +34,7 @@ func spanOf(n *reporter.Node) (from, to float64) {
 	return from, to
 }
 
-// highest is the greatest of what was measured; NaN = nothing was.
+// highest returns the greatest of what was measured; NaN = nothing was.
 func highest(values []float64) float64 {
 	most := math.NaN()
 	for _, v := range values {
@@ -45,7 +45,7 @@ func highest(values []float64) float64 {
 	return most
 }
 
-// busiestGPU gives for each kept sample how busy the busiest of the job's GPUs was at
+// busiestGPU returns for each kept sample how busy the busiest of the job's GPUs was at
 // most; nil where there is none. Where the node has no job all GPUs count.
 func busiestGPU(n *reporter.Node) []float64 {
 	var out []float64

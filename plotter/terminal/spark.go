@@ -17,11 +17,11 @@ const (
 	asciiLevels = "_.-=+*#@"
 )
 
-// Spark draws values as one line of at most width cells: a cell for each value or,
-// where there are more values than cells, for neighbours of equal number, of which it
-// shows the greatest. So no peak is lost, and nothing is drawn between values. A cell's
-// level is the nearest of eight from lo to hi; what lies outside is clamped, and so is
-// everything where hi ≤ lo. NaN is not measured: a cell of nothing else is blank.
+// Spark draws values as one line of at most width cells. A cell shows one value or, if
+// there are more values than cells, the greatest of several neighbours. So no peak is
+// lost, and nothing is drawn between values. A cell's level is the nearest of eight from
+// lo to hi. Values outside are clamped, and so are all values if hi ≤ lo. NaN means not
+// measured: a cell of nothing else is blank.
 // The levels are ▁▂▃▄▅▆▇█, or _.-=+*#@ where only ASCII is to be written.
 func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	levels := []rune(blockLevels)
@@ -41,7 +41,7 @@ func Spark(values []float64, width int, lo, hi float64, ascii bool) string {
 	return out.String()
 }
 
-// level is which of the levels 0…top is nearest to v on the scale from lo to hi.
+// level returns which of the levels 0…top is nearest to v on the scale from lo to hi.
 func level(v, lo, hi float64, top int) int {
 	switch {
 	case !(hi > lo) || v <= lo:
@@ -59,15 +59,15 @@ func level(v, lo, hi float64, top int) int {
 
 // The layout of a sparkline in the summary.
 const (
-	leastPicture = 8 // cells that a picture must have to tell anything
-	// leastRate is the least that a full height stands for, MiB/s: else a network that
-	// is as good as idle would look busy.
-	leastRate = 0.1
+	minPicture = 8 // cells that a picture must have to be useful
+	// minRate is the least rate of a full height, MiB/s: otherwise a network that is
+	// almost idle would look busy.
+	minRate = 0.1
 	// peakPerCell is said where a cell stands for several samples.
 	peakPerCell = "peak of each cell"
 )
 
-// Sparklines are the pictures of one node for a terminal: a line each for CPU, memory,
+// Sparklines returns the pictures of one node for a terminal: a line each for CPU, memory,
 // disk and network (loopback where anything went that way), for the busiest of the job's
 // GPUs in place of a network that is idle, and one that says the time
 // that they span. A line has a label, the picture and its scale in words, takes at most
@@ -103,14 +103,14 @@ type sparkline struct {
 	scale  string
 }
 
-// cells is how many cells the pictures have in lines of a width; 0 = no room.
+// cells returns how many cells the pictures have in lines of a width; 0 = no room.
 func (p *picture) cells(width int) int {
 	said := utf8.RuneCountInString(peakPerCell)
 	for _, r := range p.rows {
 		said = max(said, utf8.RuneCountInString(r.scale))
 	}
 	cells := min(p.samples, width-labelWidth-2-said)
-	if cells < min(leastPicture, p.samples) {
+	if cells < min(minPicture, p.samples) {
 		return 0
 	}
 	return cells
@@ -147,7 +147,7 @@ func pictureLine(label, picture string, cells int, words string, ascii bool) str
 	return strings.TrimRight(line, " ")
 }
 
-// timeAxis is the line under the pictures: 0 under the first cell, and the span ends
+// timeAxis returns the line under the pictures: 0 under the first cell, and the span ends
 // under the last where that leaves a gap.
 func timeAxis(span float64, cells int) string {
 	words := text.Seconds(span)
@@ -207,7 +207,7 @@ func sparklinesOf(n *reporter.Node) []sparkline {
 		case !r.column.Percent() && most <= 0:
 			row.scale = "nothing " + r.what
 		case !r.column.Percent():
-			row.hi = max(most, leastRate)
+			row.hi = max(most, minRate)
 			row.scale = "0 to " + text.Rate(row.hi) + " " + r.what
 		}
 		rows = append(rows, row)

@@ -19,7 +19,7 @@ func valueText(c collector.Column, v float64, room int) string {
 	return "…"
 }
 
-// valueForms are the ways to write a value, the longest first. Only MiB may be left out
+// valueForms returns the ways to write a value, the longest first. Only MiB may be left out
 // of a rate: it is what a number without a unit is taken for.
 func valueForms(c collector.Column, v float64) []string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

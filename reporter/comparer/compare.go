@@ -116,8 +116,8 @@ func Compare(a, b Side) *Comparison {
 	return c
 }
 
-// tableMetrics returns the metrics of the table that are compared. Those of a device are only if a
-// node has it.
+// tableMetrics returns the metrics of the table that are compared. The metrics of a device are left
+// out if no node has it.
 func tableMetrics(sides ...[]*run) []reporter.Metric {
 	runs := slices.Concat(sides...)
 	return slices.DeleteFunc(slices.Clone(reporter.Metrics()), func(m reporter.Metric) bool {

@@ -50,7 +50,7 @@ func withSpread(figure, spread string) string {
 	return escaped(strings.TrimSpace(figure + " " + spread))
 }
 
-// escaped escapes text for Markdown. It puts a backslash before whatever could begin markup or HTML
+// escaped escapes text for Markdown. It puts a backslash before all that could begin markup or HTML
 // (CommonMark 2.4) or turn an address into a link (GFM 6.9).
 func escaped(text string) string {
 	var out strings.Builder

@@ -74,7 +74,7 @@ func figureOrNone(v *float64) string {
 	return figure(*v)
 }
 
-// Change formats the change: +20.3 %, ~ if it cannot be told from noise, with a question mark if
+// Change formats the change: +20.3 %, ~ if it may be noise, with a question mark if
 // there are too few runs to know the noise.
 func (m Metric) Change() string {
 	switch {

@@ -81,7 +81,7 @@ func Conditions() []Condition {
 		{
 			Name: ConditionGPUIdle,
 			When: "mean of `" + reporter.MetricGPUUtilization +
-				"` over those of the job's GPUs that were measured for " + pct(100*gpuIdleKnown) +
+				"` over the job's GPUs that were measured for " + pct(100*gpuIdleKnown) +
 				" of the run or more < " + pct(gpuIdleShare) + ", in a run of " + text.Fixed(gpuIdleAfter, 0) + " s or more",
 			holds: (*verdictInput).gpuIdle,
 		},

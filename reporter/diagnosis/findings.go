@@ -99,7 +99,7 @@ func Rules() []Rule {
 		{
 			ID: findOneThread, Severity: SeverityWarning, judge: judgeOneThread,
 			When: s("the job kept %v to %v CPUs busy on average and may use 2 or more; info where the CPUs are the "+
-				"node's and nothing tells that they were asked for; not where tasks waited for a CPU in %d %% of the "+
+				"node's and no request for them is known; not where tasks waited for a CPU in %d %% of the "+
 				"time (`%s`, where there is none `%s`), unless the job had one thread",
 				findThreadMin, findThreadMax, findWaitPct, reporter.MetricJobPSICPU, reporter.MetricPSICPUSome),
 			Advice: "let it work in parallel, or ask for 1 CPU",

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// addImbalance replaces the imbalance findings of an earlier merge with those of the report's nodes.
+// addImbalance replaces the imbalance findings of an earlier merge with new ones for the report's nodes.
 // The result is a function of the nodes' numbers, so the order and the steps of merging make no
 // difference. A nil list of findings becomes an empty one. Existing lists are replaced, not changed.
 func addImbalance(r *reporter.Report) {

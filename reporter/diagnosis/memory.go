@@ -21,7 +21,7 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 	case !inGroup && !(q.account.HostOOMKills > 0):
 		return "", ""
 	case q.job.Signal != "" && q.job.Signal != "SIGKILL" && !crash(q.job.Signal):
-		return "", "" // a signal ended the job, whatever it had lost before
+		return "", "" // a signal ended the job, even if it had lost processes before
 	case q.job.Signal == "" && q.endedOtherwise():
 		return "", ""
 	case named && victim.Host:
@@ -42,8 +42,8 @@ func (q *verdictInput) outOfMemory() (cause, words string) {
 // endedOtherwise reports whether the exit code has another reason: a shell did not find its command,
 // a signal had asked the job to end, or its time was over.
 func (q *verdictInput) endedOtherwise() bool {
-	_, told := q.exitSignal()
-	return q.code == 126 || q.code == 127 || told || q.ownTimeout() != ""
+	_, signalled := q.exitSignal()
+	return q.code == 126 || q.code == 127 || signalled || q.ownTimeout() != ""
 }
 
 // victim returns the process of the job that was killed according to the kernel's log.
@@ -272,22 +272,21 @@ func (q *verdictInput) survived() string {
 		return ""
 	}
 	q.noteKills(kills)
-	return ", although the kernel killed " + text.Count(kills, "process", "processes") +
-		" of its control group for want of memory"
+	return ", although its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills")
 }
 
-// elsewhere returns the kills that did not end the job: those of other processes in a group of the
-// job's own, or those on the host that are not proved to be the job's.
+// elsewhere returns the kills that did not end the job: of other processes in a group of the job's
+// own, or on the host, if they are not proved to be the job's.
 func (q *verdictInput) elsewhere() string {
 	if kills := groupKills(q.account); q.ownGroup() && kills > 0 {
 		q.noteKills(kills)
-		return "; before, the kernel killed " + text.Count(kills, "process", "processes") +
-			" of its control group for want of memory, but not this one"
+		return "; before, its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills") +
+			" of other processes"
 	}
 	if q.killed() && q.account.HostOOMKills > 0 {
 		q.note("host_oom_kills", float64(q.account.HostOOMKills))
-		return "; the kernel killed " + text.Count(float64(q.account.HostOOMKills), "process", "processes") +
-			" on this host for want of memory meanwhile, none of which is known to be the job's"
+		kills := text.Count(float64(q.account.HostOOMKills), "out-of-memory kill", "out-of-memory kills")
+		return "; this host had " + kills + " during the run, not known to be the job's"
 	}
 	return ""
 }

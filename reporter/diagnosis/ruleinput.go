@@ -121,7 +121,7 @@ func (e *ruleInput) killedAt() float64 {
 	return e.Verdict.Number("limit_mb")
 }
 
-// fullestPath names the watched file systems, the fullest of which counts.
+// fullestPath names the watched file systems. The fullest one counts.
 func (e *ruleInput) fullestPath() string {
 	if e.Sampling == nil || len(e.Sampling.DiskPaths) == 0 {
 		return ""

@@ -43,7 +43,7 @@ func judgeMemoryTight(e *ruleInput) *reporter.Finding {
 	switch own := e.Metric(reporter.MetricJobMemoryPeak); {
 	case !(kills > 0) && own < findTightOwn*limit:
 		severity = SeverityInfo
-		words += ", of which the job itself had at most " + text.WholeSize(own) +
+		words += "; the job itself had at most " + text.WholeSize(own) +
 			": look what else its control group holds, or ask for more memory."
 	case positive(ask):
 		words += ": ask for " + least + text.WholeSize(ask) + "."
@@ -104,7 +104,7 @@ func judgeGPUIdle(e *ruleInput) *reporter.Finding {
 	}
 
 	words := fmt.Sprintf("%s nearly idle: a kernel ran in %s of the time%s "+
-		"(utilization tells no more than that one ran): %s, or find what %s for.",
+		"(utilization does not say how much of the GPU it used): %s, or find what %s for.",
 		gpuNames(idle, "was", "were"), text.Percent(most), text.Plural(len(idle), "", " at most"),
 		ask, text.Plural(len(idle), "it waits", "they wait"))
 	return &reporter.Finding{Text: words,
@@ -152,7 +152,7 @@ func judgeOneThread(e *ruleInput) *reporter.Finding {
 	words := fmt.Sprintf("The job kept %s of its %s CPUs busy on average", text.CPUs(mean), text.CPUs(limit))
 	switch {
 	case peak > findPhasesPeak:
-		f.Text = fmt.Sprintf("%s, and up to %s: let those parts work in parallel in which one thread works alone",
+		f.Text = fmt.Sprintf("%s, and up to %s: let the parts with one busy thread work in parallel",
 			words, text.CPUs(peak))
 	case e.cpusAskedFor():
 		f.Text, f.Evidence["ask_cpus"] = words+", as one thread does: let it work in parallel, or ask for 1 CPU", 1.0

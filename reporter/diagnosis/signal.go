@@ -217,7 +217,7 @@ func (q *verdictInput) signal() (cause, words string) {
 	case crash(name):
 		return CauseSignal, words + crashText(name)
 	case name == "SIGKILL":
-		words += "; the kernel does not tell who sent it" + q.elsewhere()
+		words += "; the kernel does not say who sent it" + q.elsewhere()
 		if s, sent := q.lastEndSignal(); sent {
 			q.noteSender(s)
 			words += "; " + signalText(s) + " had come before"
@@ -234,9 +234,9 @@ func crashText(name string) string {
 	case "SIGSEGV":
 		return ": it used memory that it does not have"
 	case "SIGBUS":
-		return ": it used memory that cannot be had, such as a mapped file that is cut off or has no room"
+		return ": it used memory that is not there, such as a mapped file that is cut off or has no room"
 	case "SIGABRT":
-		return ": it aborted itself, or was told to"
+		return ": it aborted itself, or the signal was sent to it"
 	case "SIGXFSZ":
 		return ": a file grew beyond the limit (ulimit -f)"
 	case "SIGXCPU":

@@ -58,7 +58,7 @@ func Causes() []Cause {
 		{
 			Name: CauseTimeLimit,
 			When: "the job failed after SIGTERM from timeout(1) or at the scheduler's end time, or, under a scheduler " +
-				"that tells no end time, died of SIGKILL within " + text.Fixed(
+				"that gives no end time, died of SIGKILL within " + text.Fixed(
 				killGrace.Minutes(),
 				0,
 			) +
@@ -242,8 +242,8 @@ func (q *verdictInput) notKnown() string {
 
 	if kills := groupKills(q.account); kills > 0 {
 		q.noteKills(kills)
-		known += "; until then the kernel had killed " + text.Count(kills, "process", "processes") +
-			" of the control group for want of memory"
+		known += "; until then its control group had " +
+			text.Count(kills, "out-of-memory kill", "out-of-memory kills")
 	}
 
 	if known == "" {

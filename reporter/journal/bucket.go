@@ -104,5 +104,5 @@ func (b bucket) bucket() series.Bucket {
 	return out
 }
 
-// notMeasured is the entry in Stats of a column in which nothing was measured.
+// notMeasured returns the entry in Stats of a column in which nothing was measured.
 func notMeasured() reporter.Numbers { return reporter.Numbers{0} }

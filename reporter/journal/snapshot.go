@@ -33,7 +33,7 @@ type snapshot struct {
 	State    state            `json:"state"`
 	Stride   int64            `json:"stride"`
 	// Packed has the summaries and the buckets of the ring as JSON values, with gzip and base64:
-	// unpacked, those of fifty columns would exceed the maximum size of a journal.
+	// unpacked, fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
 	newestSample
 }

@@ -118,7 +118,7 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 }
 
 // nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum the rewrite
-// comes sooner, because what is queued meanwhile must still be written.
+// comes sooner, because what is queued during it must still be written.
 func nextRewrite(size int64) int64 {
 	const near = maxSize - 96<<10
 	switch {

@@ -31,7 +31,7 @@ type File struct {
 }
 
 // Read reads the report in a file of any Kind. cpus is the number of logical CPUs of each node
-// in perf.py's JSON, which does not tell; 0 = unknown. Errors name the file and what is wrong
+// in perf.py's JSON, which does not say; 0 = unknown. Errors name the file and what is wrong
 // with it.
 func Read(path string, cpus int) (*reporter.Report, error) {
 	f, err := Load(path, cpus)
@@ -54,7 +54,7 @@ func Load(path string, cpus int) (*File, error) {
 	return f, nil
 }
 
-// parse tells the formats apart.
+// parse parses a file in the format that it has.
 func parse(path string, data []byte, cpus int) (*reporter.Report, Kind, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, 0, errors.New("is empty")

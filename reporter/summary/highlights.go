@@ -24,10 +24,10 @@ type Highlight struct {
 func Highlights(n *reporter.Node, wall float64) []Highlight {
 	unused, hours := n.Metric(reporter.MetricUnusedCPUHours), n.Metric(reporter.MetricCPUHours)
 	out := []Highlight{
-		{"CPU busy", known(text.Percentage(n.Metric(reporter.MetricCPUMean))),
+		{"CPU busy", valueOrDash(text.Percentage(n.Metric(reporter.MetricCPUMean))),
 			"mean of all CPUs" + p95(n) + ", peak " + text.Percent(n.Metric(reporter.MetricCPUPeak))},
-		{"wasted", known(text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}), wasteNote(unused, hours)},
-		{"memory", known(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
+		{"wasted", valueOrDash(text.Quantity{Number: text.Hours(unused), Unit: "CPU·h"}), wasteNote(unused, hours)},
+		{"memory", valueOrDash(text.Percentage(n.Metric(reporter.MetricMemoryPeak))), memoryNote(n)},
 	}
 	out = append(out, jobHighlights(n, wall)...)
 	for _, r := range slices.Concat(limitRows(n), gpuRows(n), strainRows(n, wall)) {
@@ -35,11 +35,12 @@ func Highlights(n *reporter.Node, wall float64) []Highlight {
 	}
 
 	out = append(out, traffic(n)...)
-	return append(out, Highlight{"disk space", known(text.Percentage(n.Metric(reporter.MetricDiskPeak))), "peak fill"})
+	fill := text.Percentage(n.Metric(reporter.MetricDiskPeak))
+	return append(out, Highlight{"disk space", valueOrDash(fill), "peak fill"})
 }
 
-// known returns a number with its unit, or – alone: "– %" is not a value.
-func known(q text.Quantity) string { return q.Known().String() }
+// valueOrDash returns a number with its unit, or – alone: "– %" is not a value.
+func valueOrDash(q text.Quantity) string { return q.Known().String() }
 
 // traffic returns the bytes moved, one highlight for both directions. Traffic of devices is included if
 // the node has them.
@@ -93,7 +94,7 @@ func (r row) highlight(above string) Highlight {
 	if label == "" {
 		label = above
 	}
-	return Highlight{label, known(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
+	return Highlight{label, valueOrDash(r.value), strings.TrimRight(r.note+" "+r.of, " ")}
 }
 
 // twoWays returns a highlight of bytes in two directions.

@@ -70,7 +70,7 @@ func TestJobView_Verdict(t *testing.T) {
 		}
 	}
 	words := summaryOf(t, reportertest.Container(0, 20, 0), Options{Color: true})
-	if lines := strings.Split(words, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict    killed for want of memory") {
+	if lines := strings.Split(words, "\n"); !strings.HasPrefix(lines[1], "\x1b[1;31mverdict    killed by the kernel") {
 		t.Errorf("%q", lines[1])
 	}
 	r := reporter.New(reportertest.JobInput(0, 5, 0, ""))
@@ -144,7 +144,7 @@ func TestJobView_ManyNodes(t *testing.T) {
 		words = summaryOf(t, r, Options{})
 		best = min(best, time.Since(begin))
 	}
-	if !strings.Contains(words, "node 0, 1 and 998 more: killed for want of memory") || strings.Count(words, "ask for 12 GiB") != 1 || best > 5*time.Second {
+	if !strings.Contains(words, "node 0, 1 and 998 more: killed by the kernel") || strings.Count(words, "ask for 12 GiB") != 1 || best > 5*time.Second {
 		t.Errorf("%v\n%.3000s", best, words)
 	}
 }

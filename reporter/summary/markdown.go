@@ -116,7 +116,7 @@ func (m *markdown) numbers(rows []row) {
 		if r.of != "" {
 			note += " " + codeSpan(r.of)
 		}
-		m.line("| " + markdownText(r.label) + " | " + markdownText(known(r.value)) + " | " + note + " |")
+		m.line("| " + markdownText(r.label) + " | " + markdownText(valueOrDash(r.value)) + " | " + note + " |")
 	}
 	m.line("")
 }
@@ -141,8 +141,8 @@ func (m *markdown) nodes(r *reporter.Report) {
 	m.line("")
 }
 
-// chosenRows returns the rows that a summary shows, in their order: those of failed nodes, then the first
-// ones.
+// chosenRows returns the rows that a summary shows, in their order: the rows of failed nodes, then the
+// first ones.
 func chosenRows(rows []nodeRow) []nodeRow {
 	if len(rows) <= markdownNodes {
 		return rows
@@ -181,7 +181,7 @@ func (a *nodeRow) markdown(name, host string) string {
 		{Number: text.ShortHours(a.unused)}, {Number: text.Fixed(a.jobCPU/a.wall, 2)}, text.Size(a.jobMemory),
 		{Number: a.exit},
 	} {
-		cells = append(cells, markdownText(known(q)))
+		cells = append(cells, markdownText(valueOrDash(q)))
 	}
 	return "| " + strings.Join(cells, " | ") + " |"
 }
@@ -226,8 +226,8 @@ func (m *markdown) missing(r *reporter.Report) {
 	m.fence(lines, markdownWidth)
 }
 
-// metrics writes all metrics of a node, folded up: those of the table with their meaning, the others as
-// they are.
+// metrics writes all metrics of a node, folded up. The metrics of the table have their meaning, the
+// others only their name.
 func (m *markdown) metrics(values reporter.Values) {
 	if len(values) == 0 {
 		return

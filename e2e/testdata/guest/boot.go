@@ -25,7 +25,7 @@ type trial struct {
 	Groups []groupSpec `json:"groups"`
 	In     string      `json:"in"`    // group in which the command starts
 	Args   []string    `json:"args"`  // the command
-	Watch  []string    `json:"watch"` // files of groups (patterns) that are told before and after
+	Watch  []string    `json:"watch"` // files of groups (patterns) whose text is reported, before and after
 }
 
 // groupSpec is a group to make, with what to write to its files, in order.
@@ -70,15 +70,18 @@ func bootAll() error {
 	if err != nil {
 		return err
 	}
+
 	var trials []trial
 	if err := json.Unmarshal(data, &trials); err != nil {
 		return err
 	}
+
 	disk, err := os.OpenFile("/dev/vdb", os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer disk.Close()
+
 	for _, t := range trials {
 		line, err := json.Marshal(t.run())
 		if err != nil {
@@ -91,6 +94,7 @@ func bootAll() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -124,7 +128,7 @@ func load(path string) error {
 	return nil
 }
 
-// run runs the command in its group, and tells what the kernel and the report say.
+// run runs the command in its group, and returns what the kernel and the report say.
 func (t *trial) run() (r result) {
 	r.Name = t.Name
 	start := time.Now()
@@ -149,16 +153,19 @@ func (t *trial) try(r *result) error {
 		return err
 	}
 	defer stdout.Close()
+
 	stderr, err := os.Create(out + ".stderr")
 	if err != nil {
 		return err
 	}
 	defer stderr.Close()
+
 	group, err := os.Open(filepath.Join(groups, t.In))
 	if err != nil {
 		return err
 	}
 	defer group.Close()
+
 	cmd := exec.Command(t.Args[0], t.Args[1:]...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.Env = []string{"PATH=/bin", "HOME=/", "PERFAGENT_OUT=" + out}
@@ -168,10 +175,12 @@ func (t *trial) try(r *result) error {
 	if !late.Stop() {
 		return fmt.Errorf("it was not over after %v", longest)
 	}
+
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return err
 	}
+
 	r.Code = cmd.ProcessState.ExitCode()
 	r.After = t.watched()
 	said, _ := os.ReadFile(out + ".stdout")
@@ -225,7 +234,7 @@ func (t *trial) makeGroups() error {
 	return nil
 }
 
-// watched reads the files of groups that are to be told.
+// watched reads the files of groups that are reported.
 func (t *trial) watched() map[string]string {
 	out := map[string]string{}
 	for _, pattern := range t.Watch {
@@ -249,6 +258,7 @@ func (t *trial) clear() error {
 		if err := await(func() bool { return empty(top) }); err != nil {
 			return fmt.Errorf("%s is not empty: %w", top, err)
 		}
+
 		var dirs []string
 		_ = filepath.WalkDir(top, func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.IsDir() {
@@ -256,6 +266,7 @@ func (t *trial) clear() error {
 			}
 			return nil
 		})
+
 		for _, dir := range slices.Backward(dirs) {
 			if err := await(func() bool { return os.Remove(dir) == nil }); err != nil {
 				return fmt.Errorf("remove %s: %w", dir, err)
@@ -265,8 +276,8 @@ func (t *trial) clear() error {
 	return nil
 }
 
-// empty reports whether a group and all below it have no process. The first process of the
-// machine reaps meanwhile what was left to it.
+// empty reports whether a group and all below it have no process. While it waits, the first process
+// of the machine reaps what was left to it.
 func empty(dir string) bool {
 	for {
 		var status unix.WaitStatus

@@ -19,31 +19,37 @@ func readCounters() counters {
 		c.ThrottledFor = key(dir, "cpu.stat", "throttled_usec") / 1e6
 		c.OOMKills, c.Peak = key(dir, "memory.events", "oom_kill"), key(dir, "memory.peak", "")
 	}
+
 	if dir := groupDir("cpu"); dir != "" {
 		c.Periods, c.Throttled = key(dir, "cpu.stat", "nr_periods"), key(dir, "cpu.stat", "nr_throttled")
 		c.ThrottledFor = key(dir, "cpu.stat", "throttled_time") / 1e9
 	}
+
 	if dir := groupDir("memory"); dir != "" {
 		c.OOMKills, c.Peak = key(dir, "memory.oom_control", "oom_kill"), key(dir, "memory.max_usage_in_bytes", "")
 	}
+
 	// The last, so that little is used between this and our end.
 	if dir := groupDir(""); dir != "" {
 		c.CPU = key(dir, "cpu.stat", "usage_usec") / 1e6
 	}
+
 	if dir := groupDir("cpuacct"); dir != "" {
 		c.CPU = key(dir, "cpuacct.usage", "") / 1e9
 	}
+
 	c.Own = used()
 	return c
 }
 
-// groupDir is the directory of our group in the hierarchy of a controller, "" = v2.
-// In a container that is the mount itself, whatever /proc/self/cgroup says.
+// groupDir returns the directory of our group in the hierarchy of a controller, "" = v2.
+// In a container that is the mount itself, even if /proc/self/cgroup says otherwise.
 func groupDir(controller string) string {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""
 	}
+
 	for line := range strings.Lines(string(data)) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(f) != 3 || f[1] != controller && !slices.Contains(strings.Split(f[1], ","), controller) {
@@ -61,6 +67,7 @@ func groupDir(controller string) string {
 			}
 		}
 	}
+
 	return ""
 }
 

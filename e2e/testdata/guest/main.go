@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command guest is what the tests run where there is nothing else: in containers without
-// files, and in a virtual machine, of which it also is the first process. It is built static.
+// files, and in a virtual machine, where it also is the first process. It is built static.
 package main
 
 import (
@@ -86,7 +86,7 @@ func self(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// program is the path of this program.
+// program returns the path of this program.
 func program() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -119,7 +119,7 @@ func pulse(n int) {
 	}
 }
 
-// used is the CPU time of this process, in seconds.
+// used returns the CPU time of this process, in seconds.
 func used() float64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &now); err != nil {
@@ -145,8 +145,8 @@ func children(n int, budget string) error {
 	return all
 }
 
-// hog maps it all at once: where a process that the kernel kills for want of memory is just
-// in mmap, the kernel cannot take its memory away, and may then kill another one, too.
+// hog maps it all at once: while the victim of an out-of-memory kill is in mmap, the kernel
+// cannot take its memory away, and may then kill another process, too.
 func hog(mib int, keep float64) error {
 	mem, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -235,7 +235,7 @@ func namespaced(mount string, args []string) error {
 	return unix.Exec(args[0], args, os.Environ())
 }
 
-// agentCPU is the CPU time of the process above us, to the nanosecond.
+// agentCPU returns the CPU time of the process above us, to the nanosecond.
 func agentCPU() float64 {
 	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(os.Getppid()) + "/task/*/schedstat")
 	sum := 0.0
