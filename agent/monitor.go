@@ -56,7 +56,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 	s := m.session
 	m.head = s.head()
-	s.output = openOutput(o.Out, m.head, s.log)
+	s.output = s.openOutput(m.head, ownMarks)
 	if o.Listen != Off {
 		s.page = s.newLivePage()
 	}
@@ -67,6 +67,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 		Root: os.Getpid(), Self: true, Ignore: func(pid int) bool { return pid == gpus.Pid() },
 	})
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
+	s.followMarks(sampler)
 	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
@@ -79,6 +80,11 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 
 	return m, nil
 }
+
+// MarksPath returns the file in which the program may say what it does, as the jobs of Run do: append
+// lines to it, with marks.Append of collector/marks if you like. Start sets no variable of the program; set PERFAGENT_MARKS to this path
+// in the environment of its children for marks of theirs. It is "" if Out cannot be written.
+func (m *Monitor) MarksPath() string { return m.session.output.marks }
 
 // Stop ends the sampling and writes the report. Its job is the process and its children between Start
 // and Stop. Stop returns when the report has been written and, if there is a server, pushed. The

@@ -32,7 +32,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 
 	s := newSession(o, nil)
 	head := s.head()
-	if s.output = openOutput(o.Out, head, s.log); s.output.journal == nil {
+	if s.output = s.openOutput(head, sharedMarks); s.output.journal == nil {
 		return nil, errors.New("the report of the sidecar cannot be written anywhere")
 	}
 	if o.Listen != Off {
@@ -67,7 +67,9 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
 		reader := s.reader(host.Options{GPUs: gpus})
-		recorded <- collector.NewSampler(reader, s.sampling()).Run(ctx)
+		sampler := collector.NewSampler(reader, s.sampling())
+		s.followMarks(sampler)
+		recorded <- sampler.Run(ctx)
 	}()
 
 	select {
