@@ -1,6 +1,9 @@
 package collector
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -71,6 +74,7 @@ func placed(lines []marks.Line, start float64, in span) []marks.Line {
 // Mark adds what the job said since the sample before, with times on the axis. It comes before Add of
 // the sample that found it.
 func (rec *Recording) Mark(news marks.News) {
+	rec.News = news
 	if rec.Marks == nil {
 		if len(news.Lines) == 0 && news.Lost == (marks.Lost{}) && news.Why == "" {
 			return
@@ -127,6 +131,48 @@ func (m *Marks) begin(name string, at float64) {
 	m.Phases[i].Begun++
 	m.Stretches = append(m.Stretches, Stretch{i, at, at})
 	m.Open = true
+}
+
+// check returns an error if Marks from outside are impossible.
+func (m *Marks) check() error {
+	if len(m.List) > marks.MaxMarks || len(m.Phases) > MaxPhases || len(m.Stretches) > marks.MaxStretches {
+		return errors.New("more marks than the bounds allow")
+	}
+	if m.Open && len(m.Stretches) == 0 {
+		return errors.New("a phase goes on that has not begun")
+	}
+
+	begun := make([]int64, len(m.Phases))
+	before := 0.0
+	for _, st := range m.Stretches {
+		if st.Phase < 0 || st.Phase >= len(m.Phases) || !(before <= st.Start && st.Start <= st.End) {
+			return fmt.Errorf("stretch of phase %d from %v to %v", st.Phase, st.Start, st.End)
+		}
+		begun[st.Phase]++
+		before = st.End
+	}
+	for i, p := range m.Phases {
+		if p.Name == "" || p.Begun != begun[i] || begun[i] == 0 || !(p.CPUSeconds >= 0) {
+			return fmt.Errorf("phase %d has %d stretches, not %d", i, begun[i], p.Begun)
+		}
+	}
+
+	return nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses what no Recording can have.
+func (m *Marks) UnmarshalJSON(data []byte) error {
+	type plain Marks
+	var read plain
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	if err := (*Marks)(&read).check(); err != nil {
+		return fmt.Errorf("read marks: %w", err)
+	}
+	*m = Marks(read)
+
+	return nil
 }
 
 // Clone returns a copy that shares nothing that still changes.

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"encoding/json"
+
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -8,13 +10,55 @@ import (
 // time (CPU, bytes) is shared between phases by time. What is read at one moment (memory, space, GPUs)
 // belongs to the phase of that moment.
 type Phase struct {
-	Name  string `json:"name"`
-	Begun int64  `json:"begun"` // how often
+	Name  string
+	Begun int64 // how often
 	// CPUSeconds is the CPU time of the job.
-	CPUSeconds float64 `json:"cpu_seconds"`
+	CPUSeconds float64
 	// Columns are the values by Column, as far as phases keep them: see [Column.InPhases]. Of a counter
 	// they are the increase, as one value.
-	Columns []series.Stat `json:"-"`
+	Columns []series.Stat
+}
+
+// phaseJSON is a Phase in a file. The columns are by their keys, which do not change from version to version.
+type phaseJSON struct {
+	Name       string                 `json:"name"`
+	Begun      int64                  `json:"begun"`
+	CPUSeconds float64                `json:"cpu_seconds"`
+	Columns    map[string]series.Stat `json:"columns,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (p Phase) MarshalJSON() ([]byte, error) {
+	out := phaseJSON{p.Name, p.Begun, p.CPUSeconds, make(map[string]series.Stat)}
+	for i, s := range p.Columns {
+		if s.Count > 0 {
+			out.Columns[Column(i).Key()] = s
+		}
+	}
+
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It leaves out columns that are not ours.
+func (p *Phase) UnmarshalJSON(data []byte) error {
+	var read phaseJSON
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+
+	*p = Phase{Name: read.Name, Begun: read.Begun, CPUSeconds: read.CPUSeconds}
+	for key, s := range read.Columns {
+		c, ok := ColumnNamed(key)
+		if !ok || !c.InPhases() {
+			continue
+		}
+		if n := int(c) + 1; len(p.Columns) < n {
+			p.Columns = append(p.Columns, make([]series.Stat, n-len(p.Columns))...)
+		}
+		p.Columns[c] = s
+	}
+
+	return nil
 }
 
 // InPhases reports whether phases keep a column: those of the samples, without the rates and pressures
@@ -33,7 +77,7 @@ func (m *Marks) shareOut(s *Sample, rec *Recording) {
 		return
 	}
 
-	in := span{from: rec.newest(), to: s.Values[Timestamp]}
+	in := span{from: rec.Newest(), to: s.Values[Timestamp]}
 	in.from = min(in.from, in.to-0.001) // the resolution of timestamps: two samples may have the same
 	last := &m.Stretches[len(m.Stretches)-1]
 	if m.Open {
@@ -50,9 +94,9 @@ func (m *Marks) shareOut(s *Sample, rec *Recording) {
 	}
 }
 
-// newest returns when the newest sample was taken, or when the run started, in seconds
+// Newest returns when the newest sample was taken, or when the run started, in seconds
 // since 1970.
-func (rec *Recording) newest() float64 {
+func (rec *Recording) Newest() float64 {
 	if at, ok := rec.Summaries[Timestamp].Max(); ok {
 		return at
 	}

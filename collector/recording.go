@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -52,6 +53,8 @@ type Recording struct {
 	Gaps []series.Gap
 	// Marks are what the job said of itself; nil if it said nothing.
 	Marks *Marks
+	// News is the part of Marks that was new in the newest sample.
+	News marks.News
 }
 
 // A Baseline is what the counters of a run say at its beginning: 0 where they could be read.

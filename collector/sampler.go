@@ -197,7 +197,7 @@ func (s *Sampler) readMarks(closing bool) marks.News {
 // which may have been stepped.
 func (s *Sampler) mark(news marks.News, at host.Instant) {
 	if len(news.Lines) > 0 {
-		in := span{from: s.rec.newest(), to: s.progress.timestamp(at)}
+		in := span{from: s.rec.Newest(), to: s.progress.timestamp(at)}
 		if step := at.Wall.Sub(s.rec.Start.Wall) - (at.Boot - s.rec.Start.Boot); step.Abs() >= clockJump {
 			in.step = step.Seconds()
 		}
