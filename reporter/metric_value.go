@@ -290,7 +290,7 @@ func (f *facts) computeInPhase() Values {
 				continue
 			}
 			if v, err := of.value(f); err == nil {
-				values[gpuMetricName(m.Name, i)] = v
+				values[GPUMetricName(m.Name, i)] = v
 			}
 		}
 	}
@@ -319,7 +319,7 @@ func (f *facts) compute() (Values, []Missing) {
 
 	for i := range f.gpus {
 		for _, m := range gpuMetrics() {
-			name := gpuMetricName(m.Name, i)
+			name := GPUMetricName(m.Name, i)
 			if v, err := m.of(i).value(f); err != nil {
 				lacking = append(lacking, missing(name, err))
 			} else {
