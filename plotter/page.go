@@ -277,6 +277,9 @@ func (p *Page) top(run *reporter.Run) topData {
 	}
 
 	add("run", text.Printable(run.ID))
+	if p.options.Live > 0 && len(p.nodes) == 1 {
+		add("phase", p.nodes[0].phase)
+	}
 	if !run.Start.IsZero() {
 		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
 		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))
