@@ -171,12 +171,7 @@ func (p *pageNode) thin(limit int) {
 	}
 
 	p.time, p.thinned = t.thin(k), true
-	p.time.shorten()
-	p.phases = p.phases[:min(len(p.phases), mostPhases)]
 }
-
-// mostPhases is how many phases of a node a page of many nodes lists.
-const mostPhases = 20
 
 // same reports whether a band is a line, in which each bucket has one sample. The means of a report
 // are rounded to six decimals.

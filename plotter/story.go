@@ -48,17 +48,42 @@ func (t *Timeline) tell(n *reporter.Node) {
 	slices.SortStableFunc(t.Phases, func(a, b Stretch) int { return cmp.Compare(a.From, b.From) })
 }
 
-// shorten keeps the first marks and stretches, and the beginnings of their names, for a page of many
-// nodes.
-func (t *Timeline) shorten() {
-	const marks, stretches, letters = 20, 40, 30
+// mostStory is how many bytes of marks and phases a page of several nodes may have before it keeps only
+// the first of each node.
+const mostStory = 2 << 20
+
+// story returns about how many bytes the marks and phases of the node take.
+func (p *pageNode) story() int {
+	const number = 20
+	n := 0
+	for _, m := range p.time.Marks {
+		n += number + len(m.Text)
+	}
+	for _, st := range p.time.Phases {
+		n += 2*number + len(st.Name)
+	}
+	for _, r := range p.phases {
+		n += 4*number + len(r.Name)
+	}
+
+	return n
+}
+
+// shorten keeps the first marks, stretches and phases, and the beginnings of their names.
+func (p *pageNode) shorten() {
+	const marks, stretches, phases, letters = 10, 20, 10, 30
+	t := &p.time
 	t.Marks = slices.Clone(t.Marks[:min(len(t.Marks), marks)])
 	t.Phases = slices.Clone(t.Phases[:min(len(t.Phases), stretches)])
+	p.phases = slices.Clone(p.phases[:min(len(p.phases), phases)])
 	for i := range t.Marks {
 		t.Marks[i].Text = text.Clip(t.Marks[i].Text, letters)
 	}
 	for i := range t.Phases {
 		t.Phases[i].Name = text.Clip(t.Phases[i].Name, letters)
+	}
+	for i := range p.phases {
+		p.phases[i].Name = text.Clip(p.phases[i].Name, letters)
 	}
 }
 
