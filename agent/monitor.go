@@ -64,7 +64,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	}
 	s := m.session
 	m.head = s.head()
-	s.output = openOutput(o.Out, m.head, s.log)
+	s.output = s.openOutput(m.head, ownMarks)
 	if o.Listen != Off {
 		s.page = s.newLivePage()
 	}
@@ -76,6 +76,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	})
 	findOwnGroup().bound(&options)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
+	s.followMarks(sampler)
 	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
@@ -94,6 +95,12 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 
 	return m, nil
 }
+
+// MarksPath returns the file in which the program may say what it does, as the jobs of Run do: append
+// lines to it, for example with marks.Append of collector/marks. Start sets no variable of the
+// program; set PERFAGENT_MARKS to this path in the environment of its children, so that they can mark,
+// too. It is "" if Out cannot be written.
+func (m *Monitor) MarksPath() string { return m.session.output.marks }
 
 // Stop ends the sampling and writes the report. Its job is the process and its children from Start to
 // Stop, or to the end of Start's ctx. Stop returns when the report has been written and, if there is a

@@ -28,6 +28,7 @@ type output struct {
 	missing []reporter.Missing
 	log     *zap.Logger
 
+	marks   string // the file in which the job says what it does, an absolute path; "" if there is none
 	claimed bool   // the report has been written before, and may be replaced
 	page    string // the page that was written and may be replaced; "" = none yet
 }
@@ -134,6 +135,7 @@ func (o *output) abandon() {
 
 	_ = o.journal.Stop(diskPatience)
 	_ = o.journal.Remove()
+	o.removeMarks()
 	dir := filepath.Dir(o.journal.Path())
 	if os.Remove(dir) == nil { // only when nothing else is in it
 		os.Remove(filepath.Dir(dir))
@@ -221,6 +223,7 @@ func (o *output) removeJournal() {
 	if err := o.journal.Remove(); err != nil {
 		o.log.Warn(fmt.Sprintf("remove journal: %v", err))
 	}
+	o.removeMarks()
 }
 
 // writeElsewhere writes a report into a new temporary directory.

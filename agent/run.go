@@ -92,7 +92,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	head := w.head()
 	opened := make(chan *output, 1)
 	w.freeBefore = w.o.freeBefore()
-	go func() { opened <- openOutput(w.o.Out, head, w.log) }()
+	go func() { opened <- w.openOutput(head, ownMarks) }()
 
 	if w.o.Listen != Off {
 		w.page = w.newLivePage()
@@ -107,7 +107,8 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	sampler := collector.NewSampler(reader, w.sampling())
 
 	w.output = <-opened
-	j, err := job.Start(w.command, w.signals)
+	w.followMarks(sampler)
+	j, err := job.Start(w.marking(w.command), w.signals)
 	if err != nil {
 		reader.Close()
 		return nil, w.cannotStart(err)

@@ -31,7 +31,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	o = o.settled()
 	s := newSession(o, nil)
 	head := s.head()
-	if s.output = openOutput(o.Out, head, s.log); s.output.journal == nil {
+	if s.output = s.openOutput(head, sharedMarks); s.output.journal == nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
 	}
 	if o.Listen != Off {
@@ -66,7 +66,9 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
 		reader := s.reader(host.Options{GPUs: gpus})
-		recorded <- collector.NewSampler(reader, s.sampling()).Run(ctx)
+		sampler := collector.NewSampler(reader, s.sampling())
+		s.followMarks(sampler)
+		recorded <- sampler.Run(ctx)
 	}()
 
 	select {

@@ -31,8 +31,9 @@ func (p *Progress) measureJob(st step) {
 
 // measureJobCounters turns CPU seconds into CPUs, and bytes of storage into totals and rates.
 func (p *Progress) measureJobCounters(st step) {
-	j := st.Job
+	j, before := st.Job, p.job.cpu.Total()
 	p.job.cpu.Add(j.CPUSeconds)
+	st.sample.JobCPUSeconds = p.job.cpu.Total() - before
 	p.job.read.Add(j.Read)
 	p.job.write.Add(j.Write)
 

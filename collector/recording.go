@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -50,6 +51,10 @@ type Recording struct {
 	Baseline *Baseline
 	// Gaps are the parts of sources that could not be measured.
 	Gaps []series.Gap
+	// Marks are what the job said of itself; nil if it said nothing.
+	Marks *Marks
+	// News is the part of Marks that was new in the newest sample.
+	News marks.News
 }
 
 // A Baseline is what the counters of a run say at its beginning: 0 where they could be read.
@@ -169,8 +174,12 @@ func newSummary(c Column) *series.Summary {
 	return series.NewSummary()
 }
 
-// Add adds a Sample to the summaries and the ring. It does not allocate.
+// Add adds a Sample to the summaries, the ring, and the phases of the job. It does not allocate, except
+// for a phase's first Sample.
 func (rec *Recording) Add(s *Sample) {
+	if rec.Marks != nil {
+		rec.Marks.shareOut(s, rec)
+	}
 	rec.Samples++
 	for c, sum := range rec.Summaries {
 		sum.Add(s.Values[c], s.Weights[c])
@@ -200,6 +209,7 @@ func (rec *Recording) Clone() *Recording {
 	c.Disks = slices.Clone(rec.Disks)
 	c.NICs = slices.Clone(rec.NICs)
 	c.Late = maps.Clone(rec.Late)
+	c.Marks = rec.Marks.Clone()
 	if rec.PerfPy != nil {
 		c.PerfPy = rec.PerfPy.Clone()
 	}

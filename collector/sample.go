@@ -12,6 +12,9 @@ type Sample struct {
 	// Weights are the seconds that each value stands for: the length of the window that it was
 	// measured over.
 	Weights [MaxColumns]float64
+	// JobCPUSeconds is the CPU time that the job has used since the sample before, if that is known;
+	// else it is in the next sample. Unlike JobCPU, it needs no window.
+	JobCPUSeconds float64
 }
 
 // Has reports whether a column was measured.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
 )
@@ -57,6 +58,7 @@ type Sampler struct {
 	prev     *host.Reading
 	rec      *Recording
 	ledger   ledger
+	marks    *marks.Follower // nil if there is no file
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's first moments is
@@ -90,6 +92,10 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 
 // Baseline returns the Reading that the run starts from. It is for before Run.
 func (s *Sampler) Baseline() *host.Reading { return s.prev }
+
+// FollowMarks makes each Reading read what the job has added to the file at path, in which it says what
+// it does: see package marks. It is for before Run.
+func (s *Sampler) FollowMarks(path string) { s.marks = marks.Follow(path) }
 
 // Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.
@@ -142,6 +148,7 @@ func (s *Sampler) untilNextTick() time.Duration {
 
 // take reads, accounts for and hands on one sample.
 func (s *Sampler) take(closing bool) {
+	news := s.readMarks(closing) // first: what was written by now lies before the Reading
 	r := s.read(closing)
 	s.noteTime(r)
 	s.noteFailures(r)
@@ -152,6 +159,7 @@ func (s *Sampler) take(closing bool) {
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
 	s.holdDevices(&sample)
+	s.mark(news, r.At)
 	s.rec.Add(&sample)
 	s.rec.End = r.At
 	s.account(r, closing)
@@ -172,6 +180,30 @@ func (s *Sampler) read(closing bool) *host.Reading {
 		return s.reader.Final()
 	}
 	return s.reader.Read()
+}
+
+// readMarks returns what the job has added to its file since the Reading before.
+func (s *Sampler) readMarks(closing bool) marks.News {
+	switch {
+	case s.marks == nil:
+		return marks.News{}
+	case closing:
+		return s.marks.Last()
+	}
+	return s.marks.Look()
+}
+
+// mark adds to the Recording what the job said before a Reading. Its times are those of the wall clock,
+// which may have been stepped.
+func (s *Sampler) mark(news marks.News, at host.Instant) {
+	if len(news.Lines) > 0 {
+		in := span{from: s.rec.Newest(), to: s.progress.timestamp(at)}
+		if step := at.Wall.Sub(s.rec.Start.Wall) - (at.Boot - s.rec.Start.Boot); step.Abs() >= clockJump {
+			in.step = step.Seconds()
+		}
+		news.Lines = placed(news.Lines, s.rec.began(), in)
+	}
+	s.rec.Mark(news)
 }
 
 // account brings the job's Account up to the newest Reading.

@@ -399,6 +399,9 @@ type Timeline struct {
 	// Ends holds the end of each bucket in seconds from Start. A bucket begins where the one before
 	// ends, the first at 0. Ends never decrease.
 	Ends []float64
+	// Marks and Phases are what the job said of itself, by time.
+	Marks  []Moment
+	Phases []Stretch
 }
 
 // NewTimeline returns the time axis of a node. It begins with the baseline of the sampling or, if
@@ -423,6 +426,7 @@ func NewTimeline(r *reporter.Run, n *reporter.Node) Timeline {
 		}
 		t.Ends[i] = last
 	}
+	t.tell(n)
 
 	return t
 }
@@ -459,7 +463,8 @@ func drawn(run *reporter.Run, n *reporter.Node, charts []Chart) (Timeline, []Cha
 		ends = append(ends, end)
 	}
 
-	return Timeline{Start: t.Start, Ends: ends}, charts
+	t.Ends = ends
+	return t, charts
 }
 
 // eachSeries calls do for all series of the charts, asides included.
@@ -527,7 +532,7 @@ func group(n, limit int) int { return max(1, (n+limit-1)/limit) }
 
 // thin merges each k neighboring buckets of a timeline.
 func (t Timeline) thin(k int) Timeline {
-	out := Timeline{Start: t.Start}
+	out := Timeline{Start: t.Start, Marks: t.Marks, Phases: t.Phases}
 	for i := 0; i < len(t.Ends); i += k {
 		out.Ends = append(out.Ends, t.Ends[min(i+k, len(t.Ends))-1])
 	}

@@ -14,6 +14,9 @@ type ink struct {
 	kind  inkKind
 	color int // index into the palette
 	dash  int // see dashes
+	// data and name say what of the report a shape shows: "mark" and its text. An SVG has them as an
+	// attribute data-mark.
+	data, name string
 }
 
 type inkKind int
@@ -26,6 +29,9 @@ const (
 	inkLine
 	inkBand
 	inkSpread // the band between two series
+	inkMark
+	inkPhase // the band of a phase
+	inkStrip // the top of that
 )
 
 // An anchor is the position of a text relative to its point.
@@ -87,11 +93,13 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 
 	f.xs = newTimeAxis(t.Length(), int(f.plot.width/70))
 	f.ys = chart.valueAxis(max(2, int(f.plot.height/32)))
+	f.phases(c)
 	f.axes(c)
 	for _, s := range f.chart.Series {
 		f.series(c, s)
 	}
 
+	f.marks(c)
 	f.drawText(c, rows)
 }
 

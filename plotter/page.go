@@ -60,6 +60,7 @@ type Page struct {
 	cells   int // numbers of all nodes' series
 	limit   int // buckets per node, once there were too many cells; 0 means all, exactly
 	longest int // buckets of the longest node
+	story   int // bytes of what the jobs said; -1 once there was too much
 }
 
 // NewPage returns a page without nodes.
@@ -84,9 +85,26 @@ func (p *Page) Add(run *reporter.Run, name string, n *reporter.Node) {
 		node.thin(p.limit)
 	}
 
+	p.tell(node)
 	p.cells += node.cells()
 	for len(p.nodes) > 1 && p.cells > p.most() && p.limit != fewest {
 		p.shrink()
+	}
+}
+
+// tell adds up what the jobs said, and shortens it if that is too much.
+func (p *Page) tell(node *pageNode) {
+	if p.story < 0 {
+		node.shorten()
+		return
+	}
+
+	p.story += node.story()
+	if len(p.nodes) > 1 && p.story > mostStory {
+		p.story = -1
+		for _, n := range p.nodes {
+			n.shorten()
+		}
 	}
 }
 
@@ -277,6 +295,9 @@ func (p *Page) top(run *reporter.Run) topData {
 	}
 
 	add("run", text.Printable(run.ID))
+	if p.options.Live > 0 && len(p.nodes) == 1 {
+		add("phase", p.nodes[0].phase)
+	}
 	if !run.Start.IsZero() {
 		add("from", run.Start.UTC().Format("2006-01-02 15:04:05 MST"))
 		add("to", run.End.UTC().Format("2006-01-02 15:04:05 MST"))

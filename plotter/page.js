@@ -235,7 +235,7 @@ function options(k, made, width) {
         splits: function () { return k.axis.ticks; }, values: function (u, ticks) { return ticks.map(function (v) { return short(v / k.axis.scale); }); } }],
     series: made.series, bands: made.bands,
     hooks: {
-      draw: [function (u) { // the limit
+      draw: [story, function (u) { // the limit
         if (!k.bound || !(k.bound[0] > 0) || k.bound[0] > k.axis.max) return;
         var g = u.ctx, y = Math.round(u.valToPos(k.bound[0], "y", true)), ratio = devicePixelRatio || 1;
         g.save();
@@ -260,6 +260,44 @@ function options(k, made, width) {
       }]
     }
   };
+}
+
+// story shows what the job said: bands for its phases, lines for its marks, with their names.
+function story(u) {
+  var n = node(shown), box = u.under.querySelector(".said"), min = u.scales.x.min, max = u.scales.x.max, width = u.over.clientWidth, drawn = -Infinity, labelled = -Infinity;
+  if (!n.e && !n.h || !(max > min)) return;
+  if (!box) u.under.prepend(box = element("div", undefined, "said"));
+  var x = function (t) { return (t - min) / (max - min) * width; }, parts = [];
+  var part = function (kind, left, name) {
+    var e = element("span", undefined, kind);
+    e.style.left = left + "px";
+    e.title = name;
+    parts.push(e);
+    return e;
+  };
+  (n.h || []).forEach(function (p) {
+    var from = Math.max(0, x(p[0])), to = Math.min(width, x(p[1]));
+    if (p[1] < min || p[0] > max || to - drawn < 0.5) return; // out of sight, or too narrow
+    drawn = to;
+    var e = part("in", from, p[2]);
+    e.style.width = Math.max(1, to - from) + "px";
+    e.style.color = "var(--s" + p[3] + ")";
+    e.dataset.phase = p[2];
+    e.append(element("i"));
+    if (to - from > 24) e.append(element("b", p[2]));
+  });
+  drawn = -Infinity;
+  (n.e || []).forEach(function (m) {
+    var at = x(m[0]), words = m[1].slice(0, 24);
+    if (m[0] < min || m[0] > max || at - drawn < 2) return;
+    drawn = at;
+    var e = part("at", at, m[1]);
+    e.dataset.mark = m[1];
+    if (at < labelled || at + 6.5 * words.length > width) return;
+    labelled = at + 6.5 * words.length + 6;
+    e.append(element("b", words));
+  });
+  box.replaceChildren.apply(box, parts);
 }
 
 // legend names the series above a chart.
@@ -379,6 +417,18 @@ function fill(n) {
     row.append(element("dt", f[0]), element("dd", f[1]));
     return row;
   }));
+  var rows = element("tbody"), table = element("table"), head = element("tr"), thead = element("thead"), wide = element("div", undefined, "wide");
+  (n.p || []).forEach(function (cells) {
+    var tr = element("tr");
+    cells.forEach(function (c) { tr.append(element("td", c)); });
+    rows.append(tr);
+  });
+  ["phase", "began", "lasted", "CPU", "memory", "GPU"].forEach(function (c) { head.append(element("th", c)); });
+  table.dataset.phases = "";
+  thead.append(head);
+  table.append(thead, rows);
+  wide.append(table);
+  byID("phases").replaceChildren.apply(byID("phases"), n.p ? [element("h2", "Phases"), wide] : []);
   var box = byID("missing"), list = element("ul"), why = Object.create(null);
   n.x.forEach(function (m, i) {
     why[m[0]] = m[1];
@@ -502,7 +552,7 @@ function take(fresh) {
     throw new Error("the page of another run");
   }
   var parts = ["#plan", "#node-" + shown];
-  if (getSelection().isCollapsed) parts.push("#about", "#advice", ".cards", "#missing", "#metrics");
+  if (getSelection().isCollapsed) parts.push("#about", "#advice", ".cards", "#missing", "#phases", "#metrics");
   parts.forEach(function (s) {
     var from = fresh.querySelector(s), to = document.querySelector(s);
     if (from && to) to.replaceWith(document.importNode(from, true));

@@ -30,6 +30,8 @@ type pageNode struct {
 	messages, advice   []summary.Message
 	thinned            bool
 	cards, details     []summary.Highlight
+	phases             []summary.PhaseRow
+	phase              string // that the job is in
 	metrics            reporter.Values
 	missing            []reporter.Missing
 	listed             int // how many of missing are listed; the others are normal
@@ -51,6 +53,7 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 	p.time, p.charts = drawn(run, n, charts)
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
 	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
+	p.phases, p.phase = summary.Phases(alone), text.Printable(n.CurrentPhase())
 	wall := run.WallSeconds
 	if n.Host != nil {
 		p.host = text.Printable(n.Host.Hostname)
@@ -201,6 +204,7 @@ type section struct {
 	Cards, Details   []summary.Highlight
 	Missing          []reporter.Missing
 	Charts           []chartData
+	Phases           []summary.PhaseRow
 	Metrics          template.HTML
 }
 
@@ -221,6 +225,7 @@ func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) sec
 		Cards:    p.cards,
 		Details:  p.details,
 		Missing:  p.missing[:p.listed],
+		Phases:   p.phases,
 		Metrics:  metricTable(p.metricRows(metrics)),
 	}
 	plans := chartPlans(0)
@@ -339,6 +344,11 @@ type nodeJSON struct {
 	Listed  int             `json:"y,omitzero"` // how many of Missing are listed
 	// Bounds are the limits of the charts and their texts, by chart.
 	Bounds map[string][2]any `json:"b,omitempty"`
+	// Marks are times and texts; Phases times of beginnings and ends, names, and colors.
+	Marks  [][2]any `json:"e,omitempty"`
+	Phases [][4]any `json:"h,omitempty"`
+	// Table has the cells of the phases.
+	Table [][6]string `json:"p,omitempty"`
 	// Messages and Advice are texts, each with whether it is bad.
 	Messages [][2]any `json:"v,omitzero"`
 	Advice   [][2]any `json:"g,omitzero"`
@@ -415,6 +425,12 @@ func (p *pageNode) writeJSON(out *bufio.Writer, plans []chartPlan, has []bool, m
 		asides = append(appendBands(asides, p.bandsOf(plan.aside, p.charts[i].Asides)), ',')
 	}
 
+	for _, m := range p.time.Marks {
+		d.Marks = append(d.Marks, [2]any{m.At, m.Text})
+	}
+	for _, st := range p.time.Phases {
+		d.Phases = append(d.Phases, [4]any{st.From, st.To, st.Name, st.Color % len(seriesColors())})
+	}
 	if many { // otherwise it is on the page itself
 		d.describe(p)
 	}
@@ -452,6 +468,10 @@ func (d *nodeJSON) describe(p *pageNode) {
 
 	for _, m := range p.missing {
 		d.Missing = append(d.Missing, [2]string{m.What, m.Why})
+	}
+
+	for _, r := range p.phases {
+		d.Table = append(d.Table, [6]string{r.Name, r.Count, r.Seconds, r.CPUs, r.Memory, r.GPU})
 	}
 
 	d.Listed = p.listed

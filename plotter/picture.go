@@ -52,7 +52,7 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 
 	var c svgCanvas
 	c.open(p.width, p.height(), p.title)
-	c.out = append(c.out, svgStyle()...)
+	c.out = append(c.out, svgStyle(len(p.time.Marks)+len(p.time.Phases) > 0)...)
 	c.out = append(c.out, `<rect class="paper" width="100%" height="100%"/>`...)
 	p.draw(&c)
 	c.close()
@@ -63,13 +63,21 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 	return nil
 }
 
-// svgStyle returns the style of a stand-alone picture: on white paper.
-func svgStyle() string {
+// svgStyle returns the style of a stand-alone picture: on white paper. marked reports whether it shows
+// marks or phases.
+func svgStyle(marked bool) string {
 	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
 		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}.spread{fill:#888;fill-opacity:.3}`
+	if marked {
+		out += ".mark{stroke:#333}"
+	}
 	for i, c := range seriesColors() {
 		rgb := fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 		out += fmt.Sprintf(".line.s%d{stroke:%s}.band.s%d{fill:%s;fill-opacity:.35}", i, rgb, i, rgb)
+		if !marked {
+			continue
+		}
+		out += fmt.Sprintf(".phase.s%d{fill:%s;fill-opacity:.07}.strip.s%d{fill:%s;fill-opacity:.6}", i, rgb, i, rgb)
 	}
 	return out + "</style>\n"
 }
@@ -174,12 +182,16 @@ func (c *pixelCanvas) color(with ink) drawing.Color {
 		return rgba(color.NRGBA{0xcc, 0xcc, 0xcc, 0xff})
 	case inkLevel:
 		return rgba(color.NRGBA{0x99, 0x99, 0x99, 0xff})
-	case inkText, inkTitle:
+	case inkText, inkTitle, inkMark:
 		return rgba(color.NRGBA{0x33, 0x33, 0x33, 0xff})
 	case inkSpread:
 		return rgba(color.NRGBA{0x88, 0x88, 0x88, 0x4c})
 	case inkBand:
 		series.A = 0x59
+	case inkPhase:
+		series.A = 0x12
+	case inkStrip:
+		series.A = 0x99
 	}
 
 	return rgba(series)

@@ -12,8 +12,9 @@ type svgCanvas struct{ out []byte }
 
 // class returns the classes of an ink: "line s0 dash".
 func (i ink) class() string {
-	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread"}[i.kind]
-	if i.kind == inkLine || i.kind == inkBand {
+	name := [...]string{"grid", "level", "text", "title", "line", "band", "spread", "mark", "phase", "strip"}[i.kind]
+	switch i.kind {
+	case inkLine, inkBand, inkPhase, inkStrip:
 		name += " s" + strconv.Itoa(i.color%len(seriesColors()))
 	}
 	if i.dash > 0 {
@@ -29,6 +30,9 @@ func (c *svgCanvas) area(points []point, with ink) { c.path(points, with, "Z") }
 func (c *svgCanvas) path(points []point, with ink, end string) {
 	c.out = append(c.out, `<path class="`...)
 	c.out = append(c.out, with.class()...)
+	if with.data != "" {
+		c.out = append(c.out, `" data-`+with.data+`="`+html.EscapeString(with.name)...)
+	}
 	c.out = append(c.out, `" d="`...)
 	for i, p := range points {
 		switch {

@@ -18,10 +18,10 @@ import (
 // other. The columns are the same for every report, in this order: node, where there
 // are several; "timestamp [s]", seconds since 1970; for each sample key "KEY [unit]",
 // the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" of
-// all the samples that it stands for. A rate has only the last three. Units are %, MiB
-// (2^20 bytes) and MiB/s. Keys that this perfagent does not know follow, sorted and
-// without a unit. What was not measured is an empty field; numbers are the
-// JSON's, digit for digit.
+// all the samples that it stands for. A rate has only the last three. Where any node has
+// phases, "phase" follows: the one at the sample's time. Units are %, MiB (2^20 bytes) and
+// MiB/s. Keys that this perfagent does not know come last, sorted and without a unit. What
+// was not measured is an empty field; numbers are the JSON's, digit for digit.
 //
 // It is CSV as in RFC 4180, but that lines end in LF. A key that a spreadsheet would
 // take for a formula gets an apostrophe before it, and control characters in it are
@@ -49,6 +49,7 @@ func WriteCSV(w io.Writer, r *Report) error {
 // csvTable is the layout of the table.
 type csvTable struct {
 	named   bool // the first column is the node
+	phased  bool // the last column is the phase
 	columns []csvColumn
 }
 
@@ -69,7 +70,7 @@ const (
 )
 
 func newCSVTable(r *Report) *csvTable {
-	t := &csvTable{named: len(r.Nodes) > 1}
+	t := &csvTable{named: len(r.Nodes) > 1, phased: hasPhases(r)}
 	t.columns = append(
 		t.columns,
 		csvColumn{collector.Timestamp.Key(), collector.Timestamp.Info().Unit.Symbol(), csvSample},
@@ -118,6 +119,16 @@ func hasKey(r *Report, key string) bool {
 	return false
 }
 
+// hasPhases reports whether any node has phases.
+func hasPhases(r *Report) bool {
+	for _, n := range r.Nodes {
+		if n != nil && len(n.Phases) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // unknownKeys returns the keys of samples and envelopes that are not columns of ours.
 func unknownKeys(r *Report) (samples, envelope map[string]bool) {
 	samples, envelope = make(map[string]bool), make(map[string]bool)
@@ -150,6 +161,9 @@ func (t *csvTable) header() []string {
 			name += " [" + c.unit + "]"
 		}
 		out = append(out, csvText(name))
+	}
+	if t.phased {
+		out = append(out, "phase")
 	}
 	return out
 }
@@ -197,6 +211,10 @@ func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
 
 	fields, ends := make([]string, len(first)+len(columns)), make([]int, len(columns))
 	copy(fields, first)
+	if t.phased {
+		fields = append(fields, "")
+	}
+	times := n.Samples.Column(collector.Timestamp.Key())
 	var buf []byte
 	for row := range n.Samples.Len() {
 		buf = buf[:0]
@@ -210,6 +228,9 @@ func (t *csvTable) writeNode(out *csv.Writer, name string, n *Node) error {
 		for i, end := range ends {
 			fields[len(first)+i] = words[from:end]
 			from = end
+		}
+		if t.phased && row < len(times) {
+			fields[len(fields)-1] = csvText(n.PhaseAt(times[row]))
 		}
 		if err := out.Write(fields); err != nil {
 			return err

@@ -33,6 +33,9 @@ type formula struct {
 	// reason; noColumn = none.
 	column collector.Column
 	total  bool // it is the total of a counter
+	// inPhases reports whether the value makes sense for a part of the run, and can be computed from what
+	// a phase keeps.
+	inPhases bool
 }
 
 const noColumn = collector.Column(-1)

@@ -23,7 +23,7 @@ var gpuMetricsByName = sync.OnceValue(func() map[string]Metric {
 	byName := make(map[string]Metric)
 	for device := range collector.MaxGPUs {
 		for _, m := range gpuMetrics() {
-			m.Name, m.formula = gpuMetricName(m.Name, device), m.of(device)
+			m.Name, m.formula = GPUMetricName(m.Name, device), m.of(device)
 			byName[m.Name] = m.Metric
 		}
 	}
@@ -110,8 +110,8 @@ func gpuEnergy(device int) formula {
 	}, column)
 }
 
-// gpuMetricName returns the name of a device's metric.
-func gpuMetricName(pattern string, device int) string {
+// GPUMetricName returns the name of a device's metric. The pattern has {i} for the device's place.
+func GPUMetricName(pattern string, device int) string {
 	return strings.Replace(pattern, "{i}", strconv.Itoa(device), 1)
 }
 
@@ -120,7 +120,7 @@ func (n *Node) GPUMetrics() []Metric {
 	var out []Metric
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {
 		for _, m := range gpuMetrics() {
-			out = append(out, gpuMetricsByName()[gpuMetricName(m.Name, i)])
+			out = append(out, gpuMetricsByName()[GPUMetricName(m.Name, i)])
 		}
 	}
 	return out

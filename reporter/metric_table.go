@@ -125,7 +125,7 @@ var metricTable = filled([]Metric{
 		Meaning: "CPU time of the job",
 		How: "user + system of all its processes to its end, short children and daemons included; wait4 and what " +
 			"goes on, or the job's control group; exact",
-		formula: computed(jobCPUSeconds, noColumn),
+		formula: inPhases(computed(jobCPUSeconds, noColumn)),
 	},
 	{
 		Name: MetricJobMaxRSS, Unit: collector.Mebibytes, Across: collector.Max,
@@ -174,7 +174,7 @@ var metricTable = filled([]Metric{
 		Name: MetricJobCores, Unit: collector.CPUs, Across: collector.Sum,
 		Meaning: "CPUs that the job kept busy, on average",
 		How:     "job_cpu_seconds / wall_seconds",
-		formula: computed(jobCores, noColumn),
+		formula: inPhases(computed(jobCores, noColumn)),
 	},
 	{
 		Name:    MetricJobCoresPeak,
@@ -188,7 +188,7 @@ var metricTable = filled([]Metric{
 		How: "greatest of the samples (pss, rss or cgroup, see job.memory_kind), of the largest process (wait4), " +
 			"and of the control group's own peak less its page cache, and less what the job read from storage and " +
 			"wrote",
-		formula: computed(jobPeakMemory, collector.JobMemory),
+		formula: inPhases(computed(jobPeakMemory, collector.JobMemory)),
 	},
 	{
 		Name:    MetricJobProcesses,

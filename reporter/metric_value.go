@@ -45,6 +45,12 @@ type metricFunc = func(*facts) (float64, error)
 // reasons of a column, or for its own (noColumn).
 func computed(value metricFunc, c collector.Column) formula { return formula{value: value, column: c} }
 
+// inPhases returns the formula of a metric that phases have, too.
+func inPhases(of formula) formula {
+	of.inPhases = true
+	return of
+}
+
 // reduced returns the formula of a metric that is one number of a column's values over the run.
 func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, bool)) formula {
 	row := c.Info()
@@ -61,19 +67,19 @@ func reduced(c collector.Column, reduce func(*facts, *series.Summary) (float64, 
 func maxOf(c collector.Column) formula {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
 	of.across = collector.Max
-	return of
+	return inPhases(of)
 }
 
 // totalOf returns the formula of a counter's total.
 func totalOf(c collector.Column) formula {
 	of := reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Max() })
 	of.total = true
-	return of
+	return inPhases(of)
 }
 
 // meanOf returns the formula of a column's mean, weighted by time.
 func meanOf(c collector.Column) formula {
-	return reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() })
+	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
 // fullyBusy stands for the level from which on a percentage counts as 100.
@@ -266,6 +272,33 @@ func jobCPU(j *Job) float64 { return j.CPUSeconds }
 
 func jobRSS(j *Job) float64 { return j.MaxRSSMB }
 
+// computeInPhase evaluates the rows of the table that phases have. What is absent is left out.
+func (f *facts) computeInPhase() Values {
+	values := make(Values)
+	for _, m := range metricTable {
+		if !m.inPhases {
+			continue
+		}
+		if v, err := m.value(f); err == nil {
+			values[m.Name] = v
+		}
+	}
+
+	for i := range f.gpus {
+		for _, m := range gpuMetrics() {
+			of := m.of(i)
+			if !of.inPhases {
+				continue
+			}
+			if v, err := of.value(f); err == nil {
+				values[GPUMetricName(m.Name, i)] = v
+			}
+		}
+	}
+
+	return values
+}
+
 // compute evaluates the table. What is absent comes back with its reason.
 func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
@@ -287,7 +320,7 @@ func (f *facts) compute() (Values, []Missing) {
 
 	for i := range f.gpus {
 		for _, m := range gpuMetrics() {
-			name := gpuMetricName(m.Name, i)
+			name := GPUMetricName(m.Name, i)
 			if v, err := m.of(i).value(f); err != nil {
 				lacking = append(lacking, missing(name, err))
 			} else {

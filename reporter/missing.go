@@ -65,6 +65,10 @@ const (
 	JournalDamaged  Code = "journal_damaged"
 	SamplesLost     Code = "samples_lost"
 	ListenFailed    Code = "listen_failed"
+
+	// Of what the job says of itself.
+	MarksBeyond Code = "marks_beyond_bounds"
+	MarksUnread Code = "marks_unreadable"
 )
 
 // A Reason is a row of the table of codes.
@@ -137,6 +141,9 @@ var codeTable = []Reason{
 	{JournalDamaged, "damaged lines of the journal were left out", false},
 	{SamplesLost, "samples of the journal are lost", false},
 	{ListenFailed, "the live page and /metrics could not be served", false},
+
+	{MarksBeyond, "the job wrote more marks and phases than are kept", false},
+	{MarksUnread, "the job's file of marks is not read", false},
 }
 
 // codeNamed returns the code of a reason whose text is always the same, or "".

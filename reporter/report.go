@@ -48,6 +48,8 @@ type Node struct {
 	Findings  []Finding           `json:"findings,omitzero"` // nil = of a version that had none
 	Metrics   Values              `json:"metrics"`
 	Summaries map[string]Quantile `json:"summaries,omitempty"`
+	Marks     []Mark              `json:"marks,omitempty"`
+	Phases    []Phase             `json:"phases,omitempty"` // by their first start
 	Samples   Samples             `json:"samples"`
 	Envelope  Envelope            `json:"envelope,omitempty"`
 	Missing   []Missing           `json:"missing"`
@@ -181,6 +183,27 @@ type Finding struct {
 	Text     string         `json:"text"`     // what was found, and what to change
 	Evidence map[string]any `json:"evidence"`
 }
+
+// Mark is a moment that the job marked.
+type Mark struct {
+	Timestamp float64 `json:"timestamp"` // seconds since 1970, on the time axis of the samples
+	Text      string  `json:"text"`
+}
+
+// Phase is what was used while the job was in a phase.
+type Phase struct {
+	Name    string  `json:"name"`
+	Start   float64 `json:"start"`   // of the first stretch, seconds since 1970
+	Seconds float64 `json:"seconds"` // of all stretches
+	Count   int64   `json:"count"`   // how often it began
+	// Metrics are those of the table that make sense for a part of the run.
+	Metrics   Values    `json:"metrics"`
+	Stretches []Stretch `json:"stretches"`
+}
+
+// Stretch is a time in which a phase was on: its start, in seconds since 1970, and its length in
+// seconds.
+type Stretch [2]float64
 
 // Push is where the report went.
 type Push struct {

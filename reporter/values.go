@@ -100,7 +100,7 @@ func (r *Run) Wall() float64 {
 // GPUMetric returns the value of a metric of the GPU at a place; the name has {i} for it. NaN =
 // absent.
 func (n *Node) GPUMetric(pattern string, device int) float64 {
-	return n.Metric(gpuMetricName(pattern, device))
+	return n.Metric(GPUMetricName(pattern, device))
 }
 
 // Number returns a number of the evidence, as New made it or as a file has it; 0 if it is not known.

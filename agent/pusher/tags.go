@@ -74,6 +74,10 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 			}
 			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
 		}
+		for _, m := range phaseMetrics(n) {
+			m.Timestamp, m.Step = max(0, end), step
+			out = append(out, m)
+		}
 	}
 	return out, dropped
 }

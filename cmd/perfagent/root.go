@@ -63,7 +63,7 @@ it wasted: in the terminal, in a JSON report, and on one HTML page.
 
 	root.AddCommand(
 		newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
-		newMetrics(s), newVersion(s),
+		newMark(s), newPhase(s), newMetrics(s), newVersion(s),
 	)
 
 	return root

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,8 +46,8 @@ argument, the newest one under --out.
   markdown  the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
-  json      the metrics as {"<node>": {"<metric>": number}} on stdout; what is
-            absent, and why, on stderr`,
+  json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
+            phases as "phase.NAME.METRIC"; what is absent, and why, on stderr`,
 		Example: `  perfagent show
   perfagent show perfagent-out/20260131-120000-a1b2c3/node-0.json
   perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
@@ -134,7 +135,10 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 		pictures := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
 		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
 	}
-	return summary.Write(o.streams.out, report, summaryOptions(report, o.streams.out, path, pageBeside(path)))
+	so := summaryOptions(report, o.streams.out, path, pageBeside(path))
+	so.AllPhases = true
+
+	return summary.Write(o.streams.out, report, so)
 }
 
 // pageBeside returns the page beside a report, or "" if there is none.
@@ -155,7 +159,7 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 
 	for _, name := range report.NodeNames() {
 		n := report.Nodes[name]
-		nodes[name] = n.Metrics
+		nodes[name] = withPhases(n)
 		for _, why := range byReason(n.Missing) {
 			o.remark(name, why)
 		}
@@ -171,6 +175,17 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 
 	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
 	return err
+}
+
+// withPhases returns the metrics of a node and the numbers of its phases.
+func withPhases(n *reporter.Node) reporter.Values {
+	if len(n.Phases) == 0 {
+		return n.Metrics
+	}
+	all := n.PhaseValues()
+	maps.Copy(all, n.Metrics)
+
+	return all
 }
 
 // byReason lists what is missing, one line for each reason.

@@ -1,6 +1,7 @@
 package series
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -126,6 +127,37 @@ func (s Stat) check() error {
 	if !(s.Sum >= s.Min*total-slack && s.Sum <= s.Max*total+slack) {
 		return fmt.Errorf("sum %v does not fit min %v, max %v and weight %v", s.Sum, s.Min, s.Max, s.Weight)
 	}
+	return nil
+}
+
+// MarshalJSON writes the count, weight, sum, min and max as a list, bit for bit; [] if nothing was measured.
+func (s Stat) MarshalJSON() ([]byte, error) {
+	if s.Count == 0 {
+		return []byte("[]"), nil
+	}
+	return json.Marshal([]float64{float64(s.Count), s.Weight, s.Sum, s.Min, s.Max})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. What no Stat can be is an error, which leaves s unchanged.
+func (s *Stat) UnmarshalJSON(data []byte) error {
+	var list []float64
+	if err := json.Unmarshal(data, &list); err != nil {
+		return fmt.Errorf("read stat: %w", err)
+	}
+
+	read := empty()
+	switch {
+	case len(list) == 0:
+	case len(list) != 5 || list[0] != math.Trunc(list[0]) || !(list[0] > 0 && list[0] <= countLimit):
+		return errors.New("read stat: not a count, weight, sum, min and max")
+	default:
+		read = Stat{Count: int64(list[0]), Weight: list[1], Sum: list[2], Min: list[3], Max: list[4]}
+	}
+	if err := read.check(); err != nil {
+		return fmt.Errorf("read stat: %w", err)
+	}
+	*s = read
+
 	return nil
 }
 

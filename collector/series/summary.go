@@ -43,6 +43,9 @@ func NewPercentSummary(thresholds ...float64) *Summary {
 	return s
 }
 
+// SummaryOf returns a Summary of what a Stat counts, without thresholds or quantiles.
+func SummaryOf(s Stat) *Summary { return &Summary{all: s} }
+
 // Add counts one value that stands for weight seconds. It ignores what was not measured, by the package's rules, and
 // does not allocate.
 func (s *Summary) Add(value, weight float64) {

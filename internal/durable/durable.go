@@ -117,6 +117,12 @@ func Open(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 }
 
+// OpenAppend opens a file for appending, and makes it if it is not there. It never waits for the reader
+// of a FIFO, which is an error.
+func OpenAppend(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|nonblock, 0o666)
+}
+
 // ErrDirectory is the error of ReadFile for a directory.
 var ErrDirectory = errors.New("is a directory")
 

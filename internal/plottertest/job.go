@@ -3,10 +3,12 @@ package plottertest
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -18,7 +20,7 @@ func Job() *reporter.Report {
 	random := rand.New(rand.NewPCG(1, 2))
 	var total [6]float64
 	memory, disk, slow := 6.0, 41.0, 0.0
-	rec := Recording(1640, step, func(i int, s *collector.Sample) {
+	rec := recording(1640, step, jobLines, func(i int, s *collector.Sample) {
 		p := jobPhase(float64(i) * step.Seconds())
 		slow = 0.97*slow + 0.03*random.NormFloat64()*8
 		noise := func(size float64) float64 { return slow*size/10 + random.NormFloat64()*size/3 }
@@ -27,6 +29,7 @@ func Job() *reporter.Report {
 		memory += (p.memory - memory) * 0.012
 		disk += p.write / 8192 * step.Seconds()
 		job := cpu / 100 * 8 * 0.97
+		s.JobCPUSeconds = job * step.Seconds()
 		for c, v := range map[collector.Column]float64{
 			collector.JobCPU: math.Round(job*100) / 100, collector.JobMemory: math.Round((memory - 5) / 100 * 32768), collector.JobProcesses: 9, collector.JobThreads: 41,
 			collector.JobReadRate: p.read * 0.9, collector.JobWriteRate: p.write * 0.95, collector.CPUIowait: clamp(p.read / 40), collector.CPUSteal: 0,
@@ -84,22 +87,43 @@ func jobAccount(a *collector.Account) {
 
 // jobLoad is what a phase of the job does: percents, and MiB/s.
 type jobLoad struct {
+	name                                  string
 	cpu, most, memory                     float64
 	read, write, loopback, sent, received float64
+}
+
+// jobLines is what the job says before a sample: a phase that begins, and an epoch that ends.
+func jobLines(i int) []marks.Line {
+	const step = 0.1
+	at, now := float64(Start().Unix())+float64(i)*step, jobPhase(float64(i)*step).name
+	before := ""
+	if i > 0 {
+		before = jobPhase(float64(i-1) * step).name
+	}
+
+	var lines []marks.Line
+	if now != before {
+		lines = append(lines, marks.Line{Phase: true, Text: now, At: at})
+	}
+	if before == "train" && now != before {
+		lines = append(lines, marks.Line{Text: "epoch " + strconv.Itoa(int(float64(i)*step-38)/15+1), At: at})
+	}
+
+	return lines
 }
 
 func jobPhase(at float64) jobLoad {
 	switch {
 	case at < 14: // read
-		return jobLoad{cpu: 14, most: 72, memory: 22, read: 410, write: 0.2, loopback: 0.1}
+		return jobLoad{name: "read", cpu: 14, most: 72, memory: 22, read: 410, write: 0.2, loopback: 0.1}
 	case at < 38: // prepare
-		return jobLoad{cpu: 94, most: 100, memory: 47, read: 35, write: 12, loopback: 0.4}
+		return jobLoad{name: "prepare", cpu: 94, most: 100, memory: 47, read: 35, write: 12, loopback: 0.4}
 	case at < 113 && math.Mod(at-38, 15) > 12.6: // checkpoint
-		return jobLoad{cpu: 16, most: 95, memory: 52, read: 1, write: 520, loopback: 2}
+		return jobLoad{name: "checkpoint", cpu: 16, most: 95, memory: 52, read: 1, write: 520, loopback: 2}
 	case at < 113: // train
-		return jobLoad{cpu: 71, most: 100, memory: 58, read: 22, write: 0.5, loopback: 64, received: 0.3}
+		return jobLoad{name: "train", cpu: 71, most: 100, memory: 58, read: 22, write: 0.5, loopback: 64, received: 0.3}
 	case at < 141: // evaluate
-		return jobLoad{cpu: 13, most: 100, memory: 35, read: 4, write: 0.5, loopback: 6, received: 31}
+		return jobLoad{name: "evaluate", cpu: 13, most: 100, memory: 35, read: 4, write: 0.5, loopback: 6, received: 31}
 	}
-	return jobLoad{cpu: 5, most: 24, memory: 30, read: 118, write: 0.3, sent: 112, received: 1.5}
+	return jobLoad{name: "upload", cpu: 5, most: 24, memory: 30, read: 118, write: 0.3, sent: 112, received: 1.5}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
@@ -21,6 +22,13 @@ func Start() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
 // Recording returns a recording of samples made by a function; it gets the index and
 // a sample with nothing measured but the time.
 func Recording(n int, step time.Duration, make func(i int, s *collector.Sample)) *collector.Recording {
+	return recording(n, step, nil, make)
+}
+
+// recording is a Recording of a job that says lines before its samples.
+func recording(
+	n int, step time.Duration, say func(i int) []marks.Line, make func(i int, s *collector.Sample),
+) *collector.Recording {
 	rec := collector.NewRecording(host.Instant{Wall: Start()}, step, 1000)
 	rec.Host = host.Info{
 		Hostname: "build-7.example.org",
@@ -44,6 +52,9 @@ func Recording(n int, step time.Duration, make func(i int, s *collector.Sample))
 		s.Values[collector.Timestamp] = float64(Start().UnixMicro())/1e6 + end.Seconds()
 		if make != nil {
 			make(i, &s)
+		}
+		if say != nil {
+			rec.Mark(marks.News{Lines: say(i)})
 		}
 		rec.Add(&s)
 		rec.End.Mono, rec.End.Boot, rec.End.Wall = end, end, Start().Add(end)

@@ -32,6 +32,10 @@ func nodeLines(r *reporter.Report, o Options) []line {
 		lines = append(lines, line{8, "", text.PadRight("host", labelWidth) + host})
 	}
 
+	if phase := phaseWords(n, live); phase != "" {
+		lines = append(lines, line{3, "", text.PadRight("phase", labelWidth) + phase})
+	}
+
 	lines = append(lines, line{rank: 20})
 	lines = append(lines, rowLines(n, live, o)...)
 	lines = append(lines, line{rank: 21})
@@ -39,6 +43,17 @@ func nodeLines(r *reporter.Report, o Options) []line {
 		lines = append(lines, line{3, dim, text.PadRight("perfagent", labelWidth) + cost})
 	}
 	return append(lines, line{rank: 22})
+}
+
+// phaseWords names the phase that the job is in, and says for how long; "" where it is in none.
+func phaseWords(n *reporter.Node, live LiveNode) string {
+	p := n.Phase(n.CurrentPhase())
+	if p == nil || live.End || len(p.Stretches) == 0 {
+		return ""
+	}
+	now := p.Stretches[len(p.Stretches)-1]
+
+	return text.Clip(text.Printable(p.Name), 40) + ", for " + text.Seconds(now[1])
 }
 
 // titleText returns the state of the node and its name.

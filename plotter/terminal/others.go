@@ -94,6 +94,9 @@ func Line(r *reporter.Report, o Options) string {
 		}
 	}
 
+	if phase := phaseWords(n, live); phase != "" {
+		words += ", phase " + phase
+	}
 	if live.Trouble != "" {
 		words += "; " + text.Printable(live.Trouble)
 	}

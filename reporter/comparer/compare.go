@@ -72,6 +72,7 @@ type Metric struct {
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
+	hidden     bool // the tables do not show it
 }
 
 // A test holds what all metrics share: the thresholds, and the smallest p-value for each pair of
@@ -100,7 +101,7 @@ func Compare(a, b Side) *Comparison {
 	}
 
 	t := newTest()
-	for _, m := range slices.Concat(tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB)) {
+	for _, m := range slices.Concat(tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB), phaseMetrics(runsA, runsB)) {
 		valuesA, whyA := valuesOf(runsA, &m)
 		valuesB, whyB := valuesOf(runsB, &m)
 		metric := t.compare(valuesA, valuesB)
@@ -109,6 +110,7 @@ func Compare(a, b Side) *Comparison {
 		c.Metrics = append(c.Metrics, metric)
 	}
 
+	c.hidePhases()
 	c.Notes = append(c.Notes, remarks("A", runsA)...)
 	c.Notes = append(c.Notes, remarks("B", runsB)...)
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)

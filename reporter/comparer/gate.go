@@ -37,6 +37,9 @@ type Verdict struct {
 // metric that is itself in percent.
 func ParseGate(words string) (Gate, error) {
 	at := strings.IndexAny(words, "<>")
+	if _, _, ok := reporter.SplitPhaseValue(strings.TrimSpace(words)); ok {
+		at = strings.LastIndexAny(words, "<>") // its name may have some
+	}
 	if at < 0 {
 		return Gate{}, errors.New("is not METRIC OP VALUE, like 'job_cpu_seconds > +10%'; OP is >, >=, < or <=")
 	}
@@ -70,7 +73,7 @@ func ParseGate(words string) (Gate, error) {
 }
 
 func checkMetric(name string) error {
-	switch m, ok := reporter.MetricNamed(name); {
+	switch m, ok := metricNamed(name); {
 	case ok && m.Across != 0:
 		return nil
 	case ok:
@@ -79,9 +82,17 @@ func checkMetric(name string) error {
 	return fmt.Errorf("there is no metric %q; perfagent metrics lists them all", text.Printable(clip(name, 40)))
 }
 
+// metricNamed finds a metric of the table, or a number of a phase.
+func metricNamed(name string) (reporter.Metric, bool) {
+	if m, ok := reporter.MetricNamed(name); ok {
+		return m, true
+	}
+	return reporter.PhaseMetric(name)
+}
+
 // unitOf returns the unit of an existing metric.
 func unitOf(name string) collector.Unit {
-	m, _ := reporter.MetricNamed(name)
+	m, _ := metricNamed(name)
 	return m.Unit
 }
 
@@ -110,10 +121,11 @@ func (g Gate) String() string {
 // change from 0 to more is infinite. An amount is compared with B's median as it is.
 func (c *Comparison) Judge(g Gate) Verdict {
 	v := Verdict{Gate: g.String()}
+	c.show(g.Metric)
 	m, ok := c.Metric(g.Metric)
 	switch {
 	case !ok:
-		v.Reason = "no node of A or B has that " + deviceOf(g.Metric)
+		v.Reason = "no node of A or B has that " + subjectOf(g.Metric)
 	case m.B == nil:
 		v.Reason = "B lacks the metric: " + m.whyB
 	case g.Percent && m.A == nil:
@@ -131,8 +143,20 @@ func (c *Comparison) Judge(g Gate) Verdict {
 	return v
 }
 
-// deviceOf returns what the metric of a device is of.
-func deviceOf(name string) string {
+// show makes the tables show a metric.
+func (c *Comparison) show(name string) {
+	for i := range c.Metrics {
+		if c.Metrics[i].Name == name {
+			c.Metrics[i].hidden = false
+		}
+	}
+}
+
+// subjectOf returns what a metric is of that not every node has.
+func subjectOf(name string) string {
+	if _, _, ok := reporter.SplitPhaseValue(name); ok {
+		return "phase"
+	}
 	m, _ := reporter.MetricNamed(name)
 	column, _ := m.Column()
 	if _, _, ok := column.GPU(); ok {

@@ -46,10 +46,16 @@ func mean(values, weights []float64) float64 {
 }
 
 // value returns a run's value of a metric. A run has none if one of its nodes lacks the metric: the
-// amount or peak of the other nodes would pass for that of all. The error says why.
+// amount or peak of the other nodes would pass for that of all. The error says why. A number of a phase
+// is that of the nodes which were in the phase.
 func (r *run) value(m *reporter.Metric) (float64, error) {
+	nodes, err := r.nodesWith(m)
+	if err != nil {
+		return 0, err
+	}
+
 	var values, weights []float64
-	for _, n := range r.nodes {
+	for _, n := range nodes {
 		v, err := nodeValue(n.Node, m)
 		if err != nil {
 			if len(r.nodes) > 1 {
@@ -74,13 +80,36 @@ func (r *run) value(m *reporter.Metric) (float64, error) {
 	return 0, errTooLarge
 }
 
+// nodesWith returns the nodes that a metric is of: all, or those that were in its phase.
+func (r *run) nodesWith(m *reporter.Metric) ([]node, error) {
+	if _, _, ok := reporter.SplitPhaseValue(m.Name); !ok {
+		return r.nodes, nil
+	}
+
+	nodes := slices.DeleteFunc(slices.Clone(r.nodes), func(n node) bool {
+		_, in, _ := n.PhaseNumber(m.Name)
+		return !in
+	})
+	if len(nodes) == 0 {
+		return nil, errNoPhase
+	}
+
+	return nodes, nil
+}
+
+var errNoPhase = errors.New("the job was not in that phase")
+
 // nodeValue returns a metric of one node, or an error that says why it is absent.
 func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 	if n.Origin == reporter.OriginPerfPy && m.Total() {
 		return 0, errors.New("perf.py's totals are since boot")
 	}
 
-	if v, ok := n.Metrics[m.Name]; ok {
+	v, ok := n.Metrics[m.Name]
+	if !ok {
+		v, _, ok = n.PhaseNumber(m.Name)
+	}
+	if ok {
 		if !finite(v) {
 			return 0, errTooLarge
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
+// maxName limits the name of a metric in a table, in characters. Only that of a phase can be longer.
+const maxName = 60
+
 // lineWidth limits the text lines below the table, in characters.
 const lineWidth = 80
 
@@ -42,14 +45,14 @@ func heads() row {
 // a metric is not in every run.
 func (c *Comparison) rows() []row {
 	var out []row
-	for _, m := range c.Metrics {
+	for _, m := range c.shown() {
 		if m.A == nil && m.B == nil {
 			continue
 		}
 
 		r := row{changed: m.Changed != nil && *m.Changed}
 		r.cells = [columns]string{
-			nameColumn: m.Name, unitColumn: m.Unit.Symbol(),
+			nameColumn: text.Printable(clip(m.Name, maxName)), unitColumn: m.Unit.Symbol(),
 			aColumn: figureOrNone(m.A), aSpreadColumn: spread(m.A, m.ALow, m.AHigh, m.NA),
 			bColumn: figureOrNone(m.B), bSpreadColumn: spread(m.B, m.BLow, m.BHigh, m.NB),
 			changeColumn: m.Change(),
@@ -149,7 +152,7 @@ func (c *Comparison) remarks() []string {
 // legend explains the signs that the table contains, and no others.
 func (c *Comparison) legend() []string {
 	changed, tested, alike, few, bare := 0, 0, false, false, false
-	for _, m := range c.Metrics {
+	for _, m := range c.shown() {
 		if m.Changed != nil {
 			tested++
 			if *m.Changed {
@@ -200,14 +203,14 @@ func (v Verdict) String() string {
 func (c *Comparison) absences() []string {
 	var reasons []string
 	names := make(map[string][]string)
-	for _, m := range c.Metrics {
+	for _, m := range c.shown() {
 		if m.Why == "" {
 			continue
 		}
 		if names[m.Why] == nil {
 			reasons = append(reasons, m.Why)
 		}
-		names[m.Why] = append(names[m.Why], m.Name)
+		names[m.Why] = append(names[m.Why], clip(m.Name, maxName))
 	}
 
 	out := make([]string, len(reasons))

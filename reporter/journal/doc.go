@@ -5,7 +5,7 @@
 // lines are distinguished by their key:
 //
 //	{"snapshot":{…}}  everything up to then: the ring, the summaries, the state
-//	{"sample":[…],…}  one more sample, and the state if it has changed
+//	{"sample":[…],…}  one more sample, what the job said before it, and the state if it has changed
 //	{"signal":{…}}    a signal that the agent received, at once; the next state has it, too
 //
 // A reader starts from the last snapshot and adds the samples that follow. [Create] and [Journal]

@@ -66,6 +66,7 @@ type Journal struct {
 	// wantSnapshot asks the sampling goroutine for a copy of the Recording.
 	wantSnapshot atomic.Bool
 	written      metaKey // of the last line; belongs to the sampling goroutine
+	told         said    // in the last line that said something; belongs to the sampling goroutine
 	w            writer
 }
 

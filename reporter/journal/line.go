@@ -24,7 +24,11 @@ type sampleLine struct {
 	BootMB  reporter.Numbers `json:"boot_mb"`
 	// AgentCPU is the CPU time that the agent itself has used so far, in seconds; 0 = not known.
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
-	State    *state  `json:"state,omitempty"`
+	// JobCPU is the CPU time that the job has used since the sample before, in seconds. It is there once
+	// the job has said something: its phases need it.
+	JobCPU float64 `json:"job_cpu_s,omitzero"`
+	Said   *said   `json:"said,omitempty"`
+	State  *state  `json:"state,omitempty"`
 }
 
 // line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
@@ -58,6 +62,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 	if cpu := j.ownCPU(); cpu > 0 {
 		out = plainjson.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
 	}
+	out = j.appendSaid(out, s, rec)
 	if key := keyOf(rec); key != j.written {
 		j.written = key
 		if state, err := plainjson.Marshal(stateOf(rec)); err == nil {
@@ -78,7 +83,7 @@ func (j *Journal) ownCPU() float64 {
 
 // into adds the line of a sample, which is in our order, to what was read before it.
 func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
-	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) {
+	if l.Index < rec.Samples || l.Weight < 0 || math.IsInf(l.Weight, 0) || l.JobCPU < 0 {
 		return fmt.Errorf("sample %d after sample %d", l.Index, rec.Samples)
 	}
 	if l.Mono < 0 || l.Boot < 0 || slices.ContainsFunc(l.BootMB, func(v float64) bool { return v < 0 }) {
@@ -95,6 +100,12 @@ func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 	}
 	for c, w := range l.Weights {
 		s.Weights[c] = w
+	}
+	s.JobCPUSeconds = l.JobCPU
+	if l.Said != nil {
+		if err := l.Said.into(rec, s.Values[collector.Timestamp]); err != nil {
+			return err
+		}
 	}
 	rec.Add(&s)
 	if l.State != nil {

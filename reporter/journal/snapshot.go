@@ -36,6 +36,8 @@ type snapshot struct {
 	// unpacked, fifty columns would exceed the maximum size of a journal.
 	Packed string `json:"packed"`
 	newestSample
+	// Marks are what the job has said, packed by packMarks.
+	Marks []byte `json:"marks,omitempty"`
 }
 
 // A newestSample is the sample whose line a snapshot replaces. Followers need it, because a thinned ring
@@ -54,15 +56,19 @@ func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) e
 	}
 
 	columns := columnsOf(rec)
+	said, err := packMarks(rec.Marks)
+	if err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
-		newestSample: newest}
+		newestSample: newest, Marks: said}
 	line, err := plainjson.Marshal(map[string]snapshot{"snapshot": snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 
-	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers follow
+	at := bytes.LastIndex(line, []byte(`"packed":""`)) + len(`"packed":"`) // only numbers and base64 follow
 	out := bufio.NewWriterSize(w, 1<<15)
 	_, _ = out.Write(line[:at]) // Flush returns the error
 	if err := packRing(out, rec, ring, columns); err != nil {
@@ -99,5 +105,8 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 		}
 	}
 	snap.State.into(rec)
+	if rec.Marks, err = unpackMarks(snap.Marks); err != nil {
+		return nil, err
+	}
 	return rec, nil
 }

@@ -21,11 +21,13 @@ type MarkdownOptions struct {
 // The limits of a Markdown summary. The summary of a step in GitHub Actions may have 1 MiB. The sum of
 // these is below half of that, for any characters.
 const (
-	markdownNodes = 50   // rows of the table of nodes
-	markdownLines = 60   // lines of a block
-	markdownAbout = 2000 // cells of a line about the run: a command may be long
-	markdownWidth = 300  // cells of any other line of a block
-	markdownCell  = 100  // cells of a name in a table
+	markdownNodes = 50 // rows of the table of nodes
+	// markdownPhases are the rows of the table of phases.
+	markdownPhases = 50
+	markdownLines  = 60   // lines of a block
+	markdownAbout  = 2000 // cells of a line about the run: a command may be long
+	markdownWidth  = 300  // cells of any other line of a block
+	markdownCell   = 100  // cells of a name in a table
 	// markdownAdvice is the width of a line of advice: a block does not wrap lines itself.
 	markdownAdvice = 110
 )
@@ -46,6 +48,7 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 	}
 
 	m.numbers(rows)
+	m.phases(r)
 	m.fence(o.Pictures, markdownWidth)
 	if cost != "" {
 		m.line(markdownText("perfagent: " + cost + "."))

@@ -33,7 +33,7 @@ type nodeRow struct {
 }
 
 // nodes writes a line for each node, a line for all nodes, and the pictures.
-func (p *layout) nodes(r *reporter.Report, pictures []string) {
+func (p *layout) nodes(r *reporter.Report, o Options) {
 	p.line(plain, "")
 	p.line(dim, text.PadLeft("", 25)+text.PadLeft("CPU %", 11)+text.PadLeft("mem %", 6)+
 		text.PadLeft("disk", 12)+text.PadLeft("network", 12)+text.PadLeft("unused", 8))
@@ -58,9 +58,10 @@ func (p *layout) nodes(r *reporter.Report, pictures []string) {
 		p.row(row)
 	}
 
+	p.phases(r, o.phases())
 	p.perfpyNote(r)
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
-	p.pictures(pictures)
+	p.pictures(o.Pictures)
 	if words := all.cost(); words != "" {
 		p.line(dim, text.PadRight("perfagent", labelWidth)+words)
 	}

@@ -19,9 +19,19 @@ type Options struct {
 	Width int
 	Path  string // of the report; "" = there is no file
 	Page  string // of the report's page; "" = there is none
+	// AllPhases shows all phases, and not only the longest.
+	AllPhases bool
 	// Pictures are lines between the numbers and perfagent's own cost: sparklines, plain text of at
 	// most Width cells. Empty = none.
 	Pictures []string
+}
+
+// phases returns how many phases are shown.
+func (o Options) phases() int {
+	if o.AllPhases {
+		return collector.MaxPhases
+	}
+	return phasesShown
 }
 
 // Width is the maximum width of a line of a summary, in cells.
@@ -41,9 +51,9 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 	p.verdict(r)
 	p.about(r)
 	if len(r.Nodes) > 1 {
-		p.nodes(r, o.Pictures)
+		p.nodes(r, o)
 	} else {
-		p.node(r, o.Pictures)
+		p.node(r, o)
 	}
 
 	p.advice(r)
@@ -82,14 +92,15 @@ func onlyNode(r *reporter.Report) *reporter.Node {
 }
 
 // node writes the only node in full.
-func (p *layout) node(r *reporter.Report, pictures []string) {
+func (p *layout) node(r *reporter.Report, o Options) {
 	n := onlyNode(r)
 	p.host(n)
 	p.line(plain, "")
 	for _, row := range numberRows(n, &r.Run) {
 		p.row(row)
 	}
-	p.pictures(pictures)
+	p.phases(r, o.phases())
+	p.pictures(o.Pictures)
 	p.agent(n)
 }
 

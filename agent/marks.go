@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter/journal"
+)
+
+// marksExt ends the name of the file in which a job says what it does.
+const marksExt = ".marks"
+
+// A marksFile says which file of marks a recording follows.
+type marksFile int
+
+const (
+	ownMarks    marksFile = iota // that of its report, which only its job knows
+	sharedMarks                  // that of the node, which others may have begun
+)
+
+// openOutput claims the files of the recording. There are no marks where OUT cannot be written, and none
+// in perf.py's format, which has no place for them.
+func (s *session) openOutput(head journal.Head, which marksFile) *output {
+	o := openOutput(s.o.Out, head, s.log)
+	if o.journal == nil || len(o.missing) > 0 || s.o.Compat != "" {
+		return o
+	}
+
+	path := trimExt(o.journal.ReportPath()) + marksExt
+	if which == sharedMarks {
+		path = filepath.Join(filepath.Dir(path), "node-"+strconv.Itoa(*s.o.Node)+marksExt)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return o
+	}
+	if which == ownMarks {
+		os.Remove(path) // of an earlier run that was killed
+	}
+	o.marks = path
+
+	return o
+}
+
+// followMarks makes the Sampler read what the job says.
+func (s *session) followMarks(sampler *collector.Sampler) {
+	if s.output.marks != "" {
+		sampler.FollowMarks(s.output.marks)
+	}
+}
+
+// marking returns the command with the variable that names its file of marks. A phase of the program
+// around perfagent is none of the job's.
+func (s *session) marking(c job.Command) job.Command {
+	if s.output.marks == "" {
+		return c
+	}
+
+	c.Env = append(slices.Clone(c.Env), marks.Variable+"="+s.output.marks)
+	if os.Getenv(marks.PhaseVariable) != "" {
+		c.Env = append(c.Env, marks.PhaseVariable+"=")
+	}
+
+	return c
+}
+
+// removeMarks removes what the job said: the report has it.
+func (o *output) removeMarks() {
+	if o.marks != "" {
+		os.Remove(o.marks) // a job that said nothing has no file
+	}
+}

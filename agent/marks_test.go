@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A library's job has the variable as the command line's does.
+func TestRun_JobMarks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the job is a shell script")
+	}
+	var out strings.Builder
+	r, err := Run(context.Background(), Options{
+		Args: []string{"sh", "-c", `echo '{"phase":"load"}' >> "$PERFAGENT_MARKS"; echo half >> "$PERFAGENT_MARKS"
+			echo "$PERFAGENT_MARKS"; sleep 0.2`},
+		Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond, Stdout: &out,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	n := r.Report.Nodes["0"]
+	if len(n.Phases) != 1 || n.Phases[0].Name != "load" || len(n.Marks) != 1 || n.Marks[0].Text != "half" {
+		t.Errorf("phases %v, marks %v", n.Phases, n.Marks)
+	}
+	path := strings.TrimSpace(out.String())
+	if !filepath.IsAbs(path) {
+		t.Errorf("the file is %q", path)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("%s is still there", path)
+	}
+	if _, set := os.LookupEnv(marks.Variable); set {
+		t.Error("the variable is set in the program itself")
+	}
+}
+
+// A command that cannot be started leaves no file and no directory.
+func TestRun_MarksOfNoJob(t *testing.T) {
+	out := t.TempDir()
+	bad := filepath.Join(out, "bad")
+	if err := os.WriteFile(bad, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(context.Background(), Options{Args: []string{bad}, Out: filepath.Join(out, "r")}); err == nil {
+		t.Fatal("it ran")
+	}
+	if _, err := os.Stat(filepath.Join(out, "r")); err == nil {
+		t.Error("there is a directory")
+	}
+}
+
+// A program that watches itself says what it does in a file, too, and keeps its environment.
+func TestMonitor_Marks(t *testing.T) {
+	m, err := Start(context.Background(), Options{Out: t.TempDir(), RunID: "m", Interval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, set := os.LookupEnv(marks.Variable); set {
+		t.Error("the variable is set in the program")
+	}
+
+	for _, l := range []marks.Line{
+		{Phase: true, Text: "load", At: marks.UnixSeconds(time.Now())}, {Text: "half", At: marks.UnixSeconds(time.Now())},
+	} {
+		if err := marks.Append(m.MarksPath(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	burn(0.2)
+	r, err := m.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	n := r.Report.Nodes["0"]
+	if len(n.Phases) != 1 || len(n.Marks) != 1 || !(n.Phases[0].Metrics[reporter.MetricJobCPU] > 0.05) {
+		t.Errorf("phases %+v, marks %v", n.Phases, n.Marks)
+	}
+	data, err := reporter.Encode(r.Report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reportertest.Validate(t, data)
+}

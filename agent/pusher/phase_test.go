@@ -1,0 +1,52 @@
+package pusher
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/mlflow"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// What is pushed of phases has keys that every server takes, each once.
+func TestMetrics_Phases(t *testing.T) {
+	r := reportertest.Tell(reportertest.ThreeNodes())
+	n := r.Nodes["1"]
+	for _, name := range []string{"a/b", "a:b", "a_b", "..", "/", "a//b", "ünï 1", strings.Repeat("x", 200)} {
+		n.Phases = append(n.Phases, reporter.Phase{Name: name, Seconds: 3, Count: 1})
+	}
+
+	list, dropped := metrics(r)
+	if dropped != 0 {
+		t.Errorf("%d values were dropped", dropped)
+	}
+	values, before := make(map[string]float64), make(map[string]bool)
+	for _, m := range list {
+		if !strings.HasPrefix(m.Key, "phase/") || m.Step != 1 {
+			continue
+		}
+		if err := mlflow.CheckKey(m.Key); err != nil {
+			t.Error(err)
+		}
+		if before[m.Key] {
+			t.Errorf("%s is there twice", m.Key)
+		}
+		before[m.Key], values[m.Key] = true, m.Value
+		if m.Timestamp != n.Job.End.UnixMilli() {
+			t.Errorf("%s at %d", m.Key, m.Timestamp)
+		}
+	}
+
+	for key, want := range map[string]float64{
+		"phase/load/seconds": 10, "phase/load/job_avg_cpu_cores": 0.25, "phase/load/job_peak_memory_mb": 100,
+		"phase/train _b____31m/seconds": 40, "phase/save/seconds": 5, "phase/a/b/seconds": 3, "phase/a_b/seconds": 3,
+		"phase/a_b_2/seconds": 3, "phase/__/seconds": 3, "phase/_/seconds": 3, "phase/a__b/seconds": 3,
+	} {
+		if got, ok := values[key]; !ok || got != want {
+			t.Errorf("%s: %v, want %v, of %q", key, got, want, slices.Sorted(maps.Keys(values)))
+		}
+	}
+}

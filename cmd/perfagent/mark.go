@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+func newMark(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mark TEXT...",
+		Short: "mark this moment in the report of the run around it",
+		Long: `Mark this moment in the report of the perfagent around it, as a line of the file
+that PERFAGENT_MARKS names. Outside of perfagent, do nothing.
+
+Exit code: 0, also where the mark cannot be written, so that a mark never fails a
+script; 125 for wrong use.`,
+		Example: `  perfagent mark epoch 3
+  perfagent mark "$(wc -l <rows.csv) rows read"`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("no text: perfagent mark TEXT…")
+			}
+			writeMark(s.err, marks.Line{Text: strings.Join(args, " ")})
+			return nil
+		},
+	}
+
+	cmd.Flags().SetInterspersed(false)
+
+	return cmd
+}
+
+// writeMark adds a line with the time of now to the file of the perfagent around this one, if there is
+// one. If that fails, it prints one line.
+func writeMark(w io.Writer, l marks.Line) {
+	path := os.Getenv(marks.Variable)
+	if path == "" {
+		return
+	}
+
+	l.At = marks.UnixSeconds(time.Now())
+	if err := marks.Append(path, l); err != nil {
+		fmt.Fprintf(w, "perfagent: %s\n", text.Printable(err.Error()))
+	}
+}

@@ -1,0 +1,423 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// phaseNames returns the names of a node's phases.
+func phaseNames(n *reporter.Node) []string {
+	var out []string
+	for _, p := range n.Phases {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// wantPhases checks the names of a node's phases, and that they lie within the run and do not overlap.
+func wantPhases(t *testing.T, r *reporter.Report, names ...string) *reporter.Node {
+	t.Helper()
+	n := r.Nodes["0"]
+	if got := phaseNames(n); !slices.Equal(got, names) {
+		t.Fatalf("phases %q, want %q; missing %v", got, names, n.Missing)
+	}
+
+	var all []reporter.Stretch
+	for _, p := range n.Phases {
+		all = append(all, p.Stretches...)
+	}
+	slices.SortFunc(all, func(a, b reporter.Stretch) int { return int(math.Copysign(1, a[0]-b[0])) })
+	end := float64(n.Sampling.Start.UnixMilli()) / 1000
+	for _, st := range all {
+		if st[0] < end-1e-3 || st[1] < 0 {
+			t.Errorf("stretch %v begins before %v", st, end)
+		}
+		end = st[0] + st[1]
+	}
+	if last := float64(r.Run.End.UnixMicro()) / 1e6; end > last+1e-3 {
+		t.Errorf("a phase ends at %v, the run at %v", end, last)
+	}
+
+	return n
+}
+
+// A line appended by a shell is a mark, and nothing of it is left on disk but the report.
+func TestMarks_FromAShell(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "run", "--interval", "50ms", "--", "sh", "-c",
+		`printf '{"phase":"load","ts":%s}\n' $(date +%s.%N) >> "$PERFAGENT_MARKS"; sleep 0.4
+		echo "epoch 1" >> "$PERFAGENT_MARKS"; echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; sleep 0.4
+		printf no-line-end >> "$PERFAGENT_MARKS"; echo "$PERFAGENT_MARKS"; exit 7`)
+	o.Want(t, 7)
+	r := o.Report(t)
+	n := wantPhases(t, r, "load", "train")
+	var texts []string
+	for _, m := range n.Marks {
+		texts = append(texts, m.Text)
+	}
+	if !slices.Equal(texts, []string{"epoch 1", "no-line-end"}) {
+		t.Errorf("marks %v", n.Marks)
+	}
+	if load := n.Phases[0].Seconds; load < 0.35 || load > 0.4+0.5 {
+		t.Errorf("load took %v s, want 0.4 s and at most a sample more", load)
+	}
+
+	want := filepath.Join(o.Dir, "perfagent-out", r.Run.ID, "node-0.marks")
+	if path := strings.TrimSpace(o.Out); path != want || clitest.Exists(path) {
+		t.Errorf("the file was %s, want %s; it is there: %v", path, want, clitest.Exists(path))
+	}
+}
+
+// kernelJob is a Python program that marks its phases and says what the kernel counts of it, at each
+// boundary: CPU seconds, and MiB that it made dirty in files.
+const kernelJob = `
+import json, os, resource, time
+def boundary(name):
+    with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
+        f.write(json.dumps({'phase': name, 'ts': time.time()}) + '\n')
+    me = resource.getrusage(resource.RUSAGE_SELF)
+    print(name, me.ru_utime + me.ru_stime, me.ru_oublock / 2048, time.time(), flush=True)
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+boundary('load'); burn(0.6)
+boundary('wait'); time.sleep(1)
+boundary('train'); block = bytearray(b'x') * (200 << 20); burn(0.9); time.sleep(0.8)
+boundary('save'); del block
+with open('file', 'wb') as f: f.write(os.urandom(20 << 20)); os.fsync(f.fileno())
+time.sleep(0.6)
+boundary('load'); burn(0.3)
+boundary(None)
+time.sleep(0.2)
+`
+
+// The numbers of each phase are those that the kernel has at its boundaries, but for what may be used in
+// one interval at each.
+func TestMarks_AgreeWithTheKernel(t *testing.T) {
+	t.Parallel()
+	const interval = 0.1
+	o := clitest.Run(t, "run", "--interval", "100ms", "--", need.Python(t), "-c", kernelJob)
+	o.Want(t, 0)
+	n := wantPhases(t, o.Report(t), "load", "wait", "train", "save")
+
+	type numbers struct{ cpu, written, seconds float64 }
+	var last numbers
+	var of string
+	kernel := make(map[string]numbers)
+	for line := range strings.Lines(o.Out) {
+		var name string
+		var now numbers
+		if _, err := fmt.Sscan(line, &name, &now.cpu, &now.written, &now.seconds); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		k := kernel[of]
+		kernel[of] = numbers{k.cpu + now.cpu - last.cpu, k.written + now.written - last.written, k.seconds + now.seconds - last.seconds}
+		last, of = now, name
+	}
+
+	// A machine that is busy with others takes samples late.
+	gap := max(interval, n.Sampling.LongestGapSeconds)
+	for _, p := range n.Phases {
+		k, boundaries := kernel[p.Name], float64(2*p.Count)
+		for _, c := range []struct {
+			what             string
+			got, want, slack float64
+		}{
+			{"CPU seconds", p.Metrics["job_cpu_seconds"], k.cpu, boundaries*gap + 0.03},
+			{"seconds", p.Seconds, k.seconds, 0.05},
+			{"MiB written", p.Metrics["total_job_io_write_mb"], k.written, 1 + k.written*0.05},
+		} {
+			if c.what == "MiB written" && gap > 2*interval {
+				continue // a late sample may have all of it
+			}
+			if math.Abs(c.got-c.want) > c.slack {
+				t.Errorf("%s: %v %s, the kernel has %v (longest gap %v s)", p.Name, c.got, c.what, c.want, gap)
+			}
+		}
+	}
+
+	train, wait := n.Phase("train").Metrics["job_peak_memory_mb"], n.Phase("wait").Metrics["job_peak_memory_mb"]
+	if train < 200 || wait > 100 {
+		t.Errorf("peak memory: %v MiB in train, %v MiB in wait", train, wait)
+	}
+	whole := n.Metrics["job_cpu_seconds"]
+	sum := 0.0
+	for _, p := range n.Phases {
+		sum += p.Metrics["job_cpu_seconds"]
+	}
+	if sum > whole+1e-3 || sum < whole-0.5 {
+		t.Errorf("the phases have %v CPU seconds together, the job %v", sum, whole)
+	}
+}
+
+// The commands write what belongs together, pass on exit codes and streams, and their times add up.
+func TestMarks_ByTheCommands(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Script(t, "sh", `exec "$P" run --interval 50ms -- sh -c '
+		set -e
+		echo in | "$P" phase build -- sh -c "
+			cat; echo \$PERFAGENT_PHASE; \"$P\" mark compiling a lot
+			sleep 0.3; \"$P\" phase link -- sleep 0.3; sleep 0.3"
+		"$P" phase test -- sh -c "exit 3" || echo "exit $?"
+		"$P" phase test -- sh -c "kill -TERM \$\$" || echo "exit $?"
+		"$P" phase pack
+		sleep 0.1
+		"$P" phase --end
+		"$P" phase none -- nosuchcommand || echo "exit $?"'`)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	if want := "in\nbuild\nexit 3\nexit 143\nexit 127\n"; o.Out != want {
+		t.Errorf("stdout %q, want %q", o.Out, want)
+	}
+
+	n := wantPhases(t, o.Report(t), "build", "link", "test", "pack")
+	build, link := n.Phase("build"), n.Phase("link")
+	if build.Count != 2 || link.Count != 1 || n.Phase("test").Count != 2 {
+		t.Errorf("began: build %d, link %d, test %d", build.Count, link.Count, n.Phase("test").Count)
+	}
+	// What interrupts a phase begins where that one ends.
+	if before := build.Stretches[0]; math.Abs(before[0]+before[1]-link.Start) > 1e-5 {
+		t.Errorf("link begins at %v, build is interrupted at %v", link.Start, before[0]+before[1])
+	}
+	if len(n.Marks) != 1 || n.Marks[0].Text != "compiling a lot" {
+		t.Errorf("marks %v", n.Marks)
+	}
+}
+
+// A mark never fails a script: only wrong use does.
+func TestMarks_OutsideAndWrong(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		file string
+		code int
+		line string
+	}{
+		{[]string{"mark", "a"}, "", 0, ""},
+		{[]string{"phase", "a"}, "", 0, ""},
+		{[]string{"phase", "--end"}, "", 0, ""},
+		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "", 4, ""},
+		{[]string{"mark", "a"}, "no/such/file", 0, "write mark: open no/such/file: no such file or directory"},
+		{[]string{"phase", "a"}, "/", 0, "write mark: open /: is a directory"},
+		{[]string{"mark", "a"}, "/dev/null", 0, "/dev/null is no regular file"},
+		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "/dev/full", 4, "/dev/full is no regular file"},
+
+		{[]string{"mark"}, "", 125, "no text: perfagent mark TEXT"},
+		{[]string{"phase"}, "", 125, "no name: perfagent phase NAME"},
+		{[]string{"phase", "--", "true"}, "", 125, "no name: perfagent phase NAME"},
+		{[]string{"phase", ""}, "", 125, "no name: perfagent phase NAME"},
+		{[]string{"phase", "a", "true"}, "", 125, "a command follows --"},
+		{[]string{"phase", "a", "--"}, "", 125, "a command follows --"},
+		{[]string{"phase", "--end", "a"}, "", 125, "--end takes no name"},
+		{[]string{"phase", "--stop"}, "", 125, "unknown flag: --stop"},
+		{[]string{"mark", "--end"}, "", 125, "unknown flag: --end"},
+		{[]string{"phase", "a", "--", "nosuchcommand"}, "", 127, "command not found"},
+		{[]string{"phase", "a", "--", "/"}, "", 126, "cannot be executed"},
+	} {
+		t.Run(strings.Join(test.args, " ")+" "+test.file, func(t *testing.T) {
+			t.Parallel()
+			cmd := clitest.Perfagent(t, test.args...)
+			cmd.Env = append(cmd.Env, "PERFAGENT_MARKS="+test.file)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, test.code)
+			switch {
+			case test.line == "" && o.Err != "":
+				t.Errorf("stderr %q", o.Err)
+			case test.line != "" && !strings.Contains(o.Err, test.line):
+				t.Errorf("stderr %q, want %q", o.Err, test.line)
+			case test.file != "" && strings.Count(o.Err, "\n") > 2: // one for the beginning, one for the end
+				t.Errorf("stderr %q", o.Err)
+			}
+		})
+	}
+}
+
+// A hundred thousand lines cost little, are counted, and change nothing for the job.
+func TestMarks_AHundredThousandLines(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{`{"phase":"p%d","ts":%d.5}`, "a mark with the number %d\\x1b[2J%d", `{"mark":"%d","ts":%d`} {
+		o := clitest.Run(t, "run", "--interval", "50ms", "--", need.Python(t), "-c", `
+import os, time
+with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
+    for i in range(100000):
+        f.write('`+line+`\n' % (i, i))
+        if i % 1000 == 0: f.flush()
+raise SystemExit(9)`)
+		o.Want(t, 9)
+		r := o.Report(t)
+		n := r.Nodes["0"]
+		if len(n.Marks) > 1000 || len(n.Phases) > 200 || len(n.Marks)+len(n.Phases) == 0 {
+			t.Errorf("%s: %d marks, %d phases", line, len(n.Marks), len(n.Phases))
+		}
+		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.MarksBeyond })
+		if at < 0 || n.Missing[at].What != "marks" || n.Missing[at].Count < 1000 {
+			t.Errorf("%s: missing %v", line, n.Missing)
+		}
+		if n.Agent.CPUSeconds > 1.5 || n.Agent.MaxRSSMB > 60 {
+			t.Errorf("%s: perfagent took %v s of CPU, %v MiB", line, n.Agent.CPUSeconds, n.Agent.MaxRSSMB)
+		}
+	}
+}
+
+// What a killed perfagent leaves behind has the marks and the phases so far.
+func TestMarks_SurviveAKill(t *testing.T) {
+	t.Parallel()
+	in, goOn := clitest.Pipe(t)
+	cmd := clitest.Perfagent(t, "run", "--run-id", "k", "--interval", "20ms", "--", "sh", "-c",
+		`echo '{"phase":"load"}' >> "$PERFAGENT_MARKS"; echo early >> "$PERFAGENT_MARKS"; sleep 0.5
+		echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; echo started; read line; echo late >> "$PERFAGENT_MARKS"; echo done`)
+	cmd.Stdin = in
+	l := clitest.Launch(t, cmd)
+	l.Expect("started")
+	journal := filepath.Join(cmd.Dir, "perfagent-out/k/node-0.jsonl")
+	clitest.Until(t, "the journal has the phase", func() bool {
+		return strings.Contains(clitest.Read(t, journal), `"train"`)
+	})
+	time.Sleep(100 * time.Millisecond) // some samples of it
+	l.Signal(syscall.SIGKILL)
+	_ = goOn.Close()
+	l.Expect("done")
+
+	r, err := reportfile.Read(journal, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := wantPhases(t, r, "load", "train")
+	if n.Phases[0].Seconds < 0.4 || n.Phases[1].Seconds < 0.05 || len(n.Marks) != 1 || n.Marks[0].Text != "early" {
+		t.Errorf("phases %v, marks %v", n.Phases, n.Marks)
+	}
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reportertest.Validate(t, data)
+}
+
+// Where no report can take them, no marks are asked for; a perfagent within another asks for its own.
+func TestMarks_WhoseFile(t *testing.T) {
+	t.Parallel()
+	show := []string{"sh", "-c", `echo "${PERFAGENT_MARKS-unset} ${PERFAGENT_PHASE-unset}"`}
+	dir := t.TempDir()
+	for _, test := range []struct {
+		name string
+		args []string
+		env  []string
+		want string
+	}{
+		{"a file in the way", []string{"--out", clitest.Write(t, filepath.Join(dir, "file"), "", 0o644)}, nil, "unset unset"},
+		{"perf.py's numbers", []string{"--compat", "perf.py"}, nil, "unset unset"},
+		{"no report file within another", []string{"--compat", "perf.py"}, []string{"PERFAGENT_MARKS=/outer"}, "/outer unset"},
+		{"within another", []string{"--out", dir, "--run-id", "in"},
+			[]string{"PERFAGENT_MARKS=/outer", "PERFAGENT_PHASE=outer"}, dir + "/in/node-0.marks "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := clitest.Perfagent(t, append(append([]string{"run"}, test.args...), append([]string{"--"}, show...)...)...)
+			cmd.Env = append(cmd.Env, test.env...)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
+			if o.Out != test.want+"\n" {
+				t.Errorf("the job has %q, want %q", o.Out, test.want)
+			}
+		})
+	}
+}
+
+// What the job appends to must be a file that it appends to.
+func TestMarks_OfAFileThatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ job, want string }{
+		{`mkfifo "$PERFAGENT_MARKS"; sleep 0.3`, "it is no regular file: p"},
+		{`mkdir "$PERFAGENT_MARKS"; sleep 0.3`, "it is no regular file: d"},
+		{`ln -s /etc/passwd "$PERFAGENT_MARKS"; sleep 0.3`, "it is no regular file: L"},
+		{`echo one two three > "$PERFAGENT_MARKS"; sleep 0.3; echo one > "$PERFAGENT_MARKS"; sleep 0.3`, "it has shrunk"},
+	} {
+		o := clitest.Run(t, "run", "--interval", "20ms", "--", "sh", "-c", test.job)
+		o.Want(t, 0)
+		n := o.Report(t).Nodes["0"]
+		at := slices.IndexFunc(n.Missing, func(m reporter.Missing) bool { return m.Code == reporter.MarksUnread })
+		if at < 0 || !strings.Contains(n.Missing[at].Why, test.want) {
+			t.Errorf("%s: missing %v, want %q", test.job, n.Missing, test.want)
+		}
+	}
+}
+
+// A sidecar looks at the file of its node, whoever writes it.
+func TestMarks_OfASidecar(t *testing.T) {
+	t.Parallel()
+	l, path := beside(t, nil)
+	file := strings.TrimSuffix(path, ".json") + ".marks"
+	for _, line := range []string{`{"phase":"nightly"}`, "half way"} {
+		f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(f, line)
+		f.Close()
+	}
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+
+	n := reportertest.ReadFile(t, path).Nodes["0"]
+	if !slices.Equal(phaseNames(n), []string{"nightly"}) || len(n.Marks) != 1 || clitest.Exists(file) {
+		t.Errorf("phases %v, marks %v, the file is there: %v", n.Phases, n.Marks, clitest.Exists(file))
+	}
+	if _, ok := n.Phases[0].Metrics["cpu_avg_utilization_pct"]; !ok && n.Phases[0].Seconds > 0.1 {
+		t.Errorf("metrics %v", n.Phases[0].Metrics)
+	}
+}
+
+// Names from the job never reach a terminal, a table or a page as anything but text.
+func TestMarks_HostileNames(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, "run", "--run-id", "h", "--interval", "50ms", "--summary", "always", "--", need.Python(t), "-c", `
+import json, os, time
+with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
+    for name in ['\x1b[2J\x1b]0;x\x07', '</script><script>alert(1)</script>', '=cmd|A1', 'a | b', '@here', '\u202eevil', 'x' * 1000]:
+        f.write(json.dumps({'phase': name, 'ts': time.time()}) + '\n' + json.dumps({'mark': name}) + '\n')
+        f.flush()
+        time.sleep(0.2)`)
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+	clitest.WantPrintable(t, o.Err)
+	if n := o.Report(t).Nodes["0"]; len(n.Phases) != 7 || len(n.Phases[6].Name) != 200 {
+		t.Errorf("phases %q", phaseNames(n))
+	}
+
+	for _, args := range [][]string{{"show"}, {"show", "--format", "markdown"}, {"show", "--format", "csv"}, {"show", "--json"},
+		{"diff", "perfagent-out/h", "perfagent-out/h"}, {"diff", "--format", "markdown", "perfagent-out/h", "perfagent-out/h"}} {
+		again := clitest.Perfagent(t, args...)
+		again.Dir = cmd.Dir
+		out := clitest.Perform(t, again)
+		out.Want(t, 0)
+		clitest.WantPrintable(t, out.Out)
+		if strings.Contains(out.Out, ",=cmd") || strings.Contains(out.Out, "\n=cmd") {
+			t.Errorf("%v writes a formula", args)
+		}
+	}
+	for _, name := range []string{"node-0.html", "picture.svg"} {
+		path := filepath.Join(cmd.Dir, "perfagent-out/h", name)
+		if name == "picture.svg" {
+			draw := clitest.Perfagent(t, "plot", filepath.Join(cmd.Dir, "perfagent-out/h/node-0.json"), "-o", path)
+			clitest.Perform(t, draw).Want(t, 0)
+		}
+		page := clitest.Read(t, path)
+		if strings.Contains(page, "<script>alert") || !strings.Contains(page, `data-phase="&lt;/script&gt;`) {
+			t.Errorf("%s has the name of a phase as HTML, or not at all", name)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/job"
+)
+
+func newPhase(s streams) *cobra.Command {
+	end := false
+	cmd := &cobra.Command{
+		Use:   "phase NAME [-- CMD [ARG...]]",
+		Short: "begin or end a phase in the report of the run around it",
+		Long: `Begin a phase of the job, or end it with --end. The report of the perfagent around
+it says what each phase used. A phase lasts until the next one begins.
+
+With a command, the phase lasts as long as the command, whose exit code, streams,
+signals and terminal are passed through unchanged. The command's environment has
+PERFAGENT_PHASE=NAME. Afterwards the phase goes on that PERFAGENT_PHASE names here,
+or none.
+
+Outside of perfagent no phase is written, and the command runs all the same.
+
+Exit code: 0, also where the phase cannot be written; the command's, as in
+perfagent run; 125 for wrong use.`,
+		Example: `  perfagent phase train
+  perfagent phase --end
+  perfagent phase link -- make all`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, command, err := phaseArgs(args, cmd.ArgsLenAtDash(), end)
+			switch {
+			case err != nil:
+				return err
+			case command != nil:
+				return s.runInPhase(name, command)
+			}
+			writeMark(s.err, marks.Line{Phase: true, Text: name})
+			return nil
+		},
+	}
+
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().BoolVar(&end, "end", false, "end the phase; none begins")
+
+	return cmd
+}
+
+var (
+	errNoPhase    = errors.New("no name: perfagent phase NAME [-- CMD [ARG…]]")
+	errPhaseArgs  = errors.New("a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG…]]")
+	errEndOfPhase = errors.New("--end takes no name: perfagent phase --end")
+)
+
+// phaseArgs returns the name of the phase, "" for --end, and the command, if there is one. dash is the
+// number of arguments before a first "--", or -1.
+func phaseArgs(args []string, dash int, end bool) (name string, command []string, err error) {
+	switch {
+	case end && len(args) > 0:
+		return "", nil, errEndOfPhase
+	case end:
+		return "", nil, nil
+	case len(args) == 0 || args[0] == "" || dash == 0:
+		return "", nil, errNoPhase
+	case len(args) == 1:
+		return args[0], nil, nil
+	case args[1] != "--" || len(args) == 2:
+		return "", nil, errPhaseArgs
+	}
+
+	return args[0], args[2:], nil
+}
+
+// runInPhase runs a command in a phase, in the manners of run, and returns its exit code as an error.
+func (s streams) runInPhase(name string, args []string) error {
+	command := job.Command{Args: args, Env: []string{marks.PhaseVariable + "=" + name}}
+	path, err := job.Resolve(args[0])
+	if err != nil {
+		return runError(nil, err)
+	}
+	command.Path = path
+
+	var signals *job.Signals
+	if s.inside {
+		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
+	} else {
+		if job.Headroom(nil) != nil { // no room for two: be the command
+			writeMark(s.err, marks.Line{Phase: true, Text: name})
+			return runError(nil, job.Exec(command, nil))
+		}
+		signals = job.Catch()
+	}
+
+	writeMark(s.err, marks.Line{Phase: true, Text: name})
+	j, err := job.Start(command, signals)
+	if err != nil {
+		writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
+		return runError(nil, err)
+	}
+	status := j.Wait()
+	writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
+	if status.FromTerminal {
+		dieWithShell(status.Signal)
+	}
+
+	return runError(&agent.Result{ExitCode: status.ExitCode}, status.Err)
+}

@@ -1,0 +1,191 @@
+package collector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// MaxPhases is how many phases of different names are recorded.
+const MaxPhases = 200
+
+// Marks are what the job said of itself: the moments that it marked, and its phases with what was used
+// in each. There is one phase at a time.
+type Marks struct {
+	List   []Mark  `json:"list,omitempty"`
+	Phases []Phase `json:"phases,omitempty"` // by their first start
+	// Stretches are when the phases were on, in order. They do not overlap.
+	Stretches []Stretch `json:"stretches,omitempty"`
+	// Open reports whether the last stretch goes on.
+	Open bool `json:"open,omitempty"`
+	// Lost counts what was beyond the bounds.
+	Lost marks.Lost `json:"lost,omitzero"`
+	// Why is why the job's file is not read; "" if it is, or does not exist.
+	Why string `json:"why,omitempty"`
+}
+
+// A Mark is a moment that the job marked.
+type Mark struct {
+	At   float64 `json:"at"` // seconds since 1970, on the time axis of the samples
+	Text string  `json:"text"`
+}
+
+// A Stretch is a time in which a phase was on, in seconds since 1970 on the time axis of the samples.
+// Of one that goes on, End is the newest sample.
+type Stretch struct {
+	Phase int     `json:"phase"` // its place in Phases
+	Start float64 `json:"start"`
+	End   float64 `json:"end"`
+}
+
+// A span is the time from the sample before to the one that is taken, on the time axis of the samples.
+type span struct {
+	from, to float64
+	// step is how far the wall clock has been stepped away from the axis.
+	step float64
+}
+
+// placed returns lines with their times on the axis. A phase begins and ends within the span, as its
+// line cannot have been written at another time. A mark without a time within the run gets that of the
+// sample.
+func placed(lines []marks.Line, start float64, in span) []marks.Line {
+	out := slices.Clone(lines)
+	for i := range out {
+		at := plainjson.Round(out[i].At-in.step, 6)
+		switch {
+		case math.IsNaN(at):
+			at = in.to
+		case out[i].Phase:
+			at = min(max(at, in.from), in.to)
+		case !(at >= start && at <= in.to):
+			at = in.to
+		}
+		out[i].At = at
+	}
+
+	return out
+}
+
+// Mark adds what the job said since the sample before, with times on the axis. It comes before Add of
+// the sample that found it.
+func (rec *Recording) Mark(news marks.News) {
+	rec.News = news
+	if rec.Marks == nil {
+		if len(news.Lines) == 0 && news.Lost == (marks.Lost{}) && news.Why == "" {
+			return
+		}
+		rec.Marks = &Marks{}
+	}
+
+	m := rec.Marks
+	for _, l := range news.Lines {
+		switch {
+		case l.Phase:
+			m.begin(l.Text, l.At)
+		case len(m.List) < marks.MaxMarks:
+			m.List = append(m.List, Mark{l.At, l.Text})
+		default:
+			m.Lost.Marks++
+		}
+	}
+
+	m.Lost.Marks += news.Lost.Marks
+	m.Lost.Stretches += news.Lost.Stretches
+	m.Lost.Bytes = max(m.Lost.Bytes, news.Lost.Bytes)
+	m.Why = news.Why
+}
+
+// begin ends the phase that is on, and begins another; "" begins none. Neither does one beyond the
+// bounds.
+func (m *Marks) begin(name string, at float64) {
+	if n := len(m.Stretches); n > 0 {
+		at = max(at, m.Stretches[n-1].Start) // the lines of a file are in order
+		if m.Open {
+			m.Stretches[n-1].End = at
+		}
+		at = max(at, m.Stretches[n-1].End)
+	}
+	m.Open = false
+	if name == "" {
+		return
+	}
+
+	i := slices.IndexFunc(m.Phases, func(p Phase) bool { return p.Name == name })
+	switch {
+	case len(m.Stretches) == marks.MaxStretches:
+		m.Lost.Stretches++
+		return
+	case i < 0 && len(m.Phases) == MaxPhases:
+		m.Lost.Stretches++
+		return
+	case i < 0:
+		i = len(m.Phases)
+		m.Phases = append(m.Phases, Phase{Name: name})
+	}
+
+	m.Phases[i].Begun++
+	m.Stretches = append(m.Stretches, Stretch{i, at, at})
+	m.Open = true
+}
+
+// check returns an error if Marks from outside are impossible.
+func (m *Marks) check() error {
+	if len(m.List) > marks.MaxMarks || len(m.Phases) > MaxPhases || len(m.Stretches) > marks.MaxStretches {
+		return errors.New("more marks than the bounds allow")
+	}
+	if m.Open && len(m.Stretches) == 0 {
+		return errors.New("a phase goes on that has not begun")
+	}
+
+	begun := make([]int64, len(m.Phases))
+	before := 0.0
+	for _, st := range m.Stretches {
+		if st.Phase < 0 || st.Phase >= len(m.Phases) || !(before <= st.Start && st.Start <= st.End) {
+			return fmt.Errorf("stretch of phase %d from %v to %v", st.Phase, st.Start, st.End)
+		}
+		begun[st.Phase]++
+		before = st.End
+	}
+	for i, p := range m.Phases {
+		if p.Name == "" || p.Begun != begun[i] || begun[i] == 0 || !(p.CPUSeconds >= 0) {
+			return fmt.Errorf("phase %d has %d stretches, not %d", i, begun[i], p.Begun)
+		}
+	}
+
+	return nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses what no Recording can have.
+func (m *Marks) UnmarshalJSON(data []byte) error {
+	type plain Marks
+	var read plain
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	if err := (*Marks)(&read).check(); err != nil {
+		return fmt.Errorf("read marks: %w", err)
+	}
+	*m = Marks(read)
+
+	return nil
+}
+
+// Clone returns a copy that shares nothing that still changes.
+func (m *Marks) Clone() *Marks {
+	if m == nil {
+		return nil
+	}
+
+	c := *m
+	c.List, c.Stretches, c.Phases = slices.Clone(m.List), slices.Clone(m.Stretches), slices.Clone(m.Phases)
+	for i := range c.Phases {
+		c.Phases[i].Columns = slices.Clone(m.Phases[i].Columns)
+	}
+
+	return &c
+}

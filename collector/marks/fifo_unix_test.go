@@ -1,0 +1,36 @@
+//go:build unix
+
+package marks
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A FIFO without another end blocks neither side.
+func TestFollower_LeavesAFIFOAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node-0.marks")
+	if err := unix.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := Follow(path)
+	if news := f.Look(); !strings.Contains(news.Why, "no regular file: p") {
+		t.Errorf("read a FIFO: %q", news.Why)
+	}
+	if err := Append(path, Line{Text: "one"}); err == nil {
+		t.Error("a mark was written to a FIFO that nobody reads")
+	}
+
+	reader, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := Append(path, Line{Text: "one"}); err == nil || !strings.Contains(err.Error(), "is no regular file: p") {
+		t.Errorf("a mark was written to a FIFO: %v", err)
+	}
+}

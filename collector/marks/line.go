@@ -1,0 +1,115 @@
+package marks
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// The variables of a job's environment.
+const (
+	Variable      = "PERFAGENT_MARKS" // the path of the file
+	PhaseVariable = "PERFAGENT_PHASE" // the name of the phase that a command runs in
+)
+
+// MaxText is the most bytes of a text or a name that are kept.
+const MaxText = 200
+
+// A Line is what one line of the file says.
+type Line struct {
+	// Phase reports whether the line begins or ends a phase. Otherwise it marks a moment.
+	Phase bool
+	// Text is the text of the mark, or the name of the phase; "" ends a phase. It is valid UTF-8 of at
+	// most MaxText bytes, and may have control characters.
+	Text string
+	// At is the time that the line gives, in seconds since 1970; NaN if it gives none.
+	At float64
+}
+
+// A record is a line of JSON. A phase may be null, which differs from none.
+type record struct {
+	Mark  *string         `json:"mark"`
+	Phase json.RawMessage `json:"phase"`
+	At    *float64        `json:"ts"`
+}
+
+// Parse returns what a line says, without its line end. It reports false for an empty line, which says
+// nothing. A line of JSON that is neither a mark nor a phase is a mark with the line as its text, as is
+// any other text.
+func Parse(line []byte) (Line, bool) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return Line{}, false
+	}
+	if line[0] == '{' {
+		if l, ok := parseRecord(line); ok {
+			return l, true
+		}
+	}
+
+	return Line{Text: clipped(string(line[:min(len(line), 2*MaxText)])), At: math.NaN()}, true
+}
+
+// parseRecord returns what a line of JSON says. It reports false for JSON that is not a mark or a phase.
+func parseRecord(line []byte) (Line, bool) {
+	var r record
+	if json.Unmarshal(line, &r) != nil || (r.Mark == nil) == (r.Phase == nil) {
+		return Line{}, false
+	}
+
+	l := Line{Phase: r.Mark == nil, At: math.NaN()}
+	if r.At != nil {
+		l.At = *r.At
+	}
+	switch {
+	case r.Mark != nil:
+		l.Text = clipped(*r.Mark)
+	case json.Unmarshal(r.Phase, &l.Text) != nil: // null leaves it empty
+		return Line{}, false
+	default:
+		l.Text = clipped(l.Text)
+	}
+
+	return l, true
+}
+
+// clipped returns the beginning of a text: at most MaxText bytes of whole characters.
+func clipped(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= MaxText {
+		return s
+	}
+	end := MaxText
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+
+	return s[:end]
+}
+
+// Append adds the line to out as JSON that Parse reads, with a line end.
+func (l Line) Append(out []byte) []byte {
+	switch {
+	case !l.Phase:
+		out = plainjson.AppendString(append(out, `{"mark":`...), l.Text)
+	case l.Text == "":
+		out = append(out, `{"phase":null`...)
+	default:
+		out = plainjson.AppendString(append(out, `{"phase":`...), l.Text)
+	}
+
+	if !math.IsNaN(l.At) && !math.IsInf(l.At, 0) {
+		out = strconv.AppendFloat(append(out, `,"ts":`...), l.At, 'f', 6, 64)
+	}
+
+	return append(out, '}', '\n')
+}
+
+// UnixSeconds returns a time as lines give it.
+func UnixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

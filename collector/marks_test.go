@@ -1,0 +1,305 @@
+package collector
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/marks"
+)
+
+// began is when the runs of these tests begin, in seconds since 1970.
+const began = 1_700_000_000.0
+
+// startedRecording returns a Recording that begins then.
+func startedRecording() *Recording {
+	return NewRecording(host.Instant{Wall: time.Unix(began, 0)}, time.Second, 1000)
+}
+
+// sampleAt returns a sample of a job that keeps busy CPUs for seconds until the time at, with a memory in
+// MiB at the end and counters in MiB so far.
+func sampleAt(at, seconds, busy, memory, written float64) *Sample {
+	var s Sample
+	for c := range s.Values {
+		s.Values[c], s.Weights[c] = math.NaN(), seconds
+	}
+	s.Values[Timestamp] = began + at
+	s.Values[CPUAvg], s.Values[JobCPU], s.JobCPUSeconds = busy*10, busy, busy*seconds
+	s.Values[JobMemory], s.Values[JobWrite] = memory, written
+	return &s
+}
+
+func phaseLine(name string, at float64) marks.Line {
+	return marks.Line{Phase: true, Text: name, At: began + at}
+}
+
+// said adds lines to a Recording, with times since the beginning.
+func said(rec *Recording, lines ...marks.Line) { rec.Mark(marks.News{Lines: lines}) }
+
+// near reports whether two numbers are the same but for the rounding of times since 1970.
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-5*max(1, math.Abs(b)) }
+
+func TestPlaced(t *testing.T) {
+	in := span{from: 100, to: 101}
+	for _, test := range []struct {
+		name string
+		line marks.Line
+		step float64
+		want float64
+	}{
+		{"no time", marks.Line{At: math.NaN()}, 0, 101},
+		{"within", marks.Line{At: 100.25}, 0, 100.25},
+		{"earlier in the run", marks.Line{At: 93.5}, 0, 93.5},
+		{"before the run", marks.Line{At: 12}, 0, 101},
+		{"in milliseconds", marks.Line{At: 100250}, 0, 101},
+		{"after the clock was stepped", marks.Line{At: 3700.25}, 3600, 100.25},
+
+		{"phase without a time", marks.Line{Phase: true, At: math.NaN()}, 0, 101},
+		{"phase within", marks.Line{Phase: true, At: 100.25}, 0, 100.25},
+		{"phase before the span", marks.Line{Phase: true, At: 93.5}, 0, 100},
+		{"phase after the span", marks.Line{Phase: true, At: 1e300}, 0, 101},
+		{"phase after the clock was stepped", marks.Line{Phase: true, At: -3499.5}, -3600, 100.5},
+	} {
+		in.step = test.step
+		lines := []marks.Line{test.line}
+		if got := placed(lines, 90, in)[0].At; got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+		if lines[0].At != test.line.At && !math.IsNaN(test.line.At) {
+			t.Errorf("%s: the line itself was changed", test.name)
+		}
+	}
+}
+
+// A phase that spans the run has the same numbers as the run, bit for bit.
+func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("all", 0))
+	cpu, at := 0.0, 0.0
+	for i := range 200 {
+		seconds := 0.125 * float64(1+i%5)
+		at += seconds
+		s := sampleAt(at, seconds, 1.37+math.Sin(float64(i)), 100+float64(i%17), float64(i)*0.37)
+		s.Values[MemPercent], s.Values[CPUIowait] = float64(i%90), 3+math.Cos(float64(i))
+		cpu += s.JobCPUSeconds
+		rec.Add(s)
+	}
+
+	p := rec.Marks.Phases[0]
+	if !near(p.CPUSeconds, cpu) {
+		t.Errorf("%v CPU seconds, want %v", p.CPUSeconds, cpu)
+	}
+	for c := range rec.Columns() {
+		whole, part := rec.Summaries[c].Stat(), p.Columns[c]
+		switch {
+		case !c.InPhases() || whole.Count == 0:
+		case c.Info().Kind == Counter:
+			if !near(part.Max, whole.Max) {
+				t.Errorf("%s: %v in the phase, %v in the run", c.Key(), part.Max, whole.Max)
+			}
+		case part != whole:
+			t.Errorf("%s: %+v in the phase, %+v in the run", c.Key(), part, whole)
+		}
+	}
+}
+
+// What is measured over a time is shared by time; the moment belongs to the phase of the moment.
+func TestRecording_SampleAtABoundary(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("load", 0))
+	rec.Add(sampleAt(1, 1, 1, 100, 10))
+	said(rec, phaseLine("train", 1.25))
+	rec.Add(sampleAt(2, 1, 4, 900, 18))
+	said(rec, phaseLine("", 2.5))
+	rec.Add(sampleAt(3, 1, 2, 50, 20))
+	rec.Add(sampleAt(4, 1, 3, 60, 30))
+
+	load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]
+	for _, test := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"load: CPU", load.CPUSeconds, 1 + 0.25*4},
+		{"load: written", load.Columns[JobWrite].Max, 10 + 0.25*8},
+		{"load: mean CPUs", load.Columns[JobCPU].Mean(), 2 / 1.25},
+		{"load: memory", load.Columns[JobMemory].Max, 100},
+		{"train: CPU", train.CPUSeconds, 0.75*4 + 0.5*2},
+		{"train: written", train.Columns[JobWrite].Max, 0.75*8 + 0.5*2},
+		{"train: mean CPUs", train.Columns[JobCPU].Mean(), 4 / 1.25},
+		{"train: memory", train.Columns[JobMemory].Max, 900},
+	} {
+		if !near(test.got, test.want) {
+			t.Errorf("%s: %v, want %v", test.what, test.got, test.want)
+		}
+	}
+
+	want := []Stretch{{0, began, began + 1.25}, {1, began + 1.25, began + 2.5}}
+	if diff := cmp.Diff(want, rec.Marks.Stretches); diff != "" || rec.Marks.Open {
+		t.Errorf("stretches, open %v:\n%s", rec.Marks.Open, diff)
+	}
+}
+
+// Parts of the run add up to the whole, however many phases there are in a sample, and however long the
+// windows are over which values are measured.
+func TestRecording_PhasesAddUp(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("p0", 0))
+	cpu, cores, written := 0.0, 0.0, 0.0
+	for i := range 100 {
+		at := 0.02 * float64(i+1)
+		for k := range i % 7 { // several in one sample, some of no length
+			said(rec, phaseLine(fmt.Sprintf("p%d", (i+k)%5), at-0.02+0.005*float64(k/2)))
+		}
+
+		s := sampleAt(at, 0.02, float64(i%3), 1, float64(i*i))
+		if s.Values[JobCPU] = math.NaN(); i%3 == 2 { // a window of three samples
+			s.Values[JobCPU], s.Weights[JobCPU] = float64(i), 0.06
+			cores += 0.06 * float64(i)
+		}
+		cpu, written = cpu+s.JobCPUSeconds, float64(i*i)
+		rec.Add(s)
+	}
+
+	var sum struct{ cpu, cores, written, seconds float64 }
+	for _, p := range rec.Marks.Phases {
+		sum.cpu += p.CPUSeconds
+		sum.cores += p.Columns[JobCPU].Sum
+		sum.written += p.Columns[JobWrite].Max
+	}
+	for _, st := range rec.Marks.Stretches {
+		sum.seconds += st.End - st.Start
+	}
+	if !near(sum.cpu, cpu) || !near(sum.cores, cores) || !near(sum.written, written) || !near(sum.seconds, 2) {
+		t.Errorf("the phases have %+v; the run has %v, %v, %v, 2", sum, cpu, cores, written)
+	}
+}
+
+func TestRecording_MarksWithinBounds(t *testing.T) {
+	rec := startedRecording()
+	var lines []marks.Line
+	for i := range 300 {
+		lines = append(lines, phaseLine(fmt.Sprint("p", i), 0.001*float64(i)), marks.Line{Text: "m", At: began})
+	}
+	for range 5 {
+		said(rec, lines...)
+	}
+
+	m := rec.Marks
+	if len(m.Phases) != MaxPhases || len(m.List) != marks.MaxMarks || len(m.Stretches) != marks.MaxStretches {
+		t.Errorf("%d phases, %d marks, %d stretches", len(m.Phases), len(m.List), len(m.Stretches))
+	}
+	if want := (marks.Lost{Marks: 500, Stretches: 500}); m.Lost != want {
+		t.Errorf("lost %+v, want %+v", m.Lost, want)
+	}
+	if m.Open {
+		t.Error("a phase beyond the bounds leaves the one before it on")
+	}
+	if err := m.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A Recording of a job that says nothing has no Marks, and is not slower for it.
+func TestRecording_WithoutMarks(t *testing.T) {
+	rec := startedRecording()
+	rec.Mark(marks.News{})
+	s := sampleAt(1, 1, 1, 1, 1)
+	if n := testing.AllocsPerRun(10, func() { rec.Mark(marks.News{}); rec.Add(s) }); n > 0 || rec.Marks != nil {
+		t.Errorf("%v allocations, marks %v", n, rec.Marks)
+	}
+}
+
+func TestMarks_CloneSharesNothing(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("load", 0), marks.Line{Text: "a", At: began})
+	rec.Add(sampleAt(1, 1, 1, 100, 10))
+	before := rec.Clone()
+	want, err := json.Marshal(before.Marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	said(rec, phaseLine("train", 1.5), marks.Line{Text: "b", At: began + 1})
+	rec.Add(sampleAt(2, 1, 1, 200, 20))
+	if got, err := json.Marshal(before.Marks); err != nil || string(got) != string(want) {
+		t.Errorf("the copy became %s, %v; want %s", got, err, want)
+	}
+}
+
+func TestMarks_JSON(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("load", 0), marks.Line{Text: "a", At: began})
+	rec.Add(sampleAt(1, 1, 1.0/3, 100, 10))
+	said(rec, phaseLine("train", 1.25))
+	rec.Add(sampleAt(2, 1, 1.0/7, 900, 18))
+
+	data, err := json.Marshal(rec.Marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read Marks
+	if err := json.Unmarshal(data, &read); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(read)
+	if err != nil || string(again) != string(data) {
+		t.Errorf("%s\nwas read as\n%s, %v", data, again, err)
+	}
+
+	for _, bad := range []string{
+		`{"open":true}`,
+		`{"stretches":[{"phase":0,"start":1,"end":2}]}`,
+		`{"phases":[{"name":"a","begun":2}],"stretches":[{"phase":0,"start":1,"end":2}]}`,
+		`{"phases":[{"name":"","begun":1}],"stretches":[{"phase":0,"start":1,"end":2}]}`,
+		`{"phases":[{"name":"a","begun":1}],"stretches":[{"phase":0,"start":3,"end":2}]}`,
+		`{"phases":[{"name":"a","begun":1,"cpu_seconds":-1}],"stretches":[{"phase":0,"start":1,"end":2}]}`,
+		`{"phases":[{"name":"a","begun":1,"columns":{"job_memory_mb":[1,1,5,7,9]}}],` +
+			`"stretches":[{"phase":0,"start":1,"end":2}]}`,
+	} {
+		if err := json.Unmarshal([]byte(bad), &read); err == nil {
+			t.Errorf("%s was read", bad)
+		}
+	}
+}
+
+// Columns that phases keep are those that metrics of phases come from; rates come from totals.
+func TestColumn_InPhases(t *testing.T) {
+	var without []string
+	for c := range NumColumns {
+		if !c.InPhases() && !c.Info().EnvelopeOnly {
+			without = append(without, c.Key())
+		}
+	}
+	if !slices.Equal(without, []string{"timestamp"}) {
+		t.Errorf("phases lack %q", without)
+	}
+}
+
+// BenchmarkRecording_Add compares a sample in a phase with one outside.
+func BenchmarkRecording_Add(b *testing.B) {
+	for _, name := range []string{"no phase", "phase"} {
+		b.Run(name, func(b *testing.B) {
+			rec := startedRecording()
+			if name == "phase" {
+				said(rec, phaseLine("train", 0))
+			}
+			s := sampleAt(0, 1, 1, 1, 1)
+			for c := range s.Values {
+				if c != int(Timestamp) {
+					s.Values[c] = 50
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Values[Timestamp]++
+				rec.Add(s)
+			}
+		})
+	}
+}

@@ -1,0 +1,37 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// The screen of a run says in which phase the job is, and since when.
+func TestScreen_Phase(t *testing.T) {
+	r := screenReport(1)
+	o := screenOptions(1, 100, 40)
+	n := r.Nodes[o.Node]
+	times := n.Envelope[collector.Timestamp.Key()].Max
+	now := times[len(times)-1]
+	n.Phases = []reporter.Phase{
+		{Name: "load", Stretches: []reporter.Stretch{{now - 100, 25}}},
+		{Name: "train\x1b[2J", Stretches: []reporter.Stretch{{now - 200, 25}, {now - 75, 75}}},
+	}
+
+	const want = `phase      train\x1b[2J, for 1 min 15 s`
+	if screen := strings.Join(Screen(r, o), "\n"); !strings.Contains(screen, "\n"+want+"\n") {
+		t.Errorf("no %q in\n%s", want, screen)
+	}
+	if line := Line(r, o); !strings.Contains(line, `, phase train\x1b[2J, for 1 min 15 s`) {
+		t.Errorf("the line is %s", line)
+	}
+
+	n.Phases = n.Phases[:1] // over
+	if screen := strings.Join(Screen(r, o), "\n"); strings.Contains(screen, "phase") {
+		t.Errorf("a phase that is over is in\n%s", screen)
+	}
+	n.Phases = []reporter.Phase{{Name: "none"}} // of a damaged report
+	_ = Screen(r, o)
+}

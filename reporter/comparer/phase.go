@@ -1,0 +1,76 @@
+package comparer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// phaseMetrics returns the numbers of all phases, those of a phase together, in the order in which the
+// phases first began.
+func phaseMetrics(sides ...[]*run) []reporter.Metric {
+	var phases []string
+	numbers := make(map[string]bool)
+	for _, r := range slices.Concat(sides...) {
+		for _, n := range r.nodes {
+			for _, p := range n.Phases {
+				if !slices.Contains(phases, p.Name) {
+					phases = append(phases, p.Name)
+				}
+			}
+			for name := range n.PhaseValues() {
+				numbers[name] = true
+			}
+		}
+	}
+
+	var out []reporter.Metric
+	for _, phase := range phases {
+		for _, number := range reporter.PhaseNumbers() {
+			name := reporter.PhaseValue(phase, number)
+			if m, ok := reporter.PhaseMetric(name); ok && numbers[name] {
+				out = append(out, m)
+			}
+		}
+	}
+
+	return out
+}
+
+// phasesShown is how many phases the tables show. A comparison as JSON has all.
+const phasesShown = 10
+
+// isNotable reports whether the tables show a number of a phase, unless a gate is on it.
+func isNotable(number string) bool {
+	switch number {
+	case reporter.PhaseSeconds, reporter.MetricJobCPU, reporter.MetricJobCores, reporter.MetricJobMemoryPeak:
+		return true
+	}
+	return false
+}
+
+// hidePhases hides from the tables what they do not show of the phases, and notes it.
+func (c *Comparison) hidePhases() {
+	var phases []string
+	for i := range c.Metrics {
+		phase, number, ok := reporter.SplitPhaseValue(c.Metrics[i].Name)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(phases, phase) {
+			phases = append(phases, phase)
+		}
+		c.Metrics[i].hidden = !isNotable(number) || len(phases) > phasesShown
+	}
+
+	if len(phases) > phasesShown {
+		c.Notes = append(c.Notes, fmt.Sprintf("the table has the first %d of %d phases; --format json has all",
+			phasesShown, len(phases)))
+	}
+}
+
+// shown returns the metrics that the tables show.
+func (c *Comparison) shown() []Metric {
+	return slices.DeleteFunc(slices.Clone(c.Metrics), func(m Metric) bool { return m.hidden })
+}

@@ -1,0 +1,93 @@
+package comparer
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// phased returns a run of two nodes, the second of which is in the phase for longer, and whose third phase
+// only the first is in.
+func phased(id string, factor float64) reporter.Source {
+	metrics := func(v float64) reporter.Values {
+		return reporter.Values{
+			reporter.MetricJobCores: v, reporter.MetricJobMemoryPeak: 100 * v, reporter.MetricCPUMean: 10 * v,
+		}
+	}
+	phases := func(v float64) []reporter.Phase {
+		return []reporter.Phase{{Name: "train.a>b", Seconds: v, Count: 2, Metrics: metrics(v)}}
+	}
+	r := nodesOf(id, 0, reporter.Values{"wall_seconds": 1}, reporter.Values{"wall_seconds": 1})
+	r.Report.Nodes["0"].Phases, r.Report.Nodes["1"].Phases = phases(factor), phases(3*factor)
+	r.Report.Nodes["0"].Phases = append(r.Report.Nodes["0"].Phases, reporter.Phase{Name: "only", Seconds: 7, Count: 1})
+
+	return r
+}
+
+func TestCompare_Phases(t *testing.T) {
+	c := Compare(Side{Name: "a", Reports: []reporter.Source{phased("a", 1)}}, Side{Name: "b", Reports: []reporter.Source{phased("b", 2)}})
+	for name, want := range map[string]float64{
+		"phase.train.a>b.seconds": 3, "phase.train.a>b.count": 2, "phase.train.a>b.job_avg_cpu_cores": 4,
+		"phase.train.a>b.job_peak_memory_mb": 300, "phase.train.a>b.cpu_avg_utilization_pct": 20, "phase.only.seconds": 7,
+	} {
+		m, ok := c.Metric(name)
+		if !ok || m.A == nil || *m.A != want || m.Unit == "" {
+			t.Errorf("%s: %+v, want %v", name, m, want)
+		}
+	}
+
+	for gate, want := range map[string]bool{
+		"phase.train.a>b.seconds > +10%": true, "phase.train.a>b.seconds >= 7": false, "phase.only.seconds<+5%": true,
+		"phase.train.a>b.cpu_avg_utilization_pct > 30": true,
+	} {
+		g, err := ParseGate(gate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Judge(g); v.Fired == nil || *v.Fired != want {
+			t.Errorf("%s: %+v", gate, v)
+		}
+	}
+	g, err := ParseGate("phase.other.seconds > 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := c.Judge(g); v.Fired != nil || v.Reason != "no node of A or B has that phase" {
+		t.Errorf("%+v", v)
+	}
+	for _, bad := range []string{"phase.a.wall_seconds > 1", "phase.a > 1", "phase.a.seconds > 10%"} {
+		if _, err := ParseGate(bad); err == nil {
+			t.Errorf("%q is a gate", bad)
+		}
+	}
+}
+
+// The table has a few numbers of the first phases, and those that a gate is on.
+func TestWriteTable_Phases(t *testing.T) {
+	a, b := phased("a", 1), phased("b", 1)
+	for i := range 30 {
+		n := a.Report.Nodes["0"]
+		n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint("\x1b[31mp", i), Seconds: 1, Count: 1})
+	}
+	c := Compare(Side{Name: "a", Reports: []reporter.Source{a}}, Side{Name: "b", Reports: []reporter.Source{b}})
+	c.Judge(Gate{Metric: "phase.only.count", Op: ">", Value: 9})
+	var out bytes.Buffer
+	if err := WriteTable(&out, c, false); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{"\nphase.train.a>b.job_peak_memory_mb ", "\nphase.only.count ", "\nphase.\\x1b[31mp7.seconds ",
+		"the table has the first 10 of 32 phases"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"\nphase.train.a>b.count ", "p8.seconds", "cpu_avg_utilization_pct  ", "\x1b"} {
+		if strings.Contains(text, not) {
+			t.Errorf("%q is in\n%s", not, text)
+		}
+	}
+}

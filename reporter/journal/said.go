@@ -1,0 +1,112 @@
+package journal
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/plainjson"
+)
+
+// said is what the job has said of itself since the sample before, with times on the axis of the samples.
+type said struct {
+	Lines []json.RawMessage `json:"lines,omitempty"` // as a job writes them
+	Lost  marks.Lost        `json:"lost,omitzero"`
+	Why   string            `json:"why,omitempty"`
+}
+
+// appendSaid adds what the job has said to the line of a sample. Of a job that says nothing it adds nothing.
+func (j *Journal) appendSaid(out []byte, s *collector.Sample, rec *collector.Recording) []byte {
+	if rec.Marks == nil {
+		return out
+	}
+	if s.JobCPUSeconds > 0 {
+		out = plainjson.AppendFloat(append(out, `,"job_cpu_s":`...), s.JobCPUSeconds)
+	}
+
+	news := rec.News
+	told := said{Lost: marks.Lost{Bytes: news.Lost.Bytes}, Why: news.Why}
+	if len(news.Lines) == 0 && news.Lost == told.Lost && told.Lost == j.told.Lost && told.Why == j.told.Why {
+		return out
+	}
+
+	j.told = told
+	told.Lost = news.Lost
+	for _, l := range news.Lines {
+		told.Lines = append(told.Lines, bytes.TrimSpace(l.Append(nil)))
+	}
+	if data, err := plainjson.Marshal(told); err == nil {
+		out = append(append(out, `,"said":`...), data...)
+	}
+
+	return out
+}
+
+// into adds what the job has said before the sample at a time to the Recording.
+func (s *said) into(rec *collector.Recording, at float64) error {
+	news := marks.News{Lost: s.Lost, Why: s.Why}
+	if s.Lost.Marks < 0 || s.Lost.Stretches < 0 || s.Lost.Bytes < 0 {
+		return errors.New("a count of marks below 0")
+	}
+	for _, data := range s.Lines {
+		l, ok := marks.Parse(data)
+		if !ok || math.IsNaN(l.At) || l.At > at || l.Phase && l.At < rec.Newest() {
+			return fmt.Errorf("a mark at %v before the sample at %v", l.At, at)
+		}
+		news.Lines = append(news.Lines, l)
+	}
+	rec.Mark(news)
+
+	return nil
+}
+
+// maxPackedMarks is more than the text of all marks and phases takes within their bounds.
+const maxPackedMarks = 16 << 20
+
+// packMarks returns all that the job has said as JSON with gzip, or nil.
+func packMarks(m *collector.Marks) ([]byte, error) {
+	if m == nil {
+		return nil, nil
+	}
+
+	data, err := plainjson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := packed.Write(data); err != nil {
+		return nil, err
+	}
+
+	err = packed.Close()
+
+	return out.Bytes(), err
+}
+
+// unpackMarks is the inverse of packMarks.
+func unpackMarks(data []byte) (*collector.Marks, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("packed marks: %w", err)
+	}
+	m := new(collector.Marks)
+	if err := json.NewDecoder(io.LimitReader(packed, maxPackedMarks)).Decode(m); err != nil {
+		return nil, fmt.Errorf("packed marks: %w", err)
+	}
+
+	return m, nil
+}

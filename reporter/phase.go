@@ -1,0 +1,132 @@
+package reporter
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
+)
+
+// newMarks returns the moments that the job marked, in the order of time.
+func newMarks(rec *collector.Recording) []Mark {
+	if rec.Marks == nil {
+		return nil
+	}
+
+	var out []Mark
+	for _, m := range rec.Marks.List {
+		out = append(out, Mark{m.At, m.Text})
+	}
+	slices.SortStableFunc(out, func(a, b Mark) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+
+	return out
+}
+
+// newPhases returns the phases of a run. One that is on at the end lasts until the end of the job, which
+// may be before the newest sample.
+func newPhases(rec *collector.Recording, end Time) []Phase {
+	m := rec.Marks
+	if m == nil {
+		return nil
+	}
+
+	out := make([]Phase, len(m.Phases))
+	for i, p := range m.Phases {
+		out[i] = Phase{Name: p.Name, Count: p.Begun}
+	}
+	for i, st := range m.Stretches {
+		if open := m.Open && i == len(m.Stretches)-1; open {
+			st.End = max(st.Start, min(st.End, float64(end.UnixMicro())/1e6))
+		}
+		p := &out[st.Phase]
+		p.Stretches = append(p.Stretches, Stretch{st.Start, plainjson.Round(st.End-st.Start, 6)})
+	}
+
+	for i := range out {
+		p := &out[i]
+		p.Start = p.Stretches[0][0]
+		for _, st := range p.Stretches {
+			p.Seconds += st[1]
+		}
+		p.Seconds = plainjson.Round(p.Seconds, 6)
+		p.Metrics = phaseFacts(rec, &m.Phases[i], p.Seconds).computeInPhase()
+	}
+	if len(out) == 0 {
+		return nil
+	}
+
+	return out
+}
+
+// phaseFacts is what the metrics of a phase are computed from, by the formulas of the run.
+func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *facts {
+	account := collector.NoAccount()
+	if rec.Account.CPUSeconds.Known() && seconds > 0 {
+		account.CPUSeconds = series.Optional(p.CPUSeconds)
+	}
+
+	f := &facts{
+		cpus: rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: errNoJob, length: seconds,
+		wall: func() (float64, error) { return seconds, nil },
+		boot: func(collector.Column) float64 { return math.NaN() },
+		why:  func(collector.Column) error { return absent(NoSample) },
+	}
+	for _, s := range p.Columns {
+		f.summary = append(f.summary, series.SummaryOf(s))
+	}
+
+	return f
+}
+
+// PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "".
+func (n *Node) PhaseAt(at float64) string {
+	name, start := "", math.Inf(-1)
+	for _, p := range n.Phases {
+		for _, st := range p.Stretches {
+			if st[0] <= at && at <= st[0]+st[1] && st[0] >= start {
+				name, start = p.Name, st[0]
+			}
+		}
+	}
+
+	return name
+}
+
+// marksMissing says what of the job's marks the report lacks.
+func marksMissing(rec *collector.Recording) []Missing {
+	if rec.Marks == nil {
+		return nil
+	}
+
+	var out []Missing
+	if why := rec.Marks.Why; why != "" {
+		out = append(out, Missing{What: "marks", Code: MarksUnread, Why: why})
+	}
+
+	lost := rec.Marks.Lost
+	var beyond []string
+	for _, l := range []struct {
+		n         int64
+		one, many string
+	}{
+		{lost.Marks, "mark", "marks"},
+		{lost.Stretches, "beginning of a phase", "beginnings of phases"},
+		{lost.Bytes, "byte of the file", "bytes of the file"},
+	} {
+		if l.n > 0 {
+			beyond = append(beyond, text.Count(int(l.n), l.one, l.many))
+		}
+	}
+	if len(beyond) > 0 {
+		out = append(out, Missing{
+			What: "marks", Code: MarksBeyond, Count: lost.Marks + lost.Stretches,
+			Why: "beyond what is kept: " + text.List(beyond, len(beyond)),
+		})
+	}
+
+	return out
+}

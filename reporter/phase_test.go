@@ -1,0 +1,216 @@
+package reporter_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// spoken returns what a report is made from of a job that keeps two CPUs busy for 20 s and says lines
+// before the first sample.
+func spoken(lines ...marks.Line) reporter.Input {
+	in := reportertest.Input(0, 0, 0, "")
+	rec := reportertest.Recording(0)
+	rec.Account.Source, rec.Account.CPUSeconds = "tree", 40
+	rec.Mark(marks.News{Lines: lines})
+	for i := range 20 {
+		s := reportertest.Sample(i, 20)
+		s.JobCPUSeconds = 2
+		rec.Add(&s)
+	}
+	in.Recording = rec
+	end := reporter.Time{Time: reportertest.RunStart.Add(19500 * time.Millisecond)}
+	in.Run.End, in.Job.End, in.Run.WallSeconds = end, end, 19.5
+	in.Job.UserSeconds, in.Job.SystemSeconds = 30, 10
+
+	return in
+}
+
+func begin(name string) marks.Line {
+	return marks.Line{Phase: true, Text: name, At: float64(reportertest.RunStart.Unix())}
+}
+
+// A phase that is on at the end lasts as long as the job. One that spans the run has the run's numbers,
+// but for those that the job's end tells exactly.
+func TestNew_PhaseOfTheWholeRun(t *testing.T) {
+	n := reporter.New(spoken(begin("all"))).Nodes["0"]
+	p := n.Phase("all")
+	if p == nil || p.Seconds != 19.5 || p.Count != 1 || !slices.Equal(p.Stretches, []reporter.Stretch{{p.Start, 19.5}}) {
+		t.Fatalf("phase %+v", p)
+	}
+
+	compared := 0
+	for name, v := range p.Metrics {
+		whole, ok := n.Metrics[name]
+		switch {
+		case !ok:
+			t.Errorf("only the phase has %s", name)
+		case name == reporter.MetricJobMemoryPeak: // of the run also from the largest process
+		case math.Abs(v-whole) > 1e-9*max(1, math.Abs(whole)):
+			t.Errorf("%s: %v in the phase, %v in the run", name, v, whole)
+		default:
+			compared++
+		}
+	}
+	if compared < 20 {
+		t.Errorf("the phase has only %d metrics of the run: %v", compared, p.Metrics.Names())
+	}
+	for _, name := range []string{"wall_seconds", "node_cpu_hours", "boot_total_disk_io_read_mb", "psi_io_full_avg_pct"} {
+		if _, ok := p.Metrics[name]; ok {
+			t.Errorf("a phase has %s", name)
+		}
+	}
+}
+
+func TestNew_MarksInTheOrderOfTime(t *testing.T) {
+	start := float64(reportertest.RunStart.Unix())
+	n := reporter.New(spoken(marks.Line{Text: "later", At: start + 5}, marks.Line{Text: "first", At: start + 1})).Nodes["0"]
+	if want := []reporter.Mark{{Timestamp: start + 1, Text: "first"}, {Timestamp: start + 5, Text: "later"}}; !slices.Equal(n.Marks, want) {
+		t.Errorf("marks %v, want %v", n.Marks, want)
+	}
+	if n.Phases != nil {
+		t.Errorf("phases %v", n.Phases)
+	}
+}
+
+func TestNew_MissingMarks(t *testing.T) {
+	in := spoken()
+	in.Recording.Mark(marks.News{Why: "read marks x: it has shrunk", Lost: marks.Lost{Marks: 3, Stretches: 1, Bytes: 12345}})
+	var got []reporter.Missing
+	for _, m := range reporter.New(in).Nodes["0"].Missing {
+		if m.What == "marks" {
+			got = append(got, m)
+		}
+	}
+	want := []reporter.Missing{
+		{What: "marks", Code: reporter.MarksUnread, Why: "read marks x: it has shrunk"},
+		{What: "marks", Code: reporter.MarksBeyond, Count: 4,
+			Why: "beyond what is kept: 3 marks, 1 beginning of a phase, 12345 bytes of the file"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("missing (-want +got):\n%s", d)
+	}
+}
+
+func TestNode_PhaseAt(t *testing.T) {
+	n := reportertest.Tell(reportertest.ShortJob()).Nodes["0"]
+	start := float64(reportertest.RunStart.Unix())
+	for at, want := range map[float64]string{
+		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
+		55: "train <b>&\x1b[31m", 55.001: "",
+	} {
+		if got := n.PhaseAt(start + at); got != want {
+			t.Errorf("at %v: %q, want %q", at, got, want)
+		}
+	}
+}
+
+// Reports with phases are read as they were written, are valid, and merge as they are.
+func TestDecode_Phases(t *testing.T) {
+	r := reportertest.Tell(reporter.New(spoken(begin("all"))))
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reportertest.Validate(t, data)
+	back, err := reporter.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := reporter.New(reportertest.Input(1, 5, 0, ""))
+	merged, err := reporter.Merge([]reporter.Source{{Path: "a", Report: other}, {Path: "b", Report: back}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, n := range map[string]*reporter.Node{"read": back.Nodes["0"], "merged": merged.Nodes["0"]} {
+		if d := cmp.Diff(r.Nodes["0"].Phases, n.Phases) + cmp.Diff(r.Nodes["0"].Marks, n.Marks); d != "" {
+			t.Errorf("%s (-want +got):\n%s", what, d)
+		}
+	}
+	if bytes.Contains(mustEncode(t, other), []byte(`"phases"`)) || bytes.Contains(mustEncode(t, other), []byte(`"marks"`)) {
+		t.Error("a report without phases has the key")
+	}
+}
+
+func mustEncode(t *testing.T, r *reporter.Report) []byte {
+	t.Helper()
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestPhaseMetric(t *testing.T) {
+	for name, want := range map[string]collector.Across{
+		"phase.train.seconds": collector.Max, "phase.a.b.count": collector.Max,
+		"phase.a.b.job_cpu_seconds": collector.Sum, "phase.x.cpu_avg_utilization_pct": collector.Mean,
+		"phase.x.gpu_3_avg_utilization_pct": collector.Mean, "phase.x.total_net_ib_recv_mb": collector.Sum,
+		"phase.train.wall_seconds": 0, "phase.train.": 0, "phase.seconds": 0, "phase..seconds": 0, "train.seconds": 0,
+		"phase.x.gpu_3_energy_joules": 0, "phase.x.node_cpu_hours": 0,
+	} {
+		m, ok := reporter.PhaseMetric(name)
+		if ok != (want != 0) || m.Across != want || ok && (m.Name != name || m.Unit == "") {
+			t.Errorf("%s: %+v, %v", name, m, ok)
+		}
+	}
+}
+
+// Each number that a phase can have is named by PhaseNumbers, and its node gives it.
+func TestNode_PhaseNumber(t *testing.T) {
+	n := reporter.New(spoken(begin("a.b"))).Nodes["0"]
+	values := n.PhaseValues()
+	for name, want := range values {
+		v, in, ok := n.PhaseNumber(name)
+		if v != want || !in || !ok {
+			t.Errorf("%s: %v, %v, %v; want %v", name, v, in, ok, want)
+		}
+		_, number, _ := reporter.SplitPhaseValue(name)
+		if !slices.Contains(reporter.PhaseNumbers(), number) {
+			t.Errorf("%s is not listed", number)
+		}
+	}
+	if _, in, ok := n.PhaseNumber("phase.a.seconds"); in || ok {
+		t.Error("there is a number of a phase that is none")
+	}
+}
+
+// The table of samples has the phase of each, and no such column where there is none.
+func TestWriteCSV_Phase(t *testing.T) {
+	r := reporter.New(reportertest.Input(0, 60, 0, ""))
+	var bare, out bytes.Buffer
+	if err := reporter.WriteCSV(&bare, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := reporter.WriteCSV(&out, reportertest.Tell(r)); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.Split(bare.String(), "\n")
+	for i, row := range rows {
+		want := "phase"
+		if i > 0 { // sample i is taken after i seconds
+			want = strings.ReplaceAll(r.Nodes["0"].PhaseAt(float64(reportertest.RunStart.Unix())+float64(i)), "\x1b", `\x1b`)
+		}
+		if got := row[len(row)-1]; got != want {
+			t.Errorf("row %d: %q, want %q", i, got, want)
+		}
+		if rest := strings.Join(row[:len(row)-1], ","); i > 0 && rest != plain[i] {
+			t.Errorf("row %d: %q, without phases %q", i, rest, plain[i])
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package reporter
+
+import (
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+)
+
+// The numbers of a phase that are not metrics of the table.
+const (
+	PhaseSeconds = "seconds"
+	PhaseCount   = "count"
+)
+
+const phasePrefix = "phase."
+
+// PhaseValue names a number of a phase: phase.NAME.seconds, phase.NAME.count, or phase.NAME.METRIC.
+func PhaseValue(phase, number string) string { return phasePrefix + phase + "." + number }
+
+// SplitPhaseValue is the inverse of PhaseValue. Only the name of a phase may have dots. It reports false for
+// what is no number of a phase.
+func SplitPhaseValue(name string) (phase, number string, ok bool) {
+	rest, ok := strings.CutPrefix(name, phasePrefix)
+	dot := strings.LastIndexByte(rest, '.')
+	if !ok || dot < 1 {
+		return "", "", false
+	}
+	return rest[:dot], rest[dot+1:], true
+}
+
+// PhaseNumbers lists the numbers that a phase can have: its length, its beginnings, and metrics in the
+// table's order, those of GPUs last.
+func PhaseNumbers() []string {
+	names := []string{PhaseSeconds, PhaseCount}
+	for _, m := range metricTable {
+		if m.inPhases {
+			names = append(names, m.Name)
+		}
+	}
+	for device := range collector.MaxGPUs {
+		for _, m := range gpuMetrics() {
+			if m.inPhases {
+				names = append(names, GPUMetricName(m.Name, device))
+			}
+		}
+	}
+
+	return names
+}
+
+// PhaseMetric returns what there is to know of a number of a phase: see [PhaseValue]. It reports false if
+// there is no such number.
+func PhaseMetric(name string) (m Metric, ok bool) {
+	phase, number, ok := SplitPhaseValue(name)
+	if !ok {
+		return Metric{}, false
+	}
+
+	switch number {
+	case PhaseSeconds:
+		m = Metric{Unit: collector.Seconds, Across: collector.Max, Meaning: "length of the phase " + phase}
+	case PhaseCount:
+		m = Metric{Unit: "times", Across: collector.Max, Meaning: "beginnings of the phase " + phase}
+	default:
+		if m, ok = MetricNamed(number); !ok || !m.inPhases {
+			return Metric{}, false
+		}
+		m.Meaning, m.PerfPy = m.Meaning+", in the phase "+phase, false
+	}
+	m.Name = name
+
+	return m, true
+}
+
+// PhaseValues returns all numbers of the node's phases by their names: see [PhaseValue].
+func (n *Node) PhaseValues() Values {
+	out := make(Values)
+	for _, p := range n.Phases {
+		out[PhaseValue(p.Name, PhaseSeconds)] = p.Seconds
+		out[PhaseValue(p.Name, PhaseCount)] = float64(p.Count)
+		for name, v := range p.Metrics {
+			out[PhaseValue(p.Name, name)] = v
+		}
+	}
+
+	return out
+}
+
+// Phase returns a phase by its name, or nil.
+func (n *Node) Phase(name string) *Phase {
+	for i := range n.Phases {
+		if n.Phases[i].Name == name {
+			return &n.Phases[i]
+		}
+	}
+	return nil
+}
+
+// PhaseNumber returns a number of the node's phases: see [PhaseValue]. In reports whether the node has
+// been in that phase at all, ok whether it has the number.
+func (n *Node) PhaseNumber(name string) (v float64, in, ok bool) {
+	phase, number, _ := SplitPhaseValue(name)
+	p := n.Phase(phase)
+	switch {
+	case p == nil:
+		return 0, false, false
+	case number == PhaseSeconds:
+		return p.Seconds, true, true
+	case number == PhaseCount:
+		return float64(p.Count), true, true
+	}
+	v, ok = p.Metrics[number]
+
+	return v, true, ok
+}
+
+// CurrentPhase returns the name of the phase at the newest sample, or "".
+func (n *Node) CurrentPhase() string {
+	ends := n.Envelope[collector.Timestamp.Key()].Max
+	if len(n.Phases) == 0 || len(ends) == 0 {
+		return ""
+	}
+	return n.PhaseAt(ends[len(ends)-1])
+}

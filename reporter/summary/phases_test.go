@@ -1,0 +1,76 @@
+package summary
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// told returns the lines about phases of a summary.
+func told(t *testing.T, r *reporter.Report, o Options) string {
+	t.Helper()
+	var out []string
+	in := false
+	for line := range strings.Lines(summaryOf(t, r, o)) {
+		if in = strings.HasPrefix(line, "phases ") || in && strings.HasPrefix(line, "           "); in {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
+}
+
+func TestWriteSummary_Phases(t *testing.T) {
+	const want = `phases     load                1 ×  10.0 s   0.25 CPUs  peak 100 MiB
+           train <b>&\x1b[31m  2 ×  40.0 s   7.50 CPUs  peak 2.9 GiB
+           save                1 ×   5.0 s  node 3.0 %
+`
+	if got := told(t, reportertest.Tell(reportertest.ShortJob()), Options{}); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Over nodes the length is the greatest, CPUs add up, and the peak is the highest.
+func TestWriteSummary_PhasesOfNodes(t *testing.T) {
+	r := reportertest.Tell(reportertest.ThreeNodes())
+	second := r.Nodes["1"].Phase("load")
+	second.Seconds, second.Metrics[reporter.MetricJobMemoryPeak] = 12, 200
+	r.Nodes["2"].Phases = r.Nodes["2"].Phases[1:]
+	if got := told(t, r, Options{}); !strings.HasPrefix(got, "phases     load                1 ×  12.0 s   0.50 CPUs  peak 200 MiB\n") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// A summary has the longest phases in their order, show has all of them.
+func TestWriteSummary_ManyPhases(t *testing.T) {
+	r := reportertest.ShortJob()
+	n := r.Nodes["0"]
+	for i := range 30 {
+		n.Phases = append(n.Phases, reporter.Phase{Name: fmt.Sprint("p", i), Start: float64(i), Seconds: float64(i % 10), Count: 1})
+	}
+	got := told(t, r, Options{})
+	if strings.Count(got, "\n") != 9 || !strings.Contains(got, "p7 ") || strings.Contains(got, "p0 ") ||
+		!strings.Contains(got, "22 more phases, see perfagent show") {
+		t.Errorf("got\n%s", got)
+	}
+	if got := told(t, r, Options{AllPhases: true}); strings.Count(got, "\n") != 30 {
+		t.Errorf("all:\n%s", got)
+	}
+}
+
+func TestWriteMarkdown_Phases(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteMarkdown(&out, reportertest.Tell(reportertest.ShortJob()), MarkdownOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "| phase | began | lasted | CPUs | memory | GPU |\n|---|---:|---:|---:|---:|---:|\n" +
+		"| `load` | 1 × | 10.0 s | 0.25 CPUs | peak 100 MiB | – |\n" +
+		"| `train <b>&\\x1b[31m` | 2 × | 40.0 s | 7.50 CPUs | peak 2.9 GiB | – |\n" +
+		"| `save` | 1 × | 5.0 s | node 3.0 % | – | – |\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("got\n%s", out.String())
+	}
+}
