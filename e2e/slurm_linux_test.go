@@ -391,7 +391,7 @@ func slurmInStep(t *testing.T, n *reporter.Node, source string, limit float64) {
 		t.Errorf("limits %+v, want %v MiB of the job", n.Limits, limit)
 	}
 	for _, m := range n.Missing {
-		if reportertest.Amiss(m) {
+		if reportertest.WentWrong(m) {
 			t.Errorf("missing: %+v", m)
 		}
 	}

@@ -43,7 +43,7 @@ func newFamily() *family {
 	return f
 }
 
-// disband leaves orphans to whoever had them before: nothing would reap them here.
+// disband leaves orphans to the process that had them before: nothing would reap them here.
 func (f *family) disband() {
 	if f != nil {
 		setSubreaper(f.reaper)
@@ -139,8 +139,8 @@ func (f *family) forget(pid int) bool {
 	return len(f.others) < before
 }
 
-// gone reports whether no process of the job goes on: there are no children left
-// but those that are not the job's.
+// gone reports whether no process of the job is left: this process has no children
+// except ones that are not the job's.
 func (f *family) gone() bool {
 	if childless() {
 		return true

@@ -17,9 +17,9 @@ const (
 	// few for the job itself.
 	tasksNeeded = 16
 
-	// tightLimit is the RLIMIT_NPROC from which on the user's threads are not
-	// counted, because counting reads all of /proc, and the number of free tasks
-	// from which on a limit is out of reach.
+	// tightLimit bounds two things. With an RLIMIT_NPROC of this or more, the user's
+	// threads are not counted, because counting reads all of /proc. With as many
+	// free tasks, a limit is out of reach.
 	tightLimit = 4096
 )
 

@@ -143,7 +143,7 @@ type Usage struct {
 	// MaxRSSFloor is the resident size in bytes that any job of this process is
 	// charged at least. Until a child executes its program it shares its
 	// parent's memory, and the kernel counts that. If MaxRSS <= MaxRSSFloor, the
-	// truth is "at most MaxRSS". 0 where there is no such effect.
+	// truth is "at most MaxRSS". 0 if there is no such effect.
 	MaxRSSFloor int64
 
 	// MinorFaults needed no disk access, MajorFaults did.

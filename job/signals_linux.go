@@ -78,8 +78,8 @@ func Catch() *Signals {
 }
 
 // catch sets up the handlers. It is not done in Catch because each Notify makes
-// the runtime switch threads twice, half a millisecond in all, in which the caller
-// has better things to do than to wait.
+// the runtime switch threads twice. That takes half a millisecond in all, and the
+// caller need not wait for it.
 func (s *Signals) catch() {
 	defer close(s.ready)
 	for _, sig := range relayed() {

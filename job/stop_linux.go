@@ -19,8 +19,8 @@ func (j *Job) mirrorStop(sig syscall.Signal) {
 	if !underJobControl(sig) {
 		return
 	}
-	// Nothing is relayed until our own handler is back: the next SIGTSTP is again
-	// to stop us only after the job.
+	// Nothing is relayed until our own handler is back: the next SIGTSTP must again
+	// stop us only after the job.
 	j.reaping.Lock()
 	defer j.reaping.Unlock()
 	if !j.stillStopped() {

@@ -340,8 +340,9 @@ func (p *Page) note() string {
 		return "To stay small this page has its points rounded to 4 digits. The report has them exactly."
 	}
 	return fmt.Sprintf(
-		"To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean and the greatest "+
-			"of the samples that it stands for, so that peaks are kept. The report has %d points a node.",
+		"To stay small this page has at most %d points a node, rounded to 4 digits: each has the least, the mean "+
+			"and the greatest of the samples that it stands for, so that peaks are kept. "+
+			"The report has %d points a node.",
 		p.limit,
 		p.longest,
 	)

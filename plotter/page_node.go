@@ -101,7 +101,7 @@ func (p *pageNode) takeMissing(missing []reporter.Missing, room *pageRoom) {
 		}
 
 		shown := reporter.Missing{What: room.text(m.What), Code: m.Code, Why: room.text(m.Why)}
-		if reporter.NothingAmiss(m) {
+		if reporter.NothingToMeasure(m) {
 			rest = append(rest, shown)
 			continue
 		}

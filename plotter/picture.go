@@ -66,8 +66,11 @@ func WriteSVG(w io.Writer, r *reporter.Report, o PictureOptions) error {
 // svgStyle returns the style of a stand-alone picture: on white paper. marked reports whether it shows
 // marks or phases.
 func svgStyle(marked bool) string {
-	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
-		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}.spread{fill:#888;fill-opacity:.3}`
+	out := `<style>text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#333}` +
+		`.title{font-weight:bold}.mid{text-anchor:middle}.end{text-anchor:end}` +
+		`.paper{fill:#fff}path{fill:none}.grid{stroke:#ccc}.level{stroke:#999}.line{stroke-width:1.5}` +
+		`.dash{stroke-dasharray:4 3}.dot{stroke-dasharray:1.5 2.5}.dashdot{stroke-dasharray:9 3 2 3}` +
+		`.spread{fill:#888;fill-opacity:.3}`
 	if marked {
 		out += ".mark{stroke:#333}"
 	}

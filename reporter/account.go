@@ -9,8 +9,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// withAccount adds to what wait4(2) says of a job what the counters of its control group
-// or of its processes say. The Job that was given is left as it is; nil stays nil.
+// withAccount returns a copy of a Job, which has the numbers of wait4(2), with the counters of
+// its control group or of its processes added. nil stays nil.
 func withAccount(job *Job, rec *collector.Recording) *Job {
 	if job == nil {
 		return nil
@@ -28,9 +28,9 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	return &j
 }
 
-// wholeCPU returns all CPU time of the job. wait4 has it exactly of what has ended, but for
-// children of parents that ignore SIGCHLD; what goes on is added. A control group counts
-// all of it, unless processes left the group.
+// wholeCPU returns all CPU time of the job. wait4 has the exact time of processes that have
+// ended, except for children of parents that ignore SIGCHLD; the time of running processes is
+// added. A control group counts all of it, unless processes left the group.
 func wholeCPU(j *Job, a *collector.Account) float64 {
 	ended := j.UserSeconds + j.SystemSeconds
 	if a.Source != host.JobFromTree {
@@ -48,8 +48,8 @@ func wholeCPU(j *Job, a *collector.Account) float64 {
 	return ended
 }
 
-// leftGroup says that processes of the job used much CPU time outside of the control group
-// that was taken for the job's: then the samples lack them. "" = they did not.
+// leftGroup returns a remark if processes of the job used much CPU time outside of the job's
+// control group, because the samples lack that time. Otherwise it returns "".
 func leftGroup(j *Job, rec *collector.Recording) string {
 	a := &rec.Account
 	if j == nil || a.Source == host.JobFromTree || !a.CPUSeconds.Known() {
@@ -88,8 +88,8 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 }
 
 // unseenCache returns the most page cache, MiB, that can have come and gone between two samples: what
-// the job has read from storage or written to files. Before the kernel kills it has taken
-// back what it could.
+// the job has read from storage or written to files. Before it kills, the kernel reclaims all
+// the page cache that it can.
 func unseenCache(j *Job, a *collector.Account) float64 {
 	if a.OOMKills > 0 && a.FullAtKillMB.Known() {
 		return 0

@@ -62,7 +62,7 @@ func clamped(mean, least, greatest float64) float64 {
 // MaxOf returns the greatest maximum of points i…j−1; NaN if none was measured.
 func (b Band) MaxOf(i, j int) float64 { return extreme(b.Max[i:j], math.Max) }
 
-// extreme joins what was measured; NaN if nothing was.
+// extreme joins the measured values. It returns NaN if there is none.
 func extreme(list []float64, join func(a, b float64) float64) float64 {
 	out := math.NaN()
 	for _, v := range list {

@@ -23,7 +23,7 @@ import (
 // MiB/s. Keys that this perfagent does not know come last, sorted and without a unit. What
 // was not measured is an empty field; numbers are the JSON's, digit for digit.
 //
-// It is CSV as in RFC 4180, but that lines end in LF. A key that a spreadsheet would
+// It is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would
 // take for a formula gets an apostrophe before it, and control characters in it are
 // written as Printable does. It writes row by row and never holds the whole text.
 func WriteCSV(w io.Writer, r *Report) error {
@@ -78,7 +78,7 @@ func newCSVTable(r *Report) *csvTable {
 	for c := range collector.Column(collector.MaxColumns) {
 		row := c.Info()
 		if row.Since == collector.Device && !hasKey(r, row.Key) {
-			continue // of devices only what there is
+			continue // only devices that the report has
 		}
 		if c == collector.Timestamp { // the next row says all that its envelope does
 			continue
@@ -169,7 +169,7 @@ func (t *csvTable) header() []string {
 }
 
 // csvText makes text from a report harmless in a spreadsheet, which takes a field
-// that begins so for a formula (with wide characters, too), and on a terminal.
+// with such a first character (or its wide form) for a formula, and on a terminal.
 func csvText(s string) string {
 	s = text.Printable(s)
 	if s != "" && strings.ContainsRune("=+-@'＝＋－＠", []rune(s)[0]) {

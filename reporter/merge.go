@@ -21,7 +21,7 @@ type Source struct {
 const mergedSize = MaxFileSize / 2
 
 // Merge puts the nodes of several reports into one. A node that several reports
-// hold alike, but for where it was pushed, is taken once; two different recordings
+// hold, with no difference but where it was pushed, is taken once; two different recordings
 // of a node are an error that names both files and the node.
 //
 // The run spans all: from the earliest start to the latest end, with the first
@@ -35,8 +35,8 @@ const mergedSize = MaxFileSize / 2
 // the first of the two it stands for, the lesser minimum, the greater maximum, and
 // the plain mean of the two means: the seconds behind each are not in a report.
 //
-// The result has the verdicts and findings of its nodes, but those that follow from the nodes
-// together are to be drawn anew: programs want diagnosis.Merge.
+// The result has the verdicts and findings of its nodes. It lacks the ones that follow from the
+// nodes together: call diagnosis.Merge to have them, too.
 func Merge(inputs []Source) (*Report, error) { return merge(inputs, mergedSize) }
 
 func merge(inputs []Source, limit int) (*Report, error) {
@@ -69,7 +69,7 @@ func merge(inputs []Source, limit int) (*Report, error) {
 	return out, out.shrink(limit)
 }
 
-// byLowestNode orders reports by the lowest of their nodes; those without any come
+// byLowestNode orders reports by the lowest of their nodes. Reports without nodes come
 // last.
 func byLowestNode(a, b Source) int {
 	lowest := func(s Source) []string {
@@ -87,8 +87,8 @@ func byLowestNode(a, b Source) int {
 
 var errTwoRecordings = errors.New("two different recordings")
 
-// mergeNode joins what two reports say of a node; have may be nil. The result is a
-// copy.
+// mergeNode joins the data of two reports about one node; have may be nil. The result is
+// a copy.
 func mergeNode(have, add *Node) (*Node, error) {
 	if add == nil {
 		add = &Node{Missing: []Missing{}}
@@ -117,14 +117,14 @@ func mergeNode(have, add *Node) (*Node, error) {
 	return have, nil
 }
 
-// withoutPush encodes a recording, and what follows from it alone, for comparison.
+// withoutPush encodes the parts of a node that come from its recording alone, for comparison.
 func withoutPush(n *Node) ([]byte, error) {
 	bare := *n
 	bare.Push, bare.Findings = nil, nil // findings change with the nodes that a report has
 	return plainjson.Marshal(&bare)
 }
 
-// pushed ranks how far a push has come, so that merging forgets none.
+// pushed ranks the states of a push, so that merging keeps the most advanced one.
 func pushed(p *Push) int {
 	switch {
 	case p == nil:

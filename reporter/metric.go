@@ -16,15 +16,15 @@ type Metric struct {
 	// PerfPy reports that perf.py has the metric: the first eighteen.
 	PerfPy bool `json:"perf_py"`
 
-	// Across is how the values of several nodes become that of a run. 0: the metric says nothing of
-	// a run, and is not compared.
+	// Across is how the values of several nodes become the value of a run. 0: the metric has no
+	// meaning for a run, and is not compared.
 	Across collector.Across `json:"-"`
 
 	formula
 }
 
-// A formula is how a metric is computed. What it says of unit and nodes holds where the row says
-// nothing of its own.
+// A formula is how a metric is computed. Its unit and Across apply if the row does not set its
+// own.
 type formula struct {
 	value  func(*facts) (float64, error)
 	unit   collector.Unit
@@ -146,7 +146,7 @@ var (
 	errJobGoesOn = absent(JobGoesOn)
 	errOpenCPU   = absent(JobCPUOpen) // job.cpu_seconds has what is known of it
 
-	// errNoDevice is that of a device that the node does not have.
+	// errNoDevice is the error for a device that the node does not have.
 	errNoDevice = errors.New("there is no such device")
 
 	errNoGroup       = absent(NoCgroup)

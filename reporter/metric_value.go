@@ -82,7 +82,7 @@ func meanOf(c collector.Column) formula {
 	return inPhases(reduced(c, func(_ *facts, s *series.Summary) (float64, bool) { return s.Mean() }))
 }
 
-// fullyBusy stands for the level from which on a percentage counts as 100.
+// fullyBusy means the level at which a percentage counts as 100.
 const fullyBusy = 100
 
 // shareOf returns the formula of the share of time in which a column was at a level or above.

@@ -173,9 +173,9 @@ func Lacking(what string, code Code) Missing {
 	return Missing{What: what, Code: code, Why: reasonOf(code).Why}
 }
 
-// NothingAmiss reports whether something is missing because there was nothing to measure: no job,
+// NothingToMeasure reports whether something is missing because there was nothing to measure: no job,
 // no limit. A summary for people says nothing of it.
-func NothingAmiss(m Missing) bool { return reasonOf(m.Code).Normal }
+func NothingToMeasure(m Missing) bool { return reasonOf(m.Code).Normal }
 
 // CauseOf returns why something is missing, without the number of readings that lacked it. A report
 // has one sentence for both. Count and Of are fields of their own, so CauseOf does not parse the

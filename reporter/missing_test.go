@@ -48,11 +48,11 @@ func TestCodes_AreUniqueAndHaveATextOfTheirOwn(t *testing.T) {
 			t.Errorf("row %d: %+v", i, r)
 		}
 		codes[r.Code], texts[r.Why] = true, true
-		if m := (reporter.Missing{Code: r.Code}); reporter.NothingAmiss(m) != r.Normal {
-			t.Errorf("%s: NothingAmiss is %v", r.Code, !r.Normal)
+		if m := (reporter.Missing{Code: r.Code}); reporter.NothingToMeasure(m) != r.Normal {
+			t.Errorf("%s: NothingToMeasure is %v", r.Code, !r.Normal)
 		}
 	}
-	if reporter.NothingAmiss(reporter.Missing{Why: reporter.Codes()[0].Why}) {
+	if reporter.NothingToMeasure(reporter.Missing{Why: reporter.Codes()[0].Why}) {
 		t.Error("a text without a code is taken for a reason")
 	}
 }

@@ -32,7 +32,7 @@ type Run struct {
 	Tags   map[string]string `json:"tags,omitempty"`
 	// Incomplete says why the end is missing: still running, or a crash.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Verdict is the worst of the nodes'.
+	// Verdict is the worst verdict of the nodes.
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
@@ -96,8 +96,8 @@ type Agent struct {
 	MaxRSSMB   float64 `json:"max_rss_mb,omitzero"`
 }
 
-// Job is the wrapped command's account. What is not said to come from somewhere else is
-// exact, from wait4(2)'s rusage: the job, the children that it waited for, and the orphans
+// Job is the wrapped command's account. Unless a field says otherwise, its value is exact and
+// comes from wait4(2)'s rusage: of the job, the children that it waited for, and the orphans
 // that we reaped.
 type Job struct {
 	PID   int  `json:"pid"`
@@ -129,8 +129,8 @@ type Job struct {
 	// that holds just us and the job ("cgroup"), one that was made for it ("created"), or
 	// its processes ("tree").
 	Source string `json:"source,omitempty"`
-	// CPUSeconds is all CPU time of the job to its end, short children and daemons that
-	// go on included; us and our helpers left out.
+	// CPUSeconds is all CPU time of the job to its end. It includes short children and daemons
+	// that are still running, and leaves out perfagent and its helpers.
 	CPUSeconds float64 `json:"cpu_seconds"`
 	// CPUAtLeast reports that CPUSeconds is only a lower bound: processes of the job went on
 	// at its end, and what they have used could not be read.
@@ -160,8 +160,8 @@ type GPU struct {
 	// OfJob reports that the job could see the device (CUDA_VISIBLE_DEVICES and the like).
 	OfJob bool `json:"of_job"`
 	MIG   bool `json:"mig,omitempty"`
-	// ClockMHz is the highest clock that was seen; Throttle lists the reasons for which it
-	// was seen held back.
+	// ClockMHz is the highest clock that was seen; Throttle lists the reasons why it
+	// was held back.
 	ClockMHz series.Optional `json:"clock_mhz,omitzero"`
 	Throttle []string        `json:"throttle,omitempty"`
 }
@@ -233,8 +233,8 @@ type PushState struct {
 	Invocation string `json:"invocation,omitempty"`
 }
 
-// Quantile is what is known of one sample key beyond its metrics, from every
-// sample. The percentiles are of time and good to 0.1 point.
+// Quantile has the numbers of one sample key beyond its metrics, from every
+// sample. The percentiles are of time and accurate to 0.1 point.
 type Quantile struct {
 	Min  float64  `json:"min"`
 	Mean float64  `json:"mean"`

@@ -15,7 +15,7 @@ const (
 	MaxFileSize = 256 << 20
 	// maxValueSize bounds a node, or any other value, in the file of such a report.
 	maxValueSize = 256 << 20
-	// maxNodes bounds what nodes of next to nothing take in memory.
+	// maxNodes bounds the memory of a file with very many tiny nodes.
 	maxNodes = 1 << 20
 )
 
@@ -31,7 +31,7 @@ func (w Wanted) sample(key string) bool { return w.All || slices.Contains(w.Samp
 
 func (w Wanted) band(key string) bool { return w.All || slices.Contains(w.Envelope, key) }
 
-// nodeFunc takes a node; the run is that of all nodes.
+// nodeFunc takes a node and the run, which all nodes share.
 type nodeFunc = func(run *Run, name string, n *Node) error
 
 // ErrForeign is the error of Decode and Scan for data that are not a perfagent report.
@@ -39,8 +39,8 @@ var ErrForeign = errors.New("is not a perfagent report")
 
 // Scan reads a perfagent report, of any size and of 256 MiB a node, node by node: only one is in
 // memory at a time. Each is handed to node, in the order of the file, with the run as a
-// whole, and belongs to it from then on. It has what Decode would give, but of Samples and
-// Envelope only the wanted columns; Samples.Len is 0 where no wanted key has a value. The run
+// whole, and belongs to it from then on. It is the node that Decode would return, with
+// only the wanted columns of Samples and Envelope; Samples.Len is 0 where no wanted key has a value. The run
 // is returned, too.
 //
 // An error of node ends the reading and is returned as it is. Other errors are
@@ -60,7 +60,7 @@ func Scan(file io.ReaderAt, size int64, wanted Wanted, node func(run *Run, name 
 	return &r.Run, nil
 }
 
-// scanReport is Scan, but for errors of node. What it returns has no nodes.
+// scanReport does the work of Scan, except for errors of node. Its result has no nodes.
 func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Report, error) {
 	s := scan{file: file, size: size, limit: maxValueSize, wanted: wanted, seen: make(map[string]bool)}
 	if err := s.all(node); err != nil {
@@ -69,11 +69,11 @@ func scanReport(file io.ReaderAt, size int64, wanted Wanted, node nodeFunc) (*Re
 	return &s.report, nil
 }
 
-// scan is a reading that goes on.
+// scan is a reading in progress.
 type scan struct {
 	file   io.ReaderAt
 	size   int64
-	limit  int64 // maxValueSize, but for tests
+	limit  int64 // maxValueSize, except in tests
 	wanted Wanted
 
 	input  *bounded
@@ -85,7 +85,7 @@ type scan struct {
 	again bool
 }
 
-// all reads the report, and once more from its beginning if need be.
+// all reads the report, and a second time from its beginning if necessary.
 func (s *scan) all(node nodeFunc) error {
 	atNodes, err := s.start()
 	if err == nil && !atNodes {
@@ -150,8 +150,8 @@ func (s *scan) advance() (atNodes bool, err error) {
 	}
 }
 
-// next returns the key of the next member; ok is false behind the last one. From there on the
-// bound counts.
+// next returns the key of the next member; ok is false after the last one. The bound counts
+// from there.
 func (s *scan) next() (key string, ok bool, err error) {
 	s.input.mark = s.in.InputOffset()
 	if s.in.PeekKind() == '}' {

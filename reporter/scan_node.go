@@ -48,7 +48,7 @@ func (s *scan) eachNode(take func(name string) error) error {
 	}
 }
 
-// checkName refuses what cannot be the name of a node that comes after others.
+// checkName refuses a name that is not a node index, that appears twice, or that is one too many.
 func checkName(name string, before map[string]bool) error {
 	i, err := strconv.ParseUint(name, 10, 31)
 	switch {

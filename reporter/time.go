@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Time is a moment in a report: RFC 3339 in UTC with microseconds.
+// Time is a time in a report: RFC 3339 in UTC with microseconds.
 type Time struct{ time.Time }
 
 const timeFormat = "2006-01-02T15:04:05.000000Z"

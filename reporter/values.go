@@ -142,6 +142,6 @@ func CompareNodes(a, b string) int {
 	return 1
 }
 
-// ShowsGPU reports whether the device at a place is worth telling of: it is the job's, or there is
-// no job.
+// ShowsGPU reports whether texts and pictures show the device at a place: it is the job's, or there
+// is no job.
 func (n *Node) ShowsGPU(i int) bool { return n.GPUs[i].OfJob || n.Job == nil }

@@ -246,7 +246,7 @@ func TestListen_ShowsARunThatGoesOn(t *testing.T) {
 		c.Close()
 		t.Error("somebody listens after perfagent ended")
 	}
-	if n := o.Report(t).Nodes["4"]; slices.ContainsFunc(n.Missing, reportertest.Amiss) {
+	if n := o.Report(t).Nodes["4"]; slices.ContainsFunc(n.Missing, reportertest.WentWrong) {
 		t.Errorf("missing: %v", n.Missing)
 	}
 }

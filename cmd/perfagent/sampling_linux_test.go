@@ -20,7 +20,7 @@ func TestSampling_JobOf50Milliseconds(t *testing.T) {
 	n := r.Nodes["0"]
 	reportertest.WantEveryMetric(t, n)
 	for _, m := range n.Missing {
-		if reportertest.Amiss(m) {
+		if reportertest.WentWrong(m) {
 			t.Errorf("%s is missing: %s", m.What, m.Why)
 		}
 	}

@@ -57,10 +57,16 @@ func (q *query) refuse(name string) bool {
 
 	q.fields = slices.Delete(q.fields, i, i+1)
 	what := map[string]string{
-		"uuid": "gpu_uuid", "name": "gpu_name", "memory.total": "gpu_memory_mb", "memory.used": "gpu_memory_used_mb",
-		"utilization.gpu": "gpu_utilization_pct", "power.draw": "gpu_power_watts",
-		"temperature.gpu": "gpu_temperature_celsius", "clocks.sm": "gpu_clock_mhz", "clocks_event_reasons.active": "gpu_throttle",
-		"mig.mode.current": "gpu_mig",
+		"uuid":                        "gpu_uuid",
+		"name":                        "gpu_name",
+		"memory.total":                "gpu_memory_mb",
+		"memory.used":                 "gpu_memory_used_mb",
+		"utilization.gpu":             "gpu_utilization_pct",
+		"power.draw":                  "gpu_power_watts",
+		"temperature.gpu":             "gpu_temperature_celsius",
+		"clocks.sm":                   "gpu_clock_mhz",
+		"clocks_event_reasons.active": "gpu_throttle",
+		"mig.mode.current":            "gpu_mig",
 	}[name]
 
 	if what != "" { // one of the two limits is enough

@@ -21,8 +21,8 @@ const (
 //
 // After n Adds it holds one bucket for each index that is a multiple of Stride, the least power of two with
 // ⌈n/Stride⌉ ≤ Capacity. Bucket i has the sample at index i·Stride as it was, and per column a Stat over the
-// samples i·Stride … (i+1)·Stride−1 (as many of them as have come), so merging all buckets gives the whole stream's
-// count, min and max exactly, and its mean up to rounding. How often the ring was saved, restored or cloned on the way
+// samples i·Stride … (i+1)·Stride−1 (the ones that were added so far). So merging all buckets gives the whole
+// stream's count, min and max exactly, and its mean up to rounding. Saving, restoring and cloning the ring on the way
 // changes nothing, bit for bit.
 //
 // A ring is made by [NewRing] or [RestoreRing].

@@ -66,9 +66,14 @@ func recording(
 // Set sets all values of a sample. cpu and mem are percents, rate is in MiB/s.
 func Set(s *collector.Sample, i int, cpu, mem, rate float64) {
 	for c, v := range map[collector.Column]float64{
-		collector.CPUAvg: cpu, collector.CPUMin: cpu / 2, collector.CPUMax: min(100, 2*cpu),
-		collector.MemPercent: mem, collector.MemUsed: mem / 100 * 32768,
-		collector.DiskPercent: 40 + float64(i)/64, collector.DiskUsed: 4000 + float64(i), collector.DiskFree: 6000 - float64(i),
+		collector.CPUAvg:      cpu,
+		collector.CPUMin:      cpu / 2,
+		collector.CPUMax:      min(100, 2*cpu),
+		collector.MemPercent:  mem,
+		collector.MemUsed:     mem / 100 * 32768,
+		collector.DiskPercent: 40 + float64(i)/64,
+		collector.DiskUsed:    4000 + float64(i),
+		collector.DiskFree:    6000 - float64(i),
 	} {
 		s.Values[c] = v
 	}

@@ -66,7 +66,10 @@ func newWeek() *reporter.Report {
 		}
 	}
 
-	for _, c := range []collector.Column{collector.CPUIowait, collector.CPUSteal, collector.Load1, collector.ProcsRunning, collector.SwapIn, collector.SwapOut} {
+	for _, c := range []collector.Column{
+		collector.CPUIowait, collector.CPUSteal, collector.Load1,
+		collector.ProcsRunning, collector.SwapIn, collector.SwapOut,
+	} {
 		s.Values[c] = 0
 	}
 

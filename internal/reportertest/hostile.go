@@ -14,8 +14,10 @@ var HostileTexts = []string{
 	"@octocat please look", "#1 fixes #2", "https://evil.example/x", "www.evil.example", "mail@evil.example",
 	`[click](javascript:alert(1))`, `![x](https://evil.example/x.png)`, "| a | b " +
 		"|", `\| a \\| b`, `a\`, `\`, "|", "||", `\\|`,
-	"`", "``", "```", "````text", "~~~", "`a`b``c```", "```\n# heading\n```", "\n\n# heading\n\n| a |\n|---|\n", "\r\n", "\n", " ", "\t",
-	"# heading", "- list", "1. list", "> quote", "---", "===", "***bold***", "__bold__", "~~gone~~", "$x^2$", "&lt;b&gt; &amp; &#60;",
+	"`", "``", "```", "````text", "~~~", "`a`b``c```", "```\n# heading\n```",
+	"\n\n# heading\n\n| a |\n|---|\n", "\r\n", "\n", " ", "\t",
+	"# heading", "- list", "1. list", "> quote", "---", "===", "***bold***", "__bold__", "~~gone~~",
+	"$x^2$", "&lt;b&gt; &amp; &#60;",
 	":tada:", "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "\t=1", "＝1+1", "'=1", `"`, `a,b`, `"a","b"`, ",", ";",
 	Hostile, "\x00", "\xff\xfe", strings.Repeat("`", 500), strings.Repeat("|", 500), strings.Repeat("x", 5000),
 }

@@ -113,17 +113,35 @@ func JobRecording(n, gpus int) *collector.Recording {
 // jobSample sets what a job and its GPUs measure at a share of the run.
 func jobSample(s *collector.Sample, share float64, gpus int) {
 	for c, v := range map[collector.Column]float64{
-		collector.JobCPU: 6.2 * share, collector.JobMemory: 2048 * share, collector.JobProcesses: 4, collector.JobThreads: 36,
-		collector.JobRead: 120 * share, collector.JobWrite: 200 * share, collector.JobReadRate: 0.6, collector.JobWriteRate: 1,
-		collector.CPUIowait: 0.5, collector.CPUSteal: 0, collector.Load1: 3.5, collector.ProcsRunning: 5, collector.SwapIn: 0, collector.SwapOut: 0,
-		collector.PSICPUSome: 1, collector.PSIMemorySome: 0, collector.PSIMemoryFull: 0, collector.PSIIOSome: 1, collector.PSIIOFull: 0.5,
+		collector.JobCPU:        6.2 * share,
+		collector.JobMemory:     2048 * share,
+		collector.JobProcesses:  4,
+		collector.JobThreads:    36,
+		collector.JobRead:       120 * share,
+		collector.JobWrite:      200 * share,
+		collector.JobReadRate:   0.6,
+		collector.JobWriteRate:  1,
+		collector.CPUIowait:     0.5,
+		collector.CPUSteal:      0,
+		collector.Load1:         3.5,
+		collector.ProcsRunning:  5,
+		collector.SwapIn:        0,
+		collector.SwapOut:       0,
+		collector.PSICPUSome:    1,
+		collector.PSIMemorySome: 0,
+		collector.PSIMemoryFull: 0,
+		collector.PSIIOSome:     1,
+		collector.PSIIOFull:     0.5,
 	} {
 		s.Values[c] = v
 	}
 	for g := range gpus {
-		for k, v := range map[collector.GPUKey]float64{collector.GPUUtilization: 20 * float64(g+1) * share,
-			collector.GPUMemoryUsed: 8192 * float64(g+1) * share,
-			collector.GPUPower:      60 + 100*share, collector.GPUTemperature: 50} {
+		for k, v := range map[collector.GPUKey]float64{
+			collector.GPUUtilization: 20 * float64(g+1) * share,
+			collector.GPUMemoryUsed:  8192 * float64(g+1) * share,
+			collector.GPUPower:       60 + 100*share,
+			collector.GPUTemperature: 50,
+		} {
 			s.Values[collector.GPUColumn(g, k)] = min(v, 40000)
 		}
 	}

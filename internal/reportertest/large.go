@@ -184,10 +184,15 @@ func (n *node) sample(second int, burst bool) collector.Sample {
 	used := memoryMB * (0.2 + 0.3*wave)
 	filled := diskMB/4 + n.total[1]/64
 	for c, v := range map[collector.Column]float64{
-		collector.CPUAvg: decimals(busy, 2), collector.CPUMin: decimals(low, 1), collector.CPUMax: decimals(high, 1),
-		collector.MemPercent: decimals(100*used/memoryMB, 1), collector.MemUsed: pages(used),
-		collector.DiskPercent: decimals(100*filled/diskMB, 1), collector.DiskUsed: pages(filled), collector.DiskFree: pages(diskMB - filled),
-		collector.Timestamp: float64(start().Unix()+int64(second)+1) + 0.357,
+		collector.CPUAvg:      decimals(busy, 2),
+		collector.CPUMin:      decimals(low, 1),
+		collector.CPUMax:      decimals(high, 1),
+		collector.MemPercent:  decimals(100*used/memoryMB, 1),
+		collector.MemUsed:     pages(used),
+		collector.DiskPercent: decimals(100*filled/diskMB, 1),
+		collector.DiskUsed:    pages(filled),
+		collector.DiskFree:    pages(diskMB - filled),
+		collector.Timestamp:   float64(start().Unix()+int64(second)+1) + 0.357,
 	} {
 		s.Values[c] = v
 	}

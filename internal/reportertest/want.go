@@ -23,10 +23,11 @@ func Reasons(n *reporter.Node, what string) string {
 	return strings.Join(all, "; ")
 }
 
-// Amiss reports whether something went wrong where something is missing. That there is no limit, or no group of the
-// job's own, is a matter of the machine; that a job ended at once, of the job.
-func Amiss(m reporter.Missing) bool {
-	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|there is no control group|` +
+// WentWrong reports whether something is missing because something went wrong. It does not count the lack of a limit
+// or of a group of the job's own, which is due to the machine, or a job that ended at once.
+func WentWrong(m reporter.Missing) bool {
+	return !regexp.MustCompile(`^(no control group limits|others are in the job's control group|` +
+		`there is no control group|` +
 		`the control group has no such counter|the job ended before)`).
 		MatchString(m.Why)
 }

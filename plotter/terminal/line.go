@@ -8,7 +8,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// line is a line of a screen. Where there is no room, the greatest ranks go first.
+// line is a line of a screen. If there is no room, lines of the highest rank are left out first.
 type line struct {
 	rank  int
 	style string // as in SGR (ECMA-48), "" = plain
@@ -31,8 +31,8 @@ func (l line) render(o Options) string {
 	return words
 }
 
-// clip cuts text to a width, but no number in two, nor from its unit: what is left
-// would look like another number.
+// clip cuts text to a width. It does not cut a number in two or off from its unit, because
+// the rest would look like another number.
 func clip(words string, width int) string {
 	if text.Width(words) <= width {
 		return words
@@ -50,7 +50,7 @@ func clip(words string, width int) string {
 	return text.Clip(kept+"…", width)
 }
 
-// toASCII writes our own signs with ASCII's, and what else is beyond it as escapes.
+// toASCII replaces our own signs by ASCII, and other characters outside of ASCII by escapes.
 func toASCII(s string) string {
 	var out strings.Builder
 	for _, r := range s {

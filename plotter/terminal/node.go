@@ -70,8 +70,8 @@ func titleText(r *reporter.Report, node string, live LiveNode) string {
 	return words
 }
 
-// commandWords returns the beginning of a command's line: the rest of a megabyte of words
-// is not looked at.
+// commandWords returns the beginning of a command's line: it does not read the rest
+// of a megabyte of words.
 func commandWords(command []string, width int) string {
 	short, left := make([]string, 0, min(len(command), width+1)), 4*max(0, width)
 	for _, word := range command {

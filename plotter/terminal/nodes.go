@@ -27,7 +27,7 @@ func Pictures(r *reporter.Report, width int, ascii bool) []string {
 }
 
 // nodeSparklines draws the CPU of each node between the first node's begin and the
-// last one's end; a node that had not begun or was done is blank there.
+// last one's end. A node is blank before its begin and after its end.
 func nodeSparklines(r *reporter.Report, names []string, width int, ascii bool) []string {
 	p := picture{ascii: ascii}
 	from, to := math.Inf(1), math.Inf(-1)

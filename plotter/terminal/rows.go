@@ -57,7 +57,7 @@ func trafficRows(n *reporter.Node, live LiveNode) []row {
 }
 
 // gpuRows returns the rows of the job's GPUs, or of all the node's GPUs if the job has none.
-// Of several the later ones go first, where there is no room.
+// If there is no room for all, the last ones are left out.
 func gpuRows(n *reporter.Node) []row {
 	gpus := n.GPUs[:min(len(n.GPUs), collector.MaxGPUs)]
 	own := slices.ContainsFunc(gpus, func(g reporter.GPU) bool { return g.OfJob })
@@ -73,8 +73,8 @@ func gpuRows(n *reporter.Node) []row {
 	return rows
 }
 
-// topOf returns the upper end of a row's picture: 100 of a percent; what there is of a thing
-// that has a bound, where that is known; else the greatest value.
+// topOf returns the upper end of a row's picture: 100 for percentages, the bound of the
+// column if it is known, and otherwise the greatest value.
 func topOf(n *reporter.Node, c collector.Column, values []float64) float64 {
 	if c.Percent() {
 		return 100
@@ -126,7 +126,7 @@ func rowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	return lines
 }
 
-// narrowLines returns the rows where there is no room for a picture, nor for the blanks
+// narrowLines returns the rows for a screen without room for a picture or for the blanks
 // between label and number.
 func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	lines := []line{{6, dim, text.PadLeft(firstHead(live), o.Width)}}
@@ -142,8 +142,8 @@ func narrowLines(n *reporter.Node, live LiveNode, o Options) []line {
 	return lines
 }
 
-// header stands above the rows: the time that the pictures span, and what the
-// numbers are.
+// header returns the line above the rows: the time that the pictures span, and the names
+// of the numbers.
 func header(n *reporter.Node, live LiveNode, cells, numbers int) string {
 	words := strings.Repeat(" ", labelWidth)
 	if cells > 0 {

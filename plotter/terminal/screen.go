@@ -15,15 +15,16 @@ type Options struct {
 	ASCII, Color  bool // only ASCII; colours
 	// Node is shown in full; the others get a line each.
 	Node string
-	// Live is what is known of the nodes beside the report.
+	// Live has what is known about the nodes besides the report.
 	Live map[string]LiveNode
-	// More is how many nodes go on that are not in the report; Ended how many have ended.
+	// More is the number of running nodes that are not in the report, Ended the number of nodes
+	// that have ended.
 	More, Ended int
 	// Footer is the last line: how to leave.
 	Footer string
 }
 
-// LiveNode is what is known of a node of a run that goes on, beside its report.
+// LiveNode has what is known about a node of a run in progress, besides its report.
 type LiveNode struct {
 	// State is the node's state: "running for 3 min 20 s", or at its End "exit 0 after
 	// 12.3 s".
@@ -107,7 +108,7 @@ func rest(o Options) line {
 	return line{style: dim, text: text.PadRight("nodes", labelWidth) + strings.Join(words, ", ")}
 }
 
-// footerLines returns the last line, where there is one.
+// footerLines returns the last line, if there is one.
 func footerLines(o Options) []line {
 	if o.Footer == "" || o.Height < 3 {
 		return nil

@@ -34,7 +34,7 @@ func spanOf(n *reporter.Node) (from, to float64) {
 	return from, to
 }
 
-// highest returns the greatest of what was measured; NaN = nothing was.
+// highest returns the greatest value that was measured, or NaN if none was.
 func highest(values []float64) float64 {
 	most := math.NaN()
 	for _, v := range values {
@@ -45,8 +45,8 @@ func highest(values []float64) float64 {
 	return most
 }
 
-// busiestGPU returns for each kept sample how busy the busiest of the job's GPUs was at
-// most; nil where there is none. Where the node has no job all GPUs count.
+// busiestGPU returns, for each kept sample, the peak utilization of the busiest of the job's
+// GPUs, or nil if there is none. If the node has no job, all its GPUs count.
 func busiestGPU(n *reporter.Node) []float64 {
 	var out []float64
 	for i := range min(len(n.GPUs), collector.MaxGPUs) {

@@ -75,7 +75,7 @@ const (
 // values, so that no peak is lost however few samples were kept, and of the samples
 // where a node from perf.py has no envelope. Nothing is drawn of what the report does
 // not have: perf.py's has no rates.
-// It gives nil where there is no room, or fewer than two samples.
+// It returns nil if there is no room, or if there are fewer than two samples.
 func Sparklines(n *reporter.Node, width int, ascii bool) []string {
 	rows := sparklinesOf(n)
 	if len(rows) == 0 {

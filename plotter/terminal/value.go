@@ -8,8 +8,8 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// valueText writes a value of a column in so many cells: where there is no room for
-// the blank and the unit, without; where there is none for all digits, as … alone.
+// valueText writes a value of a column in so many cells. Without room for the blank and
+// the unit it leaves them out. Without room for all digits it writes only ….
 func valueText(c collector.Column, v float64, room int) string {
 	for _, words := range valueForms(c, v) {
 		if text.Width(words) <= room {
@@ -19,8 +19,8 @@ func valueText(c collector.Column, v float64, room int) string {
 	return "…"
 }
 
-// valueForms returns the ways to write a value, the longest first. Only MiB may be left out
-// of a rate: it is what a number without a unit is taken for.
+// valueForms returns the ways to write a value, the longest first. A rate may be written
+// without its unit only if that is MiB/s, the unit that readers assume.
 func valueForms(c collector.Column, v float64) []string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return []string{text.Absent}

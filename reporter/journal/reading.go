@@ -30,7 +30,7 @@ func Parse(data []byte) (*reporter.Report, error) {
 	return j.report(), nil
 }
 
-// A reading is what was read from the lines of a journal so far.
+// A reading holds what was read from the lines of a journal so far.
 type reading struct {
 	head     Head
 	rec      *collector.Recording // nil = no head yet

@@ -49,7 +49,7 @@ func absences(r *reporter.Report) []absence {
 
 		g.ofNode = make(map[origin]int)
 		for _, m := range n.Missing {
-			if !reporter.NothingAmiss(m) {
+			if !reporter.NothingToMeasure(m) {
 				g.add(m, name)
 			}
 		}

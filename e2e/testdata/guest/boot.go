@@ -100,7 +100,14 @@ func bootAll() error {
 
 // prepare mounts what a machine has, and loads what reads its disks.
 func prepare() error {
-	for _, m := range [][2]string{{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"cgroup2", groups}, {"tmpfs", "/tmp"}} {
+	mounts := [][2]string{
+		{"proc", "/proc"},
+		{"sysfs", "/sys"},
+		{"devtmpfs", "/dev"},
+		{"cgroup2", groups},
+		{"tmpfs", "/tmp"},
+	}
+	for _, m := range mounts {
 		if err := os.MkdirAll(m[1], 0o755); err != nil {
 			return err
 		}
@@ -108,7 +115,11 @@ func prepare() error {
 			return fmt.Errorf("mount %s: %w", m[1], err)
 		}
 	}
-	for _, name := range []string{"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"} {
+
+	modules := []string{
+		"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
+	}
+	for _, name := range modules {
 		if err := load("/mod/" + name + ".ko"); err != nil {
 			return err
 		}
