@@ -73,16 +73,16 @@ func (t *Transfers) Reduce() Reduced {
 		return t.condensed.sums().Reduce()
 	}
 
-	whole := slices.Clone(t.lists[descriptors])
-	for i, v := range whole {
-		whole[i] = math.Trunc(v) // as numpy makes 32-bit numbers
+	var parts float64 // exact in any order
+	for _, v := range t.lists[descriptors] {
+		parts += math.Trunc(v) // as numpy makes 32-bit numbers
 	}
 	return Sums{
 		Count:       float64(len(t.lists[durations])),
 		Xfer:        pairwiseSum(t.lists[durations]),
 		Post:        pairwiseSum(t.lists[posts]),
 		Bytes:       pairwiseSum(t.lists[sizes]),
-		Descriptors: pairwiseSum(whole),
+		Descriptors: parts,
 		P90Xfer:     p90(t.lists[durations]),
 		P90Post:     p90(t.lists[posts]),
 	}.Reduce()
@@ -130,7 +130,8 @@ func p90(list []float64) float64 {
 		return 0
 	}
 
-	sorted := slices.Sorted(slices.Values(list))
+	sorted := slices.Clone(list)
+	slices.Sort(sorted)
 	position := 0.9 * float64(len(sorted)-1)
 	i := int(position)
 	if i+1 >= len(sorted) {

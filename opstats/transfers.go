@@ -110,10 +110,10 @@ func (t *Transfers) append(list int, v float64) {
 	t.lists[list] = extend(t.lists[list], v)
 }
 
-// extend appends to a list. From 8192 numbers on it makes room for as many at a time, because append would leave up to a
+// extend appends to a list. From 16384 numbers on it makes room for as many at a time, because append would leave up to a
 // quarter of the memory unused.
 func extend(list []float64, more ...float64) []float64 {
-	const step = 8192
+	const step = 16384
 	if need := len(list) + len(more); need > cap(list) && need > step {
 		list = append(make([]float64, 0, (need+step-1)/step*step), list...)
 	}
