@@ -124,7 +124,7 @@ func pairwiseSum(list []float64) float64 {
 }
 
 // p90 returns the 90th percentile of a list, interpolated as numpy does: from the nearer neighbour. float64() keeps the
-// compiler from fusing a product into a sum.
+// compiler from fusing a product into a sum, as in weightedMean.
 func p90(list []float64) float64 {
 	if len(list) == 0 {
 		return 0
@@ -132,7 +132,7 @@ func p90(list []float64) float64 {
 
 	sorted := slices.Clone(list)
 	slices.Sort(sorted)
-	position := 0.9 * float64(len(sorted)-1)
+	position := float64(0.9 * float64(len(sorted)-1))
 	i := int(position)
 	if i+1 >= len(sorted) {
 		return sorted[len(sorted)-1]

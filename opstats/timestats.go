@@ -188,7 +188,7 @@ func (w timeStatsJSON) timeStats() (TimeStats, error) {
 // check returns an error if times from outside are impossible. A mean may be outside of its range by what rounding
 // makes of it.
 func (s TimeStats) check() error {
-	slack := 1e-6*s.Max + 1e-300 // the second for products that underflow
+	slack := max(1e-6*s.Max, 1e-300) // the second for products that underflow
 	switch {
 	case !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max:
 		return fmt.Errorf("min_time_ms %v and max_time_ms %v are not a range", s.Min, s.Max)
