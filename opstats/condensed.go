@@ -70,6 +70,27 @@ func (t *Transfers) Condense() int {
 	return held
 }
 
+// MaxHeld is how many transfers perfagent keeps in lists, in all Transfers together. They take 4 MiB.
+const MaxHeld = 131072
+
+// CondenseBeyond condenses Transfers, the longest first and of two equal ones the first, until all of them together hold
+// at most so many entries.
+func CondenseBeyond(most int, all ...*Transfers) {
+	for {
+		held, longest := 0, 0
+		for i, t := range all {
+			held += t.Held()
+			if t.Held() > all[longest].Held() {
+				longest = i
+			}
+		}
+		if held <= max(most, 0) {
+			return
+		}
+		all[longest].Condense()
+	}
+}
+
 // add counts an entry of a known list.
 func (c *condensed) add(list int, v float64) {
 	if list == descriptors {

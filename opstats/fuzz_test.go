@@ -168,6 +168,17 @@ func FuzzTransfersJSON(f *testing.F) {
 	})
 }
 
+func FuzzReducedJSON(f *testing.F) {
+	f.Add([]byte(jsonOf(f, Reduced{})))
+	f.Add([]byte(`{"Num successful transfers":1,"Throughput (MB/s)":null,"Avg MB per transfer":1e308}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r Reduced
+		if json.Unmarshal(data, &r) == nil {
+			reread(t, &r, &Reduced{})
+		}
+	})
+}
+
 // checkCondensed fails the test if condensed Transfers say what no transfers can.
 func checkCondensed(t *testing.T, a *Transfers, n int64) {
 	t.Helper()

@@ -87,9 +87,10 @@ func ours(t *testing.T, streams [][]timed) []TimeStats {
 func TestTimeStats_EqualsProxyStore(t *testing.T) {
 	for _, environment := range []string{newest, oldest} {
 		t.Run(environment, func(t *testing.T) {
+			python := python(t, environment)
 			in := randomStreams(rand.New(rand.NewPCG(5, 5)), need.Rounds(1000, 200))
 			var want proxyStoreOut
-			runPython(t, environment, "timestats.py", in, &want)
+			runPython(t, python, "timestats.py", in, &want)
 			got := ours(t, in.Streams)
 			if len(want.Stats) != len(got) || len(want.Sums) != len(got)-1 {
 				t.Fatalf("%d and %d results", len(want.Stats), len(want.Sums))
@@ -120,9 +121,10 @@ func comparable04(environment string, s TimeStats, sized bool) TimeStats {
 
 // A Ledger has what StoreMetrics has, key for key.
 func TestLedger_EqualsStoreMetrics(t *testing.T) {
+	python := python(t, newest)
 	in := randomStreams(rand.New(rand.NewPCG(6, 6)), need.Rounds(500, 200))
 	var want proxyStoreOut
-	runPython(t, newest, "timestats.py", in, &want)
+	runPython(t, python, "timestats.py", in, &want)
 
 	l := NewLedger(1000)
 	for _, c := range in.Calls {

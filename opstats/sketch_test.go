@@ -223,11 +223,11 @@ func TestSketch_Memory(t *testing.T) {
 		most    int64
 	}{{0, 400}, {3, 1900}, {8, 4500}, {100, 8600}} {
 		rng := rand.New(rand.NewPCG(7, 8))
-		const sketches = 500 // so that other things on the heap do not matter
+		const sketches = 100 // so that other things on the heap do not matter
 		bytes := heapOf(t, func() any {
 			list := make([]Sketch, sketches)
 			for i := range list {
-				for range 3000 {
+				for range 2000 {
 					must(t, list[i].Add(math.Pow(10, c.decades*rng.Float64()-c.decades/2)))
 				}
 			}

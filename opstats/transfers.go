@@ -62,8 +62,8 @@ type Transfer struct {
 // It differs from the class where the versions of vLLM differ. A list that is missing is empty, one that is not known is
 // kept (up to 32), and its entries make the statistics not empty, because they may be failures of a newer version.
 //
-// The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90. The
-// owner of all Transfers calls it where Held becomes too much.
+// The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90.
+// [CondenseBeyond] does so for the longest of several Transfers, where all together hold too much.
 type Transfers struct {
 	lists     [len(listNames)][]float64
 	other     map[string][]float64
@@ -81,12 +81,12 @@ func (t *Transfers) Record(x Transfer) error {
 		return ErrMalformed
 	}
 
-	numbers := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
-	for i, v := range numbers {
+	row := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
+	for i, v := range row {
 		t.append(i, math.Abs(v)) // −0 is 0
 	}
 	if !x.End.IsZero() {
-		t.times.add(x.End, numbers[durations])
+		t.times.add(x.End, row[durations])
 	}
 
 	return nil

@@ -471,6 +471,32 @@ func TestTransfers_Condense(t *testing.T) {
 	reread(t, &late, &Transfers{})
 }
 
+// The longest go first, until what is left fits.
+func TestCondenseBeyond(t *testing.T) {
+	list := make([]*Transfers, 4)
+	for i, n := range []int{3, 5, 5, 1} {
+		list[i] = transfersOf(t, scaled(n, 1), scaled(n, 1), scaled(n, 1), scaled(n, 1))
+	}
+	for most, want := range map[int]string{20: "[3 5 5 1]", 14: "[3 5 5 1]", 13: "[3 0 5 1]", 5: "[3 0 0 1]", 0: "[0 0 0 0]"} {
+		copies := make([]*Transfers, len(list))
+		for i, a := range list {
+			copies[i] = a.Clone()
+		}
+		CondenseBeyond(most, copies...)
+		var held []int
+		for i, a := range copies {
+			held = append(held, a.Held())
+			if a.Len() != list[i].Len() || (a.Held() == 0) != (a.Estimated() != nil) {
+				t.Errorf("%d of %d transfers, estimated %q", a.Len(), list[i].Len(), a.Estimated())
+			}
+		}
+		if fmt.Sprint(held) != want {
+			t.Errorf("at most %d: %v, want %s", most, held, want)
+		}
+	}
+	CondenseBeyond(0)
+}
+
 // A sum that adding up in any order would get wrong.
 func TestTransfers_CondensedSumsAreExact(t *testing.T) {
 	var a Transfers
@@ -528,9 +554,9 @@ func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
 	}
 }
 
-// The lists of 131,072 transfers, which is what perfagent keeps, take 4 MiB.
+// What the documentation of MaxHeld says of its memory.
 func TestTransfers_Memory(t *testing.T) {
-	const n = 131072
+	const n = MaxHeld
 	bytes := heapOf(t, func() any {
 		var a Transfers
 		for i := range n {

@@ -1,4 +1,4 @@
-"""Reduces transfers with numpy's own mean, percentile and round, as docs/report.md says it.
+"""Reduces transfers with numpy's own mean, percentile and round, as vLLM's statistics of transfers are reduced.
 
 Reads a list of {list name: numbers} and writes a list of eight figures each; one that is not finite as text.
 """
