@@ -201,15 +201,37 @@ func TestTransfers_CloneAndReset(t *testing.T) {
 	}
 
 	var b Transfers
-	must(t, json.Unmarshal([]byte(full), &b))
+	must(t, json.Unmarshal([]byte(strings.Replace(full, `"num_kv_expired_reqs"`, `"new":[1],"num_kv_expired_reqs"`, 1)), &b))
+	before := jsonOf(t, &b)
 	c := b.Clone()
 	must(t, b.Aggregate(handed))
-	same(t, jsonOf(t, c), full)
+	must(t, b.Aggregate(c))
+	same(t, jsonOf(t, c), before)
 	b.Condense()
 	d := b.Clone()
 	must(t, b.Record(Transfer{XferMicros: 5}))
-	if d.Len() != 5 || b.Len() != 6 {
+	if d.Len() != 7 || b.Len() != 8 {
 		t.Errorf("%d and %d", d.Len(), b.Len())
+	}
+}
+
+// A copy and its original go on from lists that they share, each for itself.
+func TestTransfers_CloneGoesOnAlone(t *testing.T) {
+	interval := func(duration float64) *Transfers {
+		x := transfersOf(t, []float64{duration}, []float64{0}, []float64{0}, []float64{0})
+		x.other = map[string][]float64{"new": {duration}}
+		return x
+	}
+	var a Transfers
+	for i := range 5 { // so that the lists have room for more
+		must(t, a.Aggregate(interval(float64(i))))
+	}
+	c := a.Clone()
+	must(t, a.Aggregate(interval(7)))
+	must(t, c.Aggregate(interval(8)))
+	for x, want := range map[*Transfers][]float64{&a: {0, 1, 2, 3, 4, 7}, c: {0, 1, 2, 3, 4, 8}} {
+		same(t, x.lists[durations], want)
+		same(t, x.other["new"], want)
 	}
 }
 
@@ -438,7 +460,7 @@ func TestTransfers_Condense(t *testing.T) {
 	for range 50000 {
 		x := Transfer{
 			XferMicros: math.Round(math.Exp(rng.NormFloat64() + 9)), PostMicros: rng.Float64() * 1000,
-			Bytes: float64(rng.IntN(1 << 30)), Descriptors: float64(rng.IntN(1 << 32)), End: unix(rng.Float64()),
+			Bytes: float64(rng.IntN(1 << 30)), Descriptors: 9 * rng.Float64(), End: unix(rng.Float64()),
 		}
 		for _, a := range []*Transfers{&exact, &early, &late} {
 			must(t, a.Record(x))
