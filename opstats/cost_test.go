@@ -104,7 +104,8 @@ func BenchmarkTransfersReduce(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var a Transfers
 			for i := range n {
-				_ = a.Record(Transfer{XferMicros: float64(i * 7919 % 10007), PostMicros: float64(i * 31 % 97), Bytes: mib, Descriptors: 9})
+				xfer, post := float64(i*7919%10007), float64(i*31%97)
+				_ = a.Record(Transfer{XferMicros: xfer, PostMicros: post, Bytes: mib, Descriptors: 9})
 			}
 			b.ReportAllocs()
 			for b.Loop() {

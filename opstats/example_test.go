@@ -66,7 +66,8 @@ func ExampleTransfers() {
 	end := time.Unix(1795357692, 0)
 	for i := range 4 { // at the same time
 		_ = worker.Record(opstats.Transfer{
-			XferMicros: 9862, PostMicros: 5693, Bytes: 70 << 20, Descriptors: 56, End: end.Add(time.Duration(i) * time.Microsecond),
+			XferMicros: 9862, PostMicros: 5693, Bytes: 70 << 20, Descriptors: 56,
+			End: end.Add(time.Duration(i) * time.Microsecond),
 		})
 	}
 	worker.RecordFailedTransfer()
@@ -80,12 +81,12 @@ func ExampleTransfers() {
 		fmt.Println(err)
 	}
 
-	reduced, _ := json.Marshal(all.Reduce())
+	r := all.Reduce()
 	rate, _ := all.WallThroughput()
 	_, failed := all.Sum(opstats.NumFailedTransfers)
-	fmt.Println(string(reduced))
+	fmt.Println(r.Transfers, "transfers,", r.AvgXfer, "ms,", r.Throughput, "MB/s of transfer time")
 	fmt.Printf("%.0f MB/s by the wall clock, %v failed, worker empty: %v\n", rate, failed, worker.Empty())
 	// Output:
-	// {"Num successful transfers":4,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,"Avg post time (ms)":5.693,"P90 post time (ms)":5.693,"Avg MB per transfer":70,"Throughput (MB/s)":7097.952,"Avg number of descriptors":56}
+	// 4 transfers, 9.862 ms, 7097.952 MB/s of transfer time
 	// 28383 MB/s by the wall clock, 1 failed, worker empty: true
 }

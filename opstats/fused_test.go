@@ -9,8 +9,9 @@ import (
 	"github.com/perfagent/perfagent/internal/need"
 )
 
-// On arm64 and other machines the compiler may turn a product and a sum into one instruction that rounds once. The bits
-// are then not those of Python and numpy. No test on amd64 can see that, so this one reads the code made for arm64.
+// On arm64 and other machines the compiler may turn a product and a sum into one instruction that rounds once. The
+// bits are then not those of Python and numpy. No test on amd64 can see that, so this one reads the code made for
+// arm64.
 func TestPackage_HasNoFusedProducts(t *testing.T) {
 	need.Time(t, "a compilation for arm64")
 	cmd := exec.Command("go", "build", "-gcflags=-S", ".")
@@ -23,7 +24,8 @@ func TestPackage_HasNoFusedProducts(t *testing.T) {
 	if !regexp.MustCompile(`\sFMULD\s`).Match(out) {
 		t.Fatal("there is no multiplication in the code")
 	}
-	for _, line := range regexp.MustCompile(`(?m)^.*\((\S+\.go:\d+)\)\s+(FN?M(?:ADD|SUB)[DS])\s`).FindAllSubmatch(out, -1) {
+	fused := regexp.MustCompile(`(?m)^.*\((\S+\.go:\d+)\)\s+(FN?M(?:ADD|SUB)[DS])\s`)
+	for _, line := range fused.FindAllSubmatch(out, -1) {
 		t.Errorf("%s has %s", line[1], line[2])
 	}
 }

@@ -26,6 +26,7 @@ func FuzzTimeStatsJSON(f *testing.F) {
 		reread(t, &s, &TimeStats{})
 		m := s.Merge(s)
 		must(t, m.Add(1, unix(1)))
+		reread(t, &m, &TimeStats{})
 		for _, v := range []float64{m.Count, m.Avg, m.Min, m.Max, m.Total(), m.SizeBytes} {
 			if !(v >= 0 && v <= math.MaxFloat64) {
 				t.Fatalf("%s becomes %+v", data, m)
@@ -76,8 +77,13 @@ func FuzzLedgerJSON(f *testing.F) {
 			for name := range m.Times {
 				must(t, l.AddTime(name, key, 1, unix(1)))
 			}
+			for name, v := range m.Counters {
+				_ = l.AddCounter(name, key, v)
+			}
 		}
-		l.AggregateTimes()
+		for _, s := range l.AggregateTimes() {
+			reread(t, &s, &TimeStats{})
+		}
 		reread(t, l, NewLedger(10))
 	})
 }
@@ -146,7 +152,7 @@ func FuzzTransfersJSON(f *testing.F) {
 	f.Add([]byte(jsonOf(f, &a)))
 	a.Condense()
 	f.Add([]byte(jsonOf(f, &a)))
-	f.Add([]byte(`{"transfer_duration":[0,1e100],"post_duration":[0,1],"bytes_transferred":[1,2],"num_descriptors":[0.5,4294967295]}`))
+	f.Add([]byte(fourLists(`0,1e100`, `0,1`, `1,2`, `0.5,4294967295`)))
 	f.Add([]byte(`{"num_failed_handshakes":[1,-1],"remote_tokens":[]}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -163,6 +169,9 @@ func FuzzTransfersJSON(f *testing.F) {
 		}
 		before := a.Len()
 		a.Condense()
+		if c.Condense(); c.Aggregate(&a) == nil {
+			reread(t, c, &Transfers{})
+		}
 		checkCondensed(t, &a, before)
 		reread(t, &a, &Transfers{})
 	})

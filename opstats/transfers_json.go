@@ -20,8 +20,8 @@ type stateJSON struct {
 	Sketches map[string]*Sketch `json:"sketches,omitempty"` // of the lists that have a P90
 }
 
-// MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the unknown
-// ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
+// MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the
+// unknown ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
 func (t *Transfers) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, list := range t.lists {
@@ -92,9 +92,9 @@ func (t *Transfers) state() stateJSON {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, and the data of vLLM's class of any version. A list that is missing is
-// empty, an unknown one is kept. An error says that the data is malformed: a value that is no list of numbers, the first
-// four lists of different lengths or with a negative number, descriptors above MaxDescriptors, numbers beyond 1e100,
-// more than 32 unknown lists or a name of more than 200 bytes.
+// empty, an unknown one is kept. An error says that the data is malformed: a value that is no list of numbers, the
+// first four lists of different lengths or with a negative number, descriptors above MaxDescriptors, numbers beyond
+// 1e100, more than 32 unknown lists or a name of more than 200 bytes.
 func (t *Transfers) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil // what encoding/json expects of a null
@@ -198,7 +198,7 @@ func (t *Transfers) readState(data []byte) error {
 		if err != nil {
 			return err
 		}
-		if t.Held() > 0 || len(t.other) > 0 {
+		if t.entries() > 0 || len(t.other) > 0 {
 			return errors.New("there are lists and sums of lists")
 		}
 		t.condensed = c
