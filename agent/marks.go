@@ -8,6 +8,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/patience"
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter/journal"
 )
@@ -39,8 +40,10 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 	if err != nil {
 		return o
 	}
-	if which == ownMarks {
-		os.Remove(path) // of an earlier run that was killed
+	if which == ownMarks { // of an earlier run that was killed
+		if _, ok := patience.Ask(diskPatience, func() error { return os.Remove(path) }); !ok {
+			return o
+		}
 	}
 	o.marks = path
 

@@ -103,14 +103,7 @@ func (rec *Recording) Mark(news marks.News) {
 // begin ends the phase that is on, and begins another; "" begins none. Neither does one beyond the
 // bounds.
 func (m *Marks) begin(name string, at float64) {
-	if n := len(m.Stretches); n > 0 {
-		at = max(at, m.Stretches[n-1].Start) // the lines of a file are in order
-		if m.Open {
-			m.Stretches[n-1].End = at
-		}
-		at = max(at, m.Stretches[n-1].End)
-	}
-	m.Open = false
+	at = m.end(at)
 	if name == "" {
 		return
 	}
@@ -131,6 +124,21 @@ func (m *Marks) begin(name string, at float64) {
 	m.Phases[i].Begun++
 	m.Stretches = append(m.Stretches, Stretch{i, at, at})
 	m.Open = true
+}
+
+// end ends the phase that is on. It returns the time that comes next: the lines of a file are in order.
+func (m *Marks) end(at float64) float64 {
+	if n := len(m.Stretches); n > 0 {
+		last := &m.Stretches[n-1]
+		at = max(at, last.Start)
+		if m.Open {
+			last.End = at
+		}
+		at = max(at, last.End)
+	}
+	m.Open = false
+
+	return at
 }
 
 // check returns an error if Marks from outside are impossible.

@@ -148,8 +148,7 @@ func (s *Sampler) untilNextTick() time.Duration {
 
 // take reads, accounts for and hands on one sample.
 func (s *Sampler) take(closing bool) {
-	news := s.readMarks(closing) // first: what was written by now lies before the Reading
-	r := s.read(closing)
+	r, news := s.read(closing)
 	s.noteTime(r)
 	s.noteFailures(r)
 	s.noteDevices(r)
@@ -174,12 +173,13 @@ func (s *Sampler) take(closing bool) {
 	}
 }
 
-// read takes the next Reading, or the closing one.
-func (s *Sampler) read(closing bool) *host.Reading {
+// read takes the next Reading, or the closing one, and what the job has said before it.
+func (s *Sampler) read(closing bool) (*host.Reading, marks.News) {
+	news := s.readMarks(closing)
 	if closing {
-		return s.reader.Final()
+		return s.reader.Final(), news
 	}
-	return s.reader.Read()
+	return s.reader.Read(), news
 }
 
 // readMarks returns what the job has added to its file since the Reading before.

@@ -34,29 +34,33 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 		return nil
 	}
 
-	out := make([]Phase, len(m.Phases))
-	for i, p := range m.Phases {
-		out[i] = Phase{Name: p.Name, Count: p.Begun}
-	}
-	for i, st := range m.Stretches {
-		if open := m.Open && i == len(m.Stretches)-1; open {
-			st.End = max(st.Start, min(st.End, float64(end.UnixMicro())/1e6))
-		}
-		p := &out[st.Phase]
-		p.Stretches = append(p.Stretches, Stretch{st.Start, plainjson.Round(st.End-st.Start, 6)})
-	}
-
-	for i := range out {
-		p := &out[i]
+	var out []Phase
+	for i := range m.Phases {
+		of := &m.Phases[i]
+		p := Phase{Name: of.Name, Count: of.Begun, Stretches: stretchesOf(m, i, end)}
 		p.Start = p.Stretches[0][0]
 		for _, st := range p.Stretches {
 			p.Seconds += st[1]
 		}
 		p.Seconds = plainjson.Round(p.Seconds, 6)
-		p.Metrics = phaseFacts(rec, &m.Phases[i], p.Seconds).computeInPhase()
+		p.Metrics = phaseFacts(rec, of, p.Seconds).computeInPhase()
+		out = append(out, p)
 	}
-	if len(out) == 0 {
-		return nil
+
+	return out
+}
+
+// stretchesOf returns when a phase was on.
+func stretchesOf(m *collector.Marks, phase int, end Time) []Stretch {
+	var out []Stretch
+	for i, st := range m.Stretches {
+		if st.Phase != phase {
+			continue
+		}
+		if open := m.Open && i == len(m.Stretches)-1; open {
+			st.End = max(st.Start, min(st.End, float64(end.UnixMicro())/1e6))
+		}
+		out = append(out, Stretch{st.Start, plainjson.Round(st.End-st.Start, 6)})
 	}
 
 	return out

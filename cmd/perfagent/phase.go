@@ -85,28 +85,35 @@ func (s streams) runInPhase(name string, args []string) error {
 	}
 	command.Path = path
 
-	var signals *job.Signals
-	if s.inside {
-		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
-	} else {
-		if job.Headroom(nil) != nil { // no room for two: be the command
-			writeMark(s.err, marks.Line{Phase: true, Text: name})
-			return runError(nil, job.Exec(command, nil))
-		}
-		signals = job.Catch()
-	}
-
 	writeMark(s.err, marks.Line{Phase: true, Text: name})
-	j, err := job.Start(command, signals)
+	status, err := s.wait(command)
+	writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
 	if err != nil {
-		writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
 		return runError(nil, err)
 	}
-	status := j.Wait()
-	writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
 	if status.FromTerminal {
 		dieWithShell(status.Signal)
 	}
 
 	return runError(&agent.Result{ExitCode: status.ExitCode}, status.Err)
+}
+
+// wait runs a command to its end. If there is no room for two processes, this one becomes the command.
+func (s streams) wait(command job.Command) (job.Status, error) {
+	var signals *job.Signals
+	switch {
+	case s.inside:
+		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
+	case job.Headroom(nil) != nil:
+		return job.Status{}, job.Exec(command, nil)
+	default:
+		signals = job.Catch()
+	}
+
+	j, err := job.Start(command, signals)
+	if err != nil {
+		return job.Status{}, err
+	}
+
+	return j.Wait(), nil
 }

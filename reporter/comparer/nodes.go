@@ -49,9 +49,9 @@ func mean(values, weights []float64) float64 {
 // amount or peak of the other nodes would pass for that of all. The error says why. A number of a phase
 // is that of the nodes which were in the phase.
 func (r *run) value(m *reporter.Metric) (float64, error) {
-	nodes, err := r.nodesWith(m)
-	if err != nil {
-		return 0, err
+	nodes := r.nodesWith(m)
+	if len(nodes) == 0 {
+		return 0, errNoPhase
 	}
 
 	var values, weights []float64
@@ -81,20 +81,15 @@ func (r *run) value(m *reporter.Metric) (float64, error) {
 }
 
 // nodesWith returns the nodes that a metric is of: all, or those that were in its phase.
-func (r *run) nodesWith(m *reporter.Metric) ([]node, error) {
+func (r *run) nodesWith(m *reporter.Metric) []node {
 	if _, _, ok := reporter.SplitPhaseValue(m.Name); !ok {
-		return r.nodes, nil
+		return r.nodes
 	}
 
-	nodes := slices.DeleteFunc(slices.Clone(r.nodes), func(n node) bool {
+	return slices.DeleteFunc(slices.Clone(r.nodes), func(n node) bool {
 		_, in, _ := n.PhaseNumber(m.Name)
 		return !in
 	})
-	if len(nodes) == 0 {
-		return nil, errNoPhase
-	}
-
-	return nodes, nil
 }
 
 var errNoPhase = errors.New("the job was not in that phase")

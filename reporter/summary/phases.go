@@ -136,23 +136,14 @@ func chosenPhases(all []*phase, n int) []*phase {
 func (p *layout) phases(r *reporter.Report, most int) {
 	all := phasesOf(r)
 	shown := chosenPhases(all, most)
-	var rows []PhaseRow
-	var width [4]int
-	for _, of := range shown {
-		row := of.row()
-		row.Name = text.Clip(row.Name, maxPhaseName)
-		rows = append(rows, row)
-		for i, words := range []string{row.Name, row.Count, row.Seconds, row.CPUs} {
-			width[i] = max(width[i], text.Width(words))
-		}
-	}
-
+	rows, width := phaseRows(shown)
 	label := "phases"
 	for _, r := range rows {
-		words := text.PadRight(r.Name, width[0]) + "  " + text.PadLeft(r.Count, width[1]) + "  " +
-			text.PadLeft(r.Seconds, width[2])
-		if width[3] > 0 {
-			words += "  " + text.PadLeft(r.CPUs, width[3])
+		words := text.PadRight(r.Name, width[0])
+		for i, cell := range []string{r.Count, r.Seconds, r.CPUs} {
+			if width[i+1] > 0 {
+				words += "  " + text.PadLeft(cell, width[i+1])
+			}
 		}
 		for _, more := range []string{r.Memory, r.GPU} {
 			if more != "" {
@@ -162,10 +153,25 @@ func (p *layout) phases(r *reporter.Report, most int) {
 		p.line(plain, text.PadRight(label, labelWidth)+words)
 		label = ""
 	}
+
 	if left := len(all) - len(shown); left > 0 {
 		p.line(plain, text.PadRight("", labelWidth)+text.Count(left, "more phase", "more phases")+
 			", see perfagent show")
 	}
+}
+
+// phaseRows returns phases in words, and the widths of their first columns in cells.
+func phaseRows(phases []*phase) (rows []PhaseRow, width [4]int) {
+	for _, of := range phases {
+		row := of.row()
+		row.Name = text.Clip(row.Name, maxPhaseName)
+		rows = append(rows, row)
+		for i, words := range []string{row.Name, row.Count, row.Seconds, row.CPUs} {
+			width[i] = max(width[i], text.Width(words))
+		}
+	}
+
+	return rows, width
 }
 
 // maxPhaseName is the width of the name of a phase in a line, in cells.
