@@ -375,7 +375,7 @@ func TestVerdict_AccusesNobodyOfAnothersKill(t *testing.T) {
 				t.Fatal(err)
 			}
 			o, _ := l.End()
-			v := reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL", "none of which is known to be the job's")
+			v := reportertest.WantVerdict(t, o.Report(t), "signal", "killed by SIGKILL", "not known to be the job's")
 			if n, _ := v.Evidence["host_oom_kills"].(float64); n < 1 {
 				t.Errorf("the test's kill was not seen: %v", v.Evidence)
 			}
