@@ -642,7 +642,7 @@ var gpuTable = [numGPUKeys]ColumnInfo{
 	GPUMemoryUsed: {
 		Key: "gpu_{i}_memory_used_mb", Unit: Mebibytes, Kind: Gauge, Across: Sum, Since: Device,
 		Source: host.SourceGPU, Needs: NeedDevice, Digits: 1, Bound: BoundDeviceMemory,
-		Label:  "memory in use on the GPU, by whomever",
+		Label:  "memory in use on the GPU, by all processes",
 		MLflow: "gpu_{i}_memory_usage_megabytes", MLflowShare: "gpu_{i}_memory_usage_percentage",
 		Prometheus: "gpu_memory_used_bytes",
 	},
