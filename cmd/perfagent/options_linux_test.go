@@ -187,7 +187,7 @@ func TestEnvironment_EmptyVariables(t *testing.T) {
 	o.Report(t)
 }
 
-// The job's environment gains two variables and, when pushing, a third, and is otherwise
+// The job's environment gains three variables and, when pushing, a fourth, and is otherwise
 // the caller's.
 func TestEnvironment_OfTheJob(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,10 @@ func TestEnvironment_OfTheJob(t *testing.T) {
 			bare.Env = append(slices.Clone(env), "PWD="+bare.Dir)
 			wrapped := clitest.Perfagent(t, slices.Concat([]string{"run"}, c.flags, []string{"--", "env", "-0"})...)
 			wrapped.Env = bare.Env
-			want := slices.Concat(entries(clitest.Perform(t, bare).Out), c.want)
+			id, _ := strings.CutPrefix(c.want[0], "PERFAGENT_RUN_ID=")
+			node, _ := strings.CutPrefix(c.want[1], "PERFAGENT_NODE=")
+			marks := "PERFAGENT_MARKS=" + filepath.Join(wrapped.Dir, "perfagent-out", id, "node-"+node+".marks")
+			want := append(slices.Concat(entries(clitest.Perform(t, bare).Out), c.want), marks)
 			got := entries(clitest.Perform(t, wrapped).Out)
 			pushing := slices.IndexFunc(got, func(e string) bool { return strings.HasPrefix(e, "MLFLOW_RUN_CONTEXT=") })
 			if pushing < 0 != slices.Contains(c.flags, "off") {
