@@ -120,7 +120,7 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 // nextRewrite returns the file size that triggers the next rewrite. Near the promised maximum the rewrite
 // comes sooner, because what is queued during it must still be written.
 func nextRewrite(size int64) int64 {
-	const near = maxSize - 96<<10
+	const near = maxSize - 160<<10 // a full queue of lines of 2 KiB, and some more
 	switch {
 	case size > maxSize: // a large --max-length: do not rewrite it all the time
 		return size + size/2
