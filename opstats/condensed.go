@@ -1,0 +1,200 @@
+package opstats
+
+import (
+	"fmt"
+	"maps"
+	"math"
+)
+
+// condensed is what remains of the lists of a Transfers: the length and sum of each, and a Sketch of those that Reduce
+// takes a P90 of.
+type condensed struct {
+	lists    [len(listNames)]tally
+	other    map[string]tally
+	sketches [posts + 1]Sketch
+}
+
+// A tally is the length and the sum of a list. Rest is what rounding took from the sum, so that the two together are the
+// sum as if it were rounded only once (Neumaier's method).
+type tally struct {
+	N    int64   `json:"n"`
+	Sum  float64 `json:"sum"`
+	Rest float64 `json:"rest,omitzero"`
+}
+
+// add counts n entries that come to v.
+func (t *tally) add(v float64, n int64) {
+	sum := t.Sum + v
+	if math.Abs(t.Sum) >= math.Abs(v) {
+		t.Rest += (t.Sum - sum) + v
+	} else {
+		t.Rest += (v - sum) + t.Sum
+	}
+	t.Sum = sum
+	t.N += n
+}
+
+// merge counts what another tally counts.
+func (t *tally) merge(o tally) {
+	t.add(o.Sum, o.N)
+	t.Rest += o.Rest
+}
+
+// value returns the sum.
+func (t tally) value() float64 { return t.Sum + t.Rest }
+
+// Condense replaces the lists by their lengths and sums, and those of which Reduce takes a P90 by a [Sketch], which takes
+// a few KiB. It returns how many entries the longest list had. What comes later is condensed at once, until
+// CloneAndReset.
+func (t *Transfers) Condense() int {
+	if t.condensed != nil {
+		return 0
+	}
+
+	held := t.Held()
+	c := &condensed{}
+	for i, list := range t.lists {
+		for _, v := range list {
+			c.add(i, v)
+		}
+	}
+	for name, list := range t.other {
+		var sum tally
+		for _, v := range list {
+			sum.add(v, 1)
+		}
+		c.setOther(name, sum)
+	}
+	t.lists, t.other, t.condensed = [len(listNames)][]float64{}, nil, c
+
+	return held
+}
+
+// add counts an entry of a known list.
+func (c *condensed) add(list int, v float64) {
+	if list == descriptors {
+		v = math.Trunc(v) // as Reduce does
+	}
+	c.lists[list].add(v, 1)
+	if list < len(c.sketches) {
+		_ = c.sketches[list].Add(v) // cannot fail: v is finite, and no job has 2^53 transfers
+	}
+}
+
+// setOther sets the tally of an unknown list.
+func (c *condensed) setOther(name string, sum tally) {
+	if c.other == nil {
+		c.other = make(map[string]tally)
+	}
+	c.other[name] = sum
+}
+
+// sum returns the length and the sum of the list with an index, or if that is negative of an unknown list.
+func (c *condensed) sum(list int, name string) (int64, float64) {
+	t := c.other[name]
+	if list >= 0 {
+		t = c.lists[list]
+	}
+	return t.N, t.value()
+}
+
+// sums returns what Reduce needs.
+func (c *condensed) sums() Sums {
+	p90Xfer, _ := c.sketches[durations].Quantile(0.9)
+	p90Post, _ := c.sketches[posts].Quantile(0.9)
+
+	return Sums{
+		Count:       float64(c.lists[durations].N),
+		Xfer:        c.lists[durations].value(),
+		Post:        c.lists[posts].value(),
+		Bytes:       c.lists[sizes].value(),
+		Descriptors: c.lists[descriptors].value(),
+		P90Xfer:     p90Xfer,
+		P90Post:     p90Post,
+	}
+}
+
+// empty reports whether nothing was counted. It is true of nil.
+func (c *condensed) empty() bool {
+	if c == nil {
+		return true
+	}
+	for _, t := range c.lists {
+		if t.N > 0 {
+			return false
+		}
+	}
+	for _, t := range c.other {
+		if t.N > 0 {
+			return false
+		}
+	}
+
+	return true
+}
+
+// clone returns an independent copy; that of nil is nil.
+func (c *condensed) clone() *condensed {
+	if c == nil {
+		return nil
+	}
+
+	d := &condensed{lists: c.lists, other: maps.Clone(c.other)}
+	for i := range c.sketches {
+		d.sketches[i] = *c.sketches[i].Clone()
+	}
+
+	return d
+}
+
+// merge counts what another one counts. The errors are those of Aggregate.
+func (c *condensed) merge(o *condensed) error {
+	for i, t := range o.lists {
+		if t.N > maxCount-c.lists[i].N {
+			return ErrNotFinite
+		}
+	}
+	for name, t := range o.other {
+		if t.N > maxCount-c.other[name].N {
+			return ErrNotFinite
+		}
+	}
+
+	for i, t := range o.lists {
+		c.lists[i].merge(t)
+	}
+	for i := range o.sketches {
+		if err := c.sketches[i].Merge(&o.sketches[i]); err != nil {
+			return err // cannot happen: a sketch counts what its list counts
+		}
+	}
+
+	return c.mergeOther(o)
+}
+
+// mergeOther merges the unknown lists.
+func (c *condensed) mergeOther(o *condensed) (err error) {
+	for name, t := range o.other {
+		known, is := c.other[name]
+		if !is && len(c.other) >= maxOther {
+			err = ErrFull
+			continue
+		}
+		known.merge(t)
+		c.setOther(name, known)
+	}
+
+	return err
+}
+
+// check returns an error if a tally from outside is impossible.
+func (t tally) check() error {
+	if t.N < 0 || t.N > maxCount {
+		return fmt.Errorf("count %d is out of range", t.N)
+	}
+	if !(math.Abs(t.Sum) <= sumLimit) || !(math.Abs(t.Rest) <= sumLimit) {
+		return fmt.Errorf("sum %v is out of range", t.Sum)
+	}
+
+	return nil
+}

@@ -1,0 +1,114 @@
+package opstats
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// must fails the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unix returns a moment of Unix seconds as a float64, which time.Time has to a nanosecond.
+func unix(seconds float64) time.Time {
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(math.Round(part*1e9)))
+}
+
+// statsOf returns the statistics of times that were recorded at the Unix second 100.
+func statsOf(t testing.TB, times ...float64) TimeStats {
+	t.Helper()
+	var s TimeStats
+	for _, ms := range times {
+		must(t, s.Add(ms, unix(100)))
+	}
+
+	return s
+}
+
+// jsonOf returns the JSON of a value.
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	must(t, err)
+
+	return string(data)
+}
+
+// reread returns what is read from the JSON of a value into another one, which must be the same.
+func reread[T any](t testing.TB, v, into *T) *T {
+	t.Helper()
+	data := jsonOf(t, v)
+	must(t, json.Unmarshal([]byte(data), into))
+	if again := jsonOf(t, into); again != data {
+		t.Fatalf("%s is written, and after reading %s", data, again)
+	}
+
+	return into
+}
+
+// same fails the test if two values differ in anything.
+func same(t testing.TB, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// sharesMemory reports whether a text lies in another one.
+func sharesMemory(outer, inner string) bool {
+	from, at := uintptr(unsafe.Pointer(unsafe.StringData(outer))), uintptr(unsafe.Pointer(unsafe.StringData(inner)))
+	return at >= from && at < from+uintptr(len(outer))
+}
+
+// heapOf returns how many bytes the result of a function keeps on the heap.
+func heapOf(t testing.TB, make func() any) int64 {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	kept := make()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(kept)
+
+	return int64(after.HeapAlloc) - int64(before.HeapAlloc)
+}
+
+// pythons are the environments with the packages that we are compared with.
+const (
+	newest = "OPS"     // ProxyStore 1.1.0, numpy 2.4
+	oldest = "OPS_OLD" // ProxyStore 0.4.1, numpy 1.26
+)
+
+// runPython gives a script of testdata a value as JSON and decodes the JSON that it prints.
+func runPython(t *testing.T, environment, script string, in, out any) {
+	t.Helper()
+	variable := "PERFAGENT_TEST_" + environment
+	python := filepath.Join(os.Getenv(variable), "bin", "python")
+	if _, err := os.Stat(python); err != nil || os.Getenv(variable) == "" {
+		need.Missing(t, "needs ProxyStore and numpy: make test installs them; or name a venv that has them in "+variable)
+	}
+
+	path := filepath.Join(t.TempDir(), "in.json")
+	must(t, os.WriteFile(path, []byte(jsonOf(t, in)), 0o600))
+	cmd := exec.Command(python, filepath.Join("testdata", script), path)
+	cmd.Stderr = os.Stderr
+	data, err := cmd.Output()
+	must(t, err)
+	must(t, json.Unmarshal(data, out))
+}

@@ -1,0 +1,275 @@
+package opstats
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Ledger keeps Metrics for each key. It does what ProxyStore's class StoreMetrics does, with two differences: its size
+// is limited, and different keys never share an entry (StoreMetrics compares hashes).
+//
+// An entry is one name of one kind under one key: store.get of the key k1. When the limit is reached, known entries
+// count on, and a new one is refused with [ErrFull]. A Ledger copies the names, keys and texts that it keeps, so a
+// caller may pass strings that share a buffer. A call for a known entry allocates nothing, but for attributes.
+type Ledger struct {
+	limit    int
+	places   map[place]spot
+	accounts []account // in the order in which the keys were first seen
+}
+
+// A place names an entry.
+type place struct {
+	kind      kind
+	key, name string
+}
+
+// A spot is where the entry of a place lies.
+type spot struct{ account, entry int }
+
+type account struct {
+	key     string
+	entries []entry
+}
+
+type kind uint8
+
+const (
+	attributeKind kind = iota
+	counterKind
+	timeKind
+)
+
+// An entry has one of the three values, as its kind says.
+type entry struct {
+	kind      kind
+	name      string
+	attribute any
+	counter   float64
+	time      TimeStats
+}
+
+// NewLedger returns an empty Ledger of at most limit entries.
+func NewLedger(limit int) *Ledger { return &Ledger{limit: limit} }
+
+// Len returns the number of entries.
+func (l *Ledger) Len() int { return len(l.places) }
+
+// Keys returns the keys, in the order in which they were first seen.
+func (l *Ledger) Keys() []string {
+	keys := make([]string, len(l.accounts))
+	for i, a := range l.accounts {
+		keys[i] = a.key
+	}
+
+	return keys
+}
+
+// AddAttribute sets an attribute of a key: a string, a float64 or a bool. It returns [ErrMalformed] for anything else
+// and for text that is not UTF-8, [ErrNotFinite] for a number that is not finite, and [ErrFull].
+func (l *Ledger) AddAttribute(name, key string, value any) error {
+	kept, err := attribute(value)
+	if err != nil {
+		return err
+	}
+
+	if e := l.find(attributeKind, name, key); e != nil {
+		e.attribute = kept
+		return nil
+	}
+	return l.insert(key, entry{kind: attributeKind, name: name, attribute: kept})
+}
+
+// AddCounter adds to a counter of a key; v may be negative. It returns [ErrNotFinite] if v is not finite, and
+// [ErrFull].
+func (l *Ledger) AddCounter(name, key string, v float64) error {
+	if !inRange(v) {
+		return ErrNotFinite
+	}
+
+	if e := l.find(counterKind, name, key); e != nil {
+		e.counter += v
+		return nil
+	}
+	return l.insert(key, entry{kind: counterKind, name: name, counter: v})
+}
+
+// AddTime counts a time in milliseconds of an operation on a key, recorded at the given moment. It returns the errors
+// of [TimeStats.Add], and [ErrFull].
+func (l *Ledger) AddTime(name, key string, ms float64, at time.Time) error {
+	if e := l.find(timeKind, name, key); e != nil {
+		return e.time.Add(ms, at)
+	}
+
+	e := entry{kind: timeKind, name: name}
+	if err := e.time.Add(ms, at); err != nil {
+		return err
+	}
+	return l.insert(key, e)
+}
+
+// SetSize notes the size of the object that an operation on a key last handled, as [TimeStats.SetSize] does. It changes
+// nothing if AddTime has not taken a time of that operation and key.
+func (l *Ledger) SetSize(name, key string, bytes float64) error {
+	if e := l.find(timeKind, name, key); e != nil {
+		return e.time.SetSize(bytes)
+	}
+	return nil
+}
+
+// Get returns a copy of the Metrics of a key. It reports false if the key is unknown.
+func (l *Ledger) Get(key string) (Metrics, bool) {
+	i := l.account(key)
+	if i < 0 {
+		return Metrics{}, false
+	}
+	return l.accounts[i].metrics(), true
+}
+
+// AggregateTimes returns the times of each operation, merged over all keys in the order in which the keys were first
+// seen.
+func (l *Ledger) AggregateTimes() map[string]TimeStats {
+	times := make(map[string]TimeStats)
+	for _, a := range l.accounts {
+		for _, e := range a.entries {
+			if e.kind == timeKind {
+				times[e.name] = times[e.name].Merge(e.time)
+			}
+		}
+	}
+
+	return times
+}
+
+// Clone returns an independent copy.
+func (l *Ledger) Clone() *Ledger {
+	c := &Ledger{limit: l.limit, places: maps.Clone(l.places), accounts: slices.Clone(l.accounts)}
+	for i, a := range c.accounts {
+		c.accounts[i].entries = slices.Clone(a.entries)
+	}
+
+	return c
+}
+
+// find returns a known entry, or nil.
+func (l *Ledger) find(k kind, name, key string) *entry {
+	s, known := l.places[place{k, key, name}]
+	if !known {
+		return nil
+	}
+	return &l.accounts[s.account].entries[s.entry]
+}
+
+// account returns the index of a key's account, or −1.
+func (l *Ledger) account(key string) int {
+	return slices.IndexFunc(l.accounts, func(a account) bool { return a.key == key })
+}
+
+// insert adds an entry that is not known yet. Text that is not UTF-8 has no JSON of its own, so it is refused.
+func (l *Ledger) insert(key string, e entry) error {
+	switch {
+	case !utf8.ValidString(key) || !utf8.ValidString(e.name):
+		return ErrMalformed
+	case l.Len() >= l.limit:
+		return ErrFull
+	}
+
+	i := l.account(key)
+	if i < 0 {
+		i = len(l.accounts)
+		l.accounts = append(l.accounts, account{key: strings.Clone(key)})
+	}
+	a := &l.accounts[i]
+	e.name = strings.Clone(e.name)
+	if l.places == nil {
+		l.places = make(map[place]spot)
+	}
+	l.places[place{e.kind, a.key, e.name}] = spot{i, len(a.entries)}
+	a.entries = append(a.entries, e)
+
+	return nil
+}
+
+// metrics returns the entries of an account as Metrics.
+func (a account) metrics() Metrics {
+	m := Metrics{map[string]any{}, map[string]float64{}, map[string]TimeStats{}}
+	for _, e := range a.entries {
+		switch e.kind {
+		case attributeKind:
+			m.Attributes[e.name] = e.attribute
+		case counterKind:
+			m.Counters[e.name] = e.counter
+		case timeKind:
+			m.Times[e.name] = e.time
+		}
+	}
+
+	return m
+}
+
+// accountJSON is an account in a file.
+type accountJSON struct {
+	Key     string  `json:"key"`
+	Metrics Metrics `json:"metrics"`
+}
+
+// MarshalJSON writes a list of {"key":KEY,"metrics":METRICS}, in the order in which the keys were first seen.
+func (l *Ledger) MarshalJSON() ([]byte, error) {
+	list := make([]accountJSON, len(l.accounts))
+	for i, a := range l.accounts {
+		list[i] = accountJSON{a.key, a.metrics()}
+	}
+
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote into a Ledger made by [NewLedger], whose limit stays. Impossible metrics, a
+// key that is listed twice, and more entries than the limit are errors.
+func (l *Ledger) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // what encoding/json expects of a null
+	}
+
+	var list []accountJSON
+	if err := json.Unmarshal(data, &list); err != nil {
+		return fmt.Errorf("read ledger: %w", err)
+	}
+	read := NewLedger(l.limit)
+	for _, a := range list {
+		if read.account(a.Key) >= 0 {
+			return fmt.Errorf("read ledger: key %q is there twice", a.Key)
+		}
+		if err := read.put(a.Key, a.Metrics); err != nil {
+			return fmt.Errorf("read ledger: key %q: %w", a.Key, err)
+		}
+	}
+	*l = *read
+
+	return nil
+}
+
+// put inserts the Metrics of a new key, names in alphabetical order.
+func (l *Ledger) put(key string, m Metrics) error {
+	var list []entry
+	for _, name := range slices.Sorted(maps.Keys(m.Attributes)) {
+		list = append(list, entry{kind: attributeKind, name: name, attribute: m.Attributes[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Counters)) {
+		list = append(list, entry{kind: counterKind, name: name, counter: m.Counters[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Times)) {
+		list = append(list, entry{kind: timeKind, name: name, time: m.Times[name]})
+	}
+
+	for _, e := range list {
+		if err := l.insert(key, e); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,72 @@
+package opstats
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode/utf8"
+)
+
+// Metrics are the numbers of one key or of one program, by name. It is the class Metrics of ProxyStore, and its JSON is
+// what that class's as_dict returns.
+type Metrics struct {
+	Attributes map[string]any       `json:"attributes"` // the last value: a string, a float64 or a bool
+	Counters   map[string]float64   `json:"counters"`   // sums
+	Times      map[string]TimeStats `json:"times"`
+}
+
+// Clone returns an independent copy.
+func (m Metrics) Clone() Metrics {
+	return Metrics{maps.Clone(m.Attributes), maps.Clone(m.Counters), maps.Clone(m.Times)}
+}
+
+// UnmarshalJSON reads the JSON of a Metrics. Any of the three parts may be missing, and times without an observation
+// are left out. What no Metrics can have is an error: an attribute that is a list, an object or null, a number out of
+// range. Unknown keys are ignored.
+func (m *Metrics) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // what encoding/json expects of a null
+	}
+
+	type plain Metrics // without this method
+	var read plain
+	if err := json.Unmarshal(data, &read); err != nil {
+		return fmt.Errorf("read metrics: %w", err)
+	}
+
+	for name, value := range read.Attributes {
+		if _, err := attribute(value); err != nil {
+			return fmt.Errorf("read metrics: attribute %q is no text, number, true or false", name)
+		}
+	}
+	for name, value := range read.Counters {
+		if !(value >= -sumLimit && value <= sumLimit) {
+			return fmt.Errorf("read metrics: counter %q is out of range", name)
+		}
+	}
+	maps.DeleteFunc(read.Times, func(_ string, s TimeStats) bool { return s.Empty() })
+	*m = Metrics(read)
+
+	return nil
+}
+
+// attribute checks the value of an attribute and returns it with a copy of its text.
+func attribute(value any) (any, error) {
+	switch v := value.(type) {
+	case bool:
+		return v, nil
+	case float64:
+		if !inRange(v) {
+			return nil, ErrNotFinite
+		}
+		return v, nil
+	case string:
+		if !utf8.ValidString(v) {
+			return nil, ErrMalformed
+		}
+		return strings.Clone(v), nil
+	}
+
+	return nil, ErrMalformed
+}

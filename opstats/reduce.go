@@ -1,0 +1,213 @@
+package opstats
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Sums are what the figures of [Reduced] are made of. [Transfers.Reduce] makes them from lists; whoever has only the
+// sums, as of Prometheus' histograms, fills them in.
+type Sums struct {
+	Count       float64 // transfers
+	Xfer        float64 // seconds
+	Post        float64 // seconds
+	Bytes       float64
+	Descriptors float64
+	P90Xfer     float64 // seconds, not a sum
+	P90Post     float64 // seconds, not a sum
+}
+
+// Reduced are the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the transfers took
+// no time.
+type Reduced struct {
+	Transfers      float64 // a whole number
+	AvgXfer        float64 // milliseconds, as the three that follow
+	P90Xfer        float64
+	AvgPost        float64
+	P90Post        float64
+	AvgMB          float64 // MiB per transfer
+	Throughput     float64 // MiB per second of transfer time
+	AvgDescriptors float64
+}
+
+// The names of the figures of a [Reduced], in the order of the class.
+var reducedNames = [...]string{
+	"Num successful transfers",
+	"Avg xfer time (ms)", P90XferName, "Avg post time (ms)", P90PostName,
+	"Avg MB per transfer", "Throughput (MB/s)", "Avg number of descriptors",
+}
+
+// The names of the two figures that may be estimates.
+const (
+	P90XferName = "P90 xfer time (ms)"
+	P90PostName = "P90 post time (ms)"
+)
+
+// Reduce rounds as vLLM's class does: the means to 3 decimals like numpy, which rounds the product with 1000 to an even
+// whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like numpy.
+func (s Sums) Reduce() Reduced {
+	if s.Count == 0 {
+		return Reduced{}
+	}
+
+	mb := s.Bytes / (1 << 20)
+	return Reduced{
+		Transfers:      s.Count,
+		AvgXfer:        numpyRound(s.Xfer/s.Count*1e3, 1000),
+		P90Xfer:        pythonRound(s.P90Xfer * 1e3),
+		AvgPost:        numpyRound(s.Post/s.Count*1e3, 1000),
+		P90Post:        pythonRound(s.P90Post * 1e3),
+		AvgMB:          numpyRound(mb/s.Count, 1000),
+		Throughput:     numpyRound(mb/s.Xfer, 1000),
+		AvgDescriptors: numpyRound(s.Descriptors/s.Count, 10),
+	}
+}
+
+// Reduce returns the figures of all transfers. They are those of vLLM's class on numpy, to the last bit, while the lists
+// are kept. After Condense the two P90 are those of a Sketch, and the sums have no rounding error.
+func (t *Transfers) Reduce() Reduced {
+	if t.condensed != nil {
+		return t.condensed.sums().Reduce()
+	}
+
+	whole := slices.Clone(t.lists[descriptors])
+	for i, v := range whole {
+		whole[i] = math.Trunc(v) // as numpy makes 32-bit numbers
+	}
+	return Sums{
+		Count:       float64(len(t.lists[durations])),
+		Xfer:        pairwiseSum(t.lists[durations]),
+		Post:        pairwiseSum(t.lists[posts]),
+		Bytes:       pairwiseSum(t.lists[sizes]),
+		Descriptors: pairwiseSum(whole),
+		P90Xfer:     p90(t.lists[durations]),
+		P90Post:     p90(t.lists[posts]),
+	}.Reduce()
+}
+
+// Estimated returns the names of the figures of Reduce that are estimates: none, or both P90.
+func (t *Transfers) Estimated() []string {
+	if t.condensed == nil {
+		return nil
+	}
+	return []string{P90XferName, P90PostName}
+}
+
+// pairwiseSum adds up a list in the order in which numpy 2.4 does it: halves of halves, down to at most 128 numbers,
+// which are added by eight sums side by side. (numpy 1.26 adds up each 8192 numbers so.) The bits depend on the order.
+func pairwiseSum(list []float64) float64 {
+	const lanes, block = 8, 128
+	if len(list) > block {
+		half := len(list) / 2
+		half -= half % lanes
+		return pairwiseSum(list[:half]) + pairwiseSum(list[half:])
+	}
+
+	var sum float64
+	if len(list) >= lanes {
+		var r [lanes]float64
+		for ; len(list) >= lanes; list = list[lanes:] {
+			for i := range r {
+				r[i] += list[i]
+			}
+		}
+		sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]))
+	}
+	for _, v := range list {
+		sum += v
+	}
+
+	return sum
+}
+
+// p90 returns the 90th percentile of a list, interpolated as numpy does: from the nearer neighbour. float64() keeps the
+// compiler from fusing a product into a sum.
+func p90(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+
+	sorted := slices.Sorted(slices.Values(list))
+	position := 0.9 * float64(len(sorted)-1)
+	i := int(position)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+
+	share := position - float64(i)
+	low, high := sorted[i], sorted[i+1]
+	if share >= 0.5 {
+		return high - float64((high-low)*(1-share))
+	}
+	return low + float64((high-low)*share)
+}
+
+// numpyRound rounds to a multiple of 1/scale as numpy does.
+func numpyRound(v, scale float64) float64 { return math.RoundToEven(v*scale) / scale }
+
+// pythonRound rounds to 3 decimals as Python does: to the decimal that is nearest to the exact binary value.
+func pythonRound(v float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'f', 3, 64), 64)
+	if err != nil {
+		return v // an infinity stays what it is
+	}
+	return rounded
+}
+
+// numbers returns the figures in the order of reducedNames.
+func (r *Reduced) numbers() [len(reducedNames)]*float64 {
+	return [...]*float64{
+		&r.Transfers, &r.AvgXfer, &r.P90Xfer, &r.AvgPost, &r.P90Post, &r.AvgMB, &r.Throughput, &r.AvgDescriptors,
+	}
+}
+
+// MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for one that is not finite.
+func (r Reduced) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, v := range r.numbers() {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendQuote(out, reducedNames[i])
+		out = append(out, ':')
+		if math.IsNaN(*v) || math.IsInf(*v, 0) {
+			out = append(out, "null"...)
+			continue
+		}
+		number, err := json.Marshal(*v)
+		if err != nil {
+			return nil, fmt.Errorf("write reduced transfers: %w", err)
+		}
+		out = append(out, number...)
+	}
+
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A null is read as NaN, a figure that is missing as 0.
+func (r *Reduced) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // what encoding/json expects of a null
+	}
+
+	var figures map[string]*float64
+	if err := json.Unmarshal(data, &figures); err != nil {
+		return fmt.Errorf("read reduced transfers: %w", err)
+	}
+
+	var read Reduced
+	for i, v := range read.numbers() {
+		switch figure, known := figures[reducedNames[i]]; {
+		case figure != nil:
+			*v = *figure
+		case known:
+			*v = math.NaN()
+		}
+	}
+	*r = read
+
+	return nil
+}

@@ -1,0 +1,295 @@
+package opstats
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// streams are values as jobs send them, and as they should not.
+var streams = map[string]func(rng *rand.Rand) float64{
+	"log-normal times": func(rng *rand.Rand) float64 { return math.Exp(rng.NormFloat64()*1.5 - 3) },
+	"Pareto":           func(rng *rand.Rand) float64 { return math.Pow(rng.Float64(), -1.2) },
+	"uniform":          func(rng *rand.Rand) float64 { return rng.Float64() * 100 },
+	"two peaks":        func(rng *rand.Rand) float64 { return []float64{1e-6, 3e5}[rng.IntN(2)] * (1 + rng.Float64()) },
+	"one value":        func(*rand.Rand) float64 { return 0.1 },
+	"whole numbers":    func(rng *rand.Rand) float64 { return float64(rng.IntN(20)) },
+	"both signs":       func(rng *rand.Rand) float64 { return rng.NormFloat64() },
+	"mostly negative":  func(rng *rand.Rand) float64 { return 3 - math.Exp(rng.NormFloat64()*3) },
+	"17 decades":       func(rng *rand.Rand) float64 { return math.Pow(10, 17*rng.Float64()-9) },
+	"bytes":            func(rng *rand.Rand) float64 { return float64(uint64(1) << rng.IntN(50)) },
+	"largest numbers":  func(rng *rand.Rand) float64 { return limit * rng.Float64() },
+	"smallest numbers": func(rng *rand.Rand) float64 { return minSize * (1 + rng.Float64()) },
+}
+
+// nearestRank returns the quantile by its definition, from sorted values.
+func nearestRank(sorted []float64, thousandths int) float64 {
+	rank := max(1, (thousandths*len(sorted)+999)/1000)
+	return sorted[rank-1]
+}
+
+// checkQuantiles compares the quantiles of a Sketch with those of its values.
+func checkQuantiles(t *testing.T, s *Sketch, values []float64) {
+	t.Helper()
+	sorted := slices.Sorted(slices.Values(values))
+	last := math.Inf(-1)
+	for q := range 1001 {
+		got, ok := s.Quantile(float64(q) / 1000)
+		want := nearestRank(sorted, q)
+		if !ok || !(math.Abs(got-want) <= 0.01*math.Abs(want)) {
+			t.Fatalf("quantile %d/1000 of %d values is %v, %v, want %v", q, len(values), got, ok, want)
+		}
+		if got < last {
+			t.Fatalf("quantile %d/1000 is %v, below %v before it", q, got, last)
+		}
+		last = got
+	}
+	if low, _ := s.Quantile(0); low != sorted[0] || last != sorted[len(sorted)-1] {
+		t.Fatalf("%v to %v, want %v to %v", low, last, sorted[0], sorted[len(sorted)-1])
+	}
+}
+
+func TestSketch_WithinOnePercent(t *testing.T) {
+	for name, value := range streams {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			for _, n := range []int{1, 2, 3, 10, 99, 1000, 20000} {
+				var s Sketch
+				values := make([]float64, n)
+				for i := range values {
+					values[i] = value(rng)
+					must(t, s.Add(values[i]))
+				}
+				if s.Count() != uint64(n) {
+					t.Fatalf("count %d, want %d", s.Count(), n)
+				}
+				checkQuantiles(t, &s, values)
+				checkQuantiles(t, reread(t, &s, &Sketch{}), values)
+			}
+		})
+	}
+}
+
+// The edges of each bin are where the error is largest.
+func TestSketch_WithinOnePercentAtTheEdges(t *testing.T) {
+	worst := 0.0
+	for bin := binOf(minSize); bin < binOf(limit); bin++ {
+		edge := math.Exp(float64(bin) * binWidth)
+		for _, v := range []float64{math.Nextafter(edge, 0), edge, math.Nextafter(edge, math.Inf(1))} {
+			if v < minSize {
+				continue
+			}
+			worst = max(worst, math.Abs(middle(binOf(v))-v)/v)
+		}
+	}
+	if worst > 0.01 || worst < 0.0099 {
+		t.Errorf("the largest error is %v", worst)
+	}
+}
+
+func TestSketch_ExactValues(t *testing.T) {
+	var s Sketch
+	if v, ok := s.Quantile(0.5); ok || !math.IsNaN(v) {
+		t.Errorf("a quantile of nothing: %v, %v", v, ok)
+	}
+	for _, v := range []float64{-7, 0, math.Copysign(0, -1), 5e-324, 0, 12} {
+		must(t, s.Add(v))
+	}
+	for q, want := range map[float64]float64{0: -7, 0.01: -7, 1.0 / 6: -7, 0.2: 0, 0.5: 0, 0.8: 0, 5.0 / 6: 0, 0.84: 12, 1: 12} {
+		if v, ok := s.Quantile(q); v != want || !ok {
+			t.Errorf("quantile %v is %v, %v, want %v", q, v, ok, want)
+		}
+	}
+	for _, q := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
+		if v, ok := s.Quantile(q); ok {
+			t.Errorf("quantile %v is %v", q, v)
+		}
+	}
+}
+
+func TestSketch_RefusesWhatIsNoNumber(t *testing.T) {
+	var s Sketch
+	must(t, s.AddN(1, maxCount-1))
+	before := jsonOf(t, &s)
+	for v, n := range map[float64]uint64{math.NaN(): 1, 1.1e100: 1, math.Inf(1): 1, math.Inf(-1): 1, 5: 2, 6: math.MaxUint64} {
+		if err := s.AddN(v, n); !errors.Is(err, ErrNotFinite) {
+			t.Errorf("%d times %v: %v", n, v, err)
+		}
+	}
+	var two Sketch
+	must(t, two.AddN(3, 2))
+	if err := s.Merge(&two); !errors.Is(err, ErrNotFinite) {
+		t.Errorf("merge: %v", err)
+	}
+	must(t, s.AddN(9, 0))
+	if after := jsonOf(t, &s); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+}
+
+// Counts of more than 32 bits, which few bins have, are as exact as others.
+func TestSketch_LargeCounts(t *testing.T) {
+	var s Sketch
+	must(t, s.AddN(1, 1<<33+5))
+	must(t, s.AddN(1, 1<<32-1))
+	must(t, s.AddN(1000, 1<<40))
+	must(t, s.AddN(1e-15, 3)) // new bins move the others
+	must(t, s.AddN(-1, 1<<34))
+	if got := s.positive.at(binOf(1) - s.positive.first); got != 1<<33+5+1<<32-1 {
+		t.Errorf("%d ones", got)
+	}
+	c := s.Clone()
+	must(t, c.Merge(&s))
+	if c.Count() != 2*s.Count() || c.positive.at(binOf(1000)-c.positive.first) != 1<<41 {
+		t.Errorf("%s", jsonOf(t, c))
+	}
+	if median, _ := s.Quantile(0.5); math.Abs(median-1000) > 10 {
+		t.Errorf("median %v", median)
+	}
+	same(t, reread(t, &s, &Sketch{}), &s)
+}
+
+// Order and grouping do not matter, even where bins had to be given up.
+func TestSketch_MergeIsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for name, value := range streams {
+		var all Sketch
+		parts := make([]Sketch, 3)
+		for i := range 3000 {
+			v := value(rng)
+			if name == "17 decades" {
+				v = math.Pow(v, 3) // 51 decades: bins are given up
+			}
+			must(t, all.Add(v))
+			must(t, parts[i%3].Add(v))
+		}
+
+		left, right := parts[0].Clone(), parts[2].Clone()
+		must(t, left.Merge(&parts[1]))
+		must(t, left.Merge(&parts[2]))
+		must(t, right.Merge(&parts[1]))
+		must(t, right.Merge(&parts[0]))
+		must(t, right.Merge(&Sketch{}))
+		var empty Sketch
+		must(t, empty.Merge(&all))
+		for _, s := range []*Sketch{left, right, &empty} {
+			same(t, s, &all)
+		}
+	}
+}
+
+// Sizes far below the largest are counted as if they were as large as the smallest bin that is kept: quantiles among
+// the others stay exact, and the memory stays bounded.
+func TestSketch_GivesUpTheSmallestSizes(t *testing.T) {
+	var s Sketch
+	var large []float64
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 5000 {
+		must(t, s.Add(math.Pow(10, -99+80*rng.Float64())))
+		large = append(large, math.Pow(10, 17*rng.Float64()))
+	}
+	for _, v := range large {
+		must(t, s.Add(v))
+	}
+	for range 5000 {
+		must(t, s.Add(math.Pow(10, -99+80*rng.Float64())))
+	}
+
+	slices.Sort(large)
+	for _, q := range []float64{0.68, 0.75, 0.9, 0.99} {
+		got, _ := s.Quantile(q)
+		want := large[int(math.Ceil(q*15000))-10001]
+		if math.Abs(got-want) > 0.01*want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if low, _ := s.Quantile(0.5); low > 1 {
+		t.Errorf("the median %v is not among the smallest", low)
+	}
+	if n := len(s.positive.counts); n != maxBins {
+		t.Errorf("%d bins", n)
+	}
+	same(t, reread(t, &s, &Sketch{}), &s)
+}
+
+// What the documentation of Sketch says of its memory.
+func TestSketch_Memory(t *testing.T) {
+	for _, c := range []struct {
+		decades float64
+		most    int64
+	}{{0, 400}, {3, 1900}, {8, 4500}, {100, 8600}} {
+		rng := rand.New(rand.NewPCG(7, 8))
+		const sketches = 500 // so that other things on the heap do not matter
+		bytes := heapOf(t, func() any {
+			list := make([]Sketch, sketches)
+			for i := range list {
+				for range 3000 {
+					must(t, list[i].Add(math.Pow(10, c.decades*rng.Float64()-c.decades/2)))
+				}
+			}
+			return list
+		}) / sketches
+		t.Logf("%v decades: %d bytes", c.decades, bytes)
+		if bytes > c.most {
+			t.Errorf("%v decades: %d bytes, more than %d", c.decades, bytes, c.most)
+		}
+	}
+}
+
+func TestSketch_JSON(t *testing.T) {
+	var s Sketch
+	same(t, jsonOf(t, &s), `{}`)
+	reread(t, &s, &Sketch{})
+	for _, v := range []float64{1, 1, 1.05, -2, 0, 0} {
+		must(t, s.Add(v))
+	}
+	same(t, jsonOf(t, &s), `{"min":-2,"max":1.05,"zeros":2,"positive":[0,2,0,0,1],"negative":[35,1]}`)
+	same(t, reread(t, &s, &Sketch{}), &s)
+	must(t, json.Unmarshal([]byte(`null`), &s))
+	if s.Count() != 6 {
+		t.Errorf("null changed it: %s", jsonOf(t, &s))
+	}
+}
+
+func TestSketch_JSONRefusesWhatNoSketchCanBe(t *testing.T) {
+	for data, why := range map[string]string{
+		`[]`:                                   "cannot unmarshal",
+		`{"positive":"1"}`:                     "cannot unmarshal",
+		`{"min":1,"max":1,"positive":[0,1.5]}`: "cannot unmarshal",
+		`{"min":1e999}`:                        "cannot unmarshal",
+		`{"zeros":-1}`:                         "cannot unmarshal",
+		`{"zeros":9007199254740993,"min":0,"max":0}`:                                "out of range",
+		`{"min":1,"max":1}`:                                                         "only then",
+		`{"zeros":1}`:                                                               "only then",
+		`{"zeros":1,"min":0}`:                                                       "only then",
+		`{"positive":[0,1]}`:                                                        "only then",
+		`{"min":1,"max":1,"positive":[0]}`:                                          "a list of 0 counts",
+		`{"min":1,"max":1,"positive":[0,0]}`:                                        "begins or ends with 0",
+		`{"min":1,"max":1,"positive":[-1,0,1]}`:                                     "begins or ends with 0",
+		`{"min":1,"max":1,"positive":[0,1,0]}`:                                      "begins or ends with 0",
+		`{"min":1,"max":1,"positive":[0,-1]}`:                                       "out of range",
+		`{"min":1,"max":1,"positive":[0,9007199254740993]}`:                         "out of range",
+		`{"min":0,"max":1,"zeros":1,"positive":[0,9007199254740992]}`:               "out of range",
+		`{"min":1,"max":1,"positive":[9223372036854775807,1]}`:                      "out of range",
+		`{"min":1,"max":1,"positive":[-9223372036854775808,1]}`:                     "out of range",
+		`{"min":1,"max":1,"positive":[0,1` + strings.Repeat(",0", maxBins) + `,1]}`: "too long",
+		`{"min":2,"max":1,"positive":[0,1]}`:                                        "do not fit",
+		`{"min":1,"max":2,"positive":[0,1]}`:                                        "do not fit",
+		`{"min":-1,"max":1,"positive":[0,1]}`:                                       "do not fit",
+		`{"min":1,"max":1,"negative":[0,1]}`:                                        "do not fit",
+		`{"min":-9,"max":-1,"negative":[0,1]}`:                                      "do not fit",
+		`{"min":-1,"max":1,"zeros":1}`:                                              "do not fit",
+	} {
+		var s Sketch
+		must(t, s.Add(7))
+		before := s
+		if err := json.Unmarshal([]byte(data), &s); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%.80s: want an error with %q, got %v", data, why, err)
+		}
+		same(t, s, before)
+	}
+}

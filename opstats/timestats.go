@@ -1,0 +1,204 @@
+package opstats
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// TimeStats is what is known of the times that an operation took. It is the class TimeStats of ProxyStore 1.1.0, and
+// gives the same bits for the same times. The class of ProxyStore 0.4 computes the same, and has no Last and LastAt,
+// but a size. The zero value is empty and ready to use.
+type TimeStats struct {
+	Count         float64 // how often the operation was done; a fraction only where it was sampled
+	Avg, Min, Max float64 // milliseconds
+	Last          float64 // milliseconds, of the most recent time
+	LastAt        float64 // when that was recorded, in Unix seconds
+	SizeBytes     float64 // of the object that the operation last handled, as far as known
+	Sized         bool    // whether SizeBytes is known
+}
+
+// Empty reports whether nothing was counted.
+func (s TimeStats) Empty() bool { return s.Count == 0 }
+
+// Total returns the sum of all times in milliseconds.
+func (s TimeStats) Total() float64 { return s.Avg * s.Count }
+
+// Add counts one time in milliseconds, recorded at the given moment. It returns [ErrNotFinite] for a time that is
+// negative or not finite. It does not allocate.
+func (s *TimeStats) Add(ms float64, at time.Time) error { return s.AddN(ms, 1, at) }
+
+// AddN counts n times of the same length. A sampled event with the rate r stands for n = 1/r events, which need not be
+// whole. Besides the errors of Add, it returns ErrNotFinite if n is below 1 or not finite.
+func (s *TimeStats) AddN(ms, n float64, at time.Time) error {
+	if !isSize(ms) || !(n >= 1 && n <= limit) {
+		return ErrNotFinite
+	}
+
+	ms = math.Abs(ms) // −0 is 0
+	if s.Empty() {
+		s.Min = ms
+	}
+	s.Avg = weightedMean(s.Avg, s.Count, ms, n)
+	s.Min, s.Max = min(s.Min, ms), max(s.Max, ms)
+	s.Last, s.LastAt = ms, unixSeconds(at)
+	s.Count += n
+
+	return nil
+}
+
+// SetSize notes the size of the object of the operation that was added last; without one it changes nothing. It returns
+// [ErrNotFinite] for a size that is negative or not finite. ProxyStore 0.4 forgets the size when the next operation has
+// none, and in a sum. Here the last known size stays.
+func (s *TimeStats) SetSize(bytes float64) error {
+	switch {
+	case !isSize(bytes):
+		return ErrNotFinite
+	case !s.Empty():
+		s.SizeBytes, s.Sized = math.Abs(bytes), true
+	}
+
+	return nil
+}
+
+// Merge returns the statistics of both. Last is that of the later one, and of o if both were recorded at the same
+// moment. The size is taken from the same one, or from the other one if only that knows a size.
+//
+// An empty TimeStats changes nothing. ProxyStore's own sum with an empty one may differ from x in the last bit, because
+// it multiplies and divides by the count, and its sum of two empty ones is a ZeroDivisionError.
+func (s TimeStats) Merge(o TimeStats) TimeStats {
+	switch {
+	case s.Empty():
+		return o
+	case o.Empty():
+		return s
+	}
+
+	earlier, later := s, o
+	if s.LastAt > o.LastAt {
+		earlier, later = o, s
+	}
+	sized := later
+	if !later.Sized {
+		sized = earlier
+	}
+
+	return TimeStats{
+		Count:     s.Count + o.Count,
+		Avg:       weightedMean(s.Avg, s.Count, o.Avg, o.Count),
+		Min:       min(s.Min, o.Min),
+		Max:       max(s.Max, o.Max),
+		Last:      later.Last,
+		LastAt:    later.LastAt,
+		SizeBytes: sized.SizeBytes,
+		Sized:     sized.Sized,
+	}
+}
+
+// weightedMean returns the mean of n values with mean a and m values with mean b. float64() keeps the compiler from
+// fusing a product into the sum on machines that can: the bits must be those of Python, on every machine.
+func weightedMean(a, n, b, m float64) float64 {
+	return (float64(a*n) + float64(b*m)) / (n + m)
+}
+
+// unixSeconds returns a moment as Python's time.time() does.
+func unixSeconds(at time.Time) float64 {
+	return float64(at.Unix()) + float64(at.Nanosecond())/1e9
+}
+
+// timeStatsJSON is a TimeStats with the names of ProxyStore. Floats are written in the shortest form that reads back
+// to the same bits.
+type timeStatsJSON struct {
+	Count  *float64 `json:"count,omitempty"`
+	Calls  *float64 `json:"calls,omitempty"` // what ProxyStore 0.4 calls the count
+	Avg    *float64 `json:"avg_time_ms,omitempty"`
+	Min    *float64 `json:"min_time_ms,omitempty"`
+	Max    *float64 `json:"max_time_ms,omitempty"`
+	Last   float64  `json:"last_time_ms,omitzero"`
+	LastAt float64  `json:"last_timestamp,omitzero"`
+	Size   *float64 `json:"size_bytes,omitempty"`
+}
+
+// MarshalJSON writes the fields with ProxyStore's names: count, avg_time_ms, min_time_ms, max_time_ms, last_time_ms,
+// last_timestamp, and size_bytes if the size is known. An empty TimeStats has a count of 0 and no more.
+func (s TimeStats) MarshalJSON() ([]byte, error) {
+	w := timeStatsJSON{Count: &s.Count, Last: s.Last, LastAt: s.LastAt}
+	if !s.Empty() {
+		w.Avg, w.Min, w.Max = &s.Avg, &s.Min, &s.Max
+	}
+	if s.Sized {
+		w.Size = &s.SizeBytes
+	}
+
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, bit for bit, and what ProxyStore's as_dict returns: "calls" is the count,
+// as in version 0.4, and a size of null is not known. What no TimeStats can be is an error. Unknown keys are ignored.
+func (s *TimeStats) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // what encoding/json expects of a null
+	}
+
+	var w timeStatsJSON
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("read time stats: %w", err)
+	}
+	read, err := w.timeStats()
+	if err != nil {
+		return fmt.Errorf("read time stats: %w", err)
+	}
+	*s = read
+
+	return nil
+}
+
+// timeStats checks what was read and returns it as a TimeStats.
+func (w timeStatsJSON) timeStats() (TimeStats, error) {
+	count := w.Count
+	if count == nil {
+		count = w.Calls
+	}
+	switch {
+	case count == nil:
+		return TimeStats{}, errors.New("there is no count")
+	case *count == 0:
+		return TimeStats{}, nil
+	case !(*count >= 1 && *count <= sumLimit):
+		return TimeStats{}, fmt.Errorf("count %v is out of range", *count)
+	case w.Avg == nil || w.Min == nil || w.Max == nil:
+		return TimeStats{}, errors.New("avg_time_ms, min_time_ms and max_time_ms must be there when something was counted")
+	}
+
+	s := TimeStats{Count: *count, Avg: *w.Avg, Min: *w.Min, Max: *w.Max, Last: w.Last, LastAt: w.LastAt}
+	if err := s.check(); err != nil {
+		return TimeStats{}, err
+	}
+	if w.Size != nil {
+		if err := s.SetSize(*w.Size); err != nil {
+			return TimeStats{}, fmt.Errorf("size_bytes %v is out of range", *w.Size)
+		}
+	}
+
+	return s, nil
+}
+
+// check returns an error if times from outside are impossible. A mean may be outside of its range by what rounding
+// makes of it.
+func (s TimeStats) check() error {
+	slack := 1e-6*s.Max + 1e-300 // the second for products that underflow
+	switch {
+	case !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max:
+		return fmt.Errorf("min_time_ms %v and max_time_ms %v are not a range", s.Min, s.Max)
+	case !(s.Avg >= s.Min-slack && s.Avg <= s.Max+slack) || s.Avg < 0:
+		return fmt.Errorf("avg_time_ms %v is not between min_time_ms %v and max_time_ms %v", s.Avg, s.Min, s.Max)
+	case !isSize(s.Last):
+		return fmt.Errorf("last_time_ms %v is out of range", s.Last)
+	case !inRange(s.LastAt):
+		return fmt.Errorf("last_timestamp %v is out of range", s.LastAt)
+	}
+
+	return nil
+}

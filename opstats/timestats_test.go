@@ -1,0 +1,191 @@
+package opstats
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTimeStats_Add(t *testing.T) {
+	s := statsOf(t, 1, 3)
+	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3, Last: 3, LastAt: 100})
+	if s.Empty() || s.Total() != 4 {
+		t.Errorf("empty %v, total %v", s.Empty(), s.Total())
+	}
+
+	tenths := statsOf(t, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)
+	if tenths.Avg != 0.09999999999999999 {
+		t.Errorf("ten times 0.1 have the mean %v", tenths.Avg)
+	}
+
+	must(t, s.Add(math.Copysign(0, -1), unix(101)))
+	if s.Min != 0 || math.Signbit(s.Min) || math.Signbit(s.Last) {
+		t.Errorf("-0 is kept: %+v", s)
+	}
+}
+
+// A sampled event stands for several, which need not be a whole number.
+func TestTimeStats_AddN(t *testing.T) {
+	var s TimeStats
+	must(t, s.AddN(10, 2.5, unix(1)))
+	must(t, s.AddN(20, 7.5, unix(2)))
+	same(t, s, TimeStats{Count: 10, Avg: 17.5, Min: 10, Max: 20, Last: 20, LastAt: 2})
+}
+
+func TestTimeStats_RefusesWhatIsNoTime(t *testing.T) {
+	s := statsOf(t, 1)
+	before := s
+	inf, nan := math.Inf(1), math.NaN()
+	for _, ms := range []float64{-1, -1e-300, nan, inf, -inf, 1.1e100} {
+		if err := s.Add(ms, unix(1)); !errors.Is(err, ErrNotFinite) || s != before {
+			t.Errorf("a time of %v: %v, %+v", ms, err, s)
+		}
+		if err := s.SetSize(ms); !errors.Is(err, ErrNotFinite) || s != before {
+			t.Errorf("a size of %v: %v, %+v", ms, err, s)
+		}
+	}
+	for _, n := range []float64{0, 0.999, -1, nan, inf} {
+		if err := s.AddN(1, n, unix(1)); !errors.Is(err, ErrNotFinite) || s != before {
+			t.Errorf("%v times: %v, %+v", n, err, s)
+		}
+	}
+}
+
+// No sum overflows, however large the times and their number are.
+func TestTimeStats_StaysFinite(t *testing.T) {
+	var s TimeStats
+	for range 100 {
+		must(t, s.AddN(limit, limit, time.Time{}))
+	}
+	m := s.Merge(s)
+	for _, v := range []float64{m.Avg, m.Total(), m.Count, m.LastAt} {
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			t.Fatalf("%+v", m)
+		}
+	}
+	reread(t, &m, &TimeStats{})
+}
+
+func TestTimeStats_Merge(t *testing.T) {
+	a, b := statsOf(t, 1, 3), statsOf(t, 6)
+	same(t, a.Merge(b), TimeStats{Count: 3, Avg: 10.0 / 3, Min: 1, Max: 6, Last: 6, LastAt: 100})
+	same(t, b.Merge(a), TimeStats{Count: 3, Avg: 10.0 / 3, Min: 1, Max: 6, Last: 3, LastAt: 100})
+
+	a.LastAt = 100.5
+	if got := a.Merge(b); got.Last != 3 || got.LastAt != 100.5 {
+		t.Errorf("the last of the later one: %+v", got)
+	}
+	if got := b.Merge(a); got.Last != 3 || got.LastAt != 100.5 {
+		t.Errorf("the last of the later one: %+v", got)
+	}
+}
+
+// An empty one changes nothing, not even the last bit, and not the last time of one from 1970.
+func TestTimeStats_MergeEmpty(t *testing.T) {
+	var empty TimeStats
+	same(t, empty.Merge(empty), empty)
+	for _, s := range []TimeStats{statsOf(t, 0.1, 0.1, 0.1), statsOf(t, 0), {Count: 1, Avg: 2, Min: 2, Max: 2, Last: 2, LastAt: -1}} {
+		same(t, s.Merge(empty), s)
+		same(t, empty.Merge(s), s)
+	}
+}
+
+// The last known size stays: without a size, in a sum, and in a sum with one that knows none.
+func TestTimeStats_Size(t *testing.T) {
+	var s TimeStats
+	must(t, s.SetSize(3)) // of nothing
+	same(t, s, TimeStats{})
+
+	for _, size := range []float64{5, -1, 7} {
+		must(t, s.Add(1, unix(100)))
+		if size >= 0 {
+			must(t, s.SetSize(size))
+		}
+		if want := max(size, 5); s.SizeBytes != want || !s.Sized {
+			t.Errorf("%v, %v, want %v", s.SizeBytes, s.Sized, want)
+		}
+	}
+
+	none := statsOf(t, 1)
+	zero := statsOf(t, 1)
+	must(t, zero.SetSize(0))
+	for _, c := range []struct {
+		a, b  TimeStats
+		size  float64
+		sized bool
+	}{{s, none, 7, true}, {none, s, 7, true}, {s, zero, 0, true}, {zero, s, 7, true}, {none, none, 0, false}} {
+		if m := c.a.Merge(c.b); m.SizeBytes != c.size || m.Sized != c.sized {
+			t.Errorf("%+v and %+v: %+v", c.a, c.b, m)
+		}
+	}
+}
+
+func TestTimeStats_JSON(t *testing.T) {
+	s := statsOf(t, 0.1, 0.2, 0.4)
+	must(t, s.SetSize(219))
+	sampled := TimeStats{}
+	must(t, sampled.AddN(1, 10.0/3, unix(1795357692.08)))
+	for want, s := range map[string]TimeStats{
+		`{"count":0}`: {},
+		`{"count":3,"avg_time_ms":0.23333333333333336,"min_time_ms":0.1,"max_time_ms":0.4,` +
+			`"last_time_ms":0.4,"last_timestamp":100,"size_bytes":219}`: s,
+		`{"count":3.3333333333333335,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,` +
+			`"last_time_ms":1,"last_timestamp":1795357692.08}`: sampled,
+	} {
+		if got := jsonOf(t, s); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		same(t, *reread(t, &s, &TimeStats{}), s)
+	}
+}
+
+// What ProxyStore 0.4 has in its TimeStats, and a size that it does not know.
+func TestTimeStats_ReadsProxyStore04(t *testing.T) {
+	var s TimeStats
+	must(t, json.Unmarshal([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`), &s))
+	same(t, s, TimeStats{Count: 2, Avg: 2, Min: 1, Max: 3})
+}
+
+func TestTimeStats_JSONRefusesWhatNoTimeStatsCanBe(t *testing.T) {
+	for data, why := range map[string]string{
+		`[]`:            "cannot unmarshal",
+		`{}`:            "no count",
+		`{"count":"1"}`: "cannot unmarshal",
+		`{"count":-1}`:  "out of range",
+		`{"count":0.5}`: "out of range",
+		`{"count":1e151,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1}`: "out of range",
+		`{"count":1}`: "must be there",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1}`:                                           "must be there",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":2,"max_time_ms":1}`:                           "not a range",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":-1,"max_time_ms":1}`:                          "not a range",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1e101}`:                       "not a range",
+		`{"count":1,"avg_time_ms":3,"min_time_ms":1,"max_time_ms":2}`:                           "not between",
+		`{"count":1,"avg_time_ms":0.9,"min_time_ms":1,"max_time_ms":2}`:                         "not between",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"last_time_ms":-1}`:         "last_time_ms",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"last_timestamp":1e101}`:    "last_timestamp",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":1,"max_time_ms":1,"size_bytes":-1}`:           "size_bytes",
+		`{"count":1,"avg_time_ms":1,"min_time_ms":Infinity,"max_time_ms":0,"last_time_ms":0}`:   "invalid character",
+		`{"count":1,"avg_time_ms":1e999,"min_time_ms":1,"max_time_ms":1e999,"last_time_ms":10}`: "cannot unmarshal",
+	} {
+		s := statsOf(t, 7)
+		if err := json.Unmarshal([]byte(data), &s); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: want an error with %q, got %v", data, why, err)
+		}
+		same(t, s, statsOf(t, 7))
+	}
+}
+
+// A timestamp that came as a float64 is the same float64 in the statistics.
+func TestTimeStats_TimestampsSurvive(t *testing.T) {
+	for i := range 100000 {
+		want := 1.7e9 + float64(i)*1234.567891
+		var s TimeStats
+		must(t, s.Add(1, unix(want)))
+		if s.LastAt != want {
+			t.Fatalf("%v became %v", want, s.LastAt)
+		}
+	}
+}

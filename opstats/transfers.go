@@ -1,0 +1,236 @@
+package opstats
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// The lists of a [Transfers], by their names in the data of vLLM's class. The first four have one number per transfer.
+const (
+	TransferDuration       = "transfer_duration" // seconds
+	PostDuration           = "post_duration"     // seconds
+	BytesTransferred       = "bytes_transferred"
+	NumDescriptors         = "num_descriptors"
+	NumFailedTransfers     = "num_failed_transfers" // a 1 for each failure
+	NumFailedNotifications = "num_failed_notifications"
+	NumKVExpiredReqs       = "num_kv_expired_reqs"
+)
+
+// listNames has the known lists in the order of the class.
+var listNames = [...]string{
+	TransferDuration, PostDuration, BytesTransferred, NumDescriptors,
+	NumFailedTransfers, NumFailedNotifications, NumKVExpiredReqs,
+}
+
+// The places of lists in listNames.
+const (
+	durations = iota
+	posts
+	sizes
+	descriptors
+	failedTransfers
+	failedNotifications
+	kvExpired
+
+	perTransfer = failedTransfers // how many lists have one number per transfer
+)
+
+// Bounds of the lists that are kept without being known.
+const (
+	maxOther     = 32  // how many
+	maxOtherName = 200 // bytes of a name
+)
+
+// MaxDescriptors is the largest number of descriptors of one transfer. vLLM's class makes 32-bit numbers of them.
+const MaxDescriptors = math.MaxUint32
+
+// A Transfer is one transfer of KV cache.
+type Transfer struct {
+	XferMicros  float64   // how long it took, in microseconds
+	PostMicros  float64   // how long it took to post it, in microseconds
+	Bytes       float64   // how much was transferred
+	Descriptors float64   // in how many parts, at most MaxDescriptors
+	End         time.Time // when it ended; zero where that is not known
+}
+
+// Transfers is the statistics of KV cache transfers. It is vLLM's class NixlKVConnectorStats with the methods Record,
+// RecordFailedTransfer and so on, CloneAndReset, Empty, Aggregate and Reduce, and its JSON is the class's data: seven
+// lists. The zero value is empty and ready to use.
+//
+// It differs from the class where the versions of vLLM differ. A list that is missing is empty, one that is not known is
+// kept (up to 32), and its entries make the statistics not empty, because they may be failures of a newer version.
+//
+// The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90. The
+// owner of all Transfers calls it where Held becomes too much.
+type Transfers struct {
+	lists     [len(listNames)][]float64
+	other     map[string][]float64
+	times     span
+	condensed *condensed // nil as long as the lists have everything
+}
+
+// Record adds a transfer. It returns [ErrNotFinite] if a number is negative or not finite, and [ErrMalformed] if there
+// are more descriptors than MaxDescriptors or the end is not in the years 1970 to 2199.
+func (t *Transfers) Record(x Transfer) error {
+	switch {
+	case !isSize(x.XferMicros) || !isSize(x.PostMicros) || !isSize(x.Bytes) || !isSize(x.Descriptors):
+		return ErrNotFinite
+	case x.Descriptors > MaxDescriptors || !x.End.IsZero() && !plausible(x.End):
+		return ErrMalformed
+	}
+
+	numbers := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
+	for i, v := range numbers {
+		t.append(i, math.Abs(v)) // −0 is 0
+	}
+	if !x.End.IsZero() {
+		t.times.add(x.End, numbers[durations])
+	}
+
+	return nil
+}
+
+// RecordFailedTransfer counts a transfer that failed.
+func (t *Transfers) RecordFailedTransfer() { t.append(failedTransfers, 1) }
+
+// RecordFailedNotification counts a notification that failed.
+func (t *Transfers) RecordFailedNotification() { t.append(failedNotifications, 1) }
+
+// RecordKVExpired counts a request whose blocks nobody fetched in time.
+func (t *Transfers) RecordKVExpired() { t.append(kvExpired, 1) }
+
+// append adds one number to a list, or to what became of it.
+func (t *Transfers) append(list int, v float64) {
+	if t.condensed != nil {
+		t.condensed.add(list, v)
+		return
+	}
+	t.lists[list] = extend(t.lists[list], v)
+}
+
+// extend appends to a list. From 8192 numbers on it makes room for as many at a time, because append would leave up to a
+// quarter of the memory unused.
+func extend(list []float64, more ...float64) []float64 {
+	const step = 8192
+	if need := len(list) + len(more); need > cap(list) && need > step {
+		list = append(make([]float64, 0, (need+step-1)/step*step), list...)
+	}
+
+	return append(list, more...)
+}
+
+// CloneAndReset hands over everything, and leaves t empty.
+func (t *Transfers) CloneAndReset() *Transfers {
+	c := *t
+	*t = Transfers{}
+
+	return &c
+}
+
+// Clone returns an independent copy. It costs little: the lists are shared, because the numbers in them never change.
+func (t *Transfers) Clone() *Transfers {
+	c := *t
+	for i, list := range c.lists {
+		c.lists[i] = slices.Clip(list)
+	}
+	c.other = maps.Clone(t.other)
+	for name, list := range c.other {
+		c.other[name] = slices.Clip(list)
+	}
+	c.condensed = t.condensed.clone()
+
+	return &c
+}
+
+// Empty reports whether all lists are empty. An interval with failures and without a transfer is not empty.
+func (t *Transfers) Empty() bool { return t.Held() == 0 && t.condensed.empty() }
+
+// Len returns the number of transfers.
+func (t *Transfers) Len() int64 {
+	if t.condensed != nil {
+		return t.condensed.lists[durations].N
+	}
+	return int64(len(t.lists[durations]))
+}
+
+// Held returns the length of the longest list that is kept. A number in a list takes 8 bytes, so a transfer takes 32.
+func (t *Transfers) Held() int {
+	longest := 0
+	for _, list := range t.lists {
+		longest = max(longest, len(list))
+	}
+	for _, list := range t.other {
+		longest = max(longest, len(list))
+	}
+
+	return longest
+}
+
+// Sum returns the length and the sum of a list, exactly even if it was condensed. Both are 0 for a list that is not
+// there.
+func (t *Transfers) Sum(list string) (n int64, sum float64) {
+	i := slices.Index(listNames[:], list)
+	switch {
+	case t.condensed != nil:
+		return t.condensed.sum(i, list)
+	case i >= 0:
+		return int64(len(t.lists[i])), pairwiseSum(t.lists[i])
+	}
+	return int64(len(t.other[list])), pairwiseSum(t.other[list])
+}
+
+// Other returns the names of the lists that are kept without being known, in alphabetical order.
+func (t *Transfers) Other() []string {
+	if t.condensed != nil {
+		return slices.Sorted(maps.Keys(t.condensed.other))
+	}
+	return slices.Sorted(maps.Keys(t.other))
+}
+
+// Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there are
+// too many unknown lists: those that found no room are lost, everything else was added. It returns [ErrNotFinite], and
+// changes nothing, if a list would have more than 2^53 entries.
+func (t *Transfers) Aggregate(o *Transfers) error {
+	switch {
+	case o.Empty():
+		return nil
+	case t.condensed == nil && o.condensed == nil:
+		return t.appendLists(o)
+	}
+
+	into, from := t.Clone(), o.Clone()
+	into.Condense()
+	from.Condense()
+	err := into.condensed.merge(from.condensed)
+	if err == ErrNotFinite {
+		return err
+	}
+	into.times.merge(from.times)
+	*t = *into
+
+	return err
+}
+
+// appendLists is Aggregate where both have lists.
+func (t *Transfers) appendLists(o *Transfers) error {
+	for i, list := range o.lists {
+		t.lists[i] = extend(t.lists[i], list...)
+	}
+	t.times.merge(o.times)
+
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(o.other)) {
+		if _, known := t.other[name]; !known && len(t.other) >= maxOther {
+			err = ErrFull
+			continue
+		}
+		if t.other == nil {
+			t.other = make(map[string][]float64)
+		}
+		t.other[name] = extend(t.other[name], o.other[name]...)
+	}
+
+	return err
+}

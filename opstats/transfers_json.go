@@ -1,0 +1,236 @@
+package opstats
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// ownMember is the member of a Transfers' JSON that vLLM's class does not have. It has what the lists do not say.
+const ownMember = "perfagent"
+
+// stateJSON is the value of that member.
+type stateJSON struct {
+	Span     []int64            `json:"span,omitempty"`     // first and last nanosecond, and of how many transfers
+	Lists    map[string]tally   `json:"lists,omitempty"`    // what became of the lists
+	Sketches map[string]*Sketch `json:"sketches,omitempty"` // of the lists that have a P90
+}
+
+// MarshalJSON writes the data of vLLM's class: an object of the seven lists, in the class's order, and then the unknown
+// ones. If the ends of transfers are known or the lists were condensed, it has one more member, "perfagent".
+func (t *Transfers) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, list := range t.lists {
+		var err error
+		if out, err = appendMember(out, listNames[i], list); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.other)) {
+		var err error
+		if out, err = appendMember(out, name, t.other[name]); err != nil {
+			return nil, err
+		}
+	}
+
+	if t.times.n > 0 || t.condensed != nil {
+		state, err := json.Marshal(t.state())
+		if err != nil {
+			return nil, fmt.Errorf("write transfers: %w", err)
+		}
+		out = append(out, `,"`+ownMember+`":`...)
+		out = append(out, state...)
+	}
+
+	return append(out, '}'), nil
+}
+
+// appendMember appends a list to an object.
+func appendMember(out []byte, name string, list []float64) ([]byte, error) {
+	if list == nil {
+		list = []float64{} // not null
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, fmt.Errorf("write transfers: %w", err)
+	}
+	numbers, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("write transfers: list %q: %w", name, err)
+	}
+
+	if len(out) > 1 {
+		out = append(out, ',')
+	}
+	out = append(append(out, quoted...), ':')
+	return append(out, numbers...), nil
+}
+
+// state returns what the lists do not say.
+func (t *Transfers) state() stateJSON {
+	var w stateJSON
+	if t.times.n > 0 {
+		w.Span = []int64{t.times.first, t.times.last, t.times.n}
+	}
+	if c := t.condensed; c != nil {
+		w.Lists = make(map[string]tally)
+		maps.Copy(w.Lists, c.other)
+		for i, list := range c.lists {
+			w.Lists[listNames[i]] = list
+		}
+		w.Sketches = make(map[string]*Sketch)
+		for i := range c.sketches {
+			w.Sketches[listNames[i]] = &c.sketches[i]
+		}
+	}
+
+	return w
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, and the data of vLLM's class of any version. A list that is missing is
+// empty, an unknown one is kept. An error says that the data is malformed: a value that is no list of numbers, the first
+// four lists of different lengths or with a negative number, descriptors above MaxDescriptors, numbers beyond 1e100,
+// more than 32 unknown lists or a name of more than 200 bytes.
+func (t *Transfers) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil // what encoding/json expects of a null
+	}
+
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return fmt.Errorf("read transfers: %w", err)
+	}
+	var read Transfers
+	own := members[ownMember]
+	delete(members, ownMember)
+	if err := read.readLists(members); err != nil {
+		return fmt.Errorf("read transfers: %w", err)
+	}
+	if own != nil {
+		if err := read.readState(own); err != nil {
+			return fmt.Errorf("read transfers: member %q: %w", ownMember, err)
+		}
+	}
+	*t = read
+
+	return nil
+}
+
+// readLists reads the lists into empty Transfers.
+func (t *Transfers) readLists(members map[string]json.RawMessage) error {
+	for name, raw := range members {
+		var list []float64
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return fmt.Errorf("list %q: %w", name, err)
+		}
+		if bytes.Contains(raw, []byte("null")) || slices.ContainsFunc(list, func(v float64) bool { return !inRange(v) }) {
+			return fmt.Errorf("list %q has something that is no number or out of range", name)
+		}
+
+		if i := slices.Index(listNames[:], name); i >= 0 {
+			t.lists[i] = list
+			continue
+		}
+		if len(t.other) >= maxOther || len(name) > maxOtherName {
+			return errors.New("too many unknown lists, or a name that is too long")
+		}
+		if t.other == nil {
+			t.other = make(map[string][]float64)
+		}
+		t.other[name] = list
+	}
+
+	return t.checkTransfers()
+}
+
+// checkTransfers returns an error if the lists of transfers that were read do not fit together.
+func (t *Transfers) checkTransfers() error {
+	for i, list := range t.lists[:perTransfer] {
+		if len(list) != len(t.lists[0]) {
+			return fmt.Errorf("list %q has %d entries and %q has %d", listNames[i], len(list), listNames[0], len(t.lists[0]))
+		}
+		most := float64(limit)
+		if i == descriptors {
+			most = MaxDescriptors
+		}
+		if slices.ContainsFunc(list, func(v float64) bool { return v < 0 || v > most }) {
+			return fmt.Errorf("list %q has a number that is out of range", listNames[i])
+		}
+	}
+
+	return nil
+}
+
+// readState reads what the lists do not say into Transfers that have their lists.
+func (t *Transfers) readState(data []byte) error {
+	var w stateJSON
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+
+	if w.Lists != nil {
+		c, err := w.condensed()
+		if err != nil {
+			return err
+		}
+		if t.Held() > 0 || len(t.other) > 0 {
+			return errors.New("there are lists and sums of lists")
+		}
+		t.condensed = c
+	}
+
+	if w.Span != nil {
+		if len(w.Span) != 3 || w.Span[2] < 1 || w.Span[2] > t.Len() {
+			return fmt.Errorf("span %v of %d transfers is out of range", w.Span, t.Len())
+		}
+		t.times = span{w.Span[0], w.Span[1], w.Span[2]}
+		return t.times.check()
+	}
+
+	return nil
+}
+
+// condensed checks what was read and returns it.
+func (w stateJSON) condensed() (*condensed, error) {
+	c := &condensed{other: w.Lists}
+	for i, name := range listNames {
+		c.lists[i] = w.Lists[name]
+		delete(c.other, name)
+	}
+	if len(c.other) > maxOther {
+		return nil, errors.New("too many unknown lists")
+	}
+
+	for name, t := range c.other {
+		if len(name) > maxOtherName {
+			return nil, errors.New("the name of a list is too long")
+		}
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("list %q: %w", name, err)
+		}
+	}
+	for i, t := range c.lists {
+		if err := t.check(); err != nil {
+			return nil, fmt.Errorf("list %q: %w", listNames[i], err)
+		}
+		if i < perTransfer && (t.N != c.lists[durations].N || t.value() < 0) {
+			return nil, fmt.Errorf("list %q does not fit to the others", listNames[i])
+		}
+	}
+
+	for i := range c.sketches {
+		s := w.Sketches[listNames[i]]
+		if s == nil {
+			s = &Sketch{}
+		}
+		if s.count != uint64(c.lists[i].N) || s.count > 0 && s.min < 0 {
+			return nil, fmt.Errorf("the sketch of list %q does not fit to it", listNames[i])
+		}
+		c.sketches[i] = *s
+	}
+
+	return c, nil
+}

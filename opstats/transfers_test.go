@@ -1,0 +1,557 @@
+package opstats
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// transfersOf returns Transfers with the given lists.
+func transfersOf(t testing.TB, duration, post, bytes, descriptor []float64) *Transfers {
+	t.Helper()
+	data := jsonOf(t, map[string][]float64{
+		TransferDuration: duration, PostDuration: post, BytesTransferred: bytes, NumDescriptors: descriptor,
+	})
+	var read Transfers
+	must(t, json.Unmarshal([]byte(data), &read))
+
+	return &read
+}
+
+// scaled returns 1 to n, each times a factor.
+func scaled(n int, factor float64) []float64 {
+	list := make([]float64, n)
+	for i := range list {
+		list[i] = float64(i+1) * factor
+	}
+
+	return list
+}
+
+const mib = 1 << 20
+
+func TestTransfers_ReduceGoldenTable(t *testing.T) {
+	micros := func(us ...float64) []float64 {
+		for i := range us {
+			us[i] /= 1e6
+		}
+		return us
+	}
+	ones := []float64{1, 1, 1, 2, 2, 2}
+	inf, nan := math.Inf(1), math.NaN()
+	for _, c := range []struct {
+		duration, post, bytes, descriptor []float64
+		want                              Reduced
+	}{
+		{[]float64{}, []float64{}, []float64{}, []float64{}, Reduced{}},
+		{micros(9862), micros(5693), []float64{70 * mib}, []float64{56}, Reduced{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56}},
+		{ones, ones, ones, ones, Reduced{6, 1500, 2000, 1500, 2000, 0, 0, 1.5}},
+		{
+			[]float64{1, 2}, []float64{0.1, 0.2}, []float64{1024, 2048}, []float64{10, 20},
+			Reduced{2, 1500, 1900, 150, 190, 0.001, 0.001, 15},
+		},
+		{scaled(10, 1e-3), scaled(10, 1e-4), scaled(10, mib), scaled(10, 1), Reduced{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5}},
+		{
+			[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{1, 1, 1, 2},
+			Reduced{4, 1000, 1000, 1000, 1000, 0, 0, 1.2},
+		},
+		{[]float64{0}, []float64{0}, []float64{mib}, []float64{1}, Reduced{1, 0, 0, 0, 0, 1, inf, 1}},
+		{[]float64{0}, []float64{0}, []float64{0}, []float64{1}, Reduced{1, 0, 0, 0, 0, 0, nan, 1}},
+		{micros(2, 3), micros(2, 3), []float64{0, 0}, []float64{1, 1}, Reduced{2, 0.002, 0.003, 0.002, 0.003, 0, 0, 1}},
+	} {
+		got := transfersOf(t, c.duration, c.post, c.bytes, c.descriptor).Reduce()
+		if fmt.Sprint(got) != fmt.Sprint(c.want) { // so that NaN is NaN
+			t.Errorf("%v:\ngot  %v\nwant %v", c.duration, got, c.want)
+		}
+	}
+}
+
+func TestReduced_JSON(t *testing.T) {
+	for want, r := range map[string]Reduced{
+		`{"Num successful transfers":0,"Avg xfer time (ms)":0,"P90 xfer time (ms)":0,"Avg post time (ms)":0,` +
+			`"P90 post time (ms)":0,"Avg MB per transfer":0,"Throughput (MB/s)":0,"Avg number of descriptors":0}`: {},
+		`{"Num successful transfers":1,"Avg xfer time (ms)":9.862,"P90 xfer time (ms)":9.862,"Avg post time (ms)":5.693,` +
+			`"P90 post time (ms)":5.693,"Avg MB per transfer":70,"Throughput (MB/s)":null,"Avg number of descriptors":56}`: {
+			1, 9.862, 9.862, 5.693, 5.693, 70, math.Inf(1), 56,
+		},
+	} {
+		same(t, jsonOf(t, r), want)
+		reread(t, &r, &Reduced{})
+	}
+
+	kept := Reduced{Transfers: 3}
+	for _, data := range []string{`[]`, `{"Avg MB per transfer":"1"}`} {
+		if err := json.Unmarshal([]byte(data), &kept); err == nil || kept.Transfers != 3 {
+			t.Errorf("%s: %v, %v", data, err, kept)
+		}
+	}
+	must(t, json.Unmarshal([]byte(`null`), &kept))
+	if kept.Transfers != 3 {
+		t.Errorf("null changed it: %v", kept)
+	}
+}
+
+// All halves of a thousandth of a millisecond, where numpy and Python round differently.
+func TestRounding_Halves(t *testing.T) {
+	for v, want := range map[float64][2]float64{ // of numpy, of Python
+		0.0005: {0, 0.001}, 0.0025: {0.002, 0.003}, 0.0015: {0.002, 0.002}, 2.5: {2.5, 2.5}, 1e22: {1e22, 1e22},
+		0.0625: {0.062, 0.062}, 0.1875: {0.188, 0.188}, math.Inf(1): {math.Inf(1), math.Inf(1)},
+	} {
+		if n, p := numpyRound(v, 1000), pythonRound(v); n != want[0] || p != want[1] {
+			t.Errorf("%v: %v and %v, want %v", v, n, p, want)
+		}
+	}
+}
+
+func TestTransfers_Record(t *testing.T) {
+	var a Transfers
+	if !a.Empty() || a.Len() != 0 {
+		t.Error("a new one is not empty")
+	}
+	must(t, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56}))
+	same(t, jsonOf(t, &a), `{"transfer_duration":[0.009862],"post_duration":[0.005693],"bytes_transferred":[73400320],`+
+		`"num_descriptors":[56],"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[]}`)
+	if a.Empty() || a.Len() != 1 {
+		t.Errorf("%d transfers", a.Len())
+	}
+	reread(t, &a, &Transfers{})
+}
+
+// An interval in which everything failed must not vanish.
+func TestTransfers_FailuresAlone(t *testing.T) {
+	for list, record := range map[string]func(*Transfers){
+		NumFailedTransfers:     (*Transfers).RecordFailedTransfer,
+		NumFailedNotifications: (*Transfers).RecordFailedNotification,
+		NumKVExpiredReqs:       (*Transfers).RecordKVExpired,
+	} {
+		var a, all Transfers
+		record(&a)
+		record(&a)
+		must(t, all.Aggregate(&a))
+		must(t, all.Aggregate(&Transfers{}))
+		if n, sum := all.Sum(list); all.Empty() || all.Len() != 0 || n != 2 || sum != 2 {
+			t.Errorf("%s: %s", list, jsonOf(t, &all))
+		}
+		if got := jsonOf(t, &all); !strings.Contains(got, `"`+list+`":[1,1]`) || strings.Count(got, "[]") != 6 {
+			t.Errorf("%s: %s", list, got)
+		}
+		same(t, all.Reduce(), Reduced{})
+	}
+}
+
+func TestTransfers_Refuses(t *testing.T) {
+	var a Transfers
+	must(t, a.Record(Transfer{XferMicros: 1}))
+	before := jsonOf(t, &a)
+	nan, inf := math.NaN(), math.Inf(1)
+	far := time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		x    Transfer
+		want error
+	}{
+		{Transfer{XferMicros: -1}, ErrNotFinite},
+		{Transfer{XferMicros: nan}, ErrNotFinite},
+		{Transfer{PostMicros: inf}, ErrNotFinite},
+		{Transfer{Bytes: 1e101}, ErrNotFinite},
+		{Transfer{Descriptors: nan}, ErrNotFinite},
+		{Transfer{Descriptors: -1}, ErrNotFinite},
+		{Transfer{Descriptors: 1 << 32}, ErrMalformed},
+		{Transfer{End: far}, ErrMalformed},
+		{Transfer{End: time.Unix(-1, 0)}, ErrMalformed},
+		{Transfer{End: time.Unix(math.MaxInt64, 0)}, ErrMalformed},
+	} {
+		if err := a.Record(c.x); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.x, err, c.want)
+		}
+	}
+	if after := jsonOf(t, &a); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+	must(t, a.Record(Transfer{Descriptors: MaxDescriptors, End: far.Add(-1)}))
+}
+
+// What was handed over does not change afterwards, and neither does a copy.
+func TestTransfers_CloneAndReset(t *testing.T) {
+	var a Transfers
+	record := func(us float64) { must(t, a.Record(Transfer{XferMicros: us, End: unix(us)})) }
+	record(1)
+	record(2)
+	a.RecordKVExpired()
+	full := jsonOf(t, &a)
+
+	kept := a.Clone()
+	record(3)
+	handed := a.CloneAndReset()
+	handedJSON := jsonOf(t, handed)
+	if !a.Empty() || jsonOf(t, &a) != jsonOf(t, &Transfers{}) {
+		t.Errorf("not reset: %s", jsonOf(t, &a))
+	}
+	for range 100 {
+		record(9)
+		must(t, kept.Record(Transfer{XferMicros: 8, End: unix(8)}))
+	}
+	if got := jsonOf(t, handed); got != handedJSON || handed.Len() != 3 {
+		t.Errorf("what was handed over became %s", got)
+	}
+
+	var b Transfers
+	must(t, json.Unmarshal([]byte(full), &b))
+	c := b.Clone()
+	must(t, b.Aggregate(handed))
+	same(t, jsonOf(t, c), full)
+	b.Condense()
+	d := b.Clone()
+	must(t, b.Record(Transfer{XferMicros: 5}))
+	if d.Len() != 5 || b.Len() != 6 {
+		t.Errorf("%d and %d", d.Len(), b.Len())
+	}
+}
+
+// Three workers hand over their data each second, which travels as JSON; the scheduler aggregates it. The result is what
+// one list of all transfers gives.
+func TestTransfers_RanksEqualOneList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var ranks [3]Transfers
+	var all, one Transfers
+	for range 20 {
+		for rank := range ranks {
+			for range rng.IntN(10) {
+				x := Transfer{
+					XferMicros: math.Round(math.Exp(rng.NormFloat64() + 9)), PostMicros: float64(rng.IntN(9000)),
+					Bytes: float64(rng.IntN(1 << 30)), Descriptors: float64(1 + rng.IntN(500)),
+				}
+				must(t, ranks[rank].Record(x))
+				must(t, one.Record(x))
+			}
+			if rng.IntN(5) == 0 {
+				ranks[rank].RecordFailedTransfer()
+				one.RecordFailedTransfer()
+			}
+		}
+		for rank := range ranks { // in the order of the records above
+			var received Transfers
+			must(t, json.Unmarshal([]byte(jsonOf(t, ranks[rank].CloneAndReset())), &received))
+			must(t, all.Aggregate(&received))
+		}
+	}
+	same(t, jsonOf(t, &all), jsonOf(t, &one))
+	same(t, all.Reduce(), one.Reduce())
+	if all.Len() < 200 {
+		t.Errorf("only %d transfers", all.Len())
+	}
+}
+
+// vLLM's test of three ranks: 2, 1 and 3 transfers, the last ones with all values 2.
+func TestTransfers_AggregateAsVLLMTestsIt(t *testing.T) {
+	var all Transfers
+	for _, list := range [][]float64{{1, 1}, {1}, {2, 2, 2}} {
+		must(t, all.Aggregate(transfersOf(t, list, list, list, list)))
+	}
+	r := all.Reduce()
+	if r.Transfers != 6 || r.AvgXfer != 1500 || r.AvgPost != 1500 || r.AvgDescriptors != 1.5 {
+		t.Errorf("%+v", r)
+	}
+	same(t, all.lists[durations], []float64{1, 1, 1, 2, 2, 2})
+	must(t, all.Aggregate(&all)) // with itself
+	if all.Len() != 12 {
+		t.Errorf("%d", all.Len())
+	}
+}
+
+// The versions of vLLM differ in their lists. The class raises KeyError for one that the other side lacks.
+func TestTransfers_OtherVersions(t *testing.T) {
+	var newer, all Transfers
+	must(t, json.Unmarshal([]byte(`{"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`), &newer))
+	if newer.Empty() {
+		t.Error("failures of a newer version make it empty")
+	}
+	must(t, all.Aggregate(&newer))
+	must(t, all.Aggregate(&newer))
+	same(t, all.Other(), []string{"num_failed_handshakes", "remote_tokens"})
+	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
+		t.Errorf("%d entries, sum %v", n, sum)
+	}
+	if n, sum := all.Sum("unheard_of"); n != 0 || sum != 0 {
+		t.Errorf("%d entries, sum %v", n, sum)
+	}
+	same(t, jsonOf(t, &newer), `{"transfer_duration":[],"post_duration":[],"bytes_transferred":[],"num_descriptors":[],`+
+		`"num_failed_transfers":[],"num_failed_notifications":[],"num_kv_expired_reqs":[],`+
+		`"num_failed_handshakes":[1,1,0.5],"remote_tokens":[]}`)
+	reread(t, &all, &Transfers{})
+	all.Condense()
+	same(t, all.Other(), []string{"num_failed_handshakes", "remote_tokens"})
+	if n, sum := all.Sum("num_failed_handshakes"); n != 6 || sum != 5 {
+		t.Errorf("condensed: %d entries, sum %v", n, sum)
+	}
+	reread(t, &all, &Transfers{})
+}
+
+// Other lists are kept up to a bound. The transfers that come with too many are kept in any case.
+func TestTransfers_TooManyOtherLists(t *testing.T) {
+	for _, condense := range []bool{false, true} {
+		var all Transfers
+		for i := range maxOther + 3 {
+			var x Transfers
+			must(t, json.Unmarshal(fmt.Appendf(nil, `{"num_failed_transfers":[1],"new_%02d":[1]}`, i), &x))
+			if err := all.Aggregate(&x); (i < maxOther) != (err == nil) || err != nil && !errors.Is(err, ErrFull) {
+				t.Errorf("list %d: %v", i, err)
+			}
+			if condense {
+				all.Condense()
+			}
+		}
+		if n, _ := all.Sum(NumFailedTransfers); n != maxOther+3 || len(all.Other()) != maxOther {
+			t.Errorf("%d failures, %d other lists", n, len(all.Other()))
+		}
+		reread(t, &all, &Transfers{})
+	}
+}
+
+func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
+	many := make(map[string][]float64)
+	for i := range maxOther + 1 {
+		many[fmt.Sprint(i)] = nil
+	}
+	for data, why := range map[string]string{
+		`[]`:                                "cannot unmarshal",
+		`{"transfer_duration":1}`:           "cannot unmarshal",
+		`{"transfer_duration":["1"]}`:       "cannot unmarshal",
+		`{"transfer_duration":null}`:        "no number",
+		`{"num_failed_transfers":[1,null]}`: "no number",
+		`{"num_failed_transfers":[1e101]}`:  "out of range",
+		`{"num_failed_transfers":[1e999]}`:  "cannot unmarshal",
+		`{"num_failed_transfers":[NaN]}`:    "invalid character",
+		`{"new_in_2027":{"a":1}}`:           "cannot unmarshal",
+		`{"new_in_2027":[[1]]}`:             "cannot unmarshal",
+		`{"transfer_duration":[1]}`:         "has 0 entries",
+		`{"transfer_duration":[1],"post_duration":[1],"bytes_transferred":[1,1],"num_descriptors":[1]}`:        "has 2 entries",
+		`{"transfer_duration":[-1],"post_duration":[1],"bytes_transferred":[1],"num_descriptors":[1]}`:         "out of range",
+		`{"transfer_duration":[1],"post_duration":[1],"bytes_transferred":[1],"num_descriptors":[4294967296]}`: "out of range",
+		`{"transfer_duration":[1],"post_duration":[1],"bytes_transferred":[1],"num_descriptors":[-1]}`:         "out of range",
+		`{"` + strings.Repeat("x", maxOtherName+1) + `":[]}`:                                                   "too long",
+		jsonOf(t, map[string][]float64{"a": {}, "b": {}})[:8]:                                                  "unexpected end",
+		strings.ReplaceAll(jsonOf(t, many), "null", "[1]"):                                                     "too many",
+		`{"perfagent":[1]}`:                                                                       "cannot unmarshal",
+		`{"perfagent":{"span":[1,2]}}`:                                                            "span",
+		`{"perfagent":{"span":[1,2,1]}}`:                                                          "span",
+		`{"perfagent":{"lists":{"transfer_duration":{"n":1}}}}`:                                   "fit to",
+		`{"perfagent":{"lists":{"num_failed_transfers":{"n":-1}}}}`:                               "count -1",
+		`{"perfagent":{"lists":{"num_failed_transfers":{"n":1,"sum":1e151}}}}`:                    "out of range",
+		`{"perfagent":{"lists":{"new":{"n":9007199254740993}}}}`:                                  "count",
+		`{"perfagent":{"lists":{}},"num_failed_transfers":[1]}`:                                   "sums of lists",
+		`{"perfagent":{"lists":{},"sketches":{"transfer_duration":{"zeros":1,"min":0,"max":0}}}}`: "sketch",
+		`{"perfagent":{"lists":{"` + strings.Repeat("x", maxOtherName+1) + `":{"n":1}}}}`:         "too long",
+		`{"perfagent":{"lists":` + strings.ReplaceAll(jsonOf(t, many), "null", `{"n":1}`) + `}}`:  "too many",
+	} {
+		var a Transfers
+		must(t, a.Record(Transfer{XferMicros: 7, End: unix(1)}))
+		before := jsonOf(t, &a)
+		if err := json.Unmarshal([]byte(data), &a); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%.90s: want an error with %q, got %v", data, why, err)
+		}
+		if after := jsonOf(t, &a); after != before {
+			t.Errorf("%.90s: refused, yet read", data)
+		}
+	}
+}
+
+// An empty object, as the class's reset leaves it for data that is missing.
+func TestTransfers_JSONOfNothing(t *testing.T) {
+	var a Transfers
+	must(t, a.Record(Transfer{XferMicros: 7}))
+	must(t, json.Unmarshal([]byte(`null`), &a))
+	if a.Empty() {
+		t.Error("null emptied it")
+	}
+	must(t, json.Unmarshal([]byte(`{}`), &a))
+	if !a.Empty() || a.Reduce() != (Reduced{}) {
+		t.Errorf("%s", jsonOf(t, &a))
+	}
+}
+
+func TestTransfers_Span(t *testing.T) {
+	var a Transfers
+	end := unix(1795357692.08)
+	must(t, a.Record(Transfer{XferMicros: 9862, Bytes: 70 * mib, End: end}))
+	r := a.Reduce()
+	if rate, ok := a.WallThroughput(); !ok || math.Abs(rate-r.Throughput) > 0.001 {
+		t.Errorf("one transfer: %v, want %v", rate, r.Throughput)
+	}
+
+	// Four at the same time: the class's rate is a quarter of what the wall clock says.
+	var b Transfers
+	for i := range 4 {
+		must(t, b.Record(Transfer{XferMicros: 1e6, Bytes: mib, End: end.Add(time.Duration(i) * time.Millisecond)}))
+	}
+	first, last, ok := b.Span()
+	if !ok || !first.Equal(end.Add(-time.Second)) || !last.Equal(end.Add(3*time.Millisecond)) {
+		t.Errorf("%v to %v", first, last)
+	}
+	if rate, _ := b.WallThroughput(); math.Abs(rate-4/1.003) > 1e-9 || b.Reduce().Throughput != 1 {
+		t.Errorf("%v and %v", rate, b.Reduce().Throughput)
+	}
+
+	// It survives all that keeps every transfer's end, and ends with the first transfer that has none.
+	back := reread(t, &b, &Transfers{})
+	must(t, back.Aggregate(&a))
+	back.Condense()
+	back = reread(t, back.CloneAndReset(), &Transfers{})
+	if first, last, ok = back.Span(); !ok || last.Sub(first) != time.Second+3*time.Millisecond || back.Len() != 5 {
+		t.Errorf("%v to %v, %v", first, last, ok)
+	}
+	must(t, back.Aggregate(transfersOf(t, []float64{1}, []float64{1}, []float64{1}, []float64{1})))
+	_, _, span := back.Span()
+	if _, rate := back.WallThroughput(); span || rate {
+		t.Error("there is a span of transfers whose end is not known")
+	}
+}
+
+func TestTransfers_SpanOfNothing(t *testing.T) {
+	var a Transfers
+	if _, _, ok := a.Span(); ok {
+		t.Error("a span of nothing")
+	}
+	must(t, a.Record(Transfer{End: unix(5)})) // took no time
+	if rate, ok := a.WallThroughput(); ok {
+		t.Errorf("%v in no time", rate)
+	}
+	must(t, a.Record(Transfer{XferMicros: 1e99, End: unix(5)})) // longer than the nanoseconds of an int64
+	if first, _, ok := a.Span(); !ok || first.Year() != 1940 {
+		t.Errorf("since %v", first)
+	}
+	reread(t, &a, &Transfers{})
+}
+
+// Beyond the lists the sums are exact, and the P90 are within 1 % of the nearest-rank value.
+func TestTransfers_Condense(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	var exact, early, late Transfers
+	if held := early.Condense(); held != 0 || !early.Empty() {
+		t.Errorf("%d entries of nothing", held)
+	}
+	for range 50000 {
+		x := Transfer{
+			XferMicros: math.Round(math.Exp(rng.NormFloat64() + 9)), PostMicros: rng.Float64() * 1000,
+			Bytes: float64(rng.IntN(1 << 30)), Descriptors: float64(rng.IntN(1 << 32)), End: unix(rng.Float64()),
+		}
+		for _, a := range []*Transfers{&exact, &early, &late} {
+			must(t, a.Record(x))
+		}
+	}
+	if held := late.Condense(); held != 50000 || late.Held() != 0 || early.Held() != 0 || exact.Held() != 50000 {
+		t.Errorf("%d, %d, %d", held, early.Held(), exact.Held())
+	}
+	late.RecordFailedTransfer()
+	early.RecordFailedTransfer()
+	exact.RecordFailedTransfer()
+	same(t, jsonOf(t, &early), jsonOf(t, &late))
+
+	want, got := exact.Reduce(), late.Reduce()
+	for _, p := range []struct {
+		got, want *float64
+		list      []float64
+	}{{&got.P90Xfer, &want.P90Xfer, exact.lists[durations]}, {&got.P90Post, &want.P90Post, exact.lists[posts]}} {
+		rank := nearestRank(slices.Sorted(slices.Values(p.list)), 900) * 1000
+		if math.Abs(*p.got-rank) > 0.01*rank+0.0005 {
+			t.Errorf("P90 %v, want %v", *p.got, rank)
+		}
+		*p.got = *p.want
+	}
+	same(t, got, want)
+	same(t, late.Estimated(), []string{"P90 xfer time (ms)", "P90 post time (ms)"})
+	if exact.Estimated() != nil {
+		t.Error("lists are estimates")
+	}
+	reread(t, &late, &Transfers{})
+}
+
+// A sum that adding up in any order would get wrong.
+func TestTransfers_CondensedSumsAreExact(t *testing.T) {
+	var a Transfers
+	a.Condense()
+	must(t, a.Record(Transfer{XferMicros: 1e22}))
+	for range 100000 {
+		must(t, a.Record(Transfer{XferMicros: 1e6}))
+	}
+	if _, sum := a.Sum(TransferDuration); sum != 1e16+100000 {
+		t.Errorf("%v", sum)
+	}
+	// The length of the list survives, and the sum does.
+	if n, sum := reread(t, &a, &Transfers{}).Sum(TransferDuration); n != 100001 || sum != 1e16+100000 {
+		t.Errorf("%v of %v", sum, n)
+	}
+}
+
+// Condensed or not, on either side: the same is counted.
+func TestTransfers_AggregateCondensed(t *testing.T) {
+	part := func(condense bool) *Transfers {
+		var a Transfers
+		must(t, json.Unmarshal([]byte(`{"new":[2]}`), &a))
+		must(t, a.Record(Transfer{XferMicros: 1000, Bytes: mib, Descriptors: 1, End: unix(5)}))
+		a.RecordFailedNotification()
+		if condense {
+			a.Condense()
+		}
+		return &a
+	}
+	for _, c := range [][2]bool{{true, false}, {false, true}, {true, true}} {
+		a, b := part(c[0]), part(c[1])
+		before := jsonOf(t, b)
+		must(t, a.Aggregate(b))
+		must(t, a.Aggregate(&Transfers{}))
+		must(t, a.Aggregate(a))
+		same(t, a.Reduce(), Reduced{4, 1, a.Reduce().P90Xfer, 0, 0, 1, 1000, 1})
+		for list, want := range map[string]float64{"new": 8, NumFailedNotifications: 4, NumFailedTransfers: 0} {
+			if _, sum := a.Sum(list); sum != want {
+				t.Errorf("%v: %s is %v, want %v", c, list, sum, want)
+			}
+		}
+		if _, _, ok := a.Span(); !ok || jsonOf(t, b) != before {
+			t.Errorf("%v: %s", c, jsonOf(t, b))
+		}
+	}
+}
+
+// A job that claims to have made 2^53 transfers, again and again.
+func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
+	var a Transfers
+	must(t, json.Unmarshal([]byte(`{"perfagent":{"lists":{"num_failed_transfers":{"n":9007199254740992,"sum":1}}}}`), &a))
+	before := jsonOf(t, &a)
+	if err := a.Aggregate(a.Clone()); !errors.Is(err, ErrNotFinite) || jsonOf(t, &a) != before {
+		t.Errorf("%v, %s", err, jsonOf(t, &a))
+	}
+}
+
+// The lists of 131,072 transfers, which is what perfagent keeps, take 4 MiB.
+func TestTransfers_Memory(t *testing.T) {
+	const n = 131072
+	bytes := heapOf(t, func() any {
+		var a Transfers
+		for i := range n {
+			must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
+		}
+		return &a
+	})
+	t.Logf("%d transfers: %.2f MiB", n, float64(bytes)/mib)
+	if bytes > 4*mib+50000 {
+		t.Errorf("%d bytes", bytes)
+	}
+
+	condensed := heapOf(t, func() any {
+		var a Transfers
+		a.Condense()
+		for i := range n {
+			must(t, a.Record(Transfer{XferMicros: float64(i), Bytes: 1, Descriptors: 1}))
+		}
+		return &a
+	})
+	if condensed > 10000 {
+		t.Errorf("condensed: %d bytes", condensed)
+	}
+}
