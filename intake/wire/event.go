@@ -6,11 +6,11 @@ type Kind uint8
 // The kinds of events. Each comment names the fields of Event that it uses beside Series and At.
 const (
 	Nothing      Kind = iota // an empty line
-	Time                     // Values (ms), Weight, Key, Bytes and Sized; or Failed
-	Counter                  // Values, Weight
+	Time                     // Values (ms), Rate, Key, Bytes and Sized; or Failed
+	Counter                  // Values, Rate
 	Gauge                    // Values: what it is now
 	Change                   // Values: by how much a gauge changed
-	Value                    // Values, Weight, Text (the unit, or nothing)
+	Value                    // Values, Rate, Text (the unit, or nothing)
 	Set                      // Text: a member
 	Attribute                // Attribute
 	Transfer                 // Transfer, Rank; Series is the transfer's name
@@ -60,7 +60,7 @@ type Event struct {
 	Kind      Kind
 	Series    []byte    // NAME, or NAME{k="v",…}
 	Values    []float64 // at least one where the kind has any
-	Weight    float64   // how many events each of the Values stands for: at least 1
+	Rate      float64   // which share of such events was sent: above 0, at most 1
 	At        float64   // when it happened, in Unix seconds; 0 if the line does not say
 	Text      []byte
 	Key       []byte  // nil without one
@@ -80,7 +80,7 @@ type Event struct {
 
 // reset makes the Event say nothing, and keeps its memory.
 func (e *Event) reset() {
-	e.Kind, e.Series, e.Values, e.Weight, e.At = Nothing, nil, e.Values[:0], 1, 0
+	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
 	e.Text, e.Key, e.Data, e.Sized, e.Failed, e.Rank = nil, nil, nil, false, false, -1
 	e.builder.reset()
 }

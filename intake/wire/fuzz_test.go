@@ -27,8 +27,8 @@ func checkEvent(t *testing.T, e *Event) {
 			t.Errorf("value %v of %q", v, e.Series)
 		}
 	}
-	if !(e.Weight >= 1 && e.Weight <= maxNumber) || !(e.At == 0 || isMoment(e.At)) || e.Bytes < 0 {
-		t.Errorf("weight %v, at %v, bytes %v", e.Weight, e.At, e.Bytes)
+	if !(e.Rate > 0 && e.Rate <= 1) || !(e.At == 0 || isMoment(e.At)) || e.Bytes < 0 {
+		t.Errorf("rate %v, at %v, bytes %v", e.Rate, e.At, e.Bytes)
 	}
 	needsSeries := e.Kind != Nothing && e.Kind != Mark && e.Kind != ProxyStore
 	if needsSeries != (len(e.Series) > 0) || !utf8.Valid(e.Series) || len(e.Series) > MaxText+MaxTags*(2*MaxText+4)+2 {

@@ -41,7 +41,7 @@ func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
 	if len(name) > MaxText {
 		return nil, TooLong
 	}
-	b.out = appendName(b.out[:0], name)
+	b.out = AppendName(b.out[:0], name)
 	if b.n == 0 {
 		return b.out, Accepted
 	}
@@ -50,7 +50,7 @@ func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
 	slices.SortFunc(tags, compareTags)
 	for i, t := range tags {
 		b.out = append(b.out, "{,"[min(i, 1)])
-		b.out = appendName(b.out, t.key)
+		b.out = AppendName(b.out, t.key)
 		b.out = append(b.out, '=', '"')
 		b.out = appendEscaped(b.out, t.value)
 		b.out = append(b.out, '"')
@@ -80,8 +80,8 @@ var inName = [256]bool{
 	'_': true, '.': true, ':': true, '/': true, '-': true,
 }
 
-// appendName appends a name, each character that does not belong there as "_".
-func appendName(out, name []byte) []byte {
+// AppendName appends the name of a series, each character that does not belong there as "_".
+func AppendName(out, name []byte) []byte {
 	clean := 0
 	for clean < len(name) && inName[name[clean]] {
 		clean++

@@ -170,10 +170,11 @@ func (e *Event) rate(text []byte) Reason {
 	if reason != Accepted || !(rate > 0 && rate <= 1) {
 		return Malformed
 	}
-	e.Weight = 1 / rate
-	if e.Weight > maxNumber {
+	if 1/rate > maxNumber {
 		return NotFinite
 	}
+	e.Rate = rate
+
 	return Accepted
 }
 

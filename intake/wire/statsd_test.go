@@ -18,8 +18,8 @@ func describe(e *Event) string {
 	if len(e.Values) > 0 {
 		fmt.Fprintf(&b, " %v", e.Values)
 	}
-	if e.Weight != 1 {
-		fmt.Fprintf(&b, " × %v", e.Weight)
+	if e.Rate != 1 {
+		fmt.Fprintf(&b, " @ %v", e.Rate)
 	}
 	switch e.Kind {
 	case Attribute:
@@ -89,10 +89,10 @@ func TestEvent_StatsD(t *testing.T) {
 		{line: "a:1|c", statsd: "counter a [1]"},
 		{line: "a:-3|c", statsd: "counter a [-3]"},
 		{line: "a:+3|c", statsd: "counter a [3]"},
-		{line: "a:1|c|@0.1", statsd: "counter a [1] × 10"},
+		{line: "a:1|c|@0.1", statsd: "counter a [1] @ 0.1"},
 		{line: "a:1|c|@1", statsd: "counter a [1]"},
 		{line: "a:1:2:3.5|ms", statsd: "time a [1 2 3.5]"},
-		{line: "a:320|ms|@0.5", statsd: "time a [320] × 2"},
+		{line: "a:320|ms|@0.5", statsd: "time a [320] @ 0.5"},
 		{line: "a:1e3|h", statsd: "value a [1000]"},
 		{line: "a:-1|d", statsd: "value a [-1]"},
 		{line: "a:.5|d", statsd: "value a [0.5]"},
@@ -131,8 +131,8 @@ func TestEvent_Tags(t *testing.T) {
 		{line: "a:1|c|#,,", statsd: "counter a [1]"},
 		{line: `a:1|c|#k:a"b\c`, statsd: `counter a{k="a\"b\\c"} [1]`},
 		{line: `a:1|c|#k y="x",z:é`, statsd: `counter a{k_y__x_="",z="é"} [1]`},
-		{line: "a:1|c|@0.5|#x:1|T1|c:id", statsd: `counter a{x="1"} [1] × 2`},
-		{line: "a:1|c|c:id|T1|#x:1|@0.5", statsd: `counter a{x="1"} [1] × 2`},
+		{line: "a:1|c|@0.5|#x:1|T1|c:id", statsd: `counter a{x="1"} [1] @ 0.5`},
+		{line: "a:1|c|c:id|T1|#x:1|@0.5", statsd: `counter a{x="1"} [1] @ 0.5`},
 		{line: many(16), statsd: "counter a{" + strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(many(16), "a:1|c|#"), ":", `="`), ",", `",`) + `"} [1]`},
 		{line: many(17), statsd: "too_long"},
 		{line: "a:1|c|#k:" + long[1:], statsd: `counter a{k="` + long[1:] + `"} [1]`},
