@@ -92,7 +92,7 @@ func BenchmarkEndpoint_Apply(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := e.Apply(body, book, start); err != nil {
+		if _, err := apply(e, body, book, start); err != nil {
 			b.Fatal(err)
 		}
 	}

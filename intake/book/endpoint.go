@@ -24,7 +24,9 @@ type Endpoint struct {
 	touched []*metric // of this scrape, in the order of the body
 	bounds  []float64 // of the last histogram, which most others share
 	held    int       // how many buckets there are
-	refused int64     // samples of this scrape for which there is no room
+	taken   int       // samples of this scrape
+	refused int64     // those for which there is no room
+	tooLong int64     // and those whose names or labels are too long
 	start   float64   // process_start_time_seconds of this scrape, or NaN
 }
 
@@ -74,12 +76,10 @@ func (e *Endpoint) Absent() {
 	}
 }
 
-// Apply adds what a scrape says to the Book; at is when it was taken. It returns how many samples were taken. An error
-// says that the body is not in the text format 0.0.4; it has changed nothing then.
-func (e *Endpoint) Apply(body []byte, b *Book, at time.Time) (taken int, err error) {
+// Read reads the body of a scrape. An error says that it is not in the text format 0.0.4; the scrape is then left out.
+func (e *Endpoint) Read(body []byte) error {
 	e.scrape++
-	e.touched, e.start, e.refused = e.touched[:0], math.NaN(), 0
-	var tooLong int64
+	e.touched, e.start, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
 	for e.text.Reset(body); e.text.Next(); {
 		s := &e.text.Sample
 		switch {
@@ -87,20 +87,23 @@ func (e *Endpoint) Apply(body []byte, b *Book, at time.Time) (taken int, err err
 			e.start = s.Value
 		case leftOut(s.Name), math.IsNaN(s.Value), s.Part == wire.Quantile:
 		case s.Reason != wire.Accepted:
-			tooLong++
+			e.tooLong++
 		case e.take(s):
-			taken++
+			e.taken++
 		}
 	}
-	if err := e.text.Err(); err != nil {
-		return 0, err
-	}
 
-	b.dropped.TooLong += tooLong
+	return e.text.Err()
+}
+
+// AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples were
+// taken.
+func (e *Endpoint) AddTo(b *Book, at time.Time) (taken int) {
+	b.dropped.TooLong += e.tooLong
 	b.dropped.Series += e.refused
 	e.commit(b, at)
 
-	return taken, nil
+	return e.taken
 }
 
 // leftOut reports whether a metric is about the program that serves it, and not about the job.

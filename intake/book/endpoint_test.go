@@ -14,11 +14,19 @@ import (
 // scrape gives a body to a Book as the newest scrape of an endpoint.
 func scrape(t *testing.T, e *Endpoint, b *Book, at float64, body string) int {
 	t.Helper()
-	n, err := e.Apply([]byte(body), b, after(at))
+	n, err := apply(e, []byte(body), b, after(at))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// apply reads a body and adds it to a Book.
+func apply(e *Endpoint, body []byte, b *Book, at time.Time) (int, error) {
+	if err := e.Read(body); err != nil {
+		return 0, err
+	}
+	return e.AddTo(b, at), nil
 }
 
 // histogram returns the lines of a histogram with the bounds 0.1, 1 and +Inf.
@@ -139,7 +147,7 @@ func TestEndpoint_BadBody(t *testing.T) {
 	e.Absent()
 	scrape(t, e, b, 1, counterText(3)+histogram("h_seconds", [3]int{1, 2, 3}, 3))
 	want := operations(t, b)
-	if _, err := e.Apply([]byte(counterText(9)+histogram("h_seconds", [3]int{4, 5, 6}, 3)+"oops\n"), b, after(2)); err == nil {
+	if _, err := apply(e, []byte(counterText(9)+histogram("h_seconds", [3]int{4, 5, 6}, 3)+"oops\n"), b, after(2)); err == nil {
 		t.Fatal("no error")
 	}
 	if got := operations(t, b); got != want {

@@ -108,7 +108,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		b, e := newBook("*"), NewEndpoint(start)
 		for i, body := range [][]byte{first, second, first} {
-			if _, err := e.Apply(body, b, after(float64(i+1))); err != nil {
+			if _, err := apply(e, body, b, after(float64(i+1))); err != nil {
 				continue
 			}
 			checkFigures(t, b.Take(after(float64(i)+1.5), nil))

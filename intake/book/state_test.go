@@ -61,7 +61,7 @@ func small(t testing.TB) *Book {
 	}
 	e := NewEndpoint(start)
 	e.Absent()
-	if _, err := e.Apply(body, b, after(1)); err != nil {
+	if _, err := apply(e, body, b, after(1)); err != nil {
 		t.Fatal(err)
 	}
 	b.Scraped(b.AddSource("scrape", "http://127.0.0.1:8000/metrics"), 9, "", after(3))

@@ -105,8 +105,8 @@ func isExponent(b []byte) bool {
 	return len(b) > 0 && digits(b) == len(b)
 }
 
-// cut is bytes.Cut for a separator of one byte, which is quicker.
-func cut(b []byte, sep byte) (before, after []byte, found bool) {
+// Cut is bytes.Cut for a separator of one byte, which is quicker.
+func Cut(b []byte, sep byte) (before, after []byte, found bool) {
 	if i := bytes.IndexByte(b, sep); i >= 0 {
 		return b[:i], b[i+1:], true
 	}

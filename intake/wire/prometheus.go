@@ -87,7 +87,7 @@ func (t *Text) Err() error { return t.err }
 // Next reads the next sample into t.Sample. It reports false at the end, and at the first line that cannot be read.
 func (t *Text) Next() bool {
 	for len(t.rest) > 0 && t.err == nil {
-		line, rest, ended := cut(t.rest, '\n')
+		line, rest, ended := Cut(t.rest, '\n')
 		t.rest = rest
 		t.line++
 		if !ended {

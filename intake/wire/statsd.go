@@ -17,12 +17,12 @@ func (e *Event) parseStatsD(line []byte, d Dialect) Reason {
 		return Ignored
 	}
 
-	name, rest, found := cut(line, ':')
+	name, rest, found := Cut(line, ':')
 	if !found || len(name) == 0 {
 		return Malformed
 	}
-	value, rest, _ := cut(rest, '|')
-	kind, rest, extended := cut(rest, '|')
+	value, rest, _ := Cut(rest, '|')
+	kind, rest, extended := Cut(rest, '|')
 	if extended {
 		var reason Reason
 		if d, reason = e.extensions(rest, d); reason != Accepted {
@@ -105,7 +105,7 @@ func (e *Event) gauge(value []byte, d Dialect) Reason {
 func (e *Event) values(list []byte) Reason {
 	for more := true; more; {
 		var part []byte
-		part, list, more = cut(list, ':')
+		part, list, more = Cut(list, ':')
 		v, reason := decimal(part)
 		if reason != Accepted {
 			return reason
@@ -129,7 +129,7 @@ func allSizes(values []float64) bool {
 func (e *Event) extensions(list []byte, d Dialect) (Dialect, Reason) {
 	for more := true; more; {
 		var part []byte
-		part, list, more = cut(list, '|')
+		part, list, more = Cut(list, '|')
 		reason := Accepted
 		switch {
 		case len(part) == 0:
@@ -182,11 +182,11 @@ func (e *Event) rate(text []byte) Reason {
 func (e *Event) tagList(list []byte) Reason {
 	for more := true; more; {
 		var part []byte
-		part, list, more = cut(list, ',')
+		part, list, more = Cut(list, ',')
 		if len(part) == 0 {
 			continue
 		}
-		key, value, _ := cut(part, ':')
+		key, value, _ := Cut(part, ':')
 		if reason := e.builder.add(key, value); reason != Accepted {
 			return reason
 		}
@@ -201,7 +201,7 @@ func (e *Event) parseMark(rest []byte) Reason {
 	if !found {
 		return Malformed
 	}
-	first, second, found := cut(lengths, ',')
+	first, second, found := Cut(lengths, ',')
 	title, ok1 := length(first)
 	text, ok2 := length(second)
 	if !found || !ok1 || !ok2 || title == 0 || len(rest) < title+1+text || rest[title] != '|' {
