@@ -18,8 +18,8 @@ func binOf(size float64) int { return int(math.Ceil(math.Log(size) / binWidth)) 
 // middle returns the size in the middle of a bin, which is within 1 % of all sizes in the bin.
 func middle(bin int) float64 { return math.Exp((float64(bin) - 0.5) * binWidth) }
 
-// bins are the counts of the sizes of one sign. They reach from the page of the smallest bin to the page of the largest,
-// but at most over maxBins: what is smaller counts in the smallest bin that is kept.
+// bins are the counts of the sizes of one sign. They reach from the page of the smallest bin to the page of the
+// largest, but at most over maxBins: what is smaller counts in the smallest bin that is kept.
 type bins struct {
 	first  int            // the bin of counts[0], a multiple of pageSize
 	counts []uint32       // the low halves of the counts

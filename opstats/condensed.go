@@ -14,8 +14,8 @@ type condensed struct {
 	sketches [posts + 1]Sketch
 }
 
-// A tally is the length and the sum of a list. Rest is what rounding took from the sum, so that the two together are the
-// sum as if it were rounded only once (Neumaier's method).
+// A tally is the length and the sum of a list. Rest is what rounding took from the sum, so that the two together are
+// the sum as if it were rounded only once (Neumaier's method).
 type tally struct {
 	N    int64   `json:"n"`
 	Sum  float64 `json:"sum"`
@@ -24,11 +24,11 @@ type tally struct {
 
 // add counts n entries that come to v.
 func (t *tally) add(v float64, n int64) {
-	sum := t.Sum + v
+	sum := bounded(t.Sum + v)
 	if math.Abs(t.Sum) >= math.Abs(v) {
-		t.Rest += (t.Sum - sum) + v
+		t.Rest = bounded(t.Rest + ((t.Sum - sum) + v))
 	} else {
-		t.Rest += (v - sum) + t.Sum
+		t.Rest = bounded(t.Rest + ((v - sum) + t.Sum))
 	}
 	t.Sum = sum
 	t.N += n
@@ -37,21 +37,19 @@ func (t *tally) add(v float64, n int64) {
 // merge counts what another tally counts.
 func (t *tally) merge(o tally) {
 	t.add(o.Sum, o.N)
-	t.Rest += o.Rest
+	t.Rest = bounded(t.Rest + o.Rest)
 }
 
 // value returns the sum.
 func (t tally) value() float64 { return t.Sum + t.Rest }
 
-// Condense replaces the lists by their lengths and sums, and those of which Reduce takes a P90 by a [Sketch], which takes
-// a few KiB. It returns how many entries the longest list had. What comes later is condensed at once, until
-// CloneAndReset.
-func (t *Transfers) Condense() int {
+// Condense replaces the lists by their lengths and sums, and those of which Reduce takes a P90 by a [Sketch], which
+// takes a few KiB. What comes later is condensed at once, until CloneAndReset.
+func (t *Transfers) Condense() {
 	if t.condensed != nil {
-		return 0
+		return
 	}
 
-	held := t.Held()
 	c := &condensed{}
 	for i, list := range t.lists {
 		for _, v := range list {
@@ -66,8 +64,27 @@ func (t *Transfers) Condense() int {
 		c.setOther(name, sum)
 	}
 	t.lists, t.other, t.condensed = [len(listNames)][]float64{}, nil, c
+}
 
-	return held
+// MaxHeld is how many transfers perfagent keeps in lists, in all Transfers together. They take 4 MiB.
+const MaxHeld = 131072
+
+// CondenseBeyond condenses Transfers, the largest first and of two equal ones the first, until all of them together
+// hold at most so many transfers in lists.
+func CondenseBeyond(most int, all ...*Transfers) {
+	for {
+		held, largest := 0, 0
+		for i, t := range all {
+			held += t.Held()
+			if t.Held() > all[largest].Held() {
+				largest = i
+			}
+		}
+		if held <= max(most, 0) {
+			return
+		}
+		all[largest].Condense()
+	}
 }
 
 // add counts an entry of a known list.

@@ -9,9 +9,9 @@
 //
 // Times of operations are in milliseconds and durations of transfers are in seconds, as in the originals.
 //
-// A number that is refused changes nothing. The error says why: [ErrNotFinite], [ErrMalformed] or [ErrFull]. These
-// are values and not types, so that a refusal allocates nothing and can be counted with a switch. A number whose size
-// is beyond 1e100 is refused like an infinite one. No sum can overflow then.
+// What is refused changes nothing. The error is [ErrNotFinite], [ErrMalformed] or [ErrFull] itself, so a refusal costs
+// no allocation and a caller can count each kind. A number beyond ±1e100 is refused like an infinite one, so no sum
+// can overflow.
 //
 // The package is pure: no clock, no files, no locks, no goroutines. A value of its types belongs to one goroutine at a
 // time; hand a Clone to another one. Every type can be written as JSON and read back without loss. What is read is

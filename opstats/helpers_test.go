@@ -95,15 +95,21 @@ const (
 	oldest = "OPS_OLD" // ProxyStore 0.4.1, numpy 1.26
 )
 
-// runPython gives a script of testdata a value as JSON and decodes the JSON that it prints.
-func runPython(t *testing.T, environment, script string, in, out any) {
+// python returns the interpreter of an environment. Without it the test is skipped, but never in CI.
+func python(t *testing.T, environment string) string {
 	t.Helper()
 	variable := "PERFAGENT_TEST_" + environment
-	python := filepath.Join(os.Getenv(variable), "bin", "python")
-	if _, err := os.Stat(python); err != nil || os.Getenv(variable) == "" {
+	path := filepath.Join(os.Getenv(variable), "bin", "python")
+	if _, err := os.Stat(path); err != nil || os.Getenv(variable) == "" {
 		need.Missing(t, "needs ProxyStore and numpy: make test installs them; or name a venv that has them in "+variable)
 	}
 
+	return path
+}
+
+// runPython gives a script of testdata a value as JSON and decodes the JSON that it prints.
+func runPython(t *testing.T, python, script string, in, out any) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.json")
 	must(t, os.WriteFile(path, []byte(jsonOf(t, in)), 0o600))
 	cmd := exec.Command(python, filepath.Join("testdata", script), path)

@@ -92,7 +92,7 @@ func (l *Ledger) AddCounter(name, key string, v float64) error {
 	}
 
 	if e := l.find(counterKind, name, key); e != nil {
-		e.counter += v
+		e.counter = bounded(e.counter + v)
 		return nil
 	}
 	return l.insert(key, entry{kind: counterKind, name: name, counter: v})
@@ -112,8 +112,8 @@ func (l *Ledger) AddTime(name, key string, ms float64, at time.Time) error {
 	return l.insert(key, e)
 }
 
-// SetSize notes the size of the object that an operation on a key last handled, as [TimeStats.SetSize] does. It changes
-// nothing if AddTime has not taken a time of that operation and key.
+// SetSize notes the size of the object that an operation on a key last handled, as [TimeStats.SetSize] does. It
+// changes nothing if AddTime has not taken a time of that operation and key.
 func (l *Ledger) SetSize(name, key string, bytes float64) error {
 	if e := l.find(timeKind, name, key); e != nil {
 		return e.time.SetSize(bytes)
@@ -227,8 +227,8 @@ func (l *Ledger) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote into a Ledger made by [NewLedger], whose limit stays. Impossible metrics, a
-// key that is listed twice, and more entries than the limit are errors.
+// UnmarshalJSON reads what MarshalJSON wrote into a Ledger made by [NewLedger], whose limit stays. Impossible metrics,
+// a key that is listed twice, and more entries than the limit are errors.
 func (l *Ledger) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil // what encoding/json expects of a null

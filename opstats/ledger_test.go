@@ -139,6 +139,18 @@ func TestLedger_Refuses(t *testing.T) {
 	}
 }
 
+// A sum that only hostile input can reach can still be written and read.
+func TestLedger_CountersStayInRange(t *testing.T) {
+	l := NewLedger(1)
+	must(t, json.Unmarshal([]byte(`[{"key":"k","metrics":{"counters":{"a":1e150}}}]`), l))
+	for range 100 {
+		must(t, l.AddCounter("a", "k", limit))
+	}
+	reread(t, l, NewLedger(1))
+	m, _ := l.Get("k")
+	same(t, m.Counters, map[string]float64{"a": sumLimit})
+}
+
 // Names may be views of a buffer that is used again.
 func TestLedger_CopiesNames(t *testing.T) {
 	l := NewLedger(10)
@@ -217,7 +229,8 @@ func TestLedger_JSONRefusesWhatNoLedgerCanBe(t *testing.T) {
 	}
 
 	l := NewLedger(2)
-	must(t, json.Unmarshal([]byte(`[{"key":"k","metrics":null},{"key":"j","metrics":{"times":{"a":{"count":0},"b":null}}}]`), l))
+	const nothing = `[{"key":"k","metrics":null},{"key":"j","metrics":{"times":{"a":{"count":0},"b":null}}}]`
+	must(t, json.Unmarshal([]byte(nothing), l))
 	must(t, json.Unmarshal([]byte(`null`), l))
 	if l.Len() != 0 {
 		t.Errorf("%d entries of nothing", l.Len())

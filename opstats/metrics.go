@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Metrics are the numbers of one key or of one program, by name. It is the class Metrics of ProxyStore, and its JSON is
-// what that class's as_dict returns.
+// Metrics are the numbers of one key or of one program, by name. It is the class Metrics of ProxyStore, and its JSON
+// is what that class's as_dict returns.
 type Metrics struct {
 	Attributes map[string]any       `json:"attributes"` // the last value: a string, a float64 or a bool
 	Counters   map[string]float64   `json:"counters"`   // sums

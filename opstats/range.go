@@ -16,12 +16,15 @@ var (
 // 1e250. No job comes near.
 const (
 	limit    = 1e100   // the largest size of one value
-	sumLimit = 1e150   // the largest size of a sum that is read back
+	sumLimit = 1e150   // the largest size of a sum, which only hostile input can reach
 	maxCount = 1 << 53 // the largest whole count, which is exact as a float64, too
 )
 
 // inRange reports whether v is a number that counts. It is false for NaN.
 func inRange(v float64) bool { return v >= -limit && v <= limit }
+
+// bounded returns a sum that can be written and read back.
+func bounded(sum float64) float64 { return max(-sumLimit, min(sum, sumLimit)) }
 
 // isSize reports whether v is a number that counts and is not negative.
 func isSize(v float64) bool { return v >= 0 && v <= limit }

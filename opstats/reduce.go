@@ -20,8 +20,8 @@ type Sums struct {
 	P90Post     float64 // seconds, not a sum
 }
 
-// Reduced are the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the transfers took
-// no time.
+// Reduced are the figures that vLLM prints. All are 0 without a transfer. Throughput is +Inf or NaN if the transfers
+// took no time.
 type Reduced struct {
 	Transfers      float64 // a whole number
 	AvgXfer        float64 // milliseconds, as the three that follow
@@ -46,8 +46,9 @@ const (
 	P90PostName = "P90 post time (ms)"
 )
 
-// Reduce rounds as vLLM's class does: the means to 3 decimals like numpy, which rounds the product with 1000 to an even
-// whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like numpy.
+// Reduce rounds as vLLM's class does: the means to 3 decimals like numpy, which rounds the product with 1000 to an
+// even whole number; the P90 to 3 decimals of the exact binary value like Python; the descriptors to 1 decimal like
+// numpy.
 func (s Sums) Reduce() Reduced {
 	if s.Count == 0 {
 		return Reduced{}
@@ -66,23 +67,23 @@ func (s Sums) Reduce() Reduced {
 	}
 }
 
-// Reduce returns the figures of all transfers. They are those of vLLM's class on numpy, to the last bit, while the lists
-// are kept. After Condense the two P90 are those of a Sketch, and the sums have no rounding error.
+// Reduce returns the figures of all transfers. They are those of vLLM's class on numpy, to the last bit, while the
+// lists are kept. After Condense the two P90 are those of a Sketch, and the sums have no rounding error.
 func (t *Transfers) Reduce() Reduced {
 	if t.condensed != nil {
 		return t.condensed.sums().Reduce()
 	}
 
-	whole := slices.Clone(t.lists[descriptors])
-	for i, v := range whole {
-		whole[i] = math.Trunc(v) // as numpy makes 32-bit numbers
+	var parts float64 // exact in any order
+	for _, v := range t.lists[descriptors] {
+		parts += math.Trunc(v) // as numpy makes 32-bit numbers
 	}
 	return Sums{
 		Count:       float64(len(t.lists[durations])),
 		Xfer:        pairwiseSum(t.lists[durations]),
 		Post:        pairwiseSum(t.lists[posts]),
 		Bytes:       pairwiseSum(t.lists[sizes]),
-		Descriptors: pairwiseSum(whole),
+		Descriptors: parts,
 		P90Xfer:     p90(t.lists[durations]),
 		P90Post:     p90(t.lists[posts]),
 	}.Reduce()
@@ -123,15 +124,16 @@ func pairwiseSum(list []float64) float64 {
 	return sum
 }
 
-// p90 returns the 90th percentile of a list, interpolated as numpy does: from the nearer neighbour. float64() keeps the
-// compiler from fusing a product into a sum.
+// p90 returns the 90th percentile of a list, interpolated as numpy does: from the nearer neighbour. float64() keeps
+// the compiler from fusing a product into a sum, as in weightedMean.
 func p90(list []float64) float64 {
 	if len(list) == 0 {
 		return 0
 	}
 
-	sorted := slices.Sorted(slices.Values(list))
-	position := 0.9 * float64(len(sorted)-1)
+	sorted := slices.Clone(list)
+	slices.Sort(sorted)
+	position := float64(0.9 * float64(len(sorted)-1))
 	i := int(position)
 	if i+1 >= len(sorted) {
 		return sorted[len(sorted)-1]

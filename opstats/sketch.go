@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Sketch answers quantiles of any number of values without keeping them. A quantile differs from the nearest-rank value
-// by at most 1 % of that value, for negative values too; a 0 is exact, and so are the smallest and the largest value.
-// The zero value is empty and ready to use.
+// Sketch answers quantiles of any number of values without keeping them. A quantile differs from the nearest-rank
+// value by at most 1 % of that value, for negative values too; a 0 is exact, and so are the smallest and the largest
+// value. The zero value is empty and ready to use.
 //
 // Values are counted in bins on a logarithmic scale, as in a DDSketch. Counts are whole numbers, so the result depends
 // neither on the order of the values nor on which Sketches were merged first. A Sketch takes 4 bytes for each bin
@@ -33,8 +33,8 @@ func (s *Sketch) Add(v float64) error { return s.AddN(v, 1) }
 // AddN counts a value n times. Besides the errors of Add, it returns ErrNotFinite if more than 2^53 values would be
 // counted.
 //
-// Of a sampled event, which stands for a fraction of events, n is how far a rounded running count went up. So the count
-// of the Sketch is that of a [TimeStats], rounded:
+// Of a sampled event, which stands for a fraction of events, n is how far a rounded running count went up. So the
+// count of the Sketch is that of a [TimeStats], rounded:
 //
 //	before := math.Round(stats.Count)
 //	err := stats.AddN(ms, 1/rate, at) // and if there is none:

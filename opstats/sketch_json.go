@@ -15,7 +15,7 @@ type sketchJSON struct {
 	Negative []int64  `json:"negative,omitempty"`
 }
 
-// MarshalJSON writes the whole state: {"min":−1,"max":5,"zeros":2,"positive":[81,3],"negative":[0,1]}. A list has the
+// MarshalJSON writes the whole state: {"min":-1,"max":5,"zeros":2,"positive":[81,3],"negative":[0,1]}. A list has the
 // number of its first bin and then the counts from that bin on.
 func (s *Sketch) MarshalJSON() ([]byte, error) {
 	w := sketchJSON{Zeros: s.zeros, Positive: s.positive.list(), Negative: s.negative.list()}
@@ -26,8 +26,8 @@ func (s *Sketch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. What no Sketch can be is an error: counts that are negative or above 2^53
-// in all, a range that does not fit to the bins. Unknown keys are ignored.
+// UnmarshalJSON reads what MarshalJSON wrote. What no Sketch can be is an error: counts that are negative or above
+// 2^53 in all, a range that does not fit to the bins. Unknown keys are ignored.
 func (s *Sketch) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil // what encoding/json expects of a null
@@ -143,8 +143,8 @@ func (s *Sketch) checkRange() error {
 	return nil
 }
 
-// reaches reports whether the largest size of the bins is the given one. The logarithm of another machine may differ in
-// its last bit, so the bin may be the one beside it.
+// reaches reports whether the largest size of the bins is the given one. The logarithm of another machine may differ
+// in its last bit, so the bin may be the one beside it.
 func (b *bins) reaches(size float64) bool {
 	last := len(b.counts) - 1
 	for last > 0 && b.at(last) == 0 {

@@ -44,14 +44,14 @@ func (s *TimeStats) AddN(ms, n float64, at time.Time) error {
 	s.Avg = weightedMean(s.Avg, s.Count, ms, n)
 	s.Min, s.Max = min(s.Min, ms), max(s.Max, ms)
 	s.Last, s.LastAt = ms, unixSeconds(at)
-	s.Count += n
+	s.Count = bounded(s.Count + n)
 
 	return nil
 }
 
-// SetSize notes the size of the object of the operation that was added last; without one it changes nothing. It returns
-// [ErrNotFinite] for a size that is negative or not finite. ProxyStore 0.4 forgets the size when the next operation has
-// none, and in a sum. Here the last known size stays.
+// SetSize notes the size of the object of the operation that was added last; without one it changes nothing. It
+// returns [ErrNotFinite] for a size that is negative or not finite. ProxyStore 0.4 forgets the size when the next
+// operation has none, and in a sum. Here the last known size stays.
 func (s *TimeStats) SetSize(bytes float64) error {
 	switch {
 	case !isSize(bytes):
@@ -66,8 +66,8 @@ func (s *TimeStats) SetSize(bytes float64) error {
 // Merge returns the statistics of both. Last is that of the later one, and of o if both were recorded at the same
 // moment. The size is taken from the same one, or from the other one if only that knows a size.
 //
-// An empty TimeStats changes nothing. ProxyStore's own sum with an empty one may differ from x in the last bit, because
-// it multiplies and divides by the count, and its sum of two empty ones is a ZeroDivisionError.
+// An empty TimeStats changes nothing. ProxyStore's own sum with an empty one may differ from x in the last bit,
+// because it multiplies and divides by the count, and its sum of two empty ones is a ZeroDivisionError.
 func (s TimeStats) Merge(o TimeStats) TimeStats {
 	switch {
 	case s.Empty():
@@ -86,7 +86,7 @@ func (s TimeStats) Merge(o TimeStats) TimeStats {
 	}
 
 	return TimeStats{
-		Count:     s.Count + o.Count,
+		Count:     bounded(s.Count + o.Count),
 		Avg:       weightedMean(s.Avg, s.Count, o.Avg, o.Count),
 		Min:       min(s.Min, o.Min),
 		Max:       max(s.Max, o.Max),
@@ -135,8 +135,9 @@ func (s TimeStats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, bit for bit, and what ProxyStore's as_dict returns: "calls" is the count,
-// as in version 0.4, and a size of null is not known. What no TimeStats can be is an error. Unknown keys are ignored.
+// UnmarshalJSON reads what MarshalJSON wrote, bit for bit, and what ProxyStore's as_dict returns: "calls" is the
+// count, as in version 0.4, and a size of null is not known. What no TimeStats can be is an error. Unknown keys are
+// ignored.
 func (s *TimeStats) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil // what encoding/json expects of a null
@@ -188,7 +189,7 @@ func (w timeStatsJSON) timeStats() (TimeStats, error) {
 // check returns an error if times from outside are impossible. A mean may be outside of its range by what rounding
 // makes of it.
 func (s TimeStats) check() error {
-	slack := 1e-6*s.Max + 1e-300 // the second for products that underflow
+	slack := max(1e-6*s.Max, 1e-300) // the second for products that underflow
 	switch {
 	case !isSize(s.Min) || !isSize(s.Max) || s.Min > s.Max:
 		return fmt.Errorf("min_time_ms %v and max_time_ms %v are not a range", s.Min, s.Max)

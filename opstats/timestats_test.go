@@ -61,6 +61,8 @@ func TestTimeStats_StaysFinite(t *testing.T) {
 		must(t, s.AddN(limit, limit, time.Time{}))
 	}
 	m := s.Merge(s)
+	hostile := TimeStats{Count: sumLimit, Avg: limit, Min: limit, Max: limit}
+	m = m.Merge(hostile.Merge(hostile))
 	for _, v := range []float64{m.Avg, m.Total(), m.Count, m.LastAt} {
 		if math.IsInf(v, 0) || math.IsNaN(v) {
 			t.Fatalf("%+v", m)
@@ -83,11 +85,12 @@ func TestTimeStats_Merge(t *testing.T) {
 	}
 }
 
-// An empty one changes nothing, not even the last bit, and not the last time of one from 1970.
+// An empty one changes nothing, not even the last bit, and not the last time of one from 1969.
 func TestTimeStats_MergeEmpty(t *testing.T) {
 	var empty TimeStats
 	same(t, empty.Merge(empty), empty)
-	for _, s := range []TimeStats{statsOf(t, 0.1, 0.1, 0.1), statsOf(t, 0), {Count: 1, Avg: 2, Min: 2, Max: 2, Last: 2, LastAt: -1}} {
+	of1969 := TimeStats{Count: 1, Avg: 2, Min: 2, Max: 2, Last: 2, LastAt: -1}
+	for _, s := range []TimeStats{statsOf(t, 0.1, 0.1, 0.1), statsOf(t, 0), of1969} {
 		same(t, s.Merge(empty), s)
 		same(t, empty.Merge(s), s)
 	}

@@ -59,11 +59,11 @@ type Transfer struct {
 // RecordFailedTransfer and so on, CloneAndReset, Empty, Aggregate and Reduce, and its JSON is the class's data: seven
 // lists. The zero value is empty and ready to use.
 //
-// It differs from the class where the versions of vLLM differ. A list that is missing is empty, one that is not known is
-// kept (up to 32), and its entries make the statistics not empty, because they may be failures of a newer version.
+// It differs from the class where the versions of vLLM differ. A list that is missing is empty, one that is not known
+// is kept (up to 32), and its entries make the statistics not empty, because they may be failures of a newer version.
 //
-// The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90. The
-// owner of all Transfers calls it where Held becomes too much.
+// The lists grow with the job. Condense replaces them by sums, which are exact, and by a [Sketch] for each P90.
+// [CondenseBeyond] does so for the largest of several Transfers, where all together hold too much.
 type Transfers struct {
 	lists     [len(listNames)][]float64
 	other     map[string][]float64
@@ -81,12 +81,12 @@ func (t *Transfers) Record(x Transfer) error {
 		return ErrMalformed
 	}
 
-	numbers := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
-	for i, v := range numbers {
+	row := [perTransfer]float64{x.XferMicros / 1e6, x.PostMicros / 1e6, x.Bytes, x.Descriptors}
+	for i, v := range row {
 		t.append(i, math.Abs(v)) // −0 is 0
 	}
 	if !x.End.IsZero() {
-		t.times.add(x.End, numbers[durations])
+		t.times.add(x.End, row[durations])
 	}
 
 	return nil
@@ -110,10 +110,10 @@ func (t *Transfers) append(list int, v float64) {
 	t.lists[list] = extend(t.lists[list], v)
 }
 
-// extend appends to a list. From 8192 numbers on it makes room for as many at a time, because append would leave up to a
-// quarter of the memory unused.
+// extend appends to a list. From 16384 numbers on it makes room for as many at a time, because append would leave up
+// to a quarter of the memory unused.
 func extend(list []float64, more ...float64) []float64 {
-	const step = 8192
+	const step = 16384
 	if need := len(list) + len(more); need > cap(list) && need > step {
 		list = append(make([]float64, 0, (need+step-1)/step*step), list...)
 	}
@@ -145,7 +145,7 @@ func (t *Transfers) Clone() *Transfers {
 }
 
 // Empty reports whether all lists are empty. An interval with failures and without a transfer is not empty.
-func (t *Transfers) Empty() bool { return t.Held() == 0 && t.condensed.empty() }
+func (t *Transfers) Empty() bool { return t.entries() == 0 && t.condensed.empty() }
 
 // Len returns the number of transfers.
 func (t *Transfers) Len() int64 {
@@ -155,21 +155,24 @@ func (t *Transfers) Len() int64 {
 	return int64(len(t.lists[durations]))
 }
 
-// Held returns the length of the longest list that is kept. A number in a list takes 8 bytes, so a transfer takes 32.
-func (t *Transfers) Held() int {
-	longest := 0
+// Held returns how many transfers the lists hold. A transfer is four numbers and takes 32 bytes; four failures, or
+// four entries of unknown lists, count like one transfer.
+func (t *Transfers) Held() int { return t.entries() / perTransfer }
+
+// entries returns how many numbers the lists hold.
+func (t *Transfers) entries() int {
+	n := 0
 	for _, list := range t.lists {
-		longest = max(longest, len(list))
+		n += len(list)
 	}
 	for _, list := range t.other {
-		longest = max(longest, len(list))
+		n += len(list)
 	}
 
-	return longest
+	return n
 }
 
-// Sum returns the length and the sum of a list, exactly even if it was condensed. Both are 0 for a list that is not
-// there.
+// Sum returns the length and the sum of a list, even if it was condensed. Both are 0 for a list that is not there.
 func (t *Transfers) Sum(list string) (n int64, sum float64) {
 	i := slices.Index(listNames[:], list)
 	switch {
@@ -189,9 +192,9 @@ func (t *Transfers) Other() []string {
 	return slices.Sorted(maps.Keys(t.other))
 }
 
-// Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there are
-// too many unknown lists: those that found no room are lost, everything else was added. It returns [ErrNotFinite], and
-// changes nothing, if a list would have more than 2^53 entries.
+// Aggregate appends the lists of o, which does not change; an empty o changes nothing. It returns [ErrFull] if there
+// are too many unknown lists: those that found no room are lost, everything else was added. It returns [ErrNotFinite],
+// and changes nothing, if a list would have more than 2^53 entries.
 func (t *Transfers) Aggregate(o *Transfers) error {
 	switch {
 	case o.Empty():

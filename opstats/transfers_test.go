@@ -24,6 +24,12 @@ func transfersOf(t testing.TB, duration, post, bytes, descriptor []float64) *Tra
 	return &read
 }
 
+// fourLists returns data with these numbers in the lists of transfers.
+func fourLists(duration, post, bytes, descriptor string) string {
+	return fmt.Sprintf(`{"transfer_duration":[%s],"post_duration":[%s],"bytes_transferred":[%s],"num_descriptors":[%s]}`,
+		duration, post, bytes, descriptor)
+}
+
 // scaled returns 1 to n, each times a factor.
 func scaled(n int, factor float64) []float64 {
 	list := make([]float64, n)
@@ -50,13 +56,19 @@ func TestTransfers_ReduceGoldenTable(t *testing.T) {
 		want                              Reduced
 	}{
 		{[]float64{}, []float64{}, []float64{}, []float64{}, Reduced{}},
-		{micros(9862), micros(5693), []float64{70 * mib}, []float64{56}, Reduced{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56}},
+		{
+			micros(9862), micros(5693), []float64{70 * mib}, []float64{56},
+			Reduced{1, 9.862, 9.862, 5.693, 5.693, 70, 7097.952, 56},
+		},
 		{ones, ones, ones, ones, Reduced{6, 1500, 2000, 1500, 2000, 0, 0, 1.5}},
 		{
 			[]float64{1, 2}, []float64{0.1, 0.2}, []float64{1024, 2048}, []float64{10, 20},
 			Reduced{2, 1500, 1900, 150, 190, 0.001, 0.001, 15},
 		},
-		{scaled(10, 1e-3), scaled(10, 1e-4), scaled(10, mib), scaled(10, 1), Reduced{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5}},
+		{
+			scaled(10, 1e-3), scaled(10, 1e-4), scaled(10, mib), scaled(10, 1),
+			Reduced{10, 5.5, 9.1, 0.55, 0.91, 5.5, 1000, 5.5},
+		},
 		{
 			[]float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, []float64{0, 0, 0, 0}, []float64{1, 1, 1, 2},
 			Reduced{4, 1000, 1000, 1000, 1000, 0, 0, 1.2},
@@ -201,20 +213,43 @@ func TestTransfers_CloneAndReset(t *testing.T) {
 	}
 
 	var b Transfers
+	full = strings.Replace(full, `"num_kv_expired_reqs"`, `"new":[1],"num_kv_expired_reqs"`, 1)
 	must(t, json.Unmarshal([]byte(full), &b))
+	before := jsonOf(t, &b)
 	c := b.Clone()
 	must(t, b.Aggregate(handed))
-	same(t, jsonOf(t, c), full)
+	must(t, b.Aggregate(c))
+	same(t, jsonOf(t, c), before)
 	b.Condense()
 	d := b.Clone()
 	must(t, b.Record(Transfer{XferMicros: 5}))
-	if d.Len() != 5 || b.Len() != 6 {
+	if d.Len() != 7 || b.Len() != 8 {
 		t.Errorf("%d and %d", d.Len(), b.Len())
 	}
 }
 
-// Three workers hand over their data each second, which travels as JSON; the scheduler aggregates it. The result is what
-// one list of all transfers gives.
+// A copy and its original go on from lists that they share, each for itself.
+func TestTransfers_CloneGoesOnAlone(t *testing.T) {
+	interval := func(duration float64) *Transfers {
+		x := transfersOf(t, []float64{duration}, []float64{0}, []float64{0}, []float64{0})
+		x.other = map[string][]float64{"new": {duration}}
+		return x
+	}
+	var a Transfers
+	for i := range 5 { // so that the lists have room for more
+		must(t, a.Aggregate(interval(float64(i))))
+	}
+	c := a.Clone()
+	must(t, a.Aggregate(interval(7)))
+	must(t, c.Aggregate(interval(8)))
+	for x, want := range map[*Transfers][]float64{&a: {0, 1, 2, 3, 4, 7}, c: {0, 1, 2, 3, 4, 8}} {
+		same(t, x.lists[durations], want)
+		same(t, x.other["new"], want)
+	}
+}
+
+// Three workers hand over their data each second, which travels as JSON; the scheduler aggregates it. The result is
+// what one list of all transfers gives.
 func TestTransfers_RanksEqualOneList(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ranks [3]Transfers
@@ -319,32 +354,32 @@ func TestTransfers_JSONRefusesWhatIsMalformed(t *testing.T) {
 		many[fmt.Sprint(i)] = nil
 	}
 	for data, why := range map[string]string{
-		`[]`:                                "cannot unmarshal",
-		`{"transfer_duration":1}`:           "cannot unmarshal",
-		`{"transfer_duration":["1"]}`:       "cannot unmarshal",
-		`{"transfer_duration":null}`:        "no number",
-		`{"num_failed_transfers":[1,null]}`: "no number",
-		`{"num_failed_transfers":[1e101]}`:  "out of range",
-		`{"num_failed_transfers":[1e999]}`:  "cannot unmarshal",
-		`{"num_failed_transfers":[NaN]}`:    "invalid character",
-		`{"new_in_2027":{"a":1}}`:           "cannot unmarshal",
-		`{"new_in_2027":[[1]]}`:             "cannot unmarshal",
-		`{"transfer_duration":[1]}`:         "has 0 entries",
-		`{"transfer_duration":[1],"post_duration":[1],"bytes_transferred":[1,1],"num_descriptors":[1]}`:        "has 2 entries",
-		`{"transfer_duration":[-1],"post_duration":[1],"bytes_transferred":[1],"num_descriptors":[1]}`:         "out of range",
-		`{"transfer_duration":[1],"post_duration":[1],"bytes_transferred":[1],"num_descriptors":[4294967296]}`: "out of range",
-		`{"transfer_duration":[1],"post_duration":[1],"bytes_transferred":[1],"num_descriptors":[-1]}`:         "out of range",
-		`{"` + strings.Repeat("x", maxOtherName+1) + `":[]}`:                                                   "too long",
-		jsonOf(t, map[string][]float64{"a": {}, "b": {}})[:8]:                                                  "unexpected end",
-		strings.ReplaceAll(jsonOf(t, many), "null", "[1]"):                                                     "too many",
-		`{"perfagent":[1]}`:                                                                       "cannot unmarshal",
-		`{"perfagent":{"span":[1,2]}}`:                                                            "span",
-		`{"perfagent":{"span":[1,2,1]}}`:                                                          "span",
-		`{"perfagent":{"lists":{"transfer_duration":{"n":1}}}}`:                                   "fit to",
-		`{"perfagent":{"lists":{"num_failed_transfers":{"n":-1}}}}`:                               "count -1",
-		`{"perfagent":{"lists":{"num_failed_transfers":{"n":1,"sum":1e151}}}}`:                    "out of range",
-		`{"perfagent":{"lists":{"new":{"n":9007199254740993}}}}`:                                  "count",
-		`{"perfagent":{"lists":{}},"num_failed_transfers":[1]}`:                                   "sums of lists",
+		`[]`:                                                                   "cannot unmarshal",
+		`{"transfer_duration":1}`:                                              "no list",
+		`{"transfer_duration":["1"]}`:                                          "no number",
+		`{"transfer_duration":null}`:                                           "no list",
+		`{"num_failed_transfers":[1,null]}`:                                    "no number",
+		`{"num_failed_transfers":[1e101]}`:                                     "out of range",
+		`{"num_failed_transfers":[1e999]}`:                                     "out of range",
+		`{"num_failed_transfers":[NaN]}`:                                       "invalid character",
+		`{"new_in_2027":{"a":1}}`:                                              "no list",
+		`{"new_in_2027":[[1],[2]]}`:                                            "no number",
+		`{"transfer_duration":[1]}`:                                            "has 0 entries",
+		fourLists("1", "1", "1,1", "1"):                                        "has 2 entries",
+		fourLists("-1", "1", "1", "1"):                                         "out of range",
+		fourLists("1", "1", "1", "4294967296"):                                 "out of range",
+		fourLists("1", "1", "1", "-1"):                                         "out of range",
+		`{"` + strings.Repeat("x", maxOtherName+1) + `":[]}`:                   "too long",
+		`{"transfer_duration":[1`:                                              "unexpected end",
+		strings.ReplaceAll(jsonOf(t, many), "null", "[1]"):                     "too many",
+		`{"perfagent":[1]}`:                                                    "cannot unmarshal",
+		`{"perfagent":{"span":[1,2]}}`:                                         "span",
+		`{"perfagent":{"span":[1,2,1]}}`:                                       "span",
+		`{"perfagent":{"lists":{"transfer_duration":{"n":1}}}}`:                "fit to",
+		`{"perfagent":{"lists":{"num_failed_transfers":{"n":-1}}}}`:            "count -1",
+		`{"perfagent":{"lists":{"num_failed_transfers":{"n":1,"sum":1e151}}}}`: "out of range",
+		`{"perfagent":{"lists":{"new":{"n":9007199254740993}}}}`:               "count",
+		`{"perfagent":{"lists":{}},"num_failed_transfers":[1]}`:                "sums of lists",
 		`{"perfagent":{"lists":{},"sketches":{"transfer_duration":{"zeros":1,"min":0,"max":0}}}}`: "sketch",
 		`{"perfagent":{"lists":{"` + strings.Repeat("x", maxOtherName+1) + `":{"n":1}}}}`:         "too long",
 		`{"perfagent":{"lists":` + strings.ReplaceAll(jsonOf(t, many), "null", `{"n":1}`) + `}}`:  "too many",
@@ -432,20 +467,20 @@ func TestTransfers_SpanOfNothing(t *testing.T) {
 func TestTransfers_Condense(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))
 	var exact, early, late Transfers
-	if held := early.Condense(); held != 0 || !early.Empty() {
-		t.Errorf("%d entries of nothing", held)
+	if early.Condense(); !early.Empty() {
+		t.Error("condensing makes something of nothing")
 	}
 	for range 50000 {
 		x := Transfer{
 			XferMicros: math.Round(math.Exp(rng.NormFloat64() + 9)), PostMicros: rng.Float64() * 1000,
-			Bytes: float64(rng.IntN(1 << 30)), Descriptors: float64(rng.IntN(1 << 32)), End: unix(rng.Float64()),
+			Bytes: float64(rng.IntN(1 << 30)), Descriptors: 9 * rng.Float64(), End: unix(rng.Float64()),
 		}
 		for _, a := range []*Transfers{&exact, &early, &late} {
 			must(t, a.Record(x))
 		}
 	}
-	if held := late.Condense(); held != 50000 || late.Held() != 0 || early.Held() != 0 || exact.Held() != 50000 {
-		t.Errorf("%d, %d, %d", held, early.Held(), exact.Held())
+	if late.Condense(); late.Held() != 0 || early.Held() != 0 || exact.Held() != 50000 {
+		t.Errorf("%d, %d, %d", late.Held(), early.Held(), exact.Held())
 	}
 	late.RecordFailedTransfer()
 	early.RecordFailedTransfer()
@@ -469,6 +504,48 @@ func TestTransfers_Condense(t *testing.T) {
 		t.Error("lists are estimates")
 	}
 	reread(t, &late, &Transfers{})
+}
+
+// The largest go first, until what is left fits.
+func TestCondenseBeyond(t *testing.T) {
+	list := make([]*Transfers, 4)
+	for i, n := range []int{3, 5, 5, 1} {
+		list[i] = transfersOf(t, scaled(n, 1), scaled(n, 1), scaled(n, 1), scaled(n, 1))
+	}
+	for most, want := range map[int]string{
+		20: "[3 5 5 1]", 14: "[3 5 5 1]", 13: "[3 0 5 1]", 5: "[3 0 0 1]", 0: "[0 0 0 0]",
+	} {
+		copies := make([]*Transfers, len(list))
+		for i, a := range list {
+			copies[i] = a.Clone()
+		}
+		CondenseBeyond(most, copies...)
+		var held []int
+		for i, a := range copies {
+			held = append(held, a.Held())
+			if a.Len() != list[i].Len() || (a.Held() == 0) != (a.Estimated() != nil) {
+				t.Errorf("%d of %d transfers, estimated %q", a.Len(), list[i].Len(), a.Estimated())
+			}
+		}
+		if fmt.Sprint(held) != want {
+			t.Errorf("at most %d: %v, want %s", most, held, want)
+		}
+	}
+	CondenseBeyond(0)
+	CondenseBeyond(-1, &Transfers{})
+
+	// Failures and unknown lists take memory, too.
+	var a Transfers
+	must(t, json.Unmarshal([]byte(`{"new":[1,2,3,4,5],"newer":[6]}`), &a))
+	for range 2 {
+		a.RecordFailedTransfer()
+	}
+	if CondenseBeyond(2, &a); a.Held() != 2 {
+		t.Errorf("%d held", a.Held())
+	}
+	if CondenseBeyond(1, &a); a.Held() != 0 || a.Empty() {
+		t.Errorf("%d held, empty %v", a.Held(), a.Empty())
+	}
 }
 
 // A sum that adding up in any order would get wrong.
@@ -526,11 +603,19 @@ func TestTransfers_AggregateOfHugeCounts(t *testing.T) {
 	if err := a.Aggregate(a.Clone()); !errors.Is(err, ErrNotFinite) || jsonOf(t, &a) != before {
 		t.Errorf("%v, %s", err, jsonOf(t, &a))
 	}
+
+	const sums = `{"perfagent":{"lists":{"new":{"n":1,"sum":1e150,"rest":1e150}}}}`
+	var b Transfers
+	must(t, json.Unmarshal([]byte(sums), &b))
+	for range 3 {
+		must(t, b.Aggregate(b.Clone()))
+	}
+	reread(t, &b, &Transfers{})
 }
 
-// The lists of 131,072 transfers, which is what perfagent keeps, take 4 MiB.
+// What the documentation of MaxHeld says of its memory.
 func TestTransfers_Memory(t *testing.T) {
-	const n = 131072
+	const n = MaxHeld
 	bytes := heapOf(t, func() any {
 		var a Transfers
 		for i := range n {

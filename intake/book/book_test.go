@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
 )
 
 // start is when the runs of these tests start.
@@ -271,14 +272,14 @@ func TestBook_Transfers(t *testing.T) {
 func TestBook_TransfersAreCondensed(t *testing.T) {
 	b := newBook()
 	var e wire.Event
-	for i := range MaxExact + 1 {
+	for i := range opstats.MaxHeld + 1 {
 		line := fmt.Sprintf(`{"transfer":"%s","xfer_us":%d,"bytes":1048576}`, []string{"a", "b", "b"}[i%3], i%1000+1)
 		if r := e.Parse([]byte(line), wire.StatsD); r != wire.Accepted || !b.Add(&e, after(1)) {
 			t.Fatal(r)
 		}
 	}
 	all := b.Transfers()
-	if all["a"].Estimated != nil || len(all["b"].Estimated) != 2 || all["a"].TotalMB+all["b"].TotalMB != MaxExact+1 {
+	if all["a"].Estimated != nil || len(all["b"].Estimated) != 2 || all["a"].TotalMB+all["b"].TotalMB != opstats.MaxHeld+1 {
 		t.Errorf("%s", asJSON(t, all))
 	}
 	if got := all["b"].Reduced.P90Xfer; math.Abs(got-0.9) > 0.01 {

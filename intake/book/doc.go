@@ -11,15 +11,14 @@ package book
 
 // Bounds of a Book. What the report calls them is in docs/operations.md.
 const (
-	MaxSeries     = 512    // series of all kinds
-	MaxKeys       = 1000   // pairs of an operation and a key
-	MaxHandOvers  = 1000   // pairs of a series and an id of ProxyStore
-	MaxTransfers  = 64     // names of transfers
-	MaxExact      = 131072 // transfers of which all numbers are kept, of all names together
-	MaxMembers    = 1000   // members of a set that are told apart
-	MaxExamples   = 5      // lines that are shown as examples of what was not taken
-	MaxCharts     = 32     // series and transfers that have a time line, with patterns
-	DefaultCharts = 12     // and without
+	MaxSeries     = 512  // series of all kinds
+	MaxKeys       = 1000 // pairs of an operation and a key
+	MaxHandOvers  = 1000 // pairs of a series and an id of ProxyStore
+	MaxTransfers  = 64   // names of transfers
+	MaxMembers    = 1000 // members of a set that are told apart
+	MaxExamples   = 5    // lines that are shown as examples of what was not taken
+	MaxCharts     = 32   // series and transfers that have a time line, with patterns
+	DefaultCharts = 12   // and without
 )
 
 // These bounds keep the memory of a Book and the size of its state in bounds where names, values and sets are larger

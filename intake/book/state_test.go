@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/opstats"
 )
 
 // full returns a Book at all of its bounds, with names and values that are as bad as can be.
@@ -32,7 +34,7 @@ func full(t testing.TB) *Book {
 		feed(b, start, fmt.Sprintf(`{"op":"t%s","ms":%v,"bytes":5,"key":"%s"}`, name(0)[1:], r.Float64(), name(i%1000)+fmt.Sprint(i/1000)))
 		feed(b, start, fmt.Sprintf(`{"attribute":"%s","value":"%s"}`, name(i%1000), strings.Repeat("é", 100)))
 	}
-	for i := range MaxExact {
+	for i := range opstats.MaxHeld {
 		feed(b, after(float64(i)/1000), fmt.Sprintf(`{"transfer":"%s","xfer_us":%.3f,"post_us":%.3f,"bytes":%d,"descriptors":%d,"rank":%d}`,
 			name(i%64), r.ExpFloat64()*1e4, r.ExpFloat64()*1e3, r.IntN(1<<30), r.IntN(50000), i%1000))
 	}

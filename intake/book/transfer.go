@@ -112,16 +112,20 @@ func (t *transfer) seen(at float64) {
 	t.Last = max(t.Last, at)
 }
 
-// condense replaces the longest lists by sums until those that remain are within the bound of all names.
+// condense keeps the lists of all names together within their bound.
 func (b *Book) condense() {
-	for b.used.held > MaxExact {
-		var longest *transfer
-		for _, t := range b.transfers {
-			if longest == nil || t.Records.Held() > longest.Records.Held() {
-				longest = t
-			}
-		}
-		b.used.held -= longest.Records.Condense()
+	if b.used.held <= opstats.MaxHeld {
+		return
+	}
+
+	var all []*opstats.Transfers
+	for _, name := range slices.Sorted(maps.Keys(b.transfers)) {
+		all = append(all, &b.transfers[name].Records)
+	}
+	opstats.CondenseBeyond(opstats.MaxHeld, all...)
+	b.used.held = 0
+	for _, t := range all {
+		b.used.held += t.Held()
 	}
 }
 

@@ -1,0 +1,131 @@
+package opstats
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestAdd_AllocatesNothing: what is known already costs no memory, however often it comes.
+func TestAdd_AllocatesNothing(t *testing.T) {
+	now := time.Now()
+	l := filled(t)
+	var s Sketch
+	var condensed Transfers
+	condensed.Condense()
+	values := [...]float64{0.02, 0.5, 0.7, 1, 40}
+	add := func() {
+		for _, v := range values {
+			must(t, l.AddTime("store.get", "k1", v, now))
+			must(t, l.AddCounter("hits", "k1", v))
+			must(t, l.SetSize("store.get", "k1", v))
+			must(t, s.Add(v))
+			must(t, condensed.Record(Transfer{XferMicros: v, PostMicros: v, Bytes: v, Descriptors: v, End: now}))
+			_ = l.AddTime("store.get", "k1", -v, now) // refused
+			_ = l.AddTime("store.get", "k9", -v, now) // refused
+			_ = condensed.Record(Transfer{Bytes: -v}) // refused
+			condensed.RecordFailedTransfer()
+		}
+	}
+	add() // the first of each size makes its bins
+
+	// One run of many, as AllocsPerRun would round fewer allocations than runs down to 0; and the fewest of some, as a
+	// garbage collection that begins meanwhile has its own.
+	fewest := math.Inf(1)
+	for try := 0; try < 5 && fewest > 0; try++ {
+		fewest = min(fewest, testing.AllocsPerRun(1, func() {
+			for range 1000 {
+				add()
+			}
+		}))
+	}
+	if fewest != 0 {
+		t.Errorf("%v allocations", fewest)
+	}
+}
+
+func BenchmarkTimeStatsAdd(b *testing.B) {
+	var s TimeStats
+	now := time.Now()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_ = s.Add(float64(i&1023), now)
+	}
+}
+
+func BenchmarkLedgerAddTime(b *testing.B) {
+	l := filled(b)
+	now := time.Now()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_ = l.AddTime("store.get", "k1", float64(i&1023), now)
+	}
+}
+
+func BenchmarkSketchAdd(b *testing.B) {
+	var s Sketch
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_ = s.Add(float64(i&1023) * 0.37)
+	}
+}
+
+func BenchmarkSketchQuantile(b *testing.B) {
+	var s Sketch
+	for i := range 100000 {
+		_ = s.Add(float64(i) * 0.37)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = s.Quantile(0.9)
+	}
+}
+
+func BenchmarkTransfersRecord(b *testing.B) {
+	for name, condense := range map[string]bool{"lists": false, "condensed": true} {
+		b.Run(name, func(b *testing.B) {
+			now := time.Now()
+			var a Transfers
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if condense {
+					a.Condense()
+				} else if a.Held() == MaxHeld {
+					a = Transfers{}
+				}
+				_ = a.Record(Transfer{XferMicros: float64(i & 1023), PostMicros: 7, Bytes: mib, Descriptors: 9, End: now})
+			}
+		})
+	}
+}
+
+func BenchmarkTransfersReduce(b *testing.B) {
+	for name, n := range map[string]int{"100": 100, "131072": MaxHeld} {
+		b.Run(name, func(b *testing.B) {
+			var a Transfers
+			for i := range n {
+				xfer, post := float64(i*7919%10007), float64(i*31%97)
+				_ = a.Record(Transfer{XferMicros: xfer, PostMicros: post, Bytes: mib, Descriptors: 9})
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = a.Reduce()
+			}
+		})
+	}
+}
+
+// The data of one interval, as a job sends it in one datagram.
+func BenchmarkTransfersReadData(b *testing.B) {
+	var a Transfers
+	for i := range 1000 {
+		_ = a.Record(Transfer{XferMicros: float64(9000 + i), PostMicros: 7.5, Bytes: mib, Descriptors: 9})
+	}
+	data := []byte(jsonOf(b, &a))
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		var read Transfers
+		_ = read.UnmarshalJSON(data)
+	}
+}

@@ -1,0 +1,31 @@
+package opstats
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// On arm64 and other machines the compiler may turn a product and a sum into one instruction that rounds once. The
+// bits are then not those of Python and numpy. No test on amd64 can see that, so this one reads the code made for
+// arm64.
+func TestPackage_HasNoFusedProducts(t *testing.T) {
+	need.Time(t, "a compilation for arm64")
+	cmd := exec.Command("go", "build", "-gcflags=-S", ".")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	if !regexp.MustCompile(`\sFMULD\s`).Match(out) {
+		t.Fatal("there is no multiplication in the code")
+	}
+	fused := regexp.MustCompile(`(?m)^.*\((\S+\.go:\d+)\)\s+(FN?M(?:ADD|SUB)[DS])\s`)
+	for _, line := range fused.FindAllSubmatch(out, -1) {
+		t.Errorf("%s has %s", line[1], line[2])
+	}
+}

@@ -1,0 +1,208 @@
+package opstats
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A decoder reads anything. What it accepts must be written and read again without a change, and must behave.
+//
+// FuzzTimeStatsJSON merges what it read with itself and goes on with it.
+func FuzzTimeStatsJSON(f *testing.F) {
+	for _, s := range []TimeStats{{}, statsOf(f, 0.1, 0.2, 3), statsOf(f, 0)} {
+		f.Add([]byte(jsonOf(f, s)))
+	}
+	f.Add([]byte(`{"calls":2,"avg_time_ms":2,"min_time_ms":1,"max_time_ms":3,"size_bytes":null}`))
+	f.Add([]byte(`{"count":1e150,"avg_time_ms":1e100,"min_time_ms":1e100,"max_time_ms":1e100,"last_timestamp":-1e100}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s TimeStats
+		if json.Unmarshal(data, &s) != nil {
+			return
+		}
+		reread(t, &s, &TimeStats{})
+		m := s.Merge(s)
+		must(t, m.Add(1, unix(1)))
+		reread(t, &m, &TimeStats{})
+		for _, v := range []float64{m.Count, m.Avg, m.Min, m.Max, m.Total(), m.SizeBytes} {
+			if !(v >= 0 && v <= math.MaxFloat64) {
+				t.Fatalf("%s becomes %+v", data, m)
+			}
+		}
+		same(t, s.Merge(TimeStats{}), s)
+	})
+}
+
+func FuzzMetricsJSON(f *testing.F) {
+	l := filled(f)
+	m, _ := l.Get("k1")
+	f.Add([]byte(jsonOf(f, m)))
+	f.Add([]byte(`{"attributes":{"a":null}}`))
+	f.Add([]byte(`{"times":{"a":null,"b":{"count":0}},"counters":null}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m Metrics
+		if json.Unmarshal(data, &m) != nil {
+			return
+		}
+		reread(t, &m, &Metrics{})
+		for name, s := range m.Times {
+			if s.Empty() {
+				t.Fatalf("%s: %q is empty", data, name)
+			}
+		}
+	})
+}
+
+func FuzzLedgerJSON(f *testing.F) {
+	f.Add([]byte(jsonOf(f, filled(f))))
+	f.Add([]byte(`[{"key":"k","metrics":{"counters":{"a":1}}},{"key":"","metrics":{"counters":{"":-1e150}}}]`))
+	f.Add([]byte(`[null]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := NewLedger(10)
+		if json.Unmarshal(data, l) != nil {
+			return
+		}
+		reread(t, l, NewLedger(10))
+		if l.Len() > 10 {
+			t.Fatalf("%d entries", l.Len())
+		}
+		for _, key := range l.Keys() {
+			m, ok := l.Get(key)
+			if !ok || len(m.Attributes)+len(m.Counters)+len(m.Times) == 0 {
+				t.Fatalf("%s: %q has %+v", data, key, m)
+			}
+			for name := range m.Times {
+				must(t, l.AddTime(name, key, 1, unix(1)))
+			}
+			for name, v := range m.Counters {
+				_ = l.AddCounter(name, key, v)
+			}
+		}
+		for _, s := range l.AggregateTimes() {
+			reread(t, &s, &TimeStats{})
+		}
+		reread(t, l, NewLedger(10))
+	})
+}
+
+func FuzzSketchJSON(f *testing.F) {
+	var s Sketch
+	for _, v := range []float64{-1e99, -1, 0, 1e-100, 1, 1, 2, 1e100} {
+		must(f, s.Add(v))
+	}
+	f.Add([]byte(jsonOf(f, &s)))
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"min":1,"max":1,"positive":[0,9007199254740992]}`))
+	f.Add([]byte(`{"min":1e-9,"max":1.05,"positive":[-2015,1,1,1]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Sketch
+		if json.Unmarshal(data, &s) != nil {
+			return
+		}
+		same(t, reread(t, &s, &Sketch{}), &s)
+		last := math.Inf(-1)
+		for q := 0.0; q <= 1; q += 1.0 / 64 {
+			v, ok := s.Quantile(q)
+			if ok != (s.Count() > 0) || ok && !(v >= last && v >= s.min && v <= s.max) {
+				t.Fatalf("%s: quantile %v is %v, %v, after %v", data, q, v, ok, last)
+			}
+			last = v
+		}
+		if c := s.Clone(); c.Merge(&s) == nil {
+			_ = c.Add(3)
+			same(t, reread(t, c, &Sketch{}), c)
+		}
+	})
+}
+
+// FuzzSketch holds quantiles against the values themselves, of any size and order, in two parts that are merged.
+func FuzzSketch(f *testing.F) {
+	f.Add(uint64(1), uint16(100), 3.0, 0.5, byte(10))
+	f.Add(uint64(2), uint16(3), 17.0, -8.0, byte(0))
+	f.Add(uint64(3), uint16(2000), 0.0, 99.0, byte(50))
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16, decades, from float64, negative byte) {
+		if !(math.Abs(from) < 80) || !(decades >= 0 && decades < 17) {
+			return
+		}
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var s, o Sketch
+		values := make([]float64, 1+n%3000)
+		for i := range values {
+			values[i] = math.Pow(10, from+decades*rng.Float64())
+			if rng.IntN(100) < int(negative) {
+				values[i] = -values[i]
+			}
+			if rng.IntN(20) == 0 {
+				values[i] = 0
+			}
+			must(t, []*Sketch{&s, &o}[rng.IntN(2)].Add(values[i]))
+		}
+		must(t, s.Merge(&o))
+		checkQuantiles(t, &s, values)
+	})
+}
+
+func FuzzTransfersJSON(f *testing.F) {
+	var a Transfers
+	must(f, a.Record(Transfer{XferMicros: 9862, PostMicros: 5693, Bytes: 70 * mib, Descriptors: 56, End: unix(1)}))
+	a.RecordKVExpired()
+	f.Add([]byte(jsonOf(f, &a)))
+	a.Condense()
+	f.Add([]byte(jsonOf(f, &a)))
+	f.Add([]byte(fourLists(`0,1e100`, `0,1`, `1,2`, `0.5,4294967295`)))
+	f.Add([]byte(`{"num_failed_handshakes":[1,-1],"remote_tokens":[]}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var a Transfers
+		if json.Unmarshal(data, &a) != nil {
+			return
+		}
+		reread(t, &a, &Transfers{})
+		reread(t, ptr(a.Reduce()), &Reduced{})
+		c := a.Clone()
+		must(t, c.Record(Transfer{XferMicros: 1, Bytes: 1, Descriptors: 1, End: unix(1)}))
+		if err := c.Aggregate(&a); err != nil && a.condensed == nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		before := a.Len()
+		a.Condense()
+		if c.Condense(); c.Aggregate(&a) == nil {
+			reread(t, c, &Transfers{})
+		}
+		checkCondensed(t, &a, before)
+		reread(t, &a, &Transfers{})
+	})
+}
+
+func FuzzReducedJSON(f *testing.F) {
+	f.Add([]byte(jsonOf(f, Reduced{})))
+	f.Add([]byte(`{"Num successful transfers":1,"Throughput (MB/s)":null,"Avg MB per transfer":1e308}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r Reduced
+		if json.Unmarshal(data, &r) == nil {
+			reread(t, &r, &Reduced{})
+		}
+	})
+}
+
+// checkCondensed fails the test if condensed Transfers say what no transfers can.
+func checkCondensed(t *testing.T, a *Transfers, n int64) {
+	t.Helper()
+	r := a.Reduce()
+	if a.Len() != n || r.Transfers != float64(n) {
+		t.Fatalf("%d transfers became %+v", n, r)
+	}
+	for i, v := range r.numbers() {
+		if *v < 0 {
+			t.Fatalf("%s is %v", reducedNames[i], *v)
+		}
+	}
+	if !slices.IsSorted(a.Other()) {
+		t.Fatalf("%q", a.Other())
+	}
+}
+
+func ptr[T any](v T) *T { return &v }

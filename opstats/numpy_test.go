@@ -1,0 +1,117 @@
+package opstats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// A maker makes the numbers of one list.
+type maker func(rng *rand.Rand) float64
+
+// durationMakers make durations in seconds, as they are and as they should not be.
+var durationMakers = []maker{
+	func(rng *rand.Rand) float64 { return math.Round(math.Exp(rng.NormFloat64()*1.5+9)) / 1e6 }, // whole microseconds
+	func(rng *rand.Rand) float64 { return rng.Float64() },
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(4)) },                     // whole seconds, 0 among them
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(30)) / 2e6 },              // halves of what is shown
+	func(rng *rand.Rand) float64 { return math.Pow(10, 20*rng.Float64()-12) },        // any size
+	func(rng *rand.Rand) float64 { return float64(1+rng.IntN(8000)) * 0x1p-3 / 1e3 }, // eighths of a millisecond
+	func(*rand.Rand) float64 { return 0 },
+	func(*rand.Rand) float64 { return 0.1 },
+}
+
+var byteMakers = []maker{
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(1 << 32)) },
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(1<<14)) * 4096 },
+	func(rng *rand.Rand) float64 { return math.Floor(math.Pow(2, 62*rng.Float64())) },
+	func(rng *rand.Rand) float64 { return 1000 * rng.Float64() },
+	func(rng *rand.Rand) float64 { return 524.288 * float64(rng.IntN(3)) }, // halves of what is shown
+	func(*rand.Rand) float64 { return 0 },
+}
+
+var descriptorMakers = []maker{
+	func(rng *rand.Rand) float64 { return float64(1 + rng.IntN(2000)) },
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(1 << 32)) },
+	func(rng *rand.Rand) float64 { return float64(rng.IntN(2)) },
+	func(rng *rand.Rand) float64 { return 10 * rng.Float64() }, // no whole number
+	func(*rand.Rand) float64 { return MaxDescriptors },
+}
+
+// randomList returns a list of n numbers of one of the makers.
+func randomList(rng *rand.Rand, n int, makers []maker) []float64 {
+	make1 := makers[rng.IntN(len(makers))]
+	list := make([]float64, n)
+	for i := range list {
+		list[i] = make1(rng)
+	}
+
+	return list
+}
+
+// randomLength returns mostly small numbers, and all around the blocks of numpy's sum.
+func randomLength(rng *rand.Rand) int {
+	switch rng.IntN(100) {
+	case 0:
+		return 0
+	case 1:
+		return []int{127, 128, 129, 135, 136, 255, 256, 257, 1000, 8191, 8192}[rng.IntN(11)]
+	case 2, 3, 4:
+		return 100 + rng.IntN(1000)
+	}
+	return 1 + rng.IntN(40)
+}
+
+// All eight figures are those of numpy, bit for bit, also where an exact figure would lie half-way.
+func TestReduce_EqualsNumpy(t *testing.T) {
+	for environment, rounds := range map[string]int{newest: 10000, oldest: 2500} {
+		t.Run(environment, func(t *testing.T) {
+			python := python(t, environment)
+			rng := rand.New(rand.NewPCG(11, uint64(len(environment))))
+			lengths := []int{9000, 16385, 70000} // 1.26 adds up more than 8192 numbers in another order
+			for range need.Rounds(rounds, 500) {
+				lengths = append(lengths, randomLength(rng))
+			}
+
+			vectors := make([]*Transfers, len(lengths))
+			for i, n := range lengths {
+				vectors[i] = &Transfers{lists: [len(listNames)][]float64{
+					randomList(rng, n, durationMakers), randomList(rng, n, durationMakers),
+					randomList(rng, n, byteMakers), randomList(rng, n, descriptorMakers),
+				}}
+			}
+			var want [][len(reducedNames)]any
+			runPython(t, python, "reduce.py", vectors, &want)
+			compareReduced(t, vectors, want)
+		})
+	}
+}
+
+// compareReduced compares what numpy made of vectors with what Reduce does.
+func compareReduced(t *testing.T, vectors []*Transfers, want [][len(reducedNames)]any) {
+	t.Helper()
+	if len(want) != len(vectors) {
+		t.Fatalf("%d results of %d vectors", len(want), len(vectors))
+	}
+
+	wrong := 0
+	for i, v := range vectors {
+		got := v.Reduce()
+		for k, figure := range got.numbers() {
+			w, is := want[i][k].(float64)
+			if !is {
+				w = map[string]float64{"inf": math.Inf(1), "nan": math.NaN()}[want[i][k].(string)]
+			}
+			if *figure != w && !(math.IsNaN(*figure) && math.IsNaN(w)) {
+				if wrong++; wrong < 10 {
+					t.Errorf("vector %d of %d: %s is %v, want %v", i, v.Len(), reducedNames[k], *figure, w)
+				}
+			}
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d figures differ", wrong)
+	}
+}
