@@ -34,9 +34,9 @@ type socket struct {
 
 	event  wire.Event
 	buffer []byte
-	drops  uint32 // what the kernel has dropped since the socket was opened
-	throw  bool   // datagrams are thrown away: the budget is used up
-	empty  bool   // the last read found nothing more
+	drops  drops
+	throw  bool // datagrams are thrown away: the budget is used up
+	empty  bool // the last read found nothing more
 }
 
 // openUDP opens two ports that follow each other, or any two.

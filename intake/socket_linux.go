@@ -27,15 +27,25 @@ func private(_, _ string, raw syscall.RawConn) error {
 	return err
 }
 
+// drops is what the kernel has dropped of a socket since it was opened. Its counter has 32 bits, and may wrap.
+type drops struct {
+	counted uint32
+	now     uint32
+	read    func(fd uintptr) // made once, so that a sample allocates nothing
+}
+
 // dropped returns how many datagrams the kernel has dropped since the last call, because the buffer was full.
 func (s *socket) dropped() int64 {
 	if s.path != "" {
 		return 0 // who sends there waits or is told
 	}
-	drops := s.drops
-	_ = s.raw.Control(func(fd uintptr) { drops = kernelDrops(fd, drops) })
-	more := drops - s.drops // the kernel's counter has 32 bits, and may wrap
-	s.drops = drops
+	d := &s.drops
+	if d.read == nil {
+		d.read = func(fd uintptr) { d.now = kernelDrops(fd, d.now) }
+	}
+	_ = s.raw.Control(d.read) // of a closed socket nothing more is counted
+	more := d.now - d.counted
+	d.counted = d.now
 
 	return int64(more)
 }

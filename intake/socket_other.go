@@ -13,6 +13,9 @@ func enlarge(syscall.RawConn) {}
 // private does nothing: the mode is set when the socket is there.
 func private(_, _ string, _ syscall.RawConn) error { return nil }
 
+// drops is empty, because nothing is known.
+type drops struct{}
+
 // dropped returns 0: the system does not say how much it drops.
 func (s *socket) dropped() int64 { return 0 }
 
