@@ -9,7 +9,7 @@
 // gets a Clone.
 package book
 
-// Bounds of a Book. What the report calls them is in docs/operations.md.
+// Bounds of a Book.
 const (
 	MaxSeries     = 512  // series of all kinds
 	MaxKeys       = 1000 // pairs of an operation and a key

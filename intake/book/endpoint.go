@@ -132,7 +132,7 @@ func (e *Endpoint) take(s *wire.Sample) bool {
 	}
 	if m.scrape != e.scrape {
 		m.scrape = e.scrape
-		m.next = reading{value: math.NaN(), count: math.NaN(), buckets: m.next.buckets[:0]}
+		m.next = reading{value: math.NaN(), count: math.NaN(), sum: math.NaN(), buckets: m.next.buckets[:0]}
 		e.touched = append(e.touched, m)
 	}
 

@@ -159,6 +159,24 @@ func TestEndpoint_BadBody(t *testing.T) {
 	}
 }
 
+// A histogram without its sum or its count would have a false mean.
+func TestEndpoint_IncompleteHistogram(t *testing.T) {
+	for _, lacking := range []string{"_sum", "_count"} {
+		b, e := newBook(), NewEndpoint(start)
+		e.Absent()
+		var body strings.Builder
+		for line := range strings.Lines(histogram("h_seconds", [3]int{1, 2, 3}, 3)) {
+			if !strings.Contains(line, lacking) {
+				body.WriteString(line)
+			}
+		}
+		scrape(t, e, b, 1, body.String())
+		if ops := b.Operations(after(10)); len(ops.Times) != 0 || ops.Dropped.NotFinite != 1 {
+			t.Errorf("without %s: %s", lacking, asJSON(t, ops))
+		}
+	}
+}
+
 // Two endpoints that have a series: counters add up, of a gauge the newest value counts.
 func TestEndpoint_Several(t *testing.T) {
 	b, e, f := newBook(), NewEndpoint(start), NewEndpoint(start)

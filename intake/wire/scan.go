@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // maxDepth is how deep arrays and objects may be nested.
 const maxDepth = 32
@@ -168,23 +171,33 @@ func (s *scanner) exponent() bool {
 func (s *scanner) text() ([]byte, bool) {
 	s.at++
 	start := s.at
-	for s.at < len(s.data) {
-		switch c := s.data[s.at]; {
-		case c == '"':
+	for {
+		s.at += plainText(s.data[s.at:])
+		if s.at == len(s.data) {
+			return nil, false
+		}
+		switch s.data[s.at] {
+		case '"':
 			s.at++
 			return s.data[start : s.at-1], true
-		case c < ' ':
-			return nil, false
-		case c == '\\':
+		case '\\':
 			if !s.escape() {
 				return nil, false
 			}
 		default:
-			s.at++
+			return nil, false // a control character
 		}
 	}
+}
 
-	return nil, false
+// plainText returns how many bytes of a string b begins with that are neither its end nor an escape nor forbidden.
+func plainText(b []byte) int {
+	for i, c := range b {
+		if c == '"' || c == '\\' || c < ' ' {
+			return i
+		}
+	}
+	return len(b)
 }
 
 // escape skips an escape in a string.
@@ -216,10 +229,8 @@ func (s *scanner) escape() bool {
 
 // decoded returns the text of a string, its escapes replaced.
 func (v jsonValue) decoded() []byte {
-	for _, c := range v.raw {
-		if c == '\\' {
-			return v.unescaped()
-		}
+	if bytes.IndexByte(v.raw, '\\') >= 0 {
+		return v.unescaped()
 	}
 	return v.raw
 }
