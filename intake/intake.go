@@ -39,9 +39,12 @@ type Intake struct {
 	options  Options
 	sockets  []*socket
 	scrapers []*scraper
-	stop     context.CancelFunc
-	done     sync.WaitGroup
-	closing  chan struct{}
+
+	closing   chan struct{} // closed when the Intake is
+	wake      func()        // ends the wait for datagrams
+	receivers sync.WaitGroup
+	stop      context.CancelFunc // ends the scrapes
+	scrapes   sync.WaitGroup
 
 	mu     sync.Mutex // guards all that follows
 	book   *book.Book
@@ -62,7 +65,7 @@ func Open(o Options) (*Intake, error) {
 	}
 
 	start := o.Now()
-	in := &Intake{options: o, closing: make(chan struct{}), began: time.Now(), stop: func() {},
+	in := &Intake{options: o, closing: make(chan struct{}), began: time.Now(), stop: func() {}, wake: func() {},
 		book: book.New(book.Options{Charts: o.Charts}, start)}
 	err := in.openSockets()
 	for _, u := range o.Endpoints {
@@ -103,16 +106,26 @@ func (in *Intake) openSockets() error {
 func (in *Intake) Start(jobStart time.Time) {
 	ctx, cancel := context.WithCancel(context.Background())
 	in.stop = cancel
-	for _, s := range in.sockets {
-		in.done.Go(s.run)
+	if err := in.begin(); err != nil { // they are read at the end all the same
+		for _, s := range in.sockets {
+			in.fail(s, err)
+		}
 	}
 	if in.options.Sidecar {
 		jobStart = time.Time{}
 	}
 	for _, s := range in.scrapers {
 		s.endpoint = book.NewEndpoint(jobStart)
-		in.done.Go(func() { s.run(ctx) })
+		in.scrapes.Go(func() { s.run(ctx) })
 	}
+}
+
+// fail notes why a socket is not read while the job runs.
+func (in *Intake) fail(s *socket, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	in.book.Fail(s.source, err.Error())
 }
 
 // ScrapeNow begins one more scrape of each endpoint and does not wait for it. It is for the moment at which a signal that
@@ -178,8 +191,7 @@ func (in *Intake) Book() *book.Book {
 	return in.book.Clone()
 }
 
-// maxClose is how long Close waits for the goroutines. Those of the sockets end at once, a scrape as soon as its
-// connection is closed.
+// maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
 const maxClose = 100 * time.Millisecond
 
 // Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the book of everything;
@@ -197,12 +209,15 @@ func (in *Intake) Close() (*book.Book, error) {
 		return in.book, nil
 	}
 
-	in.stop()
+	in.wake()
+	in.receivers.Wait()
 	var errs []error
 	for _, s := range in.sockets {
 		errs = append(errs, s.close())
 	}
-	patience.Ask(maxClose, func() bool { in.done.Wait(); return true })
+
+	in.stop()
+	patience.Ask(maxClose, func() bool { in.scrapes.Wait(); return true })
 
 	return in.book, errors.Join(errs...)
 }

@@ -22,6 +22,7 @@ const wantedBuffer = 8 << 20
 
 // A socket receives datagrams of one dialect.
 type socket struct {
+	handle
 	in      *Intake
 	kind    string // statsd, dogstatsd or unix
 	dialect wire.Dialect
@@ -29,14 +30,17 @@ type socket struct {
 	path    string // of a Unix socket
 	port    netip.AddrPort
 	source  int
-	conn    net.PacketConn
-	raw     syscall.RawConn
 
 	event  wire.Event
 	buffer []byte
-	drops  drops
 	throw  bool // datagrams are thrown away: the budget is used up
 	empty  bool // the last read found nothing more
+}
+
+// A datagramConn is a socket of package net.
+type datagramConn interface {
+	net.PacketConn
+	syscall.Conn
 }
 
 // openUDP opens two ports that follow each other, or any two.
@@ -53,7 +57,7 @@ func openUDP(a Address) ([]*socket, error) {
 	}
 	second, err := listenUDP(a, next)
 	if err != nil {
-		return nil, errors.Join(err, first.conn.Close())
+		return nil, errors.Join(err, first.handle.close())
 	}
 	second.kind, second.dialect = "dogstatsd", wire.DogStatsD
 
@@ -67,27 +71,24 @@ func listenUDP(a Address, port uint16) (*socket, error) {
 		return nil, fmt.Errorf("open UDP port %s: %w (--ops on takes any free ports)",
 			net.JoinHostPort(a.Host.String(), strconv.Itoa(int(port))), cause(err))
 	}
+	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	s, err := newSocket(conn)
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, err
 	}
-	enlarge(s.raw)
-	s.port = conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	s.port = local
 	s.address = s.reachable()
 
 	return s, nil
 }
 
-// newSocket returns a socket of a connection.
-func newSocket(conn interface {
-	net.PacketConn
-	syscall.Conn
-}) (*socket, error) {
-	raw, err := conn.SyscallConn()
+// newSocket returns a socket of a connection, which belongs to the socket from then on.
+func newSocket(conn datagramConn) (*socket, error) {
+	h, err := newHandle(conn)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prepare a socket: %w", errors.Join(err, conn.Close()))
 	}
-	return &socket{conn: conn, raw: raw, buffer: make([]byte, maxDatagram+1)}, nil
+	return &socket{handle: h, buffer: make([]byte, maxDatagram+1)}, nil
 }
 
 // openUnix opens a Unix socket that only this user may send to. A socket that a perfagent has left behind is replaced.
@@ -104,12 +105,12 @@ func openUnix(path string) ([]*socket, error) {
 		return nil, fmt.Errorf("open socket %s: %w", path, cause(err))
 	}
 
-	s, err := newSocket(conn.(*net.UnixConn))
-	if err == nil {
-		err = os.Chmod(path, 0o600)
-	}
-	if err != nil {
+	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, conn.Close(), os.Remove(path))
+	}
+	s, err := newSocket(conn.(*net.UnixConn))
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
 	}
 	s.kind, s.dialect, s.address, s.path = "unix", wire.DogStatsD, path, path
 
@@ -151,42 +152,20 @@ func (s *socket) reachable() string {
 
 // close closes the socket, and removes its path.
 func (s *socket) close() error {
-	err := s.conn.Close()
+	err := s.handle.close()
 	if s.path != "" {
 		err = errors.Join(err, os.Remove(s.path))
 	}
 	return err
 }
 
-// gather is how long the goroutine of a UDP port waits for more datagrams when it has read all that were there.
+// gather is how long a UDP port is not read after all that were there have been.
 const gather = 10 * time.Millisecond
-
-// run receives until the Intake is closed.
-func (s *socket) run() {
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
-	for s.receive() {
-		pause := s.pause()
-		if pause == 0 {
-			continue
-		}
-
-		timer.Reset(pause)
-		select {
-		case <-timer.C:
-		case <-s.in.closing:
-			return
-		}
-	}
-}
 
 // pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The senders
 // of a Unix socket wait once about ten datagrams are unread, so that is always read, and what comes while the budget is
-// used up is thrown away.
+// used up is thrown away. The caller holds the lock.
 func (s *socket) pause() time.Duration {
-	s.in.mu.Lock()
-	defer s.in.mu.Unlock()
-
 	over := s.in.budget.pause(time.Since(s.in.began))
 	s.throw = over > 0 && s.path != ""
 	switch {
@@ -196,6 +175,21 @@ func (s *socket) pause() time.Duration {
 		return gather
 	}
 	return 0
+}
+
+// sleep waits for a pause. It reports false if the Intake is closed meanwhile.
+func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
+	if pause == 0 {
+		return true
+	}
+
+	timer.Reset(pause)
+	select {
+	case <-timer.C:
+		return true
+	case <-in.closing:
+		return false
+	}
 }
 
 // chunk reads and accounts for datagrams until there are none, or until it is time to look at the budget. It reports
