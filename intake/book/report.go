@@ -139,12 +139,20 @@ func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
 
 // sourcesAt returns the sources as they are at the end.
 func (b *Book) sourcesAt(end float64) []Source {
+	sources := b.cloneSources()
+	for i, s := range sources {
+		if s.Scrapes != nil && s.Last > 0 {
+			sources[i].SecondsBeforeEnd = new(max(0, end-s.Last))
+		}
+	}
+	return sources
+}
+
+// cloneSources returns an independent copy of the sources.
+func (b *Book) cloneSources() []Source {
 	sources := make([]Source, len(b.sources))
 	for i, s := range b.sources {
 		s.Datagrams, s.Scrapes = clonePointer(s.Datagrams), clonePointer(s.Scrapes)
-		if s.Scrapes != nil && s.Last > 0 {
-			s.SecondsBeforeEnd = new(max(0, end-s.Last))
-		}
 		sources[i] = s
 	}
 	return sources

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -23,10 +22,7 @@ func (b *Book) Clone() *Book {
 	c := *b
 	c.charts = nil
 	c.keys = b.keys.Clone()
-	c.sources = b.sourcesAt(math.Inf(-1))
-	for i := range c.sources {
-		c.sources[i].SecondsBeforeEnd = nil
-	}
+	c.sources = b.cloneSources()
 	c.examples = slices.Clone(b.examples)
 
 	c.times = cloneAll(b.times, func(t *timing) {
