@@ -25,7 +25,7 @@ func full(t testing.TB) *Book {
 		}
 	}
 	for i := range 100 {
-		for j := range 1001 {
+		for j := range 340 {
 			feed(b, start, fmt.Sprintf("s%d:%d|s", i, j))
 		}
 		feed(b, start, fmt.Sprintf("g%s:%v|g", name(i)[1:], r.Float64()), fmt.Sprintf("c%s:%v|c", name(i)[1:], r.Float64()))
@@ -34,9 +34,17 @@ func full(t testing.TB) *Book {
 		feed(b, start, fmt.Sprintf(`{"op":"t%s","ms":%v,"bytes":5,"key":"%s"}`, name(0)[1:], r.Float64(), name(i%1000)+fmt.Sprint(i/1000)))
 		feed(b, start, fmt.Sprintf(`{"attribute":"%s","value":"%s"}`, name(i%1000), strings.Repeat("é", 100)))
 	}
-	for i := range opstats.MaxHeld {
-		feed(b, after(float64(i)/1000), fmt.Sprintf(`{"transfer":"%s","xfer_us":%.3f,"post_us":%.3f,"bytes":%d,"descriptors":%d,"rank":%d}`,
-			name(i%64), r.ExpFloat64()*1e4, r.ExpFloat64()*1e3, r.IntN(1<<30), r.IntN(50000), i%1000))
+	const each = 1024 // transfers of a record
+	for i := range opstats.MaxHeld / each {
+		var lists [4][]string
+		for range each {
+			lists[0] = append(lists[0], fmt.Sprintf("%.9f", r.ExpFloat64()/100))
+			lists[1] = append(lists[1], fmt.Sprintf("%.9f", r.ExpFloat64()/1000))
+			lists[2] = append(lists[2], fmt.Sprint(r.IntN(1<<30)))
+			lists[3] = append(lists[3], fmt.Sprint(r.IntN(50000)))
+		}
+		feed(b, start, fmt.Sprintf(`{"transfers":"%s","rank":%d,"data":{"transfer_duration":[%s],"post_duration":[%s],"bytes_transferred":[%s],"num_descriptors":[%s]}}`,
+			name(i%4), i, strings.Join(lists[0], ","), strings.Join(lists[1], ","), strings.Join(lists[2], ","), strings.Join(lists[3], ",")))
 	}
 	for range 10 {
 		feed(b, start, "\x1b\x1b\x1b"+fmt.Sprint(r.Int()))
