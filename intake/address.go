@@ -1,0 +1,90 @@
+package intake
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// An Address says where the job may send to: two UDP ports, or the path of a Unix socket. The zero value is nowhere.
+type Address struct {
+	Host netip.Addr
+	Port uint16 // of StatsD; the next one is of DogStatsD. 0: any two free ports
+	Path string // absolute; of a Unix socket instead
+}
+
+// ParseAddress reads the value of --ops: "off", "on" for any two free ports of 127.0.0.1, "[HOST:]PORT", or "unix:PATH".
+// HOST is an IP address or localhost, because looking up a name would delay the job.
+func ParseAddress(value string) (Address, error) {
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	switch path, unix := strings.CutPrefix(value, "unix:"); {
+	case value == "off", value == "":
+		return Address{}, nil
+	case value == "on":
+		return Address{Host: loopback}, nil
+	case unix:
+		return parsePath(path)
+	}
+
+	a := Address{Host: loopback}
+	port := value
+	if i := strings.LastIndexByte(value, ':'); i >= 0 {
+		host := strings.TrimSuffix(strings.TrimPrefix(value[:i], "["), "]")
+		port = value[i+1:]
+		ip, err := netip.ParseAddr(host)
+		switch {
+		case host == "localhost":
+		case err != nil:
+			return Address{}, fmt.Errorf("%q is no IP address: give on, PORT, ADDRESS:PORT or unix:PATH", host)
+		default:
+			a.Host = ip
+		}
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 1<<16-1 {
+		return Address{}, fmt.Errorf("%q is no port that another one follows: give on, PORT, ADDRESS:PORT or unix:PATH", port)
+	}
+	a.Port = uint16(n)
+
+	return a, nil
+}
+
+// maxPath is the longest path of a Unix socket that all systems have room for.
+const maxPath = 103
+
+// parsePath reads what comes after "unix:".
+func parsePath(path string) (Address, error) {
+	if path == "" {
+		return Address{}, fmt.Errorf("unix: has no path: give unix:PATH")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Address{}, fmt.Errorf("find the directory of unix:PATH: %w", err)
+	}
+	if len(path) > maxPath {
+		return Address{}, fmt.Errorf("the path of a socket has at most %d bytes, and %q has %d: give a shorter one",
+			maxPath, path, len(path))
+	}
+	return Address{Path: path}, nil
+}
+
+// IsZero reports whether the Address is nowhere.
+func (a Address) IsZero() bool { return a == Address{} }
+
+// Open reports whether other machines can send there.
+func (a Address) Open() bool { return a.Path == "" && a.Host.IsValid() && !a.Host.IsLoopback() }
+
+// ParseEndpoint reads a value of --scrape, the URL of a Prometheus endpoint.
+func ParseEndpoint(value string) (*url.URL, error) {
+	u, err := url.Parse(value)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("an endpoint is no URL: %w", err.(*url.Error).Err) // without the value, which may have a password
+	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return nil, fmt.Errorf("%s is no URL of an endpoint: give http://HOST:PORT/PATH", u.Redacted())
+	}
+	return u, nil
+}

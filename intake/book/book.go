@@ -1,0 +1,216 @@
+package book
+
+import (
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// A Book is the account of one job. Create one with [New].
+type Book struct {
+	options Options
+
+	times      map[string]*timing
+	counters   map[string]*counter
+	gauges     map[string]*gauge
+	values     map[string]*observed
+	sets       map[string]*set
+	attributes map[string]*attribute
+	transfers  map[string]*transfer
+	engines    map[string]*nixl // of vLLM, by the label engine
+	keys       *opstats.Ledger
+
+	sources  []Source
+	dropped  Dropped
+	examples []Example
+	charts   []chart
+
+	used usage
+	took time.Time // when Take was called last
+}
+
+// usage is how much of the bounds is used.
+type usage struct {
+	series, nameBytes, sketchBytes, members, buckets, ranks, handOvers, held int
+}
+
+// Dropped is how much was not taken, by reason. Kernel and Rate count datagrams, the others lines, or samples of a scrape.
+type Dropped struct {
+	Kernel    int64 `json:"kernel,omitzero"`     // the kernel had no room for it
+	Rate      int64 `json:"rate,omitzero"`       // more came than may be read
+	Malformed int64 `json:"malformed,omitzero"`  // no grammar fits
+	TooLong   int64 `json:"too_long,omitzero"`   // a line, a name, a text, or too many tags
+	Series    int64 `json:"series,omitzero"`     // of a series for which there was no room
+	Keys      int64 `json:"keys,omitzero"`       // of a key for which there was no room; counts in its operation
+	NotFinite int64 `json:"not_finite,omitzero"` // NaN, infinite, beyond 1e100, a negative time
+	Ignored   int64 `json:"ignored,omitzero"`    // a client's own telemetry, a service check
+}
+
+// An Example is something that was not taken, at most 64 bytes of it, and why.
+type Example struct {
+	Line string `json:"line"`
+	Why  string `json:"why"`
+}
+
+// New returns an empty Book at the moment at which the run starts.
+func New(o Options, start time.Time) *Book {
+	return &Book{
+		options: o, took: start, keys: opstats.NewLedger(MaxKeys),
+		times: map[string]*timing{}, counters: map[string]*counter{}, gauges: map[string]*gauge{},
+		values: map[string]*observed{}, sets: map[string]*set{}, attributes: map[string]*attribute{},
+		transfers: map[string]*transfer{}, engines: map[string]*nixl{},
+	}
+}
+
+// Add takes what a line said; at is when the line arrived. It reports whether it was taken; if not, it is counted.
+// An event of a known series allocates nothing, apart from attributes and what ProxyStore hands over.
+func (b *Book) Add(e *wire.Event, at time.Time) bool {
+	if e.At > 0 {
+		at = moment(e.At)
+	}
+
+	switch e.Kind {
+	case wire.Time:
+		return b.addTime(e, at)
+	case wire.Counter:
+		return b.addCounter(e)
+	case wire.Gauge, wire.Change:
+		return b.addGauge(e, at)
+	case wire.Value:
+		return b.addValue(e)
+	case wire.Set:
+		return b.addMember(e)
+	case wire.Attribute:
+		return b.addAttribute(e)
+	case wire.Transfer, wire.Failure, wire.TransferData:
+		return b.addTransfer(e, at)
+	case wire.ProxyStore:
+		return b.addHandOver(e)
+	}
+
+	return true // nothing to account for: an empty line, a mark
+}
+
+// Drop counts a line that was not taken, and keeps it as an example if there is room.
+func (b *Book) Drop(r wire.Reason, line []byte) {
+	switch r {
+	case wire.Malformed:
+		b.dropped.Malformed++
+	case wire.TooLong:
+		b.dropped.TooLong++
+	case wire.NotFinite:
+		b.dropped.NotFinite++
+	case wire.Ignored:
+		b.dropped.Ignored++
+		return // as it should be
+	default:
+		return
+	}
+	b.example(line, r.String())
+}
+
+// DropDatagrams counts datagrams that were not read: those that the kernel had no room for, and those that came too fast.
+func (b *Book) DropDatagrams(kernel, rate int64) {
+	b.dropped.Kernel += kernel
+	b.dropped.Rate += rate
+}
+
+// Dropped returns how much was not taken until now.
+func (b *Book) Dropped() Dropped { return b.dropped }
+
+// refuse counts an event that package opstats refused, or that there is no room for. It returns false.
+func (b *Book) refuse(series []byte, r wire.Reason) bool {
+	b.Drop(r, series)
+	return false
+}
+
+// example keeps a line, if there is room and the line is not there yet.
+func (b *Book) example(line []byte, why string) {
+	const most = 64
+	if len(b.examples) >= MaxExamples {
+		return
+	}
+
+	shown := text.Printable(string(line[:min(len(line), most)]))
+	for len(shown) > most || !utf8.ValidString(shown) {
+		shown = shown[:min(len(shown)-1, most)]
+	}
+	e := Example{shown, why}
+	for _, known := range b.examples {
+		if known == e {
+			return
+		}
+	}
+	b.examples = append(b.examples, e)
+}
+
+// entry returns the entry of a series, or nil if there is no room for a new one. It reports the name of a new one.
+func entry[E any](b *Book, entries map[string]*E, series []byte) (e *E, name string) {
+	if e := entries[string(series)]; e != nil {
+		return e, ""
+	}
+	if !b.room(series) {
+		return nil, ""
+	}
+
+	name = string(series)
+	e = new(E)
+	entries[name] = e
+
+	return e, name
+}
+
+// room reports whether there is room for one more series, and takes it.
+func (b *Book) room(series []byte) bool {
+	if b.used.series >= MaxSeries || b.used.nameBytes+len(series) > maxNameBytes {
+		b.dropped.Series++
+		b.example(series, "no room for another series")
+		return false
+	}
+	b.used.series++
+	b.used.nameBytes += len(series)
+
+	return true
+}
+
+// moment returns Unix seconds as a time.
+func moment(seconds float64) time.Time {
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(math.Round(part*1e9))).UTC()
+}
+
+// unixSeconds returns a time in Unix seconds.
+func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.Nanosecond())/1e9 }
+
+// view returns bytes as a string without copying them. The string must not be kept: it is for a Ledger, which copies
+// what it keeps.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
+func matches(pattern, text string) bool {
+	star, behind := -1, 0 // the last star, and up to where it reaches
+	p, i := 0, 0
+	for i < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, behind = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[i]):
+			p++
+			i++
+		case star >= 0:
+			behind++
+			p, i = star+1, behind
+		default:
+			return false
+		}
+	}
+
+	return strings.Trim(pattern[p:], "*") == ""
+}

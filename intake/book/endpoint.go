@@ -1,0 +1,355 @@
+package book
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/wire"
+)
+
+// An Endpoint is what is known of one Prometheus endpoint: the values of its last scrape, from which growth is counted.
+// Create one with [NewEndpoint].
+type Endpoint struct {
+	jobStart float64 // Unix seconds; NaN if the server may be older
+	zero     bool    // the server did not answer when the job started, so it had counted nothing
+	begun    bool    // there was a scrape
+	process  float64 // process_start_time_seconds of the last scrape, or NaN
+
+	text    wire.Text
+	scrape  int // the number of the scrape
+	metrics map[string]*metric
+	touched []*metric // of this scrape, in the order of the body
+	bounds  []float64 // of the last histogram, which most others share
+	held    int       // how many buckets there are
+	taken   int       // samples of this scrape
+	refused int64     // those for which there is no room
+	tooLong int64     // and those whose names or labels are too long
+	start   float64   // process_start_time_seconds of this scrape, or NaN
+}
+
+// Bounds of an Endpoint.
+const (
+	maxMetrics    = MaxSeries
+	maxHistogram  = 256        // buckets of one histogram
+	maxAllBuckets = maxBuckets // of all
+)
+
+// A metric is a series of an endpoint.
+type metric struct {
+	series, name string
+	kind         wire.MetricType
+	scale        float64  // to milliseconds, for times; 0 for values
+	nixl         nixlPart // what it is of vLLM's transfers
+	engine       string
+	bounds       []float64
+	scrape       int  // the last one that had it
+	known        bool // there is a last reading
+	odd          bool // its buckets are too many or not in order
+	last, next   reading
+}
+
+// A reading is what a scrape says of a series.
+type reading struct {
+	value   float64 // of a counter or a gauge
+	count   float64
+	sum     float64
+	buckets []float64 // cumulative
+}
+
+// NewEndpoint returns an Endpoint of which nothing is known. jobStart is when the job started, or zero if perfagent did
+// not start it: all that the server had counted before the first scrape is then left out.
+func NewEndpoint(jobStart time.Time) *Endpoint {
+	e := &Endpoint{jobStart: math.NaN(), process: math.NaN(), metrics: map[string]*metric{}}
+	if !jobStart.IsZero() {
+		e.jobStart = unixSeconds(jobStart)
+	}
+	return e
+}
+
+// Absent says that nobody answered when the job started. A server that answers later has counted from 0.
+func (e *Endpoint) Absent() {
+	if !e.begun && !math.IsNaN(e.jobStart) {
+		e.zero = true
+	}
+}
+
+// Read reads the body of a scrape. An error says that it is not in the text format 0.0.4; the scrape is then left out.
+func (e *Endpoint) Read(body []byte) error {
+	e.scrape++
+	e.touched, e.start, e.taken, e.refused, e.tooLong = e.touched[:0], math.NaN(), 0, 0, 0
+	for e.text.Reset(body); e.text.Next(); {
+		s := &e.text.Sample
+		switch {
+		case string(s.Name) == "process_start_time_seconds":
+			e.start = s.Value
+		case leftOut(s.Name), math.IsNaN(s.Value), s.Part == wire.Quantile:
+		case s.Reason != wire.Accepted:
+			e.tooLong++
+		case e.take(s):
+			e.taken++
+		}
+	}
+
+	return e.text.Err()
+}
+
+// AddTo adds what the last Read has read without an error to a Book; at is when it was. It returns how many samples were
+// taken.
+func (e *Endpoint) AddTo(b *Book, at time.Time) (taken int) {
+	b.dropped.TooLong += e.tooLong
+	b.dropped.Series += e.refused
+	e.commit(b, at)
+
+	return e.taken
+}
+
+// leftOut reports whether a metric is about the program that serves it, and not about the job.
+func leftOut(name []byte) bool {
+	for _, prefix := range [...]string{"go_", "python_", "process_", "promhttp_", "perfagent_"} {
+		if bytes.HasPrefix(name, []byte(prefix)) {
+			return true
+		}
+	}
+	return bytes.HasSuffix(name, []byte("_created"))
+}
+
+// take notes a sample. It reports false if there is no room for its series.
+func (e *Endpoint) take(s *wire.Sample) bool {
+	m := e.metrics[string(s.Series)]
+	if m == nil {
+		if len(e.metrics) >= maxMetrics {
+			e.refused++
+			return false
+		}
+		m = newMetric(s)
+		e.metrics[m.series] = m
+	}
+	if m.kind != s.Type {
+		return false // two metrics of one name
+	}
+	if m.scrape != e.scrape {
+		m.scrape = e.scrape
+		m.next = reading{value: math.NaN(), count: math.NaN(), sum: math.NaN(), buckets: m.next.buckets[:0]}
+		e.touched = append(e.touched, m)
+	}
+
+	switch s.Part {
+	case wire.Whole:
+		m.next.value = s.Value
+	case wire.Count:
+		m.next.count = s.Value
+	case wire.Sum:
+		m.next.sum = s.Value
+	case wire.Bucket:
+		e.bucket(m, s)
+	}
+
+	return true
+}
+
+// newMetric returns a metric of which only the name and the kind are known.
+func newMetric(s *wire.Sample) *metric {
+	m := &metric{series: string(s.Series), name: string(s.Name), kind: s.Type, engine: string(s.Label("engine"))}
+	switch {
+	case strings.HasSuffix(m.name, "_seconds"):
+		m.scale = 1000
+	case strings.HasSuffix(m.name, "_milliseconds"):
+		m.scale = 1
+	}
+	m.nixl = nixlPartOf(m.name, m.kind)
+
+	return m
+}
+
+// bucket notes a bucket. They come in the order of their bounds, the infinite one last.
+func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
+	i := len(m.next.buckets)
+	finite := !math.IsInf(s.Bound, 1)
+	switch {
+	case m.odd:
+		return
+	case i < len(m.bounds) && m.bounds[i] == s.Bound, i == len(m.bounds) && m.known && !finite:
+	case !m.known && i == len(m.bounds) && i < maxHistogram && e.held < maxAllBuckets && (i == 0 || s.Bound > m.bounds[i-1]):
+		if finite {
+			m.bounds = append(m.bounds, s.Bound)
+			e.held++
+		}
+	default:
+		m.odd = true // other buckets than before
+		return
+	}
+	m.next.buckets = append(m.next.buckets, s.Value)
+}
+
+// commit counts by how much each series grew.
+func (e *Endpoint) commit(b *Book, at time.Time) {
+	restarted := e.begun && !math.IsNaN(e.start) && !math.IsNaN(e.process) && e.start != e.process
+	zero := e.begun || e.zero || e.start >= e.jobStart-startError
+	for _, m := range e.touched {
+		if !m.possible() {
+			b.refuse([]byte(m.series), wire.NotFinite)
+			continue
+		}
+		if len(m.next.buckets) != len(m.bounds)+1 {
+			m.next.buckets = m.next.buckets[:0] // incomplete: without quantiles
+		}
+		e.share(m)
+		if !m.known {
+			m.last = reading{buckets: make([]float64, len(m.next.buckets))}
+			if !zero {
+				m.last = m.next.clone()
+			}
+			m.known = true
+		}
+		b.grow(m, restarted, at)
+		m.last, m.next = m.next, m.last
+	}
+	if restarted {
+		e.forget()
+	}
+
+	e.begun = true
+	if !math.IsNaN(e.start) {
+		e.process = e.start
+	}
+}
+
+// startError is by how many seconds process_start_time_seconds may be too early: clients add it up from the kernel's
+// boot time, which is in whole seconds.
+const startError = 1
+
+// forget makes the series that a restarted server does not have yet count from 0 when they appear again.
+func (e *Endpoint) forget() {
+	for _, m := range e.metrics {
+		if m.scrape != e.scrape {
+			m.last = reading{buckets: make([]float64, len(m.last.buckets))}
+		}
+	}
+}
+
+// share lets histograms with the same bounds share them.
+func (e *Endpoint) share(m *metric) {
+	if len(m.bounds) == 0 || m.known {
+		return
+	}
+	if slices.Equal(e.bounds, m.bounds) {
+		m.bounds = e.bounds
+	}
+	e.bounds = m.bounds
+}
+
+// clone returns a copy that shares nothing.
+func (r reading) clone() reading {
+	r.buckets = slices.Clone(r.buckets)
+	return r
+}
+
+// grow adds the growth of a series.
+func (b *Book) grow(m *metric, restarted bool, at time.Time) {
+	switch m.kind {
+	case wire.GaugeMetric, wire.Untyped:
+		b.setGauge([]byte(m.series), m.next.value, false, at)
+		return
+	case wire.CounterMetric:
+		g := reading{value: m.growth(restarted)}
+		if m.nixl != noPart {
+			b.growNIXL(m, &g, at)
+			return
+		}
+		b.count([]byte(m.series), g.value)
+		return
+	}
+
+	g := m.spread(restarted)
+	if m.nixl != noPart {
+		b.growNIXL(m, &g, at)
+		return
+	}
+	b.growDistribution(m, &g)
+}
+
+// possible reports whether a scrape has numbers that a series of its kind can have.
+func (m *metric) possible() bool {
+	switch m.kind {
+	case wire.GaugeMetric, wire.Untyped:
+		return isFinite(m.next.value)
+	case wire.CounterMetric:
+		return isCount(m.next.value)
+	}
+	return isCount(m.next.count) && isFinite(m.next.sum) && !slices.ContainsFunc(m.next.buckets, isNoCount)
+}
+
+// isCount reports whether v can be the value of a counter.
+func isCount(v float64) bool { return v >= 0 && isFinite(v) }
+
+func isNoCount(v float64) bool { return !isCount(v) }
+
+// growth returns by how much a counter grew. A value that fell is that of a server that was restarted.
+func (m *metric) growth(restarted bool) float64 {
+	if restarted || m.next.value < m.last.value {
+		return m.next.value
+	}
+	return m.next.value - m.last.value
+}
+
+// spread returns by how much a histogram or a summary grew.
+func (m *metric) spread(restarted bool) reading {
+	if restarted || m.fell() {
+		return m.next
+	}
+
+	g := reading{count: m.next.count - m.last.count, sum: m.next.sum - m.last.sum}
+	if len(m.last.buckets) == len(m.next.buckets) {
+		for i, n := range m.next.buckets {
+			m.last.buckets[i] = n - m.last.buckets[i]
+		}
+		g.buckets = m.last.buckets // it is not needed any more
+	}
+
+	return g
+}
+
+// fell reports whether a histogram or a summary counts from 0 again.
+func (m *metric) fell() bool {
+	if m.next.count < m.last.count {
+		return true
+	}
+	for i, n := range m.next.buckets {
+		if i < len(m.last.buckets) && n < m.last.buckets[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// growDistribution adds the growth of a histogram or a summary to a time or a value. One in which nothing was counted
+// yet is no series.
+func (b *Book) growDistribution(m *metric, g *reading) {
+	if g.count <= 0 {
+		return
+	}
+
+	scale := m.scale
+	var d **distribution
+	if scale > 0 {
+		t := b.timing([]byte(m.series))
+		if t == nil {
+			return
+		}
+		t.interval.addMany(g.sum*scale, g.count)
+		d = &t.Scraped
+	} else {
+		o, _ := entry(b, b.values, []byte(m.series))
+		if o == nil {
+			return
+		}
+		d, scale = &o.Scraped, 1
+	}
+	if *d == nil {
+		*d = &distribution{}
+	}
+	(*d).grow(g, m.bounds, scale, &b.used)
+}

@@ -1,0 +1,126 @@
+package book
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// addHandOver takes what ProxyStore's Metrics say. It replaces what the same id said before.
+func (b *Book) addHandOver(e *wire.Event) bool {
+	var m opstats.Metrics
+	if json.Unmarshal(e.Data, &m) != nil {
+		return b.refuse(e.Data, wire.Malformed)
+	}
+	id := string(e.Text)
+	b.forget(id)
+
+	for name, stats := range m.Times {
+		t := handed(b, name, b.timing)
+		if t != nil && b.handOver() {
+			if t.Handed == nil {
+				t.Handed = map[string]opstats.TimeStats{}
+			}
+			t.Handed[id] = scaled(stats, unitOf(e.Version, name))
+		}
+	}
+	for name, v := range m.Counters {
+		c := handed(b, name, b.counter)
+		if c != nil && b.handOver() {
+			if c.Handed == nil {
+				c.Handed = map[string]float64{}
+			}
+			c.Handed[id] = v
+		}
+	}
+	for name, v := range m.Attributes {
+		if s, is := v.(string); is && len(s) > wire.MaxText {
+			b.refuse([]byte(name), wire.TooLong)
+			continue
+		}
+		if a := handed(b, name, b.attribute); a != nil {
+			a.Value = v
+		}
+	}
+
+	return true
+}
+
+// handed returns the series with a name that ProxyStore uses, or nil if the name is none or there is no room.
+func handed[E any](b *Book, name string, find func(series []byte) *E) *E {
+	switch {
+	case name == "":
+		b.refuse(nil, wire.Malformed)
+		return nil
+	case len(name) > wire.MaxText:
+		b.refuse([]byte(name), wire.TooLong)
+		return nil
+	}
+	return find(wire.AppendName(nil, []byte(name)))
+}
+
+// handOver takes the room for one more number of an id.
+func (b *Book) handOver() bool {
+	if b.used.handOvers >= MaxHandOvers {
+		b.dropped.Keys++
+		return false
+	}
+	b.used.handOvers++
+	return true
+}
+
+// forget drops what an id has handed over.
+func (b *Book) forget(id string) {
+	for _, t := range b.times {
+		if _, is := t.Handed[id]; is {
+			delete(t.Handed, id)
+			b.used.handOvers--
+		}
+	}
+	for _, c := range b.counters {
+		if _, is := c.Handed[id]; is {
+			delete(c.Handed, id)
+			b.used.handOvers--
+		}
+	}
+}
+
+// unitOf returns by what the times of an operation must be divided to be milliseconds. From 0.5.0 to 0.6.4 ProxyStore
+// wrote microseconds into fields named _ms; since 0.6.5 three operations of factories have nanoseconds.
+func unitOf(v wire.Version, name string) float64 {
+	switch {
+	case before(v, wire.Version{0, 5, 0}):
+		return 1
+	case before(v, wire.Version{0, 6, 5}):
+		return 1e3
+	case strings.HasPrefix(name, "factory.") && isNanoseconds(name):
+		return 1e6
+	}
+	return 1
+}
+
+// isNanoseconds reports whether an operation has nanoseconds since 0.6.5.
+func isNanoseconds(name string) bool {
+	return name == "factory.call" || name == "factory.resolve" || name == "factory.polling_resolve"
+}
+
+// before reports whether v is an earlier version than w.
+func before(v, w wire.Version) bool {
+	for i := range v {
+		if v[i] != w[i] {
+			return v[i] < w[i]
+		}
+	}
+	return false
+}
+
+// scaled divides times by a unit.
+func scaled(s opstats.TimeStats, unit float64) opstats.TimeStats {
+	s.Avg /= unit
+	s.Min /= unit
+	s.Max /= unit
+	s.Last /= unit
+	return s
+}

@@ -1,0 +1,331 @@
+package book
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// A Source is a socket or an endpoint from which events came.
+type Source struct {
+	Kind             string   `json:"kind"`    // statsd, dogstatsd, unix or scrape
+	Address          string   `json:"address"` // without user info
+	Events           int64    `json:"events"`  // lines or samples that were taken
+	Datagrams        *int64   `json:"datagrams,omitempty"`
+	Scrapes          *int64   `json:"scrapes,omitempty"` // those that were tried
+	Failures         int64    `json:"failures,omitzero"`
+	First            float64  `json:"first,omitzero"` // when the first and the last event came, in Unix seconds
+	Last             float64  `json:"last,omitzero"`
+	SecondsBeforeEnd *float64 `json:"seconds_before_end,omitempty"` // from the last scrape to the end
+	Why              string   `json:"why,omitempty"`                // the last failure
+}
+
+// Operations is what a report says of a job's operations. Its parts are by series, and a part without one is left out.
+type Operations struct {
+	Sources    []Source                                `json:"sources"`
+	Times      map[string]Time                         `json:"times,omitempty"`
+	Counters   map[string]float64                      `json:"counters,omitempty"`
+	Gauges     map[string]Gauge                        `json:"gauges,omitempty"`
+	Values     map[string]Value                        `json:"values,omitempty"`
+	Sets       map[string]Set                          `json:"sets,omitempty"`
+	Attributes map[string]any                          `json:"attributes,omitempty"` // a string, a float64 or a bool
+	Keys       map[string]map[string]opstats.TimeStats `json:"keys,omitempty"`       // by series and key
+	Dropped    Dropped                                 `json:"dropped,omitzero"`
+	Examples   []Example                               `json:"examples,omitempty"`
+}
+
+// A Time is a series of times, in milliseconds. What is not known is nil. Estimated names the fields that were estimated
+// from the buckets of a histogram.
+type Time struct {
+	Count      float64  `json:"count"`
+	Avg        *float64 `json:"avg_time_ms,omitempty"` // absent if the operation only failed
+	Min        *float64 `json:"min_time_ms,omitempty"`
+	Max        *float64 `json:"max_time_ms,omitempty"`
+	Last       *float64 `json:"last_time_ms,omitempty"`
+	LastAt     float64  `json:"last_timestamp,omitzero"` // Unix seconds
+	Total      float64  `json:"total_time_ms"`
+	P50        *float64 `json:"p50_time_ms,omitempty"`
+	P90        *float64 `json:"p90_time_ms,omitempty"`
+	P99        *float64 `json:"p99_time_ms,omitempty"`
+	SizeBytes  *float64 `json:"size_bytes,omitempty"` // the last one
+	TotalBytes *float64 `json:"total_bytes,omitempty"`
+	Errors     float64  `json:"errors,omitzero"`
+	Estimated  []string `json:"estimated,omitempty"`
+}
+
+// A Gauge is a series of gauges. Mean is over the time from the first value to the end.
+type Gauge struct {
+	Last  float64 `json:"last"`
+	Min   float64 `json:"min"`
+	Mean  float64 `json:"mean"`
+	Max   float64 `json:"max"`
+	Count int64   `json:"count"`
+}
+
+// A Value is a series of values. What is not known is nil.
+type Value struct {
+	Count     float64  `json:"count"`
+	Avg       float64  `json:"avg"`
+	Min       *float64 `json:"min,omitempty"`
+	Max       *float64 `json:"max,omitempty"`
+	Last      *float64 `json:"last,omitempty"`
+	P50       *float64 `json:"p50,omitempty"`
+	P90       *float64 `json:"p90,omitempty"`
+	P99       *float64 `json:"p99,omitempty"`
+	Unit      string   `json:"unit,omitempty"`
+	Estimated []string `json:"estimated,omitempty"`
+}
+
+// A Set is a series of sets: how many different members there were, or that there were at least so many.
+type Set struct {
+	Count   int  `json:"count"`
+	AtLeast bool `json:"at_least,omitzero"`
+}
+
+// A TransferList is a list of vLLM's class that is kept without being known.
+type TransferList struct {
+	Count int64   `json:"count"`
+	Sum   float64 `json:"sum"`
+}
+
+// A Transfer is what a report says of the transfers of one name.
+type Transfer struct {
+	Reduced             opstats.Reduced         `json:"reduced"`
+	TotalMB             float64                 `json:"total_mb"` // MiB
+	WallThroughput      *float64                `json:"wall_throughput_mb_per_second,omitempty"`
+	FailedTransfers     float64                 `json:"failed_transfers"`
+	FailedNotifications float64                 `json:"failed_notifications"`
+	KVExpired           float64                 `json:"kv_expired_reqs"`
+	Other               map[string]TransferList `json:"other,omitempty"`
+	Ranks               int                     `json:"ranks,omitzero"`
+	First               float64                 `json:"first,omitzero"` // Unix seconds
+	Last                float64                 `json:"last,omitzero"`
+	Source              string                  `json:"source"` // records or scrape
+	Estimated           []string                `json:"estimated,omitempty"`
+}
+
+// Operations returns what was recorded until end. It changes nothing.
+func (b *Book) Operations(end time.Time) Operations {
+	seconds := unixSeconds(end)
+	return Operations{
+		Sources:    b.sourcesAt(seconds),
+		Times:      each(b.times, func(t *timing) Time { return t.report() }),
+		Counters:   each(b.counters, (*counter).total),
+		Gauges:     each(b.gauges, func(g *gauge) Gauge { return Gauge{g.Last, g.Min, g.mean(seconds), g.Max, g.Count} }),
+		Values:     each(b.values, (*observed).report),
+		Sets:       each(b.sets, func(s *set) Set { return Set{len(s.Members), s.AtLeast} }),
+		Attributes: each(b.attributes, func(a *attribute) any { return a.Value }),
+		Keys:       b.keyTimes(),
+		Dropped:    b.dropped,
+		Examples:   slices.Clone(b.examples),
+	}
+}
+
+// each makes something of each entry. It returns nil for no entries.
+func each[E, R any](entries map[string]*E, report func(*E) R) map[string]R {
+	if len(entries) == 0 {
+		return nil
+	}
+	reports := make(map[string]R, len(entries))
+	for name, e := range entries {
+		reports[name] = report(e)
+	}
+	return reports
+}
+
+// sourcesAt returns the sources as they are at the end.
+func (b *Book) sourcesAt(end float64) []Source {
+	sources := b.cloneSources()
+	for i, s := range sources {
+		if s.Scrapes != nil && s.Last > 0 {
+			sources[i].SecondsBeforeEnd = new(max(0, end-s.Last))
+		}
+	}
+	return sources
+}
+
+// cloneSources returns an independent copy of the sources.
+func (b *Book) cloneSources() []Source {
+	sources := make([]Source, len(b.sources))
+	for i, s := range b.sources {
+		s.Datagrams, s.Scrapes = clonePointer(s.Datagrams), clonePointer(s.Scrapes)
+		sources[i] = s
+	}
+	return sources
+}
+
+// clonePointer returns a pointer to a copy; that of nil is nil.
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}
+
+// keyTimes returns the times of the keys of each operation.
+func (b *Book) keyTimes() map[string]map[string]opstats.TimeStats {
+	if b.keys.Len() == 0 {
+		return nil
+	}
+	keys := map[string]map[string]opstats.TimeStats{}
+	for _, key := range b.keys.Keys() {
+		m, _ := b.keys.Get(key)
+		for name, stats := range m.Times {
+			if keys[name] == nil {
+				keys[name] = map[string]opstats.TimeStats{}
+			}
+			stats.Count = math.Round(stats.Count)
+			keys[name][key] = stats
+		}
+	}
+	return keys
+}
+
+// total returns the value of a counter.
+func (c *counter) total() float64 {
+	sum := c.Sum
+	for _, id := range slices.Sorted(maps.Keys(c.Handed)) {
+		sum += c.Handed[id]
+	}
+	return sum
+}
+
+// report returns what a report says. Where several origins meet, only what all of them know is there.
+func (t *timing) report() Time {
+	stats := t.Stats
+	for _, id := range slices.Sorted(maps.Keys(t.Handed)) {
+		stats = stats.Merge(t.Handed[id])
+	}
+	r := Time{Count: math.Round(stats.Count), Total: stats.Total(), Errors: t.Errors, LastAt: stats.LastAt}
+	if !stats.Empty() {
+		r.Avg, r.Min, r.Max, r.Last = new(stats.Avg), new(stats.Min), new(stats.Max), new(stats.Last)
+	}
+	if stats.Sized {
+		r.SizeBytes = new(stats.SizeBytes)
+	}
+	if t.TotalBytes > 0 || t.Stats.Sized {
+		r.TotalBytes = new(t.TotalBytes)
+	}
+
+	if d := t.Scraped; d != nil && d.Count > 0 {
+		r.Min, r.Max, r.Last, r.LastAt = nil, nil, nil, 0
+		count := stats.Count + d.Count
+		r.Total += d.Sum
+		r.Count, r.Avg = math.Round(count), new(r.Total/count)
+	}
+	if figures, estimated, ok := quantilesOf(&t.Quantiles, t.Scraped, !t.Stats.Empty(), len(t.Handed) > 0); ok {
+		r.P50, r.P90, r.P99 = new(figures[0]), new(figures[1]), new(figures[2])
+		if estimated {
+			r.Estimated = []string{"p50_time_ms", "p90_time_ms", "p99_time_ms"}
+		}
+	}
+
+	return r
+}
+
+// quantilesOf returns the quantiles of a series, if all of it came from records or all of it from a histogram.
+func quantilesOf(q *quantiles, d *distribution, records, sums bool) (f [len(shares)]float64, estimated, ok bool) {
+	scraped := d != nil && d.Count > 0
+	switch {
+	case sums || records && scraped:
+		return f, false, false
+	case scraped:
+		f, ok = d.figures()
+		return f, true, ok
+	}
+	f, ok = q.figures()
+	return f, false, ok
+}
+
+// report returns what a report says.
+func (o *observed) report() Value {
+	r := Value{Count: math.Round(o.Count), Avg: o.Avg, Unit: o.Unit}
+	if o.Count > 0 {
+		r.Min, r.Max, r.Last = new(o.Min), new(o.Max), new(o.Last)
+	}
+	if d := o.Scraped; d != nil && d.Count > 0 {
+		r.Min, r.Max, r.Last = nil, nil, nil
+		count := o.Count + d.Count
+		r.Count, r.Avg = math.Round(count), (o.Avg*o.Count+d.Sum)/count
+	}
+	if figures, estimated, ok := quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false); ok {
+		r.P50, r.P90, r.P99 = new(figures[0]), new(figures[1]), new(figures[2])
+		if estimated {
+			r.Estimated = []string{"p50", "p90", "p99"}
+		}
+	}
+
+	return r
+}
+
+// Transfers returns what was recorded of transfers, by name. It changes nothing.
+func (b *Book) Transfers() map[string]Transfer {
+	all := map[string]Transfer{}
+	if len(b.engines) > 0 {
+		all[nixlName] = b.pooledEngines().report()
+	}
+	for label, n := range b.engines {
+		if len(b.engines) > 1 {
+			all[engineName(label)] = n.report()
+		}
+	}
+
+	for name, t := range b.transfers {
+		if !t.Records.Empty() { // records are kept rather than scrapes of the same name
+			all[name] = t.report()
+		}
+	}
+
+	return all
+}
+
+// report returns what a report says.
+func (t *transfer) report() Transfer {
+	_, bytes := t.Records.Sum(opstats.BytesTransferred)
+	r := Transfer{Reduced: t.Records.Reduce(), TotalMB: bytes / (1 << 20), Ranks: len(t.Ranks), Source: "records",
+		First: t.First, Last: t.Last, Estimated: t.Records.Estimated()}
+	_, r.FailedTransfers = t.Records.Sum(opstats.NumFailedTransfers)
+	_, r.FailedNotifications = t.Records.Sum(opstats.NumFailedNotifications)
+	_, r.KVExpired = t.Records.Sum(opstats.NumKVExpiredReqs)
+
+	if first, last, ok := t.Records.Span(); ok {
+		r.First, r.Last = min(unixSeconds(first), r.First), max(unixSeconds(last), r.Last)
+	}
+	if v, ok := t.Records.WallThroughput(); ok {
+		r.WallThroughput = new(v)
+	}
+	for _, name := range t.Records.Other() {
+		if r.Other == nil {
+			r.Other = map[string]TransferList{}
+		}
+		n, sum := t.Records.Sum(name)
+		r.Other[strings.Clone(name)] = TransferList{n, sum}
+	}
+
+	return r
+}
+
+// report returns what a report says. Sums are exact, and both P90 come from the buckets.
+func (n *nixl) report() Transfer {
+	p90Xfer, ok1 := n.Parts[xferPart].quantile(0.9)
+	p90Post, ok2 := n.Parts[postPart].quantile(0.9)
+	r := Transfer{
+		Reduced: opstats.Sums{
+			Count: n.Parts[xferPart].Count, Xfer: n.Parts[xferPart].Sum, Post: n.Parts[postPart].Sum,
+			Bytes: n.Parts[bytesPart].Sum, Descriptors: n.Parts[descriptorsPart].Sum,
+			P90Xfer: p90Xfer, P90Post: p90Post,
+		}.Reduce(),
+		TotalMB:         n.Parts[bytesPart].Sum / (1 << 20),
+		FailedTransfers: n.Failures[failedPart], FailedNotifications: n.Failures[notificationsPart],
+		KVExpired: n.Failures[expiredPart], First: n.First, Last: n.Last, Source: "scrape",
+	}
+	if ok1 || ok2 {
+		r.Estimated = []string{opstats.P90XferName, opstats.P90PostName}
+	}
+
+	return r
+}

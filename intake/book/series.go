@@ -1,0 +1,319 @@
+package book
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/opstats"
+)
+
+// A timing is a series of the kind times.
+type timing struct {
+	name       string
+	Stats      opstats.TimeStats            `json:"stats"` // of single records
+	Quantiles  quantiles                    `json:"quantiles"`
+	TotalBytes float64                      `json:"total_bytes,omitzero"`
+	Errors     float64                      `json:"errors,omitzero"`
+	Scraped    *distribution                `json:"scraped,omitempty"` // in milliseconds
+	Handed     map[string]opstats.TimeStats `json:"handed,omitempty"`  // of ProxyStore, by id
+	interval   *interval
+}
+
+// addTime takes the time of an operation, or that it failed.
+func (b *Book) addTime(e *wire.Event, at time.Time) bool {
+	t := b.timing(e.Series)
+	if t == nil {
+		return false
+	}
+	if e.Failed {
+		t.Errors++
+		return true
+	}
+
+	for _, ms := range e.Values {
+		if err := t.add(ms, 1/e.Rate, at, &b.used); err != nil {
+			return b.refuse(e.Series, wire.NotFinite)
+		}
+	}
+	if e.Sized {
+		_ = t.Stats.SetSize(e.Bytes) // package wire has checked it
+		t.TotalBytes = min(t.TotalBytes+e.Bytes, maxSum)
+	}
+	if e.Key != nil {
+		b.addKey(t, e, at)
+	}
+
+	return true
+}
+
+// timing returns the series of a time, or nil if there is no room.
+func (b *Book) timing(series []byte) *timing {
+	t, name := entry(b, b.times, series)
+	if name != "" {
+		t.name = name
+		t.interval = b.chartOf(opChart, name)
+	}
+	return t
+}
+
+// add counts n times of ms milliseconds.
+func (t *timing) add(ms, n float64, at time.Time, used *usage) error {
+	before := math.Round(t.Stats.Count)
+	if err := t.Stats.AddN(ms, n, at); err != nil {
+		return err
+	}
+	t.Quantiles.add(ms, wholes(before, t.Stats.Count), used)
+	t.interval.add(ms, n)
+
+	return nil
+}
+
+// wholes returns by how much a count went up, in whole events.
+func wholes(before, after float64) uint64 {
+	return uint64(min(math.Round(after)-before, 1<<62))
+}
+
+// addKey counts the time of an operation for its key, too.
+func (b *Book) addKey(t *timing, e *wire.Event, at time.Time) {
+	for _, ms := range e.Values {
+		switch err := b.keys.AddTime(t.name, view(e.Key), ms, at); {
+		case errors.Is(err, opstats.ErrFull):
+			b.dropped.Keys++
+			return
+		case err != nil:
+			return // the operation has refused it, too
+		}
+	}
+	if e.Sized {
+		_ = b.keys.SetSize(t.name, view(e.Key), e.Bytes) // package wire has checked it
+	}
+}
+
+// A counter is a series of the kind counters.
+type counter struct {
+	Sum      float64            `json:"sum"`
+	Handed   map[string]float64 `json:"handed,omitempty"` // of ProxyStore, by id
+	interval *interval
+}
+
+// addCounter adds to a counter.
+func (b *Book) addCounter(e *wire.Event) bool {
+	var by float64
+	for _, v := range e.Values {
+		by += v / e.Rate
+	}
+	return b.count(e.Series, by)
+}
+
+// count adds to a counter.
+func (b *Book) count(series []byte, by float64) bool {
+	if !isFinite(by) {
+		return b.refuse(series, wire.NotFinite)
+	}
+	c := b.counter(series)
+	if c == nil {
+		return false
+	}
+	if !isFinite(c.Sum + by) {
+		return b.refuse(series, wire.NotFinite)
+	}
+	c.Sum += by
+	c.interval.add(by, 1)
+
+	return true
+}
+
+// counter returns the series of a counter, or nil if there is no room.
+func (b *Book) counter(series []byte) *counter {
+	c, name := entry(b, b.counters, series)
+	if name != "" {
+		c.interval = b.chartOf(counterChart, name)
+	}
+	return c
+}
+
+// A gauge is a series of the kind gauges. Times are Unix seconds.
+type gauge struct {
+	Last     float64 `json:"last"`
+	Min      float64 `json:"min"`
+	Max      float64 `json:"max"`
+	Count    int64   `json:"count"`
+	First    float64 `json:"first"` // when the first value came
+	Since    float64 `json:"since"` // since when it has been Last
+	Area     float64 `json:"area"`  // value × seconds, from First to Since
+	interval *interval
+}
+
+// addGauge sets or changes a gauge.
+func (b *Book) addGauge(e *wire.Event, at time.Time) bool {
+	for _, v := range e.Values {
+		if !b.setGauge(e.Series, v, e.Kind == wire.Change, at) {
+			return false
+		}
+	}
+	return true
+}
+
+// setGauge sets a gauge, or changes it by v; a new one is changed from 0.
+func (b *Book) setGauge(series []byte, v float64, change bool, at time.Time) bool {
+	g, name := entry(b, b.gauges, series)
+	if g == nil {
+		return false
+	}
+	if name != "" {
+		g.interval = b.chartOf(gaugeChart, name)
+	}
+	if change {
+		v += g.Last
+	}
+	if !isFinite(v) {
+		return b.refuse(series, wire.NotFinite)
+	}
+	g.set(v, unixSeconds(at))
+
+	return true
+}
+
+// set sets the gauge at a moment. One before the last value counts as that of the last value.
+func (g *gauge) set(v, at float64) {
+	if g.Count == 0 {
+		g.First, g.Since, g.Min, g.Max = at, at, v, v
+	}
+	at = max(at, g.Since)
+	g.interval.hold(g.Last, g.Since, at, g.Count > 0)
+	g.Area += g.Last * (at - g.Since)
+	g.Last, g.Since = v, at
+	g.Min, g.Max = min(g.Min, v), max(g.Max, v)
+	g.Count++
+	g.interval.touch(v)
+}
+
+// mean returns the mean over time from the first value to end.
+func (g *gauge) mean(end float64) float64 {
+	if end = max(end, g.Since); end > g.First {
+		return (g.Area + g.Last*(end-g.Since)) / (end - g.First)
+	}
+	return g.Last
+}
+
+// An observed is a series of the kind values.
+type observed struct {
+	Count     float64       `json:"count"`
+	Avg       float64       `json:"avg"`
+	Min       float64       `json:"min"`
+	Max       float64       `json:"max"`
+	Last      float64       `json:"last"`
+	Unit      string        `json:"unit,omitempty"`
+	Quantiles quantiles     `json:"quantiles"`
+	Scraped   *distribution `json:"scraped,omitempty"`
+}
+
+// addValue takes observed values.
+func (b *Book) addValue(e *wire.Event) bool {
+	o, _ := entry(b, b.values, e.Series)
+	if o == nil {
+		return false
+	}
+	if len(e.Text) > 0 && o.Unit != string(e.Text) {
+		o.Unit = string(e.Text)
+	}
+	for _, v := range e.Values {
+		o.add(v, 1/e.Rate, &b.used)
+	}
+
+	return true
+}
+
+// add counts a value n times.
+func (o *observed) add(v, n float64, used *usage) {
+	before := math.Round(o.Count)
+	if o.Count == 0 {
+		o.Min, o.Max = v, v
+	}
+	o.Avg = (o.Avg*o.Count + v*n) / (o.Count + n)
+	o.Min, o.Max, o.Last = min(o.Min, v), max(o.Max, v), v
+	o.Count = min(o.Count+n, maxSum)
+	o.Quantiles.add(v, wholes(before, o.Count), used)
+}
+
+// isFinite reports whether all values are numbers that no sum of a Book exceeds.
+func isFinite(values ...float64) bool {
+	for _, v := range values {
+		if !(math.Abs(v) <= maxSum) {
+			return false
+		}
+	}
+	return true
+}
+
+// A set is a series of the kind sets. It keeps 64 bits of a hash of each member.
+type set struct {
+	Members []uint64 `json:"members"` // in ascending order
+	AtLeast bool     `json:"at_least,omitzero"`
+}
+
+// addMember takes a member of a set.
+func (b *Book) addMember(e *wire.Event) bool {
+	s, _ := entry(b, b.sets, e.Series)
+	if s == nil {
+		return false
+	}
+
+	h := hash(e.Text)
+	i, known := slices.BinarySearch(s.Members, h)
+	switch {
+	case known:
+	case len(s.Members) >= MaxMembers || b.used.members >= maxAllMembers:
+		s.AtLeast = true
+	default:
+		s.Members = slices.Insert(s.Members, i, h)
+		b.used.members++
+	}
+
+	return true
+}
+
+// hash returns the FNV-1a hash of a member.
+func hash(member []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range member {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+// An attribute is a series of the kind attributes: a string, a float64 or a bool.
+type attribute struct {
+	Value any `json:"value"`
+}
+
+// addAttribute takes the value of an attribute.
+func (b *Book) addAttribute(e *wire.Event) bool {
+	a := b.attribute(e.Series)
+	if a == nil {
+		return false
+	}
+
+	switch v := e.Attribute; v.Kind {
+	case '"':
+		if old, same := a.Value.(string); !same || old != string(v.Text) {
+			a.Value = string(bytes.Clone(v.Text))
+		}
+	case 't':
+		a.Value = v.Truth
+	default:
+		a.Value = v.Number
+	}
+
+	return true
+}
+
+// attribute returns the series of an attribute, or nil if there is no room.
+func (b *Book) attribute(series []byte) *attribute {
+	a, _ := entry(b, b.attributes, series)
+	return a
+}

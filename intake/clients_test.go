@@ -1,0 +1,183 @@
+package intake
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// python returns the interpreter that has the clients.
+func python(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if path == "" || exec.Command(path, "-c", "import statsd, datadog, prometheus_client").Run() != nil {
+		need.Missing(t, "needs Python with statsd, datadog and prometheus_client: make test installs them, PERFAGENT_TEST_PYTHON names it")
+	}
+	return path
+}
+
+// job runs a program with the environment that an Intake makes, and nothing else but the PATH.
+func job(t *testing.T, in *Intake, name string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env, _ = in.Environ([]string{"PATH=" + os.Getenv("PATH")})
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// A program that knows statsd, and not perfagent.
+const statsdJob = `
+from statsd.defaults.env import statsd
+for i in range(1000):
+    statsd.incr('requests')
+    statsd.timing('request.duration', i % 10 + 0.5)
+statsd.decr('requests', 3)
+statsd.gauge('queue', 7)
+statsd.gauge('queue', -7)
+statsd.gauge('queue', 2, delta=True)
+for user in ['joe', 'ann', 'joe']:
+    statsd.set('users', user)
+with statsd.pipeline() as p:
+    for i in range(100):
+        p.incr('piped', 2)
+    p.timing('piped.duration', 4)
+`
+
+func TestClients_StatsD(t *testing.T) {
+	in := opened(t, "on")
+	in.Start(time.Now())
+	job(t, in, python(t), "-c", statsdJob)
+	ops := closed(t, in)
+	d := ops.Times["request.duration"]
+	if ops.Counters["requests"] != 997 || ops.Counters["piped"] != 200 || d.Count != 1000 || math.Abs(*d.Avg-5) > 1e-12 || *d.Min != 0.5 || *d.Max != 9.5 ||
+		ops.Gauges["queue"].Last != -5 || ops.Gauges["queue"].Max != 7 || ops.Sets["users"] != (book.Set{Count: 2}) ||
+		ops.Times["piped.duration"].Count != 1 || ops.Dropped != (book.Dropped{}) {
+		t.Errorf("%+v", ops)
+	}
+}
+
+// A program that knows datadog, and not perfagent.
+const datadogJob = `
+from datadog import initialize, statsd
+initialize(statsd_disable_buffering=%s)
+for i in range(500):
+    statsd.increment('requests', tags=['route:/a', 'env:prod'])
+    statsd.histogram('size', i)
+    statsd.distribution('load', -i)
+    statsd.timing('duration', 2)
+statsd.gauge('queue', -3)
+statsd.set('users', 'joe')
+with statsd.timed('timed', use_ms=True):
+    pass
+statsd.event('deployed', 'version 7')
+statsd.service_check('fine', 0)
+statsd.gauge_with_timestamp('then', 5, 1795357692)
+statsd.flush()
+statsd.wait_for_pending()
+`
+
+func TestClients_DogStatsD(t *testing.T) {
+	for _, unbuffered := range []string{"True", "False"} {
+		t.Run("unbuffered "+unbuffered, func(t *testing.T) {
+			in := opened(t, "on")
+			in.Start(time.Now())
+			job(t, in, python(t), "-c", fmt.Sprintf(datadogJob, unbuffered))
+			ops := closed(t, in)
+			d := ops.Dropped
+			d.Ignored = 0 // telemetry, and the service check
+			if ops.Counters[`requests{env="prod",route="/a"}`] != 500 || ops.Values["size"].Count != 500 || ops.Values["size"].Avg != 249.5 ||
+				ops.Values["load"].Avg != -249.5 || ops.Times["duration"].Total != 1000 || ops.Gauges["queue"].Last != -3 ||
+				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (book.Dropped{}) {
+				t.Errorf("%+v", ops)
+			}
+			if marks := in.Marks(); len(marks) != 1 || marks[0].Text != "deployed" {
+				t.Errorf("%v", marks)
+			}
+		})
+	}
+}
+
+// Datadog's client over the Unix socket.
+func TestClients_UnixSocket(t *testing.T) {
+	in := opened(t, "unix:"+t.TempDir()+"/s")
+	in.Start(time.Now())
+	job(t, in, python(t), "-c", "from datadog import statsd\nstatsd.disable_buffering = True\nfor i in range(5): statsd.increment('a'); import time; time.sleep(0.02)\n")
+	if ops := closed(t, in); ops.Counters["a"] != 5 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+func TestClients_Bash(t *testing.T) {
+	bash := need.Tool(t, "bash", "your system's package of it")
+	in := opened(t, "on")
+	in.Start(time.Now())
+	job(t, in, bash, "-c", `for i in 1 2 3; do echo "built:1|c" > /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT; done
+printf '{"op":"link","s":0.25,"ok":true}\n{"attribute":"model","value":"m7"}' > /dev/udp/${PERFAGENT_OPS_ADDR/:/\/}`)
+	ops := closed(t, in)
+	if ops.Counters["built"] != 3 || *ops.Times["link"].Avg != 250 || ops.Attributes["model"] != "m7" {
+		t.Errorf("%+v", ops)
+	}
+}
+
+// A server of prometheus_client with vLLM's metrics of NIXL, which is fed with five transfers and then asked for.
+const prometheusJob = `
+import sys, time
+from prometheus_client import Counter, Gauge, Histogram, Summary, start_http_server
+xfer = Histogram('vllm:nixl_xfer_time_seconds', 'x', ['model_name', 'engine'], buckets=[0.005, 0.01, 0.025, 0.05])
+post = Histogram('vllm:nixl_post_time_seconds', 'x', ['model_name', 'engine'], buckets=[0.001, 0.005, 0.01])
+sent = Histogram('vllm:nixl_bytes_transferred', 'x', ['model_name', 'engine'], buckets=[2.0**i for i in range(11, 34, 2)])
+desc = Histogram('vllm:nixl_num_descriptors', 'x', ['model_name', 'engine'], buckets=[10, 20, 30, 50])
+failed = Counter('vllm:nixl_num_failed_transfers', 'x', ['model_name', 'engine'])
+for i in range(5):
+    for metric, v in (xfer, 0.008), (post, 0.002), (sent, 2**20), (desc, 16):
+        metric.labels('m', '0').observe(v)
+failed.labels('m', '0').inc(2)
+Gauge('queue', 'x').set(7)
+Summary('took_seconds', 'x').observe(0.5)
+start_http_server(int(sys.argv[1]), addr='127.0.0.1')
+print('ready', flush=True)
+sys.stdin.read()
+`
+
+func TestClients_Prometheus(t *testing.T) {
+	interpreter := python(t)
+	free := opened(t, "on")
+	port := fmt.Sprint(free.sockets[0].port.Port())
+	in := scraping(t, 50*time.Millisecond, "http://127.0.0.1:"+port+"/metrics")
+	in.Start(time.Now())
+	wait(t, in, "first scrape", scrapes(1)) // nobody answers yet
+
+	cmd := exec.Command(interpreter, "-c", prometheusJob, port)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer input.Close()
+	ops := wait(t, in, "metrics", func(ops book.Operations) bool { return ops.Gauges["queue"].Count > 2 })
+
+	n := in.Book().Transfers()["nixl"]
+	if n.Reduced.Transfers != 5 || n.Reduced.AvgXfer != 8 || n.Reduced.AvgMB != 1 || n.Reduced.Throughput != 125 || n.Reduced.AvgDescriptors != 16 ||
+		n.Reduced.P90Xfer != 9.5 || n.FailedTransfers != 2 || n.Source != "scrape" {
+		t.Errorf("%+v", n)
+	}
+	if took := ops.Times["took_seconds"]; took.Count != 1 || *took.Avg != 500 || len(ops.Times) != 1 {
+		t.Errorf("%+v", ops)
+	}
+	for name := range ops.Gauges {
+		if strings.HasPrefix(name, "python_") || strings.HasSuffix(name, "_created") {
+			t.Errorf("%s is there", name)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package intake
+
+import (
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// total returns all datagrams that are accounted for.
+func total(ops book.Operations) int64 {
+	n := ops.Dropped.Kernel + ops.Dropped.Rate
+	for _, s := range ops.Sources {
+		n += *s.Datagrams
+	}
+	return n
+}
+
+// shrink makes the receive buffer of a socket as small as the kernel allows.
+func shrink(t *testing.T, s *socket) {
+	t.Helper()
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the kernel drops is counted to the datagram, also when nothing is received afterwards.
+func TestIntake_KernelDrops(t *testing.T) {
+	in := opened(t, "on")
+	shrink(t, in.sockets[0])
+	conn := sender(t, in, 0)
+	const n = 1000
+	for range n {
+		send(t, conn, "a:1|c")
+	}
+	in.Start(time.Now()) // only now is anything read
+	ops := closed(t, in)
+	if ops.Dropped.Kernel == 0 || total(ops) != n || ops.Counters["a"] != float64(*ops.Sources[0].Datagrams) {
+		t.Errorf("%d of %d: %+v", total(ops), n, ops)
+	}
+}
+
+// With a full buffer of 8 MiB, 10,000 datagrams wait until they are read.
+func TestIntake_LargeBuffer(t *testing.T) {
+	need.Root(t, "to get a receive buffer larger than net.core.rmem_max")
+	in := opened(t, "on")
+	conn := sender(t, in, 1)
+	const n = 10000
+	for range n {
+		send(t, conn, "a:1|c")
+	}
+	if ops := closed(t, in); ops.Dropped.Kernel != 0 || ops.Counters["a"] != n {
+		t.Errorf("%v, %+v", ops.Counters, ops.Dropped)
+	}
+}
+
+// A flood of whatever it is costs no more than a quarter of a core, and each datagram is accounted for.
+func TestIntake_Flood(t *testing.T) {
+	need.Time(t, "two seconds of a flood")
+	in := opened(t, "on")
+	in.Start(time.Now())
+	conn := sender(t, in, 0)
+	r := rand.New(rand.NewPCG(1, 2))
+	datagrams := make([][]byte, 64)
+	for i := range datagrams {
+		for len(datagrams[i]) < 60000 {
+			datagrams[i] = append(datagrams[i], []byte("x:1|ms|#a:b,c:d\n\xff\xfe\n{\"op\":\"y\",\"ms\":1}\n")...)
+		}
+		datagrams[i][r.IntN(len(datagrams[i]))] = byte(r.Int())
+	}
+
+	var sent int64
+	began := time.Now()
+	for time.Since(began) < 2*time.Second {
+		if _, err := conn.Write(datagrams[sent%64]); err == nil {
+			sent++
+		}
+	}
+	in.mu.Lock()
+	var used time.Duration
+	for _, s := range in.budget.slots {
+		used += s
+	}
+	in.mu.Unlock()
+	ops := closed(t, in)
+	t.Logf("%d datagrams, %d dropped by the kernel, %v of CPU in the last second", sent, ops.Dropped.Kernel, used)
+	if total(ops) != sent || ops.Dropped.Kernel == 0 {
+		t.Errorf("%d of %d: %+v", total(ops), sent, ops.Dropped)
+	}
+	if used > maxUse+50*time.Millisecond {
+		t.Errorf("%v of CPU in a second", used)
+	}
+}
+
+// The senders of a Unix socket do not wait when the budget is used up: what comes is read and thrown away.
+func TestIntake_UnixIsReadOn(t *testing.T) {
+	in := opened(t, "unix:"+t.TempDir()+"/s")
+	in.Start(time.Now())
+	in.mu.Lock()
+	in.budget.spend(time.Since(in.began), time.Second) // as if much had come
+	in.mu.Unlock()
+	conn := sender(t, in, 0)
+	const n = 2000
+	for range n {
+		send(t, conn, "a:1|c")
+	}
+	if ops := closed(t, in); total(ops) != n || ops.Dropped.Rate == 0 {
+		t.Errorf("%d of %d: %+v", total(ops), n, ops.Dropped)
+	}
+}
+
+// A sender does not wait for a perfagent that does not read, and finds no error when it is gone.
+func TestIntake_SenderNeverWaits(t *testing.T) {
+	in := opened(t, "on")
+	shrink(t, in.sockets[0])
+	conn := sender(t, in, 0)
+	raw, err := conn.(interface {
+		SyscallConn() (syscall.RawConn, error)
+	}).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		var sendErr error
+		if err := raw.Control(func(fd uintptr) { sendErr = unix.Sendto(int(fd), []byte("a:1|c"), unix.MSG_DONTWAIT, nil) }); err != nil || sendErr != nil {
+			t.Fatal(err, sendErr) // EAGAIN, if it would have to wait
+		}
+	}
+}

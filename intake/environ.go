@@ -1,0 +1,120 @@
+package intake
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+)
+
+// The variables of the job's environment.
+const (
+	addrVar      = "PERFAGENT_OPS_ADDR"
+	hostVar      = "PERFAGENT_OPS_HOST"
+	portVar      = "PERFAGENT_OPS_PORT"
+	dogstatsdVar = "PERFAGENT_OPS_DOGSTATSD_ADDR"
+	socketVar    = "PERFAGENT_OPS_SOCKET"
+
+	statsdHostVar = "STATSD_HOST" // Python's statsd reads the two
+	statsdPortVar = "STATSD_PORT"
+	ddURLVar      = "DD_DOGSTATSD_URL" // Datadog's clients read these
+	ddHostVar     = "DD_AGENT_HOST"
+	ddPortVar     = "DD_DOGSTATSD_PORT"
+)
+
+// Environ returns the environment for the job: a copy of environ with the addresses of the sockets. What the user has set
+// stays as it is; what an outer perfagent has set is replaced. The notes say, a sentence each, where the job's StatsD
+// goes if that is elsewhere. Without sockets the result is environ itself.
+func (in *Intake) Environ(environ []string) (result, notes []string) {
+	if len(in.sockets) == 0 {
+		return environ, nil
+	}
+	e := &environment{list: slices.Clone(environ)}
+	e.outer()
+	if path := in.sockets[0].path; path != "" {
+		e.set(socketVar, path)
+		e.setDogStatsD("unix://" + path)
+		return e.list, e.notes
+	}
+
+	first, second := in.sockets[0].reachable(), in.sockets[1].reachable()
+	host, port, _ := net.SplitHostPort(first) // it is of the form
+	e.set(addrVar, first)
+	e.set(hostVar, host)
+	e.set(portVar, port)
+	e.set(dogstatsdVar, second)
+	e.setStatsD(host, port)
+	e.setDogStatsD("udp://" + second)
+
+	return e.list, e.notes
+}
+
+// An environment is a list of NAME=VALUE.
+type environment struct {
+	list, notes []string
+}
+
+// get returns the value of a variable; the last one of a name counts.
+func (e *environment) get(name string) (value string, ok bool) {
+	for _, v := range slices.Backward(e.list) {
+		if value, found := strings.CutPrefix(v, name+"="); found {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+func (e *environment) unset(names ...string) {
+	e.list = slices.DeleteFunc(e.list, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
+	})
+}
+
+func (e *environment) set(name, value string) {
+	e.unset(name)
+	e.list = append(e.list, name+"="+value)
+}
+
+// outer removes what an outer perfagent has set: its own variables, and those of clients that name the same address.
+func (e *environment) outer() {
+	addr, _ := e.get(addrVar)
+	host, _ := e.get(statsdHostVar)
+	port, _ := e.get(statsdPortVar)
+	if addr != "" && net.JoinHostPort(host, port) == addr {
+		e.unset(statsdHostVar, statsdPortVar)
+	}
+
+	url, _ := e.get(ddURLVar)
+	dogstatsd, _ := e.get(dogstatsdVar)
+	socket, _ := e.get(socketVar)
+	if dogstatsd != "" && url == "udp://"+dogstatsd || socket != "" && url == "unix://"+socket {
+		e.unset(ddURLVar)
+	}
+	e.unset(addrVar, hostVar, portVar, dogstatsdVar, socketVar)
+}
+
+// setStatsD tells Python's statsd where to send to, if nobody has told it.
+func (e *environment) setStatsD(host, port string) {
+	theirHost, hostSet := e.get(statsdHostVar)
+	theirPort, portSet := e.get(statsdPortVar)
+	if hostSet || portSet {
+		e.notes = append(e.notes, fmt.Sprintf("%s=%s %s=%s is set, so StatsD of the job goes there",
+			statsdHostVar, theirHost, statsdPortVar, theirPort))
+		return
+	}
+	e.set(statsdHostVar, host)
+	e.set(statsdPortVar, port)
+}
+
+// setDogStatsD tells Datadog's clients where to send to, if nobody has told them. DD_AGENT_HOST is never set: tracers
+// would send their traces there.
+func (e *environment) setDogStatsD(url string) {
+	for _, name := range []string{ddURLVar, ddHostVar, ddPortVar} {
+		if theirs, set := e.get(name); set {
+			e.notes = append(e.notes, fmt.Sprintf("%s=%s is set, so DogStatsD of the job goes there", name, theirs))
+			return
+		}
+	}
+	e.set(ddURLVar, url)
+}

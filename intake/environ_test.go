@@ -1,0 +1,116 @@
+package intake
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseAddress(t *testing.T) {
+	loopback := netip.MustParseAddr("127.0.0.1")
+	for value, want := range map[string]Address{
+		"off": {}, "": {}, "on": {Host: loopback}, "8125": {Host: loopback, Port: 8125},
+		"127.0.0.1:8125": {Host: loopback, Port: 8125}, "localhost:1": {Host: loopback, Port: 1},
+		"0.0.0.0:8125": {Host: netip.MustParseAddr("0.0.0.0"), Port: 8125}, "[::1]:8125": {Host: netip.MustParseAddr("::1"), Port: 8125},
+		"unix:/run/x.sock": {Path: "/run/x.sock"},
+	} {
+		if got, err := ParseAddress(value); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", value, got, err)
+		}
+	}
+	for _, value := range []string{"yes", "-1", "65535", "65536", "host:8125", "127.0.0.1", "127.0.0.1:", ":8125", "unix:", "unix:/" + strings.Repeat("x", 103), "8125/udp"} {
+		if got, err := ParseAddress(value); err == nil {
+			t.Errorf("%q is %+v", value, got)
+		}
+	}
+	for value, want := range map[string]bool{"on": false, "0.0.0.0:1": true, "10.0.0.1:1": true, "[::1]:1": false, "unix:/x": false, "off": false} {
+		if a, err := ParseAddress(value); err != nil || a.Open() != want {
+			t.Errorf("%q is open: %t, %v", value, a.Open(), err)
+		}
+	}
+}
+
+func TestParseEndpoint(t *testing.T) {
+	for _, value := range []string{"http://127.0.0.1:8000/metrics", "https://user:secret@host/metrics?x=y"} {
+		if u, err := ParseEndpoint(value); err != nil || u.String() != value {
+			t.Errorf("%q: %v, %v", value, u, err)
+		}
+	}
+	for _, value := range []string{"", "127.0.0.1:8000", "ftp://user:secret@x/", "http://", "http:///x", "http://user:secret@[x", "http://user:secret@ x/"} {
+		u, err := ParseEndpoint(value)
+		if err == nil {
+			t.Errorf("%q is %v", value, u)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: the error has the password: %v", value, err)
+		}
+	}
+}
+
+// at returns an Intake with two sockets that were never opened.
+func at(ports ...string) *Intake {
+	in := &Intake{}
+	for _, p := range ports {
+		in.sockets = append(in.sockets, &socket{port: netip.MustParseAddrPort(p)})
+	}
+	return in
+}
+
+func TestIntake_Environ(t *testing.T) {
+	const first, second = "127.0.0.1:43121", "127.0.0.1:43122"
+	own := []string{"PERFAGENT_OPS_ADDR=" + first, "PERFAGENT_OPS_HOST=127.0.0.1", "PERFAGENT_OPS_PORT=43121", "PERFAGENT_OPS_DOGSTATSD_ADDR=" + second}
+	statsd := []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=43121"}
+	dog := []string{"DD_DOGSTATSD_URL=udp://" + second}
+	outer := []string{"PERFAGENT_OPS_ADDR=127.0.0.1:1", "PERFAGENT_OPS_HOST=127.0.0.1", "PERFAGENT_OPS_PORT=1", "PERFAGENT_OPS_DOGSTATSD_ADDR=127.0.0.1:2"}
+	all := func(lists ...[]string) []string { return slices.Concat(lists...) }
+	for name, tt := range map[string]struct{ environ, want, notes []string }{
+		"nothing set": {nil, all(own, statsd, dog), nil},
+		"others stay": {[]string{"PATH=/bin", "STATSD_PREFIX=x"}, all([]string{"PATH=/bin", "STATSD_PREFIX=x"}, own, statsd, dog), nil},
+		"StatsD set": {[]string{"STATSD_HOST=graphite"}, all([]string{"STATSD_HOST=graphite"}, own, dog),
+			[]string{"STATSD_HOST=graphite STATSD_PORT= is set, so StatsD of the job goes there"}},
+		"a port set": {[]string{"STATSD_PORT=1"}, all([]string{"STATSD_PORT=1"}, own, dog),
+			[]string{"STATSD_HOST= STATSD_PORT=1 is set, so StatsD of the job goes there"}},
+		"a URL set": {[]string{"DD_DOGSTATSD_URL=udp://x:1"}, all([]string{"DD_DOGSTATSD_URL=udp://x:1"}, own, statsd),
+			[]string{"DD_DOGSTATSD_URL=udp://x:1 is set, so DogStatsD of the job goes there"}},
+		"an agent set": {[]string{"DD_AGENT_HOST=x"}, all([]string{"DD_AGENT_HOST=x"}, own, statsd),
+			[]string{"DD_AGENT_HOST=x is set, so DogStatsD of the job goes there"}},
+		"a port of it set": {[]string{"DD_DOGSTATSD_PORT=1"}, all([]string{"DD_DOGSTATSD_PORT=1"}, own, statsd),
+			[]string{"DD_DOGSTATSD_PORT=1 is set, so DogStatsD of the job goes there"}},
+		"nested": {all(outer, []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=1", "DD_DOGSTATSD_URL=udp://127.0.0.1:2", "X=y"}),
+			all([]string{"X=y"}, own, statsd, dog), nil},
+		"nested, but the user set others": {all(outer, []string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=9", "DD_DOGSTATSD_URL=udp://127.0.0.1:9"}),
+			all([]string{"STATSD_HOST=127.0.0.1", "STATSD_PORT=9", "DD_DOGSTATSD_URL=udp://127.0.0.1:9"}, own),
+			[]string{"STATSD_HOST=127.0.0.1 STATSD_PORT=9 is set, so StatsD of the job goes there",
+				"DD_DOGSTATSD_URL=udp://127.0.0.1:9 is set, so DogStatsD of the job goes there"}},
+		"nested in one with a socket": {[]string{"PERFAGENT_OPS_SOCKET=/x", "DD_DOGSTATSD_URL=unix:///x"}, all(own, statsd, dog), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := slices.Clone(tt.environ)
+			got, notes := at(first, second).Environ(tt.environ)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(tt.notes, notes); diff != "" {
+				t.Error(diff)
+			}
+			if !slices.Equal(given, tt.environ) {
+				t.Error("the environment that was given changed")
+			}
+		})
+	}
+
+	unix := &Intake{sockets: []*socket{{path: "/run/x"}}}
+	got, _ := unix.Environ(outer)
+	if diff := cmp.Diff([]string{"PERFAGENT_OPS_SOCKET=/run/x", "DD_DOGSTATSD_URL=unix:///run/x"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got, notes := (&Intake{}).Environ(outer); !slices.Equal(got, outer) || notes != nil {
+		t.Errorf("without sockets: %q, %q", got, notes)
+	}
+	open, _ := at("0.0.0.0:7", "[::]:8").Environ(nil)
+	if !slices.Contains(open, "PERFAGENT_OPS_ADDR=127.0.0.1:7") || !slices.Contains(open, "PERFAGENT_OPS_DOGSTATSD_ADDR=[::1]:8") {
+		t.Errorf("%q", open)
+	}
+}

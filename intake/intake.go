@@ -1,0 +1,283 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/internal/patience"
+)
+
+// Options say where an Intake receives.
+type Options struct {
+	Address        Address       // of the sockets; zero for none
+	Endpoints      []*url.URL    // Prometheus endpoints to scrape
+	ScrapeInterval time.Duration // 0 means 5 s
+	Charts         []string      // patterns of the series that get a time line
+	Sidecar        bool          // the job was not started by perfagent: its servers may be older
+	// Now is the clock of all timestamps. It is time.Now if it is nil.
+	Now func() time.Time
+}
+
+// A Mark is a moment that the job has named by an event of DogStatsD.
+type Mark struct {
+	At   time.Time
+	Text string
+}
+
+// maxMarks is how many marks wait to be taken.
+const maxMarks = 1000
+
+// An Intake receives until it is closed. Its methods may be called by any goroutine. None of them waits for the job or
+// for an endpoint; at most they wait until a few hundred datagrams are accounted for.
+type Intake struct {
+	options  Options
+	sockets  []*socket
+	scrapers []*scraper
+
+	closing   chan struct{} // closed when the Intake is
+	wake      func()        // ends the wait for datagrams
+	receivers sync.WaitGroup
+	stop      context.CancelFunc // ends the scrapes
+	scrapes   sync.WaitGroup
+
+	mu     sync.Mutex // guards all that follows
+	book   *book.Book
+	marks  []Mark
+	budget budget
+	began  time.Time // of the budget
+	closed bool
+}
+
+// Open opens the sockets, which takes less than 100 µs. If they cannot be opened, the error says why, and the Intake
+// returned has none; the endpoints are scraped all the same.
+func Open(o Options) (*Intake, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.ScrapeInterval <= 0 {
+		o.ScrapeInterval = 5 * time.Second
+	}
+
+	start := o.Now()
+	in := &Intake{options: o, closing: make(chan struct{}), began: time.Now(), stop: func() {}, wake: func() {},
+		book: book.New(book.Options{Charts: o.Charts}, start)}
+	err := in.openSockets()
+	for _, u := range o.Endpoints {
+		in.scrapers = append(in.scrapers, newScraper(in, u))
+	}
+
+	return in, err
+}
+
+// openSockets opens the sockets of the Address: both or none.
+func (in *Intake) openSockets() error {
+	a := in.options.Address
+	if a.IsZero() {
+		return nil
+	}
+
+	var opened []*socket
+	var err error
+	if a.Path != "" {
+		opened, err = openUnix(a.Path)
+	} else {
+		opened, err = openUDP(a)
+	}
+	if err != nil {
+		return fmt.Errorf("receive operations: %w", err)
+	}
+	for _, s := range opened {
+		s.in = in
+		s.source = in.book.AddSource(s.kind, s.address)
+	}
+	in.sockets = opened
+
+	return nil
+}
+
+// Start begins to receive and to scrape, in goroutines of its own. jobStart is when the job started. Datagrams that came
+// since Open are not lost.
+func (in *Intake) Start(jobStart time.Time) {
+	ctx, cancel := context.WithCancel(context.Background())
+	in.stop = cancel
+	if err := in.begin(); err != nil { // they are read at the end all the same
+		for _, s := range in.sockets {
+			in.fail(s, err)
+		}
+	}
+	if in.options.Sidecar {
+		jobStart = time.Time{}
+	}
+	for _, s := range in.scrapers {
+		s.endpoint = book.NewEndpoint(jobStart)
+		in.scrapes.Go(func() { s.run(ctx) })
+	}
+}
+
+// fail notes why a socket is not read while the job runs.
+func (in *Intake) fail(s *socket, err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	in.book.Fail(s.source, err.Error())
+}
+
+// ScrapeNow begins one more scrape of each endpoint and does not wait for it. It is for the moment at which a signal that
+// ends the job is passed on.
+func (in *Intake) ScrapeNow() {
+	for _, s := range in.scrapers {
+		select {
+		case s.now <- struct{}{}:
+		default: // one is wanted already
+		}
+	}
+}
+
+// NumColumns returns how many [book.Book.Columns] there are. It grows as series appear.
+func (in *Intake) NumColumns() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	return in.book.NumColumns()
+}
+
+// Columns returns the keys of the time lines, in the order of the figures of Collect.
+func (in *Intake) Columns() []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	return in.book.Columns()
+}
+
+// Collect appends what each column was since the last Collect, and counts what the kernel has dropped. It is called with
+// each sample, and allocates nothing if there is room in figures.
+func (in *Intake) Collect(at time.Time, figures []book.Figure) []book.Figure {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	in.countDrops()
+	return in.book.Take(at, figures)
+}
+
+// countDrops counts the datagrams that the kernel had no room for since the last time.
+func (in *Intake) countDrops() {
+	for _, s := range in.sockets {
+		in.book.DropDatagrams(s.dropped(), 0)
+	}
+}
+
+// Marks returns the marks that came since the last call.
+func (in *Intake) Marks() []Mark {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	marks := in.marks
+	in.marks = nil
+
+	return marks
+}
+
+// Book returns a copy of what was received so far.
+func (in *Intake) Book() *book.Book {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	return in.book.Clone()
+}
+
+// maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
+const maxClose = 100 * time.Millisecond
+
+// Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the book of everything;
+// nothing is added to it any more.
+func (in *Intake) Close() (*book.Book, error) {
+	in.mu.Lock()
+	already := in.closed
+	if !already {
+		in.drain()
+		in.closed = true
+		close(in.closing)
+	}
+	in.mu.Unlock()
+	if already {
+		return in.book, nil
+	}
+
+	in.wake()
+	in.receivers.Wait()
+	var errs []error
+	for _, s := range in.sockets {
+		errs = append(errs, s.close())
+	}
+
+	in.stop()
+	patience.Ask(maxClose, func() bool { in.scrapes.Wait(); return true })
+
+	return in.book, errors.Join(errs...)
+}
+
+// maxDrain is how long what waits in the sockets is accounted for at the end. A full buffer of single lines takes 20 ms.
+// What is left then is thrown away and counted, which is quick; after another maxDrain, somebody sends on and on.
+const maxDrain = 200 * time.Millisecond
+
+// drain reads the sockets until they are empty, and counts what the kernel dropped.
+func (in *Intake) drain() {
+	began := time.Now()
+	for _, s := range in.sockets {
+		for s.throw = false; s.readMore(); s.throw = time.Since(began) > maxDrain {
+			if time.Since(began) > 2*maxDrain {
+				break
+			}
+		}
+	}
+	in.countDrops()
+}
+
+// account takes the lines of a datagram; the caller holds the lock. It returns how many events there were.
+func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int64) {
+	if len(datagram) > maxDatagram { // of a Unix socket, and cut
+		in.book.Drop(wire.TooLong, datagram)
+		return 0
+	}
+
+	for more := true; more; {
+		var line []byte
+		line, datagram, more = cutLine(datagram)
+		if reason := s.event.Parse(line, s.dialect); reason != wire.Accepted {
+			in.book.Drop(reason, line)
+			continue
+		}
+		if s.event.Kind == wire.Nothing || !in.book.Add(&s.event, at) {
+			continue
+		}
+		events++
+		if s.event.Kind == wire.Mark && len(in.marks) < maxMarks {
+			in.marks = append(in.marks, markOf(&s.event, at))
+		}
+	}
+
+	return events
+}
+
+// cutLine returns the first line of a datagram, without its end, and what follows.
+func cutLine(datagram []byte) (line, rest []byte, more bool) {
+	line, rest, more = wire.Cut(datagram, '\n')
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line, rest, more
+}
+
+// markOf returns the mark of an event.
+func markOf(e *wire.Event, at time.Time) Mark {
+	if e.At > 0 {
+		at = time.UnixMilli(int64(e.At * 1000)).UTC()
+	}
+	return Mark{at, string(e.Text)}
+}

@@ -1,0 +1,266 @@
+package intake
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/book"
+)
+
+// opened returns an Intake that receives at an address, and is closed with the test.
+func opened(t testing.TB, address string) *Intake {
+	t.Helper()
+	a, err := ParseAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Open(Options{Address: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+
+	return in
+}
+
+// sender returns a connection to a socket of an Intake: 0 for StatsD, 1 for DogStatsD.
+func sender(t testing.TB, in *Intake, socket int) net.Conn {
+	t.Helper()
+	network, address := "udp", in.sockets[socket].address
+	if in.sockets[socket].path != "" {
+		network = "unixgram"
+	}
+	conn, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+
+	return conn
+}
+
+func send(t testing.TB, conn net.Conn, datagrams ...string) {
+	t.Helper()
+	for _, d := range datagrams {
+		if _, err := conn.Write([]byte(d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// closed closes an Intake and returns what it received.
+func closed(t testing.TB, in *Intake) book.Operations {
+	t.Helper()
+	b, err := in.Close()
+	if err != nil {
+		t.Error(err)
+	}
+	return b.Operations(time.Now())
+}
+
+func TestIntake_TwoPortsTwoDialects(t *testing.T) {
+	in := opened(t, "on")
+	in.Start(time.Now())
+	send(t, sender(t, in, 0), "g:5|g", "g:-3|g\nc:1|c\r\nc:2|c\n\n", `{"op":"a","ms":5}`)
+	send(t, sender(t, in, 1), "h:5|g", "h:-3|g\nc:3|c", `{"counter":"d","add":2}`)
+	ops := closed(t, in)
+
+	if ops.Gauges["g"].Last != 2 || ops.Gauges["h"].Last != -3 || ops.Counters["c"] != 6 || ops.Counters["d"] != 2 || ops.Times["a"].Count != 1 {
+		t.Errorf("%+v", ops)
+	}
+	for i, want := range []struct {
+		kind              string
+		datagrams, events int64
+	}{{"statsd", 3, 5}, {"dogstatsd", 3, 4}} {
+		s := ops.Sources[i]
+		if s.Kind != want.kind || *s.Datagrams != want.datagrams || s.Events != want.events || s.First == 0 || s.Last < s.First || s.Address != in.sockets[i].address {
+			t.Errorf("%+v, want %+v", s, want)
+		}
+	}
+}
+
+// What was sent before Start and just before Close counts, what is sent afterwards does not.
+func TestIntake_BeforeStartAndAtTheEnd(t *testing.T) {
+	for _, address := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "s")} {
+		in := opened(t, address)
+		conn := sender(t, in, 0)
+		send(t, conn, "early:1|c")
+		in.Start(time.Now())
+		for range 8 {
+			send(t, conn, "late:1|c")
+		}
+		ops := closed(t, in)
+		conn.Write([]byte("after:1|c"))
+		if ops.Counters["early"] != 1 || ops.Counters["late"] != 8 || len(ops.Counters) != 2 {
+			t.Errorf("%s: %v", address, ops.Counters)
+		}
+	}
+}
+
+// An Intake whose job never started is closed, too.
+func TestIntake_NeverStarted(t *testing.T) {
+	in := opened(t, "on")
+	send(t, sender(t, in, 0), "a:1|c")
+	if ops := closed(t, in); ops.Counters["a"] != 1 {
+		t.Errorf("%+v", ops)
+	}
+	if _, err := in.Close(); err != nil {
+		t.Errorf("closed twice: %v", err)
+	}
+}
+
+func TestIntake_PortTaken(t *testing.T) {
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.LocalAddr().(*net.UDPAddr).Port
+	for _, first := range []int{port, port - 1} { // the second of two may be the one
+		a, err := ParseAddress(fmt.Sprint(first))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Open(Options{Address: a})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d: address already in use (--ops on takes any free ports)", port)) {
+			t.Errorf("%v", err)
+		}
+		in.Start(time.Now())
+		if ops := closed(t, in); len(ops.Sources) != 0 {
+			t.Errorf("%+v", ops)
+		}
+	}
+}
+
+func TestIntake_GivenPorts(t *testing.T) {
+	free := opened(t, "on") // whose first port may have a free neighbour, or not
+	port := free.sockets[0].port.Port()
+	closed(t, free)
+	a, err := ParseAddress(fmt.Sprint(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := Open(Options{Address: a})
+	if err != nil {
+		t.Skipf("needs two neighbouring free ports: %v", err)
+	}
+	if in.sockets[0].port.Port() != port || in.sockets[1].port.Port() != port+1 {
+		t.Errorf("%v, %v", in.sockets[0].port, in.sockets[1].port)
+	}
+	in.Close()
+}
+
+func TestIntake_UnixSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ops.sock")
+	in := opened(t, "unix:"+path)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	if _, err := Open(Options{Address: Address{Path: path}}); err == nil || !strings.Contains(err.Error(), "address already in use") {
+		t.Errorf("a socket in use was opened: %v", err)
+	}
+
+	in.Start(time.Now())
+	conn := sender(t, in, 0)
+	const n = 1000 // a sender waits when the queue of about ten is full
+	for range n {
+		send(t, conn, "a:-1|g")
+	}
+	ops := closed(t, in)
+	if ops.Gauges["a"].Count != n || ops.Gauges["a"].Last != -1 || ops.Sources[0].Kind != "unix" || *ops.Sources[0].Datagrams != n {
+		t.Errorf("%+v", ops)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+// A socket that a perfagent left behind when it was killed is replaced, a file is not.
+func TestIntake_LeftBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ops.sock")
+	old, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.Close() // leaves the path
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	in := opened(t, "unix:"+path)
+	in.Close()
+
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Options{Address: Address{Path: path}}); err == nil {
+		t.Error("a file was replaced")
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func TestIntake_TooLargeForADatagram(t *testing.T) {
+	in := opened(t, "unix:"+filepath.Join(t.TempDir(), "s"))
+	in.Start(time.Now())
+	conn := sender(t, in, 0)
+	send(t, conn, "a:1|c\n"+strings.Repeat("b:1|c\n", 10917)) // 65,508 bytes
+	send(t, conn, strings.Repeat("c:1|c\n", 10917))           // 65,502
+	ops := closed(t, in)
+	if ops.Dropped.TooLong != 1 || ops.Counters["a"] != 0 || ops.Counters["c"] != 10917 {
+		t.Errorf("%v, %+v", ops.Counters, ops.Dropped)
+	}
+}
+
+func TestIntake_Marks(t *testing.T) {
+	in := opened(t, "on")
+	in.Start(time.Now())
+	send(t, sender(t, in, 0), "_e{5,4}:epoch|text|d:1795357692\n_e{3,0}:two|", "a:1|c")
+	ops := closed(t, in)
+	marks := in.Marks()
+	if len(marks) != 2 || marks[0].Text != "epoch" || marks[0].At.Unix() != 1795357692 || time.Since(marks[1].At) > time.Minute || ops.Sources[0].Events != 3 {
+		t.Errorf("%v, %+v", marks, ops)
+	}
+	if more := in.Marks(); more != nil {
+		t.Errorf("%v", more)
+	}
+}
+
+// A sample collects the figures; a copy for the journal stays what it is.
+func TestIntake_CollectAndBook(t *testing.T) {
+	in := opened(t, "on")
+	in.Start(time.Now())
+	conn := sender(t, in, 0)
+	send(t, conn, "a:4|c")
+	var early *book.Book
+	for early == nil || early.Operations(time.Now()).Counters["a"] == 0 { // received soon
+		time.Sleep(time.Millisecond)
+		early = in.Book()
+	}
+	figures := in.Collect(time.Now(), nil)
+	if in.NumColumns() != 1 || !slices.Equal(in.Columns(), []string{"counter:a:per_second"}) || len(figures) != 1 || !(figures[0].Mean > 0) {
+		t.Errorf("%v, %v", in.Columns(), figures)
+	}
+	send(t, conn, "a:5|c")
+	if ops := closed(t, in); ops.Counters["a"] != 9 || early.Operations(time.Now()).Counters["a"] != 4 {
+		t.Errorf("%v, %v", ops.Counters, early.Operations(time.Now()).Counters)
+	}
+}
+
+// The report of what was received is JSON with the names that a report has.
+func TestIntake_ReportIsJSON(t *testing.T) {
+	in := opened(t, "on")
+	send(t, sender(t, in, 0), "a:1|ms", "\x1b]0;evil\x07:1|x", "<script>:1|c|#</script>:\"")
+	data, err := json.Marshal(closed(t, in))
+	if err != nil || strings.ContainsAny(string(data), "\x1b\x07") || !strings.Contains(string(data), `"avg_time_ms":1`) {
+		t.Errorf("%s, %v", data, err)
+	}
+}

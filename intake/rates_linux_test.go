@@ -1,0 +1,157 @@
+package intake
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// senderVar makes this program a job that sends: ADDRESS RATE LINES SECONDS, where RATE is datagrams per second, LINES
+// lines in each. It keeps both CPUs busy meanwhile.
+const senderVar = "INTAKE_TEST_SENDER"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(senderVar); what != "" {
+		if err := sendSteadily(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// sendSteadily sends in bursts, two hundred times a second, and prints how many datagrams it sent.
+func sendSteadily(what string) error {
+	var address string
+	var rate, lines, seconds int
+	if _, err := fmt.Sscan(what, &address, &rate, &lines, &seconds); err != nil {
+		return err
+	}
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		return err
+	}
+	for range 2 {
+		go func() {
+			for began := time.Now(); time.Since(began) >= 0; {
+			}
+		}()
+	}
+
+	datagram := []byte(strings.Repeat("gunicorn.request.duration:12.345678|ms\n", lines))
+	sent := 0
+	for began := time.Now(); time.Since(began) < time.Duration(seconds)*time.Second; {
+		for due := int(time.Since(began).Seconds() * float64(rate)); sent < due; sent++ {
+			if _, err := conn.Write(datagram); err != nil {
+				return err
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	fmt.Print(sent)
+
+	return nil
+}
+
+// ownCPU returns the CPU time of this process.
+func ownCPU(t testing.TB) time.Duration {
+	t.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// With the job keeping both CPUs busy, 20,000 datagrams of a line and 100,000 lines in larger datagrams come through
+// each second, at a few microseconds of CPU.
+func TestIntake_Rates(t *testing.T) {
+	need.Time(t, "three seconds at each rate")
+	need.Root(t, "to get a receive buffer larger than net.core.rmem_max")
+	for _, tt := range []struct {
+		rate, lines int
+		most        time.Duration // CPU for a datagram, kernel's receive included: ten times the budget, for the race detector
+	}{{20000, 1, 40 * time.Microsecond}, {3334, 30, 180 * time.Microsecond}} {
+		t.Run(fmt.Sprintf("%d of %d lines", tt.rate, tt.lines), func(t *testing.T) {
+			in := opened(t, "on")
+			in.Start(time.Now())
+			before := ownCPU(t)
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d 3", senderVar, in.sockets[0].address, tt.rate, tt.lines))
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ops := closed(t, in)
+			used := ownCPU(t) - before
+
+			got := *ops.Sources[0].Datagrams
+			each := used / time.Duration(got)
+			t.Logf("%s sent, %d received, %d dropped, %v of CPU each", out, got, ops.Dropped.Kernel, each)
+			if fmt.Sprint(got) != string(out) || ops.Dropped.Kernel != 0 || ops.Sources[0].Events != got*int64(tt.lines) {
+				t.Errorf("%s were sent: %+v", out, ops)
+			}
+			if each > tt.most {
+				t.Errorf("%v of CPU for a datagram", each)
+			}
+		})
+	}
+}
+
+// The job waits while the sockets are opened. The budget is 100 µs.
+func BenchmarkOpen(b *testing.B) {
+	a, err := ParseAddress("on")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		in, err := Open(Options{Address: a})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		in.Close()
+		b.StartTimer()
+	}
+}
+
+// All that a job of no length waits for. The budget is 200 µs.
+func BenchmarkOpenStartClose(b *testing.B) {
+	a, err := ParseAddress("on")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		in, err := Open(Options{Address: a})
+		if err != nil {
+			b.Fatal(err)
+		}
+		in.Start(time.Now())
+		if _, err := in.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// What each sample takes while nothing comes. The budget is 20 µs with a sample per second.
+func BenchmarkCollect(b *testing.B) {
+	in := opened(b, "on")
+	in.Start(time.Now())
+	send(b, sender(b, in, 0), "a:1|c", "b:1|ms")
+	for in.NumColumns() < 3 {
+		time.Sleep(time.Millisecond)
+	}
+	figures := in.Collect(time.Now(), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		figures = in.Collect(time.Now(), figures[:0])
+	}
+}

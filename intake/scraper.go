@@ -1,0 +1,152 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/book"
+)
+
+// Bounds of a scrape.
+const (
+	maxBody   = 8 << 20 // bytes
+	maxScrape = 5 * time.Second
+	keepBody  = 1 << 20 // a larger buffer is not kept
+)
+
+// A scraper scrapes one endpoint from time to time.
+type scraper struct {
+	in       *Intake
+	url      *url.URL // without user info
+	user     *url.Userinfo
+	source   int
+	endpoint *book.Endpoint
+	client   *http.Client
+	now      chan struct{}
+	body     bytes.Buffer
+}
+
+// newScraper returns the scraper of an endpoint. It has a connection of its own for each scrape: a server with a single
+// thread would wait for an idle one instead of serving the job.
+func newScraper(in *Intake, u *url.URL) *scraper {
+	s := &scraper{in: in, user: u.User, now: make(chan struct{}, 1)}
+	plain := *u
+	plain.User = nil
+	s.url = &plain
+	s.client = &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: sameHost,
+	}
+
+	shown := plain
+	shown.RawQuery, shown.Fragment = "", "" // there may be a token
+	s.source = in.book.AddSource("scrape", shown.String())
+
+	return s
+}
+
+// sameHost follows redirects to the same host only, and never from https to http.
+func sameHost(next *http.Request, before []*http.Request) error {
+	from := before[len(before)-1].URL
+	switch {
+	case next.URL.Hostname() != from.Hostname() || from.Scheme == "https" && next.URL.Scheme != "https":
+		return fmt.Errorf("it redirects to another host, %s", next.URL.Host)
+	case len(before) >= 5:
+		return errors.New("it redirects again and again")
+	}
+	return nil
+}
+
+// run scrapes at once and then in each interval, until the context ends.
+func (s *scraper) run(ctx context.Context) {
+	ticker := time.NewTicker(s.in.options.ScrapeInterval)
+	defer ticker.Stop()
+	for {
+		s.scrape(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-s.now:
+		}
+	}
+}
+
+// scrape asks the endpoint once, and adds what it says to the book.
+func (s *scraper) scrape(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, min(maxScrape, s.in.options.ScrapeInterval))
+	defer cancel()
+	answered, err := s.get(ctx)
+	if err == nil {
+		err = s.endpoint.Read(s.body.Bytes())
+	}
+	at := s.in.options.Now()
+
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	if s.in.closed {
+		return
+	}
+	if err != nil {
+		if !answered {
+			s.endpoint.Absent()
+		}
+		s.in.book.Scraped(s.source, 0, err.Error(), at)
+		return
+	}
+	s.in.book.Scraped(s.source, int64(s.endpoint.AddTo(s.in.book, at)), "", at)
+}
+
+// get reads the body. It reports whether anybody answered.
+func (s *scraper) get(ctx context.Context) (answered bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
+	if err != nil {
+		return false, err
+	}
+	request.Header.Set("Accept", "text/plain;version=0.0.4")
+	if s.user != nil {
+		password, _ := s.user.Password()
+		request.SetBasicAuth(s.user.Username(), password)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // without the URL
+		}
+		return false, err
+	}
+	defer response.Body.Close()
+	if err := checkAnswer(response); err != nil {
+		return true, err
+	}
+
+	if s.body.Cap() > keepBody {
+		s.body = bytes.Buffer{}
+	}
+	s.body.Reset()
+	n, err := s.body.ReadFrom(io.LimitReader(response.Body, maxBody+1))
+	if err == nil && n > maxBody {
+		err = fmt.Errorf("it answers with more than %d MiB", maxBody>>20)
+	}
+
+	return true, err
+}
+
+// checkAnswer returns an error unless a response may be a text of Prometheus.
+func checkAnswer(r *http.Response) error {
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers with status %d", r.StatusCode)
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err == nil && kind == "application/openmetrics-text" {
+		return errors.New("it answers in the format of OpenMetrics, though asked for Prometheus' text")
+	}
+	return nil
+}

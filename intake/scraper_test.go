@@ -1,0 +1,247 @@
+package intake
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/book"
+)
+
+// scraping returns an Intake that scrapes endpoints once per interval, started at the given moment.
+func scraping(t testing.TB, interval time.Duration, endpoints ...string) *Intake {
+	t.Helper()
+	o := Options{ScrapeInterval: interval}
+	for _, e := range endpoints {
+		u, err := ParseEndpoint(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Endpoints = append(o.Endpoints, u)
+	}
+	in, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+
+	return in
+}
+
+// wait asks until an Intake has what is wanted, for ten seconds at most.
+func wait(t testing.TB, in *Intake, what string, wanted func(book.Operations) bool) book.Operations {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < 10*time.Second; {
+		if ops := in.Book().Operations(time.Now()); wanted(ops) {
+			return ops
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("no %s: %+v", what, in.Book().Operations(time.Now()))
+	return book.Operations{}
+}
+
+// scrapes reports whether the first source has had so many scrapes.
+func scrapes(n int64) func(book.Operations) bool {
+	return func(ops book.Operations) bool { return *ops.Sources[0].Scrapes >= n }
+}
+
+func TestScraper_AsksOnlyForText(t *testing.T) {
+	var got atomic.Pointer[http.Request]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got.Store(r)
+		fmt.Fprint(w, "# TYPE a counter\na 5\ng 1\n")
+	}))
+	defer server.Close()
+	in := scraping(t, time.Hour, strings.Replace(server.URL, "http://", "http://user:secret@", 1)+"/metrics?token=hidden#x")
+	in.Start(time.Now().Add(-time.Second)) // the server was there before the job
+	ops := wait(t, in, "scrape", scrapes(1))
+
+	r := got.Load()
+	user, password, _ := r.BasicAuth()
+	if r.Header.Get("Accept") != "text/plain;version=0.0.4" || r.Header.Get("Accept-Encoding") != "" || user != "user" || password != "secret" ||
+		r.URL.Query().Get("token") != "hidden" {
+		t.Errorf("%v, %v", r.URL, r.Header)
+	}
+	if s := ops.Sources[0]; s.Address != server.URL+"/metrics" || s.Kind != "scrape" || s.Events != 2 || s.SecondsBeforeEnd == nil || s.Datagrams != nil {
+		t.Errorf("%+v", s)
+	}
+	if ops.Counters["a"] != 0 || ops.Gauges["g"].Last != 1 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+// A server that starts after the job has counted from 0; a scrape that is asked for comes at once.
+func TestScraper_ServerOfTheJob(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+
+	in := scraping(t, time.Hour, "http://"+address)
+	in.Start(time.Now())
+	ops := wait(t, in, "failure", scrapes(1))
+	if s := ops.Sources[0]; s.Failures != 1 || !strings.Contains(s.Why, "connection refused") || strings.Contains(s.Why, "http://") {
+		t.Errorf("%+v", s)
+	}
+
+	if listener, err = net.Listen("tcp", address); err != nil {
+		t.Skipf("needs the port that was free a moment ago: %v", err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "# TYPE a counter\na 5\n") })}
+	go server.Serve(listener)
+	defer server.Close()
+	in.ScrapeNow()
+	in.ScrapeNow()
+	if ops := wait(t, in, "scrape", scrapes(2)); ops.Counters["a"] != 5 || ops.Sources[0].Failures != 1 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+func TestScraper_Interval(t *testing.T) {
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "process_start_time_seconds 9e9\n# TYPE a counter\na %d\n", n.Add(1))
+	}))
+	defer server.Close()
+	in := scraping(t, 20*time.Millisecond, server.URL)
+	in.Start(time.Now())
+	wait(t, in, "third scrape", scrapes(3))
+	ops := closed(t, in)
+	if taken := *ops.Sources[0].Scrapes; ops.Counters["a"] < 3 || ops.Counters["a"] > float64(n.Load()) || taken < 3 {
+		t.Errorf("%v after %d scrapes of %d", ops.Counters, taken, n.Load())
+	}
+}
+
+func TestScraper_Failures(t *testing.T) {
+	block := make(chan struct{})
+	defer close(block)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "stolen 1\n") }))
+	defer other.Close()
+	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		why    string
+	}{
+		"status":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, "it answers with status 503"},
+		"a web page":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n") }, `line 1: "<html>" is no name of a metric`},
+		"a cut body":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a 1\nb") }, "line 2: the last line does not end"},
+		"OpenMetrics": {openMetrics, "it answers in the format of OpenMetrics, though asked for Prometheus' text"},
+		"another host": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) },
+			"it redirects to another host, " + strings.TrimPrefix(elsewhere, "http://")},
+		"a loop": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, "it redirects again and again"},
+		"no answer": {func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-block:
+			case <-r.Context().Done():
+			}
+		}, "context deadline exceeded"},
+		"too much": {endless, "it answers with more than 8 MiB"},
+		"broken off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "a 1\n")
+		},
+			"unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(tt.answer)
+			defer server.Close()
+			interval := time.Minute
+			if name == "no answer" {
+				interval = 100 * time.Millisecond
+			}
+			in := scraping(t, interval, strings.Replace(server.URL, "http://", "http://user:secret@", 1))
+			in.Start(time.Now())
+			ops := wait(t, in, "scrape", scrapes(1))
+			if s := ops.Sources[0]; s.Failures != 1 || s.Why != tt.why || s.Events != 0 || len(ops.Gauges) != 0 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+func openMetrics(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/openmetrics-text; version=1.0.0; charset=utf-8")
+	fmt.Fprint(w, "# EOF\n")
+}
+
+func endless(w http.ResponseWriter, _ *http.Request) {
+	line := []byte(strings.Repeat("a 1\n", 4096))
+	for range 2 * maxBody / len(line) {
+		if _, err := w.Write(line); err != nil {
+			return
+		}
+	}
+}
+
+// A redirect to the same host is followed, with the credentials.
+func TestScraper_RedirectToTheSameHost(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "/metrics", http.StatusMovedPermanently)
+			return
+		}
+		user, _, _ := r.BasicAuth()
+		fmt.Fprintf(w, "a{user=%q} 1\n", user)
+	}))
+	defer server.Close()
+	in := scraping(t, time.Hour, strings.Replace(server.URL, "http://", "http://joe:secret@", 1))
+	in.Start(time.Now())
+	if ops := wait(t, in, "scrape", scrapes(1)); ops.Gauges[`a{user="joe"}`].Count != 1 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+func TestSameHost_NeverToHTTP(t *testing.T) {
+	from, to := &http.Request{URL: &url.URL{Scheme: "https", Host: "a:1"}}, &http.Request{URL: &url.URL{Scheme: "http", Host: "a:1"}}
+	if sameHost(to, []*http.Request{from}) == nil || sameHost(from, []*http.Request{to}) != nil {
+		t.Error("https may become http, or http not https")
+	}
+}
+
+// An endpoint that does not answer does not delay the end, and what it says afterwards is nothing.
+func TestScraper_CloseDoesNotWait(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-release
+	}))
+	defer server.Close()
+	defer close(release)
+	in := scraping(t, time.Hour, server.URL)
+	in.Start(time.Now())
+	<-asked
+	began := time.Now()
+	ops := closed(t, in)
+	if took := time.Since(began); took > time.Second || *ops.Sources[0].Scrapes != 0 {
+		t.Errorf("%v, %+v", took, ops)
+	}
+}
+
+// The budget is 3 ms of CPU for a scrape of a vLLM server, the server's own included here.
+func BenchmarkScraper(b *testing.B) {
+	body, err := os.ReadFile("wire/testdata/vllm.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(body) }))
+	defer server.Close()
+	in := scraping(b, time.Hour, server.URL)
+	s := in.scrapers[0]
+	s.endpoint = book.NewEndpoint(time.Now())
+	for b.Loop() {
+		s.scrape(b.Context())
+	}
+	if ops := in.Book().Operations(time.Now()); ops.Sources[0].Failures > 0 {
+		b.Fatal(ops.Sources[0].Why)
+	}
+}

@@ -1,0 +1,226 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/perfagent/perfagent/intake/wire"
+)
+
+// maxDatagram is the size of the largest datagram of UDP.
+const maxDatagram = 65507
+
+// wantedBuffer is how large a receive buffer is asked for: 8 MiB.
+const wantedBuffer = 8 << 20
+
+// A socket receives datagrams of one dialect.
+type socket struct {
+	handle
+	in      *Intake
+	kind    string // statsd, dogstatsd or unix
+	dialect wire.Dialect
+	address string // for the report
+	path    string // of a Unix socket
+	port    netip.AddrPort
+	source  int
+
+	event  wire.Event
+	buffer []byte
+	throw  bool // datagrams are thrown away: the budget is used up
+	empty  bool // the last read found nothing more
+}
+
+// A datagramConn is a socket of package net.
+type datagramConn interface {
+	net.PacketConn
+	syscall.Conn
+}
+
+// openUDP opens two ports that follow each other, or any two.
+func openUDP(a Address) ([]*socket, error) {
+	first, err := listenUDP(a, a.Port)
+	if err != nil {
+		return nil, err
+	}
+	first.kind, first.dialect = "statsd", wire.StatsD
+
+	next := a.Port
+	if next != 0 {
+		next++
+	}
+	second, err := listenUDP(a, next)
+	if err != nil {
+		return nil, errors.Join(err, first.handle.close())
+	}
+	second.kind, second.dialect = "dogstatsd", wire.DogStatsD
+
+	return []*socket{first, second}, nil
+}
+
+// listenUDP opens one port.
+func listenUDP(a Address, port uint16) (*socket, error) {
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.Host, port)))
+	if err != nil {
+		return nil, fmt.Errorf("open UDP port %s: %w (--ops on takes any free ports)",
+			net.JoinHostPort(a.Host.String(), strconv.Itoa(int(port))), cause(err))
+	}
+	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
+	s, err := newSocket(conn)
+	if err != nil {
+		return nil, err
+	}
+	s.port = local
+	s.address = s.reachable()
+
+	return s, nil
+}
+
+// newSocket returns a socket of a connection, which belongs to the socket from then on.
+func newSocket(conn datagramConn) (*socket, error) {
+	h, err := newHandle(conn)
+	if err != nil {
+		return nil, fmt.Errorf("prepare a socket: %w", errors.Join(err, conn.Close()))
+	}
+	return &socket{handle: h, buffer: make([]byte, maxDatagram+1)}, nil
+}
+
+// openUnix opens a Unix socket that only this user may send to. A socket that a perfagent has left behind is replaced.
+func openUnix(path string) ([]*socket, error) {
+	lc := net.ListenConfig{Control: private}
+	conn, err := lc.ListenPacket(context.Background(), "unixgram", path)
+	if errors.Is(err, syscall.EADDRINUSE) && isLeftBehind(path) {
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("replace socket %s, which nobody reads: %w", path, cause(err))
+		}
+		conn, err = lc.ListenPacket(context.Background(), "unixgram", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open socket %s: %w", path, cause(err))
+	}
+
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, conn.Close(), os.Remove(path))
+	}
+	s, err := newSocket(conn.(*net.UnixConn))
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	s.kind, s.dialect, s.address, s.path = "unix", wire.DogStatsD, path, path
+
+	return []*socket{s}, nil
+}
+
+// isLeftBehind reports whether a path is that of a socket that nobody reads.
+func isLeftBehind(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return false
+	}
+	conn, err := net.Dial("unixgram", path)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// cause returns what the system said, without the names of operation and address that package net puts before it.
+func cause(err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	return err
+}
+
+// reachable returns the address at which the job reaches a UDP port.
+func (s *socket) reachable() string {
+	a := s.port.Addr().Unmap()
+	switch {
+	case a.IsUnspecified() && a.Is4():
+		a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case a.IsUnspecified():
+		a = netip.IPv6Loopback()
+	}
+	return netip.AddrPortFrom(a, s.port.Port()).String()
+}
+
+// close closes the socket, and removes its path.
+func (s *socket) close() error {
+	err := s.handle.close()
+	if s.path != "" {
+		err = errors.Join(err, os.Remove(s.path))
+	}
+	return err
+}
+
+// gather is how long a UDP port is not read after all that were there have been.
+const gather = 10 * time.Millisecond
+
+// pause returns how long the socket is not read: for a while if it is empty, longer if the budget is used up. The senders
+// of a Unix socket wait once about ten datagrams are unread, so that is always read, and what comes while the budget is
+// used up is thrown away. The caller holds the lock.
+func (s *socket) pause() time.Duration {
+	over := s.in.budget.pause(time.Since(s.in.began))
+	s.throw = over > 0 && s.path != ""
+	switch {
+	case over > 0 && !s.throw:
+		return over
+	case s.empty && s.path == "":
+		return gather
+	}
+	return 0
+}
+
+// sleep waits for a pause. It reports false if the Intake is closed meanwhile.
+func (in *Intake) sleep(timer *time.Timer, pause time.Duration) bool {
+	if pause == 0 {
+		return true
+	}
+
+	timer.Reset(pause)
+	select {
+	case <-timer.C:
+		return true
+	case <-in.closing:
+		return false
+	}
+}
+
+// chunk reads and accounts for datagrams until there are none, or until it is time to look at the budget. It reports
+// whether there was any. The caller holds the lock. read returns the size of the next datagram, or false if there is
+// none.
+func (s *socket) chunk(read func(buffer []byte) (n int, ok bool)) bool {
+	start := threadTime()
+	at := s.in.options.Now()
+	var datagrams, events, thrown int64
+	s.empty = false
+	for bytes := 0; bytes < maxChunk && datagrams+thrown < maxReads; {
+		n, ok := read(s.buffer)
+		if !ok {
+			s.empty = true
+			break
+		}
+		bytes += n
+		if s.throw {
+			thrown++
+			continue
+		}
+		datagrams++
+		events += s.in.account(s, s.buffer[:n], at)
+	}
+	if datagrams+thrown == 0 {
+		return false
+	}
+
+	s.in.book.Received(s.source, datagrams, events, at)
+	s.in.book.DropDatagrams(0, thrown)
+	s.in.budget.spend(time.Since(s.in.began), threadTime()-start)
+
+	return true
+}

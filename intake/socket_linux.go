@@ -1,0 +1,156 @@
+package intake
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A handle is a descriptor that Go's network poller does not know. The poller would wake a thread for each datagram that
+// comes while nobody waits for one, which costs twice as much as reading it.
+type handle struct {
+	fd      int
+	counted uint32 // drops that were counted
+}
+
+// newHandle takes a connection over and asks for a large receive buffer. Only root gets more than net.core.rmem_max.
+func newHandle(conn datagramConn) (h handle, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return h, err
+	}
+	controlErr := raw.Control(func(fd uintptr) {
+		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // less drops more, which is counted
+		}
+		h.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if controlErr != nil {
+		return h, controlErr
+	}
+	if err != nil {
+		return h, err
+	}
+
+	return h, conn.Close() // which takes it from the poller
+}
+
+func (h *handle) close() error { return unix.Close(h.fd) }
+
+// private makes a Unix socket that only this user may send to, from its first moment on.
+func private(_, _ string, raw syscall.RawConn) error {
+	var err error
+	controlErr := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
+	if controlErr != nil {
+		return controlErr
+	}
+	return err
+}
+
+// begin begins to receive, in one goroutine for all sockets.
+func (in *Intake) begin() error {
+	if len(in.sockets) == 0 {
+		return nil
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	fds := []unix.PollFd{{Fd: int32(pipe[0])}} // of which only the end is of interest
+	for _, s := range in.sockets {
+		fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
+	}
+
+	in.receivers.Go(func() {
+		in.receive(fds)
+		unix.Close(pipe[0])
+	})
+	in.wake = func() { unix.Close(pipe[1]) }
+
+	return nil
+}
+
+// receive waits for datagrams and reads them, until the Intake is closed.
+func (in *Intake) receive(fds []unix.PollFd) {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for {
+		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR {
+			return
+		}
+		if !in.sleep(timer, in.readAll()) {
+			return
+		}
+	}
+}
+
+// readAll reads some of what there is in each socket. It returns how long to wait before the next time.
+func (in *Intake) readAll() (pause time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return gather
+	}
+
+	pause = time.Hour
+	for _, s := range in.sockets {
+		s.readMore()
+		pause = min(pause, s.pause())
+	}
+	return pause
+}
+
+// readMore reads some of what there is, without waiting. It reports whether there was anything. The thread stays the same,
+// so that its CPU time can be measured. The caller holds the lock.
+func (s *socket) readMore() bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	return s.chunk(func(buffer []byte) (int, bool) {
+		for {
+			n, err := unix.Read(s.fd, buffer)
+			if err != unix.EINTR {
+				return n, err == nil
+			}
+		}
+	})
+}
+
+// dropped returns how many datagrams the kernel has dropped since the last call, because the buffer was full. Its counter
+// has 32 bits, and may wrap.
+func (s *socket) dropped() int64 {
+	if s.path != "" {
+		return 0 // who sends there waits or is told
+	}
+	drops := kernelDrops(s.fd, s.counted)
+	more := drops - s.counted
+	s.counted = drops
+
+	return int64(more)
+}
+
+// kernelDrops returns the drops of a socket by SO_MEMINFO, or what they were if the kernel does not say.
+// (SO_RXQ_OVFL says it too, but with the next datagram that is received, so never of the last ones.)
+func kernelDrops(fd int, were uint32) uint32 {
+	const dropsIndex = 8 // SK_MEMINFO_DROPS
+	var info [dropsIndex + 1]uint32
+	size := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 || size < uint32(unsafe.Sizeof(info)) {
+		return were
+	}
+	return info[dropsIndex]
+}
+
+// threadTime returns the CPU time of this thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,84 @@
+//go:build !linux
+
+package intake
+
+import (
+	"net"
+	"syscall"
+	"time"
+)
+
+// A handle is a socket of package net.
+type handle struct{ conn net.PacketConn }
+
+func newHandle(conn datagramConn) (handle, error) { return handle{conn}, nil }
+
+func (h *handle) close() error { return h.conn.Close() }
+
+// private does nothing: the mode is set when the socket is there.
+func private(_, _ string, _ syscall.RawConn) error { return nil }
+
+// begin begins to receive, in a goroutine for each socket.
+func (in *Intake) begin() error {
+	for _, s := range in.sockets {
+		in.receivers.Go(s.receive)
+	}
+	in.wake = func() {
+		for _, s := range in.sockets {
+			_ = s.conn.SetReadDeadline(time.Unix(1, 0)) // in the past
+		}
+	}
+
+	return nil
+}
+
+// receive waits for datagrams and reads one at a time, until the Intake is closed.
+func (s *socket) receive() {
+	timer := time.NewTimer(gather)
+	defer timer.Stop()
+	for {
+		n, _, err := s.conn.ReadFrom(s.buffer)
+		if err != nil {
+			return
+		}
+		if !s.in.sleep(timer, s.take(n)) {
+			return
+		}
+	}
+}
+
+// take accounts for the datagram in the buffer. It returns how long to wait before the next one.
+func (s *socket) take(n int) time.Duration {
+	s.in.mu.Lock()
+	defer s.in.mu.Unlock()
+	if s.in.closed {
+		return gather
+	}
+
+	s.chunk(func([]byte) (int, bool) {
+		size := n
+		n = -1
+		return size, size >= 0
+	})
+	s.empty = false // nobody knows
+
+	return s.pause()
+}
+
+// readMore reads a datagram if there is one, and waits a moment for it. It reports whether there was one. The caller
+// holds the lock.
+func (s *socket) readMore() bool {
+	if s.conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+		return false
+	}
+	return s.chunk(func(buffer []byte) (int, bool) {
+		n, _, err := s.conn.ReadFrom(buffer)
+		return n, err == nil
+	})
+}
+
+// dropped returns 0: the system does not say how much it drops.
+func (s *socket) dropped() int64 { return 0 }
+
+// threadTime returns the time, in place of the CPU time of this thread.
+func threadTime() time.Duration { return time.Duration(time.Now().UnixNano()) }

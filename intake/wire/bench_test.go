@@ -1,0 +1,46 @@
+package wire
+
+import (
+	"os"
+	"testing"
+)
+
+// The budget of a line is 300 ns with all that is done with it, and no allocation.
+func BenchmarkEvent_Parse(b *testing.B) {
+	for _, bb := range []struct{ name, line string }{
+		{"statsd counter", "gunicorn.requests:1|c|@1.0"},
+		{"statsd time", "gunicorn.request.duration:12.345678|ms"},
+		{"dogstatsd tags", "web.request:320.5|d|#env:prod,route:/users,status:200"},
+		{"record", `{"op":"store.get","ms":0.0625,"key":"k1","bytes":219,"ok":true,"ts":1795357692.08,"tags":{"route":"/a"}}`},
+		{"record counter", `{"counter":"rows","add":5}`},
+		{"record transfer", `{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0}`},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			line, e := []byte(bb.line), &Event{}
+			for b.Loop() {
+				if r := e.Parse(line, StatsD); r != Accepted {
+					b.Fatal(r)
+				}
+			}
+		})
+	}
+}
+
+// A scrape of a vLLM server has about 150 kB. The budget is 3 ms of CPU with all that is done with it.
+func BenchmarkText(b *testing.B) {
+	body, err := os.ReadFile("testdata/vllm.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	t := NewText(nil)
+	for b.Loop() {
+		for t.Reset(body); t.Next(); {
+		}
+		if t.Err() != nil {
+			b.Fatal(t.Err())
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package wire
+
+// A Kind says what an Event means.
+type Kind uint8
+
+// The kinds of events. Each comment names the fields of Event that it uses beside Series and At.
+const (
+	Nothing      Kind = iota // an empty line
+	Time                     // Values (ms), Rate, Key, Bytes and Sized; or Failed
+	Counter                  // Values, Rate
+	Gauge                    // Values: what it is now
+	Change                   // Values: by how much a gauge changed
+	Value                    // Values, Rate, Text (the unit, or nothing)
+	Set                      // Text: a member
+	Attribute                // Attribute
+	Transfer                 // Transfer, Rank; Series is the transfer's name
+	Failure                  // Failure, Rank; Series is the transfer's name
+	TransferData             // Data (an object of lists), Rank; Series is the transfer's name
+	ProxyStore               // Data (an object of metrics), Version, Text (the id); no Series
+	Mark                     // Text; no Series
+)
+
+// A Dialect is the meaning of a gauge with a sign: a change for StatsD, a value for DogStatsD.
+type Dialect uint8
+
+// The dialects.
+const (
+	StatsD Dialect = iota
+	DogStatsD
+)
+
+// A FailureKind is what failed in a transfer.
+type FailureKind uint8
+
+// What failed.
+const (
+	FailedTransfer FailureKind = iota
+	FailedNotification
+	KVExpired
+)
+
+// A TransferRecord has the numbers of one transfer as they were sent.
+type TransferRecord struct {
+	XferMicros, PostMicros, Bytes, Descriptors float64
+}
+
+// An AttributeValue is a text, a number or a truth value, as Kind says: '"', '0' or 't'.
+type AttributeValue struct {
+	Kind   byte
+	Text   []byte
+	Number float64
+	Truth  bool
+}
+
+// A Version is the version of ProxyStore: major, minor, patch.
+type Version [3]int
+
+// An Event is what one line says. It is used again for the next line, and what its slices hold then changes.
+type Event struct {
+	Kind      Kind
+	Series    []byte    // NAME, or NAME{k="v",…}
+	Values    []float64 // at least one where the kind has any
+	Rate      float64   // which share of such events was sent: above 0, at most 1
+	At        float64   // when it happened, in Unix seconds; 0 if the line does not say
+	Text      []byte
+	Key       []byte  // nil without one
+	Bytes     float64 // the size of the object, if Sized
+	Sized     bool
+	Failed    bool // the operation failed; there are no Values
+	Attribute AttributeValue
+	Rank      int // −1 without one
+	Failure   FailureKind
+	Transfer  TransferRecord
+	Data      []byte // an object of JSON
+	Version   Version
+
+	builder seriesBuilder
+	fields  [fieldCount]jsonValue
+}
+
+// reset makes the Event say nothing, and keeps its memory.
+func (e *Event) reset() {
+	e.Kind, e.Series, e.Values, e.Rate, e.At = Nothing, nil, e.Values[:0], 1, 0
+	e.Text, e.Key, e.Data, e.Sized, e.Failed, e.Rank = nil, nil, nil, false, false, -1
+	e.builder.reset()
+}
+
+// Parse reads one line, without its end, into e. A line that begins with "{" is a JSON record in either dialect. An empty
+// line is Nothing. If the result is not Accepted, e says nothing that counts.
+func (e *Event) Parse(line []byte, d Dialect) Reason {
+	e.reset()
+	switch {
+	case len(line) == 0:
+		return Accepted
+	case !validText(line):
+		return Malformed
+	case line[0] == '{':
+		return e.parseRecord(line)
+	case len(line) > MaxLine:
+		return TooLong
+	}
+	return e.parseStatsD(line, d)
+}

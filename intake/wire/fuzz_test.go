@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// finiteSlowly is finite by strconv alone.
+func finiteSlowly(text string) (float64, Reason) {
+	v, _ := strconv.ParseFloat(text, 64)
+	if !(math.Abs(v) <= maxNumber) {
+		return 0, NotFinite
+	}
+	return v, Accepted
+}
+
+// checkEvent fails if an Event could do harm further on.
+func checkEvent(t *testing.T, e *Event) {
+	t.Helper()
+	for _, v := range e.Values {
+		if !(math.Abs(v) <= maxNumber) || e.Kind == Time && v < 0 {
+			t.Errorf("value %v of %q", v, e.Series)
+		}
+	}
+	if !(e.Rate > 0 && e.Rate <= 1) || !(e.At == 0 || isMoment(e.At)) || e.Bytes < 0 {
+		t.Errorf("rate %v, at %v, bytes %v", e.Rate, e.At, e.Bytes)
+	}
+	needsSeries := e.Kind != Nothing && e.Kind != Mark && e.Kind != ProxyStore
+	if needsSeries != (len(e.Series) > 0) || !utf8.Valid(e.Series) || len(e.Series) > MaxText+MaxTags*(2*MaxText+4)+2 {
+		t.Errorf("kind %d has the series %q", e.Kind, e.Series)
+	}
+	if bytes.ContainsAny(e.Series, "\n") {
+		t.Errorf("series %q has a line feed", e.Series)
+	}
+	for _, text := range [][]byte{e.Key, e.Attribute.Text} {
+		if len(text) > MaxText || !utf8.Valid(text) {
+			t.Errorf("text %q", text)
+		}
+	}
+	if e.Data != nil && !json.Valid(e.Data) && !bytes.Contains(e.Data, []byte("NaN")) && !bytes.Contains(e.Data, []byte("Infinity")) {
+		t.Errorf("data %q is no JSON", e.Data)
+	}
+}
+
+func FuzzEvent_StatsD(f *testing.F) {
+	for _, tt := range hostile {
+		f.Add([]byte(tt.line))
+	}
+	for _, line := range []string{
+		"a:1|c", "a:1:2|ms|@0.5|#x:1,y|T1|c:id|e:x", "a:-3|g", "a:joe|s", "_e{5,4}:title|text|d:1|#a", "_sc|x|0", "a:.5e-3|h|#é:\"",
+	} {
+		f.Add([]byte(line))
+	}
+	var used Event
+	f.Fuzz(func(t *testing.T, line []byte) {
+		for _, d := range []Dialect{StatsD, DogStatsD} {
+			before := bytes.Clone(line)
+			reason := used.Parse(line, d)
+			if !bytes.Equal(line, before) {
+				t.Error("the line changed")
+			}
+			if reason == Accepted {
+				checkEvent(t, &used)
+			}
+
+			var fresh Event
+			if again := fresh.Parse(line, d); again != reason || reason == Accepted && describe(&fresh) != describe(&used) {
+				t.Errorf("%q: %v and %v", line, describe(&used), describe(&fresh))
+			}
+		}
+	})
+}
+
+func FuzzEvent_Record(f *testing.F) {
+	for _, tt := range hostileRecords {
+		f.Add([]byte(tt.line))
+	}
+	f.Add([]byte(`{"op":"store.get","ms":0.0625,"key":"k1","bytes":219,"ok":true,"ts":1795357692.08,"tags":{"route":"/a"}}`))
+	f.Add([]byte(`{"transfer":"nixl","xfer_us":9862,"post_us":5693,"bytes":73400320,"descriptors":56,"rank":0,"ts":5}`))
+	f.Add([]byte(`{"proxystore":"1.1.0","metrics":{"times":{}},"id":"worker-1"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var e Event
+		if !bytes.HasPrefix(line, []byte("{")) {
+			return
+		}
+		reason := e.Parse(line, StatsD)
+		if reason == Accepted {
+			checkEvent(t, &e)
+		}
+
+		// What is accepted is JSON, but for the words of Python.
+		text := string(line)
+		if reason == Accepted && !json.Valid(line) && !strings.Contains(text, "NaN") && !strings.Contains(text, "Infinity") {
+			t.Errorf("%q was accepted and is no JSON", line)
+		}
+	})
+}
+
+// The scanner and encoding/json agree on what JSON is, but for depth and Python's words.
+func FuzzScanner(f *testing.F) {
+	for _, tt := range hostileRecords {
+		f.Add([]byte(tt.line))
+	}
+	f.Add([]byte(`[1,-0.5e+3,"\u12aF\n",true,false,null,{},[]]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !utf8.Valid(data) {
+			return
+		}
+		s := scanner{data: data}
+		_, ok := s.value(0)
+		ok = ok && s.space() == 0 && s.at == len(data)
+		text := string(data)
+		switch {
+		case strings.Contains(text, "NaN"), strings.Contains(text, "Infinity"):
+		case ok && !json.Valid(data):
+			t.Errorf("%q is no JSON", data)
+		case !ok && json.Valid(data) && strings.Count(text, "[")+strings.Count(text, "{") < maxDepth:
+			t.Errorf("%q is JSON", data)
+		}
+	})
+}
+
+func FuzzNumber(f *testing.F) {
+	for _, text := range []string{"1", "-0.5", "123456789012345", "1e5", "+.5", "nan", "0x1p3", "1_0", "99999.9999999999"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		v, reason := decimal([]byte(text))
+		if reason != Accepted {
+			return
+		}
+		if want, reason := finiteSlowly(text); reason != Accepted || math.Float64bits(v) != math.Float64bits(want) {
+			t.Errorf("%q is %v, want %v", text, v, want)
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	for _, tt := range bodies {
+		f.Add([]byte(tt.body))
+	}
+	for _, tt := range badBodies {
+		f.Add([]byte(tt.body))
+	}
+	used := NewText(nil)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		used.Reset(body)
+		n := 0
+		for used.Next() {
+			n++
+			s := &used.Sample
+			if (s.Series == nil) != (s.Reason != Accepted) || len(s.Name) == 0 || !utf8.Valid(s.Series) {
+				t.Errorf("series %q of %q, %v", s.Series, s.Name, s.Reason)
+			}
+			if (s.Part == Bucket) == math.IsNaN(s.Bound) {
+				t.Errorf("part %d with bound %v", s.Part, s.Bound)
+			}
+		}
+		if lines := bytes.Count(body, []byte("\n")); n > lines {
+			t.Errorf("%d samples in %d lines", n, lines)
+		}
+		if again := NewText(body); !samePlaces(again, n, used.Err()) {
+			t.Errorf("read twice, %q gives %v and %v", body, used.Err(), again.Err())
+		}
+	})
+}
+
+// samePlaces reads a body again and reports whether it ends after as many samples with the same error.
+func samePlaces(t *Text, n int, err error) bool {
+	for t.Next() {
+		n--
+	}
+	return n == 0 && (err == nil) == (t.Err() == nil) && (err == nil || err.Error() == t.Err().Error())
+}

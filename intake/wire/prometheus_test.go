@@ -1,0 +1,200 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// samples reads a body into lines of text.
+func samples(body string) (lines []string, err error) {
+	t := NewText([]byte(body))
+	for t.Next() {
+		s := &t.Sample
+		line := fmt.Sprintf("%s %s %s %v", [...]string{"untyped", "counter", "gauge", "histogram", "summary"}[s.Type],
+			[...]string{"whole", "bucket", "quantile", "sum", "count"}[s.Part], s.Series, s.Value)
+		if s.Part == Bucket {
+			line += fmt.Sprintf(" le %v", s.Bound)
+		}
+		if s.Reason != Accepted {
+			line = s.Reason.String()
+		}
+		lines = append(lines, line)
+	}
+	return lines, t.Err()
+}
+
+// bodies has what a body means.
+var bodies = []struct {
+	name, body string
+	want       []string
+}{
+	{"nothing", "", nil},
+	{"comments and empty lines", "# hello\n\n#\n# HELP a b\n \t\r\n", nil},
+	{"no type", "a 1\n", []string{"untyped whole a 1"}},
+	{"types", "# TYPE a counter\na 1\n# TYPE b gauge\nb{x=\"y\"} 2.5\n# TYPE c untyped\nc 3\n",
+		[]string{"counter whole a 1", `gauge whole b{x="y"} 2.5`, "untyped whole c 3"}},
+	{"the type of another metric", "# TYPE a counter\nb 1\nab 2\na_sum 3\n",
+		[]string{"untyped whole b 1", "untyped whole ab 2", "untyped whole a_sum 3"}},
+	{"a histogram named like a counter", "# TYPE vllm:iteration_tokens_total histogram\n" +
+		"vllm:iteration_tokens_total_bucket{engine=\"0\",le=\"1.0\"} 2\nvllm:iteration_tokens_total_bucket{engine=\"0\",le=\"+Inf\"} 3\n" +
+		"vllm:iteration_tokens_total_count{engine=\"0\"} 3\nvllm:iteration_tokens_total_sum{engine=\"0\"} 4.5\n",
+		[]string{`histogram bucket vllm:iteration_tokens_total{engine="0"} 2 le 1`,
+			`histogram bucket vllm:iteration_tokens_total{engine="0"} 3 le +Inf`,
+			`histogram count vllm:iteration_tokens_total{engine="0"} 3`, `histogram sum vllm:iteration_tokens_total{engine="0"} 4.5`}},
+	{"a summary", "# TYPE a summary\na{quantile=\"0.5\"} 1\na_sum 2\na_count 3\na_bucket{le=\"1\"} 4\n",
+		[]string{"summary quantile a 1", "summary sum a 2", "summary count a 3", `untyped whole a_bucket{le="1"} 4`}},
+	{"spaces, times, a comma at the end", "a \t 1 \t 1795357692000\nb { x = \"1\" , y=\"2\", } -1 -5\n",
+		[]string{"untyped whole a 1", `untyped whole b{x="1",y="2"} -1`}},
+	{"labels are sorted, empty ones are none", "a{z=\"1\",b=\"\",c=\"2\"} 1\n", []string{`untyped whole a{c="2",z="1"} 1`}},
+	{"escapes", `a{x="q\"b\\n\n}, é"} 1` + "\n", []string{`untyped whole a{x="q\"b\\n\n}, é"} 1`}},
+	{"numbers", "a NaN\na +Inf\na -Inf\na 1e3\na .5\na 1e999\n", []string{"untyped whole a NaN", "untyped whole a +Inf",
+		"untyped whole a -Inf", "untyped whole a 1000", "untyped whole a 0.5", "untyped whole a +Inf"}},
+	{"too long", strings.Repeat("x", MaxText+1) + " 1\na{x=\"" + strings.Repeat("x", MaxText) + "\"} 1\n", []string{"too_long", "too_long"}},
+	{"too many labels", "a{" + manyLabels(17) + "} 1\n", []string{"too_long"}},
+}
+
+func manyLabels(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(`l%d="x"`, i))
+	}
+	return strings.Join(list, ",")
+}
+
+func TestText_Bodies(t *testing.T) {
+	for _, tt := range bodies {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := samples(tt.body)
+			if err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("%q: %q, %v, want %q", tt.body, got, err, tt.want)
+			}
+		})
+	}
+}
+
+// badBodies has bodies that are failures, and what is said of them.
+var badBodies = []struct{ body, want string }{
+	{"a 1", "line 1: the last line does not end"},
+	{"a 1\nb\n", "line 2: there is no space after the name of a metric"},
+	{"1a 1\n", `line 1: "1a 1" is no name of a metric`},
+	{"a{b=\"c\"}\n", `line 1: "" is no value`},
+	{"a{b=\"c} 1\n", "line 1: the value of a label has no end"},
+	{"a{b=c} 1\n", "line 1: the value of a label is not between quotation marks"},
+	{"a{b} 1\n", "line 1: a label is not NAME=\"VALUE\""},
+	{"a{\"b\"} 1\n", "line 1: a label is not NAME=\"VALUE\""},
+	{"a{b=\"c\" d=\"e\"} 1\n", "line 1: labels do not end with \"}\""},
+	{`a{b="\x"} 1` + "\n", `line 1: \x is no escape in the value of a label`},
+	{"a{b=\"\xff\"} 1\n", "line 1: the value of a label is not UTF-8"},
+	{"a x\n", `line 1: "x" is no value`},
+	{"a 0x10\n", `line 1: "0x10" is no value`},
+	{"a 1_0\n", `line 1: "1_0" is no value`},
+	{"a 1 x\n", `line 1: "x" is no time in milliseconds`},
+	{"a 1 1 1\n", "line 1: there is more after value and time"},
+	{"a 1 # {trace=\"x\"} 1\n", `line 1: "#" is no time in milliseconds`},
+	{"# TYPE a info\n", `line 1: "info" is no type of the text format 0.0.4`},
+	{"# TYPE a\n", `line 1: "" is no type of the text format 0.0.4`},
+	{"# TYPE 1 gauge\n", `line 1: a TYPE line is not "# TYPE NAME TYPE"`},
+	{"# TYPE a gauge x\n", `line 1: a TYPE line is not "# TYPE NAME TYPE"`},
+	{"# TYPE a histogram\na_bucket 1\n", "line 2: a bucket has no label le"},
+	{"# TYPE a histogram\na_bucket{le=\"x\"} 1\n", `line 2: "x" is no bound of a bucket`},
+	{"<html>\n", `line 1: "<html>" is no name of a metric`},
+	{"{\"a\":1}\n", `line 1: "{\"a\":1}" is no name of a metric`},
+	{"\x1f\x8b\x08\n", `line 1: "\x1f\x8b\b" is no name of a metric`},
+}
+
+func TestText_BadBodies(t *testing.T) {
+	for _, tt := range badBodies {
+		if got, err := samples(tt.body); err == nil || err.Error() != tt.want {
+			t.Errorf("%q: %v, want %s", tt.body, err, tt.want)
+		} else if strings.HasPrefix(tt.want, "line 1") && len(got) > 0 {
+			t.Errorf("%q has samples before line 1: %q", tt.body, got)
+		}
+	}
+}
+
+// The body of a vLLM server, made by the real client, is read as that client's own parser reads it.
+func TestText_ReadsLikePrometheusClient(t *testing.T) {
+	python := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if python == "" || exec.Command(python, "-c", "import prometheus_client").Run() != nil {
+		need.Missing(t, "needs Python with prometheus_client: make test installs it, PERFAGENT_TEST_PYTHON names it")
+	}
+
+	const script = `
+import json, sys
+from prometheus_client.parser import text_string_to_metric_families
+for family in text_string_to_metric_families(open(sys.argv[1]).read()):
+    for s in family.samples:
+        print(json.dumps([s.name, sorted((k, repr(float(v)) if k == 'le' else v) for k, v in s.labels.items() if v), repr(s.value)]))
+`
+	out, err := exec.Command(python, "-c", script, "testdata/vllm.txt").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile("testdata/vllm.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	slices.Sort(want)
+	var got []string
+	text := NewText(body)
+	for text.Next() {
+		got = append(got, asPython(t, &text.Sample))
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); text.Err() != nil || len(got) < 1000 || diff != "" {
+		t.Errorf("%d samples, %v: %s", len(got), text.Err(), diff)
+	}
+}
+
+// asPython writes a sample as the script above does.
+func asPython(t *testing.T, s *Sample) string {
+	t.Helper()
+	suffix := [...]string{Whole: "", Bucket: "_bucket", Quantile: "", Sum: "_sum", Count: "_count"}[s.Part]
+	labels := [][2]string{}
+	for _, l := range s.labels {
+		labels = append(labels, [2]string{string(l.key), string(l.value)})
+	}
+	if s.Part == Bucket {
+		labels = append(labels, [2]string{"le", pythonFloat(s.Bound)})
+	}
+	slices.SortFunc(labels, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	line, err := json.Marshal([]any{string(s.Name) + suffix, labels, pythonFloat(s.Value)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(line), ",", ", ")
+}
+
+// pythonFloat writes a number as Python's repr does.
+func pythonFloat(v float64) string {
+	switch text := strconv.FormatFloat(v, 'g', -1, 64); {
+	case math.IsInf(v, 1):
+		return "inf"
+	case strings.Contains(text, "e") && math.Abs(v) < 1e16 && math.Abs(v) >= 1e-4:
+		return strconv.FormatFloat(v, 'f', -1, 64) + strings.Repeat(".0", btoi(v == math.Trunc(v)))
+	case !strings.ContainsAny(text, "e."):
+		return text + ".0"
+	default:
+		return text
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,246 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// maxDepth is how deep arrays and objects may be nested.
+const maxDepth = 32
+
+// A jsonValue is a value in a JSON text. Its kind is '"', '0' (a number), 't' (true or false), 'n' (null), '{', '[', 'N'
+// (NaN or an infinity, which Python writes and JSON does not have), or 0 for none.
+type jsonValue struct {
+	kind byte
+	raw  []byte // of a string, what is between the quotation marks
+}
+
+// A scanner reads JSON. It checks the grammar of all that it passes, and does not look for names that are there twice.
+//
+// jsontext, which is also in the binary, knows no NaN, and needs longer for a record (docs/dependencies.md).
+type scanner struct {
+	data []byte
+	at   int
+}
+
+// space skips white space and returns the next byte, or 0 at the end.
+func (s *scanner) space() byte {
+	for ; s.at < len(s.data); s.at++ {
+		switch c := s.data[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// take skips white space and the byte c. It reports whether c was there.
+func (s *scanner) take(c byte) bool {
+	if s.space() != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// member reads the next member of an object of which "{" and the first n members were read. It reports more = false
+// at the object's end, and ok = false if the text is not JSON.
+func (s *scanner) member(n, depth int) (name []byte, v jsonValue, more, ok bool) {
+	if s.take('}') {
+		return nil, v, false, true
+	}
+	if n > 0 && !s.take(',') {
+		return nil, v, false, false
+	}
+	if s.space() != '"' {
+		return nil, v, false, false
+	}
+	if name, ok = s.text(); !ok || !s.take(':') {
+		return nil, v, false, false
+	}
+	v, ok = s.value(depth)
+
+	return name, v, ok, ok
+}
+
+// value reads a value.
+func (s *scanner) value(depth int) (v jsonValue, ok bool) {
+	c := s.space()
+	start := s.at
+	switch {
+	case c == '"':
+		v.raw, ok = s.text()
+		v.kind = '"'
+		return v, ok
+	case c == '{' || c == '[':
+		v.kind, ok = c, s.nested(depth)
+	case c == 't':
+		v.kind, ok = 't', s.word("true")
+	case c == 'f':
+		v.kind, ok = 't', s.word("false")
+	case c == 'n':
+		v.kind, ok = 'n', s.word("null")
+	case c == 'N' || c == 'I':
+		v.kind, ok = 'N', s.word("NaN") || s.word("Infinity")
+	default:
+		v.kind, ok = s.number()
+	}
+	v.raw = s.data[start:s.at]
+
+	return v, ok
+}
+
+// nested reads an object or an array to its end.
+func (s *scanner) nested(depth int) bool {
+	if depth >= maxDepth {
+		return false
+	}
+	if s.take('{') {
+		for n := 0; ; n++ {
+			if _, _, more, ok := s.member(n, depth+1); !more {
+				return ok
+			}
+		}
+	}
+
+	s.take('[')
+	for n := 0; ; n++ {
+		if s.take(']') {
+			return true
+		}
+		if n > 0 && !s.take(',') {
+			return false
+		}
+		if _, ok := s.value(depth + 1); !ok {
+			return false
+		}
+	}
+}
+
+// word skips a word. It reports whether it was there.
+func (s *scanner) word(w string) bool {
+	if len(s.data)-s.at < len(w) || string(s.data[s.at:s.at+len(w)]) != w {
+		return false
+	}
+	s.at += len(w)
+	return true
+}
+
+// number skips a number by the grammar of JSON, which allows no plus, no leading zero and no bare point.
+func (s *scanner) number() (kind byte, ok bool) {
+	if s.at < len(s.data) && s.data[s.at] == '-' {
+		s.at++
+		if s.word("Infinity") {
+			return 'N', true
+		}
+	}
+
+	whole := digits(s.data[s.at:])
+	if whole == 0 || whole > 1 && s.data[s.at] == '0' {
+		return 0, false
+	}
+	s.at += whole
+	if s.at < len(s.data) && s.data[s.at] == '.' {
+		part := digits(s.data[s.at+1:])
+		if part == 0 {
+			return 0, false
+		}
+		s.at += 1 + part
+	}
+
+	return '0', s.exponent()
+}
+
+// exponent skips the exponent of a number, if there is one.
+func (s *scanner) exponent() bool {
+	if s.at == len(s.data) || s.data[s.at]|0x20 != 'e' {
+		return true
+	}
+	s.at++
+	if s.at < len(s.data) && (s.data[s.at] == '+' || s.data[s.at] == '-') {
+		s.at++
+	}
+	n := digits(s.data[s.at:])
+	s.at += n
+
+	return n > 0
+}
+
+// text reads a string at its quotation mark and returns what is between the two.
+func (s *scanner) text() ([]byte, bool) {
+	s.at++
+	start := s.at
+	for {
+		s.at += plainText(s.data[s.at:])
+		if s.at == len(s.data) {
+			return nil, false
+		}
+		switch s.data[s.at] {
+		case '"':
+			s.at++
+			return s.data[start : s.at-1], true
+		case '\\':
+			if !s.escape() {
+				return nil, false
+			}
+		default:
+			return nil, false // a control character
+		}
+	}
+}
+
+// plainText returns how many bytes of a string b begins with that are neither its end nor an escape nor forbidden.
+func plainText(b []byte) int {
+	for i, c := range b {
+		if c == '"' || c == '\\' || c < ' ' {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// escape skips an escape in a string.
+func (s *scanner) escape() bool {
+	if s.at+1 >= len(s.data) {
+		return false
+	}
+	switch s.data[s.at+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.at += 2
+		return true
+	case 'u':
+	default:
+		return false
+	}
+
+	if len(s.data)-s.at < 6 {
+		return false
+	}
+	for _, c := range s.data[s.at+2 : s.at+6] {
+		if !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f') {
+			return false
+		}
+	}
+	s.at += 6
+
+	return true
+}
+
+// decoded returns the text of a string, its escapes replaced.
+func (v jsonValue) decoded() []byte {
+	if bytes.IndexByte(v.raw, '\\') >= 0 {
+		return v.unescaped()
+	}
+	return v.raw
+}
+
+// unescaped is decoded for a string with escapes. It allocates.
+func (v jsonValue) unescaped() []byte {
+	var text string
+	quoted := append(append([]byte{'"'}, v.raw...), '"')
+	if json.Unmarshal(quoted, &text) != nil {
+		return v.raw // not reached: the grammar was checked
+	}
+	return []byte(text)
+}

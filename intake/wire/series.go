@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+)
+
+// A tag is a key with a value; a tag without a value has an empty one.
+type tag struct{ key, value []byte }
+
+// A seriesBuilder makes the name of a series from a name and tags, in memory that it uses again.
+type seriesBuilder struct {
+	out  []byte
+	tags [MaxTags]tag
+	n    int
+}
+
+// reset forgets name and tags.
+func (b *seriesBuilder) reset() { b.n = 0 }
+
+// add adds a tag. One that is there already, with the same value, counts once.
+func (b *seriesBuilder) add(key, value []byte) Reason {
+	for _, t := range b.tags[:b.n] {
+		if bytes.Equal(t.key, key) && bytes.Equal(t.value, value) {
+			return Accepted
+		}
+	}
+	if b.n == MaxTags || len(key)+len(value) > MaxText {
+		return TooLong
+	}
+	b.tags[b.n] = tag{key, value}
+	b.n++
+
+	return Accepted
+}
+
+// series returns NAME, or NAME{k="v",…} with the tags sorted by key and then by value. What does not belong into a name
+// or a key becomes "_", values are escaped as in Prometheus' text. The name must not be empty.
+func (b *seriesBuilder) series(name []byte) ([]byte, Reason) {
+	if len(name) > MaxText {
+		return nil, TooLong
+	}
+	b.out = AppendName(b.out[:0], name)
+	if b.n == 0 {
+		return b.out, Accepted
+	}
+
+	tags := b.tags[:b.n]
+	slices.SortFunc(tags, compareTags)
+	for i, t := range tags {
+		b.out = append(b.out, "{,"[min(i, 1)])
+		b.out = AppendName(b.out, t.key)
+		b.out = append(b.out, '=', '"')
+		b.out = appendEscaped(b.out, t.value)
+		b.out = append(b.out, '"')
+	}
+	b.out = append(b.out, '}')
+
+	return b.out, Accepted
+}
+
+// compareTags orders by key and then by value.
+func compareTags(x, y tag) int {
+	if c := bytes.Compare(x.key, y.key); c != 0 {
+		return c
+	}
+	return bytes.Compare(x.value, y.value)
+}
+
+// inName has the characters that a name keeps.
+var inName = [256]bool{
+	'A': true, 'B': true, 'C': true, 'D': true, 'E': true, 'F': true, 'G': true, 'H': true, 'I': true, 'J': true,
+	'K': true, 'L': true, 'M': true, 'N': true, 'O': true, 'P': true, 'Q': true, 'R': true, 'S': true, 'T': true,
+	'U': true, 'V': true, 'W': true, 'X': true, 'Y': true, 'Z': true,
+	'a': true, 'b': true, 'c': true, 'd': true, 'e': true, 'f': true, 'g': true, 'h': true, 'i': true, 'j': true,
+	'k': true, 'l': true, 'm': true, 'n': true, 'o': true, 'p': true, 'q': true, 'r': true, 's': true, 't': true,
+	'u': true, 'v': true, 'w': true, 'x': true, 'y': true, 'z': true,
+	'0': true, '1': true, '2': true, '3': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
+	'_': true, '.': true, ':': true, '/': true, '-': true,
+}
+
+// AppendName appends the name of a series, each character that does not belong there as "_".
+func AppendName(out, name []byte) []byte {
+	clean := 0
+	for clean < len(name) && inName[name[clean]] {
+		clean++
+	}
+	out = append(out, name[:clean]...)
+
+	for name = name[clean:]; len(name) > 0; {
+		size := 1
+		if !inName[name[0]] {
+			_, size = utf8.DecodeRune(name)
+			out = append(out, '_')
+		} else {
+			out = append(out, name[0])
+		}
+		name = name[size:]
+	}
+
+	return out
+}
+
+// appendEscaped appends a value as Prometheus' text has it between quotation marks.
+func appendEscaped(out, value []byte) []byte {
+	for _, c := range value {
+		switch c {
+		case '\\', '"':
+			out = append(out, '\\', c)
+		case '\n':
+			out = append(out, '\\', 'n')
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}

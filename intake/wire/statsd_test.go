@@ -1,0 +1,266 @@
+package wire
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+)
+
+// describe writes what an Event says in one line, so that tables can hold it.
+func describe(e *Event) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", [...]string{"nothing", "time", "counter", "gauge", "change", "value", "set", "attribute",
+		"transfer", "failure", "data", "proxystore", "mark"}[e.Kind])
+	if e.Series != nil {
+		fmt.Fprintf(&b, " %s", e.Series)
+	}
+	if len(e.Values) > 0 {
+		fmt.Fprintf(&b, " %v", e.Values)
+	}
+	if e.Rate != 1 {
+		fmt.Fprintf(&b, " @ %v", e.Rate)
+	}
+	switch e.Kind {
+	case Attribute:
+		fmt.Fprintf(&b, " %c %q %v %v", e.Attribute.Kind, e.Attribute.Text, e.Attribute.Number, e.Attribute.Truth)
+	case Transfer:
+		fmt.Fprintf(&b, " %v", e.Transfer)
+	case Failure:
+		fmt.Fprintf(&b, " %d", e.Failure)
+	case ProxyStore:
+		fmt.Fprintf(&b, " %v", e.Version)
+	}
+	if e.Text != nil {
+		fmt.Fprintf(&b, " text %q", e.Text)
+	}
+	if e.Key != nil {
+		fmt.Fprintf(&b, " key %q", e.Key)
+	}
+	if e.Sized {
+		fmt.Fprintf(&b, " size %v", e.Bytes)
+	}
+	if e.Failed {
+		b.WriteString(" failed")
+	}
+	if e.Rank >= 0 {
+		fmt.Fprintf(&b, " rank %d", e.Rank)
+	}
+	if e.At != 0 {
+		fmt.Fprintf(&b, " at %v", e.At)
+	}
+	if e.Data != nil {
+		fmt.Fprintf(&b, " data %s", e.Data)
+	}
+
+	return b.String()
+}
+
+// A lineTest says what a line means to each dialect.
+type lineTest struct{ line, statsd, dogstatsd string }
+
+// got parses a line as a table has it.
+func got(line string, d Dialect) string {
+	var e Event
+	if r := e.Parse([]byte(line), d); r != Accepted {
+		return r.String()
+	}
+	return describe(&e)
+}
+
+func checkLines(t *testing.T, tests []lineTest) {
+	t.Helper()
+	for _, tt := range tests {
+		if tt.dogstatsd == "" {
+			tt.dogstatsd = tt.statsd
+		}
+		if got := got(tt.line, StatsD); got != tt.statsd {
+			t.Errorf("StatsD %q: %s, want %s", tt.line, got, tt.statsd)
+		}
+		if got := got(tt.line, DogStatsD); got != tt.dogstatsd {
+			t.Errorf("DogStatsD %q: %s, want %s", tt.line, got, tt.dogstatsd)
+		}
+	}
+}
+
+func TestEvent_StatsD(t *testing.T) {
+	checkLines(t, []lineTest{
+		{line: "", statsd: "nothing"},
+		{line: "a:1|c", statsd: "counter a [1]"},
+		{line: "a:-3|c", statsd: "counter a [-3]"},
+		{line: "a:+3|c", statsd: "counter a [3]"},
+		{line: "a:1|c|@0.1", statsd: "counter a [1] @ 0.1"},
+		{line: "a:1|c|@1", statsd: "counter a [1]"},
+		{line: "a:1:2:3.5|ms", statsd: "time a [1 2 3.5]"},
+		{line: "a:320|ms|@0.5", statsd: "time a [320] @ 0.5"},
+		{line: "a:1e3|h", statsd: "value a [1000]"},
+		{line: "a:-1|d", statsd: "value a [-1]"},
+		{line: "a:.5|d", statsd: "value a [0.5]"},
+		{line: "a:5.|d", statsd: "value a [5]"},
+		{line: "a:5|g", statsd: "gauge a [5]"},
+		{line: "a:+5|g", statsd: "change a [5]", dogstatsd: "gauge a [5]"},
+		{line: "a:-3|g", statsd: "change a [-3]", dogstatsd: "gauge a [-3]"},
+		{line: "a:-3:-4|g", statsd: "change a [-3 -4]", dogstatsd: "gauge a [-3 -4]"},
+		{line: "a:3:-4|g", statsd: "malformed", dogstatsd: "gauge a [3 -4]"},
+		{line: "a:-3|g|#x", statsd: `gauge a{x=""} [-3]`},
+		{line: "a:-3|g|T1656581400", statsd: "gauge a [-3]"},
+		{line: "a:-3|g|c:ci-1234", statsd: "gauge a [-3]"},
+		{line: "a:-3|g|e:it-false,cn-nginx", statsd: "gauge a [-3]"},
+		{line: "a:-3|g|card:low", statsd: "gauge a [-3]"},
+		{line: "a:-3|g|@1", statsd: "change a [-3]", dogstatsd: "gauge a [-3]"},
+		{line: "a:joe|s", statsd: `set a text "joe"`},
+		{line: "a:http://x|s", statsd: `set a text "http://x"`},
+		{line: "a:5|s", statsd: `set a text "5"`},
+	})
+}
+
+func TestEvent_Tags(t *testing.T) {
+	many := func(n int) string {
+		var tags []string
+		for i := range n {
+			tags = append(tags, fmt.Sprintf("k%02d:v", i))
+		}
+		return "a:1|c|#" + strings.Join(tags, ",")
+	}
+	long := strings.Repeat("x", MaxText)
+	checkLines(t, []lineTest{
+		{line: "a:1|c|#b:2,a:1", statsd: `counter a{a="1",b="2"} [1]`},
+		{line: "a:1|c|#b,a:x:y", statsd: `counter a{a="x:y",b=""} [1]`},
+		{line: "a:1|c|#b:2,b:1,b:2", statsd: `counter a{b="1",b="2"} [1]`},
+		{line: "a:1|c|#", statsd: "counter a [1]"},
+		{line: "a:1|c|#,,", statsd: "counter a [1]"},
+		{line: `a:1|c|#k:a"b\c`, statsd: `counter a{k="a\"b\\c"} [1]`},
+		{line: `a:1|c|#k y="x",z:é`, statsd: `counter a{k_y__x_="",z="é"} [1]`},
+		{line: "a:1|c|@0.5|#x:1|T1|c:id", statsd: `counter a{x="1"} [1] @ 0.5`},
+		{line: "a:1|c|c:id|T1|#x:1|@0.5", statsd: `counter a{x="1"} [1] @ 0.5`},
+		{line: many(16), statsd: "counter a{" + strings.ReplaceAll(strings.ReplaceAll(strings.TrimPrefix(many(16), "a:1|c|#"), ":", `="`), ",", `",`) + `"} [1]`},
+		{line: many(17), statsd: "too_long"},
+		{line: "a:1|c|#k:" + long[1:], statsd: `counter a{k="` + long[1:] + `"} [1]`},
+		{line: "a:1|c|#k:" + long, statsd: "too_long"},
+	})
+}
+
+func TestEvent_Names(t *testing.T) {
+	long := strings.Repeat("x", MaxText)
+	checkLines(t, []lineTest{
+		{line: "Ab9_.:/-:1|c", statsd: "malformed"}, // the name ends at the first colon
+		{line: "Ab9_./-:1|c", statsd: "counter Ab9_./- [1]"},
+		{line: "a b\té€😀\x01{}:1|c", statsd: "counter a_b_______ [1]"},
+		{line: long + ":1|c", statsd: "counter " + long + " [1]"},
+		{line: long + "x:1|c", statsd: "too_long"},
+		{line: "datadog.dogstatsd.client.metrics:18|c|#client:py", statsd: "ignored"},
+		{line: "datadog.dogstatsd.clients:18|c", statsd: "counter datadog.dogstatsd.clients [18]"},
+	})
+}
+
+func TestEvent_Marks(t *testing.T) {
+	checkLines(t, []lineTest{
+		{line: "_e{5,4}:title|text", statsd: `mark text "title"`},
+		{line: "_e{5,0}:title|", statsd: `mark text "title"`},
+		{line: "_e{5,4}:ti|le|te|t|d:1795357692|h:host|p:low|t:error|#a:b", statsd: `mark text "ti|le" at 1.795357692e+09`},
+		{line: "_e{6,4}:größ|text", statsd: `mark text "größ"`},
+		{line: "_e{5,9}:title|text", statsd: "malformed"},
+		{line: "_e{0,4}:|text", statsd: "malformed"},
+		{line: "_e{5}:title|text", statsd: "malformed"},
+		{line: "_e{5,4}:title|text|d:x", statsd: "malformed"},
+		{line: "_e{-5,4}:title|text", statsd: "malformed"},
+		{line: "_e{99999999999999999999,4}:title|text", statsd: "malformed"},
+		{line: "_sc|check|0|m:fine", statsd: "ignored"},
+	})
+}
+
+// hostile has the lines of docs that nobody should send, and what becomes of each.
+var hostile = []lineTest{
+	{line: "\x00\x01\x02\xff\xfe", statsd: "malformed"},
+	{line: "a:1|c\xff", statsd: "malformed"},
+	{line: "a\xc3:1|c", statsd: "malformed"},
+	{line: " ", statsd: "malformed"},
+	{line: "a", statsd: "malformed"},
+	{line: "a:", statsd: "malformed"},
+	{line: "a:1", statsd: "malformed"},
+	{line: "a:1|", statsd: "malformed"},
+	{line: "a:|c", statsd: "malformed"},
+	{line: "a:1:|c", statsd: "malformed"},
+	{line: "a:x|c", statsd: "malformed"},
+	{line: "a:1 |c", statsd: "malformed"},
+	{line: "a:1_0|c", statsd: "malformed"},
+	{line: "a:0x10|c", statsd: "malformed"},
+	{line: "a:1e|c", statsd: "malformed"},
+	{line: "a:.|c", statsd: "malformed"},
+	{line: "a:--1|c", statsd: "malformed"},
+	{line: "a:1|x", statsd: "malformed"},
+	{line: "a:1|C", statsd: "malformed"},
+	{line: "a:1|c|", statsd: "malformed"},
+	{line: "a:1|c|x", statsd: "malformed"},
+	{line: "a:1|c|@", statsd: "malformed"},
+	{line: "a:1|c|@0", statsd: "malformed"},
+	{line: "a:1|c|@2", statsd: "malformed"},
+	{line: "a:1|c|@-0.5", statsd: "malformed"},
+	{line: "a:1|c|@NaN", statsd: "malformed"},
+	{line: "a:|s", statsd: "malformed"},
+	{line: ":1|c", statsd: "malformed"},
+	{line: "|c", statsd: "malformed"},
+	{line: "::|||", statsd: "malformed"},
+	{line: "cposix", statsd: "malformed"},
+	{line: "(dp0", statsd: "malformed"},
+	{line: "S'a' p1 I1 s.", statsd: "malformed"},
+	{line: "a:NaN|c", statsd: "not_finite"},
+	{line: "a:inf|g", statsd: "not_finite"},
+	{line: "a:-Infinity|h", statsd: "not_finite"},
+	{line: "a:1e999|h", statsd: "not_finite"},
+	{line: "a:1e101|h", statsd: "not_finite"},
+	{line: "a:-1|ms", statsd: "not_finite"},
+	{line: "a:1:-1|ms", statsd: "not_finite"},
+	{line: "a:1|ms|@1e-200", statsd: "not_finite"},
+	{line: "a:1" + strings.Repeat(":1", MaxLine/2) + "|c", statsd: "too_long"},
+	{line: strings.Repeat("x", MaxLine+1), statsd: "too_long"},
+	{line: "a:" + strings.Repeat("x", MaxText+1) + "|s", statsd: "too_long"},
+}
+
+func TestEvent_HostileLines(t *testing.T) { checkLines(t, hostile) }
+
+func TestEvent_LineThatFits(t *testing.T) {
+	line := "a:1" + strings.Repeat(":1", (MaxLine-5)/2) + "|c"
+	var e Event
+	if r := e.Parse([]byte(line), StatsD); r != Accepted || len(e.Values) != (MaxLine-3)/2 {
+		t.Errorf("%d bytes: %v with %d values", len(line), r, len(e.Values))
+	}
+}
+
+// An Event is used again and again; nothing of a line may be left in the next one.
+func TestEvent_NothingStays(t *testing.T) {
+	var used Event
+	lines := []string{
+		`{"op":"a","ms":1,"key":"k","bytes":5,"ts":1795357692,"tags":{"x":"y"}}`, "a:1|c|@0.5|#x:1", "a:joe|s",
+		`{"transfer":"n","xfer_us":1,"post_us":2,"bytes":3,"descriptors":4,"rank":5}`, `{"transfer":"n","xfer_us":7}`,
+		`{"op":"b","ok":false}`, "b:2|g", "_e{1,0}:t|", `{"transfers":"n","data":{},"rank":3}`, "", "b:1|ms", `{"op":"b","s":1}`,
+		`{"attribute":"m","value":"text"}`, `{"attribute":"m","value":true}`, `{"attribute":"m","value":1}`,
+		`{"proxystore":"1.1.0","metrics":{},"id":"w"}`, `{"observe":"b","value":3}`, `{"counter":"b","add":3}`, "bad",
+	}
+	for range 3 {
+		for _, line := range lines {
+			reason := used.Parse([]byte(line), StatsD)
+			if want := got(line, StatsD); reason == Accepted && describe(&used) != want || reason != Accepted && want != reason.String() {
+				t.Errorf("%q: %s, want %s", line, describe(&used), want)
+			}
+		}
+	}
+}
+
+func TestPlain_IsParseFloat(t *testing.T) {
+	for _, text := range []string{
+		"0", "-0", "1", "-1", "0.1", "9.862", "123456789012345", "0.00000000000001", "12345678.9012345", "99999.9999999999", "1.",
+		".5", "-.5", "000000000000001", "0.30000000000000", "1795357692.08",
+	} {
+		v, ok := plain([]byte(text))
+		want, reason := finiteSlowly(text)
+		if !ok || reason != Accepted || math.Float64bits(v) != math.Float64bits(want) {
+			t.Errorf("%s: %v (%t), want %v", text, v, ok, want)
+		}
+	}
+	for _, text := range []string{"", "-", ".", "-.", "1.2.3", "1e5", "+1", "1234567890123456", "nan", " 1"} {
+		if v, ok := plain([]byte(text)); ok {
+			t.Errorf("%q is %v", text, v)
+		}
+	}
+}
