@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
 // opened returns an Intake that receives at an address, and is closed with the test.

@@ -3,7 +3,7 @@ package wire_test
 import (
 	"fmt"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
 // The same line means different things to the two dialects.

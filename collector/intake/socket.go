@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
 // maxDatagram is the size of the largest datagram of UDP.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/need"
 )
 

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
 // Bounds of a scrape.

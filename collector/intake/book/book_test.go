@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/opstats"
 )
 

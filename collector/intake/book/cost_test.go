@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
 // known has lines of the series of which the costs are measured.

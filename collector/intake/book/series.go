@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/opstats"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/opstats"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/intake"
+	"github.com/perfagent/perfagent/collector/intake"
 )
 
 // A job sends two lines to the address in its environment, and the book has them when the job has ended.

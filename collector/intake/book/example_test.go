@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/book"
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
 // Lines come in, and the figures of an interval and of the whole run come out.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/book"
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/internal/patience"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
 // scraping returns an Intake that scrapes endpoints once per interval, started at the given moment.

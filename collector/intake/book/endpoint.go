@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perfagent/perfagent/intake/wire"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
 // An Endpoint is what is known of one Prometheus endpoint: the values of its last scrape, from which growth is counted.
