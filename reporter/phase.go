@@ -86,12 +86,16 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 	return f
 }
 
+// timeResolution is that of the timestamps of samples, in seconds. The start and the length of a phase add up to a
+// time that may be a little before that of the sample at its end.
+const timeResolution = 0.001
+
 // PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "".
 func (n *Node) PhaseAt(at float64) string {
 	name, start := "", math.Inf(-1)
 	for _, p := range n.Phases {
 		for _, st := range p.Stretches {
-			if st[0] <= at && at <= st[0]+st[1] && st[0] >= start {
+			if st[0] <= at && at <= st[0]+st[1]+timeResolution && st[0] >= start {
 				name, start = p.Name, st[0]
 			}
 		}

@@ -108,11 +108,23 @@ func TestNode_PhaseAt(t *testing.T) {
 	start := float64(reportertest.RunStart.Unix())
 	for at, want := range map[float64]string{
 		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
-		55: "train <b>&\x1b[31m", 55.001: "",
+		55: "train <b>&\x1b[31m", 55.002: "",
 	} {
 		if got := n.PhaseAt(start + at); got != want {
 			t.Errorf("at %v: %q, want %q", at, got, want)
 		}
+	}
+}
+
+// A phase that goes on is the one at the newest sample, although its length is rounded.
+func TestNode_PhaseAtTheNewestSample(t *testing.T) {
+	n := &reporter.Node{Phases: []reporter.Phase{{Name: "load", Stretches: []reporter.Stretch{{1795402535.10192, 2.53908}}}}}
+	const newest = 1795402537.641
+	if st := n.Phases[0].Stretches[0]; st[0]+st[1] >= newest {
+		t.Fatal("the sum is not rounded down")
+	}
+	if got := n.PhaseAt(newest); got != "load" {
+		t.Errorf("%q", got)
 	}
 }
 
