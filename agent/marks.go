@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/marks"
@@ -45,7 +46,7 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 			return o
 		}
 	}
-	o.marks = path
+	o.marks, o.shared = path, which == sharedMarks
 
 	return o
 }
@@ -53,12 +54,12 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 // followMarks makes the Sampler read what the job says.
 func (s *session) followMarks(sampler *collector.Sampler) {
 	if s.output.marks != "" {
-		sampler.FollowMarks(s.output.marks)
+		sampler.FollowMarks(s.output.marks, s.output.shared)
 	}
 }
 
-// marking returns the command with the variable that names its file of marks. A phase of the program
-// around perfagent is none of the job's.
+// marking returns the command with the variable that names its file of marks. The phase of a perfagent
+// around this one is then not the job's. Without a file the job marks in that of the perfagent around.
 func (s *session) marking(c job.Command) job.Command {
 	if s.output.marks == "" {
 		return c
@@ -72,9 +73,22 @@ func (s *session) marking(c job.Command) job.Command {
 	return c
 }
 
-// removeMarks removes what the job said: the report has it.
+// removeMarks removes what the job said: the report has it. A shared file is left to the recordings of the
+// node that go on.
 func (o *output) removeMarks() {
-	if o.marks != "" {
+	if o.marks != "" && !(o.shared && o.hasTwin()) {
 		os.Remove(o.marks) // a job that said nothing has no file
 	}
+}
+
+// hasTwin reports whether there is another journal of the node.
+func (o *output) hasTwin() bool {
+	dir, file := filepath.Split(o.marks)
+	own, ext := filepath.Base(o.journal.Path()), filepath.Ext(o.journal.Path())
+	entries, _ := os.ReadDir(dir)
+
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		name := e.Name()
+		return name != own && filepath.Ext(name) == ext && strings.HasPrefix(name, trimExt(file)+".")
+	})
 }

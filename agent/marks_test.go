@@ -93,3 +93,45 @@ func TestMonitor_Marks(t *testing.T) {
 	}
 	reportertest.Validate(t, data)
 }
+
+// A sidecar leaves the file to a recording of the node that goes on, and the last one removes it.
+func TestSidecar_SharesTheMarks(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{Out: dir, RunID: "r", MLflow: Off, HTML: Never, Interval: 20 * time.Millisecond}
+	monitor, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := monitor.MarksPath()
+	mark := func(l marks.Line) {
+		if err := marks.Append(path, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark(marks.Line{Text: "before"})
+	mark(marks.Line{Phase: true, Text: "load", At: marks.UnixSeconds(time.Now())})
+
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	side, err := Sidecar(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark(marks.Line{Text: "after"})
+	r, err := monitor.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	n := side.Report.Nodes["0"]
+	if len(n.Marks) != 0 || len(n.Phases) != 1 || n.Phases[0].Name != "load" || n.Phases[0].Seconds == 0 {
+		t.Errorf("the sidecar has marks %v, phases %v", n.Marks, n.Phases)
+	}
+	n = r.Report.Nodes["0"]
+	if len(n.Marks) != 2 || len(n.Phases) != 1 || whyMissing(n, "marks") != "" {
+		t.Errorf("marks %v, phases %v, missing %q", n.Marks, n.Phases, whyMissing(n, "marks"))
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("%s is still there", path)
+	}
+}

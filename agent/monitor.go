@@ -31,9 +31,10 @@ type Monitor struct {
 	leave   func()    // ends the run of this process
 	earlier float64   // CPU seconds that children which were running at Start had used by then
 
-	close    func()    // ends the measuring; further calls do nothing
-	use      job.Usage // of this process and the children that it waited for, when it was ended
-	end      time.Time // when it was ended
+	close    func()      // ends the measuring; further calls do nothing
+	release  func() bool // of the context, which calls close
+	use      job.Usage   // of this process and the children that it waited for, when it was ended
+	end      time.Time   // when it was ended
 	recorded chan *collector.Recording
 	followed chan struct{} // closed when the GPUs are no longer sampled
 
@@ -85,11 +86,10 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 		m.use, m.end = programUsage(), time.Now()
 		cancel()
 	})
-	release := context.AfterFunc(ctx, m.close)
+	m.release = context.AfterFunc(ctx, m.close)
 	go func() {
 		defer close(m.followed)
 		gpus.Run(sampling)
-		release()
 	}()
 	go func() { m.recorded <- sampler.Run(sampling) }()
 
@@ -108,6 +108,7 @@ func (m *Monitor) MarksPath() string { return m.session.output.marks }
 func (m *Monitor) Stop() (*Result, error) {
 	m.stop.Do(func() {
 		defer m.leave()
+		m.release()
 		m.close()
 		<-m.followed
 		m.result, m.err = m.conclude()

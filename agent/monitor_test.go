@@ -166,7 +166,7 @@ func TestMonitor_ContextDoneBeforeStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	<-m.followed
+	m.recorded <- <-m.recorded // sampling has ended
 	done := time.Now()
 	burn(0.5)
 

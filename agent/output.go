@@ -29,6 +29,7 @@ type output struct {
 	log     *zap.Logger
 
 	marks   string // the file in which the job says what it does, an absolute path; "" if there is none
+	shared  bool   // other recordings of the node may follow it, too
 	claimed bool   // the report has been written before, and may be replaced
 	page    string // the page that was written and may be replaced; "" = none yet
 }

@@ -94,8 +94,14 @@ func NewSampler(reader *host.Reader, o Options) *Sampler {
 func (s *Sampler) Baseline() *host.Reading { return s.prev }
 
 // FollowMarks makes each Reading read what the job has added to the file at path, in which it says what
-// it does: see package marks. It is for before Run.
-func (s *Sampler) FollowMarks(path string) { s.marks = marks.Follow(path) }
+// it does: see package marks. If the file is begun, what is in it already is from before the recording:
+// only the phase that is on counts. FollowMarks is for before Run.
+func (s *Sampler) FollowMarks(path string, begun bool) {
+	s.marks = marks.Follow(path)
+	if begun {
+		s.marks.Skip()
+	}
+}
 
 // Run samples until ctx ends, takes the closing Reading, closes the Reader and returns the
 // Recording. It blocks: the caller starts the goroutine and waits for it.

@@ -70,7 +70,7 @@ func stretchesOf(m *collector.Marks, phase int, end Time) []Stretch {
 func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *facts {
 	account := collector.NoAccount()
 	if rec.Account.CPUSeconds.Known() && seconds > 0 {
-		account.CPUSeconds = series.Optional(p.CPUSeconds)
+		account.CPUSeconds = series.Optional(plainjson.Round(p.CPUSeconds, 9)) // shares leave some dust
 	}
 
 	f := &facts{
@@ -90,12 +90,17 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 // time that may be a little before that of the sample at its end.
 const timeResolution = 0.001
 
-// PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "".
+// PhaseAt returns the name of the phase that was on at a time, in seconds since 1970, or "". A phase is over at its
+// end, unless that is the newest sample.
 func (n *Node) PhaseAt(at float64) string {
-	name, start := "", math.Inf(-1)
+	name, start, newest := "", math.Inf(-1), n.newest()
 	for _, p := range n.Phases {
 		for _, st := range p.Stretches {
-			if st[0] <= at && at <= st[0]+st[1]+timeResolution && st[0] >= start {
+			end := st[0] + st[1]
+			if at >= newest {
+				end += 2 * timeResolution
+			}
+			if st[0] <= at && at < end-timeResolution/2 && st[0] >= start {
 				name, start = p.Name, st[0]
 			}
 		}

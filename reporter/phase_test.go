@@ -108,7 +108,7 @@ func TestNode_PhaseAt(t *testing.T) {
 	start := float64(reportertest.RunStart.Unix())
 	for at, want := range map[float64]string{
 		-1: "", 0: "load", 9.999: "load", 10: "train <b>&\x1b[31m", 30: "save", 34: "save", 35: "train <b>&\x1b[31m",
-		55: "train <b>&\x1b[31m", 55.002: "",
+		54.999: "train <b>&\x1b[31m", 55: "",
 	} {
 		if got := n.PhaseAt(start + at); got != want {
 			t.Errorf("at %v: %q, want %q", at, got, want)
@@ -118,12 +118,15 @@ func TestNode_PhaseAt(t *testing.T) {
 
 // A phase that goes on is the one at the newest sample, although its length is rounded.
 func TestNode_PhaseAtTheNewestSample(t *testing.T) {
-	n := &reporter.Node{Phases: []reporter.Phase{{Name: "load", Stretches: []reporter.Stretch{{1795402535.10192, 2.53908}}}}}
 	const newest = 1795402537.641
+	n := &reporter.Node{
+		Phases:   []reporter.Phase{{Name: "load", Stretches: []reporter.Stretch{{1795402535.10192, 2.53908}}}},
+		Envelope: reporter.Envelope{"timestamp": {Max: []float64{newest - 1, newest}}},
+	}
 	if st := n.Phases[0].Stretches[0]; st[0]+st[1] >= newest {
 		t.Fatal("the sum is not rounded down")
 	}
-	if got := n.PhaseAt(newest); got != "load" {
+	if got := n.CurrentPhase(); got != "load" || n.PhaseAt(newest) != got {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package reporter
 
 import (
+	"math"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -116,9 +117,17 @@ func (n *Node) PhaseNumber(name string) (v float64, in, ok bool) {
 
 // CurrentPhase returns the name of the phase at the newest sample, or "".
 func (n *Node) CurrentPhase() string {
-	ends := n.Envelope[collector.Timestamp.Key()].Max
-	if len(n.Phases) == 0 || len(ends) == 0 {
+	if len(n.Phases) == 0 {
 		return ""
 	}
-	return n.PhaseAt(ends[len(ends)-1])
+	return n.PhaseAt(n.newest())
+}
+
+// newest returns the time of the newest sample, or +Inf.
+func (n *Node) newest() float64 {
+	ends := n.Envelope[collector.Timestamp.Key()].Max
+	if len(ends) == 0 {
+		return math.Inf(1)
+	}
+	return ends[len(ends)-1]
 }

@@ -25,17 +25,23 @@ Exit code: 0, also where the mark cannot be written, so that a mark never fails 
 script; 125 for wrong use.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
+		// The text may be data that begins with a dash: a mark never fails a script.
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
+				return cmd.Help()
+			}
+			if len(args) > 0 && args[0] == "--" {
+				args = args[1:]
+			}
 			if len(args) == 0 {
 				return errors.New("no text: perfagent mark TEXT…")
 			}
+
 			writeMark(s.err, marks.Line{Text: strings.Join(args, " ")})
 			return nil
 		},
 	}
-
-	cmd.Flags().SetInterspersed(false)
 
 	return cmd
 }

@@ -212,8 +212,8 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "", 4, ""},
 		{[]string{"mark", "a"}, "no/such/file", 0, "write mark: open no/such/file: no such file or directory"},
 		{[]string{"phase", "a"}, "/", 0, "write mark: open /: is a directory"},
-		{[]string{"mark", "a"}, "/dev/null", 0, "/dev/null is no regular file"},
-		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "/dev/full", 4, "/dev/full is no regular file"},
+		{[]string{"mark", "a"}, "/dev/null", 0, "/dev/null is not a regular file"},
+		{[]string{"phase", "a", "--", "sh", "-c", "exit 4"}, "/dev/full", 4, "/dev/full is not a regular file"},
 
 		{[]string{"mark"}, "", 125, "no text: perfagent mark TEXT"},
 		{[]string{"phase"}, "", 125, "no name: perfagent phase NAME"},
@@ -223,7 +223,10 @@ func TestMarks_OutsideAndWrong(t *testing.T) {
 		{[]string{"phase", "a", "--"}, "", 125, "a command follows --"},
 		{[]string{"phase", "--end", "a"}, "", 125, "--end takes no name"},
 		{[]string{"phase", "--stop"}, "", 125, "unknown flag: --stop"},
-		{[]string{"mark", "--end"}, "", 125, "unknown flag: --end"},
+		{[]string{"mark", "--end"}, "", 0, ""},
+		{[]string{"mark", "--- stage 2 ---"}, "", 0, ""},
+		{[]string{"mark", "-5", "degrees"}, "", 0, ""},
+		{[]string{"mark", "--"}, "", 125, "no text: perfagent mark TEXT"},
 		{[]string{"phase", "a", "--", "nosuchcommand"}, "", 127, "command not found"},
 		{[]string{"phase", "a", "--", "/"}, "", 126, "cannot be executed"},
 	} {
@@ -340,9 +343,9 @@ func TestMarks_WhoseFile(t *testing.T) {
 func TestMarks_OfAFileThatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ job, want string }{
-		{`mkfifo "$PERFAGENT_MARKS"; sleep 0.3`, "it is no regular file: p"},
-		{`mkdir "$PERFAGENT_MARKS"; sleep 0.3`, "it is no regular file: d"},
-		{`ln -s /etc/passwd "$PERFAGENT_MARKS"; sleep 0.3`, "it is no regular file: L"},
+		{`mkfifo "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: p"},
+		{`mkdir "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: d"},
+		{`ln -s /etc/passwd "$PERFAGENT_MARKS"; sleep 0.3`, "it is not a regular file: L"},
 		{`echo one two three > "$PERFAGENT_MARKS"; sleep 0.3; echo one > "$PERFAGENT_MARKS"; sleep 0.3`, "it has shrunk"},
 	} {
 		o := clitest.Run(t, "run", "--interval", "20ms", "--", "sh", "-c", test.job)
@@ -419,5 +422,19 @@ with open(os.environ['PERFAGENT_MARKS'], 'a') as f:
 		if strings.Contains(page, "<script>alert") || !strings.Contains(page, `data-phase="&lt;/script&gt;`) {
 			t.Errorf("%s has the name of a phase as HTML, or not at all", name)
 		}
+	}
+}
+
+// Without room for a process beside it the command runs, and no phase begins that nobody could end.
+func TestMarks_NoRoomForAnotherProcess(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a limit on processes needs a user of its own: run the tests as root")
+	}
+	cmd := clitest.AsNobody(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"),
+		`ulimit -u 10; PERFAGENT_MARKS=$PWD/m $P phase a -- sh -c 'echo ran; exit 3'; echo $?; ls`))
+	cmd.SysProcAttr.Credential.Uid = uint32(62_000 + os.Getpid()%1000) // nobody has other processes
+	o := clitest.Perform(t, cmd)
+	if !strings.HasPrefix(o.Out, "ran\n3\n") || strings.Contains(o.Out, "m\n") {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
 	}
 }

@@ -84,6 +84,9 @@ func (s streams) runInPhase(name string, args []string) error {
 		return runError(nil, err)
 	}
 	command.Path = path
+	if !s.inside && job.Headroom(nil) != nil { // no room for two processes: this one becomes the command
+		return runError(nil, job.Exec(command, nil))
+	}
 
 	writeMark(s.err, marks.Line{Phase: true, Text: name})
 	status, err := s.wait(command)
@@ -98,15 +101,12 @@ func (s streams) runInPhase(name string, args []string) error {
 	return runError(&agent.Result{ExitCode: status.ExitCode}, status.Err)
 }
 
-// wait runs a command to its end. If there is no room for two processes, this one becomes the command.
+// wait runs a command to its end.
 func (s streams) wait(command job.Command) (job.Status, error) {
 	var signals *job.Signals
-	switch {
-	case s.inside:
+	if s.inside {
 		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
-	case job.Headroom(nil) != nil:
-		return job.Status{}, job.Exec(command, nil)
-	default:
+	} else {
 		signals = job.Catch()
 	}
 

@@ -18,7 +18,7 @@ func TestFollower_LeavesAFIFOAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := Follow(path)
-	if news := f.Look(); !strings.Contains(news.Why, "no regular file: p") {
+	if news := f.Look(); !strings.Contains(news.Why, "not a regular file: p") {
 		t.Errorf("read a FIFO: %q", news.Why)
 	}
 	if err := Append(path, Line{Text: "one"}); err == nil {
@@ -30,7 +30,7 @@ func TestFollower_LeavesAFIFOAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if err := Append(path, Line{Text: "one"}); err == nil || !strings.Contains(err.Error(), "is no regular file: p") {
+	if err := Append(path, Line{Text: "one"}); err == nil || !strings.Contains(err.Error(), "is not a regular file: p") {
 		t.Errorf("a mark was written to a FIFO: %v", err)
 	}
 }

@@ -55,6 +55,13 @@ type file struct {
 	info os.FileInfo
 	read int64  // bytes
 	rest []byte // the beginning of a line whose end was not read yet
+	tail []byte // the last bytes that were read; others in their place mean that the file was written anew
+	// modified is when the file was last written to, as of the newest look.
+	modified time.Time
+	// unread is how many bytes of an unfinished line were given up at the bound.
+	unread int64
+	// earlier is the phase that was on before the recording, until the first look.
+	earlier []Line
 
 	marks, stretches int  // taken so far
 	phase            bool // one is on
@@ -75,6 +82,30 @@ func (f *Follower) Look() News { return f.ask(f.look) }
 
 // Last is the last Look: a line counts without its end. It closes the file.
 func (f *Follower) Last() News { return f.ask(f.last) }
+
+// Skip passes over what is in the file already, which is from before the recording. Only the phase that is
+// on then remains: the next Look has it first, with a time before all others.
+func (f *Follower) Skip() {
+	f.ask(func() News {
+		f.file.skip()
+		return News{}
+	})
+}
+
+// skip passes over what is in the file.
+func (f *file) skip() {
+	lines := f.look(false).Lines
+	f.marks, f.stretches, f.phase = 0, 0, false
+	for i := len(lines) - 1; i >= 0; i-- {
+		if l := lines[i]; l.Phase {
+			if l.Text != "" {
+				l.At = 0
+				f.earlier, f.stretches, f.phase = []Line{l}, 1, true
+			}
+			return
+		}
+	}
+}
 
 // ask asks a question once the one before is answered.
 func (f *Follower) ask(question func() News) News {
@@ -109,7 +140,8 @@ func (n News) followedBy(o News) News {
 
 // look reads what was added to the file.
 func (f *file) look(last bool) (news News) {
-	size, err := f.status()
+	news.Lines, f.earlier = f.earlier, nil
+	info, err := f.status()
 	switch {
 	case err != nil:
 		news.Why = err.Error()
@@ -117,7 +149,7 @@ func (f *file) look(last bool) (news News) {
 		f.endPhase(math.NaN(), &news)
 		news.Why = f.stopped
 	case f.open != nil:
-		f.take(size, last, &news)
+		f.take(info, last, &news)
 	}
 
 	if last && f.open != nil {
@@ -128,34 +160,34 @@ func (f *file) look(last bool) (news News) {
 	return news
 }
 
-// status asks for the file's size, and opens it when it is there. A file that is not to be read sets
+// status asks for the file's status, and opens it when it is there. A file that is not to be read sets
 // f.stopped; an error is one that may go away.
-func (f *file) status() (size int64, err error) {
+func (f *file) status() (info os.FileInfo, err error) {
 	if f.stopped != "" {
-		return 0, nil
+		return nil, nil
 	}
 
-	info, err := os.Lstat(f.path)
+	info, err = os.Lstat(f.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && f.open == nil:
-		return 0, nil
+		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
 		f.stop("it was removed")
-		return 0, nil
+		return nil, nil
 	case err != nil:
-		return 0, fmt.Errorf("read marks: %w", err)
+		return nil, fmt.Errorf("read marks: %w", err)
 	case !info.Mode().IsRegular():
-		f.stop("it is no regular file: " + info.Mode().String())
-		return 0, nil
+		f.stop("it is not a regular file: " + info.Mode().String())
+		return nil, nil
 	case f.open == nil:
-		return info.Size(), f.begin(info)
+		return info, f.begin(info)
 	case !os.SameFile(info, f.info):
 		f.stop("another file has replaced it")
 	case info.Size() < f.read:
 		f.stop("it has shrunk: append to it with >>")
 	}
 
-	return info.Size(), nil
+	return info, nil
 }
 
 // begin opens the file, which info is the status of.
@@ -189,22 +221,20 @@ func (f *file) stop(why string) {
 	}
 }
 
-// take reads to the given size, within the bound.
-func (f *file) take(size int64, last bool, news *News) {
-	if until := min(size, MaxFile); until > f.read {
-		had := len(f.rest)
-		f.rest = append(f.rest, make([]byte, until-f.read)...)
-		n, err := f.open.ReadAt(f.rest[had:], f.read)
-		f.rest, f.read = f.rest[:had+n], f.read+int64(n)
-		if err != nil && !errors.Is(err, io.EOF) {
-			news.Why = "read marks: " + err.Error()
-		}
+// take reads what was added to the file, within the bound.
+func (f *file) take(info os.FileInfo, last bool, news *News) {
+	size := info.Size()
+	if !info.ModTime().Equal(f.modified) || min(size, MaxFile) > f.read {
+		f.modified = info.ModTime()
+		f.readTo(min(size, MaxFile), news)
 	}
 
-	f.takeLines(news)
 	switch {
+	case f.stopped != "":
 	case size > MaxFile:
-		news.Lost.Bytes = size - f.read + int64(len(f.rest))
+		f.unread += int64(len(f.rest))
+		f.rest = nil
+		news.Lost.Bytes = size - f.read + f.unread
 		f.endPhase(math.NaN(), news)
 	case last:
 		f.takeLine(f.rest, news)
@@ -212,13 +242,44 @@ func (f *file) take(size int64, last bool, news *News) {
 	}
 }
 
+// readTo reads the file up to a size, and takes the whole lines of it. It begins with the last bytes that were
+// read before, so that a file that was cut and written anew is recognized.
+func (f *file) readTo(size int64, news *News) {
+	data := make([]byte, int64(len(f.tail))+size-f.read)
+	n, err := f.open.ReadAt(data, f.read-int64(len(f.tail)))
+	data = data[:n]
+	if err != nil && !errors.Is(err, io.EOF) {
+		news.Why = "read marks: " + err.Error()
+	}
+	switch {
+	case n < len(f.tail): // it is being cut: the next look shows it
+		return
+	case !bytes.HasPrefix(data, f.tail):
+		f.stop("it was written anew: append to it with >>")
+		f.endPhase(math.NaN(), news)
+		news.Why = f.stopped
+		return
+	}
+
+	added := data[len(f.tail):]
+	f.read += int64(len(added))
+	f.rest = append(f.rest, added...)
+	f.tail = bytes.Clone(data[max(0, len(data)-maxTail):])
+	f.takeLines(news)
+}
+
+// maxTail is how many bytes of what was read are compared.
+const maxTail = 64
+
 // takeLines takes the whole lines of what was read.
 func (f *file) takeLines(news *News) {
 	whole := bytes.LastIndexByte(f.rest, '\n') + 1
 	for line := range bytes.Lines(f.rest[:whole]) {
 		f.takeLine(line, news)
 	}
-	f.rest = bytes.Clone(f.rest[whole:])
+	if whole > 0 {
+		f.rest = bytes.Clone(f.rest[whole:])
+	}
 }
 
 // takeLine takes a line, or counts it where it is beyond the bounds. A phase beyond them ends the one

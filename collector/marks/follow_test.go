@@ -72,6 +72,12 @@ func TestFollower_StopsForGood(t *testing.T) {
 		change     func(t *testing.T, path string)
 	}{
 		{"truncated", "has shrunk", func(t *testing.T, path string) { write(t, path, "x\n") }},
+		{"written anew", "was written anew", func(t *testing.T, path string) {
+			write(t, path, "{\"phase\":\"next\"}\none\n") // as long as before
+		}},
+		{"written anew and longer", "was written anew", func(t *testing.T, path string) {
+			write(t, path, "{\"phase\":\"the next one\"}\none\n")
+		}},
 		{"removed", "was removed", func(t *testing.T, path string) { remove(t, path) }},
 		{"replaced", "has replaced it", func(t *testing.T, path string) {
 			write(t, path+".new", "a longer text than before\nand another line\n")
@@ -79,13 +85,13 @@ func TestFollower_StopsForGood(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"directory", "no regular file: d", func(t *testing.T, path string) {
+		{"directory", "not a regular file: d", func(t *testing.T, path string) {
 			remove(t, path)
 			if err := os.Mkdir(path, 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"link", "no regular file: L", func(t *testing.T, path string) {
+		{"link", "not a regular file: L", func(t *testing.T, path string) {
 			remove(t, path)
 			write(t, path+".other", "another\n")
 			if err := os.Symlink(path+".other", path); err != nil {
@@ -223,4 +229,74 @@ func BenchmarkParse(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A file that is only touched, or written with what it had, is read on.
+func TestFollower_ReadsOnAfterATouch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node-0.marks")
+	f := Follow(path)
+	add(t, path, "one\n")
+	wantTexts(t, f.Look(), "one")
+
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	wantTexts(t, f.Look())
+	add(t, path, "two\n")
+	wantTexts(t, f.Look(), "two")
+}
+
+// Of what was in the file before the recording only the phase that is on counts, from the start.
+func TestFollower_SkipsWhatWasBefore(t *testing.T) {
+	for before, want := range map[string][]string{
+		"one\n{\"phase\":\"load\",\"ts\":5}\ntwo\n{\"phase\":\"train\"}\nthree\n": {"[train]", "four"},
+		"one\n{\"phase\":\"load\"}\n{\"phase\":null}\n":                           {"four"},
+		"": {"four"},
+	} {
+		path := filepath.Join(t.TempDir(), "node-0.marks")
+		add(t, path, before)
+		f := Follow(path)
+		f.Skip()
+		add(t, path, "four\n")
+
+		news := f.Look()
+		wantTexts(t, news, want...)
+		if l := news.Lines[0]; l.Phase && l.At != 0 {
+			t.Errorf("the phase begins at %v", l.At)
+		}
+	}
+}
+
+// A line that is never ended is not looked at again until something is added, and not kept beyond the bound.
+func TestFollower_LineWithoutAnEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node-0.marks")
+	f := Follow(path)
+	add(t, path, strings.Repeat("x", MaxFile-1))
+	wantTexts(t, f.Look())
+	if allocated := testing.AllocsPerRun(10, func() { f.file.look(false) }); allocated > 10 {
+		t.Errorf("%v allocations", allocated)
+	}
+	if len(f.file.rest) != MaxFile-1 {
+		t.Errorf("%d bytes are kept", len(f.file.rest))
+	}
+
+	add(t, path, "xx")
+	for range 2 {
+		if news := f.Look(); news.Lost.Bytes != MaxFile+1 || len(f.file.rest) != 0 {
+			t.Errorf("lost %d bytes, %d are kept", news.Lost.Bytes, len(f.file.rest))
+		}
+	}
+}
+
+// A line of ours is one of its own, whatever another program has begun to write.
+func TestAppend_AfterAnUnfinishedLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node-0.marks")
+	f := Follow(path)
+	add(t, path, "half done")
+	for _, name := range []string{"test", ""} {
+		if err := Append(path, Line{Phase: true, Text: name, At: 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTexts(t, f.Last(), "half done", "[test]", "[]")
 }
