@@ -537,3 +537,29 @@ func testSidecarPushes(t *testing.T, s *mlflowtest.Server) {
 		})
 	}
 }
+
+// The phases of a job are metrics of its run, under names that the server accepts.
+func TestMLflow_PhasesOfAJob(t *testing.T) {
+	t.Parallel()
+	s := mlflowServers.Get(t, mlflowtest.Options{})
+	experiment := study(t)
+	o := clitest.Perform(t, wrapped(t, s, experiment, "sh", "-c",
+		`echo '{"phase":"load <1>"}' >> "$PERFAGENT_MARKS"; sleep 0.3; echo '{"phase":"train"}' >> "$PERFAGENT_MARKS"; sleep 0.3`))
+	o.Want(t, 0)
+
+	n, run := o.Report(t).Nodes["0"], onlyRun(t, s, experiment)
+	for phase, prefix := range map[string]string{"load <1>": "phase/load _1_/", "train": "phase/train/"} {
+		p := n.Phase(phase)
+		if p == nil {
+			t.Fatalf("phases %+v", n.Phases)
+		}
+		for key, want := range map[string]float64{
+			"seconds": p.Seconds, "job_avg_cpu_cores": p.Metrics["job_avg_cpu_cores"],
+			"job_peak_memory_mb": p.Metrics["job_peak_memory_mb"],
+		} {
+			if got := run.Metrics[prefix+key]; len(got) != 1 || got[0].Value != want || got[0].Step != 0 {
+				t.Errorf("%s%s: %v, want %v", prefix, key, got, want)
+			}
+		}
+	}
+}
