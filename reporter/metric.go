@@ -20,6 +20,11 @@ type Metric struct {
 	// meaning for a run, and is not compared.
 	Across collector.Across `json:"-"`
 
+	// Phase is the phase that a number is of, and Number its name there: see [PhaseMetric]. Both are
+	// "" for a metric of the run.
+	Phase  string `json:"-"`
+	Number string `json:"-"`
+
 	formula
 }
 

@@ -29,6 +29,8 @@ type facts struct {
 	why func(collector.Column) error
 	// perfpy: computed from samples by perf.py's rules.
 	perfpy bool
+	// inPhase: of a phase, which not every metric makes sense for.
+	inPhase bool
 }
 
 // summaryOf returns the summary of a column, or an empty one if there is none.
@@ -272,31 +274,9 @@ func jobCPU(j *Job) float64 { return j.CPUSeconds }
 
 func jobRSS(j *Job) float64 { return j.MaxRSSMB }
 
-// computeInPhase evaluates the rows of the table that phases have. What is absent is left out.
-func (f *facts) computeInPhase() Values {
-	values := make(Values)
-	for _, m := range metricTable {
-		if !m.inPhases {
-			continue
-		}
-		if v, err := m.value(f); err == nil {
-			values[m.Name] = v
-		}
-	}
-
-	for i := range f.gpus {
-		for _, m := range gpuMetrics() {
-			of := m.of(i)
-			if !of.inPhases {
-				continue
-			}
-			if v, err := of.value(f); err == nil {
-				values[GPUMetricName(m.Name, i)] = v
-			}
-		}
-	}
-
-	return values
+// wants reports whether a row of the table is to be evaluated.
+func (f *facts) wants(m *Metric, of formula) bool {
+	return (!f.perfpy || m.PerfPy) && (!f.inPhase || of.inPhases)
 }
 
 // compute evaluates the table. What is absent comes back with its reason.
@@ -304,7 +284,7 @@ func (f *facts) compute() (Values, []Missing) {
 	values := make(Values, len(metricTable))
 	var lacking []Missing
 	for _, m := range metricTable {
-		if f.perfpy && !m.PerfPy {
+		if !f.wants(&m, m.formula) {
 			continue
 		}
 		v, err := m.value(f)
@@ -320,8 +300,11 @@ func (f *facts) compute() (Values, []Missing) {
 
 	for i := range f.gpus {
 		for _, m := range gpuMetrics() {
-			name := GPUMetricName(m.Name, i)
-			if v, err := m.of(i).value(f); err != nil {
+			name, of := GPUMetricName(m.Name, i), m.of(i)
+			if !f.wants(&m.Metric, of) {
+				continue
+			}
+			if v, err := of.value(f); err != nil {
 				lacking = append(lacking, missing(name, err))
 			} else {
 				values[name] = v

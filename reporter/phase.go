@@ -43,7 +43,7 @@ func newPhases(rec *collector.Recording, end Time) []Phase {
 			p.Seconds += st[1]
 		}
 		p.Seconds = plainjson.Round(p.Seconds, 6)
-		p.Metrics = phaseFacts(rec, of, p.Seconds).computeInPhase()
+		p.Metrics, _ = phaseFacts(rec, of, p.Seconds).compute() // what is absent is left out
 		out = append(out, p)
 	}
 
@@ -74,7 +74,8 @@ func phaseFacts(rec *collector.Recording, p *collector.Phase, seconds float64) *
 	}
 
 	f := &facts{
-		cpus: rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: errNoJob, length: seconds,
+		inPhase: true,
+		cpus:    rec.Host.CPUs, account: &account, gpus: rec.GPUs, noJob: errNoJob, length: seconds,
 		wall: func() (float64, error) { return seconds, nil },
 		boot: func(collector.Column) float64 { return math.NaN() },
 		why:  func(collector.Column) error { return absent(NoSample) },

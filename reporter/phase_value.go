@@ -68,7 +68,7 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 		}
 		m.Meaning, m.PerfPy = m.Meaning+", in the phase "+phase, false
 	}
-	m.Name = name
+	m.Name, m.Phase, m.Number = name, phase, number
 
 	return m, true
 }

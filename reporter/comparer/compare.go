@@ -72,6 +72,7 @@ type Metric struct {
 	Why string `json:"why,omitempty"`
 
 	whyA, whyB string
+	of         *reporter.Metric
 	hidden     bool // the tables do not show it
 }
 
@@ -105,7 +106,7 @@ func Compare(a, b Side) *Comparison {
 		valuesA, whyA := valuesOf(runsA, &m)
 		valuesB, whyB := valuesOf(runsB, &m)
 		metric := t.compare(valuesA, valuesB)
-		metric.Name, metric.Unit = m.Name, m.Unit
+		metric.Name, metric.Unit, metric.of = m.Name, m.Unit, &m
 		metric.Why, metric.whyA, metric.whyB = why(whyA, whyB), whyA, whyB
 		c.Metrics = append(c.Metrics, metric)
 	}

@@ -154,10 +154,10 @@ func (c *Comparison) show(name string) {
 
 // subjectOf returns what a metric is of that not every node has.
 func subjectOf(name string) string {
-	if _, _, ok := reporter.SplitPhaseValue(name); ok {
+	m, _ := metricNamed(name)
+	if m.Phase != "" {
 		return "phase"
 	}
-	m, _ := reporter.MetricNamed(name)
 	column, _ := m.Column()
 	if _, _, ok := column.GPU(); ok {
 		return "GPU"

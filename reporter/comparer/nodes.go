@@ -82,14 +82,10 @@ func (r *run) value(m *reporter.Metric) (float64, error) {
 
 // nodesWith returns the nodes that a metric is of: all, or those that were in its phase.
 func (r *run) nodesWith(m *reporter.Metric) []node {
-	if _, _, ok := reporter.SplitPhaseValue(m.Name); !ok {
+	if m.Phase == "" {
 		return r.nodes
 	}
-
-	return slices.DeleteFunc(slices.Clone(r.nodes), func(n node) bool {
-		_, in, _ := n.PhaseNumber(m.Name)
-		return !in
-	})
+	return slices.DeleteFunc(slices.Clone(r.nodes), func(n node) bool { return n.Phase(m.Phase) == nil })
 }
 
 var errNoPhase = errors.New("the job was not in that phase")
@@ -101,7 +97,7 @@ func nodeValue(n *reporter.Node, m *reporter.Metric) (float64, error) {
 	}
 
 	v, ok := n.Metrics[m.Name]
-	if !ok {
+	if m.Phase != "" {
 		v, _, ok = n.PhaseNumber(m.Name)
 	}
 	if ok {

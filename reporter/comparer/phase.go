@@ -54,14 +54,14 @@ func isNotable(number string) bool {
 func (c *Comparison) hidePhases() {
 	var phases []string
 	for i := range c.Metrics {
-		phase, number, ok := reporter.SplitPhaseValue(c.Metrics[i].Name)
-		if !ok {
+		of := c.Metrics[i].of
+		if of.Phase == "" {
 			continue
 		}
-		if !slices.Contains(phases, phase) {
-			phases = append(phases, phase)
+		if !slices.Contains(phases, of.Phase) {
+			phases = append(phases, of.Phase)
 		}
-		c.Metrics[i].hidden = !isNotable(number) || len(phases) > phasesShown
+		c.Metrics[i].hidden = !isNotable(of.Number) || len(phases) > phasesShown
 	}
 
 	if len(phases) > phasesShown {
