@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
@@ -35,7 +34,7 @@ func (s *session) openOutput(head journal.Head, which marksFile) *output {
 
 	path := trimExt(o.journal.ReportPath()) + marksExt
 	if which == sharedMarks {
-		path = filepath.Join(filepath.Dir(path), "node-"+strconv.Itoa(*s.o.Node)+marksExt)
+		path = journal.BasePath(filepath.Dir(path), *s.o.Node) + marksExt
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {

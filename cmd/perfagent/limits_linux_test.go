@@ -88,11 +88,7 @@ func TestRun_FileLimitOfTheJob(t *testing.T) {
 // Without room for a process beside it the job runs all the same, unmeasured, and
 // one line says so. A Go program needs a few threads itself, so the limit is not 1.
 func TestRun_NoRoomForAnotherProcess(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("a limit on processes needs a user of its own: run the tests as root")
-	}
-	cmd := clitest.AsNobody(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
-	cmd.SysProcAttr.Credential.Uid = uint32(61_000 + os.Getpid()%1000) // nobody has other processes
+	cmd := clitest.AsLoneUser(t, clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"), `ulimit -u 10; exec $P run -- sh -c 'echo $0 $PERFAGENT_NODE; exit 9' job`))
 	o := clitest.Perform(t, cmd)
 	o.Want(t, 9)
 	o.WantLine(t, "ulimit -u", "without being measured")

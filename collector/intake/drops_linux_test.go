@@ -59,7 +59,7 @@ func TestIntake_LargeBuffer(t *testing.T) {
 	}
 }
 
-// A flood of whatever it is costs no more than a quarter of a core, and each datagram is accounted for.
+// A flood of any datagrams costs at most a quarter of a core, and each datagram is accounted for.
 func TestIntake_Flood(t *testing.T) {
 	need.Time(t, "two seconds of a flood")
 	in := opened(t, "on")

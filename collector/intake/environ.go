@@ -94,7 +94,7 @@ func (e *environment) outer() {
 	e.unset(addrVar, hostVar, portVar, dogstatsdVar, socketVar)
 }
 
-// setStatsD tells Python's statsd where to send to, if nobody has told it.
+// setStatsD sets the address for Python's statsd, unless the user has set one.
 func (e *environment) setStatsD(host, port string) {
 	theirHost, hostSet := e.get(statsdHostVar)
 	theirPort, portSet := e.get(statsdPortVar)
@@ -107,7 +107,7 @@ func (e *environment) setStatsD(host, port string) {
 	e.set(statsdPortVar, port)
 }
 
-// setDogStatsD tells Datadog's clients where to send to, if nobody has told them. DD_AGENT_HOST is never set: tracers
+// setDogStatsD sets the address for Datadog's clients, unless the user has set one. It never sets DD_AGENT_HOST: tracers
 // would send their traces there.
 func (e *environment) setDogStatsD(url string) {
 	for _, name := range []string{ddURLVar, ddHostVar, ddPortVar} {

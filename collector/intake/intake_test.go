@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
-// opened returns an Intake that receives at an address, and is closed with the test.
-func opened(t testing.TB, address string) *Intake {
+// mustOpen returns an Intake that receives at an address.
+func mustOpen(t testing.TB, address string) *Intake {
 	t.Helper()
 	a, err := ParseAddress(address)
 	if err != nil {
@@ -25,6 +25,14 @@ func opened(t testing.TB, address string) *Intake {
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	return in
+}
+
+// opened is mustOpen, with an Intake that is closed with the test.
+func opened(t testing.TB, address string) *Intake {
+	t.Helper()
+	in := mustOpen(t, address)
 	t.Cleanup(func() { in.Close() })
 
 	return in

@@ -108,15 +108,8 @@ func TestIntake_Rates(t *testing.T) {
 
 // The job waits while the sockets are opened. The budget is 100 µs.
 func BenchmarkOpen(b *testing.B) {
-	a, err := ParseAddress("on")
-	if err != nil {
-		b.Fatal(err)
-	}
 	for b.Loop() {
-		in, err := Open(Options{Address: a})
-		if err != nil {
-			b.Fatal(err)
-		}
+		in := mustOpen(b, "on")
 		b.StopTimer()
 		in.Close()
 		b.StartTimer()
@@ -125,15 +118,8 @@ func BenchmarkOpen(b *testing.B) {
 
 // All that a job of no length waits for. The budget is 200 µs.
 func BenchmarkOpenStartClose(b *testing.B) {
-	a, err := ParseAddress("on")
-	if err != nil {
-		b.Fatal(err)
-	}
 	for b.Loop() {
-		in, err := Open(Options{Address: a})
-		if err != nil {
-			b.Fatal(err)
-		}
+		in := mustOpen(b, "on")
 		in.Start(time.Now())
 		if _, err := in.Close(); err != nil {
 			b.Fatal(err)

@@ -80,3 +80,12 @@ func AsNobody(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	return cmd
 }
+
+// AsLoneUser is AsNobody with a user that has no other processes, so that a limit on their number is its own.
+func AsLoneUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	need.Root(t, "for a limit on the processes of a user of its own")
+	cmd = AsNobody(t, cmd)
+	cmd.SysProcAttr.Credential.Uid = uint32(61_000 + os.Getpid()%1000)
+	return cmd
+}

@@ -109,10 +109,13 @@ func Create(dir string, head Head) (*Journal, error) {
 	return j, nil
 }
 
+// BasePath returns the path of a node's first journal and report in dir, without extensions.
+func BasePath(dir string, node int) string { return filepath.Join(dir, "node-"+strconv.Itoa(node)) }
+
 // claim creates the first free journal of a node and names its report.
 func claim(dir string, node int) (*os.File, string, error) {
 	for k := 1; ; k++ {
-		base := filepath.Join(dir, "node-"+strconv.Itoa(node))
+		base := BasePath(dir, node)
 		if k > 1 {
 			base += "." + strconv.Itoa(k)
 		}

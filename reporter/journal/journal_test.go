@@ -81,24 +81,37 @@ func TestJournal_GivesTheReportThatTheRecordingGives(t *testing.T) {
 	}
 }
 
-// givesTheReport compares the report of a journal of n samples with that of the Recording.
-func givesTheReport(t *testing.T, n int) {
+// journaled writes n samples of a stream to a journal, each after a call of before. It returns the journal and the
+// report that is read from it.
+func journaled(
+	t *testing.T, s *reportertest.Stream, rec *collector.Recording, n int, before func(i int, j *Journal),
+) (*Journal, *reporter.Report) {
 	t.Helper()
-	s := reportertest.NewStream(uint64(n))
-	rec := s.Recording(10)
-	rec.Reader = host.Gopsutil
 	j := createFor(t, head(s, 10))
-	for range n {
+	for i := range n {
+		before(i, j)
 		j.Observe(s.Next(rec), rec)
 		settle(j)
 	}
 	if err := j.Stop(time.Minute); err != nil {
 		t.Fatal(err)
 	}
+
 	got, err := read(j.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	return j, got
+}
+
+// givesTheReport compares the report of a journal of n samples with that of the Recording.
+func givesTheReport(t *testing.T, n int) {
+	t.Helper()
+	s := reportertest.NewStream(uint64(n))
+	rec := s.Recording(10)
+	rec.Reader = host.Gopsutil
+	j, got := journaled(t, s, rec, n, func(int, *Journal) {})
 	if n == 0 { // no line told the state
 		rec = collector.NewRecording(host.Instant{Wall: s.Start.Wall}, time.Second, 10)
 	}

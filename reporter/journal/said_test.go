@@ -53,24 +53,12 @@ func keepsMarks(t *testing.T, n, snapshotAt int) {
 	t.Helper()
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
-	j := createFor(t, head(s, 10))
-	for i := range n {
+	_, got := journaled(t, s, rec, n, func(i int, j *Journal) {
 		speak(rec, i)
-		sample := s.Next(rec)
 		if i == snapshotAt {
 			j.wantSnapshot.Store(true)
 		}
-		j.Observe(sample, rec)
-		settle(j)
-	}
-	if err := j.Stop(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-
-	got, err := read(j.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
 	if len(a.Marks) == 0 || len(a.Phases) != 3 || len(a.Phases[0].Metrics) < 10 {
