@@ -185,6 +185,8 @@ const (
 	Watts              Unit = "W"
 	Joules             Unit = "J"
 	Celsius            Unit = "°C"
+	Milliseconds       Unit = "ms"
+	Times              Unit = "times"
 )
 
 // Symbol returns the unit as it follows a number and in the heading of a column: "%", "MiB".

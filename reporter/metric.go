@@ -25,6 +25,11 @@ type Metric struct {
 	Phase  string `json:"-"`
 	Number string `json:"-"`
 
+	// Kind and Series are what a number of the job's work is of, and Number its name there: see [WorkMetric]. They are
+	// "" for all others.
+	Kind   WorkKind `json:"-"`
+	Series string   `json:"-"`
+
 	formula
 }
 

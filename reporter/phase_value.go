@@ -61,7 +61,7 @@ func PhaseMetric(name string) (m Metric, ok bool) {
 	case PhaseSeconds:
 		m = Metric{Unit: collector.Seconds, Across: collector.Max, Meaning: "length of the phase " + phase}
 	case PhaseCount:
-		m = Metric{Unit: "times", Across: collector.Max, Meaning: "beginnings of the phase " + phase}
+		m = Metric{Unit: collector.Times, Across: collector.Max, Meaning: "beginnings of the phase " + phase}
 	default:
 		if m, ok = MetricNamed(number); !ok || !m.inPhases {
 			return Metric{}, false

@@ -2,6 +2,7 @@ package reporter
 
 import (
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
 )
 
@@ -50,10 +51,13 @@ type Node struct {
 	Summaries map[string]Quantile `json:"summaries,omitempty"`
 	Marks     []Mark              `json:"marks,omitempty"`
 	Phases    []Phase             `json:"phases,omitempty"` // by their first start
-	Samples   Samples             `json:"samples"`
-	Envelope  Envelope            `json:"envelope,omitempty"`
-	Missing   []Missing           `json:"missing"`
-	Push      *Push               `json:"push,omitempty"`
+	// Operations and Transfers are what the job said of its work; nil if it was not asked.
+	Operations *book.Operations         `json:"operations,omitempty"`
+	Transfers  map[string]book.Transfer `json:"transfers,omitzero"` // by name
+	Samples    Samples                  `json:"samples"`
+	Envelope   Envelope                 `json:"envelope,omitempty"`
+	Missing    []Missing                `json:"missing"`
+	Push       *Push                    `json:"push,omitempty"`
 	// Origin is "perf.py" for a node that was read from perf.py's JSON: its totals
 	// are since boot and its shares are of the kept samples.
 	Origin string `json:"origin,omitempty"`

@@ -52,6 +52,29 @@ type Dropped struct {
 	Ignored   int64 `json:"ignored,omitzero"`    // a client's own telemetry, a service check
 }
 
+// A DropReason is a reason for which something was not taken, and how much that was.
+type DropReason struct {
+	Name  string // as in a report
+	Count int64
+}
+
+// Reasons returns all reasons, in the order of a report.
+func (d Dropped) Reasons() []DropReason {
+	return []DropReason{
+		{"kernel", d.Kernel}, {"rate", d.Rate}, {"malformed", d.Malformed}, {"too_long", d.TooLong},
+		{"series", d.Series}, {"keys", d.Keys}, {"not_finite", d.NotFinite}, {"ignored", d.Ignored},
+	}
+}
+
+// Plus returns the sum of two.
+func (d Dropped) Plus(o Dropped) Dropped {
+	return Dropped{
+		Kernel: d.Kernel + o.Kernel, Rate: d.Rate + o.Rate, Malformed: d.Malformed + o.Malformed,
+		TooLong: d.TooLong + o.TooLong, Series: d.Series + o.Series, Keys: d.Keys + o.Keys,
+		NotFinite: d.NotFinite + o.NotFinite, Ignored: d.Ignored + o.Ignored,
+	}
+}
+
 // An Example is something that was not taken, at most 64 bytes of it, and why.
 type Example struct {
 	Line string `json:"line"`

@@ -1,0 +1,104 @@
+package reporter_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A report's work comes back from its file, and the file is valid by the schema.
+func TestWork_ReadBack(t *testing.T) {
+	r := reportertest.Work(reportertest.ThreeNodes())
+	data, err := reporter.Encode(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reportertest.Validate(t, data)
+
+	back := new(reporter.Report)
+	if err := json.Unmarshal(data, back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := reporter.Encode(back)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(data), string(again)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A report without operations has no word of them.
+func TestWork_None(t *testing.T) {
+	if w := reportertest.ThreeNodes().Work(); w != nil {
+		t.Errorf("Work is %+v, want nil", w)
+	}
+}
+
+// Over nodes counts add up, averages weigh by counts, and the worst node's quantiles count.
+func TestWork_Pooled(t *testing.T) {
+	w := reportertest.Work(reportertest.ThreeNodes()).Work()
+	get := w.Times["store.get"]
+	if get.Count != 3*1234 || math.Abs(*get.P90-3.3) > 1e-9 || *get.Max != 12 || get.Errors != 9 {
+		t.Errorf("store.get is %+v", get)
+	}
+	if want := 0.62 * 2; *get.Avg < want*0.999 || *get.Avg > want*1.001 {
+		t.Errorf("the average is %v, want %v", *get.Avg, want)
+	}
+	if got := w.Slowest["store.get"]; got != "2" {
+		t.Errorf("the slowest node is %s, want 2", got)
+	}
+	nixl := w.Transfers["nixl"]
+	if nixl.Reduced.Transfers != 360 || nixl.TotalMB != 3*8400 || nixl.FailedTransfers != 6 {
+		t.Errorf("nixl is %+v", nixl)
+	}
+	if nixl.Reduced.Throughput < 7070 || nixl.Reduced.Throughput > 7071 {
+		t.Errorf("the throughput is %v, want that of each node", nixl.Reduced.Throughput)
+	}
+}
+
+// Each number of each series is found by its name, and no other name is one.
+func TestWorkMetric(t *testing.T) {
+	w := reportertest.Work(reportertest.ThreeNodes()).Work()
+	names := make(map[string]bool)
+	for _, m := range w.Metrics() {
+		named, ok := reporter.WorkMetric(m.Name)
+		v, known := w.Value(&m)
+		if !ok || named.Series != m.Series || named.Kind != m.Kind || named.Number != m.Number || !known {
+			t.Errorf("%s: found %v (%s), value %v %v", m.Name, ok, named.Series, v, known)
+		}
+		names[m.Name] = true
+	}
+	for _, want := range []string{
+		"op.store.get.count", "op.store.get.p90_time_ms", "counter.rows<b>", "gauge.queue.mean", "value.batch.p90",
+		"transfer.nixl.failed", `op.GET /<script>alert(1)</script>{code="200"}.max_time_ms`,
+	} {
+		if !names[want] {
+			t.Errorf("%s is not there", want)
+		}
+	}
+
+	for _, name := range []string{"", "op", "op.", "op..count", "op.count", "op.x.p50", "wall_seconds", "gauge.x", "phase.x.count"} {
+		if m, ok := reporter.WorkMetric(name); ok {
+			t.Errorf("%q is a number of %q", name, m.Series)
+		}
+	}
+}
+
+// null in place of a part of the work is not there, and damages nothing.
+func TestWork_Null(t *testing.T) {
+	const text = `{"schema":"perfagent.report/1","run":{"id":"x"},"nodes":{"0":{"metrics":{},"samples":[],
+		"operations":{"sources":null,"times":{"a":{"count":1,"avg_time_ms":null}},"keys":{"a":null}},"transfers":{"n":{}}}}}`
+	r := new(reporter.Report)
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		t.Fatal(err)
+	}
+	if w := r.Work(); w == nil || len(w.Metrics()) == 0 {
+		t.Errorf("Work is %+v", w)
+	}
+}
