@@ -20,19 +20,18 @@ type Work struct {
 	// News is the newest sample of the Lines.
 	News []series.Stat
 
-	intake *intake.Intake // nil if the account is closed, or a copy
-	book   *book.Book     // then
-}
+	// Account is all that was said. It is nil while the Sampler receives: Book returns a copy then.
+	Account *book.Book
 
-// NewWork returns the Work of an account that is closed.
-func NewWork(account *book.Book) *Work { return &Work{book: account} }
+	intake *intake.Intake // nil after the end, and of a copy
+}
 
 // Book returns a copy of the account as it is now.
 func (w *Work) Book() *book.Book {
 	if w.intake != nil {
 		return w.intake.Book()
 	}
-	return w.book.Clone()
+	return w.Account.Clone()
 }
 
 // Changes returns a number that grows whenever the account changes.
@@ -40,7 +39,7 @@ func (w *Work) Changes() uint64 {
 	if w.intake != nil {
 		return w.intake.Changes()
 	}
-	return w.book.Changes()
+	return w.Account.Changes()
 }
 
 // Clone returns a copy for another goroutine.
@@ -48,7 +47,7 @@ func (w *Work) Clone() *Work {
 	if w == nil {
 		return nil
 	}
-	c := &Work{Keys: slices.Clone(w.Keys), News: slices.Clone(w.News), book: w.Book()}
+	c := &Work{Keys: slices.Clone(w.Keys), News: slices.Clone(w.News), Account: w.Book()}
 	if w.Lines != nil {
 		c.Lines = w.Lines.Clone()
 	}
@@ -86,8 +85,8 @@ func (s *Sampler) receive(at time.Time, closing bool) []marks.Line {
 	w := s.rec.Work
 	var keys []string
 	if closing {
-		w.book, w.intake = s.intake.Close(), nil
-		s.figures, keys = w.book.Take(at, s.figures[:0]), w.book.Columns()
+		w.Account, w.intake = s.intake.Close(), nil
+		s.figures, keys = w.Account.Take(at, s.figures[:0]), w.Account.Columns()
 	} else {
 		s.figures, keys = s.intake.Collect(at, s.figures[:0], w.Keys)
 	}

@@ -146,9 +146,9 @@ var codeTable = []Reason{
 	{ListenFailed, "the live page and /metrics could not be served", false},
 
 	{MarksBeyond, "the job wrote more marks and phases than are kept", false},
+	{MarksUnread, "the job's file of marks is not read", false},
 	{OperationsUnheard, "the sockets for operations could not be opened", false},
 	{OperationsElsewhere, "the job sends operations to where the user has said", false},
-	{MarksUnread, "the job's file of marks is not read", false},
 }
 
 // codeNamed returns the code of a reason whose text is always the same, or "".
