@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,6 +121,15 @@ func accountOf(rec *collector.Recording) func(changes uint64) *book.Book {
 	}
 }
 
+// guarded is accountOf for a Recording that changes while the journal looks.
+func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *book.Book {
+	return func(changes uint64) *book.Book {
+		mu.Lock()
+		defer mu.Unlock()
+		return accountOf(rec)(changes)
+	}
+}
+
 // The account is written within 5 s whether there are samples or not, and only if it has changed. A journal of a job that
 // said nothing knows that it was asked.
 func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
@@ -127,16 +137,18 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 		s := reportertest.NewStream(7)
 		rec := s.Recording(100)
 		h := head(s, 100)
-		h.Account = accountOf(rec)
+		var mu sync.Mutex
+		h.Account = guarded(&mu, rec)
 		j := createFor(t, h)
 		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
 			t.Errorf("before the first account: %v, %v", r, err)
 		}
 
-		time.Sleep(time.Second / 2) // never while the journal looks
 		for i := range 60 {
 			if i < 20 {
+				mu.Lock()
 				tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), "a:1|c")
+				mu.Unlock()
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -179,10 +191,10 @@ func boundOperations(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(1000)
 	h := head(s, 1000)
-	h.Account = accountOf(rec)
+	var mu sync.Mutex
+	h.Account = guarded(&mu, rec)
 	j := createFor(t, h)
 	most := int64(0)
-	time.Sleep(100 * time.Millisecond) // never while the journal looks
 	for i := range 1100 {
 		var lines []string
 		if i < 520 {
@@ -192,7 +204,9 @@ func boundOperations(t *testing.T) {
 			lines = append(lines, fmt.Sprintf(`{"transfer":"nixl","xfer_us":%v,"post_us":%v,"bytes":%d}`,
 				r.ExpFloat64()*1e4, r.ExpFloat64()*1e3, r.IntN(1<<30)))
 		}
+		mu.Lock()
 		tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
+		mu.Unlock()
 		j.Observe(s.Next(rec), rec)
 		time.Sleep(200 * time.Millisecond)
 		settle(j)
