@@ -208,7 +208,7 @@ func boundOperations(t *testing.T) {
 		tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
 		mu.Unlock()
 		j.Observe(s.Next(rec), rec)
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 		settle(j)
 		if st, err := os.Stat(j.Path()); err == nil {
 			most = max(most, st.Size())
