@@ -47,7 +47,8 @@ argument, the newest one under --out.
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
-            phases as "phase.NAME.METRIC"; what is absent, and why, on stderr`,
+            phases as "phase.NAME.METRIC", those of operations and the like as
+            "op.NAME.METRIC"; what is absent, and why, on stderr`,
 		Example: `  perfagent show
   perfagent show perfagent-out/20260131-120000-a1b2c3/node-0.json
   perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
@@ -159,7 +160,7 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 
 	for _, name := range report.NodeNames() {
 		n := report.Nodes[name]
-		nodes[name] = withPhases(n)
+		nodes[name] = numbersOf(n)
 		for _, why := range byReason(n.Missing) {
 			o.remark(name, why)
 		}
@@ -177,12 +178,10 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	return err
 }
 
-// withPhases returns the metrics of a node and the numbers of its phases.
-func withPhases(n *reporter.Node) reporter.Values {
-	if len(n.Phases) == 0 {
-		return n.Metrics
-	}
+// numbersOf returns the metrics of a node and the numbers of its phases, operations and transfers.
+func numbersOf(n *reporter.Node) reporter.Values {
 	all := n.PhaseValues()
+	maps.Copy(all, n.WorkValues())
 	maps.Copy(all, n.Metrics)
 
 	return all
