@@ -1,6 +1,8 @@
 package summary
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -146,10 +148,60 @@ func FuzzWork(f *testing.F) {
 		for name, r := range reportertest.HostileReports(words) {
 			reportertest.HostileWork(r, words)
 			showMarkdownForm(t, name, showMarkdown(t, r))
+			wantPrintable(t, r, words)
 			got := summaryOf(t, r, Options{})
 			if shown := text.Clip(text.Printable(words), 30); !strings.Contains(got, strings.TrimSpace(strings.TrimSuffix(shown, "…"))) {
 				t.Errorf("no %q in\n%s", shown, got)
 			}
 		}
 	})
+}
+
+func TestWriteWork(t *testing.T) {
+	for name, r := range workReports() {
+		var out bytes.Buffer
+		if err := WriteWork(&out, r); err != nil {
+			t.Fatal(err)
+		}
+		reportertest.CompareGolden(t, filepath.Join("testdata", name+"-all.txt"), out.Bytes(), *update)
+	}
+}
+
+// A key has the operations that it was in, in all reports the same columns, and an unknown one has none.
+func TestWriteKey(t *testing.T) {
+	for key, want := range map[string]string{
+		"k1":      "operation  calls  avg ms  min ms  max ms  size B\nstore.get  1,000     0.6     0.1       3     219\n",
+		"k2":      "operation  calls  avg ms  min ms  max ms  size B\nstore.get    234     0.7     0.2      12       –\n",
+		"\x1b[2J": "operation  calls  avg ms  min ms  max ms  size B\n",
+	} {
+		var out bytes.Buffer
+		if err := WriteKey(&out, workReports()["work"], key); err != nil || out.String() != want {
+			t.Errorf("%q: %v, got\n%s\nwant\n%s", key, err, out.String(), want)
+		}
+	}
+}
+
+// wantPrintable checks that nothing in the tables of a report can act on a terminal.
+func wantPrintable(t *testing.T, r *reporter.Report, key string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := errors.Join(WriteWork(&out, r), WriteKey(&out, r, key)); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if line != text.Printable(line) {
+			t.Errorf("characters that a terminal acts on: %q", line)
+		}
+	}
+	if strings.Count(out.String(), text.Printable(key)) < 8 {
+		t.Errorf("%q is not in all tables:\n%s", key, out.String())
+	}
+}
+
+func TestWriteWork_ReturnsWriteErrors(t *testing.T) {
+	r := workReports()["work"]
+	if err := errors.Join(WriteWork(brokenWriter{}, r), WriteKey(brokenWriter{}, r, "k1")); err == nil ||
+		strings.Count(err.Error(), "write operations: pipe is gone") != 2 {
+		t.Errorf("%v", err)
+	}
 }
