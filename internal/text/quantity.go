@@ -111,7 +111,8 @@ func Speed(v float64) Quantity {
 // Percentage returns a percentage with one decimal.
 func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
 
-// Milliseconds writes a time that is given in milliseconds: 0.62 ms, 12 ms, 0.3 µs. From a second on it is a [Duration].
+// Milliseconds writes a time that is given in milliseconds: 0.62 ms, 12 ms, 0.3 µs. From a second on it is a
+// [Duration].
 func Milliseconds(ms float64) string {
 	switch a := math.Abs(ms); {
 	case math.IsNaN(ms) || math.IsInf(ms, 0):
@@ -130,8 +131,8 @@ func Milliseconds(ms float64) string {
 	return "<0.1 µs"
 }
 
-// Number writes a number of anything: 1,234, 4.5, 0.0625. It has at most three decimals, or three significant digits if
-// it is small.
+// Number writes a number of anything: 1,234, 4.5, 0.0625. It has at most three decimals, or three significant digits
+// if it is small.
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {

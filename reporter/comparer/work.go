@@ -100,8 +100,9 @@ func (c *Comparison) hideWork(runs []*run) {
 		c.Metrics[i].hidden = m.hidden || hidden[series{m.of.Kind, m.of.Series}]
 	}
 
-	c.Notes = append(c.Notes, fmt.Sprintf("the table has %d of %d series of operations, counters and so on, those with the "+
-		"most time; --format json has all", seriesShown, len(all)))
+	const note = "the table has %d of %d series of operations, counters and so on, those with the most time; " +
+		"--format json has all"
+	c.Notes = append(c.Notes, fmt.Sprintf(note, seriesShown, len(all)))
 }
 
 var errNotRecorded = errors.New("operations were not recorded")

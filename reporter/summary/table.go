@@ -25,8 +25,8 @@ func (t *table) add(name string, cells ...string) {
 }
 
 // write writes the table in aligned columns, with an empty line before it if it is not the first. A name that is wider
-// than its column has a line of its own. A column without a number is left out, unless there are no rows or the table is
-// to be whole.
+// than its column has a line of its own. A column without a number is left out, unless there are no rows or the table
+// is to be whole.
 func (t *table) write(out *bytes.Buffer) {
 	if out.Len() > 0 {
 		out.WriteByte('\n')

@@ -17,7 +17,7 @@ type workPart struct {
 	row       func(w *reporter.Work, series string) workRow
 }
 
-// workParts returns the parts of a summary in their order. WriteOperations writes all series.
+// workParts returns the parts of a summary in their order. WriteWork writes all series.
 func workParts() []workPart {
 	return []workPart{
 		{reporter.OpKind, "operation", "operations", 8, operationRow},

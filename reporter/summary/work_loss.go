@@ -67,7 +67,7 @@ func sourceTroubles(r *reporter.Report) []absence {
 			continue
 		}
 
-		heard := slices.ContainsFunc(n.Operations.Sources, func(s book.Source) bool { return s.Scrapes == nil && s.Events > 0 })
+		heard := slices.ContainsFunc(n.Operations.Sources, fromSocket)
 		for _, s := range n.Operations.Sources {
 			why, name := sourceTrouble(&s, heard), s.Kind
 			if why == "" {
@@ -93,16 +93,23 @@ func sourceTrouble(s *book.Source, heard bool) string {
 	switch {
 	case s.Scrapes != nil && *s.Scrapes == 0:
 		return "was not scraped"
+	case s.Scrapes != nil && *s.Scrapes == 1 && s.Failures > 0:
+		return "the only scrape failed: " + s.Why
 	case s.Scrapes != nil && s.Failures >= *s.Scrapes:
-		return fmt.Sprintf("none of %s succeeded: %s", text.Count(int(*s.Scrapes), "scrape", "scrapes"), s.Why)
+		return fmt.Sprintf("none of %d scrapes succeeded: %s", *s.Scrapes, s.Why)
 	case s.Scrapes != nil && s.Failures > 0:
 		return fmt.Sprintf("%d of %d scrapes failed: %s", s.Failures, *s.Scrapes, s.Why)
 	case s.Failures > 0:
 		return "failed: " + s.Why
-	case s.Events > 0 || s.Scrapes == nil && heard:
+	case s.Events > 0:
 		return ""
 	case s.Datagrams != nil && *s.Datagrams > 0:
 		return text.Count(int(*s.Datagrams), "datagram", "datagrams") + ", but none that could be used"
+	case s.Scrapes == nil && heard:
+		return ""
 	}
 	return "nothing came"
 }
+
+// fromSocket reports whether a source is a socket from which something came.
+func fromSocket(s book.Source) bool { return s.Scrapes == nil && s.Events > 0 }

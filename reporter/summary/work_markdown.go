@@ -18,8 +18,8 @@ func (m *markdown) work(r *reporter.Report) {
 	}
 
 	parts := workParts()
-	m.workTable(w, parts[:1], "| operation | calls | avg | p90 | max | total | note |\n|---|---:|---:|---:|---:|---:|---|")
-	m.workTable(w, parts[1:], "| kind | series | value |\n|---|---|---|")
+	m.workTable(w, parts[:1], "| operation | calls | avg | p90 | max | total | note |", "|---|---:|---:|---:|---:|---:|---|")
+	m.workTable(w, parts[1:], "| kind | series | value |", "|---|---|---|")
 
 	p := &layout{width: markdownWidth}
 	p.losses(r, w)
@@ -30,7 +30,7 @@ func (m *markdown) work(r *reporter.Report) {
 
 // workTable writes parts of the work as a table: operations with a column for each number, all others with their kind
 // and one column. It writes nothing if there is no series.
-func (m *markdown) workTable(w *reporter.Work, parts []workPart, heads string) {
+func (m *markdown) workTable(w *reporter.Work, parts []workPart, heads ...string) {
 	var rows, more []string
 	for _, part := range parts {
 		series, left := part.series(w)
@@ -45,7 +45,7 @@ func (m *markdown) workTable(w *reporter.Work, parts []workPart, heads string) {
 		return
 	}
 
-	for _, line := range append([]string{heads}, rows...) {
+	for _, line := range append(heads, rows...) {
 		m.line(line)
 	}
 	m.line("")

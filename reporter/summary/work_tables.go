@@ -21,7 +21,8 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 	}
 
 	tables := []*table{
-		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), setTable(work), attributeTable(work),
+		operationTable(work), counterTable(work), gaugeTable(work), valueTable(work), setTable(work),
+		attributeTable(work),
 	}
 	tables = append(tables, transferTables(work)...)
 	tables = append(tables, sourceTable(r), droppedTable(work), exampleTable(work))
@@ -79,7 +80,8 @@ func workRemarks(work *reporter.Work) []string {
 		out = append(out, "dropped "+droppedWords(work.Dropped))
 	}
 	if work.Nodes > 1 {
-		out = append(out, fmt.Sprintf("%d nodes pooled; p50, p90 and p99 are at most these, of the worst node", work.Nodes))
+		const pooled = "%d nodes pooled; p50, p90 and p99 are at most these, of the worst node"
+		out = append(out, fmt.Sprintf(pooled, work.Nodes))
 	}
 	if hasEstimates(work) {
 		out = append(out, "~ estimated from the buckets of a histogram")
@@ -136,8 +138,8 @@ func amount[N int | int64 | float64](n N) string {
 
 func operationTable(work *reporter.Work) *table {
 	t := &table{heads: []string{
-		"operation", "calls", "failed", "avg ms", "min ms", "max ms", "last ms", "p50 ms", "p90 ms", "p99 ms", "total ms",
-		"size B", "total B", "keys", "slowest node",
+		"operation", "calls", "failed", "avg ms", "min ms", "max ms", "last ms", "p50 ms", "p90 ms", "p99 ms",
+		"total ms", "size B", "total B", "keys", "slowest node",
 	}}
 	for _, series := range work.Series(reporter.OpKind) {
 		o := work.Times[series]
@@ -170,12 +172,16 @@ func gaugeTable(work *reporter.Work) *table {
 }
 
 func valueTable(work *reporter.Work) *table {
-	t := &table{heads: []string{"value", "count", "avg", "min", "max", "last", "p50", "p90", "p99", "unit"}, words: true}
+	t := &table{
+		heads: []string{"value", "count", "avg", "min", "max", "last", "p50", "p90", "p99", "unit"},
+		words: true,
+	}
 	for _, series := range work.Series(reporter.ValueKind) {
 		v := work.Values[series]
 		t.add(
 			series, text.Number(v.Count), text.Number(v.Avg), known(v.Min), known(v.Max), known(v.Last),
-			guess(v.P50, "p50", v.Estimated), guess(v.P90, "p90", v.Estimated), guess(v.P99, "p99", v.Estimated), v.Unit,
+			guess(v.P50, "p50", v.Estimated), guess(v.P90, "p90", v.Estimated), guess(v.P99, "p99", v.Estimated),
+			v.Unit,
 		)
 	}
 	return t

@@ -114,6 +114,8 @@ func TestSourceTroubles(t *testing.T) {
 		{[]book.Source{socket("statsd", 1, 0)}, []string{"statsd: 1 datagram, but none that could be used"}},
 		{[]book.Source{socket("statsd", 0, 0), scrape(2, 1)}, []string{"statsd: nothing came", "http://x/metrics: 1 of 2 scrapes failed: refused"}},
 		{[]book.Source{scrape(3, 3)}, []string{"http://x/metrics: none of 3 scrapes succeeded: refused"}},
+		{[]book.Source{scrape(1, 1)}, []string{"http://x/metrics: the only scrape failed: refused"}},
+		{[]book.Source{socket("statsd", 1, 1), socket("dogstatsd", 3, 0)}, []string{"dogstatsd: 3 datagrams, but none that could be used"}},
 		{[]book.Source{scrape(0, 0)}, []string{"http://x/metrics: was not scraped"}},
 		{[]book.Source{scrape(2, 0)}, []string{"http://x/metrics: nothing came"}},
 		{[]book.Source{broken}, []string{`unix: failed: bad \x1b file`}},
