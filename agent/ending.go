@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
@@ -67,6 +68,9 @@ func (w *wrap) journalSignals(ctx context.Context) {
 		select {
 		case s := <-w.signals.Noted():
 			w.output.signal(newSignal(s))
+			if s.Signal == syscall.SIGTERM || s.Signal == syscall.SIGINT {
+				w.scrapeNow()
+			}
 		case <-ctx.Done():
 			return
 		}

@@ -66,6 +66,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	s := m.session
 	m.head = s.head()
 	s.output = s.openOutput(m.head, ownMarks)
+	s.openIntake(false)
 	if o.Listen != Off {
 		s.page = s.newLivePage()
 	}
@@ -78,6 +79,8 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	findOwnGroup().bound(&options)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
 	s.followMarks(sampler)
+	s.followWork(sampler)
+	s.startIntake(m.head.Run.Start.Time)
 	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)
 
@@ -101,6 +104,17 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 // program; set PERFAGENT_MARKS to this path in the environment of its children, so that they can mark,
 // too. It is "" if Out cannot be written.
 func (m *Monitor) MarksPath() string { return m.session.output.marks }
+
+// Environ returns an environment for children of the program: a copy of environ with the addresses to which they may
+// send operations, see Options.Ops.
+func (m *Monitor) Environ(environ []string) []string {
+	if m.session.intake == nil {
+		return environ
+	}
+	out, _ := m.session.intake.Environ(environ) // what the program has set itself is not news to it
+
+	return out
+}
 
 // Stop ends the sampling and writes the report. Its job is the process and its children from Start to
 // Stop, or to the end of Start's ctx. Stop returns when the report has been written and, if there is a

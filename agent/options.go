@@ -24,12 +24,14 @@ const (
 	DefaultMaxLength   = 1000
 	DefaultOut         = "perfagent-out"
 	DefaultPushTimeout = 10 * time.Second
+
+	DefaultScrapeInterval = 5 * time.Second
 )
 
 // Values of Options that name a choice. The empty string is the default of each.
 const (
 	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
-	Off      = "off"      // of MLflow, Listen and Cgroup
+	Off      = "off"      // of MLflow, Listen, Cgroup and Ops
 	Create   = "create"   // of Cgroup
 	Never    = "never"    // of HTML
 	PerfPy   = "perf.py"  // of Compat
@@ -38,9 +40,11 @@ const (
 
 // The limits of Options.
 const (
-	MinInterval  = 10 * time.Millisecond
-	MaxMaxLength = 1_000_000
-	MaxNode      = math.MaxInt32 // what readers of reports accept
+	MinInterval = 10 * time.Millisecond
+
+	MinScrapeInterval = time.Second
+	MaxMaxLength      = 1_000_000
+	MaxNode           = math.MaxInt32 // what readers of reports accept
 )
 
 // Options say what to measure and where the report goes. The fields have the names of the command
@@ -103,6 +107,20 @@ type Options struct {
 	// Linux, gopsutil elsewhere) or Gopsutil. "" is Auto.
 	Reader string
 
+	// Ops is where the job may say what it does, by datagrams of StatsD, of DogStatsD, or of JSON: Off,
+	// "on" (any two UDP ports of 127.0.0.1), [HOST:]PORT (that port and the next one), or "unix:PATH". ""
+	// is Off. Run puts the addresses into the job's environment.
+	Ops string
+
+	// Scrape are URLs of Prometheus endpoints of the job, at most 8. Each is asked when the job has
+	// started and then every ScrapeInterval, at least MinScrapeInterval. 0 is DefaultScrapeInterval.
+	Scrape         []string
+	ScrapeInterval time.Duration
+
+	// OpsChart are patterns of the series and transfers that get a time line; "*" and "?" stand for any
+	// characters. nil is the first 12 to appear.
+	OpsChart []string
+
 	// Stdin, Stdout and Stderr are the command's. nil is os.Stdin, os.Stdout and os.Stderr. An
 	// *os.File is passed to the job itself; anything else is copied, as in os/exec. Run returns when
 	// everything is copied: it waits for a descendant of the job that has Stdout or Stderr open, and
@@ -148,6 +166,7 @@ var ErrNoCommand = errors.New("agent: no command")
 // then from the constants. It copies what the caller may change during the run.
 func (o Options) settled() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
+	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
 	if o.Node != nil {
 		node := *o.Node
 		o.Node = &node
@@ -162,6 +181,8 @@ func (o Options) settled() Options {
 	setDefault(&o.Cgroup, Auto)
 	setDefault(&o.HTML, Auto)
 	setDefault(&o.Reader, Auto)
+	setDefault(&o.Ops, Off)
+	setDefault(&o.ScrapeInterval, DefaultScrapeInterval)
 
 	if len(o.DiskPaths) == 0 {
 		o.DiskPaths = []string{"/"}
@@ -214,6 +235,10 @@ func (o Options) Check() error {
 		{"Listen", o.checkListen()},
 		{"RunID", o.checkRunID()},
 		{"Tags", o.checkTags()},
+		{"Ops", o.checkOps()},
+		{"Scrape", o.checkScrape()},
+		{"ScrapeInterval", o.checkScrapeInterval()},
+		{"OpsChart", o.checkOpsChart()},
 	} {
 		if check.err != nil {
 			return &OptionError{check.option, check.err}

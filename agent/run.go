@@ -97,6 +97,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	if w.o.Listen != Off {
 		w.page = w.newLivePage()
 	}
+	w.openIntake(false)
 	w.source = newJobSource(w.o, w.own)
 	if w.source.made != nil {
 		w.command.Enter = w.source.made.Enter
@@ -108,11 +109,13 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 	w.output = <-opened
 	w.followMarks(sampler)
-	j, err := job.Start(w.marking(w.command), w.signals)
+	w.followWork(sampler)
+	j, err := job.Start(w.receiving(w.marking(w.command)), w.signals)
 	if err != nil {
 		reader.Close()
 		return nil, w.cannotStart(err)
 	}
+	w.startIntake(j.Started())
 	w.source.begin(j)
 	w.observe(&signalObserver{w})
 	w.startObservers(head, j.Started(), "the job is still running")
@@ -141,7 +144,10 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 // wait waits for the job. It sends TERM to the job when ctx is done. Sampling stops with the job,
 // even if descendants of it go on to write what is copied.
 func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.Status {
-	release := context.AfterFunc(ctx, func() { _ = j.Signal(syscall.SIGTERM) })
+	release := context.AfterFunc(ctx, func() {
+		w.scrapeNow()
+		_ = j.Signal(syscall.SIGTERM)
+	})
 	defer release()
 	go func() {
 		<-j.Done()
@@ -155,6 +161,7 @@ func (w *wrap) wait(ctx context.Context, j *job.Job, stopSampling func()) job.St
 // create a child, it becomes the job.
 func (w *wrap) cannotStart(err error) error {
 	w.output.abandon()
+	w.closeIntake()
 	if w.page != nil {
 		w.page.end()
 	}

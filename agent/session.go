@@ -14,6 +14,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 	"github.com/perfagent/perfagent/reporter/journal"
@@ -53,7 +54,9 @@ type session struct {
 
 	tracking  *tracking
 	output    *output
-	page      *livePage // nil if there is none
+	page      *livePage          // nil if there is none
+	intake    *intake.Intake     // nil if the job is not asked for its operations
+	unheard   []reporter.Missing // what may be missing of them
 	observers observers
 }
 
@@ -132,7 +135,8 @@ func (s *session) input(rec *collector.Recording, missing []reporter.Missing) di
 	}
 
 	return diagnosis.Input{Input: reporter.Input{
-		Run: s.run, Node: *s.o.Node, Recording: rec, Agent: s.ownUse(), Missing: missing, Push: s.tracking.state,
+		Run: s.run, Node: *s.o.Node, Recording: rec, Agent: s.ownUse(), Missing: slices.Concat(missing, s.unheard),
+		Push: s.tracking.state,
 	}}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/gpu"
@@ -34,6 +35,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	if s.output = s.openOutput(head, sharedMarks); s.output.journal == nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
 	}
+	s.openIntake(true)
 	if o.Listen != Off {
 		s.page = s.newLivePage()
 	}
@@ -68,6 +70,8 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 		reader := s.reader(host.Options{GPUs: gpus})
 		sampler := collector.NewSampler(reader, s.sampling())
 		s.followMarks(sampler)
+		s.followWork(sampler)
+		s.startIntake(time.Time{})
 		recorded <- sampler.Run(ctx)
 	}()
 

@@ -55,6 +55,8 @@ type Recording struct {
 	Marks *Marks
 	// News is the part of Marks that was new in the newest sample.
 	News marks.News
+	// Work is what the job said of its operations; nil if it was not asked.
+	Work *Work
 }
 
 // A Baseline is what the counters of a run say at its beginning: 0 where they could be read.
@@ -210,6 +212,7 @@ func (rec *Recording) Clone() *Recording {
 	c.NICs = slices.Clone(rec.NICs)
 	c.Late = maps.Clone(rec.Late)
 	c.Marks = rec.Marks.Clone()
+	c.Work = rec.Work.Clone()
 	if rec.PerfPy != nil {
 		c.PerfPy = rec.PerfPy.Clone()
 	}

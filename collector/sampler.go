@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/internal/procfile"
@@ -59,6 +61,8 @@ type Sampler struct {
 	rec      *Recording
 	ledger   ledger
 	marks    *marks.Follower // nil if there is no file
+	intake   *intake.Intake  // nil if nothing is received
+	figures  []book.Figure   // of the intake, used again and again
 }
 
 // NewSampler takes the baseline Reading at once, so that nothing of the job's first moments is
@@ -164,6 +168,7 @@ func (s *Sampler) take(closing bool) {
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
 	s.holdDevices(&sample)
+	news.Lines = append(news.Lines, s.receive(s.onAxis(r.At), closing)...)
 	s.mark(news, r.At)
 	s.rec.Add(&sample)
 	s.rec.End = r.At
@@ -276,13 +281,18 @@ func (s *Sampler) noteTime(r *host.Reading) {
 	s.rec.MissedTicks += max(0, int64(passed)-1)
 	mono, boot, wall := r.At.Mono-before.Mono, r.At.Boot-before.Boot, r.At.Wall.Sub(before.Wall)
 	s.rec.LongestGap = max(s.rec.LongestGap, mono, boot)
-	at := s.rec.Start.Wall.Add(r.At.Boot - s.rec.Start.Boot)
+	at := s.onAxis(r.At)
 	if slept := boot - mono; slept >= clockJump {
 		s.noteClock(ClockEvent{Suspend: true, At: at, By: slept})
 	}
 	if step := wall - boot; step >= clockJump || step <= -clockJump {
 		s.noteClock(ClockEvent{At: at, By: step})
 	}
+}
+
+// onAxis returns the time of a Reading on the axis of the samples: the wall clock of the start and the boot clock since.
+func (s *Sampler) onAxis(at host.Instant) time.Time {
+	return s.rec.Start.Wall.Add(at.Boot - s.rec.Start.Boot)
 }
 
 func (s *Sampler) noteClock(e ClockEvent) {

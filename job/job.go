@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,10 @@ type Command struct {
 	// Path is the file that Resolve found for Args[0]. It spares Start a second
 	// search; if it is empty or can no longer be executed, Start searches.
 	Path string
+
+	// Environ is the environment that the job inherits; nil is the calling
+	// process's own.
+	Environ []string
 
 	// Env holds additions to the inherited environment, as "KEY=value". A key
 	// that already exists is replaced in place.
@@ -185,7 +190,10 @@ type TaskLimit struct {
 
 // environ returns the inherited environment with the command's additions.
 func (c Command) environ() []string {
-	env := os.Environ()
+	env := slices.Clone(c.Environ)
+	if c.Environ == nil {
+		env = os.Environ()
+	}
 
 next:
 	for _, entry := range c.Env {

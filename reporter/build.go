@@ -65,6 +65,11 @@ func New(in Input) *Report {
 		node.Push.MLflow.State = PushOff
 	}
 
+	if rec.Work != nil {
+		account := rec.Work.Book()
+		node.Operations, node.Transfers = new(account.Operations(run.End.Time)), account.Transfers()
+	}
+
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
 	return &Report{Schema: Schema, Run: run, Nodes: map[string]*Node{strconv.Itoa(in.Node): node}}
 }
@@ -275,7 +280,37 @@ func NewSeries(rec *collector.Recording, from, to int) (Samples, Envelope) {
 		}
 	}
 
+	addLines(envelope, rec.Work, from, to)
 	return samples, envelope
+}
+
+// addLines adds the time lines of what the job said.
+func addLines(envelope Envelope, work *collector.Work, from, to int) {
+	if work == nil || work.Lines == nil {
+		return
+	}
+	for place, key := range work.Keys {
+		var band Band
+		for i := from; i < to; i++ {
+			s := work.Lines.Bucket(i).Stats[place]
+			least, greatest := figure(s.Min), figure(s.Max)
+			band.Min, band.Max = append(band.Min, least), append(band.Max, greatest)
+			band.Mean = append(band.Mean, clamped(figure(s.Mean()), least, greatest))
+		}
+		envelope[key] = band
+	}
+}
+
+// figure rounds to 6 decimals, or to 6 digits what is less than 1: a gauge may be a learning rate.
+func figure(v float64) float64 {
+	decimals := 6
+	if size := math.Abs(v); size > 0 && size < 1 {
+		decimals -= int(math.Floor(math.Log10(size))) + 1
+	}
+	if decimals > 15 {
+		return v
+	}
+	return plainjson.Round(v, decimals)
 }
 
 // measuredEver reports whether a column belongs into a report: the first ones always do, a

@@ -69,6 +69,9 @@ const (
 	// Of what the job says of itself.
 	MarksBeyond Code = "marks_beyond_bounds"
 	MarksUnread Code = "marks_unreadable"
+
+	OperationsUnheard   Code = "operations_not_received"
+	OperationsElsewhere Code = "operations_sent_elsewhere"
 )
 
 // A Reason is a row of the table of codes.
@@ -144,6 +147,8 @@ var codeTable = []Reason{
 
 	{MarksBeyond, "the job wrote more marks and phases than are kept", false},
 	{MarksUnread, "the job's file of marks is not read", false},
+	{OperationsUnheard, "the sockets for operations could not be opened", false},
+	{OperationsElsewhere, "the job sends operations to where the user has said", false},
 }
 
 // codeNamed returns the code of a reason whose text is always the same, or "".

@@ -50,13 +50,18 @@ var environment = []struct{ flag, variable string }{
 	{"listen", "PERFAGENT_LISTEN"},
 	{"cgroup", "PERFAGENT_CGROUP"}, // run only
 	{"reader", "PERFAGENT_READER"},
+	{"ops", "PERFAGENT_OPS"},
+	{"scrape", "PERFAGENT_SCRAPE"},
+	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
+	{"ops-chart", "PERFAGENT_OPS_CHART"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
 var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
-	"Tags": "tag", "Reader": "reader",
+	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
+	"OpsChart": "ops-chart",
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -102,6 +107,15 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		agent.Auto,
 		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil",
 	)
+	f.StringVar(&o.Ops, "ops", agent.Off,
+		"receive the job's operations as StatsD, DogStatsD or JSON on `ADDR`: on (any two free ports of this machine), "+
+			"[HOST:]PORT (that one and the next), unix:PATH, or off")
+	f.StringArrayVar(&o.Scrape, "scrape", nil,
+		"ask the job's Prometheus endpoint at `URL` (repeatable to 8; separated by spaces in the variable)")
+	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, at least 1s")
+	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
+		"draw time lines of the operations and transfers whose names match `GLOB` "+
+			"(repeatable; separated by spaces in the variable; default: the first 12)")
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
@@ -181,12 +195,15 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 	return nil
 }
 
-// setFlag sets a flag from the environment. A list is separated like PATH.
+// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
 func setFlag(cmd *cobra.Command, name, value string) error {
 	flag := cmd.Flags().Lookup(name)
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		flag.Changed = true
-		return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+		if name == "disk-path" {
+			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+		}
+		return list.Replace(strings.Fields(value))
 	}
 
 	return cmd.Flags().Set(name, value)
@@ -206,9 +223,11 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
+	case o.ScrapeInterval == 0:
+		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
 	}
 
-	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader}
+	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader, "ops": o.Ops}
 	for flag, value := range empty {
 		if value == "" {
 			return flag, errors.New("the value is empty")

@@ -7,9 +7,9 @@
 //	in, err := intake.Open(intake.Options{Address: address}) // before the job starts; err: without sockets
 //	environment, notes := in.Environ(os.Environ())
 //	in.Start(jobStart)                    // the job runs
-//	figures = in.Collect(now, figures)    // with each sample
+//	figures, keys = in.Collect(now, figures, keys) // with each sample
 //	copy := in.Book()                     // for the journal, from time to time
-//	final := in.Close(now)                // the job has ended
+//	final := in.Close()                   // the job has ended
 //
 // The job never waits. A datagram on loopback is sent whether somebody reads it or not, and perfagent reads when it has
 // the time: what the kernel had no room for is counted.

@@ -35,11 +35,7 @@ func ExampleOpen() {
 		}
 	}
 
-	book, err := in.Close()
-	if err != nil {
-		fmt.Println(err)
-	}
-	said := book.Operations(time.Now())
+	said := in.Close().Operations(time.Now())
 	fmt.Println(said.Counters["rows"], "rows;", said.Times["store.get"].Count, "get of", *said.Times["store.get"].Avg, "ms")
 	// Output: 5 rows; 1 get of 0.5 ms
 }

@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"sync"
@@ -139,30 +138,19 @@ func (in *Intake) ScrapeNow() {
 	}
 }
 
-// NumColumns returns how many [book.Book.Columns] there are. It grows as series appear.
-func (in *Intake) NumColumns() int {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-
-	return in.book.NumColumns()
-}
-
-// Columns returns the keys of the time lines, in the order of the figures of Collect.
-func (in *Intake) Columns() []string {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-
-	return in.book.Columns()
-}
-
-// Collect appends what each column was since the last Collect, and counts what the kernel has dropped. It is called with
-// each sample, and allocates nothing if there is room in figures.
-func (in *Intake) Collect(at time.Time, figures []book.Figure) []book.Figure {
+// Collect appends what each time line was since the last Collect, and counts what the kernel has dropped. It also
+// returns the keys of the time lines: the ones given if none is new. It is called with each sample, and allocates
+// nothing if there is room in figures and no line is new.
+func (in *Intake) Collect(at time.Time, figures []book.Figure, keys []string) ([]book.Figure, []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
 	in.countDrops()
-	return in.book.Take(at, figures)
+	if in.book.NumColumns() != len(keys) {
+		keys = in.book.Columns()
+	}
+
+	return in.book.Take(at, figures), keys
 }
 
 // countDrops counts the datagrams that the kernel had no room for since the last time.
@@ -191,12 +179,20 @@ func (in *Intake) Book() *book.Book {
 	return in.book.Clone()
 }
 
+// Changes returns a number that grows whenever something is received.
+func (in *Intake) Changes() uint64 {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+
+	return in.book.Changes()
+}
+
 // maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
 const maxClose = 100 * time.Millisecond
 
 // Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the book of everything;
 // nothing is added to it any more.
-func (in *Intake) Close() (*book.Book, error) {
+func (in *Intake) Close() *book.Book {
 	in.mu.Lock()
 	already := in.closed
 	if !already {
@@ -206,20 +202,19 @@ func (in *Intake) Close() (*book.Book, error) {
 	}
 	in.mu.Unlock()
 	if already {
-		return in.book, nil
+		return in.book
 	}
 
 	in.wake()
 	in.receivers.Wait()
-	var errs []error
 	for _, s := range in.sockets {
-		errs = append(errs, s.close())
+		_ = s.close() // everything was read, and the process needs it no more
 	}
 
 	in.stop()
 	patience.Ask(maxClose, func() bool { in.scrapes.Wait(); return true })
 
-	return in.book, errors.Join(errs...)
+	return in.book
 }
 
 // maxDrain is how long what waits in the sockets is accounted for at the end. A full buffer of single lines takes 20 ms.

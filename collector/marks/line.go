@@ -79,6 +79,9 @@ func parseRecord(line []byte) (Line, bool) {
 	return l, true
 }
 
+// Moment returns the line that marks a moment, in seconds since 1970. The text is cut at MaxText bytes.
+func Moment(text string, at float64) Line { return Line{Text: clipped(text), At: at} }
+
 // clipped returns the beginning of a text: at most MaxText bytes of whole characters.
 func clipped(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")

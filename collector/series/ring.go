@@ -85,20 +85,48 @@ func (r *Ring) Add(values, weights []float64) {
 			len(values), len(weights), r.width))
 	}
 
+	r.begin(func(i int) float64 { return values[i] })
+	stats := r.row(r.used - 1).Stats
+	for i, v := range values {
+		stats[i].Add(v, weights[i])
+	}
+}
+
+// AddStats is Add for a sample of which each column is a summary by itself: its value is the mean.
+func (r *Ring) AddStats(sample []Stat) {
+	if len(sample) != r.width {
+		panic(fmt.Sprintf("series: a sample of %d stats for a ring of %d columns", len(sample), r.width))
+	}
+
+	r.begin(func(i int) float64 { return sample[i].Mean() })
+	stats := r.row(r.used - 1).Stats
+	for i, st := range sample {
+		stats[i].Merge(st)
+	}
+}
+
+// begin counts one more sample. If that begins a bucket, value(i) is the bucket's value of column i.
+func (r *Ring) begin(value func(i int) float64) {
 	if r.count&(r.stride-1) == 0 {
 		if r.used == r.capacity {
 			// The index is capacity·stride and the capacity is even, so it is a multiple of the new stride,
 			// too, and begins a bucket in either case.
 			r.halve()
 		}
-		r.open(values)
+		r.open(value)
+	}
+	r.count++
+}
+
+// Beside returns a ring of other columns of the same stream. The samples so far have no values in them.
+func (r *Ring) Beside(width int) *Ring {
+	other := NewRing(r.capacity, width)
+	other.stride, other.count = r.stride, r.count
+	for range r.used {
+		other.open(func(int) float64 { return math.NaN() })
 	}
 
-	r.count++
-	stats := r.row(r.used - 1).Stats
-	for i, v := range values {
-		stats[i].Add(v, weights[i])
-	}
+	return other
 }
 
 // Bucket returns bucket i, 0 ≤ i < Len. Its slices are views into the ring: read-only, and valid until the next Add.
@@ -157,13 +185,14 @@ func (r *Ring) row(i int) Bucket {
 }
 
 // open appends a bucket that begins with a sample.
-func (r *Ring) open(values []float64) {
+func (r *Ring) open(value func(i int) float64) {
 	if r.used*r.width == len(r.values) {
 		r.resize(min(max(2*r.used, 2), r.capacity))
 	}
 	b := r.row(r.used)
 	r.used++
-	for i, v := range values {
+	for i := range b.Values {
+		v := value(i)
 		if !inRange(v) {
 			v = math.NaN()
 		}
@@ -220,7 +249,7 @@ func RestoreRing(capacity, width int, stride, count int64, buckets []Bucket) (*R
 		if err := b.check(width, stands); err != nil {
 			return nil, fmt.Errorf("restore ring: bucket %d: %w", i, err)
 		}
-		r.open(b.Values)
+		r.open(func(i int) float64 { return b.Values[i] })
 		stats := r.row(i).Stats
 		for c, st := range b.Stats {
 			if st.Count > 0 { // else keep the NaNs

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -68,11 +69,18 @@ type Journal struct {
 	written      metaKey // of the last line; belongs to the sampling goroutine
 	told         said    // in the last line that said something; belongs to the sampling goroutine
 	w            writer
+
+	// Of operations; all but large belong to the sampling goroutine.
+	lines     int           // how many time lines were named
+	accounted time.Duration // when the account was written; 0 = never
+	changes   uint64        // of the account then
+	large     atomic.Bool   // the account is not appended, but in snapshots
 }
 
 // An entry is a line to append, or a Recording to rewrite the file from.
 type entry struct {
 	line     []byte
+	account  *book.Book // to append behind the line, if not nil
 	snapshot *collector.Recording
 	newest   newestSample // of the snapshot
 }
@@ -155,7 +163,7 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 // Observe journals one sample. It is called in the sampling goroutine, by collector.Options.Observe, and
 // never waits for the disk.
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
-	var e entry
+	e := entry{account: j.newAccount(rec)}
 	if j.wantSnapshot.CompareAndSwap(true, false) {
 		values := reporter.Numbers(pick(s.Values[:], columnsOf(rec)))
 		e.snapshot, e.newest = rec.Clone(), newestSample{values, j.ownCPU()}

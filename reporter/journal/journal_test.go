@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -430,6 +431,17 @@ func FuzzParse(f *testing.F) {
 	f.Add(slices.Concat(head, snapshot.Bytes()))
 	sample := (&Journal{}).line(s.Next(rec), rec)
 	f.Add(slices.Concat(head, sample, sample))
+	for i := range 9 {
+		work(f, s, rec, i)
+		s.Next(rec)
+	}
+	snapshot.Reset()
+	account, err := (&Journal{}).accountLine(rec.Work.Book())
+	if err := errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})); err != nil {
+		f.Fatal(err)
+	}
+	work(f, s, rec, 9)
+	f.Add(slices.Concat(head, snapshot.Bytes(), account, (&Journal{}).line(s.Next(rec), rec)))
 	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Parse(data)

@@ -26,9 +26,10 @@ type sampleLine struct {
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
 	// JobCPU is the CPU time that the job has used since the sample before, in seconds. It is there once
 	// the job has said something: its phases need it.
-	JobCPU float64 `json:"job_cpu_s,omitzero"`
-	Said   *said   `json:"said,omitempty"`
-	State  *state  `json:"state,omitempty"`
+	JobCPU float64   `json:"job_cpu_s,omitzero"`
+	Said   *said     `json:"said,omitempty"`
+	Work   *workLine `json:"work,omitempty"`
+	State  *state    `json:"state,omitempty"`
 }
 
 // line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
@@ -63,6 +64,7 @@ func (j *Journal) line(s *collector.Sample, rec *collector.Recording) []byte {
 		out = plainjson.AppendFloat(append(out, `,"agent_cpu_s":`...), cpu)
 	}
 	out = j.appendSaid(out, s, rec)
+	out = j.appendWork(out, rec.Work)
 	if key := keyOf(rec); key != j.written {
 		j.written = key
 		if state, err := plainjson.Marshal(stateOf(rec)); err == nil {
@@ -106,6 +108,9 @@ func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 		if err := l.Said.into(rec, s.Values[collector.Timestamp]); err != nil {
 			return err
 		}
+	}
+	if err := l.Work.into(rec); err != nil {
+		return err
 	}
 	rec.Add(&s)
 	if l.State != nil {

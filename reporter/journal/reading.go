@@ -11,6 +11,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
@@ -40,6 +41,7 @@ type reading struct {
 	newest   []newestValue      // by column; nil = not known
 	signals  []collector.Signal // from lines of their own
 	agentCPU float64            // s; 0 = not known
+	account  *book.Book         // of operations; nil = not asked for, or not known yet
 }
 
 // A newestValue is the newest measured value of a column, and the time since the start when it was
@@ -76,6 +78,7 @@ func (j *reading) add(line []byte) error {
 	var kind struct {
 		Snapshot *snapshot         `json:"snapshot"`
 		Signal   *collector.Signal `json:"signal"`
+		accountLine
 		sampleLine
 	}
 	if err := json.Unmarshal(line, &kind); err != nil {
@@ -86,6 +89,12 @@ func (j *reading) add(line []byte) error {
 	case kind.Signal != nil:
 		j.signals = withSignal(j.signals, *kind.Signal)
 		return nil
+	case kind.Operations != nil:
+		account, err := book.Restore(kind.Operations)
+		if err == nil {
+			j.account = account
+		}
+		return err
 	case kind.Snapshot == nil:
 		return j.addSample(&kind.sampleLine)
 	}
@@ -151,6 +160,12 @@ func (j *reading) report() *reporter.Report {
 		h.Agent.CPUSeconds = j.agentCPU
 	}
 	j.rec.Account.Signals = allSignals(j.rec.Account.Signals, j.signals)
+	if j.account != nil {
+		if j.rec.Work == nil {
+			j.rec.Work = &collector.Work{}
+		}
+		j.rec.Work.Account = j.account
+	}
 	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
 }
 

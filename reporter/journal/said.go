@@ -69,28 +69,12 @@ func (s *said) into(rec *collector.Recording, at float64) error {
 // maxPackedMarks is more than the text of all marks and phases takes within their bounds.
 const maxPackedMarks = 16 << 20
 
-// packMarks returns all that the job has said as JSON with gzip, or nil.
+// packMarks returns all that the job has said, packed, or nil.
 func packMarks(m *collector.Marks) ([]byte, error) {
 	if m == nil {
 		return nil, nil
 	}
-
-	data, err := plainjson.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := packed.Write(data); err != nil {
-		return nil, err
-	}
-
-	err = packed.Close()
-
-	return out.Bytes(), err
+	return pack(m)
 }
 
 // unpackMarks is the inverse of packMarks.
@@ -99,14 +83,36 @@ func unpackMarks(data []byte) (*collector.Marks, error) {
 		return nil, nil
 	}
 
-	packed, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("packed marks: %w", err)
-	}
 	m := new(collector.Marks)
-	if err := json.NewDecoder(io.LimitReader(packed, maxPackedMarks)).Decode(m); err != nil {
+	if err := unpack(data, maxPackedMarks, m); err != nil {
 		return nil, fmt.Errorf("packed marks: %w", err)
 	}
 
 	return m, nil
+}
+
+// pack returns a value as JSON with gzip.
+func pack(v any) ([]byte, error) {
+	data, err := plainjson.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	packed, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	_, err = packed.Write(data)
+	err = errors.Join(err, packed.Close())
+
+	return out.Bytes(), err
+}
+
+// unpack is the inverse of pack. It reads at most so many bytes.
+func unpack(data []byte, most int64, into any) error {
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(packed, most)).Decode(into)
 }

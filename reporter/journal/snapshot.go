@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -38,6 +39,8 @@ type snapshot struct {
 	newestSample
 	// Marks are what the job has said, packed by packMarks.
 	Marks []byte `json:"marks,omitempty"`
+	// Work has the time lines of operations, packed by packWork.
+	Work []byte `json:"work,omitempty"`
 }
 
 // A newestSample is the sample whose line a snapshot replaces. Followers need it, because a thinned ring
@@ -50,19 +53,27 @@ type newestSample struct {
 // writeSnapshot writes a Recording as one line. It writes bucket by bucket, because the whole line would
 // take several times the memory of the ring.
 func writeSnapshot(w io.Writer, rec *collector.Recording, newest newestSample) error {
-	ring := rec.Ring
-	if cells := ring.Len() * ring.Width(); cells > manyCells && ring.Capacity() <= boundedCapacity {
+	ring, work := rec.Ring, collector.Work{}
+	if rec.Work != nil {
+		work = *rec.Work
+	}
+	many := ring.Len()*ring.Width() > manyCells || hasManyLines(rec.Work)
+	if many && ring.Capacity() <= boundedCapacity {
 		ring = ring.Halved()
+		if work.Lines != nil {
+			work.Lines = work.Lines.Halved()
+		}
 	}
 
 	columns := columnsOf(rec)
-	said, err := packMarks(rec.Marks)
-	if err != nil {
+	said, errSaid := packMarks(rec.Marks)
+	lines, errLines := packWork(work.Keys, work.Lines)
+	if err := errors.Join(errSaid, errLines); err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
 	}
 	snap := snapshot{Interval: rec.Interval, Capacity: ring.Capacity(), Start: rec.Start, End: rec.End,
 		Samples: rec.Samples, BootMB: bootOf(rec, columns), State: stateOf(rec), Stride: ring.Stride(),
-		newestSample: newest, Marks: said}
+		newestSample: newest, Marks: said, Work: lines}
 	line, err := plainjson.Marshal(map[string]snapshot{"snapshot": snap})
 	if err != nil {
 		return fmt.Errorf("write snapshot: %w", err)
@@ -106,6 +117,9 @@ func (snap *snapshot) recording(l layout) (*collector.Recording, error) {
 	}
 	snap.State.into(rec)
 	if rec.Marks, err = unpackMarks(snap.Marks); err != nil {
+		return nil, err
+	}
+	if rec.Work, err = unpackWork(snap.Work, rec.Ring); err != nil {
 		return nil, err
 	}
 	return rec, nil

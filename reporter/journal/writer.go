@@ -65,7 +65,7 @@ func (w *writer) take(e entry) {
 			w.journal.wantSnapshot.Store(true)
 		}
 	default:
-		if err := w.write(e.line); err != nil {
+		if err := w.append(e); err != nil {
 			w.fail(err)
 			return
 		}
@@ -73,6 +73,19 @@ func (w *writer) take(e entry) {
 			w.journal.wantSnapshot.Store(true)
 		}
 	}
+}
+
+// append appends the lines of an entry.
+func (w *writer) append(e entry) error {
+	if err := w.write(e.line); err != nil || e.account == nil {
+		return err
+	}
+	line, err := w.journal.accountLine(e.account)
+	if err != nil {
+		return err
+	}
+
+	return w.write(line)
 }
 
 // write appends whole lines, or nothing.
@@ -98,8 +111,15 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	rec.Account.Signals = allSignals(rec.Account.Signals, w.signals)
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
-	st, errSize := f.Stat()
-	if err = errors.Join(errHead, errLine, errSize); err == nil {
+	main, errSize := f.Stat()
+	var account []byte
+	var errAccount error
+	if rec.Work != nil {
+		if account, errAccount = w.journal.accountLine(rec.Work.Account); errAccount == nil {
+			_, errAccount = f.Write(account)
+		}
+	}
+	if err = errors.Join(errHead, errLine, errSize, errAccount); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -112,8 +132,8 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	}
 
 	w.file.Close()
-	w.file, w.size = f, st.Size()
-	w.bound = nextRewrite(w.size)
+	w.file, w.size = f, main.Size()+int64(len(account))
+	w.bound = nextRewrite(main.Size()) + int64(len(account))
 	return nil
 }
 

@@ -31,8 +31,9 @@ type Book struct {
 	examples []Example
 	charts   []chart
 
-	used usage
-	took time.Time // when Take was called last
+	used    usage
+	took    time.Time // when Take was called last
+	changes uint64
 }
 
 // usage is how much of the bounds is used.
@@ -94,6 +95,7 @@ func New(o Options, start time.Time) *Book {
 // Add takes what a line said; at is when the line arrived. It reports whether it was taken; if not, it is counted.
 // An event of a known series allocates nothing, apart from attributes and what ProxyStore hands over.
 func (b *Book) Add(e *wire.Event, at time.Time) bool {
+	b.changes++
 	if e.At > 0 {
 		at = moment(e.At)
 	}
@@ -122,6 +124,7 @@ func (b *Book) Add(e *wire.Event, at time.Time) bool {
 
 // Drop counts a line that was not taken, and keeps it as an example if there is room.
 func (b *Book) Drop(r wire.Reason, line []byte) {
+	b.changes++
 	switch r {
 	case wire.Malformed:
 		b.dropped.Malformed++
@@ -140,9 +143,13 @@ func (b *Book) Drop(r wire.Reason, line []byte) {
 
 // DropDatagrams counts datagrams that were not read: those that the kernel had no room for, and those that came too fast.
 func (b *Book) DropDatagrams(kernel, rate int64) {
+	b.changes += uint64(kernel + rate)
 	b.dropped.Kernel += kernel
 	b.dropped.Rate += rate
 }
+
+// Changes returns a number that grows whenever the Book changes.
+func (b *Book) Changes() uint64 { return b.changes }
 
 // Dropped returns how much was not taken until now.
 func (b *Book) Dropped() Dropped { return b.dropped }

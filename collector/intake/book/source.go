@@ -19,6 +19,7 @@ func (b *Book) AddSource(kind, address string) int {
 func (b *Book) Received(source int, datagrams, events int64, at time.Time) {
 	s := &b.sources[source]
 	*s.Datagrams += datagrams
+	b.changes++
 	s.seen(events, at)
 }
 
@@ -26,6 +27,7 @@ func (b *Book) Received(source int, datagrams, events int64, at time.Time) {
 func (b *Book) Scraped(source int, events int64, why string, at time.Time) {
 	s := &b.sources[source]
 	*s.Scrapes++
+	b.changes++
 	if why != "" {
 		s.Failures++
 		s.Why = why
@@ -36,6 +38,7 @@ func (b *Book) Scraped(source int, events int64, why string, at time.Time) {
 
 // Fail counts a failure of a source, and says why.
 func (b *Book) Fail(source int, why string) {
+	b.changes++
 	b.sources[source].Failures++
 	b.sources[source].Why = why
 }

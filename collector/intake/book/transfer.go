@@ -34,7 +34,7 @@ func (b *Book) addTransfer(e *wire.Event, at time.Time) bool {
 	held := t.Records.Held()
 	err := t.add(e, &data, at)
 	b.used.held += t.Records.Held() - held
-	b.condense()
+	b.Condense(opstats.MaxHeld)
 	switch {
 	case errors.Is(err, opstats.ErrNotFinite):
 		return b.refuse(e.Series, wire.NotFinite)
@@ -112,9 +112,10 @@ func (t *transfer) seen(at float64) {
 	t.Last = max(t.Last, at)
 }
 
-// condense keeps the lists of all names together within their bound.
-func (b *Book) condense() {
-	if b.used.held <= opstats.MaxHeld {
+// Condense keeps at most so many transfers one by one, over all names. Of the others it keeps the sums, which stay exact,
+// and sketches.
+func (b *Book) Condense(most int) {
+	if b.used.held <= most {
 		return
 	}
 
@@ -122,7 +123,7 @@ func (b *Book) condense() {
 	for _, name := range slices.Sorted(maps.Keys(b.transfers)) {
 		all = append(all, &b.transfers[name].Records)
 	}
-	opstats.CondenseBeyond(opstats.MaxHeld, all...)
+	opstats.CondenseBeyond(most, all...)
 	b.used.held = 0
 	for _, t := range all {
 		b.used.held += t.Held()

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// maxEndpoints is how many endpoints are scraped at most.
+const maxEndpoints = 8
+
+// asksForWork reports whether the job is to say what it does, or is asked.
+func (o *Options) asksForWork() bool { return o.Ops != Off || len(o.Scrape) > 0 }
+
+// openIntake opens the sockets for what the job says of its work. If they cannot be opened, that is logged and in the
+// report; endpoints are scraped all the same.
+func (s *session) openIntake(sidecar bool) {
+	if !s.o.asksForWork() {
+		return
+	}
+
+	address, _ := intake.ParseAddress(s.o.Ops) // checked before
+	var endpoints []*url.URL
+	for _, value := range s.o.Scrape {
+		u, _ := intake.ParseEndpoint(value)
+		endpoints = append(endpoints, u)
+	}
+
+	start := host.Now()
+	in, err := intake.Open(intake.Options{
+		Address: address, Endpoints: endpoints, ScrapeInterval: s.o.ScrapeInterval, Charts: s.o.OpsChart,
+		Sidecar: sidecar,
+		Now:     func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the axis of the samples
+	})
+	s.intake = in
+	switch {
+	case err != nil:
+		s.miss(reporter.OperationsUnheard, fmt.Sprintf("--ops %s: %v", s.o.Ops, err))
+	case address.Open():
+		s.log.Warn(fmt.Sprintf("--ops %s: everybody who reaches this machine can send operations there", s.o.Ops))
+	}
+}
+
+// miss notes that operations of the job may be missing, in the report and in the log.
+func (s *session) miss(code reporter.Code, why string) {
+	s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: code, Why: why})
+	s.log.Warn("operations: " + why)
+}
+
+// receiving returns the command with the variables that say where to send operations.
+func (s *session) receiving(c job.Command) job.Command {
+	if s.intake == nil {
+		return c
+	}
+
+	environ, notes := s.intake.Environ(os.Environ())
+	c.Environ = environ
+	for _, note := range notes {
+		s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: reporter.OperationsElsewhere, Why: note})
+	}
+
+	return c
+}
+
+// followWork makes the Sampler take what the job says of its work.
+func (s *session) followWork(sampler *collector.Sampler) {
+	if s.intake != nil {
+		sampler.Receive(s.intake)
+	}
+}
+
+// startIntake begins to receive and to scrape.
+func (s *session) startIntake(jobStart time.Time) {
+	if s.intake != nil {
+		s.intake.Start(jobStart)
+	}
+}
+
+// scrapeNow asks the endpoints once more, before the job ends. It does not wait.
+func (s *session) scrapeNow() {
+	if s.intake != nil {
+		s.intake.ScrapeNow()
+	}
+}
+
+// closeIntake closes the sockets of a job that never started.
+func (s *session) closeIntake() {
+	if s.intake != nil {
+		s.intake.Close()
+	}
+}
+
+// errNoPlace is why perf.py's format and operations exclude each other.
+var errNoPlace = errors.New("perf.py's format has no place for operations")
+
+func (o Options) checkOps() error {
+	address, err := intake.ParseAddress(o.Ops)
+	if err == nil && !address.IsZero() && o.Compat == PerfPy {
+		return errNoPlace
+	}
+	return err
+}
+
+func (o Options) checkScrape() error {
+	switch {
+	case len(o.Scrape) > maxEndpoints:
+		return fmt.Errorf("%d endpoints are given, and at most %d are scraped", len(o.Scrape), maxEndpoints)
+	case len(o.Scrape) > 0 && o.Compat == PerfPy:
+		return errNoPlace
+	}
+	for _, value := range o.Scrape {
+		if _, err := intake.ParseEndpoint(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Options) checkScrapeInterval() error {
+	if o.ScrapeInterval != 0 && o.ScrapeInterval < MinScrapeInterval {
+		return fmt.Errorf("%v is below %v", o.ScrapeInterval, MinScrapeInterval)
+	}
+	return nil
+}
+
+func (o Options) checkOpsChart() error {
+	for _, pattern := range o.OpsChart {
+		if pattern == "" {
+			return errors.New("a pattern is empty")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package collector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/collector/series"
+)
+
+// Work is what the job says of its own work while it runs: operations, counters, gauges, transfers.
+type Work struct {
+	// Keys are those of the time lines, as the envelope of a report has them.
+	Keys []string
+	// Lines has a column for each of the Keys and a bucket for each one of the Recording's Ring. It is nil while
+	// there are no Keys.
+	Lines *series.Ring
+	// News is the newest sample of the Lines.
+	News []series.Stat
+
+	// Account is all that was said. It is nil while the Sampler receives: Book returns a copy then.
+	Account *book.Book
+
+	intake *intake.Intake // nil after the end, and of a copy
+}
+
+// Book returns a copy of the account as it is now.
+func (w *Work) Book() *book.Book {
+	if w.intake != nil {
+		return w.intake.Book()
+	}
+	return w.Account.Clone()
+}
+
+// Changes returns a number that grows whenever the account changes.
+func (w *Work) Changes() uint64 {
+	if w.intake != nil {
+		return w.intake.Changes()
+	}
+	return w.Account.Changes()
+}
+
+// Clone returns a copy for another goroutine.
+func (w *Work) Clone() *Work {
+	if w == nil {
+		return nil
+	}
+	c := &Work{Keys: slices.Clone(w.Keys), News: slices.Clone(w.News), Account: w.Book()}
+	if w.Lines != nil {
+		c.Lines = w.Lines.Clone()
+	}
+	return c
+}
+
+// Draw adds a sample to the time lines. It comes before Recording.Add of the sample at the same time. The keys may
+// only have got more.
+func (w *Work) Draw(rec *Recording, keys []string, sample []series.Stat) {
+	w.Keys, w.News = keys, sample
+	switch {
+	case len(keys) == 0:
+		return
+	case w.Lines == nil:
+		w.Lines = rec.Ring.Beside(len(keys))
+	case w.Lines.Width() < len(keys):
+		w.Lines.Widen(len(keys))
+	}
+	w.Lines.AddStats(sample)
+}
+
+// Receive makes each sample take what the job has said to an Intake since the sample before. It is for before Run,
+// which closes the Intake after the job's end.
+func (s *Sampler) Receive(in *intake.Intake) {
+	s.intake = in
+	s.rec.Work = &Work{intake: in}
+}
+
+// receive takes what the job has said since the sample before. It returns the moments that the job marked.
+func (s *Sampler) receive(at time.Time, closing bool) []marks.Line {
+	if s.intake == nil {
+		return nil
+	}
+
+	w := s.rec.Work
+	var keys []string
+	if closing {
+		w.Account, w.intake = s.intake.Close(), nil
+		s.figures, keys = w.Account.Take(at, s.figures[:0]), w.Account.Columns()
+	} else {
+		s.figures, keys = s.intake.Collect(at, s.figures[:0], w.Keys)
+	}
+	w.Draw(s.rec, keys, statsOf(w.News[:0], s.figures))
+
+	var moments []marks.Line
+	for _, m := range s.intake.Marks() {
+		moments = append(moments, marks.Moment(m.Text, marks.UnixSeconds(m.At)))
+	}
+
+	return moments
+}
+
+// statsOf appends the summaries of figures to out.
+func statsOf(out []series.Stat, figures []book.Figure) []series.Stat {
+	for _, f := range figures {
+		var s series.Stat
+		s.Add(f.Mean, f.Weight)
+		if s.Count > 0 {
+			s.Min, s.Max = f.Min, f.Max
+		}
+		out = append(out, s)
+	}
+	return out
+}

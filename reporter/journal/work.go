@@ -1,0 +1,215 @@
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/series"
+	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const (
+	// workEvery is how often the account of operations is written if it has changed: within the 5 s promised.
+	workEvery = 4 * time.Second
+	// largeState is the size of a state that is not appended again and again: the file is rewritten instead.
+	largeState = 128 << 10
+	// maxHeld is how many transfers a state has one by one. Of more of them the sums are exact, and the quantiles
+	// are estimated.
+	maxHeld = 16384
+	// manyLines is how many cells of the time lines are written. Of more of them every second point is left out.
+	manyLines = 1000 * 24
+)
+
+// A workLine is what the job has said of its operations since the sample before: the newest points of the time lines.
+type workLine struct {
+	// Keys are those of all time lines, if there are new ones.
+	Keys []string `json:"keys,omitempty"`
+	// Points has four numbers of each line: min, mean, max and weight.
+	Points reporter.Numbers `json:"points"`
+}
+
+// appendWork adds the newest points of the time lines to the line of a sample.
+func (j *Journal) appendWork(out []byte, w *collector.Work) []byte {
+	if w == nil || len(w.Keys) == 0 {
+		return out
+	}
+
+	out = append(out, `,"work":{`...)
+	if len(w.Keys) != j.lines {
+		if keys, err := plainjson.Marshal(w.Keys); err == nil {
+			out = append(append(append(out, `"keys":`...), keys...), ',')
+			j.lines = len(w.Keys)
+		}
+	}
+	points := make(reporter.Numbers, 0, 4*len(w.News))
+	for _, s := range w.News {
+		points = append(points, short(s.Min), short(s.Mean()), short(s.Max), short(s.Weight))
+	}
+
+	return append(plainjson.AppendFloats(append(out, `"points":`...), points), '}')
+}
+
+// short keeps six digits of a number. Random digits take much room, and pictures show fewer.
+func short(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) || v == math.Trunc(v) && math.Abs(v) < 1e6 {
+		return v
+	}
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	return v
+}
+
+// into adds the points to the time lines of a Recording, before its sample.
+func (l *workLine) into(rec *collector.Recording) error {
+	if l == nil {
+		if w := rec.Work; w != nil && w.Lines != nil { // the lines are as long as the ring
+			w.Draw(rec, w.Keys, make([]series.Stat, len(w.Keys)))
+		}
+		return nil
+	}
+	if rec.Work == nil {
+		rec.Work = &collector.Work{Account: book.New(book.Options{}, time.Time{})}
+	}
+	w := rec.Work
+	keys := w.Keys
+	if len(l.Keys) > 0 {
+		if len(l.Keys) < len(keys) || !slices.Equal(l.Keys[:len(keys)], keys) || len(l.Keys) > series.MaxWidth {
+			return errors.New("the time lines of operations are others")
+		}
+		keys = l.Keys
+	}
+	if len(l.Points) != 4*len(keys) {
+		return fmt.Errorf("%d points of %d time lines", len(l.Points), len(keys))
+	}
+
+	sample := make([]series.Stat, 0, len(keys))
+	for p := range slices.Chunk(l.Points, 4) {
+		sample = append(sample, statOf(p[0], p[1], p[2], p[3]))
+	}
+	w.Draw(rec, keys, sample)
+
+	return nil
+}
+
+// statOf returns the summary of one point. It is empty if the numbers are not those of one.
+func statOf(least, mean, greatest, weight float64) series.Stat {
+	var s series.Stat
+	s.Add(mean, weight)
+	if s.Count == 0 || !(least <= mean && mean <= greatest) || math.IsInf(least, 0) || math.IsInf(greatest, 0) {
+		return series.Stat{}
+	}
+	s.Min, s.Max = least, greatest
+	return s
+}
+
+// A packedWork is the time lines of operations in a snapshot, packed by gzip.
+type packedWork struct {
+	Keys    []string           `json:"keys"`
+	Buckets []reporter.Numbers `json:"buckets"` // min, mean, max and weight of each line
+}
+
+// hasManyLines reports whether there are more cells than a snapshot has room for.
+func hasManyLines(w *collector.Work) bool {
+	return w != nil && w.Lines != nil && w.Lines.Len()*w.Lines.Width() > manyLines
+}
+
+// packWork returns the time lines as JSON with gzip, or nil.
+func packWork(keys []string, lines *series.Ring) ([]byte, error) {
+	if lines == nil {
+		return nil, nil
+	}
+
+	packed := packedWork{Keys: keys}
+	for i := range lines.Len() {
+		points := make(reporter.Numbers, 0, 4*lines.Width())
+		for _, s := range lines.Bucket(i).Stats {
+			points = append(points, short(s.Min), short(s.Mean()), short(s.Max), short(s.Weight))
+		}
+		packed.Buckets = append(packed.Buckets, points)
+	}
+
+	return pack(packed)
+}
+
+// maxPackedWork is more than the text of all time lines takes within their bounds.
+const maxPackedWork = 64 << 20
+
+// unpackWork rebuilds the Work of a snapshot, whose ring it lies beside. There is no account yet.
+func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var packed packedWork
+	if err := unpack(data, maxPackedWork, &packed); err != nil {
+		return nil, fmt.Errorf("packed time lines of operations: %w", err)
+	}
+	width := len(packed.Keys)
+	if width == 0 || width > series.MaxWidth {
+		return nil, fmt.Errorf("packed time lines of operations: %d of them", width)
+	}
+
+	var buckets []series.Bucket
+	for _, points := range packed.Buckets {
+		if len(points) != 4*width {
+			return nil, fmt.Errorf("packed time lines of operations: %d points of %d", len(points), width)
+		}
+		b := series.Bucket{Values: make([]float64, width)}
+		for p := range slices.Chunk(points, 4) {
+			s := statOf(p[0], p[1], p[2], p[3])
+			b.Values[len(b.Stats)], b.Stats = s.Mean(), append(b.Stats, s)
+		}
+		buckets = append(buckets, b)
+	}
+	lines, err := series.RestoreRing(ring.Capacity(), width, ring.Stride(), ring.Count(), buckets)
+	if err != nil {
+		return nil, fmt.Errorf("packed time lines of operations: %w", err)
+	}
+
+	return &collector.Work{Keys: packed.Keys, Lines: lines, Account: book.New(book.Options{}, time.Time{})}, nil
+}
+
+// An accountLine is the line of the account of operations.
+type accountLine struct {
+	Operations []byte `json:"operations"` // by book.Book.AppendState
+}
+
+// accountLine returns the line of an account, which it may condense.
+func (j *Journal) accountLine(account *book.Book) ([]byte, error) {
+	account.Condense(maxHeld)
+	state, err := account.AppendState(nil)
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(accountLine{state})
+	j.large.Store(len(line) > largeState)
+
+	return append(line, '\n'), err
+}
+
+// newAccount returns a copy of the account of operations if it is time to write it, and it has changed. If it is large,
+// newAccount asks for a snapshot instead, which has it.
+func (j *Journal) newAccount(rec *collector.Recording) *book.Book {
+	w, now := rec.Work, rec.End.Mono-rec.Start.Mono
+	if w == nil || j.accounted > 0 && now-j.accounted < workEvery {
+		return nil
+	}
+	changes := w.Changes()
+	if j.accounted > 0 && changes == j.changes {
+		return nil
+	}
+
+	j.accounted, j.changes = now, changes
+	if j.large.Load() {
+		j.wantSnapshot.Store(true)
+		return nil
+	}
+
+	return w.Book()
+}
