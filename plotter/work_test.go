@@ -42,9 +42,6 @@ func draws(n *reporter.Node, series int) {
 	}
 }
 
-// workCharts are the charts of operations in the order of the page.
-var workCharts = []string{"operations", "operation_time", "counters", "gauges", "transfers"}
-
 // chartsIn returns the identifiers of the charts of a page.
 func chartsIn(page string) []string {
 	var ids []string
@@ -118,12 +115,12 @@ func TestPicture_MetricOfWork(t *testing.T) {
 // The charts of operations follow those of the CPU, and a page without operations has none of them.
 func TestPage_WorkCharts(t *testing.T) {
 	got := strings.Join(chartsIn(string(pageOf(t, worked()))), " ")
-	if want := "cpu " + strings.Join(workCharts, " ") + " memory"; !strings.HasPrefix(got, want) {
+	if want := "cpu " + strings.Join(plottertest.WorkCharts(), " ") + " memory"; !strings.HasPrefix(got, want) {
 		t.Errorf("the charts are %s, want %s…", got, want)
 	}
 
 	bare := string(pageOf(t, plottertest.Minute(0)))
-	for _, id := range workCharts {
+	for _, id := range plottertest.WorkCharts() {
 		for _, not := range []string{`data-chart="` + id, `"id":"` + id, "<table data-" + id} {
 			if strings.Contains(bare, not) {
 				t.Errorf("a page without operations has %s", not)

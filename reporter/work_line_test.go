@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/collector/intake/wire"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -87,5 +90,27 @@ func TestScan_ReadsWorkLines(t *testing.T) {
 	})
 	if want := len(r.Nodes["0"].WorkLines()); err != nil || got != want {
 		t.Errorf("%d lists, want %d; %v", got, want, err)
+	}
+}
+
+// Every time line that is recorded has a name here: what is not known by name is not drawn and has no unit.
+func TestWorkLineOf_WhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	b := book.New(book.Options{}, time.Unix(0, 0))
+	var e wire.Event
+	for _, line := range []string{"a.time_ms:10|ms", "b{c:1|c", "g:-2|g", `{"op":"x","s":1,"tags":{"k":":per_second"}}`, `{"transfer":"n","xfer_us":5000}`} {
+		if reason := e.Parse([]byte(line), wire.DogStatsD); reason != wire.Accepted || !b.Add(&e, time.Unix(1, 0)) {
+			t.Fatalf("%s: %v", line, reason)
+		}
+	}
+
+	keys := b.Columns()
+	if len(keys) < 8 {
+		t.Errorf("only %q are recorded", keys)
+	}
+	for _, key := range keys {
+		if l, ok := reporter.WorkLineOf(key); !ok || l.Key() != key {
+			t.Errorf("%q is %+v, %v", key, l, ok)
+		}
 	}
 }
