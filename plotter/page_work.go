@@ -81,7 +81,10 @@ func workNotes(w *reporter.Work, unseen int) []string {
 		out = append(out, "The job has said nothing of its work.")
 	}
 	if unseen > 0 {
-		out = append(out, fmt.Sprintf("A chart has the %d lines that reach highest; the report has %d more.", mostLines, unseen))
+		out = append(
+			out,
+			fmt.Sprintf("A chart has the %d lines that reach highest; the report has %d more.", mostLines, unseen),
+		)
 	}
 	return out
 }
@@ -132,7 +135,10 @@ func (t *tables) add(table workTable) {
 }
 
 func operationTable(w *reporter.Work) workTable {
-	t := workTable{name: "operations", heads: []string{"operation", "calls", "avg, ms", "p90, ms", "max, ms", "total", "errors"}}
+	t := workTable{
+		name:  "operations",
+		heads: []string{"operation", "calls", "avg, ms", "p90, ms", "max, ms", "total", "errors"},
+	}
 	if w.Nodes > 1 {
 		t.heads[3] = "p90 at most, ms"
 		t.heads = append(t.heads, "slowest node")

@@ -30,7 +30,9 @@ func busy() *reporter.Report {
 func draws(n *reporter.Node, series int) {
 	for i := range series {
 		name := fmt.Sprintf("series-%02d", i)
-		for _, key := range []string{"op:%s:per_second", "op:%s:time_ms", "counter:%s:per_second", "gauge:%s", "transfer:%s:mb_per_second"} {
+		for _, key := range []string{
+			"op:%s:per_second", "op:%s:time_ms", "counter:%s:per_second", "gauge:%s", "transfer:%s:mb_per_second",
+		} {
 			b := reporter.Band{}
 			for k := range n.Samples.Len() {
 				v := float64(i+1) * (1 - math.Abs(math.Sin(float64(k)))/2)
@@ -45,7 +47,8 @@ func draws(n *reporter.Node, series int) {
 // chartsIn returns the identifiers of the charts of a page.
 func chartsIn(page string) []string {
 	var ids []string
-	for _, found := range regexp.MustCompile(`<figure class="chart" data-chart="([a-z_]+)"`).FindAllStringSubmatch(page, -1) {
+	figures := regexp.MustCompile(`<figure class="chart" data-chart="([a-z_]+)"`)
+	for _, found := range figures.FindAllStringSubmatch(page, -1) {
 		ids = append(ids, found[1])
 	}
 	return ids
@@ -98,7 +101,9 @@ func TestPicture_MetricOfWork(t *testing.T) {
 	}
 
 	err := WriteSVG(io.Discard, r, PictureOptions{Width: 800, Metric: "op:none:time_ms"})
-	for _, want := range []string{`nothing of "op:none:time_ms" was measured`, "cpu_pct_per_cpu_avg, ", ", op:store.get:per_second, ", ", gauge:queue, "} {
+	for _, want := range []string{
+		`nothing of "op:none:time_ms" was measured`, "cpu_pct_per_cpu_avg, ", ", op:store.get:per_second, ", ", gauge:queue, ",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -184,7 +189,8 @@ func TestPage_WorkTables(t *testing.T) {
 	quiet := plottertest.Minute(0)
 	quiet.Nodes["0"].Operations = reportertest.Work(plottertest.Minute(0)).Nodes["0"].Operations
 	*quiet.Nodes["0"].Operations = reporter.Work{}.Operations
-	if page := string(pageOf(t, quiet)); !strings.Contains(page, "The job has said nothing of its work.") || strings.Contains(page, "<table data-operations>") {
+	page = string(pageOf(t, quiet))
+	if !strings.Contains(page, "The job has said nothing of its work.") || strings.Contains(page, "<table data-operations>") {
 		t.Error("the page of a job that said nothing does not say so")
 	}
 }
@@ -246,7 +252,8 @@ func TestWork_OfHostileNames(t *testing.T) {
 			r := worked()
 			n := r.Nodes["0"]
 			ops := n.Operations
-			ops.Times[evil], ops.Counters[evil], ops.Gauges[evil], ops.Values[evil] = ops.Times["store.get"], 1, ops.Gauges["queue"], ops.Values["batch"]
+			ops.Times[evil], ops.Counters[evil] = ops.Times["store.get"], 1
+			ops.Gauges[evil], ops.Values[evil] = ops.Gauges["queue"], ops.Values["batch"]
 			n.Transfers[evil] = n.Transfers["nixl"]
 			for _, l := range n.WorkLines() {
 				l.Series = evil
@@ -270,7 +277,9 @@ func TestWork_OfHostileNames(t *testing.T) {
 
 // Numbers of a damaged report make no picture fail.
 func TestWork_OfHostileNumbers(t *testing.T) {
-	for _, values := range [][]float64{{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {math.Inf(1), math.NaN(), 3}, {}} {
+	for _, values := range [][]float64{
+		{1.7e308, -1.7e308, 0}, {5e-324, 0, 5e-324}, {-1, -2, -3}, {math.Inf(1), math.NaN(), 3}, {},
+	} {
 		r := plottertest.HostileNumbers(values, []float64{1, 2, 3}[:len(values)])
 		n := reportertest.Work(r).Nodes["0"]
 		for _, l := range n.WorkLines() {

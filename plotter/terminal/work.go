@@ -55,8 +55,8 @@ func (o operation) words() (rate, each string) {
 // name returns the name of the series, printable and not too long.
 func (o operation) name() string { return text.Clip(text.Printable(o.series), 60) }
 
-// operationLines returns a line for each of the busiest operations. The name comes last, so that a narrow screen cuts it
-// and not the numbers.
+// operationLines returns a line for each of the busiest operations. The name comes last, so that a narrow screen cuts
+// it and not the numbers.
 func operationLines(n *reporter.Node, live LiveNode) []line {
 	var lines []line
 	label := "operations"
