@@ -26,6 +26,8 @@ type Chart struct {
 	Series    []Series
 	// Named reports whether the title does not say what a single series is, so that it needs a legend.
 	Named bool
+	// Signed reports whether values may be below 0.
+	Signed bool
 	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
 	// percentage.
 	Asides []Series
@@ -332,7 +334,7 @@ func Charts(n *reporter.Node) []Chart {
 func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []Chart, plans []chartPlan) {
 	plans = chartPlans(gpus, lines)
 	for _, p := range plans {
-		c := Chart{ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels, Named: p.line.Kind != ""}
+		c := Chart{ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels, Named: p.line.Kind != "", Signed: p.line.Signed()}
 		c.Bound, c.BoundText = p.bound(n.Limits)
 		for _, s := range p.series {
 			if made, ok := s.of(n); ok {
@@ -381,7 +383,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 		}
 	}
 	if line, work := reporter.WorkLineOf(key); work {
-		c.Unit = line.Unit().Symbol()
+		c.Unit, c.Signed = line.Unit().Symbol(), line.Signed()
 	}
 
 	return c, nil
@@ -619,6 +621,19 @@ func (c *Chart) top() float64 {
 	}
 
 	return greatest
+}
+
+// bottom returns the least value of a chart's series whose values may be below 0, or 0.
+func (c *Chart) bottom() float64 {
+	least := 0.0
+	for _, s := range c.Series {
+		for _, v := range s.Band.Min {
+			if c.Signed && v < least && v <= -minAxis {
+				least = max(v, -maxAxis)
+			}
+		}
+	}
+	return least
 }
 
 // maxBoundRatio is how many times the largest value a limit may be to be drawn. Beside a limit that

@@ -106,7 +106,11 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 
 func (f *figure) at(x, y float64) point {
 	px := f.plot.x + f.plot.width*min(1, max(0, x/f.xs.Max))
-	py := f.plot.y + f.plot.height*(1-min(1, max(0, y/f.ys.Max)))
+	share := y / f.ys.Max
+	if least := f.ys.Min; least < 0 { // halves, because the difference of two huge numbers may be infinite
+		share = (y/2 - least/2) / (f.ys.Max/2 - least/2)
+	}
+	py := f.plot.y + f.plot.height*(1-min(1, max(0, share)))
 	return point{math.Round(px*10) / 10, math.Round(py*10) / 10}
 }
 

@@ -211,6 +211,7 @@ type planChart struct {
 	Series []planSeries `json:"series"`
 	Asides []planSeries `json:"asides"`
 	Maybe  bool         `json:"maybe,omitempty"` // left out if a node has no data for it
+	Signed bool         `json:"signed,omitempty"`
 }
 
 type planSeries struct {
@@ -249,6 +250,7 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 			Top:    plan.top(),
 			Levels: plan.levels,
 			Maybe:  plan.whenMeasured,
+			Signed: plan.line.Signed(),
 		}
 		plan.series = slices.DeleteFunc(plan.series, p.lacks)
 		plans[i].series = plan.series

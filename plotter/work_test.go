@@ -300,3 +300,42 @@ func BenchmarkPageWork(b *testing.B) {
 	}
 	b.ReportMetric(float64(size), "bytes")
 }
+
+// The axis of gauges and counters reaches below 0 where their values do, and that of others never.
+func TestChart_BelowZero(t *testing.T) {
+	for _, c := range []struct {
+		key      string
+		values   reporter.Numbers
+		min, max float64
+	}{
+		{"gauge:g", reporter.Numbers{-7, -2, 0}, -8, 0},
+		{"gauge:g", reporter.Numbers{-7, 30}, -10, 30},
+		{"gauge:g", reporter.Numbers{3, 4}, 0, 4},
+		{"gauge:g", reporter.Numbers{-1e308, 1e308}, -1e300, 1e300},
+		{"gauge:g", reporter.Numbers{-5e-324, 1}, 0, 1},
+		{"counter:c:per_second", reporter.Numbers{-1, 1}, -1, 1},
+		{"op:o:time_ms", reporter.Numbers{-1, 1}, 0, 1},
+		{"mem_percent", reporter.Numbers{-1, 1}, 0, 100},
+	} {
+		n := plottertest.HostileNumbers(c.values, []float64{1, 2, 3}[:len(c.values)]).Nodes["0"]
+		n.Envelope[c.key] = reporter.Band{Min: c.values, Mean: c.values, Max: c.values}
+		chart, err := ChartOf(n, c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		axis := chart.valueAxis(4)
+		near := func(v, want float64) bool { return math.Abs(v-want) <= 1e-9*math.Abs(want) }
+		if !near(axis.Min, c.min) || !near(axis.Max, c.max) || len(axis.Ticks) > 12 {
+			t.Errorf("%s of %v: from %v to %v, ticks %v", c.key, c.values, axis.Min, axis.Max, axis.Ticks)
+		}
+	}
+
+	r := worked()
+	n := r.Nodes["0"]
+	b := n.Envelope["gauge:queue"]
+	for i := range b.Max {
+		b.Min[i], b.Mean[i], b.Max[i] = -20, -10, 5
+	}
+	got := pictureSVG(t, r, PictureOptions{Width: 800, Metric: "gauge:queue"})
+	reportertest.CompareGolden(t, filepath.Join("testdata", "below_zero.svg"), got, *update)
+}

@@ -56,6 +56,9 @@ func (l WorkLine) Unit() collector.Unit {
 	return noUnit
 }
 
+// Signed reports whether values may be below 0: those of gauges, and of StatsD's counters, which may fall.
+func (l WorkLine) Signed() bool { return l.Kind == GaugeKind || l.Kind == CounterKind }
+
 // place returns the index of the line's row in the table, or -1.
 func (l WorkLine) place() int {
 	for i, row := range workLines {
