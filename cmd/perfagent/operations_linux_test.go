@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// opsPython returns the interpreter of .tools/venv, which has clients of StatsD and Prometheus, and gunicorn.
+func opsPython(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if path == "" || exec.Command(path, "-c", "import statsd, datadog, prometheus_client, gunicorn").Run() != nil {
+		need.Missing(t, "needs Python with statsd, datadog, prometheus_client and gunicorn: make test installs them, "+
+			"PERFAGENT_TEST_PYTHON names it")
+	}
+	return path
+}
+
+// opsEnvironment returns the interpreter of an environment with ProxyStore and numpy: OPS has the newest, OPS_OLD
+// version 0.4.
+func opsEnvironment(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("PERFAGENT_TEST_" + name)
+	path := filepath.Join(dir, "bin", "python")
+	if dir == "" || !clitest.Exists(path) {
+		need.Missing(t, "needs ProxyStore and numpy: make test installs them, PERFAGENT_TEST_"+name+" names the environment")
+	}
+	return path
+}
+
+// opsRun runs a job that may send operations, and returns its node of the report.
+func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
+	t.Helper()
+	o := clitest.Run(t, append([]string{"run", "--ops", "on", "--interval", "50ms", "--"}, job...)...)
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+	if n.Operations == nil {
+		t.Fatalf("the report has no operations; missing %v", n.Missing)
+	}
+
+	return n, o
+}
+
+// opsDatagrams returns how many datagrams all sources of a node received.
+func opsDatagrams(n *reporter.Node) (sum int64) {
+	for _, s := range n.Operations.Sources {
+		if s.Datagrams != nil {
+			sum += *s.Datagrams
+		}
+	}
+	return sum
+}
