@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -55,4 +57,35 @@ func opsDatagrams(n *reporter.Node) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// numpyReduces returns the eight figures of transfers that numpy computes.
+func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
+	t.Helper()
+	in, err := json.Marshal([]any{lists})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := need.Repository(t, "opstats/testdata/reduce.py")
+	cmd := clitest.Command(t, python, script, clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600))
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+
+	var out [][]float64
+	if err := json.Unmarshal([]byte(o.Out), &out); err != nil || len(out) != 1 || len(out[0]) != 8 {
+		t.Fatalf("%v: %s%s", err, o.Out, o.Err)
+	}
+	return out[0]
+}
+
+// wantReduced compares a report's figures of transfers with numpy's. Of a scrape the two P90 are estimated, and not
+// compared.
+func wantReduced(t *testing.T, got opstats.Reduced, want []float64, scraped bool) {
+	t.Helper()
+	figures := []float64{got.Transfers, got.AvgXfer, got.P90Xfer, got.AvgPost, got.P90Post, got.AvgMB, got.Throughput, got.AvgDescriptors}
+	for i, name := range []string{"n", "avg xfer", "p90 xfer", "avg post", "p90 post", "avg MB", "throughput", "avg descriptors"} {
+		if p90 := i == 2 || i == 4; figures[i] != want[i] && !(scraped && p90) {
+			t.Errorf("%s is %v, numpy has %v", name, figures[i], want[i])
+		}
+	}
 }
