@@ -82,10 +82,16 @@ func numpyReduces(t *testing.T, python string, lists map[string][]float64) []flo
 // compared.
 func wantReduced(t *testing.T, got opstats.Reduced, want []float64, scraped bool) {
 	t.Helper()
-	figures := []float64{got.Transfers, got.AvgXfer, got.P90Xfer, got.AvgPost, got.P90Post, got.AvgMB, got.Throughput, got.AvgDescriptors}
-	for i, name := range []string{"n", "avg xfer", "p90 xfer", "avg post", "p90 post", "avg MB", "throughput", "avg descriptors"} {
-		if p90 := i == 2 || i == 4; figures[i] != want[i] && !(scraped && p90) {
-			t.Errorf("%s is %v, numpy has %v", name, figures[i], want[i])
+	for i, figure := range []struct {
+		name string
+		v    float64
+	}{
+		{"n", got.Transfers},
+		{"avg xfer", got.AvgXfer}, {"p90 xfer", got.P90Xfer}, {"avg post", got.AvgPost}, {"p90 post", got.P90Post},
+		{"avg MB", got.AvgMB}, {"throughput", got.Throughput}, {"avg descriptors", got.AvgDescriptors},
+	} {
+		if p90 := i == 2 || i == 4; figure.v != want[i] && !(scraped && p90) {
+			t.Errorf("%s is %v, numpy has %v", figure.name, figure.v, want[i])
 		}
 	}
 }

@@ -38,7 +38,8 @@ seconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 5.0]
 names = {'transfer_duration': ('xfer_time_seconds', seconds),
          'post_duration': ('post_time_seconds', [0.001] + seconds),
          'bytes_transferred': ('bytes_transferred', [2.0**i for i in range(11, 34, 2)]),
-         'num_descriptors': ('num_descriptors', [10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000])}
+         'num_descriptors': ('num_descriptors',
+                             [10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000])}
 histograms = {list_: Histogram('vllm:nixl_' + name, 'x', labels, buckets=buckets).labels('m', '0')
               for list_, (name, buckets) in names.items()}
 failures = [Counter('vllm:nixl_num_' + name, 'x', labels).labels('m', '0')
@@ -175,7 +176,7 @@ func TestOperations_ScrapedBesidePrometheus(t *testing.T) {
 		p.increase("vllm:nixl_num_failed_notifications_total"),
 		p.increase("vllm:nixl_num_kv_expired_reqs_total"),
 	}
-	n90 := p.quantile90("vllm:nixl_xfer_time_seconds_bucket")
+	xfer90 := p.quantile90("vllm:nixl_xfer_time_seconds_bucket")
 	post90 := p.quantile90("vllm:nixl_post_time_seconds_bucket")
 	s.tell("exit")
 	o, _ := s.End()
@@ -191,9 +192,9 @@ func TestOperations_ScrapedBesidePrometheus(t *testing.T) {
 		!slices.Equal(got, []float64{4, 8, 12}) {
 		t.Errorf("failures %v, Prometheus says %v, the server counted 4, 8 and 12", got, failures)
 	}
-	if math.Abs(nixl.Reduced.P90Xfer-n90*1000) > 0.00051 || math.Abs(nixl.Reduced.P90Post-post90*1000) > 0.00051 ||
+	if math.Abs(nixl.Reduced.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Reduced.P90Post-post90*1000) > 0.00051 ||
 		len(nixl.Estimated) != 2 || nixl.Source != "scrape" {
-		t.Errorf("P90 %v and %v ms, Prometheus says %v and %v s; %+v", nixl.Reduced.P90Xfer, nixl.Reduced.P90Post, n90, post90, nixl)
+		t.Errorf("Prometheus has the P90 %v and %v s; %+v", xfer90, post90, nixl)
 	}
 	source := n.Operations.Sources[0]
 	if source.Kind != "scrape" || source.Failures == 0 || source.Why == "" || *source.Scrapes-source.Failures < 7 {
