@@ -64,9 +64,9 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 		recorded: make(chan *collector.Recording, 1), followed: make(chan struct{}),
 	}
 	s := m.session
+	s.openIntake(false)
 	m.head = s.head()
 	s.output = s.openOutput(m.head, ownMarks)
-	s.openIntake(false)
 	if o.Listen != Off {
 		s.page = s.newLivePage()
 	}

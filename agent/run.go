@@ -88,8 +88,10 @@ func (w *wrap) becomeJob(why error) error {
 }
 
 func (w *wrap) run(ctx context.Context) (*Result, error) {
-	// Access the disk and the kernel concurrently, because the job waits for them.
+	w.openIntake(false)
 	head := w.head()
+
+	// Access the disk and the kernel concurrently, because the job waits for them.
 	opened := make(chan *output, 1)
 	w.freeBefore = w.o.freeBefore()
 	go func() { opened <- w.openOutput(head, ownMarks) }()
@@ -97,7 +99,6 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 	if w.o.Listen != Off {
 		w.page = w.newLivePage()
 	}
-	w.openIntake(false)
 	w.source = newJobSource(w.o, w.own)
 	if w.source.made != nil {
 		w.command.Enter = w.source.made.Enter

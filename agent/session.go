@@ -76,6 +76,9 @@ func (s *session) head() journal.Head {
 		Run: run, Node: *s.o.Node, Interval: s.o.Interval, MaxLength: s.o.MaxLength, Push: s.tracking.state,
 		Agent: reporter.Agent{Version: Version()},
 	}
+	if s.intake != nil {
+		head.Account = s.intake.BookSince
+	}
 	if s.o.TakeOver {
 		head.Cost = ownCPU
 	}

@@ -31,11 +31,12 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 
 	o = o.settled()
 	s := newSession(o, nil)
+	s.openIntake(true)
 	head := s.head()
 	if s.output = s.openOutput(head, sharedMarks); s.output.journal == nil {
+		s.closeIntake()
 		return nil, fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
 	}
-	s.openIntake(true)
 	if o.Listen != Off {
 		s.page = s.newLivePage()
 	}

@@ -109,6 +109,23 @@ func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 	}
 }
 
+// A memory that was measured for an earlier sample is not that of the phase which is on now.
+func TestRecording_HeldMemoryIsOfNoPhase(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("load", 0))
+	rec.Add(sampleAt(1, 1, 1, 900, 10))
+	said(rec, phaseLine("train", 1))
+	held := sampleAt(2, 1, 1, 900, 10)
+	held.MemoryHeld = true
+	rec.Add(held)
+	rec.Add(sampleAt(3, 1, 1, 50, 10))
+
+	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; load.Columns[JobMemory].Max != 900 ||
+		train.Columns[JobMemory].Max != 50 {
+		t.Errorf("peaks %v and %v, want 900 and 50", load.Columns[JobMemory].Max, train.Columns[JobMemory].Max)
+	}
+}
+
 // What is measured over a time is shared by time; the moment belongs to the phase of the moment.
 func TestRecording_SampleAtABoundary(t *testing.T) {
 	rec := startedRecording()

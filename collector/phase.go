@@ -146,12 +146,15 @@ func (p *Phase) addTimed(s *Sample, st Stretch, in span, rec *Recording) {
 	}
 }
 
-// addMoment adds the values of a sample that are read at one moment, which the phase is on at.
+// addMoment adds the values of a sample that are read at one moment, which the phase is on at. A memory that was
+// measured earlier may be that of another phase.
 func (p *Phase) addMoment(s *Sample, rec *Recording) {
 	for i := range p.columns(rec) {
-		if c := Column(i); c.InPhases() && !c.timed() && c.row().Kind != Counter {
-			p.Columns[i].Add(s.Values[c], s.Weights[c])
+		c := Column(i)
+		if held := c == JobMemory && s.MemoryHeld; held || !c.InPhases() || c.timed() || c.row().Kind == Counter {
+			continue
 		}
+		p.Columns[i].Add(s.Values[c], s.Weights[c])
 	}
 }
 

@@ -1,9 +1,8 @@
 package collector
 
 import (
-	"math"
-
 	"github.com/perfagent/perfagent/collector/series"
+	"math"
 )
 
 // jobProgress is the state of the job's counters.
@@ -25,6 +24,7 @@ func (p *Progress) measureJob(st step) {
 		return
 	}
 	v[JobMemory], v[JobProcesses], v[JobThreads] = round3(j.Memory/MiB), j.Processes, j.Threads
+	st.sample.MemoryHeld = j.MemoryHeld
 	p.measureJobCounters(st)
 	p.measureGroup(st)
 }

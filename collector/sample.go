@@ -15,6 +15,8 @@ type Sample struct {
 	// JobCPUSeconds is the CPU time that the job has used since the sample before, if that is known;
 	// else it is in the next sample. Unlike JobCPU, it needs no window.
 	JobCPUSeconds float64
+	// MemoryHeld reports whether JobMemory was measured for an earlier sample: a scan of many processes is put off.
+	MemoryHeld bool
 }
 
 // Has reports whether a column was measured.

@@ -34,14 +34,6 @@ func (w *Work) Book() *book.Book {
 	return w.Account.Clone()
 }
 
-// Changes returns a number that grows whenever the account changes.
-func (w *Work) Changes() uint64 {
-	if w.intake != nil {
-		return w.intake.Changes()
-	}
-	return w.Account.Changes()
-}
-
 // Clone returns a copy for another goroutine.
 func (w *Work) Clone() *Work {
 	if w == nil {

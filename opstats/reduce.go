@@ -3,6 +3,7 @@ package opstats
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -166,20 +167,31 @@ func (r *Reduced) numbers() [len(reducedNames)]*float64 {
 	}
 }
 
+// All returns the figures with their names, in the order of vLLM's class.
+func (r Reduced) All() iter.Seq2[string, float64] {
+	return func(yield func(name string, figure float64) bool) {
+		for i, v := range r.numbers() {
+			if !yield(reducedNames[i], *v) {
+				return
+			}
+		}
+	}
+}
+
 // MarshalJSON writes the figures with the names and in the order of vLLM's class, and null for one that is not finite.
 func (r Reduced) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
-	for i, v := range r.numbers() {
-		if i > 0 {
+	for name, v := range r.All() {
+		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = strconv.AppendQuote(out, reducedNames[i])
+		out = strconv.AppendQuote(out, name)
 		out = append(out, ':')
-		if math.IsNaN(*v) || math.IsInf(*v, 0) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
 			out = append(out, "null"...)
 			continue
 		}
-		number, err := json.Marshal(*v)
+		number, err := json.Marshal(v)
 		if err != nil {
 			return nil, fmt.Errorf("write reduced transfers: %w", err)
 		}

@@ -7,7 +7,8 @@ import (
 
 // An Axis is one axis of a chart. Its labels show values divided by Scale.
 type Axis struct {
-	Max   float64 // in the unit of the values
+	Min   float64 // in the unit of the values; 0 unless some are below
+	Max   float64
 	Scale float64
 	Unit  string    // of the labels
 	Ticks []float64 // in the unit of the values
@@ -83,8 +84,8 @@ func multiples(step, end float64, limit int) []float64 {
 	return out
 }
 
-// valueAxis returns the axis of a chart's values. It ends at Top, or at a round number not below
-// the maximum. MiB and MiB/s are converted to a suitable binary unit.
+// valueAxis returns the axis of a chart's values. It begins at 0, or at a round number not above a
+// minimum below 0. It ends at Top, or at a round number not below the maximum. MiB and MiB/s are converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest, scale, unit := c.Top, 1.0, c.Unit
 	if greatest == 0 {
@@ -93,13 +94,19 @@ func (c *Chart) valueAxis(ticks int) Axis {
 	}
 
 	greatest = max(greatest, c.top())
-	if greatest == 0 {
+	least := c.bottom()
+	if greatest == 0 && least == 0 {
 		greatest = scale
 	}
 
-	step := niceStep(greatest/scale/float64(ticks)) * scale
+	step := niceStep((greatest/float64(ticks)-least/float64(ticks))/scale) * scale
 	n := math.Ceil(greatest/step - 1e-9)
-	return Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
+	axis := Axis{Max: n * step, Scale: scale, Unit: unit, Ticks: multiples(step, n*step, 20)}
+	for v := -step; least < 0 && axis.Min > least*(1-1e-9); v -= step {
+		axis.Min, axis.Ticks = v, append(axis.Ticks, v)
+	}
+
+	return axis
 }
 
 // binaryUnit returns the unit for an axis in MiB up to a value.

@@ -13,9 +13,9 @@ import (
 
 // A Chart is what one picture shows: series over the time since the start of the run.
 type Chart struct {
-	ID    string // cpu, job_cpu, memory, … (see chartPlans), or a sample key
+	ID    string // cpu, job_cpu, memory, … (see chartPlans), or a key
 	Title string
-	Unit  string // of the values: "%", "MiB/s", "MiB"; "" if unknown
+	Unit  string // of the values: "%", "MiB/s", "1/s"; "" if unknown
 	// Top is the end of the axis; 0 means that of the largest value.
 	Top    float64
 	Levels []float64 // reference lines
@@ -24,6 +24,10 @@ type Chart struct {
 	Bound     float64
 	BoundText string
 	Series    []Series
+	// Named reports whether the title does not say what a single series is, so that it needs a legend.
+	Named bool
+	// Signed reports whether values may be below 0.
+	Signed bool
 	// Asides are not drawn, but shown where a value is asked for: memory in MiB beside its
 	// percentage.
 	Asides []Series
@@ -33,7 +37,7 @@ type Chart struct {
 // timeline; NaN means not measured.
 type Series struct {
 	Label string
-	Key   string // sample key; for a spread that of its lower edge
+	Key   string // of samples or envelope; for a spread that of its lower edge
 	Unit  string // of an aside
 	Band  reporter.Band
 	// Spread reports whether there is only a band, between two sample keys.
@@ -49,14 +53,32 @@ func dashes() [][]float64 { return [][]float64{nil, {4, 3}, {1.5, 2.5}, {9, 3, 2
 type seriesPlan struct {
 	label string
 	key   collector.Column
-	upper collector.Column // of a spread; otherwise the zero value
+	upper collector.Column  // of a spread; otherwise the zero value
+	line  reporter.WorkLine // of an operation, instead of key; otherwise the zero value
 	color int
 	dash  int
 }
 
+// name returns the key of the samples or of the envelope.
+func (p seriesPlan) name() string {
+	if p.line.Kind != "" {
+		return p.line.Key()
+	}
+	return p.key.Key()
+}
+
+// unit returns the unit of the values.
+func (p seriesPlan) unit() string {
+	if p.line.Kind != "" {
+		return p.line.Unit().Symbol()
+	}
+	return p.key.Info().Unit.Symbol()
+}
+
 type chartPlan struct {
 	id, title string
-	of        collector.Column // gives the chart its unit, its range and its bound
+	of        collector.Column  // gives the chart its unit, its range and its bound
+	line      reporter.WorkLine // gives the unit to a chart of operations, instead of of; it has no series
 	levels    []float64
 	series    []seriesPlan
 	aside     []seriesPlan
@@ -65,19 +87,27 @@ type chartPlan struct {
 }
 
 // unit returns the unit of the chart's values.
-func (p chartPlan) unit() string { return p.of.Info().Unit.Symbol() }
+func (p chartPlan) unit() string { return seriesPlan{key: p.of, line: p.line}.unit() }
 
 // top returns the end of the axis, or 0 for that of the largest value.
 func (p chartPlan) top() float64 {
-	if p.of.Percent() {
+	if p.line.Kind == "" && p.of.Percent() {
 		return 100
 	}
 	return 0
 }
 
-// chartPlans returns the charts of a node with so many GPUs, in order: five that every node has,
-// and those that only some nodes have.
-func chartPlans(gpus int) []chartPlan {
+// bound returns the limit of the job that bounds the chart, and its text; 0 and "" if there is none.
+func (p chartPlan) bound(l *reporter.Limits) (float64, string) {
+	if p.line.Kind != "" {
+		return 0, ""
+	}
+	return jobBound(p.of.Info().Bound, l)
+}
+
+// chartPlans returns the charts of a node with so many GPUs and with these lines of operations, in
+// order: five that every node has, and those that only some nodes have.
+func chartPlans(gpus int, lines []reporter.WorkLine) []chartPlan {
 	plans := []chartPlan{
 		{
 			id:     "cpu",
@@ -134,8 +164,13 @@ func chartPlans(gpus int) []chartPlan {
 		},
 		pressurePlan(),
 	}
+	plans = slices.Insert(plans, besideCPU, workPlans(lines)...)
 	return append(plans, gpuPlans(gpus)...)
 }
+
+// besideCPU is the place of the charts of operations: after the node's CPU and the job's, so that both
+// can be seen together.
+const besideCPU = 2
 
 func diskPlan() chartPlan {
 	return chartPlan{
@@ -212,17 +247,12 @@ func gpuPlans(gpus int) []chartPlan {
 		{id: "gpu_power", title: "GPU power", whenMeasured: true},
 	}
 
-	colors := len(seriesColors())
 	for k, key := range keys {
 		p := &plans[k]
 		p.of = collector.GPUColumn(0, key)
 		for i := range gpus {
-			p.series = append(p.series, seriesPlan{
-				label: fmt.Sprintf("GPU %d", i),
-				key:   collector.GPUColumn(i, key),
-				color: i % colors,
-				dash:  i / colors % len(dashes()),
-			})
+			s := seriesPlan{label: fmt.Sprintf("GPU %d", i), key: collector.GPUColumn(i, key)}
+			p.series = append(p.series, s.styled(i))
 		}
 	}
 
@@ -235,6 +265,13 @@ func gpuPlans(gpus int) []chartPlan {
 	}
 
 	return plans
+}
+
+// styled returns the series in the style of one of many: first the colors change, then the dashes.
+func (p seriesPlan) styled(place int) seriesPlan {
+	colors := len(seriesColors())
+	p.color, p.dash = place%colors, place/colors%len(dashes())
+	return p
 }
 
 // jobBound returns the limit of the job that bounds a chart, and its text; 0 and "" if there is
@@ -251,10 +288,10 @@ func jobBound(b collector.Bound, l *reporter.Limits) (float64, string) {
 	return 0, ""
 }
 
-// Keys returns the sample keys that the page draws.
+// Keys returns the sample keys that the page draws, apart from the lines of operations.
 func Keys() []string {
 	keys := []string{collector.Timestamp.Key()}
-	for _, p := range chartPlans(collector.MaxGPUs) {
+	for _, p := range chartPlans(collector.MaxGPUs, nil) {
 		for _, s := range append(p.series, p.aside...) {
 			keys = append(keys, s.key.Key())
 			if s.upper != 0 {
@@ -284,19 +321,21 @@ func gpusOf(n *reporter.Node) int {
 // least one measured series. A series without any measured value is left out, so one of the five
 // may be empty.
 func Charts(n *reporter.Node) []Chart {
-	all, plans := chartsOf(n, gpusOf(n))
+	lines, _ := chosenLines(n)
+	all, plans := chartsOf(n, gpusOf(n), lines)
 	return slices.DeleteFunc(all, func(c Chart) bool {
 		i := slices.IndexFunc(plans, func(p chartPlan) bool { return p.id == c.ID })
 		return len(c.Series) == 0 && plans[i].whenMeasured
 	})
 }
 
-// chartsOf returns all charts of a node with so many GPUs, measured or not, and their plans.
-func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
-	plans = chartPlans(gpus)
+// chartsOf returns all charts of a node with so many GPUs and with these lines of operations,
+// measured or not, and their plans.
+func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []Chart, plans []chartPlan) {
+	plans = chartPlans(gpus, lines)
 	for _, p := range plans {
-		c := Chart{ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels}
-		c.Bound, c.BoundText = jobBound(p.of.Info().Bound, n.Limits)
+		c := Chart{ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels, Named: p.line.Kind != "", Signed: p.line.Signed()}
+		c.Bound, c.BoundText = p.bound(n.Limits)
 		for _, s := range p.series {
 			if made, ok := s.of(n); ok {
 				c.Series = append(c.Series, made)
@@ -318,13 +357,13 @@ func chartsOf(n *reporter.Node, gpus int) (charts []Chart, plans []chartPlan) {
 
 // asideUnit returns the unit of an aside; "" if its label already says it.
 func (p seriesPlan) asideUnit() string {
-	if unit := p.key.Info().Unit.Symbol(); unit != p.label {
+	if unit := p.unit(); unit != p.label {
 		return unit
 	}
 	return ""
 }
 
-// ChartOf returns the chart of one sample key.
+// ChartOf returns the chart of one key of the samples or of the envelope.
 func ChartOf(n *reporter.Node, key string) (Chart, error) {
 	if key == collector.Timestamp.Key() {
 		return Chart{}, fmt.Errorf("%s is the time axis", key)
@@ -335,7 +374,7 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 		return Chart{}, fmt.Errorf("nothing of %q was measured; there are: %s", text.Printable(key), measuredKeys(n))
 	}
 
-	name := text.Printable(key)
+	name := text.Clip(text.Printable(key), keyLetters)
 	c := Chart{ID: key, Title: name, Series: []Series{{Label: name, Key: key, Band: band}}}
 	if column, known := collector.ColumnNamed(key); known {
 		c.Unit = column.Info().Unit.Symbol()
@@ -343,33 +382,43 @@ func ChartOf(n *reporter.Node, key string) (Chart, error) {
 			c.Top = 100
 		}
 	}
+	if line, work := reporter.WorkLineOf(key); work {
+		c.Unit, c.Signed = line.Unit().Symbol(), line.Signed()
+	}
 
 	return c, nil
 }
 
-// measuredKeys lists the keys that ChartOf can draw.
+// measuredKeys lists the keys that ChartOf can draw. Of the lines of operations it lists the first.
 func measuredKeys(n *reporter.Node) string {
-	var out string
+	var out []string
 	for c := range collector.Column(collector.MaxColumns) {
 		if _, ok := bandOf(n, c.Key()); ok && c != collector.Timestamp {
-			if out != "" {
-				out += ", "
-			}
-			out += c.Key()
+			out = append(out, c.Key())
 		}
 	}
 
-	if out == "" {
+	columns := len(out)
+	for _, l := range n.WorkLines() {
+		if _, ok := bandOf(n, l.Key()); ok {
+			out = append(out, text.Clip(text.Printable(l.Key()), keyLetters))
+		}
+	}
+
+	if len(out) == 0 {
 		return "none"
 	}
 
-	return out
+	return text.List(out, columns+mostLines)
 }
+
+// keyLetters is how much of a key is shown.
+const keyLetters = 100
 
 // of returns the series of a node. It reports false if nothing was measured.
 func (p seriesPlan) of(n *reporter.Node) (Series, bool) {
-	band, ok := bandOf(n, p.key.Key())
-	s := Series{Label: p.label, Key: p.key.Key(), Band: band, Color: p.color, Dash: p.dash}
+	band, ok := bandOf(n, p.name())
+	s := Series{Label: p.label, Key: p.name(), Band: band, Color: p.color, Dash: p.dash}
 	if p.upper == 0 || !ok {
 		return s, ok
 	}
@@ -572,6 +621,19 @@ func (c *Chart) top() float64 {
 	}
 
 	return greatest
+}
+
+// bottom returns the least value of a chart's series whose values may be below 0, or 0.
+func (c *Chart) bottom() float64 {
+	least := 0.0
+	for _, s := range c.Series {
+		for _, v := range s.Band.Min {
+			if c.Signed && v < least && v <= -minAxis {
+				least = max(v, -maxAxis)
+			}
+		}
+	}
+	return least
 }
 
 // maxBoundRatio is how many times the largest value a limit may be to be drawn. Beside a limit that

@@ -3,6 +3,7 @@ package plotter
 import (
 	"math"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -82,7 +83,7 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 			in.width - marginLeft - marginRight,
 			in.height - marginTop - marginBottom,
 		}}
-	rows := f.legendRows()
+	rows := chart.legendRows(f.plot.width)
 	f.plot.y += rows * legendHeight
 	f.plot.height -= rows * legendHeight
 	f.chart.Series = make([]Series, len(chart.Series))
@@ -105,7 +106,11 @@ func drawChart(c canvas, chart Chart, t Timeline, in box) {
 
 func (f *figure) at(x, y float64) point {
 	px := f.plot.x + f.plot.width*min(1, max(0, x/f.xs.Max))
-	py := f.plot.y + f.plot.height*(1-min(1, max(0, y/f.ys.Max)))
+	share := y / f.ys.Max
+	if least := f.ys.Min; least < 0 { // halves, because the difference of two huge numbers may be infinite
+		share = (y/2 - least/2) / (f.ys.Max/2 - least/2)
+	}
+	py := f.plot.y + f.plot.height*(1-min(1, max(0, share)))
 	return point{math.Round(px*10) / 10, math.Round(py*10) / 10}
 }
 
@@ -143,27 +148,41 @@ func (f *figure) axes(c canvas) {
 	}
 }
 
-// legendRows returns how many rows the legend needs below the title: 0 if it fits beside the title.
-func (f *figure) legendRows() float64 {
-	if len(f.chart.Series) < 2 {
+// hasLegend reports whether the series are named beside the title.
+func (c *Chart) hasLegend() bool { return len(c.Series) > 1 || c.Named }
+
+// legendRows returns how many rows the legend needs below the title of a chart of so many pixels: 0 if it
+// fits beside the title.
+func (c *Chart) legendRows(room float64) float64 {
+	if !c.hasLegend() {
 		return 0
 	}
 
-	all, rows, x := letterWidth*float64(len(f.chart.title(""))+10), 1.0, 0.0
-	for _, s := range f.chart.Series {
+	all, rows, x := letterWidth*float64(len(c.title(""))+10), 1.0, 0.0
+	for _, s := range c.Series {
 		width := legendEntry(s)
-		if x > 0 && x+width > f.plot.width {
+		if x > 0 && x+width > room {
 			rows, x = rows+1, 0
 		}
 		x += width
 		all += width
 	}
 
-	if all <= f.plot.width {
+	if all <= room {
 		return 0
 	}
 
 	return rows
+}
+
+// legendRoom returns how many pixels a chart of operations of a width is higher than others, because its
+// legend takes many rows.
+func (c *Chart) legendRoom(width float64) float64 {
+	const usual = 2
+	if !c.Named {
+		return 0
+	}
+	return legendHeight * max(0, c.legendRows(width-marginLeft-marginRight)-usual)
 }
 
 // legendEntry returns the width of a swatch, a label and a gap.
@@ -178,7 +197,8 @@ func (f *figure) legendBelow(c canvas, y float64) {
 			x, y = 0, y+legendHeight
 		}
 		f.swatch(c, s, point{f.plot.x + x + 16, y - 4})
-		c.text(point{f.plot.x + x + 20, y}, s.Label, anchorStart, ink{kind: inkText})
+		label := text.Clip(s.Label, int((f.plot.width-20)/letterWidth))
+		c.text(point{f.plot.x + x + 20, y}, label, anchorStart, ink{kind: inkText})
 		x += width
 	}
 }
@@ -204,7 +224,7 @@ func (f *figure) drawText(c canvas, rows float64) {
 	}
 
 	x := f.plot.x + f.plot.width
-	for i := len(f.chart.Series) - 1; i >= 0 && len(f.chart.Series) > 1; i-- {
+	for i := len(f.chart.Series) - 1; i >= 0 && f.chart.hasLegend(); i-- {
 		s := f.chart.Series[i]
 		c.text(point{x, y}, s.Label, anchorEnd, ink{kind: inkText})
 		x -= letterWidth*float64(len(s.Label)) + 4

@@ -199,7 +199,11 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 		}
 	}
 
-	if err := t.ExecuteTemplate(out, "node", p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has)); err != nil {
+	section := p.nodes[0].section(len(p.nodes) > 1, p.metrics(), has)
+	if len(p.nodes) == 1 {
+		section.Work = p.workTables()
+	}
+	if err := t.ExecuteTemplate(out, "node", section); err != nil {
 		return err
 	}
 	if err := p.writeData(out, run, has); err != nil {
@@ -222,7 +226,7 @@ func (p *Page) write(w io.Writer, t *template.Template, run *reporter.Run) error
 // has reports which of chartPlans the page shows: those that every page has, and those for which
 // some node has data.
 func (p *Page) has() []bool {
-	plans := chartPlans(0)
+	plans := chartPlans(0, nil)
 	has := make([]bool, len(plans))
 	for i, plan := range plans {
 		has[i] = !plan.whenMeasured ||

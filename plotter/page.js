@@ -68,18 +68,18 @@ function nice(v) {
   var p = Math.pow(10, Math.floor(Math.log10(v)));
   return [1, 2, 2.5, 5, 10].find(function (m) { return m * p >= v * (1 - 1e-9); }) * p;
 }
-// valueAxis is the axis up to a greatest value, in the binary unit that suits.
-function valueAxis(c, greatest) {
+// valueAxis is the axis from 0, or a least value below it, up to a greatest value, in the binary unit that suits.
+function valueAxis(c, least, greatest) {
   var scale = 1, unit = c.unit;
-  if (c.top) return { max: Math.max(c.top, greatest), scale: 1, unit: unit, ticks: c.levels ? [0].concat(c.levels, [c.top]) : [0, 25, 50, 75, 100] };
+  if (c.top) return { min: 0, max: Math.max(c.top, greatest), scale: 1, unit: unit, ticks: c.levels ? [0].concat(c.levels, [c.top]) : [0, 25, 50, 75, 100] };
   if (unit.slice(0, 3) === "MiB" && greatest > 0) {
     var found = [[1048576, "TiB"], [1024, "GiB"], [1, "MiB"], [1 / 1024, "KiB"]].find(function (u) { return greatest >= u[0]; }) || [1 / 1048576, "B"];
     scale = found[0]; unit = found[1] + unit.slice(3);
   }
-  if (!(greatest > 0)) greatest = scale;
-  var step = nice(greatest / scale / 4) * scale, n = Math.ceil(greatest / step - 1e-9), ticks = [];
-  for (var i = 0; i <= n; i++) ticks.push(i * step);
-  return { max: n * step, scale: scale, unit: unit, ticks: ticks };
+  if (!(greatest > 0) && !(least < 0)) greatest = scale;
+  var step = nice((greatest / 4 - least / 4) / scale) * scale, n = Math.ceil(greatest / step - 1e-9), m = Math.ceil(-least / step - 1e-9), ticks = [];
+  for (var i = -m; i <= n; i++) ticks.push(i * step);
+  return { min: -m * step, max: n * step, scale: scale, unit: unit, ticks: ticks };
 }
 
 // dashes are the kinds of lines, by their class in the legend; the pixels are those of chart.go.
@@ -87,7 +87,7 @@ var dashes = [["", undefined], ["dash", [4, 3]], ["dot", [1.5, 2.5]], ["dashdot"
 
 // lists says which lists of numbers uPlot draws in a chart, and how.
 function lists(c, bands, bound) {
-  var out = { lists: [], series: [{}], bands: [], rows: [] }, greatest = 0;
+  var out = { lists: [], series: [{}], bands: [], rows: [] }, least = 0, greatest = 0;
   var add = function (list, of, options) {
     out.lists.push({ list: list, of: of });
     out.series.push(Object.assign({ paths: uPlot.paths.stepped({ align: -1 }), points: { show: false }, width: 0, stroke: "transparent" }, options));
@@ -96,15 +96,16 @@ function lists(c, bands, bound) {
   c.series.forEach(function (s, i) {
     var name = s.spread ? "--spread" : "--s" + (s.color || 0) % 4, band = bands && bands[i];
     if (!band) return;
-    var least = band[0], mean = band.length === 1 ? band[0] : band[1], most = band.length === 1 ? band[0] : band[2];
+    var low = band[0], mean = band.length === 1 ? band[0] : band[1], most = band.length === 1 ? band[0] : band[2];
     most.forEach(function (v) { if (v > greatest && v >= 1e-100) greatest = Math.min(v, 1e300); });
+    if (c.signed) low.forEach(function (v) { if (v < least && v <= -1e-100) least = Math.max(v, -1e300); });
     out.rows.push({ label: s.label, name: name, spread: s.spread, dash: s.dash || 0, band: band, unit: c.unit });
     var edge = s.spread || s.dash ? {} : { width: 0.8, stroke: function () { return faint(css(name), .55); } };
-    out.bands.push({ series: [add(most, Math.max, edge), add(least, Math.min, {})], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
+    out.bands.push({ series: [add(most, Math.max, edge), add(low, Math.min, {})], fill: function () { return s.spread ? css(name) : faint(css(name), .3); } });
     if (!s.spread) add(mean, null, { width: 1.5, stroke: function () { return css(name); }, dash: dashes[s.dash || 0][1] });
   });
   if (bound && bound[0] <= 4 * greatest) greatest = Math.max(greatest, bound[0]); // as in chart.go: else it is out of sight
-  out.axis = valueAxis(c, greatest);
+  out.axis = valueAxis(c, least, greatest);
   return out;
 }
 
@@ -223,7 +224,7 @@ function options(k, made, width) {
   return {
     width: width, height: k.box.clientWidth < 500 ? 150 : 190, legend: { show: false }, padding: [6, 26, 0, 0],
     cursor: { points: { show: false }, drag: { x: true, y: false, setScale: false }, sync: { key: "perfagent" }, y: false, bind: { dblclick: function () { return null; } } },
-    scales: { x: { time: false, range: function (u, min, max) { return max > min ? [min, max] : [0, last(node(shown))]; } }, y: { range: function () { return [0, k.axis.max]; } } },
+    scales: { x: { time: false, range: function (u, min, max) { return max > min ? [min, max] : [0, last(node(shown))]; } }, y: { range: function () { return [k.axis.min, k.axis.max]; } } },
     axes: [
       { stroke: dim, font: font, size: 26, gap: 4, grid: { show: false }, ticks: { stroke: soft, size: 4 },
         splits: function (u, i, min, max) { return timeTicks(min, max, u.width / 75).ticks; },

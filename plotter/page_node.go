@@ -24,7 +24,10 @@ type pageNode struct {
 	time               Timeline
 	charts             []Chart // all of chartPlans, measured or not
 	gpus               int
-	cpus               float64 // that the job may use; 0 if not known
+	lines              []reporter.WorkLine // of operations, that are drawn
+	unseen             int                 // lines that are not
+	work               *reporter.Node      // what the job said of its work, without keys; nil if it was not asked
+	cpus               float64             // that the job may use; 0 if not known
 	verdict            *reporter.Verdict
 	findings           []reporter.Finding
 	messages, advice   []summary.Message
@@ -49,7 +52,9 @@ func newPageNode(run *reporter.Run, name string, n *reporter.Node) *pageNode {
 		verdict:  n.Verdict,
 		findings: n.Findings,
 	}
-	charts, _ := chartsOf(n, p.gpus)
+	p.lines, p.unseen = chosenLines(n)
+	p.work = workOf(n)
+	charts, _ := chartsOf(n, p.gpus, p.lines)
 	p.time, p.charts = drawn(run, n, charts)
 	alone := &reporter.Report{Run: *run, Nodes: map[string]*reporter.Node{name: n}}
 	p.messages, p.advice = summary.Verdicts(alone), summary.Advice(alone)
@@ -205,6 +210,7 @@ type section struct {
 	Missing          []reporter.Missing
 	Charts           []chartData
 	Phases           []summary.PhaseRow
+	Work             template.HTML // made by hand, as Metrics
 	Metrics          template.HTML
 }
 
@@ -228,13 +234,14 @@ func (p *pageNode) section(many bool, metrics []reporter.Metric, has []bool) sec
 		Phases:   p.phases,
 		Metrics:  metricTable(p.metricRows(metrics)),
 	}
-	plans := chartPlans(0)
+	plans := chartPlans(0, nil)
 	for i, chart := range p.charts {
 		if !has[i] {
 			continue
 		}
 
-		const width, height = 800, 190
+		const width = 800
+		height := chartHeight + chart.legendRoom(width)
 		var c svgCanvas
 		label := titleOf(chart, p.time)
 		c.open(width, height, label)
@@ -517,7 +524,7 @@ func (p *pageNode) bandsOf(plans []seriesPlan, have []Series) []band {
 	out := make([]band, len(plans))
 	for i, plan := range plans {
 		for _, s := range have {
-			if s.Key != plan.key.Key() {
+			if s.Key != plan.name() {
 				continue
 			}
 			switch {

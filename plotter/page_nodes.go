@@ -22,6 +22,7 @@ type nodesData struct {
 	Heatmaps            []heatmapData
 	Nodes               []nodeRow
 	Job                 bool // whether the table shows what the jobs used
+	Work                template.HTML
 	Messages, Advice    []summary.Message
 }
 
@@ -46,7 +47,7 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 	}
 
 	d.Messages, d.Advice = summary.Verdicts(all), summary.Advice(all)
-	for i, plan := range chartPlans(0) {
+	for i, plan := range chartPlans(0, nil) {
 		if !has[i] || !slices.Contains([]string{"cpu", "job_cpu", "memory"}, plan.id) {
 			continue
 		}
@@ -71,6 +72,7 @@ func (p *Page) nodesData(run *reporter.Run, has []bool) (nodesData, error) {
 		d.Nodes = append(d.Nodes, n.row())
 	}
 
+	d.Work = p.workTables()
 	return d, nil
 }
 
@@ -209,6 +211,7 @@ type planChart struct {
 	Series []planSeries `json:"series"`
 	Asides []planSeries `json:"asides"`
 	Maybe  bool         `json:"maybe,omitempty"` // left out if a node has no data for it
+	Signed bool         `json:"signed,omitempty"`
 }
 
 type planSeries struct {
@@ -234,7 +237,7 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 		gpus = max(gpus, n.gpus)
 	}
 
-	plans := chartPlans(gpus)
+	plans := chartPlans(gpus, p.lines())
 	for i, plan := range plans {
 		if !has[i] {
 			continue
@@ -247,6 +250,7 @@ func (p *Page) writeData(out *bufio.Writer, run *reporter.Run, has []bool) error
 			Top:    plan.top(),
 			Levels: plan.levels,
 			Maybe:  plan.whenMeasured,
+			Signed: plan.line.Signed(),
 		}
 		plan.series = slices.DeleteFunc(plan.series, p.lacks)
 		plans[i].series = plan.series

@@ -64,6 +64,7 @@ func TestPage_IsNotMuchLargerThanItsReport(t *testing.T) {
 	reports := map[string]*reporter.Report{
 		"nothing": plottertest.Absent(), "one sample": plottertest.Short(), "1000 samples": pageSamples(1000), "1999 samples": pageSamples(1999),
 		"gaps": plottertest.Gaps(), "a week": plottertest.Week(t), "64 CPUs": reportertest.Large(0, 1, 1000), "12 nodes": plottertest.Few(), "perf.py": plottertest.PerfPy(t),
+		"operations": worked(), "32 series of each kind": busy(),
 	}
 	for name, evil := range plottertest.Evil() {
 		reports["hostile: "+name], _ = plottertest.Poisoned(evil)

@@ -18,7 +18,7 @@ import (
 // PictureOptions say what a static picture shows.
 type PictureOptions struct {
 	Node   string // node index; "" means the lowest
-	Metric string // a sample key; "" means all charts
+	Metric string // a key of the samples or of the envelope; "" means all charts
 	Width  int    // in pixels
 }
 
@@ -139,7 +139,13 @@ func newPicture(r *reporter.Report, o PictureOptions) (*picture, error) {
 	return p, nil
 }
 
-func (p *picture) height() float64 { return headHeight + float64(len(p.charts))*p.each + footHeight }
+func (p *picture) height() float64 {
+	height := headHeight + float64(len(p.charts))*p.each + footHeight
+	for i := range p.charts {
+		height += p.charts[i].legendRoom(p.width)
+	}
+	return height
+}
 
 func (p *picture) draw(c canvas) {
 	fits := max(10, int(p.width-2*marginRight)/7)
@@ -149,8 +155,11 @@ func (p *picture) draw(c canvas) {
 	}
 
 	c.text(point{marginRight, 20}, string(title), anchorStart, ink{kind: inkTitle})
-	for i, chart := range p.charts {
-		drawChart(c, chart, p.time, box{0, headHeight + float64(i)*p.each, p.width, p.each})
+	y := float64(headHeight)
+	for _, chart := range p.charts {
+		height := p.each + chart.legendRoom(p.width)
+		drawChart(c, chart, p.time, box{0, y, p.width, height})
+		y += height
 	}
 
 	c.text(

@@ -20,8 +20,9 @@ import (
 // the sample's value, and "KEY.min [unit]", "KEY.mean [unit]", "KEY.max [unit]" of
 // all the samples that it stands for. A rate has only the last three. Where any node has
 // phases, "phase" follows: the one at the sample's time. Units are %, MiB (2^20 bytes) and
-// MiB/s. Keys that this perfagent does not know come last, sorted and without a unit. What
-// was not measured is an empty field; numbers are the JSON's, digit for digit.
+// MiB/s. The time lines of operations and transfers, in ms, 1/s and MiB/s, and keys that this
+// perfagent does not know, without a unit, come last and sorted. What was not measured is an
+// empty field; numbers are the JSON's, digit for digit.
 //
 // It is CSV as in RFC 4180, except that lines end in LF. A key that a spreadsheet would
 // take for a formula gets an apostrophe before it, and control characters in it are
@@ -97,7 +98,8 @@ func newCSVTable(r *Report) *csvTable {
 			t.columns = append(t.columns, csvColumn{key, "", csvSample})
 		}
 		if envelope[key] {
-			t.addEnvelope(key, "")
+			line, _ := WorkLineOf(key)
+			t.addEnvelope(key, line.Unit().Symbol())
 		}
 	}
 	return t

@@ -55,7 +55,7 @@ func TestWriteCSV_Golden(t *testing.T) {
 	nodes := reportertest.Nodes(2)
 	nodes.Nodes["1"] = perfpy.Nodes["3"]
 	for name, r := range map[string]*reporter.Report{
-		"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "nodes": nodes, "hostile": reportertest.HostileReport("=cmd|' /C calc'!A0\n\"x\",y"),
+		"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "nodes": nodes, "work": reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("=cmd|' /C calc'!A0\n\"x\",y"),
 		"nothing": {Nodes: map[string]*reporter.Node{"0": {}, "1": nil}},
 	} {
 		reportertest.CompareGolden(t, filepath.Join("testdata", "csv", name+".csv"), showCSV(t, r), *update)
@@ -93,6 +93,33 @@ func TestWriteCSV_Columns(t *testing.T) {
 	}
 }
 
+// The time lines of operations come last, with their units, and no name of a series is more than text.
+func TestWriteCSV_Work(t *testing.T) {
+	r := reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, "")))
+	n := r.Nodes["0"]
+	n.Envelope["op:=1+1\x1b[31m,\"\n:time_ms"] = n.Envelope["gauge:queue"]
+	rows, err := csv.NewReader(bytes.NewReader(showCSV(t, r))).ReadAll()
+	if err != nil || len(rows) != 7 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+
+	want := []string{
+		"counter:rows<b>:per_second.min [1/s]", "counter:rows<b>:per_second.mean [1/s]", "counter:rows<b>:per_second.max [1/s]",
+		"gauge:queue.min", "gauge:queue.mean", "gauge:queue.max",
+		`op:=1+1\x1b[31m,"\n:time_ms.min [ms]`, `op:=1+1\x1b[31m,"\n:time_ms.mean [ms]`, `op:=1+1\x1b[31m,"\n:time_ms.max [ms]`,
+		"op:store.get:per_second.min [1/s]", "op:store.get:per_second.mean [1/s]", "op:store.get:per_second.max [1/s]",
+		"op:store.get:time_ms.min [ms]", "op:store.get:time_ms.mean [ms]", "op:store.get:time_ms.max [ms]",
+		"transfer:nixl:mb_per_second.min [MiB/s]", "transfer:nixl:mb_per_second.mean [MiB/s]", "transfer:nixl:mb_per_second.max [MiB/s]",
+		"transfer:nixl:time_ms.min [ms]", "transfer:nixl:time_ms.mean [ms]", "transfer:nixl:time_ms.max [ms]",
+	}
+	if got := rows[0][len(rows[0])-len(want):]; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if first, last := rows[1][len(rows[0])-1], rows[6][len(rows[0])-1]; first != "" || last == "" {
+		t.Errorf("nothing came at first and something at last, and the table has %q and %q", first, last)
+	}
+}
+
 // Every number of the report is in the table with the digits that it has in the JSON,
 // and nothing else is.
 func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
@@ -100,7 +127,7 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 	for i, v := range []float64{0.1, 1e-7, 1e21, 123456789.000001, math.Copysign(0, -1), -5e-324, math.MaxFloat64} {
 		awkward.Nodes["0"].Samples.Columns[0][i] = v
 	}
-	for name, r := range map[string]*reporter.Report{"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "awkward": awkward, "hostile": reportertest.HostileReport("a|b")} {
+	for name, r := range map[string]*reporter.Report{"one": reporter.New(reportertest.Input(0, 3, 0, "")), "gaps": reportertest.Gaps(), "awkward": awkward, "work": reportertest.Work(reporter.New(reportertest.Input(0, 6, 0, ""))), "hostile": reportertest.HostileReport("a|b")} {
 		encoded, err := reporter.Encode(r)
 		if err != nil {
 			t.Fatal(err)
@@ -143,8 +170,12 @@ func TestWriteCSV_HasTheNumbersOfTheJSON(t *testing.T) {
 
 // showName is the column of a key, which may have .min, .mean or .max behind it.
 func showName(key string) string {
-	c, ok := collector.ColumnNamed(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max"))
+	of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key, ".min"), ".mean"), ".max")
+	c, ok := collector.ColumnNamed(of)
+	line, work := reporter.WorkLineOf(of)
 	switch {
+	case work && line.Unit() != "":
+		return key + " [" + string(line.Unit()) + "]"
 	case !ok:
 		return key
 	case c == collector.Timestamp:

@@ -94,6 +94,18 @@ func WorkMetric(name string) (m Metric, ok bool) {
 	return Metric{}, false
 }
 
+// WorkNumbers returns the names of the numbers of a kind of series: "count", "avg_time_ms". It is empty for a counter,
+// which is one number, and for what is no kind.
+func WorkNumbers(kind WorkKind) []string {
+	var names []string
+	for _, row := range workNumbers {
+		if row.kind == kind && row.name != "" {
+			names = append(names, row.name)
+		}
+	}
+	return names
+}
+
 // metric returns the row as a metric of a series.
 func (row *workNumber) metric(series string) Metric {
 	m := Metric{Name: WorkValue(row.kind, series, row.name), Unit: row.unit, Series: series, Kind: row.kind, Number: row.name}
@@ -139,7 +151,7 @@ func (w *Work) Series(kind WorkKind) []string {
 
 // Value returns a number of a series. It reports false if it is not known.
 func (w *Work) Value(m *Metric) (v float64, ok bool) {
-	if w == nil || !w.has(m.Kind, m.Series) {
+	if w == nil || !w.Has(m.Kind, m.Series) {
 		return 0, false
 	}
 	for _, row := range workNumbers {
@@ -152,8 +164,8 @@ func (w *Work) Value(m *Metric) (v float64, ok bool) {
 	return 0, false
 }
 
-// has reports whether there is a series.
-func (w *Work) has(kind WorkKind, series string) (ok bool) {
+// Has reports whether there is a series.
+func (w *Work) Has(kind WorkKind, series string) (ok bool) {
 	switch kind {
 	case OpKind:
 		_, ok = w.Times[series]

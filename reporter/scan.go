@@ -24,12 +24,19 @@ const (
 type Wanted struct {
 	Samples  []string // keys of the samples, such as timestamp
 	Envelope []string // keys of the envelope, such as cpu_pct_per_cpu_avg
+	Work     bool     // the time lines of operations and transfers: see WorkLine
 	All      bool     // every column of both
 }
 
 func (w Wanted) sample(key string) bool { return w.All || slices.Contains(w.Samples, key) }
 
-func (w Wanted) band(key string) bool { return w.All || slices.Contains(w.Envelope, key) }
+func (w Wanted) band(key string) bool {
+	if w.All || slices.Contains(w.Envelope, key) {
+		return true
+	}
+	_, work := WorkLineOf(key)
+	return w.Work && work
+}
 
 // nodeFunc takes a node and the run, which all nodes share.
 type nodeFunc = func(run *Run, name string, n *Node) error

@@ -44,10 +44,14 @@ With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or
 an amount in the metric's unit, such as 90. A change in percent must also be
 significant; with too few runs to test, the plain difference counts. The exit
-code is 2 if the runs cannot be compared.`,
+code is 2 if the runs cannot be compared.
+
+METRIC is one of perfagent metrics, or a number of what the job said, such as
+phase.train.seconds, op.store.get.p90_time_ms or counter.rows.`,
 		Example: `  perfagent diff before.json after.json
   perfagent diff perfagent-out/before perfagent-out/after
   perfagent diff --fail-if 'job_cpu_seconds > +10%' old/*.json -- new/*.json
+  perfagent diff --fail-if 'op.store.get.p90_time_ms > +10%' before after
   perfagent diff --format markdown before after >> "$GITHUB_STEP_SUMMARY"`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args, cmd.ArgsLenAtDash()) },

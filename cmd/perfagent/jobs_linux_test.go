@@ -10,7 +10,9 @@ import (
 )
 
 // parts are the jobs that this test binary plays.
-var parts = map[string]func(){"burner": burner, "counter": clitest.Counter, "diffburn": diffBurn, "hog": hog}
+var parts = map[string]func(){
+	"burner": burner, "counter": clitest.Counter, "diffburn": diffBurn, "flood": flood, "hog": hog,
+}
 
 // hog touches 300 MiB for 0.3 s.
 func hog() {

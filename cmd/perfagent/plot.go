@@ -33,8 +33,8 @@ func newPlot(_ streams) *cobra.Command {
 		Long: `Draw a report of perfagent, perf.py's JSON, or a journal. FILE.html is the page
 that run writes beside its report: one file that needs no network. FILE.svg and
 FILE.png are static pictures of one node, for papers, issues and CI. They have
-the node's charts or, with --metric, a single sample key. An existing file is
-replaced only with --force.`,
+the node's charts or, with --metric, a single key of the samples or of the
+envelope. An existing file is replaced only with --force.`,
 		Example: `  perfagent plot perfagent-out/trial-7/node-0.json -o trial-7.html
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
@@ -49,7 +49,7 @@ replaced only with --force.`,
 	f.StringVarP(&o.output, "output", "o", "", "`FILE` to write (required): .html, .svg or .png")
 	f.BoolVar(&o.force, "force", false, "replace FILE if it exists")
 	f.StringVar(&o.metric, "metric", "",
-		"draw this sample `KEY` instead of the charts, such as mem_used_mb or disk_io_read_mb_per_second")
+		"draw this `KEY` of samples or envelope instead of the charts: mem_used_mb, op:store.get:time_ms")
 	f.IntVar(&o.node, "node", 0, "index of the node to draw (default: the lowest)")
 	f.IntVar(&o.width, "width", 800, "width of a static picture in pixels, 300 to 8000")
 	f.IntVar(&o.cpus, "cpus", 0,
@@ -138,7 +138,7 @@ func (o *plotOptions) draw(out io.Writer, kind, path string) error {
 
 func (o *plotOptions) page(out io.Writer, path string) error {
 	page := plotter.NewPage(plotter.PageOptions{})
-	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys()}
+	wanted := reporter.Wanted{Samples: plotter.Keys(), Envelope: plotter.Keys(), Work: true}
 	run, err := reportfile.Scan(path, o.cpus, wanted, func(run *reporter.Run, name string, n *reporter.Node) error {
 		page.Add(run, name, n)
 		return nil

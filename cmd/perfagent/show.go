@@ -30,6 +30,9 @@ type showOptions struct {
 	json    bool
 	cpus    int
 	out     string
+	ops     bool
+	key     string
+	byKey   bool // --key was given
 	streams streams
 }
 
@@ -47,12 +50,17 @@ argument, the newest one under --out.
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
-            phases as "phase.NAME.METRIC"; what is absent, and why, on stderr`,
+            phases as "phase.NAME.METRIC", those of operations and the like as
+            "op.NAME.METRIC"; what is absent, and why, on stderr
+
+With --ops, show all that the job said of its operations and transfers, as text
+or JSON. With --key, show what each operation did with one key.`,
 		Example: `  perfagent show
   perfagent show perfagent-out/20260131-120000-a1b2c3/node-0.json
   perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
   perfagent show --format csv > samples.csv
-  perfagent show --json perf.json --cpus 8`,
+  perfagent show --json perf.json --cpus 8
+  perfagent show --ops`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
 	}
@@ -63,6 +71,8 @@ argument, the newest one under --out.
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
 	f.StringVar(&o.out, "out", "perfagent-out", "find the newest report under `DIR` [$PERFAGENT_OUT]")
+	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
+	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
 
 	return cmd
 }
@@ -72,6 +82,9 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("--cpus: %d is negative", o.cpus)
 	}
 	if err := o.settleFormat(cmd); err != nil {
+		return err
+	}
+	if err := o.settleOps(cmd); err != nil {
 		return err
 	}
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
@@ -92,6 +105,10 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	report, err := reportfile.Read(path, o.cpus)
 	if err != nil {
 		return err
+	}
+
+	if o.ops {
+		return o.printOps(report)
 	}
 
 	return o.print(report, path)
@@ -159,7 +176,7 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 
 	for _, name := range report.NodeNames() {
 		n := report.Nodes[name]
-		nodes[name] = withPhases(n)
+		nodes[name] = numbersOf(n)
 		for _, why := range byReason(n.Missing) {
 			o.remark(name, why)
 		}
@@ -177,12 +194,10 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	return err
 }
 
-// withPhases returns the metrics of a node and the numbers of its phases.
-func withPhases(n *reporter.Node) reporter.Values {
-	if len(n.Phases) == 0 {
-		return n.Metrics
-	}
+// numbersOf returns the metrics of a node and the numbers of its phases, operations and transfers.
+func numbersOf(n *reporter.Node) reporter.Values {
 	all := n.PhaseValues()
+	maps.Copy(all, n.WorkValues())
 	maps.Copy(all, n.Metrics)
 
 	return all

@@ -65,8 +65,10 @@ type JobUse struct {
 	Memory, PageCache float64
 	// Own is what the group's memory has beside these two: our own, and what was there before the
 	// job. Bytes.
-	Own                float64
-	MemoryKind         string
+	Own        float64
+	MemoryKind string
+	// MemoryHeld reports whether Memory was measured for an earlier Reading.
+	MemoryHeld         bool
 	Processes, Threads float64
 	// Group has the counters of the control group that the job is in; nil if there is none. Shared
 	// reports that others are in it, too: then only its limits are the job's.

@@ -202,7 +202,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 		use.Living = math.NaN()
 	}
 	if math.IsNaN(use.Memory) && !math.IsNaN(tree.Memory) {
-		use.Memory, use.MemoryKind = tree.Memory, tree.MemoryKind
+		use.Memory, use.MemoryKind, use.MemoryHeld = tree.Memory, tree.MemoryKind, !tree.MemoryFresh
 	}
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)

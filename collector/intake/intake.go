@@ -179,12 +179,15 @@ func (in *Intake) Book() *book.Book {
 	return in.book.Clone()
 }
 
-// Changes returns a number that grows whenever something is received.
-func (in *Intake) Changes() uint64 {
+// BookSince is Book if something was received after the book had so many changes; otherwise it returns nil.
+func (in *Intake) BookSince(changes uint64) *book.Book {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	return in.book.Changes()
+	if in.book.Changes() == changes {
+		return nil
+	}
+	return in.book.Clone()
 }
 
 // maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.

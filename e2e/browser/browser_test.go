@@ -257,7 +257,8 @@ func (b *tab) whole() {
 	b.t.Helper()
 	want := plottertest.HostCharts() // and those of what not every node has, in places of their own
 	got := eval[[]string](b, `[...document.querySelectorAll("[data-chart]")].map(e => e.dataset.chart)`)
-	all := slices.DeleteFunc(plottertest.AllCharts(), func(id string) bool { return !slices.Contains(append(want, got...), id) })
+	all := slices.Insert(plottertest.AllCharts(), 2, plottertest.WorkCharts()...)
+	all = slices.DeleteFunc(all, func(id string) bool { return !slices.Contains(append(want, got...), id) })
 	if !slices.Equal(got, all) {
 		b.t.Errorf("the charts are %q, want %q", got, all)
 	}

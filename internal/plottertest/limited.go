@@ -135,7 +135,12 @@ func limitedSample(i, node, gpus int) collector.Sample {
 	return s
 }
 
-// AllCharts returns all charts that a page can have, in their order.
+// WorkCharts returns the charts of operations in their order: they come after job_cpu.
+func WorkCharts() []string {
+	return []string{"operations", "operation_time", "counters", "gauges", "transfers"}
+}
+
+// AllCharts returns all charts that the page of a job without operations can have, in their order.
 func AllCharts() []string {
 	return []string{
 		"cpu",

@@ -110,3 +110,52 @@ func Speed(v float64) Quantity {
 
 // Percentage returns a percentage with one decimal.
 func Percentage(v float64) Quantity { return Quantity{Fixed(v, 1), "%"} }
+
+// Milliseconds writes a time that is given in milliseconds: 0.62 ms, 12 ms, 0.3 µs. From a second on it is a
+// [Duration].
+func Milliseconds(ms float64) string {
+	switch a := math.Abs(ms); {
+	case math.IsNaN(ms) || math.IsInf(ms, 0):
+		return Absent
+	case a >= 999.5:
+		return Seconds(ms / 1000)
+	case a >= 9.95 || a == 0:
+		return Fixed(ms, 0) + " ms"
+	case a >= 0.995:
+		return Fixed(ms, 1) + " ms"
+	case a >= 0.0095:
+		return Fixed(ms, 2) + " ms"
+	case a >= 0.00005:
+		return Fixed(ms*1000, 1) + " µs"
+	}
+	return "<0.1 µs"
+}
+
+// Number writes a number of anything: 1,234, 4.5, 0.0625. It has at most three decimals, or three significant digits
+// if it is small.
+func Number(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return Absent
+	case a >= 1e15 || a > 0 && a < 1e-6:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+
+	decimals := 3
+	if a > 0 && a < 0.1 {
+		decimals = 2 - int(math.Floor(math.Log10(a)))
+	}
+	whole, fraction, _ := strings.Cut(strconv.FormatFloat(a, 'f', decimals, 64), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		whole += "." + fraction
+	}
+	if v < 0 && whole != "0" {
+		whole = "-" + whole
+	}
+
+	return whole
+}

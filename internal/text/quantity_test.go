@@ -32,3 +32,29 @@ func TestQuantity_KeepsNumberAndUnitApart(t *testing.T) {
 		}
 	}
 }
+
+func TestMilliseconds(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[float64]string{
+		0: "0 ms", 0.62: "0.62 ms", 1.1: "1.1 ms", 12: "12 ms", 9.96: "10 ms", 999: "999 ms", 999.6: "1.0 s", 90_000: "1 min 30 s",
+		0.0625: "0.06 ms", 0.009: "9.0 µs", 0.0003: "0.3 µs", 0.00001: "<0.1 µs", -3: "-3.0 ms",
+		math.NaN(): Absent, math.Inf(1): Absent,
+	} {
+		if got := Milliseconds(ms); got != want {
+			t.Errorf("%v ms is %q, want %q", ms, got, want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{
+		0: "0", 5: "5", 999: "999", 1234: "1,234", 1234567.5: "1,234,567.5", -1234: "-1,234", 4.5: "4.5", 0.62: "0.62", 7070.707: "7,070.707",
+		1.0 / 3: "0.333", 0.0625: "0.0625", 0.00012345: "0.000123", -0.0001: "-0.0001", 1e-9: "1e-09", 1e15: "1e+15", 1e300: "1e+300",
+		999999999999999: "999,999,999,999,999", math.Copysign(0, -1): "0", math.NaN(): Absent, math.Inf(-1): Absent,
+	} {
+		if got := Number(v); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
+		}
+	}
+}

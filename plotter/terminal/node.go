@@ -39,6 +39,7 @@ func nodeLines(r *reporter.Report, o Options) []line {
 	lines = append(lines, line{rank: 20})
 	lines = append(lines, rowLines(n, live, o)...)
 	lines = append(lines, line{rank: 21})
+	lines = append(lines, operationLines(n, live)...)
 	if cost := costWords(n, r.Run.WallSeconds); cost != "" {
 		lines = append(lines, line{3, dim, text.PadRight("perfagent", labelWidth) + cost})
 	}

@@ -97,6 +97,9 @@ func Line(r *reporter.Report, o Options) string {
 	if phase := phaseWords(n, live); phase != "" {
 		words += ", phase " + phase
 	}
+	if operations := operationWords(n, live); operations != "" {
+		words += ", operations: " + operations
+	}
 	if live.Trouble != "" {
 		words += "; " + text.Printable(live.Trouble)
 	}

@@ -102,7 +102,9 @@ func Compare(a, b Side) *Comparison {
 	}
 
 	t := newTest()
-	for _, m := range slices.Concat(tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB), phaseMetrics(runsA, runsB)) {
+	for _, m := range slices.Concat(
+		tableMetrics(runsA, runsB), gpuMetrics(runsA, runsB), phaseMetrics(runsA, runsB), workMetrics(runsA, runsB),
+	) {
 		valuesA, whyA := valuesOf(runsA, &m)
 		valuesB, whyB := valuesOf(runsB, &m)
 		metric := t.compare(valuesA, valuesB)
@@ -112,6 +114,7 @@ func Compare(a, b Side) *Comparison {
 	}
 
 	c.hidePhases()
+	c.hideWork(slices.Concat(runsA, runsB))
 	c.Notes = append(c.Notes, remarks("A", runsA)...)
 	c.Notes = append(c.Notes, remarks("B", runsB)...)
 	c.Notes = append(c.Notes, differences(runsA, runsB)...)

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -36,10 +36,7 @@ type Verdict struct {
 // A percentage other than 0 must have a sign. Without one it could be mistaken for an amount of a
 // metric that is itself in percent.
 func ParseGate(words string) (Gate, error) {
-	at := strings.IndexAny(words, "<>")
-	if _, _, ok := reporter.SplitPhaseValue(strings.TrimSpace(words)); ok {
-		at = strings.LastIndexAny(words, "<>") // its name may have some
-	}
+	at := operatorAt(words)
 	if at < 0 {
 		return Gate{}, errors.New("is not METRIC OP VALUE, like 'job_cpu_seconds > +10%'; OP is >, >=, < or <=")
 	}
@@ -64,12 +61,36 @@ func ParseGate(words string) (Gate, error) {
 	}
 
 	if percent && v != 0 && !strings.ContainsAny(value[:1], "+-") {
-		const noSign = "%s%% has no sign: a change is %s +%s%%, an amount in the metric's unit (%s) is %s %s"
-		return Gate{}, fmt.Errorf(noSign, value, g.Op, value, unitOf(g.Metric), g.Op, value)
+		const noSign = "%s%% has no sign: a change is %s +%s%%, an amount%s is %s %s"
+		return Gate{}, fmt.Errorf(noSign, value, g.Op, value, inUnit(g.Metric), g.Op, value)
 	}
 
 	g.Value = v
 	return g, nil
+}
+
+// operatorAt returns where the operator of a condition is, or -1. The name of a phase may have its characters, and that
+// of a series between double quotes, in which a backslash escapes the next character.
+func operatorAt(words string) int {
+	if _, _, ok := reporter.SplitPhaseValue(strings.TrimSpace(words)); ok {
+		return strings.LastIndexAny(words, "<>")
+	}
+
+	quoted, escaped := false, false
+	for i, c := range []byte(words) {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '<' || c == '>'):
+			return i
+		}
+	}
+
+	return -1
 }
 
 func checkMetric(name string) error {
@@ -79,21 +100,30 @@ func checkMetric(name string) error {
 	case ok:
 		return fmt.Errorf("%s is not compared: it counts since boot", name)
 	}
+	if words := workNumbersOf(name); words != "" {
+		return fmt.Errorf("%q names no number of a series: there are %s", text.Printable(clip(name, 80)), words)
+	}
 	return fmt.Errorf("there is no metric %q; perfagent metrics lists them all", text.Printable(clip(name, 40)))
 }
 
-// metricNamed finds a metric of the table, or a number of a phase.
+// metricNamed finds a metric of the table, or a number of a phase or of a series.
 func metricNamed(name string) (reporter.Metric, bool) {
 	if m, ok := reporter.MetricNamed(name); ok {
 		return m, true
 	}
-	return reporter.PhaseMetric(name)
+	if m, ok := reporter.PhaseMetric(name); ok {
+		return m, true
+	}
+	return reporter.WorkMetric(name)
 }
 
-// unitOf returns the unit of an existing metric.
-func unitOf(name string) collector.Unit {
+// inUnit says in which unit an existing metric is, or nothing if only the job knows it.
+func inUnit(name string) string {
 	m, _ := metricNamed(name)
-	return m.Unit
+	if m.Unit == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in the metric's unit (%s)", m.Unit)
 }
 
 // String returns the gate in the form that ParseGate parses.
@@ -125,7 +155,7 @@ func (c *Comparison) Judge(g Gate) Verdict {
 	m, ok := c.Metric(g.Metric)
 	switch {
 	case !ok:
-		v.Reason = "no node of A or B has that " + subjectOf(g.Metric)
+		v.Reason = c.unknown(g.Metric)
 	case m.B == nil:
 		v.Reason = "B lacks the metric: " + m.whyB
 	case g.Percent && m.A == nil:
@@ -152,11 +182,22 @@ func (c *Comparison) show(name string) {
 	}
 }
 
-// subjectOf returns what a metric is of that not every node has.
-func subjectOf(name string) string {
+// unknown says why the comparison lacks a metric that there is.
+func (c *Comparison) unknown(name string) string {
 	m, _ := metricNamed(name)
+	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.of.Kind != "" }) {
+		return "operations were not recorded: perfagent run --ops on"
+	}
+	return "no node of A or B has that " + subjectOf(&m)
+}
+
+// subjectOf returns what a metric is of that not every node has.
+func subjectOf(m *reporter.Metric) string {
 	if m.Phase != "" {
 		return "phase"
+	}
+	if m.Kind != "" {
+		return kindWord(m.Kind)
 	}
 	column, _ := m.Column()
 	if _, _, ok := column.GPU(); ok {

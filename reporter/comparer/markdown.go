@@ -14,6 +14,9 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 		out.WriteString("- " + escaped(line) + "\n")
 	}
 
+	// In a code span of a table nothing can be escaped, so what would end it is written as Printable writes what is
+	// invisible.
+	spanned := strings.NewReplacer("|", `\x7c`, "`", `\x60`)
 	out.WriteString("\n| metric | unit | A | B | change | p |\n|---|---|--:|--:|--:|--:|\n")
 	for _, r := range c.rows() {
 		change := r.cells[changeColumn]
@@ -31,7 +34,7 @@ func WriteMarkdown(w io.Writer, c *Comparison) error {
 		a := withSpread(r.cells[aColumn], r.cells[aSpreadColumn])
 		b := withSpread(r.cells[bColumn], r.cells[bSpreadColumn])
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n",
-			r.cells[nameColumn], r.cells[unitColumn], a, b, change, escaped(p))
+			spanned.Replace(r.cells[nameColumn]), r.cells[unitColumn], a, b, change, escaped(p))
 	}
 
 	out.WriteString("\n")

@@ -49,6 +49,9 @@ func mean(values, weights []float64) float64 {
 // amount or peak of the other nodes would pass for that of all. The error says why. A number of a phase
 // is that of the nodes which were in the phase.
 func (r *run) value(m *reporter.Metric) (float64, error) {
+	if m.Kind != "" {
+		return r.workValue(m)
+	}
 	nodes := r.nodesWith(m)
 	if len(nodes) == 0 {
 		return 0, errNoPhase

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/perfagent/perfagent/collector"
 )
@@ -33,8 +34,10 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
-// amount formats a value with its unit.
-func amount(v float64, unit collector.Unit) string { return figure(v) + " " + unit.Symbol() }
+// amount formats a value with its unit, if there is one.
+func amount(v float64, unit collector.Unit) string {
+	return strings.TrimSpace(figure(v) + " " + unit.Symbol())
+}
 
 // changeText formats a change in percent with a sign: +20.3 %.
 func changeText(pct float64, digits int) string {

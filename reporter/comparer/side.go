@@ -21,6 +21,8 @@ type run struct {
 	reporter.Run
 	path  string // of its first report
 	nodes []node // by index
+	// work is what the job said of its operations on all nodes; nil if they were not recorded.
+	work *reporter.Work
 	// exitCode is the exit code of the run; 0 if it succeeded or has none.
 	exitCode int
 }
@@ -61,6 +63,7 @@ func runsOf(reports []reporter.Source) []*run {
 
 	for _, r := range all {
 		slices.SortFunc(r.nodes, byIndex)
+		r.work = workOf(r.nodes)
 	}
 
 	return all
@@ -116,6 +119,7 @@ func remarks(name string, runs []*run) []string {
 	say("have no end (still running, or cut off)", func(r *run) bool { return r.Incomplete != "" })
 	say("are perf.py's (shares computed from the kept samples)", func(r *run) bool { return r.any(fromPerfPy) })
 	say("have only an upper bound of job_max_rss_mb", func(r *run) bool { return r.any(boundedRSS) })
+	say("lost some of what the job said: counts and sums are lower bounds", (*run).lostWork)
 	return out
 }
 

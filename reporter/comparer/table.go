@@ -10,7 +10,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// maxName limits the name of a metric in a table, in characters. Only that of a phase can be longer.
+// maxName limits the name of a metric in a table, in characters. Only that of a phase or a series can be longer.
 const maxName = 60
 
 // lineWidth limits the text lines below the table, in characters.
@@ -52,7 +52,7 @@ func (c *Comparison) rows() []row {
 
 		r := row{changed: m.Changed != nil && *m.Changed}
 		r.cells = [columns]string{
-			nameColumn: text.Printable(clip(m.Name, maxName)), unitColumn: m.Unit.Symbol(),
+			nameColumn: text.Printable(m.shownName()), unitColumn: m.Unit.Symbol(),
 			aColumn: figureOrNone(m.A), aSpreadColumn: spread(m.A, m.ALow, m.AHigh, m.NA),
 			bColumn: figureOrNone(m.B), bSpreadColumn: spread(m.B, m.BLow, m.BHigh, m.NB),
 			changeColumn: m.Change(),
@@ -210,7 +210,7 @@ func (c *Comparison) absences() []string {
 		if names[m.Why] == nil {
 			reasons = append(reasons, m.Why)
 		}
-		names[m.Why] = append(names[m.Why], clip(m.Name, maxName))
+		names[m.Why] = append(names[m.Why], m.shownName())
 	}
 
 	out := make([]string, len(reasons))

@@ -47,6 +47,11 @@ type Head struct {
 	Columns []string `json:"columns"`
 	// Counters are the keys of the counters since boot in each line, in order.
 	Counters []string `json:"counters,omitempty"`
+	// Operations reports whether the job is asked for its operations.
+	Operations bool `json:"operations,omitzero"`
+	// Account returns a copy of their account if it has changed, by book.Book.Changes, else nil. It is called in the
+	// journal's goroutine. Without operations it is nil.
+	Account func(changes uint64) *book.Book `json:"-"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
 	// Cost returns the CPU seconds that the agent itself has used so far. It is called once per
@@ -70,17 +75,13 @@ type Journal struct {
 	told         said    // in the last line that said something; belongs to the sampling goroutine
 	w            writer
 
-	// Of operations; all but large belong to the sampling goroutine.
-	lines     int           // how many time lines were named
-	accounted time.Duration // when the account was written; 0 = never
-	changes   uint64        // of the account then
-	large     atomic.Bool   // the account is not appended, but in snapshots
+	account func(changes uint64) *book.Book // of operations; nil if the job is not asked for them
+	lines   int                             // how many time lines of theirs were named; belongs to the sampling goroutine
 }
 
 // An entry is a line to append, or a Recording to rewrite the file from.
 type entry struct {
 	line     []byte
-	account  *book.Book // to append behind the line, if not nil
 	snapshot *collector.Recording
 	newest   newestSample // of the snapshot
 }
@@ -91,6 +92,7 @@ type entry struct {
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
+	head.Operations = head.Account != nil
 	line, err := plainjson.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
@@ -104,7 +106,7 @@ func Create(dir string, head Head) (*Journal, error) {
 	j := &Journal{
 		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
-		done: make(chan struct{}),
+		done: make(chan struct{}), account: head.Account,
 	}
 	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {
@@ -163,7 +165,7 @@ func (j *Journal) ReportPath() string { return j.reportPath }
 // Observe journals one sample. It is called in the sampling goroutine, by collector.Options.Observe, and
 // never waits for the disk.
 func (j *Journal) Observe(s *collector.Sample, rec *collector.Recording) {
-	e := entry{account: j.newAccount(rec)}
+	var e entry
 	if j.wantSnapshot.CompareAndSwap(true, false) {
 		values := reporter.Numbers(pick(s.Values[:], columnsOf(rec)))
 		e.snapshot, e.newest = rec.Clone(), newestSample{values, j.ownCPU()}

@@ -436,7 +436,7 @@ func FuzzParse(f *testing.F) {
 		s.Next(rec)
 	}
 	snapshot.Reset()
-	account, err := (&Journal{}).accountLine(rec.Work.Book())
+	account, err := lineOf(rec.Work.Book())
 	if err := errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})); err != nil {
 		f.Fatal(err)
 	}

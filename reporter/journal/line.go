@@ -26,10 +26,12 @@ type sampleLine struct {
 	AgentCPU float64 `json:"agent_cpu_s,omitzero"`
 	// JobCPU is the CPU time that the job has used since the sample before, in seconds. It is there once
 	// the job has said something: its phases need it.
-	JobCPU float64   `json:"job_cpu_s,omitzero"`
-	Said   *said     `json:"said,omitempty"`
-	Work   *workLine `json:"work,omitempty"`
-	State  *state    `json:"state,omitempty"`
+	JobCPU float64 `json:"job_cpu_s,omitzero"`
+	// MemoryHeld is that of the sample. It is there once the job has said something, too.
+	MemoryHeld bool      `json:"memory_held,omitzero"`
+	Said       *said     `json:"said,omitempty"`
+	Work       *workLine `json:"work,omitempty"`
+	State      *state    `json:"state,omitempty"`
 }
 
 // line returns the line of a sample: the values and, rarely, the state. It is written by hand because it
@@ -103,7 +105,7 @@ func (l *sampleLine) into(rec *collector.Recording, columns layout) error {
 	for c, w := range l.Weights {
 		s.Weights[c] = w
 	}
-	s.JobCPUSeconds = l.JobCPU
+	s.JobCPUSeconds, s.MemoryHeld = l.JobCPU, l.MemoryHeld
 	if l.Said != nil {
 		if err := l.Said.into(rec, s.Values[collector.Timestamp]); err != nil {
 			return err

@@ -160,13 +160,21 @@ func (j *reading) report() *reporter.Report {
 		h.Agent.CPUSeconds = j.agentCPU
 	}
 	j.rec.Account.Signals = allSignals(j.rec.Account.Signals, j.signals)
+	j.closeWork()
+	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
+}
+
+// closeWork gives the Recording the newest account of operations.
+func (j *reading) closeWork() {
+	if j.account == nil && !j.head.Operations {
+		return
+	}
+	if j.rec.Work == nil {
+		j.rec.Work = &collector.Work{Account: book.New(book.Options{}, j.rec.Start.Wall)}
+	}
 	if j.account != nil {
-		if j.rec.Work == nil {
-			j.rec.Work = &collector.Work{}
-		}
 		j.rec.Work.Account = j.account
 	}
-	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
 }
 
 // lines yields the non-empty lines of a file without their line ends.

@@ -30,6 +30,10 @@ func (j *Journal) appendSaid(out []byte, s *collector.Sample, rec *collector.Rec
 		out = plainjson.AppendFloat(append(out, `,"job_cpu_s":`...), s.JobCPUSeconds)
 	}
 
+	if s.MemoryHeld {
+		out = append(out, `,"memory_held":true`...)
+	}
+
 	news := rec.News
 	told := said{Lost: marks.Lost{Bytes: news.Lost.Bytes}, Why: news.Why}
 	if len(news.Lines) == 0 && news.Lost == told.Lost && told.Lost == j.told.Lost && told.Why == j.told.Why {

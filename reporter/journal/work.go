@@ -18,9 +18,9 @@ import (
 
 const (
 	// workEvery is how often the account of operations is written if it has changed: within the 5 s promised.
-	workEvery = 4 * time.Second
-	// largeState is the size of a state that is not appended again and again: the file is rewritten instead.
-	largeState = 128 << 10
+	workEvery = 3 * time.Second
+	// maxWithAccount is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
+	maxWithAccount = 4<<20 - 160<<10
 	// maxHeld is how many transfers a state has one by one. Of more of them the sums are exact, and the quantiles
 	// are estimated.
 	maxHeld = 16384
@@ -180,36 +180,38 @@ type accountLine struct {
 	Operations []byte `json:"operations"` // by book.Book.AppendState
 }
 
-// accountLine returns the line of an account, which it may condense.
-func (j *Journal) accountLine(account *book.Book) ([]byte, error) {
+// lineOf returns the line of an account, which it may condense.
+func lineOf(account *book.Book) ([]byte, error) {
 	account.Condense(maxHeld)
 	state, err := account.AppendState(nil)
 	if err != nil {
 		return nil, err
 	}
 	line, err := json.Marshal(accountLine{state})
-	j.large.Store(len(line) > largeState)
 
 	return append(line, '\n'), err
 }
 
-// newAccount returns a copy of the account of operations if it is time to write it, and it has changed. If it is large,
-// newAccount asks for a snapshot instead, which has it.
-func (j *Journal) newAccount(rec *collector.Recording) *book.Book {
-	w, now := rec.Work, rec.End.Mono-rec.Start.Mono
-	if w == nil || j.accounted > 0 && now-j.accounted < workEvery {
-		return nil
+// account appends the account of operations if it has changed. If there is no room for it, a snapshot will have it.
+func (w *writer) account() {
+	if w.journal.account == nil || w.failing {
+		return
 	}
-	changes := w.Changes()
-	if j.accounted > 0 && changes == j.changes {
-		return nil
+	account := w.journal.account(w.changes)
+	if account == nil {
+		return
 	}
 
-	j.accounted, j.changes = now, changes
-	if j.large.Load() {
-		j.wantSnapshot.Store(true)
-		return nil
+	changes := account.Changes()
+	line, err := lineOf(account)
+	switch {
+	case err != nil:
+		w.fail(err)
+		return
+	case w.size+int64(len(line)) > maxWithAccount:
+		w.journal.wantSnapshot.Store(true)
+		return
 	}
-
-	return w.Book()
+	w.changes = changes
+	w.appendLine(line)
 }

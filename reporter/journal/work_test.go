@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,12 +78,24 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	t.Helper()
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
-	_, got := journaled(t, s, rec, n, func(i int, j *Journal) {
+	h := head(s, 10)
+	h.Account = accountOf(rec)
+	j := createFor(t, h)
+	for i := range n {
 		work(t, s, rec, i)
 		if i == snapshotAt {
 			j.wantSnapshot.Store(true)
 		}
-	})
+		j.Observe(s.Next(rec), rec)
+		settle(j)
+	}
+	if err := j.Stop(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	want := diagnosis.New(diagnosis.Input{Input: reporter.Input{Run: got.Run, Node: 3, Recording: rec}})
 	a, b := want.Nodes["3"], got.Nodes["3"]
@@ -98,23 +111,60 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	}
 }
 
-// The account is written at once and then every 4 s, if it has changed.
-func TestJournal_AccountIsNotWrittenForNothing(t *testing.T) {
+// accountOf returns what a Journal asks for the account.
+func accountOf(rec *collector.Recording) func(changes uint64) *book.Book {
+	return func(changes uint64) *book.Book {
+		if rec.Work == nil || rec.Work.Account.Changes() == changes {
+			return nil
+		}
+		return rec.Work.Book()
+	}
+}
+
+// guarded is accountOf for a Recording that changes while the journal looks.
+func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *book.Book {
+	return func(changes uint64) *book.Book {
+		mu.Lock()
+		defer mu.Unlock()
+		return accountOf(rec)(changes)
+	}
+}
+
+// The account is written within 5 s whether there are samples or not, and only if it has changed. A journal of a job that
+// said nothing knows that it was asked.
+func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := reportertest.NewStream(7)
 		rec := s.Recording(100)
-		j, _ := journaled(t, s, rec, 60, func(i int, _ *Journal) {
+		h := head(s, 100)
+		var mu sync.Mutex
+		h.Account = guarded(&mu, rec)
+		j := createFor(t, h)
+		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
+			t.Errorf("before the first account: %v, %v", r, err)
+		}
+
+		for i := range 60 {
 			if i < 20 {
+				mu.Lock()
 				tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), "a:1|c")
-				return
+				mu.Unlock()
 			}
-			tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second))
-		})
+			time.Sleep(time.Second)
+			synctest.Wait()
+			r, err := read(j.Path())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := r.Nodes["3"].Operations.Counters["a"]; n < float64(min(i+1, 20)-5) {
+				t.Errorf("after %d s the journal has %v", i+1, n)
+			}
+		}
 		data, err := os.ReadFile(j.Path())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := bytes.Count(data, []byte(`{"operations":`)); n < 5 || n > 7 {
+		if n := bytes.Count(data, []byte(`{"operations":"`)); n < 5 || n > 8 {
 			t.Errorf("the account was written %d times in 20 s with news and 40 s without", n)
 		}
 	})
@@ -123,6 +173,11 @@ func TestJournal_AccountIsNotWrittenForNothing(t *testing.T) {
 // A job with as many lists, series and names as are taken, all of them as bad to pack as can be, leaves a journal of at
 // most 4 MiB.
 func TestJournal_OperationsBound(t *testing.T) {
+	synctest.Test(t, boundOperations)
+}
+
+func boundOperations(t *testing.T) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
 	word := func(n int) string {
 		const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -135,7 +190,10 @@ func TestJournal_OperationsBound(t *testing.T) {
 
 	s := reportertest.NewStream(7)
 	rec := s.Recording(1000)
-	j := createFor(t, head(s, 1000))
+	h := head(s, 1000)
+	var mu sync.Mutex
+	h.Account = guarded(&mu, rec)
+	j := createFor(t, h)
 	most := int64(0)
 	for i := range 1100 {
 		var lines []string
@@ -146,9 +204,12 @@ func TestJournal_OperationsBound(t *testing.T) {
 			lines = append(lines, fmt.Sprintf(`{"transfer":"nixl","xfer_us":%v,"post_us":%v,"bytes":%d}`,
 				r.ExpFloat64()*1e4, r.ExpFloat64()*1e3, r.IntN(1<<30)))
 		}
+		mu.Lock()
 		tell(t, rec, s.Start.Wall.Add(time.Duration(i+1)*time.Second), lines...)
+		mu.Unlock()
 		j.Observe(s.Next(rec), rec)
-		drain(j)
+		time.Sleep(50 * time.Millisecond)
+		settle(j)
 		if st, err := os.Stat(j.Path()); err == nil {
 			most = max(most, st.Size())
 		}
@@ -169,7 +230,9 @@ func TestJournal_OperationsBound(t *testing.T) {
 func TestJournal_DamagedOperations(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
-	j := createFor(t, head(s, 10))
+	h := head(s, 10)
+	h.Account = accountOf(rec)
+	j := createFor(t, h)
 	for i := range 6 {
 		work(t, s, rec, i)
 		j.Observe(s.Next(rec), rec)

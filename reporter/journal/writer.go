@@ -19,6 +19,7 @@ type writer struct {
 	failing  bool
 	retry    time.Time
 	firstErr error
+	changes  uint64 // of the account of operations that was written
 }
 
 // run writes until the queue is closed.
@@ -27,16 +28,25 @@ func (w *writer) run() {
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
 	armed := false
+	var accounts <-chan time.Time
+	if w.journal.account != nil {
+		ticker := time.NewTicker(workEvery)
+		defer ticker.Stop()
+		accounts = ticker.C
+	}
 
 	for {
 		select {
 		case e, open := <-w.journal.queue:
 			if !open {
+				w.account()
 				return
 			}
 			w.take(e)
 		case s := <-w.journal.signals:
 			w.takeSignal(s)
+		case <-accounts:
+			w.account()
 		case <-timer.C:
 			armed = false
 			if err := w.file.Sync(); err != nil {
@@ -65,27 +75,19 @@ func (w *writer) take(e entry) {
 			w.journal.wantSnapshot.Store(true)
 		}
 	default:
-		if err := w.append(e); err != nil {
-			w.fail(err)
-			return
-		}
-		if w.size > w.bound {
-			w.journal.wantSnapshot.Store(true)
-		}
+		w.appendLine(e.line)
 	}
 }
 
-// append appends the lines of an entry.
-func (w *writer) append(e entry) error {
-	if err := w.write(e.line); err != nil || e.account == nil {
-		return err
+// appendLine appends a line, and asks for a snapshot when the file has grown enough.
+func (w *writer) appendLine(line []byte) {
+	if err := w.write(line); err != nil {
+		w.fail(err)
+		return
 	}
-	line, err := w.journal.accountLine(e.account)
-	if err != nil {
-		return err
+	if w.size > w.bound {
+		w.journal.wantSnapshot.Store(true)
 	}
-
-	return w.write(line)
 }
 
 // write appends whole lines, or nothing.
@@ -115,9 +117,10 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	var account []byte
 	var errAccount error
 	if rec.Work != nil {
-		if account, errAccount = w.journal.accountLine(rec.Work.Account); errAccount == nil {
+		if account, errAccount = lineOf(rec.Work.Account); errAccount == nil {
 			_, errAccount = f.Write(account)
 		}
+		w.changes = rec.Work.Account.Changes()
 	}
 	if err = errors.Join(errHead, errLine, errSize, errAccount); err == nil {
 		err = f.Sync()

@@ -49,6 +49,7 @@ func WriteMarkdown(w io.Writer, r *reporter.Report, o MarkdownOptions) error {
 
 	m.numbers(rows)
 	m.phases(r)
+	m.work(r)
 	m.fence(o.Pictures, markdownWidth)
 	if cost != "" {
 		m.line(markdownText("perfagent: " + cost + "."))

@@ -50,7 +50,7 @@ func showMarkdownForm(t testing.TB, name, words string) {
 	cell := " (`[^`|]+`|[^`|<>@]*( `[^`|]+`)?) "
 	ours := regexp.MustCompile(`^(### perfagent: [^<>@]+|\|(` + cell + `\|)+|\|[-:|]+\||\| \| value \| \||` +
 		`<details><summary>All metrics</summary>|</details>|Missing:|Advice:|Not known to this perfagent:|` +
-		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|perfagent: [^<>@]+\.|)$`)
+		`\d+ more nodes are in the report; failed ones are listed first\.|Network without loopback; unused in CPU hours\.|\d+ more [a-z]+, see perfagent show --ops\.|perfagent: [^<>@]+\.|)$`)
 	marks, headings, details := "", 0, 0
 	for line := range strings.SplitSeq(words, "\n") {
 		switch {
@@ -155,7 +155,8 @@ func TestWriteMarkdown_AsGitHubReadsIt(t *testing.T) {
 	var names, pages []string
 	for i, words := range texts {
 		for name, r := range reportertest.HostileReports(words) {
-			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, showMarkdown(t, r, words))
+			page := showMarkdown(t, reportertest.HostileWork(r, words), words)
+			names, pages = append(names, fmt.Sprintf("%d %s", i, name)), append(pages, page)
 		}
 	}
 	plain := make(map[string]string) // tags of the reports of the text "plain", by kind

@@ -59,6 +59,7 @@ func (p *layout) nodes(r *reporter.Report, o Options) {
 	}
 
 	p.phases(r, o.phases())
+	p.work(r)
 	p.perfpyNote(r)
 	p.line(dim, text.PadRight("units", labelWidth)+"K, M, G = KiB, MiB, GiB; network without loopback")
 	p.pictures(o.Pictures)

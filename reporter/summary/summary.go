@@ -100,6 +100,7 @@ func (p *layout) node(r *reporter.Report, o Options) {
 		p.row(row)
 	}
 	p.phases(r, o.phases())
+	p.work(r)
 	p.pictures(o.Pictures)
 	p.agent(n)
 }

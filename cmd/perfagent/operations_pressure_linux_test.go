@@ -1,0 +1,97 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// flood is a job that sends datagrams as fast as it can while its standard input is open. It prints how many were sent,
+// and the longest time that one took, in microseconds.
+func flood() {
+	to := os.Getenv("PERFAGENT_OPS_ADDR")
+	conn, err := net.Dial("udp", to)
+	if err != nil {
+		clitest.Say(os.Stdout, "failed", err)
+		return
+	}
+
+	stop := make(chan struct{})
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1)) // until it is closed
+		close(stop)
+	}()
+	clitest.Say(os.Stdout, "sends")
+
+	sent, longest := 0, time.Duration(0)
+	for on := true; on; {
+		select {
+		case <-stop:
+			on = false
+		default:
+			start := time.Now()
+			if _, err := conn.Write([]byte("flood:1|c")); err != nil {
+				clitest.Say(os.Stdout, "failed", err)
+				return
+			}
+			sent, longest = sent+1, max(longest, time.Since(start))
+		}
+	}
+	clitest.Say(os.Stdout, "sent", sent)
+	clitest.Say(os.Stdout, "longest", longest.Microseconds())
+}
+
+// lostAndFound returns the datagrams that a node read, and those that it knows to be lost.
+func lostAndFound(n *reporter.Node) (read, lost int64) {
+	for _, s := range n.Operations.Sources {
+		if s.Datagrams != nil {
+			read += *s.Datagrams
+		}
+	}
+	return read, n.Operations.Dropped.Kernel + n.Operations.Dropped.Rate
+}
+
+// A job that floods a perfagent which is stopped is not made to wait, and not one datagram is lost unseen.
+func TestOperations_StoppedUnderAFlood(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.AsPart(clitest.Perfagent(t, "run", "--ops", "on", "--", os.Args[0]), "flood")
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := clitest.Launch(t, cmd)
+	p.Expect("sends")
+
+	p.Signal(syscall.SIGSTOP)
+	time.Sleep(2 * time.Second) // the largest buffer is full after 0.3 s
+	p.Signal(syscall.SIGCONT)
+	time.Sleep(200 * time.Millisecond) // read and sent at once
+	hold.Close()
+
+	sent, err := strconv.ParseInt(p.Field("sent"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest, err := strconv.ParseInt(p.Field("longest"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := p.End()
+	n := o.Report(t).Nodes["0"]
+	read, lost := lostAndFound(n)
+	if read+lost != sent || lost == 0 {
+		t.Errorf("%d were read and %d are known to be lost, of %d sent", read, lost, sent)
+	}
+	if got := n.Operations.Counters["flood"]; got != float64(read) {
+		t.Errorf("%v were counted of %d that were read", got, read)
+	}
+	if longest > 1_000_000 {
+		t.Errorf("one datagram took %d µs to send while perfagent was stopped for 2 s", longest)
+	}
+}

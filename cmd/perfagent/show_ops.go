@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// settleOps combines --ops, --key and --format.
+func (o *showOptions) settleOps(cmd *cobra.Command) error {
+	o.byKey = cmd.Flags().Changed("key")
+	o.ops = o.ops || o.byKey
+	if o.ops && o.format != formatText && o.format != formatJSON {
+		return fmt.Errorf("--ops and --format %s: operations are printed as text or json", o.format)
+	}
+	return nil
+}
+
+// printOps prints what the job said of its operations and transfers, or of one key.
+func (o *showOptions) printOps(report *reporter.Report) error {
+	switch {
+	case report.Work() == nil:
+		return errors.New("operations were not recorded: perfagent run --ops on")
+	case o.format == formatJSON:
+		return o.printOpsJSON(report)
+	case o.byKey:
+		return summary.WriteKey(o.streams.out, report, o.key)
+	}
+	return summary.WriteWork(o.streams.out, report)
+}
+
+// printOpsJSON prints the operations and transfers of every node as they are in the report, or what the operations of
+// every node did with one key.
+func (o *showOptions) printOpsJSON(report *reporter.Report) error {
+	nodes := make(map[string]map[string]any, len(report.Nodes))
+	for _, name := range report.NodeNames() {
+		n, parts := report.Nodes[name], make(map[string]any)
+		switch {
+		case o.byKey && n.Operations != nil:
+			for series, keys := range n.Operations.Keys {
+				if stats, ok := keys[o.key]; ok {
+					parts[series] = stats
+				}
+			}
+		case !o.byKey:
+			if n.Operations != nil {
+				parts["operations"] = n.Operations
+			}
+			if n.Transfers != nil {
+				parts["transfers"] = n.Transfers
+			}
+		}
+		nodes[name] = parts
+	}
+
+	data, err := json.MarshalIndent(nodes, "", "  ")
+	if err != nil {
+		return err
+	}
+
+	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+	return err
+}

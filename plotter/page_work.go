@@ -1,0 +1,234 @@
+package plotter
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/opstats"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// pageLines is how many lines a chart of operations may have on all nodes of a page together.
+const pageLines = 4 * mostLines
+
+// lines returns the lines of operations that the nodes draw, those of the first node first.
+func (p *Page) lines() []reporter.WorkLine {
+	var out []reporter.WorkLine
+	seen, count := make(map[reporter.WorkLine]bool), make(map[reporter.WorkLine]int)
+	for _, n := range p.nodes {
+		for _, l := range n.lines {
+			if kind := kindOf(l); !seen[l] && count[kind] < pageLines {
+				out, seen[l] = append(out, l), true
+				count[kind]++
+			}
+		}
+	}
+	return out
+}
+
+// workOf returns what the tables of operations need of a node; nil if its job was not asked.
+func workOf(n *reporter.Node) *reporter.Node {
+	if n.Operations == nil && n.Transfers == nil {
+		return nil
+	}
+
+	out := &reporter.Node{Transfers: n.Transfers}
+	if n.Operations != nil {
+		operations := *n.Operations
+		operations.Keys = nil // these are many, and not shown
+		out.Operations = &operations
+	}
+
+	return out
+}
+
+// workTables renders what the jobs of all nodes said of their work; nothing if they were not asked.
+func (p *Page) workTables() template.HTML {
+	all, unseen := &reporter.Report{Nodes: make(map[string]*reporter.Node)}, 0
+	for _, n := range p.nodes {
+		all.Nodes[n.name] = n.work
+		unseen = max(unseen, n.unseen)
+	}
+	w := all.Work()
+	if w == nil {
+		return ""
+	}
+
+	out := tables("<h2>Operations</h2>\n")
+	for _, words := range workNotes(w, unseen) {
+		out.words(`<p class="note">`, words, "</p>\n")
+	}
+	for _, t := range []workTable{operationTable(w), counterTable(w), gaugeTable(w), valueTable(w), transferTable(w)} {
+		out.add(t)
+	}
+
+	return template.HTML(out)
+}
+
+// workNotes returns what must be known of the tables and of the charts.
+func workNotes(w *reporter.Work, unseen int) []string {
+	var out []string
+	if lost := w.Dropped.Kernel + w.Dropped.Rate; lost > 0 {
+		out = append(out, fmt.Sprintf("Counts and sums are at least what is shown: %s of the job could not be read.",
+			text.Count(int(lost), "datagram", "datagrams")))
+	}
+	if len(w.Times)+len(w.Counters)+len(w.Gauges)+len(w.Values)+len(w.Transfers) == 0 {
+		out = append(out, "The job has said nothing of its work.")
+	}
+	if unseen > 0 {
+		out = append(
+			out,
+			fmt.Sprintf("A chart has the %d lines that reach highest; the report has %d more.", mostLines, unseen),
+		)
+	}
+	return out
+}
+
+// A workTable is a table of one kind of series.
+type workTable struct {
+	name, title string   // title is "" for the first
+	heads       []string // of the columns; the first is the series
+	rows        [][]string
+}
+
+// tables is HTML under construction.
+type tables []byte
+
+// words appends our own parts and, between them, text that is escaped.
+func (t *tables) words(parts ...string) {
+	for i, s := range parts {
+		if i%2 == 1 {
+			s = html.EscapeString(s)
+		}
+		*t = append(*t, s...)
+	}
+}
+
+// add appends a table, unless it is empty.
+func (t *tables) add(table workTable) {
+	if len(table.rows) == 0 {
+		return
+	}
+
+	if table.title != "" {
+		t.words("<h3>", table.title, "</h3>\n")
+	}
+	t.words(`<div class="wide"><table data-`+table.name+"><thead><tr>", "")
+	for _, head := range table.heads {
+		t.words("<th>", head, "</th>")
+	}
+
+	t.words("</tr></thead>\n<tbody>\n")
+	for _, row := range table.rows {
+		t.words(`<tr data-series="`, row[0], `"><td>`, row[0], "</td>")
+		for _, cell := range row[1:] {
+			t.words(`<td class="number">`, cell, "</td>")
+		}
+		t.words("</tr>\n")
+	}
+	t.words("</tbody></table></div>\n")
+}
+
+func operationTable(w *reporter.Work) workTable {
+	t := workTable{
+		name:  "operations",
+		heads: []string{"operation", "calls", "avg, ms", "p90, ms", "max, ms", "total", "errors"},
+	}
+	if w.Nodes > 1 {
+		t.heads[3] = "p90 at most, ms"
+		t.heads = append(t.heads, "slowest node")
+	}
+
+	for _, series := range w.Series(reporter.OpKind) {
+		op := w.Times[series]
+		row := []string{
+			text.Printable(series), amount(op.Count), known(op.Avg), estimated(op.P90, op.Estimated, "p90_time_ms"),
+			known(op.Max), text.Seconds(op.Total / 1000), amount(op.Errors),
+		}
+		if w.Nodes > 1 {
+			row = append(row, text.Printable(w.Slowest[series]))
+		}
+		t.rows = append(t.rows, row)
+	}
+
+	return t
+}
+
+func counterTable(w *reporter.Work) workTable {
+	t := workTable{name: "counters", title: "Counters", heads: []string{"counter", "sum"}}
+	for _, series := range w.Series(reporter.CounterKind) {
+		t.rows = append(t.rows, []string{text.Printable(series), amount(w.Counters[series])})
+	}
+	return t
+}
+
+func gaugeTable(w *reporter.Work) workTable {
+	t := workTable{name: "gauges", title: "Gauges", heads: []string{"gauge", "last", "min", "mean over time", "max"}}
+	for _, series := range w.Series(reporter.GaugeKind) {
+		g := w.Gauges[series]
+		row := []string{text.Printable(series), amount(g.Last), amount(g.Min), amount(g.Mean), amount(g.Max)}
+		t.rows = append(t.rows, row)
+	}
+	return t
+}
+
+func valueTable(w *reporter.Work) workTable {
+	t := workTable{name: "values", title: "Values", heads: []string{"value", "count", "avg", "p90", "max", "unit"}}
+	for _, series := range w.Series(reporter.ValueKind) {
+		v := w.Values[series]
+		t.rows = append(t.rows, []string{
+			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, "p90"), known(v.Max),
+			text.Printable(v.Unit),
+		})
+	}
+	return t
+}
+
+func transferTable(w *reporter.Work) workTable {
+	t := workTable{name: "transfers", title: "Transfers", heads: []string{
+		"transfer", "count", "amount", "avg, ms", "p90, ms", "MiB/s", "failed", "failed notifications", "expired",
+	}}
+	for _, name := range w.Series(reporter.TransferKind) {
+		of := w.Transfers[name]
+		r := of.Reduced
+		t.rows = append(t.rows, []string{
+			text.Printable(name), amount(r.Transfers), text.SizeText(of.TotalMB), amount(r.AvgXfer),
+			estimated(&r.P90Xfer, of.Estimated, opstats.P90XferName), amount(r.Throughput),
+			amount(of.FailedTransfers), amount(of.FailedNotifications), amount(of.KVExpired),
+		})
+	}
+	return t
+}
+
+// amount writes a number: a whole one and a large one to the last digit before the point, others in four digits.
+func amount(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return text.Absent
+	case a < 1e15 && (a >= 1000 || v == math.Trunc(v)):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// known writes a number that may be absent.
+func known(v *float64) string {
+	if v == nil {
+		return text.Absent
+	}
+	return amount(*v)
+}
+
+// estimated writes a number that may be absent, and says so if it is among those that were estimated.
+func estimated(v *float64, names []string, name string) string {
+	if v != nil && slices.Contains(names, name) {
+		return "≈ " + amount(*v)
+	}
+	return known(v)
+}

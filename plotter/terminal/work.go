@@ -1,0 +1,93 @@
+package terminal
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// An operation is what a job did in the newest kept sample.
+type operation struct {
+	series string
+	rate   float64 // calls per second
+	ms     float64 // mean time of a call; NaN = none ended
+}
+
+// mostOperations is how many operations a screen has.
+const mostOperations = 3
+
+// busiest returns the operations with the most calls per second, the busiest first. There are none of a run that has
+// ended: the report has the numbers of the whole run.
+func busiest(n *reporter.Node, live LiveNode) []operation {
+	var ops []operation
+	for _, l := range n.WorkLines() {
+		if live.End || l.Kind != reporter.OpKind || l.Number != reporter.LineRate {
+			continue
+		}
+		rate := newest(n.Envelope[l.Key()].Mean)
+		l.Number = reporter.LineTime
+		if !math.IsNaN(rate) {
+			ops = append(ops, operation{l.Series, rate, newest(n.Envelope[l.Key()].Mean)})
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b operation) int { return cmp.Compare(b.rate, a.rate) })
+
+	return ops[:min(len(ops), mostOperations)]
+}
+
+// newest returns the last value of a list, or NaN.
+func newest(list []float64) float64 {
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	return list[len(list)-1]
+}
+
+// words returns the rate and the time in words.
+func (o operation) words() (rate, each string) {
+	return threeDigits(o.rate) + "/s", threeDigits(o.ms) + " ms each"
+}
+
+// name returns the name of the series, printable and not too long.
+func (o operation) name() string { return text.Clip(text.Printable(o.series), 60) }
+
+// operationLines returns a line for each of the busiest operations. The name comes last, so that a narrow screen cuts
+// it and not the numbers.
+func operationLines(n *reporter.Node, live LiveNode) []line {
+	var lines []line
+	label := "operations"
+	for i, o := range busiest(n, live) {
+		rate, each := o.words()
+		words := text.PadRight(label, labelWidth) + text.PadLeft(rate, 10) + text.PadLeft(each, 15) + "  " + o.name()
+		lines = append(lines, line{rank: 3 + i, text: words})
+		label = ""
+	}
+	return lines
+}
+
+// operationWords says the same within a line.
+func operationWords(n *reporter.Node, live LiveNode) string {
+	var parts []string
+	for _, o := range busiest(n, live) {
+		rate, each := o.words()
+		parts = append(parts, o.name()+" "+rate+" "+each)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// threeDigits writes a number with about three digits.
+func threeDigits(v float64) string {
+	switch a := math.Abs(v); {
+	case a > 0 && a < 0.005:
+		return "<0.01"
+	case a < 9.995:
+		return text.Fixed(v, 2)
+	case a < 99.95:
+		return text.Fixed(v, 1)
+	}
+	return text.Fixed(v, 0)
+}

@@ -1,0 +1,95 @@
+package plotter
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+const (
+	mostLines   = 12 // of a chart of operations: more cannot be told apart
+	lineLetters = 40 // of a series' name that are shown beside a chart
+)
+
+// workPlans returns the charts of what the job said of its work, with these lines.
+func workPlans(lines []reporter.WorkLine) []chartPlan {
+	const rate, duration = reporter.LineRate, reporter.LineTime
+	transferTime := reporter.WorkLine{Kind: reporter.TransferKind, Number: duration}
+	plans := []chartPlan{
+		{id: "operations", title: "Operations", line: reporter.WorkLine{Kind: reporter.OpKind, Number: rate}},
+		{id: "operation_time", title: "Time of operations", line: reporter.WorkLine{Kind: reporter.OpKind, Number: duration}},
+		{id: "counters", title: "Counters", line: reporter.WorkLine{Kind: reporter.CounterKind, Number: rate}},
+		{id: "gauges", title: "Gauges", line: reporter.WorkLine{Kind: reporter.GaugeKind}},
+		{
+			id:    "transfers",
+			title: "Transfers",
+			line:  reporter.WorkLine{Kind: reporter.TransferKind, Number: reporter.LineThroughput},
+			aside: lineSeries(lines, transferTime),
+		},
+	}
+	for i := range plans {
+		plans[i].whenMeasured = true
+		plans[i].series = lineSeries(lines, plans[i].line)
+	}
+
+	return plans
+}
+
+// lineSeries returns the series of those lines that are of a kind. The kind is a line without a series.
+func lineSeries(lines []reporter.WorkLine, kind reporter.WorkLine) []seriesPlan {
+	var out []seriesPlan
+	for _, l := range lines {
+		if kindOf(l) == kind {
+			s := seriesPlan{label: text.Clip(text.Printable(l.Series), lineLetters), line: l}
+			out = append(out, s.styled(len(out)))
+		}
+	}
+	return out
+}
+
+// kindOf returns what the lines of a chart have in common.
+func kindOf(l reporter.WorkLine) reporter.WorkLine {
+	l.Series = ""
+	return l
+}
+
+// chosenLines returns the measured lines of a node that are drawn: of each kind those that reach highest. more is how
+// many others there are.
+func chosenLines(n *reporter.Node) (chosen []reporter.WorkLine, more int) {
+	peaks := make(map[reporter.WorkLine]float64)
+	lines := slices.DeleteFunc(n.WorkLines(), func(l reporter.WorkLine) bool {
+		band, ok := bandOf(n, l.Key())
+		if ok {
+			peaks[l] = band.MaxOf(0, len(band.Max))
+		}
+		return !ok
+	})
+
+	for len(lines) > 0 {
+		end := slices.IndexFunc(lines, func(l reporter.WorkLine) bool { return kindOf(l) != kindOf(lines[0]) })
+		if end < 0 {
+			end = len(lines)
+		}
+		highest := highestLines(lines[:end], peaks)
+		chosen, more = append(chosen, highest...), more+end-len(highest)
+		lines = lines[end:]
+	}
+
+	return chosen, more
+}
+
+// highestLines returns the lines with the highest peaks, in their order.
+func highestLines(lines []reporter.WorkLine, peaks map[reporter.WorkLine]float64) []reporter.WorkLine {
+	if len(lines) <= mostLines {
+		return lines
+	}
+
+	byPeak := slices.SortedStableFunc(slices.Values(lines), func(a, b reporter.WorkLine) int {
+		return cmp.Compare(peaks[b], peaks[a])
+	})
+	least := byPeak[mostLines:]
+
+	return slices.DeleteFunc(slices.Clone(lines), func(l reporter.WorkLine) bool { return slices.Contains(least, l) })
+}

@@ -1,0 +1,158 @@
+package summary
+
+import (
+	"math"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// A workPart is how a summary shows a kind of series: at most so many, with a row for each.
+type workPart struct {
+	kind      reporter.WorkKind
+	one, many string
+	shown     int
+	row       func(w *reporter.Work, series string) workRow
+}
+
+// workParts returns the parts of a summary in their order. WriteWork writes all series.
+func workParts() []workPart {
+	return []workPart{
+		{reporter.OpKind, "operation", "operations", 8, operationRow},
+		{reporter.CounterKind, "counter", "counters", 4, counterRow},
+		{reporter.GaugeKind, "gauge", "gauges", 4, gaugeRow},
+		{reporter.ValueKind, "value", "values", 4, valueRow},
+		{reporter.TransferKind, "transfer", "transfers", 8, transferRow},
+	}
+}
+
+// series returns the series that are shown, and how many are left out.
+func (p *workPart) series(w *reporter.Work) (shown []string, left int) {
+	all := w.Series(p.kind)
+	n := min(len(all), p.shown)
+	return all[:n], len(all) - n
+}
+
+// more says how many series are left out.
+func (p *workPart) more(left int) string {
+	return text.Count(left, "more "+p.one, "more "+p.many) + seeOperations
+}
+
+// seeOperations says where people find what a summary leaves out.
+const seeOperations = ", see perfagent show --ops"
+
+// A workRow is what people read of a series.
+type workRow struct {
+	name  string   // text from the report
+	cells []string // numbers in words, for columns; "" = not known
+	note  string
+	of    string // text from the report, appended to the note; "" = none
+}
+
+// operationRow returns an operation in words. Of several nodes it names the slowest.
+func operationRow(w *reporter.Work, series string) workRow {
+	t := w.Times[series]
+	row := workRow{name: series, cells: []string{
+		text.Number(t.Count) + " ×", timeWords("avg ", t.Avg), p90Words(w, t.P90, t.Estimated, text.Milliseconds),
+		timeWords("max ", t.Max), "",
+	}}
+	if t.Count > 0 {
+		row.cells[4] = text.Milliseconds(t.Total) + " in all"
+	}
+
+	var notes []string
+	if t.Errors > 0 {
+		notes = append(notes, text.Number(t.Errors)+" failed")
+	}
+	if node, ok := w.Slowest[series]; ok {
+		notes, row.of = append(notes, "slowest on node"), node
+	}
+	row.note = strings.Join(notes, ", ")
+
+	return row
+}
+
+// timeWords returns a time with a word before it, or "" if it is not known.
+func timeWords(word string, ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	return word + text.Milliseconds(*ms)
+}
+
+// p90Words returns what 90 % were within: an upper bound for several nodes, and with a tilde if it was estimated from
+// the buckets of a histogram.
+func p90Words(w *reporter.Work, p90 *float64, estimated []string, words func(float64) string) string {
+	switch {
+	case p90 == nil:
+		return ""
+	case w.Nodes > 1:
+		return "p90 at most " + words(*p90)
+	case len(estimated) > 0:
+		return "p90 ~" + words(*p90)
+	}
+	return "p90 " + words(*p90)
+}
+
+func counterRow(w *reporter.Work, series string) workRow {
+	return workRow{name: series, cells: []string{text.Number(w.Counters[series])}}
+}
+
+func gaugeRow(w *reporter.Work, series string) workRow {
+	g := w.Gauges[series]
+	row := workRow{name: series, cells: []string{"mean " + text.Number(g.Mean), "max " + text.Number(g.Max), ""}}
+	if w.Nodes == 1 {
+		row.cells[2] = "last " + text.Number(g.Last)
+	}
+	return row
+}
+
+func valueRow(w *reporter.Work, series string) workRow {
+	v := w.Values[series]
+	row := workRow{name: series, of: v.Unit, cells: []string{
+		text.Number(v.Count) + " ×", "avg " + text.Number(v.Avg), p90Words(w, v.P90, v.Estimated, text.Number), "",
+	}}
+	if v.Max != nil {
+		row.cells[3] = "max " + text.Number(*v.Max)
+	}
+	return row
+}
+
+// transferRow returns the transfers of one name in words: one cell, with commas.
+func transferRow(w *reporter.Work, series string) workRow {
+	t := w.Transfers[series]
+	n := t.Reduced.Transfers
+	words := []string{text.Number(n) + " " + text.Plural(n, "transfer", "transfers")}
+	if n > 0 {
+		words = append(words, text.SizeText(t.TotalMB), "avg "+text.Milliseconds(t.Reduced.AvgXfer))
+		if p90 := t.Reduced.P90Xfer; p90 > 0 {
+			words = append(words, p90Words(w, &p90, t.Estimated, text.Milliseconds))
+		}
+		if rate := transferRate(&t); rate != "" {
+			words = append(words, rate)
+		}
+	}
+	if t.FailedTransfers > 0 {
+		words = append(words, text.Number(t.FailedTransfers)+" failed")
+	}
+
+	return workRow{name: series, cells: []string{strings.Join(words, ", ")}}
+}
+
+// transferRate returns the rate from the first transfer to the last or, if that is not known, the rate while one went
+// on; "" if neither is known. A MB is a MiB here, as in vLLM.
+func transferRate(t *book.Transfer) string {
+	rate, when := t.Reduced.Throughput, " MB/s while transferring"
+	if t.WallThroughput != nil {
+		rate, when = *t.WallThroughput, " MB/s"
+	}
+	if math.IsNaN(rate) || math.IsInf(rate, 0) {
+		return ""
+	}
+	if rate >= 100 {
+		rate = math.Round(rate)
+	}
+	return text.Number(rate) + when
+}

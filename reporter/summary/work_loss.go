@@ -1,0 +1,115 @@
+package summary
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// losses writes what was dropped, and which sources failed or gave nothing.
+func (p *layout) losses(r *reporter.Report, w *reporter.Work) {
+	if words := droppedWords(w.Dropped); words != "" {
+		p.text(plain, "dropped", words)
+	}
+
+	label := "sources"
+	list := sourceTroubles(r)
+	for _, a := range list[:min(len(list), maxMissing)] {
+		p.text(plain, label, a.text(len(r.Nodes)))
+		label = ""
+	}
+	if left := len(list) - maxMissing; left > 0 {
+		p.text(plain, label, fmt.Sprintf("and %d more%s", left, seeOperations))
+	}
+}
+
+// droppedWords returns how much was dropped, and what follows from it; "" if nothing was.
+func droppedWords(d book.Dropped) string {
+	var words []string
+	for _, reason := range d.Reasons() {
+		if reason.Count > 0 {
+			words = append(words, text.Number(float64(reason.Count))+" "+reasonWords(reason.Name))
+		}
+	}
+
+	all := strings.Join(words, ", ")
+	if d.Kernel > 0 || d.Rate > 0 {
+		all += ": counts and sums are lower bounds"
+	}
+	return all
+}
+
+// reasonWords returns a reason for which something was dropped in words.
+func reasonWords(name string) string {
+	switch name {
+	case "kernel":
+		return "datagrams by the kernel"
+	case "rate":
+		return "datagrams beyond the share of CPU"
+	case "series":
+		return "beyond the number of series"
+	case "keys":
+		return "beyond the number of keys"
+	}
+	return strings.ReplaceAll(name, "_", " ")
+}
+
+// sourceTroubles returns what is wrong with sources, a line for each trouble.
+func sourceTroubles(r *reporter.Report) []absence {
+	var list []absence
+	for _, node := range r.NodeNames() {
+		n := r.Nodes[node]
+		if n == nil || n.Operations == nil {
+			continue
+		}
+
+		heard := slices.ContainsFunc(n.Operations.Sources, fromSocket)
+		for _, s := range n.Operations.Sources {
+			why, name := sourceTrouble(&s, heard), s.Kind
+			if why == "" {
+				continue
+			}
+			if s.Scrapes != nil {
+				name = s.Address
+			}
+			i := slices.IndexFunc(list, func(a absence) bool { return a.why == why })
+			if i < 0 {
+				i, list = len(list), append(list, absence{why: why, seen: make(map[string]bool)})
+			}
+			list[i].add(name, true, node)
+		}
+	}
+
+	return list
+}
+
+// sourceTrouble says how a source failed, or that nothing came from it; "" if all is well. A job uses one of the two
+// ports: where one of them was heard of, the other may be silent.
+func sourceTrouble(s *book.Source, heard bool) string {
+	switch {
+	case s.Scrapes != nil && *s.Scrapes == 0:
+		return "was not scraped"
+	case s.Scrapes != nil && *s.Scrapes == 1 && s.Failures > 0:
+		return "the only scrape failed: " + s.Why
+	case s.Scrapes != nil && s.Failures >= *s.Scrapes:
+		return fmt.Sprintf("none of %d scrapes succeeded: %s", *s.Scrapes, s.Why)
+	case s.Scrapes != nil && s.Failures > 0:
+		return fmt.Sprintf("%d of %d scrapes failed: %s", s.Failures, *s.Scrapes, s.Why)
+	case s.Failures > 0:
+		return "failed: " + s.Why
+	case s.Events > 0:
+		return ""
+	case s.Datagrams != nil && *s.Datagrams > 0:
+		return text.Count(int(*s.Datagrams), "datagram", "datagrams") + ", but none that could be used"
+	case s.Scrapes == nil && heard:
+		return ""
+	}
+	return "nothing came"
+}
+
+// fromSocket reports whether a source is a socket from which something came.
+func fromSocket(s book.Source) bool { return s.Scrapes == nil && s.Events > 0 }
