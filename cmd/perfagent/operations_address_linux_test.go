@@ -301,8 +301,9 @@ func TestOperations_OfASidecar(t *testing.T) {
 	o, _ = l.End()
 	o.Want(t, 0)
 	n := reportertest.ReadFile(t, path).Nodes["0"]
-	if n.Operations.Counters["rows"] != 100 || n.Operations.Times["get"].Count != 100 || opsDatagrams(n) != 100 {
-		t.Errorf("%+v", n.Operations)
+	ops := n.Operations
+	if read, lost := lostAndFound(n); ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
+		t.Errorf("%+v", ops)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,8 +121,8 @@ func TestOperations_OfClients(t *testing.T) {
 func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
 	t.Helper()
 	ops := n.Operations
-	if said.Datagrams > 0 && opsDatagrams(n)+ops.Dropped.Kernel+ops.Dropped.Rate != said.Datagrams {
-		t.Errorf("%d datagrams, and %+v dropped, of %d", opsDatagrams(n), ops.Dropped, said.Datagrams)
+	if read, lost := lostAndFound(n); said.Datagrams > 0 && read+lost != said.Datagrams {
+		t.Errorf("%d datagrams were read, and %d lost, of %d", read, lost, said.Datagrams)
 	}
 	dropped := ops.Dropped
 	dropped.Ignored = 0 // a client's own telemetry
@@ -187,25 +188,27 @@ func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, 
 	}
 }
 
-// gunicorn is a server whose access log has the microseconds and the status of each request.
-const opsGunicorn = `
-cat > app.py <<'END'
+// opsApp is a program for gunicorn.
+const opsApp = `
 import time
 def app(environ, start_response):
     time.sleep(0.002)
     found = environ['PATH_INFO'] != '/none'
     start_response('200 OK' if found else '404 Not Found', [('Content-Length', '1')])
     return [b'x']
-END
-exec "$PYTHON" -m gunicorn --bind 127.0.0.1:$PORT --workers 2 --statsd-host "$STATSD_HOST:$STATSD_PORT" \
-    --access-logfile access.log --access-logformat '%(s)s %(D)s' --log-level warning app:app`
+`
 
-// The requests of gunicorn are those of its access log, in number, status and time.
+// The requests of gunicorn, which runs as the documents say, are those of its access log, in number, status and time.
 func TestOperations_OfGunicorn(t *testing.T) {
 	t.Parallel()
 	python, port := opsPython(t), freePort(t)
-	cmd := clitest.Perfagent(t, "run", "--ops", "on", "--interval", "50ms", "--", "sh", "-c", opsGunicorn)
-	cmd.Env = append(cmd.Env, "PYTHON="+python, "PORT="+port)
+	recipe := fenced(t, operationsDoc, "sh gunicorn")[0].text
+	cmd := clitest.Command(t, "sh", "-c", "exec "+recipe)
+	clitest.Write(t, filepath.Join(cmd.Dir, "app.py"), opsApp, 0o600)
+	cmd.Env = append(cmd.Env,
+		"PATH="+filepath.Dir(clitest.Binary(t))+":"+filepath.Dir(python)+":"+os.Getenv("PATH"),
+		"GUNICORN_CMD_ARGS=--bind 127.0.0.1:"+port+" --workers 2 --log-level warning "+
+			"--access-logfile access.log --access-logformat '%(s)s %(D)s'")
 	l := clitest.Launch(t, cmd)
 	client := listenClient()
 	ask := func(path string) error {
@@ -258,4 +261,21 @@ func TestOperations_OfGunicorn(t *testing.T) {
 	}
 	last := &times[len(times)-1] // two workers write the log, so the last line may be that of another request
 	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)
+}
+
+// The programs of the documents say what they do, and nothing of it is refused.
+func TestDocs_OperationsInPython(t *testing.T) {
+	t.Parallel()
+	python := opsPython(t)
+	for _, b := range fenced(t, operationsDoc, "python job") {
+		t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) {
+			t.Parallel()
+			n, o := opsRun(t, python, "-c", b.text)
+			ops := n.Operations
+			if len(ops.Times) != 1 || len(ops.Counters) != 1 || ops.Dropped != (book.Dropped{}) || o.Out != "" || o.Err != "" {
+				t.Errorf("%+v, %+v", ops, o)
+			}
+			clitest.Perform(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
+		})
+	}
 }

@@ -49,16 +49,6 @@ func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
 	return n, o
 }
 
-// opsDatagrams returns how many datagrams all sources of a node received.
-func opsDatagrams(n *reporter.Node) (sum int64) {
-	for _, s := range n.Operations.Sources {
-		if s.Datagrams != nil {
-			sum += *s.Datagrams
-		}
-	}
-	return sum
-}
-
 // numpyReduces returns the eight figures of transfers that numpy computes.
 func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
 	t.Helper()
