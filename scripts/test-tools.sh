@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need: Pythons with psutil, cmarkgfm and clients of StatsD and Prometheus in .tools/venv, with
-# MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops and
+# Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn and clients of StatsD and Prometheus in .tools/venv,
+# with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops and
 # .tools/ops-old, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, GNU time, curl, Chromium with a font,
 # podman and qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
@@ -155,13 +155,13 @@ make_venvs() {
 		[ "${CI:-}" != true ] || exit 1
 		return 0
 	fi
-	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client"
+	begin venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client, gunicorn.app.wsgiapp"
 	begin mlflow3 scripts/requirements-mlflow3.txt "mlflow.cli, mlflow.server.fastapi_app, flask_wtf, sklearn.linear_model, psutil"
 	begin mlflow2 scripts/requirements-mlflow2.txt "mlflow.cli, mlflow.server.handlers, flask_wtf, gunicorn.app.wsgiapp"
 	begin ops scripts/requirements-ops.txt "proxystore.store.metrics, numpy"
 	begin ops-old scripts/requirements-ops-old.txt "proxystore.store.stats, numpy"
 	wait
-	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog and prometheus_client could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
+	finish venv scripts/requirements.txt "psutil, cmarkgfm, statsd, datadog, prometheus_client and gunicorn could not be installed, comparisons with them are skipped" "make test, with access to a Python package index"
 	finish mlflow3 scripts/requirements-mlflow3.txt "MLflow 3 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish mlflow2 scripts/requirements-mlflow2.txt "MLflow 2 could not be installed, tests against its server are skipped" "make test, with access to a Python package index and Python 3.11 or newer"
 	finish ops scripts/requirements-ops.txt "ProxyStore and numpy could not be installed, comparisons with them are skipped" "make test, with access to a Python package index and Python 3.11 or newer"

@@ -66,7 +66,11 @@ func openUDP(a Address) ([]*socket, error) {
 
 // listenUDP opens one port.
 func listenUDP(a Address, port uint16) (*socket, error) {
-	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.Host, port)))
+	network := "udp"
+	if a.Host.Is4() {
+		network = "udp4" // "udp" makes [::] of 0.0.0.0, and the job would be told ::1, which not every client takes
+	}
+	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.Host, port)))
 	if err != nil {
 		return nil, fmt.Errorf("open UDP port %s: %w (--ops on takes any free ports)",
 			net.JoinHostPort(a.Host.String(), strconv.Itoa(int(port))), cause(err))

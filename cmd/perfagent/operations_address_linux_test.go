@@ -1,0 +1,333 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/reportfile"
+)
+
+// opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is.
+func opsPorts(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		first, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := first.LocalAddr().(*net.UDPAddr).Port
+		second, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port + 1})
+		first.Close()
+		if err == nil {
+			second.Close()
+			return port
+		}
+	}
+	t.Fatal("no two ports follow each other")
+	return 0
+}
+
+// opsMissing returns why operations are missing, by the code of the reason.
+func opsMissing(n *reporter.Node, code reporter.Code) []string {
+	var why []string
+	for _, m := range n.Missing {
+		if m.What == "operations" && m.Code == code {
+			why = append(why, m.Why)
+		}
+	}
+	return why
+}
+
+// opsVariables is a job that prints the variables that have to do with operations.
+var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_|DD_)' | sort; exit 7`}
+
+// A port that is taken costs a line and an entry; the job runs as it would have.
+func TestOperations_PortIsTaken(t *testing.T) {
+	t.Parallel()
+	taken := freePort(t) // of which the UDP port is held
+	next := strconv.Itoa(opsPorts(t))
+	n, _ := strconv.Atoi(next)
+	held, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n + 1})
+	if err != nil {
+		t.Skipf("port %d was taken meanwhile", n+1)
+	}
+	defer held.Close()
+	for _, address := range []string{"127.0.0.1:" + taken, taken, next} {
+		args := []string{"run", "--summary", "never", "--ops", address, "--"}
+		o := clitest.Run(t, append(args, opsVariables...)...)
+		o.Want(t, 7)
+		o.WantLine(t, "--ops "+address, "address already in use")
+		n := o.Report(t).Nodes["0"]
+		why := opsMissing(n, reporter.OperationsUnheard)
+		if len(why) != 1 || !strings.Contains(why[0], "address already in use") {
+			t.Errorf("%s: missing %v", address, n.Missing)
+		}
+		if o.Out != "" || n.Operations == nil || len(n.Operations.Sources) > 0 {
+			t.Errorf("%s: the job has %q, the report %+v", address, o.Out, n.Operations)
+		}
+	}
+}
+
+// The two ports are those that were asked for, and the job knows them.
+func TestOperations_Ports(t *testing.T) {
+	t.Parallel()
+	bash := need.Tool(t, "bash", "your system's package of it")
+	for host, warns := range map[string]bool{"": false, "localhost:": false, "127.0.0.1:": false, "0.0.0.0:": true} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			port := opsPorts(t)
+			o := clitest.Run(t, "run", "--summary", "never", "--ops", host+strconv.Itoa(port), "--", bash, "-c",
+				`env | grep -E '^(PERFAGENT_OPS_|STATSD_|DD_)' | sort
+				echo "a:-2|g" > /dev/udp/127.0.0.1/`+strconv.Itoa(port)+`
+				echo "b:-2|g" > /dev/udp/127.0.0.1/`+strconv.Itoa(port+1))
+			o.Want(t, 0)
+			want := fmt.Sprintf("DD_DOGSTATSD_URL=udp://127.0.0.1:%[2]d\nPERFAGENT_OPS_ADDR=127.0.0.1:%[1]d\n"+
+				"PERFAGENT_OPS_DOGSTATSD_ADDR=127.0.0.1:%[2]d\nPERFAGENT_OPS_HOST=127.0.0.1\nPERFAGENT_OPS_PORT=%[1]d\n"+
+				"STATSD_HOST=127.0.0.1\nSTATSD_PORT=%[1]d\n", port, port+1)
+			if o.Out != want {
+				t.Errorf("the job has\n%swant\n%s", o.Out, want)
+			}
+			if warns {
+				o.WantLine(t, "--ops 0.0.0.0:"+strconv.Itoa(port), "everybody")
+			} else if o.Err != "" {
+				t.Errorf("stderr %q", o.Err)
+			}
+			if n := o.Report(t).Nodes["0"]; n.Operations.Gauges["a"].Last != -2 || n.Operations.Gauges["b"].Last != -2 {
+				t.Errorf("%+v", n.Operations)
+			}
+		})
+	}
+}
+
+// A socket of the file system is for one user, and is gone in the end.
+func TestOperations_UnixSocket(t *testing.T) {
+	t.Parallel()
+	python := opsPython(t)
+	path := filepath.Join(t.TempDir(), "s")
+	o := clitest.Run(t, "run", "--summary", "never", "--ops", "unix:"+path, "--", python, "-c", `
+import os, socket, stat
+path = os.environ['PERFAGENT_OPS_SOCKET']
+print(path, oct(os.stat(path).st_mode), os.environ['DD_DOGSTATSD_URL'])
+print([name for name in os.environ if name.startswith(('STATSD_', 'PERFAGENT_OPS_'))])
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+for i in range(500): s.sendto(b'{"op":"get","ms":2}\nrows:1|c', path)
+from datadog import initialize, statsd
+initialize()
+statsd.increment('rows', 3)
+statsd.flush()`)
+	o.Want(t, 0)
+	if want := fmt.Sprintf("%[1]s 0o140600 unix://%[1]s\n['PERFAGENT_OPS_SOCKET']\n", path); o.Out != want {
+		t.Errorf("the job has %q, want %q", o.Out, want)
+	}
+	n := o.Report(t).Nodes["0"]
+	ops := n.Operations
+	if ops.Times["get"].Count != 500 || ops.Counters["rows"] != 503 || ops.Sources[0].Kind != "unix" {
+		t.Errorf("%+v", ops)
+	}
+	if clitest.Exists(path) {
+		t.Errorf("%s is left behind", path)
+	}
+}
+
+// A place that cannot be is a bad flag, and the job does not run.
+func TestOperations_BadFlags(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		flags []string
+		words string
+	}{
+		{[]string{"--ops", ""}, "the value is empty"},
+		{[]string{"--ops", "maybe"}, `"maybe" is no port`},
+		{[]string{"--ops", "65535"}, "no port that another one follows"},
+		{[]string{"--ops", "70000"}, "no port"},
+		{[]string{"--ops", "example.org:8125"}, "is no IP address"},
+		{[]string{"--ops", "unix:"}, "unix: has no path"},
+		{[]string{"--ops", "unix:/" + strings.Repeat("x", 200)}, "at most 103 bytes"},
+		{[]string{"--ops", "on", "--compat", "perf.py"}, "perf.py's format has no place"},
+		{[]string{"--scrape", "http://127.0.0.1:1/metrics", "--compat", "perf.py"}, "perf.py's format has no place"},
+		{[]string{"--scrape", "127.0.0.1:8000"}, "is no URL"},
+		{[]string{"--scrape", "ftp://x/metrics"}, "is no URL of an endpoint"},
+		{slices.Repeat([]string{"--scrape", "http://127.0.0.1:1/metrics"}, 9), "at most 8"},
+		{[]string{"--scrape-interval", "900ms"}, "below 1s"},
+		{[]string{"--scrape-interval", "0"}, "below 1s"},
+		{[]string{"--scrape-interval", "soon"}, "soon"},
+		{[]string{"--ops-chart", ""}, "a pattern is empty"},
+	} {
+		t.Run(strings.Join(test.flags, " "), func(t *testing.T) {
+			t.Parallel()
+			o := clitest.Run(t, append(append([]string{"run"}, test.flags...), "--", "touch", "ran")...)
+			o.Want(t, 125)
+			o.WantLine(t, test.flags[0], test.words)
+			if clitest.Exists(filepath.Join(o.Dir, "ran")) {
+				t.Error("the job ran")
+			}
+		})
+	}
+}
+
+// What the user has set stays, and the report says where the job's StatsD goes. The environment sets flags.
+func TestOperations_UsersVariables(t *testing.T) {
+	t.Parallel()
+	cmd := clitest.Perfagent(t, append([]string{"run", "--summary", "never", "--"}, opsVariables...)...)
+	cmd.Env = append(cmd.Env, "PERFAGENT_OPS=on", "STATSD_HOST=graphite.example.org", "DD_AGENT_HOST=agent.example.org")
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 7)
+	for _, name := range []string{"STATSD_PORT", "DD_DOGSTATSD_URL"} {
+		if strings.Contains(o.Out, name) {
+			t.Errorf("the job has %s:\n%s", name, o.Out)
+		}
+	}
+	for _, line := range []string{
+		"STATSD_HOST=graphite.example.org\n", "DD_AGENT_HOST=agent.example.org\n", "PERFAGENT_OPS_ADDR=127.0.0.1:",
+	} {
+		if !strings.Contains(o.Out, line) {
+			t.Errorf("the job lacks %s:\n%s", line, o.Out)
+		}
+	}
+	why := opsMissing(o.Report(t).Nodes["0"], reporter.OperationsElsewhere)
+	if len(why) != 2 || !strings.Contains(why[0], "STATSD_HOST=graphite.example.org") ||
+		!strings.Contains(why[1], "DD_AGENT_HOST=agent.example.org") {
+		t.Errorf("missing %q", why)
+	}
+}
+
+// Without the flags there is nothing of them: no variable, no key in the report.
+func TestOperations_Off(t *testing.T) {
+	t.Parallel()
+	plain := clitest.Perform(t, clitest.Command(t, "sh", "-c", "env | sort"))
+	for _, flags := range [][]string{nil, {"--ops", "off"}} {
+		args := append([]string{"run", "--summary", "never"}, flags...)
+		o := clitest.Run(t, append(args, "--", "sh", "-c", "env | sort")...)
+		o.Want(t, 0)
+		if got, want := withoutDirectories(o.Out), withoutDirectories(plain.Out); !slices.Equal(got, want) {
+			t.Errorf("%v: the job has\n%q\nwithout perfagent\n%q", flags, got, want)
+		}
+		_, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+		text := clitest.Read(t, path)
+		for _, word := range []string{`"operations"`, `"transfers"`} {
+			if strings.Contains(text, word) {
+				t.Errorf("%v: the report has %s", flags, word)
+			}
+		}
+	}
+}
+
+// withoutDirectories returns the lines of an environment without those that say where a test or a run is.
+func withoutDirectories(environ string) []string {
+	return slices.DeleteFunc(strings.Split(environ, "\n"), func(line string) bool {
+		name, _, _ := strings.Cut(line, "=")
+		return slices.Contains([]string{"PERFAGENT_MARKS", "PERFAGENT_NODE", "PERFAGENT_RUN_ID", "TMPDIR", "PWD", "_"}, name)
+	})
+}
+
+// Of perfagents within each other the innermost one that receives gets the events; one that does not passes the
+// addresses on.
+func TestOperations_Nested(t *testing.T) {
+	t.Parallel()
+	bash := need.Tool(t, "bash", "your system's package of it")
+	send := func(name string) string {
+		return `'for to in $STATSD_HOST:$STATSD_PORT $PERFAGENT_OPS_ADDR ${DD_DOGSTATSD_URL#udp://}; do
+			echo "` + name + `:1|c" > /dev/udp/${to/:/\/}
+		done'`
+	}
+	outer := clitest.Write(t, filepath.Join(t.TempDir(), "outer"), `
+		"$P" run --run-id inner --ops on -- bash -c `+send("inner")+`
+		"$P" run --run-id silent -- bash -c `+send("silent")+`
+		bash -c `+send("outer")+"\n", 0o644)
+	cmd := clitest.Script(t, bash, `"$P" run --run-id outer --ops on -- bash "$1"`, outer)
+	cmd.Env = append(cmd.Env, "PERFAGENT_SUMMARY=never")
+	clitest.Perform(t, cmd).Want(t, 0)
+
+	for id, want := range map[string]map[string]float64{
+		"outer": {"outer": 3, "silent": 3}, "inner": {"inner": 3}, "silent": nil,
+	} {
+		r, err := reportfile.Read(filepath.Join(cmd.Dir, "perfagent-out", id, "node-0.json"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := r.Nodes["0"]
+		if want == nil {
+			if n.Operations != nil {
+				t.Errorf("%s: %+v", id, n.Operations)
+			}
+			continue
+		}
+		if got := n.Operations.Counters; len(got) != len(want) || got[id] != want[id] || got["silent"] != want["silent"] {
+			t.Errorf("%s has %v, want %v", id, got, want)
+		}
+		if why := opsMissing(n, reporter.OperationsElsewhere); len(why) > 0 {
+			t.Errorf("%s: %q", id, why)
+		}
+	}
+}
+
+// A sidecar receives at the address that its job knows; a port that is taken costs it a line, too.
+func TestOperations_OfASidecar(t *testing.T) {
+	t.Parallel()
+	address := "127.0.0.1:" + strconv.Itoa(opsPorts(t))
+	l, path := beside(t, nil, "--ops", address)
+	conn, err := net.Dial("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for range 100 {
+		if _, err := conn.Write([]byte("rows:1|c\nget:2|ms")); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	second := clitest.Perfagent(t, "sidecar", "--run-id", "second", "--ops", address)
+	other := clitest.Launch(t, second)
+	clitest.Until(t, "the second sidecar samples", func() bool {
+		return clitest.Exists(filepath.Join(second.Dir, "perfagent-out/second/node-0.json"))
+	})
+	other.Signal(syscall.SIGTERM)
+	o, _ := other.End()
+	o.Want(t, 0)
+	o.WantLine(t, "--ops "+address, "address already in use")
+
+	l.Signal(syscall.SIGTERM)
+	o, _ = l.End()
+	o.Want(t, 0)
+	n := reportertest.ReadFile(t, path).Nodes["0"]
+	ops := n.Operations
+	if read, lost := lostAndFound(n); ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
+		t.Errorf("%+v", ops)
+	}
+}
+
+// An event of DogStatsD is a mark at its own time or when it came.
+func TestOperations_EventsAreMarks(t *testing.T) {
+	t.Parallel()
+	n, _ := opsRun(t, opsPython(t), "-c", `
+import os, time
+from datadog import initialize, statsd
+initialize(statsd_disable_buffering=True)
+statsd.event('first', 'text')
+time.sleep(0.3)
+open(os.environ['PERFAGENT_MARKS'], 'a').write('second\n')
+time.sleep(0.3)
+statsd.event('third\nof two lines', 'more text', tags=['a:b'])
+`)
+	var texts []string
+	for i, m := range n.Marks {
+		texts = append(texts, m.Text)
+		if i > 0 && m.Timestamp-n.Marks[i-1].Timestamp < 0.2 {
+			t.Errorf("marks %v are not 0.3 s from each other", n.Marks)
+		}
+	}
+	if !slices.Equal(texts, []string{"first", "second", `third\nof two lines`}) {
+		t.Errorf("marks %q, %+v", texts, n.Operations)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// What follows are jobs that know their client and not perfagent. Each keeps what it sends and prints it.
+const (
+	opsSent = `
+import atexit, collections, json, random
+random.seed(7)
+sent = { 'counters': collections.Counter(), 'gauges': {}, 'sets': {}, 'events': [],
+        'times': collections.defaultdict(list), 'values': collections.defaultdict(list)}
+atexit.register(lambda: print(json.dumps(sent)))
+`
+
+	opsStatsD = opsSent + `
+from statsd.defaults.env import statsd
+for i in range(2000):
+    n, ms = random.randint(-3, 9), round(random.expovariate(0.1), 3)
+    statsd.incr('rows', n); sent['counters']['rows'] += n
+    statsd.timing('request', ms); sent['times']['request'].append(ms)
+    statsd.gauge('queue', n); sent['gauges']['queue'] = n
+    statsd.set('users', n)
+sent['sets']['users'] = 13
+sent['datagrams'] = 4 * 2000
+`
+
+	opsDatadog = opsSent + `
+from datadog import initialize, statsd
+initialize()
+for i in range(2000):
+    n, ms = random.randint(1, 9), round(random.expovariate(0.1), 3)
+    statsd.increment('rows', n, tags=['route:/a', 'prod']); sent['counters']['rows{prod="",route="/a"}'] += n
+    statsd.timing('request', ms); sent['times']['request'].append(ms)
+    statsd.histogram('size', ms); sent['values']['size'].append(ms)
+    statsd.distribution('load', -ms); sent['values']['load'].append(-ms)
+    statsd.gauge('queue', -n); sent['gauges']['queue'] = -n
+    statsd.set('users', n)
+sent['sets']['users'] = 9
+statsd.event('deployed\x1b[2J', 'version 7'); sent['events'].append('deployed\x1b[2J')
+statsd.flush()
+`
+)
+
+// bash is a job that has no client at all.
+const opsBash = `
+send() { echo "$1" > /dev/udp/$STATSD_HOST/$STATSD_PORT; }
+for i in {1..200}; do send "rows:$i|c"; send "request:$i.5|ms"; done
+send "queue:4|g"; send "queue:-7|g"; send "rows:1|c|@0.5"; send "users:joe|s"; send "users:ann|s"; send "users:joe|s"
+printf '{"op":"link","s":0.25}\n{"op":"link","us":750000,"key":"a.o"}\n' > /dev/udp/${PERFAGENT_OPS_ADDR/:/\/}
+dogstatsd=${DD_DOGSTATSD_URL#udp://}
+printf 'size:1:2:3|h|#a:b' > /dev/udp/${dogstatsd/:/\/}
+`
+
+// opsSaid is what a job says that it has sent. Datagrams is 0 if it does not know how many there were.
+type opsSaid struct {
+	Datagrams     int64
+	Counters      map[string]float64
+	Gauges        map[string]float64
+	Sets          map[string]int
+	Times, Values map[string][]float64
+	Events        []string
+}
+
+// What programs sent that know nothing of perfagent is what the report has, to the last event.
+func TestOperations_OfClients(t *testing.T) {
+	t.Parallel()
+	python, bash := opsPython(t), need.Tool(t, "bash", "your system's package of it")
+	var numbers []float64
+	sum := 2.0 // "1" at a rate of 0.5
+	for i := 1.0; i <= 200; i++ {
+		numbers, sum = append(numbers, i+0.5), sum+i
+	}
+	for _, test := range []struct {
+		name string
+		job  []string
+		said *opsSaid // nil if the job says it
+	}{
+		{"statsd", []string{python, "-c", opsStatsD}, nil},
+		{"datadog", []string{python, "-c", opsDatadog}, nil},
+		{"bash", []string{bash, "-c", opsBash}, &opsSaid{
+			Datagrams: 409, // bash sends each line by itself
+			Counters:  map[string]float64{"rows": sum},
+			Gauges:    map[string]float64{"queue": -3},
+			Sets:      map[string]int{"users": 2},
+			Times:     map[string][]float64{"request": numbers, "link": {250, 750}},
+			Values:    map[string][]float64{`size{a="b"}`: {1, 2, 3}},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			n, o := opsRun(t, test.job...)
+			said := test.said
+			if said == nil {
+				if err := json.Unmarshal([]byte(o.Out), &said); err != nil {
+					t.Fatalf("%v: %s", err, o.Out)
+				}
+			}
+			wantSaid(t, n, said)
+		})
+	}
+}
+
+// wantSaid compares a report with what a job says.
+func wantSaid(t *testing.T, n *reporter.Node, said *opsSaid) {
+	t.Helper()
+	ops := n.Operations
+	if read, lost := lostAndFound(n); said.Datagrams > 0 && read+lost != said.Datagrams {
+		t.Errorf("%d datagrams were read, and %d lost, of %d", read, lost, said.Datagrams)
+	}
+	dropped := ops.Dropped
+	dropped.Ignored = 0 // a client's own telemetry
+	if dropped != (book.Dropped{}) || len(ops.Examples) > 0 {
+		t.Errorf("dropped %+v, such as %v", ops.Dropped, ops.Examples)
+	}
+	if !maps.Equal(ops.Counters, said.Counters) {
+		t.Errorf("counters %v, the job sent %v", ops.Counters, said.Counters)
+	}
+	if len(ops.Gauges) != len(said.Gauges) || len(ops.Sets) != len(said.Sets) ||
+		len(ops.Times) != len(said.Times) || len(ops.Values) != len(said.Values) {
+		t.Errorf("%+v, the job sent %+v", ops, said)
+	}
+	for name, last := range said.Gauges {
+		if g := ops.Gauges[name]; g.Last != last {
+			t.Errorf("gauge %s is %+v, the job sent %v last", name, g, last)
+		}
+	}
+	for name, members := range said.Sets {
+		if s := ops.Sets[name]; s.Count != members || s.AtLeast {
+			t.Errorf("set %s is %+v, the job sent %d", name, s, members)
+		}
+	}
+	for name, sent := range said.Times {
+		got := ops.Times[name]
+		wantNumbers(t, name, sent, got.Count, got.Avg, got.Min, got.Max, got.Last, got.P90)
+	}
+	for name, sent := range said.Values {
+		got := ops.Values[name]
+		wantNumbers(t, name, sent, got.Count, &got.Avg, got.Min, got.Max, got.Last, got.P90)
+	}
+
+	var marks []string
+	for _, m := range n.Marks {
+		marks = append(marks, m.Text)
+	}
+	if !slices.Equal(marks, said.Events) {
+		t.Errorf("marks %q, the job sent the events %q", marks, said.Events)
+	}
+}
+
+// wantNumbers compares figures of a series with the numbers that were sent. Quantiles are within 1 %.
+func wantNumbers(t *testing.T, name string, sent []float64, count float64, avg, low, high, last, p90 *float64) {
+	t.Helper()
+	if avg == nil || low == nil || high == nil || last == nil || p90 == nil {
+		t.Errorf("%s lacks numbers, %v were sent", name, len(sent))
+		return
+	}
+	sum := 0.0
+	for _, v := range sent {
+		sum += v
+	}
+	want := sum / float64(len(sent))
+	if count != float64(len(sent)) || math.Abs(*avg-want) > 1e-9*math.Abs(want) ||
+		*low != slices.Min(sent) || *high != slices.Max(sent) || *last != sent[len(sent)-1] {
+		t.Errorf("%s: %v, avg %v, %v to %v, last %v; sent %d, avg %v, %v to %v", name, count, *avg, *low, *high, *last,
+			len(sent), want, slices.Min(sent), slices.Max(sent))
+	}
+	slices.Sort(sent)
+	exact := sent[int(math.Ceil(0.9*float64(len(sent))))-1]
+	if math.Abs(*p90-exact) > 0.0101*math.Abs(exact) {
+		t.Errorf("%s: p90 %v, of what was sent %v", name, *p90, exact)
+	}
+}
+
+// opsApp is a program for gunicorn.
+const opsApp = `
+import time
+def app(environ, start_response):
+    time.sleep(0.002)
+    found = environ['PATH_INFO'] != '/none'
+    start_response('200 OK' if found else '404 Not Found', [('Content-Length', '1')])
+    return [b'x']
+`
+
+// The requests of gunicorn, which runs as the documents say, are those of its access log, in number, status and time.
+func TestOperations_OfGunicorn(t *testing.T) {
+	t.Parallel()
+	python, port := opsPython(t), freePort(t)
+	recipe := fenced(t, operationsDoc, "sh gunicorn")[0].text
+	cmd := clitest.Command(t, "sh", "-c", "exec "+recipe)
+	clitest.Write(t, filepath.Join(cmd.Dir, "app.py"), opsApp, 0o600)
+	cmd.Env = append(cmd.Env,
+		"PATH="+filepath.Dir(clitest.Binary(t))+":"+filepath.Dir(python)+":"+os.Getenv("PATH"),
+		"GUNICORN_CMD_ARGS=--bind 127.0.0.1:"+port+" --workers 2 --log-level warning "+
+			"--access-logfile access.log --access-logformat '%(s)s %(D)s'")
+	l := clitest.Launch(t, cmd)
+	client := listenClient()
+	ask := func(path string) error {
+		answer, err := client.Get("http://127.0.0.1:" + port + path)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		_, err = io.Copy(io.Discard, answer.Body)
+		return err
+	}
+	clitest.Until(t, "gunicorn answers", func() bool { return ask("/first") == nil })
+	for i := range 300 {
+		path := "/"
+		if i%10 == 0 {
+			path = "/none"
+		}
+		if err := ask(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+
+	logged := map[string]float64{}
+	var times []float64
+	for line := range strings.Lines(clitest.Read(t, filepath.Join(cmd.Dir, "access.log"))) {
+		var status string
+		var us float64
+		if _, err := fmt.Sscan(line, &status, &us); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		logged["gunicorn.requests"]++
+		logged["gunicorn.request.status."+status]++
+		times = append(times, us/1000)
+	}
+	for name, want := range logged {
+		if got := n.Operations.Counters[name]; got != want {
+			t.Errorf("%s is %v, the access log has %v", name, got, want)
+		}
+	}
+	if len(times) < 301 || logged["gunicorn.request.status.404"] != 30 {
+		t.Errorf("the access log has %v", logged)
+	}
+	took, ok := n.Operations.Times["gunicorn.request.duration"]
+	if !ok {
+		t.Fatalf("no duration: %+v", n.Operations)
+	}
+	last := &times[len(times)-1] // two workers write the log, so the last line may be that of another request
+	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)
+}
+
+// The programs of the documents say what they do, and nothing of it is refused.
+func TestDocs_OperationsInPython(t *testing.T) {
+	t.Parallel()
+	python := opsPython(t)
+	for _, b := range fenced(t, operationsDoc, "python job") {
+		t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) {
+			t.Parallel()
+			n, o := opsRun(t, python, "-c", b.text)
+			ops := n.Operations
+			if len(ops.Times) != 1 || len(ops.Counters) != 1 || ops.Dropped != (book.Dropped{}) || o.Out != "" || o.Err != "" {
+				t.Errorf("%+v, %+v", ops, o)
+			}
+			clitest.Perform(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
+		})
+	}
+}

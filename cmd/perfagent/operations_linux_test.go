@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/opstats"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// opsPython returns the interpreter of .tools/venv, which has clients of StatsD and Prometheus, and gunicorn.
+func opsPython(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("PERFAGENT_TEST_PYTHON")
+	if path == "" || exec.Command(path, "-c", "import statsd, datadog, prometheus_client, gunicorn").Run() != nil {
+		need.Missing(t, "needs Python with statsd, datadog, prometheus_client and gunicorn: make test installs them, "+
+			"PERFAGENT_TEST_PYTHON names it")
+	}
+	return path
+}
+
+// opsEnvironment returns the interpreter of an environment with ProxyStore and numpy: OPS has the newest, OPS_OLD
+// version 0.4.
+func opsEnvironment(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("PERFAGENT_TEST_" + name)
+	path := filepath.Join(dir, "bin", "python")
+	if dir == "" || !clitest.Exists(path) {
+		need.Missing(t, "needs ProxyStore and numpy: make test installs them, PERFAGENT_TEST_"+name+" names the environment")
+	}
+	return path
+}
+
+// opsRun runs a job that may send operations, and returns its node of the report.
+func opsRun(t testing.TB, job ...string) (*reporter.Node, clitest.Outcome) {
+	t.Helper()
+	o := clitest.Run(t, append([]string{"run", "--ops", "on", "--interval", "50ms", "--"}, job...)...)
+	o.Want(t, 0)
+	n := o.Report(t).Nodes["0"]
+	if n.Operations == nil {
+		t.Fatalf("the report has no operations; missing %v", n.Missing)
+	}
+
+	return n, o
+}
+
+// numpyReduces returns the eight figures of transfers that numpy computes.
+func numpyReduces(t *testing.T, python string, lists map[string][]float64) []float64 {
+	t.Helper()
+	in, err := json.Marshal([]any{lists})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := need.Repository(t, "opstats/testdata/reduce.py")
+	cmd := clitest.Command(t, python, script, clitest.Write(t, filepath.Join(t.TempDir(), "in.json"), string(in), 0o600))
+	o := clitest.Perform(t, cmd)
+	o.Want(t, 0)
+
+	var out [][]float64
+	if err := json.Unmarshal([]byte(o.Out), &out); err != nil || len(out) != 1 || len(out[0]) != 8 {
+		t.Fatalf("%v: %s%s", err, o.Out, o.Err)
+	}
+	return out[0]
+}
+
+// wantReduced compares a report's figures of transfers with numpy's. Of a scrape the two P90 are estimated, and not
+// compared.
+func wantReduced(t *testing.T, got opstats.Reduced, want []float64, scraped bool) {
+	t.Helper()
+	for i, figure := range []struct {
+		name string
+		v    float64
+	}{
+		{"n", got.Transfers},
+		{"avg xfer", got.AvgXfer}, {"p90 xfer", got.P90Xfer}, {"avg post", got.AvgPost}, {"p90 post", got.P90Post},
+		{"avg MB", got.AvgMB}, {"throughput", got.Throughput}, {"avg descriptors", got.AvgDescriptors},
+	} {
+		if p90 := i == 2 || i == 4; figure.v != want[i] && !(scraped && p90) {
+			t.Errorf("%s is %v, numpy has %v", figure.name, figure.v, want[i])
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+const operationsDoc = "../../docs/operations.md"
+
+// opsProxyStore is a job with a store that has metrics. It says what they are, after handing them over by the
+// recipe of the documents, as two workers do that have the same operations, and one of them twice.
+const opsProxyStore = `
+import pickle, time
+from proxystore.proxy import resolve
+from proxystore.connectors.local import LocalConnector
+from proxystore.store import Store, register_store
+class Slow:
+    def __reduce__(self):
+        return (time.sleep, (0.02,))
+def work(name, n):
+    with Store(name, LocalConnector(), metrics=True, cache_size=0) as store:
+        register_store(store)
+        for i in range(n):
+            store.get(store.put([i] * 1000))
+            resolve(pickle.loads(pickle.dumps(store.proxy(Slow())))) # as another process does
+        hand_over(store, name)
+        for i in range(n):
+            store.exists(store.put(i))
+        hand_over(store, name)
+        return {op: dataclasses.asdict(stats) for op, stats in store.metrics.aggregate_times().items()}
+print(json.dumps([work('worker-1', 3), work('worker-2', 5)]))
+`
+
+// opsOldProxyStore is the same with version 0.4, whose statistics are by key.
+const opsOldProxyStore = `
+from proxystore.store.local import LocalStore
+store = LocalStore('old', stats=True, cache_size=0)
+keys = [store.set([i] * 1000) for i in range(7)]
+for key in keys: store.get(key)
+hand_over(store, keys, 'old')
+times = {}
+for key in keys:
+    for op, s in store.stats(key).items():
+        t = times.setdefault(op, [])
+        t.append(s)
+print(json.dumps([{op: {'count': sum(s.calls for s in t),
+    'avg_time_ms': sum(s.avg_time_ms * s.calls for s in t) / sum(s.calls for s in t),
+    'min_time_ms': min(s.min_time_ms for s in t), 'max_time_ms': max(s.max_time_ms for s in t)}
+    for op, t in times.items()}]))
+`
+
+// What a store of ProxyStore measured is in the report in milliseconds, although some of its times are in
+// nanoseconds.
+func TestOperations_OfProxyStore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		environment, recipe, job string
+		operations               []string
+	}{
+		{"OPS", "python proxystore", opsProxyStore,
+			[]string{"store.put", "store.get", "store.exists", "store.proxy", "factory.call", "factory.resolve"}},
+		{"OPS_OLD", "python proxystore-0.4", opsOldProxyStore, []string{"set", "get", "set_bytes", "get_bytes"}},
+	} {
+		t.Run(test.environment, func(t *testing.T) {
+			t.Parallel()
+			python := opsEnvironment(t, test.environment)
+			n, o := opsRun(t, python, "-c", fenced(t, operationsDoc, test.recipe)[0].text+test.job)
+
+			var stores []map[string]struct {
+				Count float64 `json:"count"`
+				Avg   float64 `json:"avg_time_ms"`
+				Min   float64 `json:"min_time_ms"`
+				Max   float64 `json:"max_time_ms"`
+			}
+			if err := json.Unmarshal([]byte(o.Out), &stores); err != nil {
+				t.Fatalf("%v: %s", err, o.Out)
+			}
+			for _, name := range test.operations {
+				divisor := 1.0
+				if strings.HasPrefix(name, "factory.") {
+					divisor = 1e6
+				}
+				count, total, low, high := 0.0, 0.0, math.Inf(1), 0.0
+				for _, store := range stores {
+					s := store[name]
+					count, total = count+s.Count, total+s.Count*s.Avg/divisor
+					low, high = min(low, s.Min/divisor), max(high, s.Max/divisor)
+				}
+				got := n.Operations.Times[name]
+				if count == 0 || got.Count != count || got.Avg == nil {
+					t.Errorf("%s: %+v, the stores have %v", name, got, stores)
+					continue
+				}
+				if math.Abs(*got.Avg-total/count) > 1e-9*total/count || *got.Min != low || *got.Max != high || got.P90 != nil {
+					t.Errorf("%s: avg %v, %v to %v; the stores have %v, %v to %v", name, *got.Avg, *got.Min, *got.Max,
+						total/count, low, high)
+				}
+			}
+			// Each resolve takes 20 ms, which a mistaken unit would not leave.
+			if r := n.Operations.Times["factory.resolve"]; r.Avg != nil && (*r.Min < 20 || *r.Min > 2000) {
+				t.Errorf("factory.resolve took %v ms at least, and not 20", *r.Min)
+			}
+		})
+	}
+}
+
+// opsRanks are three processes that send what they have transferred in each of eight intervals, in the form of
+// vLLM's class, and keep the whole list.
+const opsRanks = `
+import json, os, random, socket, time
+names = ['transfer_duration', 'post_duration', 'bytes_transferred', 'num_descriptors',
+         'num_failed_transfers', 'num_failed_notifications', 'num_kv_expired_reqs']
+for rank in range(3):
+    if os.fork() == 0: break
+else:
+    for rank in range(3): assert os.wait()[1] == 0
+    raise SystemExit
+random.seed(rank)
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+address = (os.environ['PERFAGENT_OPS_HOST'], int(os.environ['PERFAGENT_OPS_PORT']))
+whole = {name: [] for name in names}
+for interval in range(8):
+    n = random.randint(0, 40)
+    data = {
+        'transfer_duration': [random.randint(2000, 30000) / 1e6 for i in range(n)],
+        'post_duration': [random.randint(100, 9000) / 1e6 for i in range(n)],
+        'bytes_transferred': [random.randint(1, 64) << 20 for i in range(n)],
+        'num_descriptors': [random.randint(1, 500) for i in range(n)],
+        'num_failed_transfers': [1] * random.randint(0, 2),
+        'num_failed_notifications': [1] * random.randint(0, 1),
+        'num_kv_expired_reqs': [1] * random.randint(0, 3),
+    }
+    sock.sendto(json.dumps({'transfers': 'nixl', 'data': data, 'rank': rank}).encode(), address)
+    for name in names: whole[name] += data[name]
+    time.sleep(0.03)
+with open('rank-%d.json' % rank, 'w') as f: json.dump(whole, f)
+`
+
+// Three ranks that send their transfers interval by interval have together the figures that numpy computes of one
+// list of all.
+func TestOperations_OfThreeRanks(t *testing.T) {
+	t.Parallel()
+	numpy := opsEnvironment(t, "OPS")
+	n, o := opsRun(t, need.Python(t), "-c", opsRanks)
+
+	all := make(map[string][]float64)
+	for rank := range 3 {
+		var one map[string][]float64
+		text := clitest.Read(t, filepath.Join(o.Dir, fmt.Sprintf("rank-%d.json", rank)))
+		if err := json.Unmarshal([]byte(text), &one); err != nil {
+			t.Fatal(err)
+		}
+		for name, list := range one {
+			all[name] = append(all[name], list...)
+		}
+	}
+
+	nixl, ok := n.Transfers["nixl"]
+	if !ok {
+		t.Fatalf("transfers %v, dropped %+v", n.Transfers, n.Operations.Dropped)
+	}
+	wantReduced(t, nixl.Reduced, numpyReduces(t, numpy, all), false)
+	sum := 0.0
+	for _, bytes := range all["bytes_transferred"] {
+		sum += bytes
+	}
+	if nixl.Ranks != 3 || nixl.TotalMB != sum/(1<<20) || nixl.Source != "records" || nixl.Estimated != nil ||
+		nixl.FailedTransfers != float64(len(all["num_failed_transfers"])) ||
+		nixl.FailedNotifications != float64(len(all["num_failed_notifications"])) ||
+		nixl.KVExpired != float64(len(all["num_kv_expired_reqs"])) {
+		t.Errorf("%+v of %v", nixl, all)
+	}
+}

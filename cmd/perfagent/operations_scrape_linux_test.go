@@ -1,0 +1,312 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/reportertest"
+)
+
+// opsServer is a server of prometheus_client with vLLM's seven metrics of NIXL, in vLLM's buckets, and a counter
+// of its own. It does what it is told on stdin, and says when it is done:
+//
+//	feed N     N more transfers of transfers.json, in which a server before it may have begun
+//	scraped N  say "waiting", and wait until N programs have asked from then on
+//	exit
+//
+// It ignores TERM and INT.
+const opsServer = `
+import json, os, signal, sys, threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, Counter, Histogram, generate_latest
+
+port, state = int(sys.argv[1]), 'state'
+labels = ['model_name', 'engine']
+seconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 5.0]
+names = {'transfer_duration': ('xfer_time_seconds', seconds),
+         'post_duration': ('post_time_seconds', [0.001] + seconds),
+         'bytes_transferred': ('bytes_transferred', [2.0**i for i in range(11, 34, 2)]),
+         'num_descriptors': ('num_descriptors',
+                             [10, 20, 30, 50, 75, 100, 200, 400, 1000, 2000, 4000, 10000, 20000, 50000])}
+histograms = {list_: Histogram('vllm:nixl_' + name, 'x', labels, buckets=buckets).labels('m', '0')
+              for list_, (name, buckets) in names.items()}
+failures = [Counter('vllm:nixl_num_' + name, 'x', labels).labels('m', '0')
+            for name in ('failed_transfers', 'failed_notifications', 'kv_expired_reqs')]
+rows = Counter('rows', 'x')
+
+changed, round, seen = threading.Condition(), 0, set()
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        with changed: body, began = generate_latest(), round
+        self.send_response(200)
+        self.send_header('Content-Type', CONTENT_TYPE_PLAIN_0_0_4)
+        self.end_headers()
+        self.wfile.write(body)
+        with changed:
+            if began == round: seen.add(self.headers['User-Agent'].split('/')[0])
+            changed.notify_all()
+    def log_message(self, *args): pass
+
+for sig in signal.SIGTERM, signal.SIGINT: signal.signal(sig, signal.SIG_IGN)
+server = ThreadingHTTPServer(('127.0.0.1', port), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print('ready', flush=True)
+while words := sys.stdin.readline().split():
+    if words[0] == 'exit': os._exit(0)
+    if words[0] == 'feed':
+        done = int(open(state).read()) if os.path.exists(state) else 0
+        n = int(words[1])
+        with changed:
+            with open('transfers.json') as f: lists = json.load(f)
+            for list_, histogram in histograms.items():
+                for v in lists[list_][done:done + n]: histogram.observe(v)
+            for i, counter in enumerate(failures): counter.inc(i + 1)
+            rows.inc(n)
+        with open(state, 'w') as f: f.write(str(done + n))
+    if words[0] == 'scraped':
+        with changed:
+            round += 1
+            seen.clear()
+            print('waiting', flush=True)
+            if not changed.wait_for(lambda: len(seen) >= int(words[1]), 60): raise SystemExit('nobody asks')
+    print(words[0], flush=True)
+while True: signal.pause()
+`
+
+// opsTransfers returns random transfers as the lists of vLLM's class.
+func opsTransfers(n int) map[string][]float64 {
+	r := rand.New(rand.NewPCG(3, 4))
+	lists := make(map[string][]float64)
+	for range n {
+		lists["transfer_duration"] = append(lists["transfer_duration"], math.Round(r.ExpFloat64()*30_000)/1e6)
+		lists["post_duration"] = append(lists["post_duration"], math.Round(r.ExpFloat64()*3_000)/1e6)
+		lists["bytes_transferred"] = append(lists["bytes_transferred"], float64(r.IntN(1<<28)))
+		lists["num_descriptors"] = append(lists["num_descriptors"], float64(1+r.IntN(3000)))
+	}
+	return lists
+}
+
+// An opsServed is a process whose output is that of such servers.
+type opsServed struct {
+	*clitest.Process
+	stdin io.Writer
+}
+
+// opsServe starts the servers. The first word is $0 of the command, the interpreter.
+func opsServe(t *testing.T, cmd *exec.Cmd, transfers map[string][]float64) *opsServed {
+	t.Helper()
+	lists, err := json.Marshal(transfers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(cmd.Dir, "transfers.json"), string(lists), 0o600)
+	clitest.Write(t, filepath.Join(cmd.Dir, "server.py"), opsServer, 0o600)
+	stdin, w := clitest.Pipe(t)
+	cmd.Stdin = stdin
+	s := &opsServed{clitest.Launch(t, cmd), w}
+	s.Expect("ready")
+
+	return s
+}
+
+// feed has the server count n more transfers.
+func (s *opsServed) feed(n int) {
+	s.T.Helper()
+	s.tell(fmt.Sprintf("feed %d", n))
+	s.Expect("feed")
+}
+
+// scraped waits until n programs have asked the server. what makes them ask; it may be nil.
+func (s *opsServed) scraped(n int, what func()) {
+	s.T.Helper()
+	s.tell(fmt.Sprintf("scraped %d", n))
+	s.Expect("waiting")
+	if what != nil {
+		what()
+	}
+	s.Expect("scraped")
+}
+
+// tell gives the server a line.
+func (s *opsServed) tell(line string) {
+	s.T.Helper()
+	if _, err := fmt.Fprintln(s.stdin, line); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// What a server counted over a restart is what Prometheus says of the same server, and what numpy computes of the
+// transfers themselves.
+func TestOperations_ScrapedBesidePrometheus(t *testing.T) {
+	t.Parallel()
+	transfers, numpy := opsTransfers(240), opsEnvironment(t, "OPS")
+	python, port := opsPython(t), freePort(t)
+	s := opsServe(t, clitest.Perfagent(t, "run", "--interval", "50ms", "--scrape", "http://127.0.0.1:"+port+"/metrics",
+		"--scrape-interval", "1s", "--", "sh", "-c", `"$0" server.py `+port+`; "$0" server.py `+port, python), transfers)
+	p := listenPrometheus(t, "127.0.0.1:"+port)
+	s.scraped(2, nil) // Prometheus sees the counters at 0, too
+	for _, n := range []int{60, 40} {
+		s.feed(n)
+		s.scraped(2, nil)
+	}
+	s.tell("exit")
+	s.Expect("ready")
+	s.scraped(2, nil)
+	for _, n := range []int{90, 50} {
+		s.feed(n)
+		s.scraped(2, nil)
+	}
+	s.scraped(2, nil) // the one before has been read
+	increase := p.increase("rows_total")
+	failures := []float64{
+		p.increase("vllm:nixl_num_failed_transfers_total"),
+		p.increase("vllm:nixl_num_failed_notifications_total"),
+		p.increase("vllm:nixl_num_kv_expired_reqs_total"),
+	}
+	xfer90 := p.quantile90("vllm:nixl_xfer_time_seconds_bucket")
+	post90 := p.quantile90("vllm:nixl_post_time_seconds_bucket")
+	s.tell("exit")
+	o, _ := s.End()
+	o.Want(t, 0)
+
+	n := o.Report(t).Nodes["0"]
+	if got := n.Operations.Counters["rows_total"]; got != 240 || got != increase {
+		t.Errorf("the counter grew by %v, Prometheus says %v, the server counted 240", got, increase)
+	}
+	nixl := n.Transfers["nixl"]
+	wantReduced(t, nixl.Reduced, numpyReduces(t, numpy, transfers), true)
+	if got := []float64{nixl.FailedTransfers, nixl.FailedNotifications, nixl.KVExpired}; !slices.Equal(got, failures) ||
+		!slices.Equal(got, []float64{4, 8, 12}) {
+		t.Errorf("failures %v, Prometheus says %v, the server counted 4, 8 and 12", got, failures)
+	}
+	if math.Abs(nixl.Reduced.P90Xfer-xfer90*1000) > 0.00051 || math.Abs(nixl.Reduced.P90Post-post90*1000) > 0.00051 ||
+		len(nixl.Estimated) != 2 || nixl.Source != "scrape" {
+		t.Errorf("Prometheus has the P90 %v and %v s; %+v", xfer90, post90, nixl)
+	}
+	source := n.Operations.Sources[0]
+	if source.Kind != "scrape" || source.Failures == 0 || source.Why == "" || *source.Scrapes-source.Failures < 7 {
+		t.Errorf("the server was not there at first, and then seven times: %+v", source)
+	}
+}
+
+// span returns, for the one series of a name, the range that goes from its first sample to its last, and the time of
+// that one: what is asked over it is not extrapolated.
+func (p *prometheus) span(name string) (length, end string) {
+	p.t.Helper()
+	var a struct {
+		Data struct {
+			Result []struct{ Values [][2]any }
+		}
+	}
+	p.ask(url.Values{"query": {name + "[10m]"}}, &a)
+	if len(a.Data.Result) == 0 || len(a.Data.Result[0].Values) < 2 {
+		p.t.Fatalf("Prometheus has no samples of %s: %+v", name, a)
+	}
+	samples := a.Data.Result[0].Values
+	first, last := samples[0][0].(float64), samples[len(samples)-1][0].(float64)
+
+	return fmt.Sprintf("%.0fms", (last-first)*1000), fmt.Sprintf("%.3f", last)
+}
+
+// ask decodes the answer to a query.
+func (p *prometheus) ask(parameters url.Values, out any) {
+	p.t.Helper()
+	answer, err := listenClient().Get(p.url + "/api/v1/query?" + parameters.Encode())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(out); err != nil || answer.StatusCode != http.StatusOK {
+		p.t.Fatalf("%v: status %s, %v", parameters, answer.Status, err)
+	}
+}
+
+// valueAt returns the value of a query's one series at a time.
+func (p *prometheus) valueAt(query, at string) float64 {
+	p.t.Helper()
+	var a struct {
+		Data struct {
+			Result []struct{ Value [2]any }
+		}
+	}
+	p.ask(url.Values{"query": {query}, "time": {at}}, &a)
+	if len(a.Data.Result) != 1 {
+		p.t.Fatalf("%s: %+v", query, a)
+	}
+	v, err := strconv.ParseFloat(a.Data.Result[0].Value[1].(string), 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+
+	return v
+}
+
+// increase returns what a counter grew by between its first sample and its last.
+func (p *prometheus) increase(name string) float64 {
+	p.t.Helper()
+	length, at := p.span(name)
+	return p.valueAt("increase("+name+"["+length+"])", at)
+}
+
+// quantile90 returns the P90 of what came into the buckets of a histogram.
+func (p *prometheus) quantile90(name string) float64 {
+	p.t.Helper()
+	length, at := p.span(name)
+	return p.valueAt("histogram_quantile(0.9, increase("+name+"["+length+"]))", at)
+}
+
+// When TERM or INT is passed on, the server is asked once more.
+func TestOperations_ScrapedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	python, port := opsPython(t), freePort(t)
+	s := opsServe(t, clitest.Perfagent(t, "run", "--interval", "50ms", "--scrape", "http://127.0.0.1:"+port+"/metrics",
+		"--scrape-interval", "1h", "--", python, "server.py", port), opsTransfers(70))
+	s.feed(70)
+	s.scraped(1, func() { s.Signal(syscall.SIGTERM) })
+	s.scraped(1, func() { s.Signal(syscall.SIGINT) }) // what was asked before has been read when it is asked again
+	s.tell("exit")
+	o, _ := s.End()
+	o.Want(t, 0)
+
+	n := o.Report(t).Nodes["0"]
+	if got := n.Operations.Counters["rows_total"]; got != 70 {
+		t.Errorf("the counter grew by %v, want 70; %+v", got, n.Operations.Sources)
+	}
+	if before := n.Operations.Sources[0].SecondsBeforeEnd; before == nil || *before > 60 {
+		t.Errorf("the last scrape: %+v", n.Operations.Sources[0])
+	}
+}
+
+// Of a server that was there before, only growth counts.
+func TestOperations_ScrapedBesideASidecar(t *testing.T) {
+	t.Parallel()
+	python, port := opsPython(t), freePort(t)
+	s := opsServe(t, clitest.Command(t, python, "server.py", port), opsTransfers(100))
+	s.feed(70)
+	l, path := beside(t, nil, "--scrape", "http://127.0.0.1:"+port+"/metrics", "--scrape-interval", "1s")
+	s.scraped(1, nil)
+	s.feed(30)
+	s.scraped(1, nil)
+	s.scraped(1, nil)
+	l.Signal(syscall.SIGTERM)
+	o, _ := l.End()
+	o.Want(t, 0)
+
+	n := reportertest.ReadFile(t, path).Nodes["0"]
+	if got, nixl := n.Operations.Counters["rows_total"], n.Transfers["nixl"]; got != 30 || nixl.Reduced.Transfers != 30 {
+		t.Errorf("the counter grew by %v, and there were %v transfers, want 30", got, nixl.Reduced.Transfers)
+	}
+}
