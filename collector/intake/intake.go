@@ -145,6 +145,7 @@ func (in *Intake) Collect(at time.Time, figures []book.Figure, keys []string) ([
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
+	in.catchUp()
 	in.countDrops()
 	if in.book.NumColumns() != len(keys) {
 		keys = in.book.Columns()

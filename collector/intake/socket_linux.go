@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"errors"
+	"os"
 	"runtime"
 	"syscall"
 	"time"
@@ -13,6 +15,7 @@ import (
 // comes while nobody waits for one, which costs twice as much as reading it.
 type handle struct {
 	fd      int
+	large   bool   // the receive buffer is large: what comes may wait
 	counted uint32 // drops that were counted
 }
 
@@ -26,6 +29,8 @@ func newHandle(conn datagramConn) (h handle, err error) {
 		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer) // less drops more, which is counted
 		}
+		size, _ := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF) // 0 is small
+		h.large = size >= wantedBuffer
 		h.fd, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	})
 	if controlErr != nil {
@@ -50,38 +55,57 @@ func private(_, _ string, raw syscall.RawConn) error {
 	return err
 }
 
-// begin begins to receive, in one goroutine for all sockets.
+// begin begins to receive, in one goroutine for all sockets. It sleeps in Go's network poller until a socket has
+// something, and is told of more only when it has asked again: see watch.
 func (in *Intake) begin() error {
 	if len(in.sockets) == 0 {
 		return nil
 	}
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return err
+	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("epoll_create1", err)
 	}
-	fds := []unix.PollFd{{Fd: int32(pipe[0])}} // of which only the end is of interest
-	for _, s := range in.sockets {
-		fds = append(fds, unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN})
+	if err := unix.SetNonblock(poll, true); err != nil { // else Go's poller does not take it
+		return errors.Join(os.NewSyscallError("fcntl", err), unix.Close(poll))
+	}
+	file := os.NewFile(uintptr(poll), "sockets")
+	raw, err := file.SyscallConn()
+	if err == nil {
+		err = in.watch(raw, unix.EPOLL_CTL_ADD)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
 	}
 
-	in.receivers.Go(func() {
-		in.receive(fds)
-		unix.Close(pipe[0])
-	})
-	in.wake = func() { unix.Close(pipe[1]) }
+	in.receivers.Go(func() { in.receive(raw) })
+	in.wake = func() { file.Close() }
 
 	return nil
 }
 
-// receive waits for datagrams and reads them, until the Intake is closed.
-func (in *Intake) receive(fds []unix.PollFd) {
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
-	for {
-		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR {
-			return
+// watch asks to be told once when a socket has something.
+func (in *Intake) watch(raw syscall.RawConn, operation int) error {
+	var err error
+	errControl := raw.Control(func(poll uintptr) {
+		for _, s := range in.sockets {
+			event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(s.fd)}
+			err = errors.Join(err, os.NewSyscallError("epoll_ctl", unix.EpollCtl(int(poll), operation, s.fd, &event)))
 		}
-		if !in.sleep(timer, in.readAll()) {
+	})
+	return errors.Join(errControl, err)
+}
+
+// receive waits for datagrams and reads them, until the Intake is closed.
+func (in *Intake) receive(raw syscall.RawConn) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	events := make([]unix.EpollEvent, len(in.sockets))
+	something := func(poll uintptr) bool {
+		n, err := unix.EpollWait(int(poll), events, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	}
+	for {
+		if raw.Read(something) != nil || !in.sleep(timer, in.readAll()) || in.watch(raw, unix.EPOLL_CTL_MOD) != nil {
 			return
 		}
 	}
@@ -101,6 +125,16 @@ func (in *Intake) readAll() (pause time.Duration) {
 		pause = min(pause, s.pause())
 	}
 	return pause
+}
+
+// catchUp reads some of what waits while the sockets are not looked at, so that a sample has it. The caller holds the
+// lock.
+func (in *Intake) catchUp() {
+	for _, s := range in.sockets {
+		if !in.closed && in.budget.pause(time.Since(in.began)) == 0 {
+			s.readMore()
+		}
+	}
 }
 
 // readMore reads some of what there is, without waiting. It reports whether there was anything. The thread stays the same,

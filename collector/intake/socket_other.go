@@ -9,9 +9,12 @@ import (
 )
 
 // A handle is a socket of package net.
-type handle struct{ conn net.PacketConn }
+type handle struct {
+	conn  net.PacketConn
+	large bool // never: the size of the buffer is not known
+}
 
-func newHandle(conn datagramConn) (handle, error) { return handle{conn}, nil }
+func newHandle(conn datagramConn) (handle, error) { return handle{conn: conn}, nil }
 
 func (h *handle) close() error { return h.conn.Close() }
 
@@ -46,6 +49,9 @@ func (s *socket) receive() {
 		}
 	}
 }
+
+// catchUp does nothing: the receivers are always reading.
+func (in *Intake) catchUp() {}
 
 // take accounts for the datagram in the buffer. It returns how long to wait before the next one.
 func (s *socket) take(n int) time.Duration {
