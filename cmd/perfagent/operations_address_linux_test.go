@@ -298,7 +298,8 @@ func TestOperations_OfASidecar(t *testing.T) {
 	o.Want(t, 0)
 	n := reportertest.ReadFile(t, path).Nodes["0"]
 	ops := n.Operations
-	if read, lost := lostAndFound(n); ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
+	read, lost := lostAndFound(n)
+	if ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
 		t.Errorf("%+v", ops)
 	}
 }

@@ -282,7 +282,7 @@ func TestDocs_OperationsInPython(t *testing.T) {
 			t.Parallel()
 			n, o := opsRun(t, python, "-c", b.text)
 			ops := n.Operations
-			if len(ops.Times) != 1 || len(ops.Counters) != 1 || ops.Dropped != (book.Dropped{}) || o.Out != "" || o.Err != "" {
+			if len(ops.Times) != 1 || len(ops.Counters) != 1 || ops.Dropped != (book.Dropped{}) || o.Out+o.Err != "" {
 				t.Errorf("%+v, %+v", ops, o)
 			}
 			clitest.Perform(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
