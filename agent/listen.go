@@ -85,10 +85,14 @@ func (l *livePage) serve(incomplete string) {
 	}
 
 	s := l.session
-	l.exporter = exporter.New(exporter.Options{
+	o := exporter.Options{
 		RunID: s.o.RunID, Node: *s.o.Node, Version: Version(), Interval: s.o.Interval,
 		Agent: s.ownUse, Report: s.liveReport(incomplete),
-	})
+	}
+	if s.intake != nil {
+		o.Book = s.intake.Book
+	}
+	l.exporter = exporter.New(o)
 
 	l.done = make(chan struct{})
 	var ctx context.Context

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/collector/series"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -37,6 +38,9 @@ type Options struct {
 	// Report makes the report of a copy of the Recording. It is called in the goroutines of
 	// requests.
 	Report func(*collector.Recording) *reporter.Report
+	// Book returns a copy of what the job has said so far. It is called in the goroutines of requests, and
+	// is nil if the job is not asked.
+	Book func() *book.Book
 }
 
 // An Exporter serves one run. Begin and Observe are called by the sampling goroutine, the other
@@ -51,6 +55,7 @@ type Exporter struct {
 	view     atomic.Pointer[view]        // nil if it was not requested
 	request  atomic.Pointer[viewRequest] // nil if no client waits for a view
 	begun    chan struct{}               // closed by Begin
+	work     newestWork
 }
 
 // A viewRequest is done once a fresh view is available.
@@ -150,7 +155,7 @@ func (e *Exporter) awaitBegin(ctx context.Context) {
 func (e *Exporter) metrics() []byte {
 	f := metricInput{
 		snapshot: e.snapshot.Load(), version: e.options.Version,
-		interval: e.options.Interval, agent: e.options.Agent(),
+		interval: e.options.Interval, agent: e.options.Agent(), work: e.work.get(e.options.Book),
 	}
 	if f.snapshot == nil {
 		f.snapshot = emptySnapshot()

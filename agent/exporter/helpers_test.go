@@ -106,9 +106,14 @@ func listenServe(t testing.TB, e *Exporter) (address string) {
 
 var (
 	seriesLine = regexp.MustCompile(`^([a-z0-9_]+)\{run_id="((?:[^"\\\n]|\\["\\n])*)",node="(\d+)"((?:,[a-z_]+="(?:[^"\\\n]|\\["\\n])*")*)\} (\S+)$`)
-	typeLine   = regexp.MustCompile(`^# TYPE ([a-z0-9_]+) (counter|gauge)$`)
+	typeLine   = regexp.MustCompile(`^# TYPE ([a-z0-9_]+) (counter|gauge|summary)$`)
 	helpLine   = regexp.MustCompile(`^# HELP ([a-z0-9_]+) (.+)$`)
 )
+
+// belongs reports whether a line is of a metric of a kind.
+func belongs(line, metric, kind string) bool {
+	return line == metric || kind == summary && (line == metric+"_sum" || line == metric+"_count")
+}
 
 // parsed reads the text format strictly: HELP, TYPE, then the series of a metric, each
 // once, and nothing else. Series are named by metric and further labels: "name{mode=idle}".
@@ -128,7 +133,7 @@ func parsed(t testing.TB, text string) map[string]float64 {
 				t.Errorf("line %q after the help of %q", line, helped)
 			}
 			kinds[current] = m[2]
-		} else if m := seriesLine.FindStringSubmatch(line); m == nil || m[1] != current {
+		} else if m := seriesLine.FindStringSubmatch(line); m == nil || !belongs(m[1], current, kinds[current]) {
 			t.Errorf("line %q in the part of %q", line, current)
 		} else {
 			v, err := strconv.ParseFloat(m[5], 64)
@@ -136,7 +141,7 @@ func parsed(t testing.TB, text string) map[string]float64 {
 			if m[4] != "" {
 				key += "{" + strings.ReplaceAll(m[4][1:], `"`, "") + "}"
 			}
-			if _, twice := out[key]; twice || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			if _, twice := out[key]; twice || err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && current != "perfagent_job_value" {
 				t.Errorf("line %q: %v, twice %v", line, err, twice)
 			}
 			out[key] = v

@@ -37,17 +37,19 @@ type metricInput struct {
 	version  string
 	interval time.Duration
 	agent    reporter.Agent
+	work     *work // nil if the job is not asked
 }
 
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the
 // columns of package collector define what the numbers mean.
 func Metrics() []Metric {
-	return slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics())
+	return slices.Concat(nodeMetrics(), jobMetrics(), gpuMetrics(), workMetrics())
 }
 
 const (
 	counter   = "counter"
 	gauge     = "gauge"
+	summary   = "summary"
 	sinceThen = ", since the start of the run"
 )
 
@@ -65,7 +67,7 @@ func ofColumn(c collector.Column, notes ...string) Metric {
 	return m
 }
 
-// nodeMetrics returns the metrics of perfagent and of the node. This table and the two below are functions,
+// nodeMetrics returns the metrics of perfagent and of the node. This table and the three others are functions,
 // so that a run without a live page does not make them.
 func nodeMetrics() []Metric {
 	return []Metric{
@@ -223,6 +225,9 @@ func (x *exposition) write(f *metricInput) {
 	if len(f.gpus) > 0 {
 		x.table(gpuMetrics(), f)
 	}
+	if f.work != nil {
+		x.table(workMetrics(), f)
+	}
 }
 
 func (x *exposition) table(metrics []Metric, f *metricInput) {
@@ -239,9 +244,12 @@ func (x *exposition) series(m *Metric, label string, v float64) {
 	x.labelled(m, label, v)
 }
 
-// labelled writes one line, preceded by HELP and TYPE if it is the metric's first. A value that is
-// not known has no line.
-func (x *exposition) labelled(m *Metric, labels string, v float64) {
+// labelled writes one line of a value in our units.
+func (x *exposition) labelled(m *Metric, labels string, v float64) { x.line(m, "", labels, tidy(v)) }
+
+// line writes one line, preceded by HELP and TYPE if it is the metric's first. A value that is not
+// known has no line. The suffix is that of a summary's parts.
+func (x *exposition) line(m *Metric, suffix, labels string, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
@@ -251,9 +259,9 @@ func (x *exposition) labelled(m *Metric, labels string, v float64) {
 		x.out = append(x.out, "# HELP "+m.Name+" "+m.Help+"\n# TYPE "+m.Name+" "+m.Type+"\n"...)
 	}
 
-	x.out = append(append(append(x.out, m.Name...), '{'), x.labels...)
-	x.out = append(x.out, labels...)
-	x.out = strconv.AppendFloat(append(x.out, "} "...), tidy(v), 'f', -1, 64)
+	x.out = append(append(x.out, m.Name...), suffix...)
+	x.out = append(append(append(x.out, '{'), x.labels...), labels...)
+	x.out = strconv.AppendFloat(append(x.out, "} "...), v, 'f', -1, 64)
 	x.out = append(x.out, '\n')
 }
 

@@ -26,6 +26,7 @@ type fakeHost struct {
 	every time.Duration
 	odd   bool
 	lost  map[string]bool // the sources that fail just now
+	job   *chatter        // what the job says, if it does
 }
 
 func newHost(rnd *rand.Rand, every time.Duration, maxLength int) *fakeHost {
@@ -80,6 +81,9 @@ func (h *fakeHost) add(weight float64) {
 	}
 	at := h.rec.Start.Wall.Add(h.rec.End.Boot - h.rec.Start.Boot)
 	s.Values[collector.Timestamp] = float64(at.UnixMilli()) / 1000 // as the collector makes it
+	if h.job != nil {
+		h.job.say(h.rnd, h.rec)
+	}
 	h.rec.Add(&s)
 }
 

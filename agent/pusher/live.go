@@ -114,6 +114,7 @@ func newLiveSeries(rec *collector.Recording, node string, after int64) nodeSerie
 	}
 
 	s.samples, s.envelope = reporter.NewSeries(rec, first, min(rec.Ring.Len(), first+maxLiveBuckets))
+	s.job = drawnInRecording(rec)
 	for _, g := range rec.GPUs {
 		s.gpus = append(s.gpus, device{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
 	}

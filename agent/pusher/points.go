@@ -31,6 +31,7 @@ type nodeSeries struct {
 	samples  reporter.Samples
 	envelope reporter.Envelope
 	gpus     []device
+	job      []jobSeries // what the job drew time lines of, in the order in which they began
 
 	thinned bool // kept samples stand for several: live points may be finer
 	running bool // more samples follow: the last window is not full, and the length of the run is not known
@@ -40,7 +41,7 @@ type nodeSeries struct {
 
 // newNodeSeries returns what a report has of a node.
 func newNodeSeries(name string, n *reporter.Node) nodeSeries {
-	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope}
+	s := nodeSeries{node: name, samples: n.Samples, envelope: n.Envelope, job: drawnInReport(n.Envelope)}
 	for _, g := range n.GPUs {
 		s.gpus = append(s.gpus, device{memoryMB: float64(g.MemoryMB), powerLimitWatts: float64(g.PowerLimitWatts)})
 	}
@@ -140,6 +141,29 @@ type source struct {
 	Series
 	key    string // of its points in MLflow
 	values []values
+
+	job  bool      // the job's own, in any unit
+	rate []float64 // for each kept sample, how many a value stands for in a second; nil if it stands for the time
+}
+
+// weight returns how much the value of a kept sample of so many seconds counts in a mean.
+func (src *source) weight(k int, seconds float64) float64 {
+	switch {
+	case src.rate == nil:
+		return seconds
+	case k < len(src.rate) && src.rate[k] > 0:
+		return seconds * src.rate[k]
+	}
+	return 0
+}
+
+// rounded returns a value as it is sent. What a job measures may be small throughout.
+func (src *source) rounded(v float64) float64 {
+	if size := math.Abs(v); src.job && size > 0 && size < 1 {
+		scale := math.Pow10(-int(math.Floor(math.Log10(size))))
+		return round6(v*scale) / scale
+	}
+	return round6(v)
 }
 
 // sources returns the sources of all series. The host's come last, because they are in every window
@@ -154,7 +178,7 @@ func (s nodeSeries) sources() []source {
 		}
 	}
 
-	var out []source
+	out := s.workSources()
 	for _, series := range slices.Concat(all, otherSeries(), hostSeries()) {
 		src := source{Series: series, key: folder(s.node) + series.Name}
 		for _, c := range series.columns {
@@ -168,13 +192,13 @@ func (s nodeSeries) sources() []source {
 // points makes the points of a window, one per series that was measured, of the kept samples i to
 // j−1.
 func (s nodeSeries) points(w window, sources []source, ends []int64, i, j int) (out []mlflow.Metric) {
-	seconds := func(k int) float64 { return float64(ends[k]-s.begin(ends, k)) / 1000 }
 	for _, src := range sources {
+		weight := func(k int) float64 { return src.weight(k, float64(ends[k]-s.begin(ends, k))/1000) }
 		sum := 0.0
 		for _, v := range src.values {
-			sum += v.reduce(src.reduction, i, j, seconds)
+			sum += v.reduce(src.reduction, i, j, weight)
 		}
-		value := round6(sum * cmp.Or(src.scale, 1))
+		value := src.rounded(sum * cmp.Or(src.scale, 1))
 		if !math.IsNaN(value) && !math.IsInf(value, 0) {
 			out = append(out, mlflow.Metric{Key: src.key, Value: value, Timestamp: w.end, Step: w.step})
 		}

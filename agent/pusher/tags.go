@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -74,7 +74,7 @@ func metrics(r *reporter.Report) (out []mlflow.Metric, dropped int) {
 			}
 			out = append(out, mlflow.Metric{Key: key, Value: v, Timestamp: max(0, end), Step: step})
 		}
-		for _, m := range phaseMetrics(n) {
+		for _, m := range slices.Concat(phaseMetrics(n), workMetrics(n)) {
 			m.Timestamp, m.Step = max(0, end), step
 			out = append(out, m)
 		}
@@ -189,9 +189,5 @@ func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	n -= len("…")
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return text.Prefix(s, n-len("…")) + "…"
 }

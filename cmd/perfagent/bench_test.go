@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,17 +21,39 @@ import (
 // at once, so that a noisy machine disturbs both alike. docs/performance.md has
 // their figures.
 
-// BenchmarkAddedLatency is what "perfagent run -- true" adds to "true".
+// BenchmarkAddedLatency is what "perfagent run -- true" adds to "true", and what --ops on adds to that.
 func BenchmarkAddedLatency(b *testing.B) {
 	bin, dir := clitest.Binary(b), b.TempDir()
-	var alone, wrapped []float64
+	var alone, wrapped, heard []float64
 	for b.Loop() {
 		alone = append(alone, milliseconds(b, dir, "true"))
-		wrapped = append(wrapped, milliseconds(b, dir, bin, "run", "--run-id", "r"+strconv.Itoa(len(alone)), "--", "true"))
+		id := strconv.Itoa(len(alone))
+		wrapped = append(wrapped, milliseconds(b, dir, bin, "run", "--run-id", "r"+id, "--", "true"))
+		heard = append(heard, milliseconds(b, dir, bin, "run", "--ops", "on", "--run-id", "o"+id, "--", "true"))
 	}
 	b.ReportMetric(median(alone), "true-ms")
 	b.ReportMetric(median(wrapped), "run-ms")
 	b.ReportMetric(median(wrapped)-median(alone), "added-ms")
+	b.ReportMetric(median(heard)-median(wrapped), "ops-added-ms")
+}
+
+// BenchmarkRecordAddedLatency is what "perfagent record -- true" adds to "true".
+func BenchmarkRecordAddedLatency(b *testing.B) {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	b.Setenv("PERFAGENT_OPS_ADDR", conn.LocalAddr().String())
+
+	bin, dir := clitest.Binary(b), b.TempDir()
+	var alone, recorded []float64
+	for b.Loop() {
+		alone = append(alone, milliseconds(b, dir, "true"))
+		recorded = append(recorded, milliseconds(b, dir, bin, "record", "--", "true"))
+	}
+	b.ReportMetric(median(alone), "true-ms")
+	b.ReportMetric(median(recorded)-median(alone), "added-ms")
 }
 
 // milliseconds runs a command to its end.

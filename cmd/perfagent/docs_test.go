@@ -110,7 +110,7 @@ func generatedPart(t *testing.T, file, name, want string) {
 func seriesRows() string {
 	var out strings.Builder
 	out.WriteString("| name | unit | meaning |\n|---|---|---|\n")
-	for _, s := range append(pusher.AllSeries(), pusher.GPUSeries()...) {
+	for _, s := range slices.Concat(pusher.AllSeries(), pusher.GPUSeries(), pusher.WorkSeries()) {
 		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", s.Name, s.Unit, s.Meaning)
 	}
 	return out.String()

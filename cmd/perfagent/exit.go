@@ -13,7 +13,7 @@ import (
 const (
 	exitFailure = 1 // any command but run and diff
 
-	// run, mark and phase, if the job was not started.
+	// run, mark, phase and record, if the job was not started.
 	exitOwnFailure    = 125
 	exitNotExecutable = 126
 	exitNotFound      = 127
@@ -50,7 +50,7 @@ func exitCode(command string, err error) (code int, toPrint error) {
 		return 0, nil
 	case errors.As(err, &exit):
 		return exit.code, exit.err
-	case command == "run" || command == "mark" || command == "phase":
+	case command == "run" || command == "mark" || command == "phase" || command == "record":
 		return exitOwnFailure, err
 	}
 

@@ -348,9 +348,18 @@ func listenTool(t testing.TB, name string) string {
 	return need.Tool(t, name, "make test, as root on Debian; or install Prometheus")
 }
 
+// promtoolCheck runs promtool over a text. It complains on stdout and by its exit code.
+func promtoolCheck(t testing.TB, text string) (string, error) {
+	t.Helper()
+	cmd := clitest.Command(t, listenTool(t, "promtool"), "check", "metrics")
+	cmd.Stdin = strings.NewReader(text)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 func TestListen_PromtoolTakesTheMetrics(t *testing.T) {
 	t.Parallel()
-	promtool := listenTool(t, "promtool")
+	listenTool(t, "promtool")
 	l := listenRun(t, append([]string{"--interval", "100ms"}, holdOpen...)...)
 	l.untilSampled(2)
 	_, _, text := l.get("/metrics")
@@ -359,18 +368,38 @@ func TestListen_PromtoolTakesTheMetrics(t *testing.T) {
 			t.Errorf("%s is missing", m.Name)
 		}
 	}
-	check := func(text string) (string, error) {
-		cmd := clitest.Command(t, promtool, "check", "metrics")
-		cmd.Stdin = strings.NewReader(text)
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
+	check := func(text string) (string, error) { return promtoolCheck(t, text) }
 	if out, err := check(text); err != nil || out != "" {
 		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
 	}
 	// It does look.
 	if out, err := check(strings.ReplaceAll(text, "perfagent_samples_total", "perfagent_samples")); err == nil {
 		t.Errorf("promtool takes a counter without _total: %s", out)
+	}
+	l.finish().Want(t, 7)
+}
+
+// What a job says of its work is there while it runs, under names of any kind.
+func TestListen_Work(t *testing.T) {
+	t.Parallel()
+	l := listenRun(t, "--interval", "100ms", "--ops", "on", "--", need.Tool(t, "bash", "apt-get install bash"), "-c", `exec 9> /dev/udp/$PERFAGENT_OPS_HOST/$PERFAGENT_OPS_PORT
+		for i in 1 2 3; do echo '{"op":"get","ms":20,"tags":{"a":"\"\\\n</script>"}}' >&9; echo '{"op":"<b>","ok":false}' >&9; done
+		printf 'rows:-2.5|c\nqueue:7|g\nnonsense\n' >&9
+		echo '{"transfer":"nixl","xfer_us":1000,"bytes":1048576}' >&9; echo '{"transfer":"nixl","failed":"notification"}' >&9
+		read line; exit 7`)
+	for name, want := range map[string]float64{
+		"perfagent_operation_seconds_count": 0, "perfagent_operation_errors_total{operation=_b_}": 3,
+		"perfagent_job_value{series=rows}": -2.5, "perfagent_job_value{series=queue}": 7,
+		"perfagent_transfer_seconds_sum": 0.001, "perfagent_transfer_bytes_total": 1048576,
+		"perfagent_transfer_failures_total{kind=notification}": 1,
+		"perfagent_intake_events_total{source=statsd}":         10, "perfagent_intake_dropped_total{reason=malformed}": 1,
+	} {
+		clitest.Until(t, fmt.Sprintf("%s is %v", name, want), func() bool { v, there := l.series(name); return there && v == want })
+	}
+
+	_, _, text := l.get("/metrics")
+	if out, err := promtoolCheck(t, text); err != nil || out != "" {
+		t.Errorf("promtool: %v\n%s\n%s", err, out, text)
 	}
 	l.finish().Want(t, 7)
 }
@@ -519,7 +548,7 @@ func TestListen_PrometheusGivesTheCPUSecondsBack(t *testing.T) {
 func listenEverywhere(name string) bool {
 	rest, ok := strings.CutPrefix(name, "perfagent_job_")
 	somewhere := func(part string) bool { return strings.Contains(name, part) }
-	return !ok && !slices.ContainsFunc([]string{"_gpu_", "_infiniband_", "_pressure_", "_oom_"}, somewhere) ||
+	return !ok && !slices.ContainsFunc([]string{"_gpu_", "_infiniband_", "_pressure_", "_oom_", "_operation_", "_transfer_", "_intake_"}, somewhere) ||
 		ok && slices.Contains([]string{"info", "cpu_seconds_total", "memory_bytes", "processes", "threads", "cpu_limit_cpus"}, rest)
 }
 

@@ -6,9 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/collector/marks"
-	"github.com/perfagent/perfagent/job"
 )
 
 func newPhase(s streams) *cobra.Command {
@@ -78,42 +76,14 @@ func phaseArgs(args []string, dash int, end bool) (name string, command []string
 
 // runInPhase runs a command in a phase, in the manners of run, and returns its exit code as an error.
 func (s streams) runInPhase(name string, args []string) error {
-	command := job.Command{Args: args, Env: []string{marks.PhaseVariable + "=" + name}}
-	path, err := job.Resolve(args[0])
+	command, err := s.resolve(args, marks.PhaseVariable+"="+name)
 	if err != nil {
 		return runError(nil, err)
-	}
-	command.Path = path
-	if !s.inside && job.Headroom(nil) != nil { // no room for two processes: this one becomes the command
-		return runError(nil, job.Exec(command, nil))
 	}
 
 	writeMark(s.err, marks.Line{Phase: true, Text: name})
 	status, err := s.wait(command)
 	writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
-	if err != nil {
-		return runError(nil, err)
-	}
-	if status.FromTerminal {
-		dieWithShell(status.Signal)
-	}
 
-	return runError(&agent.Result{ExitCode: status.ExitCode}, status.Err)
-}
-
-// wait runs a command to its end.
-func (s streams) wait(command job.Command) (job.Status, error) {
-	var signals *job.Signals
-	if s.inside {
-		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
-	} else {
-		signals = job.Catch()
-	}
-
-	j, err := job.Start(command, signals)
-	if err != nil {
-		return job.Status{}, err
-	}
-
-	return j.Wait(), nil
+	return concluded(status, err)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// streams are the outputs of a command. Stdin is always the job's.
+// streams are the outputs of a command.
 type streams struct {
 	out, err io.Writer
 
@@ -63,7 +63,7 @@ it wasted: in the terminal, in a JSON report, and on one HTML page.
 
 	root.AddCommand(
 		newRun(s), newSidecar(s), newShow(s), newWatch(s), newMerge(s), newPlot(s), newDiff(s), newPush(s),
-		newMark(s), newPhase(s), newMetrics(s), newVersion(s),
+		newMark(s), newPhase(s), newRecord(s), newMetrics(s), newVersion(s),
 	)
 
 	return root

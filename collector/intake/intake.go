@@ -193,8 +193,8 @@ func (in *Intake) BookSince(changes uint64) *book.Book {
 // maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
 const maxClose = 100 * time.Millisecond
 
-// Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the book of everything;
-// nothing is added to it any more.
+// Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the book of everything,
+// which belongs to the caller: those that still ask the Intake get copies of a copy.
 func (in *Intake) Close() *book.Book {
 	in.mu.Lock()
 	already := in.closed
@@ -205,7 +205,7 @@ func (in *Intake) Close() *book.Book {
 	}
 	in.mu.Unlock()
 	if already {
-		return in.book
+		return in.Book()
 	}
 
 	in.wake()
@@ -217,7 +217,12 @@ func (in *Intake) Close() *book.Book {
 	in.stop()
 	patience.Ask(maxClose, func() bool { in.scrapes.Wait(); return true })
 
-	return in.book
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	whole := in.book
+	in.book = whole.Clone()
+
+	return whole
 }
 
 // maxDrain is how long what waits in the sockets is accounted for at the end. A full buffer of single lines takes 20 ms.

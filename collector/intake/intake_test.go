@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,5 +267,39 @@ func TestIntake_ReportIsJSON(t *testing.T) {
 	data, err := json.Marshal(closed(t, in))
 	if err != nil || strings.ContainsAny(string(data), "\x1b\x07") || !strings.Contains(string(data), `"avg_time_ms":1`) {
 		t.Errorf("%s, %v", data, err)
+	}
+}
+
+// Others may ask until the very end, while the book that Close has returned is used.
+func TestIntake_IsAskedWhileItCloses(t *testing.T) {
+	in := opened(t, "on")
+	in.Start(time.Now())
+	send(t, sender(t, in, 0), "queue:7|g")
+	var askers sync.WaitGroup
+	stop := make(chan struct{})
+	asked := make(chan struct{}, 1)
+	askers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				in.Book().Operations(time.Now())
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+			}
+		}
+	})
+	<-asked
+	whole := in.Close()
+	for range 100 {
+		whole.Take(time.Now(), nil)
+	}
+	close(stop)
+	askers.Wait()
+	if got := in.Book().Operations(time.Now()).Gauges["queue"].Last; got != 7 {
+		t.Errorf("after the end the queue is %v", got)
 	}
 }

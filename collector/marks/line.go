@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perfagent/perfagent/internal/plainjson"
+	"github.com/perfagent/perfagent/internal/text"
 )
 
 // The variables of a job's environment.
@@ -53,7 +52,7 @@ func Parse(line []byte) (Line, bool) {
 		}
 	}
 
-	return Line{Text: clipped(string(line[:min(len(line), 2*MaxText)])), At: math.NaN()}, true
+	return Line{Text: text.Prefix(string(line[:min(len(line), 2*MaxText)]), MaxText), At: math.NaN()}, true
 }
 
 // parseRecord returns what a line of JSON says. It reports false for JSON that is not a mark or a phase.
@@ -69,32 +68,18 @@ func parseRecord(line []byte) (Line, bool) {
 	}
 	switch {
 	case r.Mark != nil:
-		l.Text = clipped(*r.Mark)
+		l.Text = text.Prefix(*r.Mark, MaxText)
 	case json.Unmarshal(r.Phase, &l.Text) != nil: // null leaves it empty
 		return Line{}, false
 	default:
-		l.Text = clipped(l.Text)
+		l.Text = text.Prefix(l.Text, MaxText)
 	}
 
 	return l, true
 }
 
-// Moment returns the line that marks a moment, in seconds since 1970. The text is cut at MaxText bytes.
-func Moment(text string, at float64) Line { return Line{Text: clipped(text), At: at} }
-
-// clipped returns the beginning of a text: at most MaxText bytes of whole characters.
-func clipped(s string) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= MaxText {
-		return s
-	}
-	end := MaxText
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-
-	return s[:end]
-}
+// Moment returns the line that marks a moment, in seconds since 1970. What it says is cut at MaxText bytes.
+func Moment(what string, at float64) Line { return Line{Text: text.Prefix(what, MaxText), At: at} }
 
 // Append adds the line to out as JSON that Parse reads, with a line end.
 func (l Line) Append(out []byte) []byte {

@@ -92,6 +92,18 @@ func ClipStart(s string, width int) string {
 	return Clip("…"+s[from:], width)
 }
 
+// Prefix returns the beginning of s as UTF-8: at most n bytes of whole characters.
+func Prefix(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
 // textWidth is how many cells of a terminal the text takes.
 func Width(s string) int {
 	n := 0

@@ -60,6 +60,21 @@ func FuzzPrintable(f *testing.F) {
 
 func letters(s string) string { return strings.ReplaceAll(s, " ", "") }
 
+func TestPrefix(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"hello", 5, "hello"}, {"hello", 4, "hell"}, {"hello", 0, ""}, {"", 0, ""},
+		{"日本語", 9, "日本語"}, {"日本語", 8, "日本"}, {"日本語", 6, "日本"}, {"日本語", 2, ""}, {"a\xffb", 4, "a\uFFFD"},
+	} {
+		if got := Prefix(c.in, c.n); got != c.want {
+			t.Errorf("the first %d bytes of %q are %q, want %q", c.n, c.in, got, c.want)
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	for _, c := range []struct {
 		in          string

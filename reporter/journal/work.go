@@ -1,7 +1,8 @@
 package journal
 
 import (
-	"encoding/json"
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -177,19 +178,21 @@ func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 
 // An accountLine is the line of the account of operations.
 type accountLine struct {
-	Operations []byte `json:"operations"` // by book.Book.AppendState
+	Operations []byte `json:"operations"` // by book.Book.WriteState
 }
 
 // lineOf returns the line of an account, which it may condense.
 func lineOf(account *book.Book) ([]byte, error) {
 	account.Condense(maxHeld)
-	state, err := account.AppendState(nil)
-	if err != nil {
+	var line bytes.Buffer
+	line.WriteString(`{"operations":"`)
+	text := base64.NewEncoder(base64.StdEncoding, &line)
+	if err := errors.Join(account.WriteState(text), text.Close()); err != nil {
 		return nil, err
 	}
-	line, err := json.Marshal(accountLine{state})
+	line.WriteString("\"}\n")
 
-	return append(line, '\n'), err
+	return line.Bytes(), nil
 }
 
 // account appends the account of operations if it has changed. If there is no room for it, a snapshot will have it.

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"io"
 	"math"
 	"os"
 	"runtime"
@@ -107,11 +108,11 @@ func BenchmarkBook_Clone(b *testing.B) {
 	}
 }
 
-func BenchmarkBook_AppendState(b *testing.B) {
+func BenchmarkBook_WriteState(b *testing.B) {
 	for name, book := range map[string]*Book{"small": small(b), "full": full(b)} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := book.AppendState(nil); err != nil {
+				if err := book.WriteState(io.Discard); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -48,11 +48,7 @@ func checkFigures(t *testing.T, figures []Figure) {
 // checkRestores fails unless a Book can be written and read.
 func checkRestores(t *testing.T, b *Book) {
 	t.Helper()
-	state, err := b.AppendState(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	restored, err := Restore(state)
+	restored, err := Restore(stateOf(t, b))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +62,7 @@ func checkRestores(t *testing.T, b *Book) {
 
 // FuzzRestore reads anything as the JSON of a state; what is accepted must behave.
 func FuzzRestore(f *testing.F) {
-	state, err := small(f).AppendState(nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	packed, err := gzip.NewReader(bytes.NewReader(state))
+	packed, err := gzip.NewReader(bytes.NewReader(stateOf(f, small(f))))
 	if err != nil {
 		f.Fatal(err)
 	}

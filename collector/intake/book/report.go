@@ -96,6 +96,7 @@ type TransferList struct {
 type Transfer struct {
 	Reduced             opstats.Reduced         `json:"reduced"`
 	TotalMB             float64                 `json:"total_mb"` // MiB
+	Seconds             float64                 `json:"-"`        // of all transfers together, exactly; not in a report
 	WallThroughput      *float64                `json:"wall_throughput_mb_per_second,omitempty"`
 	FailedTransfers     float64                 `json:"failed_transfers"`
 	FailedNotifications float64                 `json:"failed_notifications"`
@@ -286,8 +287,9 @@ func (b *Book) Transfers() map[string]Transfer {
 // report returns what a report says.
 func (t *transfer) report() Transfer {
 	_, bytes := t.Records.Sum(opstats.BytesTransferred)
-	r := Transfer{Reduced: t.Records.Reduce(), TotalMB: bytes / (1 << 20), Ranks: len(t.Ranks), Source: "records",
-		First: t.First, Last: t.Last, Estimated: t.Records.Estimated()}
+	_, seconds := t.Records.Sum(opstats.TransferDuration)
+	r := Transfer{Reduced: t.Records.Reduce(), TotalMB: bytes / (1 << 20), Seconds: seconds, Ranks: len(t.Ranks),
+		Source: "records", First: t.First, Last: t.Last, Estimated: t.Records.Estimated()}
 	_, r.FailedTransfers = t.Records.Sum(opstats.NumFailedTransfers)
 	_, r.FailedNotifications = t.Records.Sum(opstats.NumFailedNotifications)
 	_, r.KVExpired = t.Records.Sum(opstats.NumKVExpiredReqs)
@@ -319,7 +321,7 @@ func (n *nixl) report() Transfer {
 			Bytes: n.Parts[bytesPart].Sum, Descriptors: n.Parts[descriptorsPart].Sum,
 			P90Xfer: p90Xfer, P90Post: p90Post,
 		}.Reduce(),
-		TotalMB:         n.Parts[bytesPart].Sum / (1 << 20),
+		TotalMB: n.Parts[bytesPart].Sum / (1 << 20), Seconds: n.Parts[xferPart].Sum,
 		FailedTransfers: n.Failures[failedPart], FailedNotifications: n.Failures[notificationsPart],
 		KVExpired: n.Failures[expiredPart], First: n.First, Last: n.Last, Source: "scrape",
 	}

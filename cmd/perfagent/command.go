@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/job"
+)
+
+// resolve returns the command of a command line. Where there is no room for two processes, this one becomes the command.
+func (s streams) resolve(args []string, env ...string) (job.Command, error) {
+	path, err := job.Resolve(args[0])
+	if err != nil {
+		return job.Command{}, err
+	}
+
+	command := job.Command{Path: path, Args: args, Env: env}
+	if !s.inside && job.Headroom(nil) != nil {
+		return command, job.Exec(command, nil)
+	}
+
+	return command, nil
+}
+
+// wait runs a command to its end, in the manners of run, but without a report.
+func (s streams) wait(command job.Command) (job.Status, error) {
+	var signals *job.Signals
+	if s.inside {
+		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
+	} else {
+		signals = job.Catch()
+	}
+
+	j, err := job.Start(command, signals)
+	if err != nil {
+		return job.Status{}, err
+	}
+
+	return j.Wait(), nil
+}
+
+// concluded returns the exit code of a command as an error, or the error because of which it was not started. If the
+// terminal's Ctrl-C killed the command under a shell, this process dies of the same signal.
+func concluded(status job.Status, err error) error {
+	switch {
+	case err != nil:
+		return runError(nil, err)
+	case status.FromTerminal:
+		dieWithShell(status.Signal)
+	}
+
+	return runError(&agent.Result{ExitCode: status.ExitCode}, status.Err)
+}

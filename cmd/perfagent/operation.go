@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/marks"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/job"
+)
+
+// An operation is a record of JSON: a command that ran.
+type operation struct {
+	Name   string  `json:"op"`
+	Key    string  `json:"key,omitempty"`
+	Millis float64 `json:"ms"`
+	OK     bool    `json:"ok"`
+	At     float64 `json:"ts"` // the end
+}
+
+func newRecord(s streams) *cobra.Command {
+	var op operation
+	cmd := &cobra.Command{
+		Use:   "record [--op NAME] [--key KEY] [-- CMD [ARG...]]",
+		Short: "record a command as an operation of the run around it",
+		Long: `Run a command, and record it as an operation in the report of the perfagent run
+--ops around it: how long it took, and whether it failed. The command's exit code,
+streams, signals and terminal are passed through unchanged.
+
+Without a command, send the lines of stdin: StatsD lines and JSON records, each as
+a datagram of its own.
+
+Outside of perfagent run --ops nothing is sent, and the command runs all the same.
+
+Exit code: the command's, as in perfagent run; 0 without a command, also where the
+lines cannot be sent; 125 for wrong use.`,
+		Example: `  perfagent record -- make -j8
+  perfagent record --op store.get --key k1 -- curl -sSO https://host/k1
+  echo "rows:5|c" | perfagent record`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := cmd.Flags()
+			switch {
+			case f.Changed("op") && op.Name == "":
+				return errNoOperation
+			case len(args) > 0:
+				return s.recordCommand(op, args)
+			case cmd.ArgsLenAtDash() == 0 || f.Changed("op") || f.Changed("key"):
+				return errNothingToRecord
+			}
+			s.sendLines()
+			return nil
+		},
+	}
+
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.StringVar(&op.Name, "op", "", "`NAME` of the operation (default: the command's, without its directory)")
+	f.StringVar(&op.Key, "key", "", "what the operation was about; the report has the times of each `KEY`, too")
+
+	return cmd
+}
+
+var (
+	errNoOperation     = errors.New("--op: the name is empty")
+	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG…]")
+)
+
+// recordCommand runs a command in the manners of run, and returns its exit code as an error. The perfagent around it is
+// told how long the command took. A command that could not be started has failed, too.
+func (s streams) recordCommand(op operation, args []string) error {
+	var status job.Status
+	command, err := s.resolve(args)
+	if err == nil {
+		status, err = s.wait(command)
+	}
+
+	if op.Name == "" {
+		op.Name = filepath.Base(args[0])
+	}
+	op.Name, op.Key = text.Prefix(op.Name, wire.MaxText), text.Prefix(op.Key, wire.MaxText)
+	op.Millis = status.End.Sub(status.Start).Seconds() * 1000
+	op.OK = err == nil && status.ExitCode == 0
+	op.At = marks.UnixSeconds(time.Now())
+	s.send(op)
+
+	return concluded(status, err)
+}
+
+// send sends an operation to the perfagent around this one, if there is one. If that fails, it prints one line.
+func (s streams) send(op operation) {
+	line, _ := json.Marshal(op) // it has no infinite number
+	sender, err := intake.Dial()
+	if err == nil {
+		defer sender.Close()
+		err = sender.Send(line)
+	}
+	if err != nil {
+		s.warn(err)
+	}
+}
+
+// sendLines reads stdin to its end and sends each line to the perfagent around this one, if there is one. If that fails,
+// it prints one line, and sends no more. Whoever writes the lines never meets a pipe that is closed.
+func (s streams) sendLines() {
+	in := s.in
+	if !s.inside {
+		in = os.Stdin
+	}
+	sender, err := intake.Dial()
+	if err == nil {
+		defer sender.Close()
+		err = eachLine(in, sender.Send)
+	}
+	if err != nil {
+		s.warn(err)
+		_, _ = io.Copy(io.Discard, in)
+	}
+}
+
+// eachLine calls use with each line of in that is not empty, without its end, until use fails. A line that no datagram
+// has room for is cut to the longest one, so that perfagent counts it as too long.
+func eachLine(in io.Reader, use func(line []byte) error) error {
+	lines := bufio.NewReaderSize(in, intake.MaxDatagram)
+	beginning := true
+	for {
+		line, err := lines.ReadSlice('\n')
+		more := errors.Is(err, bufio.ErrBufferFull)
+		if line = bytes.TrimRight(line, "\r\n"); beginning && len(line) > 0 {
+			if err := use(line); err != nil {
+				return err
+			}
+		}
+		if err != nil && !more {
+			return nil // the end, or as good as that
+		}
+		beginning = !more
+	}
+}
+
+// warn prints one line: what a job says about its work never fails a script.
+func (s streams) warn(err error) {
+	fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
+}

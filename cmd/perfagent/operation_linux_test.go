@@ -1,0 +1,340 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/perfagent/perfagent/collector/intake/book"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+)
+
+// An inbox takes the place of the sockets of the perfagent around a job.
+type inbox struct {
+	conn net.PacketConn
+	env  string // what the job's environment has of it
+}
+
+func newInbox(t *testing.T, network string) *inbox {
+	t.Helper()
+	address, variable := "127.0.0.1:0", "PERFAGENT_OPS_ADDR="
+	if network == "unixgram" {
+		address, variable = filepath.Join(t.TempDir(), "socket"), "PERFAGENT_OPS_SOCKET="
+	}
+	conn, err := net.ListenPacket(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+
+	return &inbox{conn, variable + conn.LocalAddr().String()}
+}
+
+// datagrams returns what was sent, and what is being sent until there are want datagrams.
+func (b *inbox) datagrams(t *testing.T, want int) (all []string) {
+	t.Helper()
+	buffer := make([]byte, 1<<16)
+	for {
+		patience := clitest.Longest
+		if len(all) >= want { // what was sent to a socket of this machine is there
+			patience = 0
+		}
+		if err := b.conn.SetReadDeadline(time.Now().Add(max(patience, 50*time.Millisecond))); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := b.conn.ReadFrom(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(buffer[:n]))
+	}
+}
+
+// record prepares perfagent record with an inbox.
+func record(t *testing.T, b *inbox, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := clitest.Perfagent(t, append([]string{"record"}, args...)...)
+	cmd.Env = append(cmd.Env, b.env)
+	return cmd
+}
+
+// wantOperation checks the only datagram of an inbox.
+func wantOperation(t *testing.T, b *inbox, name, key string, ok bool) (op operation) {
+	t.Helper()
+	got := b.datagrams(t, 1)
+	if len(got) != 1 {
+		t.Fatalf("datagrams %q", got)
+	}
+	if err := json.Unmarshal([]byte(got[0]), &op); err != nil {
+		t.Fatalf("%q: %v", got[0], err)
+	}
+	if op.Name != name || op.Key != key || op.OK != ok {
+		t.Errorf("%s: want op %q, key %q, ok %t", got[0], name, key, ok)
+	}
+	if now := float64(time.Now().UnixMicro()) / 1e6; op.At > now || op.At < now-60 {
+		t.Errorf("%s: it is %f", got[0], now)
+	}
+	return op
+}
+
+// A command has its own exit code and streams, and perfagent hears of it.
+func TestRecord_Commands(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 150)
+	for _, test := range []struct {
+		args      []string
+		code      int
+		name, key string
+		stderr    string
+	}{
+		{[]string{"--", "true"}, 0, "true", "", ""},
+		{[]string{"true"}, 0, "true", "", ""},
+		{[]string{"--", "/bin/sh", "-c", "exit 7"}, 7, "sh", "", ""},
+		{[]string{"--", "sh", "-c", "exit 125"}, 125, "sh", "", ""},
+		{[]string{"--", "sh", "-c", "kill -TERM $$"}, 143, "sh", "", ""},
+		{[]string{"--", "sh", "-c", "kill -KILL $$"}, 137, "sh", "", ""},
+		{[]string{"--op", "store.get", "--key", "k 1", "--", "true"}, 0, "store.get", "k 1", ""},
+		{[]string{"--op", "a<b> \x1b\"", "--key", "", "--", "true"}, 0, "a<b> \x1b\"", "", ""},
+		{[]string{"--op", "\xff", "--key", "\xffk", "--", "true"}, 0, "\uFFFD", "\uFFFDk", ""},
+		{[]string{"--op", long, "--key", long, "--", "true"}, 0, long[:200], long[:200], ""},
+		{[]string{"--", "nosuchcommand"}, 127, "nosuchcommand", "", "command not found"},
+		{[]string{"--", "/"}, 126, "/", "", "cannot be executed"},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			t.Parallel()
+			for _, network := range []string{"udp", "unixgram"} {
+				b := newInbox(t, network)
+				o := clitest.Perform(t, record(t, b, test.args...))
+				o.Want(t, test.code)
+				if o.Out != "" || !strings.Contains(o.Err, test.stderr) || (o.Err == "") != (test.stderr == "") {
+					t.Errorf("stdout %q, stderr %q, want %q", o.Out, o.Err, test.stderr)
+				}
+				wantOperation(t, b, test.name, test.key, test.code == 0)
+			}
+		})
+	}
+}
+
+// The time is that of the command; its streams are those of the script.
+func TestRecord_TimeAndStreams(t *testing.T) {
+	t.Parallel()
+	b := newInbox(t, "udp")
+	cmd := clitest.Script(t, "sh", `echo in | "$P" record --op nap -- sh -c 'cat; sleep 0.2; echo err >&2'`)
+	cmd.Env = append(cmd.Env, b.env)
+	start := time.Now()
+	o := clitest.Perform(t, cmd)
+	took := time.Since(start)
+	o.Want(t, 0)
+	if o.Out != "in\n" || o.Err != "err\n" {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+	}
+	op := wantOperation(t, b, "nap", "", true)
+	if op.Millis < 200 || op.Millis > float64(took.Milliseconds()) {
+		t.Errorf("%v ms, want at least 200 and less than %v", op.Millis, took)
+	}
+}
+
+// Signals reach the command, and what it makes of them is recorded.
+func TestRecord_Signals(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		job  string
+		code int
+	}{
+		{`trap "exit 0" TERM; echo ready; while :; do sleep 0.01; done`, 0},
+		{"echo ready; exec sleep 60", 143},
+	} {
+		b := newInbox(t, "udp")
+		l := clitest.Launch(t, record(t, b, "--op", "serve", "--", "sh", "-c", test.job))
+		l.Expect("ready")
+		l.Signal(syscall.SIGTERM)
+		o, _ := l.End()
+		o.Want(t, test.code)
+		wantOperation(t, b, "serve", "", test.code == 0)
+	}
+}
+
+// Ctrl-C ends the command and the shell's loop, and the command has failed.
+func TestRecord_CtrlC(t *testing.T) {
+	t.Parallel()
+	b := newInbox(t, "udp")
+	cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"),
+		`for i in 1 2 3; do "$P" record -- sh -c 'echo ready; exec sleep 60'; done; echo not reached`)
+	cmd.Env = append(cmd.Env, b.env)
+	m := clitest.OnTerminal(t, cmd)
+	m.Expect("ready")
+	m.Send("\x03")
+	if screen, code := m.End(); code != -1 || strings.Contains(screen, "reached") {
+		t.Errorf("exit code %d, screen %q", code, screen)
+	}
+	wantOperation(t, b, "sh", "", false)
+}
+
+// Each line of stdin is a datagram, whatever it says.
+func TestRecord_Lines(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 65507)
+	for _, test := range []struct {
+		name, stdin string
+		want        []string
+	}{
+		{"nothing", "", nil},
+		{"lines", "rows:5|c\n{\"op\":\"get\",\"ms\":2}\n", []string{"rows:5|c", `{"op":"get","ms":2}`}},
+		{"no end", "a:1|c\nb:1|c", []string{"a:1|c", "b:1|c"}},
+		{"of Windows, and empty ones", "\n\r\na:1|c\r\n\nb:1|c\n", []string{"a:1|c", "b:1|c"}},
+		{"binary", "\x00\xff\n", []string{"\x00\xff"}},
+		{"the longest", long + "\nb:1|c\n", []string{long, "b:1|c"}},
+		{"too long", long + "y\nb:1|c\n" + long + long + "z", []string{long, "b:1|c", long}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			for _, network := range []string{"udp", "unixgram"} {
+				b := newInbox(t, network)
+				cmd := record(t, b)
+				cmd.Stdin = strings.NewReader(test.stdin)
+				o := clitest.Perform(t, cmd)
+				o.Want(t, 0)
+				if got := b.datagrams(t, len(test.want)); !slices.Equal(got, test.want) || o.Out+o.Err != "" {
+					t.Errorf("%s: %.200q, stdout %q, stderr %q", network, got, o.Out, o.Err)
+				}
+			}
+		})
+	}
+}
+
+// A line is sent when it comes, not when there is a buffer full of them.
+func TestRecord_LinesAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newInbox(t, "udp")
+	in, out := clitest.Pipe(t)
+	cmd := record(t, b)
+	cmd.Stdin = in
+	l := clitest.Launch(t, cmd)
+	for _, line := range []string{"a:1|c", "b:1|c"} {
+		fmt.Fprintln(out, line)
+		if got := b.datagrams(t, 1); !slices.Equal(got, []string{line}) {
+			t.Fatalf("datagrams %q, want %q", got, line)
+		}
+	}
+	_ = out.Close()
+	o, _ := l.End()
+	o.Want(t, 0)
+}
+
+// Whoever writes the lines can write all of them, though nobody takes them, and the exit code is 0.
+func TestRecord_LinesForNobody(t *testing.T) {
+	t.Parallel()
+	closed, full := newInbox(t, "udp"), newInbox(t, "unixgram")
+	closed.conn.Close()
+	for _, test := range []struct{ name, env, line string }{
+		{"outside", "NONE=", ""},
+		{"a port that was closed", closed.env, "connection refused"},
+		{"a socket that is not there", "PERFAGENT_OPS_SOCKET=/no/such/socket", "no such file or directory"},
+		{"a socket that nobody reads", full.env, "i/o timeout"},
+		{"no address", "PERFAGENT_OPS_ADDR=\x1b[2J", "missing port in address"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := clitest.Script(t, need.Tool(t, "bash", "apt-get install bash"),
+				`set -o pipefail; seq 200000 | { "$P" record; echo "exit $?" >&3; } 3>&1`)
+			cmd.Env = append(cmd.Env, test.env)
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
+			if o.Out != "exit 0\n" {
+				t.Errorf("stdout %q", o.Out)
+			}
+			if test.line == "" && o.Err != "" || !strings.Contains(o.Err, test.line) || strings.Count(o.Err, "\n") > 1 {
+				t.Errorf("stderr %q, want one line with %q", o.Err, test.line)
+			}
+			clitest.WantPrintable(t, o.Err)
+		})
+	}
+}
+
+// An operation for nobody costs its command nothing but a line on stderr.
+func TestRecord_CommandForNobody(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ env, line string }{
+		{"NONE=", ""},
+		{"PERFAGENT_OPS_ADDR=127.0.0.1:1", ""}, // UDP to a closed port goes out all the same
+		{"PERFAGENT_OPS_ADDR=nowhere", "perfagent: send operations: dial udp: address nowhere: missing port in address\n"},
+		{"PERFAGENT_OPS_SOCKET=/no/such/socket", "perfagent: send operations: dial unixgram /no/such/socket: connect: no such file or directory\n"},
+	} {
+		cmd := clitest.Perfagent(t, "record", "--", "sh", "-c", "exit 4")
+		cmd.Env = append(cmd.Env, test.env)
+		o := clitest.Perform(t, cmd)
+		o.Want(t, 4)
+		if o.Err != test.line {
+			t.Errorf("%s: stderr %q, want %q", test.env, o.Err, test.line)
+		}
+	}
+}
+
+// Only wrong use is an error, and nothing is sent or read then.
+func TestRecord_WrongUse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		line string
+	}{
+		{[]string{"--"}, "no command: perfagent record"},
+		{[]string{"--op", "a"}, "no command: perfagent record"},
+		{[]string{"--key", "a"}, "no command: perfagent record"},
+		{[]string{"--op", "", "--", "true"}, "--op: the name is empty"},
+		{[]string{"--op"}, "flag needs an argument: --op"},
+		{[]string{"--name", "a", "--", "true"}, "unknown flag: --name"},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			t.Parallel()
+			b := newInbox(t, "udp")
+			in, _ := clitest.Pipe(t) // which does not end
+			cmd := record(t, b, test.args...)
+			cmd.Stdin = in
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 125)
+			o.WantLine(t, test.line)
+			if got := b.datagrams(t, 0); len(got) > 0 {
+				t.Errorf("datagrams %q", got)
+			}
+		})
+	}
+}
+
+// What is recorded in a run is in its report: commands with their keys, failures, and each line as a datagram.
+func TestRecord_InARun(t *testing.T) {
+	t.Parallel()
+	for _, ops := range []string{"on", "unix:" + filepath.Join(t.TempDir(), "socket")} {
+		o := clitest.Perform(t, clitest.Script(t, "sh", `exec "$P" run --ops "$1" -- sh -c '
+			"$P" record --op nap --key "k 1" -- sleep 0.2
+			"$P" record -- false || echo "exit $?"
+			for i in 1 2 3 4 5; do echo "rows:$i|c"; done | "$P" record'`, ops))
+		o.Want(t, 0)
+		if o.Out != "exit 1\n" || o.Err != "" {
+			t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+		}
+		w := o.Report(t).Nodes["0"].Operations
+		nap := w.Times["nap"]
+		if nap.Count != 1 || nap.Avg == nil || *nap.Avg < 200 || w.Keys["nap"]["k 1"].Count != 1 {
+			t.Errorf("nap: %+v, keys %v", nap, w.Keys)
+		}
+		if failed := w.Times["false"]; failed.Count != 0 || failed.Errors != 1 {
+			t.Errorf("false: %+v", failed)
+		}
+		if w.Counters["rows"] != 15 || *w.Sources[0].Datagrams != 7 || w.Dropped != (book.Dropped{}) {
+			t.Errorf("rows %v, sources %+v, dropped %+v", w.Counters, w.Sources, w.Dropped)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package intake
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// around sets the environment of a program that runs under an Intake, or under none.
+func around(t *testing.T, in *Intake) {
+	t.Helper()
+	var environ []string
+	if in != nil {
+		environ, _ = in.Environ(nil)
+	}
+	e := &environment{list: environ}
+	for _, name := range []string{addrVar, socketVar} {
+		value, _ := e.get(name)
+		t.Setenv(name, value)
+	}
+}
+
+func mustDial(t *testing.T) *Sender {
+	t.Helper()
+	s, err := Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+
+	return s
+}
+
+func TestSender_ToThePerfagentAround(t *testing.T) {
+	for _, address := range []string{"on", "0.0.0.0:0", "unix:" + filepath.Join(t.TempDir(), "socket")} {
+		t.Run(address, func(t *testing.T) {
+			in := opened(t, address)
+			around(t, in)
+			s := mustDial(t)
+			for _, line := range []string{"rows:5|c", `{"op":"get","ms":2}`, `{"op":"get","ms":4}`} {
+				if err := s.Send([]byte(line)); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			ops := closed(t, in)
+			if ops.Counters["rows"] != 5 || ops.Times["get"].Count != 2 || *ops.Sources[0].Datagrams != 3 {
+				t.Errorf("%+v", ops)
+			}
+		})
+	}
+}
+
+func TestSender_OutsideSendsNothing(t *testing.T) {
+	around(t, nil)
+	if s := mustDial(t); s != nil || s.Send([]byte("rows:5|c")) != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestDial_AddressesOfNobody(t *testing.T) {
+	for _, test := range []struct{ addr, socket, want string }{
+		{"here", "", "missing port in address"},
+		{"127.0.0.1:http-no-service", "", "unknown port"},
+		{"", filepath.Join(t.TempDir(), "none"), "no such file or directory"},
+	} {
+		t.Setenv(addrVar, test.addr)
+		t.Setenv(socketVar, test.socket)
+		if s, err := Dial(); s != nil || err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q %q: %v, want %q", test.addr, test.socket, err, test.want)
+		}
+	}
+}
+
+// Nobody reads this Unix socket. A sender waits for it once, and not for long.
+func TestSender_GivesUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	conn, err := net.ListenPacket("unixgram", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	t.Setenv(addrVar, "")
+	t.Setenv(socketVar, path)
+
+	s, start := mustDial(t), time.Now()
+	for n := 0; err == nil; n++ {
+		if n > 10_000 {
+			t.Fatal("a socket that nobody reads takes 10,000 datagrams")
+		}
+		err = s.Send([]byte("rows:5|c"))
+	}
+	if took := time.Since(start); took < maxSend || took > 50*maxSend {
+		t.Errorf("it gave up after %v: %v", took, err)
+	}
+}
