@@ -266,7 +266,9 @@ func TestOperations_OfGunicorn(t *testing.T) {
 
 	// The page has the requests beside the CPU.
 	page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
-	for _, part := range []string{`data-chart="cpu"`, `data-chart="counters"`, `data-chart="operations"`, "gunicorn.requests"} {
+	for _, part := range []string{
+		`data-chart="cpu"`, `data-chart="counters"`, `data-chart="operations"`, "gunicorn.requests",
+	} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %s", part)
 		}
@@ -282,7 +284,8 @@ func TestDocs_OperationsInPython(t *testing.T) {
 			t.Parallel()
 			n, o := opsRun(t, python, "-c", b.text)
 			ops := n.Operations
-			if len(ops.Times) != 1 || len(ops.Counters) != 1 || ops.Dropped != (book.Dropped{}) || o.Out+o.Err != "" {
+			if o.Out != "" || o.Err != "" || len(ops.Times) != 1 || len(ops.Counters) != 1 ||
+				ops.Dropped != (book.Dropped{}) {
 				t.Errorf("%+v, %+v", ops, o)
 			}
 			clitest.Perform(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
