@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
@@ -11,21 +12,23 @@ import (
 	"testing"
 
 	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/mlflowtest"
 	"github.com/perfagent/perfagent/internal/need"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/reportfile"
 )
 
-// opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is.
+// opsPorts returns a port of 127.0.0.1 that is free for UDP, as the next one is. It is none of those that the kernel
+// gives to clients, so nobody takes it before perfagent does.
 func opsPorts(t testing.TB) int {
 	t.Helper()
-	for range 100 {
-		first, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	for range 1000 {
+		port := 10000 + rand.IntN(20000)
+		first, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		port := first.LocalAddr().(*net.UDPAddr).Port
 		second, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port + 1})
 		first.Close()
 		if err == nil {
@@ -33,7 +36,7 @@ func opsPorts(t testing.TB) int {
 			return port
 		}
 	}
-	t.Fatal("no two ports follow each other")
+	t.Fatal("no two free ports follow each other")
 	return 0
 }
 
@@ -54,15 +57,8 @@ var opsVariables = []string{"sh", "-c", `env | grep -E '^(PERFAGENT_OPS_|STATSD_
 // A port that is taken costs a line and an entry; the job runs as it would have.
 func TestOperations_PortIsTaken(t *testing.T) {
 	t.Parallel()
-	taken := freePort(t) // of which the UDP port is held
-	next := strconv.Itoa(opsPorts(t))
-	n, _ := strconv.Atoi(next)
-	held, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n + 1})
-	if err != nil {
-		t.Skipf("port %d was taken meanwhile", n+1)
-	}
-	defer held.Close()
-	for _, address := range []string{"127.0.0.1:" + taken, taken, next} {
+	taken := mlflowtest.FreePort(t) // of which the UDP port is held
+	for _, address := range []string{fmt.Sprintf("127.0.0.1:%d", taken), fmt.Sprint(taken), fmt.Sprint(taken - 1)} {
 		args := []string{"run", "--summary", "never", "--ops", address, "--"}
 		o := clitest.Run(t, append(args, opsVariables...)...)
 		o.Want(t, 7)
@@ -302,7 +298,8 @@ func TestOperations_OfASidecar(t *testing.T) {
 	o.Want(t, 0)
 	n := reportertest.ReadFile(t, path).Nodes["0"]
 	ops := n.Operations
-	if read, lost := lostAndFound(n); ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
+	read, lost := lostAndFound(n)
+	if ops.Counters["rows"] != 100 || ops.Times["get"].Count != 100 || read != 100 || lost != 0 {
 		t.Errorf("%+v", ops)
 	}
 }

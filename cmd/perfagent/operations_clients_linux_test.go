@@ -16,6 +16,7 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/clitest"
 	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -233,7 +234,8 @@ func TestOperations_OfGunicorn(t *testing.T) {
 	l.Signal(syscall.SIGTERM)
 	o, _ := l.End()
 	o.Want(t, 0)
-	n := o.Report(t).Nodes["0"]
+	r, path := reportertest.Only(t, filepath.Join(o.Dir, "perfagent-out"))
+	n := r.Nodes["0"]
 
 	logged := map[string]float64{}
 	var times []float64
@@ -261,6 +263,16 @@ func TestOperations_OfGunicorn(t *testing.T) {
 	}
 	last := &times[len(times)-1] // two workers write the log, so the last line may be that of another request
 	wantNumbers(t, "gunicorn.request.duration", times, took.Count, took.Avg, took.Min, took.Max, last, took.P90)
+
+	// The page has the requests beside the CPU.
+	page := clitest.Read(t, strings.TrimSuffix(path, ".json")+".html")
+	for _, part := range []string{
+		`data-chart="cpu"`, `data-chart="counters"`, `data-chart="operations"`, "gunicorn.requests",
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %s", part)
+		}
+	}
 }
 
 // The programs of the documents say what they do, and nothing of it is refused.
@@ -272,7 +284,8 @@ func TestDocs_OperationsInPython(t *testing.T) {
 			t.Parallel()
 			n, o := opsRun(t, python, "-c", b.text)
 			ops := n.Operations
-			if len(ops.Times) != 1 || len(ops.Counters) != 1 || ops.Dropped != (book.Dropped{}) || o.Out != "" || o.Err != "" {
+			if o.Out != "" || o.Err != "" || len(ops.Times) != 1 || len(ops.Counters) != 1 ||
+				ops.Dropped != (book.Dropped{}) {
 				t.Errorf("%+v, %+v", ops, o)
 			}
 			clitest.Perform(t, clitest.Command(t, python, "-c", b.text)).Want(t, 0) // without perfagent
