@@ -213,6 +213,22 @@ func TestIntake_LeftBehind(t *testing.T) {
 	}
 }
 
+// What the job has put in the place of the socket stays.
+func TestIntake_PathReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ops.sock")
+	in := opened(t, "unix:"+path)
+	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not used again
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 func TestIntake_TooLargeForADatagram(t *testing.T) {
 	in := opened(t, "unix:"+filepath.Join(t.TempDir(), "s"))
 	in.Start(time.Now())
