@@ -93,8 +93,8 @@ func (t *Transfers) state() stateJSON {
 
 // UnmarshalJSON reads what MarshalJSON wrote, and the data of vLLM's class of any version. A list that is missing is
 // empty, an unknown one is kept. An error says that the data is malformed: a value that is no list of numbers, the
-// first four lists of different lengths or with a negative number, descriptors above MaxDescriptors, numbers beyond
-// 1e100, more than 32 unknown lists or a name of more than 200 bytes.
+// first four lists of different lengths, a negative number in one of the seven, descriptors above MaxDescriptors,
+// numbers beyond 1e100, more than 32 unknown lists or a name of more than 200 bytes.
 func (t *Transfers) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil // what encoding/json expects of a null
@@ -168,10 +168,10 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	return list, nil
 }
 
-// checkTransfers returns an error if the lists of transfers that were read do not fit together.
+// checkTransfers returns an error if the known lists that were read are impossible, or do not fit together.
 func (t *Transfers) checkTransfers() error {
-	for i, list := range t.lists[:perTransfer] {
-		if len(list) != len(t.lists[0]) {
+	for i, list := range t.lists {
+		if i < perTransfer && len(list) != len(t.lists[0]) {
 			return fmt.Errorf("list %q has %d entries and %q has %d", listNames[i], len(list), listNames[0], len(t.lists[0]))
 		}
 		most := float64(limit)
@@ -238,7 +238,7 @@ func (w stateJSON) condensed() (*condensed, error) {
 		if err := t.check(); err != nil {
 			return nil, fmt.Errorf("list %q: %w", listNames[i], err)
 		}
-		if i < perTransfer && (t.N != c.lists[durations].N || t.value() < 0) {
+		if t.value() < 0 || i < perTransfer && t.N != c.lists[durations].N {
 			return nil, fmt.Errorf("list %q does not fit to the others", listNames[i])
 		}
 	}
