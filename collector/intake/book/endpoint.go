@@ -279,8 +279,13 @@ func (m *metric) possible() bool {
 	case wire.CounterMetric:
 		return isCount(m.next.value)
 	}
-	return isCount(m.next.count) && isFinite(m.next.sum) && !slices.ContainsFunc(m.next.buckets, isNoCount)
+	whole := m.next.count == math.Trunc(m.next.count) // less than one observation would make averages without bounds
+	return isCount(m.next.count) && whole && isFinite(m.next.sum) && (m.signed() || m.next.sum >= 0) &&
+		!slices.ContainsFunc(m.next.buckets, isNoCount)
 }
+
+// signed reports whether the observations of a histogram or a summary may be negative: times and transfers are not.
+func (m *metric) signed() bool { return m.scale == 0 && m.nixl == noPart }
 
 // isCount reports whether v can be the value of a counter.
 func isCount(v float64) bool { return v >= 0 && isFinite(v) }
@@ -302,6 +307,9 @@ func (m *metric) spread(restarted bool) reading {
 	}
 
 	g := reading{count: m.next.count - m.last.count, sum: m.next.sum - m.last.sum}
+	if !m.signed() {
+		g.sum = max(0, g.sum) // within sumError
+	}
 	if len(m.last.buckets) == len(m.next.buckets) {
 		for i, n := range m.next.buckets {
 			m.last.buckets[i] = n - m.last.buckets[i]
@@ -312,9 +320,13 @@ func (m *metric) spread(restarted bool) reading {
 	return g
 }
 
+// sumError is by which share a sum may fall without a restart: a server that adds up those of several processes may
+// do so in another order each time.
+const sumError = 1e-9
+
 // fell reports whether a histogram or a summary counts from 0 again.
 func (m *metric) fell() bool {
-	if m.next.count < m.last.count {
+	if m.next.count < m.last.count || !m.signed() && m.next.sum < m.last.sum*(1-sumError) {
 		return true
 	}
 	for i, n := range m.next.buckets {

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/perfagent/perfagent/opstats"
 )
 
 // scrape gives a body to a Book as the newest scrape of an endpoint.
@@ -121,6 +124,50 @@ func TestEndpoint_HistogramRestart(t *testing.T) {
 	scrape(t, e, b, 3, histogram("h_seconds", [3]int{4, 10, 10}, 3)) // a bucket fell, the count did not
 	got := b.Operations(after(10)).Times["h_seconds"]
 	if got.Count != 14 || *got.Avg != 5000.0/14 || *got.P50 != 370 {
+		t.Errorf("%s", asJSON(t, got))
+	}
+}
+
+// Times and transfers are not negative. A sum that only rounding makes fall is no restart.
+func TestEndpoint_FallingSum(t *testing.T) {
+	b, e := newBook(), NewEndpoint(start)
+	e.Absent()
+	body := func(n int, sum float64) string {
+		return histogram("h_seconds", [3]int{0, n, n}, sum) + histogram("vllm:nixl_xfer_time_seconds", [3]int{0, n, n}, sum)
+	}
+	scrape(t, e, b, 1, body(4, 2))
+	scrape(t, e, b, 2, body(4, math.Nextafter(2, 0)))
+	scrape(t, e, b, 3, body(5, 1.5)) // a restart that the count does not tell
+	ops, nixl := b.Operations(after(10)), b.Transfers()["nixl"]
+	if h := ops.Times["h_seconds"]; h.Count != 9 || h.Total != 3500 || nixl.Reduced.Transfers != 9 || nixl.Seconds != 3.5 {
+		t.Errorf("%s, %s", asJSON(t, h), asJSON(t, nixl))
+	}
+}
+
+// What no histogram can have is left out, so that a report has no number that is negative or infinite.
+func TestEndpoint_ImpossibleHistogram(t *testing.T) {
+	for _, sumAndCount := range [][2]string{{"1e100", "1e-300"}, {"1", "0.5"}, {"-1", "2"}, {"1", "-2"}, {"1e200", "2"}, {"NaN", "2"}} {
+		b, e := newBook(), NewEndpoint(start)
+		e.Absent()
+		for _, name := range []string{"h_seconds", "vllm:nixl_xfer_time_seconds", "vllm:nixl_bytes_transferred"} {
+			body := "# TYPE %[1]s histogram\n%[1]s_bucket{le=\"+Inf\"} %[3]s\n%[1]s_sum %[2]s\n%[1]s_count %[3]s\n"
+			scrape(t, e, b, 1, fmt.Sprintf(body, name, sumAndCount[0], sumAndCount[1]))
+		}
+		ops := b.Operations(after(10))
+		if len(ops.Times) != 0 || len(b.Transfers()) != 0 || ops.Dropped.NotFinite != 3 {
+			t.Errorf("%v: %s, %v", sumAndCount, asJSON(t, ops), b.Transfers())
+		}
+	}
+}
+
+// Without buckets a P90 is not known, and not named as estimated.
+func TestEndpoint_NIXLWithoutBuckets(t *testing.T) {
+	b, e := newBook(), NewEndpoint(start)
+	e.Absent()
+	scrape(t, e, b, 1, histogram("vllm:nixl_xfer_time_seconds", [3]int{0, 4, 4}, 2)+
+		"# TYPE vllm:nixl_post_time_seconds histogram\nvllm:nixl_post_time_seconds_sum 1\nvllm:nixl_post_time_seconds_count 4\n")
+	got := b.Transfers()["nixl"]
+	if !math.IsNaN(got.Reduced.P90Post) || got.Reduced.P90Xfer <= 0 || !slices.Equal(got.Estimated, []string{opstats.P90XferName}) {
 		t.Errorf("%s", asJSON(t, got))
 	}
 }

@@ -325,8 +325,11 @@ func (n *nixl) report() Transfer {
 		FailedTransfers: n.Failures[failedPart], FailedNotifications: n.Failures[notificationsPart],
 		KVExpired: n.Failures[expiredPart], First: n.First, Last: n.Last, Source: "scrape",
 	}
-	if ok1 || ok2 {
-		r.Estimated = []string{opstats.P90XferName, opstats.P90PostName}
+	if ok1 {
+		r.Estimated = append(r.Estimated, opstats.P90XferName)
+	}
+	if ok2 {
+		r.Estimated = append(r.Estimated, opstats.P90PostName)
 	}
 
 	return r
