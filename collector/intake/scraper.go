@@ -81,11 +81,15 @@ func (s *scraper) run(ctx context.Context) {
 
 // scrape asks the endpoint once, and adds what it says to the book.
 func (s *scraper) scrape(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, min(maxScrape, s.in.options.ScrapeInterval))
+	within := min(maxScrape, s.in.options.ScrapeInterval)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	answered, err := s.get(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.endpoint.Read(s.body.Bytes())
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("no complete answer within %v", within)
 	}
 	at := s.in.options.Now()
 

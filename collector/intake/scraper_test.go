@@ -144,7 +144,7 @@ func TestScraper_Failures(t *testing.T) {
 			case <-block:
 			case <-r.Context().Done():
 			}
-		}, "context deadline exceeded"},
+		}, "no complete answer within 100ms"},
 		"too much": {endless, "it answers with more than 8 MiB"},
 		"broken off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
