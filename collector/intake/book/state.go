@@ -259,11 +259,11 @@ func (d *distribution) check() bool {
 func (b *Book) recount() {
 	u := usage{series: len(b.times) + len(b.counters) + len(b.gauges) + len(b.values) + len(b.sets) + len(b.attributes)}
 	for _, t := range b.times {
-		u.sketchBytes += t.Quantiles.ranges[0].bytes() + t.Quantiles.ranges[1].bytes()
+		u.sketchBytes += t.Quantiles.sketch.Bytes()
 		u.handOvers += len(t.Handed)
 	}
 	for _, o := range b.values {
-		u.sketchBytes += o.Quantiles.ranges[0].bytes() + o.Quantiles.ranges[1].bytes()
+		u.sketchBytes += o.Quantiles.sketch.Bytes()
 	}
 	for _, c := range b.counters {
 		u.handOvers += len(c.Handed)
