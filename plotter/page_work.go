@@ -73,7 +73,7 @@ func (p *Page) workTables() template.HTML {
 // workNotes returns what must be known of the tables and of the charts.
 func workNotes(w *reporter.Work, unseen int) []string {
 	var out []string
-	if lost := w.Dropped.Kernel + w.Dropped.Rate; lost > 0 {
+	if lost := w.Dropped.Datagrams(); lost > 0 {
 		out = append(out, fmt.Sprintf("Counts and sums are at least what is shown: %s of the job could not be read.",
 			text.Count(int(lost), "datagram", "datagrams")))
 	}

@@ -24,7 +24,7 @@ func (p *layout) work(r *reporter.Report) {
 		if part.kind == reporter.TransferKind {
 			p.transfers(rows)
 		} else {
-			p.workRows(part.many, rows)
+			p.workRows(part.label(), rows)
 		}
 		if left > 0 {
 			p.line(plain, text.PadRight("", labelWidth)+part.more(left))

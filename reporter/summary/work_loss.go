@@ -37,7 +37,7 @@ func droppedWords(d book.Dropped) string {
 	}
 
 	all := strings.Join(words, ", ")
-	if d.Kernel > 0 || d.Rate > 0 {
+	if d.Datagrams() > 0 {
 		all += ": counts and sums are lower bounds"
 	}
 	return all

@@ -76,7 +76,7 @@ func writeAll(w io.Writer, data []byte) error {
 // workRemarks returns what a reader must know of the numbers.
 func workRemarks(work *reporter.Work) []string {
 	var out []string
-	if work.Dropped.Kernel > 0 || work.Dropped.Rate > 0 {
+	if work.Dropped.Datagrams() > 0 {
 		out = append(out, "dropped "+droppedWords(work.Dropped))
 	}
 	if work.Nodes > 1 {

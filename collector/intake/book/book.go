@@ -41,7 +41,8 @@ type usage struct {
 	series, nameBytes, sketchBytes, members, buckets, ranks, handOvers, held int
 }
 
-// Dropped is how much was not taken, by reason. Kernel and Rate count datagrams, the others lines, or samples of a scrape.
+// Dropped is how much was not taken, by reason. Kernel and Rate count datagrams, the others lines, or samples of a
+// scrape.
 type Dropped struct {
 	Kernel    int64 `json:"kernel,omitzero"`     // the kernel had no room for it
 	Rate      int64 `json:"rate,omitzero"`       // more came than may be read
@@ -66,6 +67,9 @@ func (d Dropped) Reasons() []DropReason {
 		{"series", d.Series}, {"keys", d.Keys}, {"not_finite", d.NotFinite}, {"ignored", d.Ignored},
 	}
 }
+
+// Datagrams returns how many datagrams were lost. If there are any, counts and sums are lower bounds.
+func (d Dropped) Datagrams() int64 { return d.Kernel + d.Rate }
 
 // Plus returns the sum of two.
 func (d Dropped) Plus(o Dropped) Dropped {

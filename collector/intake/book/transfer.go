@@ -59,7 +59,7 @@ func (b *Book) transfer(name []byte) *transfer {
 	}
 
 	b.used.nameBytes += len(name)
-	t := &transfer{interval: b.chartOf(transferChart, string(name))}
+	t := &transfer{interval: b.chartOf(TransferKind, string(name))}
 	b.transfers[string(name)] = t
 
 	return t
