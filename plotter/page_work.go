@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
@@ -147,7 +148,7 @@ func operationTable(w *reporter.Work) workTable {
 	for _, series := range w.Series(reporter.OpKind) {
 		op := w.Times[series]
 		row := []string{
-			text.Printable(series), amount(op.Count), known(op.Avg), estimated(op.P90, op.Estimated, "p90_time_ms"),
+			text.Printable(series), amount(op.Count), known(op.Avg), estimated(op.P90, op.Estimated, book.P90TimeName),
 			known(op.Max), text.Seconds(op.Total / 1000), amount(op.Errors),
 		}
 		if w.Nodes > 1 {
@@ -182,7 +183,7 @@ func valueTable(w *reporter.Work) workTable {
 	for _, series := range w.Series(reporter.ValueKind) {
 		v := w.Values[series]
 		t.rows = append(t.rows, []string{
-			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, "p90"), known(v.Max),
+			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, book.P90Name), known(v.Max),
 			text.Printable(v.Unit),
 		})
 	}
