@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -13,9 +12,6 @@ import (
 	"github.com/perfagent/perfagent/job"
 	"github.com/perfagent/perfagent/reporter"
 )
-
-// maxEndpoints is how many endpoints are scraped at most.
-const maxEndpoints = 8
 
 // asksForWork reports whether the job is to say what it does, or is asked.
 func (o *Options) asksForWork() bool { return o.Ops != Off || len(o.Scrape) > 0 }
@@ -96,46 +92,4 @@ func (s *session) closeIntake() {
 	if s.intake != nil {
 		s.intake.Close()
 	}
-}
-
-// errNoPlace is why perf.py's format and operations exclude each other.
-var errNoPlace = errors.New("perf.py's format has no place for operations")
-
-func (o Options) checkOps() error {
-	address, err := intake.ParseAddress(o.Ops)
-	if err == nil && !address.IsZero() && o.Compat == PerfPy {
-		return errNoPlace
-	}
-	return err
-}
-
-func (o Options) checkScrape() error {
-	switch {
-	case len(o.Scrape) > maxEndpoints:
-		return fmt.Errorf("%d endpoints are given, and at most %d are scraped", len(o.Scrape), maxEndpoints)
-	case len(o.Scrape) > 0 && o.Compat == PerfPy:
-		return errNoPlace
-	}
-	for _, value := range o.Scrape {
-		if _, err := intake.ParseEndpoint(value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o Options) checkScrapeInterval() error {
-	if o.ScrapeInterval != 0 && o.ScrapeInterval < MinScrapeInterval {
-		return fmt.Errorf("%v is below %v", o.ScrapeInterval, MinScrapeInterval)
-	}
-	return nil
-}
-
-func (o Options) checkOpsChart() error {
-	for _, pattern := range o.OpsChart {
-		if pattern == "" {
-			return errors.New("a pattern is empty")
-		}
-	}
-	return nil
 }

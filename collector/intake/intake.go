@@ -245,7 +245,7 @@ func (in *Intake) drain() {
 
 // account takes the lines of a datagram; the caller holds the lock. It returns how many events there were.
 func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int64) {
-	if len(datagram) > maxDatagram { // of a Unix socket, and cut
+	if len(datagram) > MaxDatagram { // of a Unix socket, and cut
 		in.book.Drop(wire.TooLong, datagram)
 		return 0
 	}

@@ -33,7 +33,7 @@ const (
 type workLine struct {
 	// Keys are those of all time lines, if there are new ones.
 	Keys []string `json:"keys,omitempty"`
-	// Points has four numbers of each line: min, mean, max and weight.
+	// Points are those of pointsOf.
 	Points reporter.Numbers `json:"points"`
 }
 
@@ -50,12 +50,17 @@ func (j *Journal) appendWork(out []byte, w *collector.Work) []byte {
 			j.lines = len(w.Keys)
 		}
 	}
-	points := make(reporter.Numbers, 0, 4*len(w.News))
-	for _, s := range w.News {
+
+	return append(plainjson.AppendFloats(append(out, `"points":`...), pointsOf(w.News)), '}')
+}
+
+// pointsOf returns four numbers of each line: min, mean, max and weight.
+func pointsOf(stats []series.Stat) reporter.Numbers {
+	points := make(reporter.Numbers, 0, 4*len(stats))
+	for _, s := range stats {
 		points = append(points, short(s.Min), short(s.Mean()), short(s.Max), short(s.Weight))
 	}
-
-	return append(plainjson.AppendFloats(append(out, `"points":`...), points), '}')
+	return points
 }
 
 // short keeps six digits of a number. Random digits take much room, and pictures show fewer.
@@ -75,19 +80,19 @@ func (l *workLine) into(rec *collector.Recording) error {
 		}
 		return nil
 	}
+
 	if rec.Work == nil {
 		rec.Work = &collector.Work{Account: book.New(book.Options{}, time.Time{})}
 	}
-	w := rec.Work
-	keys := w.Keys
+	w, keys := rec.Work, rec.Work.Keys
 	if len(l.Keys) > 0 {
 		if len(l.Keys) < len(keys) || !slices.Equal(l.Keys[:len(keys)], keys) || len(l.Keys) > series.MaxWidth {
-			return errors.New("the time lines of operations are others")
+			return errors.New("the time lines of operations are not those of the lines before")
 		}
 		keys = l.Keys
 	}
 	if len(l.Points) != 4*len(keys) {
-		return fmt.Errorf("%d points of %d time lines", len(l.Points), len(keys))
+		return fmt.Errorf("%d numbers for %d time lines of operations, not 4 each", len(l.Points), len(keys))
 	}
 
 	sample := make([]series.Stat, 0, len(keys))
@@ -113,7 +118,7 @@ func statOf(least, mean, greatest, weight float64) series.Stat {
 // A packedWork is the time lines of operations in a snapshot, packed by gzip.
 type packedWork struct {
 	Keys    []string           `json:"keys"`
-	Buckets []reporter.Numbers `json:"buckets"` // min, mean, max and weight of each line
+	Buckets []reporter.Numbers `json:"buckets"` // by pointsOf
 }
 
 // hasManyLines reports whether there are more cells than a snapshot has room for.
@@ -129,11 +134,7 @@ func packWork(keys []string, lines *series.Ring) ([]byte, error) {
 
 	packed := packedWork{Keys: keys}
 	for i := range lines.Len() {
-		points := make(reporter.Numbers, 0, 4*lines.Width())
-		for _, s := range lines.Bucket(i).Stats {
-			points = append(points, short(s.Min), short(s.Mean()), short(s.Max), short(s.Weight))
-		}
-		packed.Buckets = append(packed.Buckets, points)
+		packed.Buckets = append(packed.Buckets, pointsOf(lines.Bucket(i).Stats))
 	}
 
 	return pack(packed)
@@ -159,7 +160,7 @@ func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 	var buckets []series.Bucket
 	for _, points := range packed.Buckets {
 		if len(points) != 4*width {
-			return nil, fmt.Errorf("packed time lines of operations: %d points of %d", len(points), width)
+			return nil, fmt.Errorf("packed time lines of operations: %d numbers for %d lines, not 4 each", len(points), width)
 		}
 		b := series.Bucket{Values: make([]float64, width)}
 		for p := range slices.Chunk(points, 4) {
@@ -193,6 +194,14 @@ func lineOf(account *book.Book) ([]byte, error) {
 	line.WriteString("\"}\n")
 
 	return line.Bytes(), nil
+}
+
+// newestAccount returns the line of a Recording's account; nil without operations.
+func newestAccount(w *collector.Work) ([]byte, error) {
+	if w == nil {
+		return nil, nil
+	}
+	return lineOf(w.Account)
 }
 
 // account appends the account of operations if it has changed. If there is no room for it, a snapshot will have it.

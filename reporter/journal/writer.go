@@ -114,15 +114,9 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
 	main, errSize := f.Stat()
-	var account []byte
-	var errAccount error
-	if rec.Work != nil {
-		if account, errAccount = lineOf(rec.Work.Account); errAccount == nil {
-			_, errAccount = f.Write(account)
-		}
-		w.changes = rec.Work.Account.Changes()
-	}
-	if err = errors.Join(errHead, errLine, errSize, errAccount); err == nil {
+	account, errAccount := newestAccount(rec.Work)
+	_, errWrite := f.Write(account)
+	if err = errors.Join(errHead, errLine, errSize, errAccount, errWrite); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -137,6 +131,10 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	w.file.Close()
 	w.file, w.size = f, main.Size()+int64(len(account))
 	w.bound = nextRewrite(main.Size()) + int64(len(account))
+	if rec.Work != nil {
+		w.changes = rec.Work.Account.Changes()
+	}
+
 	return nil
 }
 

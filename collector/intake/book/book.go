@@ -2,7 +2,6 @@ package book
 
 import (
 	"math"
-	"strings"
 	"time"
 	"unicode/utf8"
 	"unsafe"
@@ -225,26 +224,3 @@ func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.
 // view returns bytes as a string without copying them. The string must not be kept: it is for a Ledger, which copies
 // what it keeps.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
-func matches(pattern, text string) bool {
-	star, behind := -1, 0 // the last star, and up to where it reaches
-	p, i := 0, 0
-	for i < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, behind = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[i]):
-			p++
-			i++
-		case star >= 0:
-			behind++
-			p, i = star+1, behind
-		default:
-			return false
-		}
-	}
-
-	return strings.Trim(pattern[p:], "*") == ""
-}

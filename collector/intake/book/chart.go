@@ -142,6 +142,29 @@ func cutVLLM(name string) (string, bool) {
 	return strings.CutPrefix(name, "vllm_")
 }
 
+// matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
+func matches(pattern, text string) bool {
+	star, behind := -1, 0 // the last star, and up to where it reaches
+	p, i := 0, 0
+	for i < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, behind = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[i]):
+			p++
+			i++
+		case star >= 0:
+			behind++
+			p, i = star+1, behind
+		default:
+			return false
+		}
+	}
+
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
 // chartOf returns the interval of a new series, or nil if it gets no time line.
 func (b *Book) chartOf(kind Kind, series string) *interval {
 	if !b.charted(series) {

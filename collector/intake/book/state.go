@@ -187,7 +187,7 @@ func unpack(state []byte, w *stateJSON) error {
 func restore[E any](to, from map[string]*E, check func(*E) bool) error {
 	for name, e := range from {
 		if e == nil || !check(e) {
-			return fmt.Errorf("what is said of %q is impossible", name)
+			return fmt.Errorf("the state of series %q is not possible", name)
 		}
 		to[name] = e
 	}
