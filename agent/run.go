@@ -110,7 +110,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 	w.output = <-opened
 	w.followMarks(sampler)
-	w.followWork(sampler)
+	w.followIntake(sampler)
 	j, err := job.Start(w.receiving(w.marking(w.command)), w.signals)
 	if err != nil {
 		reader.Close()

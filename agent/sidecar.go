@@ -71,7 +71,7 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 		reader := s.reader(host.Options{GPUs: gpus})
 		sampler := collector.NewSampler(reader, s.sampling())
 		s.followMarks(sampler)
-		s.followWork(sampler)
+		s.followIntake(sampler)
 		s.startIntake(time.Time{})
 		recorded <- sampler.Run(ctx)
 	}()

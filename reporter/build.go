@@ -66,8 +66,8 @@ func New(in Input) *Report {
 	}
 
 	if rec.Work != nil {
-		account := rec.Work.Book()
-		node.Operations, node.Transfers = new(account.Operations(run.End.Time)), account.Transfers()
+		b := rec.Work.CopyBook()
+		node.Operations, node.Transfers = new(b.Operations(run.End.Time)), b.Transfers()
 	}
 
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())

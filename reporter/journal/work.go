@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// workEvery is how often the account of operations is written if it has changed: within the 5 s promised.
+	// workEvery is how often the Book of operations is written if it has changed: within the 5 s promised.
 	workEvery = 3 * time.Second
-	// maxWithAccount is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
-	maxWithAccount = 4<<20 - 160<<10
+	// maxWithBook is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
+	maxWithBook = 4<<20 - 160<<10
 	// maxHeld is how many transfers a state has one by one. Of more of them the sums are exact, and the quantiles
 	// are estimated.
 	maxHeld = 16384
@@ -82,7 +82,7 @@ func (l *workLine) into(rec *collector.Recording) error {
 	}
 
 	if rec.Work == nil {
-		rec.Work = &collector.Work{Account: book.New(book.Options{}, time.Time{})}
+		rec.Work = &collector.Work{Book: book.New(book.Options{}, time.Time{})}
 	}
 	w, keys := rec.Work, rec.Work.Keys
 	if len(l.Keys) > 0 {
@@ -143,7 +143,7 @@ func packWork(keys []string, lines *series.Ring) ([]byte, error) {
 // maxPackedWork is more than the text of all time lines takes within their bounds.
 const maxPackedWork = 64 << 20
 
-// unpackWork rebuilds the Work of a snapshot, whose ring it lies beside. There is no account yet.
+// unpackWork rebuilds the Work of a snapshot, whose ring it lies beside. Its Book is still empty.
 func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -174,21 +174,21 @@ func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 		return nil, fmt.Errorf("packed time lines of operations: %w", err)
 	}
 
-	return &collector.Work{Keys: packed.Keys, Lines: lines, Account: book.New(book.Options{}, time.Time{})}, nil
+	return &collector.Work{Keys: packed.Keys, Lines: lines, Book: book.New(book.Options{}, time.Time{})}, nil
 }
 
-// An accountLine is the line of the account of operations.
-type accountLine struct {
+// A bookLine is the line of the Book of operations.
+type bookLine struct {
 	Operations []byte `json:"operations"` // by book.Book.WriteState
 }
 
-// lineOf returns the line of an account, which it may condense.
-func lineOf(account *book.Book) ([]byte, error) {
-	account.Condense(maxHeld)
+// lineOf returns the line of a Book, which it may condense.
+func lineOf(b *book.Book) ([]byte, error) {
+	b.Condense(maxHeld)
 	var line bytes.Buffer
 	line.WriteString(`{"operations":"`)
 	text := base64.NewEncoder(base64.StdEncoding, &line)
-	if err := errors.Join(account.WriteState(text), text.Close()); err != nil {
+	if err := errors.Join(b.WriteState(text), text.Close()); err != nil {
 		return nil, err
 	}
 	line.WriteString("\"}\n")
@@ -196,31 +196,31 @@ func lineOf(account *book.Book) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// newestAccount returns the line of a Recording's account; nil without operations.
-func newestAccount(w *collector.Work) ([]byte, error) {
+// newestBook returns the line of a Recording's Book; nil without operations.
+func newestBook(w *collector.Work) ([]byte, error) {
 	if w == nil {
 		return nil, nil
 	}
-	return lineOf(w.Account)
+	return lineOf(w.Book)
 }
 
-// account appends the account of operations if it has changed. If there is no room for it, a snapshot will have it.
-func (w *writer) account() {
-	if w.journal.account == nil || w.failing {
+// writeBook appends the Book of operations if it has changed. If there is no room for it, a snapshot will have it.
+func (w *writer) writeBook() {
+	if w.journal.book == nil || w.failing {
 		return
 	}
-	account := w.journal.account(w.changes)
-	if account == nil {
+	b := w.journal.book(w.changes)
+	if b == nil {
 		return
 	}
 
-	changes := account.Changes()
-	line, err := lineOf(account)
+	changes := b.Changes()
+	line, err := lineOf(b)
 	switch {
 	case err != nil:
 		w.fail(err)
 		return
-	case w.size+int64(len(line)) > maxWithAccount:
+	case w.size+int64(len(line)) > maxWithBook:
 		w.journal.wantSnapshot.Store(true)
 		return
 	}

@@ -19,7 +19,7 @@ type writer struct {
 	failing  bool
 	retry    time.Time
 	firstErr error
-	changes  uint64 // of the account of operations that was written
+	changes  uint64 // of the Book of operations that was written
 }
 
 // run writes until the queue is closed.
@@ -28,25 +28,25 @@ func (w *writer) run() {
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
 	armed := false
-	var accounts <-chan time.Time
-	if w.journal.account != nil {
+	var books <-chan time.Time
+	if w.journal.book != nil {
 		ticker := time.NewTicker(workEvery)
 		defer ticker.Stop()
-		accounts = ticker.C
+		books = ticker.C
 	}
 
 	for {
 		select {
 		case e, open := <-w.journal.queue:
 			if !open {
-				w.account()
+				w.writeBook()
 				return
 			}
 			w.take(e)
 		case s := <-w.journal.signals:
 			w.takeSignal(s)
-		case <-accounts:
-			w.account()
+		case <-books:
+			w.writeBook()
 		case <-timer.C:
 			armed = false
 			if err := w.file.Sync(); err != nil {
@@ -114,9 +114,9 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
 	main, errSize := f.Stat()
-	account, errAccount := newestAccount(rec.Work)
-	_, errWrite := f.Write(account)
-	if err = errors.Join(errHead, errLine, errSize, errAccount, errWrite); err == nil {
+	book, errBook := newestBook(rec.Work)
+	_, errWrite := f.Write(book)
+	if err = errors.Join(errHead, errLine, errSize, errBook, errWrite); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -129,10 +129,10 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	}
 
 	w.file.Close()
-	w.file, w.size = f, main.Size()+int64(len(account))
-	w.bound = nextRewrite(main.Size()) + int64(len(account))
+	w.file, w.size = f, main.Size()+int64(len(book))
+	w.bound = nextRewrite(main.Size()) + int64(len(book))
 	if rec.Work != nil {
-		w.changes = rec.Work.Account.Changes()
+		w.changes = rec.Work.Book.Changes()
 	}
 
 	return nil

@@ -13,11 +13,11 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// asksForWork reports whether the job is to say what it does, or is asked.
+// asksForWork reports whether operations are received from the job, or scraped.
 func (o *Options) asksForWork() bool { return o.Ops != Off || len(o.Scrape) > 0 }
 
-// openIntake opens the sockets for what the job says of its work. If they cannot be opened, that is logged and in the
-// report; endpoints are scraped all the same.
+// openIntake opens the sockets to which the job sends its operations. If they cannot be opened, the log and the report
+// say so; endpoints are scraped all the same.
 func (s *session) openIntake(sidecar bool) {
 	if !s.o.asksForWork() {
 		return
@@ -45,7 +45,7 @@ func (s *session) openIntake(sidecar bool) {
 	}
 }
 
-// miss notes that operations of the job may be missing, in the report and in the log.
+// miss notes in the report and in the log why operations of the job may be missing.
 func (s *session) miss(code reporter.Code, why string) {
 	s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: code, Why: why})
 	s.log.Warn("operations: " + why)
@@ -66,8 +66,8 @@ func (s *session) receiving(c job.Command) job.Command {
 	return c
 }
 
-// followWork makes the Sampler take what the job says of its work.
-func (s *session) followWork(sampler *collector.Sampler) {
+// followIntake makes the Sampler take what the Intake receives.
+func (s *session) followIntake(sampler *collector.Sampler) {
 	if s.intake != nil {
 		sampler.Receive(s.intake)
 	}
