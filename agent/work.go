@@ -18,7 +18,7 @@ import (
 const maxEndpoints = 8
 
 // asksForWork reports whether the job is to say what it does, or is asked.
-func (o *Options) asksForWork() bool { return o.Ops != Off || len(o.Scrape) > 0 }
+func (o *Options) asksForWork() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
 
 // openIntake opens the sockets for what the job says of its work. If they cannot be opened, that is logged and in the
 // report; endpoints are scraped all the same.
