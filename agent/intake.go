@@ -14,7 +14,7 @@ import (
 )
 
 // asksForWork reports whether operations are received from the job, or scraped.
-func (o *Options) asksForWork() bool { return o.Ops != Off || len(o.Scrape) > 0 }
+func (o *Options) asksForWork() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
 
 // openIntake opens the sockets to which the job sends its operations. If they cannot be opened, the log and the report
 // say so; endpoints are scraped all the same.

@@ -53,7 +53,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
 	}
-	leave, err := enter(false)
+	leave, err := enter(o)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := enter(o.TakeOver)
+	leave, err := enter(o)
 	if err != nil {
 		return nil, err
 	}

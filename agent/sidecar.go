@@ -23,7 +23,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	leave, err := enter(o.TakeOver)
+	leave, err := enter(o)
 	if err != nil {
 		return nil, err
 	}
