@@ -39,16 +39,17 @@ func (s *session) openIntake(sidecar bool) {
 	s.intake = in
 	switch {
 	case err != nil:
-		s.miss(reporter.OperationsUnheard, fmt.Sprintf("--ops %s: %v", s.o.Ops, err))
+		why := fmt.Sprintf("--ops %s: %v", s.o.Ops, err)
+		s.missOperations(reporter.OperationsUnheard, why)
+		s.log.Warn(why)
 	case address.Open():
 		s.log.Warn(fmt.Sprintf("--ops %s: everybody who reaches this machine can send operations there", s.o.Ops))
 	}
 }
 
-// miss notes in the report and in the log why operations of the job may be missing.
-func (s *session) miss(code reporter.Code, why string) {
+// missOperations notes in the report why operations of the job may be missing.
+func (s *session) missOperations(code reporter.Code, why string) {
 	s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: code, Why: why})
-	s.log.Warn("operations: " + why)
 }
 
 // receiving returns the command with the variables that say where to send operations.
@@ -60,7 +61,7 @@ func (s *session) receiving(c job.Command) job.Command {
 	environ, notes := s.intake.Environ(os.Environ())
 	c.Environ = environ
 	for _, note := range notes {
-		s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: reporter.OperationsElsewhere, Why: note})
+		s.missOperations(reporter.OperationsElsewhere, note)
 	}
 
 	return c
