@@ -147,7 +147,7 @@ type source struct {
 	rate []float64 // for each kept sample, the events per second, which weigh its value; nil if only time does
 }
 
-// weight returns the weight in a mean of the value of kept sample k, which is that long.
+// weight returns how much kept sample k, which lasted the given seconds, weighs in a mean.
 func (src *source) weight(k int, seconds float64) float64 {
 	switch {
 	case src.rate == nil:
