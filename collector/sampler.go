@@ -168,7 +168,9 @@ func (s *Sampler) take(closing bool) {
 	s.progress, sample = s.progress.Next(r, MinWindow(s.opts.Interval))
 	s.noteGPUs(r)
 	s.holdDevices(&sample)
-	news.Lines = append(news.Lines, s.receive(s.onAxis(r.At), closing)...)
+	received := s.receive(s.onAxis(r.At), closing)
+	news.Lines = append(news.Lines, received.Lines...)
+	news.Lost.Marks += received.Lost.Marks
 	s.mark(news, r.At)
 	s.rec.Add(&sample)
 	s.rec.End = r.At

@@ -69,9 +69,9 @@ func (s *Sampler) Receive(in *intake.Intake) {
 }
 
 // receive takes what the job has said since the sample before. It returns the moments that the job marked.
-func (s *Sampler) receive(at time.Time, closing bool) []marks.Line {
+func (s *Sampler) receive(at time.Time, closing bool) (moments marks.News) {
 	if s.intake == nil {
-		return nil
+		return moments
 	}
 
 	w := s.rec.Work
@@ -84,9 +84,10 @@ func (s *Sampler) receive(at time.Time, closing bool) []marks.Line {
 	}
 	w.Draw(s.rec, keys, statsOf(w.News[:0], s.figures))
 
-	var moments []marks.Line
-	for _, m := range s.intake.Marks() {
-		moments = append(moments, marks.Moment(m.Text, marks.UnixSeconds(m.At)))
+	marked, beyond := s.intake.Marks()
+	moments.Lost.Marks = beyond
+	for _, m := range marked {
+		moments.Lines = append(moments.Lines, marks.Moment(m.Text, marks.UnixSeconds(m.At)))
 	}
 
 	return moments

@@ -98,7 +98,7 @@ func TestClients_DogStatsD(t *testing.T) {
 				ops.Gauges["then"].Last != 5 || ops.Sets["users"].Count != 1 || ops.Times["timed"].Count != 1 || ops.Dropped.Ignored < 1 || d != (book.Dropped{}) {
 				t.Errorf("%+v", ops)
 			}
-			if marks := in.Marks(); len(marks) != 1 || marks[0].Text != "deployed" {
+			if marks, _ := in.Marks(); len(marks) != 1 || marks[0].Text != "deployed" {
 				t.Errorf("%v", marks)
 			}
 		})

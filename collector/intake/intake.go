@@ -48,6 +48,7 @@ type Intake struct {
 	mu     sync.Mutex // guards all that follows
 	book   *book.Book
 	marks  []Mark
+	beyond int64 // marks for which there was no room
 	budget budget
 	began  time.Time // of the budget
 	closed bool
@@ -161,15 +162,15 @@ func (in *Intake) countDrops() {
 	}
 }
 
-// Marks returns the marks that came since the last call.
-func (in *Intake) Marks() []Mark {
+// Marks returns the marks that came since the last call, and how many more there were than are kept.
+func (in *Intake) Marks() (marks []Mark, beyond int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
-	marks := in.marks
-	in.marks = nil
+	marks, beyond = in.marks, in.beyond
+	in.marks, in.beyond = nil, 0
 
-	return marks
+	return marks, beyond
 }
 
 // Book returns a copy of what was received so far.
@@ -261,8 +262,8 @@ func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int6
 			continue
 		}
 		events++
-		if s.event.Kind == wire.Mark && len(in.marks) < maxMarks {
-			in.marks = append(in.marks, markOf(&s.event, at))
+		if s.event.Kind == wire.Mark {
+			in.mark(&s.event, at)
 		}
 	}
 
@@ -276,6 +277,15 @@ func cutLine(datagram []byte) (line, rest []byte, more bool) {
 		line = line[:n-1]
 	}
 	return line, rest, more
+}
+
+// mark keeps the mark of an event until it is taken, if there is room; the caller holds the lock.
+func (in *Intake) mark(e *wire.Event, at time.Time) {
+	if len(in.marks) == maxMarks {
+		in.beyond++
+		return
+	}
+	in.marks = append(in.marks, markOf(e, at))
 }
 
 // markOf returns the mark of an event.

@@ -213,6 +213,22 @@ func TestIntake_LeftBehind(t *testing.T) {
 	}
 }
 
+// What the job has put in the place of the socket stays.
+func TestIntake_PathReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ops.sock")
+	in := opened(t, "unix:"+path)
+	if err := os.Rename(path, path+".old"); err != nil { // so that its inode is not used again
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 func TestIntake_TooLargeForADatagram(t *testing.T) {
 	in := opened(t, "unix:"+filepath.Join(t.TempDir(), "s"))
 	in.Start(time.Now())
@@ -230,12 +246,27 @@ func TestIntake_Marks(t *testing.T) {
 	in.Start(time.Now())
 	send(t, sender(t, in, 0), "_e{5,4}:epoch|text|d:1795357692\n_e{3,0}:two|", "a:1|c")
 	ops := closed(t, in)
-	marks := in.Marks()
-	if len(marks) != 2 || marks[0].Text != "epoch" || marks[0].At.Unix() != 1795357692 || time.Since(marks[1].At) > time.Minute || ops.Sources[0].Events != 3 {
+	marks, beyond := in.Marks()
+	if len(marks) != 2 || beyond != 0 || marks[0].Text != "epoch" || marks[0].At.Unix() != 1795357692 || time.Since(marks[1].At) > time.Minute || ops.Sources[0].Events != 3 {
 		t.Errorf("%v, %+v", marks, ops)
 	}
-	if more := in.Marks(); more != nil {
-		t.Errorf("%v", more)
+	if more, beyond := in.Marks(); more != nil || beyond != 0 {
+		t.Errorf("%v and %d more", more, beyond)
+	}
+}
+
+// Marks for which there is no room until the next sample are counted.
+func TestIntake_MarksBeyondBounds(t *testing.T) {
+	in := opened(t, "on")
+	in.Start(time.Now())
+	const n = 300
+	send(t, sender(t, in, 0), strings.Repeat("_e{5,1}:epoch|x\n", maxMarks), strings.Repeat("_e{5,1}:later|x\n", n))
+	ops := closed(t, in)
+	if marks, beyond := in.Marks(); len(marks) != maxMarks || beyond != n || ops.Sources[0].Events != maxMarks+n {
+		t.Errorf("%d marks and %d more; %+v", len(marks), beyond, ops)
+	}
+	if more, beyond := in.Marks(); more != nil || beyond != 0 {
+		t.Errorf("%v and %d more", more, beyond)
 	}
 }
 

@@ -28,6 +28,7 @@ type socket struct {
 	dialect wire.Dialect
 	address string // for the report
 	path    string // of a Unix socket
+	file    os.FileInfo
 	port    netip.AddrPort
 	source  int
 
@@ -118,6 +119,9 @@ func openUnix(path string) ([]*socket, error) {
 		return nil, errors.Join(err, os.Remove(path))
 	}
 	s.kind, s.dialect, s.address, s.path = "unix", wire.DogStatsD, path, path
+	if s.file, err = os.Lstat(path); err != nil {
+		return nil, errors.Join(err, s.handle.close())
+	}
 
 	return []*socket{s}, nil
 }
@@ -155,13 +159,18 @@ func (s *socket) reachable() string {
 	return netip.AddrPortFrom(a, s.port.Port()).String()
 }
 
-// close closes the socket, and removes its path.
+// close closes the socket, and removes its path unless the job has put something else there.
 func (s *socket) close() error {
 	err := s.handle.close()
-	if s.path != "" {
-		err = errors.Join(err, os.Remove(s.path))
+	if s.path == "" {
+		return err
 	}
-	return err
+
+	file, errFile := os.Lstat(s.path)
+	if errFile != nil || !os.SameFile(file, s.file) {
+		return errors.Join(err, errFile)
+	}
+	return errors.Join(err, os.Remove(s.path))
 }
 
 // gather is how long a UDP port is not read after all that were there have been: a wake-up takes as long as a hundred

@@ -188,6 +188,11 @@ func (c *Comparison) unknown(name string) string {
 	if m.Kind != "" && !slices.ContainsFunc(c.Metrics, func(m Metric) bool { return m.of.Kind != "" }) {
 		return "operations were not recorded: perfagent run --ops on"
 	}
+	if m.Kind != "" && slices.ContainsFunc(c.Metrics, func(o Metric) bool {
+		return o.of.Kind == m.Kind && o.of.Series == m.Series
+	}) {
+		return "that " + subjectOf(&m) + " has no such number on any node of A or B"
+	}
 	return "no node of A or B has that " + subjectOf(&m)
 }
 

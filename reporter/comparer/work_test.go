@@ -154,6 +154,17 @@ func TestJudge_Work(t *testing.T) {
 	}
 }
 
+// An operation whose calls all failed has no time, and one of which only sums came has no p90.
+func TestJudge_NumberThatASeriesLacks(t *testing.T) {
+	side := workRuns("a", 1, 1)
+	side.Reports[0].Report.Nodes["0"].Operations.Times["failed"] = book.Time{Errors: 3}
+	c := Compare(side, side)
+	const want = "that operation has no such number on any node of A or B"
+	if v := c.Judge(Gate{Metric: "op.failed.p90_time_ms", Op: ">", Value: 1}); v.Fired != nil || v.Reason != want {
+		t.Errorf("%+v, want %q", v, want)
+	}
+}
+
 // The tables have 40 series, and those that a gate is on. JSON has all.
 func TestWriteTable_ManySeries(t *testing.T) {
 	side := workRuns("a", 1, 1)

@@ -34,6 +34,9 @@ func WriteWork(w io.Writer, r *reporter.Report) error {
 			t.write(out)
 		}
 	}
+	if out.Len() == 0 {
+		out.WriteString("nothing was received\n")
+	}
 	for i, remark := range workRemarks(work) {
 		if i == 0 {
 			out.WriteByte('\n')

@@ -169,6 +169,16 @@ func TestWriteWork(t *testing.T) {
 	}
 }
 
+// A port that was taken, or a journal that ends before the first state, leaves nothing to show. That is said.
+func TestWriteWork_Nothing(t *testing.T) {
+	r := reportertest.ShortJob()
+	r.Nodes["0"].Operations = &book.Operations{}
+	var out bytes.Buffer
+	if err := WriteWork(&out, r); err != nil || out.String() != "nothing was received\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 // A key has the operations that it was in, in all reports the same columns, and an unknown one has none.
 func TestWriteKey(t *testing.T) {
 	for key, want := range map[string]string{
