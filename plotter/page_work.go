@@ -32,7 +32,7 @@ func (p *Page) lines() []reporter.WorkLine {
 	return out
 }
 
-// workOf returns what the tables of operations need of a node; nil if its job was not asked.
+// workOf returns what the tables of operations need of a node; nil if operations were not recorded.
 func workOf(n *reporter.Node) *reporter.Node {
 	if n.Operations == nil && n.Transfers == nil {
 		return nil
@@ -48,7 +48,7 @@ func workOf(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// workTables renders what the jobs of all nodes said of their work; nothing if they were not asked.
+// workTables renders the operations and transfers of all nodes as tables; nothing if none were recorded.
 func (p *Page) workTables() template.HTML {
 	all, unseen := &reporter.Report{Nodes: make(map[string]*reporter.Node)}, 0
 	for _, n := range p.nodes {

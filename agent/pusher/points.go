@@ -144,10 +144,10 @@ type source struct {
 	values []values
 
 	job  bool      // the job's own, in any unit
-	rate []float64 // for each kept sample, how many a value stands for in a second; nil if it stands for the time
+	rate []float64 // for each kept sample, the events per second, which weigh its value; nil if only time does
 }
 
-// weight returns how much the value of a kept sample of so many seconds counts in a mean.
+// weight returns how much kept sample k, which lasted the given seconds, weighs in a mean.
 func (src *source) weight(k int, seconds float64) float64 {
 	switch {
 	case src.rate == nil:

@@ -90,7 +90,7 @@ type workSeries struct {
 	Series
 	kind   reporter.WorkKind
 	number string
-	rate   string // the number that says how many a value of this one stands for in a second
+	rate   string // the number that has the events per second, which weigh the values of this one; "" if only time does
 }
 
 // line returns the time line of a series of the job.

@@ -28,7 +28,7 @@ func workOf(nodes []node) *reporter.Work {
 	return report.Work()
 }
 
-// lostWork reports whether the job said more than was counted.
+// lostWork reports whether datagrams of the job were lost.
 func (r *run) lostWork() bool {
 	return r.work != nil && r.work.Dropped.Datagrams() > 0
 }

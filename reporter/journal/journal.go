@@ -47,7 +47,7 @@ type Head struct {
 	Columns []string `json:"columns"`
 	// Counters are the keys of the counters since boot in each line, in order.
 	Counters []string `json:"counters,omitempty"`
-	// Operations reports whether the job is asked for its operations.
+	// Operations reports whether operations are recorded.
 	Operations bool `json:"operations,omitzero"`
 	// Book returns a copy of their Book if it has changed, by book.Book.Changes, else nil. It is called in the
 	// journal's goroutine. Without operations it is nil.
@@ -75,7 +75,7 @@ type Journal struct {
 	told         said    // in the last line that said something; belongs to the sampling goroutine
 	w            writer
 
-	book  func(changes uint64) *book.Book // of operations; nil if the job is not asked for them
+	book  func(changes uint64) *book.Book // of operations; nil if they are not recorded
 	lines int                             // how many time lines of theirs were named; belongs to the sampling goroutine
 }
 

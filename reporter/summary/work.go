@@ -9,10 +9,10 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A workPart is how a summary shows a kind of series: at most so many, with a row for each.
+// A workPart is how a summary shows a kind of series: the first few of them, with a row for each.
 type workPart struct {
 	kind  reporter.WorkKind
-	shown int
+	shown int // at most
 	row   func(w *reporter.Work, series string) workRow
 }
 
@@ -45,7 +45,7 @@ func (p *workPart) more(left int) string {
 // seeOperations says where people find what a summary leaves out.
 const seeOperations = ", see perfagent show --ops"
 
-// A workRow is what people read of a series.
+// A workRow is a series in words.
 type workRow struct {
 	name  string   // text from the report
 	cells []string // numbers in words, for columns; "" = not known

@@ -33,7 +33,7 @@ func (p *layout) work(r *reporter.Report) {
 	p.losses(r, w)
 }
 
-// transfers writes the transfers, of which the numbers are words and not columns.
+// transfers writes the transfers. Their numbers are words, which are not aligned in columns.
 func (p *layout) transfers(rows []workRow) {
 	label := "transfers"
 	for _, row := range rows {
