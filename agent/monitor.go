@@ -53,7 +53,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	if o.TakeOver {
 		return nil, &OptionError{"TakeOver", errors.New("a Monitor watches its own process and takes nothing over")}
 	}
-	leave, err := enter(false)
+	leave, err := enter(o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	findOwnGroup().bound(&options)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())
 	s.followMarks(sampler)
-	s.followWork(sampler)
+	s.followIntake(sampler)
 	s.startIntake(m.head.Run.Start.Time)
 	m.earlier = sampler.Baseline().Job.CPUSeconds - cpuSeconds(programUsage())
 	s.startObservers(m.head, m.head.Run.Start.Time, monitorRuns)

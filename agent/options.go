@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/collector/intake"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/mlflow"
 )
@@ -40,11 +41,12 @@ const (
 
 // The limits of Options.
 const (
-	MinInterval = 10 * time.Millisecond
-
+	MinInterval       = 10 * time.Millisecond
 	MinScrapeInterval = time.Second
 	MaxMaxLength      = 1_000_000
 	MaxNode           = math.MaxInt32 // what readers of reports accept
+
+	maxEndpoints = 8 // that are scraped
 )
 
 // Options say what to measure and where the report goes. The fields have the names of the command
@@ -319,6 +321,48 @@ func (o Options) checkRunID() error {
 func (o Options) checkTags() error {
 	if _, ok := o.Tags[""]; ok {
 		return errors.New("a tag without a key")
+	}
+	return nil
+}
+
+// errNoPlace is why perf.py's format and operations exclude each other.
+var errNoPlace = errors.New("perf.py's format has no place for operations")
+
+func (o Options) checkOps() error {
+	address, err := intake.ParseAddress(o.Ops)
+	if err == nil && !address.IsZero() && o.Compat == PerfPy {
+		return errNoPlace
+	}
+	return err
+}
+
+func (o Options) checkScrape() error {
+	switch {
+	case len(o.Scrape) > maxEndpoints:
+		return fmt.Errorf("%d endpoints are given, and at most %d are scraped", len(o.Scrape), maxEndpoints)
+	case len(o.Scrape) > 0 && o.Compat == PerfPy:
+		return errNoPlace
+	}
+	for _, value := range o.Scrape {
+		if _, err := intake.ParseEndpoint(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o Options) checkScrapeInterval() error {
+	if o.ScrapeInterval != 0 && o.ScrapeInterval < MinScrapeInterval {
+		return fmt.Errorf("%v is below %v", o.ScrapeInterval, MinScrapeInterval)
+	}
+	return nil
+}
+
+func (o Options) checkOpsChart() error {
+	for _, pattern := range o.OpsChart {
+		if pattern == "" {
+			return errors.New("a pattern is empty")
+		}
 	}
 	return nil
 }

@@ -23,18 +23,18 @@ var (
 
 // enter admits a run. A run with TakeOver must be the only one, then and later: it waits for all
 // children of the process, also for those of other runs. leave ends the run.
-func enter(takeOver bool) (leave func(), err error) {
+func enter(o Options) (leave func(), err error) {
 	runs.mu.Lock()
 	defer runs.mu.Unlock()
 
 	switch {
 	case runs.taken:
 		return nil, errTaken
-	case takeOver && runs.active > 0:
+	case o.TakeOver && runs.active > 0:
 		return nil, errBusy
-	case takeOver:
+	case o.TakeOver:
 		runs.taken = true
-		setUpRuntime()
+		setUpRuntime(o.asksForWork())
 	}
 	runs.active++
 
@@ -45,8 +45,8 @@ func enter(takeOver bool) (leave func(), err error) {
 	}, nil
 }
 
-// setUpRuntime sets up the runtime for a process that only measures.
-func setUpRuntime() {
+// setUpRuntime sets up the runtime for a process that only measures. hears reports whether a job may send it much.
+func setUpRuntime(hears bool) {
 	// Two threads are enough for one sampling goroutine; the default is one per CPU. Setting it also
 	// closes the descriptors that the runtime needs for the default, where few may be open.
 	runtime.GOMAXPROCS(min(2, runtime.NumCPU()))
@@ -54,6 +54,10 @@ func setUpRuntime() {
 	// Prefer low memory to low CPU, because collecting garbage takes next to no CPU here. Not in the
 	// first second, though: a short job would wait for it. A GOGC in the environment is meant for
 	// the job and overridden.
-	debug.SetGCPercent(400)
-	time.AfterFunc(time.Second, func() { debug.SetGCPercent(25) })
+	first, later := 400, 25
+	if hears {
+		first, later = 200, 10
+	}
+	debug.SetGCPercent(first)
+	time.AfterFunc(time.Second, func() { debug.SetGCPercent(later) })
 }

@@ -39,7 +39,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	leave, err := enter(o.TakeOver)
+	leave, err := enter(o)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (w *wrap) run(ctx context.Context) (*Result, error) {
 
 	w.output = <-opened
 	w.followMarks(sampler)
-	w.followWork(sampler)
+	w.followIntake(sampler)
 	j, err := job.Start(w.receiving(w.marking(w.command)), w.signals)
 	if err != nil {
 		reader.Close()

@@ -55,8 +55,8 @@ type session struct {
 	tracking  *tracking
 	output    *output
 	page      *livePage          // nil if there is none
-	intake    *intake.Intake     // nil if the job is not asked for its operations
-	unheard   []reporter.Missing // what may be missing of them
+	intake    *intake.Intake     // nil without --ops and --scrape
+	unheard   []reporter.Missing // why operations may be missing
 	observers observers
 }
 
@@ -77,7 +77,7 @@ func (s *session) head() journal.Head {
 		Agent: reporter.Agent{Version: Version()},
 	}
 	if s.intake != nil {
-		head.Account = s.intake.BookSince
+		head.Book = s.intake.BookSince
 	}
 	if s.o.TakeOver {
 		head.Cost = ownCPU

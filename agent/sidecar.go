@@ -23,7 +23,7 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	leave, err := enter(o.TakeOver)
+	leave, err := enter(o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 		reader := s.reader(host.Options{GPUs: gpus})
 		sampler := collector.NewSampler(reader, s.sampling())
 		s.followMarks(sampler)
-		s.followWork(sampler)
+		s.followIntake(sampler)
 		s.startIntake(time.Time{})
 		recorded <- sampler.Run(ctx)
 	}()

@@ -109,6 +109,25 @@ func TestRecording_PhaseOfTheWholeRun(t *testing.T) {
 	}
 }
 
+// What a counter has increased while it could not be read is shared between the phases of that time.
+func TestRecording_CounterThatWasNotRead(t *testing.T) {
+	rec := startedRecording()
+	said(rec, phaseLine("load", 0))
+	rec.Add(sampleAt(1, 1, 1, 10, 8))
+	unread := sampleAt(2, 1, 1, 10, math.NaN())
+	rec.Add(unread)
+	said(rec, phaseLine("train", 3))
+	rec.Add(sampleAt(3, 1, 1, 10, math.NaN()))
+	read := sampleAt(4, 1, 1, 10, 38)
+	read.Values[JobWriteRate], read.Weights[JobWriteRate] = 10, 3
+	rec.Add(read)
+
+	if load, train := rec.Marks.Phases[0], rec.Marks.Phases[1]; !near(load.Columns[JobWrite].Max, 8+20) ||
+		!near(train.Columns[JobWrite].Max, 10) {
+		t.Errorf("%v and %v MiB, want 28 and 10", load.Columns[JobWrite].Max, train.Columns[JobWrite].Max)
+	}
+}
+
 // A memory that was measured for an earlier sample is not that of the phase which is on now.
 func TestRecording_HeldMemoryIsOfNoPhase(t *testing.T) {
 	rec := startedRecording()

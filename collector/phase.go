@@ -2,6 +2,7 @@ package collector
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/perfagent/perfagent/collector/series"
 )
@@ -133,8 +134,10 @@ func (p *Phase) addTimed(s *Sample, st Stretch, in span, rec *Recording) {
 		switch {
 		case !c.InPhases() || !s.Has(c):
 		case c.row().Kind == Counter:
-			if whole > 0 {
-				p.Columns[i] = increased(p.Columns[i], whole*rec.increase(c, s.Values[c]))
+			unread := in
+			unread.from -= s.unread(c, rec.Interval)
+			if part := st.part(unread); part > 0 {
+				p.Columns[i] = increased(p.Columns[i], part*rec.increase(c, s.Values[c]))
 			}
 		case c.timed():
 			window := in
@@ -144,6 +147,19 @@ func (p *Phase) addTimed(s *Sample, st Stretch, in span, rec *Recording) {
 			}
 		}
 	}
+}
+
+// unread returns for how long before a sample's own time a counter had not been read, in seconds. Its rate knows: the
+// window of a rate is longer than a sample only by less than MinWindow, unless some samples could not read it.
+func (s *Sample) unread(c Column, interval time.Duration) float64 {
+	rate := c.row().Rate
+	if rate == 0 || !s.Has(rate) {
+		return 0
+	}
+	if late := s.Weights[rate] - s.Weights[Timestamp]; late >= MinWindow(interval).Seconds() {
+		return late
+	}
+	return 0
 }
 
 // addMoment adds the values of a sample that are read at one moment, which the phase is on at. A memory that was

@@ -1,8 +1,9 @@
 package collector
 
 import (
-	"github.com/perfagent/perfagent/collector/series"
 	"math"
+
+	"github.com/perfagent/perfagent/collector/series"
 )
 
 // jobProgress is the state of the job's counters.

@@ -55,7 +55,7 @@ type Recording struct {
 	Marks *Marks
 	// News is the part of Marks that was new in the newest sample.
 	News marks.News
-	// Work is what the job said of its operations; nil if it was not asked.
+	// Work is what the job says of its operations; nil if they are not recorded.
 	Work *Work
 }
 

@@ -20,18 +20,18 @@ type Work struct {
 	// News is the newest sample of the Lines.
 	News []series.Stat
 
-	// Account is all that was said. It is nil while the Sampler receives: Book returns a copy then.
-	Account *book.Book
+	// Book is all that was said. It is nil while the Sampler receives: CopyBook returns a copy then.
+	Book *book.Book
 
 	intake *intake.Intake // nil after the end, and of a copy
 }
 
-// Book returns a copy of the account as it is now.
-func (w *Work) Book() *book.Book {
+// CopyBook returns a copy of the Book as it is now.
+func (w *Work) CopyBook() *book.Book {
 	if w.intake != nil {
 		return w.intake.Book()
 	}
-	return w.Account.Clone()
+	return w.Book.Clone()
 }
 
 // Clone returns a copy for another goroutine.
@@ -39,7 +39,7 @@ func (w *Work) Clone() *Work {
 	if w == nil {
 		return nil
 	}
-	c := &Work{Keys: slices.Clone(w.Keys), News: slices.Clone(w.News), Account: w.Book()}
+	c := &Work{Keys: slices.Clone(w.Keys), News: slices.Clone(w.News), Book: w.CopyBook()}
 	if w.Lines != nil {
 		c.Lines = w.Lines.Clone()
 	}
@@ -77,8 +77,8 @@ func (s *Sampler) receive(at time.Time, closing bool) (moments marks.News) {
 	w := s.rec.Work
 	var keys []string
 	if closing {
-		w.Account, w.intake = s.intake.Close(), nil
-		s.figures, keys = w.Account.Take(at, s.figures[:0]), w.Account.Columns()
+		w.Book, w.intake = s.intake.Close(), nil
+		s.figures, keys = w.Book.Take(at, s.figures[:0]), w.Book.Columns()
 	} else {
 		s.figures, keys = s.intake.Collect(at, s.figures[:0], w.Keys)
 	}

@@ -216,7 +216,11 @@ func TestSketch_GivesUpTheSmallestSizes(t *testing.T) {
 	if n := len(s.positive.counts); n != maxBins {
 		t.Errorf("%d bins", n)
 	}
-	same(t, reread(t, &s, &Sketch{}), &s)
+	read := reread(t, &s, &Sketch{})
+	same(t, read, &s)
+	if got, want := read.Bytes(), s.Bytes(); got != want {
+		t.Errorf("%d bytes after reading, %d before", got, want)
+	}
 }
 
 // What the documentation of Sketch says of its memory.

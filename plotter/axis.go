@@ -85,7 +85,8 @@ func multiples(step, end float64, limit int) []float64 {
 }
 
 // valueAxis returns the axis of a chart's values. It begins at 0, or at a round number not above a
-// minimum below 0. It ends at Top, or at a round number not below the maximum. MiB and MiB/s are converted to a suitable binary unit.
+// minimum below 0. It ends at Top, or at a round number not below the maximum. MiB and MiB/s are
+// converted to a suitable binary unit.
 func (c *Chart) valueAxis(ticks int) Axis {
 	greatest, scale, unit := c.Top, 1.0, c.Unit
 	if greatest == 0 {

@@ -334,7 +334,10 @@ func Charts(n *reporter.Node) []Chart {
 func chartsOf(n *reporter.Node, gpus int, lines []reporter.WorkLine) (charts []Chart, plans []chartPlan) {
 	plans = chartPlans(gpus, lines)
 	for _, p := range plans {
-		c := Chart{ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels, Named: p.line.Kind != "", Signed: p.line.Signed()}
+		c := Chart{
+			ID: p.id, Title: p.title, Unit: p.unit(), Top: p.top(), Levels: p.levels,
+			Named: p.line.Kind != "", Signed: p.line.Signed(),
+		}
 		c.Bound, c.BoundText = p.bound(n.Limits)
 		for _, s := range p.series {
 			if made, ok := s.of(n); ok {

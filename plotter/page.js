@@ -130,11 +130,24 @@ function visible(k, from, to) {
   var g = k.group = Math.max(1, Math.ceil((end - first) / Math.max(20, k.room)));
   var a = Math.max(0, Math.floor(first / g) * g - g), b = Math.min(t.length, Math.ceil(end / g) * g + g), xs = t.length ? [a ? t[a - 1] : 0] : [];
   for (var i = a; i < b; i += g) xs.push(t[Math.min(i + g, b) - 1]);
-  return [xs].concat(k.made.lists.map(function (l) {
+  return begun([xs].concat(k.made.lists.map(function (l) {
     var out = [];
     for (var i = a; i < b; i += g) out.push(g === 1 ? l.list[i] : fold(l.list, l.of, t, i, Math.min(i + g, b)));
     return out.length ? [out[0]].concat(out) : out;
-  }));
+  })));
+}
+
+// begun adds a point where a list begins to be measured: its first bucket, too, is drawn from the end of the one before.
+function begun(data) {
+  var out = data.map(function () { return []; }), no = function (v) { return v === null || v === undefined; };
+  data[0].forEach(function (x, i) {
+    var begins = i > 1 && data.some(function (list) { return !no(list[i]) && no(list[i - 1]); });
+    data.forEach(function (list, k) {
+      if (begins) out[k].push(no(list[i - 1]) ? list[i] : list[i - 1]);
+      out[k].push(list[i]);
+    });
+  });
+  return out;
 }
 function faint(hex, share) {
   if (hex.length === 4) hex = "#" + hex[1] + hex[1] + hex[2] + hex[2] + hex[3] + hex[3];

@@ -26,7 +26,7 @@ type pageNode struct {
 	gpus               int
 	lines              []reporter.WorkLine // of operations, that are drawn
 	unseen             int                 // lines that are not
-	work               *reporter.Node      // what the job said of its work, without keys; nil if it was not asked
+	work               *reporter.Node      // the operations and transfers, without keys; nil if not recorded
 	cpus               float64             // that the job may use; 0 if not known
 	verdict            *reporter.Verdict
 	findings           []reporter.Finding

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/opstats"
 	"github.com/perfagent/perfagent/reporter"
@@ -31,7 +32,7 @@ func (p *Page) lines() []reporter.WorkLine {
 	return out
 }
 
-// workOf returns what the tables of operations need of a node; nil if its job was not asked.
+// workOf returns what the tables of operations need of a node; nil if operations were not recorded.
 func workOf(n *reporter.Node) *reporter.Node {
 	if n.Operations == nil && n.Transfers == nil {
 		return nil
@@ -47,7 +48,7 @@ func workOf(n *reporter.Node) *reporter.Node {
 	return out
 }
 
-// workTables renders what the jobs of all nodes said of their work; nothing if they were not asked.
+// workTables renders the operations and transfers of all nodes as tables; nothing if none were recorded.
 func (p *Page) workTables() template.HTML {
 	all, unseen := &reporter.Report{Nodes: make(map[string]*reporter.Node)}, 0
 	for _, n := range p.nodes {
@@ -73,7 +74,7 @@ func (p *Page) workTables() template.HTML {
 // workNotes returns what must be known of the tables and of the charts.
 func workNotes(w *reporter.Work, unseen int) []string {
 	var out []string
-	if lost := w.Dropped.Kernel + w.Dropped.Rate; lost > 0 {
+	if lost := w.Dropped.Datagrams(); lost > 0 {
 		out = append(out, fmt.Sprintf("Counts and sums are at least what is shown: %s of the job could not be read.",
 			text.Count(int(lost), "datagram", "datagrams")))
 	}
@@ -147,7 +148,7 @@ func operationTable(w *reporter.Work) workTable {
 	for _, series := range w.Series(reporter.OpKind) {
 		op := w.Times[series]
 		row := []string{
-			text.Printable(series), amount(op.Count), known(op.Avg), estimated(op.P90, op.Estimated, "p90_time_ms"),
+			text.Printable(series), amount(op.Count), known(op.Avg), estimated(op.P90, op.Estimated, book.P90TimeName),
 			known(op.Max), text.Seconds(op.Total / 1000), amount(op.Errors),
 		}
 		if w.Nodes > 1 {
@@ -182,7 +183,7 @@ func valueTable(w *reporter.Work) workTable {
 	for _, series := range w.Series(reporter.ValueKind) {
 		v := w.Values[series]
 		t.rows = append(t.rows, []string{
-			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, "p90"), known(v.Max),
+			text.Printable(series), amount(v.Count), amount(v.Avg), estimated(v.P90, v.Estimated, book.P90Name), known(v.Max),
 			text.Printable(v.Unit),
 		})
 	}

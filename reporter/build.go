@@ -66,8 +66,8 @@ func New(in Input) *Report {
 	}
 
 	if rec.Work != nil {
-		account := rec.Work.Book()
-		node.Operations, node.Transfers = new(account.Operations(run.End.Time)), account.Transfers()
+		b := rec.Work.CopyBook()
+		node.Operations, node.Transfers = new(b.Operations(run.End.Time)), b.Transfers()
 	}
 
 	node.Samples, node.Envelope = NewSeries(rec, 0, rec.Ring.Len())
@@ -293,24 +293,12 @@ func addLines(envelope Envelope, work *collector.Work, from, to int) {
 		var band Band
 		for i := from; i < to; i++ {
 			s := work.Lines.Bucket(i).Stats[place]
-			least, greatest := figure(s.Min), figure(s.Max)
+			least, greatest := plainjson.RoundFigure(s.Min), plainjson.RoundFigure(s.Max)
 			band.Min, band.Max = append(band.Min, least), append(band.Max, greatest)
-			band.Mean = append(band.Mean, clamped(figure(s.Mean()), least, greatest))
+			band.Mean = append(band.Mean, clamped(plainjson.RoundFigure(s.Mean()), least, greatest))
 		}
 		envelope[key] = band
 	}
-}
-
-// figure rounds to 6 decimals, or to 6 digits what is less than 1: a gauge may be a learning rate.
-func figure(v float64) float64 {
-	decimals := 6
-	if size := math.Abs(v); size > 0 && size < 1 {
-		decimals -= int(math.Floor(math.Log10(size))) + 1
-	}
-	if decimals > 15 {
-		return v
-	}
-	return plainjson.Round(v, decimals)
 }
 
 // measuredEver reports whether a column belongs into a report: the first ones always do, a

@@ -125,7 +125,7 @@ func poolTimes(a, b book.Time) book.Time {
 func poolGauges(a, b book.Gauge) book.Gauge {
 	return book.Gauge{
 		Last: b.Last, Min: min(a.Min, b.Min), Max: max(a.Max, b.Max), Count: a.Count + b.Count,
-		Mean: (a.Mean*float64(a.Count) + b.Mean*float64(b.Count)) / float64(a.Count+b.Count),
+		Mean: *weighted(&a.Mean, float64(a.Count), &b.Mean, float64(b.Count)),
 	}
 }
 
@@ -135,9 +135,7 @@ func poolValues(a, b book.Value) book.Value {
 		P50: greater(a.P50, b.P50), P90: greater(a.P90, b.P90), P99: greater(a.P99, b.P99),
 		Unit: cmp.Or(b.Unit, a.Unit), Estimated: union(a.Estimated, b.Estimated),
 	}
-	if v := weighted(&a.Avg, a.Count, &b.Avg, b.Count); v != nil {
-		out.Avg = *v
-	}
+	out.Avg = *weighted(&a.Avg, a.Count, &b.Avg, b.Count)
 
 	return out
 }
@@ -148,12 +146,7 @@ func poolSets(a, b book.Set) book.Set { return book.Set{Count: max(a.Count, b.Co
 func poolTransfers(a, b book.Transfer) book.Transfer {
 	x, y := a.Reduced, b.Reduced
 	n, m := x.Transfers, y.Transfers
-	mean := func(v, w float64) float64 {
-		if avg := weighted(&v, n, &w, m); avg != nil {
-			return *avg
-		}
-		return 0
-	}
+	mean := func(v, w float64) float64 { return *weighted(&v, n, &w, m) }
 
 	out := book.Transfer{
 		Reduced: opstats.Reduced{
@@ -179,12 +172,13 @@ func poolTransfers(a, b book.Transfer) book.Transfer {
 	return out
 }
 
-// weighted returns the mean of two averages of so many values; nil if there is no value.
+// weighted returns the mean of two averages of so many values: that of a if b has no values. It is nil if neither
+// average is known.
 func weighted(a *float64, n float64, b *float64, m float64) *float64 {
 	switch {
-	case b == nil || m == 0:
+	case b == nil || !(m > 0):
 		return a
-	case a == nil || n == 0:
+	case a == nil || !(n > 0):
 		return b
 	}
 	return new(clamped((*a*n+*b*m)/(n+m), min(*a, *b), max(*a, *b)))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/reportertest"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -59,6 +60,24 @@ func TestWork_Pooled(t *testing.T) {
 	}
 	if nixl.Reduced.Throughput < 7070 || nixl.Reduced.Throughput > 7071 {
 		t.Errorf("the throughput is %v, want that of each node", nixl.Reduced.Throughput)
+	}
+}
+
+// Of nodes with impossible counts, as a damaged report may have them, no mean is NaN.
+func TestWork_ImpossibleCounts(t *testing.T) {
+	for _, counts := range [][2]int64{{0, 0}, {-1, 1}, {1, -1}, {-1, -1}} {
+		r := &reporter.Report{Nodes: make(map[string]*reporter.Node)}
+		for i, name := range []string{"0", "1"} {
+			r.Nodes[name] = &reporter.Node{Operations: &book.Operations{
+				Times:  map[string]book.Time{"t": {Count: float64(counts[i]), Avg: new(5.0)}},
+				Gauges: map[string]book.Gauge{"g": {Mean: 5, Count: counts[i]}},
+				Values: map[string]book.Value{"v": {Count: float64(counts[i]), Avg: 5}},
+			}}
+		}
+		w := r.Work()
+		if g, v, o := w.Gauges["g"].Mean, w.Values["v"].Avg, *w.Times["t"].Avg; g != 5 || v != 5 || o != 5 {
+			t.Errorf("counts %v: the means are %v, %v and %v", counts, g, v, o)
+		}
 	}
 }
 

@@ -8,22 +8,28 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
 // noUnit is the unit of what only the job knows the unit of.
 const noUnit collector.Unit = ""
 
 // A WorkKind is what a series is: the first word of the names of its numbers.
-type WorkKind string
+type WorkKind = book.Kind
 
-// The kinds of series, in the order of output.
+// The kinds of series.
 const (
-	OpKind       WorkKind = "op"
-	CounterKind  WorkKind = "counter"
-	GaugeKind    WorkKind = "gauge"
-	ValueKind    WorkKind = "value"
-	TransferKind WorkKind = "transfer"
+	OpKind       = book.OpKind
+	CounterKind  = book.CounterKind
+	GaugeKind    = book.GaugeKind
+	ValueKind    = book.ValueKind
+	TransferKind = book.TransferKind
 )
+
+// WorkKinds returns the kinds of series in the order of output.
+func WorkKinds() []WorkKind {
+	return []WorkKind{OpKind, CounterKind, GaugeKind, ValueKind, TransferKind}
+}
 
 // A workNumber is a row of the table of numbers that programs can pick out, as in "op.store.get.p90_time_ms".
 type workNumber struct {
@@ -39,7 +45,7 @@ var workNumbers = []workNumber{
 		func(w *Work, s string) *float64 { return new(w.Times[s].Count) }},
 	{OpKind, "avg_time_ms", collector.Milliseconds, "average time",
 		func(w *Work, s string) *float64 { return w.Times[s].Avg }},
-	{OpKind, "p90_time_ms", collector.Milliseconds, "time that 90 % of the calls were within",
+	{OpKind, book.P90TimeName, collector.Milliseconds, "time that 90 % of the calls were within",
 		func(w *Work, s string) *float64 { return w.Times[s].P90 }},
 	{OpKind, "max_time_ms", collector.Milliseconds, "longest time",
 		func(w *Work, s string) *float64 { return w.Times[s].Max }},
@@ -53,7 +59,7 @@ var workNumbers = []workNumber{
 		func(w *Work, s string) *float64 { return new(w.Values[s].Count) }},
 	{ValueKind, "avg", noUnit, "average",
 		func(w *Work, s string) *float64 { return new(w.Values[s].Avg) }},
-	{ValueKind, "p90", noUnit, "what 90 % of the values were within",
+	{ValueKind, book.P90Name, noUnit, "what 90 % of the values were within",
 		func(w *Work, s string) *float64 { return w.Values[s].P90 }},
 	{ValueKind, "max", noUnit, "greatest value",
 		func(w *Work, s string) *float64 { return w.Values[s].Max }},
@@ -108,7 +114,10 @@ func WorkNumbers(kind WorkKind) []string {
 
 // metric returns the row as a metric of a series.
 func (row *workNumber) metric(series string) Metric {
-	m := Metric{Name: WorkValue(row.kind, series, row.name), Unit: row.unit, Series: series, Kind: row.kind, Number: row.name}
+	m := Metric{
+		Name: WorkValue(row.kind, series, row.name), Unit: row.unit,
+		Kind: row.kind, Series: series, Number: row.name,
+	}
 	m.Meaning, m.Across, m.column = row.meaning+" of "+series, collector.Sum, noColumn
 	return m
 }
@@ -120,7 +129,7 @@ func (w *Work) Metrics() []Metric {
 	if w == nil {
 		return nil
 	}
-	for _, kind := range []WorkKind{OpKind, CounterKind, GaugeKind, ValueKind, TransferKind} {
+	for _, kind := range WorkKinds() {
 		for _, series := range w.Series(kind) {
 			for i := range workNumbers {
 				if row := &workNumbers[i]; row.kind == kind && row.value(w, series) != nil {
@@ -181,10 +190,12 @@ func (w *Work) Has(kind WorkKind, series string) (ok bool) {
 	return ok
 }
 
+// Work returns what the job said of its operations on this node. It is nil if they were not recorded.
+func (n *Node) Work() *Work { return (&Report{Nodes: map[string]*Node{"0": n}}).Work() }
+
 // WorkValues returns all numbers of the node's series by their names: see [WorkValue].
 func (n *Node) WorkValues() Values {
-	w := (&Report{Nodes: map[string]*Node{"0": n}}).Work()
-	out := make(Values)
+	w, out := n.Work(), make(Values)
 	for _, m := range w.Metrics() {
 		if v, ok := w.Value(&m); ok {
 			out[m.Name] = v

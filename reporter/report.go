@@ -51,7 +51,7 @@ type Node struct {
 	Summaries map[string]Quantile `json:"summaries,omitempty"`
 	Marks     []Mark              `json:"marks,omitempty"`
 	Phases    []Phase             `json:"phases,omitempty"` // by their first start
-	// Operations and Transfers are what the job said of its work; nil if it was not asked.
+	// Operations and Transfers are what the job said of its work; nil if they were not recorded.
 	Operations *book.Operations         `json:"operations,omitempty"`
 	Transfers  map[string]book.Transfer `json:"transfers,omitzero"` // by name
 	Samples    Samples                  `json:"samples"`

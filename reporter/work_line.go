@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
 // A WorkLine names a time line of a series in the envelope of a node.
@@ -17,9 +18,9 @@ type WorkLine struct {
 
 // The numbers of a series that have a time line.
 const (
-	LineRate       = "per_second"
-	LineTime       = "time_ms"
-	LineThroughput = "mb_per_second"
+	LineRate       = book.LineRate
+	LineTime       = book.LineTime
+	LineThroughput = book.LineThroughput
 )
 
 // perSecond is the unit of what is counted per second.
@@ -40,13 +41,7 @@ var workLines = []struct {
 }
 
 // Key returns the key of the envelope: op:SERIES:time_ms, gauge:SERIES.
-func (l WorkLine) Key() string {
-	key := string(l.Kind) + ":" + l.Series
-	if l.Number != "" {
-		key += ":" + l.Number
-	}
-	return key
-}
+func (l WorkLine) Key() string { return book.LineKey(l.Kind, l.Series, l.Number) }
 
 // Unit returns the unit of the values, or "" if only the job knows it.
 func (l WorkLine) Unit() collector.Unit {

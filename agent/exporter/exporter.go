@@ -38,8 +38,8 @@ type Options struct {
 	// Report makes the report of a copy of the Recording. It is called in the goroutines of
 	// requests.
 	Report func(*collector.Recording) *reporter.Report
-	// Book returns a copy of what the job has said so far. It is called in the goroutines of requests, and
-	// is nil if the job is not asked.
+	// Book returns a copy of the Book of the job's operations. It is called in the goroutines of requests,
+	// and is nil if operations are not recorded.
 	Book func() *book.Book
 }
 

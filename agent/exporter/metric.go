@@ -37,7 +37,7 @@ type metricInput struct {
 	version  string
 	interval time.Duration
 	agent    reporter.Agent
-	work     *work // nil if the job is not asked
+	work     *work // nil if operations are not recorded
 }
 
 // Metrics returns the metrics of /metrics in order. It is the only place with these names; the

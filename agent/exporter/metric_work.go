@@ -10,24 +10,23 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/book"
 )
 
-// maxWorkAge is the age at which a copy of what the job has said is made anew. However many clients ask, none is made
-// more often.
+// maxWorkAge is how old a copy of the job's operations may be. No copy is made before, however many clients ask.
 const maxWorkAge = 500 * time.Millisecond
 
-// work is what the job had said of its work at one moment.
+// A work has the job's operations and transfers at one moment.
 type work struct {
 	made       time.Time
 	operations book.Operations
 	transfers  map[string]book.Transfer
 }
 
-// A newestWork keeps the newest copy of what the job has said.
+// A newestWork caches a copy of the job's operations and transfers.
 type newestWork struct {
 	mu   sync.Mutex
 	copy *work // nil before the first request
 }
 
-// get returns what the job has said until now. It is nil without a book to ask for.
+// get returns a copy that is at most maxWorkAge old. It is nil if operations are not recorded.
 func (n *newestWork) get(ask func() *book.Book) *work {
 	if ask == nil {
 		return nil

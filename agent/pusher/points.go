@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/mlflow"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -143,10 +144,10 @@ type source struct {
 	values []values
 
 	job  bool      // the job's own, in any unit
-	rate []float64 // for each kept sample, how many a value stands for in a second; nil if it stands for the time
+	rate []float64 // for each kept sample, the events per second, which weigh its value; nil if only time does
 }
 
-// weight returns how much the value of a kept sample of so many seconds counts in a mean.
+// weight returns how much kept sample k, which lasted the given seconds, weighs in a mean.
 func (src *source) weight(k int, seconds float64) float64 {
 	switch {
 	case src.rate == nil:
@@ -157,13 +158,12 @@ func (src *source) weight(k int, seconds float64) float64 {
 	return 0
 }
 
-// rounded returns a value as it is sent. What a job measures may be small throughout.
+// rounded returns a value as it is sent. More digits are noise that would fill the requests.
 func (src *source) rounded(v float64) float64 {
-	if size := math.Abs(v); src.job && size > 0 && size < 1 {
-		scale := math.Pow10(-int(math.Floor(math.Log10(size))))
-		return round6(v*scale) / scale
+	if src.job {
+		return plainjson.RoundFigure(v)
 	}
-	return round6(v)
+	return plainjson.Round(v, 6)
 }
 
 // sources returns the sources of all series. The host's come last, because they are in every window
@@ -257,12 +257,4 @@ func (v values) reduce(r reduction, i, j int, weight func(k int) float64) float6
 		return most
 	}
 	return end
-}
-
-// round6 keeps 6 decimals. More is noise that would fill the requests.
-func round6(v float64) float64 {
-	if r := math.Round(v*1e6) / 1e6; !math.IsInf(r, 0) {
-		return r
-	}
-	return v
 }

@@ -28,7 +28,7 @@ func operationNumbers() []workNumber[book.Time] {
 	return []workNumber[book.Time]{
 		{"count", func(t book.Time) *float64 { return &t.Count }},
 		{"avg_time_ms", func(t book.Time) *float64 { return t.Avg }},
-		{"p90_time_ms", func(t book.Time) *float64 { return t.P90 }},
+		{book.P90TimeName, func(t book.Time) *float64 { return t.P90 }},
 		{"max_time_ms", func(t book.Time) *float64 { return t.Max }},
 	}
 }
@@ -49,16 +49,16 @@ func transferNumbers() []workNumber[book.Transfer] {
 
 // workMetrics returns the numbers of a node's operations and transfers that are pushed, as op/NAME/count and so on.
 func workMetrics(n *reporter.Node) []mlflow.Metric {
-	var out []mlflow.Metric
-	if n.Operations != nil {
-		times := n.Operations.Times
-		busiest := slices.SortedFunc(maps.Keys(times), func(a, b string) int {
-			return cmp.Or(cmp.Compare(times[b].Total, times[a].Total), cmp.Compare(a, b))
-		})
-		out = numbersOf("op/", times, busiest[:min(len(busiest), maxOperations)], operationNumbers())
+	w := n.Work()
+	if w == nil {
+		return nil
 	}
 
-	return append(out, numbersOf("transfer/", n.Transfers, slices.Sorted(maps.Keys(n.Transfers)), transferNumbers())...)
+	operations := w.Series(reporter.OpKind)
+	operations = operations[:min(len(operations), maxOperations)]
+
+	return append(numbersOf("op/", w.Times, operations, operationNumbers()),
+		numbersOf("transfer/", w.Transfers, w.Series(reporter.TransferKind), transferNumbers())...)
 }
 
 // numbersOf returns the numbers of some of the series. Each has the key that it has if all are pushed, which is the same
@@ -90,7 +90,7 @@ type workSeries struct {
 	Series
 	kind   reporter.WorkKind
 	number string
-	rate   string // the number that says how many a value of this one stands for in a second
+	rate   string // the number that has the events per second, which weigh the values of this one; "" if only time does
 }
 
 // line returns the time line of a series of the job.
@@ -100,7 +100,10 @@ func (row *workSeries) line(series string) reporter.WorkLine {
 
 func workTable() []workSeries {
 	return []workSeries{
-		{Series{Name: "op/{name}/time_ms", Unit: "ms", Meaning: "time that an operation of the job took, mean over operations"},
+		{Series{
+			Name: "op/{name}/time_ms", Unit: "ms",
+			Meaning: "time that an operation of the job took, mean over operations",
+		},
 			reporter.OpKind, reporter.LineTime, reporter.LineRate},
 		{Series{Name: "op/{name}/per_second", Unit: "1/s", Meaning: "operations of the job"},
 			reporter.OpKind, reporter.LineRate, ""},

@@ -138,7 +138,7 @@ type chatter struct {
 
 func (c *chatter) say(rnd *rand.Rand, rec *collector.Recording) {
 	if rec.Work == nil {
-		rec.Work = &collector.Work{Account: book.New(book.Options{}, rec.Start.Wall)}
+		rec.Work = &collector.Work{Book: book.New(book.Options{}, rec.Start.Wall)}
 	}
 	if c.now == 0 && c.begun < len(c.keys) {
 		c.begun += min(1+rnd.IntN(3), len(c.keys)-c.begun)
@@ -181,7 +181,7 @@ func workKeys(rnd *rand.Rand) []string {
 // The points that are pushed while series begin are those of the report, under the same names.
 func TestLiveSeries_HaveTheReportsWork(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(trials(40)) {
+	for seed := range uint64(trials(20)) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		h := newHost(rnd, time.Second, 1000)
 		h.job = &chatter{keys: workKeys(rnd)}

@@ -65,7 +65,7 @@ func TestDiff_Work(t *testing.T) {
 		{"counter.gunicorn.requests < -5%", "after", 1, "FAILED: -20.00 %, from 6000 to 4800"},
 		{`op.GET /<script>alert(1)</script>{code="200"}.max_time_ms > 1000`, "after", 2, "names no number of a series"},
 		{"transfer.nixl.failed > 0", "after", 1, "FAILED: B has 6.000 times"},
-		{"op.new.count > +10%", "after", 2, "cannot be judged: A lacks the metric: the job told of no such operation"},
+		{"op.new.count > +10%", "after", 2, "cannot be judged: A lacks the metric: the job recorded no such operation"},
 		{"op.other.count > 1", "after", 2, "cannot be judged: no node of A or B has that operation"},
 		{"op.store.get.count > 1", "bare", 2, "cannot be judged: B lacks the metric: operations were not recorded"},
 		{"op.store.get > 1", "after", 2, "names no number of a series: there are op.NAME.count"},
@@ -101,7 +101,7 @@ func TestDiff_WorkAsJSON(t *testing.T) {
 		switch m.Name {
 		case "op.new.count":
 			found++
-			if m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job told of no such operation" {
+			if m.A != nil || m.B == nil || *m.B != 3702 || m.NA != 0 || m.Why != "A: the job recorded no such operation" {
 				t.Errorf("%+v", m)
 			}
 		case "op.store.get.count":

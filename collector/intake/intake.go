@@ -181,7 +181,7 @@ func (in *Intake) Book() *book.Book {
 	return in.book.Clone()
 }
 
-// BookSince is Book if something was received after the book had so many changes; otherwise it returns nil.
+// BookSince returns a copy of the book if it has changed since it had the given number of changes, else nil.
 func (in *Intake) BookSince(changes uint64) *book.Book {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -195,8 +195,8 @@ func (in *Intake) BookSince(changes uint64) *book.Book {
 // maxClose is how long Close waits for scrapes, which end as soon as their connections are closed.
 const maxClose = 100 * time.Millisecond
 
-// Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the book of everything,
-// which belongs to the caller: those that still ask the Intake get copies of a copy.
+// Close takes what still waits in the sockets and closes them. It ends the scrapes. It returns the whole book,
+// which belongs to the caller; Book returns copies of a copy from then on.
 func (in *Intake) Close() *book.Book {
 	in.mu.Lock()
 	already := in.closed
@@ -246,7 +246,7 @@ func (in *Intake) drain() {
 
 // account takes the lines of a datagram; the caller holds the lock. It returns how many events there were.
 func (in *Intake) account(s *socket, datagram []byte, at time.Time) (events int64) {
-	if len(datagram) > maxDatagram { // of a Unix socket, and cut
+	if len(datagram) > MaxDatagram { // of a Unix socket, and cut
 		in.book.Drop(wire.TooLong, datagram)
 		return 0
 	}

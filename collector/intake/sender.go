@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// MaxDatagram is the size of the largest datagram that a Sender sends: that of UDP.
-const MaxDatagram = maxDatagram
-
 // maxSend is how long a datagram waits for a receiver. UDP never waits. A Unix socket waits once about ten datagrams are
 // unread, which are read at once unless the machine is busy or perfagent has stopped.
 const maxSend = 100 * time.Millisecond

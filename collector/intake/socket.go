@@ -14,8 +14,8 @@ import (
 	"github.com/perfagent/perfagent/collector/intake/wire"
 )
 
-// maxDatagram is the size of the largest datagram of UDP.
-const maxDatagram = 65507
+// MaxDatagram is the size of the largest datagram of UDP, in bytes. Larger ones of a Unix socket are cut.
+const MaxDatagram = 65507
 
 // wantedBuffer is how large a receive buffer is asked for: 8 MiB.
 const wantedBuffer = 8 << 20
@@ -94,7 +94,7 @@ func newSocket(conn datagramConn) (*socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare a socket: %w", errors.Join(err, conn.Close()))
 	}
-	return &socket{handle: h, buffer: make([]byte, maxDatagram+1)}, nil
+	return &socket{handle: h, buffer: make([]byte, MaxDatagram+1)}, nil
 }
 
 // openUnix opens a Unix socket that only this user may send to. A socket that a perfagent has left behind is replaced.

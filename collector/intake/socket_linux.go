@@ -45,7 +45,7 @@ func newHandle(conn datagramConn) (h handle, err error) {
 
 func (h *handle) close() error { return unix.Close(h.fd) }
 
-// private makes a Unix socket that only this user may send to, from its first moment on.
+// private gives a Unix socket the mode 0600 before it has its path, so that no other user can send to it at any time.
 func private(_, _ string, raw syscall.RawConn) error {
 	var err error
 	controlErr := raw.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
@@ -55,8 +55,8 @@ func private(_, _ string, raw syscall.RawConn) error {
 	return err
 }
 
-// begin begins to receive, in one goroutine for all sockets. It sleeps in Go's network poller until a socket has
-// something, and is told of more only when it has asked again: see watch.
+// begin begins to receive, in one goroutine for all sockets. It sleeps in Go's network poller until a socket is
+// readable, and does not wake up again until watch has been called.
 func (in *Intake) begin() error {
 	if len(in.sockets) == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (in *Intake) begin() error {
 	return nil
 }
 
-// watch asks to be told once when a socket has something.
+// watch arms the epoll instance, which then becomes readable once when a socket does.
 func (in *Intake) watch(raw syscall.RawConn, operation int) error {
 	var err error
 	errControl := raw.Control(func(poll uintptr) {

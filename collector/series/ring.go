@@ -92,7 +92,7 @@ func (r *Ring) Add(values, weights []float64) {
 	}
 }
 
-// AddStats is Add for a sample of which each column is a summary by itself: its value is the mean.
+// AddStats adds a sample whose columns are summaries. The value of a column is its mean.
 func (r *Ring) AddStats(sample []Stat) {
 	if len(sample) != r.width {
 		panic(fmt.Sprintf("series: a sample of %d stats for a ring of %d columns", len(sample), r.width))
@@ -118,7 +118,7 @@ func (r *Ring) begin(value func(i int) float64) {
 	r.count++
 }
 
-// Beside returns a ring of other columns of the same stream. The samples so far have no values in them.
+// Beside returns a ring of other columns for the same samples. None of those so far has a value in them.
 func (r *Ring) Beside(width int) *Ring {
 	other := NewRing(r.capacity, width)
 	other.stride, other.count = r.stride, r.count

@@ -4,6 +4,7 @@ package browser
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -45,6 +46,36 @@ func TestBrowser_Operations(t *testing.T) {
 
 	b.drag(b.plot("operations"), 0.5, 0.75)
 	b.until(`Number(document.querySelector("[data-chart=cpu]").dataset.from) > 10`)
+}
+
+// An operation that came in one bucket only is drawn, as wide as the bucket.
+func TestBrowser_LoneOperation(t *testing.T) {
+	r := working(20)
+	n := r.Nodes["0"]
+	lone := reporter.Band{}
+	for i := range n.Samples.Len() {
+		v := math.NaN()
+		if i == n.Samples.Len()/2 {
+			v = 4
+		}
+		lone.Min, lone.Mean, lone.Max = append(lone.Min, v/4), append(lone.Mean, v), append(lone.Max, v*2) // 8 is the top
+	}
+	for _, l := range n.WorkLines() {
+		if l.Kind == reporter.OpKind {
+			n.Envelope[l.Key()] = lone
+		}
+	}
+
+	b := openReport(t, r, "")
+	inked := b.colorAtTheTop("operation_time")
+	if len(inked) < 10 {
+		t.Errorf("a bucket of a twentieth of the time has %d columns of pixels", len(inked))
+	}
+	for _, x := range inked {
+		if x < 0.4 || x > 0.65 {
+			t.Errorf("something is drawn at %v of the time", x)
+		}
+	}
 }
 
 // The names of series are read in full in the tables, whatever they are, and nothing of them becomes an element.

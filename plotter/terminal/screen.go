@@ -52,8 +52,9 @@ const (
 
 // Screen draws a run that is still going on, as at most Height lines of at most Width cells. It shows
 // the state of the run; CPU, memory, disk and network of one node and what its job and its GPUs do, each
-// with its newest value and its peak; the busiest operations of the job; perfagent's own cost; and a line for each other node. Nothing in
-// the report can make it hold control characters other than the colours asked for.
+// with its newest value and its peak; the busiest operations of the job; perfagent's own cost; and a line
+// for each other node. Nothing in the report can make it hold control characters other than the colours
+// asked for.
 func Screen(r *reporter.Report, o Options) []string {
 	footer := footerLines(o)
 	others := otherLines(r, o)

@@ -202,7 +202,7 @@ func subjectOf(m *reporter.Metric) string {
 		return "phase"
 	}
 	if m.Kind != "" {
-		return kindWord(m.Kind)
+		return m.Kind.Noun()
 	}
 	column, _ := m.Column()
 	if _, _, ok := column.GPU(); ok {

@@ -28,9 +28,9 @@ func workOf(nodes []node) *reporter.Work {
 	return report.Work()
 }
 
-// lostWork reports whether the job said more than was counted.
+// lostWork reports whether datagrams of the job were lost.
 func (r *run) lostWork() bool {
-	return r.work != nil && (r.work.Dropped.Kernel > 0 || r.work.Dropped.Rate > 0)
+	return r.work != nil && r.work.Dropped.Datagrams() > 0
 }
 
 // workMetrics returns the numbers of all series, those of a series together: operations by the time that they took in
@@ -47,10 +47,7 @@ func workMetrics(sides ...[]*run) []reporter.Metric {
 		}
 	}
 
-	kinds := []reporter.WorkKind{
-		reporter.OpKind, reporter.CounterKind, reporter.GaugeKind, reporter.ValueKind, reporter.TransferKind,
-	}
-	times := workTimes(runs)
+	kinds, times := reporter.WorkKinds(), workTimes(runs)
 	slices.SortStableFunc(out, func(a, b reporter.Metric) int {
 		timeA, timeB := times[series{a.Kind, a.Series}], times[series{b.Kind, b.Series}]
 		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(timeB, timeA),
@@ -114,21 +111,13 @@ func (r *run) workValue(m *reporter.Metric) (float64, error) {
 	case r.work == nil:
 		return 0, errNotRecorded
 	case !r.work.Has(m.Kind, m.Series):
-		return 0, fmt.Errorf("the job told of no such %s", kindWord(m.Kind))
+		return 0, fmt.Errorf("the job recorded no such %s", m.Kind.Noun())
 	case !ok:
-		return 0, fmt.Errorf("it is not known of this %s", kindWord(m.Kind))
+		return 0, fmt.Errorf("it is not known for this %s", m.Kind.Noun())
 	case !finite(v):
 		return 0, errTooLarge
 	}
 	return v, nil
-}
-
-// kindWord returns the word for a series of a kind.
-func kindWord(kind reporter.WorkKind) string {
-	if kind == reporter.OpKind {
-		return "operation"
-	}
-	return string(kind)
 }
 
 // workNumbersOf says which numbers a series has whose kind a name begins with; "" if it begins with none.

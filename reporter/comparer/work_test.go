@@ -48,7 +48,7 @@ func TestCompare_Work(t *testing.T) {
 		}
 	}
 	for name, why := range map[string]string{
-		"gauge.queue.mean": "B: the job told of no such gauge",
+		"gauge.queue.mean": "B: the job recorded no such gauge",
 		"op.vllm:time_to_first_token_seconds.max_time_ms": "",
 	} {
 		if m, ok := c.Metric(name); ok != (why != "") || m.Why != why {
@@ -78,7 +78,7 @@ func TestCompare_WorkOfOneSide(t *testing.T) {
 		n.Operations.Times["store.get"] = get
 	}
 	c = Compare(a, workRuns("b", 1, 1))
-	if m, _ := c.Metric("op.store.get.p90_time_ms"); m.Why != "A: it is not known of this operation" {
+	if m, _ := c.Metric("op.store.get.p90_time_ms"); m.Why != "A: it is not known for this operation" {
 		t.Errorf("%+v", m)
 	}
 }

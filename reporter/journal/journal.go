@@ -47,11 +47,11 @@ type Head struct {
 	Columns []string `json:"columns"`
 	// Counters are the keys of the counters since boot in each line, in order.
 	Counters []string `json:"counters,omitempty"`
-	// Operations reports whether the job is asked for its operations.
+	// Operations reports whether operations are recorded.
 	Operations bool `json:"operations,omitzero"`
-	// Account returns a copy of their account if it has changed, by book.Book.Changes, else nil. It is called in the
+	// Book returns a copy of their Book if it has changed, by book.Book.Changes, else nil. It is called in the
 	// journal's goroutine. Without operations it is nil.
-	Account func(changes uint64) *book.Book `json:"-"`
+	Book func(changes uint64) *book.Book `json:"-"`
 	// Push is the destination of the report.
 	Push reporter.PushState `json:"push,omitzero"`
 	// Cost returns the CPU seconds that the agent itself has used so far. It is called once per
@@ -75,8 +75,8 @@ type Journal struct {
 	told         said    // in the last line that said something; belongs to the sampling goroutine
 	w            writer
 
-	account func(changes uint64) *book.Book // of operations; nil if the job is not asked for them
-	lines   int                             // how many time lines of theirs were named; belongs to the sampling goroutine
+	book  func(changes uint64) *book.Book // of operations; nil if they are not recorded
+	lines int                             // how many time lines of theirs were named; belongs to the sampling goroutine
 }
 
 // An entry is a line to append, or a Recording to rewrite the file from.
@@ -92,7 +92,7 @@ type entry struct {
 func Create(dir string, head Head) (*Journal, error) {
 	columns := firstColumns()
 	head.Journal, head.Columns, head.Counters = Schema, keysOf(columns), keysOf(countersOf(columns))
-	head.Operations = head.Account != nil
+	head.Operations = head.Book != nil
 	line, err := plainjson.Marshal(head)
 	if err != nil {
 		return nil, fmt.Errorf("create journal in %s: %w", dir, err)
@@ -106,7 +106,7 @@ func Create(dir string, head Head) (*Journal, error) {
 	j := &Journal{
 		path: f.Name(), reportPath: reportPath, head: append(line, '\n'), cost: head.Cost,
 		queue: make(chan entry, queueLength), signals: make(chan collector.Signal, queueLength),
-		done: make(chan struct{}), account: head.Account,
+		done: make(chan struct{}), book: head.Book,
 	}
 	j.w = writer{journal: j, file: f, bound: maxGrowth}
 	if err := j.w.write(j.head); err != nil {

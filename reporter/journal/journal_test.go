@@ -436,12 +436,12 @@ func FuzzParse(f *testing.F) {
 		s.Next(rec)
 	}
 	snapshot.Reset()
-	account, err := lineOf(rec.Work.Book())
+	operations, err := lineOf(rec.Work.CopyBook())
 	if err := errors.Join(err, writeSnapshot(&snapshot, rec, newestSample{})); err != nil {
 		f.Fatal(err)
 	}
 	work(f, s, rec, 9)
-	f.Add(slices.Concat(head, snapshot.Bytes(), account, (&Journal{}).line(s.Next(rec), rec)))
+	f.Add(slices.Concat(head, snapshot.Bytes(), operations, (&Journal{}).line(s.Next(rec), rec)))
 	f.Add(append(head[:len(head):len(head)], `{"signal":{"signal":"SIGTERM","at":"2026-11-21T20:00:24.5Z","pid":7,"process":"sh"}}`...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := Parse(data)

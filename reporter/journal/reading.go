@@ -41,7 +41,7 @@ type reading struct {
 	newest   []newestValue      // by column; nil = not known
 	signals  []collector.Signal // from lines of their own
 	agentCPU float64            // s; 0 = not known
-	account  *book.Book         // of operations; nil = not asked for, or not known yet
+	book     *book.Book         // of operations; nil = not asked for, or not known yet
 }
 
 // A newestValue is the newest measured value of a column, and the time since the start when it was
@@ -78,7 +78,7 @@ func (j *reading) add(line []byte) error {
 	var kind struct {
 		Snapshot *snapshot         `json:"snapshot"`
 		Signal   *collector.Signal `json:"signal"`
-		accountLine
+		bookLine
 		sampleLine
 	}
 	if err := json.Unmarshal(line, &kind); err != nil {
@@ -90,9 +90,9 @@ func (j *reading) add(line []byte) error {
 		j.signals = withSignal(j.signals, *kind.Signal)
 		return nil
 	case kind.Operations != nil:
-		account, err := book.Restore(kind.Operations)
+		b, err := book.Restore(kind.Operations)
 		if err == nil {
-			j.account = account
+			j.book = b
 		}
 		return err
 	case kind.Snapshot == nil:
@@ -164,16 +164,16 @@ func (j *reading) report() *reporter.Report {
 	return h.report(j.rec, j.damaged, max(0, j.taken-j.rec.Samples))
 }
 
-// closeWork gives the Recording the newest account of operations.
+// closeWork gives the Recording the newest Book of operations.
 func (j *reading) closeWork() {
-	if j.account == nil && !j.head.Operations {
+	if j.book == nil && !j.head.Operations {
 		return
 	}
 	if j.rec.Work == nil {
-		j.rec.Work = &collector.Work{Account: book.New(book.Options{}, j.rec.Start.Wall)}
+		j.rec.Work = &collector.Work{Book: book.New(book.Options{}, j.rec.Start.Wall)}
 	}
-	if j.account != nil {
-		j.rec.Work.Account = j.account
+	if j.book != nil {
+		j.rec.Work.Book = j.book
 	}
 }
 

@@ -112,7 +112,7 @@ func pack(v any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// unpack is the inverse of pack. It reads at most so many bytes.
+// unpack is the inverse of pack. It reads no more than the given number of bytes.
 func unpack(data []byte, most int64, into any) error {
 	packed, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

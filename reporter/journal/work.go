@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// workEvery is how often the account of operations is written if it has changed: within the 5 s promised.
+	// workEvery is how often the Book of operations is written if it has changed: within the 5 s promised.
 	workEvery = 3 * time.Second
-	// maxWithAccount is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
-	maxWithAccount = 4<<20 - 160<<10
+	// maxWithBook is less than the maximum size of a journal with operations, 4 MiB, by a full queue of lines.
+	maxWithBook = 4<<20 - 160<<10
 	// maxHeld is how many transfers a state has one by one. Of more of them the sums are exact, and the quantiles
 	// are estimated.
 	maxHeld = 16384
@@ -33,7 +33,7 @@ const (
 type workLine struct {
 	// Keys are those of all time lines, if there are new ones.
 	Keys []string `json:"keys,omitempty"`
-	// Points has four numbers of each line: min, mean, max and weight.
+	// Points are those of pointsOf.
 	Points reporter.Numbers `json:"points"`
 }
 
@@ -50,12 +50,17 @@ func (j *Journal) appendWork(out []byte, w *collector.Work) []byte {
 			j.lines = len(w.Keys)
 		}
 	}
-	points := make(reporter.Numbers, 0, 4*len(w.News))
-	for _, s := range w.News {
+
+	return append(plainjson.AppendFloats(append(out, `"points":`...), pointsOf(w.News)), '}')
+}
+
+// pointsOf returns four numbers of each line: min, mean, max and weight.
+func pointsOf(stats []series.Stat) reporter.Numbers {
+	points := make(reporter.Numbers, 0, 4*len(stats))
+	for _, s := range stats {
 		points = append(points, short(s.Min), short(s.Mean()), short(s.Max), short(s.Weight))
 	}
-
-	return append(plainjson.AppendFloats(append(out, `"points":`...), points), '}')
+	return points
 }
 
 // short keeps six digits of a number. Random digits take much room, and pictures show fewer.
@@ -75,19 +80,19 @@ func (l *workLine) into(rec *collector.Recording) error {
 		}
 		return nil
 	}
+
 	if rec.Work == nil {
-		rec.Work = &collector.Work{Account: book.New(book.Options{}, time.Time{})}
+		rec.Work = &collector.Work{Book: book.New(book.Options{}, time.Time{})}
 	}
-	w := rec.Work
-	keys := w.Keys
+	w, keys := rec.Work, rec.Work.Keys
 	if len(l.Keys) > 0 {
 		if len(l.Keys) < len(keys) || !slices.Equal(l.Keys[:len(keys)], keys) || len(l.Keys) > series.MaxWidth {
-			return errors.New("the time lines of operations are others")
+			return errors.New("the time lines of operations are not those of the lines before")
 		}
 		keys = l.Keys
 	}
 	if len(l.Points) != 4*len(keys) {
-		return fmt.Errorf("%d points of %d time lines", len(l.Points), len(keys))
+		return fmt.Errorf("%d numbers for %d time lines of operations, not 4 each", len(l.Points), len(keys))
 	}
 
 	sample := make([]series.Stat, 0, len(keys))
@@ -113,7 +118,7 @@ func statOf(least, mean, greatest, weight float64) series.Stat {
 // A packedWork is the time lines of operations in a snapshot, packed by gzip.
 type packedWork struct {
 	Keys    []string           `json:"keys"`
-	Buckets []reporter.Numbers `json:"buckets"` // min, mean, max and weight of each line
+	Buckets []reporter.Numbers `json:"buckets"` // by pointsOf
 }
 
 // hasManyLines reports whether there are more cells than a snapshot has room for.
@@ -129,11 +134,7 @@ func packWork(keys []string, lines *series.Ring) ([]byte, error) {
 
 	packed := packedWork{Keys: keys}
 	for i := range lines.Len() {
-		points := make(reporter.Numbers, 0, 4*lines.Width())
-		for _, s := range lines.Bucket(i).Stats {
-			points = append(points, short(s.Min), short(s.Mean()), short(s.Max), short(s.Weight))
-		}
-		packed.Buckets = append(packed.Buckets, points)
+		packed.Buckets = append(packed.Buckets, pointsOf(lines.Bucket(i).Stats))
 	}
 
 	return pack(packed)
@@ -142,7 +143,7 @@ func packWork(keys []string, lines *series.Ring) ([]byte, error) {
 // maxPackedWork is more than the text of all time lines takes within their bounds.
 const maxPackedWork = 64 << 20
 
-// unpackWork rebuilds the Work of a snapshot, whose ring it lies beside. There is no account yet.
+// unpackWork rebuilds the Work of a snapshot, whose ring it lies beside. Its Book is still empty.
 func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -159,7 +160,7 @@ func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 	var buckets []series.Bucket
 	for _, points := range packed.Buckets {
 		if len(points) != 4*width {
-			return nil, fmt.Errorf("packed time lines of operations: %d points of %d", len(points), width)
+			return nil, fmt.Errorf("packed time lines of operations: %d numbers for %d lines, not 4 each", len(points), width)
 		}
 		b := series.Bucket{Values: make([]float64, width)}
 		for p := range slices.Chunk(points, 4) {
@@ -173,21 +174,21 @@ func unpackWork(data []byte, ring *series.Ring) (*collector.Work, error) {
 		return nil, fmt.Errorf("packed time lines of operations: %w", err)
 	}
 
-	return &collector.Work{Keys: packed.Keys, Lines: lines, Account: book.New(book.Options{}, time.Time{})}, nil
+	return &collector.Work{Keys: packed.Keys, Lines: lines, Book: book.New(book.Options{}, time.Time{})}, nil
 }
 
-// An accountLine is the line of the account of operations.
-type accountLine struct {
+// A bookLine is the line of the Book of operations.
+type bookLine struct {
 	Operations []byte `json:"operations"` // by book.Book.WriteState
 }
 
-// lineOf returns the line of an account, which it may condense.
-func lineOf(account *book.Book) ([]byte, error) {
-	account.Condense(maxHeld)
+// lineOf returns the line of a Book, which it may condense.
+func lineOf(b *book.Book) ([]byte, error) {
+	b.Condense(maxHeld)
 	var line bytes.Buffer
 	line.WriteString(`{"operations":"`)
 	text := base64.NewEncoder(base64.StdEncoding, &line)
-	if err := errors.Join(account.WriteState(text), text.Close()); err != nil {
+	if err := errors.Join(b.WriteState(text), text.Close()); err != nil {
 		return nil, err
 	}
 	line.WriteString("\"}\n")
@@ -195,23 +196,31 @@ func lineOf(account *book.Book) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// account appends the account of operations if it has changed. If there is no room for it, a snapshot will have it.
-func (w *writer) account() {
-	if w.journal.account == nil || w.failing {
+// newestBook returns the line of a Recording's Book; nil without operations.
+func newestBook(w *collector.Work) ([]byte, error) {
+	if w == nil {
+		return nil, nil
+	}
+	return lineOf(w.Book)
+}
+
+// writeBook appends the Book of operations if it has changed. If there is no room for it, a snapshot will have it.
+func (w *writer) writeBook() {
+	if w.journal.book == nil || w.failing {
 		return
 	}
-	account := w.journal.account(w.changes)
-	if account == nil {
+	b := w.journal.book(w.changes)
+	if b == nil {
 		return
 	}
 
-	changes := account.Changes()
-	line, err := lineOf(account)
+	changes := b.Changes()
+	line, err := lineOf(b)
 	switch {
 	case err != nil:
 		w.fail(err)
 		return
-	case w.size+int64(len(line)) > maxWithAccount:
+	case w.size+int64(len(line)) > maxWithBook:
 		w.journal.wantSnapshot.Store(true)
 		return
 	}

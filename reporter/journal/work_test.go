@@ -28,10 +28,10 @@ import (
 func tell(t testing.TB, rec *collector.Recording, at time.Time, lines ...string) {
 	t.Helper()
 	if rec.Work == nil {
-		rec.Work = &collector.Work{Account: book.New(book.Options{}, at.Add(-time.Second))}
-		rec.Work.Account.AddSource("statsd", "127.0.0.1:1")
+		rec.Work = &collector.Work{Book: book.New(book.Options{}, at.Add(-time.Second))}
+		rec.Work.Book.AddSource("statsd", "127.0.0.1:1")
 	}
-	account := rec.Work.Account
+	account := rec.Work.Book
 	for _, line := range lines {
 		var e wire.Event
 		if reason := e.Parse([]byte(line), wire.StatsD); reason != wire.Accepted {
@@ -79,7 +79,7 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	h := head(s, 10)
-	h.Account = accountOf(rec)
+	h.Book = bookOf(rec)
 	j := createFor(t, h)
 	for i := range n {
 		work(t, s, rec, i)
@@ -111,22 +111,22 @@ func keepsOperations(t *testing.T, n, snapshotAt int) {
 	}
 }
 
-// accountOf returns what a Journal asks for the account.
-func accountOf(rec *collector.Recording) func(changes uint64) *book.Book {
+// bookOf returns what a Journal asks for the account.
+func bookOf(rec *collector.Recording) func(changes uint64) *book.Book {
 	return func(changes uint64) *book.Book {
-		if rec.Work == nil || rec.Work.Account.Changes() == changes {
+		if rec.Work == nil || rec.Work.Book.Changes() == changes {
 			return nil
 		}
-		return rec.Work.Book()
+		return rec.Work.CopyBook()
 	}
 }
 
-// guarded is accountOf for a Recording that changes while the journal looks.
+// guarded is bookOf for a Recording that changes while the journal looks.
 func guarded(mu *sync.Mutex, rec *collector.Recording) func(changes uint64) *book.Book {
 	return func(changes uint64) *book.Book {
 		mu.Lock()
 		defer mu.Unlock()
-		return accountOf(rec)(changes)
+		return bookOf(rec)(changes)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestJournal_AccountIsWrittenBetweenSamples(t *testing.T) {
 		rec := s.Recording(100)
 		h := head(s, 100)
 		var mu sync.Mutex
-		h.Account = guarded(&mu, rec)
+		h.Book = guarded(&mu, rec)
 		j := createFor(t, h)
 		if r, err := read(j.Path()); err != nil || r.Nodes["3"].Operations == nil {
 			t.Errorf("before the first account: %v, %v", r, err)
@@ -192,7 +192,7 @@ func boundOperations(t *testing.T) {
 	rec := s.Recording(1000)
 	h := head(s, 1000)
 	var mu sync.Mutex
-	h.Account = guarded(&mu, rec)
+	h.Book = guarded(&mu, rec)
 	j := createFor(t, h)
 	most := int64(0)
 	for i := range 1100 {
@@ -231,7 +231,7 @@ func TestJournal_DamagedOperations(t *testing.T) {
 	s := reportertest.NewStream(7)
 	rec := s.Recording(10)
 	h := head(s, 10)
-	h.Account = accountOf(rec)
+	h.Book = bookOf(rec)
 	j := createFor(t, h)
 	for i := range 6 {
 		work(t, s, rec, i)

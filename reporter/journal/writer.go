@@ -19,7 +19,7 @@ type writer struct {
 	failing  bool
 	retry    time.Time
 	firstErr error
-	changes  uint64 // of the account of operations that was written
+	changes  uint64 // of the Book of operations that was written
 }
 
 // run writes until the queue is closed.
@@ -28,25 +28,25 @@ func (w *writer) run() {
 	timer := time.NewTimer(syncAfter)
 	timer.Stop()
 	armed := false
-	var accounts <-chan time.Time
-	if w.journal.account != nil {
+	var books <-chan time.Time
+	if w.journal.book != nil {
 		ticker := time.NewTicker(workEvery)
 		defer ticker.Stop()
-		accounts = ticker.C
+		books = ticker.C
 	}
 
 	for {
 		select {
 		case e, open := <-w.journal.queue:
 			if !open {
-				w.account()
+				w.writeBook()
 				return
 			}
 			w.take(e)
 		case s := <-w.journal.signals:
 			w.takeSignal(s)
-		case <-accounts:
-			w.account()
+		case <-books:
+			w.writeBook()
 		case <-timer.C:
 			armed = false
 			if err := w.file.Sync(); err != nil {
@@ -114,15 +114,9 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	_, errHead := f.Write(w.journal.head)
 	errLine := writeSnapshot(f, rec, newest)
 	main, errSize := f.Stat()
-	var account []byte
-	var errAccount error
-	if rec.Work != nil {
-		if account, errAccount = lineOf(rec.Work.Account); errAccount == nil {
-			_, errAccount = f.Write(account)
-		}
-		w.changes = rec.Work.Account.Changes()
-	}
-	if err = errors.Join(errHead, errLine, errSize, errAccount); err == nil {
+	book, errBook := newestBook(rec.Work)
+	_, errWrite := f.Write(book)
+	if err = errors.Join(errHead, errLine, errSize, errBook, errWrite); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
@@ -135,8 +129,12 @@ func (w *writer) rewrite(rec *collector.Recording, newest newestSample) error {
 	}
 
 	w.file.Close()
-	w.file, w.size = f, main.Size()+int64(len(account))
-	w.bound = nextRewrite(main.Size()) + int64(len(account))
+	w.file, w.size = f, main.Size()+int64(len(book))
+	w.bound = nextRewrite(main.Size()) + int64(len(book))
+	if rec.Work != nil {
+		w.changes = rec.Work.Book.Changes()
+	}
+
 	return nil
 }
 

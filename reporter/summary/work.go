@@ -9,22 +9,21 @@ import (
 	"github.com/perfagent/perfagent/reporter"
 )
 
-// A workPart is how a summary shows a kind of series: at most so many, with a row for each.
+// A workPart is how a summary shows a kind of series: the first few of them, with a row for each.
 type workPart struct {
-	kind      reporter.WorkKind
-	one, many string
-	shown     int
-	row       func(w *reporter.Work, series string) workRow
+	kind  reporter.WorkKind
+	shown int // at most
+	row   func(w *reporter.Work, series string) workRow
 }
 
 // workParts returns the parts of a summary in their order. WriteWork writes all series.
 func workParts() []workPart {
 	return []workPart{
-		{reporter.OpKind, "operation", "operations", 8, operationRow},
-		{reporter.CounterKind, "counter", "counters", 4, counterRow},
-		{reporter.GaugeKind, "gauge", "gauges", 4, gaugeRow},
-		{reporter.ValueKind, "value", "values", 4, valueRow},
-		{reporter.TransferKind, "transfer", "transfers", 8, transferRow},
+		{reporter.OpKind, 8, operationRow},
+		{reporter.CounterKind, 4, counterRow},
+		{reporter.GaugeKind, 4, gaugeRow},
+		{reporter.ValueKind, 4, valueRow},
+		{reporter.TransferKind, 8, transferRow},
 	}
 }
 
@@ -35,15 +34,18 @@ func (p *workPart) series(w *reporter.Work) (shown []string, left int) {
 	return all[:n], len(all) - n
 }
 
+// label returns the word before the series of the part.
+func (p *workPart) label() string { return p.kind.Noun() + "s" }
+
 // more says how many series are left out.
 func (p *workPart) more(left int) string {
-	return text.Count(left, "more "+p.one, "more "+p.many) + seeOperations
+	return text.Count(left, "more "+p.kind.Noun(), "more "+p.label()) + seeOperations
 }
 
 // seeOperations says where people find what a summary leaves out.
 const seeOperations = ", see perfagent show --ops"
 
-// A workRow is what people read of a series.
+// A workRow is a series in words.
 type workRow struct {
 	name  string   // text from the report
 	cells []string // numbers in words, for columns; "" = not known

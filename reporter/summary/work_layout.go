@@ -24,7 +24,7 @@ func (p *layout) work(r *reporter.Report) {
 		if part.kind == reporter.TransferKind {
 			p.transfers(rows)
 		} else {
-			p.workRows(part.many, rows)
+			p.workRows(part.label(), rows)
 		}
 		if left > 0 {
 			p.line(plain, text.PadRight("", labelWidth)+part.more(left))
@@ -33,7 +33,7 @@ func (p *layout) work(r *reporter.Report) {
 	p.losses(r, w)
 }
 
-// transfers writes the transfers, of which the numbers are words and not columns.
+// transfers writes the transfers. Their numbers are words, which are not aligned in columns.
 func (p *layout) transfers(rows []workRow) {
 	label := "transfers"
 	for _, row := range rows {

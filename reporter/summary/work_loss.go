@@ -37,7 +37,7 @@ func droppedWords(d book.Dropped) string {
 	}
 
 	all := strings.Join(words, ", ")
-	if d.Kernel > 0 || d.Rate > 0 {
+	if d.Datagrams() > 0 {
 		all += ": counts and sums are lower bounds"
 	}
 	return all
@@ -88,7 +88,7 @@ func sourceTroubles(r *reporter.Report) []absence {
 }
 
 // sourceTrouble says how a source failed, or that nothing came from it; "" if all is well. A job uses one of the two
-// ports: where one of them was heard of, the other may be silent.
+// ports: if something came to one of them (heard), nothing need come to the other.
 func sourceTrouble(s *book.Source, heard bool) string {
 	switch {
 	case s.Scrapes != nil && *s.Scrapes == 0:

@@ -67,7 +67,7 @@ func (p *workPart) markdown(w *reporter.Work, series string) string {
 	if p.kind != reporter.OpKind {
 		known := slices.DeleteFunc(row.cells, func(cell string) bool { return cell == "" })
 		value := strings.TrimSpace(markdownText(strings.Join(known, ", ")) + " " + note)
-		return "| " + p.one + " | " + cells[0] + " | " + value + " |"
+		return "| " + p.kind.Noun() + " | " + cells[0] + " | " + value + " |"
 	}
 	for _, cell := range row.cells {
 		cells = append(cells, markdownText(cmp.Or(cell, text.Absent)))

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/perfagent/perfagent/collector/intake/book"
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 )
@@ -79,7 +80,7 @@ func writeAll(w io.Writer, data []byte) error {
 // workRemarks returns what a reader must know of the numbers.
 func workRemarks(work *reporter.Work) []string {
 	var out []string
-	if work.Dropped.Kernel > 0 || work.Dropped.Rate > 0 {
+	if work.Dropped.Datagrams() > 0 {
 		out = append(out, "dropped "+droppedWords(work.Dropped))
 	}
 	if work.Nodes > 1 {
@@ -148,8 +149,8 @@ func operationTable(work *reporter.Work) *table {
 		o := work.Times[series]
 		t.add(
 			series, text.Number(o.Count), amount(o.Errors), known(o.Avg), known(o.Min), known(o.Max), known(o.Last),
-			guess(o.P50, "p50_time_ms", o.Estimated), guess(o.P90, "p90_time_ms", o.Estimated),
-			guess(o.P99, "p99_time_ms", o.Estimated), text.Number(o.Total), known(o.SizeBytes), known(o.TotalBytes),
+			guess(o.P50, book.P50TimeName, o.Estimated), guess(o.P90, book.P90TimeName, o.Estimated),
+			guess(o.P99, book.P99TimeName, o.Estimated), text.Number(o.Total), known(o.SizeBytes), known(o.TotalBytes),
 			amount(len(work.Keys[series])), work.Slowest[series],
 		)
 	}
@@ -183,7 +184,7 @@ func valueTable(work *reporter.Work) *table {
 		v := work.Values[series]
 		t.add(
 			series, text.Number(v.Count), text.Number(v.Avg), known(v.Min), known(v.Max), known(v.Last),
-			guess(v.P50, "p50", v.Estimated), guess(v.P90, "p90", v.Estimated), guess(v.P99, "p99", v.Estimated),
+			guess(v.P50, book.P50Name, v.Estimated), guess(v.P90, book.P90Name, v.Estimated), guess(v.P99, book.P99Name, v.Estimated),
 			v.Unit,
 		)
 	}

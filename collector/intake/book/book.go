@@ -2,7 +2,6 @@ package book
 
 import (
 	"math"
-	"strings"
 	"time"
 	"unicode/utf8"
 	"unsafe"
@@ -41,7 +40,8 @@ type usage struct {
 	series, nameBytes, sketchBytes, members, buckets, ranks, handOvers, held int
 }
 
-// Dropped is how much was not taken, by reason. Kernel and Rate count datagrams, the others lines, or samples of a scrape.
+// Dropped is how much was not taken, by reason. Kernel and Rate count datagrams, the others lines, or samples of a
+// scrape.
 type Dropped struct {
 	Kernel    int64 `json:"kernel,omitzero"`     // the kernel had no room for it
 	Rate      int64 `json:"rate,omitzero"`       // more came than may be read
@@ -66,6 +66,9 @@ func (d Dropped) Reasons() []DropReason {
 		{"series", d.Series}, {"keys", d.Keys}, {"not_finite", d.NotFinite}, {"ignored", d.Ignored},
 	}
 }
+
+// Datagrams returns how many datagrams were lost. If there are any, counts and sums are lower bounds.
+func (d Dropped) Datagrams() int64 { return d.Kernel + d.Rate }
 
 // Plus returns the sum of two.
 func (d Dropped) Plus(o Dropped) Dropped {
@@ -221,26 +224,3 @@ func unixSeconds(at time.Time) float64 { return float64(at.Unix()) + float64(at.
 // view returns bytes as a string without copying them. The string must not be kept: it is for a Ledger, which copies
 // what it keeps.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
-func matches(pattern, text string) bool {
-	star, behind := -1, 0 // the last star, and up to where it reaches
-	p, i := 0, 0
-	for i < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, behind = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[i]):
-			p++
-			i++
-		case star >= 0:
-			behind++
-			p, i = star+1, behind
-		default:
-			return false
-		}
-	}
-
-	return strings.Trim(pattern[p:], "*") == ""
-}

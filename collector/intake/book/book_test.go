@@ -203,6 +203,33 @@ func TestBook_Quantiles(t *testing.T) {
 	}
 }
 
+// Sketches that together need more memory than they may take are given up; those that were there before stay.
+func TestBook_SketchesBound(t *testing.T) {
+	b := newBook()
+	for _, exponent := range []int{-90, 0, 90} {
+		for i := range 200 {
+			feed(b, start, fmt.Sprintf("t%03d:1e%d|h", i, exponent), fmt.Sprintf("t%03d:-1e%d|h", i, exponent))
+		}
+		if b.used.sketchBytes > maxSketchBytes {
+			t.Fatalf("%d bytes", b.used.sketchBytes)
+		}
+	}
+
+	lost, bytes := 0, 0
+	for _, v := range b.values {
+		bytes += v.Quantiles.sketch.Bytes()
+		if v.Quantiles.lost {
+			lost++
+		}
+	}
+	if lost == 0 || lost == len(b.values) {
+		t.Errorf("%d of %d were given up", lost, len(b.values))
+	}
+	if bytes != b.used.sketchBytes {
+		t.Errorf("the sketches take %d bytes, and %d were counted", bytes, b.used.sketchBytes)
+	}
+}
+
 func TestBook_HandOvers(t *testing.T) {
 	const times = `{"count":2,"avg_time_ms":3000,"min_time_ms":2000,"max_time_ms":4000,"last_time_ms":4000,"last_timestamp":5}`
 	for _, tt := range []struct {

@@ -7,19 +7,50 @@ import (
 	"time"
 )
 
-// A chartKind is the kind of a charted series.
-type chartKind uint8
+// A Kind is what a series is: the first word of the keys of its time lines and of the names of its numbers.
+type Kind string
 
+// The kinds of series that have numbers, in the order of output.
 const (
-	opChart chartKind = iota
-	counterChart
-	gaugeChart
-	transferChart
+	OpKind       Kind = "op"
+	CounterKind  Kind = "counter"
+	GaugeKind    Kind = "gauge"
+	ValueKind    Kind = "value"
+	TransferKind Kind = "transfer"
 )
+
+// Noun returns what people call a series of the kind: operation, counter, gauge, value, transfer.
+func (k Kind) Noun() string {
+	if k == OpKind {
+		return "operation"
+	}
+	return string(k)
+}
+
+// The numbers of a series that have a time line.
+const (
+	LineRate       = "per_second"
+	LineTime       = "time_ms"
+	LineThroughput = "mb_per_second"
+)
+
+// chartLines has the numbers of each kind that have a time line, in the order of Take. A gauge is one number.
+var chartLines = map[Kind][]string{
+	OpKind: {LineTime, LineRate}, CounterKind: {LineRate}, GaugeKind: {""}, TransferKind: {LineThroughput, LineTime},
+}
+
+// LineKey returns the key of a time line, as a report's envelope has it: op:SERIES:time_ms, gauge:SERIES.
+func LineKey(kind Kind, series, number string) string {
+	key := string(kind) + ":" + series
+	if number != "" {
+		key += ":" + number
+	}
+	return key
+}
 
 // A chart is a series with a time line.
 type chart struct {
-	kind     chartKind
+	kind     Kind
 	name     string
 	interval *interval
 }
@@ -111,8 +142,31 @@ func cutVLLM(name string) (string, bool) {
 	return strings.CutPrefix(name, "vllm_")
 }
 
+// matches reports whether a pattern fits the whole text. "*" stands for any characters, "?" for one.
+func matches(pattern, text string) bool {
+	star, behind := -1, 0 // the last star, and up to where it reaches
+	p, i := 0, 0
+	for i < len(text) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, behind = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[i]):
+			p++
+			i++
+		case star >= 0:
+			behind++
+			p, i = star+1, behind
+		default:
+			return false
+		}
+	}
+
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
 // chartOf returns the interval of a new series, or nil if it gets no time line.
-func (b *Book) chartOf(kind chartKind, series string) *interval {
+func (b *Book) chartOf(kind Kind, series string) *interval {
 	if !b.charted(series) {
 		return nil
 	}
@@ -122,21 +176,12 @@ func (b *Book) chartOf(kind chartKind, series string) *interval {
 	return i
 }
 
-// Columns returns the keys of the time lines, as a report's envelope has them: "op:SERIES:time_ms" and
-// "op:SERIES:per_second", "counter:SERIES:per_second", "gauge:SERIES", "transfer:NAME:mb_per_second" and
-// "transfer:NAME:time_ms". New ones come at the end, and none goes away.
+// Columns returns the keys of the time lines: see [LineKey]. New ones come at the end, and none goes away.
 func (b *Book) Columns() []string {
 	var keys []string
 	for _, c := range b.charts {
-		switch c.kind {
-		case opChart:
-			keys = append(keys, "op:"+c.name+":time_ms", "op:"+c.name+":per_second")
-		case counterChart:
-			keys = append(keys, "counter:"+c.name+":per_second")
-		case gaugeChart:
-			keys = append(keys, "gauge:"+c.name)
-		case transferChart:
-			keys = append(keys, "transfer:"+c.name+":mb_per_second", "transfer:"+c.name+":time_ms")
+		for _, number := range chartLines[c.kind] {
+			keys = append(keys, LineKey(c.kind, c.name, number))
 		}
 	}
 	return keys
@@ -146,10 +191,7 @@ func (b *Book) Columns() []string {
 func (b *Book) NumColumns() int {
 	n := 0
 	for _, c := range b.charts {
-		n++
-		if c.kind == opChart || c.kind == transferChart {
-			n++
-		}
+		n += len(chartLines[c.kind])
 	}
 	return n
 }
@@ -164,13 +206,13 @@ func (b *Book) Take(at time.Time, figures []Figure) []Figure {
 	for _, c := range b.charts {
 		i := c.interval
 		switch c.kind {
-		case opChart:
+		case OpKind:
 			figures = append(figures, i.times(), i.rate(i.n, seconds))
-		case counterChart:
+		case CounterKind:
 			figures = append(figures, i.rate(i.sum, seconds))
-		case gaugeChart:
+		case GaugeKind:
 			figures = append(figures, b.gauges[c.name].take(end, seconds))
-		case transferChart:
+		case TransferKind:
 			figures = append(figures, i.rate(i.bytes/(1<<20), seconds), i.times())
 		}
 		*i = interval{from: end}

@@ -38,6 +38,17 @@ type Operations struct {
 	Examples   []Example                               `json:"examples,omitempty"`
 }
 
+// The names of the quantiles of a Time and of a Value in a report, and in Estimated.
+const (
+	P50TimeName = "p50_time_ms"
+	P90TimeName = "p90_time_ms"
+	P99TimeName = "p99_time_ms"
+
+	P50Name = "p50"
+	P90Name = "p90"
+	P99Name = "p99"
+)
+
 // A Time is a series of times, in milliseconds. What is not known is nil. Estimated names the fields that were estimated
 // from the buckets of a histogram.
 type Time struct {
@@ -221,7 +232,7 @@ func (t *timing) report() Time {
 	if figures, estimated, ok := quantilesOf(&t.Quantiles, t.Scraped, !t.Stats.Empty(), len(t.Handed) > 0); ok {
 		r.P50, r.P90, r.P99 = new(figures[0]), new(figures[1]), new(figures[2])
 		if estimated {
-			r.Estimated = []string{"p50_time_ms", "p90_time_ms", "p99_time_ms"}
+			r.Estimated = []string{P50TimeName, P90TimeName, P99TimeName}
 		}
 	}
 
@@ -256,7 +267,7 @@ func (o *observed) report() Value {
 	if figures, estimated, ok := quantilesOf(&o.Quantiles, o.Scraped, o.Count > 0, false); ok {
 		r.P50, r.P90, r.P99 = new(figures[0]), new(figures[1]), new(figures[2])
 		if estimated {
-			r.Estimated = []string{"p50", "p90", "p99"}
+			r.Estimated = []string{P50Name, P90Name, P99Name}
 		}
 	}
 

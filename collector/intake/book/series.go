@@ -55,7 +55,7 @@ func (b *Book) timing(series []byte) *timing {
 	t, name := entry(b, b.times, series)
 	if name != "" {
 		t.name = name
-		t.interval = b.chartOf(opChart, name)
+		t.interval = b.chartOf(OpKind, name)
 	}
 	return t
 }
@@ -131,7 +131,7 @@ func (b *Book) count(series []byte, by float64) bool {
 func (b *Book) counter(series []byte) *counter {
 	c, name := entry(b, b.counters, series)
 	if name != "" {
-		c.interval = b.chartOf(counterChart, name)
+		c.interval = b.chartOf(CounterKind, name)
 	}
 	return c
 }
@@ -165,7 +165,7 @@ func (b *Book) setGauge(series []byte, v float64, change bool, at time.Time) boo
 		return false
 	}
 	if name != "" {
-		g.interval = b.chartOf(gaugeChart, name)
+		g.interval = b.chartOf(GaugeKind, name)
 	}
 	if change {
 		v += g.Last

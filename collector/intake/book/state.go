@@ -187,7 +187,7 @@ func unpack(state []byte, w *stateJSON) error {
 func restore[E any](to, from map[string]*E, check func(*E) bool) error {
 	for name, e := range from {
 		if e == nil || !check(e) {
-			return fmt.Errorf("what is said of %q is impossible", name)
+			return fmt.Errorf("the state of series %q is not possible", name)
 		}
 		to[name] = e
 	}
@@ -259,11 +259,11 @@ func (d *distribution) check() bool {
 func (b *Book) recount() {
 	u := usage{series: len(b.times) + len(b.counters) + len(b.gauges) + len(b.values) + len(b.sets) + len(b.attributes)}
 	for _, t := range b.times {
-		u.sketchBytes += t.Quantiles.ranges[0].bytes() + t.Quantiles.ranges[1].bytes()
+		u.sketchBytes += t.Quantiles.sketch.Bytes()
 		u.handOvers += len(t.Handed)
 	}
 	for _, o := range b.values {
-		u.sketchBytes += o.Quantiles.ranges[0].bytes() + o.Quantiles.ranges[1].bytes()
+		u.sketchBytes += o.Quantiles.sketch.Bytes()
 	}
 	for _, c := range b.counters {
 		u.handOvers += len(c.Handed)

@@ -103,6 +103,9 @@ func TestBook_StateIsWithoutLoss(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if got, want := restored.used.sketchBytes, b.used.sketchBytes; got != want {
+				t.Errorf("sketches take %d bytes, and took %d before", got, want)
+			}
 			for range 2 {
 				if got, want := operations(t, restored), operations(t, b); got != want {
 					t.Error(cmp.Diff(want, got))

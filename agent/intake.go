@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// asksForWork reports whether operations are received from the job, or scraped.
+func (o *Options) asksForWork() bool { return o.Ops != "" && o.Ops != Off || len(o.Scrape) > 0 }
+
+// openIntake opens the sockets to which the job sends its operations. If they cannot be opened, the log and the report
+// say so; endpoints are scraped all the same.
+func (s *session) openIntake(sidecar bool) {
+	if !s.o.asksForWork() {
+		return
+	}
+
+	address, _ := intake.ParseAddress(s.o.Ops) // checked before
+	var endpoints []*url.URL
+	for _, value := range s.o.Scrape {
+		u, _ := intake.ParseEndpoint(value)
+		endpoints = append(endpoints, u)
+	}
+
+	start := host.Now()
+	in, err := intake.Open(intake.Options{
+		Address: address, Endpoints: endpoints, ScrapeInterval: s.o.ScrapeInterval, Charts: s.o.OpsChart,
+		Sidecar: sidecar,
+		Now:     func() time.Time { return start.Wall.Add(host.Now().Boot - start.Boot) }, // the axis of the samples
+	})
+	s.intake = in
+	switch {
+	case err != nil:
+		why := fmt.Sprintf("--ops %s: %v", s.o.Ops, err)
+		s.missOperations(reporter.OperationsUnheard, why)
+		s.log.Warn(why)
+	case address.Open():
+		s.log.Warn(fmt.Sprintf("--ops %s: everybody who reaches this machine can send operations there", s.o.Ops))
+	}
+}
+
+// missOperations notes in the report why operations of the job may be missing.
+func (s *session) missOperations(code reporter.Code, why string) {
+	s.unheard = append(s.unheard, reporter.Missing{What: "operations", Code: code, Why: why})
+}
+
+// receiving returns the command with the variables that say where to send operations.
+func (s *session) receiving(c job.Command) job.Command {
+	if s.intake == nil {
+		return c
+	}
+
+	environ, notes := s.intake.Environ(os.Environ())
+	c.Environ = environ
+	for _, note := range notes {
+		s.missOperations(reporter.OperationsElsewhere, note)
+	}
+
+	return c
+}
+
+// followIntake makes the Sampler take what the Intake receives.
+func (s *session) followIntake(sampler *collector.Sampler) {
+	if s.intake != nil {
+		sampler.Receive(s.intake)
+	}
+}
+
+// startIntake begins to receive and to scrape.
+func (s *session) startIntake(jobStart time.Time) {
+	if s.intake != nil {
+		s.intake.Start(jobStart)
+	}
+}
+
+// scrapeNow asks the endpoints once more, before the job ends. It does not wait.
+func (s *session) scrapeNow() {
+	if s.intake != nil {
+		s.intake.ScrapeNow()
+	}
+}
+
+// closeIntake closes the sockets of a job that never started.
+func (s *session) closeIntake() {
+	if s.intake != nil {
+		s.intake.Close()
+	}
+}
