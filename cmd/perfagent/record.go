@@ -1,301 +1,155 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"strings"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/perfagent/perfagent/agent"
-	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/collector/intake/wire"
+	"github.com/perfagent/perfagent/collector/marks"
 	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter/summary"
+	"github.com/perfagent/perfagent/job"
 )
 
-// recordOptions are the flags that run and sidecar share.
-type recordOptions struct {
-	agent.Options
-
-	node        int
-	pushTimeout time.Duration
-	tags        []string
-	summary     string
-	logLevel    string
-	logFormat   string
-
-	streams streams
-	log     *logger
-	// alwaysPrintURL prints the address of the live page at every --log-level: there is no job that
-	// shares stderr.
-	alwaysPrintURL bool
+// An operation is a record of JSON: a command that ran.
+type operation struct {
+	Name   string  `json:"op"`
+	Key    string  `json:"key,omitempty"`
+	Millis float64 `json:"ms"`
+	OK     bool    `json:"ok"`
+	At     float64 `json:"ts"` // the end
 }
 
-// environment maps flags to their variables.
-var environment = []struct{ flag, variable string }{
-	{"interval", "PERFAGENT_INTERVAL"},
-	{"max-length", "PERFAGENT_MAX_LENGTH"},
-	{"out", "PERFAGENT_OUT"},
-	{"run-id", "PERFAGENT_RUN_ID"},
-	{"node", "PERFAGENT_NODE"},
-	{"disk-path", "PERFAGENT_DISK_PATH"},
-	{"summary", "PERFAGENT_SUMMARY"},
-	{"html", "PERFAGENT_HTML"},
-	{"mlflow", "PERFAGENT_MLFLOW"},
-	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
-	{"listen", "PERFAGENT_LISTEN"},
-	{"cgroup", "PERFAGENT_CGROUP"}, // run only
-	{"reader", "PERFAGENT_READER"},
-	{"ops", "PERFAGENT_OPS"},
-	{"scrape", "PERFAGENT_SCRAPE"},
-	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
-	{"ops-chart", "PERFAGENT_OPS_CHART"},
-}
+func newRecord(s streams) *cobra.Command {
+	var op operation
+	cmd := &cobra.Command{
+		Use:   "record [--op NAME] [--key KEY] [-- CMD [ARG...]]",
+		Short: "record a command as an operation of the run around it",
+		Long: `Run a command, and record it as an operation in the report of the perfagent run
+--ops around it: how long it took, and whether it failed. The command's exit code,
+streams, signals and terminal are passed through unchanged.
 
-// flagOf maps the options that package agent checks to their flags.
-var flagOf = map[string]string{
-	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
-	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
-	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart",
-}
+Without a command, send the lines of stdin: StatsD lines and JSON records, each as
+a datagram of its own.
 
-// addRecordFlags declares the flags with the defaults of the program.
-func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
-	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
-	f.IntVar(
-		&o.MaxLength,
-		"max-length",
-		agent.DefaultMaxLength,
-		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay",
-	)
-	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
-	f.StringVar(&o.RunID, "run-id", "",
-		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
-	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
-	f.StringArrayVar(
-		&o.DiskPaths,
-		"disk-path",
-		[]string{"/"},
-		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)",
-	)
+Outside of perfagent run --ops nothing is sent, and the command runs all the same.
 
-	f.StringVar(&o.summary, "summary", "auto",
-		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
-	addHTMLFlag(f, &o.HTML)
-	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
-	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
-
-	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
-		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
-	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
-		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
-	f.StringVar(
-		&o.Listen,
-		"listen",
-		agent.Off,
-		"serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
-			"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one",
-	)
-	f.StringVar(
-		&o.Reader,
-		"reader",
-		agent.Auto,
-		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil",
-	)
-	f.StringVar(&o.Ops, "ops", agent.Off,
-		"receive the job's operations as StatsD, DogStatsD or JSON on `ADDR`: on (any two free ports of this machine), "+
-			"[HOST:]PORT (that one and the next), unix:PATH, or off")
-	f.StringArrayVar(&o.Scrape, "scrape", nil,
-		"ask the job's Prometheus endpoint at `URL` (repeatable to 8; separated by spaces in the variable)")
-	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, at least 1s")
-	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
-		"draw time lines of the operations and transfers whose names match `GLOB` "+
-			"(repeatable; separated by spaces in the variable; default: the first 12)")
-	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
-	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
-
-	for _, e := range environment {
-		if flag := f.Lookup(e.flag); flag != nil {
-			flag.Usage += " [$" + e.variable + "]"
-		}
-	}
-}
-
-// addHTMLFlag declares --html for a command that writes a page beside a report.
-func addHTMLFlag(f *pflag.FlagSet, into *string) {
-	f.StringVar(into, "html", agent.Auto, "the page beside the report: auto (write it) or never")
-}
-
-// prepare settles the options and opens the log. run and sidecar call it first.
-func (o *recordOptions) prepare(cmd *cobra.Command) error {
-	o.TakeOver = !o.streams.inside
-	if o.streams.inside {
-		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
-	}
-	if err := o.settle(cmd); err != nil {
-		return err
+Exit code: the command's, as in perfagent run; 0 without a command, also where the
+lines cannot be sent; 125 for wrong use.`,
+		Example: `  perfagent record -- make -j8
+  perfagent record --op store.get --key k1 -- curl -sSO https://host/k1
+  echo "rows:5|c" | perfagent record`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := cmd.Flags()
+			switch {
+			case f.Changed("op") && op.Name == "":
+				return errNoOperation
+			case len(args) > 0:
+				return s.recordCommand(op, args)
+			case cmd.ArgsLenAtDash() == 0 || f.Changed("op") || f.Changed("key"):
+				return errNothingToRecord
+			}
+			s.sendLines()
+			return nil
+		},
 	}
 
-	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.StringVar(&op.Name, "op", "", "`NAME` of the operation (default: the command's, without its directory)")
+	f.StringVar(&op.Key, "key", "", "what the operation was about; the report has the times of each `KEY`, too")
+
+	return cmd
+}
+
+var (
+	errNoOperation     = errors.New("--op: the name is empty")
+	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG…]")
+)
+
+// recordCommand runs a command in the manners of run, and returns its exit code as an error. The perfagent around it is
+// told how long the command took. A command that could not be started has failed, too.
+func (s streams) recordCommand(op operation, args []string) error {
+	var status job.Status
+	command, err := s.resolve(args)
+	if err == nil {
+		status, err = s.wait(command)
+	}
+
+	if op.Name == "" {
+		op.Name = filepath.Base(args[0])
+	}
+	op.Name, op.Key = text.Prefix(op.Name, wire.MaxText), text.Prefix(op.Key, wire.MaxText)
+	op.Millis = status.End.Sub(status.Start).Seconds() * 1000
+	op.OK = err == nil && status.ExitCode == 0
+	op.At = marks.UnixSeconds(time.Now())
+	s.send(op)
+
+	return concluded(status, err)
+}
+
+// send sends an operation to the perfagent around this one, if there is one. If that fails, it prints one line.
+func (s streams) send(op operation) {
+	line, _ := json.Marshal(op) // it has no infinite number
+	sender, err := intake.Dial()
+	if err == nil {
+		defer sender.Close()
+		err = sender.Send(line)
+	}
 	if err != nil {
-		return err
+		s.warn(err)
 	}
-
-	o.log = log
-	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
-
-	return nil
 }
 
-// settle takes values from the environment for flags that are not given, and checks all options.
-// Errors name the flag or the variable.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	from := make(map[string]string)
-	for _, e := range environment {
-		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
-			continue
+// sendLines reads stdin to its end and sends each line to the perfagent around this one, if there is one. If that fails,
+// it prints one line, and sends no more. Whoever writes the lines never meets a pipe that is closed.
+func (s streams) sendLines() {
+	in := s.in
+	if !s.inside {
+		in = os.Stdin
+	}
+	sender, err := intake.Dial()
+	if err == nil {
+		defer sender.Close()
+		err = eachLine(in, sender.Send)
+	}
+	if err != nil {
+		s.warn(err)
+		_, _ = io.Copy(io.Discard, in)
+	}
+}
+
+// eachLine calls use with each line of in that is not empty, without its end, until use fails. A line that no datagram
+// has room for is cut to the longest one, so that perfagent counts it as too long.
+func eachLine(in io.Reader, use func(line []byte) error) error {
+	lines := bufio.NewReaderSize(in, intake.MaxDatagram)
+	beginning := true
+	for {
+		line, err := lines.ReadSlice('\n')
+		more := errors.Is(err, bufio.ErrBufferFull)
+		if line = bytes.TrimRight(line, "\r\n"); beginning && len(line) > 0 {
+			if err := use(line); err != nil {
+				return err
+			}
 		}
-		from[e.flag] = e.variable
-		if err := setFlag(cmd, e.flag, value); err != nil {
-			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
+		if err != nil && !more {
+			return nil // the end, or as good as that
 		}
-	}
-
-	wrong := func(flag string, err error) error {
-		if variable := from[flag]; variable != "" {
-			return fmt.Errorf("%s: %w", variable, err)
-		}
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-
-	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("the name is empty"))
-	}
-	if cmd.Flags().Changed("node") {
-		o.Node = &o.node
-	}
-	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
-		o.PushTimeout = -1 // nothing is sent
-	}
-	if flag, err := o.check(); err != nil {
-		return wrong(flag, err)
-	}
-
-	var bad *agent.OptionError
-	if err := o.Options.Check(); errors.As(err, &bad) {
-		return wrong(flagOf[bad.Option], bad.Err)
-	}
-
-	return nil
-}
-
-// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
-func setFlag(cmd *cobra.Command, name, value string) error {
-	flag := cmd.Flags().Lookup(name)
-	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		flag.Changed = true
-		if name == "disk-path" {
-			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
-		}
-		return list.Replace(strings.Fields(value))
-	}
-
-	return cmd.Flags().Set(name, value)
-}
-
-// check rejects empty and zero values that package agent would replace by its defaults. It also
-// returns the flag.
-func (o *recordOptions) check() (flag string, err error) {
-	switch {
-	case o.Interval == 0:
-		return "interval", fmt.Errorf("%v is below %v", o.Interval, agent.MinInterval)
-	case o.MaxLength == 0:
-		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
-	case o.Out == "":
-		return "out", errors.New("the directory name is empty")
-	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
-		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
-	case o.pushTimeout < 0:
-		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
-	case o.ScrapeInterval == 0:
-		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
-	}
-
-	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader, "ops": o.Ops}
-	for flag, value := range empty {
-		if value == "" {
-			return flag, errors.New("the value is empty")
-		}
-	}
-
-	o.Tags, err = tagMap(o.tags)
-
-	return "tag", err
-}
-
-// tagMap returns the tags by key.
-func tagMap(list []string) (map[string]string, error) {
-	if len(list) == 0 {
-		return nil, nil
-	}
-
-	tags := make(map[string]string, len(list))
-	for _, t := range list {
-		key, value, found := strings.Cut(t, "=")
-		if !found || key == "" {
-			return nil, fmt.Errorf("%q is not KEY=VALUE", t)
-		}
-		tags[key] = value
-	}
-
-	return tags, nil
-}
-
-// printURL prints the address of the live page on a terminal, and if any free port was asked for.
-// Otherwise stderr is the job's, and only the log has the address.
-func (o *recordOptions) printURL(url string) {
-	address, _ := exporter.ParseAddress(o.Listen) // checked before
-	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
-	if tell && !o.log.enabledInfo() {
-		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)
-		return
-	}
-	o.log.Info("listening on " + url)
-}
-
-func (o *recordOptions) wantsSummary() bool {
-	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
-}
-
-// showSummary prints the summary once the report has been written.
-func (o *recordOptions) showSummary(r *agent.Result) {
-	ignoreBackground()
-	if !o.wantsSummary() {
-		return
-	}
-
-	var out bytes.Buffer // one write: it is read whole or not at all
-	_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
-	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
-		o.log.Debug(fmt.Sprintf("write summary: %v", err))
+		beginning = !more
 	}
 }
 
-// conclude prints what was pushed, if a summary was asked for.
-func (o *recordOptions) conclude(r *agent.Result) {
-	switch {
-	case r == nil || r.Pushed == "":
-	case o.wantsSummary():
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
-	default:
-		o.log.Debug(r.Pushed)
-	}
+// warn prints one line: what a job says about its work never fails a script.
+func (s streams) warn(err error) {
+	fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
 }
-
-var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG…]")

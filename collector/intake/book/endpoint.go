@@ -187,7 +187,8 @@ func (e *Endpoint) bucket(m *metric, s *wire.Sample) {
 // commit counts by how much each series grew.
 func (e *Endpoint) commit(b *Book, at time.Time) {
 	restarted := e.begun && !math.IsNaN(e.start) && !math.IsNaN(e.process) && e.start != e.process
-	zero := e.begun || e.zero || e.start >= e.jobStart-startError
+	older := e.start < e.jobStart-startError // a server that was only too slow to answer had counted before
+	zero := e.begun || e.zero && !older || e.start >= e.jobStart-startError
 	for _, m := range e.touched {
 		if !m.possible() {
 			b.refuse([]byte(m.series), wire.NotFinite)

@@ -83,6 +83,7 @@ func TestEndpoint_Growth(t *testing.T) {
 		"a server that was there":                  {false, []string{counterText(5), counterText(8)}, 3},
 		"one that started with the job":            {false, []string{at(0.5) + counterText(5), at(0.5) + counterText(8)}, 8},
 		"one that started before":                  {false, []string{at(-100) + counterText(5), at(-100) + counterText(8)}, 3},
+		"one that started before and was too slow": {true, []string{at(-100) + counterText(5), at(-100) + counterText(8)}, 3},
 		"a restart that shows":                     {false, []string{counterText(5), counterText(8), counterText(2), counterText(3)}, 6},
 		"a restart that only the process tells":    {true, []string{at(1) + counterText(5), at(4) + counterText(6)}, 11},
 		"a restart without the counter at first":   {true, []string{at(1) + counterText(5), at(4), at(4) + counterText(6)}, 11},

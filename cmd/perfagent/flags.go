@@ -1,0 +1,301 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/agent/exporter"
+	"github.com/perfagent/perfagent/internal/text"
+	"github.com/perfagent/perfagent/reporter/summary"
+)
+
+// recordOptions are the flags that run and sidecar share.
+type recordOptions struct {
+	agent.Options
+
+	node        int
+	pushTimeout time.Duration
+	tags        []string
+	summary     string
+	logLevel    string
+	logFormat   string
+
+	streams streams
+	log     *logger
+	// alwaysPrintURL prints the address of the live page at every --log-level: there is no job that
+	// shares stderr.
+	alwaysPrintURL bool
+}
+
+// environment maps flags to their variables.
+var environment = []struct{ flag, variable string }{
+	{"interval", "PERFAGENT_INTERVAL"},
+	{"max-length", "PERFAGENT_MAX_LENGTH"},
+	{"out", "PERFAGENT_OUT"},
+	{"run-id", "PERFAGENT_RUN_ID"},
+	{"node", "PERFAGENT_NODE"},
+	{"disk-path", "PERFAGENT_DISK_PATH"},
+	{"summary", "PERFAGENT_SUMMARY"},
+	{"html", "PERFAGENT_HTML"},
+	{"mlflow", "PERFAGENT_MLFLOW"},
+	{"push-timeout", "PERFAGENT_PUSH_TIMEOUT"},
+	{"listen", "PERFAGENT_LISTEN"},
+	{"cgroup", "PERFAGENT_CGROUP"}, // run only
+	{"reader", "PERFAGENT_READER"},
+	{"ops", "PERFAGENT_OPS"},
+	{"scrape", "PERFAGENT_SCRAPE"},
+	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
+	{"ops-chart", "PERFAGENT_OPS_CHART"},
+}
+
+// flagOf maps the options that package agent checks to their flags.
+var flagOf = map[string]string{
+	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
+	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
+	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
+	"OpsChart": "ops-chart",
+}
+
+// addRecordFlags declares the flags with the defaults of the program.
+func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
+	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
+	f.IntVar(
+		&o.MaxLength,
+		"max-length",
+		agent.DefaultMaxLength,
+		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay",
+	)
+	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+	f.StringVar(&o.RunID, "run-id", "",
+		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
+	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
+	f.StringArrayVar(
+		&o.DiskPaths,
+		"disk-path",
+		[]string{"/"},
+		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)",
+	)
+
+	f.StringVar(&o.summary, "summary", "auto",
+		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
+	addHTMLFlag(f, &o.HTML)
+	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
+	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+
+	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
+		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
+	f.DurationVar(&o.pushTimeout, "push-timeout", agent.DefaultPushTimeout,
+		"how long to keep pushing after the job ends; send the rest later with \"perfagent push\"")
+	f.StringVar(
+		&o.Listen,
+		"listen",
+		agent.Off,
+		"serve a live page and Prometheus' /metrics during the run on `ADDR`: "+
+			"PORT (this machine only), HOST:PORT, 0.0.0.0:PORT; port 0 picks a free one",
+	)
+	f.StringVar(
+		&o.Reader,
+		"reader",
+		agent.Auto,
+		"how to read CPU, memory, disk, network and load: auto (the kernel's files on Linux, gopsutil elsewhere) or gopsutil",
+	)
+	f.StringVar(&o.Ops, "ops", agent.Off,
+		"receive the job's operations as StatsD, DogStatsD or JSON on `ADDR`: on (any two free ports of this machine), "+
+			"[HOST:]PORT (that one and the next), unix:PATH, or off")
+	f.StringArrayVar(&o.Scrape, "scrape", nil,
+		"ask the job's Prometheus endpoint at `URL` (repeatable to 8; separated by spaces in the variable)")
+	f.DurationVar(&o.ScrapeInterval, "scrape-interval", agent.DefaultScrapeInterval, "time between scrapes, at least 1s")
+	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
+		"draw time lines of the operations and transfers whose names match `GLOB` "+
+			"(repeatable; separated by spaces in the variable; default: the first 12)")
+	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
+
+	for _, e := range environment {
+		if flag := f.Lookup(e.flag); flag != nil {
+			flag.Usage += " [$" + e.variable + "]"
+		}
+	}
+}
+
+// addHTMLFlag declares --html for a command that writes a page beside a report.
+func addHTMLFlag(f *pflag.FlagSet, into *string) {
+	f.StringVar(into, "html", agent.Auto, "the page beside the report: auto (write it) or never")
+}
+
+// prepare settles the options and opens the log. run and sidecar call it first.
+func (o *recordOptions) prepare(cmd *cobra.Command) error {
+	o.TakeOver = !o.streams.inside
+	if o.streams.inside {
+		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
+	}
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+
+	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
+	if err != nil {
+		return err
+	}
+
+	o.log = log
+	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
+
+	return nil
+}
+
+// settle takes values from the environment for flags that are not given, and checks all options.
+// Errors name the flag or the variable.
+func (o *recordOptions) settle(cmd *cobra.Command) error {
+	from := make(map[string]string)
+	for _, e := range environment {
+		value := os.Getenv(e.variable)
+		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
+			continue
+		}
+		from[e.flag] = e.variable
+		if err := setFlag(cmd, e.flag, value); err != nil {
+			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
+		}
+	}
+
+	wrong := func(flag string, err error) error {
+		if variable := from[flag]; variable != "" {
+			return fmt.Errorf("%s: %w", variable, err)
+		}
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+
+	if cmd.Flags().Changed("run-id") && o.RunID == "" {
+		return wrong("run-id", errors.New("the name is empty"))
+	}
+	if cmd.Flags().Changed("node") {
+		o.Node = &o.node
+	}
+	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
+		o.PushTimeout = -1 // nothing is sent
+	}
+	if flag, err := o.check(); err != nil {
+		return wrong(flag, err)
+	}
+
+	var bad *agent.OptionError
+	if err := o.Options.Check(); errors.As(err, &bad) {
+		return wrong(flagOf[bad.Option], bad.Err)
+	}
+
+	return nil
+}
+
+// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
+func setFlag(cmd *cobra.Command, name, value string) error {
+	flag := cmd.Flags().Lookup(name)
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		flag.Changed = true
+		if name == "disk-path" {
+			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+		}
+		return list.Replace(strings.Fields(value))
+	}
+
+	return cmd.Flags().Set(name, value)
+}
+
+// check rejects empty and zero values that package agent would replace by its defaults. It also
+// returns the flag.
+func (o *recordOptions) check() (flag string, err error) {
+	switch {
+	case o.Interval == 0:
+		return "interval", fmt.Errorf("%v is below %v", o.Interval, agent.MinInterval)
+	case o.MaxLength == 0:
+		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
+	case o.Out == "":
+		return "out", errors.New("the directory name is empty")
+	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
+		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
+	case o.pushTimeout < 0:
+		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
+	case o.ScrapeInterval == 0:
+		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
+	}
+
+	empty := map[string]string{"html": o.HTML, "mlflow": o.MLflow, "listen": o.Listen, "reader": o.Reader, "ops": o.Ops}
+	for flag, value := range empty {
+		if value == "" {
+			return flag, errors.New("the value is empty")
+		}
+	}
+
+	o.Tags, err = tagMap(o.tags)
+
+	return "tag", err
+}
+
+// tagMap returns the tags by key.
+func tagMap(list []string) (map[string]string, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+
+	tags := make(map[string]string, len(list))
+	for _, t := range list {
+		key, value, found := strings.Cut(t, "=")
+		if !found || key == "" {
+			return nil, fmt.Errorf("%q is not KEY=VALUE", t)
+		}
+		tags[key] = value
+	}
+
+	return tags, nil
+}
+
+// printURL prints the address of the live page on a terminal, and if any free port was asked for.
+// Otherwise stderr is the job's, and only the log has the address.
+func (o *recordOptions) printURL(url string) {
+	address, _ := exporter.ParseAddress(o.Listen) // checked before
+	tell := o.alwaysPrintURL || address.Port == "0" || inForeground(o.streams.err)
+	if tell && !o.log.enabledInfo() {
+		fmt.Fprintf(o.streams.err, "perfagent: listening on %s\n", url)
+		return
+	}
+	o.log.Info("listening on " + url)
+}
+
+func (o *recordOptions) wantsSummary() bool {
+	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
+}
+
+// showSummary prints the summary once the report has been written.
+func (o *recordOptions) showSummary(r *agent.Result) {
+	ignoreBackground()
+	if !o.wantsSummary() {
+		return
+	}
+
+	var out bytes.Buffer // one write: it is read whole or not at all
+	_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
+	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
+		o.log.Debug(fmt.Sprintf("write summary: %v", err))
+	}
+}
+
+// conclude prints what was pushed, if a summary was asked for.
+func (o *recordOptions) conclude(r *agent.Result) {
+	switch {
+	case r == nil || r.Pushed == "":
+	case o.wantsSummary():
+		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
+	default:
+		o.log.Debug(r.Pushed)
+	}
+}
+
+var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG…]")
