@@ -36,7 +36,7 @@ journals, or perf.py's JSON. Two different recordings of one node are an error.
 An existing file is replaced only with --force.`,
 		Example: `  perfagent merge perfagent-out/4711/node-*.json -o job-4711.json
   perfagent show job-4711.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes(1, -1, errors.New("name a run, or two reports or more")),
 		RunE: func(_ *cobra.Command, args []string) error { return o.merge(args) },
 	}
 

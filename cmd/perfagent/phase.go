@@ -38,7 +38,7 @@ perfagent run; 125 for wrong use.`,
 			case command != nil:
 				return s.runInPhase(name, command)
 			}
-			writeMark(s.err, marks.Line{Phase: true, Text: name})
+			s.writeMark(marks.Line{Phase: true, Text: name})
 			return nil
 		},
 	}
@@ -50,8 +50,8 @@ perfagent run; 125 for wrong use.`,
 }
 
 var (
-	errNoPhase    = errors.New("no name: perfagent phase NAME [-- CMD [ARG…]]")
-	errPhaseArgs  = errors.New("a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG…]]")
+	errNoPhase    = errors.New("no name: perfagent phase NAME [-- CMD [ARG...]]")
+	errPhaseArgs  = errors.New("a name is one argument; a command follows --: perfagent phase NAME [-- CMD [ARG...]]")
 	errEndOfPhase = errors.New("--end takes no name: perfagent phase --end")
 )
 
@@ -81,9 +81,9 @@ func (s streams) runInPhase(name string, args []string) error {
 		return runError(nil, err)
 	}
 
-	writeMark(s.err, marks.Line{Phase: true, Text: name})
+	s.writeMark(marks.Line{Phase: true, Text: name})
 	status, err := s.wait(command)
-	writeMark(s.err, marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
+	s.writeMark(marks.Line{Phase: true, Text: os.Getenv(marks.PhaseVariable)})
 
 	return concluded(status, err)
 }

@@ -38,7 +38,7 @@ envelope. An existing file is replaced only with --force.`,
 		Example: `  perfagent plot perfagent-out/trial-7/node-0.json -o trial-7.html
   perfagent plot job-4711.json -o node-3.svg --node 3
   perfagent plot perf.json -o cpu.png --metric cpu_pct_per_cpu_avg --width 1200`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1, errors.New("one run or report, please")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.given.node, o.given.width = cmd.Flags().Changed("node"), cmd.Flags().Changed("width")
 			return o.plot(args[0])

@@ -55,7 +55,7 @@ Exit code: 0 once the server has everything; 1 otherwise.`,
 		Example: `  perfagent push perfagent-out/20260131-120000-a1b2c3/node-0.json
   perfagent push --dry-run --mlflow http://mlflow:5000 merged.json
   perfagent push --mlflow-experiment benchmarks --cpus 64 perf.json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: takes(1, -1, errors.New("name a run or a report; @latest is the newest")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(args) },
 	}
 
@@ -86,7 +86,7 @@ func (o *pushOptions) run(paths []string) error {
 	failed := 0
 	for _, path := range paths {
 		if err := o.pushFile(ctx, path); err != nil {
-			fmt.Fprintf(o.streams.err, "perfagent: push %s: %s\n", text.Printable(path), text.Printable(err.Error()))
+			fmt.Fprintf(o.streams.err, "perfagent push: %s: %s\n", text.Printable(path), text.Printable(err.Error()))
 			failed++
 		}
 		if ctx.Err() != nil {
@@ -321,7 +321,7 @@ func (o *pushOptions) pushPart(
 
 	if err != nil {
 		// The exit code says that the server has everything, and it has.
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(err.Error()))
+		o.streams.warn(err)
 	}
 
 	return nil

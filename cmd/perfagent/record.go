@@ -74,7 +74,7 @@ lines cannot be sent; 125 for wrong use.`,
 
 var (
 	errNoOperation     = errors.New("--op: the name is empty")
-	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG…]")
+	errNothingToRecord = errors.New("no command: perfagent record [--op NAME] [--key KEY] -- CMD [ARG...]")
 )
 
 // recordCommand runs a command in the manners of run, and returns its exit code as an error. The perfagent around it is
@@ -147,9 +147,4 @@ func eachLine(in io.Reader, use func(line []byte) error) error {
 		}
 		beginning = !more
 	}
-}
-
-// warn prints one line: what a job says about its work never fails a script.
-func (s streams) warn(err error) {
-	fmt.Fprintf(s.err, "perfagent: %s\n", text.Printable(err.Error()))
 }

@@ -28,6 +28,7 @@ import (
 type showOptions struct {
 	format  string
 	json    bool
+	verbose bool
 	cpus    int
 	out     string
 	ops     bool
@@ -61,15 +62,16 @@ or JSON. With --key, show what each operation did with one key.`,
   perfagent show --format csv > samples.csv
   perfagent show --json perf.json --cpus 8
   perfagent show --ops`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, errors.New("one run or report, please; perfagent merge puts several together")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", formatText, "output format: text, markdown, csv or json")
+	f.StringVarP(&o.format, "format", "f", formatText, "output format: text, markdown, csv or json")
 	f.BoolVar(&o.json, "json", false, "short for --format json")
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "with --json: print each remark on stderr, not only their number")
 	f.StringVar(&o.out, "out", "perfagent-out", "find the newest report under `DIR` [$PERFAGENT_OUT]")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
@@ -147,10 +149,10 @@ func (o *showOptions) print(report *reporter.Report, path string) error {
 	case formatJSON:
 		return o.printJSON(report)
 	case formatCSV:
-		return reporter.WriteCSV(o.streams.out, report)
+		return reporter.WriteCSV(o.streams.data(), report)
 	case formatMarkdown:
 		pictures := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
-		return summary.WriteMarkdown(o.streams.out, report, summary.MarkdownOptions{Pictures: pictures})
+		return summary.WriteMarkdown(o.streams.data(), report, summary.MarkdownOptions{Pictures: pictures})
 	}
 	so := summaryOptions(report, o.streams.out, path, pageBeside(path))
 	so.AllPhases = true
@@ -170,27 +172,17 @@ func pageBeside(path string) string {
 // printJSON prints the metrics of every node, and on stderr what is absent.
 func (o *showOptions) printJSON(report *reporter.Report) error {
 	nodes := make(map[string]reporter.Values, len(report.Nodes))
-	if report.Run.Incomplete != "" {
-		o.remark("", report.Run.Incomplete)
-	}
-
 	for _, name := range report.NodeNames() {
-		n := report.Nodes[name]
-		nodes[name] = numbersOf(n)
-		for _, why := range byReason(n.Missing) {
-			o.remark(name, why)
-		}
-		for _, remark := range n.Remarks() {
-			o.remark(name, remark)
-		}
+		nodes[name] = numbersOf(report.Nodes[name])
 	}
+	o.printRemarks(remarksOn(report))
 
 	data, err := json.MarshalIndent(nodes, "", "  ")
 	if err != nil {
 		return err
 	}
 
-	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
 	return err
 }
 
@@ -238,13 +230,6 @@ func visibleJSON(data []byte) []byte {
 	}
 
 	return out
-}
-
-func (o *showOptions) remark(node, words string) {
-	if node != "" {
-		words = "node " + node + ": " + words
-	}
-	fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
 }
 
 // newest returns the most recently modified report or journal under out.

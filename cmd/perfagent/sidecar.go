@@ -26,7 +26,7 @@ each sample and each tenth sample. In a container, mount the host's /proc and
 Exit code: 0 if a signal arrived and the report was written.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly
   HOST_PROC=/host/proc HOST_SYS=/host/sys perfagent sidecar --disk-path /host`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0, noArguments),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.watch(cmd) },
 	}
 

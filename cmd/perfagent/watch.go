@@ -47,7 +47,7 @@ gone.`,
 		Example: `  perfagent watch
   perfagent watch trial-7 --node 3
   perfagent watch --refresh 10s trial-7 >> progress.log`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1, errors.New("one run, please")),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.watch(cmd, args) },
 	}
 
