@@ -28,7 +28,7 @@ func newCompletion(s streams) *cobra.Command {
 commands, flags, values, metrics and runs. bash needs the package
 bash-completion.`,
 		Example: `  source <(perfagent completion bash)
-  perfagent completion bash > ~/.local/share/bash-completion/completions/perfagent
+  perfagent completion bash > /etc/bash_completion.d/perfagent
   perfagent completion zsh > "${fpath[1]}/_perfagent"
   perfagent completion fish > ~/.config/fish/completions/perfagent.fish`,
 		Args: takes(1, 1, errors.New("name one shell: bash, zsh, fish or powershell")),

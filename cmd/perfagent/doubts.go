@@ -30,11 +30,11 @@ func (o *recordOptions) settleQuiet(cmd *cobra.Command) error {
 // warn logs what is probably a mistake in the flags and variables, and lets the job run.
 func (o *recordOptions) warn(cmd *cobra.Command) {
 	for _, name := range unknownVariables(os.Environ()) {
-		words := name + " is not known"
+		hint := "perfagent " + helpOf(cmd) + " names the variables"
 		if meant := text.Nearest(name, knownVariables()); meant != "" {
-			words += "; did you mean " + meant + "?"
+			hint = "did you mean " + meant + "?"
 		}
-		o.log.Warn(words)
+		o.log.Warn(name + " is not known; " + hint)
 	}
 
 	if !cmd.Flags().Changed("disk-path") {

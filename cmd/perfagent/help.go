@@ -16,16 +16,18 @@ import (
 
 // A flagGroup is a part of the help of a command.
 type flagGroup struct {
-	title string
-	flags []string
+	title  string
+	record bool // of the commands that record; elsewhere flags of these names mean something else
+	flags  []string
 }
 
 // flagGroups are the parts that follow the common flags, which are all the others.
 var flagGroups = []flagGroup{
-	{"Where the report goes", []string{"out", "run-id", "node", "html", "listen"}},
-	{"What is measured", []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
-	{"MLflow", []string{"mlflow", "mlflow-run-id", "mlflow-experiment", "push-timeout"}},
-	{"For experts", []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},
+	{"What is measured", true, []string{"disk-path", "cgroup", "ops", "ops-chart", "scrape", "scrape-interval"}},
+	{"Where the reports are", false, []string{"out", "run-id", "node", "html"}},
+	{"Live page", true, []string{"listen", "listen-token-file"}},
+	{"MLflow", false, []string{"mlflow", "mlflow-run-id", "mlflow-experiment", "push-timeout"}},
+	{"For experts", false, []string{"max-length", "reader", "compat", "cpus", "log-level", "log-format"}},
 }
 
 func newHelp(s streams) *cobra.Command {
@@ -83,7 +85,7 @@ func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 		fmt.Fprintf(out, "\n%s:\n", g.Title)
 		for _, c := range cmd.Commands() {
 			if c.GroupID == g.ID {
-				writeEntry(out, "  "+c.Name(), 13, c.Short)
+				writeEntry(out, "  "+c.Name(), 14, c.Short)
 			}
 		}
 	}
@@ -91,14 +93,17 @@ func writeCommands(out *strings.Builder, cmd *cobra.Command) {
 
 // writeFlags writes the flags of a command, in groups.
 func writeFlags(out *strings.Builder, cmd *cobra.Command) {
+	records := cmd.Flags().Lookup("interval") != nil
 	groups := make([][]*pflag.Flag, 1+len(flagGroups)) // the common ones first
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		i := slices.IndexFunc(flagGroups, func(g flagGroup) bool { return slices.Contains(g.flags, f.Name) })
+		i := slices.IndexFunc(flagGroups, func(g flagGroup) bool {
+			return slices.Contains(g.flags, f.Name) && (records || !g.record)
+		})
 		groups[i+1] = append(groups[i+1], f)
 	})
 
 	for i, flags := range groups {
-		title := "Flags"
+		title := "Common flags"
 		if i > 0 {
 			title = flagGroups[i-1].title
 		}
@@ -125,7 +130,7 @@ func writeFlag(out *strings.Builder, f *pflag.Flag) {
 	switch f.DefValue {
 	case "", "0", "0s", "false", "[]":
 	default:
-		usage += " (default " + f.DefValue + ")"
+		usage += " (default " + strings.Trim(f.DefValue, "[]") + ")"
 	}
 
 	writeEntry(out, name, 28, usage)
@@ -138,7 +143,7 @@ func writeEntry(out *strings.Builder, name string, column int, description strin
 		switch {
 		case i > 0:
 			name = ""
-		case len(name) > column-2:
+		case len(name) > column-1:
 			fmt.Fprintln(out, name)
 			name = ""
 		}

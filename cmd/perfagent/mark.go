@@ -18,8 +18,8 @@ func newMark(s streams) *cobra.Command {
 		Long: `Mark this moment in the report of the perfagent around it, as a line of the file
 that PERFAGENT_MARKS names. Outside of perfagent, do nothing.
 
-Exit code: 0, also where the mark cannot be written, so that a mark never fails a
-script; 125 for wrong use.`,
+Exit code: 0, also where the mark cannot be written, so that a mark never fails
+a script; 125 for wrong use.`,
 		Example: `  perfagent mark epoch 3
   perfagent mark "$(wc -l <rows.csv) rows read"`,
 		// The text may be data that begins with a dash: a mark never fails a script.

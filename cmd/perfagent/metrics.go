@@ -22,8 +22,8 @@ func newMetrics(s streams) *cobra.Command {
 		Use:   "metrics [TEXT]",
 		Short: "list the metrics with their units, meanings and how they are computed",
 		Long: `List every metric, or those with TEXT in their name, with its unit, its meaning
-and how it is computed: those of the job first, then the node's and those of each
-GPU; {i} is its number. The JSON list has the order of the report's metrics.`,
+and how it is computed: those of the job first, then the node's, then those of
+each GPU; {i} is its number. The JSON list has the order of the report.`,
 		Example: `  perfagent metrics
   perfagent metrics psi
   perfagent metrics --json`,

@@ -14,13 +14,13 @@ func newPhase(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "phase NAME [-- CMD [ARG...]]",
 		Short: "begin or end a phase in the report of the run around it",
-		Long: `Begin a phase of the job, or end it with --end. The report of the perfagent around
-it says what each phase used. A phase lasts until the next one begins.
+		Long: `Begin a phase of the job, or end it with --end. The report of the perfagent
+around it says what each phase used. A phase lasts until the next one begins.
 
-With a command, the phase lasts as long as the command, whose exit code, streams,
-signals and terminal are passed through unchanged. The command's environment has
-PERFAGENT_PHASE=NAME. Afterwards the phase goes on that PERFAGENT_PHASE names here,
-or none.
+With a command, the phase lasts as long as the command, whose exit code,
+streams, signals and terminal are passed through unchanged. The command's
+environment has PERFAGENT_PHASE=NAME. Afterwards the phase goes on that
+PERFAGENT_PHASE names here, or none.
 
 Outside of perfagent no phase is written, and the command runs all the same.
 

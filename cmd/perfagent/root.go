@@ -47,8 +47,10 @@ func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perfagent",
 		Short: "what a job really used on this node",
-		Long: `perfagent runs a command unchanged and reports what it used on this node and what
-it wasted: in the terminal, in a JSON report, and on one HTML page.
+		Long: `perfagent runs a command unchanged and reports what it used, what it wasted, and
+why it died: in the terminal, in a JSON report, and on one HTML page. Like seff
+and jobstats it tells the efficiency of a job, of any job on Linux, and how to
+right-size the next one.
 
   perfagent run -- python train.py       wrap a job
   perfagent watch                        watch it live from a second terminal

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/plotter"
 
 	"github.com/perfagent/perfagent/plotter/terminal"

@@ -21,7 +21,7 @@ func hasEntry() bool {
 
 func TestVersion_OfBothBuilds(t *testing.T) {
 	t.Parallel()
-	line := `^perfagent [0-9]\S* \(go1\.\S+, ` + runtime.GOOS + "/" + runtime.GOARCH + "\\)\n"
+	line := `^perfagent \S+ \(go1\.\S+, ` + runtime.GOOS + "/" + runtime.GOARCH + "\\)\n"
 	for name, c := range map[string]struct{ program, want string }{
 		"make build": {clitest.Binary(t), line + "$"},
 		"go build":   {clitest.PlainBinary(t), line + "plain go build: ignored signals .*\n.*see docs/limits.md\n$"},

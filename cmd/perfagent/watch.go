@@ -33,7 +33,7 @@ func newWatch(s streams) *cobra.Command {
 		Use:   "watch [flags] [RUN-ID]",
 		Short: "watch a run live",
 		Long: `Watch a run live, on this machine or on another one that shares --out: CPU,
-memory, disk and network with their peaks, and what perfagent itself costs. watch
+memory, disk and network with their peaks, and what perfagent itself costs. It
 only reads the journal of the run; the job is not affected. Without RUN-ID it
 watches the run under --out that was started last.
 
