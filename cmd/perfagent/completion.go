@@ -109,9 +109,11 @@ func completeWords(root *cobra.Command, args []string) {
 		default:
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
+		describeHelpFlag(cmd)
 		cmd.Flags().VisitAll(takeSeconds)
 		completeFlags(cmd)
 	}
+	describeHelpFlag(root)
 }
 
 // completeFlags tells the shells what the flags of a command take.
@@ -142,10 +144,12 @@ func completeFlags(cmd *cobra.Command) {
 
 // completeMetric completes the name of a metric, with some text behind it.
 func completeMetric(behind string) cobra.CompletionFunc {
-	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		for _, m := range reporter.Metrics() {
-			names = append(names, cobra.CompletionWithDesc(m.Name+behind, m.Meaning))
+			if strings.HasPrefix(m.Name, toComplete) {
+				names = append(names, cobra.CompletionWithDesc(m.Name+behind, m.Meaning))
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -163,6 +167,9 @@ func completeRun(cmd *cobra.Command, _ []string, toComplete string) ([]string, c
 
 	reports, _ := filepath.Glob(filepath.Join(out, "*", "node-*.json*"))
 	var runs []string
+	if strings.HasPrefix(toComplete, "@") {
+		runs = []string{"@latest", "@-2"}
+	}
 	for _, path := range reports {
 		if id := filepath.Base(filepath.Dir(path)); strings.HasPrefix(id, toComplete) {
 			runs = append(runs, id)

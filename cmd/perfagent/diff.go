@@ -37,8 +37,8 @@ or ~ if the change may be noise.
 
 A and B are reports of any kind that show reads, or directories. From a
 directory diff takes all reports node-*.json at any depth or, if there are none,
-all *.json files directly in it. The -- may be omitted between exactly two names. Noise can
-be estimated from four runs a side; ten are good.
+all *.json files directly in it. The -- may be omitted between exactly two
+names. Noise can be estimated from four runs a side; ten are good.
 
 With --fail-if the exit code is 1 if a condition is true. A condition is METRIC
 OP VALUE: OP is one of > >= < <=, and VALUE is a signed change, such as +10%, or

@@ -51,9 +51,7 @@ func newHelp(s streams) *cobra.Command {
 
 // printHelp prints what a command does, how it is called, and its flags, within 80 columns.
 func printHelp(w io.Writer, cmd *cobra.Command) error {
-	cmd.InitDefaultHelpFlag()
-	cmd.Flags().Lookup("help").Usage = "print this help"
-
+	describeHelpFlag(cmd)
 	var out strings.Builder
 	what := cmd.Long
 	if what == "" {
@@ -77,6 +75,12 @@ func printHelp(w io.Writer, cmd *cobra.Command) error {
 
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// describeHelpFlag gives a command its flag --help, in perfagent's own words.
+func describeHelpFlag(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "print this help"
 }
 
 // writeCommands writes the groups of the commands of a command.
