@@ -51,7 +51,8 @@ argument, the newest one under --out.
             all the samples that it stands for
   json      the metrics as {"<node>": {"<metric>": number}} on stdout, those of
             phases as "phase.NAME.METRIC", those of operations and the like as
-            "op.NAME.METRIC"; what is absent, and why, on stderr
+            "op.NAME.METRIC"; on stderr the number of remarks on what is
+            absent, or with -v all of them
 
 With --ops, show all that the job said of its operations and transfers, as text
 or JSON. With --key, show what each operation did with one key.`,
