@@ -138,6 +138,30 @@ func TestLs(t *testing.T) {
 	}
 }
 
+// An index links the pages, wherever it lies, and replaces nothing.
+func TestLs_Index(t *testing.T) {
+	dir := t.TempDir()
+	runsOf(t, dir, "a:0", "b:3")
+	if err := os.Mkdir(filepath.Join(dir, "public"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	insideIn(t, dir, "ls", "--html", "public/index.html").Want(t, 0)
+	page, err := os.ReadFile(filepath.Join(dir, "public/index.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{`<a href="../perfagent-out/a/node-0.html">a</a>`, `<tr class="failed"><td><a href="../perfagent-out/b/node-0.html">b</a>`, "sh -c &#39;exit 3&#39;"} {
+		if !strings.Contains(string(page), words) {
+			t.Errorf("the index lacks %s", words)
+		}
+	}
+
+	o := insideIn(t, dir, "ls", "--html", "public/index.html")
+	o.Want(t, 1)
+	o.WantLine(t, "public/index.html exists", "--force")
+	insideIn(t, dir, "ls", "--html", "public/index.html", "--force").Want(t, 0)
+}
+
 // On a terminal a line has its width.
 func TestLs_FitsTheTerminal(t *testing.T) {
 	t.Parallel()
