@@ -98,7 +98,7 @@ func completeWords(root *cobra.Command, args []string) {
 			cmd.ValidArgsFunction = completeCommand
 		case "phase":
 			cmd.ValidArgsFunction = completePhase
-		case "show", "watch", "plot", "diff", "merge", "push":
+		case "ls", "show", "watch", "plot", "diff", "merge", "push":
 			cmd.ValidArgsFunction = completeRun
 		case "metrics":
 			cmd.ValidArgsFunction = completeMetric("")

@@ -86,8 +86,8 @@ func addCommands(root *cobra.Command, s streams) {
 		commands []*cobra.Command
 	}{
 		{"Record", []*cobra.Command{newRun(s), newSidecar(s)}},
-		{"Look", []*cobra.Command{newShow(s), newWatch(s), newPlot(s), newDiff(s)}},
-		{"Keep and send", []*cobra.Command{newMerge(s), newPush(s)}},
+		{"Look", []*cobra.Command{newLs(s), newShow(s), newWatch(s), newPlot(s), newDiff(s)}},
+		{"Keep and send", []*cobra.Command{newMerge(s), newPush(s), newPrune(s)}},
 		{"Inside a job", []*cobra.Command{newMark(s), newPhase(s), newRecord(s)}},
 		{"Help", []*cobra.Command{newMetrics(s), newVersion(s), completion, help}},
 	} {

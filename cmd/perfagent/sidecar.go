@@ -26,7 +26,7 @@ the host with --disk-path.
 Exit code: 0 if a signal arrived and the report was written.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly
   HOST_PROC=/host/proc HOST_SYS=/host/sys perfagent sidecar --disk-path /host`,
-		Args: takes(0, 0, noArguments),
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.watch(cmd) },
 	}
 

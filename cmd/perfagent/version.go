@@ -25,7 +25,7 @@ func newVersion(s streams) *cobra.Command {
 system that it was built for. perfagent --version prints the same.`,
 		Example: `  perfagent version
   perfagent version --json`,
-		Args: takes(0, 0, noArguments),
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return s.printVersionJSON()

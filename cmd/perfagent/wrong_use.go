@@ -14,8 +14,13 @@ import (
 	"github.com/perfagent/perfagent/internal/text"
 )
 
-// noArguments is what a command without arguments says of any.
-var noArguments = errors.New("takes no arguments")
+// noArguments checks the arguments of a command that takes none.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return errors.New("takes no arguments")
+	}
+	return nil
+}
 
 // takes returns the check of a command's arguments: least to most of them (any number if most is negative), or else
 // the error wrong.
