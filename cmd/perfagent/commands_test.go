@@ -28,7 +28,12 @@ func output(t *testing.T, args ...string) string {
 // The help texts are golden files: -update rewrites them.
 func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "run", "sidecar", "show", "watch", "merge", "plot", "diff", "push", "mark", "phase", "record", "metrics", "version", "completion", "help"} {
+	root := newRoot(streams{out: io.Discard, err: io.Discard})
+	for _, command := range append(root.Commands(), root) {
+		name := strings.TrimPrefix(command.CommandPath(), "perfagent ")
+		if command == root {
+			name = ""
+		}
 		t.Run(name, func(t *testing.T) {
 			args := []string{name, "--help"}
 			if name == "" {

@@ -175,7 +175,7 @@ func (o *showOptions) printJSON(report *reporter.Report) error {
 	for _, name := range report.NodeNames() {
 		nodes[name] = numbersOf(report.Nodes[name])
 	}
-	o.printRemarks(remarksOn(report))
+	o.printRemarks(report)
 
 	data, err := json.MarshalIndent(nodes, "", "  ")
 	if err != nil {

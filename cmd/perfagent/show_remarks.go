@@ -25,15 +25,20 @@ func remarksOn(report *reporter.Report) []string {
 	return remarks
 }
 
-// printRemarks prints on stderr how many remarks there are or, with -v, all of them.
-func (o *showOptions) printRemarks(remarks []string) {
-	switch {
-	case o.verbose:
-		for _, words := range remarks {
-			fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
-		}
-	case len(remarks) > 0:
-		fmt.Fprintf(o.streams.err, "perfagent: %s on what is absent or special; show -v prints %s\n",
+// printRemarks prints on stderr how many remarks there are, and whether the report is incomplete, or with -v all
+// of them.
+func (o *showOptions) printRemarks(report *reporter.Report) {
+	remarks := remarksOn(report)
+	if !o.verbose && len(remarks) > 0 {
+		words := fmt.Sprintf("%s on what is absent or special; show -v prints %s",
 			text.Count(len(remarks), "remark", "remarks"), text.Plural(len(remarks), "it", "them"))
+		if report.Run.Incomplete != "" {
+			words = report.Run.Incomplete + "; " + words
+		}
+		remarks = []string{words}
+	}
+
+	for _, words := range remarks {
+		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(words))
 	}
 }
