@@ -87,8 +87,8 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 	if err := o.settleOps(cmd); err != nil {
 		return err
 	}
-	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
-		o.out = v
+	if v, found := o.streams.outDefault(); found && !cmd.Flags().Changed("out") {
+		o.out = v.value
 	}
 
 	path := o.out

@@ -118,8 +118,8 @@ func (o *watchOptions) runID(args []string) (string, error) {
 // settle reads PERFAGENT_OUT and checks the flags.
 func (o *watchOptions) settle(cmd *cobra.Command) error {
 	out := "--out"
-	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
-		o.out, out = v, "PERFAGENT_OUT"
+	if v, found := o.streams.outDefault(); found && !cmd.Flags().Changed("out") {
+		o.out, out = v.value, v.source()
 	}
 
 	o.picked = cmd.Flags().Changed("node")
