@@ -221,6 +221,12 @@ func TestRedact_Everywhere(t *testing.T) {
 		t.Errorf("stderr:\n%s", o.Err)
 	}
 	wantNoFile(t, l.Cmd.Dir, secret)
+	for _, args := range [][]string{{"ls"}, {"ls", "--json"}, {"show", "r"}} {
+		cmd := clitest.Perfagent(t, append(args, "--out", filepath.Join(l.Cmd.Dir, "perfagent-out"))...)
+		if o := clitest.Perform(t, cmd); !strings.Contains(o.Out, "API_KEY=***") || strings.Contains(o.Out+o.Err, secret) {
+			t.Errorf("%v: %q %q", args, o.Out, o.Err)
+		}
+	}
 	debug := clitest.Run(t, "run", "--log-level", "debug", "--log-format", "json", "--", "true", "--password", secret)
 	if debug.Want(t, 0); strings.Contains(debug.Err, secret) {
 		t.Errorf("the log:\n%s", debug.Err)
@@ -311,7 +317,9 @@ func TestOnEnd_NeverHarms(t *testing.T) {
 		"sleep 60 >/dev/null 2>&1 & true": "", // what it leaves behind is left alone
 		"":                                "",
 	} {
-		o := clitest.Run(t, "run", "--summary", "never", "--on-end", command, "--", "sh", "-c", "exit 7")
+		big := strings.Repeat("x", 100_000) // more than a pipe holds, with its twin
+		o := clitest.Run(t, "run", "--summary", "never", "--tag", "a="+big, "--tag", "b="+big, "--on-end", command,
+			"--", "sh", "-c", "exit 7")
 		if o.Want(t, 7); !strings.Contains(o.Err, want) || want == "" && o.Err != "" || o.Out != "" {
 			t.Errorf("%q: stdout %q, stderr %q", command, o.Out, o.Err)
 		}
