@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -289,18 +288,4 @@ func (o *recordOptions) checkAll(cmd *cobra.Command) (flag string, err error) {
 	}
 
 	return "", nil
-}
-
-// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
-func setFlag(cmd *cobra.Command, name, value string) error {
-	flag := cmd.Flags().Lookup(name)
-	if list, ok := flag.Value.(pflag.SliceValue); ok {
-		flag.Changed = true
-		if name == "disk-path" {
-			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
-		}
-		return list.Replace(strings.Fields(value))
-	}
-
-	return cmd.Flags().Set(name, value)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -158,6 +159,20 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
 
 	return nil
+}
+
+// setFlag sets a flag from the environment. A list of paths is separated like PATH, any other by spaces.
+func setFlag(cmd *cobra.Command, name, value string) error {
+	flag := cmd.Flags().Lookup(name)
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		flag.Changed = true
+		if name == "disk-path" {
+			return list.Replace(strings.Split(value, string(os.PathListSeparator)))
+		}
+		return list.Replace(strings.Fields(value))
+	}
+
+	return cmd.Flags().Set(name, value)
 }
 
 // check rejects empty and zero values that package agent would replace by its defaults. It also
