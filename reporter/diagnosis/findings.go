@@ -30,7 +30,8 @@ const (
 
 // The IDs of findings.
 const (
-	findMemoryTight   = "memory_tight"
+	// MemoryTight is the ID of the finding that says how much more memory to ask for.
+	MemoryTight       = "memory_tight"
 	findDiskFull      = "disk_nearly_full"
 	findGPUIdle       = "gpu_idle"
 	findOneThread     = "one_busy_thread"
@@ -77,7 +78,7 @@ func Rules() []Rule {
 	s := fmt.Sprintf
 	return []Rule{
 		{
-			ID: findMemoryTight, Severity: SeverityWarning, judge: judgeMemoryTight,
+			ID: MemoryTight, Severity: SeverityWarning, judge: judgeMemoryTight,
 			When: s("the working set of the control group that has the memory limit came to %d %% of the limit or "+
 				"more; info where the job itself had less than %.0f %% of it and nothing was killed",
 				findTightPct, 100*findTightOwn),

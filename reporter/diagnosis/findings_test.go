@@ -120,14 +120,14 @@ func findingSampling(s reporter.Sampling) func(*reporter.Node) {
 }
 
 var findingCases = []findingCase{
-	{findMemoryTight, "limit", findingSet(reporter.MetricLimitMemory, 90.0), findingSet(reporter.MetricLimitMemory, 89.999)},
-	{findMemoryTight, "killed", findingAll(findingSet(reporter.MetricLimitMemory, 99.97, reporter.MetricJobOOMKills, 2.0), findingKills(2)), findingAll(findingSet(reporter.MetricLimitMemory, math.NaN(), reporter.MetricJobOOMKills, 2.0), findingKills(2))},
-	{findMemoryTight, "killed for another limit", findingAll(findingSet(reporter.MetricLimitMemory, 91.0, reporter.MetricJobOOMKills, 2.0), findingKills(0)), findingAll(findingSet(reporter.MetricLimitMemory, 50.0, reporter.MetricJobOOMKills, 2.0), findingKills(0))},
-	{findMemoryTight, "filled by others", findingSet(reporter.MetricLimitMemory, 95.0, reporter.MetricJobMemoryPeak, 819.0), findingSet(reporter.MetricLimitMemory, 89.0, reporter.MetricJobMemoryPeak, 819.0)},
-	{findMemoryTight, "killed, then the limit was raised", findingAll(findingSet(reporter.MetricLimitMemory, 100.0, reporter.MetricJobOOMKills, 1.0), func(n *reporter.Node) {
+	{MemoryTight, "limit", findingSet(reporter.MetricLimitMemory, 90.0), findingSet(reporter.MetricLimitMemory, 89.999)},
+	{MemoryTight, "killed", findingAll(findingSet(reporter.MetricLimitMemory, 99.97, reporter.MetricJobOOMKills, 2.0), findingKills(2)), findingAll(findingSet(reporter.MetricLimitMemory, math.NaN(), reporter.MetricJobOOMKills, 2.0), findingKills(2))},
+	{MemoryTight, "killed for another limit", findingAll(findingSet(reporter.MetricLimitMemory, 91.0, reporter.MetricJobOOMKills, 2.0), findingKills(0)), findingAll(findingSet(reporter.MetricLimitMemory, 50.0, reporter.MetricJobOOMKills, 2.0), findingKills(0))},
+	{MemoryTight, "filled by others", findingSet(reporter.MetricLimitMemory, 95.0, reporter.MetricJobMemoryPeak, 819.0), findingSet(reporter.MetricLimitMemory, 89.0, reporter.MetricJobMemoryPeak, 819.0)},
+	{MemoryTight, "killed, then the limit was raised", findingAll(findingSet(reporter.MetricLimitMemory, 100.0, reporter.MetricJobOOMKills, 1.0), func(n *reporter.Node) {
 		n.Verdict = &reporter.Verdict{Cause: CauseOOMCgroup, Evidence: map[string]any{"limit_kills": 1.0, "limit_mb": 2048.0}}
 	}), findingSet(reporter.MetricLimitMemory, 80.0, reporter.MetricJobOOMKills, 1.0)},
-	{findMemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
+	{MemoryTight, "limit that went", findingAll(findingLimits(reporter.Limits{CPUs: 8}), findingSet(reporter.MetricLimitMemory, 95.0)), findingLimits(reporter.Limits{CPUs: 8})},
 	{findDiskFull, "share", findingAll(findingSet(reporter.MetricDiskPeak, 95.0), findingFree(812.5)), findingAll(findingSet(reporter.MetricDiskPeak, 94.999), findingFree(812.5))},
 	{findDiskFull, "large", findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102399)), findingAll(findingSet(reporter.MetricDiskPeak, 97.0), findingFree(102400))},
 	{findDiskFull, "by name", findingAll(findingSet(reporter.MetricDiskPeak, 96.0), findingFree(10), func(n *reporter.Node) { n.Sampling.DiskPaths = []string{"/scratch"} }), findingFree(10)},
