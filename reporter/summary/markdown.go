@@ -114,9 +114,6 @@ func (m *markdown) about(r *reporter.Report) {
 		p.line(plain, text.PadRight("signal", labelWidth)+text.Printable(r.Run.Signal))
 	}
 	p.about(r)
-	if len(r.Nodes) <= 1 {
-		p.host(onlyNode(r))
-	}
 	p.push(r)
 	m.fence(p.lines(), markdownAbout)
 }
@@ -129,7 +126,10 @@ func markdownRows(r *reporter.Report) (job, node []row, cost string) {
 		return allRows(r, &all), nil, all.cost()
 	}
 	n := onlyNode(r)
-	return jobNumbers(n, &r.Run), nodeNumbers(n, &r.Run), nodeCost(n)
+	if n.Host != nil {
+		node = []row{{label: "node", of: hostLine(n.Host)}}
+	}
+	return jobNumbers(n, &r.Run), append(node, nodeNumbers(n, &r.Run)...), nodeCost(n)
 }
 
 // numbers writes rows as a table, if there are any. A row without a label belongs to the one above.

@@ -35,6 +35,9 @@ func (m *markdown) block(mark string, lines []string, width int) {
 	lines = lines[:len(lines)-left]
 	words := make([]string, len(lines))
 	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {
+			line = "    " + line // GitHub takes 255 backticks for the end of any block, unless they are indented
+		}
 		words[i] = text.Clip(text.Printable(line), width)
 	}
 

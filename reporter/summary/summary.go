@@ -150,9 +150,12 @@ func jobNumbers(n *reporter.Node, run *reporter.Run) []row {
 	return slices.Concat(jobRows(n, run), jobStrain(n, run.WallSeconds), limitRows(n), gpuRows(n))
 }
 
-// nodeNumbers returns the rows of the node.
+// nodeNumbers returns the rows of the node. One reading says nothing of a run that was too short for more.
 func nodeNumbers(n *reporter.Node, run *reporter.Run) []row {
 	wall := run.WallSeconds
+	if wall > 0 && wall < notableAfter && math.IsNaN(n.Metric(reporter.MetricCPUMean)) {
+		return nil
+	}
 	if n.Origin == reporter.OriginPerfPy {
 		wall = 0 // rates of totals since boot mean nothing
 	}
