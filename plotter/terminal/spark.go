@@ -221,7 +221,7 @@ func jobSparklines(n *reporter.Node) []sparkline {
 	var rows []sparkline
 	if values := valuesOf(n, collector.JobCPU); highest(values) > 0 {
 		most := max(minCPUs, highest(values))
-		rows = append(rows, sparkline{"job CPU", values, most, "0 to " + cpusText(most) + " CPUs"})
+		rows = append(rows, sparkline{"job CPU", values, most, "0 to " + text.CPUs(most) + " CPUs"})
 	}
 	if values := valuesOf(n, collector.JobMemory); highest(values) > 0 {
 		most := highest(values)

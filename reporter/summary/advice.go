@@ -51,7 +51,13 @@ func advised(r *reporter.Report) []diagnosis.Advice {
 			break
 		}
 	}
-	return append(out, diagnosis.AdviceOf(r)...)
+	if len(r.Nodes) > 1 {
+		return append(out, diagnosis.AdviceOf(r)...)
+	}
+	for _, f := range onlyNode(r).Findings {
+		out = append(out, diagnosis.Advice{Finding: f})
+	}
+	return out
 }
 
 // tight reports whether a node has the finding that says how much memory to ask for.
