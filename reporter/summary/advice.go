@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -198,6 +199,6 @@ func (p *layout) advice(r *reporter.Report) {
 		label = ""
 	}
 	if left := len(list) - adviceShown; left > 0 {
-		p.text(plain, "", text.Count(left, "more piece", "more pieces")+", see the report")
+		p.text(plain, "", fmt.Sprintf("and %d more, see the report", left))
 	}
 }
