@@ -37,6 +37,7 @@ const (
 	findOneThread     = "one_busy_thread"
 	findCPUsUnused    = "cpus_unused"
 	findThrottled     = "throttled"
+	findNeighbour     = "neighbour"
 	findSwapping      = "swapping"
 	findMemoryUnused  = "memory_unused"
 	findImbalance     = "imbalance"
@@ -119,6 +120,16 @@ func Rules() []Rule {
 				"%.0f %% of the job's CPU time; where others are under the same quota, only if the job used %.0f %% of "+
 				"it or more", throttledShare, 100*findThrottledLoss, 100*quotaPart),
 			Advice: "ask for more CPUs, or run fewer threads",
+		},
+		{
+			ID: findNeighbour, Severity: SeverityWarning, judge: judgeNeighbour,
+			When: s("others kept %d %% of the node's CPUs or more busy on average, and tasks waited for a CPU in %d %% "+
+				"of the time or more (as above), or %d %% of the CPU time was stolen by the hypervisor; or others held "+
+				"%d %% of the memory or more on average, and tasks waited for memory in %d %% of the time or more "+
+				"(`%s`, where there is none `%s`); not where the job's tasks may have waited for each other",
+				neighbourShare, findWaitPct, neighbourSteal, neighbourShare, neighbourWait,
+				reporter.MetricJobPSIMemory, reporter.MetricPSIMemoryFull),
+			Advice: "ask for CPUs or memory of its own, or run it when the node is quieter",
 		},
 		{
 			ID: findSwapping, Severity: SeverityWarning, judge: judgeSwapping,
