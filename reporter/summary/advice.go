@@ -104,15 +104,15 @@ func request(r *reporter.Report) string {
 	for _, name := range r.NodeNames() {
 		if n := r.Nodes[name]; n != nil {
 			of := demandOf(n)
-			all.mb, all.cpus = max(all.mb, of.mb), max(all.cpus, of.cpus)
-			all.fewer, all.changed, all.more = all.fewer || of.fewer, all.changed || of.changed, all.more || of.more
+			all.mb, all.cpus, all.limit = max(all.mb, of.mb), max(all.cpus, of.cpus), max(all.limit, of.limit)
+			all.asked, all.more = all.asked || of.asked, all.more || of.more
 		}
 	}
 
-	if !all.fewer { // the number of CPUs stays
+	if all.cpus == all.limit { // a node needs what it has
 		all.cpus = 0
 	}
-	if !all.changed {
+	if all.cpus == 0 && !all.asked {
 		return ""
 	}
 	return all.request(r.Run.Platform)
@@ -121,9 +121,9 @@ func request(r *reporter.Report) string {
 // A demand is what the job needs on a node; 0 = it is not known.
 type demand struct {
 	mb, cpus float64
-	changed  bool // something differs from what the job has
-	fewer    bool // the number of CPUs does
-	more     bool // it is more memory than the job has
+	limit    float64 // of the CPUs
+	asked    bool    // a finding asks for that much memory
+	more     bool    // which is more than the job has
 }
 
 // demandOf returns what the findings of a node ask for. What they do not speak of is as it was, but no more
@@ -140,13 +140,14 @@ func demandOf(n *reporter.Node) demand {
 		out.more = out.more || mb > 0 && f.ID == diagnosis.MemoryTight
 	}
 
-	out.fewer = out.cpus > 0
-	out.changed = out.fewer || out.mb > 0
-	if out.mb == 0 {
+	if out.asked = out.mb > 0; !out.asked {
 		out.mb = askable(diagnosis.RoomyMemory(n))
 	}
-	if out.cpus == 0 && n.Limits != nil {
-		out.cpus = askable(n.Limits.CPUs)
+	if n.Limits != nil {
+		out.limit = askable(n.Limits.CPUs)
+	}
+	if out.cpus == 0 {
+		out.cpus = out.limit
 	}
 	return out
 }
