@@ -59,7 +59,11 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	case o.wantsSummary():
 		_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
 	case o.wantsLine(r.Report):
-		out.WriteString(summary.Line(r.Report, cmp.Or(r.PagePath, r.ReportPath), nil))
+		var write func(string) string
+		if _, plain := o.streams.err.(*text.ASCIIWriter); plain {
+			write = text.ASCII
+		}
+		out.WriteString(summary.Line(r.Report, cmp.Or(r.PagePath, r.ReportPath), write))
 	default:
 		return
 	}

@@ -41,7 +41,7 @@ func summaryOptions(r *reporter.Report, w io.Writer, path, page string) summary.
 	columns := width(w)
 	drawn := terminal.Pictures(r, min(columns, summary.Width), !utf8Terminal())
 	return summary.Options{
-		Color: colorful(w), Width: columns, Path: path, Page: page,
+		Color: colorful(w), ASCII: !utf8Terminal(), Width: columns, Path: path, Page: page,
 		JobPictures: drawn.Job, Pictures: drawn.Node,
 	}
 }

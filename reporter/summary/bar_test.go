@@ -117,3 +117,20 @@ func TestBars_Numbers(t *testing.T) {
 		}
 	}
 }
+
+// Colours say what is full and what is hardly used. In ASCII the picture has nothing else.
+func TestWrite_Bars(t *testing.T) {
+	t.Parallel()
+	n := barNode()
+	n.Metrics[reporter.MetricJobMemoryPeak], n.Metrics[reporter.MetricJobCores] = 8100, 0.5
+	words := summaryOf(t, barReport(n), Options{Color: true, ASCII: true})
+	for _, want := range []string{
+		"\n\x1b[2mCPU      #.........   12 %  of 4 CPUs\x1b[0m\n",
+		"\n\x1b[1;31mmemory   ##########   99 %  of 8.0 GiB\x1b[0m\n",
+		"\nGPU      ######....   58 %  of 4 GPUs\n",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("no %q in\n%q", want, words[:300])
+		}
+	}
+}

@@ -82,7 +82,7 @@ func (m *markdown) head(r *reporter.Report) {
 	m.verdicts(r)
 
 	p := &layout{width: markdownWidth}
-	p.bars(r)
+	p.bars(r, false)
 	m.fence(p.lines(), markdownWidth)
 	m.advice(r)
 }

@@ -15,6 +15,7 @@ import (
 // Options control the look of a summary for a terminal.
 type Options struct {
 	Color bool // use colours
+	ASCII bool // draw the bars in ASCII
 	// Width is the width of the terminal in cells. 0 and widths above 80 mean 80: longer lines are
 	// harder to read.
 	Width int
@@ -48,7 +49,7 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 		p.width = min(o.Width, Width)
 	}
 
-	p.head(r)
+	p.head(r, o)
 	p.about(r)
 	if len(r.Nodes) > 1 {
 		p.nodes(r, o)
@@ -68,21 +69,25 @@ func Write(w io.Writer, r *reporter.Report, o Options) error {
 }
 
 // head writes how the run ended, how much it used of what it may use, and what to change.
-func (p *layout) head(r *reporter.Report) {
+func (p *layout) head(r *reporter.Report, o Options) {
 	s, end := ending(r)
 	for _, part := range text.Wrap("perfagent: "+end, p.width, 2) {
 		p.line(s, part)
 	}
 	p.label = headWidth
 	p.verdict(r)
-	p.bars(r)
+	p.bars(r, o.ASCII)
 	p.advice(r)
 	p.label = labelWidth
 }
 
 // bars writes a line for each bar.
-func (p *layout) bars(r *reporter.Report) {
+func (p *layout) bars(r *reporter.Report, ascii bool) {
 	for _, b := range Bars(r) {
+		picture := b.Picture()
+		if ascii {
+			picture = text.ASCII(picture)
+		}
 		look := plain
 		switch {
 		case b.Percent >= BarAlarming:
@@ -90,7 +95,7 @@ func (p *layout) bars(r *reporter.Report) {
 		case b.Percent < BarDim:
 			look = dim
 		}
-		p.line(look, text.PadRight(b.Label, headWidth)+b.Picture()+"  "+text.PadLeft(b.Share(), len("100 %"))+
+		p.line(look, text.PadRight(b.Label, headWidth)+picture+"  "+text.PadLeft(b.Share(), len("100 %"))+
 			"  "+b.Whole())
 	}
 }
