@@ -41,7 +41,8 @@ for the one before it, the directory of a run, or a file: a report, the journal
 (node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show the
 run that started last.
 
-  text      the summary, with charts that keep every peak
+  text      the summary: the efficiency of the job as seff or jobstats show it,
+            how to right-size it, and charts that keep every peak
   markdown  the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
