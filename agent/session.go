@@ -51,7 +51,7 @@ var ErrNoReport = errors.New("agent: the report could not be written")
 type session struct {
 	o   Options // settled
 	log *zap.Logger
-	run reporter.Run // ID, command, tags
+	run reporter.Run // ID, command, platform, tags
 
 	tracking  *tracking
 	output    *output
@@ -67,7 +67,7 @@ func newSession(o Options, command []string) *session {
 	rules, _ := redact.New(o.Redact) // checked before
 	return &session{
 		o: o, log: o.Log, tracking: newTracking(o),
-		run: reporter.Run{ID: o.RunID, Command: rules.Args(command), Tags: o.Tags},
+		run: reporter.Run{ID: o.RunID, Command: rules.Args(command), Platform: platform(), Tags: o.Tags},
 	}
 }
 
