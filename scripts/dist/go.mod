@@ -87,3 +87,6 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
 )
+
+// It writes the names in an RPM as rpmbuild does; see there.
+replace github.com/cavaliergopher/cpio => ./cpio
