@@ -2,7 +2,8 @@
 # Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn and clients of StatsD and Prometheus in .tools/venv,
 # with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops and
 # .tools/ops-old, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, GNU time, curl, Chromium with a font,
-# podman and qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
+# podman and qemu with a static busybox, rpm, mandoc and an emulation of arm64 for the packages,
+# a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
 # Usage: scripts/test-tools.sh STAMP [peers]
@@ -94,6 +95,11 @@ unpack_slurm() {
 	# shellcheck disable=SC2046 # several words
 	apt_unpack slurm $(apt-get -s install --no-install-recommends slurm-wlm slurm-client munge | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
+
+# has_packagers: what unpacks and runs the packages of make dist.
+has_packagers() {
+	command -v rpm && command -v rpm2cpio && command -v cpio && command -v qemu-aarch64-static && command -v mandoc
+} >/dev/null 2>&1
 
 has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
@@ -204,6 +210,10 @@ if is_amd64; then engines="$engines qemu-system-x86"; fi
 # shellcheck disable=SC2086 # several words
 if ! has_engines && ! apt_install $engines; then
 	lacking "podman, runc, busybox or qemu is missing, the tests in containers and on cgroup v2 are skipped" "apt-get install $engines"
+fi
+
+if ! has_packagers && ! apt_install rpm rpm2cpio cpio qemu-user-static mandoc; then
+	lacking "rpm, cpio, mandoc or qemu for arm64 is missing, the tests of these packages are skipped" "apt-get install rpm rpm2cpio cpio qemu-user-static mandoc"
 fi
 
 if ! has_kernel && ! unpack_kernel; then
