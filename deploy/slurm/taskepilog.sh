@@ -3,15 +3,15 @@
 # with the rest of the step.
 run=$SLURM_JOB_ID.$SLURM_STEP_ID
 out=${PERFAGENT_OUT:-$PWD/perfagent-out}
-file=$out/$run/task-$SLURM_PROCID
+task=$out/$run/task-$SLURM_PROCID
 
-[ -r "$file.pid" ] && read -r pid <"$file.pid" || exit 0
+[ -r "$task.pid" ] && read -r pid <"$task.pid" || exit 0
 left=100
 while [ "$left" -gt 0 ] && kill -0 "$pid" 2>/dev/null; do
 	sleep 0.1
 	left=$((left - 1))
 done
 
-rm -f "$file.pid"
-[ -s "$file.log" ] || rm -f "$file.log"
+rm -f "$task.pid" "$task.ready"
+[ -s "$task.log" ] || rm -f "$task.log"
 exit 0
