@@ -70,7 +70,7 @@ has_chromium() { command -v chromium >/dev/null 2>&1; }
 has_font() { [ -e /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf ]; }
 
 has_engines() {
-	command -v podman && command -v runc && command -v busybox && { ! is_amd64 || command -v qemu-system-x86_64; }
+	command -v podman && command -v runc && command -v busybox && command -v catatonit && { ! is_amd64 || command -v qemu-system-x86_64; }
 } >/dev/null 2>&1
 
 # is_amd64: the virtual machine of the tests is one.
@@ -205,7 +205,7 @@ if { ! has_chromium || ! has_font; } && ! apt_install chromium fonts-dejavu-core
 	lacking "Chromium is missing, the tests in a real browser are skipped" "apt-get install chromium fonts-dejavu-core"
 fi
 
-engines="podman runc busybox-static"
+engines="podman runc busybox-static catatonit"
 if is_amd64; then engines="$engines qemu-system-x86"; fi
 # shellcheck disable=SC2086 # several words
 if ! has_engines && ! apt_install $engines; then
