@@ -2,10 +2,10 @@
 # Installs what the tests need: Pythons with psutil, cmarkgfm, gunicorn and clients of StatsD and Prometheus in .tools/venv,
 # with MLflow's server and client in .tools/mlflow3 and .tools/mlflow2, with ProxyStore and numpy in .tools/ops and
 # .tools/ops-old, Prometheus in .tools/prometheus, Slurm with munge in .tools/slurm, GNU time, curl, Chromium with a font,
-# podman and qemu with a static busybox, rpm, mandoc and an emulation of arm64 for the packages,
-# a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
+# podman and qemu with a static busybox, a kernel for the virtual machine in .tools/kernel, and in CI a C compiler.
 # What cannot be had costs one line and the tests that need it; in CI (CI=true) a failed install is an error.
 # With a second argument "peers" it installs only the tools that benchmarks compare us with, in .tools/peers.
+# For the packages of make dist it installs rpm, cpio, mandoc and an emulation of arm64.
 # Usage: scripts/test-tools.sh STAMP [peers]
 set -eu
 stamp=$1
