@@ -26,6 +26,8 @@ type recordOptions struct {
 	quiet       bool
 	logLevel    string
 	logFormat   string
+	tokenFile   string
+	endCommand  string
 
 	streams streams
 	log     *logger
@@ -53,6 +55,9 @@ var environment = []struct{ flag, variable string }{
 	{"scrape", "PERFAGENT_SCRAPE"},
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
+	{"redact", "PERFAGENT_REDACT"},
+	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
+	{"on-end", "PERFAGENT_ON_END"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -60,7 +65,7 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart",
+	"OpsChart": "ops-chart", "Redact": "redact", "ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -117,6 +122,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
 		"draw time lines of the operations and transfers whose names match `GLOB` "+
 			"(repeatable; separated by spaces in the variable; default: the first 12)")
+	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
@@ -138,65 +144,21 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	if o.streams.inside {
 		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
 	}
-	if err := o.settle(cmd); err != nil {
-		return err
-	}
 
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
-
 	o.log = log
-	o.warn(cmd)
-	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
-
-	return nil
-}
-
-// settle takes values from the environment for flags that are not given, and checks all options.
-// Errors name the flag or the variable.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	if err := o.settleQuiet(cmd); err != nil {
+	if err := o.readToken(cmd); err != nil {
 		return err
 	}
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+	o.warn(cmd)
 
-	from := make(map[string]string)
-	for _, e := range environment {
-		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
-			continue
-		}
-		from[e.flag] = e.variable
-		if err := setFlag(cmd, e.flag, value); err != nil {
-			return fmt.Errorf("%s: %w", e.variable, valueError(err))
-		}
-	}
-
-	wrong := func(flag string, err error) error {
-		if variable := from[flag]; variable != "" {
-			return fmt.Errorf("%s: %w", variable, err)
-		}
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-
-	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("the name is empty"))
-	}
-	if cmd.Flags().Changed("node") {
-		o.Node = &o.node
-	}
-	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
-		o.PushTimeout = -1 // nothing is sent
-	}
-	if flag, err := o.check(); err != nil {
-		return wrong(flag, err)
-	}
-
-	var bad *agent.OptionError
-	if err := o.Options.Check(); errors.As(err, &bad) {
-		return wrong(flagOf[bad.Option], bad.Err)
-	}
+	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
 
 	return nil
 }
