@@ -95,6 +95,9 @@ unpack_slurm() {
 	apt_unpack slurm $(apt-get -s install --no-install-recommends slurm-wlm slurm-client munge | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
 
+# has_shells: those whose completion is tested.
+has_shells() { [ -e /usr/share/bash-completion/bash_completion ] && command -v zsh && command -v fish; } >/dev/null 2>&1
+
 has_gnu_time() { /usr/bin/time --version 2>&1 | grep -q GNU; }
 
 has_venv() { "$python" -c 'import venv, ensurepip' 2>/dev/null; }
@@ -181,6 +184,10 @@ if ! command -v "$python" >/dev/null 2>&1; then
 	[ "${CI:-}" != true ] || exit 1
 else
 	make_venvs
+fi
+
+if ! has_shells && ! apt_install bash-completion zsh fish; then
+	lacking "a shell is missing, the Tab key is not pressed in it" "apt-get install bash-completion zsh fish"
 fi
 
 if ! has_gnu_time && ! apt_install time; then

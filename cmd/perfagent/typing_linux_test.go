@@ -35,6 +35,7 @@ func TestTyping_WrongUse(t *testing.T) {
 		{"run --node one -- true", `perfagent run: --node: "one" is not a whole number`, 125},
 		{"run --=x -- true", "perfagent run: --=x is not a flag; perfagent run --help lists the flags", 125},
 		{"run", "perfagent run: no command: perfagent run [flags] -- CMD [ARG...]", 125},
+		{"run -q -- no-such-program", `perfagent run: "no-such-program": command not found`, 127},
 		{"run -q --summary always -- true", "perfagent run: -q is --summary never: use one of the two", 125},
 		{"diff --formt json", "perfagent diff: unknown flag --formt; did you mean --format?", 2},
 		{"merge", "perfagent merge: name a run, or two reports or more", 1},
