@@ -96,6 +96,9 @@ unpack_slurm() {
 	apt_unpack slurm $(apt-get -s install --no-install-recommends slurm-wlm slurm-client munge | sed -n 's/^Inst \([^ ]*\).*/\1/p')
 }
 
+# has_shells: those whose completion is tested.
+has_shells() { [ -e /usr/share/bash-completion/bash_completion ] && command -v zsh && command -v fish; } >/dev/null 2>&1
+
 # has_packagers: what unpacks and runs the packages of make dist.
 has_packagers() {
 	command -v rpm && command -v rpm2cpio && command -v cpio && command -v qemu-aarch64-static && command -v mandoc
@@ -187,6 +190,10 @@ if ! command -v "$python" >/dev/null 2>&1; then
 	[ "${CI:-}" != true ] || exit 1
 else
 	make_venvs
+fi
+
+if ! has_shells && ! apt_install bash-completion zsh fish; then
+	lacking "a shell is missing, the Tab key is not pressed in it" "apt-get install bash-completion zsh fish"
 fi
 
 if ! has_gnu_time && ! apt_install time; then

@@ -32,7 +32,7 @@ a script; 125 for wrong use.`,
 				args = args[1:]
 			}
 			if len(args) == 0 {
-				return errors.New("no text: perfagent mark TEXT...")
+				return errors.New("no text: perfagent mark TEXT")
 			}
 
 			s.writeMark(marks.Line{Text: strings.Join(args, " ")})

@@ -32,8 +32,8 @@ func execute(args []string, s streams) int {
 
 	code, err := exitCode(cmd.Name(), err)
 	if err != nil {
-		// An error that a package made may begin with its operation, which is the command.
-		words := strings.TrimPrefix(err.Error(), cmd.Name()+": ")
+		// The error may begin with the operation, which the line names already.
+		words := strings.TrimPrefix(strings.TrimPrefix(err.Error(), cmd.Name()+" "), cmd.Name()+": ")
 		fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), text.Printable(words))
 	}
 

@@ -85,7 +85,7 @@ func TestDefaults_BadLines(t *testing.T) {
 	o.Want(t, 5)
 	for _, want := range []string{
 		`perfagent.env:1: PERFAGENT_INTERVAL: 1ms is below 10ms; the line is left out`,
-		`/etc/perfagent.env:3: PERFAGENT_INTERVAL="fast"`, `/etc/perfagent.env:4: not PERFAGENT_NAME=VALUE`,
+		`/etc/perfagent.env:3: PERFAGENT_INTERVAL: "fast"`, `/etc/perfagent.env:4: not PERFAGENT_NAME=VALUE`,
 		`/etc/perfagent.env:5: PERFAGENT_NOPE is not known`, `/etc/perfagent.env:6: PERFAGENT_HTML: "sometimes"`,
 		`/etc/perfagent.env:8: PERFAGENT_DISK_PATH: a path is empty`,
 		`/etc/perfagent.env:9: PERFAGENT_LISTEN_TOKEN: the token has a control character`,

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perfagent/perfagent/agent/pusher"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/text"
 )
 
@@ -38,7 +39,8 @@ func takes(least, most int, wrong error) cobra.PositionalArgs {
 func unknownCommand(root *cobra.Command, args []string) error {
 	word := args[0]
 	if _, err := exec.LookPath(word); err == nil {
-		meant := pusher.CommandLine(append([]string{root.Name(), "run", "--"}, args...))
+		var rules redact.Rules // an error may end up in a log
+		meant := pusher.CommandLine(append([]string{root.Name(), "run", "--"}, rules.Args(args)...))
 		return fmt.Errorf(`unknown command "%s"; did you mean "%s"?`, word, meant)
 	}
 
