@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,22 +54,32 @@ type defaults struct {
 	warnings []string
 }
 
-// readDefaults reads the defaults files. A file that is not there is no error.
-func (s streams) readDefaults() defaults {
-	all, ok := patience.Ask(defaultsPatience, func() (d defaults) {
-		for _, path := range []string{userFile(), s.siteDefaults} {
+// readDefaults begins to read the defaults files, and returns a function that waits for them. They are
+// read while the command line is parsed, because reading them takes another thread, whose start would
+// delay the job. A file that is not there is no error.
+func readDefaults(site string) (wait func() defaults) {
+	answer := make(chan defaults, 1)
+	go func() {
+		var d defaults
+		for _, path := range []string{userFile(), site} {
 			if path != "" {
 				d.read(path)
 			}
 		}
+		answer <- d
+	}()
+
+	return sync.OnceValue(func() defaults {
+		d, ok := patience.Receive(answer, defaultsPatience)
+		if !ok {
+			d.warnings = []string{"the files of defaults did not answer in time and are left out"}
+		}
 		return d
 	})
-	if !ok {
-		all.warnings = []string{"the files of defaults did not answer in time and are left out"}
-	}
-
-	return all
 }
+
+// noDefaults are the defaults of a command line that has no files of them.
+func noDefaults() defaults { return defaults{} }
 
 // userFile returns the path of the user's file, or "" if the user has no home. A relative
 // XDG_CONFIG_HOME is to be ignored (XDG Base Directory Specification).
@@ -157,7 +168,7 @@ func (d defaults) of(variable string) []setting {
 // outDefault returns where the runs are, for a command that looks for them, if a variable or a file says
 // so. Only commands that record warn of bad lines.
 func (s streams) outDefault() (setting, bool) {
-	if found := s.readDefaults().of("PERFAGENT_OUT"); len(found) > 0 {
+	if found := s.defaults().of("PERFAGENT_OUT"); len(found) > 0 {
 		return found[0], true
 	}
 	return setting{}, false
@@ -179,7 +190,7 @@ func (o *recordOptions) settle(cmd *cobra.Command) error {
 		return err
 	}
 
-	files := o.streams.readDefaults()
+	files := o.streams.defaults()
 	for _, warning := range files.warnings {
 		o.log.Warn(warning)
 	}

@@ -13,6 +13,6 @@ func main() {
 	// there: one that hangs on a disk would keep the signal from the job.
 	runtime.LockOSThread()
 	os.Exit(execute(os.Args[1:], streams{
-		out: os.Stdout, err: &patientWriter{w: os.Stderr}, siteDefaults: siteDefaults,
+		out: os.Stdout, err: &patientWriter{w: os.Stderr}, defaults: readDefaults(siteDefaults),
 	}))
 }

@@ -19,12 +19,16 @@ type streams struct {
 	inside bool
 	in     io.Reader
 
-	// siteDefaults is the site's file of defaults; "" is none.
-	siteDefaults string
+	// defaults waits for the files of defaults; nil if there are none.
+	defaults func() defaults
 }
 
 // execute runs the command line and returns its exit code.
 func execute(args []string, s streams) int {
+	if s.defaults == nil {
+		s.defaults = noDefaults
+	}
+
 	s = s.inLocale()
 	root := newRoot(s)
 	adapt(root, s, args)
