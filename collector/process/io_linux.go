@@ -3,7 +3,7 @@ package process
 // readIO adds up what the job's processes, and the children that they waited for, read from storage
 // and wrote to it.
 func (t *Tree) readIO(begin instant) {
-	var read, written float64
+	read, written := t.ended.read, t.ended.written
 	var unread failure
 	known := 0
 	for _, p := range t.ours {
@@ -20,6 +20,7 @@ func (t *Tree) readIO(begin instant) {
 			continue
 		}
 		known++
+		p.read, p.written = r, w
 		read += float64(r)
 		written += float64(w)
 	}

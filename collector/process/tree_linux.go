@@ -34,7 +34,8 @@ type Tree struct {
 	chain       []*proc // those that follow has walked over
 	scans       int
 	seq         int64
-	rootStart   uint64
+	starts      map[int]uint64 // of Root and Named, as they were first found
+	ended       endedUse
 	held        int // open descriptors
 	maxHeld     int
 	hiddenBy    error // why the newest hidden process is hidden
@@ -198,7 +199,7 @@ func (t *Tree) sum() {
 			u.Threads += p.threads
 		}
 	}
-	u.CPUSeconds = ticks / procfile.UserHZ
+	u.CPUSeconds = t.ended.cpu + ticks/procfile.UserHZ
 }
 
 // rss returns the resident bytes.
