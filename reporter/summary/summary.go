@@ -177,7 +177,7 @@ func wasteNote(unused, hours float64) string {
 func memoryRows(n *reporter.Node) []row {
 	rows := []row{{label: "memory", value: text.Percentage(n.Metric(reporter.MetricMemoryPeak)), note: memoryNote(n)}}
 	switch {
-	case n.Job == nil || jobPeak(n) > 0: // then the whole job has a row of its own
+	case n.Job == nil || n.Job.Attached || jobPeak(n) > 0: // then the whole job has a row of its own
 		return rows
 	case n.Job.MaxRSSAtMost:
 		return append(rows, row{value: text.Size(n.Job.MaxRSSMB),
