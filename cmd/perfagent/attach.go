@@ -100,13 +100,13 @@ func (o *recordOptions) addFor(cmd *cobra.Command) {
 }
 
 // untilSignal returns a context that is done when a signal asks for the report, or the time is over.
-func (o *recordOptions) untilSignal() (ctx context.Context, stop func()) {
-	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+func (o *recordOptions) untilSignal() (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	if o.length == 0 {
 		return ctx, stop
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, o.length)
+	timed, cancel := context.WithTimeout(ctx, o.length)
 
-	return ctx, func() { cancel(); stop() }
+	return timed, func() { cancel(); stop() }
 }

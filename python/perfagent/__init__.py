@@ -63,7 +63,7 @@ class Monitor:
         args: Sequence[str] = (),
     ) -> None:
         self.run_id = run_id
-        self._flags = _flags(run_id, out, interval, tags, args)
+        self._flags = lambda: _flags(run_id, out, interval, tags, args)
         self._pid = pid
         self._owner: int | None = None  # the process that called start
         self._agent: subprocess.Popen[bytes] | None = None  # while it records
@@ -151,7 +151,7 @@ class Monitor:
         self._words = tempfile.TemporaryFile()
         pid = os.getpid() if self._pid is None else self._pid
         self._agent = subprocess.Popen(
-            [_binary(), "attach", "--ready", "--summary", "never", *self._flags, str(pid)],
+            [_binary(), "attach", "--ready", "--summary", "never", *self._flags(), str(pid)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._words,
