@@ -24,7 +24,7 @@ func output(t *testing.T, args ...string) string {
 // The help texts are golden files: -update rewrites them.
 func TestHelp_Golden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "run", "sidecar", "show", "watch", "merge", "plot", "diff", "push", "mark", "phase", "record", "metrics", "version", "completion"} {
+	for _, name := range []string{"", "run", "attach", "sidecar", "show", "watch", "merge", "plot", "diff", "push", "mark", "phase", "record", "metrics", "version", "completion"} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{name, "--help"}
 			if name == "" {
