@@ -73,8 +73,8 @@ func (a *Attached) identify() error {
 		return fmt.Errorf("it is a thread; its process is %s", of)
 	}
 
-	state, start, err := a.stat()
-	if err == nil && (state == 'Z' || state == 'X') {
+	start, dead, err := a.stat()
+	if err == nil && dead {
 		err = unix.ESRCH
 	}
 	a.start = start
@@ -85,21 +85,24 @@ func (a *Attached) identify() error {
 // path returns the path of a file of the process in /proc.
 func (a *Attached) path(name string) string { return "/proc/" + strconv.Itoa(a.pid) + "/" + name }
 
-// stat reads the state of the process with the ID, and when it began.
-func (a *Attached) stat() (state byte, start uint64, err error) {
+// stat reads when the process with the ID began, and whether it is dead: none of its threads runs. One
+// whose first thread has ended while others run is in state Z, too.
+func (a *Attached) stat() (start uint64, dead bool, err error) {
 	data, err := os.ReadFile(a.path("stat"))
 	if err != nil {
-		return 0, 0, err
+		return 0, false, err
 	}
 
 	var f [procfile.StatStart + 1][]byte
 	_, _, n := procfile.SplitStat(data, f[:])
 	start, ok := procfile.ParseCount(f[procfile.StatStart])
-	if n < len(f) || !ok || len(f[procfile.StatState]) != 1 {
-		return 0, 0, fmt.Errorf("%s is not understood: %.40q", a.path("stat"), bytes.TrimSpace(data))
+	threads, ok2 := procfile.ParseCount(f[procfile.StatThreads])
+	if n < len(f) || !ok || !ok2 {
+		return 0, false, fmt.Errorf("%s is not understood: %.40q", a.path("stat"), bytes.TrimSpace(data))
 	}
+	state := string(f[procfile.StatState])
 
-	return f[procfile.StatState][0], start, nil
+	return start, threads <= 1 && (state == "Z" || state == "X"), nil
 }
 
 // Pid returns the process ID.
@@ -153,8 +156,8 @@ func (a *Attached) look(ctx context.Context, often time.Duration) {
 // over reports whether the process has ended: nothing of it runs any more.
 func (a *Attached) over() bool {
 	if a.file == nil {
-		state, start, err := a.stat()
-		return explained(err) == errNotThere || err == nil && (start != a.start || state == 'Z' || state == 'X')
+		start, dead, err := a.stat()
+		return explained(err) == errNotThere || err == nil && (start != a.start || dead)
 	}
 
 	fds := []unix.PollFd{{Fd: int32(a.fd), Events: unix.POLLIN}}
