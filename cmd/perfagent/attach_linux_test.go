@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -95,16 +96,6 @@ func attach(t *testing.T, args ...string) (*clitest.Process, agent.Ready) {
 	return readyOf(t, clitest.Perfagent(t, append([]string{"attach", "--ready", "--interval", "50ms"}, args...)...))
 }
 
-func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.Ready) {
-	t.Helper()
-	l := clitest.Launch(t, cmd)
-	var ready agent.Ready
-	if err := json.Unmarshal([]byte(l.Next()), &ready); err != nil {
-		t.Fatal(err)
-	}
-	return l, ready
-}
-
 // attachedReport is the report when perfagent has ended by itself.
 func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
 	t.Helper()
@@ -122,6 +113,34 @@ func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
 	if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > seconds-0.03 && got < seconds+0.12) {
 		t.Errorf("job_cpu_seconds %v, want %v", got, seconds)
 	}
+}
+
+// readyOf waits until perfagent has begun, and marks that: from then on the journal says what each sample adds.
+func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.Ready) {
+	t.Helper()
+	l := clitest.Launch(t, cmd)
+	var ready agent.Ready
+	if err := json.Unmarshal([]byte(l.Next()), &ready); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, ready.Marks, "begun\n", 0o644)
+	return l, ready
+}
+
+// untilCounted waits until the samples have so much CPU time: what a process used after its last sample is lost if it
+// ends and is waited for by somebody else.
+func untilCounted(t *testing.T, ready agent.Ready, seconds float64) {
+	t.Helper()
+	part := regexp.MustCompile(`"job_cpu_s": ?([0-9.e-]+)`)
+	clitest.Until(t, fmt.Sprint("samples with ", seconds, " s"), func() bool {
+		data, _ := os.ReadFile(filepath.Join(ready.Dir, "node-0.jsonl"))
+		sum := 0.
+		for _, m := range part.FindAllSubmatch(data, -1) {
+			v, _ := strconv.ParseFloat(string(m[1]), 64)
+			sum += v
+		}
+		return sum >= seconds-0.02
+	})
 }
 
 // exited returns the exit code of a report, or -1 if it has none.
@@ -155,7 +174,7 @@ func TestAttach_CountsFromTheMoment(t *testing.T) {
 	p.do("burn(0.2)")
 	p.do("child(0.3)")
 	p.do("orphan(0.2)")
-	p.do("open(" + strconv.Quote(ready.Marks) + ", 'a').write('half\\n')")
+	untilCounted(t, ready, 0.7)
 	p.tell("sys.exit(7)")
 	p.End()
 	r := attachedReport(t, l)
@@ -171,7 +190,7 @@ func TestAttach_CountsFromTheMoment(t *testing.T) {
 		t.Errorf("start %v, of the samples %v, of the job %v", r.Run.Start, n.Sampling.Start, n.Job.Start)
 	}
 	wantCPU(t, r, 0.7)
-	if len(n.Marks) != 1 || n.Marks[0].Text != "half" {
+	if len(n.Marks) != 1 || n.Marks[0].Text != "begun" {
 		t.Errorf("marks %+v", n.Marks)
 	}
 	if most := n.Metrics["max_t_job_processes"]; most != 3 {
@@ -194,13 +213,13 @@ func TestAttach_EndsWithItsProcess(t *testing.T) {
 func TestAttach_Several(t *testing.T) {
 	t.Parallel()
 	a, b := startTold(t, nil), startTold(t, nil)
-	l, _ := attach(t, a.pid(), b.pid(), a.pid())
+	l, ready := attach(t, a.pid(), b.pid(), a.pid())
 	a.do("burn(0.3)")
-	a.do("time.sleep(0.2)")
+	untilCounted(t, ready, 0.3)
 	a.tell("sys.exit(3)")
 	a.End()
 	b.do("burn(0.3)")
-	b.do("time.sleep(0.2)")
+	untilCounted(t, ready, 0.6)
 	b.tell("sys.exit(4)")
 	b.End()
 	r := attachedReport(t, l)
@@ -278,9 +297,9 @@ func TestAttach_AnotherUsers(t *testing.T) {
 	need.Root(t, "to start a process that an ordinary user looks at")
 	p := startTold(t, nil)
 	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", p.pid()))
-	l, _ := readyOf(t, cmd)
+	l, ready := readyOf(t, cmd)
 	p.do("burn(0.3)")
-	p.do("time.sleep(0.2)")
+	untilCounted(t, ready, 0.3)
 	p.Signal(syscall.SIGTERM)
 	p.End()
 	r := attachedReport(t, l)
@@ -337,8 +356,9 @@ func TestAttach_WithoutPidfd(t *testing.T) {
 	p := startTold(t, nil)
 	cmd := clitest.Command(t, os.Args[0], clitest.Binary(t), "attach", "--ready", "--interval", "50ms", p.pid())
 	cmd.Env = append(cmd.Env, clitest.PartEnv("without pidfd"))
-	l, _ := readyOf(t, cmd)
+	l, ready := readyOf(t, cmd)
 	p.do("burn(0.2)")
+	untilCounted(t, ready, 0.2)
 	p.Signal(syscall.SIGKILL)
 	p.End()
 	r := attachedReport(t, l)

@@ -27,7 +27,8 @@ func (t *Tree) readIO(begin instant) {
 
 	t.fail("io", unread.why("storage bytes", len(t.ours)))
 	t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = read, written, true
-	if known == 0 && unread.n > 0 {
+	t.ioKnown = t.ioKnown || known > 0
+	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // nobody else knows what the ended ones had
 		nan := nothing()
 		t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = nan.ReadBytes, nan.WriteBytes, false
 	}

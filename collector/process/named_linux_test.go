@@ -93,3 +93,16 @@ func TestTree_NamedEnd(t *testing.T) {
 		})
 	}
 }
+
+// Storage bytes that could not be read do not become 0 when their process has ended.
+func TestTree_NamedWithoutStorage(t *testing.T) {
+	p := treeFixture(t)
+	p.file(100, "io", "nothing\n")
+	tree := p.named(nil, 100)
+	for range 2 {
+		if u := treeRead(t, tree); !math.IsNaN(u.ReadBytes) || !math.IsNaN(u.WriteBytes) || u.IOFresh {
+			t.Errorf("read %v, written %v, new %v", u.ReadBytes, u.WriteBytes, u.IOFresh)
+		}
+		p.end(100)
+	}
+}

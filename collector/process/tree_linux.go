@@ -53,6 +53,7 @@ type Tree struct {
 	clock    func() instant
 
 	noMemory bool // somebody else measures memory
+	ioKnown  bool // storage bytes of some process have been read
 }
 
 // An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
