@@ -22,12 +22,12 @@ func newAttach(s streams) *cobra.Command {
 		Use:   "attach PID... [flags]",
 		Short: "record processes that run already",
 		Long: `Record processes that run already, with their children, until the last of them
-has ended or TERM, INT or HUP arrives. Then write the report and its page. What the
-processes used before is not in it. They notice nothing, and no privilege is
-needed for processes of the same user.
+has ended, until TERM, INT or HUP arrives, or until the time of --for is over.
+Then write the report and its page. What the processes used before is not in it.
+They notice nothing, and those of the same user need no privilege.
 
-Exit code: 0 if the report was written; 1 if a process is not there, or if there is
-no report.`,
+Exit code: 0 if the report was written; 1 if a process is not there, or if there
+is no report.`,
 		Example: `  perfagent attach 4242
   perfagent attach $(pgrep -f train.py) --for 10m --interval 100ms`,
 		Args: cobra.ArbitraryArgs,
