@@ -1,10 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +13,6 @@ import (
 
 	"github.com/perfagent/perfagent/agent"
 	"github.com/perfagent/perfagent/agent/exporter"
-	"github.com/perfagent/perfagent/internal/text"
-	"github.com/perfagent/perfagent/reporter/summary"
 )
 
 // recordOptions are the flags that run and sidecar share.
@@ -29,6 +27,8 @@ type recordOptions struct {
 	logLevel    string
 	logFormat   string
 	length      time.Duration // of sidecar and attach; 0 = until a signal
+	tokenFile   string
+	endCommand  string
 
 	streams streams
 	log     *logger
@@ -56,6 +56,9 @@ var environment = []struct{ flag, variable string }{
 	{"scrape", "PERFAGENT_SCRAPE"},
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
+	{"redact", "PERFAGENT_REDACT"},
+	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
+	{"on-end", "PERFAGENT_ON_END"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -63,7 +66,7 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart",
+	"OpsChart": "ops-chart", "Redact": "redact", "ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -86,8 +89,9 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 		"report the usage of `PATH`'s file system (repeatable; colon-separated in the variable; the fullest one counts)",
 	)
 
-	f.StringVar(&o.summary, "summary", "auto",
-		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
+	f.StringVar(&o.summary, "summary", summaryAuto,
+		"what to print to stderr at the end: auto (the summary on a terminal; elsewhere one line after a failure, and "+
+			"after success under a scheduler or CI), line (always the line), always (always the summary), never")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "short for --summary never")
 	addHTMLFlag(f, &o.HTML)
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
@@ -119,6 +123,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
 		"draw time lines of the operations and transfers whose names match `GLOB` "+
 			"(repeatable; separated by spaces in the variable; default: the first 12)")
+	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
@@ -140,65 +145,21 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	if o.streams.inside {
 		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
 	}
-	if err := o.settle(cmd); err != nil {
-		return err
-	}
 
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
-
 	o.log = log
-	o.warn(cmd)
-	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
-
-	return nil
-}
-
-// settle takes values from the environment for flags that are not given, and checks all options.
-// Errors name the flag or the variable.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	if err := o.settleQuiet(cmd); err != nil {
+	if err := o.readToken(cmd); err != nil {
 		return err
 	}
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+	o.warn(cmd)
 
-	from := make(map[string]string)
-	for _, e := range environment {
-		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
-			continue
-		}
-		from[e.flag] = e.variable
-		if err := setFlag(cmd, e.flag, value); err != nil {
-			return fmt.Errorf("%s: %w", e.variable, valueError(err))
-		}
-	}
-
-	wrong := func(flag string, err error) error {
-		if variable := from[flag]; variable != "" {
-			return fmt.Errorf("%s: %w", variable, err)
-		}
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-
-	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("the name is empty"))
-	}
-	if cmd.Flags().Changed("node") {
-		o.Node = &o.node
-	}
-	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
-		o.PushTimeout = -1 // nothing is sent
-	}
-	if flag, err := o.check(); err != nil {
-		return wrong(flag, err)
-	}
-
-	var bad *agent.OptionError
-	if err := o.Options.Check(); errors.As(err, &bad) {
-		return wrong(flagOf[bad.Option], bad.Err)
-	}
+	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
 
 	return nil
 }
@@ -227,8 +188,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "max-length", fmt.Errorf("0 is not between 2 and %d", agent.MaxMaxLength)
 	case o.Out == "":
 		return "out", errors.New("the directory name is empty")
-	case o.summary != "auto" && o.summary != "always" && o.summary != "never":
-		return "summary", fmt.Errorf("%q is not auto, always or never", o.summary)
+	case !slices.Contains(summaries(), o.summary):
+		return "summary", fmt.Errorf("%q is not auto, line, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
 	case o.length < 0:
@@ -277,35 +238,6 @@ func (o *recordOptions) printURL(url string) {
 		return
 	}
 	o.log.Info("listening on " + url)
-}
-
-func (o *recordOptions) wantsSummary() bool {
-	return o.summary == "always" || o.summary == "auto" && isTerminal(o.streams.err)
-}
-
-// showSummary prints the summary once the report has been written.
-func (o *recordOptions) showSummary(r *agent.Result) {
-	ignoreBackground()
-	if !o.wantsSummary() {
-		return
-	}
-
-	var out bytes.Buffer // one write: it is read whole or not at all
-	_ = summary.Write(&out, r.Report, summaryOptions(r.Report, o.streams.err, r.ReportPath, r.PagePath))
-	if _, err := o.streams.err.Write(out.Bytes()); err != nil {
-		o.log.Debug(fmt.Sprintf("write summary: %v", err))
-	}
-}
-
-// conclude prints what was pushed, if a summary was asked for.
-func (o *recordOptions) conclude(r *agent.Result) {
-	switch {
-	case r == nil || r.Pushed == "":
-	case o.wantsSummary():
-		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
-	default:
-		o.log.Debug(r.Pushed)
-	}
 }
 
 var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG...]")

@@ -111,6 +111,15 @@ print(json.dumps([monitor.report_path, page, monitor.summary]))
 	}
 }
 
+// The module has the version of the program.
+func TestMonitor_Version(t *testing.T) {
+	t.Parallel()
+	version := strings.TrimSpace(clitest.Read(t, need.Repository(t, "VERSION")))
+	if text := clitest.Read(t, need.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
+		t.Errorf("python/perfagent/__init__.py does not say that it is version %s", version)
+	}
+}
+
 // The summary is what ls says of the run.
 func TestMonitor_Summary(t *testing.T) {
 	t.Parallel()

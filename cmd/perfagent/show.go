@@ -32,7 +32,7 @@ type showOptions struct {
 }
 
 func newShow(s streams) *cobra.Command {
-	o := &showOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &showOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "show [flags] [RUN]",
 		Short: "show a run as text, Markdown, CSV or JSON",
@@ -41,7 +41,8 @@ for the one before it, the directory of a run, or a file: a report, the journal
 (node-N.jsonl) that a crash left behind, or perf.py's JSON. Without RUN, show
 the run that started last.
 
-  text      the summary, with charts that keep every peak
+  text      the summary: the efficiency of the job as seff or jobstats show it,
+            how to right-size it, and charts that keep every peak
   markdown  the same for the job summary of a CI system
   csv       a row for each kept sample, with the minimum, mean and maximum of
             all the samples that it stands for
@@ -141,8 +142,9 @@ func (o *showOptions) print(report *reporter.Report, found *catalog.Found) error
 	case formatCSV:
 		return reporter.WriteCSV(o.streams.data(), report)
 	case formatMarkdown:
-		pictures := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
-		return summary.WriteMarkdown(o.streams.data(), report, summary.MarkdownOptions{Pictures: pictures})
+		drawn := terminal.Pictures(report, summary.Width, false) // for browsers: the locale here does not matter
+		return summary.WriteMarkdown(o.streams.data(), report,
+			summary.MarkdownOptions{JobPictures: drawn.Job, Pictures: drawn.Node})
 	}
 	path, page := placeOf(found)
 	so := summaryOptions(report, o.streams.out, path, page)
