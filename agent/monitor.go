@@ -74,7 +74,7 @@ func Start(ctx context.Context, o Options) (*Monitor, error) {
 	gpus := gpu.Open(gpu.Options{Interval: o.Interval, Env: os.Environ()})
 	options := host.JobOptions{Source: host.JobFromTree, Running: true, Env: os.Environ()}
 	options.Tree, options.NoTree = newTree(process.Options{
-		Root: os.Getpid(), Self: true, Ignore: func(pid int) bool { return pid == gpus.Pid() },
+		Named: []int{os.Getpid()}, Ignore: func(pid int) bool { return pid == gpus.Pid() },
 	})
 	findOwnGroup().bound(&options)
 	sampler := collector.NewSampler(s.reader(host.Options{Job: options, GPUs: gpus}), s.sampling())

@@ -150,6 +150,10 @@ type Options struct {
 	// from a goroutine of the run. It must not block. If it is nil, the URL goes to Log.
 	OnListen func(url string)
 
+	// OnReady, if not nil, is called by Attach when the first reading has been taken: from then on
+	// everything counts.
+	OnReady func(Ready)
+
 	// OnReport, if not nil, is called when the report and its page have been written, before
 	// anything is pushed.
 	OnReport func(*Result)

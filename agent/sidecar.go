@@ -12,6 +12,7 @@ import (
 	"github.com/perfagent/perfagent/collector/gpu"
 	"github.com/perfagent/perfagent/collector/host"
 	"github.com/perfagent/perfagent/internal/patience"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // sidecarRuns is the reason why the report of a running sidecar has no end.
@@ -32,23 +33,37 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	o = o.settled()
 	s := newSession(o, nil)
 	s.openIntake(true)
-	head := s.head()
-	if s.output = s.openOutput(head, sharedMarks); s.output.journal == nil {
-		s.closeIntake()
-		return nil, fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
+	if err := s.begin(sharedMarks, sidecarRuns); err != nil {
+		return nil, err
 	}
-	if o.Listen != Off {
-		s.page = s.newLivePage()
-	}
-	s.startObservers(head, head.Run.Start.Time, sidecarRuns)
 	s.observe(s.newRefresher(sidecarRuns))
 
-	rec, err := s.sample(ctx)
+	rec, err := s.sample(ctx, host.JobOptions{}, func() {})
 	if err != nil {
-		return nil, fmt.Errorf("%w; partial data is in %s", err, s.output.journal.Path())
+		return nil, err
 	}
 
-	in := s.input(rec, s.observers.end())
+	return s.finishBeside(s.input(rec, s.observers.end()))
+}
+
+// begin claims the files of a recording beside jobs that perfagent did not start, and starts the
+// observers. incomplete says why the reports of the active run have no end.
+func (s *session) begin(which marksFile, incomplete string) error {
+	head := s.head()
+	if s.output = s.openOutput(head, which); s.output.journal == nil {
+		s.closeIntake()
+		return fmt.Errorf("%w: %w", ErrNoReport, s.output.nowhere)
+	}
+	if s.o.Listen != Off {
+		s.page = s.newLivePage()
+	}
+	s.startObservers(head, head.Run.Start.Time, incomplete)
+
+	return nil
+}
+
+// finishBeside makes, writes and pushes the report of a recording beside jobs.
+func (s *session) finishBeside(in diagnosis.Input) (*Result, error) {
 	result := &Result{}
 	cut, release := s.nextSignal()
 	defer release()
@@ -56,8 +71,9 @@ func Sidecar(ctx context.Context, o Options) (*Result, error) {
 	return result, s.deliver(in, result, cut)
 }
 
-// sample samples the host until ctx is done. It gives up on a source that hangs then.
-func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
+// sample samples the host and a job until ctx is done. It gives up on a source that hangs then. ready is
+// called after the baseline.
+func (s *session) sample(ctx context.Context, job host.JobOptions, ready func()) (*collector.Recording, error) {
 	gpus := gpu.Open(gpu.Options{Sys: os.Getenv("HOST_SYS"), Interval: s.o.Interval, Env: os.Environ()})
 	followed := make(chan struct{})
 	go func() {
@@ -68,11 +84,12 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 
 	recorded := make(chan *collector.Recording, 1)
 	go func() {
-		reader := s.reader(host.Options{GPUs: gpus})
+		reader := s.reader(host.Options{Job: job, GPUs: gpus})
 		sampler := collector.NewSampler(reader, s.sampling())
 		s.followMarks(sampler)
 		s.followIntake(sampler)
 		s.startIntake(time.Time{})
+		ready()
 		recorded <- sampler.Run(ctx)
 	}()
 
@@ -84,7 +101,8 @@ func (s *session) sample(ctx context.Context) (*collector.Recording, error) {
 	rec, ok := patience.Receive(recorded, diskPatience)
 	if !ok {
 		s.observers.end()
-		return nil, fmt.Errorf("%w: timed out reading the final sample", ErrNoReport)
+		return nil, fmt.Errorf("%w: timed out reading the final sample; partial data is in %s",
+			ErrNoReport, s.output.journal.Path())
 	}
 
 	return rec, nil

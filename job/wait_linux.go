@@ -133,11 +133,9 @@ func (j *Job) reap() (pid int, ws syscall.WaitStatus, ru syscall.Rusage, err err
 
 // conclude fills in how the job ended, and counts the orphans that are dead.
 func (j *Job) conclude(st *Status, ws syscall.WaitStatus) {
-	st.ExitCode = ws.ExitStatus()
+	st.ExitCode, st.Signal = exitOf(ws)
 	if ws.Signaled() {
 		st.Signo = ws.Signal()
-		st.Signal = signalName(st.Signo)
-		st.ExitCode = 128 + int(st.Signo)
 		st.CoreDumped = ws.CoreDump()
 		st.FromTerminal = j.signals.sentByTerminal(st.Signo)
 	}

@@ -17,7 +17,7 @@ func withAccount(job *Job, rec *collector.Recording) *Job {
 	}
 	a, j := &rec.Account, *job
 	j.Source, j.MemoryKind, j.Cgroup = a.Source, a.MemoryKind, a.Group
-	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUOpen
+	j.CPUSeconds, j.CPUAtLeast = wholeCPU(&j, a), a.CPUOpen || j.Attached && !a.CPUSeconds.Known()
 	j.PeakMemoryMB = peakMemory(&j, rec)
 	if j.PeakMemoryMB > 0 && j.MemoryKind == "" { // it ended before it was read: wait4's own peak
 		j.MemoryKind = host.MemoryRSS
@@ -91,8 +91,11 @@ func peakMemory(j *Job, rec *collector.Recording) float64 {
 // the job has read from storage or written to files. Before it kills, the kernel reclaims all
 // the page cache that it can.
 func unseenCache(j *Job, a *collector.Account) float64 {
-	if a.OOMKills > 0 && a.FullAtKillMB.Known() {
+	switch {
+	case a.OOMKills > 0 && a.FullAtKillMB.Known():
 		return 0
+	case j.Attached: // these bytes are not known
+		return math.NaN()
 	}
 	return j.BlockReadMB + j.BlockWriteMB
 }

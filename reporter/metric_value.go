@@ -138,8 +138,11 @@ func bootOf(counter collector.Column) formula {
 
 func ofJob(value func(*Job) float64) metricFunc {
 	return func(f *facts) (float64, error) {
-		if f.job == nil {
+		switch {
+		case f.job == nil:
 			return 0, f.noJob
+		case f.job.Attached:
+			return 0, absent(ParentOnly)
 		}
 		return value(f.job), nil
 	}
@@ -159,6 +162,8 @@ func jobCPUSeconds(f *facts) (float64, error) {
 	switch {
 	case f.account != nil && f.account.CPUOpen:
 		return 0, errOpenCPU
+	case f.job != nil && f.job.Attached && f.account != nil && !f.account.CPUSeconds.Known():
+		return 0, f.why(collector.JobCPU)
 	case f.job != nil:
 		return jobCPU(f.job), nil
 	case f.account != nil && f.account.CPUSeconds.Known():

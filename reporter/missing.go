@@ -30,6 +30,7 @@ const (
 	NoQuotaPeriod   Code = "no_quota_period"
 	NoCgroupCounter Code = "no_cgroup_counter"
 	NoEnergyCounter Code = "no_energy_counter"
+	ParentOnly      Code = "parent_only"
 
 	// Of the whole run.
 	NoSample         Code = "no_sample"
@@ -97,6 +98,7 @@ var codeTable = []Reason{
 	{NoQuotaPeriod, "no period of the CPU quota passed while the job ran", true},
 	{NoCgroupCounter, "the control group has no such counter", true},
 	{NoEnergyCounter, "the device has no energy counter that can be read", true},
+	{ParentOnly, "perfagent was attached to the job, and the kernel tells this to the parent of a process only", true},
 
 	{NoSample, "no sample was taken", false},
 	{NoSampleYet, "no sample has been taken yet", false},

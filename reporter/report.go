@@ -117,10 +117,15 @@ type Agent struct {
 // comes from wait4(2)'s rusage: of the job, the children that it waited for, and the orphans
 // that we reaped.
 type Job struct {
-	PID   int  `json:"pid"`
-	Start Time `json:"start"`
-	End   Time `json:"end"`
-	// ExitCode is absent while the job goes on, and for a program that watches itself.
+	PID int `json:"pid"`
+	// PIDs are the processes that perfagent was attached to, PID the first of them. Attached reports
+	// that it was: then there is no rusage, and what comes from it is neither written nor 0.
+	PIDs     []int `json:"pids,omitempty"`
+	Attached bool  `json:"attached,omitempty"`
+	Start    Time  `json:"start"`
+	End      Time  `json:"end"`
+	// ExitCode is absent while the job goes on, for a program that watches itself, and where the kernel
+	// does not tell that of an attached process.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitempty"`
 	// CPU time, seconds.

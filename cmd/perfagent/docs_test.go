@@ -146,6 +146,7 @@ func TestDocs_Options(t *testing.T) {
 	}{
 		{"options", newRun(s), sampleVariables()},
 		{"options", newSidecar(s), sampleVariables()},
+		{"options", newAttach(s), sampleVariables()},
 		{"options show", newShow(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options watch", newWatch(s), map[string]string{"out": "PERFAGENT_OUT"}},
 		{"options merge", newMerge(s), map[string]string{"out": "PERFAGENT_OUT"}},
@@ -158,9 +159,13 @@ func TestDocs_Options(t *testing.T) {
 	} {
 		t.Run(test.cmd.Name(), func(t *testing.T) {
 			_, part, _ := markedPart(t, readDocument(t, readme), test.table)
-			if test.cmd.Name() == "sidecar" { // it has no job, and so not the flag that is for run only
-				part = regexp.MustCompile("(?m)^\\| `--cgroup` .*`run` only:.*\n").ReplaceAllString(part, "")
-			}
+			only := regexp.MustCompile("(?m)^.* \\| (`[a-z` ]+) only: .*\n")
+			part = only.ReplaceAllStringFunc(part, func(row string) string {
+				if strings.Contains(only.FindStringSubmatch(row)[1], "`"+test.cmd.Name()+"`") {
+					return row
+				}
+				return ""
+			})
 			want := make(map[string]string)
 			test.cmd.Flags().VisitAll(func(f *pflag.Flag) { want[flagNames(f)] = optionRow(f, test.env[f.Name]) })
 			if diff := cmp.Diff(want, optionRows(t, part)); diff != "" {

@@ -26,6 +26,7 @@ type recordOptions struct {
 	quiet       bool
 	logLevel    string
 	logFormat   string
+	length      time.Duration // of sidecar and attach; 0 = until a signal
 	tokenFile   string
 	endCommand  string
 
@@ -191,6 +192,8 @@ func (o *recordOptions) check() (flag string, err error) {
 		return "summary", fmt.Errorf("%q is not auto, line, always or never", o.summary)
 	case o.pushTimeout < 0:
 		return "push-timeout", fmt.Errorf("%v is negative", o.pushTimeout)
+	case o.length < 0:
+		return "for", fmt.Errorf("%v is negative", o.length)
 	case o.ScrapeInterval == 0:
 		return "scrape-interval", fmt.Errorf("%v is below %v", o.ScrapeInterval, agent.MinScrapeInterval)
 	}

@@ -11,7 +11,8 @@ import (
 
 // parts are the jobs that this test binary plays.
 var parts = map[string]func(){
-	"burner": burner, "counter": clitest.Counter, "diffburn": diffBurn, "flood": flood, "hog": hog,
+	"without pidfd": withoutPidfd,
+	"burner":        burner, "counter": clitest.Counter, "diffburn": diffBurn, "flood": flood, "hog": hog,
 }
 
 // hog touches 300 MiB for 0.3 s.

@@ -92,7 +92,7 @@ func addCommands(root *cobra.Command, s streams) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Record", []*cobra.Command{newRun(s), newSidecar(s)}},
+		{"Record", []*cobra.Command{newRun(s), newAttach(s), newSidecar(s)}},
 		{"Look", []*cobra.Command{newLs(s), newShow(s), newWatch(s), newPlot(s), newDiff(s)}},
 		{"Keep and send", []*cobra.Command{newMerge(s), newPush(s), newPrune(s)}},
 		{"Inside a job", []*cobra.Command{newMark(s), newPhase(s), newRecord(s)}},

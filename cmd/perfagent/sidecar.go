@@ -1,11 +1,6 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/spf13/cobra"
 
 	"github.com/perfagent/perfagent/agent"
@@ -17,11 +12,11 @@ func newSidecar(s streams) *cobra.Command {
 		Use:   "sidecar [flags]",
 		Short: "record the host until TERM or INT, then report",
 		Long: `Record the host, beside jobs that perfagent did not start, until TERM, INT or
-HUP arrives. Then write the report and its page. Until then the report is
-refreshed every 30 seconds and the page every 5 minutes or, if --interval is
-longer, at each sample and each tenth sample. In a container, mount the host's
-/proc and /sys and name them in HOST_PROC and HOST_SYS. Name a file system of
-the host with --disk-path.
+HUP arrives or the time of --for is over. Then write the report and its page.
+Until then the report is refreshed every 30 seconds and the page every 5 minutes
+or, if --interval is longer, at each sample and each tenth sample. In a
+container, mount the host's /proc and /sys and name them in HOST_PROC and
+HOST_SYS. Name a file system of the host with --disk-path.
 
 Exit code: 0 if a signal arrived and the report was written.`,
 		Example: `  perfagent sidecar --out /reports --run-id nightly
@@ -31,6 +26,7 @@ Exit code: 0 if a signal arrived and the report was written.`,
 	}
 
 	addRecordFlags(cmd.Flags(), o)
+	o.addFor(cmd)
 
 	return cmd
 }
@@ -41,7 +37,7 @@ func (o *recordOptions) watch(cmd *cobra.Command) error {
 		return err
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := o.untilSignal()
 	defer stop()
 
 	result, err := agent.Sidecar(ctx, o.Options)

@@ -1,11 +1,16 @@
 package host
 
-import "golang.org/x/sys/unix"
+import (
+	"cmp"
 
-// affinity returns on how many CPUs this process, and so the job, may run; 0 is unknown.
-func affinity() int {
+	"golang.org/x/sys/unix"
+)
+
+// affinity returns on how many CPUs a process, and so the job, may run; 0 is unknown. Process 0 is this
+// one.
+func affinity(pid int) int {
 	var set unix.CPUSet
-	if unix.SchedGetaffinity(unix.Getpid(), &set) != nil {
+	if unix.SchedGetaffinity(cmp.Or(pid, unix.Getpid()), &set) != nil {
 		return 0
 	}
 	return set.Count()

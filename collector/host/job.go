@@ -37,6 +37,10 @@ type JobOptions struct {
 	// Running reports whether the job is running at the baseline, which then reads what its
 	// processes have used so far.
 	Running bool
+	// Apart reports that this process is not in Group.
+	Apart bool
+	// PID is a process of the job, whose affinity is the job's; 0 is this process.
+	PID int
 	// Reaped returns what the dead processes of the job have used that we waited for. It must be
 	// set before Run. nil means nothing.
 	Reaped func() Reaped

@@ -33,10 +33,13 @@ type jobReader struct {
 	// before is the group's memory at the baseline, without ours: what the kernel keeps of
 	// processes that have ended.
 	before float64
-	helper *helper
-	self   process.UsageReader
-	gpus   *gpu.Monitor
-	tree   jobTree
+	// ofGroup reports which counters the group had at the baseline. They are never taken from the
+	// processes, which count from elsewhere.
+	ofGroup struct{ cpu, bytes bool }
+	helper  *helper
+	self    process.UsageReader
+	gpus    *gpu.Monitor
+	tree    jobTree
 }
 
 // helperPid returns the process that queries the GPUs; 0 if there is none.
@@ -49,7 +52,10 @@ func (j *jobReader) helperPid() int {
 
 // final makes the next reading complete and new: it is the closing one.
 func (j *jobReader) final() {
-	j.limitsAt, j.closing, j.tree.closing = 0, true, true
+	j.closing, j.tree.closing = true, true
+	if !j.Apart { // else it may be gone with the job
+		j.limitsAt = 0
+	}
 }
 
 // close closes the files that are held open of the job's group and of its processes.
@@ -69,10 +75,11 @@ func (j *jobReader) baseline(out *Reading) *JobUse {
 	if err := guard(func() error { j.readGroup(use, out); return nil }); err != nil {
 		out.fail(SourceJob, err)
 	}
-	if use.Memory > 0 {
+	if use.Memory > 0 && !j.Running {
 		j.before = use.Memory
 	}
 
+	j.ofGroup.cpu, j.ofGroup.bytes = !math.IsNaN(use.CPUSeconds), !math.IsNaN(use.Read)
 	switch {
 	case j.Running:
 		if err := guard(func() error { return j.readTree(use) }); err != nil {
@@ -147,7 +154,7 @@ func (j *jobReader) readGroup(use *JobUse, out *Reading) {
 		use.MemoryKind = MemoryGroup
 	}
 
-	if use.Processes == 0 && j.Reaped != nil && j.Reaped().Over {
+	if use.Processes == 0 && (j.Running || j.Reaped != nil && j.Reaped().Over) {
 		// Without processes nothing is known of the job at this moment.
 		use.Processes, use.Threads, use.Memory = math.NaN(), math.NaN(), math.NaN()
 	}
@@ -195,7 +202,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 		return err
 	}
 
-	if math.IsNaN(use.CPUSeconds) && tree.Fresh {
+	if math.IsNaN(use.CPUSeconds) && !j.ofGroup.cpu && tree.Fresh {
 		use.CPUSeconds, use.Living, use.Lag = reaped.CPUSeconds+tree.CPUSeconds, tree.CPUSeconds, took
 	}
 	if j.Running { // the caller's own account of the job has the living processes, too
@@ -207,7 +214,7 @@ func (j *jobReader) readTree(use *JobUse) error {
 	if tree.Processes > 0 { // without processes nothing is known of the job
 		use.Processes, use.Threads = orElse(use.Processes, tree.Processes), orElse(use.Threads, tree.Threads)
 	}
-	if math.IsNaN(use.Read) && tree.IOFresh {
+	if math.IsNaN(use.Read) && !j.ofGroup.bytes && tree.IOFresh {
 		use.Read, use.Write = reaped.ReadBytes+tree.ReadBytes, reaped.WriteBytes+tree.WriteBytes
 	}
 	return treeError(tree)
@@ -247,7 +254,10 @@ func (j *jobReader) readLimits(now time.Duration) Limits {
 		return j.limits
 	}
 
-	l := Limits{CPUQuota: series.Unknown(), MemoryMB: series.Unknown(), AffinityCPUs: affinity()}
+	l := Limits{CPUQuota: series.Unknown(), MemoryMB: series.Unknown(), AffinityCPUs: affinity(j.PID)}
+	if l.AffinityCPUs == 0 { // it has ended
+		l.AffinityCPUs = j.limits.AffinityCPUs
+	}
 	if j.Group != nil {
 		g := j.Group.Limits()
 		l.CPUQuota, l.CPUSetCPUs, l.MemoryMB = series.Optional(g.CPUs), g.CPUSet, series.Optional(g.Memory/mib)

@@ -10,4 +10,4 @@ func (r *Reader) readLoad() (*Load, error)                { return nil, nil }
 func (r *Reader) readVM() (*VMStat, error)                { return nil, nil }
 func (r *Reader) readPressure() (*cgroup.Pressure, error) { return nil, nil }
 
-func affinity() int { return 0 }
+func affinity(int) int { return 0 }

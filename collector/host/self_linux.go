@@ -10,9 +10,9 @@ import (
 )
 
 // selfUsage returns the part of the group's numbers that belongs to this process and its helper:
-// nothing where the group was made for the job.
+// nothing where they are not in it.
 func (j *jobReader) selfUsage() process.Usage {
-	if j.Source == JobFromCreated {
+	if j.Source == JobFromCreated || j.Apart {
 		return process.Usage{}
 	}
 	u := j.self.Self()

@@ -16,3 +16,9 @@ func (t *Tree) Foreign(pid int) bool {
 	}
 	return seen
 }
+
+// Ours reports whether the newest scan saw a process, and it is the job's.
+func (t *Tree) Ours(pid int) bool {
+	p := find(t.all, int32(pid))
+	return p != nil && p.class == ours
+}

@@ -3,7 +3,7 @@ package process
 // readIO adds up what the job's processes, and the children that they waited for, read from storage
 // and wrote to it.
 func (t *Tree) readIO(begin instant) {
-	var read, written float64
+	read, written := t.ended.read, t.ended.written
 	var unread failure
 	known := 0
 	for _, p := range t.ours {
@@ -20,13 +20,15 @@ func (t *Tree) readIO(begin instant) {
 			continue
 		}
 		known++
+		p.read, p.written = r, w
 		read += float64(r)
 		written += float64(w)
 	}
 
 	t.fail("io", unread.why("storage bytes", len(t.ours)))
 	t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = read, written, true
-	if known == 0 && unread.n > 0 {
+	t.ioKnown = t.ioKnown || known > 0
+	if known == 0 && (unread.n > 0 || !t.ioKnown && t.o.Root == 0) { // nobody else knows what the ended ones had
 		nan := nothing()
 		t.use.ReadBytes, t.use.WriteBytes, t.use.IOFresh = nan.ReadBytes, nan.WriteBytes, false
 	}

@@ -352,7 +352,7 @@ func (t *Tree) runs(pid int32, thread string) bool {
 // withoutMap handles a process that exists and has no smaps_rollup. Either it has given its memory
 // back and is about to end, or the kernel has no such file.
 func (t *Tree) withoutMap(p *proc, err error, unread *failure) (uint64, error) {
-	if t.dir.has(int32(t.o.Root), "smaps_rollup") {
+	if t.dir.has(int32(cmp.Or(t.o.Root, os.Getpid())), "smaps_rollup") {
 		return 0, err
 	}
 	t.rssOnly = fmt.Errorf("measure PSS: the kernel has no smaps_rollup (Linux 4.14 and newer have it); %s",

@@ -14,8 +14,8 @@ type class uint8
 const (
 	unknown class = iota
 	ours
-	ignored // a child of the root that Ignore names, or below one
-	foreign // no descendant of the root, by a complete chain of parents
+	ignored // one that Ignore selects, or below one
+	foreign // neither, by a complete chain of parents
 	hidden  // we may not read its stat
 	broken  // its stat makes no sense
 	lost    // a parent is missing from the list, or took its id later
@@ -33,9 +33,12 @@ type proc struct {
 	stale   bool  // ours, and not readable now: its values are of an earlier scan
 	waiting bool  // its parents are being followed
 	inode   uint64
-	seq     int64  // the order of readings: later ones have higher numbers
-	pss     uint64 // bytes, newest; 0 = never measured
-	weighed uint64 // its faults at pssAt, when that was measured
+	cut     time.Duration // what its ticks lack, see sumExact
+	read    uint64        // bytes from storage, newest
+	written uint64        // and to storage
+	seq     int64         // the order of readings: later ones have higher numbers
+	pss     uint64        // bytes, newest; 0 = never measured
+	weighed uint64        // its faults at pssAt, when that was measured
 	pssAt   time.Duration
 	paced   bool // pss was measured after this scan
 }
@@ -74,7 +77,7 @@ func (t *Tree) scan() error {
 		t.fill(&t.next[i])
 	}
 
-	if err := t.findRoot(); err != nil {
+	if err := t.findRoots(); err != nil {
 		t.release(t.next)
 		t.spare, t.next = t.next, nil
 		return err
@@ -89,6 +92,9 @@ func (t *Tree) scan() error {
 	}
 
 	t.collect()
+	if t.o.Root == 0 {
+		t.keepEnded()
+	}
 	t.release(t.all)
 	t.all, t.spare, t.next = t.next, t.all, nil
 	t.scans++
@@ -123,8 +129,10 @@ func (t *Tree) load(p *proc) {
 	switch {
 	case err == nil:
 		p.class, p.was, p.pss, p.weighed, p.pssAt = unknown, unknown, 0, 0, 0
+		p.read, p.written = 0, 0
 		if old != nil && old.start == p.start {
 			p.was, p.pss, p.weighed, p.pssAt = old.remembered(), old.pss, old.weighed, old.pssAt
+			p.read, p.written = old.read, old.written
 		}
 		return
 	case gone(err):
@@ -206,22 +214,38 @@ func find(list []proc, pid int32) *proc {
 	return &list[i]
 }
 
-// findRoot returns an error if the root is gone, or is another process than it was.
-func (t *Tree) findRoot() error {
-	root := find(t.next, int32(t.o.Root))
+// findRoots finds the root or the named processes. It returns an error if the root is gone, or is
+// another process than it was. A named process may end; at the first scan all must be there.
+func (t *Tree) findRoots() error {
+	if t.o.Root != 0 {
+		return t.findRoot(t.o.Root, foreign)
+	}
+	for _, pid := range t.o.Named {
+		if err := t.findRoot(pid, ours); err != nil && t.scans == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// findRoot finds a process, and sets its class.
+func (t *Tree) findRoot(pid int, as class) error {
+	root := find(t.next, int32(pid))
+	start, known := t.starts[pid]
 	switch {
 	case root == nil || root.class == ended:
-		return fmt.Errorf("read process %d, the root of the job's, in %s: it is not there", t.o.Root, t.proc())
+		return fmt.Errorf("read process %d, the root of the job's, in %s: it is not there", pid, t.proc())
 	case root.class == hidden || root.class == broken:
-		return fmt.Errorf("read process %d, the root of the job's: %w", t.o.Root, t.unread.first)
-	case t.scans > 0 && root.start != t.rootStart:
-		return fmt.Errorf("read process %d, the root of the job's: it ended, and another process has its id", t.o.Root)
+		return fmt.Errorf("read process %d, the root of the job's: %w", pid, t.unread.first)
+	case known && root.start != start:
+		return fmt.Errorf("read process %d, the root of the job's: it ended, and another process has its id", pid)
 	}
-	t.rootStart = root.start
-	root.class, root.was = foreign, unknown
-	if t.o.Self {
-		root.class = ours
+
+	if t.starts == nil {
+		t.starts = make(map[int]uint64, 1)
 	}
+	t.starts[pid] = root.start
+	root.class, root.was = as, unknown
 	return nil
 }
 
@@ -242,7 +266,7 @@ func (t *Tree) follow(p *proc) {
 	for {
 		p.waiting = true
 		t.chain = append(t.chain, p)
-		if p.ppid == int32(t.o.Root) {
+		if t.belowRoot(p) {
 			up = ours
 			break
 		}
@@ -281,10 +305,14 @@ func (t *Tree) parent(p *proc) *proc {
 	return parent
 }
 
-// inherit returns the class of a process whose parent is of class up. A child of the root that was
-// below an ignored one is not the job's: it was adopted.
+// belowRoot reports whether a process is a child of Root.
+func (t *Tree) belowRoot(p *proc) bool { return t.o.Root != 0 && p.ppid == int32(t.o.Root) }
+
+// inherit returns the class of a process whose parent is of class up. A process of the job's that was
+// below an ignored one is not the job's: it was adopted, which only the root and named ones and what
+// is above and below these do.
 func (t *Tree) inherit(p *proc, up class) class {
-	if p.ppid == int32(t.o.Root) {
+	if t.belowRoot(p) || t.o.Root == 0 && up == ours {
 		if p.was == ignored || t.o.Ignore != nil && t.o.Ignore(int(p.pid)) {
 			return ignored
 		}

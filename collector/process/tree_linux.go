@@ -34,7 +34,8 @@ type Tree struct {
 	chain       []*proc // those that follow has walked over
 	scans       int
 	seq         int64
-	rootStart   uint64
+	starts      map[int]uint64 // of Root and Named, as they were first found
+	ended       endedUse
 	held        int // open descriptors
 	maxHeld     int
 	hiddenBy    error // why the newest hidden process is hidden
@@ -52,6 +53,7 @@ type Tree struct {
 	clock    func() instant
 
 	noMemory bool // somebody else measures memory
+	ioKnown  bool // storage bytes of some process have been read
 }
 
 // An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
@@ -198,7 +200,7 @@ func (t *Tree) sum() {
 			u.Threads += p.threads
 		}
 	}
-	u.CPUSeconds = ticks / procfile.UserHZ
+	u.CPUSeconds = t.ended.cpu + ticks/procfile.UserHZ
 }
 
 // rss returns the resident bytes.

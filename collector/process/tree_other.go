@@ -30,5 +30,8 @@ func (t *Tree) Final() {}
 // Foreign reports false: nothing is known.
 func (t *Tree) Foreign(int) bool { return false }
 
+// Ours reports false: nothing is known.
+func (t *Tree) Ours(int) bool { return false }
+
 // Close does nothing.
 func (t *Tree) Close() error { return nil }

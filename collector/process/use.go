@@ -2,10 +2,12 @@ package process
 
 // Options say whose processes are read, and where.
 type Options struct {
-	Proc   string             // the procfs; "" = /proc
-	Root   int                // its descendants are the job's
-	Self   bool               // Root itself is the job's, too
-	Ignore func(pid int) bool // children of Root that are not the job's, nor what is below them; may be nil
+	Proc  string // the procfs; "" = /proc
+	Root  int    // its descendants are the job's; 0 = none
+	Named []int  // processes that are the job's, and whose descendants are; only without Root
+	// Ignore selects processes that are not the job's, nor what is below them: among the children of
+	// Root, or anywhere below Named. nil selects none.
+	Ignore func(pid int) bool
 }
 
 // Use is what the job's processes use. NaN is unknown.
@@ -13,7 +15,8 @@ type Use struct {
 	// CPUSeconds is the user and system time of the processes that exist, zombies included, and of
 	// the children that they waited for (utime, stime, cutime and cstime of /proc/PID/stat, which
 	// are cut to 10 ms each). It falls when Root reaps a process: the caller adds the rusage of
-	// what it reaped, and takes that sum before it calls Read. A process is read after its parent,
+	// what it reaped, and takes that sum before it calls Read. With Named, what ended processes had
+	// used when they were read last stays in it. A process is read after its parent,
 	// so time that passes from one to the other between the two reads may be missing once and is
 	// never counted twice.
 	CPUSeconds float64

@@ -171,7 +171,8 @@ type verdictInput struct {
 // newVerdict returns the verdict on the job of a node, or nil if there was no job. It is a pure function
 // of its arguments.
 func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e ExitContext) *reporter.Verdict {
-	if n.Job == nil && len(run.Command) == 0 || n.Job != nil && n.Job.ExitCode == nil {
+	goesOn := n.Job != nil && n.Job.ExitCode == nil && e.NotKnown == ""
+	if n.Job == nil && len(run.Command) == 0 || goesOn {
 		return nil
 	}
 	if e.Limit.Before(run.Start.Time) { // of another job, or invalid
@@ -182,7 +183,7 @@ func newVerdict(n *reporter.Node, run reporter.Run, rec *collector.Recording, e 
 		node: n, run: run, rec: rec, account: &rec.Account, job: n.Job, end: e,
 		evidence: make(map[string]any),
 	}
-	if n.Job != nil {
+	if n.Job != nil && n.Job.ExitCode != nil {
 		q.code = *n.Job.ExitCode
 	}
 
@@ -204,7 +205,7 @@ func (q *verdictInput) cause() (cause, words string) {
 	case q.job == nil:
 		return CauseUnknown, q.notKnown()
 	case q.end.NotKnown != "":
-		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown)
+		return CauseUnknown, "how the job ended is not known: " + text.Printable(q.end.NotKnown) + q.killsBefore()
 	}
 
 	q.evidence["exit_code"] = float64(q.code)
@@ -240,16 +241,21 @@ func (q *verdictInput) notKnown() string {
 		}
 	}
 
-	if kills := groupKills(q.account); kills > 0 {
-		q.noteKills(kills)
-		known += "; until then its control group had " +
-			text.Count(kills, "out-of-memory kill", "out-of-memory kills")
-	}
-
-	if known == "" {
+	if known += q.killsBefore(); known == "" {
 		return unknown + ": " + q.run.Incomplete
 	}
 	return unknown + known
+}
+
+// killsBefore returns the out-of-memory kills before an end that is not known.
+func (q *verdictInput) killsBefore() string {
+	kills := groupKills(q.account)
+	if !(kills > 0) {
+		return ""
+	}
+	q.noteKills(kills)
+
+	return "; until then its control group had " + text.Count(kills, "out-of-memory kill", "out-of-memory kills")
 }
 
 // exited returns the sentence for an exit code that nothing else explains.

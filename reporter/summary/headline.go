@@ -7,6 +7,7 @@ import (
 
 	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
 )
 
 // Headline returns how the run ended and how long it took, in a few words: "exit 0 after 9.6 s".
@@ -43,6 +44,9 @@ func ending(r *reporter.Report) (style, string) {
 		return bold, "exit 0 after " + length
 	case len(r.Nodes) > 0 && len(perfpyNodes(r)) == len(r.Nodes):
 		return bold, "perf.py's samples of " + length
+	}
+	if v := run.Verdict; v != nil && v.Cause == diagnosis.CauseUnknown { // an attached job's exit code
+		return bold, "ended after " + length
 	}
 	return bold, "sampled for " + length
 }

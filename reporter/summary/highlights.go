@@ -73,7 +73,7 @@ func jobHighlights(n *reporter.Node, wall float64) []Highlight {
 			note += ", " + text.Fixed(v, 0) + " " + text.Plural(v, "thread", "threads")
 		}
 		out = append(out, Highlight{"job memory", text.SizeText(peak), note})
-	case n.Job != nil:
+	case n.Job != nil && !n.Job.Attached:
 		rss := Highlight{"job memory", text.SizeText(n.Job.MaxRSSMB), "peak of the largest process"}
 		if n.Job.MaxRSSAtMost {
 			rss.Note += ", at most"
@@ -166,6 +166,12 @@ func hostText(h *reporter.Host) string {
 // jobLine returns which process the job was and how it ended.
 func jobLine(j *reporter.Job) string {
 	words := fmt.Sprintf("process %d", j.PID)
+	if len(j.PIDs) > 1 {
+		words += fmt.Sprintf(" and %d more", len(j.PIDs)-1)
+	}
+	if j.Attached {
+		words += ", attached to"
+	}
 	if j.ExitCode != nil {
 		words += fmt.Sprintf(", exit %d", *j.ExitCode)
 	}

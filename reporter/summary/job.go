@@ -83,7 +83,7 @@ func jobIdleRows(n *reporter.Node, run *reporter.Run) []row {
 // jobSplit formats user and system time, and time that wait4(2) did not report: that of daemons still
 // running and of children that were not waited for. It returns "" if they are not known.
 func jobSplit(n *reporter.Node) string {
-	if n.Job == nil {
+	if n.Job == nil || n.Job.Attached {
 		return ""
 	}
 	words := fmt.Sprintf("user %s, system %s", text.Seconds(n.Job.UserSeconds), text.Seconds(n.Job.SystemSeconds))

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/perfagent/perfagent/collector"
+	"github.com/perfagent/perfagent/collector/cgroup"
+	"github.com/perfagent/perfagent/collector/host"
+	"github.com/perfagent/perfagent/collector/process"
+	"github.com/perfagent/perfagent/job"
+	"github.com/perfagent/perfagent/reporter"
+	"github.com/perfagent/perfagent/reporter/diagnosis"
+)
+
+// attachedRuns is the reason why the report of processes that run has no end.
+const attachedRuns = "the processes are still running"
+
+// Ready says where an attached recording goes. The file of marks is for PERFAGENT_MARKS; "" if there is
+// none.
+type Ready struct {
+	RunID string `json:"run_id"`
+	PID   int    `json:"pid"` // of this process
+	Dir   string `json:"dir"`
+	Marks string `json:"marks"`
+}
+
+// Attach records processes that run already, with their descendants, until the last of them has ended or
+// ctx is done, and then writes a report. Only what they use from then on counts. This process and its
+// children are never among them. A done ctx is not an error; a process that is not there is, before
+// anything is written, and so is a report that cannot be written (ErrNoReport).
+func Attach(ctx context.Context, pids []int, o Options) (*Result, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	a, err := newAttachment(pids)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	leave, err := enter(o)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+
+	o = o.settled()
+	a.session = newSession(o, commandOf(a.pids[0]))
+	a.openIntake(true)
+	if err := a.begin(ownMarks, attachedRuns); err != nil {
+		return nil, err
+	}
+
+	return a.record(ctx)
+}
+
+// An attachment is a recording of processes that perfagent did not start.
+type attachment struct {
+	*session
+	pids      []int
+	processes []*job.Attached
+	tree      *process.Tree
+}
+
+var errNoPID = errors.New("agent: no process")
+
+// newAttachment finds the processes. It writes nothing.
+func newAttachment(pids []int) (*attachment, error) {
+	a := &attachment{}
+	for _, pid := range pids {
+		if !slices.Contains(a.pids, pid) {
+			a.pids = append(a.pids, pid)
+		}
+	}
+	switch {
+	case len(a.pids) == 0:
+		return nil, errNoPID
+	case slices.Contains(a.pids, os.Getpid()):
+		return nil, fmt.Errorf("process %d: it is perfagent itself", os.Getpid())
+	}
+
+	var err error
+	a.tree, err = newTree(process.Options{Named: a.pids, Ignore: func(pid int) bool { return pid == os.Getpid() }})
+	if err != nil {
+		return nil, err
+	}
+	for _, pid := range a.pids {
+		p, err := job.Attach(pid)
+		if err != nil {
+			a.close()
+			return nil, err
+		}
+		a.processes = append(a.processes, p)
+	}
+	a.tree.Memory(false) // this scan is to find what is the job's
+	if _, err := a.tree.Read(); err != nil {
+		a.close()
+		return nil, err
+	}
+	a.tree.Memory(true)
+
+	return a, nil
+}
+
+func (a *attachment) close() {
+	for _, p := range a.processes {
+		p.Close()
+	}
+}
+
+// record records until the last process has ended or ctx is done, and writes the report.
+func (a *attachment) record(ctx context.Context) (*Result, error) {
+	sampling, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan bool, 1)
+	go func() {
+		all := true
+		for _, p := range a.processes {
+			all = p.Wait(sampling, a.o.Interval) && all
+		}
+		stop()
+		ended <- all
+	}()
+
+	rec, err := a.sample(sampling, a.jobOptions(), a.ready)
+	if err != nil {
+		return nil, err
+	}
+
+	in := a.input(rec, a.observers.end())
+	a.account(&in, rec, <-ended)
+
+	return a.finishBeside(in)
+}
+
+// ready says that the recording has begun.
+func (a *attachment) ready() {
+	if a.o.OnReady == nil {
+		return
+	}
+
+	dir := filepath.Dir(a.output.journal.Path())
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	a.o.OnReady(Ready{RunID: a.run.ID, PID: os.Getpid(), Dir: dir, Marks: a.output.marks})
+}
+
+// jobOptions decides how to measure the processes: by their control group if nobody else is in it, else
+// one by one.
+func (a *attachment) jobOptions() host.JobOptions {
+	o := host.JobOptions{
+		Source: host.JobFromTree, Running: true, PID: a.pids[0], Env: environOf(a.pids[0]), Tree: a.tree,
+	}
+	g, err := cgroup.Find(cgroup.Options{PID: a.pids[0]})
+	ownGroup{g, err}.bound(&o)
+	if err != nil || a.o.Cgroup == Off {
+		return o
+	}
+
+	inside, err := g.Pids()
+	if err != nil || math.IsNaN(g.Read().CPUSeconds) || !a.alone(inside) {
+		return o
+	}
+	o.Source, o.Apart = host.JobFromGroup, !slices.Contains(inside, os.Getpid())
+	g.Count(true)
+
+	return o
+}
+
+// alone reports whether the processes of a control group are those that are recorded, and at most this
+// one beside them.
+func (a *attachment) alone(inside []int) bool {
+	for _, pid := range a.pids {
+		if !slices.Contains(inside, pid) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(inside, func(pid int) bool { return pid != os.Getpid() && !a.tree.Ours(pid) })
+}
+
+// account fills in what the processes have used, and how the first one ended.
+func (a *attachment) account(in *diagnosis.Input, rec *collector.Recording, ended bool) {
+	start := rec.Start.Wall
+	in.Job = &reporter.Job{
+		PID: a.pids[0], PIDs: a.pids, Attached: true, Start: reporter.Time{Time: start},
+		End: reporter.Time{Time: start.Add(max(0, rec.End.Boot-rec.Start.Boot))},
+	}
+	in.Missing = append(in.Missing, reporter.Lacking("job", reporter.ParentOnly))
+	if !ended {
+		in.Missing = append(in.Missing, reporter.Missing{What: "exit_code", Code: reporter.JobGoesOn,
+			Why: "the job went on when the recording ended"})
+		return
+	}
+
+	code, signal, err := a.processes[0].Status()
+	if err != nil {
+		in.Exit.NotKnown = err.Error()
+		in.Missing = append(in.Missing, reporter.Missing{What: "exit_code", Code: reporter.ParentOnly, Why: err.Error()})
+		return
+	}
+	in.Job.ExitCode, in.Job.Signal = &code, signal
+	in.Run.ExitCode, in.Run.Signal = &code, signal
+}
+
+// commandOf returns the command line of a process, or its name where it has none.
+func commandOf(pid int) []string {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	if data, err := os.ReadFile(filepath.Join(dir, "cmdline")); err == nil && len(data) > 0 {
+		return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+	}
+
+	name, err := os.ReadFile(filepath.Join(dir, "comm"))
+	if err != nil || len(name) == 0 {
+		return []string{"process " + strconv.Itoa(pid)}
+	}
+
+	return []string{string(bytes.TrimSpace(name))}
+}
+
+// environOf returns the environment of a process: as it began, or as it is now if it started this one.
+// Where it may not be read, it is taken to be this one's.
+func environOf(pid int) []string {
+	if pid == os.Getppid() {
+		return os.Environ()
+	}
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return os.Environ()
+	}
+
+	return strings.Split(string(data), "\x00")
+}

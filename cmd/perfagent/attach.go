@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perfagent/perfagent/agent"
+)
+
+func newAttach(s streams) *cobra.Command {
+	o := &recordOptions{streams: s, alwaysPrintURL: true}
+	ready := false
+	cmd := &cobra.Command{
+		Use:   "attach PID... [flags]",
+		Short: "record processes that run already",
+		Long: `Record processes that run already, with their children, until the last of them
+has ended, until TERM, INT or HUP arrives, or until the time of --for is over.
+Then write the report and its page. What the processes used before is not in it.
+They notice nothing, and those of the same user need no privilege.
+
+Exit code: 0 if the report was written; 1 if a process is not there, or if there
+is no report.`,
+		Example: `  perfagent attach 4242
+  perfagent attach $(pgrep -f train.py) --for 10m --interval 100ms`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if ready {
+				o.OnReady = o.printReady
+			}
+			return o.attach(cmd, args)
+		},
+	}
+
+	addRecordFlags(cmd.Flags(), o)
+	o.addFor(cmd)
+	cmd.Flags().BoolVar(&ready, "ready", false,
+		"print a line of JSON on stdout when the recording has begun: run_id, pid, dir, marks")
+
+	return cmd
+}
+
+var errNoPID = errors.New("name a process: perfagent attach PID…")
+
+// attach records processes until they have ended or a signal asks for the report.
+func (o *recordOptions) attach(cmd *cobra.Command, args []string) error {
+	if err := o.prepare(cmd); err != nil {
+		return err
+	}
+	pids, err := processIDs(args)
+	if err != nil {
+		return err
+	}
+	// Who started it may be gone, and its end of our streams with it: the report comes all the same.
+	signal.Ignore(syscall.SIGPIPE)
+
+	ctx, stop := o.untilSignal()
+	defer stop()
+
+	result, err := agent.Attach(ctx, pids, o.Options)
+	o.conclude(result)
+
+	return err
+}
+
+// processIDs parses the arguments.
+func processIDs(args []string) ([]int, error) {
+	if len(args) == 0 {
+		return nil, errNoPID
+	}
+
+	var pids []int
+	for _, arg := range args {
+		pid, err := strconv.ParseInt(arg, 10, 32)
+		if err != nil || pid <= 0 {
+			return nil, fmt.Errorf("%q is not a process ID", arg)
+		}
+		pids = append(pids, int(pid))
+	}
+
+	return pids, nil
+}
+
+// printReady prints where the recording goes.
+func (o *recordOptions) printReady(r agent.Ready) {
+	line, _ := json.Marshal(r) // it has only texts and a number
+	fmt.Fprintf(o.streams.out, "%s\n", line)
+}
+
+// addFor declares the flag of a command that otherwise waits for a signal.
+func (o *recordOptions) addFor(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&o.length, "for", 0, "end by itself after `DURATION` (default: do not)")
+}
+
+// untilSignal returns a context that is done when a signal asks for the report, or the time is over.
+func (o *recordOptions) untilSignal() (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	if o.length == 0 {
+		return ctx, stop
+	}
+
+	timed, cancel := context.WithTimeout(ctx, o.length)
+
+	return timed, func() { cancel(); stop() }
+}

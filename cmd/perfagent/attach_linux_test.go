@@ -1,0 +1,446 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/perfagent/perfagent/agent"
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// told is a process in Python that does what it is told line by line, and answers each line.
+type told struct {
+	*clitest.Process
+	in io.Writer
+}
+
+const toldLoop = clitest.Burn + `
+def child(seconds):
+    pid = os.fork()
+    if pid == 0:
+        burn(seconds)
+        os._exit(0)
+    os.waitpid(pid, 0)
+def orphan(seconds):
+    r, w = os.pipe()
+    if os.fork() == 0:
+        if os.fork() == 0:
+            time.sleep(0.3) # so that it is seen with its parents
+            burn(seconds)
+            time.sleep(0.5)
+            os.close(w)
+            os._exit(0)
+        time.sleep(0.3)
+        os._exit(0)
+    os.close(w)
+    os.wait()
+    os.read(r, 1)
+print("ready", flush=True)
+for line in sys.stdin:
+    exec(line)
+    print("did", flush=True)
+`
+
+func startTold(t *testing.T, wrap func(*exec.Cmd)) *told {
+	t.Helper()
+	words := clitest.Python(t, toldLoop)
+	cmd := clitest.Command(t, words[0], words[1:]...)
+	if wrap != nil {
+		wrap(cmd)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &told{clitest.Launch(t, cmd), in}
+	p.Expect("ready")
+	return p
+}
+
+// do has it run a line, and waits until it is done.
+func (p *told) do(line string) {
+	p.T.Helper()
+	p.tell(line)
+	p.Expect("did")
+}
+
+func (p *told) tell(line string) {
+	p.T.Helper()
+	if _, err := fmt.Fprintln(p.in, line); err != nil {
+		p.T.Fatal(err)
+	}
+}
+
+func (p *told) pid() string { return strconv.Itoa(p.Cmd.Process.Pid) }
+
+// attach starts perfagent attach, and waits until it has begun.
+func attach(t *testing.T, args ...string) (*clitest.Process, agent.Ready) {
+	t.Helper()
+	return readyOf(t, clitest.Perfagent(t, append([]string{"attach", "--ready", "--interval", "50ms", "--quiet"}, args...)...))
+}
+
+// attachedReport is the report when perfagent has ended by itself.
+func attachedReport(t *testing.T, l *clitest.Process) *reporter.Report {
+	t.Helper()
+	o, _ := l.End()
+	o.Want(t, 0)
+	if o.Out != "" || o.Err != "" {
+		t.Errorf("stdout %q, stderr %q", o.Out, o.Err)
+	}
+	return o.Report(t)
+}
+
+// wantCPU checks the CPU time of the job: of what was told, and of Python's own work.
+func wantCPU(t *testing.T, r *reporter.Report, seconds float64) {
+	t.Helper()
+	if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; !(got > seconds-0.03 && got < seconds+0.12) {
+		t.Errorf("job_cpu_seconds %v, want %v", got, seconds)
+	}
+}
+
+// readyOf waits until perfagent has begun, and marks that: from then on the journal says what each sample adds.
+func readyOf(t *testing.T, cmd *exec.Cmd) (*clitest.Process, agent.Ready) {
+	t.Helper()
+	l := clitest.Launch(t, cmd)
+	var ready agent.Ready
+	if err := json.Unmarshal([]byte(l.Next()), &ready); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, ready.Marks, "begun\n", 0o644)
+	return l, ready
+}
+
+// untilCounted waits until the samples have so much CPU time: what a process used after its last sample is lost if it
+// ends and is waited for by somebody else.
+func untilCounted(t *testing.T, ready agent.Ready, seconds float64) {
+	t.Helper()
+	part := regexp.MustCompile(`"job_cpu_s": ?([0-9.e-]+)`)
+	clitest.Until(t, fmt.Sprint("samples with ", seconds, " s"), func() bool {
+		data, _ := os.ReadFile(filepath.Join(ready.Dir, "node-0.jsonl"))
+		sum := 0.
+		for _, m := range part.FindAllSubmatch(data, -1) {
+			v, _ := strconv.ParseFloat(string(m[1]), 64)
+			sum += v
+		}
+		return sum >= seconds-0.02
+	})
+}
+
+// exited returns the exit code of a report, or -1 if it has none.
+func exited(r *reporter.Report) int {
+	if r.Run.ExitCode == nil {
+		return -1
+	}
+	return *r.Run.ExitCode
+}
+
+func missingOf(r *reporter.Report, what string) (m reporter.Missing) {
+	list := r.Nodes["0"].Missing
+	if i := slices.IndexFunc(list, func(m reporter.Missing) bool { return m.What == what }); i >= 0 {
+		return list[i]
+	}
+	return m
+}
+
+// The CPU time from the moment of attachment counts, with children and those that are orphans at their end; what was
+// before does not.
+func TestAttach_CountsFromTheMoment(t *testing.T) {
+	t.Parallel()
+	p := startTold(t, nil)
+	p.do("burn(0.5)")
+	l, ready := attach(t, "--run-id", "a", p.pid())
+	if ready.RunID != "a" || ready.PID != l.Cmd.Process.Pid || ready.Dir != filepath.Join(l.Cmd.Dir, "perfagent-out/a") ||
+		ready.Marks != ready.Dir+"/node-0.marks" {
+		t.Errorf("ready %+v", ready)
+	}
+
+	p.do("burn(0.2)")
+	p.do("child(0.3)")
+	p.do("orphan(0.2)")
+	untilCounted(t, ready, 0.7)
+	p.tell("sys.exit(7)")
+	p.End()
+	r := attachedReport(t, l)
+
+	n := r.Nodes["0"]
+	if exited(r) != 7 || r.Run.Verdict == nil || r.Run.Verdict.Cause != "exited" {
+		t.Errorf("run %+v", r.Run)
+	}
+	if r.Run.Command[0] != p.Cmd.Args[0] || !slices.Equal(n.Job.PIDs, []int{p.Cmd.Process.Pid}) || !n.Job.Attached {
+		t.Errorf("command %q, job %+v", r.Run.Command, n.Job)
+	}
+	if !r.Run.Start.Equal(n.Sampling.Start.Time) || !r.Run.Start.Equal(n.Job.Start.Time) {
+		t.Errorf("start %v, of the samples %v, of the job %v", r.Run.Start, n.Sampling.Start, n.Job.Start)
+	}
+	wantCPU(t, r, 0.7)
+	if len(n.Marks) != 1 || n.Marks[0].Text != "begun" {
+		t.Errorf("marks %+v", n.Marks)
+	}
+	if most := n.Metrics["max_t_job_processes"]; most != 3 {
+		t.Errorf("at most %v processes, want 3", most)
+	}
+}
+
+func TestAttach_EndsWithItsProcess(t *testing.T) {
+	t.Parallel()
+	p := startTold(t, nil)
+	l, _ := attach(t, p.pid())
+	p.Signal(syscall.SIGKILL)
+	p.End()
+	if r := attachedReport(t, l); exited(r) != 137 || r.Run.Signal != "SIGKILL" || r.Run.Verdict.Cause != "signal" {
+		t.Errorf("run %+v", r.Run)
+	}
+}
+
+// Two processes: perfagent stays until both have ended, and what the first one has used stays counted.
+func TestAttach_Several(t *testing.T) {
+	t.Parallel()
+	a, b := startTold(t, nil), startTold(t, nil)
+	l, ready := attach(t, a.pid(), b.pid(), a.pid())
+	a.do("burn(0.3)")
+	untilCounted(t, ready, 0.3)
+	a.tell("sys.exit(3)")
+	a.End()
+	b.do("burn(0.3)")
+	untilCounted(t, ready, 0.6)
+	b.tell("sys.exit(4)")
+	b.End()
+	r := attachedReport(t, l)
+	want := []int{a.Cmd.Process.Pid, b.Cmd.Process.Pid}
+	if exited(r) != 3 || !slices.Equal(r.Nodes["0"].Job.PIDs, want) || r.Nodes["0"].Job.PID != want[0] {
+		t.Errorf("run %+v, job %+v", r.Run, r.Nodes["0"].Job)
+	}
+	wantCPU(t, r, 0.6)
+}
+
+// A signal or --for ends the recording and not the processes.
+func TestAttach_EndsWhenAsked(t *testing.T) {
+	t.Parallel()
+	p := startTold(t, nil)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, 0} {
+		var args []string
+		if sig == 0 {
+			args = []string{"--for", "100ms"}
+		}
+		l, _ := attach(t, append(args, p.pid())...)
+		if sig != 0 {
+			l.Signal(sig)
+		}
+		r := attachedReport(t, l)
+		if exited(r) != -1 || r.Run.Verdict != nil || missingOf(r, "exit_code").Code != reporter.JobGoesOn {
+			t.Errorf("%v: run %+v, missing %+v", sig, r.Run, r.Nodes["0"].Missing)
+		}
+	}
+	p.do("pass")
+}
+
+func TestAttach_NothingThere(t *testing.T) {
+	t.Parallel()
+	zombie := clitest.Command(t, "true")
+	if err := zombie.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dead := strconv.Itoa(zombie.Process.Pid)
+	clitest.Until(t, "it has ended", func() bool { return clitest.ProcessState(zombie.Process.Pid) == "Z" })
+	thread := ""
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, task := range tasks {
+		if task.Name() != strconv.Itoa(os.Getpid()) {
+			thread = task.Name()
+		}
+	}
+
+	self := strconv.Itoa(os.Getpid())
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "name a process"},
+		{[]string{"abc"}, `"abc" is not a process ID`},
+		{[]string{"0"}, `"0" is not a process ID`},
+		{[]string{"99999999999"}, "not a process ID"},
+		{[]string{self, "4194303"}, "process 4194303: it is not there"},
+		{[]string{dead}, "it is not there"},
+		{[]string{thread}, "it is a thread"},
+		{[]string{self, "--for", "-1s"}, "--for"},
+	} {
+		o := clitest.Run(t, append([]string{"attach"}, c.args...)...)
+		o.Want(t, 1)
+		o.WantLine(t, c.want)
+		if clitest.Exists(filepath.Join(o.Dir, "perfagent-out")) {
+			t.Errorf("%q: something was written", c.args)
+		}
+	}
+	_ = zombie.Wait()
+}
+
+// Of a process of another user there is no PSS and no I/O, and the report says so.
+func TestAttach_AnotherUsers(t *testing.T) {
+	t.Parallel()
+	need.Root(t, "to start a process that an ordinary user looks at")
+	p := startTold(t, nil)
+	cmd := clitest.AsNobody(t, clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", "--quiet", p.pid()))
+	l, ready := readyOf(t, cmd)
+	p.do("burn(0.3)")
+	untilCounted(t, ready, 0.3)
+	p.Signal(syscall.SIGTERM)
+	p.End()
+	r := attachedReport(t, l)
+	n := r.Nodes["0"]
+	if n.Job.MemoryKind != "rss" || !(n.Metrics["job_peak_memory_mb"] > 1) {
+		t.Errorf("job %+v", n.Job)
+	}
+	if _, there := n.Metrics["total_job_io_read_mb"]; there || missingOf(r, "total_job_io_read_mb").Why == "" {
+		t.Errorf("metrics %v, missing %+v", n.Metrics, n.Missing)
+	}
+	if m := missingOf(r, "job"); !slices.ContainsFunc(n.Missing, func(m reporter.Missing) bool {
+		return strings.Contains(m.Why, "smaps_rollup")
+	}) {
+		t.Errorf("missing %+v: no word of the memory; %+v", n.Missing, m)
+	}
+	wantCPU(t, r, 0.3)
+	if exited(r) != 143 {
+		t.Errorf("run %+v", r.Run)
+	}
+}
+
+// perfagent is no child of the job, whoever has started it.
+func TestAttach_IsNotItsOwnJob(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, clitest.Script(t, "bash", `
+		$P attach --interval 20ms $$ &
+		agent=$!
+		( $P attach --interval 20ms --out other --run-id b $$ & )
+		until [ -e perfagent-out ] && [ -e other/b ]; do :; done
+		for i in 1 2 3 4 5; do sleep 0.1; done
+		exit 5`))
+	o.Want(t, 5)
+	var r *reporter.Report
+	clitest.Until(t, "the report is there", func() bool {
+		paths := reportertest.InDir(t, filepath.Join(o.Dir, "perfagent-out"))
+		return len(paths) == 1 && filepath.Ext(paths[0]) == ".json"
+	})
+	r = o.Report(t)
+	// The shell, its sleep, and the other perfagent, which is a process as any other.
+	if most := r.Nodes["0"].Metrics["max_t_job_processes"]; most > 3 || exited(r) != 5 {
+		t.Errorf("at most %v processes, run %+v", most, r.Run)
+	}
+	clitest.Until(t, "the other report is there", func() bool {
+		return clitest.Exists(filepath.Join(o.Dir, "other/b/node-0.json"))
+	})
+}
+
+// Without a pidfd the end is seen all the same, but no exit code.
+func TestAttach_WithoutPidfd(t *testing.T) {
+	t.Parallel()
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the filter is for amd64")
+	}
+	p := startTold(t, nil)
+	cmd := clitest.Command(t, os.Args[0], clitest.Binary(t), "attach", "--ready", "--interval", "50ms", "--quiet", p.pid())
+	cmd.Env = append(cmd.Env, clitest.PartEnv("without pidfd"))
+	l, ready := readyOf(t, cmd)
+	p.do("burn(0.2)")
+	untilCounted(t, ready, 0.2)
+	p.Signal(syscall.SIGKILL)
+	p.End()
+	r := attachedReport(t, l)
+	if m := missingOf(r, "exit_code"); exited(r) != -1 || m.Code != reporter.ParentOnly || !strings.Contains(m.Why, "pidfd") {
+		t.Errorf("run %+v, missing %+v", r.Run, m)
+	}
+	if v := r.Run.Verdict; v == nil || v.Cause != "unknown" {
+		t.Errorf("verdict %+v", v)
+	}
+	wantCPU(t, r, 0.2)
+}
+
+// withoutPidfd is a part that executes its arguments where the kernel has no pidfd_open.
+func withoutPidfd() {
+	const load, equal, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	filter := []unix.SockFilter{
+		{Code: load}, // the number of the call
+		{Code: equal, K: unix.SYS_PIDFD_OPEN, Jf: 1},
+		{Code: give, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: give, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+
+	runtime.LockOSThread()
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if err == nil {
+		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+	}
+	if err == nil {
+		err = unix.Exec(os.Args[1], os.Args[1:], os.Environ())
+	}
+	panic(err)
+}
+
+// Processes with a control group of their own are counted by it, wherever perfagent is.
+func TestAttach_OwnGroup(t *testing.T) {
+	t.Parallel()
+	_, dirs := findingGroups(t, "cpuacct/notify_on_release=0", "memory/notify_on_release=0")
+	enter := ""
+	for _, dir := range dirs {
+		enter += "echo $$ > " + dir + "/cgroup.procs && "
+	}
+	inside := func(cmd *exec.Cmd) {
+		cmd.Args = append([]string{"sh", "-c", enter + `exec "$@"`, "sh"}, cmd.Args...)
+		cmd.Path, _ = exec.LookPath("sh")
+	}
+	for _, c := range []struct {
+		name string
+		both bool
+	}{{"perfagent outside", false}, {"perfagent inside", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			p := startTold(t, inside)
+			cmd := clitest.Perfagent(t, "attach", "--ready", "--interval", "50ms", "--quiet", p.pid())
+			if c.both {
+				inside(cmd)
+			}
+			p.do("burn(0.4)")
+			p.do("m = bytearray(64 << 20)")
+			l, _ := readyOf(t, cmd)
+			p.do("child(0.3)")
+			p.do("time.sleep(0.2)")
+			p.tell("sys.exit(0)")
+			p.End()
+			r := attachedReport(t, l)
+			n := r.Nodes["0"]
+			if n.Job.Source != "cgroup" || exited(r) != 0 {
+				t.Errorf("job %+v, run %+v", n.Job, r.Run)
+			}
+			wantCPU(t, r, 0.3)
+			if mb := n.Metrics["job_peak_memory_mb"]; mb < 60 || mb > 110 {
+				t.Errorf("peak memory %v MiB, want 64 and Python", mb)
+			}
+		})
+	}
+}
+
+// A sidecar ends by itself, too.
+func TestSidecar_For(t *testing.T) {
+	t.Parallel()
+	o := clitest.Run(t, "sidecar", "--interval", "20ms", "--for", "200ms")
+	o.Want(t, 0)
+	if r := o.Report(t); r.Run.WallSeconds < 0.15 || r.Run.WallSeconds > 5 {
+		t.Errorf("run %+v", r.Run)
+	}
+}

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/perfagent/perfagent/internal/clitest"
+	"github.com/perfagent/perfagent/internal/need"
+	"github.com/perfagent/perfagent/internal/reportertest"
+	"github.com/perfagent/perfagent/reporter"
+)
+
+// These tests are of the module perfagent for Python, in python/.
+
+// withModule lets a process import the module, and the module find the program.
+func withModule(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	cmd.Env = append(cmd.Env,
+		"PYTHONPATH="+need.Repository(t, "python"), "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=default",
+		"PATH="+filepath.Dir(clitest.Binary(t))+":"+os.Getenv("PATH"))
+	return cmd
+}
+
+// moduleScript prepares a script in Python, in a file as multiprocessing wants it.
+func moduleScript(t *testing.T, wrap []string, text string) *exec.Cmd {
+	t.Helper()
+	path := clitest.Write(t, filepath.Join(clitest.OpenTemp(t), "script.py"), clitest.Burn+text, 0o644)
+	words := slices.Concat(wrap, []string{need.Python(t), path})
+	return withModule(t, clitest.Command(t, words[0], words[1:]...))
+}
+
+// wantMonitored checks that a script went well and that its report has so much CPU time.
+func wantMonitored(t *testing.T, o clitest.Outcome, seconds float64) *reporter.Report {
+	t.Helper()
+	o.Want(t, 0)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
+	}
+	r := o.Report(t)
+	if !r.Nodes["0"].Job.Attached || exited(r) != -1 {
+		t.Errorf("run %+v, job %+v", r.Run, r.Nodes["0"].Job)
+	}
+	wantCPU(t, r, seconds)
+	return r
+}
+
+func TestMonitor_Script(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import json, perfagent
+burn(0.3)
+os.environ["PERFAGENT_MARKS"] = "before"
+monitor = perfagent.Monitor("script", interval=0.05, tags={"stage": 3})
+assert monitor.report is None and monitor.summary is None
+with monitor as inside:
+    assert inside is monitor and os.environ["PERFAGENT_MARKS"].endswith("node-0.marks")
+    with perfagent.phase("outer"):
+        burn(0.1)
+        with perfagent.phase("inner"):
+            burn(0.2)
+        burn(0.1)
+    perfagent.mark("done ✓")
+    @perfagent.phase("decorated")
+    def work():
+        burn(0.1)
+        return 5
+    assert work() == 5
+    assert monitor.report is None
+    threads = threading.active_count()
+assert threads == 1 and not os.listdir("/proc/self/task")[1:]
+assert os.environ["PERFAGENT_MARKS"] == "before" and "PERFAGENT_PHASE" not in os.environ
+assert monitor.finalize() is monitor and monitor.stop() is monitor
+assert monitor.report["run"]["id"] == monitor.run_id == "script"
+assert os.path.isfile(monitor.page_path)
+page = monitor._repr_html_()
+print(json.dumps([monitor.report_path, page, monitor.summary]))
+`))
+	r := wantMonitored(t, o, 0.5)
+	var said []any
+	if err := json.Unmarshal([]byte(o.Out), &said); err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(o.Dir, "perfagent-out/script/node-0.json"); said[0] != want {
+		t.Errorf("report_path %v, want %v", said[0], want)
+	}
+	if page := said[1].(string); !strings.Contains(page, "script") || strings.Contains(page, "<script") || strings.Contains(page, "://") {
+		t.Errorf("_repr_html_ %q", page)
+	}
+	if r.Run.Tags["stage"] != "3" {
+		t.Errorf("tags %v", r.Run.Tags)
+	}
+
+	n := r.Nodes["0"]
+	if len(n.Marks) != 1 || n.Marks[0].Text != "done ✓" {
+		t.Errorf("marks %+v", n.Marks)
+	}
+	want := []struct {
+		name  string
+		count int64
+	}{{"outer", 2}, {"inner", 1}, {"decorated", 1}}
+	for i, w := range want {
+		if len(n.Phases) != len(want) || n.Phases[i].Name != w.name || n.Phases[i].Count != w.count {
+			t.Fatalf("phases %+v, want %+v", n.Phases, want)
+		}
+	}
+}
+
+// The module has the version of the program.
+func TestMonitor_Version(t *testing.T) {
+	t.Parallel()
+	version := strings.TrimSpace(clitest.Read(t, need.Repository(t, "VERSION")))
+	if text := clitest.Read(t, need.Repository(t, "python/perfagent/__init__.py")); !strings.Contains(text, "\n__version__ = \""+version+"\"\n") {
+		t.Errorf("python/perfagent/__init__.py does not say that it is version %s", version)
+	}
+}
+
+// The summary is what ls says of the run.
+func TestMonitor_Summary(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent
+with perfagent.Monitor("run", out="runs", args=["--interval", "50ms"]) as m:
+    burn(0.2)
+s, page = m.summary, m._repr_html_()
+assert s["schema"] == "perfagent.summary/1" and s["run_id"] == "run" and s["state"] == "ended", s
+assert s["report"] == m.report_path and s["page"] == m.page_path, s
+assert "CPU" in page and len(page.encode()) <= 64 << 10 and "<script" not in page and "http" not in page
+`))
+	o.Want(t, 0)
+	if o.Err != "" {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
+// Children of multiprocessing are children of the job. A Monitor that a fork has copied does nothing in them.
+func TestMonitor_Multiprocessing(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"fork", "spawn"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			o := clitest.Perform(t, moduleScript(t, nil, `
+import multiprocessing, perfagent
+monitor = perfagent.Monitor(interval="50ms")
+def work(i):
+    before = os.environ.get("PERFAGENT_MARKS")
+    monitor.finalize()
+    assert os.environ.get("PERFAGENT_MARKS") == before
+    perfagent.mark("child")
+    burn(0.2)
+if __name__ == "__main__":
+    with monitor:
+        jobs = [multiprocessing.get_context("`+method+`").Process(target=work, args=(i,)) for i in range(2)]
+        for j in jobs: j.start()
+        for j in jobs: j.join()
+        assert [j.exitcode for j in jobs] == [0, 0]
+        child = os.fork()
+        if child == 0:
+            sys.exit() # with what is registered for the exit
+        os.waitpid(child, 0)
+        burn(0.1)
+`))
+			o.Want(t, 0)
+			r := o.Report(t)
+			if got := r.Nodes["0"].Metrics["job_cpu_seconds"]; got < 0.48 || got > 1.2 { // spawn imports anew
+				t.Errorf("job_cpu_seconds %v, want 0.5", got)
+			}
+			if n := len(r.Nodes["0"].Marks); n != 2 {
+				t.Errorf("%d marks, want 2", n)
+			}
+		})
+	}
+}
+
+// The interpreter as process 1 of a container, with no privilege at all.
+func TestMonitor_InContainers(t *testing.T) {
+	t.Parallel()
+	need.Root(t, "to make namespaces and to drop privileges")
+	unshare := need.Tool(t, "unshare", "apt-get install util-linux")
+	setpriv := need.Tool(t, "setpriv", "apt-get install util-linux")
+	powerless := []string{setpriv, "--bounding-set=-all", "--inh-caps=-all", "--securebits=+noroot", "--no-new-privs"}
+	process1 := []string{unshare, "--pid", "--fork", "--mount-proc"}
+	for name, wrap := range map[string][]string{
+		"process 1":                      process1,
+		"no capabilities":                powerless,
+		"process 1, and no capabilities": append(slices.Clone(process1), powerless...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := moduleScript(t, wrap, `
+import perfagent
+with open("/proc/self/status") as status:
+    print([line.split()[1] for line in status if line.startswith("CapEff")][0].strip("0"))
+with perfagent.Monitor(interval=0.05):
+    burn(0.2)
+    if os.fork() == 0:
+        burn(0.1)
+        os._exit(0)
+    os.wait()
+    time.sleep(0.1)
+`)
+			cmd.Dir = clitest.OpenTemp(t)
+			o := clitest.Perform(t, cmd)
+			if has := o.Out != "\n"; has == slices.Contains(wrap, setpriv) {
+				t.Errorf("capabilities %q", o.Out)
+			}
+			r := wantMonitored(t, o, 0.3)
+			if kind := r.Nodes["0"].Job.MemoryKind; kind != "pss" && kind != "cgroup" {
+				t.Errorf("memory kind %q", kind)
+			}
+			if pid := r.Nodes["0"].Job.PID; slices.Contains(wrap, unshare) && pid != 1 {
+				t.Errorf("process %d, want 1", pid)
+			}
+		})
+	}
+}
+
+// The report is written when nobody finalizes, and when the interpreter is killed.
+func TestMonitor_WithoutFinalize(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, end string }{
+		{"exit", "sys.exit()"}, {"exception", "raise ValueError"}, {"killed", "os.kill(os.getpid(), 9)"}, {"os._exit", "os._exit(3)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent
+perfagent.Monitor("r", interval=0.05).start()
+burn(0.2)
+time.sleep(0.1)
+`+c.end))
+			path := filepath.Join(o.Dir, "perfagent-out/r/node-0.json")
+			clitest.Until(t, "there is a report", func() bool { return clitest.Exists(path) })
+			r := reportertest.ReadFile(t, path)
+			wantCPU(t, r, 0.2)
+			if want := map[string]int{"killed": 137, "os._exit": 3}[c.name]; want != 0 && exited(r) != want {
+				t.Errorf("run %+v, want exit code %d", r.Run, want)
+			}
+		})
+	}
+}
+
+// What cannot be started is a warning.
+func TestMonitor_CannotStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, arguments, want string }{
+		{"no program", "", "no program perfagent"},
+		{"wrong flag", `args=["--interval", "x"]`, "interval"},
+		{"no process", `pid=4194303`, "process 4194303: it is not there"},
+		{"no type", `interval=object()`, ""},
+		{"not a perfagent", "", "exit code 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := moduleScript(t, nil, `
+import perfagent, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with perfagent.Monitor(`+c.arguments+`) as m:
+        perfagent.mark("x")
+        with perfagent.phase("p"): pass
+assert m.report is None and m.summary is None and m.report_path is None and "PERFAGENT_MARKS" not in os.environ
+assert "<p>" in m._repr_html_()
+assert [w.category for w in caught] == [RuntimeWarning], caught
+print(caught[0].message)
+try:
+    os.waitpid(-1, os.WNOHANG)
+    raise SystemExit("a child is left")
+except ChildProcessError: pass
+`)
+			switch c.name {
+			case "no program":
+				cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
+			case "not a perfagent":
+				dir := t.TempDir()
+				clitest.Write(t, filepath.Join(dir, "perfagent"), "#!/bin/sh\nexit 3\n", 0o755)
+				cmd.Env = append(cmd.Env, "PATH="+dir+":/bin")
+			}
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
+			if !strings.Contains(o.Out, c.want) || !strings.HasPrefix(o.Out, "perfagent does not record: ") {
+				t.Errorf("warning %q, want %q", o.Out, c.want)
+			}
+		})
+	}
+}
+
+// What the program says on the way comes when it has ended.
+func TestMonitor_PassesOnWhatIsSaid(t *testing.T) {
+	t.Parallel()
+	o := clitest.Perform(t, moduleScript(t, nil, `
+import perfagent
+with perfagent.Monitor(args=["--summary", "always"]): pass
+`))
+	o.Want(t, 0)
+	if !strings.HasPrefix(o.Err, "perfagent: ") || !strings.Contains(o.Err, "node-0.json") {
+		t.Errorf("stderr %q", o.Err)
+	}
+}
+
+// Ctrl-C is for the program.
+func TestMonitor_Interrupt(t *testing.T) {
+	t.Parallel()
+	l := clitest.Launch(t, moduleScript(t, nil, `
+import perfagent
+with perfagent.Monitor("i", interval=0.05):
+    try:
+        print("ready", flush=True)
+        time.sleep(100)
+    except KeyboardInterrupt:
+        burn(0.2)
+`))
+	l.Expect("ready")
+	if err := syscall.Kill(-l.Cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := l.End()
+	wantMonitored(t, o, 0.2)
+}
+
+// jupyter is a Jupyter kernel that is restarted in the midst of a recording, as a notebook restarts it.
+const jupyter = `
+import sys, jupyter_client
+manager = jupyter_client.KernelManager(kernel_cmd=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
+manager.start_kernel()
+client = manager.client()
+client.start_channels()
+client.wait_for_ready(timeout=60)
+def run(code):
+    reply = client.execute_interactive(code, timeout=60)
+    assert reply["content"]["status"] == "ok", reply["content"]
+run("import perfagent, time; m = perfagent.Monitor('first', interval=0.05).start()")
+run("with perfagent.phase('cell'): time.sleep(0.2)")
+manager.restart_kernel(now=` + "NOW" + `)
+client.wait_for_ready(timeout=60)
+run("import perfagent, time; m = perfagent.Monitor('second', interval=0.05).start(); time.sleep(0.1); m.stop()")
+run("assert m.report['run']['id'] == 'second'; m")
+client.stop_channels()
+manager.shutdown_kernel(now=True)
+`
+
+func TestMonitor_JupyterKernelRestarts(t *testing.T) {
+	t.Parallel()
+	environment := os.Getenv("PERFAGENT_TEST_JUPYTER")
+	python := filepath.Join(environment, "bin/python")
+	if environment == "" || !clitest.Exists(python) {
+		need.Missing(t, "needs Python with ipykernel: make test installs it, PERFAGENT_TEST_JUPYTER names the environment")
+	}
+	for _, c := range []struct{ name, now string }{{"asked", "False"}, {"killed", "True"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := withModule(t, clitest.Command(t, python, "-c", strings.Replace(jupyter, "NOW", c.now, 1)))
+			cmd.Env = append(cmd.Env, "HOME="+cmd.Dir, "JUPYTER_PLATFORM_DIRS=1")
+			o := clitest.Perform(t, cmd)
+			o.Want(t, 0)
+			first := filepath.Join(o.Dir, "perfagent-out/first/node-0.json")
+			clitest.Until(t, "there is a report of the kernel before", func() bool { return clitest.Exists(first) })
+			r := reportertest.ReadFile(t, first)
+			if n := r.Nodes["0"]; len(n.Phases) != 1 || n.Phases[0].Name != "cell" || n.Sampling.Samples < 4 {
+				t.Errorf("phases %+v, sampling %+v", n.Phases, n.Sampling)
+			}
+			if c.name == "killed" && exited(r) != 137 {
+				t.Errorf("run %+v", r.Run)
+			}
+			reportertest.ReadFile(t, filepath.Join(o.Dir, "perfagent-out/second/node-0.json"))
+		})
+	}
+}

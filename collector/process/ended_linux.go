@@ -1,0 +1,62 @@
+package process
+
+import "github.com/perfagent/perfagent/internal/procfile"
+
+// endedUse is what named processes and their descendants had used when they were read last, as far as
+// nobody who is the job's has it: their parent was not the job's, or did not wait for them.
+type endedUse struct{ cpu, read, written float64 } // seconds, bytes
+
+// waitedSlack is by how many ticks the time of children that a process waited for may seem to grow by
+// less than these had used: user and system time are cut to a tick each.
+const waitedSlack = 2
+
+// keepEnded accounts for the processes of the job that have ended since the scan before.
+func (t *Tree) keepEnded() {
+	owed := map[*proc]float64{} // ticks of ended descendants, by the nearest ancestor that lives
+	for i := range t.all {
+		p := &t.all[i]
+		if p.class != ours || t.living(p) != nil {
+			continue
+		}
+		if heir := t.heir(p); heir != nil {
+			owed[heir] += p.ticks
+			continue
+		}
+		t.ended.cpu += p.ticks/procfile.UserHZ + p.cut.Seconds()
+		t.ended.read += float64(p.read)
+		t.ended.written += float64(p.written)
+	}
+
+	for before, ticks := range owed {
+		p := t.living(before)
+		waited := (p.ticks - p.own) - (before.ticks - before.own)
+		if lost := ticks - waited; lost > waitedSlack { // SIGCHLD is ignored
+			t.ended.cpu += lost / procfile.UserHZ
+		}
+	}
+}
+
+// living returns a process of the job of the scan before as the newest scan found it, or nil if it has
+// ended.
+func (t *Tree) living(old *proc) *proc {
+	p := find(t.next, old.pid)
+	if p == nil || p.class != ours || p.start != old.start {
+		return nil
+	}
+	return p
+}
+
+// heir returns the nearest ancestor of an ended process, of the scan before, that is the job's and
+// lives. It has what those in between had used, if each was waited for.
+func (t *Tree) heir(p *proc) *proc {
+	for range t.all {
+		p = find(t.all, p.ppid)
+		if p == nil || p.class != ours {
+			return nil
+		}
+		if t.living(p) != nil {
+			return p
+		}
+	}
+	return nil
+}

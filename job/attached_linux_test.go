@@ -1,0 +1,118 @@
+package job
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// attachTo starts a shell's script and attaches to it.
+func attachTo(t *testing.T, script string) (*exec.Cmd, *Attached) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	a, err := Attach(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	return cmd, a
+}
+
+func TestAttached_End(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		code         int
+		signal       string
+	}{
+		{"exit", "read x; exit 7", 7, ""},
+		{"signal", "read x; kill -USR1 $$", 138, "SIGUSR1"},
+	} {
+		for _, pidfd := range []bool{true, false} {
+			t.Run(c.name, func(t *testing.T) {
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				cmd := exec.Command("sh", "-c", c.script)
+				cmd.Stdin = r
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				a, err := Attach(cmd.Process.Pid)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer a.Close()
+				if a.Pid() != cmd.Process.Pid || a.over() {
+					t.Errorf("process %d, over %v", a.Pid(), a.over())
+				}
+				if !pidfd { // as where the kernel has none
+					a.Close()
+					a.file = nil
+				}
+
+				w.Close()
+				if !a.Wait(t.Context(), time.Millisecond) {
+					t.Error("it has not ended")
+				}
+				if _, _, err := a.Status(); pidfd && (err == nil || !strings.Contains(err.Error(), "has not waited")) {
+					t.Errorf("before its parent has waited: %v", err)
+				}
+				_ = cmd.Wait()
+				code, signal, err := a.Status()
+				switch {
+				case !pidfd && (err == nil || !strings.Contains(err.Error(), "pidfd")):
+					t.Errorf("without a pidfd: %v", err)
+				case pidfd && err != nil && strings.Contains(err.Error(), "Linux 6.15"):
+					t.Skip("needs Linux 6.15, whose pidfd tells the exit code")
+				case pidfd && (err != nil || code != c.code || signal != c.signal):
+					t.Errorf("exit code %d, signal %q, %v", code, signal, err)
+				}
+			})
+		}
+	}
+}
+
+// The context ends the wait, however it waits, and nothing is left of it.
+func TestAttached_WaitIsEnded(t *testing.T) {
+	cmd, a := attachTo(t, "exec sleep 100")
+	for _, pidfd := range []bool{true, false} {
+		if !pidfd {
+			a.Close()
+			a.file = nil
+		}
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			if a.Wait(ctx, time.Millisecond) {
+				t.Errorf("with a pidfd %v: it has ended", pidfd)
+			}
+			cancel()
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	if !a.Wait(t.Context(), time.Millisecond) {
+		t.Error("it has not ended")
+	}
+}
+
+func TestAttach_NotThere(t *testing.T) {
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Attach(cmd.Process.Pid); err == nil || !strings.HasSuffix(err.Error(), errNotThere.Error()) {
+		t.Errorf("%v", err)
+	}
+}
