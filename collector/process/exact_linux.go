@@ -22,6 +22,7 @@ func (t *Tree) sumExact() {
 		cut := clock(^p.pid<<3|cpuClock) - time.Duration(p.own)*time.Second/procfile.UserHZ
 		if !p.stale && cut > 0 && cut < most {
 			t.use.CPUSeconds += cut.Seconds()
+			p.cpu += cut.Seconds()
 		}
 	}
 }

@@ -16,6 +16,7 @@ type stat struct {
 	start   uint64 // since boot
 	pages   uint64 // resident
 	faults  uint64 // minor page faults: one for each shared page that it got a copy of
+	name    name
 }
 
 // numFields is how many fields of /proc/PID/stat are looked at.
@@ -31,7 +32,7 @@ const anyPID = -1
 func parseStat(data []byte, pid int32) (stat, error) {
 	var s stat
 	var f [numFields][]byte
-	first, _, fields := procfile.SplitStat(data, f[:])
+	first, comm, fields := procfile.SplitStat(data, f[:])
 	if fields < numFields {
 		return s, damaged("no name in parentheses, or too few fields after it")
 	}
@@ -65,6 +66,7 @@ func parseStat(data []byte, pid int32) (stat, error) {
 	s.ppid, s.state = int32(n[procfile.StatParent]), f[procfile.StatState][0]
 	s.threads = float64(n[procfile.StatThreads])
 	s.start, s.pages, s.faults = n[procfile.StatStart], n[procfile.StatRSS], n[procfile.StatMinFlt]
+	copy(s.name[:], comm)
 	return s, nil
 }
 

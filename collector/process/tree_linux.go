@@ -52,6 +52,9 @@ type Tree struct {
 	clock    func() instant
 
 	noMemory bool // somebody else measures memory
+	noIO     bool // and storage bytes
+
+	table table
 }
 
 // An instant is a moment on two clocks: the monotonic one, and the CPU time of the thread, which is
@@ -119,12 +122,13 @@ func (t *Tree) Read() (Use, error) {
 
 	t.sum()
 	t.sumExact()
+	t.account()
 	t.fail("stat", t.unread.why("the stat", len(t.all)))
 	end := t.clock()
 	if t.scans > 1 {
 		t.due.scan = after(begin, end, scanPart)
 	}
-	if end.wall >= t.due.io {
+	if !t.noIO && end.wall >= t.due.io {
 		t.readIO(end)
 	}
 	if !t.noMemory {
@@ -154,6 +158,9 @@ func (t *Tree) Final() { t.due.scan, t.due.io = 0, 0 }
 
 // Memory sets whether Read measures memory, which is most of its cost. It does at first.
 func (t *Tree) Memory(wanted bool) { t.noMemory = !wanted }
+
+// Storage sets whether Read measures storage bytes. It does at first.
+func (t *Tree) Storage(wanted bool) { t.noIO = !wanted }
 
 // Close closes what is held open between scans. The Tree can be read again.
 func (t *Tree) Close() error {
@@ -193,6 +200,7 @@ func (t *Tree) sum() {
 	u.Processes, u.Threads, u.Fresh = 0, 0, true
 	for _, p := range t.ours {
 		ticks += p.ticks
+		p.cpu = p.own / procfile.UserHZ
 		if !p.dead() {
 			u.Processes++
 			u.Threads += p.threads
@@ -200,6 +208,9 @@ func (t *Tree) sum() {
 	}
 	u.CPUSeconds = ticks / procfile.UserHZ
 }
+
+// childSeconds returns the CPU time of the children that a process waited for.
+func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }
 
 // rss returns the resident bytes.
 func (p *proc) rss() uint64 { return p.pages * uint64(os.Getpagesize()) }

@@ -6,6 +6,19 @@ type Options struct {
 	Root   int                // its descendants are the job's
 	Self   bool               // Root itself is the job's, too
 	Ignore func(pid int) bool // children of Root that are not the job's, nor what is below them; may be nil
+
+	// Of the table of processes:
+
+	// Running reports whether the job runs before the first Read: then its processes count from that
+	// on.
+	Running bool
+	// Ended returns the processes that Root has waited for since the last call; nil if Root is not
+	// this process.
+	Ended func() []Ended
+	// Command is the command of the job's main process, in case it ends before it is seen.
+	Command []string
+	// Redact returns the arguments of a command line as they may be shown; nil shows them as they are.
+	Redact func(args []string) []string
 }
 
 // Use is what the job's processes use. NaN is unknown.
