@@ -15,6 +15,7 @@ import (
 
 	"github.com/perfagent/perfagent/agent/exporter"
 	"github.com/perfagent/perfagent/collector/intake"
+	"github.com/perfagent/perfagent/internal/redact"
 	"github.com/perfagent/perfagent/internal/scheduler"
 	"github.com/perfagent/perfagent/mlflow"
 )
@@ -32,7 +33,7 @@ const (
 // Values of Options that name a choice. The empty string is the default of each.
 const (
 	Auto     = "auto"     // of MLflow, Cgroup, HTML and Reader
-	Off      = "off"      // of MLflow, Listen, Cgroup and Ops
+	Off      = "off"      // of MLflow, Listen, Cgroup, Ops and Redact
 	Create   = "create"   // of Cgroup
 	Never    = "never"    // of HTML
 	PerfPy   = "perf.py"  // of Compat
@@ -105,6 +106,12 @@ type Options struct {
 	// Compat is "", or PerfPy for perf.py's numbers in perf.py's file format.
 	Compat string
 
+	// Redact are regular expressions in the syntax of package regexp. The first group of each match in
+	// an argument of the command, or all of the match, is replaced by *** wherever the command is
+	// written or shown, as passwords and tokens are in any case. Off among them turns all of it off.
+	// The command itself gets its arguments as they are.
+	Redact []string
+
 	// Reader is how CPU times, memory, disks, network and load are read: Auto (the kernel's files on
 	// Linux, gopsutil elsewhere) or Gopsutil. "" is Auto.
 	Reader string
@@ -169,6 +176,7 @@ var ErrNoCommand = errors.New("agent: no command")
 func (o Options) settled() Options {
 	o.Args, o.DiskPaths, o.Tags = slices.Clone(o.Args), slices.Clone(o.DiskPaths), maps.Clone(o.Tags)
 	o.Scrape, o.OpsChart = slices.Clone(o.Scrape), slices.Clone(o.OpsChart)
+	o.Redact = slices.Clone(o.Redact)
 	if o.Node != nil {
 		node := *o.Node
 		o.Node = &node
@@ -241,6 +249,7 @@ func (o Options) Check() error {
 		{"Scrape", o.checkScrape()},
 		{"ScrapeInterval", o.checkScrapeInterval()},
 		{"OpsChart", o.checkOpsChart()},
+		{"Redact", o.checkRedact()},
 	} {
 		if check.err != nil {
 			return &OptionError{check.option, check.err}
@@ -365,6 +374,11 @@ func (o Options) checkOpsChart() error {
 		}
 	}
 	return nil
+}
+
+func (o Options) checkRedact() error {
+	_, err := redact.New(o.Redact)
+	return err
 }
 
 // oneOf returns an error unless value is empty or one of the words.

@@ -54,6 +54,7 @@ var environment = []struct{ flag, variable string }{
 	{"scrape", "PERFAGENT_SCRAPE"},
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
+	{"redact", "PERFAGENT_REDACT"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -61,7 +62,7 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart",
+	"OpsChart": "ops-chart", "Redact": "redact",
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -116,6 +117,7 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 	f.StringArrayVar(&o.OpsChart, "ops-chart", nil,
 		"draw time lines of the operations and transfers whose names match `GLOB` "+
 			"(repeatable; separated by spaces in the variable; default: the first 12)")
+	addSiteFlags(f, o)
 	f.StringVar(&o.logLevel, "log-level", "warn", "log level on stderr: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "console", "log format: console or json")
 
