@@ -26,14 +26,16 @@ import (
 )
 
 type showOptions struct {
-	format  string
-	json    bool
-	cpus    int
-	out     string
-	ops     bool
-	key     string
-	byKey   bool // --key was given
-	streams streams
+	format string
+	json   bool
+	cpus   int
+	out    string
+	ops    bool
+	// processes prints the table of processes.
+	processes bool
+	key       string
+	byKey     bool // --key was given
+	streams   streams
 }
 
 func newShow(s streams) *cobra.Command {
@@ -53,6 +55,9 @@ argument, the newest one under --out.
             phases as "phase.NAME.METRIC", those of operations and the like as
             "op.NAME.METRIC"; what is absent, and why, on stderr
 
+With --processes, show the job's processes that used most CPU time and memory,
+as text or JSON.
+
 With --ops, show all that the job said of its operations and transfers, as text
 or JSON. With --key, show what each operation did with one key.`,
 		Example: `  perfagent show
@@ -60,6 +65,7 @@ or JSON. With --key, show what each operation did with one key.`,
   perfagent show --format markdown >> "$GITHUB_STEP_SUMMARY"
   perfagent show --format csv > samples.csv
   perfagent show --json perf.json --cpus 8
+  perfagent show --processes
   perfagent show --ops`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.show(cmd, args) },
@@ -71,6 +77,7 @@ or JSON. With --key, show what each operation did with one key.`,
 	f.IntVar(&o.cpus, "cpus", 0,
 		"number of logical CPUs of the node; needed for perf.py's JSON, which does not record it")
 	f.StringVar(&o.out, "out", "perfagent-out", "find the newest report under `DIR` [$PERFAGENT_OUT]")
+	f.BoolVar(&o.processes, "processes", false, "show the processes that used most CPU time and memory")
 	f.BoolVar(&o.ops, "ops", false, "show all operations, counters, gauges, values, sets, attributes and transfers")
 	f.StringVar(&o.key, "key", "", "show the calls, times and size of each operation on this `KEY`; implies --ops")
 
@@ -85,6 +92,9 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if err := o.settleOps(cmd); err != nil {
+		return err
+	}
+	if err := o.settleProcesses(); err != nil {
 		return err
 	}
 	if v := os.Getenv("PERFAGENT_OUT"); v != "" && !cmd.Flags().Changed("out") {
@@ -107,8 +117,11 @@ func (o *showOptions) show(cmd *cobra.Command, args []string) error {
 		return err
 	}
 
-	if o.ops {
+	switch {
+	case o.ops:
 		return o.printOps(report)
+	case o.processes:
+		return o.printProcesses(report)
 	}
 
 	return o.print(report, path)

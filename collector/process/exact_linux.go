@@ -20,9 +20,9 @@ func (t *Tree) sumExact() {
 	const most = time.Second // what a process may use between the reading of its ticks and of its clock
 	for _, p := range t.ours {
 		cut := clock(^p.pid<<3|cpuClock) - time.Duration(p.own)*time.Second/procfile.UserHZ
-		if !p.stale && cut > 0 && cut < most {
+		if p.cut = 0; !p.stale && cut > 0 && cut < most {
+			p.cut = cut
 			t.use.CPUSeconds += cut.Seconds()
-			p.cpu += cut.Seconds()
 		}
 	}
 }

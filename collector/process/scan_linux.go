@@ -33,10 +33,10 @@ type proc struct {
 	stale   bool  // ours, and not readable now: its values are of an earlier scan
 	waiting bool  // its parents are being followed
 	inode   uint64
-	cpu     float64 // seconds of the process itself, exactly where that is known
-	seq     int64  // the order of readings: later ones have higher numbers
-	pss     uint64 // bytes, newest; 0 = never measured
-	weighed uint64 // its faults at pssAt, when that was measured
+	cut     time.Duration // what its ticks lack, see sumExact
+	seq     int64         // the order of readings: later ones have higher numbers
+	pss     uint64        // bytes, newest; 0 = never measured
+	weighed uint64        // its faults at pssAt, when that was measured
 	pssAt   time.Duration
 	paced   bool // pss was measured after this scan
 }

@@ -87,7 +87,7 @@ func (t *Tree) account() {
 	b := &t.table
 	b.now, b.looks = clock(unix.CLOCK_BOOTTIME), 0
 	t.meet()
-	b.findMain(t.o)
+	b.findMain()
 
 	reaped := b.root.children
 	if t.o.Ended != nil { // after the scan: of each process that Root reaped before, it is known
@@ -149,7 +149,7 @@ func (t *Tree) meet() {
 func (t *Tree) enter(p *proc) *entry {
 	e := &entry{start: p.start, row: Process{PID: int(p.pid), Start: sinceBoot(p.start), Command: p.name.bracketed()}}
 	if t.o.Running && !t.table.begun {
-		e.before, e.children = p.cpu, p.childSeconds()
+		e.before, e.children = p.ownSeconds(), p.childSeconds()
 		e.since = true
 	}
 	return e
@@ -158,7 +158,7 @@ func (t *Tree) enter(p *proc) *entry {
 // observe takes what the scan read of a process.
 func (t *Tree) observe(e *entry, p *proc) {
 	e.row.PPID = int(p.ppid)
-	e.cpu, e.counted = max(e.cpu, p.cpu), max(e.children, p.childSeconds())
+	e.cpu, e.counted = max(e.cpu, p.ownSeconds()), max(e.children, p.childSeconds())
 	e.row.CPUSeconds = e.cpu - e.before
 	if !p.dead() {
 		e.row.Threads = max(e.row.Threads, int(p.threads))
@@ -166,17 +166,14 @@ func (t *Tree) observe(e *entry, p *proc) {
 	t.inspect(e, p)
 }
 
-// findMain finds the job's main process in the first scan: the oldest child of Root, or Root.
-func (b *table) findMain(o Options) {
+// findMain finds the job's main process in the first scan: the oldest of those whose parent is not the
+// job's.
+func (b *table) findMain() {
 	if b.begun {
 		return
 	}
 	for _, e := range b.living {
-		switch {
-		case o.Self && e.row.PID == o.Root:
-			b.main = e
-			return
-		case !o.Self && e.row.PPID == o.Root && (b.main == nil || e.start < b.main.start):
+		if withPID(b.living, e.row.PPID) == nil && (b.main == nil || e.start < b.main.start) {
 			b.main = e
 		}
 	}

@@ -200,7 +200,6 @@ func (t *Tree) sum() {
 	u.Processes, u.Threads, u.Fresh = 0, 0, true
 	for _, p := range t.ours {
 		ticks += p.ticks
-		p.cpu = p.own / procfile.UserHZ
 		if !p.dead() {
 			u.Processes++
 			u.Threads += p.threads
@@ -208,6 +207,9 @@ func (t *Tree) sum() {
 	}
 	u.CPUSeconds = ticks / procfile.UserHZ
 }
+
+// ownSeconds returns the CPU time of a process itself, exactly where that is known.
+func (p *proc) ownSeconds() float64 { return p.own/procfile.UserHZ + p.cut.Seconds() }
 
 // childSeconds returns the CPU time of the children that a process waited for.
 func (p *proc) childSeconds() float64 { return (p.ticks - p.own) / procfile.UserHZ }

@@ -66,6 +66,7 @@ const (
 	StatParent  = 1
 	StatFlags   = 6 // PF_… of the kernel's sched.h
 	StatMinFlt  = 7 // minor page faults, of all its threads
+	StatCMinFlt = 8 // and of the children that it waited for
 	StatUTime   = 11
 	StatSTime   = 12
 	StatCUTime  = 13 // of the children that it waited for
