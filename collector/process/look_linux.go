@@ -21,7 +21,8 @@ const (
 // A look is what is read of a process now and then, and not in each scan.
 type look struct {
 	name      name
-	commanded bool // its command line was read since it has this name
+	stack     uint64
+	commanded bool // its command line was read since it executes this program
 	markedAt  time.Duration
 	faults    uint64  // when its high-water mark was read
 	since     bool    // it ran before the table began, and its high-water mark may be from then
@@ -41,8 +42,8 @@ func (n name) bracketed() string {
 // high-water mark if that may have risen.
 func (t *Tree) inspect(e *entry, p *proc) {
 	b, resident := &t.table, float64(p.rss())
-	if p.name != e.name {
-		e.name, e.commanded = p.name, false
+	if p.name != e.name || p.stack != e.stack {
+		e.name, e.stack, e.commanded = p.name, p.stack, false
 	}
 
 	risen := resident > e.row.PeakMemory || p.faults != e.faults && b.now-e.markedAt >= lookAgain

@@ -74,6 +74,7 @@ const (
 	StatThreads = 17
 	StatStart   = 19
 	StatRSS     = 21
+	StatStack   = 25 // where the stack begins, which exec changes; 0 or 1 if we may not know
 )
 
 // SplitStat splits /proc/PID/stat from the state on into f, and returns the number of fields. The
