@@ -42,7 +42,7 @@ func (p *Page) processTable(run *reporter.Run) template.HTML {
 <p class="note">Those that used most CPU time or memory and were seen by a scan. Children that have ended and have no row are
 in the row of the parent that waited for them.</p>
 <div class="wide"><table data-processes><thead><tr>`)
-	heads := []string{"process", "CPU", "ended children", "peak memory", "threads", "began", "lasted", "command"}
+	heads := []string{"process", "command", "CPU", "ended children", "peak memory", "threads", "began", "lasted"}
 	if many {
 		heads = append([]string{"node"}, heads...)
 	}
@@ -75,6 +75,8 @@ func (t *tables) process(run *reporter.Run, p nodeProcess, many bool) {
 	unknown := func() { t.words(`<td class="number">`, text.Absent, "</td>") }
 
 	cell(float64(p.PID), strconv.Itoa(p.PID))
+	command := text.Printable(p.Command)
+	t.words(`<td title="`, command, `"><code>`, command, "</code></td>")
 	cell(p.CPUSeconds, text.Seconds(p.CPUSeconds))
 	cell(p.EndedChildrenCPUSeconds, text.Seconds(p.EndedChildrenCPUSeconds))
 	if p.PeakMemoryMB > 0 {
@@ -92,7 +94,7 @@ func (t *tables) process(run *reporter.Run, p nodeProcess, many bool) {
 	cell(began.Seconds(), text.Seconds(began.Seconds()))
 	end := cmp.Or(p.End.Time, run.End.Time)
 	cell(max(0, end.Sub(p.Start.Time)).Seconds(), lasted(p, end))
-	t.words("<td><code>", text.Printable(p.Command), "</code></td></tr>\n")
+	t.words("</tr>\n")
 }
 
 // lasted returns for how long a process ran. One that had not ended ran on.
