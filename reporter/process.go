@@ -67,6 +67,16 @@ func processesMissing(rec *collector.Recording, job *Job) []Missing {
 	return nil
 }
 
+// ProcessesMissing says why processes have no row; "" if nothing says so.
+func (n *Node) ProcessesMissing() string {
+	for _, m := range n.Missing {
+		if m.What == collector.ProcessTable {
+			return m.Why
+		}
+	}
+	return ""
+}
+
 // Heaviest returns the process with the highest peak memory; false if none is known.
 func (n *Node) Heaviest() (Process, bool) {
 	var out Process

@@ -77,10 +77,10 @@ os.execv(sys.executable, [sys.executable, "-c", "import time\nwhile time.process
 					t.Errorf("%d orphans, want %d", n.Job.Orphans, c.orphans)
 				}
 				wantSum(t, n)
-				if main := rowOf(t, n, n.Job.PID); !main.End.Equal(n.Job.End.Time) && n.Job.End.Sub(main.End.Time).Abs() > 50e6 {
+				if main := processRow(t, n, n.Job.PID); !main.End.Equal(n.Job.End.Time) && n.Job.End.Sub(main.End.Time).Abs() > 50e6 {
 					t.Errorf("the main process ended at %v, the job at %v", main.End, n.Job.End)
 				}
-				if main := rowOf(t, n, n.Job.PID); c.name == "another program" && (len(n.Processes) != 1 || !strings.HasSuffix(main.Command, " second")) {
+				if main := processRow(t, n, n.Job.PID); c.name == "another program" && (len(n.Processes) != 1 || !strings.HasSuffix(main.Command, " second")) {
 					t.Errorf("%+v", n.Processes)
 				}
 			})
@@ -103,8 +103,8 @@ func wantSum(t *testing.T, n *reporter.Node) {
 	}
 }
 
-// rowOf returns the row of a process.
-func rowOf(t *testing.T, n *reporter.Node, pid int) reporter.Process {
+// processRow returns the row of a process.
+func processRow(t *testing.T, n *reporter.Node, pid int) reporter.Process {
 	t.Helper()
 	i := slices.IndexFunc(n.Processes, func(p reporter.Process) bool { return p.PID == pid })
 	if i < 0 {
@@ -119,7 +119,7 @@ func TestProcesses_OfAShortJob(t *testing.T) {
 	o := clitest.Run(t, "run", "--", "sh", "-c", "exit 3", "sh", "--password", "hunter2")
 	o.Want(t, 3)
 	n := o.Report(t).Nodes["0"]
-	p := rowOf(t, n, n.Job.PID)
+	p := processRow(t, n, n.Job.PID)
 	if len(n.Processes) != 1 || p.Command != "sh -c exit 3 sh --password ***" || p.Start.Before(n.Job.Start.Add(-20e6)) || p.Start.After(n.Job.End.Time) {
 		t.Errorf("%+v, job %+v", n.Processes, n.Job)
 	}
@@ -143,7 +143,7 @@ time.sleep(4)
 	o := clitest.Perform(t, clitest.Perfagent(t, args...))
 	o.Want(t, 0)
 	n := o.Report(t).Nodes["0"]
-	p := rowOf(t, n, n.Job.PID)
+	p := processRow(t, n, n.Job.PID)
 	if math.Abs(p.PeakMemoryMB-n.Job.MaxRSSMB) > 1 || p.PeakMemoryMB < 200 || p.Threads != 6 {
 		t.Errorf("%+v; wait4: %v MiB", p, n.Job.MaxRSSMB)
 	}

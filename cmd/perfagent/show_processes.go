@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perfagent/perfagent/collector"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
@@ -30,11 +29,9 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 		n := report.Nodes[name]
 		nodes[name] = append([]reporter.Process{}, n.Processes...)
 		found = found || len(n.Processes) > 0
-		for _, m := range n.Missing {
-			if m.What == collector.ProcessTable {
-				why = ": " + m.Why
-				o.remark(name, m.What+": "+m.Why)
-			}
+		if missing := n.ProcessesMissing(); missing != "" {
+			why = ": " + missing
+			o.remark(name, "processes: "+missing)
 		}
 	}
 	if !found {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/perfagent/perfagent/internal/plainjson"
 	"github.com/perfagent/perfagent/reporter"
 )
 
@@ -37,6 +38,11 @@ type Object struct {
 	Ranks       int               `json:"ranks"`
 	FailedNodes []int             `json:"failed_nodes"`
 
+	CPU       *Use `json:"cpu,omitempty"`        // the mean
+	Memory    *Use `json:"memory,omitempty"`     // the peak, of the fullest node
+	GPU       *Use `json:"gpu,omitempty"`        // the mean
+	GPUMemory *Use `json:"gpu_memory,omitempty"` // the peak
+
 	// Dir, Report and Page are absolute paths: of the run's directory, and of the report and page of its
 	// first failed node, or else of its lowest node.
 	Dir    string `json:"dir,omitempty"`
@@ -45,6 +51,31 @@ type Object struct {
 
 	// Push is reporter.PushPending if any node is still to be pushed, else the state of the nodes.
 	Push string `json:"push,omitempty"`
+}
+
+// A Use is a Bar as JSON, with the unit in the keys. Percentages have one decimal.
+type Use struct {
+	Used    *float64 `json:"used,omitempty"` // CPUs
+	Of      *float64 `json:"of,omitempty"`   // CPUs or GPUs
+	UsedMB  *float64 `json:"used_mb,omitempty"`
+	OfMB    *float64 `json:"of_mb,omitempty"`
+	Percent float64  `json:"pct"`
+}
+
+// use returns a bar as a Use.
+func (b Bar) use() *Use {
+	used, of := plainjson.Round(b.Used, 3), plainjson.Round(b.Of, 3)
+	u := &Use{Percent: plainjson.Round(b.Percent, 1)}
+	switch b.Key {
+	case BarCPU:
+		u.Used, u.Of = &used, &of
+	case BarGPU:
+		u.Of = &of
+	default:
+		u.UsedMB, u.OfMB = &used, &of
+	}
+
+	return u
 }
 
 // NewObject returns the summary of a run whose report and page are at the given paths; "" is none. A
@@ -66,6 +97,18 @@ func NewObject(r *reporter.Report, report, page string) Object {
 		o.Cause, o.Verdict = v.Cause, v.Text
 	}
 
+	for _, b := range Bars(r) {
+		switch b.Key {
+		case BarCPU:
+			o.CPU = b.use()
+		case BarMemory:
+			o.Memory = b.use()
+		case BarGPU:
+			o.GPU = b.use()
+		case BarGPUMemory:
+			o.GPUMemory = b.use()
+		}
+	}
 	for _, a := range Advice(r) {
 		o.Advice = append(o.Advice, a.Text)
 	}
