@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"go.uber.org/zap"
 
@@ -94,6 +96,10 @@ type Options struct {
 	// Listen is the address of a live page and of /metrics during the run: PORT (this machine
 	// only), HOST:PORT, or Off. "" is Off.
 	Listen string
+
+	// ListenToken, if not empty, is what every request for the live page and for /metrics must have: as a
+	// bearer token, or as the password of any user.
+	ListenToken string
 
 	// Cgroup is how Run measures the job's own usage: Auto (the process's own control group if
 	// nothing else is in it, else the job's processes), Create (a control group made for the job,
@@ -243,6 +249,7 @@ func (o Options) Check() error {
 		{"DiskPaths", o.checkDiskPaths()},
 		{"MLflow", o.checkMLflow()},
 		{"Listen", o.checkListen()},
+		{"ListenToken", o.checkListenToken()},
 		{"RunID", o.checkRunID()},
 		{"Tags", o.checkTags()},
 		{"Ops", o.checkOps()},
@@ -318,6 +325,14 @@ func (o Options) checkListen() error {
 	}
 	_, err := exporter.ParseAddress(o.Listen)
 	return err
+}
+
+// checkListenToken rejects what no header can carry. The error does not say what the token is.
+func (o Options) checkListenToken() error {
+	if strings.ContainsFunc(o.ListenToken, unicode.IsControl) {
+		return errors.New("the token has a control character")
+	}
+	return nil
 }
 
 func (o Options) checkRunID() error {

@@ -28,7 +28,7 @@ type diffOptions struct {
 }
 
 func newDiff(s streams) *cobra.Command {
-	o := &diffOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &diffOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "diff [flags] A... -- B...",
 		Short: "compare two sets of runs of the same job",

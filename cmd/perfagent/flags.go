@@ -27,6 +27,8 @@ type recordOptions struct {
 	summary     string
 	logLevel    string
 	logFormat   string
+	tokenFile   string
+	endCommand  string
 
 	streams streams
 	log     *logger
@@ -55,6 +57,8 @@ var environment = []struct{ flag, variable string }{
 	{"scrape-interval", "PERFAGENT_SCRAPE_INTERVAL"},
 	{"ops-chart", "PERFAGENT_OPS_CHART"},
 	{"redact", "PERFAGENT_REDACT"},
+	{listenToken, "PERFAGENT_LISTEN_TOKEN"}, // the token itself
+	{"on-end", "PERFAGENT_ON_END"},
 }
 
 // flagOf maps the options that package agent checks to their flags.
@@ -62,7 +66,7 @@ var flagOf = map[string]string{
 	"Interval": "interval", "MaxLength": "max-length", "Node": "node", "HTML": "html", "Cgroup": "cgroup",
 	"Compat": "compat", "DiskPaths": "disk-path", "MLflow": "mlflow", "Listen": "listen", "RunID": "run-id",
 	"Tags": "tag", "Reader": "reader", "Ops": "ops", "Scrape": "scrape", "ScrapeInterval": "scrape-interval",
-	"OpsChart": "ops-chart", "Redact": "redact",
+	"OpsChart": "ops-chart", "Redact": "redact", "ListenToken": listenToken,
 }
 
 // addRecordFlags declares the flags with the defaults of the program.
@@ -139,60 +143,20 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	if o.streams.inside {
 		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
 	}
-	if err := o.settle(cmd); err != nil {
-		return err
-	}
 
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
 	if err != nil {
 		return err
 	}
-
 	o.log = log
+	if err := o.readToken(cmd); err != nil {
+		return err
+	}
+	if err := o.settle(cmd); err != nil {
+		return err
+	}
+
 	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
-
-	return nil
-}
-
-// settle takes values from the environment for flags that are not given, and checks all options.
-// Errors name the flag or the variable.
-func (o *recordOptions) settle(cmd *cobra.Command) error {
-	from := make(map[string]string)
-	for _, e := range environment {
-		value := os.Getenv(e.variable)
-		if cmd.Flags().Changed(e.flag) || value == "" || cmd.Flags().Lookup(e.flag) == nil {
-			continue
-		}
-		from[e.flag] = e.variable
-		if err := setFlag(cmd, e.flag, value); err != nil {
-			return fmt.Errorf("%s=%q: %w", e.variable, value, err)
-		}
-	}
-
-	wrong := func(flag string, err error) error {
-		if variable := from[flag]; variable != "" {
-			return fmt.Errorf("%s: %w", variable, err)
-		}
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-
-	if cmd.Flags().Changed("run-id") && o.RunID == "" {
-		return wrong("run-id", errors.New("the name is empty"))
-	}
-	if cmd.Flags().Changed("node") {
-		o.Node = &o.node
-	}
-	if o.PushTimeout = o.pushTimeout; o.pushTimeout == 0 {
-		o.PushTimeout = -1 // nothing is sent
-	}
-	if flag, err := o.check(); err != nil {
-		return wrong(flag, err)
-	}
-
-	var bad *agent.OptionError
-	if err := o.Options.Check(); errors.As(err, &bad) {
-		return wrong(flagOf[bad.Option], bad.Err)
-	}
 
 	return nil
 }
@@ -289,10 +253,16 @@ func (o *recordOptions) showSummary(r *agent.Result) {
 	}
 }
 
-// conclude prints what was pushed, if a summary was asked for.
+// conclude prints what was pushed, if a summary was asked for, and runs the command of --on-end. r is nil
+// if no job was started.
 func (o *recordOptions) conclude(r *agent.Result) {
+	if r == nil {
+		return
+	}
+	defer o.notify(r)
+
 	switch {
-	case r == nil || r.Pushed == "":
+	case r.Pushed == "":
 	case o.wantsSummary():
 		fmt.Fprintf(o.streams.err, "perfagent: %s\n", text.Printable(r.Pushed))
 	default:

@@ -697,7 +697,7 @@ func TestListen_SaysWhere(t *testing.T) {
 		{"--listen :0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost.:0", "", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"--listen localhost:0 --log-level info", "", `^info perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
-		{"--listen 0.0.0.0:0", "", `^perfagent: listening on http://[^/]+:\d+/\n$`},
+		{"--listen 0.0.0.0:0", "PERFAGENT_LISTEN_TOKEN=x", `^perfagent: listening on http://[^/]+:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=0", `^perfagent: listening on http://127\.0\.0\.1:\d+/\n$`},
 		{"", "PERFAGENT_LISTEN=", `^$`},
 		{"", "PERFAGENT_LISTEN=off", `^$`},

@@ -28,7 +28,7 @@ type lsOptions struct {
 }
 
 func newLs(s streams) *cobra.Command {
-	o := &lsOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &lsOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [RUN...]",
 		Short: "list the runs",

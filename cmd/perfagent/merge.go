@@ -27,7 +27,7 @@ type mergeOptions struct {
 }
 
 func newMerge(s streams) *cobra.Command {
-	o := &mergeOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &mergeOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "merge [flags] RUN... -o FILE",
 		Short: "merge the nodes of a run into one report",

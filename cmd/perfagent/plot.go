@@ -32,7 +32,7 @@ type plotOptions struct {
 }
 
 func newPlot(s streams) *cobra.Command {
-	o := &plotOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &plotOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "plot [flags] [RUN] [-o FILE.html|.svg|.png]",
 		Short: "draw a run as a page or a static picture",

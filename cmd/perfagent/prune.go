@@ -29,7 +29,7 @@ type pruneOptions struct {
 }
 
 func newPrune(s streams) *cobra.Command {
-	o := &pruneOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &pruneOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "prune [flags] --keep N | --older AGE",
 		Short: "remove old runs",

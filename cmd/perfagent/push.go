@@ -37,7 +37,7 @@ type pushOptions struct {
 }
 
 func newPush(s streams) *cobra.Command {
-	o := &pushOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &pushOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "push [flags] RUN...",
 		Short: "push runs to an MLflow server",

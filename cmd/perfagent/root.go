@@ -19,6 +19,9 @@ type streams struct {
 	// do not take the process over, and the job reads from in and writes to out and err.
 	inside bool
 	in     io.Reader
+
+	// siteDefaults is the site's file of defaults; "" is none.
+	siteDefaults string
 }
 
 // execute runs the command line and returns its exit code.

@@ -33,7 +33,7 @@ type showOptions struct {
 }
 
 func newShow(s streams) *cobra.Command {
-	o := &showOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &showOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "show [flags] [RUN]",
 		Short: "show a run as text, Markdown, CSV or JSON",

@@ -29,7 +29,7 @@ type watchOptions struct {
 }
 
 func newWatch(s streams) *cobra.Command {
-	o := &watchOptions{streams: s, runs: runFinder{err: s.err}}
+	o := &watchOptions{streams: s, runs: runFinder{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [RUN]",
 		Short: "watch a run live",

@@ -14,7 +14,7 @@ var (
 	secretKeys = []string{"api", "access", "private"} // before "key"
 
 	// A word that ends with one of these is a secret, too: PGPASSWORD.
-	secretEnds = []string{"password", "passwd", "passphrase", "apikey"}
+	secretEnds = []string{"password", "passwd", "passphrase", "apikey", "accesskey", "secretkey", "privatekey"}
 )
 
 // isSecretName reports whether a value with this name is a secret.
