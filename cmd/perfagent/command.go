@@ -25,7 +25,7 @@ func (s streams) resolve(args []string, env ...string) (job.Command, error) {
 func (s streams) wait(command job.Command) (job.Status, error) {
 	var signals *job.Signals
 	if s.inside {
-		command.Stdin, command.Stdout, command.Stderr = s.in, s.out, s.err
+		command.Stdin, command.Stdout, command.Stderr = s.in, asItIs(s.out), asItIs(s.err)
 	} else {
 		signals = job.Catch()
 	}

@@ -175,6 +175,10 @@ type settler struct {
 // Errors name the flag or the variable. A bad value of a file is no error: it is named in a warning, and
 // left out.
 func (o *recordOptions) settle(cmd *cobra.Command) error {
+	if err := o.settleQuiet(cmd); err != nil {
+		return err
+	}
+
 	files := o.streams.readDefaults()
 	for _, warning := range files.warnings {
 		o.log.Warn(warning)
@@ -223,7 +227,7 @@ func (s settler) use(flag string) error {
 		if err == nil {
 			return nil
 		}
-		if err := s.drop(flag, fmt.Errorf("%s=%q: %w", best.source(), best.value, err)); err != nil {
+		if err := s.drop(flag, fmt.Errorf("%s: %w", best.source(), valueError(err))); err != nil {
 			return err
 		}
 	}

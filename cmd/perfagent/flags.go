@@ -25,6 +25,7 @@ type recordOptions struct {
 	pushTimeout time.Duration
 	tags        []string
 	summary     string
+	quiet       bool
 	logLevel    string
 	logFormat   string
 	tokenFile   string
@@ -71,14 +72,14 @@ var flagOf = map[string]string{
 
 // addRecordFlags declares the flags with the defaults of the program.
 func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
-	f.DurationVar(&o.Interval, "interval", agent.DefaultInterval, "time between samples, at least 10ms")
+	f.DurationVarP(&o.Interval, "interval", "i", agent.DefaultInterval, "time between samples, at least 10ms")
 	f.IntVar(
 		&o.MaxLength,
 		"max-length",
 		agent.DefaultMaxLength,
 		"maximum number of samples to keep (rounded up to even); when they are full, neighbours are merged and peaks stay",
 	)
-	f.StringVar(&o.Out, "out", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
+	f.StringVarP(&o.Out, "out", "o", agent.DefaultOut, "directory for the reports: `DIR`/RUN-ID/node-N.json")
 	f.StringVar(&o.RunID, "run-id", "",
 		"name of the run, the same on every node (default: the scheduler's job ID, else the time and random digits)")
 	f.IntVar(&o.node, "node", 0, "index of this node (default: from the scheduler, else 0)")
@@ -91,9 +92,10 @@ func addRecordFlags(f *pflag.FlagSet, o *recordOptions) {
 
 	f.StringVar(&o.summary, "summary", "auto",
 		"print a summary to stderr at the end: auto (if stderr is a terminal), always, never")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "short for --summary never")
 	addHTMLFlag(f, &o.HTML)
 	f.StringVar(&o.Compat, "compat", "", "\"perf.py\": report perf.py's numbers in perf.py's file format")
-	f.StringArrayVar(&o.tags, "tag", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
+	f.StringArrayVarP(&o.tags, "tag", "t", nil, "add `KEY=VALUE` to the report and the MLflow run; repeatable")
 
 	f.StringVar(&o.MLflow, "mlflow", agent.Auto,
 		"push to an MLflow server: auto (if MLFLOW_TRACKING_URI is set), off, or a `URI`")
@@ -141,7 +143,7 @@ func addHTMLFlag(f *pflag.FlagSet, into *string) {
 func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	o.TakeOver = !o.streams.inside
 	if o.streams.inside {
-		o.Stdin, o.Stdout, o.Stderr = o.streams.in, o.streams.out, o.streams.err
+		o.Stdin, o.Stdout, o.Stderr = o.streams.in, asItIs(o.streams.out), asItIs(o.streams.err)
 	}
 
 	log, err := newLogger(o.streams.err, o.logLevel, o.logFormat)
@@ -155,6 +157,7 @@ func (o *recordOptions) prepare(cmd *cobra.Command) error {
 	if err := o.settle(cmd); err != nil {
 		return err
 	}
+	o.warn(cmd)
 
 	o.Log, o.OnListen, o.OnReport = log.Logger, o.printURL, o.showSummary
 
@@ -270,4 +273,4 @@ func (o *recordOptions) conclude(r *agent.Result) {
 	}
 }
 
-var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG…]")
+var errNoCommand = errors.New("no command: perfagent run [flags] -- CMD [ARG...]")

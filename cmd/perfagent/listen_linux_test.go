@@ -605,7 +605,7 @@ func TestListen_PortThatIsTaken(t *testing.T) {
 		o := cmd.perform(t)
 		o.Want(t, 3)
 		line, rest, _ := strings.Cut(o.Err, "\n")
-		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "error perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
+		if o.Out != "out\n" || rest != "err\n" || !strings.HasPrefix(line, "perfagent: cannot listen on ") || !strings.Contains(line, c.word) || !strings.Contains(line, ":"+port) && !strings.Contains(line, ":9100") ||
 			strings.Contains(line, "--listen 0") != (c.word == "address already in use") {
 			t.Errorf("%s: stdout %q, stderr %q", c.address, o.Out, o.Err)
 		}

@@ -120,7 +120,7 @@ func insideFor(t *testing.T, uri string, args ...string) clitest.Outcome {
 }
 
 // ourLine is what a run says whose push is pending.
-var ourLine = regexp.MustCompile(`^error perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
+var ourLine = regexp.MustCompile(`^perfagent: MLflow: (.*); the numbers are safe, push them with: (.*)\n$`)
 
 // pending checks that all that was said beside the job is one line, and gives its
 // error and its command.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perfagent/perfagent/internal/text"
 	"github.com/perfagent/perfagent/reporter"
 	"github.com/perfagent/perfagent/reporter/summary"
 )
@@ -31,7 +32,7 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 		found = found || len(n.Processes) > 0
 		if missing := n.ProcessesMissing(); missing != "" {
 			why = ": " + missing
-			o.remark(name, "processes: "+missing)
+			fmt.Fprintf(o.streams.err, "perfagent: node %s: processes: %s\n", text.Printable(name), text.Printable(missing))
 		}
 	}
 	if !found {
@@ -46,6 +47,6 @@ func (o *showOptions) printProcesses(report *reporter.Report) error {
 		return err
 	}
 
-	_, err = fmt.Fprintf(o.streams.out, "%s\n", visibleJSON(data))
+	_, err = fmt.Fprintf(o.streams.data(), "%s\n", visibleJSON(data))
 	return err
 }
